@@ -20,6 +20,7 @@ export * from './redis/farm.ts';
 export { AttemptClass, AttemptEnd, type Claim, type Journal, JournalEntry } from './redis/journal.ts';
 export { freePort, type LaunchedRedis, type LaunchOptions, launchRedis } from './redis/launch.ts';
 export type { Leases } from './redis/lease.ts';
+export { type Live, LiveRollout, LiveTurn, type LiveTurns } from './redis/live.ts';
 export * from './redis/queue.ts';
 export { type Registry, WorkerRecord } from './redis/registry.ts';
 export type { GroupCount, ResultBatch, Results, RunCounts } from './redis/results.ts';

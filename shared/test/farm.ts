@@ -96,10 +96,18 @@ export function testResult(run_id: string, index: number, change: Partial<Result
 
 /** Names of all keys under the farm's prefix. */
 export async function keysOf(config: CommonConfig): Promise<string[]> {
+  return Object.keys(await mortal(config));
+}
+
+/** All keys under the farm's prefix, and whether each has a life time. */
+export async function mortal(config: CommonConfig): Promise<Record<string, boolean>> {
   const { connectRedis } = await import('../src/redis/connect.ts');
   const { silentLog } = await import('../src/log.ts');
   const { redis } = await connectRedis(config, 'producer', silentLog());
-  const keys = await redis.keys(`${config.redis_prefix}:*`);
+  const keys = (await redis.keys(`${config.redis_prefix}:*`)).sort();
+  const lives = await Promise.all(keys.map((key) => redis.ttl(key)));
   redis.disconnect();
-  return keys.map((key) => key.slice(config.redis_prefix.length + 1)).sort();
+  return Object.fromEntries(
+    keys.map((key, at) => [key.slice(config.redis_prefix.length + 1), (lives[at] ?? -1) > 0]),
+  );
 }

@@ -15,6 +15,7 @@ import {
 } from '@swefarm/shared';
 import { abortKind } from './abort.ts';
 import type { Judged } from './facts.ts';
+import { type LiveTrace, startLive } from './live.ts';
 import type { Node } from './node.ts';
 import { runRollout } from './rollout.ts';
 import { settle } from './settle.ts';
@@ -44,17 +45,32 @@ export async function attemptRollout(job: RolloutJob, node: Node, signal: AbortS
   const claimed = await load(job, claim.attempt, claim.previous, node);
   if (!claimed) return DONE;
 
-  const clock = startStageClock((Date.now() - job.submitted_at) / 1000, (stage, seconds) =>
-    node.metrics.stageSeconds.observe({ stage }, seconds),
+  const { identity, liveTurns, log } = node;
+  const live = startLive(
+    { live: node.farm.live, ...identity, keep: liveTurns, log },
+    job.rollout_id,
+    claim.attempt,
   );
-  const trace = emptyTrace();
-  const context = { claimed, node, clock, trace, signal };
-  if (claim.cancelled) return commit(context, 'cancelled', null, null);
+  const clock = startStageClock((Date.now() - job.submitted_at) / 1000, {
+    onEnter: (stage) => live.stage(stage),
+    onStage: (stage, seconds) => node.metrics.stageSeconds.observe({ stage }, seconds),
+  });
+  try {
+    return await attemptClaimed({ claimed, node, clock, live, trace: emptyTrace(), signal }, claim.cancelled);
+  } finally {
+    void live.end();
+  }
+}
 
-  const decision = decide(claim.previous);
+async function attemptClaimed(context: Context, cancelled: boolean): Promise<Next> {
+  const { claimed, node } = context;
+  const { job, attempt, previous } = claimed;
+  if (cancelled) return commit(context, 'cancelled', null, null);
+
+  const decision = decide(previous);
   if (decision.action === 'give_up') return commit(context, 'failed', null, decision.failure);
-  if (await betterElsewhere(decision.avoidNodes, claim.previous, node)) {
-    await node.farm.journal.end(job.rollout_id, claim.attempt, {
+  if (await betterElsewhere(decision.avoidNodes, previous, node)) {
+    await node.farm.journal.end(job.rollout_id, attempt, {
       stage: null,
       class: 'drained',
       cause: 'left to another node',
@@ -69,7 +85,14 @@ export async function attemptRollout(job: RolloutJob, node: Node, signal: AbortS
   }
 }
 
-type Context = { claimed: Claimed; node: Node; clock: StageClock; trace: Trace; signal: AbortSignal };
+type Context = {
+  claimed: Claimed;
+  node: Node;
+  clock: StageClock;
+  live: LiveTrace;
+  trace: Trace;
+  signal: AbortSignal;
+};
 
 async function load(
   job: RolloutJob,
@@ -84,14 +107,14 @@ async function load(
   return null;
 }
 
-async function taskOf({ claimed, node, clock, trace, signal }: Context): Promise<Task> {
+async function taskOf({ claimed, node, clock, live, trace, signal }: Context): Promise<Task> {
   const { job, attempt, run, instance } = claimed;
   const { farm } = node;
   const patch = job.patch_ref ? await farm.runs.getPatch(run.run_id, job.patch_ref) : null;
   const keyRef = run.policy?.api_key_ref;
   const apiKey = keyRef ? await farm.secrets.get(keyRef) : null;
   const log = node.log.child({ rollout_id: job.rollout_id, instance_id: job.instance_id, attempt });
-  return { job, attempt, run, instance, patch, apiKey, clock, log, signal, trace };
+  return { job, attempt, run, instance, patch, apiKey, clock, live, log, signal, trace };
 }
 
 /** True for a short while after a failure that another node should try, when there is another node. */

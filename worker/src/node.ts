@@ -21,5 +21,7 @@ export type Node = {
   metrics: WorkerMetrics;
   /** This worker permits rewards from the `host` dry run, when the run asks for them too. */
   hostRewards: boolean;
+  /** Latest turns of each running rollout that can be watched; 0: none. */
+  liveTurns: number;
   log: Logger;
 };

@@ -40,6 +40,7 @@ export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promis
     active: new ActiveAttempts(),
     metrics,
     hostRewards: config.host_rewards,
+    liveTurns: config.live_turns,
     log,
   };
   metrics.reaped.inc(await reap(runtime, identity, log));

@@ -10,11 +10,13 @@ export type StageClock = {
   seconds(): Seconds;
 };
 
+export type StageWatch = {
+  onEnter?: (stage: Stage) => void;
+  onStage?: (stage: Stage, seconds: number) => void;
+};
+
 /** `queuedSeconds` is the time between submit and this attempt's claim. */
-export function startStageClock(
-  queuedSeconds: number,
-  onStage?: (stage: Stage, seconds: number) => void,
-): StageClock {
+export function startStageClock(queuedSeconds: number, { onEnter, onStage }: StageWatch = {}): StageClock {
   const started = performance.now();
   const spent = {
     queued: queuedSeconds,
@@ -31,6 +33,7 @@ export function startStageClock(
   const round = (seconds: number): number => Math.round(seconds * 1000) / 1000;
   return {
     async time(stage, work) {
+      onEnter?.(stage);
       const from = performance.now();
       try {
         return await work();

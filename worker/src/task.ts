@@ -9,6 +9,7 @@ import type {
   Trajectory,
 } from '@swefarm/shared';
 import type { Logger } from 'pino';
+import type { LiveTrace } from './live.ts';
 import type { StageClock } from './stages.ts';
 
 export type Task = {
@@ -20,6 +21,8 @@ export type Task = {
   patch: string | null;
   apiKey: Secret | null;
   clock: StageClock;
+  /** For those who watch. */
+  live: LiveTrace;
   log: Logger;
   signal: AbortSignal;
   /** Filled while the attempt goes on, so that a failure keeps what was learnt. */

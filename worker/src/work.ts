@@ -42,6 +42,7 @@ export async function letAgentWork(
         signal,
         onTurn: (trajectory) => {
           trace.trajectory = trajectory;
+          task.live.turns(trajectory);
           observeTurn(trajectory, node);
         },
       },

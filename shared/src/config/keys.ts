@@ -136,6 +136,11 @@ export const WORKER_KEYS = {
   ]),
   threads: plain(form.positiveInteger, 2, 'Threads for reading test logs and compressing artifacts.'),
   host_rewards: plain(form.flag, false, 'Permits rewards from runtime host when the run asks for them too.'),
+  live_turns: plain(
+    form.count,
+    64,
+    'Latest turns of each running rollout that can be followed live (at most 16 KiB each in Redis); 0: none.',
+  ),
   exit_when_idle_seconds: plain(
     form.seconds,
     0,

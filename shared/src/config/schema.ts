@@ -27,6 +27,7 @@ const numeric = z.union([
 ]);
 export const positiveInteger = numeric.pipe(z.number().int().positive());
 export const positiveSeconds = numeric.pipe(z.number().positive());
+export const count = numeric.pipe(z.number().int().nonnegative());
 export const seconds = numeric.pipe(z.number().nonnegative());
 export const port = numeric.pipe(z.number().int().min(0).max(65_535));
 

@@ -17,6 +17,12 @@ export function keysFor(prefix: string) {
     worker: (id: string) => key('worker', id),
     secret: (name: string) => key('secret', name),
     lease: (name: string) => key('lease', name),
+    live: {
+      /** Hash: rollout id → where it is on this worker, as JSON. */
+      worker: (id: string) => key('live', 'worker', id),
+      /** Stream of a running rollout's latest turns, one field `t`. */
+      turns: (rolloutId: string) => key('live', 'turns', rolloutId),
+    },
     /** Hash of counters over all runs of a kind. */
     totals: (kind: string) => key('totals', kind),
     run: (id: string) => ({

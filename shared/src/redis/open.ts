@@ -15,6 +15,7 @@ import type { Farm, FarmRole } from './farm.ts';
 import { createJournal } from './journal.ts';
 import { type Keys, keysFor } from './keys.ts';
 import { createLeases } from './lease.ts';
+import { createLive } from './live.ts';
 import { asUnusable, saysOutages } from './outage.ts';
 import { jobSettings, QUEUES } from './queue.ts';
 import { createRegistry } from './registry.ts';
@@ -68,6 +69,7 @@ export async function openConnectedFarm(
     registry: says(createRegistry(redis, keys)),
     secrets: says(createSecrets(redis, keys)),
     leases: says(createLeases(redis, keys)),
+    live: says(createLive(redis, keys)),
     artifacts,
     queue: openQueue,
     bullConnection: connect,

@@ -1,0 +1,50 @@
+import { expect, test } from 'vitest';
+import type { LiveRollout, LiveTurn } from '../src/index.ts';
+import { openFarm } from '../src/index.ts';
+import { keysOf, mortal, testConfig } from './farm.ts';
+
+const state = (rollout_id: string, over: Partial<LiveRollout> = {}): LiveRollout => ({
+  ...{ rollout_id, attempt: 1, worker: 'w1', node: 'n1', stage: 'agent', turns: 0, claimed_at: 1, at: 1 },
+  ...over,
+});
+
+const turn = (number: number): LiveTurn => ({
+  ...{ attempt: 1, turn: number, at: number, messages: [{ role: 'assistant', content: `say ${number}` }] },
+  ...{ answer: 0, finish_reason: 'stop', model_seconds: 1, usage: null, commands: [] },
+  policy_version: { start: null, end: null },
+});
+
+test('what runs is told by worker and run, in its latest state, and gone when it ends', async () => {
+  await using farm = await openFarm(testConfig(), 'producer');
+  await farm.live.mark(state('r1.a.0'));
+  await farm.live.mark(state('r1.a.0', { stage: 'evaluation', turns: 3 }));
+  await farm.live.mark(state('r2.a.0', { worker: 'w2' }));
+  await farm.live.mark(state('r1.a.1', { worker: 'dead' }));
+  const running = await farm.live.running(['w1', 'w2']);
+  expect(running.map((one) => [one.rollout_id, one.stage, one.turns])).toEqual([
+    ['r1.a.0', 'evaluation', 3],
+    ['r2.a.0', 'agent', 0],
+  ]);
+  expect(await farm.live.running(['w1', 'w2'], 'r2')).toHaveLength(1);
+  await farm.live.end('w1', 'r1.a.0');
+  expect(await farm.live.running(['w1'])).toEqual([]);
+});
+
+test('turns are read on from where one was; the oldest go; none outlives its time', async () => {
+  const config = testConfig();
+  await using farm = await openFarm(config, 'producer');
+  for (let number = 1; number <= 5; number++) await farm.live.turn('r1.a.0', turn(number), 3);
+  const first = await farm.live.turns('r1.a.0');
+  expect(first.turns.map((one) => one.turn)).toEqual([3, 4, 5]);
+  expect(await farm.live.turns('r1.a.0', first.last_id)).toEqual({ turns: [], last_id: first.last_id });
+  await farm.live.turn('r1.a.0', turn(6), 3);
+  expect((await farm.live.turns('r1.a.0', first.last_id)).turns.map((one) => one.turn)).toEqual([6]);
+  await farm.live.mark(state('r1.a.0'));
+  expect(await mortal(config)).toEqual({
+    'farm-id': false,
+    'live:turns:r1.a.0': true,
+    'live:worker:w1': true,
+  });
+  await farm.live.end('w1', 'r1.a.0');
+  expect(await keysOf(config)).toEqual(['farm-id', 'live:turns:r1.a.0']);
+});

@@ -1,0 +1,98 @@
+import type { Live, LiveRollout, LiveTurn, Trajectory } from '@swefarm/shared';
+import { pino } from 'pino';
+import { expect, test } from 'vitest';
+import { startLive } from './live.ts';
+
+/** Keeps what is written; `open` lets writes through, as a Redis that answers. */
+function watched(keep = 3) {
+  const marks: LiveRollout[] = [];
+  const turns: LiveTurn[] = [];
+  const ended: string[] = [];
+  let open = Promise.resolve();
+  const live: Live = {
+    mark: async (state) => {
+      await open;
+      marks.push(state);
+    },
+    turn: async (_id, turn) => {
+      await open;
+      turns.push(turn);
+    },
+    end: async (_worker, id) => void ended.push(id),
+    running: async () => [],
+    turns: async () => ({ turns: [], last_id: '0' }),
+  };
+  const deps = { live, worker: 'w', node: 'n', keep, log: pino({ level: 'silent' }) };
+  return {
+    ...{ marks, turns, ended, live, deps },
+    block(until: Promise<void>) {
+      open = until;
+    },
+  };
+}
+
+const said = (count: number): Trajectory => ({
+  format: 'swefarm-trajectory-1',
+  token_mode: 'text',
+  model: 'm',
+  endpoint: null,
+  messages: [
+    { role: 'system', content: 'rules' },
+    { role: 'user', content: 'problem' },
+    ...Array.from({ length: count }, (_, at) => [
+      { role: 'assistant' as const, content: `say ${at}` },
+      { role: 'user' as const, content: `saw ${at}` },
+    ]).flat(),
+  ],
+  turns: Array.from({ length: count }, (_, at) => ({
+    ...{ message: 2 + 2 * at, finish_reason: 'stop', model_seconds: 1, usage: null, commands: [] },
+    policy_version: { start: null, end: null },
+    tokens: null,
+  })),
+  exit_status: null,
+});
+
+test('stages and turns are told in order, each once; the first turn has the prompt', async () => {
+  const { deps, marks, turns, ended } = watched();
+  const trace = startLive(deps, 'r.i.0', 2);
+  trace.stage('agent');
+  trace.turns(said(1));
+  await expect.poll(() => turns.length).toBe(1);
+  trace.turns(said(2));
+  await expect.poll(() => turns.length).toBe(2);
+  await trace.end();
+  expect(turns.map(({ turn, answer, messages }) => [turn, answer, messages.map((m) => m.content)])).toEqual([
+    [1, 2, ['rules', 'problem', 'say 0', 'saw 0']],
+    [2, 0, ['say 1', 'saw 1']],
+  ]);
+  expect(marks.at(-1)).toMatchObject({ rollout_id: 'r.i.0', attempt: 2, stage: 'agent', turns: 2 });
+  expect(ended).toEqual(['r.i.0']);
+});
+
+test('while Redis is away nothing piles up: the latest turns are told when it is back', async () => {
+  const { deps, turns, block } = watched(3);
+  const back = Promise.withResolvers<void>();
+  block(back.promise);
+  const trace = startLive(deps, 'r.i.0', 1);
+  for (let count = 1; count <= 50; count++) trace.turns(said(count));
+  back.resolve();
+  await expect.poll(() => turns.map((one) => one.turn)).toEqual([48, 49, 50]);
+  await trace.end();
+});
+
+test('a failing Redis fails nothing', async () => {
+  const { deps, live, ended } = watched();
+  live.mark = () => Promise.reject(new Error('away'));
+  const trace = startLive(deps, 'r.i.0', 1);
+  trace.turns(said(1));
+  await trace.end();
+  expect(ended).toEqual(['r.i.0']);
+});
+
+test('switched off it tells nothing', async () => {
+  const { deps, marks, ended } = watched(0);
+  const trace = startLive(deps, 'r.i.0', 1);
+  trace.turns(said(1));
+  await trace.end();
+  expect([marks, ended]).toEqual([[], []]);
+});
