@@ -132,6 +132,7 @@ export const RUN_FLAGS: readonly RunFlag[] = [
   },
   policy('--model <name>', ['model'], 'model name at the endpoint', text),
   policy('--policy-version <name>', ['version'], 'the weights, as the trainer names them', text),
+  policy('--policy-name <name>', ['name'], "the trainer's name for the policy; see swefarm policy", text),
   policy('--temperature <t>', ['sampling', 'temperature'], 'sampling temperature'),
   policy('--top-p <p>', ['sampling', 'top_p'], 'nucleus sampling'),
   policy('--max-tokens <n>', ['sampling', 'max_tokens'], 'most tokens of one answer'),
@@ -139,8 +140,9 @@ export const RUN_FLAGS: readonly RunFlag[] = [
   policy('--extra-body <json>', ['extra_body'], 'further request fields', json),
   {
     ...policy('--token-mode <mode>', ['token_mode'], 'what is promised of token ids', text),
-    choices: ['echo', 'text'],
+    choices: ['echo', 'token-in', 'text'],
   },
+  policy('--tokenizer <folder>', ['tokenizer'], "token-in without the endpoint's /tokenize", text),
   {
     ...policy('--require-tokens', ['require_tokens'], 'fail rollouts whose token ids are missing'),
     constant: true,

@@ -67,11 +67,13 @@ function policySettings(settings: Tree, apiKeyRef: string | null): Tree | null {
   const type = asTree(settings.agent).type ?? 'mini';
   if (type !== 'mini') return null;
   const policy = asTree(settings.policy);
-  if (policy.urls === undefined || policy.model === undefined) {
-    const missing = policy.urls === undefined ? '--policy-url URL' : '--model NAME';
+  const urls = policy.urls ?? [];
+  const homeless = Array.isArray(urls) && urls.length === 0 && typeof policy.name !== 'string';
+  if (homeless || policy.model === undefined) {
+    const missing = homeless ? '--policy-url URL (or --policy-name NAME)' : '--model NAME';
     throw new UsageError(`agent mini asks a model: add ${missing} (or use --agent golden, noop or patch)`);
   }
-  return { ...policy, api_key_ref: apiKeyRef };
+  return { ...policy, urls, api_key_ref: apiKeyRef };
 }
 
 function readConfigFile(path: string): Tree {

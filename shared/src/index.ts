@@ -12,6 +12,7 @@ export * from './job.ts';
 export * from './log.ts';
 export * from './metrics.ts';
 export * from './mortal.ts';
+export * from './policy.ts';
 export * from './redis/budget.ts';
 export type { Cancel } from './redis/cancel.ts';
 export type { Commit, CommitReply } from './redis/commit.ts';
@@ -21,6 +22,7 @@ export { AttemptClass, AttemptEnd, type Claim, type Journal, JournalEntry } from
 export { freePort, type LaunchedRedis, type LaunchOptions, launchRedis } from './redis/launch.ts';
 export type { Leases } from './redis/lease.ts';
 export { type Live, LiveRollout, LiveTurn, type LiveTurns } from './redis/live.ts';
+export type { Policies } from './redis/policies.ts';
 export * from './redis/queue.ts';
 export { type Registry, WorkerRecord } from './redis/registry.ts';
 export type { GroupCount, ResultBatch, Results, RunCounts } from './redis/results.ts';

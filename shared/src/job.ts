@@ -1,5 +1,6 @@
 /** What a submit writes: one run record, and per rollout a job of a few hundred bytes that refers to it. */
 import { z } from 'zod';
+import { PolicyName } from './policy.ts';
 
 /** Reward rows that a run may override; see grading/src/reward.ts for the table itself. */
 export const RewardChoice = z.enum(['zero', 'grade', 'none']);
@@ -33,7 +34,8 @@ export type AgentConfig = z.infer<typeof AgentConfig>;
 
 /** Sampling parameters go to the endpoint as they are; `extra_body` fields too. */
 export const PolicyConfig = z.object({
-  urls: z.array(z.url()).min(1),
+  /** Empty only when the policy `name` brings its own. */
+  urls: z.array(z.url()),
   model: z.string().min(1),
   /** Name under which the key lies in Redis; null when the endpoint wants none. */
   api_key_ref: z.string().nullable().default(null),
@@ -46,10 +48,15 @@ export const PolicyConfig = z.object({
     })
     .default({}),
   extra_body: z.record(z.string(), z.json()).default({}),
-  token_mode: z.enum(['echo', 'text']).default('text'),
+  /** What is promised of token ids, and which endpoint is asked: see docs/tokens.md. */
+  token_mode: z.enum(['echo', 'token-in', 'text']).default('text'),
+  /** Mode `token-in`: folder with tokenizer.json and chat template on every worker; null: the endpoint's /tokenize. */
+  tokenizer: z.string().nullable().default(null),
   /** Fail the rollout (policy_tokens) when an answer lacks token ids or breaks contiguity. */
   require_tokens: z.boolean().default(false),
   version: z.string().nullable().default(null),
+  /** The policy whose record this run follows; null: `default`, when the two share an endpoint. */
+  name: PolicyName.nullable().default(null),
   /** Seconds to wait for one answer. */
   request_timeout: z.number().positive().default(600),
   /** Seconds during which a refused or overloaded endpoint is tried again within one turn. */

@@ -58,7 +58,7 @@ export type Turn = {
 
 export type Trajectory = {
   format: 'swefarm-trajectory-1';
-  token_mode: 'echo' | 'text' | null;
+  token_mode: 'echo' | 'token-in' | 'text' | null;
   model: string | null;
   endpoint: string | null;
   messages: Message[];

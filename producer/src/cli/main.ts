@@ -7,6 +7,7 @@ import { addCollect } from './collect.ts';
 import { addDoctor } from './doctor.ts';
 import { addEval } from './eval.ts';
 import { addHealth } from './health.ts';
+import { addPolicy } from './policy.ts';
 import { addRegrade } from './regrade.ts';
 import { addRollout } from './rollout.ts';
 import { addShow } from './show.ts';
@@ -36,6 +37,7 @@ for (const add of [
   addStatus,
   addShow,
   addCancel,
+  addPolicy,
   addHealth,
   addDoctor,
 ])

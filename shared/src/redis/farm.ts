@@ -9,6 +9,7 @@ import type { Commit } from './commit.ts';
 import type { Journal } from './journal.ts';
 import type { Leases } from './lease.ts';
 import type { Live } from './live.ts';
+import type { Policies } from './policies.ts';
 import type { Registry } from './registry.ts';
 import type { Results } from './results.ts';
 import type { Runs } from './runs.ts';
@@ -31,6 +32,7 @@ export interface Farm extends AsyncDisposable {
   readonly registry: Registry;
   readonly secrets: Secrets;
   readonly leases: Leases;
+  readonly policies: Policies;
   readonly live: Live;
   readonly artifacts: ArtifactStore;
   /** The BullMQ queue to submit to; opened at first use, closed with the farm. */

@@ -17,6 +17,10 @@ export function keysFor(prefix: string) {
     worker: (id: string) => key('worker', id),
     secret: (name: string) => key('secret', name),
     lease: (name: string) => key('lease', name),
+    /** Set of the names of policies; hash of one policy's record; string: what a worker sees of endpoints. */
+    policies: key('policies'),
+    policy: (name: string) => key('policy', name),
+    policyReport: (worker: string) => key('policy-report', worker),
     live: {
       /** Hash: rollout id → where it is on this worker, as JSON. */
       worker: (id: string) => key('live', 'worker', id),

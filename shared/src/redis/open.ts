@@ -17,6 +17,7 @@ import { type Keys, keysFor } from './keys.ts';
 import { createLeases } from './lease.ts';
 import { createLive } from './live.ts';
 import { asUnusable, saysOutages } from './outage.ts';
+import { createPolicies } from './policies.ts';
 import { jobSettings, QUEUES } from './queue.ts';
 import { createRegistry } from './registry.ts';
 import { createResults } from './results.ts';
@@ -69,6 +70,7 @@ export async function openConnectedFarm(
     registry: says(createRegistry(redis, keys)),
     secrets: says(createSecrets(redis, keys)),
     leases: says(createLeases(redis, keys)),
+    policies: says(createPolicies(redis, keys)),
     live: says(createLive(redis, keys)),
     artifacts,
     queue: openQueue,

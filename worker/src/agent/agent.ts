@@ -1,5 +1,5 @@
 /** What an agent is given and what it gives back. Ends are values; only infrastructure throws (RolloutFailure). */
-import type { AgentConfig, ExitStatus, Instance, Message, Trajectory } from '@swefarm/shared';
+import type { AgentConfig, ExitStatus, Instance, Message, PolicyConfig, Trajectory } from '@swefarm/shared';
 import type { Shell } from '../sandbox/command.ts';
 
 export type PolicyReply = {
@@ -26,7 +26,7 @@ export type ToolDefinition = {
 export interface Policy {
   readonly endpoint: string;
   readonly model: string;
-  readonly tokenMode: 'echo' | 'text';
+  readonly tokenMode: PolicyConfig['token_mode'];
   /** The trainer needs every token: an answer without them fails the rollout. */
   readonly requireTokens: boolean;
   complete(
