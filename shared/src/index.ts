@@ -28,6 +28,7 @@ export { type Registry, WorkerRecord } from './redis/registry.ts';
 export type { GroupCount, ResultBatch, Results, RunCounts } from './redis/results.ts';
 export type { Runs } from './redis/runs.ts';
 export type { Secrets } from './redis/secrets.ts';
+export { fetchedServer } from './redis/server.ts';
 export * from './report.ts';
 export * from './result.ts';
 export * from './secret.ts';

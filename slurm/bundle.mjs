@@ -1,0 +1,142 @@
+// Makes the folder that nodes run from: one file per command and thread, the texts our sources read, one Node binary, and a
+// static Redis server where one can be had. Nothing needs installing there, and no node_modules lies on a parallel file system.
+// usage: npm run bundle [-- --out DIR]      default: dist/swefarm
+import { createHash } from 'node:crypto';
+import { chmod, cp, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { dirname, join, relative, resolve, sep } from 'node:path';
+import { parseArgs } from 'node:util';
+import { build } from 'esbuild';
+import { fetchedServer } from '../shared/src/index.ts';
+
+const ROOT = resolve(import.meta.dirname, '..');
+/** Where our own sources lie; all else in a bundle comes from node_modules. */
+const PACKAGES = ['shared', 'grading', 'producer', 'worker'];
+/** Each becomes one file at the same place in the bundle, `.ts` as `.mjs`. Threads are files of their own. */
+const ENTRIES = [
+  'producer/bin/swefarm.mjs',
+  'worker/bin/swefarm-worker.mjs',
+  'worker/src/threads/thread.ts',
+  'worker/src/sandbox/rootfs/unpack.thread.ts',
+];
+const COMMANDS = { swefarm: ENTRIES[0], 'swefarm-worker': ENTRIES[1] };
+/** Bundled files are modules; what they contain of CommonJS expects these. */
+const BANNER = (up) => `import { createRequire as __createRequire } from 'node:module';
+const require = __createRequire(import.meta.url);
+const __filename = import.meta.filename, __dirname = import.meta.dirname;
+const __bundleRoot = new URL('${up}', import.meta.url);`;
+
+/** A source asks for files beside it by its own URL: in the bundle it is told the place that mirrors it. */
+const mirrored = {
+  name: 'mirrored',
+  setup({ onLoad, onResolve }) {
+    onLoad({ filter: /\.ts$/ }, async ({ path }) => {
+      const place = relative(ROOT, path).split(sep).join('/');
+      if (!PACKAGES.includes(place.split('/')[0] ?? '')) return undefined;
+      const text = await readFile(path, 'utf8');
+      const contents = text
+        .replace(
+          /new URL\((['"])(\.[^'"]+)\.ts\1, import\.meta\.url\)/g,
+          `new URL($1$2.mjs$1, import.meta.url)`,
+        )
+        .replaceAll('import.meta.url', `new URL('${place}', __bundleRoot).href`)
+        .replaceAll('import.meta.dirname', `new URL('.', new URL('${place}', __bundleRoot)).pathname`)
+        .replaceAll('import.meta.main', 'false');
+      return { contents, loader: 'ts' };
+    });
+    // dockerode can speak to engines over ssh; we never do, and its native parts cannot be bundled.
+    onResolve({ filter: /^(ssh2|cpu-features)$/ }, () => ({ path: 'ssh2', namespace: 'absent' }));
+    onLoad({ filter: /.*/, namespace: 'absent' }, () => ({ contents: 'module.exports = {};' }));
+  },
+};
+
+async function bundleEntry(entry, out) {
+  const outfile = join(out, entry.replace(/\.ts$/, '.mjs'));
+  await build({
+    entryPoints: [join(ROOT, entry)],
+    outfile,
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
+    target: 'node24',
+    legalComments: 'eof',
+    logLevel: 'warning',
+    // Optional accelerators of their packages: loaded in a try, absent here.
+    external: ['msgpackr-extract', 'bufferutil', 'utf-8-validate', 'node-linux-*', '*.node'],
+    banner: { js: BANNER(`${relative(dirname(outfile), out).split(sep).join('/')}/`) },
+    plugins: [mirrored],
+  });
+}
+
+/** Whatever our sources read at run time: Lua, shell, prompts, tables, Python, and a built page. */
+async function copyTexts(out) {
+  for (const name of PACKAGES) {
+    for (const file of await readdir(join(ROOT, name), { recursive: true, withFileTypes: true })) {
+      const path = relative(ROOT, join(file.parentPath, file.name));
+      if (!file.isFile() || /(^|\/)(node_modules|test|fixtures|\.turbo|__pycache__)\//.test(path)) continue;
+      const isPage = /^producer\/page\/dist\//.test(path);
+      const isText = /^\w+\/(src|data|python)\//.test(path) && !/\.(ts|tsx|pyc)$/.test(path);
+      if (isPage || isText) await cp(join(ROOT, path), join(out, path));
+    }
+  }
+}
+
+const launcher = (entry) => `#!/bin/sh
+# Runs the bundled command on the Node beside it.
+here=$(CDPATH='' cd -- "$(dirname -- "$(readlink -f -- "$0")")/.." && pwd) || exit 12
+exec "$here/bin/node" "$here/${entry}" "$@"
+`;
+
+async function addPrograms(out) {
+  await mkdir(join(out, 'bin'), { recursive: true });
+  const require = createRequire(import.meta.url);
+  const node = join(dirname(require.resolve(`node-linux-${process.arch}/package.json`)), 'bin', 'node');
+  await cp(node, join(out, 'bin', 'node'));
+  for (const [name, entry] of Object.entries(COMMANDS)) {
+    await writeFile(join(out, 'bin', name), launcher(entry));
+    await chmod(join(out, 'bin', name), 0o755);
+  }
+  try {
+    await cp(await fetchedServer(join(ROOT, '.swefarm/bin')), join(out, 'bin', 'valkey-server'));
+  } catch (error) {
+    console.error(`bundle: without a Redis server, so the first node must have one: ${error.message}`);
+  }
+}
+
+/** Names the content, so that a node can tell whether its local copy is this one. */
+async function writeId(out) {
+  const hash = createHash('sha256');
+  for (const file of (await readdir(out, { recursive: true, withFileTypes: true })).sort(byPath)) {
+    if (file.isFile()) hash.update(file.name).update(await readFile(join(file.parentPath, file.name)));
+  }
+  await writeFile(join(out, 'bundle-id'), `${hash.digest('hex').slice(0, 16)}\n`);
+}
+const byPath = (a, b) => (join(a.parentPath, a.name) < join(b.parentPath, b.name) ? -1 : 1);
+
+const { values } = parseArgs({ options: { out: { type: 'string' } } });
+const target = resolve(values.out ?? join(ROOT, 'dist/swefarm'));
+const draft = `${target}.draft-${process.pid}`;
+await rm(draft, { recursive: true, force: true });
+await mkdir(draft, { recursive: true });
+await Promise.all(ENTRIES.map((entry) => bundleEntry(entry, draft)));
+await copyTexts(draft);
+await addPrograms(draft);
+await cp(join(ROOT, 'slurm'), join(draft, 'slurm'), {
+  recursive: true,
+  filter: (path) => !path.endsWith('.mjs'),
+});
+await writeFile(join(draft, 'package.json'), '{ "type": "module", "private": true }\n');
+await writeId(draft);
+const size = (await readdir(draft, { recursive: true, withFileTypes: true })).filter((file) => file.isFile());
+let bytes = 0;
+for (const file of size) bytes += (await stat(join(file.parentPath, file.name))).size;
+// A bundle that nodes run from right now stays whole under its old name until the new one is.
+await rm(`${target}.old`, { recursive: true, force: true });
+await rename(target, `${target}.old`).catch((error) => {
+  if (error.code !== 'ENOENT') throw error;
+});
+await rename(draft, target);
+await rm(`${target}.old`, { recursive: true, force: true });
+console.error(
+  `bundle: ${size.length} files, ${(bytes / 1024 ** 2).toFixed(0)} MiB: ${relative(process.cwd(), target) || target}`,
+);
