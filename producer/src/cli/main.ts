@@ -10,6 +10,7 @@ import { addHealth } from './health.ts';
 import { addPolicy } from './policy.ts';
 import { addRegrade } from './regrade.ts';
 import { addRollout } from './rollout.ts';
+import { addServe } from './serve.ts';
 import { addShow } from './show.ts';
 import { addStatus } from './status.ts';
 import { addSubmit } from './submit.ts';
@@ -34,6 +35,7 @@ for (const add of [
   addRegrade,
   addSubmit,
   addCollect,
+  addServe,
   addStatus,
   addShow,
   addCancel,

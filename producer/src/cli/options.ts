@@ -31,8 +31,18 @@ export function addFarmOptions(command: Command): Command {
   command.addOption(new Option('--config <file>', 'YAML file with any of these keys').helpGroup('Farm:'));
   for (const { key, flag, doc, secret } of configOptions('producer')) {
     // A secret on the command line is read by everybody on the machine: files and variables are for those.
-    if (secret && key !== 'redis_url') continue;
+    if ((secret && key !== 'redis_url') || key.startsWith(GATEWAY)) continue;
     command.addOption(new Option(flag, doc).helpGroup('Farm:'));
+  }
+  return command;
+}
+
+/** Keys of `serve` alone. */
+const GATEWAY = 'gateway_';
+
+export function addGatewayOptions(command: Command): Command {
+  for (const { key, flag, doc, secret } of configOptions('producer')) {
+    if (key.startsWith(GATEWAY) && !secret) command.addOption(new Option(flag, doc).helpGroup('Gateway:'));
   }
   return command;
 }

@@ -167,6 +167,35 @@ export const PRODUCER_KEYS = {
     60,
     'Seconds that collecting waits for a Redis that went away.',
   ),
+  gateway_host: plain(form.text, '127.0.0.1', 'Address on which `serve` listens.'),
+  gateway_port: plain(form.port, 8080, 'Port on which `serve` listens; 0: a free one, which it prints.'),
+  gateway_token: plain<Secret | null>(
+    form.secret,
+    null,
+    'Token of the one caller of `serve` that needs no file; without any, `serve` makes one.',
+  ),
+  gateway_callers: plain<string | null>(
+    form.path,
+    null,
+    'YAML file with the callers of `serve`: a token and settings each (docs/gateway.md).',
+  ),
+  gateway_anonymous: plain(form.flag, false, 'Lets in who has no token: whoever reaches the port.'),
+  gateway_failures: plain(
+    z.enum(['collector', 'nemo-rl', 'nemo-rl-sync', 'verl-recipe', 'auto']),
+    'auto',
+    'How `serve` answers a rollout that could not be judged (docs/gateway.md).',
+  ),
+  gateway_max_hold_seconds: plain(
+    form.positiveSeconds,
+    6 * 3600,
+    'Seconds that `serve` holds a call at most.',
+  ),
+  gateway_grace_seconds: plain(
+    form.positiveSeconds,
+    20,
+    'Seconds in which a caller whose connection dropped may call again; then its rollout is cancelled.',
+  ),
+  gateway_body_bytes: key(form.bytes, () => 64 * 1024 ** 2, '64 MiB', 'Largest body that `serve` reads.'),
 };
 
 type Values<Keys> = { readonly [K in keyof Keys]: Keys[K] extends ConfigKey<infer T> ? T : never };

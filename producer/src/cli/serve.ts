@@ -1,0 +1,72 @@
+/** `swefarm serve`: the gateway through which training jobs drive the farm over HTTP. */
+import { chmod, mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createLog, newId, openFarm, type ProducerConfig, Secret, UsageError } from '@swefarm/shared';
+import { type Command, Option } from 'commander';
+import { EXIT } from '../exit.ts';
+import { readCallers } from '../gateway/callers.ts';
+import { startGateway } from '../gateway/server.ts';
+import { addFarmOptions, addGatewayOptions, type Flags, producerConfig } from './options.ts';
+import { listenForStop } from './stop.ts';
+import { print, say } from './terminal.ts';
+
+export function addServe(program: Command): void {
+  const command = program
+    .command('serve')
+    .description('serve the farm over HTTP: NeMo Gym agent server, native API, metrics')
+    .addOption(new Option('--host <address>', 'short for --gateway-host').helpGroup('Gateway:'))
+    .addOption(new Option('--port <port>', 'short for --gateway-port').helpGroup('Gateway:'));
+  addGatewayOptions(command);
+  addFarmOptions(command).action(async (flags: Flags) => {
+    process.exitCode = await serve(flags);
+  });
+}
+
+async function serve(flags: Flags): Promise<number> {
+  const config = producerConfig({
+    ...flags,
+    gatewayHost: flags.gatewayHost ?? flags.host,
+    gatewayPort: flags.gatewayPort ?? flags.port,
+  });
+  const stop = listenForStop();
+  const callers = readCallers(config);
+  const log = createLog(config, { role: 'gateway' });
+  await using farm = await openFarm(config, 'producer', { log, signal: stop.draining });
+  for (const warning of farm.warnings) log.warn(warning);
+  const tokenFile = callers.length === 0 ? join(config.state_dir, 'gateway.token') : null;
+  if (tokenFile !== null) callers.push(...(await generatedCaller(config, tokenFile)));
+  await using gateway = await startGateway({ farm, config, log, signal: stop.draining }, { callers }).catch(
+    (error: unknown) => {
+      throw addressError(error, config);
+    },
+  );
+  await print(JSON.stringify({ url: gateway.url, host: gateway.host, port: gateway.port }));
+  if (tokenFile !== null) say(`no token was given: one was made for this start and written to ${tokenFile}`);
+  if (!stop.draining.aborted) {
+    await new Promise((resolve) => stop.draining.addEventListener('abort', resolve, { once: true }));
+  }
+  return EXIT.allJudged;
+}
+
+/** Nobody gets in without a token unless the configuration says so. */
+async function generatedCaller(config: ProducerConfig, path: string) {
+  const token = `${newId()}${newId()}`;
+  await mkdir(config.state_dir, { recursive: true });
+  await writeFile(path, `${token}\n`, { mode: 0o600 });
+  await chmod(path, 0o600);
+  return readCallers({ ...config, gateway_token: new Secret(token) });
+}
+
+function addressError(error: unknown, config: ProducerConfig): unknown {
+  const { code } = error as NodeJS.ErrnoException;
+  const reason =
+    code === 'EADDRINUSE'
+      ? 'is taken; choose another --port'
+      : code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND'
+        ? 'is no address of this machine; choose another --host'
+        : code === 'EACCES'
+          ? 'may not be used by this user; choose a --port over 1023'
+          : null;
+  if (reason === null) return error;
+  return new UsageError(`${config.gateway_host}:${config.gateway_port} ${reason}`, { cause: error });
+}

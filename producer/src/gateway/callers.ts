@@ -1,0 +1,127 @@
+/**
+ * Who may call, and what each caller's rollouts are: a token, how failures are answered, and settings of a run.
+ * One token may stand for several entries, told apart by the agent's name in Gym's rows.
+ */
+import { readFileSync } from 'node:fs';
+import { environmentSecret, errorMessage, type ProducerConfig, Secret, UsageError } from '@swefarm/shared';
+import type { FastifyRequest } from 'fastify';
+import { parse as parseYaml } from 'yaml';
+import { z } from 'zod';
+import { Refusal } from './refusal.ts';
+
+/** How a rollout that could not be judged is answered; docs/gateway.md says what each does to a training step. */
+export const FailureAnswer = z.enum(['collector', 'nemo-rl', 'nemo-rl-sync', 'verl-recipe', 'auto']);
+export type FailureAnswer = z.infer<typeof FailureAnswer>;
+
+export type Caller = {
+  name: string;
+  /** Null: whoever reaches the port. */
+  token: Secret | null;
+  /** Only rows whose `agent_ref.name` is this; null: all others. */
+  entry: string | null;
+  failures: FailureAnswer;
+  /** Seconds a call is held at most. */
+  maxHoldSeconds: number;
+  /** Answers carry `ng_trajectory`, by which Gym's own health check judges them. */
+  trajectory: boolean;
+  /** Keys of a run's record that this caller sets, as in a --run-config file. */
+  run: Readonly<Record<string, unknown>>;
+  /** Key of the policy; it goes to Redis apart from the jobs. */
+  apiKey: Secret | null;
+};
+
+const Entry = z.strictObject({
+  name: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]*$/, 'expected letters, digits, ".", "_" and "-"'),
+  token_env: z.string().optional(),
+  token_file: z.string().optional(),
+  anonymous: z.boolean().optional(),
+  entry: z.string().optional(),
+  failures: FailureAnswer.optional(),
+  max_hold_seconds: z.number().positive().optional(),
+  ng_trajectory: z.boolean().optional(),
+  api_key_env: z.string().optional(),
+  run: z.record(z.string(), z.unknown()).optional(),
+});
+const CallersFile = z.strictObject({ callers: z.array(Entry).min(1) });
+
+/**
+ * The callers that the configuration names: those of its file, and one named `default` for its own token.
+ *
+ * @throws UsageError naming file and field
+ */
+export function readCallers(config: ProducerConfig): Caller[] {
+  const plain = {
+    entry: null,
+    failures: config.gateway_failures,
+    maxHoldSeconds: config.gateway_max_hold_seconds,
+    trajectory: true,
+    run: {},
+    apiKey: config.policy_api_key,
+  };
+  const callers: Caller[] = config.gateway_callers === null ? [] : fromFile(config.gateway_callers, plain);
+  if (config.gateway_token) callers.push({ ...plain, name: 'default', token: config.gateway_token });
+  if (config.gateway_anonymous) callers.push({ ...plain, name: 'anonymous', token: null });
+  return callers;
+}
+
+function fromFile(path: string, plain: Omit<Caller, 'name' | 'token'>): Caller[] {
+  const where = `callers file ${path}`;
+  let tree: unknown;
+  try {
+    tree = parseYaml(readFileSync(path, 'utf8'));
+  } catch (error) {
+    throw new UsageError(`${where}: ${errorMessage(error)}`, { cause: error });
+  }
+  const parsed = CallersFile.safeParse(tree);
+  if (!parsed.success) {
+    const [issue] = parsed.error.issues;
+    throw new UsageError(`${where}: ${issue?.path.join('.') || 'the file'}: ${issue?.message}`);
+  }
+  return parsed.data.callers.map((given) => ({
+    ...plain,
+    name: given.name,
+    token: tokenOf(where, given),
+    entry: given.entry ?? null,
+    failures: given.failures ?? plain.failures,
+    maxHoldSeconds: given.max_hold_seconds ?? plain.maxHoldSeconds,
+    trajectory: given.ng_trajectory ?? plain.trajectory,
+    run: given.run ?? plain.run,
+    apiKey: given.api_key_env
+      ? environmentSecret(given.api_key_env, `${where}: ${given.name}`)
+      : plain.apiKey,
+  }));
+}
+
+function tokenOf(where: string, given: z.infer<typeof Entry>): Secret | null {
+  const ways = [given.token_env, given.token_file, given.anonymous || undefined].filter(
+    (way) => way !== undefined,
+  );
+  if (ways.length !== 1) {
+    throw new UsageError(
+      `${where}: ${given.name}: expected one of token_env, token_file and anonymous: true`,
+    );
+  }
+  if (given.token_env !== undefined) return environmentSecret(given.token_env, `${where}: ${given.name}`);
+  if (given.token_file === undefined) return null;
+  try {
+    const token = readFileSync(given.token_file, 'utf8').trim();
+    if (token !== '') return new Secret(token);
+  } catch (error) {
+    throw new UsageError(`${where}: ${given.name}: token_file: ${errorMessage(error)}`, { cause: error });
+  }
+  throw new UsageError(`${where}: ${given.name}: token_file ${given.token_file} is empty`);
+}
+
+/** The caller among those of the request's token: by the agent's name of a Gym row, else the one without an entry. */
+export function callerOf(request: FastifyRequest, entry?: string | undefined): Caller {
+  const { callers } = request;
+  const caller =
+    callers.find((one) => one.entry !== null && one.entry === entry) ??
+    callers.find((one) => one.entry === null) ??
+    (entry === undefined ? callers[0] : undefined);
+  if (caller) return caller;
+  const known = callers.map((one) => one.entry).join(', ');
+  throw new Refusal(400, 'unknown_entry', `agent_ref.name: no entry ${entry}; this token has ${known}`, {
+    field: 'agent_ref.name',
+  });
+}

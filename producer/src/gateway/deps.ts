@@ -1,0 +1,30 @@
+/** What every group of routes is given, and what a request carries once its caller is known. */
+import type { Farm, Log, ProducerConfig } from '@swefarm/shared';
+import type { FastifyInstance } from 'fastify';
+import type { Caller } from './callers.ts';
+
+export type GatewayDeps = {
+  farm: Farm;
+  config: ProducerConfig;
+  log: Log;
+  /** Aborted when the gateway is told to stop: what waits ends then. */
+  signal: AbortSignal;
+};
+
+/** A group of routes; it registers what it serves on `app`. */
+export type Routes = (app: FastifyInstance, deps: GatewayDeps) => Promise<void> | void;
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** Served without a token. */
+    public?: boolean;
+  }
+  interface FastifyRequest {
+    /** The callers that the request's token stands for, never empty behind the guard; see {@link callerOf}. */
+    callers: readonly Caller[];
+  }
+  interface FastifyInstance {
+    /** All callers of this gateway. */
+    callers: readonly Caller[];
+  }
+}

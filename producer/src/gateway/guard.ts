@@ -1,0 +1,48 @@
+/**
+ * Who is calling. `Authorization: Bearer TOKEN`, or Basic with the token as password: Gym's clients send no header of
+ * their own, but an entry's `host: "farm:TOKEN@name"` makes them send that one.
+ */
+import { createHash, timingSafeEqual } from 'node:crypto';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { Caller } from './callers.ts';
+import { Refusal } from './refusal.ts';
+
+export function guard(app: FastifyInstance, callers: readonly Caller[]): void {
+  const known = callers.map((caller) => ({
+    caller,
+    digest: caller.token === null ? null : digestOf(caller.token.reveal()),
+  }));
+  app.decorate('callers', callers);
+  app.decorateRequest('callers');
+  app.addHook('onRequest', async (request, reply) => {
+    const token = tokenOf(request);
+    const given = token === null ? null : digestOf(token);
+    request.callers = known
+      .filter(({ digest }) =>
+        given === null || digest === null ? digest === given : timingSafeEqual(given, digest),
+      )
+      .map(({ caller }) => caller);
+    if (request.callers.length > 0 || request.routeOptions.config.public) return;
+    reply.header('www-authenticate', 'Bearer');
+    throw new Refusal(
+      401,
+      'unauthorized',
+      token === null
+        ? 'authorization: expected "Bearer TOKEN", or Basic with the token as password'
+        : 'authorization: this token is not known here',
+      { field: 'authorization' },
+    );
+  });
+}
+
+/** Equal lengths, so that the comparison takes the same time for every token. */
+const digestOf = (token: string): Buffer => createHash('sha256').update(token).digest();
+
+/** The token of a request; null when it carries none. */
+export function tokenOf(request: Pick<FastifyRequest, 'headers'>): string | null {
+  const [scheme = '', value = ''] = (request.headers.authorization ?? '').split(/\s+/, 2);
+  if (/^bearer$/i.test(scheme) && value !== '') return value;
+  if (!/^basic$/i.test(scheme)) return null;
+  const pair = Buffer.from(value, 'base64').toString('utf8');
+  return pair.slice(pair.indexOf(':') + 1) || null;
+}

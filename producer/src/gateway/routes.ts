@@ -1,0 +1,5 @@
+/** Every group of routes the gateway serves. */
+import type { Routes } from './deps.ts';
+import { healthRoutes } from './routes/health.ts';
+
+export const ROUTES: readonly Routes[] = [healthRoutes];

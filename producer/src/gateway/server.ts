@@ -1,0 +1,71 @@
+/** The gateway's HTTP server: connections that are held for hours, thousands of them, and an orderly end. */
+import type { AddressInfo } from 'node:net';
+import Fastify, { type FastifyReply } from 'fastify';
+import { serializerCompiler, validatorCompiler } from 'fastify-type-provider-zod';
+import { type Caller, readCallers } from './callers.ts';
+import type { GatewayDeps } from './deps.ts';
+import { guard } from './guard.ts';
+import { answerErrors, refusalOf } from './refusal.ts';
+import { ROUTES } from './routes.ts';
+
+export type { GatewayDeps } from './deps.ts';
+
+export interface Gateway extends AsyncDisposable {
+  readonly host: string;
+  readonly port: number;
+  /** `http://host:port` */
+  readonly url: string;
+}
+
+/** A request must arrive within this time; how long its answer takes is not limited. */
+const RECEIVE_MS = 300_000;
+const HEADERS_MS = 60_000;
+/** Longer than the idle time after which Gym's client (aiohttp, 15 s) closes, so that it never writes into our close. */
+const IDLE_MS = 75_000;
+/** A peer that vanished without a word is noticed. */
+const TCP_KEEPALIVE_MS = 30_000;
+const BACKLOG = 4096;
+
+/**
+ * Listens on `config.gateway_host` and `gateway_port` (0: a free one) until disposed; held connections are closed then.
+ *
+ * @throws UsageError for a bad callers file; the error of `listen` when the address is taken
+ */
+export async function startGateway(
+  deps: GatewayDeps,
+  options: { callers?: readonly Caller[] } = {},
+): Promise<Gateway> {
+  const { config, log } = deps;
+  const app = Fastify({
+    bodyLimit: config.gateway_body_bytes,
+    requestTimeout: RECEIVE_MS,
+    keepAliveTimeout: IDLE_MS,
+    connectionTimeout: 0,
+    forceCloseConnections: true,
+    routerOptions: { maxParamLength: 500 },
+    http: { headersTimeout: HEADERS_MS, keepAlive: true, keepAliveInitialDelay: TCP_KEEPALIVE_MS },
+    frameworkErrors: (error, _request, reply) => {
+      const { status, body } = refusalOf(error);
+      void (reply as FastifyReply).code(status).send(body);
+    },
+  });
+  app.setValidatorCompiler(validatorCompiler);
+  app.setSerializerCompiler(serializerCompiler);
+  app.setErrorHandler(answerErrors(log));
+  app.setNotFoundHandler(async (request, reply) => {
+    await reply.code(404).send({
+      error: { code: 'not_found', message: `${request.method} ${request.url}: there is no such route` },
+    });
+  });
+  guard(app, options.callers ?? readCallers(config));
+  for (const routes of ROUTES) await app.register(async (scope) => await routes(scope, deps));
+  await app.listen({ host: config.gateway_host, port: config.gateway_port, backlog: BACKLOG });
+  const { address, port, family } = app.server.address() as AddressInfo;
+  const shown = family === 'IPv6' ? `[${address}]` : address;
+  return {
+    host: address,
+    port,
+    url: `http://${shown}:${port}`,
+    [Symbol.asyncDispose]: () => app.close(),
+  };
+}

@@ -1,0 +1,22 @@
+/** A gateway of its own for one test. */
+import { type Farm, type ProducerConfig, Secret, silentLog } from '@swefarm/shared';
+import { onTestFinished } from 'vitest';
+import { readCallers } from '../../src/gateway/callers.ts';
+import { type Gateway, startGateway } from '../../src/gateway/server.ts';
+import { testConfig, testFarm } from '../farm.ts';
+
+export const TOKEN = 'a-token-of-this-test';
+
+export type TestGateway = { gateway: Gateway; url: string; farm: Farm; config: ProducerConfig };
+
+/** Listens on a free port; `bearer` is what a request must carry. */
+export async function testGateway(over: Partial<ProducerConfig> = {}): Promise<TestGateway> {
+  const config = { ...testConfig(), gateway_port: 0, gateway_token: new Secret(TOKEN), ...over };
+  const farm = await testFarm(config);
+  const deps = { farm, config, log: silentLog(), signal: new AbortController().signal };
+  const gateway = await startGateway(deps, { callers: readCallers(config) });
+  onTestFinished(() => gateway[Symbol.asyncDispose]());
+  return { gateway, url: gateway.url, farm, config };
+}
+
+export const bearer = (token = TOKEN): Record<string, string> => ({ authorization: `Bearer ${token}` });
