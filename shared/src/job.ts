@@ -110,6 +110,18 @@ export const RunRecord = z.object({
   kind: z.enum(['validation', 'training', 'collection']).default('collection'),
   dataset: z.object({ path: z.string(), sha256: z.string(), instances: z.number().int() }),
   group_size: z.number().int().positive(),
+  /** When the run ends with what is there: milliseconds since the epoch; null: when all is done. */
+  deadline_at: z.number().int().nullable().default(null),
+  /** Usable results that are enough for a group: its other rollouts are then cancelled. null: all are waited for. */
+  min_group: z.number().int().positive().nullable().default(null),
+  /** Rollouts that a group starts beyond `group_size`; the first so many usable ones end it. */
+  oversample: z.number().int().nonnegative().default(0),
+  /** Rollouts per group that may be started in place of ones lost to infrastructure. */
+  refills: z.number().int().nonnegative().default(0),
+  /** Most versions that the policy may be ahead of a running rollout before it is cancelled; null: no limit. */
+  max_staleness: z.number().int().nonnegative().nullable().default(null),
+  /** Share of rollouts failed by infrastructure at which the run pauses itself; null: never. */
+  infra_pause_share: z.number().positive().max(1).nullable().default(0.5),
   agent: AgentConfig,
   policy: PolicyConfig.nullable(),
   sandbox: SandboxConfig,

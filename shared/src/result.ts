@@ -7,6 +7,10 @@ import { ExitStatus } from './trajectory.ts';
 export const Outcome = z.enum(['judged', 'failed', 'cancelled']);
 export type Outcome = z.infer<typeof Outcome>;
 
+/** Why a rollout was cancelled; stands in its result as the row of the reward table. */
+export const CancelReason = z.enum(['cancelled', 'deadline', 'early_stop', 'stale', 'orphan', 'lease']);
+export type CancelReason = z.infer<typeof CancelReason>;
+
 /** Seconds by stage. `model` and `command` are sums inside `agent`; `evaluation_start` and `tests` are inside `evaluation`. */
 export const Seconds = z.object({
   queued: z.number(),

@@ -10,13 +10,19 @@ test('cancelling a run or single rollouts moves the epoch and is seen', async ()
   const before = await farm.cancel.epoch();
   const ids = [`${run.run_id}.a__b.c-1.0`, `${run.run_id}.a__b.c-1.1`, `${other.run_id}.a__b.c-1.0`];
   await farm.cancel.cancelRollouts(ids.slice(0, 1));
-  expect(await farm.cancel.isCancelled(ids)).toEqual(new Set(ids.slice(0, 1)));
-  await farm.cancel.cancelRun(run.run_id);
-  expect(await farm.cancel.isCancelled(ids)).toEqual(new Set(ids.slice(0, 2)));
-  expect(await farm.cancel.epoch()).toBe(before + 2);
+  const marks = async () => Object.fromEntries(await farm.cancel.isCancelled(ids));
+  const [first = '', second = '', third = ''] = ids;
+  expect(await marks()).toEqual({ [first]: 'cancelled' });
+  await farm.cancel.cancelRun(run.run_id, 'deadline');
+  expect(await marks()).toEqual({ [first]: 'cancelled', [second]: 'deadline' });
+  await farm.cancel.cancelRun(run.run_id, 'stale');
+  expect(await marks()).toEqual({ [first]: 'cancelled', [second]: 'deadline' });
+  await farm.cancel.cancelGroup(other.run_id, 'a__b.c-1', 'early_stop');
+  expect(await marks()).toMatchObject({ [third]: 'early_stop' });
+  expect(await farm.cancel.epoch()).toBe(before + 4);
   await farm.cancel.cancelRun('gone');
-  expect(await farm.cancel.epoch()).toBe(before + 2);
-  expect(await farm.cancel.isCancelled([])).toEqual(new Set());
+  expect(await farm.cancel.epoch()).toBe(before + 4);
+  expect(await farm.cancel.isCancelled([])).toEqual(new Map());
 });
 
 const worker = (name: string): WorkerRecord => ({

@@ -12,7 +12,7 @@ test('attempts are numbered, ends are kept, the first word about an attempt stan
     status: 'claimed',
     attempt: 1,
     previous: [],
-    cancelled: false,
+    cancelled: null,
   });
   await farm.journal.end(id, 1, {
     stage: 'image',
@@ -57,8 +57,8 @@ test('a claim tells of a commit, a cancel and a run that is gone', async () => {
     outcome: 'judged',
   });
   await farm.cancel.cancelRollouts([`${run.run_id}.a__b.c-1.1`]);
-  expect(await farm.journal.claim(`${run.run_id}.a__b.c-1.1`, BY)).toMatchObject({ cancelled: true });
-  expect(await farm.journal.claim(`${run.run_id}.a__b.c-1.2`, BY)).toMatchObject({ cancelled: false });
+  expect(await farm.journal.claim(`${run.run_id}.a__b.c-1.1`, BY)).toMatchObject({ cancelled: 'cancelled' });
+  expect(await farm.journal.claim(`${run.run_id}.a__b.c-1.2`, BY)).toMatchObject({ cancelled: null });
 });
 
 test('superseded names what another attempt has, or whose run is gone, and nothing else', async () => {

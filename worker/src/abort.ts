@@ -1,4 +1,5 @@
 /** Why an attempt is ended from outside. It travels as the reason of the attempt's AbortSignal. */
+import type { CancelReason } from '@swefarm/shared';
 
 export type AbortKind =
   | 'drain' // this worker is going away: hand the job back, at no cost to its budgets
@@ -8,14 +9,21 @@ export type AbortKind =
 export class AttemptAborted extends Error {
   override readonly name = 'AttemptAborted';
   readonly kind: AbortKind;
+  /** Of a cancelled one. */
+  readonly cancelReason: CancelReason;
 
-  constructor(kind: AbortKind) {
-    super(`attempt ended: ${kind}`);
+  constructor(kind: AbortKind, cancelReason: CancelReason = 'cancelled') {
+    super(`attempt ended: ${kind === 'cancelled' ? cancelReason : kind}`);
     this.kind = kind;
+    this.cancelReason = cancelReason;
   }
 }
 
 /** The reason of an aborted signal when it is ours; null otherwise. */
 export function abortKind(signal: AbortSignal): AbortKind | null {
-  return signal.aborted && signal.reason instanceof AttemptAborted ? signal.reason.kind : null;
+  return abortOf(signal)?.kind ?? null;
 }
+
+/** What ended the attempt, when it was one of us; null otherwise. */
+export const abortOf = (signal: AbortSignal): AttemptAborted | null =>
+  signal.aborted && signal.reason instanceof AttemptAborted ? signal.reason : null;

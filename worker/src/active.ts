@@ -1,4 +1,5 @@
 /** The attempts this worker has in flight, and the one way to end them from outside. */
+import type { CancelReason } from '@swefarm/shared';
 import { type AbortKind, AttemptAborted } from './abort.ts';
 
 type Running = { controller: AbortController; attempt: number | null };
@@ -33,8 +34,9 @@ export class ActiveAttempts {
     );
   }
 
-  abort(rolloutId: string, kind: AbortKind): void {
-    this.#running.get(rolloutId)?.controller.abort(new AttemptAborted(kind));
+  /** `reason`: of kind `cancelled`. */
+  abort(rolloutId: string, kind: AbortKind, reason?: CancelReason): void {
+    this.#running.get(rolloutId)?.controller.abort(new AttemptAborted(kind, reason));
   }
 
   abortAll(kind: AbortKind): void {

@@ -3,6 +3,7 @@
  * handed back, or left to the worker that has it now. BullMQ decides nothing of this.
  */
 import {
+  type CancelReason,
   decide,
   errorMessage,
   FAILURES,
@@ -13,7 +14,7 @@ import {
   type RolloutJob,
   type RunRecord,
 } from '@swefarm/shared';
-import { abortKind } from './abort.ts';
+import { abortKind, abortOf } from './abort.ts';
 import type { Judged } from './facts.ts';
 import { type LiveTrace, startLive } from './live.ts';
 import type { Node } from './node.ts';
@@ -62,10 +63,10 @@ export async function attemptRollout(job: RolloutJob, node: Node, signal: AbortS
   }
 }
 
-async function attemptClaimed(context: Context, cancelled: boolean): Promise<Next> {
+async function attemptClaimed(context: Context, cancelled: CancelReason | null): Promise<Next> {
   const { claimed, node } = context;
   const { job, attempt, previous } = claimed;
-  if (cancelled) return commit(context, 'cancelled', null, null);
+  if (cancelled) return commit(context, cancelled, null, null);
 
   const decision = decide(previous);
   if (decision.action === 'give_up') return commit(context, 'failed', null, decision.failure);
@@ -134,7 +135,7 @@ async function betterElsewhere(
 
 async function commit(
   context: Context,
-  outcome: 'judged' | 'failed' | 'cancelled',
+  end: 'judged' | 'failed' | CancelReason,
   judged: Judged | null,
   failure: Failure | null,
 ): Promise<Next> {
@@ -142,7 +143,13 @@ async function commit(
   const { job, attempt, run } = claimed;
   // A result that exists is committed also while the worker drains; only another owner's claim stops it.
   const open = abortKind(signal) === 'superseded' ? signal : new AbortController().signal;
-  const won = await settle({ job, attempt, run, outcome, judged, failure, trace, clock }, node, open);
+  const cancelReason = end === 'judged' || end === 'failed' ? null : end;
+  const outcome = end === 'judged' || end === 'failed' ? end : 'cancelled';
+  const won = await settle(
+    { job, attempt, run, outcome, cancelReason, judged, failure, trace, clock },
+    node,
+    open,
+  );
   await node.farm.journal.end(job.rollout_id, attempt, {
     stage: failure?.stage ?? null,
     class: failure?.class ?? 'done',
@@ -155,8 +162,9 @@ async function commit(
 async function afterError(context: Context, error: unknown): Promise<Next> {
   const { claimed, node, signal } = context;
   const { job, attempt, previous } = claimed;
-  const kind = abortKind(signal);
-  if (kind === 'cancelled') return commit(context, 'cancelled', null, null);
+  const aborted = abortOf(signal);
+  const kind = aborted?.kind;
+  if (aborted && kind === 'cancelled') return commit(context, aborted.cancelReason, null, null);
   if (kind === 'superseded') return DONE;
   if (kind === 'drain') {
     await node.farm.journal.end(job.rollout_id, attempt, { stage: null, class: 'drained', cause: null });

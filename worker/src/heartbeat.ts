@@ -80,5 +80,6 @@ async function updatePause(deps: HeartbeatDeps, before: string | null): Promise<
 async function abortCancelled(node: Node): Promise<void> {
   const running = node.active.list().map(({ rollout_id }) => rollout_id);
   if (running.length === 0) return;
-  for (const id of await node.farm.cancel.isCancelled(running)) node.active.abort(id, 'cancelled');
+  for (const [id, reason] of await node.farm.cancel.isCancelled(running))
+    node.active.abort(id, 'cancelled', reason);
 }

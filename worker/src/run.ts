@@ -7,6 +7,8 @@ import { type Endpoint, serveMetrics } from './endpoint.ts';
 import { createQuiet } from './evaluation/quiet.ts';
 import { beat } from './heartbeat.ts';
 import { identify } from './identity.ts';
+import { DUTIES } from './keeper/duties.ts';
+import { keep } from './keeper/keeper.ts';
 import type { Node } from './node.ts';
 import { watchPressure } from './pressure.ts';
 import { startPull } from './pull.ts';
@@ -70,6 +72,7 @@ export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promis
     },
     until.signal,
   );
+  const keeping = keep(identity.worker, DUTIES, { farm, log, metrics }, AbortSignal.any([stop, idle.signal]));
   log.info(
     {
       worker: identity.worker,
@@ -91,6 +94,7 @@ export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promis
   await pull.drain(config.drain_grace_seconds * 1000);
   until.abort();
   await heart;
+  await keeping;
   log.info('stopped');
 }
 

@@ -1,5 +1,6 @@
 /** The end of an attempt: artifact first, then the one commit that makes it the rollout's result. */
 import {
+  type CancelReason,
   type Failure,
   type Outcome,
   type Result,
@@ -20,6 +21,8 @@ export type Settlement = {
   attempt: number;
   run: RunRecord;
   outcome: Outcome;
+  /** Of outcome `cancelled`. */
+  cancelReason: CancelReason | null;
   judged: Judged | null;
   failure: Failure | null;
   trace: Trace;
@@ -90,7 +93,7 @@ function resultOf(settlement: Settlement, node: Node, artifact: string | null): 
     outcome,
     resolved: outcome === 'judged' ? (judged?.resolved ?? null) : null,
     reward: outcome === 'judged' ? (judged?.reward ?? null) : null,
-    reward_row: judged?.row ?? outcome,
+    reward_row: judged?.row ?? settlement.cancelReason ?? outcome,
     reward_table: `${run.reward.table}:${run.reward.hash}`,
     turns: trajectory?.turns.length ?? 0,
     exit_status: trajectory?.exit_status ?? null,

@@ -1,45 +1,57 @@
-/** Cancelling: a set per run and one epoch number that workers poll, so that one GET a second covers all runs. */
+/** Cancelling: marks with a reason per run and one epoch number that workers poll, so that one GET a second covers all runs. */
 import type { Redis } from 'ioredis';
+import { parseRolloutId } from '../ids.ts';
+import { CancelReason } from '../result.ts';
 import { byRun } from './grouping.ts';
 import type { Keys } from './keys.ts';
 
+/** Each does nothing for a run that is gone, and leaves the reason of what is cancelled already. */
 export type Cancel = {
-  /** Does nothing for a run that is gone. */
-  cancelRun(runId: string): Promise<void>;
-  cancelRollouts(rolloutIds: readonly string[]): Promise<void>;
-  /** Those of the given rollouts that are cancelled, by name or with their run. */
-  isCancelled(rolloutIds: readonly string[]): Promise<Set<string>>;
+  cancelRun(runId: string, reason?: CancelReason): Promise<void>;
+  /** The rollouts of one instance, later ones too. */
+  cancelGroup(runId: string, instanceId: string, reason?: CancelReason): Promise<void>;
+  cancelRollouts(rolloutIds: readonly string[], reason?: CancelReason): Promise<void>;
+  /** Those of the given rollouts that are cancelled, by name, with their group or with their run; and why. */
+  isCancelled(rolloutIds: readonly string[]): Promise<Map<string, CancelReason>>;
+  /** Whether anything of the run was ever cancelled. */
+  anyCancelled(runId: string): Promise<boolean>;
   /** Grows with every cancel; ask `isCancelled` only when it changed. */
   epoch(): Promise<number>;
 };
 
 const ALL = '*';
 
+/** The mark of a group, told from a rollout id by its blank. */
+const groupMark = (instanceId: string): string => `group ${instanceId}`;
+
 export function createCancel(redis: Redis, keys: Keys): Cancel {
-  const add = async (runId: string, members: readonly string[]): Promise<void> => {
+  const add = async (runId: string, marks: readonly string[], reason: CancelReason): Promise<void> => {
     const of = keys.run(runId);
     const lifeMs = await redis.pttl(of.record);
     if (lifeMs < 0) return;
-    await redis
-      .multi()
-      .sadd(of.cancelled, ...members)
-      .pexpire(of.cancelled, lifeMs)
-      .incr(keys.cancelEpoch)
-      .exec();
+    const write = redis.multi();
+    for (const mark of marks) write.hsetnx(of.cancelled, mark, reason);
+    await write.pexpire(of.cancelled, lifeMs).incr(keys.cancelEpoch).exec();
   };
   return {
-    cancelRun: (runId) => add(runId, [ALL]),
-    async cancelRollouts(rolloutIds) {
-      for (const [runId, ids] of byRun(rolloutIds)) await add(runId, ids);
+    cancelRun: (runId, reason = 'cancelled') => add(runId, [ALL], reason),
+    cancelGroup: (runId, instanceId, reason = 'cancelled') => add(runId, [groupMark(instanceId)], reason),
+    async cancelRollouts(rolloutIds, reason = 'cancelled') {
+      for (const [runId, ids] of byRun(rolloutIds)) await add(runId, ids, reason);
     },
     async isCancelled(rolloutIds) {
-      const cancelled = new Set<string>();
+      const cancelled = new Map<string, CancelReason>();
       for (const [runId, ids] of byRun(rolloutIds)) {
-        const [all, ...each] = await redis.smismember(keys.run(runId).cancelled, ALL, ...ids);
-        for (const [index, id] of ids.entries()) if (all || each[index]) cancelled.add(id);
+        const groups = ids.map((id) => groupMark(parseRolloutId(id).instanceId));
+        const [all, ...each] = await redis.hmget(keys.run(runId).cancelled, ALL, ...ids, ...groups);
+        for (const [index, id] of ids.entries()) {
+          const reason = each[index] ?? each[ids.length + index] ?? all;
+          if (reason) cancelled.set(id, CancelReason.parse(reason));
+        }
       }
       return cancelled;
     },
+    anyCancelled: async (runId) => (await redis.exists(keys.run(runId).cancelled)) === 1,
     epoch: async () => Number(await redis.get(keys.cancelEpoch)),
   };
 }

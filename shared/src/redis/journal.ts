@@ -3,7 +3,7 @@ import type { Redis } from 'ioredis';
 import { z } from 'zod';
 import { FAILURE_CLASSES, FailureStage } from '../failure.ts';
 import { newId, parseRolloutId } from '../ids.ts';
-import { Outcome } from '../result.ts';
+import { CancelReason, Outcome } from '../result.ts';
 import { parseCommitted } from './committed.ts';
 import { byRun } from './grouping.ts';
 import type { Keys } from './keys.ts';
@@ -33,7 +33,13 @@ export const JournalEntry = z.object({
 export type JournalEntry = z.infer<typeof JournalEntry>;
 
 export type Claim =
-  | { status: 'claimed'; attempt: number; previous: JournalEntry[]; cancelled: boolean }
+  | {
+      status: 'claimed';
+      attempt: number;
+      previous: JournalEntry[];
+      /** Why it was cancelled meanwhile; null: it was not. */
+      cancelled: CancelReason | null;
+    }
   | { status: 'committed'; attempt: number; outcome: Outcome }
   | { status: 'gone' };
 
@@ -68,15 +74,16 @@ export function createJournal(redis: Redis, keys: Keys): Journal {
           run.groups,
           run.counts,
         ],
-        [rolloutId, worker, node, newId()],
-      )) as [string, string, string | number];
+        [rolloutId, worker, node, newId(), parseRolloutId(rolloutId).instanceId],
+      )) as [string, string, string];
       if (reply[0] === 'gone') return { status: 'gone' };
       if (reply[0] === 'committed') {
         return { status: 'committed', attempt: Number(reply[1]), outcome: Outcome.parse(reply[2]) };
       }
       const entries = Entries.parse(JSON.parse(reply[1]));
       const attempt = entries.at(-1)?.attempt ?? 1;
-      return { status: 'claimed', attempt, previous: entries.slice(0, -1), cancelled: reply[2] === 1 };
+      const cancelled = reply[2] === '' ? null : CancelReason.parse(reply[2]);
+      return { status: 'claimed', attempt, previous: entries.slice(0, -1), cancelled };
     },
     async end(rolloutId, attempt, end) {
       const cause = end.cause === null ? null : oneLine(end.cause);

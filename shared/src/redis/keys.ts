@@ -46,7 +46,7 @@ export function keysFor(prefix: string) {
       groups: key('run', id, 'groups'),
       /** Hash of counters. */
       counts: key('run', id, 'counts'),
-      /** Set of rollout ids, or `*` for all. */
+      /** Hash: rollout id, `group instance` or `*` for all → the reason it was cancelled for. */
       cancelled: key('run', id, 'cancelled'),
       /** Set of `rollout/attempt`: artifacts of this run in Redis. */
       artifacts: key('run', id, 'artifacts'),

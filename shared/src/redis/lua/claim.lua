@@ -1,7 +1,7 @@
 -- Opens the next attempt at a rollout in its journal, unless it is committed or its run is gone.
 -- KEYS: 1 record  2 committed  3 journal  4 cancelled  5.. the run's other keys (life time only)
--- ARGV: 1 rollout id  2 worker  3 node  4 nonce of this claim (a resent command opens no second attempt)
--- Reply: {'claimed', journal (JSON, the new attempt last), cancelled (1 or 0)} | {'committed', attempt, outcome} | {'gone'}
+-- ARGV: 1 rollout id  2 worker  3 node  4 nonce of this claim (a resent command opens no second attempt)  5 group (instance id)
+-- Reply: {'claimed', journal (JSON, the new attempt last), reason of the cancel or ''} | {'committed', attempt, outcome} | {'gone'}
 local record = redis.call('GET', KEYS[1])
 if not record then
   return { 'gone' }
@@ -32,5 +32,5 @@ local ttl = cjson.decode(record).ttl
 for i = 1, #KEYS do
   redis.call('EXPIRE', KEYS[i], ttl)
 end
-local cancelled = redis.call('SISMEMBER', KEYS[4], '*') == 1 or redis.call('SISMEMBER', KEYS[4], ARGV[1]) == 1
-return { 'claimed', text, cancelled and 1 or 0 }
+local marks = redis.call('HMGET', KEYS[4], ARGV[1], 'group ' .. ARGV[5], '*')
+return { 'claimed', text, marks[1] or marks[2] or marks[3] or '' }

@@ -1,0 +1,4 @@
+/** All duties of the keeper. A new one is a file beside this one, an import and a line here. */
+import type { Duty } from './keeper.ts';
+
+export const DUTIES: readonly Duty[] = [];
