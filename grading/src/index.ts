@@ -3,7 +3,13 @@ export * from './grade.ts';
 export type * from './grading.ts';
 export { guessInfra, type InfraGuess } from './infra.ts';
 export { withoutMeans } from './means.ts';
-export { type OfficialContext, officialReport, type RunEntry, runReport } from './official.ts';
+export {
+  type OfficialContext,
+  officialReport,
+  type RunEntry,
+  runReport,
+  smithRunReport,
+} from './official.ts';
 export type { Dialect } from './parsers/reader.ts';
 export { parserName, parserNames, readLog } from './parsers/registry.ts';
 export { planEvaluation } from './plan.ts';

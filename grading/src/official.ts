@@ -119,4 +119,22 @@ export function runReport(
   };
 }
 
+/**
+ * The run-level `report.json` that SWE-smith's own harness leaves beside its instances, and its transforms read (swesmith 0.0.9):
+ * what has no verdict counts as unresolved there.
+ */
+export function smithRunReport(entries: readonly RunEntry[]): Record<string, unknown> {
+  const submitted = entries.filter(({ prediction }) => prediction !== 'missing').sort(byId);
+  const ids = (resolved: boolean): string[] =>
+    submitted.filter((entry) => (entry.resolved === true) === resolved).map((entry) => entry.instance_id);
+  const [ids_resolved, ids_unresolved] = [ids(true), ids(false)];
+  return {
+    resolved: ids_resolved.length,
+    unresolved: ids_unresolved.length,
+    total: submitted.length,
+    ids_resolved,
+    ids_unresolved,
+  };
+}
+
 const byId = (a: RunEntry, b: RunEntry): number => (a.instance_id < b.instance_id ? -1 : 1);

@@ -78,9 +78,9 @@ export const FAILURES = {
   ),
   evaluation_timeout: rule(
     'evaluation',
-    2,
-    'anywhere',
-    'the tests timed out twice and gold is not known to need under half of it',
+    1,
+    'nowhere',
+    'the tests timed out twice, the second time alone on the node, and gold is not known to need under half of it',
   ),
   evaluation_lost: rule('evaluation', 3, 'elsewhere', 'the evaluation container or its output was lost'),
   parse_timeout: rule('evaluation', 2, 'anywhere', 'reading the test log took longer than its time limit'),

@@ -5,6 +5,7 @@ import type { ActiveAttempts } from './active.ts';
 import type { Quiet } from './evaluation/quiet.ts';
 import type { Identity } from './identity.ts';
 import type { CleanImages } from './sandbox/history.ts';
+import type { Leaving } from './sandbox/leaving.ts';
 import type { Owner, Runtime } from './sandbox/runtime.ts';
 import type { Threads } from './threads/pool.ts';
 
@@ -17,6 +18,7 @@ export type Node = {
   active: ActiveAttempts;
   threads: Threads;
   quiet: Quiet;
+  leaving: Leaving;
   cleanImages: CleanImages;
   metrics: WorkerMetrics;
   /** This worker permits rewards from the `host` dry run, when the run asks for them too. */

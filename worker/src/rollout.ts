@@ -43,6 +43,7 @@ export async function runRollout(task: Task, node: Node): Promise<Judged> {
       evaluate(instance, plan, work.patch, {
         container: () => clean.take(),
         threads: node.threads,
+        leaving: node.leaving,
         quiet: node.quiet,
         timeoutSeconds: run.evaluation.timeout,
         logLimit: run.evaluation.log_limit,

@@ -14,6 +14,7 @@ import { watchPressure } from './pressure.ts';
 import { startPull } from './pull.ts';
 import { reap, startReaper } from './reaper.ts';
 import { chooseRuntime } from './runtimes.ts';
+import { createLeaving } from './sandbox/leaving.ts';
 import { startThreads } from './threads/pool.ts';
 
 /** Runs until `stop` aborts, then drains. Throws UnusableError when Redis or the runtime cannot be used at start. */
@@ -31,6 +32,9 @@ export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promis
 
   const identity = identify(farm.id, config.worker_id, config.node);
   const metrics = createWorkerMetrics();
+  const leaving = createLeaving();
+  // Ends before the runtime does.
+  stack.defer(() => leaving.settled());
   const node: Node = {
     identity,
     owner: { farm: farm.id, worker: identity.worker, pid: identity.pid, pid_started: identity.pid_started },
@@ -38,6 +42,7 @@ export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promis
     runtime,
     threads: stack.use(startThreads(config.threads)),
     quiet: createQuiet(),
+    leaving,
     cleanImages: new Set(),
     active: new ActiveAttempts(),
     metrics,

@@ -6,7 +6,7 @@ import { openShell } from './sandbox/shell.ts';
 import { pruneHistory, takeSnapshot } from './sandbox/snapshot.ts';
 import type { Task } from './task.ts';
 
-/** A container with a snapshot of its tree and a shell; its history goes while the model thinks. The caller disposes of it. */
+/** A container with a snapshot of its tree and a shell; its history goes while the model thinks. The caller disposes of it, and does not wait for the removal. */
 export async function startSandbox(task: Task, node: Node, image: ReadyImage) {
   const { run, signal } = task;
   await using stack = new AsyncDisposableStack();
@@ -28,7 +28,9 @@ export async function startSandbox(task: Task, node: Node, image: ReadyImage) {
   const known = { digest: image.digest, clean: node.cleanImages };
   const history = removeHistory(container, snapshot, shell, known, signal);
   const owned = stack.move();
-  return { container, snapshot, history, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+  const dispose = (): Promise<void> =>
+    node.leaving.remove({ [Symbol.asyncDispose]: () => owned.disposeAsync() });
+  return { container, snapshot, history, [Symbol.asyncDispose]: dispose };
 }
 
 export function containerSpec(

@@ -177,7 +177,8 @@ async function evaluateOpen(evaluation: Evaluation, stop: Stop, ended: Map<Item,
   };
   const output = stack.use(await openEvalOutput(flags, record, lineOf));
   return await runLocally({
-    ...{ farm, output, record, instances, flags, place, stop },
+    ...{ farm, output, record, instances, place, stop },
+    flags: { ...flags, concurrency: flags.maxWorkers },
     patches: patchesOf(open),
     rollouts: new Set(byRollout.keys()),
     onResult: async (result, content) => {

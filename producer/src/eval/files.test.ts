@@ -234,6 +234,22 @@ test('the run report is read off the tree', async () => {
   });
 });
 
+test('rows of SWE-smith leave its run-level report beside the instances', async () => {
+  await written({});
+  const predictions = [prediction, { ...prediction, instance_id: 'error-1' }];
+  const instanceIds = ['a__b-1', 'error-1', 'missing-1'];
+  const reportDir = join(logs, 'reports');
+  await writeRunReport({ logs, reportDir, run: 'run', instanceIds, predictions, grader: 'swesmith' });
+  const text = await readFile(join(logs, 'run', 'org__model', 'report.json'), 'utf8');
+  expect(JSON.parse(text)).toEqual({
+    resolved: 1,
+    unresolved: 1,
+    total: 2,
+    ids_resolved: ['a__b-1'],
+    ids_unresolved: ['error-1'],
+  });
+});
+
 test('JSON is written as Python writes it', () => {
   expect(pythonJson({ a: [], 'ü\u007f\u2028😀': ['\n"'], b: {} })).toBe(
     '{\n    "a": [],\n    "\\u00fc\\u007f\\u2028\\ud83d\\ude00": [\n        "\\n\\""\n    ],\n    "b": {}\n}',

@@ -1,7 +1,7 @@
 /** The run report `<model>.<run>.json`, read off the tree as the harness does, so that it holds what earlier starts left too. */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type GraderName, guessInfra, type RunEntry, runReport } from '@swefarm/grading';
+import { type GraderName, guessInfra, type RunEntry, runReport, smithRunReport } from '@swefarm/grading';
 import { errorMessage, UnusableError } from '@swefarm/shared';
 import { folderOf, type Prediction } from './predictions.ts';
 import { pythonJson } from './pythonjson.ts';
@@ -28,6 +28,11 @@ export async function writeRunReport(request: RunReportRequest): Promise<string>
   const report = runReport(entries, [...byId.keys()], grader, { engine: true });
   const path = join(reportDir, `${reportName(predictions, run)}.json`);
   await writeReportFile(path, `${pythonJson(report)}\n`);
+  if (grader === 'swesmith') {
+    const model = folderOf(predictions[0]?.model_name_or_path ?? 'None');
+    const own = join(request.logs, run, model, FILES.report);
+    await writeReportFile(own, `${pythonJson(smithRunReport(entries))}\n`);
+  }
   return path;
 }
 

@@ -3,20 +3,19 @@ import type { EvaluationPlan } from '@swefarm/grading';
 import { RolloutFailure } from '@swefarm/shared';
 import type { Container, ExecResult } from '../sandbox/runtime.ts';
 
-const PATCH_PATH = '/tmp/patch.diff';
+/** Where the plan's commands look for the patch. */
+export const PATCH_PATH = '/tmp/patch.diff';
 const APPLY_TIMEOUT_MS = 120_000;
 const APPLY_OUTPUT_BYTES = 1024 * 1024;
 
 export type Applied = { applied_with: string | null; output: string };
 
-/** `applied_with` is null when every attempt failed. Throws RolloutFailure `evaluation_lost` when the container is gone. */
+/** The patch lies at PATCH_PATH. `applied_with` is null when every attempt failed. Throws RolloutFailure `evaluation_lost` when the container is gone. */
 export async function applyPatch(
   container: Container,
   plan: EvaluationPlan,
-  patch: string,
   signal: AbortSignal,
 ): Promise<Applied> {
-  await container.putFiles([{ path: PATCH_PATH, content: Buffer.from(patch, 'utf8') }], signal);
   const run = (argv: readonly string[]): Promise<ExecResult> =>
     container.exec(argv, {
       cwd: container.workdir,

@@ -4,20 +4,25 @@
  */
 import { type EvaluationFacts, type EvaluationPlan, gradeEvaluation, withoutMeans } from '@swefarm/grading';
 import { type Instance, type Report, RolloutFailure, SwefarmError } from '@swefarm/shared';
+import type { Leaving } from '../sandbox/leaving.ts';
 import type { Container, ExecResult } from '../sandbox/runtime.ts';
 import type { Threads } from '../threads/pool.ts';
-import { applyPatch } from './apply.ts';
+import { applyPatch, PATCH_PATH } from './apply.ts';
 import { changedFiles } from './evidence.ts';
 import type { Quiet } from './quiet.ts';
 
 const PARSE_TIMEOUT_MS = 60_000;
 const EVAL_PATH = '/eval.sh';
+/** 128 + SIGKILL. */
+const KILLED = 137;
 /** The harness's own bound on a patch, above which it is not even tried. */
 const MAX_PATCH_BYTES = 10 * 1024 * 1024;
 
 export type EvaluationDeps = {
-  /** A fresh container of the instance's image; the caller disposes of it. */
+  /** A fresh container of the instance's image. */
   container: () => Promise<Container>;
+  /** Takes each container when its tests have ended: its log is graded meanwhile. */
+  leaving: Leaving;
   threads: Threads;
   quiet: Quiet;
   timeoutSeconds: number;
@@ -51,12 +56,11 @@ export async function evaluate(
     const report = gradeEvaluation(instance, plan, facts, patch ?? '');
     return { report, log: null, startSeconds: 0, testsSeconds: 0 };
   }
-  await using leaving = new AsyncDisposableStack();
-  let ran = await deps.quiet.shared(() => runOnce(plan, patch ?? '', deps, leaving));
-  if (ran.facts.timed_out) ran = await deps.quiet.alone(() => runOnce(plan, patch ?? '', deps, leaving));
+  let ran = await deps.quiet.shared(() => runOnce(plan, patch ?? '', deps));
+  if (ran.facts.timed_out) ran = await deps.quiet.alone(() => runOnce(plan, patch ?? '', deps));
   const report = await grade(instance, plan, patch ?? '', ran, deps);
   if (report.resolved && report.trust.level === 'suspicious') {
-    await confirm(instance, plan, patch ?? '', report, deps, leaving);
+    await confirm(instance, plan, patch ?? '', report, deps);
   }
   return { report, log: ran.log, startSeconds: ran.startSeconds, testsSeconds: ran.testsSeconds };
 }
@@ -71,11 +75,10 @@ async function confirm(
   patch: string,
   report: Report,
   deps: EvaluationDeps,
-  leaving: AsyncDisposableStack,
 ): Promise<void> {
   const rest = withoutMeans(patch, instance);
   if (!rest) return;
-  const ran = await deps.quiet.shared(() => runOnce(plan, rest.patch, deps, leaving));
+  const ran = await deps.quiet.shared(() => runOnce(plan, rest.patch, deps));
   if (ran.facts.timed_out) return;
   const again = await grade(instance, plan, rest.patch, ran, deps);
   if (again.resolved) return;
@@ -101,22 +104,13 @@ const noRun = (deps: EvaluationDeps): Omit<EvaluationFacts, 'log'> => ({
   image_digest: deps.imageDigest,
 });
 
-/** The container is killed at once and gone when `leaving` is: its log is read meanwhile. */
-async function runOnce(
-  plan: EvaluationPlan,
-  patch: string,
-  deps: EvaluationDeps,
-  leaving: AsyncDisposableStack,
-): Promise<Ran> {
+async function runOnce(plan: EvaluationPlan, patch: string, deps: EvaluationDeps): Promise<Ran> {
   const began = performance.now();
   const container = await deps.container();
   try {
     return await runIn(container, secondsSince(began), plan, patch, deps);
   } finally {
-    const gone = container[Symbol.asyncDispose]();
-    // Whoever waits for `leaving` hears of a failure; until then it must not count as one that nobody handles.
-    gone.then(undefined, () => undefined);
-    leaving.defer(() => gone);
+    await deps.leaving.remove(container);
   }
 }
 
@@ -128,10 +122,11 @@ async function runIn(
   deps: EvaluationDeps,
 ): Promise<Ran> {
   const facts = noRun(deps);
+  const script = await putFiles(container, plan, patch, deps.signal);
   if (patch.trim() === '') {
     facts.patch_state = 'empty';
   } else {
-    const applied = await applyPatch(container, plan, patch, deps.signal);
+    const applied = await applyPatch(container, plan, deps.signal);
     if (applied.applied_with === null) {
       const log = Buffer.from(applied.output);
       return { facts: { ...facts, patch_state: 'not_applied' }, log, startSeconds, testsSeconds: 0 };
@@ -141,11 +136,13 @@ async function runIn(
   }
   const from = performance.now();
   const fromMs = Date.now();
-  const result = await runEvalScript(container, plan, deps);
+  const result = await runEvalScript(container, script, deps);
   const testsSeconds = secondsSince(from);
   facts.timed_out = result.timedOut;
   facts.exit_code = result.exitCode;
-  const state = result.exitCode === null && !result.timedOut ? await container.state() : 'running';
+  // A container killed under its tests shows an exit code of its own on some engines.
+  const killed = result.exitCode === null || result.exitCode === KILLED;
+  const state = killed && !result.timedOut ? await container.state() : 'running';
   facts.sandbox_killed = state === 'own_limit';
   if (state === 'exited' || state === 'gone') {
     throw new RolloutFailure(
@@ -162,15 +159,27 @@ async function runIn(
 
 const secondsSince = (from: number): number => (performance.now() - from) / 1000;
 
-async function runEvalScript(
+/** Patch and eval script in one go, for each call costs an engine's round trip. Returns the script's path. */
+async function putFiles(
   container: Container,
   plan: EvaluationPlan,
-  deps: EvaluationDeps,
-): Promise<ExecResult> {
+  patch: string,
+  signal: AbortSignal,
+): Promise<string> {
   // The `host` dry run has no /testbed of its own: its container stands somewhere else.
-  const script = plan.evalScript.replaceAll('/testbed', container.workdir);
   const path = container.workdir === '/testbed' ? EVAL_PATH : `${container.workdir}/../eval.sh`;
-  await container.putFiles([{ path, content: Buffer.from(script), mode: 0o755 }], deps.signal);
+  const script = Buffer.from(plan.evalScript.replaceAll('/testbed', container.workdir));
+  await container.putFiles(
+    [
+      { path: PATCH_PATH, content: Buffer.from(patch, 'utf8') },
+      { path, content: script, mode: 0o755 },
+    ],
+    signal,
+  );
+  return path;
+}
+
+function runEvalScript(container: Container, path: string, deps: EvaluationDeps): Promise<ExecResult> {
   return container.exec(['/bin/bash', path], {
     cwd: container.workdir,
     timeoutMs: deps.timeoutSeconds * 1000,

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { evaluate } from '../../src/evaluation/evaluate.ts';
 import { createQuiet } from '../../src/evaluation/quiet.ts';
 import { dockerRuntime } from '../../src/sandbox/docker/runtime.ts';
+import { createLeaving } from '../../src/sandbox/leaving.ts';
 import type { ReadyImage, Runtime } from '../../src/sandbox/runtime.ts';
 import { startThreads, type Threads } from '../../src/threads/pool.ts';
 import { NEVER, spec } from '../sandbox/subject.ts';
@@ -65,6 +66,7 @@ async function graded(instance: Instance) {
     container: () => runtime.start(spec(image, { role: 'evaluation' }), NEVER),
     threads,
     quiet: createQuiet(),
+    leaving: createLeaving(),
     timeoutSeconds: 120,
     logLimit: 64 * MB,
     evaluateEmpty: true,

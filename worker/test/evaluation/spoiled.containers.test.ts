@@ -13,6 +13,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { evaluate } from '../../src/evaluation/evaluate.ts';
 import { createQuiet } from '../../src/evaluation/quiet.ts';
 import { dockerRuntime } from '../../src/sandbox/docker/runtime.ts';
+import { createLeaving } from '../../src/sandbox/leaving.ts';
 import type { Runtime } from '../../src/sandbox/runtime.ts';
 import { startThreads, type Threads } from '../../src/threads/pool.ts';
 import { NEVER, spec } from '../sandbox/subject.ts';
@@ -116,6 +117,7 @@ async function ours(row: Instance, patch: string) {
     container: () => runtime.start(spec(image, { role: 'evaluation' }), NEVER),
     threads,
     quiet: createQuiet(),
+    leaving: createLeaving(),
     timeoutSeconds: 120,
     logLimit: 1e8,
     evaluateEmpty: true,
