@@ -94,6 +94,12 @@ export const FAILURES = {
   no_worktree: rule('instance', 1, 'nowhere', 'the image has no git work tree where the row says it is'),
   instance_invalid: rule('instance', 1, 'nowhere', 'the row lacks what a rollout or its grading needs'),
   artifact_store: rule('worker', 5, 'elsewhere', 'the artifact could not be written'),
+  session_lost: rule(
+    'worker',
+    1,
+    'nowhere',
+    'the sandbox of a session is gone; what its driver did in it cannot be done again',
+  ),
   lost: rule('worker', 3, 'elsewhere', 'the worker died without a word; three in a row park the rollout'),
   bug: rule('worker', 1, 'nowhere', 'an error nobody foresaw: ours to mend'),
 } as const satisfies Record<string, FailureRule>;

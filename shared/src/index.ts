@@ -29,7 +29,9 @@ export type { GroupCount, ResultBatch, Results, RunCounts } from './redis/result
 export type { Runs } from './redis/runs.ts';
 export type { Secrets } from './redis/secrets.ts';
 export { fetchedServer } from './redis/server.ts';
+export type { Heard, Said, Sessions } from './redis/sessions.ts';
 export * from './report.ts';
 export * from './result.ts';
 export * from './secret.ts';
+export * from './session.ts';
 export * from './trajectory.ts';

@@ -7,7 +7,7 @@ export const RewardChoice = z.enum(['zero', 'grade', 'none']);
 export type RewardChoice = z.infer<typeof RewardChoice>;
 
 export const AgentConfig = z.object({
-  type: z.enum(['mini', 'golden', 'noop', 'patch']).default('mini'),
+  type: z.enum(['mini', 'golden', 'noop', 'patch', 'external']).default('mini'),
   /** How the model gives its command: one fenced block, or a `bash` tool call. */
   action: z.enum(['fenced', 'tool']).default('fenced'),
   /** Name of a prompt set shipped with the worker, or the text itself (overrides win). */
@@ -107,7 +107,7 @@ export const RunRecord = z.object({
   /** ISO 8601, UTC. */
   created_at: z.string(),
   /** Class of priority: validation and sessions 0, training 1, collection 2. */
-  kind: z.enum(['validation', 'training', 'collection']).default('collection'),
+  kind: z.enum(['validation', 'session', 'training', 'collection']).default('collection'),
   dataset: z.object({ path: z.string(), sha256: z.string(), instances: z.number().int() }),
   group_size: z.number().int().positive(),
   /** When the run ends with what is there: milliseconds since the epoch; null: when all is done. */

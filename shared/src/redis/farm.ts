@@ -14,6 +14,7 @@ import type { Registry } from './registry.ts';
 import type { Results } from './results.ts';
 import type { Runs } from './runs.ts';
 import type { Secrets } from './secrets.ts';
+import type { Sessions } from './sessions.ts';
 
 export type FarmRole = 'worker' | 'producer';
 
@@ -34,6 +35,7 @@ export interface Farm extends AsyncDisposable {
   readonly leases: Leases;
   readonly policies: Policies;
   readonly live: Live;
+  readonly sessions: Sessions;
   readonly artifacts: ArtifactStore;
   /** The BullMQ queue to submit to; opened at first use, closed with the farm. */
   queue(): Queue<RolloutJob>;

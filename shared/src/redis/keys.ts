@@ -51,6 +51,18 @@ export function keysFor(prefix: string) {
       /** Set of `rollout/attempt`: artifacts of this run in Redis. */
       artifacts: key('run', id, 'artifacts'),
     }),
+    /** Sorted set of sessions that have not ended, by the time (ms) at which their lease runs out. */
+    sessions: key('sessions'),
+    session: (id: string) => ({
+      /** Hash: rollout, lease, and how far driver and worker are. */
+      record: key('session', id),
+      /** Stream of what the driver said, ids `number-0`. */
+      commands: key('session', id, 'commands'),
+      /** Hash: number → answer. */
+      answers: key('session', id, 'answers'),
+    }),
+    /** List of session ids to which something was said, for the worker that has them. */
+    sessionWakes: (worker: string) => key('session-wakes', worker),
     artifact: (name: string) => key('artifact', name),
     /** Hash: artifact → bytes; sorted set: artifact by time (ms) of lapse; integer: bytes in all. */
     artifactBytes: key('artifacts', 'bytes'),

@@ -23,6 +23,7 @@ import { createRegistry } from './registry.ts';
 import { createResults } from './results.ts';
 import { createRuns } from './runs.ts';
 import { createSecrets } from './secrets.ts';
+import { createSessions } from './sessions.ts';
 
 export async function openConnectedFarm(
   config: CommonConfig,
@@ -72,6 +73,7 @@ export async function openConnectedFarm(
     leases: says(createLeases(redis, keys)),
     policies: says(createPolicies(redis, keys)),
     live: says(createLive(redis, keys)),
+    sessions: says(createSessions(redis, keys, connect)),
     artifacts,
     queue: openQueue,
     bullConnection: connect,

@@ -25,7 +25,7 @@ export const jobSettings = {
   removeOnFail: false,
 } as const;
 
-const CLASSES = { validation: 0, training: 1, collection: 2 } as const;
+const CLASSES = { validation: 0, session: 0, training: 1, collection: 2 } as const;
 const CLASS_SIZE = 2 ** 19;
 
 /** Lower runs first; never 0, which BullMQ reads as no priority at all. A retried rollout goes back beside its group. */

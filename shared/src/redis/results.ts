@@ -52,7 +52,7 @@ export type Results = {
 const DEFAULTS = { count: 1000, blockMs: 0, patienceMs: 60_000 };
 /** Waiting is polling, from the first pause to the longest: an abort is immediate and no connection is held. */
 const PAUSES_MS = { first: 10, longest: 250 };
-const KINDS = ['validation', 'training', 'collection'];
+const KINDS = ['validation', 'session', 'training', 'collection'];
 
 export function createResults(redis: Redis, keys: Keys, address: string): Results {
   const range = async (runId: string, start: string, end: string, count: number) => {

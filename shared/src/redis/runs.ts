@@ -55,11 +55,14 @@ export function createRuns(deps: RunsDeps): Runs {
       await writeInstances(deps, record, instances);
       await writePatches(deps, record, patches);
       // The record comes last: a run that is listed is whole.
-      await redis
+      const write = redis
         .multi()
-        .set(keys.run(record.run_id).record, JSON.stringify(known ?? record), 'EX', record.ttl)
-        .zadd(keys.runs, Date.parse(known?.created_at ?? record.created_at), record.run_id)
-        .exec();
+        .set(keys.run(record.run_id).record, JSON.stringify(known ?? record), 'EX', record.ttl);
+      // A trainer makes thousands of sessions, each a run of its own: what lists runs must not wade through them.
+      if (record.kind !== 'session') {
+        write.zadd(keys.runs, Date.parse(known?.created_at ?? record.created_at), record.run_id);
+      }
+      await write.exec();
     },
     async getInstance(runId, instanceId) {
       const blob = await redis.hgetBuffer(keys.run(runId).instances, instanceId);

@@ -25,6 +25,7 @@ export function givenPatch(type: AgentConfig['type'], instance: Instance, patch:
       }
       return patch;
     case 'mini':
-      throw new RolloutFailure('bug', 'agent mini makes its patch in turns: nothing is given');
+    case 'external':
+      throw new RolloutFailure('bug', `agent ${type} makes its patch in turns: nothing is given`);
   }
 }

@@ -2,17 +2,11 @@
  * The agent's loop, in the manner of mini-swe-agent: ask the model, run what it says, show it what came, until it
  * submits or a limit is met. History only grows. What the agent does wrong is a value; only infrastructure throws.
  */
-import {
-  type CommandRecord,
-  type ExitStatus,
-  type Message,
-  RolloutFailure,
-  type Turn,
-} from '@swefarm/shared';
-import { type CommandResult, SandboxKilledError } from '../sandbox/command.ts';
+import { type ExitStatus, type Message, RolloutFailure, type Turn } from '@swefarm/shared';
+import { SandboxKilledError } from '../sandbox/command.ts';
 import { type Action, type Call, readAction } from './actions.ts';
 import type { AgentDeps, AgentEnd, AgentTask, PolicyReply } from './agent.ts';
-import { outputCap, readSubmission, showResult } from './observation.ts';
+import { execute } from './execute.ts';
 import { openPrompts } from './prompts.ts';
 import { beginRollout, type RolloutState, say } from './state.ts';
 import { recordTokens } from './tokens.ts';
@@ -150,52 +144,11 @@ async function act(state: RolloutState, turn: Turn, calls: readonly Call[]): Pro
     if (call.kind === 'submit') return { exit_status: 'submitted', submission: call.submission };
     if (state.remainingSeconds() <= 0) return stopAt('time_limit');
     const timeoutSeconds = Math.min(state.task.config.step_timeout, state.remainingSeconds());
-    const result = await runCommand(state, turn, call.command, timeoutSeconds);
-    const submitted = readSubmission(result, state.task.config.patch_source);
-    if (submitted) return { exit_status: 'submitted', submission: submitted.text };
-    const observation = showResult(result, {
-      prompts: state.prompts,
-      limit: state.task.config.observation_limit,
-      timeoutSeconds,
-      repeats: countRepeats(state, call.command),
-    });
-    say(state, observation, call.toolCallId);
+    const done = await execute(state, turn, call.command, timeoutSeconds);
+    if (done.submitted) return { exit_status: 'submitted', submission: done.submitted.text };
+    say(state, done.observation, call.toolCallId);
   }
   return null;
-}
-
-async function runCommand(
-  state: RolloutState,
-  turn: Turn,
-  command: string,
-  timeoutSeconds: number,
-): Promise<CommandResult> {
-  const { config } = state.task;
-  const started = performance.now();
-  const record: CommandRecord = { command, exit_code: null, seconds: 0, output_bytes: 0, note: null };
-  turn.commands.push(record);
-  try {
-    const result = await state.deps.shell.run(command, {
-      timeoutMs: Math.max(1, Math.ceil(timeoutSeconds * 1000)),
-      maxOutputBytes: outputCap(config.observation_limit, config.patch_source),
-      signal: state.deps.signal,
-    });
-    record.exit_code = result.exitCode;
-    record.output_bytes = result.outputBytes;
-    record.note = result.note;
-    return result;
-  } finally {
-    record.seconds = (performance.now() - started) / 1000;
-    state.commandSeconds += record.seconds;
-  }
-}
-
-/** How often this command ran in a row, once that is worth a warning; 0 otherwise. */
-function countRepeats(state: RolloutState, command: string): number {
-  const { collapse_limit: limit } = state.task.config;
-  state.repeats = command === state.lastCommand ? state.repeats + 1 : 1;
-  state.lastCommand = command;
-  return limit > 0 && state.repeats >= limit ? state.repeats : 0;
 }
 
 function endOf(

@@ -1,0 +1,17 @@
+-- An attempt takes a session: once a command was handed out, no other attempt can honestly go on.
+-- KEYS: 1 session   ARGV: 1 worker  2 attempt   Reply: 'open' | 'lost' | 'lapsed' | 'gone'
+if redis.call('EXISTS', KEYS[1]) == 0 then
+  return 'gone'
+end
+local state = redis.call('HMGET', KEYS[1], 'taken', 'lease_until', 'attempt')
+if tonumber(state[1]) > 0 and state[3] ~= ARGV[2] then
+  return 'lost'
+end
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+if now > tonumber(state[2]) then
+  return 'lapsed'
+end
+redis.call('HSET', KEYS[1], 'worker', ARGV[1], 'attempt', ARGV[2])
+redis.call('HSETNX', KEYS[1], 'opened_at', string.format('%d', now))
+return 'open'

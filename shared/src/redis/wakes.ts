@@ -1,0 +1,51 @@
+/** Wakes a worker's sessions: one blocking connection per process, however many sessions wait for their next command. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Redis } from 'ioredis';
+
+export type Wakes = {
+  /** Resolves when `session` is woken, after `ms`, or when the signal aborts; never rejects. */
+  wait(session: string, ms: number, signal: AbortSignal): Promise<void>;
+};
+
+const BLOCK_SECONDS = 1;
+const AWAY_MS = 500;
+
+/** `list`: the key that other processes push session ids to. The connection is opened at the first wait. */
+export function listenForWakes(connect: () => Redis, list: string): Wakes {
+  const waiting = new Map<string, () => void>();
+  /** Woken while nobody waited: the next wait returns at once. */
+  const woken = new Set<string>();
+  let connection: Redis | null = null;
+  let listening = false;
+
+  const listen = async (redis: Redis): Promise<void> => {
+    while (waiting.size > 0) {
+      try {
+        const reply = await redis.blpop(list, BLOCK_SECONDS);
+        const wake = reply && waiting.get(reply[1]);
+        if (wake) wake();
+        else if (reply) woken.add(reply[1]);
+      } catch {
+        // Redis is away or the farm is closed: whoever waits has a time limit of its own.
+        await sleep(AWAY_MS);
+      }
+    }
+    listening = false;
+  };
+
+  return {
+    async wait(session, ms, signal) {
+      if (woken.delete(session) || signal.aborted) return;
+      const done = new AbortController();
+      const over = sleep(ms, undefined, { signal: AbortSignal.any([signal, done.signal]) });
+      waiting.set(session, () => done.abort());
+      if (!listening) {
+        listening = true;
+        connection ??= connect();
+        void listen(connection);
+      }
+      await over.catch(() => undefined);
+      waiting.delete(session);
+    },
+  };
+}

@@ -1,0 +1,114 @@
+import { expect, test } from 'vitest';
+import { newId, type SessionWord } from '../src/index.ts';
+import { testFarm, testInstance, testResult, testRun } from './farm.ts';
+
+const command = (text: string): SessionWord => ({ kind: 'command', command: text, timeout: null });
+const SUBMIT: SessionWord = { kind: 'submit' };
+const answer = (seq: number, observation: string) => ({
+  ...{ seq, observation, exit_code: 0, seconds: 0.1, note: null },
+});
+
+async function aSession(farm: Awaited<ReturnType<typeof testFarm>>, lease_ms = 60_000) {
+  const run = testRun({ kind: 'session', group_size: 1 });
+  await farm.runs.create(run, [testInstance()]);
+  const session = { session_id: run.run_id, rollout_id: `${run.run_id}.a__b.c-1.0`, lease_ms };
+  await farm.sessions.create(session);
+  return { ...session, id: run.run_id, run };
+}
+
+test('a driver and a worker pass commands and answers; what is repeated changes nothing', async () => {
+  await using farm = await testFarm();
+  const { sessions } = farm;
+  const signal = new AbortController().signal;
+  const session = await aSession(farm);
+  const { id } = session;
+  expect(await sessions.create(session)).toBe(false);
+  expect(await sessions.state(id)).toMatchObject({ state: 'waiting', said: 0, lease_seconds: 60 });
+
+  expect(await sessions.say(id, 2, command('two'))).toEqual({ status: 'gap', said: 0 });
+  expect(await sessions.say(id, 1, command('one'))).toEqual({ status: 'said' });
+  expect(await sessions.say(id, 1, command('one'))).toEqual({ status: 'said' });
+  expect(await sessions.say(id, 1, command('another'))).toEqual({ status: 'differs' });
+  expect(await sessions.answer(id, 1, 0)).toEqual({ status: 'waiting' });
+
+  const holder = { worker: 'w1', attempt: 1 };
+  expect(await sessions.open(id, 'w1', 1)).toBe('open');
+  expect(await sessions.state(id)).toMatchObject({ state: 'open' });
+  const one = await sessions.next(id, holder, 0, 60_000, signal);
+  expect(one).toEqual({ status: 'word', seq: 1, word: command('one') });
+  const heard = sessions.answer(id, 1, 60_000);
+  await sessions.reply(id, answer(1, 'first'));
+  await sessions.reply(id, answer(1, 'never'));
+  expect(await heard).toEqual({ status: 'answer', answer: answer(1, 'first') });
+
+  // Woken while it waits, without waiting for its time to be over.
+  const two = sessions.next(id, holder, 1, 600_000, signal);
+  expect(await sessions.say(id, 2, command('two'))).toEqual({ status: 'said' });
+  expect(await two).toMatchObject({ status: 'word', seq: 2 });
+  expect(await sessions.open(id, 'w2', 2)).toBe('lost');
+  expect(await sessions.next(id, { worker: 'w2', attempt: 2 }, 1, 0, signal)).toEqual({ status: 'gone' });
+
+  expect(await sessions.say(id, 0, SUBMIT)).toEqual({ status: 'said' });
+  expect(await sessions.say(id, 0, SUBMIT)).toEqual({ status: 'said' });
+  expect(await sessions.say(id, 4, command('late'))).toEqual({ status: 'submitted' });
+  expect(await sessions.next(id, holder, 2, 0, signal)).toEqual({ status: 'word', seq: 3, word: SUBMIT });
+  await sessions.end(id, 'submitted');
+  await sessions.end(id, 'failed');
+  expect(await sessions.state(id)).toMatchObject({
+    state: 'grading',
+    end: 'submitted',
+    said: 3,
+    answered: 1,
+  });
+  expect(await sessions.say(id, 4, command('late'))).toEqual({ status: 'ended', end: 'submitted' });
+  expect(await sessions.answer(id, 2, 60_000)).toEqual({ status: 'ended' });
+  expect(await sessions.renew([id, 'unknown'])).toEqual([]);
+  expect(await sessions.live()).toEqual([]);
+  await farm.commit(session.run, testResult(id, 0));
+  expect(await sessions.state(id)).toMatchObject({ state: 'ended' });
+});
+
+test('a session that was opened but never asked anything may be opened again; unknown ones are gone', async () => {
+  await using farm = await testFarm();
+  const { id } = await aSession(farm);
+  expect(await farm.sessions.open(id, 'w1', 1)).toBe('open');
+  expect(await farm.sessions.open(id, 'w2', 2)).toBe('open');
+  const unknown = newId();
+  expect(await farm.sessions.open(unknown, 'w', 1)).toBe('gone');
+  expect(await farm.sessions.state(unknown)).toBe(null);
+  expect(await farm.sessions.say(unknown, 1, command('x'))).toEqual({ status: 'gone' });
+  expect(await farm.sessions.answer(unknown, 1, 0)).toEqual({ status: 'gone' });
+});
+
+test('a lease runs out without its driver, and every call renews it', async () => {
+  await using farm = await testFarm();
+  const { sessions } = farm;
+  const dead = await aSession(farm, 1);
+  const alive = await aSession(farm);
+  await expect.poll(() => sessions.open(dead.id, 'w1', 1)).toBe('lapsed');
+  await expect.poll(() => sessions.overdue(0)).toEqual([dead.id]);
+  expect(await sessions.overdue(3600_000)).toEqual([]);
+  expect(await sessions.open(alive.id, 'w1', 1)).toBe('open');
+  expect(await sessions.lapsed(alive.id, 1)).toBe(false);
+  expect((await sessions.live()).sort()).toEqual([dead.id, alive.id].sort());
+  expect(await sessions.renew([dead.id, alive.id])).toEqual([dead.id, alive.id]);
+});
+
+test('only the last answers are kept', async () => {
+  await using farm = await testFarm();
+  const { id } = await aSession(farm);
+  for (let seq = 1; seq <= 20; seq++) {
+    expect(await farm.sessions.say(id, seq, command(`${seq}`))).toEqual({ status: 'said' });
+    await farm.sessions.reply(id, answer(seq, `${seq}`));
+  }
+  expect(await farm.sessions.say(id, 1, command('1'))).toEqual({ status: 'forgotten', said: 20 });
+  expect(await farm.sessions.say(id, 5, command('5'))).toEqual({ status: 'said' });
+  expect(await farm.sessions.answer(id, 5, 0)).toMatchObject({ status: 'answer' });
+});
+
+test('sessions are runs that no list of runs shows', async () => {
+  await using farm = await testFarm();
+  const { id } = await aSession(farm);
+  expect(await farm.runs.get(id)).toMatchObject({ kind: 'session' });
+  expect(await farm.runs.list()).toEqual([]);
+});

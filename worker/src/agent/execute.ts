@@ -1,0 +1,73 @@
+/** Runs one command for an agent, whoever chose it, and makes what is shown of it. */
+import type { CommandRecord, Turn } from '@swefarm/shared';
+import type { CommandResult } from '../sandbox/command.ts';
+import type { AgentDeps, AgentTask } from './agent.ts';
+import { outputCap, readSubmission, showResult } from './observation.ts';
+import type { Prompts } from './prompts.ts';
+
+/** What of an agent's state a command needs and changes. */
+export type Executing = {
+  readonly task: Pick<AgentTask, 'config'>;
+  readonly deps: Pick<AgentDeps, 'shell' | 'signal'>;
+  readonly prompts: Prompts;
+  lastCommand: string | null;
+  repeats: number;
+  commandSeconds: number;
+};
+
+/** Either the command submitted, or this is what the agent is shown of it. */
+export type Executed = { submitted: { text: string | null } } | { submitted: null; observation: string };
+
+/** Throws as {@link Shell.run} does. The record of the command is in the turn also then. */
+export async function execute(
+  state: Executing,
+  turn: Turn,
+  command: string,
+  timeoutSeconds: number,
+): Promise<Executed> {
+  const { config } = state.task;
+  const result = await runCommand(state, turn, command, timeoutSeconds);
+  const submitted = readSubmission(result, config.patch_source);
+  if (submitted) return { submitted };
+  const observation = showResult(result, {
+    prompts: state.prompts,
+    limit: config.observation_limit,
+    timeoutSeconds,
+    repeats: countRepeats(state, command),
+  });
+  return { submitted: null, observation };
+}
+
+async function runCommand(
+  state: Executing,
+  turn: Turn,
+  command: string,
+  timeoutSeconds: number,
+): Promise<CommandResult> {
+  const { config } = state.task;
+  const started = performance.now();
+  const record: CommandRecord = { command, exit_code: null, seconds: 0, output_bytes: 0, note: null };
+  turn.commands.push(record);
+  try {
+    const result = await state.deps.shell.run(command, {
+      timeoutMs: Math.max(1, Math.ceil(timeoutSeconds * 1000)),
+      maxOutputBytes: outputCap(config.observation_limit, config.patch_source),
+      signal: state.deps.signal,
+    });
+    record.exit_code = result.exitCode;
+    record.output_bytes = result.outputBytes;
+    record.note = result.note;
+    return result;
+  } finally {
+    record.seconds = (performance.now() - started) / 1000;
+    state.commandSeconds += record.seconds;
+  }
+}
+
+/** How often this command ran in a row, once that is worth a warning; 0 otherwise. */
+function countRepeats(state: Executing, command: string): number {
+  const { collapse_limit: limit } = state.task.config;
+  state.repeats = command === state.lastCommand ? state.repeats + 1 : 1;
+  state.lastCommand = command;
+  return limit > 0 && state.repeats >= limit ? state.repeats : 0;
+}
