@@ -35,7 +35,7 @@ test('a thousand concurrent commits of the same ids leave exactly one result eac
     outcomes: { judged: 10, failed: 0, cancelled: 0 },
     exit_statuses: { submitted: 10 },
   });
-  expect((await one.results.totals()).get('collection')).toMatchObject({ committed: 10, 'turns_le:10': 10 });
+  expect((await one.results.totals()).get('collection')).toMatchObject({ committed: 10, 'turns_in:10': 10 });
 });
 
 test('the winner who repeats its commit hears that it is committed; a run that is gone takes nothing', async () => {

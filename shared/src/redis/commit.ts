@@ -2,6 +2,7 @@
 import type { Redis } from 'ioredis';
 import { SwefarmError } from '../errors.ts';
 import type { RunRecord } from '../job.ts';
+import { VERSION_WINDOW } from '../metrics/outcomes.ts';
 import { Outcome, type Result } from '../result.ts';
 import { countersOf, isUsable } from './counters.ts';
 import type { Keys } from './keys.ts';
@@ -22,6 +23,8 @@ export type Commit = (run: Pick<RunRecord, 'kind' | 'ttl'>, result: Result) => P
 
 const AIM_BYTES = 1024;
 const LIMIT_BYTES = 4096;
+/** Characters of a policy version that become part of a key and a label. */
+const VERSION_LENGTH = 64;
 /** A failure message shorter than this says too little to be worth trimming further. */
 const LEAST_MESSAGE = 80;
 
@@ -29,6 +32,7 @@ export function createCommit(redis: Redis, keys: Keys): Commit {
   const script = loadScript(redis, 'commit');
   return async (run, result) => {
     const of = keys.run(result.run_id);
+    const version = result.policy_version?.slice(0, VERSION_LENGTH) ?? '';
     const reply = (await script(
       [
         of.record,
@@ -37,9 +41,11 @@ export function createCommit(redis: Redis, keys: Keys): Commit {
         of.groups,
         of.counts,
         keys.totals(run.kind),
+        keys.versions(run.kind),
+        keys.versionTotals(run.kind, version),
+        of.journal,
         of.instances,
         of.patches,
-        of.journal,
         of.cancelled,
       ],
       [
@@ -51,6 +57,8 @@ export function createCommit(redis: Redis, keys: Keys): Commit {
         result.instance_id,
         isUsable(result) ? 1 : 0,
         run.ttl,
+        version,
+        VERSION_WINDOW,
         ...countersOf(result).flat(),
       ],
     )) as string[];

@@ -1,29 +1,48 @@
-/** What one result adds to the counters of its run and of the farm: plain sums, so that Lua needs no rules of its own. */
+/** What one result adds to the counters of its run, its kind and its policy version: plain sums, so that Lua needs no rules. */
+import { ROLLOUT_BUCKETS, TURN_BUCKETS } from '../metrics/outcomes.ts';
 import type { Result } from '../result.ts';
 
-/** Upper bounds of the turns histogram; the sums stand under `turns_le:<bound>`, cumulative as Prometheus wants them. */
-export const TURN_BUCKETS = [1, 2, 5, 10, 20, 30, 50, 75, 100, 150] as const;
-
-/** Turns are counted over judged rollouts only: a failed one says nothing about the agent. */
+/**
+ * Names of counters are read back by metrics/totals.ts. `…_in:<bound>` counts one bucket of a histogram, not cumulative.
+ * Turns are counted over judged rollouts only: a failed one says nothing about the agent. What only Redis knows in that
+ * moment (`attempt:<class>` of earlier attempts, `groups:<end>`) is added by commit.lua.
+ */
 export function countersOf(result: Result): [counter: string, increment: number][] {
-  const judged = result.outcome === 'judged';
+  const { outcome, facts, failure } = result;
   const counters: [string, number][] = [
     ['committed', 1],
-    [`outcome:${result.outcome}`, 1],
+    [`outcome:${outcome}`, 1],
     ['attempts', result.attempt],
+    [`attempt:${attemptEnd(result)}`, 1],
     ['prompt_tokens', result.tokens.prompt],
     ['completion_tokens', result.tokens.completion],
+    ['total_sum', result.seconds.total],
+    [`total_in:${bucketOf(result.seconds.total, ROLLOUT_BUCKETS)}`, 1],
   ];
+  for (const [stage, seconds] of Object.entries(result.seconds)) {
+    if (stage !== 'total') counters.push([`seconds:${stage}`, seconds ?? 0]);
+  }
   if (result.resolved === true) counters.push(['resolved', 1]);
   if (result.reward !== null) counters.push(['rewarded', 1], ['reward_sum', result.reward]);
   if (result.exit_status !== null) counters.push([`exit:${result.exit_status}`, 1]);
-  if (result.failure !== null) counters.push([`failure:${result.failure.class}`, 1]);
-  if (judged) {
-    counters.push(['turns_sum', result.turns]);
-    for (const bound of TURN_BUCKETS) if (result.turns <= bound) counters.push([`turns_le:${bound}`, 1]);
+  if (failure !== null) counters.push([`failure:${failure.class}`, 1]);
+  if (facts !== null) counters.push([`evaluation:${facts.evaluation}`, 1]);
+  if (outcome === 'cancelled') counters.push([`cancelled:${result.reward_row}`, 1]);
+  if (outcome === 'judged') {
+    counters.push(['turns_sum', result.turns], [`turns_in:${bucketOf(result.turns, TURN_BUCKETS)}`, 1]);
+    if (facts !== null) counters.push([`trust:${facts.trust}`, 1]);
   }
   return counters.filter(([, increment]) => increment !== 0);
 }
+
+/** `parked`: the claim that found its rollout's budget of crashes used up ran nothing, and is no crash itself. */
+function attemptEnd({ failure }: Result): string {
+  if (failure === null) return 'done';
+  return failure.class === 'lost' ? 'parked' : failure.class;
+}
+
+const bucketOf = (value: number, bounds: readonly number[]): string =>
+  String(bounds.find((bound) => value <= bound) ?? '+Inf');
 
 /** Useful for a trainer: judged, with a reward. */
 export const isUsable = (result: Result): boolean => result.outcome === 'judged' && result.reward !== null;

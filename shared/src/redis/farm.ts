@@ -15,6 +15,7 @@ import type { Results } from './results.ts';
 import type { Runs } from './runs.ts';
 import type { Secrets } from './secrets.ts';
 import type { Sessions } from './sessions.ts';
+import type { Vitals } from './vitals.ts';
 
 export type FarmRole = 'worker' | 'producer';
 
@@ -41,6 +42,8 @@ export interface Farm extends AsyncDisposable {
   queue(): Queue<RolloutJob>;
   /** `connection` for a BullMQ Worker: retries for ever; closed with the farm. */
   bullConnection(): ConnectionOptions;
+  /** How queue, workers, Redis and artifact store stand now, for metrics. */
+  vitals(): Promise<Vitals>;
   /** Milliseconds of one round trip. */
   ping(): Promise<number>;
 }

@@ -27,8 +27,13 @@ export function keysFor(prefix: string) {
       /** Stream of a running rollout's latest turns, one field `t`. */
       turns: (rolloutId: string) => key('live', 'turns', rolloutId),
     },
-    /** Hash of counters over all runs of a kind. */
+    /** Hash of counters over all runs of a kind; `workers` counts those that were lost. */
     totals: (kind: string) => key('totals', kind),
+    /** Sorted set of the policy versions that committed last, by time (ms), and per version a hash of counters. */
+    versions: (kind: string) => key('versions', kind),
+    versionTotals: (kind: string, version: string) => key('versions', kind, version),
+    /** BullMQ's own keys of one queue: `prioritized`, `active` and so on, or a job by its id. */
+    queue: (name: string, part: string) => key(name, part),
     run: (id: string) => ({
       /** String: the RunRecord as JSON. */
       record: key('run', id),

@@ -24,6 +24,7 @@ import { createResults } from './results.ts';
 import { createRuns } from './runs.ts';
 import { createSecrets } from './secrets.ts';
 import { createSessions } from './sessions.ts';
+import { createVitals } from './vitals.ts';
 
 export async function openConnectedFarm(
   config: CommonConfig,
@@ -54,6 +55,8 @@ export async function openConnectedFarm(
     return queue;
   };
   const { commit } = says({ commit: createCommit(redis, keys) });
+  const registry = says(createRegistry(redis, keys));
+  const { vitals } = says({ vitals: createVitals({ redis, keys, registry, artifacts }) });
   const id = await farmId(redis, keys).catch((error: unknown) => {
     redis.disconnect();
     throw asUnusable(error, address) ?? error;
@@ -68,13 +71,14 @@ export async function openConnectedFarm(
     journal: says(createJournal(redis, keys)),
     results: says(createResults(redis, keys, address)),
     cancel: says(createCancel(redis, keys)),
-    registry: says(createRegistry(redis, keys)),
+    registry,
     secrets: says(createSecrets(redis, keys)),
     leases: says(createLeases(redis, keys)),
     policies: says(createPolicies(redis, keys)),
     live: says(createLive(redis, keys)),
     sessions: says(createSessions(redis, keys, connect)),
     artifacts,
+    vitals,
     queue: openQueue,
     bullConnection: connect,
     async ping() {

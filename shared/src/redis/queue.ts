@@ -32,3 +32,9 @@ const CLASS_SIZE = 2 ** 19;
 export function priorityOf(kind: RunRecord['kind'], groupSequence: number): number {
   return CLASSES[kind] * CLASS_SIZE + 1 + (groupSequence % (CLASS_SIZE - 1));
 }
+
+/** BullMQ's scores of the jobs of one class (lua: priority * 2^32 + counter), first to last. */
+export function classRange(kind: RunRecord['kind']): [from: number, to: number] {
+  const first = CLASSES[kind] * CLASS_SIZE * 2 ** 32;
+  return [first, first + CLASS_SIZE * 2 ** 32 - 1];
+}

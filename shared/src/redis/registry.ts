@@ -23,6 +23,8 @@ export type Registry = {
   beat(record: WorkerRecord): Promise<{ cancel_epoch: number }>;
   leave(worker: string): Promise<void>;
   list(): Promise<WorkerRecord[]>;
+  /** Workers whose record lapsed without their leave, over the life of the farm; noticed by {@link list}, once each. */
+  lost(): Promise<number>;
 };
 
 const LIFE_MS = 15_000;
@@ -49,8 +51,10 @@ export function createRegistry(redis: Redis, keys: Keys): Registry {
       const records = await redis.mget(ids.map(keys.worker));
       // The record's own life time decides: clocks of nodes may differ.
       const dead = ids.filter((_, index) => records[index] === null);
-      if (dead.length > 0) await redis.zrem(keys.workers, ...dead);
+      const lost = dead.length > 0 ? await redis.zrem(keys.workers, ...dead) : 0;
+      if (lost > 0) await redis.hincrby(keys.totals('workers'), 'lost', lost);
       return records.flatMap((text) => (text ? [WorkerRecord.parse(JSON.parse(text))] : []));
     },
+    lost: async () => Number(await redis.hget(keys.totals('workers'), 'lost')),
   };
 }

@@ -47,6 +47,8 @@ export type Results = {
   groups(runId: string): Promise<Map<string, GroupCount>>;
   /** Sums over all runs since this farm began, by kind of run; for the gateway's metrics. */
   totals(): Promise<Map<string, Record<string, number>>>;
+  /** The same by policy version, for the versions that committed last. */
+  versionTotals(): Promise<Map<string, Map<string, Record<string, number>>>>;
 };
 
 const DEFAULTS = { count: 1000, blockMs: 0, patienceMs: 60_000 };
@@ -101,6 +103,15 @@ export function createResults(redis: Redis, keys: Keys, address: string): Result
     async totals() {
       const hashes = await Promise.all(KINDS.map((kind) => redis.hgetall(keys.totals(kind))));
       return new Map(KINDS.map((kind, index) => [kind, numbers(hashes[index] ?? {})]));
+    },
+    async versionTotals() {
+      const ofKind = async (kind: string) => {
+        const versions = await redis.zrange(keys.versions(kind), '0', '-1');
+        const hashes = await Promise.all(versions.map((one) => redis.hgetall(keys.versionTotals(kind, one))));
+        return new Map(versions.map((version, index) => [version, numbers(hashes[index] ?? {})]));
+      };
+      const kinds = await Promise.all(KINDS.map(ofKind));
+      return new Map(KINDS.map((kind, index) => [kind, kinds[index] ?? new Map()]));
     },
   };
 }

@@ -1,7 +1,8 @@
 -- Commits the result of a rollout exactly once: the first caller wins; stream, group and counters change in the same step.
--- KEYS: 1 record  2 committed  3 results  4 groups  5 counts  6 totals  7.. the run's other keys (life time only)
+-- KEYS: 1 record  2 committed  3 results  4 groups  5 counts  6 totals  7 versions  8 totals of the version  9 journal
+--       10.. the run's other keys (life time only)
 -- ARGV: 1 rollout id  2 attempt  3 outcome  4 worker  5 result (JSON)  6 group (instance id)  7 usable (1 or 0)
---       8 life time of the run in seconds  9.. pairs: counter, increment
+--       8 life time of the run in seconds  9 policy version ('' for none)  10 versions to keep  11.. pairs: counter, increment
 -- Reply: {'committed', stream id} | {'late', attempt, outcome, stream id, worker} | {'gone'}
 if redis.call('EXISTS', KEYS[1]) == 0 then
   return { 'gone' }
@@ -11,15 +12,41 @@ if winner then
   local attempt, outcome, id, worker = string.match(winner, '^(%S+) (%S+) (%S+) (.*)$')
   return { 'late', attempt, outcome, id, worker }
 end
+
+local sums = { KEYS[5], KEYS[6] }
+if ARGV[9] ~= '' then
+  local now = redis.call('TIME')
+  redis.call('ZADD', KEYS[7], now[1] * 1000 + math.floor(now[2] / 1000), ARGV[9])
+  redis.call('ZREMRANGEBYRANK', KEYS[7], 0, -1 - ARGV[10])
+  sums[3] = KEYS[8]
+end
+local function count(counter, increment)
+  for _, key in ipairs(sums) do
+    redis.call('HINCRBYFLOAT', key, counter, increment)
+  end
+end
+
 local id = redis.call('XADD', KEYS[3], '*', 'r', ARGV[5])
 redis.call('HSET', KEYS[2], ARGV[1], ARGV[2] .. ' ' .. ARGV[3] .. ' ' .. id .. ' ' .. ARGV[4])
-redis.call('HINCRBY', KEYS[4], ARGV[6] .. ' left', -1)
+local left = redis.call('HINCRBY', KEYS[4], ARGV[6] .. ' left', -1)
 if ARGV[7] == '1' then
   redis.call('HINCRBY', KEYS[4], ARGV[6] .. ' usable', 1)
 end
-for i = 9, #ARGV, 2 do
-  redis.call('HINCRBYFLOAT', KEYS[5], ARGV[i], ARGV[i + 1])
-  redis.call('HINCRBYFLOAT', KEYS[6], ARGV[i], ARGV[i + 1])
+if left == 0 then
+  local usable = tonumber(redis.call('HGET', KEYS[4], ARGV[6] .. ' usable') or 0)
+  local wanted = cjson.decode(redis.call('GET', KEYS[1])).group_size
+  count(usable >= wanted and 'groups:complete' or 'groups:short', 1)
+end
+-- How earlier attempts ended; the one that commits is among the pairs. What ended without a word was lost.
+local journal = redis.call('HGET', KEYS[9], ARGV[1])
+for _, entry in ipairs(journal and cjson.decode(journal) or {}) do
+  if entry.attempt < tonumber(ARGV[2]) then
+    local ended = entry['end']
+    count('attempt:' .. (type(ended) == 'table' and ended.class or 'lost'), 1)
+  end
+end
+for i = 11, #ARGV, 2 do
+  count(ARGV[i], ARGV[i + 1])
 end
 for i = 1, #KEYS do
   if i ~= 6 then

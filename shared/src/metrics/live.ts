@@ -1,0 +1,103 @@
+/** What the gateway reads from Redis at each scrape: the queue, the workers, and Redis itself. */
+import type { Definitions } from './definition.ts';
+
+export const LIVE_METRICS = {
+  queueDepth: {
+    name: 'swefarm_queue_depth',
+    type: 'gauge',
+    labels: ['kind'],
+    unit: 'rollouts',
+    help: 'Rollouts that wait for a worker, by class of priority (the kind of their run).',
+  },
+  queueOldest: {
+    name: 'swefarm_queue_oldest_seconds',
+    type: 'gauge',
+    labels: ['kind'],
+    unit: 'seconds',
+    help: 'Age of the oldest waiting rollout among the 200 next of its class; 0 when none waits.',
+  },
+  queueJobs: {
+    name: 'swefarm_queue_jobs',
+    type: 'gauge',
+    labels: ['state'],
+    unit: 'rollouts',
+    help: 'Jobs held by a worker (active), waiting for another attempt (delayed), or failed inside the queue (our bug).',
+  },
+  workers: {
+    name: 'swefarm_workers',
+    type: 'gauge',
+    labels: ['state'],
+    unit: 'workers',
+    help: 'Living workers: claiming, or paused for whatever reason.',
+  },
+  farmSlots: {
+    name: 'swefarm_slots',
+    type: 'gauge',
+    labels: ['state'],
+    unit: 'rollouts',
+    help: 'Slots of all living workers, busy or free.',
+  },
+  workersLost: {
+    name: 'swefarm_workers_lost_total',
+    type: 'counter',
+    labels: [],
+    unit: 'workers',
+    help: 'Workers whose registration lapsed: they died or lost Redis without taking leave.',
+  },
+  redisUp: {
+    name: 'swefarm_redis_up',
+    type: 'gauge',
+    labels: [],
+    unit: 'bool',
+    help: '1 when Redis answered this scrape; at 0 all that is read from it is missing.',
+  },
+  redisSeconds: {
+    name: 'swefarm_redis_seconds',
+    type: 'gauge',
+    labels: [],
+    unit: 'seconds',
+    help: 'One round trip to Redis.',
+  },
+  redisMemory: {
+    name: 'swefarm_redis_memory_bytes',
+    type: 'gauge',
+    labels: [],
+    unit: 'bytes',
+    help: 'Memory that Redis uses.',
+  },
+  redisMemoryLimit: {
+    name: 'swefarm_redis_memory_limit_bytes',
+    type: 'gauge',
+    labels: [],
+    unit: 'bytes',
+    help: "Redis's maxmemory, or the memory of its machine when it has none.",
+  },
+  redisClients: {
+    name: 'swefarm_redis_clients',
+    type: 'gauge',
+    labels: [],
+    unit: 'connections',
+    help: 'Connections to Redis.',
+  },
+  artifactBytes: {
+    name: 'swefarm_artifact_bytes',
+    type: 'gauge',
+    labels: [],
+    unit: 'bytes',
+    help: 'Bytes that artifacts take in their store.',
+  },
+  artifactBudget: {
+    name: 'swefarm_artifact_budget_bytes',
+    type: 'gauge',
+    labels: [],
+    unit: 'bytes',
+    help: 'Bytes that artifacts may take; near it workers stop claiming.',
+  },
+  artifacts: {
+    name: 'swefarm_artifacts',
+    type: 'gauge',
+    labels: [],
+    unit: 'artifacts',
+    help: 'Artifacts in the store.',
+  },
+} as const satisfies Definitions;

@@ -1,0 +1,155 @@
+/** What is counted in `commit`, once per rollout whatever was retried; the gateway exposes the sums that lie in Redis. */
+import type { Definitions } from './definition.ts';
+
+/** Upper bounds of the turns of a judged rollout. */
+export const TURN_BUCKETS = [1, 2, 5, 10, 20, 30, 50, 75, 100, 150] as const;
+/** Upper bounds of the seconds of a committed attempt. */
+export const ROLLOUT_BUCKETS = [1, 5, 10, 30, 60, 120, 300, 600, 1200, 2400, 3600, 7200] as const;
+
+/** Policy versions that have series of their own, per kind of run: the ones that committed last. */
+export const VERSION_WINDOW = 8;
+
+export const OUTCOME_METRICS = {
+  rollouts: {
+    name: 'swefarm_rollouts_total',
+    type: 'counter',
+    labels: ['kind', 'outcome'],
+    unit: 'rollouts',
+    help: 'Committed rollouts by outcome: judged, failed or cancelled.',
+  },
+  resolved: {
+    name: 'swefarm_rollouts_resolved_total',
+    type: 'counter',
+    labels: ['kind'],
+    unit: 'rollouts',
+    help: 'Judged rollouts that resolved; over rollouts{outcome="judged"} it is the resolve rate.',
+  },
+  failed: {
+    name: 'swefarm_rollouts_failed_total',
+    type: 'counter',
+    labels: ['kind', 'stage', 'class'],
+    unit: 'rollouts',
+    help: 'Failed rollouts by stage and class of the failure that was committed.',
+  },
+  cancelled: {
+    name: 'swefarm_rollouts_cancelled_total',
+    type: 'counter',
+    labels: ['kind', 'reason'],
+    unit: 'rollouts',
+    help: 'Cancelled rollouts by reason: cancelled, deadline, early_stop, stale, orphan or lease.',
+  },
+  exits: {
+    name: 'swefarm_rollouts_exited_total',
+    type: 'counter',
+    labels: ['kind', 'exit_status'],
+    unit: 'rollouts',
+    help: 'Committed rollouts whose agent came to an end, by why it stopped.',
+  },
+  turns: {
+    name: 'swefarm_rollout_turns',
+    type: 'histogram',
+    labels: ['kind'],
+    unit: 'turns',
+    help: 'Turns of judged rollouts; sum over count is the average.',
+    buckets: TURN_BUCKETS,
+  },
+  seconds: {
+    name: 'swefarm_rollout_seconds',
+    type: 'histogram',
+    labels: ['kind'],
+    unit: 'seconds',
+    help: 'Seconds of the committed attempt, from claim to commit.',
+    buckets: ROLLOUT_BUCKETS,
+  },
+  stageSecondsSum: {
+    name: 'swefarm_rollout_stage_seconds_total',
+    type: 'counter',
+    labels: ['kind', 'stage'],
+    unit: 'seconds',
+    help: 'Seconds of committed attempts by stage; model and command are parts of agent, evaluation_start and tests of evaluation.',
+  },
+  tokens: {
+    name: 'swefarm_tokens_total',
+    type: 'counter',
+    labels: ['kind', 'side'],
+    unit: 'tokens',
+    help: 'Tokens of committed rollouts as the endpoint billed them: prompt (over all turns) or completion.',
+  },
+  rewarded: {
+    name: 'swefarm_rollouts_rewarded_total',
+    type: 'counter',
+    labels: ['kind'],
+    unit: 'rollouts',
+    help: 'Judged rollouts that carry a reward.',
+  },
+  reward: {
+    name: 'swefarm_reward_total',
+    type: 'counter',
+    labels: ['kind'],
+    unit: 'reward',
+    help: 'Sum of rewards; over rewarded rollouts it is the mean reward.',
+  },
+  reports: {
+    name: 'swefarm_reports_total',
+    type: 'counter',
+    labels: ['kind', 'trust'],
+    unit: 'rollouts',
+    help: 'Judged rollouts by how far their report can be trusted: clean, suspicious or forged.',
+  },
+  evaluations: {
+    name: 'swefarm_evaluations_total',
+    type: 'counter',
+    labels: ['kind', 'end'],
+    unit: 'rollouts',
+    help: 'Committed rollouts by how their evaluation ended: not_run, completed, timed_out, tests_cannot_start, sandbox_killed.',
+  },
+  attempts: {
+    name: 'swefarm_attempts_total',
+    type: 'counter',
+    labels: ['kind', 'class'],
+    unit: 'attempts',
+    help: 'Attempts of committed rollouts by how they ended: done, drained, parked (committed without a start), or the class of the failure; lost: the worker died without a word.',
+  },
+  groups: {
+    name: 'swefarm_groups_total',
+    type: 'counter',
+    labels: ['kind', 'end'],
+    unit: 'groups',
+    help: 'Groups whose last rollout was committed: complete (every rollout usable) or short.',
+  },
+  refills: {
+    name: 'swefarm_group_refills_total',
+    type: 'counter',
+    labels: ['kind'],
+    unit: 'rollouts',
+    help: 'Rollouts added to groups that would have ended short.',
+  },
+  versionRollouts: {
+    name: 'swefarm_version_rollouts_total',
+    type: 'counter',
+    labels: ['kind', 'version', 'outcome'],
+    unit: 'rollouts',
+    help: `Committed rollouts by policy version; only the ${VERSION_WINDOW} versions that committed last have series.`,
+  },
+  versionResolved: {
+    name: 'swefarm_version_resolved_total',
+    type: 'counter',
+    labels: ['kind', 'version'],
+    unit: 'rollouts',
+    help: 'Judged rollouts that resolved, by policy version.',
+  },
+  versionTurns: {
+    name: 'swefarm_version_turns_total',
+    type: 'counter',
+    labels: ['kind', 'version'],
+    unit: 'turns',
+    help: 'Turns of judged rollouts, by policy version.',
+  },
+  versionReward: {
+    name: 'swefarm_version_reward_total',
+    type: 'counter',
+    labels: ['kind', 'version'],
+    unit: 'reward',
+    help: 'Sum of rewards, by policy version.',
+  },
+} as const satisfies Definitions;

@@ -1,0 +1,37 @@
+/** prom-client objects made from definitions: a metric that is not defined cannot be counted. */
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import type { Definitions, LabelOf, MetricDefinition } from './definition.ts';
+import { WORKER_METRICS } from './worker.ts';
+
+type Collector<D extends MetricDefinition> = D['type'] extends 'counter'
+  ? Counter<LabelOf<D>>
+  : D['type'] extends 'gauge'
+    ? Gauge<LabelOf<D>>
+    : Histogram<LabelOf<D>>;
+
+type Collectors<Ds extends Definitions> = { readonly [K in keyof Ds]: Collector<Ds[K]> };
+
+function collector(definition: MetricDefinition, registry: Registry): Counter | Gauge | Histogram {
+  const { name, help, labels, buckets } = definition;
+  const settings = { name, help, labelNames: [...labels], registers: [registry] };
+  if (definition.type === 'counter') return new Counter(settings);
+  if (definition.type === 'gauge') return new Gauge(settings);
+  return new Histogram({ ...settings, ...(buckets ? { buckets: [...buckets] } : {}) });
+}
+
+function collectorsOf<Ds extends Definitions>(definitions: Ds, registry: Registry): Collectors<Ds> {
+  const entries = Object.entries(definitions).map(([key, one]) => [key, collector(one, registry)]);
+  return Object.fromEntries(entries) as Collectors<Ds>;
+}
+
+export type WorkerMetrics = ReturnType<typeof createWorkerMetrics>;
+
+/** A registry of its own per call, with what Node knows of its process. */
+export function createWorkerMetrics() {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  const metrics = collectorsOf(WORKER_METRICS, registry);
+  // What was not seen yet is absent, not down.
+  metrics.policyUp.remove();
+  return { registry, ...metrics };
+}

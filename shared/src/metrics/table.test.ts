@@ -1,0 +1,30 @@
+import { readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import type { MetricDefinition } from './definition.ts';
+import { LIVE_METRICS } from './live.ts';
+import { OUTCOME_METRICS } from './outcomes.ts';
+import { metricsPage } from './table.ts';
+import { WORKER_METRICS } from './worker.ts';
+
+const ALL: MetricDefinition[] = [OUTCOME_METRICS, LIVE_METRICS, WORKER_METRICS].flatMap(Object.values);
+
+test('docs/metrics.md is what the definitions say (npm run docs:metrics)', () => {
+  const page = readFileSync(new URL('../../../docs/metrics.md', import.meta.url), 'utf8');
+  expect(page).toBe(metricsPage());
+});
+
+test('names are unique and follow the conventions of Prometheus', () => {
+  expect(new Set(ALL.map(({ name }) => name)).size).toBe(ALL.length);
+  for (const { name, type, unit, help, buckets } of ALL) {
+    expect(name, name).toMatch(/^swefarm_[a-z][a-z_]*[a-z]$/);
+    expect(name.endsWith('_total'), `${name}: only counters end in _total`).toBe(type === 'counter');
+    if (unit === 'seconds' || unit === 'bytes') expect(name).toMatch(new RegExp(`_${unit}(_total)?$`));
+    expect(help, name).toMatch(/\.$/);
+    expect(buckets !== undefined, `${name}: buckets are for histograms`).toBe(type === 'histogram');
+  }
+});
+
+test('no label could hold one instance, rollout or run', () => {
+  const labels = new Set(ALL.flatMap((one) => one.labels));
+  for (const label of labels) expect(label).not.toMatch(/instance|rollout|run_id|repo|image|worker/);
+});

@@ -1,0 +1,98 @@
+/** From the sums that `commit` keeps in Redis (names: redis/counters.ts) to what the gateway exposes. */
+import { FAILURE_CLASSES, FAILURES } from '../failure.ts';
+import { RunRecord } from '../job.ts';
+import { EvaluationEnd } from '../report.ts';
+import { Outcome, RewardFacts, Seconds } from '../result.ts';
+import { ExitStatus } from '../trajectory.ts';
+import type { Point } from './definition.ts';
+import { OUTCOME_METRICS as M, ROLLOUT_BUCKETS, TURN_BUCKETS } from './outcomes.ts';
+import { type Family, family } from './text.ts';
+
+/** Sums by counter name; what is absent is zero. */
+export type Sums = Readonly<Record<string, number>>;
+/** Per kind of run. */
+export type Totals = ReadonlyMap<string, Sums>;
+/** Per kind of run, per policy version. */
+export type VersionTotals = ReadonlyMap<string, ReadonlyMap<string, Sums>>;
+
+const KINDS = RunRecord.shape.kind.unwrap().options;
+const STAGES = Object.keys(Seconds.shape).filter((stage) => stage !== 'total');
+const TRUST = RewardFacts.shape.trust.options;
+/** How an attempt can end beside a class of failure. */
+const ATTEMPT_ENDS = ['done', 'drained', 'parked', ...FAILURE_CLASSES];
+
+/** Values known beforehand are exposed from the start, at zero, so that the first one counted is seen to rise. */
+const CANCEL_REASONS = ['cancelled', 'deadline', 'early_stop', 'stale', 'orphan', 'lease'];
+
+export function outcomeFamilies(totals: Totals): Family[] {
+  const of = (kind: string, counter: string): number => totals.get(kind)?.[counter] ?? 0;
+  const perKind = (counter: string): Point<'kind'>[] =>
+    KINDS.map((kind) => ({ labels: { kind }, value: of(kind, counter) }));
+  /** Points of one more label: the values known beforehand, and whatever else was counted. */
+  const split = <L extends string>(label: L, prefix: string, known: readonly string[]) =>
+    KINDS.flatMap((kind) => {
+      const seen = Object.keys(totals.get(kind) ?? {}).flatMap((name) =>
+        name.startsWith(`${prefix}:`) ? [name.slice(prefix.length + 1)] : [],
+      );
+      return [...new Set([...known, ...seen])].map((value) => ({
+        labels: { kind, [label]: value } as Record<'kind' | L, string>,
+        value: of(kind, `${prefix}:${value}`),
+      }));
+    });
+  const histogram = (prefix: string, bounds: readonly number[]): Point<'kind'>[] =>
+    KINDS.map((kind) => ({
+      labels: { kind },
+      value: {
+        buckets: [...bounds.map(String), '+Inf'].map((bound) => of(kind, `${prefix}_in:${bound}`)),
+        sum: of(kind, `${prefix}_sum`),
+      },
+    }));
+  const failures = KINDS.flatMap((kind) =>
+    FAILURE_CLASSES.map((name) => ({
+      labels: { kind, stage: FAILURES[name].stage, class: name },
+      value: of(kind, `failure:${name}`),
+    })),
+  );
+  const tokens = KINDS.flatMap((kind) =>
+    ['prompt', 'completion'].map((side) => ({ labels: { kind, side }, value: of(kind, `${side}_tokens`) })),
+  );
+  return [
+    family(M.rollouts, split('outcome', 'outcome', Outcome.options)),
+    family(M.resolved, perKind('resolved')),
+    family(M.failed, failures),
+    family(M.cancelled, split('reason', 'cancelled', CANCEL_REASONS)),
+    family(M.exits, split('exit_status', 'exit', ExitStatus.options)),
+    family(M.turns, histogram('turns', TURN_BUCKETS)),
+    family(M.seconds, histogram('total', ROLLOUT_BUCKETS)),
+    family(M.stageSecondsSum, split('stage', 'seconds', STAGES)),
+    family(M.tokens, tokens),
+    family(M.rewarded, perKind('rewarded')),
+    family(M.reward, perKind('reward_sum')),
+    family(M.reports, split('trust', 'trust', TRUST)),
+    family(M.evaluations, split('end', 'evaluation', EvaluationEnd.options)),
+    family(M.attempts, split('class', 'attempt', ATTEMPT_ENDS)),
+    family(M.groups, split('end', 'groups', ['complete', 'short'])),
+    family(M.refills, perKind('refills')),
+  ];
+}
+
+/** Series of the policy versions in the window; what a version has not counted yet is zero. */
+export function versionFamilies(versions: VersionTotals): Family[] {
+  const each = [...versions].flatMap(([kind, byVersion]) =>
+    [...byVersion].map(([version, sums]) => ({ labels: { kind, version }, sums })),
+  );
+  const points = (counter: string): Point<'kind' | 'version'>[] =>
+    each.map(({ labels, sums }) => ({ labels, value: sums[counter] ?? 0 }));
+  const outcomes = each.flatMap(({ labels, sums }) =>
+    Outcome.options.map((outcome) => ({
+      labels: { ...labels, outcome },
+      value: sums[`outcome:${outcome}`] ?? 0,
+    })),
+  );
+  return [
+    family(M.versionRollouts, outcomes),
+    family(M.versionResolved, points('resolved')),
+    family(M.versionTurns, points('turns_sum')),
+    family(M.versionReward, points('reward_sum')),
+  ];
+}

@@ -1,0 +1,42 @@
+/** From what is read of queue, workers and Redis at a scrape to what the gateway exposes. */
+import type { Vitals } from '../redis/vitals.ts';
+import { LIVE_METRICS as M } from './live.ts';
+import { type Family, family } from './text.ts';
+
+/** `vitals` null: Redis does not answer. */
+export function vitalFamilies(vitals: Vitals | null): Family[] {
+  const single = (value: number) => [{ labels: {}, value }];
+  if (vitals === null) return [family(M.redisUp, single(0))];
+  const { queue, jobs, workers, redis, artifacts } = vitals;
+  return [
+    family(M.redisUp, single(1)),
+    family(
+      M.queueDepth,
+      queue.map(({ kind, waiting }) => ({ labels: { kind }, value: waiting })),
+    ),
+    family(
+      M.queueOldest,
+      queue.map(({ kind, oldest_seconds }) => ({ labels: { kind }, value: oldest_seconds })),
+    ),
+    family(
+      M.queueJobs,
+      Object.entries(jobs).map(([state, value]) => ({ labels: { state }, value })),
+    ),
+    family(M.workers, [
+      { labels: { state: 'claiming' }, value: workers.claiming },
+      { labels: { state: 'paused' }, value: workers.paused },
+    ]),
+    family(M.farmSlots, [
+      { labels: { state: 'busy' }, value: workers.busy },
+      { labels: { state: 'free' }, value: workers.slots - workers.busy },
+    ]),
+    family(M.workersLost, single(workers.lost)),
+    family(M.redisSeconds, single(redis.seconds)),
+    family(M.redisMemory, single(redis.used_bytes)),
+    family(M.redisMemoryLimit, single(redis.limit_bytes)),
+    family(M.redisClients, single(redis.clients)),
+    family(M.artifactBytes, single(artifacts.used_bytes)),
+    family(M.artifactBudget, single(artifacts.budget_bytes)),
+    family(M.artifacts, single(artifacts.artifacts)),
+  ];
+}

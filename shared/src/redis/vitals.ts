@@ -1,0 +1,92 @@
+/** How the farm stands at this moment: what waits and for how long, who works, and how full Redis and the store are. */
+import type { Redis } from 'ioredis';
+import type { ArtifactStore } from '../artifacts/store.ts';
+import { RunRecord } from '../job.ts';
+import type { Keys } from './keys.ts';
+import { classRange, QUEUES } from './queue.ts';
+import type { Registry } from './registry.ts';
+
+type Kind = RunRecord['kind'];
+
+export type Vitals = {
+  /** By class of priority. `oldest_seconds`: among those that run next; 0 when none waits. */
+  queue: { kind: Kind; waiting: number; oldest_seconds: number }[];
+  jobs: { active: number; delayed: number; failed: number };
+  workers: { claiming: number; paused: number; busy: number; slots: number; lost: number };
+  redis: { seconds: number; used_bytes: number; limit_bytes: number; clients: number };
+  artifacts: { used_bytes: number; budget_bytes: number; artifacts: number };
+};
+
+/** Of each class this many jobs, the next to run, are asked for their age: bounded however deep the queue is. */
+const SAMPLE = 200;
+
+export type VitalsDeps = { redis: Redis; keys: Keys; registry: Registry; artifacts: ArtifactStore };
+
+/** Reads them; throws what Redis throws. */
+export function createVitals({ redis, keys, registry, artifacts }: VitalsDeps): () => Promise<Vitals> {
+  const sum = async (read: (queue: (part: string) => string) => Promise<number>): Promise<number> => {
+    const counts = await Promise.all(QUEUES.map((name) => read((part) => keys.queue(name, part))));
+    return counts.reduce((total, count) => total + count, 0);
+  };
+  const jobs = async (): Promise<Vitals['jobs']> => {
+    const [active, delayed, failed] = await Promise.all([
+      sum((queue) => redis.llen(queue('active'))),
+      sum((queue) => redis.zcard(queue('delayed'))),
+      sum((queue) => redis.zcard(queue('failed'))),
+    ]);
+    return { active, delayed, failed };
+  };
+  const oldest = async (kind: Kind): Promise<number> => {
+    const [from, to] = classRange(kind);
+    const ages = QUEUES.map(async (name) => {
+      const next = await redis.zrangebyscore(keys.queue(name, 'prioritized'), from, to, 'LIMIT', 0, SAMPLE);
+      const since = await Promise.all(next.map((id) => redis.hget(keys.queue(name, id), 'timestamp')));
+      return since.flatMap((time) => (time === null ? [] : [Number(time)]));
+    });
+    const times = (await Promise.all(ages)).flat();
+    return times.length === 0 ? 0 : Math.max(0, Date.now() - Math.min(...times)) / 1000;
+  };
+  const waiting = async (kind: Kind): Promise<Vitals['queue'][number]> => {
+    const [from, to] = classRange(kind);
+    const [count, oldest_seconds] = await Promise.all([
+      sum((queue) => redis.zcount(queue('prioritized'), from, to)),
+      oldest(kind),
+    ]);
+    return { kind, waiting: count, oldest_seconds };
+  };
+  const server = async (): Promise<Vitals['redis']> => {
+    const start = performance.now();
+    await redis.ping();
+    const seconds = (performance.now() - start) / 1000;
+    const info = await redis.info();
+    const field = (name: string): number => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1] ?? 0);
+    return {
+      seconds,
+      used_bytes: field('used_memory'),
+      limit_bytes: field('maxmemory') || field('total_system_memory'),
+      clients: field('connected_clients'),
+    };
+  };
+  const workers = async (): Promise<Vitals['workers']> => {
+    const records = await registry.list();
+    const paused = records.filter((record) => record.paused !== null).length;
+    const total = (key: 'active' | 'slots'): number => records.reduce((all, one) => all + one[key], 0);
+    return {
+      claiming: records.length - paused,
+      paused,
+      busy: total('active'),
+      slots: total('slots'),
+      lost: await registry.lost(),
+    };
+  };
+  return async () => {
+    const [queue, counts, living, redisNow, store] = await Promise.all([
+      Promise.all(RunRecord.shape.kind.unwrap().options.map(waiting)),
+      jobs(),
+      workers(),
+      server(),
+      artifacts.usage(),
+    ]);
+    return { queue, jobs: counts, workers: living, redis: redisNow, artifacts: store };
+  };
+}

@@ -1,0 +1,187 @@
+import { expect, test } from 'vitest';
+import {
+  openFarm,
+  outcomeFamilies,
+  renderFamilies,
+  VERSION_WINDOW,
+  versionFamilies,
+  vitalFamilies,
+} from '../src/index.ts';
+import { testConfig, testFarm, testInstance, testResult, testRun } from './farm.ts';
+
+const FACTS = {
+  exit_status: 'submitted',
+  patch_state: 'applied',
+  patch_origin: 'tree',
+  evaluation: 'completed',
+  resolved: true,
+  trust: 'clean',
+  cut_by_token_limit: false,
+  policy_share: 0,
+  sandbox_killed: false,
+  gold_healthy: null,
+  gold_time_share: null,
+  ungraded: false,
+} as const;
+const NONE = { resolved: null, reward: null, exit_status: null } as const;
+const BY = { worker: 'w', node: 'n' };
+
+test('every outcome, attempt, group and finding is counted once, whatever was retried and whoever commits again', async () => {
+  await using farm = await testFarm();
+  const run = testRun({ kind: 'training' });
+  await farm.runs.create(run, [testInstance(), testInstance('a__b.c-2')]);
+  const id = (index: number) => `${run.run_id}.a__b.c-1.${index}`;
+
+  // Rollout 0: a worker died, one attempt failed, the third is judged.
+  await farm.journal.claim(id(0), BY);
+  await farm.journal.claim(id(0), BY);
+  await farm.journal.end(id(0), 2, { stage: 'policy', class: 'policy_silent', cause: 'x' });
+  await farm.journal.claim(id(0), BY);
+  const first = testResult(run.run_id, 0, { attempt: 3, facts: FACTS, turns: 4 });
+  await farm.commit(run, first);
+  await farm.commit(run, first);
+  await farm.commit(run, { ...first, attempt: 2, worker: 'late', turns: 90 });
+  // The others of its group: forged, failed after a drained attempt, and judged.
+  await farm.commit(
+    run,
+    testResult(run.run_id, 1, { facts: { ...FACTS, trust: 'forged' }, reward: 0, turns: 6 }),
+  );
+  await farm.journal.claim(id(2), BY);
+  await farm.journal.end(id(2), 1, { stage: null, class: 'drained', cause: null });
+  await farm.journal.claim(id(2), BY);
+  const failure = { stage: 'image', class: 'image_pull', message: 'm', attempts: 2 } as const;
+  await farm.commit(
+    run,
+    testResult(run.run_id, 2, { ...NONE, attempt: 2, outcome: 'failed', failure, turns: 50 }),
+  );
+  await farm.commit(run, testResult(run.run_id, 3, { resolved: false, reward: 0, turns: 200 }));
+  // A whole group of four.
+  for (const index of [0, 1, 2, 3])
+    await farm.commit(run, testResult(run.run_id, index, { instance_id: 'a__b.c-2', turns: 10 }));
+
+  const text = renderFamilies(outcomeFamilies(await farm.results.totals()));
+  const value = (series: string): number =>
+    Number(
+      text
+        .split('\n')
+        .find((line) => line.startsWith(`${series} `))
+        ?.split(' ')
+        .at(-1),
+    );
+  expect(value('swefarm_rollouts_total{kind="training",outcome="judged"}')).toBe(7);
+  expect(value('swefarm_rollouts_total{kind="training",outcome="failed"}')).toBe(1);
+  expect(value('swefarm_rollouts_resolved_total{kind="training"}')).toBe(6);
+  expect(value('swefarm_reward_total{kind="training"}')).toBe(5);
+  expect(value('swefarm_rollouts_rewarded_total{kind="training"}')).toBe(7);
+  expect(value('swefarm_rollout_turns_sum{kind="training"}')).toBe(4 + 6 + 200 + 40);
+  expect(value('swefarm_rollout_turns_count{kind="training"}')).toBe(7);
+  expect(value('swefarm_rollout_turns_bucket{kind="training",le="5"}')).toBe(1);
+  expect(value('swefarm_rollout_turns_bucket{kind="training",le="150"}')).toBe(6);
+  expect(value('swefarm_rollout_seconds_count{kind="training"}')).toBe(8);
+  expect(value('swefarm_rollout_stage_seconds_total{kind="training",stage="agent"}')).toBe(8);
+  expect(value('swefarm_tokens_total{kind="training",side="prompt"}')).toBe(800);
+  expect(value('swefarm_rollouts_failed_total{kind="training",stage="image",class="image_pull"}')).toBe(1);
+  expect(value('swefarm_reports_total{kind="training",trust="forged"}')).toBe(1);
+  expect(value('swefarm_attempts_total{kind="training",class="lost"}')).toBe(1);
+  expect(value('swefarm_attempts_total{kind="training",class="policy_silent"}')).toBe(1);
+  expect(value('swefarm_attempts_total{kind="training",class="drained"}')).toBe(1);
+  expect(value('swefarm_attempts_total{kind="training",class="image_pull"}')).toBe(1);
+  expect(value('swefarm_attempts_total{kind="training",class="done"}')).toBe(7);
+  expect(value('swefarm_groups_total{kind="training",end="complete"}')).toBe(1);
+  expect(value('swefarm_groups_total{kind="training",end="short"}')).toBe(1);
+  expect(value('swefarm_rollouts_total{kind="validation",outcome="judged"}')).toBe(0);
+});
+
+test('policy versions have a bounded window: the ones that committed last', async () => {
+  await using farm = await testFarm();
+  const run = testRun({ kind: 'training', group_size: 100 });
+  await farm.runs.create(run, [testInstance()]);
+  const versions = Array.from({ length: VERSION_WINDOW + 3 }, (_, n) => `step-${n}`);
+  for (const [index, policy_version] of versions.entries()) {
+    await farm.commit(run, testResult(run.run_id, index, { policy_version }));
+    // The window is ordered by Redis's clock, in milliseconds.
+    const now = Date.now();
+    await expect.poll(() => Date.now(), { interval: 1 }).toBeGreaterThan(now + 1);
+  }
+  const known = await farm.results.versionTotals();
+  expect([...(known.get('training')?.keys() ?? [])]).toEqual(versions.slice(3));
+  expect(renderFamilies(versionFamilies(known))).toContain(
+    'swefarm_version_resolved_total{kind="training",version="step-10"} 1\n',
+  );
+});
+
+test('vitals say what waits by class and how old it is, who works, and how full it is', async () => {
+  const config = testConfig();
+  await using farm = await openFarm(config, 'producer');
+  const job = (index: number, priority: number, age: number) => ({
+    name: 'rollout',
+    data: { index } as never,
+    opts: { jobId: `r.i.${index}`, priority, timestamp: Date.now() - age * 1000 },
+  });
+  // The last priority of validation, the first of training and of collection.
+  await farm
+    .queue()
+    .addBulk([
+      job(0, 2 ** 19 - 1, 5),
+      job(1, 2 ** 19 + 1, 600),
+      job(2, 2 ** 19 + 9, 900),
+      job(3, 2 ** 20 + 1, 0),
+    ]);
+  const record = {
+    worker: 'a',
+    node: 'n',
+    runtime: 'docker',
+    slots: 4,
+    active: 1,
+    started_at: 1,
+    metrics: null,
+  };
+  await farm.registry.beat({ ...record, paused: null });
+  await farm.registry.beat({ ...record, worker: 'b', paused: 'disk' });
+  const vitals = await farm.vitals();
+  expect(vitals).toMatchObject({
+    queue: [
+      { kind: 'validation', waiting: 1 },
+      { kind: 'training', waiting: 2 },
+      { kind: 'collection', waiting: 1 },
+    ],
+    jobs: { active: 0, delayed: 0, failed: 0 },
+    workers: { claiming: 1, paused: 1, busy: 2, slots: 8, lost: 0 },
+    artifacts: { used_bytes: 0, artifacts: 0 },
+  });
+  expect(vitals.queue[1]?.oldest_seconds).toBeGreaterThanOrEqual(900);
+  expect(vitals.redis.used_bytes).toBeGreaterThan(0);
+  expect(vitals.redis.limit_bytes).toBeGreaterThan(vitals.redis.used_bytes);
+  expect(renderFamilies(vitalFamilies(vitals))).toContain('swefarm_slots{state="free"} 6\n');
+  expect(renderFamilies(vitalFamilies(null))).toMatch(/swefarm_redis_up 0\n$/);
+});
+
+test('a worker that vanishes is counted as lost once; one that takes leave is not', async () => {
+  const config = testConfig();
+  await using farm = await openFarm(config, 'producer');
+  const record = {
+    node: 'n',
+    runtime: 'docker',
+    slots: 1,
+    active: 0,
+    started_at: 1,
+    metrics: null,
+    paused: null,
+  };
+  await farm.registry.beat({ ...record, worker: 'leaves' });
+  await farm.registry.beat({ ...record, worker: 'dies' });
+  await farm.registry.leave('leaves');
+  await forget(config, 'worker:dies');
+  expect(await farm.registry.list()).toEqual([]);
+  await Promise.all([farm.registry.list(), farm.registry.list()]);
+  expect(await farm.registry.lost()).toBe(1);
+});
+
+/** What the end of a life time does. */
+async function forget(config: ReturnType<typeof testConfig>, key: string): Promise<void> {
+  const { connectRedis } = await import('../src/redis/connect.ts');
+  const { silentLog } = await import('../src/log.ts');
+  const { redis } = await connectRedis(config, 'producer', silentLog());
+  await redis.del(`${config.redis_prefix}:${key}`);
+  redis.disconnect();
+}
