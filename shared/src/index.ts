@@ -21,6 +21,7 @@ export * from './metrics/worker.ts';
 export * from './mortal.ts';
 export * from './policy.ts';
 export * from './redis/budget.ts';
+export type { CallClaim, CallOpening, CallRequest, Calls } from './redis/calls.ts';
 export type { Cancel } from './redis/cancel.ts';
 export type { Commit, CommitReply } from './redis/commit.ts';
 export * from './redis/farm.ts';

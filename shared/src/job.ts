@@ -122,6 +122,8 @@ export const RunRecord = z.object({
   max_staleness: z.number().int().nonnegative().nullable().default(null),
   /** Share of rollouts failed by infrastructure at which the run pauses itself; null: never. */
   infra_pause_share: z.number().positive().max(1).nullable().default(0.5),
+  /** Rollouts are appended while it lives, as calls come in; its groups are as large as the callers make them. */
+  open: z.boolean().default(false),
   agent: AgentConfig,
   policy: PolicyConfig.nullable(),
   sandbox: SandboxConfig,

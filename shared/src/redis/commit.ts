@@ -47,6 +47,7 @@ export function createCommit(redis: Redis, keys: Keys): Commit {
         of.instances,
         of.patches,
         of.cancelled,
+        of.appended,
       ],
       [
         result.rollout_id,

@@ -4,6 +4,7 @@ import type { ArtifactStore } from '../artifacts/store.ts';
 import type { CommonConfig } from '../config/load.ts';
 import type { RolloutJob } from '../job.ts';
 import type { Log } from '../log.ts';
+import type { Calls } from './calls.ts';
 import type { Cancel } from './cancel.ts';
 import type { Commit } from './commit.ts';
 import type { Journal } from './journal.ts';
@@ -35,6 +36,7 @@ export interface Farm extends AsyncDisposable {
   readonly secrets: Secrets;
   readonly leases: Leases;
   readonly policies: Policies;
+  readonly calls: Calls;
   readonly live: Live;
   readonly sessions: Sessions;
   readonly artifacts: ArtifactStore;

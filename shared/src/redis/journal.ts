@@ -73,6 +73,7 @@ export function createJournal(redis: Redis, keys: Keys): Journal {
           run.results,
           run.groups,
           run.counts,
+          run.appended,
         ],
         [rolloutId, worker, node, newId(), parseRolloutId(rolloutId).instanceId],
       )) as [string, string, string];

@@ -55,6 +55,8 @@ export function keysFor(prefix: string) {
       cancelled: key('run', id, 'cancelled'),
       /** Set of `rollout/attempt`: artifacts of this run in Redis. */
       artifacts: key('run', id, 'artifacts'),
+      /** Hash of an open run: instance id → rollouts appended, `*` → all; `instance is` → its fingerprint. */
+      appended: key('run', id, 'appended'),
     }),
     /** Sorted set of sessions that have not ended, by the time (ms) at which their lease runs out. */
     sessions: key('sessions'),
@@ -68,6 +70,17 @@ export function keysFor(prefix: string) {
     }),
     /** List of session ids to which something was said, for the worker that has them. */
     sessionWakes: (worker: string) => key('session-wakes', worker),
+    calls: {
+      /** Hash: call id → call as JSON, of the requests that are alike. */
+      alike: (fingerprint: string) => key('calls', 'alike', fingerprint),
+      /** Sorted set: call ids by the time (ms) until which an orphan is kept; held ones at infinity. */
+      open: key('calls', 'open'),
+      /** Hash: gateway → last beat (ms); hash: address → gateway. */
+      gateways: key('calls', 'gateways'),
+      addresses: key('calls', 'addresses'),
+      /** String: the open run of a caller's settings. */
+      openRun: (name: string) => key('calls', 'run', name),
+    },
     artifact: (name: string) => key('artifact', name),
     /** Hash: artifact → bytes; sorted set: artifact by time (ms) of lapse; integer: bytes in all. */
     artifactBytes: key('artifacts', 'bytes'),

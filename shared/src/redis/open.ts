@@ -8,6 +8,7 @@ import { newId } from '../ids.ts';
 import type { RolloutJob } from '../job.ts';
 import { type Log, silentLog } from '../log.ts';
 import { redisArtifacts } from './artifacts.ts';
+import { createCalls } from './calls.ts';
 import { createCancel } from './cancel.ts';
 import { createCommit } from './commit.ts';
 import { connectRedis, duplicateOf } from './connect.ts';
@@ -75,6 +76,7 @@ export async function openConnectedFarm(
     secrets: says(createSecrets(redis, keys)),
     leases: says(createLeases(redis, keys)),
     policies: says(createPolicies(redis, keys)),
+    calls: says(createCalls(redis, keys)),
     live: says(createLive(redis, keys)),
     sessions: says(createSessions(redis, keys, connect)),
     artifacts,

@@ -41,6 +41,8 @@ export type Results = {
     afterId: string,
     options?: { count?: number; blockMs?: number; patienceMs?: number; signal?: AbortSignal },
   ): Promise<ResultBatch>;
+  /** Stream id of the run's latest result; `0` when it has none. */
+  latest(runId: string): Promise<string>;
   committedIds(runId: string): Promise<Set<string>>;
   get(rolloutId: string): Promise<Result | null>;
   counts(runId: string): Promise<RunCounts>;
@@ -87,6 +89,10 @@ export function createResults(redis: Redis, keys: Keys, address: string): Result
         await sleep(pause, undefined, signal ? { signal } : {});
         pause = Math.min(pause * 1.5, PAUSES_MS.longest);
       }
+    },
+    async latest(runId) {
+      const [entry] = await redis.xrevrange(keys.run(runId).results, '+', '-', 'COUNT', 1);
+      return entry?.[0] ?? '0';
     },
     async committedIds(runId) {
       return new Set(await redis.hkeys(keys.run(runId).committed));

@@ -1,4 +1,5 @@
 /** What a submit leaves for workers: the run's record, its instances (compressed, once each) and given patches. */
+import { createHash } from 'node:crypto';
 import { isDeepStrictEqual, promisify } from 'node:util';
 import { gunzip, gzip } from 'node:zlib';
 import type { Queue } from 'bullmq';
@@ -9,6 +10,7 @@ import { rolloutId } from '../ids.ts';
 import { Instance } from '../instance.ts';
 import { type RolloutJob, RunRecord } from '../job.ts';
 import { allRunKeys, type Keys } from './keys.ts';
+import { loadScript } from './script.ts';
 
 export type Runs = {
   /** Idempotent: the same run again adds what is missing. Throws SwefarmError `run_differs` when another record has the id. */
@@ -18,6 +20,15 @@ export type Runs = {
     patches?: Iterable<readonly [ref: string, patch: string]>,
   ): Promise<void>;
   get(runId: string): Promise<RunRecord | null>;
+  /**
+   * Adds an instance to an open run; once is enough, again does nothing. `differs`: the run has another one of this id.
+   * Its rollouts come with the calls for them (`farm.calls.open`).
+   */
+  append(runId: string, instance: Instance): Promise<'appended' | 'differs' | 'gone'>;
+  /** The run now open under this name; null when there is none. */
+  getOpen(name: string): Promise<string | null>;
+  /** Makes `runId` the one open run of this name for `seconds`, unless there is one: answers which it is. */
+  setOpen(name: string, runId: string, seconds: number): Promise<string>;
   getInstance(runId: string, instanceId: string): Promise<Instance | null>;
   getPatch(runId: string, ref: string): Promise<string | null>;
   instanceIds(runId: string): Promise<string[]>;
@@ -40,6 +51,7 @@ const decompress = promisify(gunzip);
 
 export function createRuns(deps: RunsDeps): Runs {
   const { redis, keys } = deps;
+  const appendScript = loadScript(redis, 'run_append');
   const get = async (runId: string): Promise<RunRecord | null> => {
     const text = await redis.get(keys.run(runId).record);
     return text === null ? null : RunRecord.parse(JSON.parse(text));
@@ -63,6 +75,20 @@ export function createRuns(deps: RunsDeps): Runs {
         write.zadd(keys.runs, Date.parse(known?.created_at ?? record.created_at), record.run_id);
       }
       await write.exec();
+    },
+    async append(runId, instance) {
+      const of = keys.run(runId);
+      const text = JSON.stringify(instance);
+      const fingerprint = createHash('sha256').update(text).digest('base64url');
+      return (await appendScript(
+        [of.record, of.instances, of.appended],
+        [instance.instance_id, await compress(text), fingerprint],
+      )) as 'appended' | 'differs' | 'gone';
+    },
+    getOpen: (name) => redis.get(keys.calls.openRun(name)),
+    async setOpen(name, runId, seconds) {
+      await redis.set(keys.calls.openRun(name), runId, 'EX', seconds, 'NX');
+      return (await redis.get(keys.calls.openRun(name))) ?? runId;
     },
     async getInstance(runId, instanceId) {
       const blob = await redis.hgetBuffer(keys.run(runId).instances, instanceId);
@@ -131,8 +157,11 @@ async function writePatches(
  */
 async function removeJobs({ redis, keys, queue }: RunsDeps, record: RunRecord): Promise<void> {
   const instanceIds = await redis.hkeys(keys.run(record.run_id).instances);
+  const sizes = record.open ? await redis.hgetall(keys.run(record.run_id).appended) : null;
   const ids = instanceIds.flatMap((id) =>
-    Array.from({ length: record.group_size }, (_, index) => rolloutId(record.run_id, id, index)),
+    Array.from({ length: sizes ? Number(sizes[id] ?? 0) : record.group_size }, (_, index) =>
+      rolloutId(record.run_id, id, index),
+    ),
   );
   for (let at = 0; at < ids.length; at += BATCH) {
     await Promise.all(ids.slice(at, at + BATCH).map((id) => queue().remove(id)));

@@ -1,0 +1,45 @@
+-- Looks for a call that a caller may take up again: one that lost its connection, or whose gateway died, and is in grace.
+-- KEYS: 1 calls of this fingerprint  2 open calls  3 gateways
+-- ARGV: 1 gateway  2 named (1: the caller gave an id, which stands for one call for as long as it is remembered)  3 grace (ms)
+-- Reply: {'attached', call id, rollout id} | {'wait'} (it will be known in a moment) | {'none'}
+local unsure = false
+local best, best_id
+local all = redis.call('HGETALL', KEYS[1])
+for i = 1, #all, 2 do
+  local call = cjson.decode(all[i + 1])
+  local free
+  if call.held == 0 then
+    free = call.answered or call.orphan_until >= now
+  elseif call.holder == ARGV[1] then
+    free = false
+  else
+    local state = state_of(redis.call('HGET', KEYS[3], call.holder))
+    unsure = unsure or state == 'unsure'
+    free = type(state) == 'number' and state + ARGV[3] >= now
+    if free then
+      call.held = 0
+    end
+  end
+  -- The sweep takes away what is out of grace; until then its name is not free.
+  if ARGV[2] == '1' then
+    unsure = call.held == 0 and not free
+    free = not unsure
+  end
+  if free and (not best or call.at < best.at) then
+    best, best_id = call, all[i]
+  end
+end
+if best then
+  if best.holder ~= ARGV[1] then
+    best.held = 0
+  end
+  best.holder = ARGV[1]
+  best.held = best.held + 1
+  best.orphan_until = nil
+  redis.call('HSET', KEYS[1], best_id, cjson.encode(best))
+  if not best.answered then
+    redis.call('ZADD', KEYS[2], 'inf', best_id)
+  end
+  return { 'attached', best_id, best.rollout_id }
+end
+return { unsure and 'wait' or 'none' }

@@ -1,0 +1,7 @@
+-- KEYS: 1 gateways   ARGV: 1 gateway  2 life time of the hash in seconds  3 the last one (1): its calls are orphans now
+local beat = tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or now)
+if beat > 0 then
+  redis.call('HSET', KEYS[1], ARGV[1], ARGV[3] == '1' and -now or now)
+end
+redis.call('EXPIRE', KEYS[1], ARGV[2])
+return 1

@@ -1,0 +1,18 @@
+-- Adds an instance to an open run, once.
+-- KEYS: 1 run record  2 instances  3 appended   ARGV: 1 instance id  2 the instance (gzip of JSON)  3 its fingerprint
+-- Reply: 'appended' | 'differs' (the run has another instance of this id) | 'gone'
+local record = redis.call('GET', KEYS[1])
+if not record then
+  return 'gone'
+end
+local known = redis.call('HGET', KEYS[3], ARGV[1] .. ' is')
+if known and known ~= ARGV[3] then
+  return 'differs'
+end
+redis.call('HSETNX', KEYS[2], ARGV[1], ARGV[2])
+redis.call('HSET', KEYS[3], ARGV[1] .. ' is', ARGV[3])
+local ttl = cjson.decode(record).ttl
+for i = 1, 3 do
+  redis.call('EXPIRE', KEYS[i], ttl)
+end
+return 'appended'

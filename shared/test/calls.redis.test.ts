@@ -1,0 +1,126 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import { newId } from '../src/index.ts';
+import { testFarm, testInstance, testRun } from './farm.ts';
+
+const LIFE = 60_000;
+const GRACE = 30_000;
+const ITEM = 'a__b.c-1';
+
+async function setup() {
+  const farm = await testFarm();
+  const run = testRun({ open: true });
+  await farm.runs.create(run, []);
+  await farm.runs.append(run.run_id, testInstance(ITEM));
+  const gateway = await farm.calls.enlist(`h:${newId()}`);
+  const open = async (fingerprint: string, by = gateway, named = false) => {
+    const opened = await farm.calls.open({ fingerprint, named }, by, run.run_id, ITEM, LIFE);
+    if (opened.status !== 'opened') throw new Error(opened.status);
+    return opened;
+  };
+  const claim = (fingerprint: string, by = gateway, named = false, grace = GRACE) =>
+    farm.calls.claim({ fingerprint, named }, by, grace);
+  return { farm, run, gateway, open, claim, [Symbol.asyncDispose]: () => farm[Symbol.asyncDispose]() };
+}
+
+test('an open run grows: indices go on, groups count what is left, another instance of the id is told', async () => {
+  await using at = await setup();
+  const first = await at.open('f1');
+  const second = await at.open('f1');
+  expect([first, second].map(({ rollout_index, sequence }) => [rollout_index, sequence])).toEqual([
+    [0, 0],
+    [1, 1],
+  ]);
+  expect((await at.farm.results.groups(at.run.run_id)).get(ITEM)).toEqual({ left: 2, usable: 0 });
+  expect(await at.farm.runs.append(at.run.run_id, testInstance(ITEM))).toBe('appended');
+  expect(await at.farm.runs.append(at.run.run_id, { ...testInstance(ITEM), patch: 'x' })).toBe('differs');
+  expect(await at.farm.runs.append('r0', testInstance(ITEM))).toBe('gone');
+  expect(await at.farm.calls.open({ fingerprint: 'f', named: false }, at.gateway, 'r0', ITEM, LIFE)).toEqual({
+    status: 'gone',
+  });
+});
+
+test('only an orphan is taken up, once; siblings that are held never', async () => {
+  await using at = await setup();
+  const calls = [await at.open('same'), await at.open('same'), await at.open('same')];
+  expect(await at.claim('same')).toEqual({ status: 'none' });
+  await at.farm.calls.drop(calls[1]?.call_id ?? '', at.gateway, GRACE);
+  await at.farm.calls.drop(calls[0]?.call_id ?? '', at.gateway, GRACE);
+  const taken = [await at.claim('same'), await at.claim('same'), await at.claim('same')];
+  const ids = taken.map((claim) => (claim.status === 'attached' ? claim.rollout_id : claim.status));
+  expect(ids.toSorted()).toEqual(['none', calls[0]?.rollout_id, calls[1]?.rollout_id].toSorted());
+  expect(await at.claim('another')).toEqual({ status: 'none' });
+});
+
+test('what was answered is never given again, unless it has a name', async () => {
+  await using at = await setup();
+  const plain = await at.open('plain');
+  await at.farm.calls.settle(plain.call_id, 0);
+  expect(await at.claim('plain')).toEqual({ status: 'none' });
+
+  const named = await at.open('id', at.gateway, true);
+  expect(
+    await at.farm.calls.open({ fingerprint: 'id', named: true }, at.gateway, at.run.run_id, ITEM, LIFE),
+  ).toEqual({ status: 'taken' });
+  expect(await at.claim('id', at.gateway, true)).toMatchObject({ rollout_id: named.rollout_id });
+  await at.farm.calls.settle(named.call_id, LIFE);
+  expect(await at.claim('id', at.gateway, true)).toMatchObject({ rollout_id: named.rollout_id });
+});
+
+test('the calls of a gateway that starts anew at its address are orphans at once', async () => {
+  await using at = await setup();
+  const address = `h:${randomUUID()}`;
+  const before = await at.farm.calls.enlist(address);
+  const held = await at.open('body', before);
+  expect(await at.claim('body')).toEqual({ status: 'none' });
+  const after = await at.farm.calls.enlist(address);
+  expect(await at.claim('body', after)).toMatchObject({ rollout_id: held.rollout_id });
+  expect(await at.claim('body', after)).toEqual({ status: 'none' });
+});
+
+test('a gateway that falls silent is waited for before its calls are taken up elsewhere', async () => {
+  await using at = await setup();
+  const silent = await at.farm.calls.enlist('elsewhere:1');
+  const held = await at.open('body', silent);
+  // `none` while it beats, then `wait`, then ours.
+  let claim = await at.claim('body');
+  while (claim.status !== 'attached') {
+    await sleep(200);
+    claim = await at.claim('body');
+  }
+  expect(claim.rollout_id).toBe(held.rollout_id);
+});
+
+test('out of grace nobody takes it up; it is told once for cancelling and then forgotten', async () => {
+  await using at = await setup();
+  const dropped = await at.open('late');
+  const kept = await at.open('kept');
+  await at.farm.calls.drop(dropped.call_id, at.gateway, 0);
+  let lapsed: Awaited<ReturnType<typeof at.farm.calls.lapsed>> = [];
+  while (lapsed.length === 0) {
+    await at.farm.calls.beat(at.gateway);
+    lapsed = await at.farm.calls.lapsed(GRACE);
+    await sleep(50);
+  }
+  expect(lapsed).toEqual([{ call_id: dropped.call_id, rollout_id: dropped.rollout_id }]);
+  expect(await at.claim('late')).toEqual({ status: 'none' });
+  await at.farm.calls.forget([dropped.call_id]);
+  expect(await at.farm.calls.lapsed(GRACE)).toEqual([]);
+
+  // The gateway's own end makes orphans of what it still held.
+  await at.farm.calls.retire(at.gateway);
+  const next = await at.farm.calls.enlist('h:next');
+  expect(await at.claim('kept', next)).toMatchObject({ rollout_id: kept.rollout_id });
+});
+
+test('a call goes on with a fresh rollout, however often that is asked', async () => {
+  await using at = await setup();
+  const call = await at.open('hold');
+  const fresh = await at.farm.calls.retry(call.call_id, call.rollout_id);
+  expect(fresh).toBe(`${at.run.run_id}.${ITEM}.1`);
+  expect(await at.farm.calls.retry(call.call_id, call.rollout_id)).toBe(fresh);
+  await at.farm.calls.drop(call.call_id, at.gateway, GRACE);
+  expect(await at.claim('hold')).toMatchObject({ rollout_id: fresh });
+  expect(await at.farm.calls.retry('none.x', call.rollout_id)).toBeNull();
+});
