@@ -8,6 +8,7 @@ import { addDoctor } from './doctor.ts';
 import { addEval } from './eval.ts';
 import { addHealth } from './health.ts';
 import { addPolicy } from './policy.ts';
+import { addRedis } from './redis.ts';
 import { addRegrade } from './regrade.ts';
 import { addRollout } from './rollout.ts';
 import { addServe } from './serve.ts';
@@ -41,6 +42,7 @@ for (const add of [
   addCancel,
   addPolicy,
   addHealth,
+  addRedis,
   addDoctor,
 ])
   add(program);

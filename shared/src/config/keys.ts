@@ -38,7 +38,7 @@ export const COMMON_KEYS = {
   redis_url: plain<Secret | null>(
     form.redisUrl,
     null,
-    'Redis: redis://, rediss:// (TLS) or the path of a unix socket. User and password in it are an ACL user.',
+    'Redis: redis://, rediss:// (TLS), the path of a unix socket, or file:/path of the address that `swefarm redis` writes, read again at each reconnect. User and password in it are an ACL user.',
     ['REDIS_URL'],
   ),
   redis_username: plain<string | null>(form.text, null, 'ACL user; wins over the one in the URL.'),

@@ -94,8 +94,8 @@ function fromFile(path: string): [string, Given][] {
   });
 }
 
-/** Variables that other parts own: the file's own path, and what tests hand to one another. */
-const FOREIGN = /^SWEFARM_(CONFIG$|TEST_)/;
+/** Variables that other parts own: the file's own path, the scripts in slurm/, and what tests hand to one another. */
+const FOREIGN = /^SWEFARM_(CONFIG$|TEST_|SLURM_)/;
 
 function fromEnvironment(env: Environment): [string, Given][] {
   const variables = new Map(Object.keys(ALL_KEYS).map((name) => [envName(name), name]));

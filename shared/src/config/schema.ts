@@ -42,12 +42,13 @@ export const path = text.transform((value) => {
 
 export const secret = z.union([z.instanceof(Secret), text.transform((value) => new Secret(value))]);
 
-/** redis://, rediss://, unix:// or the path of a socket; shown without its password. */
+/** redis://, rediss://, unix://, the path of a socket, or file: and the path of an address; shown without its password. */
 export const redisUrl = z.union([
   z.instanceof(Secret),
   text
-    .refine((value) => /^(rediss?|unix):\/\/.+/.test(value) || isAbsolute(value), {
-      message: 'expected redis://[user:password@]host:port[/db], rediss://… or the path of a unix socket',
+    .refine((value) => /^(rediss?|unix):\/\/.+|^file:\/.+/.test(value) || isAbsolute(value), {
+      message:
+        'expected redis://[user:password@]host:port[/db], rediss://…, the path of a unix socket, or file:/path of what swefarm redis writes',
     })
     .transform((value) => new Secret(value, maskUrl(value))),
 ]);

@@ -5,6 +5,7 @@ import { Redis, type RedisOptions } from 'ioredis';
 import type { CommonConfig } from '../config/keys.ts';
 import { errorMessage, UnusableError, UsageError } from '../errors.ts';
 import type { Log } from '../log.ts';
+import { addressPath, follow, readAddress, targetOf } from './address.ts';
 import type { FarmRole } from './farm.ts';
 import { asUnusable } from './outage.ts';
 
@@ -12,6 +13,8 @@ import { asUnusable } from './outage.ts';
 const START_PATIENCE_MS = 60_000;
 const CONNECT_TIMEOUT_MS = 10_000;
 const MIN_VERSION = [6, 2] as const;
+/** An answer that does not come for so long means a host that went away without a word: then the address is read again. */
+const SILENCE_MS = 30_000;
 
 /** Replies in the plain form; ioredis 6 has others. */
 type ClientOptions = RedisOptions & { replyMapping?: 'legacy' };
@@ -76,12 +79,14 @@ export async function connectRedis(
   log: Log,
   signal?: AbortSignal,
 ): Promise<Connection> {
-  const { options, address } = redisOptions(config);
+  const file = config.redis_url === null ? null : addressPath(config.redis_url.reveal());
+  let { options, address } = file === null ? redisOptions(config) : { options: {}, address: `file:${file}` };
   const until = Date.now() + (role === 'worker' ? START_PATIENCE_MS : 0);
   for (let tries = 1; ; tries++) {
     signal?.throwIfAborted();
     try {
-      const redis = await connectOnce(options, role);
+      if (file !== null) ({ options, address } = await followedOptions(file));
+      const redis = await connectOnce(options, role, file);
       try {
         return { redis, address, warnings: await checkServer(redis, address, config) };
       } catch (error) {
@@ -97,7 +102,13 @@ export async function connectRedis(
   }
 }
 
-async function connectOnce(options: ClientOptions, role: FarmRole): Promise<Redis> {
+async function followedOptions(file: string): Promise<{ options: ClientOptions; address: string }> {
+  const there = await readAddress(file);
+  const options = { ...targetOf(there), socketTimeout: SILENCE_MS };
+  return { options, address: `redis://${there.host}:${there.port} (file:${file})` };
+}
+
+async function connectOnce(options: ClientOptions, role: FarmRole, file: string | null): Promise<Redis> {
   let established = false;
   const redis = new Redis({
     ...options,
@@ -105,7 +116,12 @@ async function connectOnce(options: ClientOptions, role: FarmRole): Promise<Redi
     connectTimeout: CONNECT_TIMEOUT_MS,
     connectionName: `swefarm-${role}`,
     maxRetriesPerRequest: role === 'worker' ? null : 3,
-    retryStrategy: (times: number) => (established ? Math.min(100 * times, 2_000) : null),
+    // `this` are the options of the very client that asks: copies of this one, BullMQ's too, follow the file as well.
+    retryStrategy(this: ClientOptions, times: number) {
+      if (!established) return null;
+      if (file !== null) void follow(file, this);
+      return Math.min(100 * times, 2_000);
+    },
   });
   let reason: unknown;
   // The listener also keeps ioredis from printing; callers see their own commands fail or wait.

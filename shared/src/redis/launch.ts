@@ -19,6 +19,10 @@ export type LaunchOptions = {
   binDir: string;
   /** Default: a free one. */
   port?: number;
+  /** A further address to listen on beside the loopback. */
+  host?: string;
+  /** The server program; default: found or fetched. */
+  binary?: string;
   /** Default: a fresh one for each launch. */
   password?: string;
   /** More lines of redis.conf. */
@@ -31,6 +35,8 @@ export interface LaunchedRedis extends AsyncDisposable {
   readonly url: Secret;
   readonly port: number;
   readonly pid: number;
+  /** False once the server is gone, by itself or by us. */
+  alive(): boolean;
   /** Saves and ends; also by `await using`. */
   stop(): Promise<void>;
   /** SIGKILL, for tests of what is lost. */
@@ -65,7 +71,7 @@ export async function launchRedis(options: LaunchOptions): Promise<LaunchedRedis
 }
 
 async function start(options: LaunchOptions): Promise<LaunchedRedis> {
-  const binary = await findRedisServer(options.binDir, options.signal);
+  const binary = options.binary ?? (await findRedisServer(options.binDir, options.signal));
   const port = options.port ?? (await freePort());
   const password = options.password ?? randomBytes(24).toString('hex');
   const conf = join(options.dir, 'redis.conf');
@@ -101,7 +107,7 @@ async function start(options: LaunchOptions): Promise<LaunchedRedis> {
 
 function configuration(options: LaunchOptions, port: number, password: string): string {
   const lines = [
-    'bind 127.0.0.1',
+    `bind 127.0.0.1${options.host && options.host !== '127.0.0.1' ? ` ${options.host}` : ''}`,
     `port ${port}`,
     `requirepass ${password}`,
     `dir "${options.dir}"`,
@@ -117,11 +123,12 @@ function configuration(options: LaunchOptions, port: number, password: string): 
 }
 
 function handle(dir: string, mark: ServerMark, child: ChildProcess | null): LaunchedRedis {
+  const alive = (): boolean =>
+    child ? child.exitCode === null && child.signalCode === null : isAlive(mark.pid);
   const end = async (signal: NodeJS.Signals): Promise<void> => {
-    if (child ? child.exitCode === null && child.signalCode === null : isAlive(mark.pid))
-      process.kill(mark.pid, signal);
+    if (alive()) process.kill(mark.pid, signal);
     const until = Date.now() + STOP_MS;
-    while (child ? child.exitCode === null && child.signalCode === null : isAlive(mark.pid)) {
+    while (alive()) {
       if (Date.now() > until) process.kill(mark.pid, 'SIGKILL');
       await sleep(20);
     }
@@ -131,6 +138,7 @@ function handle(dir: string, mark: ServerMark, child: ChildProcess | null): Laun
     url: new Secret(`redis://:${mark.password}@127.0.0.1:${mark.port}`, `redis://127.0.0.1:${mark.port}`),
     port: mark.port,
     pid: mark.pid,
+    alive,
     stop: () => end('SIGTERM'),
     kill: () => end('SIGKILL'),
     [Symbol.asyncDispose]: () => end('SIGTERM'),

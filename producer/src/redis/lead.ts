@@ -1,0 +1,218 @@
+/** The farm's own Redis, led from this host: one leader, its data on local disk, copies and the address on the shared file system. */
+import { randomBytes } from 'node:crypto';
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import {
+  errorMessage,
+  farmUser,
+  type LaunchedRedis,
+  type LaunchOptions,
+  launchRedis,
+  newestCopy,
+  removeAddress,
+  restoreCopy,
+  saveCopy,
+  UnusableError,
+  writeAddress,
+} from '@swefarm/shared';
+import { type Lock, takeLead } from './lock.ts';
+
+export type LeadOptions = {
+  /** On the shared file system: the lock, the copies, the address. */
+  dir: string;
+  /** On a local disk; emptied at the end. */
+  localDir: string;
+  /** The address under which other nodes reach this one. */
+  host: string;
+  /** 0: a free one. */
+  port: number;
+  prefix: string;
+  node: string;
+  job: string | null;
+  standby: boolean;
+  copySeconds: number;
+  binary: string | null;
+  binDir: string;
+  onReady: (lead: { epoch: number; host: string; port: number; address: string; restored: boolean }) => void;
+  note: (text: string) => void;
+  signal: AbortSignal;
+  /** For tests: see LockOptions. */
+  staleMs?: number;
+};
+
+const BEAT_MS = 2_000;
+const CHECK_MS = 250;
+const USER = 'farm';
+
+/** Leads until the signal ends it. Throws UnusableError: see takeLead, launchRedis; `port_taken`; `redis_fenced` when it lost the lead. */
+export async function lead(options: LeadOptions): Promise<void> {
+  const { localDir, note } = options;
+  const lock = await takeLead({ ...options, onWait: (who) => note(`${who} leads; waiting for its end`) });
+  const pulse = startPulse(lock);
+  let isCopied = false;
+  try {
+    isCopied = await serve(options, lock, pulse.check);
+  } catch (error) {
+    // What the successor has is the truth from now on.
+    isCopied = error instanceof UnusableError && error.code === 'redis_fenced';
+    throw error;
+  } finally {
+    await pulse[Symbol.asyncDispose]();
+    await lock.release().catch((error: unknown) => note(errorMessage(error)));
+    if (isCopied) await rm(localDir, { recursive: true, force: true });
+    else note(`the newest data are in ${localDir} on ${options.node} only: the next leader there takes them`);
+  }
+}
+
+/** Answers whether the last state is among the copies. @param check throws once the lead is lost. */
+async function serve(options: LeadOptions, lock: Lock, check: () => void): Promise<boolean> {
+  const { dir, localDir, host, node, job, note, signal } = options;
+  const copies = join(dir, 'copies');
+  const port = await choosePort(host, options.port);
+  const restored = await prepareData(localDir, copies, lock.epoch);
+  const password = await passwordOf(dir);
+  const launch: LaunchOptions = {
+    dir: localDir,
+    binDir: options.binDir,
+    host,
+    port,
+    ...(options.binary === null ? {} : { binary: options.binary }),
+    settings: [farmUser(USER, password, options.prefix)],
+  };
+  const address = join(dir, 'address.json');
+  let server = await launchRedis(launch);
+  try {
+    check();
+    const place = { host, port, node, job, epoch: lock.epoch };
+    await writeAddress(address, { format: 'swefarm-redis-1', username: USER, password, ...place });
+    options.onReady({ epoch: lock.epoch, host, port, address, restored });
+    const copier = createCopier(() => server, localDir, copies, lock, options);
+    while (!signal.aborted) {
+      await sleep(CHECK_MS, undefined, { signal }).catch(() => undefined);
+      check();
+      if (!server.alive()) {
+        // A batch scheduler tells everybody to end at once; and memory may run short. Its data are on the disk.
+        if (!signal.aborted) note('Redis ended; starting it again from its append-only file');
+        server = await launchRedis(launch);
+      }
+      copier.perhaps();
+    }
+    const isCopied = await copier.last();
+    check();
+    await server.stop();
+    await removeAddress(address, lock.epoch);
+    return isCopied;
+  } finally {
+    // Nobody may be served by us any more, whatever went wrong.
+    await server.kill();
+  }
+}
+
+/** Beats beside whatever else goes on, a long start included. `check` throws once the lead is lost. */
+function startPulse(lock: Lock): AsyncDisposable & { check(): void } {
+  const over = new AbortController();
+  let lost: unknown = null;
+  const beating = (async () => {
+    while (!over.signal.aborted && lost === null) {
+      await lock.beat().catch((error: unknown) => {
+        lost = error;
+      });
+      await sleep(BEAT_MS, undefined, { signal: over.signal }).catch(() => undefined);
+    }
+  })();
+  return {
+    check() {
+      if (lost !== null) throw lost;
+    },
+    async [Symbol.asyncDispose]() {
+      over.abort();
+      await beating;
+    },
+  };
+}
+
+/** Our own data when nobody led since; else the newest copy. Answers whether there was anything. */
+async function prepareData(localDir: string, copies: string, epoch: number): Promise<boolean> {
+  const mark = join(localDir, 'epoch');
+  const own = await readFile(mark, 'utf8').catch(() => '');
+  const isNewest = Number(own) === epoch - 1 && own !== '';
+  let restored = isNewest;
+  if (!isNewest) {
+    await rm(localDir, { recursive: true, force: true });
+    await mkdir(localDir, { recursive: true, mode: 0o700 });
+    const copy = await newestCopy(copies);
+    if (copy !== null) await restoreCopy(copy, localDir);
+    restored = copy !== null;
+  }
+  await writeFile(mark, String(epoch));
+  return restored;
+}
+
+/** Made once for the farm, so that a client may come to a new leader with what it knows. */
+async function passwordOf(dir: string): Promise<string> {
+  const file = join(dir, 'password');
+  await writeFile(file, randomBytes(24).toString('hex'), { flag: 'wx', mode: 0o600 }).catch((error) => {
+    if (error.code !== 'EEXIST') throw error;
+  });
+  return (await readFile(file, 'utf8')).trim();
+}
+
+/** The port itself, proven free; 0 is left to the launch. */
+async function choosePort(host: string, port: number): Promise<number> {
+  const server = createServer();
+  try {
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject);
+      server.listen(port, host, resolve);
+    });
+    const bound = server.address();
+    return typeof bound === 'object' && bound ? bound.port : port;
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code;
+    throw new UnusableError(
+      code === 'EADDRINUSE' ? 'port_taken' : 'redis_host',
+      code === 'EADDRINUSE'
+        ? `port ${port} on ${host} is taken: give another --port, or 0 for a free one`
+        : `${host} is no address of this host (${errorMessage(error)}): give --host`,
+      { cause: error },
+    );
+  } finally {
+    await new Promise((resolve) => server.close(resolve));
+  }
+}
+
+/** Copies one after another, beside the beats: a slow disk must not cost the lead. */
+function createCopier(
+  server: () => LaunchedRedis,
+  dir: string,
+  copies: string,
+  lock: Lock,
+  { copySeconds, note }: LeadOptions,
+) {
+  let number = 0;
+  let running: Promise<boolean> | null = null;
+  let nextAt = performance.now() + copySeconds * 1000;
+  const copy = async (last: boolean): Promise<boolean> => {
+    try {
+      await saveCopy(server(), { dir, copies, epoch: lock.epoch, number: ++number, last });
+      return true;
+    } catch (error) {
+      note(errorMessage(error));
+      return false;
+    } finally {
+      nextAt = performance.now() + copySeconds * 1000;
+      running = null;
+    }
+  };
+  return {
+    perhaps(): void {
+      if (running === null && performance.now() >= nextAt) running = copy(false);
+    },
+    async last(): Promise<boolean> {
+      await running;
+      return server().alive() && (await copy(true));
+    },
+  };
+}

@@ -1,0 +1,184 @@
+/**
+ * One leader at a time over a shared file system that may have no locks: each lead is a numbered file made exclusively, kept
+ * fresh by its holder. Who sees a higher number than his own has lost; clocks of different hosts are never compared.
+ */
+import { mkdir, readdir, readFile, readlink, rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { errorMessage, newId, UnusableError } from '@swefarm/shared';
+import { z } from 'zod';
+
+const Lead = z.object({
+  epoch: z.number().int(),
+  node: z.string(),
+  job: z.string().nullable(),
+  pid: z.number().int(),
+  /** Start of the process, boot and process namespace: enough to know on the same host that it is gone. */
+  process: z.string(),
+  beat: z.number().int(),
+  released: z.boolean(),
+});
+type Lead = z.infer<typeof Lead>;
+
+export type LockOptions = {
+  dir: string;
+  node: string;
+  job: string | null;
+  /** Wait for a living leader to end, instead of refusing. */
+  standby: boolean;
+  /** A leader whose beat stands still for so long has lost. Milliseconds; tests shorten it. */
+  staleMs?: number;
+  /** Told once, when there is a living leader to wait for. */
+  onWait?: (holder: string) => void;
+  signal: AbortSignal;
+};
+
+export type Lock = {
+  readonly epoch: number;
+  /** Says that we live. Throws UnusableError `redis_fenced` when somebody else leads by now, or when the folder does not answer. */
+  beat(): Promise<void>;
+  /** The next leader need not wait. */
+  release(): Promise<void>;
+};
+
+const STALE_MS = 15_000;
+const POLL_MS = 500;
+const KEPT = 3;
+
+/** Throws UnusableError `redis_led` while another one leads (unless `standby`), `redis_dir` when the folder cannot be used. */
+export async function takeLead(options: LockOptions): Promise<Lock> {
+  const staleMs = options.staleMs ?? STALE_MS;
+  const folder = join(options.dir, 'lead');
+  try {
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    throw new UnusableError(
+      'redis_dir',
+      `${options.dir} cannot be used (${errorMessage(error)}): give a folder that all nodes can write, on the shared file system`,
+      { cause: error },
+    );
+  }
+  for (let told = false; ; ) {
+    const highest = (await epochsIn(folder)).at(-1) ?? 0;
+    const holder = await livingHolder(folder, highest, staleMs, options.signal);
+    if (holder === null) {
+      const lock = await claim(folder, highest + 1, options, staleMs);
+      if (lock) return lock;
+      continue;
+    }
+    const who = `${holder.node}${holder.job ? `, job ${holder.job}` : ''}`;
+    if (!options.standby) {
+      throw new UnusableError(
+        'redis_led',
+        `${who} leads this farm already: join it with redis_url file:${join(options.dir, 'address.json')}, or wait for its end with --standby`,
+      );
+    }
+    if (!told) options.onWait?.(who);
+    told = true;
+  }
+}
+
+/** Null when there is nobody whom a new leader would have to respect; looks for up to `staleMs`. */
+async function livingHolder(
+  folder: string,
+  epoch: number,
+  staleMs: number,
+  signal: AbortSignal,
+): Promise<Lead | null> {
+  if (epoch === 0) return null;
+  const first = await readLead(folder, epoch);
+  const until = performance.now() + staleMs;
+  for (let lead = first; performance.now() < until; lead = await readLead(folder, epoch)) {
+    if (lead?.released || (lead && (await isGone(lead)))) return null;
+    if (lead && lead.beat !== first?.beat) return lead;
+    await sleep(POLL_MS, undefined, { signal });
+  }
+  return null;
+}
+
+/** Null when another contender was quicker. */
+async function claim(
+  folder: string,
+  epoch: number,
+  options: LockOptions,
+  staleMs: number,
+): Promise<Lock | null> {
+  const lead: Lead = {
+    epoch,
+    node: options.node,
+    job: options.job,
+    pid: process.pid,
+    process: await nameOf(process.pid),
+    beat: 0,
+    released: false,
+  };
+  try {
+    await writeFile(fileOf(folder, epoch), JSON.stringify(lead), { flag: 'wx', mode: 0o600 });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return null;
+    throw error;
+  }
+  for (const old of (await epochsIn(folder)).slice(0, -KEPT)) await rm(fileOf(folder, old), { force: true });
+  const fenced = (why: string): UnusableError =>
+    new UnusableError('redis_fenced', `this Redis no longer leads (epoch ${epoch}): ${why}`);
+  const say = async (changes: Partial<Lead>): Promise<void> => {
+    Object.assign(lead, changes, { beat: lead.beat + 1 });
+    const draft = join(folder, `.${newId()}`);
+    await writeFile(draft, JSON.stringify(lead), { mode: 0o600 });
+    // The name must be ours still: a successor removes old names after a while.
+    await rename(draft, fileOf(folder, epoch));
+    const highest = (await epochsIn(folder)).at(-1) ?? epoch;
+    if (highest > epoch) throw fenced(`epoch ${highest} was taken`);
+  };
+  return {
+    epoch,
+    async beat() {
+      const timer = new AbortController();
+      // Ours must end before a contender may take us for dead.
+      const late = sleep(staleMs / 2, undefined, { signal: timer.signal }).then(() => {
+        throw fenced(`${folder} does not answer`);
+      });
+      late.catch(() => undefined);
+      try {
+        await Promise.race([say({}), late]);
+      } finally {
+        timer.abort();
+      }
+    },
+    release: () => say({ released: true }),
+  };
+}
+
+const fileOf = (folder: string, epoch: number): string => join(folder, `epoch-${epoch}.json`);
+
+async function epochsIn(folder: string): Promise<number[]> {
+  const names = await readdir(folder);
+  return names
+    .flatMap((name) => /^epoch-(\d+)\.json$/.exec(name)?.[1] ?? [])
+    .map(Number)
+    .sort((a, b) => a - b);
+}
+
+async function readLead(folder: string, epoch: number): Promise<Lead | null> {
+  try {
+    return Lead.parse(JSON.parse(await readFile(fileOf(folder, epoch), 'utf8')));
+  } catch {
+    // Just being written, or just removed: the next look tells.
+    return null;
+  }
+}
+
+/** Sure to be dead: a process of this boot and namespace that is there no more. */
+async function isGone(lead: Lead): Promise<boolean> {
+  const [, boot, space] = lead.process.split(' ');
+  const [, ownBoot, ownSpace] = (await nameOf(process.pid)).split(' ');
+  if (boot !== ownBoot || space !== ownSpace) return false;
+  return (await nameOf(lead.pid)) !== lead.process;
+}
+
+async function nameOf(pid: number): Promise<string> {
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
+  const started = stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] ?? 'gone';
+  const boot = (await readFile('/proc/sys/kernel/random/boot_id', 'utf8')).trim();
+  return `${started} ${boot} ${await readlink('/proc/self/ns/pid')}`;
+}

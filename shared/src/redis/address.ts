@@ -1,0 +1,71 @@
+/** Where a farm's Redis is at the moment, as a file on a shared file system: its leader writes it, everybody else follows it. */
+import { readFile, rename, rm, writeFile } from 'node:fs/promises';
+import type { RedisOptions } from 'ioredis';
+import { z } from 'zod';
+import { errorMessage, UnusableError } from '../errors.ts';
+import { newId } from '../ids.ts';
+
+export const RedisAddress = z.object({
+  format: z.literal('swefarm-redis-1'),
+  host: z.string().min(1),
+  port: z.number().int().min(1).max(65_535),
+  username: z.string(),
+  password: z.string(),
+  /** Grows with each leader; the highest is the one that counts. */
+  epoch: z.number().int(),
+  /** For people: where it runs, and in which job. */
+  node: z.string(),
+  job: z.string().nullable(),
+});
+export type RedisAddress = z.infer<typeof RedisAddress>;
+
+const SCHEME = 'file:';
+
+/** The path in `file:/path` or `file:///path`; null for any other URL. */
+export function addressPath(url: string): string | null {
+  return url.startsWith(SCHEME) ? url.slice(SCHEME.length).replace(/^\/\/(?=\/)/, '') : null;
+}
+
+/** Throws UnusableError `redis_unreachable` when nobody leads, or what stands there is no address. */
+export async function readAddress(path: string): Promise<RedisAddress> {
+  try {
+    return RedisAddress.parse(JSON.parse(await readFile(path, 'utf8')));
+  } catch (error) {
+    const missing = (error as NodeJS.ErrnoException).code === 'ENOENT';
+    throw new UnusableError(
+      'redis_unreachable',
+      missing
+        ? `no Redis leads this farm: ${path} does not exist; start one: swefarm redis, or sbatch slurm/workers.sh`
+        : `${path} is no address of a Redis (${errorMessage(error)}); swefarm redis writes it anew`,
+      { cause: error },
+    );
+  }
+}
+
+/** Whole or not at all, and readable by its owner only: it holds the password. */
+export async function writeAddress(path: string, address: RedisAddress): Promise<void> {
+  const draft = `${path}.${newId()}`;
+  await writeFile(draft, `${JSON.stringify(address, null, 1)}\n`, { mode: 0o600 });
+  await rename(draft, path);
+}
+
+/** Removes it when it is still the one of this epoch. */
+export async function removeAddress(path: string, epoch: number): Promise<void> {
+  const there = await readAddress(path).catch(() => null);
+  if (there?.epoch === epoch) await rm(path, { force: true });
+}
+
+type Target = Pick<RedisOptions, 'host' | 'port' | 'username' | 'password'>;
+
+export const targetOf = ({ host, port, username, password }: RedisAddress): Target => ({
+  host,
+  port,
+  username,
+  password,
+});
+
+/** Points options that a client reads at each of its connects to where the file says now; as they were when it says nothing. */
+export async function follow(path: string, options: Target): Promise<void> {
+  const address = await readAddress(path).catch(() => null);
+  if (address) Object.assign(options, targetOf(address));
+}
