@@ -1,10 +1,9 @@
-/** The body of one request: messages and sampling as they are, and in mode `echo` the token ids of the last answer. */
-import type { Message, PolicyConfig } from '@swefarm/shared';
-import type { PolicyReply, ToolDefinition } from '../agent.ts';
+/** The body of one request: what is asked as it is, and the token ids that go with it. */
+import type { PolicyConfig } from '../job.ts';
+import type { Message } from '../trajectory.ts';
 import { listOfIds } from './ids.ts';
-
-/** A piece of a body; ids come as bytes. */
-export type Piece = string | Buffer;
+import type { Piece } from './post.ts';
+import type { WireReply } from './reply.ts';
 
 /**
  * JSON of a Chat Completions request, in pieces.
@@ -16,8 +15,8 @@ export type Piece = string | Buffer;
 export function requestBody(
   config: PolicyConfig,
   messages: readonly Message[],
-  tools: readonly ToolDefinition[],
-  last: PolicyReply | null,
+  tools: readonly object[],
+  last: WireReply | null,
 ): Piece[] {
   const wantsTokens = config.token_mode === 'echo' || config.require_tokens;
   const rest = JSON.stringify({
@@ -33,7 +32,7 @@ export function requestBody(
 }
 
 /** The messages as JSON, with the ids written into the last answer: they become text only here and are not kept. */
-function withTokens(messages: readonly Message[], last: PolicyReply): Piece[] {
+function withTokens(messages: readonly Message[], last: WireReply): Piece[] {
   const { prompt_token_ids: prompt, generation_token_ids: generation, generation_log_probs: logProbs } = last;
   const at = messages.lastIndexOf(last.message);
   if (at === -1 || !prompt || !generation || !logProbs) return [JSON.stringify(messages)];
@@ -51,24 +50,31 @@ function withTokens(messages: readonly Message[], last: PolicyReply): Piece[] {
   ];
 }
 
+/** Fields that speak of chat: the completions endpoint knows none of them, and some servers refuse what they do not know. */
+const CHAT_ONLY = new Set([
+  'chat_template',
+  'chat_template_kwargs',
+  'tool_choice',
+  'parallel_tool_calls',
+  'reasoning_effort',
+  'response_format',
+  'top_logprobs',
+]);
+
 /**
- * The body as a stream that lets go of its bytes when they are sent. A text would be held, twice, by client and fetch
- * for as long as the answer takes: 1.3 MB a rollout at 60,000 tokens. `length` is in bytes, for servers that do not
- * read chunked requests.
+ * JSON of a completions request for a prompt of ids. Markup is asked for (`skip_special_tokens: false`), because calls and
+ * thinking are read here; without `max_tokens` a null says "as many as fit", where silence would mean 16.
  */
-export function sentOnce(pieces: readonly Piece[]): { stream: ReadableStream<Uint8Array>; length: number } {
-  const chunks = pieces.map((piece) => (typeof piece === 'string' ? Buffer.from(piece) : piece));
-  const length = chunks.reduce((sum, chunk) => sum + chunk.length, 0);
-  const stream = new ReadableStream<Uint8Array>(
-    {
-      pull(controller) {
-        const chunk = chunks.shift();
-        if (chunk) controller.enqueue(chunk);
-        if (chunks.length === 0) controller.close();
-      },
-    },
-    // Nothing is pulled before the connection asks for it.
-    { highWaterMark: 0 },
-  );
-  return { stream, length };
+export function completionBody(config: PolicyConfig, prompt: Int32Array): Piece[] {
+  const extra = Object.entries(config.extra_body).filter(([key]) => !CHAT_ONLY.has(key));
+  const rest = JSON.stringify({
+    model: config.model,
+    max_tokens: null,
+    ...config.sampling,
+    logprobs: 0,
+    return_token_ids: true,
+    skip_special_tokens: false,
+    ...Object.fromEntries(extra),
+  });
+  return ['{"prompt":', listOfIds(prompt), ',', rest.slice(1)];
 }

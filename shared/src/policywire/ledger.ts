@@ -2,8 +2,9 @@
  * Token ids as the server returned them, stored once: per turn the new suffix of the prompt and what was generated.
  * The rule is the trainer's: each prompt begins with every token seen so far, prompt and generation.
  */
-import { RolloutFailure, type TurnTokens } from '@swefarm/shared';
-import type { PolicyReply } from './agent.ts';
+import { RolloutFailure } from '../failure.ts';
+import type { TurnTokens } from '../trajectory.ts';
+import type { WireReply } from './reply.ts';
 
 /** All tokens seen so far, as pieces shared with the stored turns. */
 export type TokenLedger = { pieces: Int32Array[]; length: number; contiguous: boolean };
@@ -11,7 +12,7 @@ export type TokenLedger = { pieces: Int32Array[]; length: number; contiguous: bo
 export const openLedger = (): TokenLedger => ({ pieces: [], length: 0, contiguous: true });
 
 type ReplyTokens = Pick<
-  PolicyReply,
+  WireReply,
   'prompt_token_ids' | 'generation_token_ids' | 'generation_log_probs' | 'usage'
 >;
 

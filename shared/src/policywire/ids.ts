@@ -75,3 +75,28 @@ export function listOfIds(ids: Int32Array): Buffer {
   bytes[at++] = CLOSE;
   return bytes.subarray(0, at);
 }
+
+/** Null for anything but a list of token ids; Gym's server writes them as text at times. */
+export function readIds(value: unknown): Int32Array | null {
+  if (!Array.isArray(value)) return null;
+  const ids = new Int32Array(value.length);
+  for (let i = 0; i < value.length; i++) {
+    const item: unknown = value[i];
+    const id = typeof item === 'string' && /^\d{1,10}$/.test(item) ? Number(item) : item;
+    if (typeof id !== 'number' || !Number.isInteger(id) || id < 0 || id > MAX_ID) return null;
+    ids[i] = id;
+  }
+  return ids;
+}
+
+/** Null for anything but a list of finite numbers. */
+export function readLogProbs(value: unknown): Float32Array | null {
+  if (!Array.isArray(value)) return null;
+  const logProbs = new Float32Array(value.length);
+  for (let i = 0; i < value.length; i++) {
+    const item: unknown = value[i];
+    if (typeof item !== 'number' || !Number.isFinite(item)) return null;
+    logProbs[i] = item;
+  }
+  return logProbs;
+}

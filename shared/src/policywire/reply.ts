@@ -1,9 +1,20 @@
-/** From the text of an answer to a PolicyReply: the border at which everything the endpoint says is checked. */
-import type { Message } from '@swefarm/shared';
+/** From the bytes of a chat completion to what was said: the border at which everything the endpoint says is checked. */
 import { z } from 'zod';
-import type { PolicyReply } from '../agent.ts';
-import { PolicyFault } from './fault.ts';
-import { cutPromptIds } from './ids.ts';
+import type { Message } from '../trajectory.ts';
+import { WireFault } from './fault.ts';
+import { cutPromptIds, readIds, readLogProbs } from './ids.ts';
+import { readMeta } from './sglang.ts';
+
+/** One answer, whatever the endpoint's form. */
+export type WireReply = {
+  message: Message;
+  finish_reason: string | null;
+  usage: { prompt_tokens: number; completion_tokens: number } | null;
+  /** As the server returned them; null when it returned none. */
+  prompt_token_ids: Int32Array | null;
+  generation_token_ids: Int32Array | null;
+  generation_log_probs: Float32Array | null;
+};
 
 const ToolCall = z.object({
   id: z.string().nullish(),
@@ -25,6 +36,7 @@ const Completion = z.object({
         logprobs: z.object({ content: z.array(z.unknown()).nullish() }).nullish(),
         token_ids: z.unknown().optional(),
         prompt_token_ids: z.unknown().optional(),
+        meta_info: z.unknown().optional(),
       }),
     )
     .min(1),
@@ -33,44 +45,48 @@ const Completion = z.object({
 });
 type Choice = z.infer<typeof Completion>['choices'][number];
 
-/** An engine that stopped generating for reasons of its own (paused for new weights, shut down), not the model. */
-const BROKEN_OFF = new Set(['abort', 'error']);
-
-/** Throws PolicyFault `policy_garbage` for what is no chat completion. `seconds` and version are the caller's. */
-export function readReply(body: Buffer): Omit<PolicyReply, 'seconds' | 'policy_version'> {
+/** Throws WireFault for what is no chat completion, or one that the engine broke off. */
+export function readReply(body: Buffer): WireReply {
   const { text, ids } = cutPromptIds(body);
   const parsed = Completion.safeParse(parseJson(text));
   const choice = parsed.data?.choices[0];
   if (!parsed.success || !choice) {
     const issue = parsed.error?.issues[0];
     const where = issue ? `${issue.path.join('.') || 'answer'}: ${issue.message}` : 'no choices';
-    throw new PolicyFault('policy_garbage', 'few', `no chat completion (${where}): ${text.slice(0, 100)}`);
+    throw new WireFault('garbage', `no chat completion (${where}): ${text.slice(0, 100)}`);
   }
   const finishReason = choice.finish_reason ?? null;
-  if (finishReason !== null && BROKEN_OFF.has(finishReason)) {
-    throw new PolicyFault('policy_server_error', 'few', `the engine broke the answer off (${finishReason})`);
-  }
+  refuseBrokenOff(finishReason);
   const { message } = choice;
+  const meta = readMeta(choice.meta_info);
   const usage = parsed.data.usage;
   return {
     message: readMessage(message),
     finish_reason: finishReason,
     usage: usage ? { prompt_tokens: usage.prompt_tokens, completion_tokens: usage.completion_tokens } : null,
-    // Two forms: vLLM's own, and that of NeMo Gym and SGLang, which put all three on the message.
+    // Three forms: vLLM's own; NeMo Gym's, which puts all three on the message; SGLang's meta_info.
     prompt_token_ids:
       ids ?? readIds(message.prompt_token_ids ?? choice.prompt_token_ids ?? parsed.data.prompt_token_ids),
-    generation_token_ids: readIds(message.generation_token_ids ?? choice.token_ids ?? idsInLogProbs(choice)),
-    generation_log_probs: readLogProbs(message.generation_log_probs ?? logProbsOf(choice)),
+    generation_token_ids: readIds(
+      message.generation_token_ids ?? choice.token_ids ?? meta?.ids ?? idsInLogProbs(choice),
+    ),
+    generation_log_probs: readLogProbs(message.generation_log_probs ?? meta?.logProbs ?? logProbsOf(choice)),
   };
 }
 
-function parseJson(text: string): unknown {
+/** An engine that stopped generating for reasons of its own (paused for new weights, shut down), not the model. */
+const BROKEN_OFF = new Set(['abort', 'error']);
+
+export function refuseBrokenOff(finishReason: string | null): void {
+  if (finishReason === null || !BROKEN_OFF.has(finishReason)) return;
+  throw new WireFault('broken_off', `the engine broke the answer off (${finishReason})`);
+}
+
+export function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw new PolicyFault('policy_garbage', 'few', `the answer is not JSON: ${text.slice(0, 100)}`, {
-      cause: error,
-    });
+    throw new WireFault('garbage', `the answer is not JSON: ${text.slice(0, 100)}`, { cause: error });
   }
 }
 
@@ -104,32 +120,6 @@ function readMessage(raw: Choice['message']): Message {
 
 const argumentsText = (value: unknown): string =>
   typeof value === 'string' ? value : value === undefined || value === null ? '' : JSON.stringify(value);
-
-const MAX_ID = 2 ** 31 - 1;
-
-/** Null for anything but a list of token ids; Gym's server writes them as text at times. */
-function readIds(value: unknown): Int32Array | null {
-  if (!Array.isArray(value)) return null;
-  const ids = new Int32Array(value.length);
-  for (let i = 0; i < value.length; i++) {
-    const item: unknown = value[i];
-    const id = typeof item === 'string' && /^\d{1,10}$/.test(item) ? Number(item) : item;
-    if (typeof id !== 'number' || !Number.isInteger(id) || id < 0 || id > MAX_ID) return null;
-    ids[i] = id;
-  }
-  return ids;
-}
-
-function readLogProbs(value: unknown): Float32Array | null {
-  if (!Array.isArray(value)) return null;
-  const logProbs = new Float32Array(value.length);
-  for (let i = 0; i < value.length; i++) {
-    const item: unknown = value[i];
-    if (typeof item !== 'number' || !Number.isFinite(item)) return null;
-    logProbs[i] = item;
-  }
-  return logProbs;
-}
 
 const logProbsOf = (choice: Choice): unknown =>
   choice.logprobs?.content?.map((entry) => (entry as { logprob?: unknown } | null)?.logprob);

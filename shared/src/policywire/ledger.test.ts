@@ -1,6 +1,7 @@
-import { RolloutFailure, type TurnTokens } from '@swefarm/shared';
 import { describe, expect, test } from 'vitest';
-import { cumulative, openLedger, recordTokens } from './tokens.ts';
+import { RolloutFailure } from '../failure.ts';
+import type { TurnTokens } from '../trajectory.ts';
+import { cumulative, openLedger, recordTokens } from './ledger.ts';
 
 const reply = (prompt: number[] | null, generation: number[] | null, more: Record<string, unknown> = {}) => ({
   prompt_token_ids: prompt && Int32Array.from(prompt),

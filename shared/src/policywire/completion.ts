@@ -1,0 +1,59 @@
+/** From the bytes of a text completion to text and tokens: vLLM's form, and SGLang's with `meta_info`. */
+import { z } from 'zod';
+import { RolloutFailure } from '../failure.ts';
+import { WireFault } from './fault.ts';
+import { cutPromptIds, readIds, readLogProbs } from './ids.ts';
+import { parseJson, refuseBrokenOff, type WireReply } from './reply.ts';
+import { readMeta } from './sglang.ts';
+
+const Choice = z.object({
+  text: z.string(),
+  finish_reason: z.string().nullish(),
+  logprobs: z.object({ token_logprobs: z.unknown().optional() }).nullish(),
+  token_ids: z.unknown().optional(),
+  prompt_token_ids: z.unknown().optional(),
+  meta_info: z.unknown().optional(),
+});
+const Completion = z.object({
+  choices: z.array(Choice).min(1),
+  usage: z.object({ prompt_tokens: z.number(), completion_tokens: z.number() }).nullish(),
+});
+/** SGLang's /generate answers one choice without the frame. */
+const Generated = z.object({ text: z.string(), meta_info: z.unknown(), output_ids: z.unknown().optional() });
+
+export type TextReply = Omit<WireReply, 'message'> & { text: string; generation_token_ids: Int32Array };
+
+/**
+ * @throws WireFault for what is no completion, or one that the engine broke off; RolloutFailure `policy_tokens` when it
+ *   tells no token ids: the next prompt could not be made
+ */
+export function readCompletion(body: Buffer): TextReply {
+  const { text: json, ids: prompt } = cutPromptIds(body);
+  const value = parseJson(json);
+  const framed = Completion.safeParse(value);
+  const bare = framed.success ? null : Generated.safeParse(value);
+  const choice = framed.data?.choices[0] ?? (bare?.success ? { ...bare.data, token_ids: bare.data.output_ids } : null);
+  if (!choice) throw new WireFault('garbage', `no completion: ${json.slice(0, 100)}`);
+  const read: Partial<z.infer<typeof Choice>> = choice;
+  const meta = readMeta(read.meta_info);
+  const finishReason = read.finish_reason ?? meta?.finishReason ?? null;
+  refuseBrokenOff(finishReason);
+  const generation = readIds(read.token_ids ?? meta?.ids);
+  if (generation === null) {
+    throw new RolloutFailure(
+      'policy_tokens',
+      'the completions endpoint returned no token ids (return_token_ids): token-in cannot go on without them',
+    );
+  }
+  const usage = framed.data?.usage;
+  return {
+    text: choice.text,
+    finish_reason: finishReason,
+    usage: usage
+      ? { prompt_tokens: usage.prompt_tokens, completion_tokens: usage.completion_tokens }
+      : (meta?.usage ?? null),
+    prompt_token_ids: prompt ?? readIds(read.prompt_token_ids),
+    generation_token_ids: generation,
+    generation_log_probs: readLogProbs(read.logprobs?.token_logprobs ?? meta?.logProbs),
+  };
+}

@@ -1,0 +1,17 @@
+/** The one thing the wire code asks of its user: to send a body and bring the answer's bytes. */
+
+/** A piece of a JSON body; ids come as bytes. */
+export type Piece = string | Buffer;
+
+export type Route = 'chat' | 'completions' | 'tokenize' | 'detokenize';
+
+/** Throws whatever the user's transport throws for anything but HTTP 200. */
+export type Post = (route: Route, body: Piece[]) => Promise<Buffer>;
+
+/** Where a route lies. vLLM's tokenizer routes stand beside /v1, not below it. */
+export function addressOf(base: string, route: Route): string {
+  const root = base.replace(/\/+$/, '');
+  if (route === 'chat') return `${root}/chat/completions`;
+  if (route === 'completions') return `${root}/completions`;
+  return `${root.replace(/\/v1$/, '')}/${route}`;
+}

@@ -1,0 +1,29 @@
+/** When the policy cannot be asked because its trainer said so, and how long: the agent's clocks stand still meanwhile. */
+
+export interface Pause {
+  readonly paused: boolean;
+  /** Seconds it stood still so far, the present pause included. */
+  seconds(): number;
+  /** Calls at each begin and end of a pause; returns how to stop that. */
+  onChange(listener: () => void): () => void;
+}
+
+/** For policies that no trainer speaks of. */
+export const NEVER_PAUSED: Pause = { paused: false, seconds: () => 0, onChange: () => () => undefined };
+
+/** Resolves when the policy may be asked. Throws the signal's reason when aborted. */
+export async function untilServing(pause: Pause, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted();
+  if (!pause.paused) return;
+  await new Promise<void>((resolve) => {
+    const look = () => {
+      if (pause.paused && !signal.aborted) return;
+      stop();
+      signal.removeEventListener('abort', look);
+      resolve();
+    };
+    const stop = pause.onChange(look);
+    signal.addEventListener('abort', look, { once: true });
+  });
+  signal.throwIfAborted();
+}
