@@ -2,6 +2,8 @@
 import type { Farm, WorkerMetrics } from '@swefarm/shared';
 import type { Logger } from 'pino';
 import type { ActiveAttempts } from './active.ts';
+import type { Endpoints } from './agent/policy/endpoints.ts';
+import type { PolicyWatch } from './agent/policy/watch.ts';
 import type { Quiet } from './evaluation/quiet.ts';
 import type { Identity } from './identity.ts';
 import type { CleanImages } from './sandbox/history.ts';
@@ -16,6 +18,9 @@ export type Node = {
   farm: Farm;
   runtime: Runtime;
   active: ActiveAttempts;
+  /** Policy endpoints of this worker's rollouts, and what trainers say of the policies. */
+  endpoints: Endpoints;
+  policies: PolicyWatch;
   threads: Threads;
   quiet: Quiet;
   leaving: Leaving;

@@ -2,6 +2,8 @@
 import { mkdir } from 'node:fs/promises';
 import { createLog, createWorkerMetrics, describeConfig, openFarm, type WorkerConfig } from '@swefarm/shared';
 import { ActiveAttempts } from './active.ts';
+import { openEndpoints } from './agent/policy/endpoints.ts';
+import { watchPolicies } from './agent/policy/watch.ts';
 import { slotsOf } from './capacity.ts';
 import { type Endpoint, serveMetrics } from './endpoint.ts';
 import { createQuiet } from './evaluation/quiet.ts';
@@ -35,6 +37,7 @@ export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promis
   const leaving = createLeaving();
   // Ends before the runtime does.
   stack.defer(() => leaving.settled());
+  const endpoints = openEndpoints();
   const node: Node = {
     identity,
     owner: { farm: farm.id, worker: identity.worker, pid: identity.pid, pid_started: identity.pid_started },
@@ -45,6 +48,8 @@ export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promis
     leaving,
     cleanImages: new Set(),
     active: new ActiveAttempts(),
+    endpoints,
+    policies: stack.use(watchPolicies({ farm, worker: identity.worker, endpoints, log })),
     metrics,
     hostRewards: config.host_rewards,
     liveTurns: config.live_turns,

@@ -1,9 +1,10 @@
 /** How a rollout comes by its patch: an agent works in a sandbox, or the patch is given. */
-import { RolloutFailure, type Trajectory } from '@swefarm/shared';
+import { RolloutFailure, type Trajectory, versionsBehind } from '@swefarm/shared';
 import type { AgentEnd } from './agent/agent.ts';
 import { givenPatch } from './agent/given.ts';
 import { runMiniAgent } from './agent/loop.ts';
 import { openPolicy } from './agent/policy/policy.ts';
+import type { Followed } from './agent/policy/watch.ts';
 import type { Node } from './node.ts';
 import type { PreparedContainer } from './sandbox/prepared.ts';
 import type { ReadyImage } from './sandbox/runtime.ts';
@@ -23,16 +24,20 @@ export async function letAgentWork(
   const { run, instance, clock, signal, trace, log } = task;
   if (!run.policy)
     throw new RolloutFailure('instance_invalid', 'the run names no policy endpoint for agent mini');
-  const policy = openPolicy(run.policy, {
+  using followed = await node.policies.follow(run.policy);
+  using policy = openPolicy(run.policy, {
     apiKey: task.apiKey,
     rolloutId: task.job.rollout_id,
     attempt: task.attempt,
+    followed,
+    endpoints: node.endpoints,
     log,
   });
   await using sandbox = await clock.time('sandbox', () => startSandbox(task, node, image));
   if (run.evaluation.enabled) clean.begin();
 
-  const from = performance.now();
+  const agentClock = () => performance.now() / 1000 - policy.pause.seconds();
+  const from = agentClock();
   const end = await clock.time('agent', () =>
     runMiniAgent(
       { instance, config: run.agent, workdir: sandbox.container.workdir },
@@ -40,6 +45,7 @@ export async function letAgentWork(
         shell: sandbox.history.shell,
         policy,
         signal,
+        beforeTurn: (trajectory) => cancelStale(task, node, followed, trajectory),
         onTurn: (trajectory) => {
           trace.trajectory = trajectory;
           task.live.turns(trajectory);
@@ -48,7 +54,7 @@ export async function letAgentWork(
       },
     ),
   );
-  const agentSeconds = (performance.now() - from) / 1000;
+  const agentSeconds = agentClock() - from;
   trace.trajectory = end.trajectory;
   clock.set('model', end.model_seconds);
   clock.set('command', end.command_seconds);
@@ -60,6 +66,15 @@ export async function letAgentWork(
   await sandbox.history.done;
   const taken = await clock.time('patch', () => takePatch(sandbox.container, sandbox.snapshot, signal));
   return { end, patch: taken.patch.toString('utf8'), tooLarge: taken.tooLarge, agentSeconds };
+}
+
+/** A rollout whose first turn had weights that are too old by now is of no use to its trainer. */
+function cancelStale({ run, job }: Task, node: Node, followed: Followed, trajectory: Trajectory): void {
+  const record = followed.record();
+  const [first] = trajectory.turns;
+  if (run.max_staleness === null || !record || !first) return;
+  const behind = versionsBehind(record, first.policy_version.start);
+  if (behind !== null && behind > run.max_staleness) node.active.abort(job.rollout_id, 'cancelled', 'stale');
 }
 
 function observeTurn(trajectory: Trajectory, { metrics }: Node): void {

@@ -32,7 +32,8 @@ export function readCompletion(body: Buffer): TextReply {
   const value = parseJson(json);
   const framed = Completion.safeParse(value);
   const bare = framed.success ? null : Generated.safeParse(value);
-  const choice = framed.data?.choices[0] ?? (bare?.success ? { ...bare.data, token_ids: bare.data.output_ids } : null);
+  const choice =
+    framed.data?.choices[0] ?? (bare?.success ? { ...bare.data, token_ids: bare.data.output_ids } : null);
   if (!choice) throw new WireFault('garbage', `no completion: ${json.slice(0, 100)}`);
   const read: Partial<z.infer<typeof Choice>> = choice;
   const meta = readMeta(read.meta_info);

@@ -51,7 +51,8 @@ export function openIncrementer(renderer: Renderer, tools: readonly object[]): I
       let tail = await tailAfter(messages, post);
       if (messages.some((message) => message.role === 'tool')) {
         const at = tail.indexOf(await endOfTurn(post));
-        if (at === -1) throw new WireFault('template', 'no end of turn between an answer and its tool results');
+        if (at === -1)
+          throw new WireFault('template', 'no end of turn between an answer and its tool results');
         tail = tail.subarray(at);
       }
       return tail[0] === lastId ? tail.subarray(1) : tail;
@@ -77,6 +78,7 @@ function standIn(word: string, messages: readonly Message[]): Message[] {
 
 function commonEnd(one: Int32Array, other: Int32Array): Int32Array {
   let length = 0;
-  while (length < one.length && length < other.length && one.at(-1 - length) === other.at(-1 - length)) length++;
+  while (length < one.length && length < other.length && one.at(-1 - length) === other.at(-1 - length))
+    length++;
   return one.subarray(one.length - length);
 }

@@ -6,6 +6,19 @@ import { RolloutFailure } from '../failure.ts';
 import type { TurnTokens } from '../trajectory.ts';
 import type { WireReply } from './reply.ts';
 
+/** A prompt that does not continue what was seen. */
+export class TokenBreak extends RolloutFailure {
+  /** The token that was seen, and the one in its place; null where the prompt ends. */
+  readonly seen: number;
+  readonly got: number | null;
+
+  constructor(message: string, seen: number, got: number | null) {
+    super('policy_tokens', message);
+    this.seen = seen;
+    this.got = got;
+  }
+}
+
 /** All tokens seen so far, as pieces shared with the stored turns. */
 export type TokenLedger = { pieces: Int32Array[]; length: number; contiguous: boolean };
 
@@ -41,7 +54,7 @@ export function recordTokens(
 
   const prefix = commonPrefix(ledger, prompt);
   if (prefix < ledger.length) {
-    if (required) throw new RolloutFailure('policy_tokens', breakMessage(ledger, prompt, prefix, turn));
+    if (required) throw breakOf(ledger, prompt, prefix, turn);
     ledger.contiguous = false;
     truncate(ledger, prefix);
   }
@@ -85,10 +98,14 @@ function commonPrefix(ledger: TokenLedger, prompt: Int32Array): number {
   return at;
 }
 
-function breakMessage(ledger: TokenLedger, prompt: Int32Array, prefix: number, turn: number): string {
-  const seen = tokenAt(ledger, prefix);
-  const got = prefix < prompt.length ? String(prompt[prefix]) : 'the end of the prompt';
-  return `turn ${turn}: the prompt does not continue what was seen: token ${prefix} of ${ledger.length} was ${seen}, is ${got}`;
+function breakOf(ledger: TokenLedger, prompt: Int32Array, prefix: number, turn: number): TokenBreak {
+  const seen = tokenAt(ledger, prefix) ?? -1;
+  const got = prompt[prefix] ?? null;
+  return new TokenBreak(
+    `turn ${turn}: the prompt does not continue what was seen: token ${prefix} of ${ledger.length} was ${seen}, is ${got ?? 'the end of the prompt'}`,
+    seen,
+    got,
+  );
 }
 
 function tokenAt(ledger: TokenLedger, index: number): number | undefined {

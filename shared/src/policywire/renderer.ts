@@ -16,7 +16,13 @@ export type Renderer = {
 export function serverRenderer(model: string, template: Readonly<Record<string, unknown>>): Renderer {
   return {
     async render(messages, tools, post) {
-      const body = { model, messages, add_generation_prompt: true, ...template, ...(tools.length > 0 ? { tools } : {}) };
+      const body = {
+        model,
+        messages,
+        add_generation_prompt: true,
+        ...template,
+        ...(tools.length > 0 ? { tools } : {}),
+      };
       const answer = (await post('tokenize', [JSON.stringify(body)])).toString('utf8');
       const ids = readIds(tokensIn(answer));
       if (ids?.length) return ids;

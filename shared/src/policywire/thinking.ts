@@ -8,7 +8,10 @@ export function splitThinking(text: string): { reasoning: string | null; rest: s
   const close = text.indexOf(CLOSE);
   const opened = text.trimStart().startsWith(OPEN);
   if (close === -1) return opened ? { reasoning: stripped(text), rest: '' } : { reasoning: null, rest: text };
-  return { reasoning: stripped(text.slice(0, close)), rest: text.slice(close + CLOSE.length).replace(/^\n+/, '') };
+  return {
+    reasoning: stripped(text.slice(0, close)),
+    rest: text.slice(close + CLOSE.length).replace(/^\n+/, ''),
+  };
 }
 
 function stripped(thought: string): string {

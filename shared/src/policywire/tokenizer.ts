@@ -26,7 +26,10 @@ export function folderRenderer(
 async function open(folder: string, template: Readonly<Record<string, unknown>>): Promise<Renderer> {
   try {
     const config = JSON.parse((await optional(join(folder, 'tokenizer_config.json'))) ?? '{}');
-    const tokenizer = new Tokenizer(JSON.parse(await readFile(join(folder, 'tokenizer.json'), 'utf8')), config);
+    const tokenizer = new Tokenizer(
+      JSON.parse(await readFile(join(folder, 'tokenizer.json'), 'utf8')),
+      config,
+    );
     const source = (await optional(join(folder, 'chat_template.jinja'))) ?? templateIn(config);
     if (source === null) throw new Error('there is neither chat_template.jinja nor a chat_template');
     const chat = new Template(source);
@@ -45,7 +48,10 @@ async function open(folder: string, template: Readonly<Record<string, unknown>>)
       },
     };
   } catch (error) {
-    throw new UsageError(`tokenizer folder ${folder}: ${errorMessage(error)}`, { cause: error, code: 'tokenizer' });
+    throw new UsageError(`tokenizer folder ${folder}: ${errorMessage(error)}`, {
+      cause: error,
+      code: 'tokenizer',
+    });
   }
 }
 

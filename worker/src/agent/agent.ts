@@ -1,15 +1,18 @@
 /** What an agent is given and what it gives back. Ends are values; only infrastructure throws (RolloutFailure). */
-import type { AgentConfig, ExitStatus, Instance, Message, PolicyConfig, Trajectory } from '@swefarm/shared';
+import type {
+  AgentConfig,
+  ExitStatus,
+  Instance,
+  Message,
+  PolicyConfig,
+  Trajectory,
+  WireReply,
+} from '@swefarm/shared';
 import type { Shell } from '../sandbox/command.ts';
+import type { Pause } from './pause.ts';
 
-export type PolicyReply = {
-  message: Message;
-  finish_reason: string | null;
-  usage: { prompt_tokens: number; completion_tokens: number } | null;
-  /** As the server returned them; null when it returned none. */
-  prompt_token_ids: Int32Array | null;
-  generation_token_ids: Int32Array | null;
-  generation_log_probs: Float32Array | null;
+export type PolicyReply = WireReply & {
+  /** Without those in which the policy stood still. */
   seconds: number;
   policy_version: { start: string | null; end: string | null };
 };
@@ -29,11 +32,15 @@ export interface Policy {
   readonly tokenMode: PolicyConfig['token_mode'];
   /** The trainer needs every token: an answer without them fails the rollout. */
   readonly requireTokens: boolean;
+  /** When it cannot be asked: the agent's clocks stand still. */
+  readonly pause: Pause;
   complete(
     messages: readonly Message[],
     tools: readonly ToolDefinition[],
     signal: AbortSignal,
   ): Promise<PolicyReply | ContextOverflow>;
+  /** The texts of token ids, for messages; null where the endpoint does not tell. */
+  spell(ids: readonly number[], signal: AbortSignal): Promise<string[] | null>;
 }
 
 export type AgentTask = { instance: Instance; config: AgentConfig; workdir: string };
@@ -42,6 +49,8 @@ export type AgentDeps = {
   shell: Shell;
   policy: Policy;
   signal: AbortSignal;
+  /** Called before each turn: it may abort the signal, as when the rollout began with weights that are too old. */
+  beforeTurn?: (trajectory: Trajectory) => void;
   /** Called after every turn, so that progress is seen and a crash keeps the trace. */
   onTurn?: (trajectory: Trajectory) => void;
 };

@@ -2,14 +2,20 @@
  * The agent's loop, in the manner of mini-swe-agent: ask the model, run what it says, show it what came, until it
  * submits or a limit is met. History only grows. What the agent does wrong is a value; only infrastructure throws.
  */
-import { type ExitStatus, type Message, RolloutFailure, type Turn } from '@swefarm/shared';
+import {
+  type ExitStatus,
+  type Message,
+  RolloutFailure,
+  recordTokens,
+  TokenBreak,
+  type Turn,
+} from '@swefarm/shared';
 import { SandboxKilledError } from '../sandbox/command.ts';
 import { type Action, type Call, readAction } from './actions.ts';
 import type { AgentDeps, AgentEnd, AgentTask, PolicyReply } from './agent.ts';
 import { execute } from './execute.ts';
 import { openPrompts } from './prompts.ts';
 import { beginRollout, type RolloutState, say } from './state.ts';
-import { recordTokens } from './tokens.ts';
 
 /**
  * Plays one rollout.
@@ -22,6 +28,8 @@ export async function runMiniAgent(task: AgentTask, deps: AgentDeps): Promise<Ag
   using state = beginRollout(task, deps, prompts);
   try {
     for (;;) {
+      deps.beforeTurn?.(state.trajectory);
+      deps.signal.throwIfAborted();
       const stop = limitReached(state) ?? (await takeTurn(state));
       if (stop) return endOf(state, stop.exit_status, stop.submission);
     }
@@ -60,7 +68,7 @@ async function takeTurn(state: RolloutState): Promise<Stop | null> {
   if ('exit_status' in reply) return reply;
   const turn = recordAnswer(state, reply);
   try {
-    recordTurnTokens(state, reply, turn);
+    await recordTurnTokens(state, reply, turn);
     state.cut = reply.finish_reason === 'length';
     const action = readAction(reply.message, state.task.config.action);
     if (state.cut || 'malformed' in action) return reject(state, reply.message, action);
@@ -74,7 +82,9 @@ async function takeTurn(state: RolloutState): Promise<Stop | null> {
 /** Asks the policy, no longer than the agent has time for. */
 async function ask(state: RolloutState): Promise<PolicyReply | Stop> {
   const { deps, trajectory, tools } = state;
-  const started = performance.now();
+  const { pause } = deps.policy;
+  const clock = () => performance.now() / 1000 - pause.seconds();
+  const started = clock();
   try {
     const reply = await deps.policy.complete(trajectory.messages, tools, state.signal);
     return 'context_overflow' in reply ? stopAt('context_limit') : reply;
@@ -91,7 +101,7 @@ async function ask(state: RolloutState): Promise<PolicyReply | Stop> {
     }
     throw error;
   } finally {
-    state.modelSeconds += (performance.now() - started) / 1000;
+    state.modelSeconds += clock() - started;
   }
 }
 
@@ -110,10 +120,24 @@ function recordAnswer(state: RolloutState, reply: PolicyReply): Turn {
   return turn;
 }
 
-function recordTurnTokens(state: RolloutState, reply: PolicyReply, turn: Turn): void {
-  const { trajectory, ledger } = state;
-  turn.tokens = recordTokens(ledger, reply, trajectory.turns.length, state.deps.policy.requireTokens);
+/** Throws RolloutFailure `policy_tokens` when tokens are required and the trainer could not use these. */
+async function recordTurnTokens(state: RolloutState, reply: PolicyReply, turn: Turn): Promise<void> {
+  const { trajectory, ledger, deps } = state;
+  try {
+    turn.tokens = recordTokens(ledger, reply, trajectory.turns.length, deps.policy.requireTokens);
+  } catch (error) {
+    throw error instanceof TokenBreak ? await spelt(error, state) : error;
+  }
   if (turn.tokens) trajectory.contiguous = ledger.contiguous;
+}
+
+/** The same failure, with the texts of the two tokens where the endpoint tells them. */
+async function spelt(broken: TokenBreak, { deps }: RolloutState): Promise<RolloutFailure> {
+  if (broken.got === null) return broken;
+  const texts = await deps.policy.spell([broken.seen, broken.got], deps.signal);
+  if (texts === null) return broken;
+  const [seen, got] = texts.map((text) => JSON.stringify(text.slice(0, 40)));
+  return new RolloutFailure('policy_tokens', `${broken.message} (${seen} became ${got})`);
 }
 
 /**

@@ -1,9 +1,10 @@
 /** What one rollout of the mini agent knows while it runs: history, counters in a row, and its clock. */
-import type { Message, Trajectory } from '@swefarm/shared';
+import { type Message, openLedger, type TokenLedger, type Trajectory } from '@swefarm/shared';
 import { toolDefinitions } from './actions.ts';
 import type { AgentDeps, AgentTask, ToolDefinition } from './agent.ts';
+import { startDeadline } from './deadline.ts';
+import type { Pause } from './pause.ts';
 import type { Prompts } from './prompts.ts';
-import { openLedger, type TokenLedger } from './tokens.ts';
 
 export type RolloutState = Disposable & {
   readonly task: AgentTask;
@@ -26,9 +27,6 @@ export type RolloutState = Disposable & {
   commandSeconds: number;
 };
 
-/** Node's longest timer. */
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
-
 /** Starts the clock and opens the history with the first two messages. Dispose it to stop the clock. */
 export function beginRollout(task: AgentTask, deps: AgentDeps, prompts: Prompts): RolloutState {
   const { config, instance } = task;
@@ -38,7 +36,7 @@ export function beginRollout(task: AgentTask, deps: AgentDeps, prompts: Prompts)
     repo: instance.repo,
     hints_text: instance.hints_text,
   };
-  const clock = startClock(config.time_limit, deps.signal);
+  const clock = startClock(config.time_limit, deps.policy.pause, deps.signal);
   return {
     task,
     deps,
@@ -75,21 +73,19 @@ export function say(state: RolloutState, content: string, toolCallId: string | n
   state.trajectory.messages.push(message);
 }
 
-function startClock(timeLimitSeconds: number, outer: AbortSignal) {
-  const deadline = performance.now() + timeLimitSeconds * 1000;
+/** The agent's time; it stands still while the policy does. */
+function startClock(timeLimitSeconds: number, pause: Pause, outer: AbortSignal) {
   const controller = new AbortController();
   const onAbort = () => controller.abort(outer.reason);
   outer.addEventListener('abort', onAbort, { once: true });
-  const timer = setTimeout(
-    () => controller.abort(new Error('the agent has no time left')),
-    Math.min(timeLimitSeconds * 1000, LONGEST_TIMER_MS),
+  const deadline = startDeadline(timeLimitSeconds, pause, () =>
+    controller.abort(new Error('the agent has no time left')),
   );
   return {
     signal: controller.signal,
-    remainingSeconds: () =>
-      controller.signal.aborted ? 0 : Math.max(0, (deadline - performance.now()) / 1000),
+    remainingSeconds: () => (controller.signal.aborted ? 0 : deadline.remainingSeconds()),
     [Symbol.dispose]() {
-      clearTimeout(timer);
+      deadline[Symbol.dispose]();
       outer.removeEventListener('abort', onAbort);
     },
   };

@@ -2,7 +2,9 @@
 import { type Message, PolicyConfig, RolloutFailure, Secret } from '@swefarm/shared';
 import { afterAll, describe, expect, test } from 'vitest';
 import type { PolicyReply } from '../../src/agent/agent.ts';
+import { NEVER_PAUSED } from '../../src/agent/pause.ts';
 import { closePolicyConnections } from '../../src/agent/policy/connection.ts';
+import { openEndpoints } from '../../src/agent/policy/endpoints.ts';
 import { openPolicy } from '../../src/agent/policy/policy.ts';
 import {
   completion,
@@ -23,11 +25,19 @@ const warnings: string[] = [];
 const log = { warn: (_: Record<string, unknown>, message: string) => void warnings.push(message) };
 const KEY = 'sk-very-secret';
 
+const unfollowed = {
+  pause: NEVER_PAUSED,
+  record: () => null,
+  refresh: async () => undefined,
+  [Symbol.dispose]: () => undefined,
+};
 const open = (url: string, config: Record<string, unknown> = {}, apiKey: Secret | string | null = null) =>
-  openPolicy(PolicyConfig.parse({ urls: [url], model: 'm', patience: 3, ...config }), {
+  openPolicy(PolicyConfig.parse({ urls: [url], model: 'm', version: 'v', patience: 3, ...config }), {
     apiKey,
     rolloutId: 'run.a__b-1.0',
     attempt: 2,
+    followed: unfollowed,
+    endpoints: openEndpoints(),
     log,
   });
 const ask = (endpoint: Endpoint, config: Record<string, unknown> = {}, messages = START) =>
@@ -91,11 +101,15 @@ describe('what is sent', () => {
   });
   test('an attempt stays on one endpoint, and attempts spread', async () => {
     const config = PolicyConfig.parse({ urls: ['http://a/v1', 'http://b/v1', 'http://c/v1'], model: 'm' });
-    const chosen = (rolloutId: string, attempt: number) =>
-      openPolicy(config, { apiKey: null, rolloutId, attempt, log }).endpoint;
-    expect(chosen('r.i.0', 1)).toBe(chosen('r.i.0', 1));
-    const all = new Set(Array.from({ length: 40 }, (_, i) => chosen('r.i.0', i)));
-    expect(all.size).toBe(3);
+    const endpoints = openEndpoints();
+    const chosen = Array.from({ length: 30 }, (_, attempt) =>
+      openPolicy(config, { apiKey: null, rolloutId: 'r.i.0', attempt, followed: unfollowed, endpoints, log }),
+    );
+    const bound = chosen.map(({ endpoint }) => endpoint);
+    expect(chosen.map(({ endpoint }) => endpoint)).toEqual(bound);
+    expect(endpoints.views().map(({ load }) => load)).toEqual([10, 10, 10]);
+    for (const policy of chosen) policy[Symbol.dispose]();
+    expect(endpoints.views()).toEqual([]);
   });
 });
 

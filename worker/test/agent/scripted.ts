@@ -1,6 +1,7 @@
 /** Test tools: a policy and a shell that play a script, for tests of the loop alone. */
 import { AgentConfig, Instance, type Message } from '@swefarm/shared';
 import type { AgentDeps, AgentTask, ContextOverflow, Policy, PolicyReply } from '../../src/agent/agent.ts';
+import { NEVER_PAUSED } from '../../src/agent/pause.ts';
 import type { CommandResult, RunOptions, Shell } from '../../src/sandbox/command.ts';
 
 export const SENTINEL = 'COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT';
@@ -63,6 +64,8 @@ export function scriptedPolicy(answers: Answer[], flags: Partial<Policy> = {}): 
     model: 'scripted',
     tokenMode: 'text',
     requireTokens: false,
+    pause: NEVER_PAUSED,
+    spell: async () => null,
     ...flags,
     requests,
     async complete(messages, _tools, signal) {

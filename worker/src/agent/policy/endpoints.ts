@@ -42,8 +42,11 @@ export function openEndpoints(now: () => number = () => performance.now()): Endp
   ];
   return {
     bind(urls, key) {
-      const [best] = urls.map((url) => ({ url, rank: rank(url, key) })).sort((a, b) => compare(a.rank, b.rank));
-      if (!best) throw new RolloutFailure('policy_bad_request', 'neither the run nor its policy names an endpoint');
+      const [best] = urls
+        .map((url) => ({ url, rank: rank(url, key) }))
+        .sort((a, b) => compare(a.rank, b.rank));
+      if (!best)
+        throw new RolloutFailure('policy_bad_request', 'neither the run nor its policy names an endpoint');
       const entry = of(best.url);
       entry.load++;
       let held = true;

@@ -1,5 +1,5 @@
 /** What can go wrong with one request, and whether sending it again can help: the table of the policy's faults. */
-import { errorMessage, type FailureClass } from '@swefarm/shared';
+import { errorMessage, type FailureClass, type WireFault } from '@swefarm/shared';
 import { APIConnectionError, APIError } from 'openai';
 
 /** `patience`: as long as the run's patience lasts; `few`: at most {@link FEW} requests within it; `never`: at once. */
@@ -13,23 +13,34 @@ export class PolicyFault extends Error {
   readonly retry: RetryRule;
   /** What the server asked for; null when it did not. */
   readonly retryAfterSeconds: number | null;
+  /** The endpoint is well and has too much to do (HTTP 429). */
+  readonly busy: boolean;
 
   constructor(
     failureClass: FailureClass,
     retry: RetryRule,
     message: string,
-    options: { cause?: unknown; retryAfterSeconds?: number | null } = {},
+    options: { cause?: unknown; retryAfterSeconds?: number | null; busy?: boolean } = {},
   ) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.failureClass = failureClass;
     this.retry = retry;
     this.retryAfterSeconds = options.retryAfterSeconds ?? null;
+    this.busy = options.busy ?? false;
   }
 }
 
 /** The endpoint's word that the prompt does not fit, in its own words. */
 export class OverflowSignal extends Error {
   override readonly name = 'OverflowSignal';
+}
+
+/** An answer that is none. What the model's template cannot do, no further request mends. */
+export function readWireFault(fault: WireFault): PolicyFault {
+  if (fault.kind === 'template')
+    return new PolicyFault('policy_tokens', 'never', fault.message, { cause: fault.cause });
+  const failureClass = fault.kind === 'garbage' ? 'policy_garbage' : 'policy_server_error';
+  return new PolicyFault(failureClass, 'few', fault.message, { cause: fault.cause });
 }
 
 /** Reads what the client threw. `phase` says whether the head of the answer had arrived. */
@@ -53,6 +64,7 @@ function readStatus(status: number, error: APIError, firstTurn: boolean): Policy
     new PolicyFault(failureClass, retry, said, {
       cause: error,
       retryAfterSeconds: readRetryAfter(error.headers ?? null, Date.now()),
+      busy: status === 429,
     });
   if (status === 401 || status === 403) return fault('policy_unauthorized', 'never');
   if (status === 404) return fault('policy_model_unknown', 'never');

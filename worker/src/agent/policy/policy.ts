@@ -1,52 +1,107 @@
 /** The policy client: one endpoint for a whole rollout, one answer a call, every fault named. */
-import { createHash } from 'node:crypto';
-import { type PolicyConfig, RolloutFailure, type Secret } from '@swefarm/shared';
-import type OpenAI from 'openai';
-import type { ContextOverflow, Policy, PolicyReply } from '../agent.ts';
+import {
+  addressOf,
+  openSpeaker,
+  type Piece,
+  type PolicyConfig,
+  type Post,
+  RolloutFailure,
+  type Route,
+  type Secret,
+  type Speaker,
+  UsageError,
+  WireFault,
+} from '@swefarm/shared';
+import type { ContextOverflow, Policy } from '../agent.ts';
+import { startDeadline } from '../deadline.ts';
+import { untilServing } from '../pause.ts';
+import { sentOnce } from './body.ts';
 import { openClient } from './connection.ts';
-import { OverflowSignal, PolicyFault, readFault } from './fault.ts';
-import { readReply } from './reply.ts';
-import { type Piece, requestBody, sentOnce } from './request.ts';
+import type { Endpoints, Held } from './endpoints.ts';
+import { OverflowSignal, PolicyFault, readFault, readWireFault } from './fault.ts';
+import { servedVersion } from './models.ts';
 import { retrying } from './retry.ts';
+import { spell } from './spell.ts';
+import type { Followed } from './watch.ts';
 
 export type PolicyDeps = {
   /** Null when the endpoint wants none. */
   apiKey: Secret | string | null;
   rolloutId: string;
   attempt: number;
+  /** What the trainer says of this policy; must outlive it. */
+  followed: Followed;
+  endpoints: Endpoints;
   log: { warn(fields: Record<string, unknown>, message: string): void };
 };
 
 /**
- * Opens the policy for one attempt. `complete` throws RolloutFailure `policy_*`, or the signal's reason when aborted;
- * one request that waited `request_timeout` seconds is never sent again within the turn.
+ * Opens the policy for one attempt, bound to the least loaded endpoint; dispose it to free the place. `complete` throws
+ * RolloutFailure `policy_*`, or the signal's reason when aborted; one request that waited `request_timeout` seconds is
+ * never sent again within the turn. While the trainer updates the policy, nothing is sent and no clock runs.
  */
-export function openPolicy(config: PolicyConfig, deps: PolicyDeps): Policy {
-  const url = endpointOf(config.urls, deps.rolloutId, deps.attempt);
-  const endpoint = withoutUser(url);
+export function openPolicy(config: PolicyConfig, deps: PolicyDeps): Policy & Disposable {
+  const { followed, endpoints } = deps;
   const apiKey = typeof deps.apiKey === 'string' ? deps.apiKey : (deps.apiKey?.reveal() ?? null);
-  const client = openClient(url, apiKey, {
-    'x-swefarm-rollout': deps.rolloutId,
-    'x-swefarm-attempt': String(deps.attempt),
-  });
-  // Only mode `echo` needs the last answer's ids; the trajectory stores them in its own way.
-  let last: PolicyReply | null = null;
+  const place = openPlace(config, deps);
+  let speaker: Promise<Speaker> | null = null;
+  let heardVersion: string | null = null;
+
+  const said = (): string | null => followed.record()?.version ?? heardVersion ?? config.version;
+  /** The header of the answer knows best; the record knows better than what the run was told at its start. */
+  const settleVersion = async (header: string | null): Promise<string | null> => {
+    if (header !== null) heardVersion = header;
+    else if (said() === null) heardVersion = await servedVersion(place.url, config.model, apiKey);
+    return header ?? said();
+  };
 
   return {
-    endpoint,
+    get endpoint() {
+      return withoutUser(place.url);
+    },
     model: config.model,
     tokenMode: config.token_mode,
     requireTokens: config.require_tokens,
+    pause: followed.pause,
     async complete(messages, tools, signal) {
+      await untilServing(followed.pause, signal);
+      const url = place.settle();
+      const endpoint = withoutUser(url);
       const started = performance.now();
-      const seconds = () => (performance.now() - started) / 1000;
+      const pausedBefore = followed.pause.seconds();
+      const seconds = () => (performance.now() - started) / 1000 - (followed.pause.seconds() - pausedBefore);
       const firstTurn = !messages.some((message) => message.role === 'assistant');
+      const spoken = () => ({
+        changed: followed.record()?.changed_at ?? 0,
+        version: followed.record()?.version ?? null,
+      });
+      let sent = spoken();
       try {
+        speaker ??= openSpeaker(config);
+        const { ask } = await speaker;
+        let header: string | null = null;
+        const post = postTo({ url, apiKey, config, deps, signal, firstTurn, onVersion: (v) => (header = v) });
         const answer = await retrying(
-          () => ask(client, () => requestBody(config, messages, tools, last), config, signal, firstTurn),
+          async () => {
+            sent = spoken();
+            header = null;
+            return await ask(messages, tools, post).catch((error: unknown) => {
+              throw error instanceof WireFault ? readWireFault(error) : error;
+            });
+          },
           {
             patienceSeconds: config.patience,
+            pause: followed.pause,
             signal,
+            async excused() {
+              await followed.refresh();
+              return followed.pause.paused || spoken().changed !== sent.changed;
+            },
+            onFault(fault) {
+              if (ENDPOINT_FAULTS.has(fault.failureClass) && !fault.busy) {
+                endpoints.failed(url, redact(fault.message, apiKey));
+              }
+            },
             onRetry: (fault, waitSeconds, tries) =>
               deps.log.warn(
                 { endpoint, class: fault.failureClass, tries, wait_seconds: waitSeconds },
@@ -54,9 +109,10 @@ export function openPolicy(config: PolicyConfig, deps: PolicyDeps): Policy {
               ),
           },
         );
-        const reply = { ...answer, seconds: seconds() };
-        if (config.token_mode === 'echo') last = reply;
-        return reply;
+        endpoints.answered(url);
+        const end = await settleVersion(header);
+        const policyVersion = { start: sent.version ?? end, end };
+        return { ...answer, seconds: seconds(), policy_version: policyVersion };
       } catch (error) {
         if (error instanceof OverflowSignal) {
           const overflow: ContextOverflow = {
@@ -66,37 +122,89 @@ export function openPolicy(config: PolicyConfig, deps: PolicyDeps): Policy {
           };
           return overflow;
         }
+        if (error instanceof UsageError)
+          throw new RolloutFailure('policy_bad_request', error.message, { cause: error });
         if (!(error instanceof PolicyFault)) throw error;
         throw new RolloutFailure(error.failureClass, `${endpoint}: ${redact(error.message, apiKey)}`, {
           cause: error.cause,
         });
       }
     },
+    spell: (ids, signal) => spell(place.url, config.model, apiKey, ids, signal),
+    [Symbol.dispose]: place.leave,
   };
 }
 
+/** What an endpoint is set aside for; anything else would be the same elsewhere. */
+const ENDPOINT_FAULTS: ReadonlySet<string> = new Set([
+  'policy_unreachable',
+  'policy_server_error',
+  'policy_silent',
+]);
+
+/** Where this rollout is bound: one endpoint, unless the trainer takes that one away. */
+function openPlace(config: PolicyConfig, { followed, endpoints, rolloutId, attempt }: PolicyDeps) {
+  const known = (): readonly string[] => {
+    const own = followed.record()?.endpoints ?? [];
+    return own.length > 0 ? own : config.urls;
+  };
+  let held: Held = endpoints.bind(known(), `${rolloutId} ${attempt}`);
+  return {
+    get url() {
+      return held.url;
+    },
+    settle(): string {
+      if (!known().includes(held.url)) {
+        held[Symbol.dispose]();
+        held = endpoints.bind(known(), `${rolloutId} ${attempt}`);
+      }
+      return held.url;
+    },
+    leave: () => held[Symbol.dispose](),
+  };
+}
+
+type Sending = {
+  url: string;
+  apiKey: string | null;
+  config: PolicyConfig;
+  deps: PolicyDeps;
+  signal: AbortSignal;
+  firstTurn: boolean;
+  onVersion: (version: string | null) => void;
+};
+
+function postTo(sending: Sending): Post {
+  const { url, apiKey, deps } = sending;
+  const client = openClient(url, apiKey, {
+    'x-swefarm-rollout': deps.rolloutId,
+    'x-swefarm-attempt': String(deps.attempt),
+  });
+  return (route, body) => request(client, route, body, sending);
+}
+
 /** One request. The timer covers head and body; aborting closes the socket, which is how the server learns of it. */
-async function ask(
-  client: OpenAI,
-  body: () => Piece[],
-  config: PolicyConfig,
-  signal: AbortSignal,
-  firstTurn: boolean,
-): Promise<Omit<PolicyReply, 'seconds'>> {
+async function request(
+  client: ReturnType<typeof openClient>,
+  route: Route,
+  body: Piece[],
+  { url, config, deps, signal, firstTurn, onVersion }: Sending,
+): Promise<Buffer> {
+  signal.throwIfAborted();
   // One controller a request: the client keeps listeners on the signal that it is given.
   const controller = new AbortController();
   const onAbort = () => controller.abort(signal.reason);
   signal.addEventListener('abort', onAbort, { once: true });
   let silent = false;
-  const timer = setTimeout(() => {
+  using _timer = startDeadline(config.request_timeout, deps.followed.pause, () => {
     silent = true;
     controller.abort();
-  }, config.request_timeout * 1000);
+  });
   let phase: 'head' | 'body' = 'head';
   try {
-    const { stream, length } = sentOnce(body());
+    const { stream, length } = sentOnce(body);
     const response = await client
-      .post('/chat/completions', {
+      .post(addressOf(url, route), {
         body: stream,
         headers: { 'content-type': 'application/json', 'content-length': String(length) },
         signal: controller.signal,
@@ -104,8 +212,9 @@ async function ask(
       .asResponse();
     phase = 'body';
     const answer = Buffer.from(await response.arrayBuffer());
-    const version = response.headers.get('x-policy-version') ?? config.version;
-    return { ...readReply(answer), policy_version: { start: version, end: version } };
+    const version = response.headers.get('x-policy-version');
+    if (version !== null) onVersion(version);
+    return answer;
   } catch (error) {
     signal.throwIfAborted();
     if (silent) {
@@ -113,20 +222,10 @@ async function ask(
         cause: error,
       });
     }
-    if (error instanceof PolicyFault) throw error;
     throw readFault(error, phase, firstTurn);
   } finally {
-    clearTimeout(timer);
     signal.removeEventListener('abort', onAbort);
   }
-}
-
-/** All turns of an attempt meet one endpoint, whose prefix cache then serves them; another attempt may meet another. */
-function endpointOf(urls: readonly string[], rolloutId: string, attempt: number): string {
-  const hash = createHash('sha256').update(`${rolloutId} ${attempt}`).digest().readUInt32BE();
-  const url = urls[hash % urls.length];
-  if (url === undefined) throw new RolloutFailure('policy_bad_request', 'the run names no policy endpoint');
-  return url;
 }
 
 function withoutUser(url: string): string {

@@ -1,5 +1,7 @@
 /** Sends a request again where the table of faults allows it, within the run's patience and never in secret. */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { type Deadline, startDeadline } from '../deadline.ts';
+import { type Pause, untilServing } from '../pause.ts';
 import { FEW, PolicyFault } from './fault.ts';
 
 const FIRST_WAIT_SECONDS = 0.25;
@@ -8,24 +10,31 @@ const LONGEST_WAIT_SECONDS = 8;
 export type RetryOptions = {
   /** Counted from the first fault of this turn: a long answer before it is no reason to give up. */
   patienceSeconds: number;
+  /** Patience does not run out while it lasts, and nothing is sent. */
+  pause: Pause;
+  /** True when a weight update broke the request: it is sent again at no cost. Called once per fault. */
+  excused: (fault: PolicyFault) => Promise<boolean>;
   signal: AbortSignal;
+  onFault: (fault: PolicyFault) => void;
   onRetry: (fault: PolicyFault, waitSeconds: number, tries: number) => void;
 };
 
 /** Throws the last PolicyFault when it may not be tried again; any other error at once; the signal's reason when aborted. */
 export async function retrying<T>(request: () => Promise<T>, options: RetryOptions): Promise<T> {
-  let deadline = Number.POSITIVE_INFINITY;
-  for (let tries = 1; ; tries++) {
-    options.signal.throwIfAborted();
+  using patience = new DisposableStack();
+  let deadline: Deadline | null = null;
+  for (let tries = 1; ; ) {
+    await untilServing(options.pause, options.signal);
     try {
       return await request();
     } catch (error) {
       if (!(error instanceof PolicyFault)) throw error;
-      const now = performance.now() / 1000;
-      deadline = Math.min(deadline, now + options.patienceSeconds);
-      const wait = waitBefore(error, tries, deadline - now);
+      if (await options.excused(error)) continue;
+      options.onFault(error);
+      deadline ??= patience.use(startDeadline(options.patienceSeconds, options.pause, () => undefined));
+      const wait = waitBefore(error, tries, deadline.remainingSeconds());
       if (wait === null) throw error;
-      options.onRetry(error, wait, tries);
+      options.onRetry(error, wait, tries++);
       await pause(wait, options.signal);
     }
   }

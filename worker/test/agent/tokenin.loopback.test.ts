@@ -1,0 +1,137 @@
+/** Mode token-in against the scripted policy server, whose tokenizer and chat templates are real ones. */
+import { copyFile, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { AgentConfig, cumulative, PolicyConfig, RolloutFailure } from '@swefarm/shared';
+import { type ScriptedPolicyOptions, startScriptedPolicy } from '@swefarm/testkit';
+import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
+import type { AgentEnd } from '../../src/agent/agent.ts';
+import { runMiniAgent } from '../../src/agent/loop.ts';
+import { NEVER_PAUSED } from '../../src/agent/pause.ts';
+import { closePolicyConnections } from '../../src/agent/policy/connection.ts';
+import { openEndpoints } from '../../src/agent/policy/endpoints.ts';
+import { openPolicy } from '../../src/agent/policy/policy.ts';
+import { depsOf, echoShell, scriptedTask } from './scripted.ts';
+
+afterAll(closePolicyConnections);
+
+type Turn = NonNullable<
+  Exclude<ScriptedPolicyOptions['script'], string>['conversations'][0]['variants'][0]
+>[0];
+
+/** Six turns with everything that breaks resent text: thinking, several calls, an answer cut off, odd white space. */
+const TALK: Turn[] = [
+  { think: 'What is there?', thought: '  Two  spaces.', command: 'echo one' },
+  { think: 'Cut.', finish_reason: 'length', command: 'echo never' },
+  { command: 'echo  "ünïcode  \\u00e9"' },
+  { text: 'No command at all.' },
+  { think: 'Again.', command: 'echo two' },
+  { submit: true },
+];
+
+async function play(config: Record<string, unknown>, agent: Record<string, unknown>, options: object = {}) {
+  const server = await startScriptedPolicy({
+    script: { conversations: [{ variants: [TALK] }] },
+    ...options,
+  });
+  onTestFinished(() => server[Symbol.asyncDispose]());
+  const policy = openPolicy(
+    PolicyConfig.parse({ urls: [server.url], model: 'm', patience: 0, require_tokens: true, ...config }),
+    {
+      apiKey: null,
+      rolloutId: 'run.a__b-1.0',
+      attempt: 1,
+      followed: {
+        pause: NEVER_PAUSED,
+        record: () => null,
+        refresh: async () => undefined,
+        [Symbol.dispose]: () => undefined,
+      },
+      endpoints: openEndpoints(),
+      log: { warn: () => undefined },
+    },
+  );
+  onTestFinished(() => policy[Symbol.dispose]());
+  const shell = echoShell();
+  const end = await runMiniAgent(scriptedTask(AgentConfig.parse({ ...agent })), depsOf(policy, shell));
+  return { end, server, shell };
+}
+
+async function tokenizerFolder(template: string): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'tokenizer-'));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const from = (name: string) =>
+    fileURLToPath(new URL(`../../../testkit/fixtures/tokenizer/${name}`, import.meta.url));
+  await copyFile(from('tokenizer.json'), join(folder, 'tokenizer.json'));
+  await copyFile(from(`${template}.jinja`), join(folder, 'chat_template.jinja'));
+  return folder;
+}
+
+const promptsOf = ({ trajectory }: AgentEnd) =>
+  [...cumulative(trajectory.turns.map(({ tokens }) => tokens))].map(({ prompt }) => Array.from(prompt));
+
+const TEMPLATES = ['plain', 'strips-thinking'];
+
+describe.each(['fenced', 'tool'])('%s answers', (action) => {
+  test.each(TEMPLATES)('are contiguous under the template %s', async (template) => {
+    const { end, shell } = await play({ token_mode: 'token-in' }, { action }, { template });
+    const { trajectory } = end;
+    expect(end.exit_status).toBe('submitted');
+    expect(shell.commands.slice(0, 2)).toEqual(['echo one', 'echo  "ünïcode  \\u00e9"']);
+    expect(trajectory).toMatchObject({ token_mode: 'token-in', contiguous: true });
+    expect(trajectory.turns.map(({ tokens }) => tokens === null)).toEqual(TALK.map(() => false));
+    expect(trajectory.messages.filter(({ role }) => role === 'assistant')[0]).toMatchObject({
+      reasoning_content: 'What is there?',
+    });
+  });
+
+  test.each(TEMPLATES)('with a tokenizer folder the prompts are the same (%s)', async (template) => {
+    const tokenizer = await tokenizerFolder(template);
+    const [served, local] = [
+      await play({ token_mode: 'token-in' }, { action }, { template }),
+      await play({ token_mode: 'token-in', tokenizer }, { action }, { template }),
+    ];
+    expect(promptsOf(local.end)).toEqual(promptsOf(served.end));
+  });
+
+  // In mode echo the server itself continues the pinned prefix, with its whole knowledge of the chat.
+  test.each(TEMPLATES)('the prompts are those that a server makes in mode echo (%s)', async (template) => {
+    const [tokenIn, echo] = [
+      await play({ token_mode: 'token-in' }, { action }, { template }),
+      await play({ token_mode: 'echo' }, { action }, { template }),
+    ];
+    expect(promptsOf(tokenIn.end)).toEqual(promptsOf(echo.end));
+  });
+});
+
+test('resent text breaks under a template that strips thinking, and the failure names turn, token and texts', async () => {
+  const failure = await play(
+    { token_mode: 'text' },
+    { action: 'fenced' },
+    { template: 'strips-thinking' },
+  ).catch((error: unknown) => error);
+  expect(failure).toBeInstanceOf(RolloutFailure);
+  expect(failure).toMatchObject({ failureClass: 'policy_tokens' });
+  expect(String(failure)).toMatch(/turn 2: .* token \d+ of \d+ was \d+, is \d+ \(".+" became ".+"\)/);
+});
+
+test('an answer that comes without ids ends the rollout by name', async () => {
+  const failure = await play(
+    { token_mode: 'token-in' },
+    {},
+    { faults: [{ kind: 'missing_token_ids', turn: 1 }] },
+  ).catch((error: unknown) => error);
+  expect(failure).toMatchObject({ failureClass: 'policy_tokens' });
+});
+
+test('a turn that is asked again after a fault is the same turn', async () => {
+  const { end, server } = await play(
+    { token_mode: 'token-in', patience: 20 },
+    {},
+    { faults: [{ kind: 'unavailable', turn: 2, times: 2 }] },
+  );
+  expect(end.trajectory.contiguous).toBe(true);
+  expect(end.trajectory.turns).toHaveLength(TALK.length);
+  expect(server.stats().requests).toBe(TALK.length + 2);
+});
