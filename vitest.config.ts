@@ -1,4 +1,4 @@
-// Four projects, by what a test needs: nothing, a Redis, a container engine, the whole farm as processes.
+// By what a test needs: nothing, a Redis, a container engine, the whole farm as processes; `full` is what only `npm run ci:full` has time for.
 import { defineConfig } from 'vitest/config';
 
 const integration = (name: string, timeout: number) => ({
@@ -29,6 +29,7 @@ export default defineConfig({
       integration('redis', 60_000),
       integration('containers', 300_000),
       integration('e2e', 600_000),
+      integration('full', 1_800_000),
     ],
   },
 });

@@ -34,6 +34,8 @@ images_missing() { # prints the names of instances whose image the engine lacks
 step 'parsers, grading and eval scripts against swebench 4.1.0 and 5.0.2' \
   node grading/test/differential/run.ts --venvs "$venvs"
 
+step 'long tests of the whole farm' vitest run --project full
+
 if [ ! -e "$instances/instances.jsonl" ]; then
   skip 'spoiled patches on real instances' "no $instances beside the repository"
 else

@@ -90,7 +90,7 @@ export async function runLocally(run: LocalRun): Promise<boolean> {
   const ended = new AbortController();
   const drained = onAbort(stop.draining, () => Promise.all(workers.map((worker) => worker.drain())));
   const watch = Promise.all(workers.map((worker) => worker.ended)).then((ends) => {
-    ended.abort();
+    if (workers.length > 0) ended.abort();
     return ends.find((end) => end !== null) ?? null;
   });
   let broken = true;
@@ -103,7 +103,8 @@ export async function runLocally(run: LocalRun): Promise<boolean> {
       output,
       copyArtifactsTo: flags.copyArtifacts as string | undefined,
       ...(run.onResult ? { onResult: run.onResult } : {}),
-      signal: ended.signal,
+      // Workers of the farm are not ours to wait for: told to stop, there is only what has come so far.
+      signal: workers.length > 0 ? ended.signal : stop.draining,
       onProgress: (shown) => {
         progress = shown;
       },
