@@ -1,3 +1,4 @@
+export * from './address.ts';
 export * from './artifacts/codec.ts';
 export type * from './artifacts/store.ts';
 export * from './config/child.ts';

@@ -1,7 +1,7 @@
 /** Logging: pino JSON lines, or pretty on a terminal; always on stderr, because stdout belongs to results. */
 import { type Logger, pino } from 'pino';
 import PinoPretty from 'pino-pretty';
-import { maskUrl } from './secret.ts';
+import { maskSecrets } from './secret.ts';
 
 export type Log = Logger;
 
@@ -13,7 +13,10 @@ export type LogOptions = {
 /** Where lines go; a progress bar or a test gives its own. */
 export type LogSink = { write(line: string): unknown };
 
-/** `Secret` values redact themselves; passwords in URLs and bearer tokens are masked in every line, whatever wrote them. */
+/**
+ * `Secret` values redact themselves; their values, passwords in URLs and bearer tokens are masked in every line, whatever
+ * wrote them. Fields carry the words of the farm: run_id, instance_id, rollout_id, attempt, worker, node, stage.
+ */
 export function createLog(
   options: LogOptions,
   bindings: Record<string, unknown> = {},
@@ -27,7 +30,7 @@ export function createLog(
     translateTime: 'SYS:HH:MM:ss',
   });
   const destination = {
-    write: (line: string) => void sink.write(maskUrl(pretty ? prettify(line) : line)),
+    write: (line: string) => void sink.write(maskSecrets(pretty ? prettify(line) : line)),
   };
   return pino(
     {

@@ -11,6 +11,7 @@ export class Secret {
   constructor(value: string, shown: string = SHOWN) {
     this.#value = value;
     this.#shown = shown;
+    remember(value);
   }
 
   /** The value itself: call it only where it is handed to a client, never into a message. */
@@ -26,6 +27,30 @@ export class Secret {
   [inspect.custom](): string {
     return this.#shown;
   }
+}
+
+/** Values of secrets this process holds, so that they are known in whatever text they come back in; the last few. */
+const known = new Map<string, RegExp>();
+const MOST_KNOWN = 1000;
+/** A shorter one would blot out words that are none of its business. */
+const LEAST_LENGTH = 6;
+
+function remember(secret: string): void {
+  // Of a URL only the password is secret; the URL itself is shown without it.
+  const value = /^[a-z]+:\/\//.test(secret) ? decodeURIComponent(URL.parse(secret)?.password ?? '') : secret;
+  if (value.length < LEAST_LENGTH || known.has(value)) return;
+  const forms = new Set([value, JSON.stringify(value).slice(1, -1), encodeURIComponent(value)]);
+  const pattern = [...forms].map((form) => form.replace(/[.*+?^${}()|[\]\\/-]/g, '\\$&')).join('|');
+  known.set(value, new RegExp(pattern, 'g'));
+  const [oldest] = known.keys();
+  if (known.size > MOST_KNOWN && oldest !== undefined) known.delete(oldest);
+}
+
+/** Replaces every secret this process holds, passwords in URLs and bearer tokens, anywhere in a text. */
+export function maskSecrets(text: string): string {
+  let masked = text;
+  for (const pattern of known.values()) masked = masked.replace(pattern, SHOWN);
+  return maskUrl(masked);
 }
 
 /** Replaces passwords in URLs and bearer tokens anywhere in a text. Never throws, also on what is no URL. */

@@ -1,16 +1,24 @@
 /** The worker's own small HTTP side: what only this node knows, for Prometheus and for liveness probes. */
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { hostPort, reachableHost } from '@swefarm/shared';
 import type { Registry } from 'prom-client';
 
 export type Endpoint = AsyncDisposable & { address: string };
 
-/** Serves /metrics and /healthz; port 0 takes a free one. */
+export type EndpointOptions = {
+  host: string;
+  /** 0 takes a free one. */
+  port: number;
+  /** Host that others are told; null: `host`, or an address of this machine when that is everywhere. */
+  shownHost: string | null;
+  healthy: () => boolean;
+};
+
+/** Serves /metrics and /healthz; `address` is where others reach it. */
 export async function serveMetrics(
   registry: Registry,
-  host: string,
-  port: number,
-  healthy: () => boolean,
+  { host, port, shownHost, healthy }: EndpointOptions,
 ): Promise<Endpoint> {
   const server: Server = createServer(async (request, response) => {
     if (request.url === '/metrics') {
@@ -29,7 +37,7 @@ export async function serveMetrics(
   });
   const bound = server.address() as AddressInfo;
   return {
-    address: `${host}:${bound.port}`,
+    address: hostPort(shownHost ?? reachableHost(host), bound.port),
     async [Symbol.asyncDispose]() {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));

@@ -44,6 +44,7 @@ export async function beat(deps: HeartbeatDeps, signal: AbortSignal): Promise<vo
     } catch (error) {
       if (!away) node.log.warn({ err: errorMessage(error) }, 'no heartbeat: running rollouts go on');
       away = true;
+      node.metrics.beatsMissed.inc();
     }
     await sleep(BEAT_MS, undefined, { signal }).catch(() => undefined);
   }
@@ -69,6 +70,9 @@ async function updatePause(deps: HeartbeatDeps, before: string | null): Promise<
   const reason = await pressure.reason();
   node.metrics.loopLagSeconds.set(pressure.lagSeconds());
   node.metrics.paused.set(reason === null ? 0 : 1);
+  const { freeBytes, sizeBytes } = pressure.disk();
+  node.metrics.diskFree.set(freeBytes);
+  node.metrics.diskSize.set(sizeBytes);
   if ((reason === null) !== (before === null)) {
     if (reason) node.log.warn({ reason }, 'claiming nothing more for now');
     else node.log.info('claiming again');

@@ -16,6 +16,8 @@ export type Pressure = Disposable & {
   reason(): Promise<string | null>;
   /** 99th percentile of the event loop's delay since the last call of {@link reason}, in seconds. */
   lagSeconds(): number;
+  /** Of the scratch folder, as the last call of {@link reason} found it. */
+  disk(): { freeBytes: number; sizeBytes: number };
 };
 
 export function watchPressure(artifacts: ArtifactStore, scratchDir: string): Pressure {
@@ -23,6 +25,7 @@ export function watchPressure(artifacts: ArtifactStore, scratchDir: string): Pre
   delay.enable();
   let overBudget = false;
   let lag = 0;
+  let disk = { freeBytes: 0, sizeBytes: 0 };
   const budgetReason = async (): Promise<string | null> => {
     const { used_bytes, budget_bytes } = await artifacts.usage();
     const needed = Math.max(BUDGET_FREE_BYTES, budget_bytes * BUDGET_FREE_SHARE) * (overBudget ? 2 : 1);
@@ -34,6 +37,7 @@ export function watchPressure(artifacts: ArtifactStore, scratchDir: string): Pre
     await mkdir(scratchDir, { recursive: true });
     const stats = await statfs(scratchDir);
     const free = stats.bavail * stats.bsize;
+    disk = { freeBytes: free, sizeBytes: stats.blocks * stats.bsize };
     return free < DISK_STOP_BYTES ? `disk: ${free} bytes are free at ${scratchDir}` : null;
   };
   return {
@@ -41,10 +45,12 @@ export function watchPressure(artifacts: ArtifactStore, scratchDir: string): Pre
       const ms = Math.max(0, delay.percentile(99) / 1e6 - RESOLUTION_MS);
       lag = ms / 1000;
       delay.reset();
+      const full = await diskReason();
       if (ms > LAG_STOP_MS) return `event loop: p99 delay ${Math.round(ms)} ms`;
-      return (await budgetReason()) ?? (await diskReason());
+      return (await budgetReason()) ?? full;
     },
     lagSeconds: () => lag,
+    disk: () => disk,
     [Symbol.dispose]: () => void delay.disable(),
   };
 }

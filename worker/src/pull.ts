@@ -63,6 +63,7 @@ export function startPull(node: Node, concurrency: number, prefix: string): Pull
   );
   worker.on('lockRenewalFailed', (ids) => {
     // The attempt goes on: the journal, read by the heartbeat, tells whether somebody else has it by now.
+    node.metrics.lockLosses.inc(ids.length);
     node.log.warn({ jobs: ids }, 'lost the lock; going on until another worker claims');
   });
 

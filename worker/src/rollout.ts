@@ -19,6 +19,7 @@ export async function runRollout(task: Task, node: Node): Promise<Judged> {
   trace.evalScript = plan.evalScript;
 
   const image = await clock.time('image', () => node.runtime.ensureImage(instance.image, signal));
+  node.metrics.imagesReady.inc({ source: image.pulled ? 'pulled' : 'cached' });
   await using clean = new PreparedContainer(() =>
     node.runtime.start(containerSpec(task, node, image, 'evaluation'), signal),
   );

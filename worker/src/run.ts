@@ -5,6 +5,7 @@ import { ActiveAttempts } from './active.ts';
 import { openEndpoints } from './agent/policy/endpoints.ts';
 import { watchPolicies } from './agent/policy/watch.ts';
 import { slotsOf } from './capacity.ts';
+import { startCensus } from './census.ts';
 import { type Endpoint, serveMetrics } from './endpoint.ts';
 import { createQuiet } from './evaluation/quiet.ts';
 import { beat } from './heartbeat.ts';
@@ -59,12 +60,18 @@ export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promis
   const until = new AbortController();
   const idle = new AbortController();
   startReaper(runtime, identity, log, (count) => metrics.reaped.inc(count), until.signal);
+  startCensus(node, until.signal);
 
   const endpoint: Endpoint | null =
     config.metrics_port === 0
       ? null
       : stack.use(
-          await serveMetrics(metrics.registry, config.metrics_host, config.metrics_port, () => !stop.aborted),
+          await serveMetrics(metrics.registry, {
+            host: config.metrics_host,
+            port: config.metrics_port === 'auto' ? 0 : config.metrics_port,
+            shownHost: config.metrics_address,
+            healthy: () => !stop.aborted,
+          }),
         );
   const slots = slotsOf(config);
   const pressure = stack.use(watchPressure(farm.artifacts, config.scratch_dir));

@@ -82,6 +82,8 @@ function observeTurn(trajectory: Trajectory, { metrics }: Node): void {
   metrics.turns.inc();
   if (!turn) return;
   metrics.modelSeconds.observe(turn.model_seconds);
+  metrics.tokens.inc({ side: 'prompt' }, turn.usage?.prompt_tokens ?? 0);
+  metrics.tokens.inc({ side: 'completion' }, turn.usage?.completion_tokens ?? 0);
   for (const command of turn.commands) metrics.commandSeconds.observe(command.seconds);
 }
 

@@ -122,8 +122,17 @@ export const WORKER_KEYS = {
     'auto',
     'Memory that sandboxes may use together. Takes units (64G).',
   ),
-  metrics_port: plain(form.port, 0, 'Port of /metrics and /healthz; 0: none.'),
-  metrics_host: plain(form.text, '127.0.0.1', 'Address on which /metrics listens.'),
+  metrics_port: plain<number | 'auto'>(
+    z.union([z.literal('auto'), form.port]),
+    0,
+    'Port of /metrics and /healthz; auto: a free one, found through the gateway; 0: none.',
+  ),
+  metrics_host: plain(form.text, '127.0.0.1', 'Address on which /metrics listens; 0.0.0.0: everywhere.'),
+  metrics_address: plain<string | null>(
+    form.text,
+    null,
+    'Host under which Prometheus reaches /metrics; default metrics_host, or an address of this machine when that is 0.0.0.0.',
+  ),
   drain_grace_seconds: plain(
     form.seconds,
     25,

@@ -44,6 +44,27 @@ export const LIVE_METRICS = {
     unit: 'workers',
     help: 'Workers whose registration lapsed: they died or lost Redis without taking leave.',
   },
+  policyState: {
+    name: 'swefarm_policy_state',
+    type: 'gauge',
+    labels: ['policy', 'state'],
+    unit: 'bool',
+    help: '1 for the state that the trainer gave the policy (serving, updating or asleep), 0 for the others.',
+  },
+  endpointUp: {
+    name: 'swefarm_policy_endpoint_up',
+    type: 'gauge',
+    labels: ['endpoint'],
+    unit: 'bool',
+    help: '1 while at least one worker that knows the endpoint has not set it aside for its faults.',
+  },
+  endpointLoad: {
+    name: 'swefarm_policy_endpoint_rollouts',
+    type: 'gauge',
+    labels: ['endpoint'],
+    unit: 'rollouts',
+    help: 'Running rollouts that are bound to the endpoint.',
+  },
   redisUp: {
     name: 'swefarm_redis_up',
     type: 'gauge',

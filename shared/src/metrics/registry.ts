@@ -30,8 +30,5 @@ export type WorkerMetrics = ReturnType<typeof createWorkerMetrics>;
 export function createWorkerMetrics() {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
-  const metrics = collectorsOf(WORKER_METRICS, registry);
-  // What was not seen yet is absent, not down.
-  metrics.policyUp.remove();
-  return { registry, ...metrics };
+  return { registry, ...collectorsOf(WORKER_METRICS, registry) };
 }

@@ -1,4 +1,5 @@
 /** From what is read of queue, workers and Redis at a scrape to what the gateway exposes. */
+import { PolicyState } from '../policy.ts';
 import type { Vitals } from '../redis/vitals.ts';
 import { LIVE_METRICS as M } from './live.ts';
 import { type Family, family } from './text.ts';
@@ -7,7 +8,7 @@ import { type Family, family } from './text.ts';
 export function vitalFamilies(vitals: Vitals | null): Family[] {
   const single = (value: number) => [{ labels: {}, value }];
   if (vitals === null) return [family(M.redisUp, single(0))];
-  const { queue, jobs, workers, redis, artifacts } = vitals;
+  const { queue, jobs, workers, redis, artifacts, policies, endpoints } = vitals;
   return [
     family(M.redisUp, single(1)),
     family(
@@ -31,6 +32,23 @@ export function vitalFamilies(vitals: Vitals | null): Family[] {
       { labels: { state: 'free' }, value: workers.slots - workers.busy },
     ]),
     family(M.workersLost, single(workers.lost)),
+    family(
+      M.policyState,
+      policies.flatMap(({ name, state }) =>
+        PolicyState.options.map((one) => ({
+          labels: { policy: name, state: one },
+          value: one === state ? 1 : 0,
+        })),
+      ),
+    ),
+    family(
+      M.endpointUp,
+      endpoints.map(({ endpoint, up }) => ({ labels: { endpoint }, value: up ? 1 : 0 })),
+    ),
+    family(
+      M.endpointLoad,
+      endpoints.map(({ endpoint, load }) => ({ labels: { endpoint }, value: load })),
+    ),
     family(M.redisSeconds, single(redis.seconds)),
     family(M.redisMemory, single(redis.used_bytes)),
     family(M.redisMemoryLimit, single(redis.limit_bytes)),

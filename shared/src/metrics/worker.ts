@@ -79,20 +79,6 @@ export const WORKER_METRICS = {
     help: 'Seconds until the policy answered one turn, waiting and repeated requests included.',
     buckets: MODEL_BUCKETS,
   },
-  policyFailures: {
-    name: 'swefarm_policy_failures_total',
-    type: 'counter',
-    labels: ['class'],
-    unit: 'attempts',
-    help: 'Attempts that the policy endpoint spoilt, by class.',
-  },
-  policyUp: {
-    name: 'swefarm_policy_up',
-    type: 'gauge',
-    labels: [],
-    unit: 'bool',
-    help: 'What this worker last saw of the policy endpoint: 1 it answered a turn, 0 it spoilt an attempt; absent before either.',
-  },
   containers: {
     name: 'swefarm_worker_containers',
     type: 'gauge',

@@ -57,7 +57,8 @@ export async function openConnectedFarm(
   };
   const { commit } = says({ commit: createCommit(redis, keys) });
   const registry = says(createRegistry(redis, keys));
-  const { vitals } = says({ vitals: createVitals({ redis, keys, registry, artifacts }) });
+  const policies = says(createPolicies(redis, keys));
+  const { vitals } = says({ vitals: createVitals({ redis, keys, registry, policies, artifacts }) });
   const id = await farmId(redis, keys).catch((error: unknown) => {
     redis.disconnect();
     throw asUnusable(error, address) ?? error;
@@ -75,8 +76,8 @@ export async function openConnectedFarm(
     registry,
     secrets: says(createSecrets(redis, keys)),
     leases: says(createLeases(redis, keys)),
-    policies: says(createPolicies(redis, keys)),
     calls: says(createCalls(redis, keys)),
+    policies,
     live: says(createLive(redis, keys)),
     sessions: says(createSessions(redis, keys, connect)),
     artifacts,

@@ -2,9 +2,12 @@
 import type { Redis } from 'ioredis';
 import type { ArtifactStore } from '../artifacts/store.ts';
 import { RunRecord } from '../job.ts';
+import type { PolicyRecord } from '../policy.ts';
+import { maskUrl } from '../secret.ts';
 import type { Keys } from './keys.ts';
+import type { Policies } from './policies.ts';
 import { classRange, QUEUES } from './queue.ts';
-import type { Registry } from './registry.ts';
+import type { Registry, WorkerRecord } from './registry.ts';
 
 type Kind = RunRecord['kind'];
 
@@ -15,15 +18,30 @@ export type Vitals = {
   workers: { claiming: number; paused: number; busy: number; slots: number; lost: number };
   redis: { seconds: number; used_bytes: number; limit_bytes: number; clients: number };
   artifacts: { used_bytes: number; budget_bytes: number; artifacts: number };
+  policies: Pick<PolicyRecord, 'name' | 'state'>[];
+  /** `up`: at least one worker that knows it has not set it aside. `load`: rollouts bound to it. */
+  endpoints: { endpoint: string; up: boolean; load: number }[];
 };
 
 /** Of each class this many jobs, the next to run, are asked for their age: bounded however deep the queue is. */
 const SAMPLE = 200;
 
-export type VitalsDeps = { redis: Redis; keys: Keys; registry: Registry; artifacts: ArtifactStore };
+export type VitalsDeps = {
+  redis: Redis;
+  keys: Keys;
+  registry: Registry;
+  policies: Policies;
+  artifacts: ArtifactStore;
+};
 
 /** Reads them; throws what Redis throws. */
-export function createVitals({ redis, keys, registry, artifacts }: VitalsDeps): () => Promise<Vitals> {
+export function createVitals({
+  redis,
+  keys,
+  registry,
+  policies,
+  artifacts,
+}: VitalsDeps): () => Promise<Vitals> {
   const sum = async (read: (queue: (part: string) => string) => Promise<number>): Promise<number> => {
     const counts = await Promise.all(QUEUES.map((name) => read((part) => keys.queue(name, part))));
     return counts.reduce((total, count) => total + count, 0);
@@ -67,8 +85,16 @@ export function createVitals({ redis, keys, registry, artifacts }: VitalsDeps): 
       clients: field('connected_clients'),
     };
   };
-  const workers = async (): Promise<Vitals['workers']> => {
-    const records = await registry.list();
+  const endpoints = async (records: readonly WorkerRecord[]): Promise<Vitals['endpoints']> => {
+    const reports = await policies.reports(records.map(({ worker }) => worker));
+    const views = Map.groupBy([...reports.values()].flat(), ({ url }) => endpointName(url));
+    return [...views].map(([endpoint, seen]) => ({
+      endpoint,
+      up: seen.some(({ aside_seconds }) => aside_seconds === 0),
+      load: seen.reduce((sum, { load }) => sum + load, 0),
+    }));
+  };
+  const workers = async (records: readonly WorkerRecord[]): Promise<Vitals['workers']> => {
     const paused = records.filter((record) => record.paused !== null).length;
     const total = (key: 'active' | 'slots'): number => records.reduce((all, one) => all + one[key], 0);
     return {
@@ -80,13 +106,30 @@ export function createVitals({ redis, keys, registry, artifacts }: VitalsDeps): 
     };
   };
   return async () => {
-    const [queue, counts, living, redisNow, store] = await Promise.all([
+    const records = await registry.list();
+    const [queue, counts, living, redisNow, store, known, asked] = await Promise.all([
       Promise.all(RunRecord.shape.kind.unwrap().options.map(waiting)),
       jobs(),
-      workers(),
+      workers(records),
       server(),
       artifacts.usage(),
+      policies.list(),
+      endpoints(records),
     ]);
-    return { queue, jobs: counts, workers: living, redis: redisNow, artifacts: store };
+    return {
+      queue,
+      jobs: counts,
+      workers: living,
+      redis: redisNow,
+      artifacts: store,
+      policies: known,
+      endpoints: asked,
+    };
   };
+}
+
+/** Without user, password and query, which have no place in a label. */
+function endpointName(url: string): string {
+  const parsed = URL.parse(url);
+  return parsed === null ? maskUrl(url) : `${parsed.protocol}//${parsed.host}${parsed.pathname}`;
 }

@@ -41,6 +41,8 @@ export type ImageStore = {
    * caller or process has just done it. Throws RolloutFailure node_disk / image_pull, and what `unpack` throws as such.
    */
   ensure(key: string, unpack: Unpack, signal: AbortSignal): Promise<StoredImage>;
+  /** Images in the store and the bytes of their files. */
+  usage(): Promise<{ count: number; bytes: number }>;
 };
 
 const hash = (text: string): string => createHash('sha256').update(text).digest('hex');
@@ -87,6 +89,18 @@ export async function openImageStore(imagesDir: string): Promise<ImageStore> {
         const present = known === null ? null : await store.find(known);
         return present ?? (await unpackInto(root, folderOf, unpack));
       }),
+    async usage() {
+      const folders = await readdir(join(root, 'images'));
+      const sizes = await Promise.all(
+        folders.map(async (folder) => {
+          // Another worker may be removing it.
+          const text = await readFile(join(root, 'images', folder, 'image.json'), 'utf8').catch(() => null);
+          return text === null ? null : ImageRecord.parse(JSON.parse(text)).size_bytes;
+        }),
+      );
+      const known = sizes.filter((size) => size !== null);
+      return { count: known.length, bytes: known.reduce((sum, size) => sum + size, 0) };
+    },
   };
   return store;
 }

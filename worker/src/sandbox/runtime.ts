@@ -28,7 +28,14 @@ export type Limits = {
 };
 
 /** An image that is on this node and cannot be taken away while it is held. */
-export type ReadyImage = { name: string; digest: string /** runtime's own handle */; ref: string };
+export type ReadyImage = {
+  name: string;
+  digest: string;
+  /** The runtime's own handle. */
+  ref: string;
+  /** It was not on the node and had to be fetched or unpacked for this caller. */
+  pulled?: boolean;
+};
 
 export type ContainerSpec = {
   image: ReadyImage;
@@ -119,6 +126,8 @@ export interface Runtime extends AsyncDisposable {
   start(spec: ContainerSpec, signal: AbortSignal): Promise<Container>;
   /** Everything on this host that carries our marks, of this and other workers. */
   listOwned(): Promise<OwnedContainer[]>;
+  /** Images on this node, ready to start; absent where the runtime keeps none. */
+  images?(): Promise<{ count: number; bytes: number }>;
   /** Removes by id what `listOwned` showed; no error when it is already gone. */
   remove(id: string): Promise<void>;
 }

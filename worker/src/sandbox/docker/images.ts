@@ -52,6 +52,6 @@ export function imageSource(docker: Docker): (image: string, signal: AbortSignal
     await untilAborted(pulling, signal);
     const pulled = await local(image);
     if (!pulled) throw new RolloutFailure('image_pull', `${image} was pulled and is not there`);
-    return pulled;
+    return { ...pulled, pulled: true };
   };
 }

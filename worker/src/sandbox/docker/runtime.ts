@@ -59,6 +59,10 @@ export async function dockerRuntime(options: DockerRuntimeOptions): Promise<Runt
       return gate(() => startContainer(docker, spec, signal, removeQuietly));
     },
     listOwned: () => listOwned(docker),
+    images: async () => {
+      const all = await docker.listImages();
+      return { count: all.length, bytes: all.reduce((sum, { Size }) => sum + Size, 0) };
+    },
     remove,
     [Symbol.asyncDispose]: async () => undefined,
   };

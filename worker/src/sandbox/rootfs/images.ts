@@ -84,7 +84,7 @@ export function imageSource({ store, engine, prepare }: ImageDeps): ImageSource 
     const unpack = prepared((partial) => unpackInThread({ source, partial, owners }, NEVER_ABORTED));
     const stored = await store.ensure(key, unpack, NEVER_ABORTED);
     await store.name(key, stored.digest);
-    return keep(name, stored);
+    return { ...keep(name, stored), pulled: true };
   };
 
   const fromEngine = async (name: string): Promise<ReadyImage> => {
@@ -112,7 +112,7 @@ export function imageSource({ store, engine, prepare }: ImageDeps): ImageSource 
       NEVER_ABORTED,
     );
     await store.name(tagged, stored.digest);
-    return keep(name, stored);
+    return { ...keep(name, stored), pulled: true };
   };
 
   const inPlace = async (name: string, given: string, host: boolean): Promise<ReadyImage> => {
@@ -146,7 +146,7 @@ export function imageSource({ store, engine, prepare }: ImageDeps): ImageSource 
       throw new RolloutFailure('image_not_found', `image ${name}: the path must be absolute`);
     }
     const image = await fromEngine(name);
-    trusted.set(name, { image, until: Date.now() + NAME_TRUSTED_MS });
+    trusted.set(name, { image: { ...image, pulled: false }, until: Date.now() + NAME_TRUSTED_MS });
     return image;
   };
 

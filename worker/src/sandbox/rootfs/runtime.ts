@@ -106,6 +106,7 @@ export async function rootfsRuntime(options: RootfsRuntimeOptions): Promise<Runt
       return { usable, version, limits, problems };
     },
     ensureImage: images.ensure,
+    images: store.usage,
     start: (spec, signal) => startSandbox(deps, spec, images.layers(spec.image), signal),
     listOwned: () => readRecords(scratchDir),
     remove,

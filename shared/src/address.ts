@@ -1,0 +1,14 @@
+/** Under which name others reach a server of ours: what it listens on, unless that is "everywhere". */
+import { hostname, networkInterfaces } from 'node:os';
+
+/** The host itself, or for 0.0.0.0 and :: this machine's first address that is not the loopback, else its name. */
+export function reachableHost(host: string): string {
+  if (host !== '0.0.0.0' && host !== '::') return host;
+  const addresses = Object.values(networkInterfaces()).flatMap((all) => all ?? []);
+  const outside = addresses.filter(({ internal }) => !internal);
+  return outside.find(({ family }) => family === 'IPv4')?.address ?? hostname();
+}
+
+/** `host:port` as a URL wants it. */
+export const hostPort = (host: string, port: number): string =>
+  host.includes(':') && !host.startsWith('[') ? `[${host}]:${port}` : `${host}:${port}`;

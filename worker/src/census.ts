@@ -1,0 +1,34 @@
+/** Once a minute: what of this worker is on the node (containers, images), for its metrics. */
+import { errorMessage } from '@swefarm/shared';
+import type { Node } from './node.ts';
+
+const EVERY_MS = 60_000;
+
+/** Counts at once and then every minute until the signal ends it. What cannot be counted keeps its last value. */
+export function startCensus(node: Node, signal: AbortSignal): void {
+  const count = (): void => {
+    takeCensus(node).catch((error: unknown) =>
+      node.log.warn({ err: errorMessage(error) }, 'containers and images of this node could not be counted'),
+    );
+  };
+  count();
+  const timer = setInterval(count, EVERY_MS);
+  timer.unref();
+  signal.addEventListener('abort', () => clearInterval(timer), { once: true });
+}
+
+/** A container is leaked when its rollout, or that attempt at it, is not in work here; a removal under way counts until it is done. */
+export async function takeCensus({ runtime, identity, active, metrics }: Node): Promise<void> {
+  const [owned, images] = await Promise.all([runtime.listOwned(), runtime.images?.()]);
+  const mine = owned.filter(
+    ({ owner }) =>
+      owner.farm === identity.farm && owner.worker === identity.worker && owner.pid === identity.pid,
+  );
+  const working = new Set(active.list().map(({ rollout_id, attempt }) => `${rollout_id}/${attempt}`));
+  const leaked = mine.filter(({ owner }) => !working.has(`${owner.rollout_id}/${owner.attempt}`));
+  metrics.containers.set(mine.length);
+  metrics.leaked.set(leaked.length);
+  if (!images) return;
+  metrics.images.set(images.count);
+  metrics.imageBytes.set(images.bytes);
+}
