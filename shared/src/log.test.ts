@@ -41,3 +41,26 @@ test('JSON lines carry time, level and the bindings', () => {
     { level: 30, time: expect.stringMatching(/^\d{4}-.*Z$/), worker: 'w', rollout_id: 'r.i.0', msg: 'x' },
   ]);
 });
+
+test('a secret is masked wherever it comes back: in an error of another program, escaped or encoded', () => {
+  const { log, written } = lines('json');
+  const key = new Secret('sk-"live"/0123456789');
+  const redis = new Secret('redis://farm:pass%20word-9@host:6379', 'redis://farm@host:6379');
+  log.error({ err: new Error(`401: Incorrect API key provided: ${key.reveal()}`) }, 'refused');
+  log.warn({ body: { echo: [key.reveal()] } }, `GET /?key=${encodeURIComponent(key.reveal())}`);
+  log.warn('AUTH farm "pass word-9" failed');
+  const text = written.join('');
+  expect(text).not.toMatch(/live|0123456789|word-9/);
+  expect(text.match(/\[secret\]/g)?.length).toBeGreaterThanOrEqual(4);
+  expect(`${redis}`).toBe('redis://farm@host:6379');
+});
+
+test('what a model wrote cannot command the terminal', () => {
+  const { log, written } = lines('pretty');
+  log.warn({ said: '\u001b[2J\u009b31m' }, 'cause: \u001b]0;title\u0007 end');
+  const commands = [...written.join('')].filter(
+    (char) => (char < ' ' && char !== '\n') || /[\x7f-\x9f]/.test(char),
+  );
+  expect(commands).toEqual([]);
+  expect(written.join('')).toContain('end');
+});

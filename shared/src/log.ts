@@ -30,7 +30,7 @@ export function createLog(
     translateTime: 'SYS:HH:MM:ss',
   });
   const destination = {
-    write: (line: string) => void sink.write(maskSecrets(pretty ? prettify(line) : line)),
+    write: (line: string) => void sink.write(maskSecrets(pretty ? prettify(harmless(line)) : line)),
   };
   return pino(
     {
@@ -45,3 +45,7 @@ export function createLog(
 
 /** A log that writes nothing, for callers that gave none. */
 export const silentLog = (): Log => pino({ level: 'silent' });
+
+/** Control characters of a JSON line, which a terminal would obey once they are printed as they are. */
+const harmless = (line: string): string =>
+  line.replace(/\\u00(0[0-8bcef]|1[0-9a-f])/g, '\\ufffd').replace(/[\x7f-\x9f]/g, '\ufffd');

@@ -141,9 +141,9 @@ test('vitals say what waits by class and how old it is, who works, and how full 
   const vitals = await farm.vitals();
   expect(vitals).toMatchObject({
     queue: [
-      { kind: 'validation', waiting: 1 },
-      { kind: 'training', waiting: 2 },
-      { kind: 'collection', waiting: 1 },
+      { class: 'validation', waiting: 1 },
+      { class: 'training', waiting: 2 },
+      { class: 'collection', waiting: 1 },
     ],
     jobs: { active: 0, delayed: 0, failed: 0 },
     workers: { claiming: 1, paused: 1, busy: 2, slots: 8, lost: 0 },

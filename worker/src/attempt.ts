@@ -6,10 +6,11 @@ import {
   type CancelReason,
   decide,
   errorMessage,
-  FAILURES,
   type Failure,
   type Instance,
   type JournalEntry,
+  type Log,
+  type Outcome,
   RolloutFailure,
   type RolloutJob,
   type RunRecord,
@@ -21,6 +22,7 @@ import type { Node } from './node.ts';
 import { runRollout } from './rollout.ts';
 import { settle } from './settle.ts';
 import { type StageClock, startStageClock } from './stages.ts';
+import { summaryOf } from './summary.ts';
 import { emptyTrace, type Task, type Trace } from './task.ts';
 
 /** What `pull.ts` does with the job. */
@@ -46,7 +48,9 @@ export async function attemptRollout(job: RolloutJob, node: Node, signal: AbortS
   const claimed = await load(job, claim.attempt, claim.previous, node);
   if (!claimed) return DONE;
 
-  const { identity, liveTurns, log } = node;
+  const { identity, liveTurns } = node;
+  const { run_id, instance_id, rollout_id } = job;
+  const log = node.log.child({ run_id, instance_id, rollout_id, attempt: claim.attempt });
   const live = startLive(
     { live: node.farm.live, ...identity, keep: liveTurns, log },
     job.rollout_id,
@@ -54,10 +58,16 @@ export async function attemptRollout(job: RolloutJob, node: Node, signal: AbortS
   );
   const clock = startStageClock((Date.now() - job.submitted_at) / 1000, {
     onEnter: (stage) => live.stage(stage),
-    onStage: (stage, seconds) => node.metrics.stageSeconds.observe({ stage }, seconds),
+    onStage: (stage, seconds) => {
+      node.metrics.stageSeconds.observe({ stage }, seconds);
+      log.debug({ stage, seconds }, 'stage over');
+    },
   });
   try {
-    return await attemptClaimed({ claimed, node, clock, live, trace: emptyTrace(), signal }, claim.cancelled);
+    return await attemptClaimed(
+      { claimed, node, clock, live, log, trace: emptyTrace(), signal },
+      claim.cancelled,
+    );
   } finally {
     void live.end();
   }
@@ -91,6 +101,7 @@ type Context = {
   node: Node;
   clock: StageClock;
   live: LiveTrace;
+  log: Log;
   trace: Trace;
   signal: AbortSignal;
 };
@@ -108,13 +119,12 @@ async function load(
   return null;
 }
 
-async function taskOf({ claimed, node, clock, live, trace, signal }: Context): Promise<Task> {
+async function taskOf({ claimed, node, clock, live, log, trace, signal }: Context): Promise<Task> {
   const { job, attempt, run, instance } = claimed;
   const { farm } = node;
   const patch = job.patch_ref ? await farm.runs.getPatch(run.run_id, job.patch_ref) : null;
   const keyRef = run.policy?.api_key_ref;
   const apiKey = keyRef ? await farm.secrets.get(keyRef) : null;
-  const log = node.log.child({ rollout_id: job.rollout_id, instance_id: job.instance_id, attempt });
   return { job, attempt, run, instance, patch, apiKey, clock, live, log, signal, trace };
 }
 
@@ -160,19 +170,19 @@ async function commit(
 }
 
 async function afterError(context: Context, error: unknown): Promise<Next> {
-  const { claimed, node, signal } = context;
+  const { claimed, node, log, signal } = context;
   const { job, attempt, previous } = claimed;
   const aborted = abortOf(signal);
   const kind = aborted?.kind;
   if (aborted && kind === 'cancelled') return commit(context, aborted.cancelReason, null, null);
   if (kind === 'superseded') return DONE;
   if (kind === 'drain') {
+    node.metrics.attempts.inc({ class: 'drained' });
     await node.farm.journal.end(job.rollout_id, attempt, { stage: null, class: 'drained', cause: null });
     return { next: 'hand_back' };
   }
-  const failed = asFailure(error, node, job);
+  const failed = asFailure(error, log);
   const end = { stage: failed.stage, class: failed.failureClass, cause: errorMessage(failed).slice(0, 200) };
-  node.metrics.attempts.inc({ class: failed.failureClass });
   const entry: JournalEntry = {
     attempt,
     worker: node.identity.worker,
@@ -184,13 +194,9 @@ async function afterError(context: Context, error: unknown): Promise<Next> {
   const decision = decide([...previous, entry]);
   if (decision.action === 'run') {
     await node.farm.journal.end(job.rollout_id, attempt, end);
-    node.log.warn(
-      {
-        rollout_id: job.rollout_id,
-        attempt,
-        failure: `${end.stage}/${end.class}`,
-        again_in_ms: decision.delayMs,
-      },
+    node.metrics.attempts.inc({ class: failed.failureClass });
+    log.warn(
+      { stage: end.stage, failure: `${end.stage}/${end.class}`, again_in_ms: decision.delayMs },
       end.cause,
     );
     return { next: 'later', delayMs: decision.delayMs };
@@ -202,47 +208,35 @@ async function afterError(context: Context, error: unknown): Promise<Next> {
     });
   } catch (storeError) {
     // The artifact store itself is what fails: the result without its artifact is worth more than none.
-    node.log.warn(
-      { rollout_id: job.rollout_id, err: errorMessage(storeError) },
-      'failed without an artifact',
-    );
+    log.warn({ err: errorMessage(storeError) }, 'failed without an artifact');
     Object.assign(context.trace, emptyTrace());
     return commit(context, 'failed', null, decision.failure);
   }
 }
 
-function asFailure(error: unknown, node: Node, job: RolloutJob): RolloutFailure {
+function asFailure(error: unknown, log: Log): RolloutFailure {
   if (error instanceof RolloutFailure) return error;
-  node.log.error({ rollout_id: job.rollout_id, err: error }, 'an error nobody foresaw');
+  log.error({ err: error }, 'an error nobody foresaw');
   return new RolloutFailure('bug', errorMessage(error), { cause: error });
 }
 
-/** One line per rollout that alone explains what happened. */
 function summarise(
-  { claimed, node, clock, trace }: Context,
-  outcome: string,
+  { claimed, node, clock, log, trace }: Context,
+  outcome: Outcome,
   judged: Judged | null,
   failure: Failure | null,
   won: boolean,
 ): void {
-  const { job, attempt } = claimed;
   node.metrics.attempts.inc({ class: failure?.class ?? (won ? 'done' : 'late') });
-  node.log.info(
-    {
-      rollout_id: job.rollout_id,
-      instance_id: job.instance_id,
-      attempt,
-      outcome,
-      won,
-      resolved: judged?.resolved ?? null,
-      reward: judged?.reward ?? null,
-      row: judged?.row ?? null,
-      exit_status: trace.trajectory?.exit_status ?? null,
-      turns: trace.trajectory?.turns.length ?? 0,
-      failure: failure && `${failure.stage}/${failure.class}`,
-      where: failure && FAILURES[failure.class].where,
-      seconds: clock.seconds(),
-    },
-    failure ? failure.message : `rollout ${outcome}`,
-  );
+  const ended = {
+    outcome,
+    judged,
+    failure,
+    won,
+    trace,
+    previous: claimed.previous,
+    seconds: clock.seconds(),
+  };
+  const { fields, sentence } = summaryOf(ended);
+  log.info(fields, sentence);
 }

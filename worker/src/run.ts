@@ -22,7 +22,7 @@ import { startThreads } from './threads/pool.ts';
 
 /** Runs until `stop` aborts, then drains. Throws UnusableError when Redis or the runtime cannot be used at start. */
 export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promise<void> {
-  const log = createLog(config);
+  const log = createLog(config, { worker: config.worker_id, node: config.node });
   log.info({ config: describeConfig(config) }, 'starting');
   await mkdir(config.scratch_dir, { recursive: true });
 
@@ -92,8 +92,6 @@ export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promis
   const keeping = keep(identity.worker, DUTIES, { farm, log, metrics }, AbortSignal.any([stop, idle.signal]));
   log.info(
     {
-      worker: identity.worker,
-      node: identity.node,
       runtime: runtime.name,
       slots,
       redis: farm.address,

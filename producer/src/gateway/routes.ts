@@ -1,5 +1,6 @@
 /** Every group of routes the gateway serves. */
 import type { Routes } from './deps.ts';
 import { healthRoutes } from './routes/health.ts';
+import { metricsRoutes } from './routes/metrics.ts';
 
-export const ROUTES: readonly Routes[] = [healthRoutes];
+export const ROUTES: readonly Routes[] = [metricsRoutes, healthRoutes];

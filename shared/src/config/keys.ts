@@ -204,6 +204,11 @@ export const PRODUCER_KEYS = {
     20,
     'Seconds in which a caller whose connection dropped may call again; then its rollout is cancelled.',
   ),
+  file_sd: plain<string | null>(
+    form.path,
+    null,
+    'File that `serve` keeps for Prometheus (file_sd): what GET /sd answers, for where that cannot be reached.',
+  ),
   gateway_body_bytes: key(form.bytes, () => 64 * 1024 ** 2, '64 MiB', 'Largest body that `serve` reads.'),
 };
 

@@ -5,14 +5,14 @@ export const LIVE_METRICS = {
   queueDepth: {
     name: 'swefarm_queue_depth',
     type: 'gauge',
-    labels: ['kind'],
+    labels: ['class'],
     unit: 'rollouts',
-    help: 'Rollouts that wait for a worker, by class of priority (the kind of their run).',
+    help: 'Rollouts that wait for a worker, by class of priority: validation (sessions too), training or collection.',
   },
   queueOldest: {
     name: 'swefarm_queue_oldest_seconds',
     type: 'gauge',
-    labels: ['kind'],
+    labels: ['class'],
     unit: 'seconds',
     help: 'Age of the oldest waiting rollout among the 200 next of its class; 0 when none waits.',
   },

@@ -13,11 +13,11 @@ export function vitalFamilies(vitals: Vitals | null): Family[] {
     family(M.redisUp, single(1)),
     family(
       M.queueDepth,
-      queue.map(({ kind, waiting }) => ({ labels: { kind }, value: waiting })),
+      queue.map(({ class: name, waiting }) => ({ labels: { class: name }, value: waiting })),
     ),
     family(
       M.queueOldest,
-      queue.map(({ kind, oldest_seconds }) => ({ labels: { kind }, value: oldest_seconds })),
+      queue.map(({ class: name, oldest_seconds }) => ({ labels: { class: name }, value: oldest_seconds })),
     ),
     family(
       M.queueJobs,

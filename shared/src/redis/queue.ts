@@ -33,8 +33,12 @@ export function priorityOf(kind: RunRecord['kind'], groupSequence: number): numb
   return CLASSES[kind] * CLASS_SIZE + 1 + (groupSequence % (CLASS_SIZE - 1));
 }
 
+/** Classes of priority by the kind they are there for; validation has the sessions too. */
+export const QUEUE_CLASSES = ['validation', 'training', 'collection'] as const;
+export type QueueClass = (typeof QUEUE_CLASSES)[number];
+
 /** BullMQ's scores of the jobs of one class (lua: priority * 2^32 + counter), first to last. */
-export function classRange(kind: RunRecord['kind']): [from: number, to: number] {
-  const first = CLASSES[kind] * CLASS_SIZE * 2 ** 32;
+export function classRange(name: QueueClass): [from: number, to: number] {
+  const first = CLASSES[name] * CLASS_SIZE * 2 ** 32;
   return [first, first + CLASS_SIZE * 2 ** 32 - 1];
 }

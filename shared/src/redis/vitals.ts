@@ -1,19 +1,16 @@
 /** How the farm stands at this moment: what waits and for how long, who works, and how full Redis and the store are. */
 import type { Redis } from 'ioredis';
 import type { ArtifactStore } from '../artifacts/store.ts';
-import { RunRecord } from '../job.ts';
 import type { PolicyRecord } from '../policy.ts';
 import { maskUrl } from '../secret.ts';
 import type { Keys } from './keys.ts';
 import type { Policies } from './policies.ts';
-import { classRange, QUEUES } from './queue.ts';
+import { classRange, QUEUE_CLASSES, QUEUES, type QueueClass } from './queue.ts';
 import type { Registry, WorkerRecord } from './registry.ts';
-
-type Kind = RunRecord['kind'];
 
 export type Vitals = {
   /** By class of priority. `oldest_seconds`: among those that run next; 0 when none waits. */
-  queue: { kind: Kind; waiting: number; oldest_seconds: number }[];
+  queue: { class: QueueClass; waiting: number; oldest_seconds: number }[];
   jobs: { active: number; delayed: number; failed: number };
   workers: { claiming: number; paused: number; busy: number; slots: number; lost: number };
   redis: { seconds: number; used_bytes: number; limit_bytes: number; clients: number };
@@ -54,23 +51,23 @@ export function createVitals({
     ]);
     return { active, delayed, failed };
   };
-  const oldest = async (kind: Kind): Promise<number> => {
-    const [from, to] = classRange(kind);
-    const ages = QUEUES.map(async (name) => {
-      const next = await redis.zrangebyscore(keys.queue(name, 'prioritized'), from, to, 'LIMIT', 0, SAMPLE);
-      const since = await Promise.all(next.map((id) => redis.hget(keys.queue(name, id), 'timestamp')));
+  const oldest = async (name: QueueClass): Promise<number> => {
+    const [from, to] = classRange(name);
+    const ages = QUEUES.map(async (queue) => {
+      const next = await redis.zrangebyscore(keys.queue(queue, 'prioritized'), from, to, 'LIMIT', 0, SAMPLE);
+      const since = await Promise.all(next.map((id) => redis.hget(keys.queue(queue, id), 'timestamp')));
       return since.flatMap((time) => (time === null ? [] : [Number(time)]));
     });
     const times = (await Promise.all(ages)).flat();
     return times.length === 0 ? 0 : Math.max(0, Date.now() - Math.min(...times)) / 1000;
   };
-  const waiting = async (kind: Kind): Promise<Vitals['queue'][number]> => {
-    const [from, to] = classRange(kind);
+  const waiting = async (name: QueueClass): Promise<Vitals['queue'][number]> => {
+    const [from, to] = classRange(name);
     const [count, oldest_seconds] = await Promise.all([
       sum((queue) => redis.zcount(queue('prioritized'), from, to)),
-      oldest(kind),
+      oldest(name),
     ]);
-    return { kind, waiting: count, oldest_seconds };
+    return { class: name, waiting: count, oldest_seconds };
   };
   const server = async (): Promise<Vitals['redis']> => {
     const start = performance.now();
@@ -108,7 +105,7 @@ export function createVitals({
   return async () => {
     const records = await registry.list();
     const [queue, counts, living, redisNow, store, known, asked] = await Promise.all([
-      Promise.all(RunRecord.shape.kind.unwrap().options.map(waiting)),
+      Promise.all(QUEUE_CLASSES.map(waiting)),
       jobs(),
       workers(records),
       server(),

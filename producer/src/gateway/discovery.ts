@@ -1,0 +1,49 @@
+/** Who is to be scraped: every living worker that serves metrics, and this gateway; as Prometheus's HTTP and file SD want it. */
+import { rename, writeFile } from 'node:fs/promises';
+import { errorMessage, type Log, type WorkerRecord } from '@swefarm/shared';
+
+/** One entry of prometheus.io/docs/prometheus/latest/http_sd. */
+export type TargetGroup = { targets: string[]; labels: Record<string, string> };
+
+/** `gateway`: `host:port` under which the gateway is reached; null leaves it out. */
+export function targetGroups(workers: readonly WorkerRecord[], gateway: string | null): TargetGroup[] {
+  const own: TargetGroup[] = gateway === null ? [] : [{ targets: [gateway], labels: { role: 'gateway' } }];
+  const groups = workers.flatMap(({ metrics, node, runtime }) =>
+    metrics === null ? [] : [{ targets: [metrics], labels: { role: 'worker', node, runtime } }],
+  );
+  return [...own, ...groups.sort((a, b) => (String(a.targets) < String(b.targets) ? -1 : 1))];
+}
+
+const EVERY_MS = 10_000;
+
+export type FileSdDeps = { path: string; groups: () => Promise<TargetGroup[]>; log: Log };
+
+/** Keeps the file: at once, and whenever the targets changed. While they cannot be read it stays as it is. */
+export function keepFileSd({ path, groups, log }: FileSdDeps): { stop(): Promise<void> } {
+  let written = '';
+  let failed = false;
+  const write = async (): Promise<void> => {
+    try {
+      const text = `${JSON.stringify(await groups(), null, 2)}\n`;
+      if (text === written) return;
+      // Prometheus may read at any moment: the file changes in one step.
+      await writeFile(`${path}.new`, text);
+      await rename(`${path}.new`, path);
+      written = text;
+      failed = false;
+    } catch (error) {
+      if (!failed) log.warn({ path, err: errorMessage(error) }, 'the list of targets could not be written');
+      failed = true;
+    }
+  };
+  let writing = write();
+  const timer = setInterval(() => {
+    writing = writing.then(write);
+  }, EVERY_MS);
+  return {
+    async stop() {
+      clearInterval(timer);
+      await writing;
+    },
+  };
+}

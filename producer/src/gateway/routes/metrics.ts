@@ -1,0 +1,71 @@
+/** `GET /metrics`: the sums that commit keeps, and how the farm stands now. `GET /sd`: whom Prometheus is to scrape. */
+import type { AddressInfo } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import {
+  type Family,
+  type Farm,
+  hostPort,
+  outcomeFamilies,
+  reachableHost,
+  renderFamilies,
+  versionFamilies,
+  vitalFamilies,
+} from '@swefarm/shared';
+import type { FastifyInstance } from 'fastify';
+import { collectDefaultMetrics, Registry } from 'prom-client';
+import type { GatewayDeps } from '../deps.ts';
+import { keepFileSd, targetGroups } from '../discovery.ts';
+
+/** Shorter than Prometheus's own limit for a scrape (10 s): better to say that Redis is away than to say nothing. */
+const REDIS_MS = 5_000;
+
+export async function metricsRoutes(app: FastifyInstance, { farm, config, log }: GatewayDeps): Promise<void> {
+  const own = new Registry();
+  collectDefaultMetrics({ register: own });
+
+  app.get('/metrics', async (_request, reply) => {
+    const families = await withinTime(farmFamilies(farm)).catch((error: unknown) => {
+      log.warn({ err: error }, 'Redis could not be read for metrics');
+      return vitalFamilies(null);
+    });
+    reply.type(Registry.PROMETHEUS_CONTENT_TYPE);
+    return renderFamilies(families) + (await own.metrics());
+  });
+
+  // Prometheus reaches the gateway under the name by which it asked.
+  app.get('/sd', async (request) => targetGroups(await farm.registry.list(), request.headers.host ?? null));
+
+  const path = config.file_sd;
+  if (path === null) return;
+  let file: ReturnType<typeof keepFileSd> | null = null;
+  app.addHook('onListen', () => {
+    const { port } = app.server.address() as AddressInfo;
+    const address = hostPort(reachableHost(config.gateway_host), port);
+    file = keepFileSd({ path, log, groups: async () => targetGroups(await farm.registry.list(), address) });
+  });
+  app.addHook('onClose', async () => await file?.stop());
+}
+
+async function farmFamilies(farm: Farm): Promise<Family[]> {
+  const [totals, versions, vitals] = await Promise.all([
+    farm.results.totals(),
+    farm.results.versionTotals(),
+    farm.vitals(),
+  ]);
+  return [...outcomeFamilies(totals), ...versionFamilies(versions), ...vitalFamilies(vitals)];
+}
+
+async function withinTime<T>(work: Promise<T>): Promise<T> {
+  const timer = new AbortController();
+  const late = sleep(REDIS_MS, undefined, { signal: timer.signal }).then(() => {
+    throw new Error(`no answer from Redis within ${REDIS_MS / 1000} s`);
+  });
+  // Whoever loses the race has nobody left to tell.
+  work.catch(() => undefined);
+  late.catch(() => undefined);
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    timer.abort();
+  }
+}
