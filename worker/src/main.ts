@@ -8,11 +8,16 @@ import { runWorker } from './run.ts';
 /** 2: usage; 12: infrastructure unusable; never 1. */
 const EXIT = { usage: 2, unusable: 12 } as const;
 
+/** A batch scheduler tells every process of a job, and a launcher passes on what it was told: so close, two signals are one. */
+const ONE_WORD_MS = 1_500;
+
 const stop = new AbortController();
+let stoppedAt = 0;
 for (const signal of ['SIGTERM', 'SIGINT'] as const) {
   process.on(signal, () => {
     // The second signal stops at once; what was running is picked up elsewhere when its locks expire.
-    if (stop.signal.aborted) process.exit(130);
+    if (stop.signal.aborted && Date.now() - stoppedAt > ONE_WORD_MS) process.exit(130);
+    stoppedAt ||= Date.now();
     stop.abort();
   });
 }

@@ -1,0 +1,142 @@
+#!/usr/bin/env bash
+# One node of the farm, started by workers.sh on each: copies the bundle to local disk, prepares the node, runs its worker, and
+# leaves nothing behind. usage: node.sh RESTART
+set -uo pipefail
+
+node=${SLURMD_NODENAME:-$(hostname)}
+job=${SLURM_JOB_ID:?}
+restart=${1:?}
+home=${SWEFARM_SLURM_HOME:?}
+dir=${SWEFARM_SLURM_DIR:?}
+state=$dir/jobs/$job
+
+say() { printf 'swefarm on %s: %s\n' "$node" "$*" >&2; }
+fail() { say "$*"; exit 12; }
+
+[ -r "$state" ] || fail "$dir is not the folder that the first node sees: set SWEFARM_SLURM_DIR to one on the shared file system"
+
+# --- A folder of ours on a local disk; those of owners that died go first
+root=${SWEFARM_SLURM_LOCAL:-${SLURM_TMPDIR:-${TMPDIR:-/tmp}}}/swefarm-$(id -u)
+(umask 077 && mkdir -p "$root") 2>/dev/null
+[ -O "$root" ] || fail "$root cannot be made, or is not ours: set SWEFARM_SLURM_LOCAL to a folder on a local disk"
+started() { sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -d ' ' -f 20; }
+discard() {
+  chmod -R u+rwX "$1" 2>/dev/null
+  rm -rf "$1" 2>/dev/null || say "$1 could not be removed"
+}
+sweep() {
+  local folder pid since newest
+  for folder in "$root"/*-"$node"; do
+    [ -r "$folder/owner" ] || continue
+    read -r pid since <"$folder/owner"
+    [ "$(started "$pid")" = "$since" ] || discard "$folder"
+  done
+  # Data of a Redis that crashed here count until somebody else has led.
+  newest=$(find "$dir/redis/lead" -name 'epoch-*.json' 2>/dev/null | sed 's/.*epoch-//; s/[.]json//' | sort -n | tail -n 1)
+  for folder in "$root/redis-$node"-*; do
+    [ -r "$folder/epoch" ] && [ "$(<"$folder/epoch")" -lt "${newest:-0}" ] && discard "$folder"
+  done
+}
+sweep
+mine=$root/$job.$restart-$node
+mkdir -p "$mine/tmp" "$mine/scratch" || fail "$mine cannot be made: is the disk full?"
+printf '%s %s\n' $$ "$(started $$)" >"$mine/owner"
+worker=
+# shellcheck disable=SC2317 # called by the trap
+tidy() {
+  discard "$mine"
+  rmdir "$root" 2>/dev/null
+}
+trap tidy EXIT
+stopping=
+stop() {
+  [ -z "$stopping" ] || return 0
+  stopping=1
+  [ -z "$worker" ] || kill -TERM "$worker" 2>/dev/null
+}
+trap stop TERM INT
+
+need=$(($(du -sk "$home/bin/node" | cut -f 1) * 2))
+free=$(df -Pk "$mine" | awk 'NR == 2 { print $4 }')
+[ "${free:-0}" -gt "$need" ] || fail "$root has ${free:-0} KiB free, the farm wants $need: set SWEFARM_SLURM_LOCAL to a larger disk"
+cp -r "$home/." "$mine/bundle" || fail "the bundle could not be copied from $home to $mine"
+
+# --- What this node may use: what SLURM gave the job here
+mib=${SLURM_MEM_PER_NODE:-0}
+[ "$mib" != 0 ] || mib=$((${SLURM_MEM_PER_CPU:-0} * ${SLURM_CPUS_ON_NODE:-1}))
+[ "$mib" != 0 ] || mib=$(($(awk '/^MemTotal/ { print $2 }' /proc/meminfo) / 1024))
+own=${SWEFARM_SLURM_RESERVE_MIB:-768}
+if [ -z "${SWEFARM_CONCURRENCY:-}" ] && [ -z "${SWEFARM_NODE_MEMORY_BYTES:-}" ] && [ $((mib - own)) -lt 2048 ]; then
+  fail "too little memory: the job has $mib MiB here, the worker takes $own and a rollout 2048: give --mem, or set SWEFARM_CONCURRENCY"
+fi
+[ $((mib - own)) -gt 256 ] || fail "too little memory: the job has $mib MiB here, the worker alone takes $own: give --mem"
+export SWEFARM_NODE_CPUS=${SWEFARM_NODE_CPUS:-${SLURM_CPUS_ON_NODE:-1}}
+export SWEFARM_NODE_MEMORY_BYTES=${SWEFARM_NODE_MEMORY_BYTES:-$(((mib - own) * 1048576))}
+export TMPDIR=$mine/tmp SWEFARM_SCRATCH_DIR=$mine/scratch SWEFARM_STATE_DIR=$mine/state
+export SWEFARM_IMAGES_DIR=${SWEFARM_IMAGES_DIR:-$mine/images}
+# Shared by all nodes, so that Redis stays small; and shorter than SLURM's KillWait, with room for what follows.
+export SWEFARM_ARTIFACTS=${SWEFARM_ARTIFACTS:-dir:$dir/artifacts}
+export SWEFARM_DRAIN_GRACE_SECONDS=${SWEFARM_DRAIN_GRACE_SECONDS:-15}
+export SWEFARM_NODE=$node
+
+# --- Preparation
+setup=${SWEFARM_SLURM_SETUP-}
+case ${SWEFARM_RUNTIME:-auto} in apptainer) setup=${SWEFARM_SLURM_SETUP-$mine/bundle/slurm/setup-apptainer.sh} ;; esac
+if [ -n "$setup" ]; then
+  bash "$setup" || fail "the setup of this node failed ($setup)"
+fi
+
+# --- The worker, started again when it dies of itself; watched for the job's word
+names=0
+launch() {
+  names=$((names + 1))
+  # Each process has a name of its own: a copy of this job that SLURM lost sight of may live on beside us.
+  SWEFARM_WORKER_ID=$job.$restart-$node.$names "$mine/bundle/bin/swefarm-worker" run &
+  worker=$!
+}
+ended() { ! kill -0 "$worker" 2>/dev/null || grep -q '^[0-9]* (.*) Z' "/proc/$worker/stat" 2>/dev/null; }
+last='' still=0
+watch() { # sets stopping when this node has to end
+  local word='' what=''
+  read -r word what _ <"$state" 2>/dev/null || return 0
+  if [ "$word" -gt "$restart" ] 2>/dev/null; then
+    say "job $job was started again elsewhere; draining"
+    stop
+  elif [ "$what" = stop ]; then
+    stop
+  fi
+}
+unmoved() { # no word from the first node for long: the job is over, whatever SLURM could tell us
+  local now
+  now=$(cat "$state" 2>/dev/null)
+  if [ "$now" = "$last" ]; then still=$((still + 2)); else still=0 last=$now; fi
+  if [ "$still" -ge "${SWEFARM_SLURM_ORPHAN_SECONDS:-120}" ] && [ -z "$stopping" ]; then
+    say "no word from the first node for $still s; draining"
+    stop
+  fi
+}
+
+code=0 tries=0
+while [ -z "$stopping" ]; do
+  launch
+  since=$SECONDS
+  while ! ended; do
+    sleep 2 &
+    wait $! 2>/dev/null
+    [ -n "$stopping" ] || watch
+    unmoved
+  done
+  wait "$worker"
+  code=$?
+  [ -z "$stopping" ] || break
+  # 0: nothing left to do. 2 and 12: it would end the same way again, and has said why.
+  case $code in 0 | 2 | 12) break ;; esac
+  [ $((SECONDS - since)) -lt 60 ] || tries=0
+  tries=$((tries + 1))
+  [ "$tries" -le 5 ] || break
+  say "the worker ended with $code; starting it again"
+  sleep $((tries * 2)) &
+  wait $! 2>/dev/null
+done
+[ -z "$stopping" ] || code=0
+exit "$code"

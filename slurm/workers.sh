@@ -1,0 +1,200 @@
+#!/usr/bin/env bash
+#SBATCH --job-name=swefarm
+#SBATCH --nodes=1
+#SBATCH --ntasks-per-node=1
+#SBATCH --exclusive
+#SBATCH --mem=0
+#SBATCH --signal=B:TERM@120
+#SBATCH --requeue
+#SBATCH --no-kill
+#SBATCH --open-mode=append
+#SBATCH --output=swefarm-%j.log
+# Brings the farm up, or more nodes to it: one worker a node, and on the first node, unless REDIS_URL is given, the farm's
+# Redis (or a standby of it) and its gateway. By `sbatch slurm/workers.sh [FARM.env]`, or the same beside other steps inside an
+# allocation. Drains and leaves nothing when its time ends, when it is cancelled, preempted or requeued. See slurm/README.md.
+set -uo pipefail
+
+say() { printf 'swefarm: %s\n' "$*" >&2; }
+fail() { say "$*"; exit 12; }
+
+# A file of settings, as shell assignments, instead of sbatch --export.
+settings=${1:-${SWEFARM_SLURM_CONFIG:-}}
+if [ -n "$settings" ]; then
+  [ -r "$settings" ] || fail "the settings file $settings cannot be read from $(hostname): put it on the shared file system"
+  set -a
+  # shellcheck disable=SC1090
+  . "$settings"
+  set +a
+fi
+
+[ -n "${SLURM_JOB_ID:-}" ] || fail 'not inside a SLURM job: sbatch slurm/workers.sh, or run it from a job script'
+job=$SLURM_JOB_ID
+restart=${SLURM_RESTART_COUNT:-0}
+node=${SLURMD_NODENAME:-$(hostname)}
+
+# SLURM runs a copy of this script from its spool: where the original lies, the bundle lies around it.
+home_of_bundle() {
+  local command
+  command=$(scontrol show job "$job" 2>/dev/null | sed -n 's/^ *Command=//p' | head -n 1)
+  command=${command%% *}
+  local candidate
+  for candidate in "${SWEFARM_SLURM_HOME:-}" "$(dirname -- "$0")/.." "$(dirname -- "${command:-/none/none}")/.." \
+    "${SLURM_SUBMIT_DIR:-.}" "${SLURM_SUBMIT_DIR:-.}/dist/swefarm"; do
+    [ -n "$candidate" ] && [ -x "$candidate/bin/swefarm-worker" ] && [ -r "$candidate/bundle-id" ] && (cd "$candidate" && pwd) && return 0
+  done
+  return 1
+}
+home=$(home_of_bundle) ||
+  fail 'no bundle found: make one with npm run bundle, copy it to the shared file system, and sbatch the slurm/workers.sh in it (or set SWEFARM_SLURM_HOME)'
+
+dir=${SWEFARM_SLURM_DIR:-${SLURM_SUBMIT_DIR:-$PWD}/farm}
+mkdir -p "$dir/jobs" 2>/dev/null
+[ -w "$dir/jobs" ] ||
+  fail "$dir cannot be written from $node: set SWEFARM_SLURM_DIR to a folder on the file system that all nodes share"
+chmod 700 "$dir" 2>/dev/null
+dir=$(cd "$dir" && pwd)
+export SWEFARM_SLURM_HOME=$home SWEFARM_SLURM_DIR=$dir
+
+# --- What the nodes read each 2 s: which start of this job counts, and whether it goes on. They stop when another start is
+# named, when it says so, or when it stands still: a node that SLURM lost sight of ends its worker too.
+state=$dir/jobs/$job
+beat=0
+fenced=
+publish() { # publish run|stop
+  local there
+  there=$(cut -d ' ' -f 1 "$state" 2>/dev/null)
+  if [ "${there:-0}" -gt "$restart" ] 2>/dev/null; then
+    fenced=1
+    return 0
+  fi
+  beat=$((beat + 1))
+  printf '%s %s %s\n' "$restart" "$1" "$beat" >"$state.$restart.draft" && mv -f "$state.$restart.draft" "$state"
+}
+
+stopping=
+trap 'stopping=1' TERM INT
+# Waits in the foreground would keep the trap from running.
+pause() { sleep "$1" & wait $! 2>/dev/null; }
+# Job control's own children only: a pid that ended and was not waited for still counts as ended.
+running() { [ -n "$1" ] && kill -0 "$1" 2>/dev/null && ! grep -q '^[0-9]* (.*) Z' "/proc/$1/stat" 2>/dev/null; }
+
+# --- Redis of our own
+given=${SWEFARM_REDIS_URL:-${REDIS_URL:-}}
+address=$dir/redis/address.json
+leader='' gateway='' hold='' talk=''
+local_root=${SWEFARM_SLURM_LOCAL:-${SLURM_TMPDIR:-${TMPDIR:-/tmp}}}/swefarm-$(id -u)
+
+node_address() { # what the other nodes call this one
+  local found
+  found=$(scontrol show node "$node" 2>/dev/null | sed -n 's/.*NodeAddr=\([^ ]*\).*/\1/p' | head -n 1)
+  printf '%s' "${SWEFARM_SLURM_HOST:-${found:-$(hostname)}}"
+}
+
+start_leader() {
+  (umask 077 && mkdir -p "$local_root") 2>/dev/null
+  [ -O "$local_root" ] || fail "$local_root on $node cannot be made, or is not ours: set SWEFARM_SLURM_LOCAL to a folder on a local disk"
+  # Named as node.sh names its folders, so that the next job there removes it if we cannot.
+  talk=$local_root/$job.$restart-lead-$node
+  rm -rf "$talk"
+  if ! mkdir "$talk" || ! mkfifo "$talk/stdin"; then exit 12; fi
+  printf '%s %s\n' $$ "$(sed 's/.*) //' "/proc/$$/stat" | cut -d ' ' -f 20)" >"$talk/owner"
+  # It stays until its standard input ends, which is when we say so, or are gone.
+  PATH=$home/bin:$PATH SWEFARM_REDIS_URL='' "$home/bin/swefarm" redis --dir "$dir/redis" \
+    --local-dir "$local_root/redis-$node-$(printf %s "$dir" | cksum | cut -d ' ' -f 1)" \
+    --host "$(node_address)" --node "$node" --job "$job" --port "${SWEFARM_SLURM_PORT:-0}" --standby --until-stdin-ends \
+    <"$talk/stdin" >"$talk/ready" &
+  leader=$!
+  exec {hold}>"$talk/stdin"
+}
+
+# The gateway goes with the lead.
+start_gateway() {
+  [ "${SWEFARM_SLURM_GATEWAY:-0}" != 0 ] && [ -z "$gateway" ] || return 0
+  [ -n "$given" ] || [ -s "$talk/ready" ] || return 0
+  mkdir -p "$dir/gateway"
+  SWEFARM_REDIS_URL=${given:-file:$address} SWEFARM_STATE_DIR=$dir/gateway "$home/bin/swefarm" serve --host "$(node_address)" \
+    --port "${SWEFARM_SLURM_GATEWAY_PORT:-0}" >"$dir/gateway/.address.$job" {hold}>&- &
+  gateway=$!
+}
+
+# Whole or not at all: others wait for this file.
+tell_gateway() {
+  [ -n "$gateway" ] && [ -s "$dir/gateway/.address.$job" ] || return 0
+  mv -f "$dir/gateway/.address.$job" "$dir/gateway/address.json"
+}
+
+end_leader() {
+  if [ -n "$gateway" ]; then
+    kill "$gateway" 2>/dev/null
+    wait "$gateway" 2>/dev/null
+    rm -f "$dir/gateway/address.json" "$dir/gateway/.address.$job"
+  fi
+  [ -n "$leader" ] || return 0
+  exec {hold}>&-
+  while running "$leader"; do wait "$leader" 2>/dev/null; done
+  rm -rf "$talk"
+  rmdir "$local_root" 2>/dev/null
+}
+
+if [ -z "$given" ]; then
+  if [ "${SWEFARM_SLURM_LEAD:-1}" != 0 ]; then start_leader; fi
+  export SWEFARM_REDIS_URL=file:$address
+  unset REDIS_URL
+  waited=0
+  until [ -s "$address" ]; do
+    if [ -n "$leader" ] && ! running "$leader"; then
+      wait "$leader"
+      rm -rf "$talk"
+      exit 12
+    fi
+    [ -z "$stopping" ] || { end_leader; exit 0; }
+    [ "$waited" -lt "${SWEFARM_SLURM_WAIT:-600}" ] || { end_leader; fail "no Redis leads the farm in $dir after $waited s: is the first job running? (squeue --name=swefarm)"; }
+    pause 1
+    waited=$((waited + 1))
+  done
+else
+  export SWEFARM_REDIS_URL=$given
+  unset REDIS_URL
+  "$home/bin/swefarm" doctor --json 2>&1 | grep -m 1 '"status":"fail","subject":"redis"' >/dev/null &&
+    fail "$("$home/bin/swefarm" doctor --json 2>/dev/null | sed -n 's/.*"subject":"redis","detail":"\([^"]*\)".*/\1/p' | head -n 1)"
+fi
+start_gateway
+
+# --- One worker a node
+find "$dir/jobs" -type f -mtime +7 -delete 2>/dev/null
+publish run
+# Beside other steps: no GPUs, and no core or memory that somebody else could not have too.
+nodes=${SWEFARM_SLURM_NODES:-${SLURM_JOB_NUM_NODES:-1}}
+# shellcheck disable=SC2016,SC2086 # expanded on the nodes; one argument a word
+srun --overlap --gres=none --nodes="$nodes" --ntasks="$nodes" --ntasks-per-node=1 --no-kill --kill-on-bad-exit=0 --wait=0 \
+  --cpus-per-task="${SLURM_CPUS_ON_NODE:-1}" ${SWEFARM_SLURM_SRUN:-} \
+  bash -c '[ -r "$1" ] || { echo "swefarm: $1 cannot be read on $(hostname): put the bundle on the shared file system" >&2; exit 12; }
+    exec bash "$1" "$2"' node "$home/slurm/node.sh" "$restart" {hold}>&- &
+step=$!
+
+while running "$step" && [ -z "$stopping$fenced" ]; do
+  pause 2
+  publish run
+  start_gateway
+  tell_gateway
+  # Redis that lost its lead to another node ends; ours stands by again.
+  if [ -n "$leader" ] && ! running "$leader" && [ -z "$stopping" ]; then
+    rm -rf "$talk"
+    start_leader
+  fi
+done
+
+# --- The end: workers first, for they hand back what runs to Redis
+if [ -n "$fenced" ]; then say "job $job was started again elsewhere (start $restart is over)"; else publish stop; fi
+code=0
+while running "$step"; do
+  wait "$step"
+  code=$?
+done
+[ -z "$stopping$fenced" ] || code=0
+end_leader
+if [ -n "$stopping" ] && [ "${SWEFARM_SLURM_AGAIN:-0}" != 0 ] && [ "$(squeue -h -j "$job" -o %T 2>/dev/null)" = RUNNING ]; then
+  say 'out of time: queued again'
+  scontrol requeue "$job"
+fi
+exit "$code"
