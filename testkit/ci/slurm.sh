@@ -103,6 +103,7 @@ start_munge() { # a key and socket of our own
 
 start_node() { # start_node NODE: with its own host name
   mkdir -p "$dir/spool.$1"
+  # shellcheck disable=SC2016 # expanded inside
   unshare --uts sh -c 'hostname "$1"; exec slurmd -N "$1"' sh "$1" 7>&- 8>&- 9>&-
 }
 
@@ -141,13 +142,11 @@ stop() {
     done
   fi
   # Steps outlive a slurmd that was killed: they carry the path of this cluster's configuration.
-  for file in /proc/[0-9]*/environ; do
+  grep -slzx -- "SLURM_CONF=$SLURM_CONF" /proc/[0-9]*/environ | while read -r file; do
     pid=${file#/proc/}
     pid=${pid%/environ}
-    [ "$pid" = $$ ] && continue
-    if tr '\0' '\n' <"$file" 2>/dev/null | grep -qx "SLURM_CONF=$SLURM_CONF" &&
-      tr '\0' '\n' <"$file" 2>/dev/null | grep -q '^SLURM_JOB_ID='; then kill -9 "$pid" 2>/dev/null || true; fi
-  done
+    if [ "$pid" != $$ ] && grep -sqz '^SLURM_JOB_ID=' "$file"; then kill -9 "$pid" 2>/dev/null || true; fi
+  done || true
   for file in "$dir"/run/slurmd.*.pid "$dir/run/slurmctld.pid" "$dir/munge/munged.pid"; do
     [ -s "$file" ] || continue
     pid=$(<"$file")

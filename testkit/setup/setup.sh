@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Brings what a fresh Debian machine lacks: our npm dependencies (with their own Node 24), and by name the Debian
 # packages and the engine that the caller asks for. Quiet when there is nothing to do.
-# usage: setup.sh [redis] [rootfs] [examples] [docker] [docker-if-root]
+# usage: setup.sh [redis] [rootfs] [examples] [docker] [docker-if-root] [slurm]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -41,12 +41,13 @@ examples() {
   debian gcc gcc libc6-dev python3-dev || true
   debian debootstrap debootstrap || true
 }
+slurm() { debian slurmctld slurmctld slurmd slurm-client munge || true; }
 docker() { debian dockerd docker.io iptables && bash testkit/ci/dockerd.sh; }
 
 npm_dependencies
 for part in "$@"; do
   case $part in
-    redis | rootfs | examples | docker) "$part" ;;
+    redis | rootfs | examples | docker | slurm) "$part" ;;
     *) say "unknown part: $part"; exit 2 ;;
   esac
 done

@@ -1,0 +1,32 @@
+/** The farm on a real SLURM, as a user without root: it outlives what happens to nodes and jobs, and leaves nothing behind. */
+import { expect, test } from 'vitest';
+import { startSlurmFarm, wrongResults } from './slurmfarm.ts';
+
+const ROLLOUTS = 16;
+
+test('sbatch -N 2: a lost daemon and a requeue cost no result; after scancel nothing is left', async () => {
+  await using farm = await startSlurmFarm(2);
+  const { cluster } = farm;
+  const job = await farm.sbatch('-N', '2');
+  await farm.until(
+    'two workers',
+    async () => ((await farm.log(job)).match(/"msg":"ready"/g) ?? []).length >= 2,
+  );
+  const collect = await farm.start(ROLLOUTS);
+  await farm.until('some results', async () => (await farm.results()).length >= 3);
+
+  // SLURM cannot reach n2 any more: its worker is told by the farm's own folder that this start of the job is over.
+  await cluster.killDaemon('n2');
+  await cluster.asUser('scontrol', ['requeue', job]);
+  await cluster.startDaemon('n2');
+  expect(await collect.exit, collect.stderr()).toBe(0);
+  const lines = await farm.results();
+  expect(wrongResults(lines, ROLLOUTS)).toEqual([]);
+  expect(lines.some((line) => line.worker.startsWith(`${job}.0-`))).toBe(true);
+  expect(lines.some((line) => line.worker.startsWith(`${job}.1-`))).toBe(true);
+
+  await cluster.asUser('scancel', [job]);
+  await farm.until('no jobs', async () => (await cluster.jobs()).length === 0);
+  await farm.until('nothing left', async () => (await farm.leftovers()).length === 0);
+  expect(await farm.leftovers()).toEqual([]);
+});

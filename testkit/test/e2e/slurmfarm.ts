@@ -1,0 +1,162 @@
+/** A farm on a real SLURM of one machine: cluster, bundle, images that the plain user owns, a slow scripted policy. */
+import { execFile } from 'node:child_process';
+import { chmod, chown, cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { basename, dirname, join, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import {
+  buildExamples,
+  runCommand,
+  SLURM_USER,
+  type SlurmCluster,
+  type Started,
+  startCommand,
+  startScriptedPolicy,
+  startSlurm,
+} from '@swefarm/testkit';
+import { processesOf } from './leftovers.ts';
+import { EXAMPLE_ID, twentyTurns } from './scripts.ts';
+
+const ROOT = resolve(import.meta.dirname, '../../..');
+const run = promisify(execFile);
+const PATIENCE_MS = 240_000;
+
+export type FarmLine = {
+  rollout_id: string;
+  rollout_index: number;
+  outcome: string;
+  resolved: boolean;
+  attempt: number;
+  worker: string;
+  failure: unknown;
+};
+
+export interface SlurmFarm extends AsyncDisposable {
+  readonly cluster: SlurmCluster;
+  readonly folder: string;
+  /** Node-local folder of all nodes. */
+  readonly local: string;
+  /** One more job of workers; answers its id. */
+  sbatch(...args: string[]): Promise<string>;
+  /** All that the job printed. */
+  log(job: string): Promise<string>;
+  /** Submits so many rollouts and starts to collect them. */
+  start(rollouts: number): Promise<Started>;
+  results(): Promise<FarmLine[]>;
+  /** Waits for a condition; throws with `what` and the jobs' logs after four minutes. */
+  until(what: string, condition: () => Promise<boolean>): Promise<void>;
+  /** Whatever the farm may have left on the nodes, a line each. */
+  leftovers(): Promise<string[]>;
+}
+
+/** @param settings lines of the settings file that workers.sh reads, beside the folders */
+export async function startSlurmFarm(nodes: number, settings: readonly string[] = []): Promise<SlurmFarm> {
+  const folder = await mkdtemp(join(tmpdir(), 'swefarm-slurm-'));
+  await chmod(folder, 0o755);
+  const home = join(folder, 'home');
+  const shared = join(folder, 'shared');
+  const local = join(folder, 'local');
+  for (const path of [home, shared, local]) {
+    await mkdir(path);
+    await chown(path, SLURM_USER.uid, SLURM_USER.gid);
+  }
+  await using started = new AsyncDisposableStack();
+  started.defer(() => rm(folder, { recursive: true, force: true }));
+  const bundle = join(folder, 'bundle');
+  await run('npm', ['run', 'bundle', '--', '--out', bundle], { cwd: ROOT });
+  const dataset = await ownedExample(folder);
+  const policy = started.use(await startScriptedPolicy({ script: twentyTurns(), delay: { fixed_ms: 100 } }));
+  const cluster = started.use(await startSlurm(join(folder, 'slurm'), nodes));
+  const file = join(folder, 'farm.env');
+  const lines = [
+    `SWEFARM_SLURM_DIR=${shared}`,
+    `SWEFARM_SLURM_LOCAL=${local}`,
+    'SWEFARM_RUNTIME=rootfs',
+    'SWEFARM_CONCURRENCY=2',
+    'SWEFARM_DRAIN_GRACE_SECONDS=1',
+    ...settings,
+  ];
+  await writeFile(file, `${lines.join('\n')}\n`);
+  const env = {
+    SWEFARM_REDIS_URL: `file:${shared}/redis/address.json`,
+    SWEFARM_STATE_DIR: join(folder, 'state'),
+    SWEFARM_REDIS_PATIENCE_SECONDS: '180',
+  };
+  const output = join(folder, 'out.jsonl');
+  const farm: Omit<SlurmFarm, typeof Symbol.asyncDispose> = {
+    cluster,
+    folder,
+    local,
+    async sbatch(...args) {
+      const script = [join(bundle, 'slurm/workers.sh'), file];
+      const log = `--output=${home}/%j.log`;
+      return await cluster.asUser('sbatch', ['--parsable', log, ...args, ...script], home);
+    },
+    log: (job) => readFile(join(home, `${job}.log`), 'utf8').catch(() => ''),
+    async start(rollouts) {
+      const given = ['--dataset', dataset, '--agent', 'mini', '--group-size', String(rollouts)];
+      const model = ['--policy-url', policy.url, '--model', 'scripted', '--require-tokens'];
+      const submitted = await runCommand('swefarm', ['submit', ...given, ...model], env);
+      if (submitted.code !== 0) throw new Error(submitted.stderr);
+      const { run_id } = JSON.parse(submitted.stdout);
+      return startCommand('swefarm', ['collect', run_id, '--output', output], env);
+    },
+    async results() {
+      const text = await readFile(output, 'utf8').catch(() => '');
+      return text
+        .split('\n')
+        .filter(Boolean)
+        .map((line) => JSON.parse(line));
+    },
+    async until(what, condition) {
+      const end = Date.now() + PATIENCE_MS;
+      while (!(await condition())) {
+        if (Date.now() > end)
+          throw new Error(`not within ${PATIENCE_MS / 1000} s: ${what}\n${await logs(home)}`);
+        await sleep(200);
+      }
+    },
+    async leftovers() {
+      const mounts = (await readFile('/proc/mounts', 'utf8'))
+        .split('\n')
+        .filter((line) => line.includes(local));
+      const { stdout } = await run('find', [local, '-mindepth', '1', '-maxdepth', '3']);
+      const processes = [...(await processesOf(bundle)), ...(await processesOf(local))];
+      return [...processes, ...mounts, ...stdout.split('\n').filter(Boolean)];
+    },
+  };
+  const kept = started.move();
+  return { ...farm, [Symbol.asyncDispose]: () => kept[Symbol.asyncDispose]() };
+}
+
+/** Dataset of one example, whose tree is a copy that belongs to the plain user. */
+async function ownedExample(folder: string): Promise<string> {
+  const built = await buildExamples({ ids: [EXAMPLE_ID], for: 'rootfs', host: true, out: folder });
+  const [example] = built.examples;
+  if (!example) throw new Error('no example could be built');
+  const from = example.tree.path;
+  const to = join(folder, 'image', basename(from));
+  await mkdir(dirname(to));
+  await run('cp', ['-a', from, to]);
+  await cp(`${from}.json`, `${to}.json`).catch(() => undefined);
+  await run('chown', ['-R', `${SLURM_USER.uid}:${SLURM_USER.gid}`, dirname(to)]);
+  const rows = (await readFile(built.files.rootfs, 'utf8')).replaceAll(from, to);
+  const file = join(folder, 'owned.jsonl');
+  await writeFile(file, rows);
+  return file;
+}
+
+const logs = async (home: string): Promise<string> =>
+  (await run('bash', ['-c', `tail -n 30 "$1"/*.log | cut -c1-400`, 'sh', home])).stdout;
+
+/** Each rollout is there once, as its index says: even ones resolve. Answers what is wrong. */
+export function wrongResults(lines: readonly FarmLine[], rollouts: number): string[] {
+  const ids = new Set(lines.map((line) => line.rollout_id));
+  const count =
+    ids.size === rollouts && lines.length === rollouts ? [] : [`${lines.length} lines, ${ids.size} ids`];
+  const wrong = lines.filter(
+    (line) => line.outcome !== 'judged' || line.resolved !== (line.rollout_index % 2 === 0),
+  );
+  return [...count, ...wrong.map((line) => JSON.stringify(line).slice(0, 300))];
+}
