@@ -24,7 +24,8 @@ export async function runRollout(task: Task, node: Node): Promise<Judged> {
     node.runtime.start(containerSpec(task, node, image, 'evaluation'), signal),
   );
 
-  const work = run.agent.type === 'mini' ? await letAgentWork(task, node, image, clean) : given(task);
+  const plays = run.agent.type === 'mini' || run.agent.type === 'external';
+  const work = plays ? await letAgentWork(task, node, image, clean) : given(task);
   trace.patch = work.patch;
 
   const facts = factsOf(task, work);
@@ -38,7 +39,7 @@ export async function runRollout(task: Task, node: Node): Promise<Judged> {
     }),
   );
   trace.facts = facts;
-  const preflight = run.agent.type !== 'mini';
+  const preflight = !plays;
   if (needsEvaluation(facts, run.reward.overrides, { evaluateEmpty: preflight })) {
     const evaluated = await clock.time('evaluation', () =>
       evaluate(instance, plan, work.patch, {

@@ -1,6 +1,7 @@
 /** How a rollout comes by its patch: an agent works in a sandbox, or the patch is given. */
 import { RolloutFailure, type Trajectory, versionsBehind } from '@swefarm/shared';
 import type { AgentEnd } from './agent/agent.ts';
+import { runExternalAgent } from './agent/external.ts';
 import { givenPatch } from './agent/given.ts';
 import { runMiniAgent } from './agent/loop.ts';
 import { openPolicy } from './agent/policy/policy.ts';
@@ -9,10 +10,19 @@ import type { Node } from './node.ts';
 import type { PreparedContainer } from './sandbox/prepared.ts';
 import type { ReadyImage } from './sandbox/runtime.ts';
 import { takePatch } from './sandbox/snapshot.ts';
+import { takeSession, withSession } from './session.ts';
 import type { Task } from './task.ts';
 import { startSandbox } from './workplace.ts';
 
 export type Work = { end: AgentEnd | null; patch: string | null; tooLarge: boolean; agentSeconds: number };
+
+type Sandbox = Awaited<ReturnType<typeof startSandbox>>;
+/** An agent that is ready to begin, given its sandbox. */
+type Player = Disposable & {
+  play(sandbox: Sandbox): Promise<AgentEnd>;
+  /** Seconds in which its clock stood still. */
+  pausedSeconds(): number;
+};
 
 /** `clean` is started beside the agent, so that the evaluation need not wait for its container. */
 export async function letAgentWork(
@@ -21,39 +31,14 @@ export async function letAgentWork(
   image: ReadyImage,
   clean: PreparedContainer,
 ): Promise<Work> {
-  const { run, instance, clock, signal, trace, log } = task;
-  if (!run.policy)
-    throw new RolloutFailure('instance_invalid', 'the run names no policy endpoint for agent mini');
-  using followed = await node.policies.follow(run.policy);
-  using policy = openPolicy(run.policy, {
-    apiKey: task.apiKey,
-    rolloutId: task.job.rollout_id,
-    attempt: task.attempt,
-    followed,
-    endpoints: node.endpoints,
-    log,
-  });
+  const { run, clock, signal, trace } = task;
+  using player = run.agent.type === 'external' ? await external(task, node) : await mini(task, node);
   await using sandbox = await clock.time('sandbox', () => startSandbox(task, node, image));
   if (run.evaluation.enabled) clean.begin();
 
-  const agentClock = () => performance.now() / 1000 - policy.pause.seconds();
+  const agentClock = () => performance.now() / 1000 - player.pausedSeconds();
   const from = agentClock();
-  const end = await clock.time('agent', () =>
-    runMiniAgent(
-      { instance, config: run.agent, workdir: sandbox.container.workdir },
-      {
-        shell: sandbox.history.shell,
-        policy,
-        signal,
-        beforeTurn: (trajectory) => cancelStale(task, node, followed, trajectory),
-        onTurn: (trajectory) => {
-          trace.trajectory = trajectory;
-          task.live.turns(trajectory);
-          observeTurn(trajectory, node);
-        },
-      },
-    ),
-  );
+  const end = await clock.time('agent', () => player.play(sandbox));
   const agentSeconds = agentClock() - from;
   trace.trajectory = end.trajectory;
   clock.set('model', end.model_seconds);
@@ -67,6 +52,62 @@ export async function letAgentWork(
   const taken = await clock.time('patch', () => takePatch(sandbox.container, sandbox.snapshot, signal));
   return { end, patch: taken.patch.toString('utf8'), tooLarge: taken.tooLarge, agentSeconds };
 }
+
+async function mini(task: Task, node: Node): Promise<Player> {
+  const { run, instance, signal } = task;
+  if (!run.policy)
+    throw new RolloutFailure('instance_invalid', 'the run names no policy endpoint for agent mini');
+  using stack = new DisposableStack();
+  const followed = stack.use(await node.policies.follow(run.policy));
+  const policy = stack.use(
+    openPolicy(run.policy, {
+      apiKey: task.apiKey,
+      rolloutId: task.job.rollout_id,
+      attempt: task.attempt,
+      followed,
+      endpoints: node.endpoints,
+      log: task.log,
+    }),
+  );
+  const owned = stack.move();
+  return {
+    play: ({ container, history }) =>
+      runMiniAgent(
+        { instance, config: run.agent, workdir: container.workdir },
+        {
+          shell: history.shell,
+          policy,
+          signal,
+          beforeTurn: (trajectory) => cancelStale(task, node, followed, trajectory),
+          onTurn: onTurn(task, node),
+        },
+      ),
+    pausedSeconds: () => policy.pause.seconds(),
+    [Symbol.dispose]: () => owned.dispose(),
+  };
+}
+
+async function external(task: Task, node: Node): Promise<Player> {
+  const { run, instance, signal } = task;
+  await takeSession(task, node);
+  return {
+    play: ({ container, history }) =>
+      withSession(task, node, (driver) =>
+        runExternalAgent(
+          { instance, config: run.agent, workdir: container.workdir },
+          { shell: history.shell, driver, signal, onTurn: onTurn(task, node) },
+        ),
+      ),
+    pausedSeconds: () => 0,
+    [Symbol.dispose]: () => undefined,
+  };
+}
+
+const onTurn = (task: Task, node: Node) => (trajectory: Trajectory) => {
+  task.trace.trajectory = trajectory;
+  task.live.turns(trajectory);
+  observeTurn(trajectory, node);
+};
 
 /** A rollout whose first turn had weights that are too old by now is of no use to its trainer. */
 function cancelStale({ run, job }: Task, node: Node, followed: Followed, trajectory: Trajectory): void {

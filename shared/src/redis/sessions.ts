@@ -22,8 +22,8 @@ export type Heard = { status: 'answer'; answer: SessionAnswer } | { status: 'end
 
 export type Next =
   | { status: 'word'; seq: number; word: SessionWord }
-  /** `lapsed`: the driver is gone. `gone`: the record is, or another attempt has the session. */
-  | { status: 'none' | 'lapsed' | 'gone' };
+  /** `gone`: the record is, or another attempt has the session. */
+  | { status: 'none' | 'gone' };
 
 export type Sessions = {
   /** Idempotent; renews the lease. True when the session is new. */
@@ -82,11 +82,17 @@ export function createSessions(redis: Redis, keys: Keys, connect: () => Redis): 
     const reply = await renew([of.record, keys.sessions, of.commands, of.answers], [id, LIFE_MS]);
     return reply === 1;
   };
-  const ask = async (id: string, attempt: number, done: number): Promise<Next> => {
+  type Reply = ['command', number, string] | ['none' | 'gone' | 'lapsed'];
+  const look = async (id: string, attempt: number, done: number): Promise<Reply> => {
     const of = keys.session(id);
-    const reply = (await next([of.record, of.commands], [attempt, done])) as [string, number, string];
-    if (reply[0] !== 'command') return { status: reply[0] as 'none' | 'lapsed' | 'gone' };
-    return { status: 'word', seq: reply[1], word: SessionWord.parse(JSON.parse(reply[2])) };
+    return (await next([of.record, of.commands], [attempt, done])) as Reply;
+  };
+  const ask = async (id: string, attempt: number, done: number): Promise<Next> => {
+    const reply = await look(id, attempt, done);
+    if (reply[0] === 'command') {
+      return { status: 'word', seq: reply[1], word: SessionWord.parse(JSON.parse(reply[2])) };
+    }
+    return { status: reply[0] === 'gone' ? 'gone' : 'none' };
   };
   return {
     async create({ session_id: id, rollout_id, lease_ms }) {
@@ -165,7 +171,7 @@ export function createSessions(redis: Redis, keys: Keys, connect: () => Redis): 
       return await ask(id, attempt, done);
     },
     async lapsed(id, attempt) {
-      return (await ask(id, attempt, -1)).status === 'lapsed';
+      return (await look(id, attempt, -1))[0] === 'lapsed';
     },
     async reply(id, answer) {
       const of = keys.session(id);

@@ -1,17 +1,14 @@
--- The next thing said to a session, handed out to the attempt that holds it; with a negative number only the lease is asked for.
+-- The next thing said to a session, handed out to the attempt that holds it; with a negative number the lease is looked at instead.
 -- KEYS: 1 session  2 commands   ARGV: 1 attempt  2 number of the last command done, or -1
 -- Reply: {'command', number, entry (JSON)} | {'none'} | {'lapsed'} | {'gone'}
 if redis.call('HGET', KEYS[1], 'attempt') ~= ARGV[1] then
   return { 'gone' }
 end
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-if now > tonumber(redis.call('HGET', KEYS[1], 'lease_until')) then
-  return { 'lapsed' }
-end
 local done = tonumber(ARGV[2])
 if done < 0 then
-  return { 'none' }
+  local time = redis.call('TIME')
+  local now = time[1] * 1000 + math.floor(time[2] / 1000)
+  return { now > tonumber(redis.call('HGET', KEYS[1], 'lease_until')) and 'lapsed' or 'none' }
 end
 local id = string.format('%d-0', done + 1)
 local entry = redis.call('XRANGE', KEYS[2], id, id)[1]

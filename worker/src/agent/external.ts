@@ -1,0 +1,136 @@
+/**
+ * The agent `external`: a driver outside chooses the commands. Same shell, same limits, same observations as the mini
+ * agent; the record is a trajectory of tool calls, without the driver's own conversation, which the farm never sees.
+ */
+import type { ExitStatus, SessionAnswer, SessionWord, Trajectory, Turn } from '@swefarm/shared';
+import { SandboxKilledError } from '../sandbox/command.ts';
+import type { AgentDeps, AgentEnd, AgentTask } from './agent.ts';
+import { type Executing, execute } from './execute.ts';
+import { openPrompts } from './prompts.ts';
+
+/** The driver's side, for the attempt that holds the session. */
+export type Driver = {
+  /** What was said after command `done`; null when nothing came within `waitMs`. Throws when the session is lost to us. */
+  next(done: number, waitMs: number): Promise<{ seq: number; word: SessionWord } | null>;
+  reply(answer: SessionAnswer): Promise<void>;
+};
+
+export type ExternalDeps = Pick<AgentDeps, 'shell' | 'signal' | 'onTurn'> & { driver: Driver };
+
+type State = Executing & { readonly deps: ExternalDeps; trajectory: Trajectory; waitedSeconds: number };
+
+/** A lost wake costs so much and no more. */
+const ASK_AGAIN_MS = 5_000;
+
+/**
+ * Plays one session, until the driver submits or a limit of the run is met.
+ *
+ * @throws RolloutFailure of the sandbox, UsageError for a bad prompt set, the signal's reason when aborted
+ */
+export async function runExternalAgent(task: AgentTask, deps: ExternalDeps): Promise<AgentEnd> {
+  const { config } = task;
+  const state: State = {
+    task,
+    deps,
+    prompts: await openPrompts(config, task.workdir),
+    trajectory: {
+      format: 'swefarm-trajectory-1',
+      token_mode: null,
+      model: null,
+      endpoint: null,
+      messages: [],
+      turns: [],
+      exit_status: null,
+    },
+    lastCommand: null,
+    repeats: 0,
+    commandSeconds: 0,
+    waitedSeconds: 0,
+  };
+  const until = performance.now() + config.time_limit * 1000;
+  try {
+    for (let done = 0; done < config.step_limit; done++) {
+      const heard = await listen(state, done, until);
+      if (heard === null) return endOf(state, 'time_limit');
+      if (heard.word.kind === 'submit') return endOf(state, 'submitted');
+      const left = (until - performance.now()) / 1000;
+      const timeout = Math.min(heard.word.timeout ?? config.step_timeout, config.step_timeout, left);
+      const submitted = await obey(state, heard.seq, heard.word.command, Math.max(timeout, 0.001));
+      if (submitted) return endOf(state, 'submitted', submitted.text);
+    }
+    return endOf(state, 'turn_limit');
+  } catch (error) {
+    if (error instanceof SandboxKilledError) return { ...endOf(state, null), sandbox_killed: true };
+    throw error;
+  }
+}
+
+/** Null when the agent's time is over. */
+async function listen(state: State, done: number, until: number) {
+  const { signal, driver } = state.deps;
+  const from = performance.now();
+  try {
+    for (;;) {
+      signal.throwIfAborted();
+      const left = until - performance.now();
+      if (left <= 0) return null;
+      const heard = await driver.next(done, Math.min(ASK_AGAIN_MS, left));
+      if (heard) return heard;
+    }
+  } finally {
+    state.waitedSeconds += (performance.now() - from) / 1000;
+  }
+}
+
+async function obey(state: State, seq: number, command: string, timeoutSeconds: number) {
+  const { driver, onTurn } = state.deps;
+  const { trajectory } = state;
+  const id = `call_${seq}`;
+  const called = { name: 'bash', arguments: JSON.stringify({ command }) };
+  const turn: Turn = {
+    message:
+      trajectory.messages.push({
+        role: 'assistant',
+        content: null,
+        tool_calls: [{ id, type: 'function', function: called }],
+      }) - 1,
+    finish_reason: null,
+    model_seconds: 0,
+    usage: null,
+    policy_version: { start: null, end: null },
+    tokens: null,
+    commands: [],
+  };
+  trajectory.turns.push(turn);
+  try {
+    const done = await execute(state, turn, command, timeoutSeconds);
+    if (done.submitted) return done.submitted;
+    const { observation } = done;
+    trajectory.messages.push({ role: 'tool', tool_call_id: id, content: observation });
+    const [record] = turn.commands;
+    await driver.reply({
+      seq,
+      observation,
+      exit_code: record?.exit_code ?? null,
+      seconds: record?.seconds ?? 0,
+      note: record?.note ?? null,
+    });
+    return null;
+  } finally {
+    onTurn?.(trajectory);
+  }
+}
+
+function endOf(state: State, exitStatus: ExitStatus | null, submission: string | null = null): AgentEnd {
+  state.trajectory.exit_status = exitStatus;
+  return {
+    exit_status: exitStatus,
+    submission,
+    trajectory: state.trajectory,
+    cut_by_token_limit: false,
+    sandbox_killed: false,
+    // Waiting for the driver is waiting for its policy.
+    model_seconds: state.waitedSeconds,
+    command_seconds: state.commandSeconds,
+  };
+}
