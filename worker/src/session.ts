@@ -31,12 +31,8 @@ export async function withSession(
     async next(done, waitMs) {
       const holder = { worker: node.identity.worker, attempt: task.attempt };
       const heard = await sessions.next(id, holder, done, waitMs, task.signal);
-      if (heard.status === 'none') return null;
-      if (heard.status === 'gone') {
-        node.active.abort(task.job.rollout_id, 'superseded');
-        task.signal.throwIfAborted();
-        return null;
-      }
+      if (heard.status === 'gone') node.active.abort(task.job.rollout_id, 'superseded');
+      if (heard.status !== 'word') return null;
       taken = heard.seq;
       return heard;
     },

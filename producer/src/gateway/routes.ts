@@ -2,5 +2,6 @@
 import type { Routes } from './deps.ts';
 import { healthRoutes } from './routes/health.ts';
 import { metricsRoutes } from './routes/metrics.ts';
+import { sessionRoutes } from './routes/sessions.ts';
 
-export const ROUTES: readonly Routes[] = [metricsRoutes, healthRoutes];
+export const ROUTES: readonly Routes[] = [metricsRoutes, healthRoutes, sessionRoutes];
