@@ -12,7 +12,9 @@ local submitted = redis.call('HGET', KEYS[1], 'submitted') == '1'
 if seq == 0 and submitted then
   return { 'said', worker }
 end
-if seq > 0 and seq <= said then
+-- The submission has the last number, which its driver never gave it.
+local numbered = submitted and said - 1 or said
+if seq > 0 and seq <= numbered then
   local id = string.format('%d-0', seq)
   local entry = redis.call('XRANGE', KEYS[2], id, id)[1]
   if not entry then
