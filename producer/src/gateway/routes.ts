@@ -2,6 +2,7 @@
 import type { Routes } from './deps.ts';
 import { healthRoutes } from './routes/health.ts';
 import { metricsRoutes } from './routes/metrics.ts';
+import { policyRoutes } from './routes/policy.ts';
 import { sessionRoutes } from './routes/sessions.ts';
 
-export const ROUTES: readonly Routes[] = [metricsRoutes, healthRoutes, sessionRoutes];
+export const ROUTES: readonly Routes[] = [metricsRoutes, healthRoutes, policyRoutes, sessionRoutes];

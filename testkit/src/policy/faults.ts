@@ -23,6 +23,8 @@ export const FaultKind = z.enum([
   'cut',
   /** The body comes in drops over `ms`. */
   'slow_body',
+  /** HTTP 200 and `finish_reason: abort`: the engine is paused for new weights in the middle of the answer. */
+  'aborted',
   'missing_token_ids',
   /** One log-probability, or one token id, too few. */
   'short_log_probs',

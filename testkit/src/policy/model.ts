@@ -183,6 +183,10 @@ function compose(
 function spoil(answer: Answer, fault: Fault, turn: number): Answer {
   const { tokenIds, promptIds, logProbs } = answer;
   if (fault.kind === 'missing_token_ids') return { ...answer, tokenIds: null, promptIds: null };
+  if (fault.kind === 'aborted') {
+    const { generation } = answer;
+    return { ...answer, generation: { ...generation, said: { ...generation.said, finish: 'abort' } } };
+  }
   if (fault.kind === 'short_log_probs') return { ...answer, logProbs: logProbs?.slice(0, -1) ?? null };
   if (fault.kind === 'short_token_ids' && tokenIds !== null) {
     return { ...answer, tokenIds: tokenIds.slice(0, Math.max(0, tokenIds.lastIndexOf(','))) };

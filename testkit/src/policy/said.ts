@@ -13,7 +13,8 @@ export type Said = {
   content: string | null;
   reasoning: string | null;
   toolCalls: ToolCall[];
-  finish: 'stop' | 'tool_calls' | 'length';
+  /** `abort`: the engine broke off, as it does when it is paused for new weights. */
+  finish: 'stop' | 'tool_calls' | 'length' | 'abort';
 };
 
 export type Manner = Pick<Script, 'fence' | 'sentinel'> & {

@@ -35,6 +35,8 @@ export type ScriptedPolicyOptions = {
   /** Callers must send it as a bearer token. */
   apiKey?: string;
   seed?: number;
+  /** Goes out with every answer as x-policy-version; none when absent. */
+  version?: string;
 };
 
 export type ScriptedPolicy = AsyncDisposable & {
@@ -44,9 +46,11 @@ export type ScriptedPolicy = AsyncDisposable & {
   stats(): PolicyStats;
   /** Replaces the fault rules; none: all is well again. A bare `refuse` stops listening until the next call. */
   setFault(...rules: FaultRuleInput[]): Promise<void>;
+  /** New weights: what answers say of their version from now on. */
+  setVersion(version: string): void;
 };
 
-type Service = Desk & { door: Door };
+type Service = Desk & { door: Door; version: string | undefined };
 
 /** Starts the server. Throws UsageError for a bad script, template, tokenizer or a port in use. */
 export async function startScriptedPolicy(options: ScriptedPolicyOptions): Promise<ScriptedPolicy> {
@@ -88,6 +92,7 @@ export async function startScriptedPolicy(options: ScriptedPolicyOptions): Promi
     name: script.model ?? 'scripted',
     contextLimit: options.contextLimit ?? null,
     apiKey: options.apiKey,
+    version: options.version,
   };
   await door.open();
   const port = door.port();
@@ -97,6 +102,9 @@ export async function startScriptedPolicy(options: ScriptedPolicyOptions): Promi
     port,
     stats: stats.read,
     setFault: (...rules) => setRules(readRules(rules)),
+    setVersion(version) {
+      service.version = version;
+    },
     [Symbol.asyncDispose]: door.shut,
   };
 }
@@ -191,6 +199,7 @@ async function visit(
     if (reply.fault?.kind === 'refuse') void service.door.shut(reply.fault.ms ?? 1000);
     if (reply.fault?.kind === 'context_overflow') throw anyOverflow();
     if (reply.fault && (await sendFault(response, reply.fault, model ?? service.name, gone.signal))) return;
+    if (service.version !== undefined) response.setHeader('x-policy-version', service.version);
     const answer = await send(reply, gone.signal);
     if (!gone.signal.aborted) seen.answered(answer.promptLength, answer.completionLength);
   } catch (error) {

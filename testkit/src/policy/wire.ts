@@ -66,7 +66,7 @@ export function chatBody(answer: Answer, tokenizer: Tokenizer | null): string {
 /** The whole body of a text completion; here vLLM puts the prompt ids into the choice. */
 export function completionBody(answer: Answer, tokenizer: Tokenizer, text: string): string {
   const { said, tokens } = answer.generation;
-  const finish = said.finish === 'length' ? 'length' : 'stop';
+  const finish = said.finish === 'tool_calls' ? 'stop' : said.finish;
   const logprobs = answer.wanted.logprobs ? completionLogprobs(answer, tokens.ids, tokenizer) : 'null';
   return (
     `{"id":"${answer.id}","object":"text_completion","created":${answer.created},"model":${JSON.stringify(answer.model)},` +

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { AgentConfig, cumulative, PolicyConfig, RolloutFailure } from '@swefarm/shared';
 import { type ScriptedPolicyOptions, startScriptedPolicy } from '@swefarm/testkit';
-import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { AgentEnd } from '../../src/agent/agent.ts';
 import { runMiniAgent } from '../../src/agent/loop.ts';
 import { NEVER_PAUSED } from '../../src/agent/pause.ts';
@@ -15,6 +15,7 @@ import { openPolicy } from '../../src/agent/policy/policy.ts';
 import { depsOf, echoShell, scriptedTask } from './scripted.ts';
 
 afterAll(closePolicyConnections);
+vi.setConfig({ testTimeout: 60_000 });
 
 type Turn = NonNullable<
   Exclude<ScriptedPolicyOptions['script'], string>['conversations'][0]['variants'][0]

@@ -1,0 +1,40 @@
+import { expect, test } from 'vitest';
+import { bearer, testGateway } from './gateway.ts';
+
+async function ask(url: string, method: string, body?: object) {
+  const headers = { ...bearer(), ...(body ? { 'content-type': 'application/json' } : {}) };
+  const reply = await fetch(url, { method, headers, ...(body ? { body: JSON.stringify(body) } : {}) });
+  const text = await reply.text();
+  return { status: reply.status, body: text === '' ? null : JSON.parse(text) };
+}
+
+test('a weight update, as a trainer tells it', async () => {
+  const { url } = await testGateway();
+  expect((await ask(`${url}/policy`, 'GET')).status).toBe(404);
+  const started = { version: 'step-1', endpoints: ['http://127.0.0.1:9/v1'], state: 'serving' };
+  expect((await ask(`${url}/policy`, 'PUT', started)).body).toMatchObject({ name: 'default', ...started });
+  expect((await ask(`${url}/policy`, 'PUT', { state: 'updating' })).body).toMatchObject({
+    version: 'step-1',
+    state: 'updating',
+  });
+  const after = await ask(`${url}/v1/policies/default`, 'PUT', { version: 'step-2', state: 'serving' });
+  expect(after.body).toMatchObject({ versions: ['step-1', 'step-2'], state: 'serving' });
+  expect((await ask(`${url}/policy`, 'GET')).body).toEqual(after.body);
+});
+
+test('several policies, and what is refused', async () => {
+  const { url } = await testGateway();
+  await ask(`${url}/v1/policies/validation`, 'PUT', {});
+  expect((await ask(`${url}/v1/policies`, 'GET')).body).toMatchObject([{ name: 'validation' }]);
+  expect((await ask(`${url}/v1/policies/validation`, 'DELETE')).status).toBe(204);
+  expect((await ask(`${url}/v1/policies/validation`, 'GET')).status).toBe(404);
+  for (const [body, field] of [
+    [{ state: 'dozing' }, 'state'],
+    [{ endpoints: ['nowhere'] }, 'endpoints'],
+    [{ weights: 1 }, 'weights'],
+  ] as const) {
+    const refused = await ask(`${url}/policy`, 'PUT', body);
+    expect(refused.status).toBe(400);
+    expect(JSON.stringify(refused.body)).toContain(field);
+  }
+});

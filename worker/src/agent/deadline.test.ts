@@ -1,0 +1,67 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { startDeadline } from './deadline.ts';
+import type { Pause } from './pause.ts';
+
+/** A pause that the test turns on and off. */
+function switchable(): Pause & { turn(on: boolean): void } {
+  let since: number | null = null;
+  let total = 0;
+  const listeners = new Set<() => void>();
+  return {
+    get paused() {
+      return since !== null;
+    },
+    seconds: () => (total + (since === null ? 0 : performance.now() - since)) / 1000,
+    onChange(listener) {
+      listeners.add(listener);
+      return () => void listeners.delete(listener);
+    },
+    turn(on) {
+      if (!on && since !== null) total += performance.now() - since;
+      since = on ? performance.now() : null;
+      for (const listener of listeners) listener();
+    },
+  };
+}
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+test('it ends once, after its seconds', () => {
+  const over = vi.fn();
+  using deadline = startDeadline(10, switchable(), over);
+  vi.advanceTimersByTime(9_000);
+  expect(over).not.toHaveBeenCalled();
+  expect(deadline.remainingSeconds()).toBeCloseTo(1);
+  vi.advanceTimersByTime(20_000);
+  expect(over).toHaveBeenCalledTimes(1);
+  expect(deadline.remainingSeconds()).toBe(0);
+});
+
+test('while the policy stands still it does not run', () => {
+  const over = vi.fn();
+  const pause = switchable();
+  using deadline = startDeadline(10, pause, over);
+  vi.advanceTimersByTime(6_000);
+  pause.turn(true);
+  vi.advanceTimersByTime(3_600_000);
+  expect(deadline.remainingSeconds()).toBeCloseTo(4);
+  pause.turn(false);
+  vi.advanceTimersByTime(3_900);
+  expect(over).not.toHaveBeenCalled();
+  vi.advanceTimersByTime(200);
+  expect(over).toHaveBeenCalledTimes(1);
+});
+
+test('begun in a pause it starts with the end of it, and disposed it never ends', () => {
+  const over = vi.fn();
+  const pause = switchable();
+  pause.turn(true);
+  const deadline = startDeadline(1, pause, over);
+  vi.advanceTimersByTime(10_000);
+  pause.turn(false);
+  expect(deadline.remainingSeconds()).toBeCloseTo(1);
+  deadline[Symbol.dispose]();
+  vi.advanceTimersByTime(10_000);
+  expect(over).not.toHaveBeenCalled();
+});

@@ -1,0 +1,204 @@
+/** A weight update in the middle of rollouts, as the trainer tells it: nothing is sent, nothing fails, no clock runs. */
+import { AgentConfig, PolicyConfig, type PolicyRecord } from '@swefarm/shared';
+import { type ScriptedPolicy, type ScriptedPolicyOptions, startScriptedPolicy } from '@swefarm/testkit';
+import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { runMiniAgent } from '../../src/agent/loop.ts';
+import { closePolicyConnections } from '../../src/agent/policy/connection.ts';
+import { openEndpoints } from '../../src/agent/policy/endpoints.ts';
+import { openPolicy } from '../../src/agent/policy/policy.ts';
+import { watchPolicies } from '../../src/agent/policy/watch.ts';
+import { depsOf, echoShell, scriptedShell, scriptedTask } from './scripted.ts';
+
+afterAll(closePolicyConnections);
+vi.setConfig({ testTimeout: 60_000 });
+
+const POLL = { timeout: 20_000, interval: 10 };
+
+/** A trainer whose word is kept in memory, and the watch of a worker that reads it often. */
+function trainer(intervalMs = 10) {
+  const records = new Map<string, PolicyRecord>();
+  let reads = 0;
+  const endpoints = openEndpoints();
+  const watch = watchPolicies({
+    farm: {
+      policies: {
+        async get(names: readonly string[]) {
+          reads++;
+          return names.flatMap((name) => records.get(name) ?? []);
+        },
+        report: async () => undefined,
+        reports: async () => new Map(),
+      },
+      registry: { list: async () => [] },
+    } as unknown as Parameters<typeof watchPolicies>[0]['farm'],
+    worker: 'w',
+    endpoints,
+    log: { warn: () => undefined },
+    intervalMs,
+  });
+  onTestFinished(() => watch[Symbol.dispose]());
+  let changes = 0;
+  return {
+    watch,
+    endpoints,
+    say(name: string, change: Partial<PolicyRecord>) {
+      const before = records.get(name) ?? {
+        name,
+        version: null,
+        versions: [],
+        endpoints: [],
+        state: 'serving',
+      };
+      records.set(name, { ...before, ...change, changed_at: ++changes } as PolicyRecord);
+    },
+    /** Has the worker hear it now, whatever its interval. */
+    async tell(): Promise<void> {
+      (await watch.follow({ name: 'default', urls: [] }))[Symbol.dispose]();
+    },
+    /** Waits until the worker has surely heard what was said last. */
+    async heard() {
+      const from = reads;
+      await expect.poll(() => reads, POLL).toBeGreaterThan(from + 3);
+    },
+  };
+}
+
+const turns = (count: number) => [
+  ...Array.from({ length: count }, (_, turn) => ({ command: `echo ${turn}` })),
+  { submit: true as const },
+];
+
+const short = { conversations: [{ variants: [turns(4)] }] };
+
+async function endpoint(options: Partial<ScriptedPolicyOptions> = {}): Promise<ScriptedPolicy> {
+  const server = await startScriptedPolicy({
+    script: { conversations: [{ variants: [turns(30)] }] },
+    ...options,
+  });
+  onTestFinished(() => server[Symbol.asyncDispose]());
+  return server;
+}
+
+type Trainer = ReturnType<typeof trainer>;
+
+async function begin(
+  say: Trainer,
+  server: ScriptedPolicy,
+  config: object = {},
+  agent: object = {},
+  shell = echoShell(),
+) {
+  const parsed = PolicyConfig.parse({
+    urls: [server.url],
+    model: 'm',
+    patience: 0,
+    token_mode: 'token-in',
+    ...config,
+  });
+  const followed = await say.watch.follow(parsed);
+  const policy = openPolicy(parsed, {
+    apiKey: null,
+    rolloutId: 'run.a__b-1.0',
+    attempt: 1,
+    followed,
+    endpoints: say.endpoints,
+    log: { warn: () => undefined },
+  });
+  onTestFinished(() => {
+    policy[Symbol.dispose]();
+    followed[Symbol.dispose]();
+  });
+  return runMiniAgent(scriptedTask(AgentConfig.parse(agent)), depsOf(policy, shell));
+}
+
+test('the server goes away and comes back with new weights: the turn is asked again, with no patience at all', async () => {
+  const say = trainer();
+  const server = await endpoint({ version: 'step-1', delay: { fixed_ms: 20 } });
+  say.say('default', { state: 'serving', version: 'step-1' });
+  const playing = begin(say, server);
+  await expect.poll(() => server.stats().requests, POLL).toBeGreaterThan(2);
+  say.say('default', { state: 'updating' });
+  await server.setFault({ kind: 'refuse' });
+  await say.heard();
+  server.setVersion('step-2');
+  await server.setFault();
+  say.say('default', { state: 'serving', version: 'step-2' });
+  const end = await playing;
+  expect(end.exit_status).toBe('submitted');
+  const versions = end.trajectory.turns.map(({ policy_version: version }) => version.end);
+  expect(versions[0]).toBe('step-1');
+  expect(versions.at(-1)).toBe('step-2');
+  expect(end.trajectory.contiguous).toBe(true);
+  expect(say.endpoints.views()).toMatchObject([{ aside_seconds: 0, reason: null }]);
+});
+
+test.each(['updating', 'asleep'] as const)('while %s nothing is sent and no clock runs', async (state) => {
+  const say = trainer();
+  const server = await endpoint();
+  say.say('default', { state });
+  // Time enough for the talk, and not for the pause too: were the clock to run, there would be none left.
+  const playing = begin(say, server, {}, { time_limit: 20 });
+  await say.heard();
+  await say.heard();
+  expect(server.stats().requests).toBe(0);
+  say.say('default', { state: 'serving' });
+  const end = await playing;
+  expect(end.exit_status).toBe('submitted');
+});
+
+describe('an answer that breaks in the update', () => {
+  test.each(['aborted', 'cut', 'server_error', 'unavailable', 'model_unknown'] as const)(
+    '%s',
+    async (kind) => {
+      // The worker reads so seldom that the broken answer is the first it hears of the update.
+      const say = trainer(1_000_000);
+      const server = await endpoint({ faults: [{ kind, turn: 2, times: 1 }], script: short });
+      say.say('default', { state: 'serving', version: 'step-1' });
+      const shell = scriptedShell((command) => {
+        if (command === 'echo 1') say.say('default', { state: 'updating' });
+        return { output: `${command.slice('echo '.length)}\n` };
+      });
+      const playing = begin(say, server, {}, {}, shell);
+      await expect.poll(() => server.stats().requests, POLL).toBe(3);
+      say.say('default', { state: 'serving', version: 'step-2' });
+      await say.tell();
+      const end = await playing;
+      expect(end.exit_status).toBe('submitted');
+      expect(end.trajectory.turns).toHaveLength(5);
+      expect(say.endpoints.views()).toMatchObject([{ reason: null }]);
+    },
+  );
+  test('without a word of the trainer it is a fault like any other', async () => {
+    const say = trainer();
+    const server = await endpoint({ faults: [{ kind: 'aborted', turn: 2 }] });
+    await expect(begin(say, server)).rejects.toMatchObject({ failureClass: 'policy_server_error' });
+    expect(say.endpoints.views()).toMatchObject([{ reason: expect.stringContaining('abort') }]);
+  });
+});
+
+test('endpoints that the trainer replaces are left for the new ones', async () => {
+  const say = trainer();
+  const [before, after] = [await endpoint({ delay: { fixed_ms: 20 } }), await endpoint()];
+  say.say('train', { endpoints: [before.url] });
+  const playing = begin(say, before, { name: 'train', urls: [] });
+  await expect.poll(() => before.stats().requests, POLL).toBeGreaterThan(1);
+  say.say('train', { endpoints: [after.url], state: 'serving' });
+  const end = await playing;
+  expect(end.exit_status).toBe('submitted');
+  expect(after.stats().requests).toBeGreaterThan(0);
+});
+
+test('a run that shares no endpoint with the default policy is not its business', async () => {
+  const say = trainer();
+  const server = await endpoint();
+  say.say('default', { state: 'updating', endpoints: ['http://127.0.0.1:9/v1'] });
+  expect((await begin(say, server)).exit_status).toBe('submitted');
+});
+
+test('without a trainer the header tells the version, and without a header the list of models', async () => {
+  const say = trainer();
+  const told = await begin(say, await endpoint({ version: 'abc' }));
+  expect(told.trajectory.turns[0]?.policy_version).toEqual({ start: 'abc', end: 'abc' });
+  const silent = await begin(say, await endpoint(), { version: 'of the run' });
+  expect(silent.trajectory.turns[0]?.policy_version).toEqual({ start: 'of the run', end: 'of the run' });
+});
