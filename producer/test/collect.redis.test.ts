@@ -28,7 +28,7 @@ test('jobs are small, ordered by group within their class, and added once', asyn
   expect(jobs.map((job) => job.id).toSorted()).toEqual([...rollouts].toSorted());
   for (const job of jobs) expect(JSON.stringify(job.data).length).toBeLessThan(1024);
   expect(jobs.map((job) => job.opts.priority).toSorted()).toEqual(
-    [1, 1, 2, 2, 3, 3].map((at) => 2 * 2 ** 19 + at),
+    [1, 1, 3, 3, 5, 5].map((at) => 2 * 2 ** 19 + at),
   );
   await submit(farm, { record, instances: all });
   expect(await farm.queue().getJobCountByTypes('prioritized')).toBe(6);

@@ -26,7 +26,9 @@ test('a thousand concurrent commits of the same ids leave exactly one result eac
     if (reply.status !== 'late') continue;
     expect(results.map(({ result }) => result.attempt)).toContain(reply.attempt);
   }
-  expect(await one.results.groups(run.run_id)).toEqual(new Map([['a__b.c-1', { left: 0, usable: 10 }]]));
+  expect(await one.results.groups(run.run_id)).toEqual(
+    new Map([['a__b.c-1', { left: 0, usable: 10, size: 10, refilled: 0 }]]),
+  );
   expect(await one.results.counts(run.run_id)).toMatchObject({
     committed: 10,
     resolved: 10,
@@ -69,7 +71,9 @@ test('failures and cancelled rollouts are counted apart and are not usable', asy
   await farm.commit(run, testResult(run.run_id, 0, { ...none, outcome: 'failed', failure }));
   await farm.commit(run, testResult(run.run_id, 1, { ...none, outcome: 'cancelled' }));
   await farm.commit(run, testResult(run.run_id, 2, { resolved: false, reward: 0 }));
-  expect(await farm.results.groups(run.run_id)).toEqual(new Map([['a__b.c-1', { left: 1, usable: 1 }]]));
+  expect(await farm.results.groups(run.run_id)).toMatchObject(
+    new Map([['a__b.c-1', { left: 1, usable: 1, size: 4, refilled: 0 }]]),
+  );
   expect(await farm.results.counts(run.run_id)).toMatchObject({
     outcomes: { judged: 1, failed: 1, cancelled: 1 },
     failures: { policy_slow: 1 },

@@ -40,9 +40,9 @@ test('workers are listed while they beat; the beat brings the cancel epoch', asy
   await using farm = await testFarm();
   const run = testRun();
   await farm.runs.create(run, []);
-  expect(await farm.registry.beat(worker('w1'))).toEqual({ cancel_epoch: 0 });
+  expect(await farm.registry.beat(worker('w1'))).toEqual({ cancel_epoch: 0, drained: false });
   await farm.cancel.cancelRun(run.run_id);
-  expect(await farm.registry.beat(worker('w2'))).toEqual({ cancel_epoch: 1 });
+  expect(await farm.registry.beat(worker('w2'))).toEqual({ cancel_epoch: 1, drained: false });
   expect((await farm.registry.list()).map((record) => record.worker).sort()).toEqual(['w1', 'w2']);
   await farm.registry.leave('w1');
   expect(await farm.registry.list()).toEqual([worker('w2')]);

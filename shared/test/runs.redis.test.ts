@@ -22,8 +22,8 @@ test('creating the same run again changes nothing that is committed; a different
     testInstance(),
     testInstance('x-2'),
   ]);
-  expect((await farm.results.groups(run.run_id)).get('a__b.c-1')).toEqual({ left: 3, usable: 1 });
-  expect((await farm.results.groups(run.run_id)).get('x-2')).toEqual({ left: 4, usable: 0 });
+  expect((await farm.results.groups(run.run_id)).get('a__b.c-1')).toMatchObject({ left: 3, usable: 1 });
+  expect((await farm.results.groups(run.run_id)).get('x-2')).toMatchObject({ left: 4, usable: 0 });
   expect((await farm.runs.get(run.run_id))?.created_at).toBe(run.created_at);
   await expect(farm.runs.create({ ...run, group_size: 5 }, [])).rejects.toMatchObject({
     code: 'run_differs',

@@ -32,6 +32,8 @@ const DONE: Next = { next: 'done' };
 /** How long a job waits for another node when the one that failed it claims it again. */
 const ELSEWHERE_MS = 2_000;
 const ELSEWHERE_PATIENCE_MS = 10_000;
+/** How soon a rollout of a run that stands still is looked at again. */
+const RUN_PAUSED_MS = 10_000;
 
 type Claimed = {
   job: RolloutJob;
@@ -43,6 +45,7 @@ type Claimed = {
 
 export async function attemptRollout(job: RolloutJob, node: Node, signal: AbortSignal): Promise<Next> {
   const claim = await node.farm.journal.claim(job.rollout_id, node.identity);
+  if (claim.status === 'paused') return { next: 'later', delayMs: RUN_PAUSED_MS };
   if (claim.status !== 'claimed') return DONE;
   node.active.claimed(job.rollout_id, claim.attempt);
   const claimed = await load(job, claim.attempt, claim.previous, node);

@@ -47,6 +47,15 @@ export function directoryArtifacts(root: string, limits: DirectoryLimits): Artif
       await rm(path, { force: true });
       known = null;
     },
+    async listRun(runId) {
+      const folder = join(root, runId);
+      return (await namesIn(folder)).flatMap((name) => {
+        const match = /^(.+)\.(\d+)$/.exec(name.endsWith(SUFFIX) ? name.slice(0, -SUFFIX.length) : '');
+        if (!match) return [];
+        const locator = pathToFileURL(join(folder, name)).href;
+        return [{ rollout_id: match[1] ?? '', attempt: Number(match[2]), locator }];
+      });
+    },
     async removeRun(runId) {
       const folder = join(root, runId);
       for (const name of await namesIn(folder))

@@ -2,6 +2,8 @@
 
 export type ArtifactUsage = { used_bytes: number; budget_bytes: number; artifacts: number };
 
+export type StoredArtifact = { rollout_id: string; attempt: number; locator: string };
+
 export interface ArtifactStore {
   readonly kind: 'redis' | 'directory';
   /**
@@ -14,6 +16,8 @@ export interface ArtifactStore {
   /** No error when it is already gone. */
   remove(locator: string): Promise<void>;
   removeRun(runId: string): Promise<void>;
+  /** What lies here of a run. */
+  listRun(runId: string): Promise<StoredArtifact[]>;
   /** Removes what outlived its time and tells what is in use; workers stop claiming when it is near the budget. */
   usage(): Promise<ArtifactUsage>;
 }

@@ -48,6 +48,17 @@ export function redisArtifacts(redis: Redis, keys: Keys, limits: RedisArtifactLi
       for (const name of await redis.smembers(keys.run(runId).artifacts))
         await scripts.remove(keysOf(name), [name]);
     },
+    async listRun(runId) {
+      const names = await redis.smembers(keys.run(runId).artifacts);
+      return names.map((name) => {
+        const cut = name.lastIndexOf('/');
+        return {
+          rollout_id: name.slice(0, cut),
+          attempt: Number(name.slice(cut + 1)),
+          locator: `redis:${name}`,
+        };
+      });
+    },
     async usage() {
       const [used_bytes, artifacts] = (await scripts.usage(books, [])) as [number, number];
       return { used_bytes, budget_bytes: limits.budgetBytes, artifacts };

@@ -4,7 +4,7 @@ import { SwefarmError } from '../errors.ts';
 import type { RunRecord } from '../job.ts';
 import { VERSION_WINDOW } from '../metrics/outcomes.ts';
 import { Outcome, type Result } from '../result.ts';
-import { countersOf, isUsable } from './counters.ts';
+import { countersOf, isRefillable, isUsable } from './counters.ts';
 import type { Keys } from './keys.ts';
 import { loadScript } from './script.ts';
 
@@ -19,7 +19,12 @@ export type CommitReply =
  * Failure messages are trimmed until the record fits 1 KB. Safe to repeat: the winner's repeat says `committed`.
  * Throws SwefarmError `result_too_large` beyond 4 KB, which only a fault of ours can make.
  */
-export type Commit = (run: Pick<RunRecord, 'kind' | 'ttl'>, result: Result) => Promise<CommitReply>;
+export type Commit = (run: CommitRun, result: Result) => Promise<CommitReply>;
+
+export type CommitRun = Pick<
+  RunRecord,
+  'kind' | 'ttl' | 'group_size' | 'min_group' | 'oversample' | 'refills'
+>;
 
 const AIM_BYTES = 1024;
 const LIMIT_BYTES = 4096;
@@ -44,10 +49,12 @@ export function createCommit(redis: Redis, keys: Keys): Commit {
         keys.versions(run.kind),
         keys.versionTotals(run.kind, version),
         of.journal,
+        of.cancelled,
+        keys.cancelEpoch,
         of.instances,
         of.patches,
-        of.cancelled,
         of.appended,
+        of.paused,
       ],
       [
         result.rollout_id,
@@ -60,6 +67,8 @@ export function createCommit(redis: Redis, keys: Keys): Commit {
         run.ttl,
         version,
         VERSION_WINDOW,
+        enoughOf(run),
+        isRefillable(result) ? run.refills : 0,
         ...countersOf(result).flat(),
       ],
     )) as string[];
@@ -73,6 +82,9 @@ export function createCommit(redis: Redis, keys: Keys): Commit {
     return { status: 'late', attempt: Number(first), outcome: Outcome.parse(outcome) };
   };
 }
+
+/** Usable results that end a group; 0: it is never ended early. */
+const enoughOf = (run: CommitRun): number => run.min_group ?? (run.oversample > 0 ? run.group_size : 0);
 
 /** The result as it lies in the stream: times in milliseconds' precision, the failure's message cut to fit. */
 export function encodeResult(result: Result): string {

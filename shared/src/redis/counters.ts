@@ -1,5 +1,6 @@
 /** What one result adds to the counters of its run, its kind and its policy version: plain sums, so that Lua needs no rules. */
 import { ROLLOUT_BUCKETS, TURN_BUCKETS } from '../metrics/outcomes.ts';
+import { FAILURES } from '../failure.ts';
 import type { Result } from '../result.ts';
 
 /**
@@ -46,3 +47,7 @@ const bucketOf = (value: number, bounds: readonly number[]): string =>
 
 /** Useful for a trainer: judged, with a reward. */
 export const isUsable = (result: Result): boolean => result.outcome === 'judged' && result.reward !== null;
+
+/** Lost to infrastructure in a way that another rollout in its place may escape; three dead workers are warning enough. */
+export const isRefillable = ({ failure }: Result): boolean =>
+  failure !== null && failure.class !== 'lost' && FAILURES[failure.class].retryable;

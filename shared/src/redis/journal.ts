@@ -18,6 +18,8 @@ export const AttemptEnd = z.object({
   class: AttemptClass,
   /** One line of at most 200 characters. */
   cause: z.string().nullable(),
+  /** Where the work lies that the next attempt need not do again; absent: it starts anew. */
+  kept: z.string().nullable().optional(),
 });
 export type AttemptEnd = z.infer<typeof AttemptEnd>;
 
@@ -41,6 +43,8 @@ export type Claim =
       cancelled: CancelReason | null;
     }
   | { status: 'committed'; attempt: number; outcome: Outcome }
+  /** The run stands still: nothing was opened. */
+  | { status: 'paused' }
   | { status: 'gone' };
 
 export type Journal = {
@@ -49,6 +53,8 @@ export type Journal = {
   /** The first word about an attempt stands; nothing happens when its run is gone. */
   end(rolloutId: string, attempt: number, end: AttemptEnd): Promise<void>;
   read(rolloutId: string): Promise<JournalEntry[]>;
+  /** By rollout, for those of the run that were begun and have no result. */
+  readOpen(runId: string): Promise<Map<string, JournalEntry[]>>;
   /** Of these running attempts, the rollouts that another attempt has claimed or committed since, or whose run is gone. */
   superseded(running: readonly { rollout_id: string; attempt: number }[]): Promise<Set<string>>;
 };
@@ -68,6 +74,7 @@ export function createJournal(redis: Redis, keys: Keys): Journal {
           run.committed,
           run.journal,
           run.cancelled,
+          run.paused,
           run.instances,
           run.patches,
           run.results,
@@ -76,8 +83,8 @@ export function createJournal(redis: Redis, keys: Keys): Journal {
           run.appended,
         ],
         [rolloutId, worker, node, newId(), parseRolloutId(rolloutId).instanceId],
-      )) as [string, string, string];
-      if (reply[0] === 'gone') return { status: 'gone' };
+      )) as ['claimed' | 'committed' | 'paused' | 'gone', string, string];
+      if (reply[0] === 'gone' || reply[0] === 'paused') return { status: reply[0] };
       if (reply[0] === 'committed') {
         return { status: 'committed', attempt: Number(reply[1]), outcome: Outcome.parse(reply[2]) };
       }
@@ -92,6 +99,15 @@ export function createJournal(redis: Redis, keys: Keys): Journal {
     },
     async read(rolloutId) {
       return parseEntries(await redis.hget(of(rolloutId).journal, rolloutId));
+    },
+    async readOpen(runId) {
+      const run = keys.run(runId);
+      const [journals, committed] = await Promise.all([
+        redis.hgetall(run.journal),
+        redis.hkeys(run.committed).then((ids) => new Set(ids)),
+      ]);
+      const open = Object.entries(journals).filter(([id]) => !committed.has(id));
+      return new Map(open.map(([id, text]) => [id, parseEntries(text)]));
     },
     async superseded(running) {
       const mine = new Map(running.map(({ rollout_id, attempt }) => [rollout_id, attempt]));

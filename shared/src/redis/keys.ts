@@ -1,5 +1,7 @@
 /** Every key name in one place. The prefix is a hash tag, so that scripts may touch several keys on a cluster too. */
 
+import { QUEUES } from './queue.ts';
+
 export type Keys = ReturnType<typeof keysFor>;
 
 export function keysFor(prefix: string) {
@@ -10,11 +12,18 @@ export function keysFor(prefix: string) {
     farmId: key('farm-id'),
     /** Sorted set of run ids by time of creation. */
     runs: key('runs'),
+    /** Set of ids of runs that may have rollouts without a result. */
+    unfinished: key('unfinished'),
+    /** Hash: node that is to be emptied → since when (ms). */
+    drained: key('drained'),
     /** Integer that grows with each cancel. */
     cancelEpoch: key('cancel-epoch'),
     /** Sorted set of worker ids by the time (ms) at which their record lapses. */
     workers: key('workers'),
     worker: (id: string) => key('worker', id),
+    /** BullMQ's: sorted set of waiting jobs, and the hash of one job. */
+    waiting: key(QUEUES[0], 'prioritized'),
+    job: (id: string) => key(QUEUES[0], id),
     secret: (name: string) => key('secret', name),
     lease: (name: string) => key('lease', name),
     /** Set of the names of policies; hash of one policy's record; string: what a worker sees of endpoints. */
@@ -47,12 +56,14 @@ export function keysFor(prefix: string) {
       committed: key('run', id, 'committed'),
       /** Stream of results, one field `r`. */
       results: key('run', id, 'results'),
-      /** Hash: `instance left` and `instance usable` → count. */
+      /** Hash: `instance left`, `usable`, `size`, `refilled` → count; `instance sequence` → its place in the queue. */
       groups: key('run', id, 'groups'),
       /** Hash of counters. */
       counts: key('run', id, 'counts'),
       /** Hash: rollout id, `group instance` or `*` for all → the reason it was cancelled for. */
       cancelled: key('run', id, 'cancelled'),
+      /** String: RunPause as JSON. */
+      paused: key('run', id, 'paused'),
       /** Set of `rollout/attempt`: artifacts of this run in Redis. */
       artifacts: key('run', id, 'artifacts'),
       /** Hash of an open run: instance id → rollouts appended, `*` → all; `instance is` → its fingerprint. */

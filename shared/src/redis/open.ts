@@ -13,10 +13,13 @@ import { createCancel } from './cancel.ts';
 import { createCommit } from './commit.ts';
 import { connectRedis, duplicateOf } from './connect.ts';
 import type { Farm, FarmRole } from './farm.ts';
+import { createGroups } from './groups.ts';
+import { createJobs } from './jobs.ts';
 import { createJournal } from './journal.ts';
 import { type Keys, keysFor } from './keys.ts';
 import { createLeases } from './lease.ts';
 import { createLive } from './live.ts';
+import { createNodes } from './nodes.ts';
 import { asUnusable, saysOutages } from './outage.ts';
 import { createPolicies } from './policies.ts';
 import { jobSettings, QUEUES } from './queue.ts';
@@ -72,6 +75,9 @@ export async function openConnectedFarm(
     runs: says(createRuns({ redis, keys, artifacts, queue: openQueue })),
     journal: says(createJournal(redis, keys)),
     results: says(createResults(redis, keys, address)),
+    groups: says(createGroups(redis, keys)),
+    jobs: says(createJobs(redis, keys, openQueue)),
+    nodes: says(createNodes(redis, keys)),
     cancel: says(createCancel(redis, keys)),
     registry,
     secrets: says(createSecrets(redis, keys)),
@@ -113,6 +119,10 @@ function artifactsOf(config: CommonConfig, redis: Redis, keys: Keys): ArtifactSt
     ...inDirectory,
     get: (locator) => (isFile(locator) ? readArtifactFile(locator) : inRedis.get(locator)),
     remove: (locator) => (isFile(locator) ? inDirectory.remove(locator) : inRedis.remove(locator)),
+    listRun: async (runId) => [
+      ...(await inDirectory.listRun(runId)),
+      ...(await inRedis.listRun(runId)),
+    ],
     async removeRun(runId) {
       await inDirectory.removeRun(runId);
       await inRedis.removeRun(runId);

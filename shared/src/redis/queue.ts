@@ -42,3 +42,7 @@ export function classRange(name: QueueClass): [from: number, to: number] {
   const first = CLASSES[name] * CLASS_SIZE * 2 ** 32;
   return [first, first + CLASS_SIZE * 2 ** 32 - 1];
 }
+
+/** The sequence of the group of a waiting job by its score; the reverse of {@link priorityOf}. */
+export const sequenceAt = (kind: RunRecord['kind'], score: number): number =>
+  Math.floor(score / 2 ** 32) - CLASSES[kind] * CLASS_SIZE - 1;

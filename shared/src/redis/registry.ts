@@ -19,8 +19,11 @@ export const WorkerRecord = z.object({
 export type WorkerRecord = z.infer<typeof WorkerRecord>;
 
 export type Registry = {
-  /** Call each second; the record lives 15 s. Answers the cancel epoch, so that one round trip does both. */
-  beat(record: WorkerRecord): Promise<{ cancel_epoch: number }>;
+  /**
+   * Call each second; the record lives 15 s. One round trip also answers the cancel epoch, and whether somebody asked to
+   * empty the worker's node.
+   */
+  beat(record: WorkerRecord): Promise<{ cancel_epoch: number; drained: boolean }>;
   leave(worker: string): Promise<void>;
   list(): Promise<WorkerRecord[]>;
   /** Workers whose record lapsed without their leave, over the life of the farm; noticed by {@link list}, once each. */
@@ -33,14 +36,15 @@ export function createRegistry(redis: Redis, keys: Keys): Registry {
   return {
     async beat(record) {
       const lapse = Date.now() + LIFE_MS;
-      const [, , epoch] =
+      const [, , epoch, drained] =
         (await redis
           .multi()
           .set(keys.worker(record.worker), JSON.stringify(record), 'PX', LIFE_MS)
           .zadd(keys.workers, String(lapse), record.worker)
           .get(keys.cancelEpoch)
+          .hexists(keys.drained, record.node)
           .exec()) ?? [];
-      return { cancel_epoch: Number(epoch?.[1] ?? 0) };
+      return { cancel_epoch: Number(epoch?.[1] ?? 0), drained: drained?.[1] === 1 };
     },
     async leave(worker) {
       await redis.multi().del(keys.worker(worker)).zrem(keys.workers, worker).exec();

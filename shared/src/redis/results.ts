@@ -28,8 +28,8 @@ export type RunCounts = {
   failures: Record<string, number>;
 };
 
-/** `left`: not yet committed. `usable`: judged with a reward. */
-export type GroupCount = { left: number; usable: number };
+/** `left`: not yet committed. `usable`: judged with a reward. `size`: ever opened, `refilled` of them for lost ones. */
+export type GroupCount = { left: number; usable: number; size: number; refilled: number };
 
 export type Results = {
   /**
@@ -44,6 +44,8 @@ export type Results = {
   /** Stream id of the run's latest result; `0` when it has none. */
   latest(runId: string): Promise<string>;
   committedIds(runId: string): Promise<Set<string>>;
+  /** Rollout id → the attempt that was committed. */
+  winners(runId: string): Promise<Map<string, number>>;
   get(rolloutId: string): Promise<Result | null>;
   counts(runId: string): Promise<RunCounts>;
   groups(runId: string): Promise<Map<string, GroupCount>>;
@@ -96,6 +98,10 @@ export function createResults(redis: Redis, keys: Keys, address: string): Result
     },
     async committedIds(runId) {
       return new Set(await redis.hkeys(keys.run(runId).committed));
+    },
+    async winners(runId) {
+      const entries = Object.entries(await redis.hgetall(keys.run(runId).committed));
+      return new Map(entries.map(([id, entry]) => [id, parseCommitted(entry).attempt]));
     },
     async get(rolloutId) {
       const { runId } = parseRolloutId(rolloutId);
@@ -155,9 +161,11 @@ function groupCounts(hash: Record<string, string>): Map<string, GroupCount> {
   const groups = new Map<string, GroupCount>();
   for (const [name, value] of Object.entries(hash)) {
     const cut = name.lastIndexOf(' ');
-    const group = groups.get(name.slice(0, cut)) ?? { left: 0, usable: 0 };
-    group[name.slice(cut + 1) === 'left' ? 'left' : 'usable'] = Number(value);
-    groups.set(name.slice(0, cut), group);
+    const instanceId = name.slice(0, cut);
+    const group = groups.get(instanceId) ?? { left: 0, usable: 0, size: 0, refilled: 0 };
+    const field = name.slice(cut + 1);
+    if (field in group) group[field as keyof GroupCount] = Number(value);
+    groups.set(instanceId, group);
   }
   return groups;
 }

@@ -6,10 +6,11 @@ import type { Queue } from 'bullmq';
 import type { Redis } from 'ioredis';
 import type { ArtifactStore } from '../artifacts/store.ts';
 import { SwefarmError } from '../errors.ts';
-import { rolloutId } from '../ids.ts';
 import { Instance } from '../instance.ts';
 import { type RolloutJob, RunRecord } from '../job.ts';
+import { createGroups } from './groups.ts';
 import { allRunKeys, type Keys } from './keys.ts';
+import { classRange, sequenceAt } from './queue.ts';
 import { loadScript } from './script.ts';
 
 export type Runs = {
@@ -73,6 +74,7 @@ export function createRuns(deps: RunsDeps): Runs {
       // A trainer makes thousands of sessions, each a run of its own: what lists runs must not wade through them.
       if (record.kind !== 'session') {
         write.zadd(keys.runs, Date.parse(known?.created_at ?? record.created_at), record.run_id);
+        write.sadd(keys.unfinished, record.run_id);
       }
       await write.exec();
     },
@@ -103,7 +105,13 @@ export function createRuns(deps: RunsDeps): Runs {
       const ids = await redis.zrevrange(keys.runs, 0, -1);
       const records = await Promise.all(ids.map(get));
       const expired = ids.filter((_, index) => records[index] === null);
-      if (expired.length > 0) await redis.zrem(keys.runs, ...expired);
+      if (expired.length > 0) {
+        await redis
+          .multi()
+          .zrem(keys.runs, ...expired)
+          .srem(keys.unfinished, ...expired)
+          .exec();
+      }
       return records.filter((record) => record !== null);
     },
     async remove(runId) {
@@ -116,26 +124,43 @@ export function createRuns(deps: RunsDeps): Runs {
         .multi()
         .del(...allRunKeys(keys, runId), ...(secret && own ? [keys.secret(secret)] : []))
         .zrem(keys.runs, runId)
+        .srem(keys.unfinished, runId)
         .exec();
     },
   };
 }
 
 async function writeInstances(
-  { redis, keys }: RunsDeps,
+  deps: RunsDeps,
   record: RunRecord,
   instances: Iterable<Instance> | AsyncIterable<Instance>,
 ): Promise<void> {
+  const { redis, keys } = deps;
   const of = keys.run(record.run_id);
+  const size = record.group_size + record.oversample;
+  let sequence = await firstSequence(deps, record.kind);
   for await (const batch of batches(instances)) {
     const blobs = await Promise.all(batch.map((instance) => compress(JSON.stringify(instance))));
     const write = redis.multi();
     for (const [index, { instance_id }] of batch.entries()) {
       write.hsetnx(of.instances, instance_id, blobs[index] ?? '');
-      write.hsetnx(of.groups, `${instance_id} left`, record.group_size);
+      write.hsetnx(of.groups, `${instance_id} left`, size);
+      write.hsetnx(of.groups, `${instance_id} size`, size);
+      write.hsetnx(of.groups, `${instance_id} sequence`, sequence);
+      sequence += record.group_size;
     }
     await write.expire(of.instances, record.ttl).expire(of.groups, record.ttl).exec();
   }
+}
+
+/**
+ * Where a new run begins in the queue of its class: beside the first that still waits. So runs of a class take turns,
+ * rollout for rollout, and one that comes later neither waits behind all of another nor goes before it.
+ */
+async function firstSequence({ redis, keys }: RunsDeps, kind: RunRecord['kind']): Promise<number> {
+  const [first, last] = classRange(kind);
+  const [, score] = await redis.zrangebyscore(keys.waiting, first, last, 'WITHSCORES', 'LIMIT', 0, 1);
+  return score === undefined ? 0 : sequenceAt(kind, Number(score));
 }
 
 async function writePatches(
@@ -156,13 +181,7 @@ async function writePatches(
  * worked on ends by itself when it sees its run gone.
  */
 async function removeJobs({ redis, keys, queue }: RunsDeps, record: RunRecord): Promise<void> {
-  const instanceIds = await redis.hkeys(keys.run(record.run_id).instances);
-  const sizes = record.open ? await redis.hgetall(keys.run(record.run_id).appended) : null;
-  const ids = instanceIds.flatMap((id) =>
-    Array.from({ length: sizes ? Number(sizes[id] ?? 0) : record.group_size }, (_, index) =>
-      rolloutId(record.run_id, id, index),
-    ),
-  );
+  const ids = await createGroups(redis, keys).rollouts(record.run_id);
   for (let at = 0; at < ids.length; at += BATCH) {
     await Promise.all(ids.slice(at, at + BATCH).map((id) => queue().remove(id)));
   }

@@ -29,7 +29,7 @@ export async function processesOf(folder: string): Promise<string[]> {
 
 /** The farm's own few keys, one each however many runs there were; the index of runs and artifacts sheds what has lapsed. */
 const OWN =
-  /:(farm-id|runs|workers|cancel-epoch|totals:\w+|artifacts:(bytes|expiry|used)|rollouts:(events|id|meta|marker|stalled-check))$/;
+  /:(farm-id|runs|unfinished|drained|workers|cancel-epoch|totals:\w+|artifacts:(bytes|expiry|used)|rollouts:(events|id|meta|marker|stalled-check))$/;
 
 /** Keys that would stay for ever: no life time, and not the farm's own. */
 export async function endlessKeys(redisUrl: string): Promise<string[]> {

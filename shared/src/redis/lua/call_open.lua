@@ -1,5 +1,5 @@
 -- Writes down a new call and gives its rollout the next index of its instance in an open run.
--- KEYS: 1 calls of this fingerprint  2 open calls  3 run record  4 appended  5 groups  6 committed
+-- KEYS: 1 calls of this fingerprint  2 open calls  3 run record  4 appended  5 groups  6 committed  7 unfinished runs
 -- ARGV: 1 call id  2 gateway  3 named  4 run id  5 instance id  6 life time of the call (ms)
 -- Reply: {'opened', rollout id, index, sequence for the priority} | {'taken'} (a call of this name exists: claim it) | {'gone'}
 if ARGV[3] == '1' and redis.call('EXISTS', KEYS[1]) == 1 then
@@ -12,6 +12,8 @@ end
 local index = redis.call('HINCRBY', KEYS[4], ARGV[5], 1) - 1
 local appended = redis.call('HINCRBY', KEYS[4], '*', 1)
 redis.call('HINCRBY', KEYS[5], ARGV[5] .. ' left', 1)
+redis.call('HINCRBY', KEYS[5], ARGV[5] .. ' size', 1)
+redis.call('SADD', KEYS[7], ARGV[4])
 local ttl = cjson.decode(record).ttl
 for i = 3, 6 do
   redis.call('EXPIRE', KEYS[i], ttl)

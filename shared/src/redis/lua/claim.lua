@@ -1,7 +1,7 @@
 -- Opens the next attempt at a rollout in its journal, unless it is committed or its run is gone.
--- KEYS: 1 record  2 committed  3 journal  4 cancelled  5.. the run's other keys (life time only)
+-- KEYS: 1 record  2 committed  3 journal  4 cancelled  5 paused  6.. the run's other keys (life time only)
 -- ARGV: 1 rollout id  2 worker  3 node  4 nonce of this claim (a resent command opens no second attempt)  5 group (instance id)
--- Reply: {'claimed', journal (JSON, the new attempt last), reason of the cancel or ''} | {'committed', attempt, outcome} | {'gone'}
+-- Reply: {'claimed', journal (JSON, the new attempt last), reason of the cancel or ''} | {'paused'} | {'committed', attempt, outcome} | {'gone'}
 local record = redis.call('GET', KEYS[1])
 if not record then
   return { 'gone' }
@@ -10,6 +10,12 @@ local winner = redis.call('HGET', KEYS[2], ARGV[1])
 if winner then
   local attempt, outcome = string.match(winner, '^(%S+) (%S+) ')
   return { 'committed', attempt, outcome }
+end
+local marks = redis.call('HMGET', KEYS[4], ARGV[1], 'group ' .. ARGV[5], '*')
+local cancelled = marks[1] or marks[2] or marks[3] or ''
+local pause = redis.call('GET', KEYS[5])
+if pause and cancelled == '' and cjson.decode(pause).reason ~= cjson.null then
+  return { 'paused' }
 end
 local text = redis.call('HGET', KEYS[3], ARGV[1])
 local journal = text and cjson.decode(text) or {}
@@ -32,5 +38,4 @@ local ttl = cjson.decode(record).ttl
 for i = 1, #KEYS do
   redis.call('EXPIRE', KEYS[i], ttl)
 end
-local marks = redis.call('HMGET', KEYS[4], ARGV[1], 'group ' .. ARGV[5], '*')
-return { 'claimed', text, marks[1] or marks[2] or marks[3] or '' }
+return { 'claimed', text, cancelled }

@@ -1,8 +1,12 @@
 -- Commits the result of a rollout exactly once: the first caller wins; stream, group and counters change in the same step.
+-- A group that has enough usable results is ended, and one that lost a rollout to infrastructure gets another, here too:
+-- nobody can see the run complete in between.
 -- KEYS: 1 record  2 committed  3 results  4 groups  5 counts  6 totals  7 versions  8 totals of the version  9 journal
---       10.. the run's other keys (life time only)
+--       10 cancelled  11 cancel epoch  12.. the run's other keys (life time only)
 -- ARGV: 1 rollout id  2 attempt  3 outcome  4 worker  5 result (JSON)  6 group (instance id)  7 usable (1 or 0)
---       8 life time of the run in seconds  9 policy version ('' for none)  10 versions to keep  11.. pairs: counter, increment
+--       8 life time of the run in seconds  9 policy version ('' for none)  10 versions to keep
+--       11 usable results that are enough for a group (0: never)
+--       12 rollouts that may be opened for lost ones in all (0: none for this one)  13.. pairs: counter, increment
 -- Reply: {'committed', stream id} | {'late', attempt, outcome, stream id, worker} | {'gone'}
 if redis.call('EXISTS', KEYS[1]) == 0 then
   return { 'gone' }
@@ -30,7 +34,21 @@ local id = redis.call('XADD', KEYS[3], '*', 'r', ARGV[5])
 redis.call('HSET', KEYS[2], ARGV[1], ARGV[2] .. ' ' .. ARGV[3] .. ' ' .. id .. ' ' .. ARGV[4])
 local left = redis.call('HINCRBY', KEYS[4], ARGV[6] .. ' left', -1)
 if ARGV[7] == '1' then
-  redis.call('HINCRBY', KEYS[4], ARGV[6] .. ' usable', 1)
+  local usable = redis.call('HINCRBY', KEYS[4], ARGV[6] .. ' usable', 1)
+  if ARGV[11] ~= '0' and usable >= tonumber(ARGV[11]) then
+    if redis.call('HSETNX', KEYS[10], 'group ' .. ARGV[6], 'early_stop') == 1 then
+      redis.call('INCR', KEYS[11])
+    end
+  end
+end
+if ARGV[12] ~= '0' then
+  local ended = redis.call('HEXISTS', KEYS[10], 'group ' .. ARGV[6]) == 1 or redis.call('HEXISTS', KEYS[10], '*') == 1
+  local refilled = tonumber(redis.call('HGET', KEYS[4], ARGV[6] .. ' refilled') or 0)
+  if not ended and refilled < tonumber(ARGV[12]) then
+    redis.call('HINCRBY', KEYS[4], ARGV[6] .. ' refilled', 1)
+    redis.call('HINCRBY', KEYS[4], ARGV[6] .. ' size', 1)
+    left = redis.call('HINCRBY', KEYS[4], ARGV[6] .. ' left', 1)
+  end
 end
 if left == 0 then
   local usable = tonumber(redis.call('HGET', KEYS[4], ARGV[6] .. ' usable') or 0)
@@ -45,11 +63,11 @@ for _, entry in ipairs(journal and cjson.decode(journal) or {}) do
     count('attempt:' .. (type(ended) == 'table' and ended.class or 'lost'), 1)
   end
 end
-for i = 11, #ARGV, 2 do
+for i = 13, #ARGV, 2 do
   count(ARGV[i], ARGV[i + 1])
 end
 for i = 1, #KEYS do
-  if i ~= 6 then
+  if i ~= 6 and i ~= 11 then
     redis.call('EXPIRE', KEYS[i], ARGV[8])
   end
 end

@@ -1,0 +1,130 @@
+/**
+ * The groups of a run while it goes on: which rollouts were opened (at submit, added, refilled by the commit), which
+ * have no result yet, and whether the run stands still. What the keeper and the collector ask.
+ */
+import type { Redis } from 'ioredis';
+import { z } from 'zod';
+import { parseRolloutId, rolloutId } from '../ids.ts';
+import { RunRecord } from '../job.ts';
+import { byRun } from './grouping.ts';
+import type { Keys } from './keys.ts';
+import { loadScript } from './script.ts';
+
+/** Why a run stands still, and what was counted of it when somebody let it go on. */
+export const RunPause = z.object({
+  /** One line for people; null: it goes on. */
+  reason: z.string().nullable(),
+  /** Milliseconds since the epoch. */
+  at: z.number(),
+  /** Counts when it was resumed: what came before is not held against it again. */
+  since: z.object({ committed: z.number(), failures: z.record(z.string(), z.number()) }).nullable(),
+});
+export type RunPause = z.infer<typeof RunPause>;
+
+export type Groups = {
+  /** Runs that may have rollouts without a result, and the time by Redis's clock in milliseconds. */
+  unfinishedRuns(): Promise<{ now: number; runs: RunRecord[] }>;
+  /** Every rollout of the run, in the order of its groups; refilled ones too. */
+  rollouts(runId: string): Promise<string[]>;
+  /** Those of them without a result. */
+  open(runId: string): Promise<string[]>;
+  /** Opens `count` more rollouts of an instance whose record is there; their ids. Their jobs are the caller's. */
+  add(runId: string, instanceId: string, count: number): Promise<string[]>;
+  /** These are not to be run: an output outside of Redis has their results. Safe to repeat. */
+  settleElsewhere(rolloutIds: readonly string[]): Promise<void>;
+  /** The reverse, for those of them that are wanted after all. */
+  reopen(rolloutIds: readonly string[]): Promise<void>;
+  /** Takes the run off the list of unfinished ones; false when something of it is open. */
+  retire(runId: string): Promise<boolean>;
+  /** Nothing more of the run is claimed until {@link resume}; false when it stood still already, or is gone. */
+  pause(runId: string, reason: string): Promise<boolean>;
+  /** `since`: what was counted of the run by now. */
+  resume(runId: string, since: RunPause['since']): Promise<void>;
+  paused(runId: string): Promise<RunPause | null>;
+};
+
+const BATCH = 500;
+
+export function createGroups(redis: Redis, keys: Keys): Groups {
+  const scripts = {
+    add: loadScript(redis, 'group_add'),
+    retire: loadScript(redis, 'run_retire'),
+    elsewhere: loadScript(redis, 'group_elsewhere'),
+  };
+  const rollouts = async (runId: string): Promise<string[]> => {
+    const sizes = await sizesOf(redis, keys, runId);
+    return [...sizes].flatMap(([instanceId, size]) =>
+      Array.from({ length: size }, (_, index) => rolloutId(runId, instanceId, index)),
+    );
+  };
+  const paused = async (runId: string): Promise<RunPause | null> => {
+    const text = await redis.get(keys.run(runId).paused);
+    return text === null ? null : RunPause.parse(JSON.parse(text));
+  };
+  const setPause = async (runId: string, pause: RunPause): Promise<boolean> => {
+    const lifeMs = await redis.pttl(keys.run(runId).record);
+    if (lifeMs < 0) return false;
+    await redis.set(keys.run(runId).paused, JSON.stringify(pause), 'PX', lifeMs);
+    return true;
+  };
+  const elsewhere = async (what: 'close' | 'open', rolloutIds: readonly string[]): Promise<void> => {
+    for (const [runId, ids] of byRun(rolloutIds)) {
+      const of = keys.run(runId);
+      for (let at = 0; at < ids.length; at += BATCH) {
+        const pairs = ids.slice(at, at + BATCH).flatMap((id) => [id, parseRolloutId(id).instanceId]);
+        await scripts.elsewhere(
+          [of.record, of.committed, of.groups, keys.unfinished],
+          [runId, what, ...pairs],
+        );
+      }
+    }
+  };
+  return {
+    rollouts,
+    paused,
+    async unfinishedRuns() {
+      const [ids, [seconds, microseconds]] = await Promise.all([
+        redis.smembers(keys.unfinished),
+        redis.time(),
+      ]);
+      const now = Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000);
+      if (ids.length === 0) return { now, runs: [] };
+      const texts = await redis.mget(ids.map((id) => keys.run(id).record));
+      const gone = ids.filter((_, index) => texts[index] === null);
+      if (gone.length > 0) await redis.srem(keys.unfinished, ...gone);
+      return { now, runs: texts.flatMap((text) => (text ? [RunRecord.parse(JSON.parse(text))] : [])) };
+    },
+    async open(runId) {
+      const [all, committed] = await Promise.all([
+        rollouts(runId),
+        redis.hkeys(keys.run(runId).committed).then((ids) => new Set(ids)),
+      ]);
+      return all.filter((id) => !committed.has(id));
+    },
+    async add(runId, instanceId, count) {
+      const of = keys.run(runId);
+      const size = await scripts.add([of.record, of.groups, keys.unfinished], [runId, instanceId, count]);
+      const from = Number(size) - count;
+      return Number(size) === 0
+        ? []
+        : Array.from({ length: count }, (_, index) => rolloutId(runId, instanceId, from + index));
+    },
+    settleElsewhere: (rolloutIds) => elsewhere('close', rolloutIds),
+    reopen: (rolloutIds) => elsewhere('open', rolloutIds),
+    retire: async (runId) => (await scripts.retire([keys.run(runId).groups, keys.unfinished], [runId])) === 1,
+    async pause(runId, reason) {
+      const before = await paused(runId);
+      if (before && before.reason !== null) return false;
+      return await setPause(runId, { reason, at: Date.now(), since: before?.since ?? null });
+    },
+    resume: async (runId, since) => void (await setPause(runId, { reason: null, at: Date.now(), since })),
+  };
+}
+
+async function sizesOf(redis: Redis, keys: Keys, runId: string): Promise<Map<string, number>> {
+  const fields = Object.entries(await redis.hgetall(keys.run(runId).groups));
+  const sizes = fields.flatMap(([name, value]): [string, number][] =>
+    name.endsWith(' size') ? [[name.slice(0, -' size'.length), Number(value)]] : [],
+  );
+  return new Map(sizes);
+}

@@ -1,0 +1,80 @@
+/** Rollouts on the queue: made from the run's records alone, so that whoever finds one missing can put it there again. */
+import type { Queue } from 'bullmq';
+import type { Redis } from 'ioredis';
+import { parseRolloutId } from '../ids.ts';
+import type { RolloutJob, RunRecord } from '../job.ts';
+import type { Keys } from './keys.ts';
+import { priorityOf } from './queue.ts';
+
+export type Jobs = {
+  /** What the queue holds already is left as it is. */
+  enqueue(run: Pick<RunRecord, 'run_id' | 'kind'>, rolloutIds: readonly string[]): Promise<void>;
+  /** Those of the rollouts that the queue does not hold, or holds as failed, which only a bug of ours can cause. */
+  missing(rolloutIds: readonly string[]): Promise<string[]>;
+  /** Takes jobs off the queue that no worker holds. */
+  drop(rolloutIds: readonly string[]): Promise<void>;
+};
+
+const BATCH = 500;
+
+export function createJobs(redis: Redis, keys: Keys, queue: () => Queue<RolloutJob>): Jobs {
+  return {
+    async enqueue(run, rolloutIds) {
+      const names = rolloutIds.map((id) => ({ id, ...parseRolloutId(id) }));
+      const of = keys.run(run.run_id);
+      const instanceIds = [...new Set(names.map(({ instanceId }) => instanceId))];
+      if (instanceIds.length === 0) return;
+      const [sequences, refs] = await Promise.all([
+        redis.hmget(of.groups, ...instanceIds.map((id) => `${id} sequence`)),
+        redis.hkeys(of.patches),
+      ]);
+      const sequenceOf = new Map(instanceIds.map((id, at) => [id, Number(sequences[at] ?? 0)]));
+      const given = patchCounts(refs);
+      const jobs = names.map(({ id, instanceId, index }) => {
+        const patches = given.get(instanceId);
+        const data: RolloutJob = {
+          rollout_id: id,
+          run_id: run.run_id,
+          instance_id: instanceId,
+          rollout_index: index,
+          submitted_at: Date.now(),
+          ...(patches ? { patch_ref: `${instanceId}.${index % patches}` } : {}),
+        };
+        const priority = priorityOf(run.kind, sequenceOf.get(instanceId) ?? 0);
+        return { name: 'rollout', data, opts: { jobId: id, priority } };
+      });
+      for (let at = 0; at < jobs.length; at += BATCH) await queue().addBulk(jobs.slice(at, at + BATCH));
+    },
+    async missing(rolloutIds) {
+      const asked = new Set(rolloutIds);
+      // A job that ended in the queue without a result would hide a new one with the same id.
+      for (const job of await queue().getJobs(['failed', 'completed'])) {
+        if (job?.id !== undefined && asked.has(job.id)) await job.remove();
+      }
+      const missing: string[] = [];
+      for (let at = 0; at < rolloutIds.length; at += BATCH) {
+        const batch = rolloutIds.slice(at, at + BATCH);
+        const read = redis.pipeline();
+        for (const id of batch) read.exists(keys.job(id));
+        const replies = (await read.exec()) ?? [];
+        missing.push(...batch.filter((_, index) => replies[index]?.[1] === 0));
+      }
+      return missing;
+    },
+    async drop(rolloutIds) {
+      for (let at = 0; at < rolloutIds.length; at += BATCH) {
+        await Promise.all(rolloutIds.slice(at, at + BATCH).map((id) => queue().remove(id)));
+      }
+    },
+  };
+}
+
+/** Patches by instance, from their references `instance.number`. */
+function patchCounts(refs: readonly string[]): Map<string, number> {
+  const counts = new Map<string, number>();
+  for (const ref of refs) {
+    const instanceId = ref.slice(0, ref.lastIndexOf('.'));
+    counts.set(instanceId, (counts.get(instanceId) ?? 0) + 1);
+  }
+  return counts;
+}

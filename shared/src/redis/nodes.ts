@@ -1,0 +1,19 @@
+/** Nodes that somebody asked to empty: their workers claim nothing until that is taken back. */
+import type { Redis } from 'ioredis';
+import type { Keys } from './keys.ts';
+
+export type Nodes = {
+  drain(node: string): Promise<void>;
+  undrain(node: string): Promise<void>;
+  /** Node → when it was asked for, in milliseconds since the epoch. */
+  drained(): Promise<Map<string, number>>;
+};
+
+export function createNodes(redis: Redis, keys: Keys): Nodes {
+  return {
+    drain: async (node) => void (await redis.hsetnx(keys.drained, node, Date.now())),
+    undrain: async (node) => void (await redis.hdel(keys.drained, node)),
+    drained: async () =>
+      new Map(Object.entries(await redis.hgetall(keys.drained)).map(([node, at]) => [node, Number(at)])),
+  };
+}
