@@ -1,5 +1,24 @@
 /** All duties of the keeper. A new one is a file beside this one, an import and a line here. */
+import { ownerlessArtifacts } from './artifacts.ts';
+import { cancelledDuty } from './cancelled.ts';
+import { deadlines } from './deadlines.ts';
+import { infraPause } from './infra.ts';
 import type { Duty } from './keeper.ts';
+import { lostJobs, refills } from './lost.ts';
+import { parked } from './parked.ts';
 import { sessionLeases } from './sessions.ts';
+import { stale } from './stale.ts';
+import { deadWorkersDuty } from './workers.ts';
 
-export const DUTIES: readonly Duty[] = [sessionLeases];
+export const DUTIES: readonly Duty[] = [
+  deadlines,
+  stale,
+  cancelledDuty(),
+  sessionLeases,
+  refills,
+  infraPause,
+  parked,
+  lostJobs,
+  deadWorkersDuty(),
+  ownerlessArtifacts,
+];

@@ -1,0 +1,51 @@
+/**
+ * A run that mostly fails by infrastructure pauses itself: what it would go on to produce is a step without rewards, at
+ * full price. It says so, and goes on when somebody resumes it.
+ */
+import { FAILURES, type FailureClass, type RunCounts, type RunPause, type RunRecord } from '@swefarm/shared';
+import type { Duty } from './keeper.ts';
+
+/** Fewer failures than this say nothing about a run. */
+const LEAST_FAILURES = 20;
+
+export const infraPause: Duty = {
+  name: 'infra-pause',
+  everyMs: 2_000,
+  async run({ farm, log }) {
+    const { runs } = await farm.groups.unfinishedRuns();
+    for (const run of runs) {
+      // A run that many callers feed is theirs to judge, each by its own.
+      if (run.infra_pause_share === null || run.open) continue;
+      const pause = await farm.groups.paused(run.run_id);
+      if (pause && pause.reason !== null) continue;
+      const reason = reasonToPause(run, await farm.results.counts(run.run_id), pause?.since ?? null);
+      if (reason !== null && (await farm.groups.pause(run.run_id, reason)))
+        log.error({ run: run.run_id, reason }, `run paused; go on with: swefarm resume ${run.run_id}`);
+    }
+  },
+};
+
+/** One line, or null when the run may go on. `since`: what was counted when somebody let it go on. */
+export function reasonToPause(
+  run: Pick<RunRecord, 'infra_pause_share'>,
+  counts: Pick<RunCounts, 'committed' | 'failures'>,
+  since: RunPause['since'],
+): string | null {
+  const failures = Object.entries(counts.failures)
+    .filter(([name]) => isInfrastructure(name))
+    .map(([name, count]): [string, number] => [name, count - (since?.failures[name] ?? 0)])
+    .filter(([, count]) => count > 0)
+    .sort(([, a], [, b]) => b - a);
+  const failed = failures.reduce((sum, [, count]) => sum + count, 0);
+  const committed = counts.committed - (since?.committed ?? 0);
+  if (run.infra_pause_share === null || failed < LEAST_FAILURES) return null;
+  if (failed / committed < run.infra_pause_share) return null;
+  const causes = failures.map(([name, count]) => `${name} ${count}`).join(', ');
+  return `${failed} of ${committed} rollouts failed by infrastructure (${causes})`;
+}
+
+/** What belongs to the farm or to the policy; a broken instance spoils only its own rollouts. */
+function isInfrastructure(name: string): boolean {
+  const rule = FAILURES[name as FailureClass];
+  return rule !== undefined && rule.stage !== 'instance' && (rule.retryable || rule.stage === 'policy');
+}

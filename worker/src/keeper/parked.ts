@@ -1,0 +1,25 @@
+/** A rollout that workers died with too often is given up here: no further worker need be told by claiming it. */
+import { decide } from '@swefarm/shared';
+import type { Duty } from './keeper.ts';
+import { heldBy, livingWorkers } from './holders.ts';
+import { settleUnheld } from './verdict.ts';
+
+export const parked: Duty = {
+  name: 'parked',
+  everyMs: 5_000,
+  async run({ farm, log }, signal) {
+    const { runs } = await farm.groups.unfinishedRuns();
+    const living = await livingWorkers(farm);
+    for (const run of runs) {
+      for (const [id, journal] of await farm.journal.readOpen(run.run_id)) {
+        if (signal.aborted) return;
+        const last = journal.at(-1);
+        if (!last || last.ended_at !== null || heldBy(journal, living) !== null) continue;
+        const decision = decide(journal);
+        if (decision.action !== 'give_up') continue;
+        await settleUnheld(farm, run, id, journal, { failed: decision.failure });
+        log.warn({ rollout_id: id, history: journal }, 'parked: workers died with it');
+      }
+    }
+  },
+};
