@@ -105,7 +105,15 @@ export function createCalls(redis: Redis, keys: Keys): Calls {
       const run = keys.run(runId);
       const call_id = `${request.fingerprint}.${newId()}`;
       const [status, rollout_id = '', index, sequence] = (await scripts.open(
-        [of.alike(request.fingerprint), of.open, run.record, run.appended, run.groups, run.committed, keys.unfinished],
+        [
+          of.alike(request.fingerprint),
+          of.open,
+          run.record,
+          run.appended,
+          run.groups,
+          run.committed,
+          keys.unfinished,
+        ],
         [call_id, gateway, named(request), runId, instanceId, Math.round(lifeMs)],
       )) as [string, string?, number?, number?];
       if (status !== 'opened') return { status: status as 'taken' | 'gone' };

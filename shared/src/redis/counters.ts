@@ -1,6 +1,7 @@
 /** What one result adds to the counters of its run, its kind and its policy version: plain sums, so that Lua needs no rules. */
-import { ROLLOUT_BUCKETS, TURN_BUCKETS } from '../metrics/outcomes.ts';
+
 import { FAILURES } from '../failure.ts';
+import { ROLLOUT_BUCKETS, TURN_BUCKETS } from '../metrics/outcomes.ts';
 import type { Result } from '../result.ts';
 
 /**

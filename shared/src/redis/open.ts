@@ -119,10 +119,7 @@ function artifactsOf(config: CommonConfig, redis: Redis, keys: Keys): ArtifactSt
     ...inDirectory,
     get: (locator) => (isFile(locator) ? readArtifactFile(locator) : inRedis.get(locator)),
     remove: (locator) => (isFile(locator) ? inDirectory.remove(locator) : inRedis.remove(locator)),
-    listRun: async (runId) => [
-      ...(await inDirectory.listRun(runId)),
-      ...(await inRedis.listRun(runId)),
-    ],
+    listRun: async (runId) => [...(await inDirectory.listRun(runId)), ...(await inRedis.listRun(runId))],
     async removeRun(runId) {
       await inDirectory.removeRun(runId);
       await inRedis.removeRun(runId);

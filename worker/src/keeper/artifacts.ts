@@ -14,7 +14,8 @@ export const ownerlessArtifacts: Duty = {
       if (signal.aborted) return;
       const ownerless = await ownerlessOf(farm, run_id, now);
       for (const locator of ownerless) await farm.artifacts.remove(locator);
-      if (ownerless.length > 0) log.info({ run: run_id, artifacts: ownerless.length }, 'removed ownerless artifacts');
+      if (ownerless.length > 0)
+        log.info({ run: run_id, artifacts: ownerless.length }, 'removed ownerless artifacts');
     }
   },
 };

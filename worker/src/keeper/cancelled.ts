@@ -2,8 +2,9 @@
  * What was cancelled ends at once: a rollout that waits is committed here, one in work by its worker. A worker that
  * does not get round to it in time is not waited for; its commit is then late.
  */
-import type { Duty } from './keeper.ts';
+
 import { heldBy, livingWorkers } from './holders.ts';
+import type { Duty } from './keeper.ts';
 import { settleUnheld } from './verdict.ts';
 
 /** A worker hears of a cancel within a second, and needs a moment to save what was said. */

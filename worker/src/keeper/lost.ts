@@ -41,7 +41,8 @@ export const refills: Duty = {
       if (waiting.length === 0) continue;
       const behind = (id: string): boolean => waiting.some(([instance]) => id.includes(`.${instance}.`));
       const queued = await queueAgain(farm, run, (await farm.groups.open(run.run_id)).filter(behind));
-      if (queued > 0) log.info({ run: run.run_id, rollouts: queued }, 'queued rollouts in place of lost ones');
+      if (queued > 0)
+        log.info({ run: run.run_id, rollouts: queued }, 'queued rollouts in place of lost ones');
     }
   },
 };

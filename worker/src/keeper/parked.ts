@@ -1,7 +1,7 @@
 /** A rollout that workers died with too often is given up here: no further worker need be told by claiming it. */
 import { decide } from '@swefarm/shared';
-import type { Duty } from './keeper.ts';
 import { heldBy, livingWorkers } from './holders.ts';
+import type { Duty } from './keeper.ts';
 import { settleUnheld } from './verdict.ts';
 
 export const parked: Duty = {

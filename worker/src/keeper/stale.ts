@@ -18,7 +18,10 @@ export const stale: Duty = {
       const open = await farm.groups.open(run.run_id);
       const marked = await farm.cancel.isCancelled(open);
       if (open.every((id) => marked.has(id))) continue;
-      log.info({ run: run.run_id, behind, open: open.length }, 'a run is too many versions behind its policy');
+      log.info(
+        { run: run.run_id, behind, open: open.length },
+        'a run is too many versions behind its policy',
+      );
       await farm.cancel.cancelRun(run.run_id, 'stale');
     }
   },
