@@ -32,7 +32,7 @@ test('an open run grows: indices go on, groups count what is left, another insta
     [0, 0],
     [1, 1],
   ]);
-  expect((await at.farm.results.groups(at.run.run_id)).get(ITEM)).toEqual({ left: 2, usable: 0 });
+  expect((await at.farm.results.groups(at.run.run_id)).get(ITEM)).toMatchObject({ left: 2, usable: 0 });
   expect(await at.farm.runs.append(at.run.run_id, testInstance(ITEM))).toBe('appended');
   expect(await at.farm.runs.append(at.run.run_id, { ...testInstance(ITEM), patch: 'x' })).toBe('differs');
   expect(await at.farm.runs.append('r0', testInstance(ITEM))).toBe('gone');
