@@ -4,7 +4,7 @@ import type { Redis } from 'ioredis';
 import { parseRolloutId } from '../ids.ts';
 import type { RolloutJob, RunRecord } from '../job.ts';
 import type { Keys } from './keys.ts';
-import { priorityOf } from './queue.ts';
+import { priorityOf, QUEUES } from './queue.ts';
 
 export type Jobs = {
   /** What the queue holds already is left as it is. */
@@ -55,7 +55,7 @@ export function createJobs(redis: Redis, keys: Keys, queue: () => Queue<RolloutJ
       for (let at = 0; at < rolloutIds.length; at += BATCH) {
         const batch = rolloutIds.slice(at, at + BATCH);
         const read = redis.pipeline();
-        for (const id of batch) read.exists(keys.job(id));
+        for (const id of batch) read.exists(keys.queue(QUEUES[0], id));
         const replies = (await read.exec()) ?? [];
         missing.push(...batch.filter((_, index) => replies[index]?.[1] === 0));
       }

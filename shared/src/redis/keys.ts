@@ -1,7 +1,5 @@
 /** Every key name in one place. The prefix is a hash tag, so that scripts may touch several keys on a cluster too. */
 
-import { QUEUES } from './queue.ts';
-
 export type Keys = ReturnType<typeof keysFor>;
 
 export function keysFor(prefix: string) {
@@ -21,9 +19,6 @@ export function keysFor(prefix: string) {
     /** Sorted set of worker ids by the time (ms) at which their record lapses. */
     workers: key('workers'),
     worker: (id: string) => key('worker', id),
-    /** BullMQ's: sorted set of waiting jobs, and the hash of one job. */
-    waiting: key(QUEUES[0], 'prioritized'),
-    job: (id: string) => key(QUEUES[0], id),
     secret: (name: string) => key('secret', name),
     lease: (name: string) => key('lease', name),
     /** Set of the names of policies; hash of one policy's record; string: what a worker sees of endpoints. */

@@ -10,7 +10,7 @@ import { Instance } from '../instance.ts';
 import { type RolloutJob, RunRecord } from '../job.ts';
 import { createGroups } from './groups.ts';
 import { allRunKeys, type Keys } from './keys.ts';
-import { classRange, sequenceAt } from './queue.ts';
+import { classRange, QUEUES, sequenceAt } from './queue.ts';
 import { loadScript } from './script.ts';
 
 export type Runs = {
@@ -158,8 +158,16 @@ async function writeInstances(
  * rollout for rollout, and one that comes later neither waits behind all of another nor goes before it.
  */
 async function firstSequence({ redis, keys }: RunsDeps, kind: RunRecord['kind']): Promise<number> {
-  const [first, last] = classRange(kind);
-  const [, score] = await redis.zrangebyscore(keys.waiting, first, last, 'WITHSCORES', 'LIMIT', 0, 1);
+  const [first, last] = classRange(kind === 'session' ? 'validation' : kind);
+  const [, score] = await redis.zrangebyscore(
+    keys.queue(QUEUES[0], 'prioritized'),
+    first,
+    last,
+    'WITHSCORES',
+    'LIMIT',
+    0,
+    1,
+  );
   return score === undefined ? 0 : sequenceAt(kind, Number(score));
 }
 
