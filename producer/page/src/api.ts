@@ -1,0 +1,51 @@
+/** Asking whoever serves the page. The token stays in this tab: it is sent as a header, and never stands in an address. */
+import type { PageDetail, PageLive, PageOverview, PageRun, PageTokens } from '../../src/page/data.ts';
+
+const TOKEN = 'swefarm.token';
+
+/** The answer was 401: a token is wanted, or another one. */
+export class Unauthorized extends Error {}
+
+export function keepToken(token: string): void {
+  sessionStorage.setItem(TOKEN, token);
+}
+
+export const hasToken = (): boolean => sessionStorage.getItem(TOKEN) !== null;
+
+export function forgetToken(): void {
+  sessionStorage.removeItem(TOKEN);
+}
+
+/** `swefarm show --web` prints its key after `#`, which no server sees; it must not stay in the address either. */
+export function takeKeyFromAddress(): void {
+  const key = /^#key=(\w+)$/.exec(location.hash)?.[1];
+  if (key === undefined) return;
+  keepToken(key);
+  history.replaceState(null, '', `${location.pathname}#/`);
+}
+
+async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
+  const token = sessionStorage.getItem(TOKEN);
+  const headers: Record<string, string> = token === null ? {} : { authorization: `Bearer ${token}` };
+  const response = await fetch(`/v1/page/${path}`, { headers, ...(signal ? { signal } : {}) });
+  if (response.status === 401) throw new Unauthorized();
+  const body: unknown = await response.json().catch(() => null);
+  if (response.ok) return body as T;
+  const message = (body as { error?: { message?: string } } | null)?.error?.message;
+  throw new Error(message ?? `the server answered ${response.status}`);
+}
+
+const id = encodeURIComponent;
+
+export const api = {
+  overview: (signal?: AbortSignal) => get<PageOverview>('overview', signal),
+  run: (run: string, after: string, signal?: AbortSignal) =>
+    get<PageRun>(`runs/${id(run)}?after=${after}`, signal),
+  rollout: (rollout: string, signal?: AbortSignal) => get<PageDetail>(`rollouts/${id(rollout)}`, signal),
+  tokens: async (rollout: string, turn: number, signal?: AbortSignal) =>
+    (await get<{ tokens: PageTokens | null }>(`rollouts/${id(rollout)}/turns/${turn}/tokens`, signal)).tokens,
+  log: async (rollout: string, signal?: AbortSignal) =>
+    (await get<{ log: string | null }>(`rollouts/${id(rollout)}/log`, signal)).log,
+  live: (rollout: string, after: string, signal?: AbortSignal) =>
+    get<PageLive>(`rollouts/${id(rollout)}/live?after=${after}`, signal),
+};

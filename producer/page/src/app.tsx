@@ -1,0 +1,105 @@
+/** The frame: a heading with the way back, one view, and the login when the server wants a token. */
+import { useEffect, useRef, useState } from 'react';
+import { forgetToken, hasToken, takeKeyFromAddress } from './api.ts';
+import { Compare } from './compare.tsx';
+import { whenUnauthorized } from './load.ts';
+import { Login } from './login.tsx';
+import { nameOf, runOf } from './names.ts';
+import { Rollout } from './rollout.tsx';
+import { type Route, toRollout, toRun, toRuns, useRoute } from './route.ts';
+import { Run } from './run.tsx';
+import { Runs } from './runs.tsx';
+
+takeKeyFromAddress();
+
+export function App() {
+  const [wanted, setWanted] = useState(false);
+  whenUnauthorized(() => setWanted(true));
+  if (wanted) return <Login onDone={() => setWanted(false)} />;
+  return <Frame onLeave={() => setWanted(true)} />;
+}
+
+function Frame({ onLeave }: { onLeave: () => void }) {
+  const { route, query } = useRoute();
+  const main = useRef<HTMLElement>(null);
+  const place = JSON.stringify(route);
+  const first = useRef(true);
+  // A new view begins at its start, for eyes and for screen readers.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: only a change of place moves the focus
+  useEffect(() => {
+    document.title = titleOf(route);
+    if (!first.current) main.current?.focus({ preventScroll: true });
+    if (!first.current) scrollTo(0, 0);
+    first.current = false;
+  }, [place]);
+  return (
+    <>
+      <a className="skip" href="#main" onClick={(event) => skip(event, main.current)}>
+        Skip to content
+      </a>
+      <header className="top">
+        <nav aria-label="Where you are">
+          <ol>
+            {crumbs(route).map(([name, to]) => (
+              <li key={to}>
+                <a href={to}>{name}</a>
+              </li>
+            ))}
+          </ol>
+        </nav>
+        {hasToken() && (
+          <button
+            type="button"
+            className="quiet"
+            onClick={() => {
+              forgetToken();
+              onLeave();
+            }}
+          >
+            Forget token
+          </button>
+        )}
+      </header>
+      <main id="main" ref={main} tabIndex={-1}>
+        <View route={route} query={query} />
+      </main>
+    </>
+  );
+}
+
+function skip(event: React.MouseEvent, main: HTMLElement | null): void {
+  event.preventDefault();
+  main?.focus();
+}
+
+function View({ route, query }: { route: Route; query: URLSearchParams }) {
+  if (route.view === 'run') return <Run key={route.run} id={route.run} tab={route.tab} query={query} />;
+  if (route.view === 'rollout') return <Rollout key={route.rollout} id={route.rollout} />;
+  if (route.view === 'compare') return <Compare key={route.rollouts.join()} ids={route.rollouts} />;
+  return <Runs />;
+}
+
+function crumbs(route: Route): [string, string][] {
+  const all: [string, string][] = [['swefarm', toRuns]];
+  if (route.view === 'run') all.push([route.run, toRun(route.run)]);
+  if (route.view === 'rollout') {
+    all.push(
+      [runOf(route.rollout), toRun(runOf(route.rollout))],
+      [nameOf(route.rollout), toRollout(route.rollout)],
+    );
+  }
+  if (route.view === 'compare') {
+    const [one, other] = route.rollouts;
+    all.push(
+      [runOf(one), toRun(runOf(one))],
+      [nameOf(one), toRollout(one)],
+      [nameOf(other), toRollout(other)],
+    );
+  }
+  return all;
+}
+
+function titleOf(route: Route): string {
+  const [, ...rest] = crumbs(route).map(([name]) => name);
+  return [...rest.reverse(), 'swefarm'].join(' · ');
+}

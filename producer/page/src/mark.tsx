@@ -1,0 +1,21 @@
+/** The state of a rollout as colour, sign and word: never by colour alone. */
+import type { State } from './rows.ts';
+
+export const SIGNS: Record<State, string> = {
+  resolved: '✓',
+  unresolved: '✗',
+  ungraded: '○',
+  failed: '!',
+  cancelled: '–',
+  running: '▸',
+  waiting: '·',
+};
+
+export const Mark = ({ state, word = true }: { state: State; word?: boolean }) => (
+  <span className={`state ${state}`}>
+    <span className="sign" aria-hidden={word}>
+      {SIGNS[state]}
+    </span>
+    {word ? state : <span className="unseen">{state}</span>}
+  </span>
+);

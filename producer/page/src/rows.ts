@@ -1,0 +1,107 @@
+/** The rollouts of a run as rows: results, what runs, and what still waits, each in one state. */
+import type { LiveRollout } from '@swefarm/shared';
+import type { PageRollout, PageRun } from '../../src/page/data.ts';
+import { repoOf } from './format.ts';
+
+export type State = 'resolved' | 'unresolved' | 'ungraded' | 'failed' | 'cancelled' | 'running' | 'waiting';
+export const STATES: readonly State[] = [
+  'resolved',
+  'unresolved',
+  'ungraded',
+  'failed',
+  'cancelled',
+  'running',
+  'waiting',
+];
+
+export type Row = {
+  id: string;
+  instance: string;
+  index: number;
+  repo: string;
+  state: State;
+  result: PageRollout | null;
+  live: LiveRollout | null;
+};
+
+export type RunRows = {
+  run: PageRun['run'];
+  instances: string[];
+  /** Results by rollout id. */
+  results: Map<string, PageRollout>;
+  running: Map<string, LiveRollout>;
+  cursor: string;
+};
+
+/** What a look at the run added to what was known. */
+export function addLook(known: RunRows | null, look: PageRun): RunRows {
+  const results = new Map(known?.results);
+  for (const one of look.rollouts) {
+    results.set(`${look.run.run_id}.${look.instances[one.instance]}.${one.index}`, one);
+  }
+  const running = new Map(look.running.map((one) => [one.rollout_id, one]));
+  return { run: look.run, instances: look.instances, results, running, cursor: look.cursor };
+}
+
+/** All rows in the order of groups. */
+export function rowsOf({ run, instances, results, running }: RunRows): Row[] {
+  const sizes = new Map<string, number>();
+  for (const [id, { index }] of results) {
+    const instance = id.slice(run.run_id.length + 1, id.lastIndexOf('.'));
+    sizes.set(instance, Math.max(sizes.get(instance) ?? 0, index + 1));
+  }
+  return instances.flatMap((instance) => {
+    const repo = repoOf(instance);
+    const size = Math.max(run.group_size, sizes.get(instance) ?? 0);
+    return Array.from({ length: size }, (_, index) => {
+      const id = `${run.run_id}.${instance}.${index}`;
+      const result = results.get(id) ?? null;
+      const live = result ? null : (running.get(id) ?? null);
+      return { id, instance, index, repo, result, live, state: stateOf(result, live !== null) };
+    });
+  });
+}
+
+export function stateOf(
+  result: { outcome: string; resolved: boolean | null } | null,
+  running: boolean,
+): State {
+  if (!result) return running ? 'running' : 'waiting';
+  if (result.outcome === 'failed' || result.outcome === 'cancelled') return result.outcome;
+  if (result.resolved === null) return 'ungraded';
+  return result.resolved ? 'resolved' : 'unresolved';
+}
+
+export type Filter = {
+  states: ReadonlySet<State>;
+  repo: string;
+  exit: string;
+  failure: string;
+  text: string;
+};
+
+export function filterOf(query: URLSearchParams): Filter {
+  const states = (query.get('state') ?? '').split(',').filter((name) => STATES.includes(name as State));
+  const of = (name: string): string => query.get(name) ?? '';
+  return {
+    states: new Set(states as State[]),
+    repo: of('repo'),
+    exit: of('exit'),
+    failure: of('failure'),
+    text: of('text'),
+  };
+}
+
+/** `but`: leave one condition out, to count what its choices would show. */
+export function passes(row: Row, filter: Filter, but: keyof Filter | null = null): boolean {
+  const text = filter.text.toLowerCase();
+  return (
+    (but === 'states' || filter.states.size === 0 || filter.states.has(row.state)) &&
+    (but === 'repo' || filter.repo === '' || row.repo === filter.repo) &&
+    (but === 'exit' || filter.exit === '' || row.result?.exit === filter.exit) &&
+    (but === 'failure' || filter.failure === '' || row.result?.failure === filter.failure) &&
+    (text === '' ||
+      row.id.toLowerCase().includes(text) ||
+      (row.result?.reason ?? '').toLowerCase().includes(text))
+  );
+}

@@ -1,0 +1,129 @@
+/** One run: how it stands, filters, and its rollouts as groups or as a list. Follows the run while it goes on. */
+import { useEffect, useMemo } from 'react';
+import { api } from './api.ts';
+import { Filters } from './filters.tsx';
+import { decimal, duration, integer, percent, short } from './format.ts';
+import { Groups } from './groups.tsx';
+import { useFollowed } from './load.ts';
+import { Notice } from './notice.tsx';
+import { Rollouts } from './rollouts.tsx';
+import { toRun } from './route.ts';
+import { addLook, filterOf, passes, type Row, type RunRows, rowsOf } from './rows.ts';
+import { Progress } from './runs.tsx';
+
+const AGAIN_MS = 2_000;
+const AGAIN_WHEN_DONE_MS = 15_000;
+
+type Props = { id: string; tab: 'groups' | 'rollouts'; query: URLSearchParams };
+
+export function Run({ id, tab, query }: Props) {
+  const { value, error } = useFollowed<RunRows>(id, async (known, signal) => {
+    const look = await api.run(id, known?.cursor ?? '0', signal);
+    const value = addLook(known, look);
+    if (look.cursor === 'end') return { value, againMs: null };
+    const done = look.run.committed >= look.run.rollouts && look.running.length === 0;
+    return { value, againMs: done ? AGAIN_WHEN_DONE_MS : AGAIN_MS };
+  });
+  const rows = useMemo(() => (value ? rowsOf(value) : []), [value]);
+  const filter = useMemo(() => filterOf(query), [query]);
+  const shown = useMemo(() => rows.filter((row) => passes(row, filter)), [rows, filter]);
+  const ready = value !== null;
+  useEffect(() => {
+    // The time to the first useful view, for whoever measures (npm run bench -- --only page).
+    if (ready) performance.mark('swefarm-run-shown');
+  }, [ready]);
+  if (!value) return <Notice error={error} />;
+  return (
+    <>
+      <Notice error={error} quiet />
+      <h1 className="mono">{id}</h1>
+      <Summary value={value} rows={rows} />
+      <Filters
+        rows={rows}
+        filter={filter}
+        query={query}
+        shown={shown.length}
+        to={(next) => toRun(id, tab, next)}
+      />
+      <nav aria-label="Form of the list" className="tabs">
+        <a href={toRun(id, 'groups', query)} aria-current={tab === 'groups' ? 'page' : undefined}>
+          Groups
+        </a>
+        <a href={toRun(id, 'rollouts', query)} aria-current={tab === 'rollouts' ? 'page' : undefined}>
+          Rollouts
+        </a>
+      </nav>
+      {tab === 'groups' ? <Groups rows={shown} /> : <Rollouts rows={shown} />}
+    </>
+  );
+}
+
+function Summary({ value: { run }, rows }: { value: RunRows; rows: readonly Row[] }) {
+  const sums = useMemo(() => sumsOf(rows), [rows]);
+  const facts: [string, string, string?][] = [
+    ['done', `${integer(run.committed)} / ${integer(Math.max(run.rollouts, rows.length))}`],
+    [
+      'resolved',
+      percent(run.resolved, run.judged),
+      `${integer(run.resolved)} of ${integer(run.judged)} judged`,
+    ],
+    ['failed', integer(run.failed), causesOf(run.failures)],
+    ['cancelled', integer(run.cancelled)],
+    ['running', integer(sums.running)],
+    ['turns', decimal(run.turns_mean), 'mean of judged'],
+    ['reward', decimal(run.reward_mean, 3), 'mean'],
+    ['tokens', short(sums.tokens)],
+    ['rollout takes', duration(sums.median), `slowest ${duration(sums.slowest)}`],
+    ['mixed groups', percent(sums.mixed, sums.groups), 'both outcomes'],
+  ];
+  return (
+    <section aria-label="Summary">
+      <p className="facts">
+        {run.kind} · agent {run.agent || 'unknown'}
+        {run.model ? ` · ${run.model}` : ''} · {integer(run.instances)} instances × {run.group_size}
+      </p>
+      <Progress run={run} />
+      <dl className="figures">
+        {facts.map(([name, figure, note]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>
+              {figure}
+              {note && <small title={note}>{note}</small>}
+            </dd>
+          </div>
+        ))}
+      </dl>
+    </section>
+  );
+}
+
+const causesOf = (failures: Record<string, number>): string =>
+  Object.entries(failures)
+    .sort(([, a], [, b]) => b - a)
+    .map(([cause, times]) => `${cause} ${times}`)
+    .join(', ');
+
+function sumsOf(rows: readonly Row[]) {
+  let tokens = 0;
+  let running = 0;
+  const times: number[] = [];
+  const groups = new Map<string, Set<boolean>>();
+  for (const { state, result, instance } of rows) {
+    if (state === 'running') running += 1;
+    if (!result) continue;
+    tokens += result.tokens;
+    if (result.outcome !== 'judged') continue;
+    times.push(result.seconds);
+    const outcomes = groups.get(instance) ?? new Set();
+    groups.set(instance, outcomes.add(result.resolved === true));
+  }
+  times.sort((a, b) => a - b);
+  return {
+    ...{ tokens, running },
+    median: times[Math.floor(times.length / 2)] ?? 0,
+    slowest: times.at(-1) ?? 0,
+    groups: groups.size,
+    mixed: [...groups.values()].filter((outcomes) => outcomes.size === 2).length,
+  };
+}

@@ -1,0 +1,43 @@
+/** Token ids and log-probabilities of one turn, as the policy returned them; the less likely, the stronger the mark. */
+import { api } from './api.ts';
+import { decimal, integer } from './format.ts';
+import { useOnce } from './load.ts';
+import { Notice } from './notice.tsx';
+
+/** More are not drawn at once: a turn may have tens of thousands. */
+const MOST = 4_000;
+/** Natural logarithms: below each, one mark more. */
+const MARKS = [-0.1, -1, -3];
+
+export function Tokens({ rollout, turn }: { rollout: string; turn: number }) {
+  const { value, error } = useOnce(`${rollout} ${turn}`, true, (signal) => api.tokens(rollout, turn, signal));
+  if (!value) return <Notice error={error} />;
+  const { generation, log_probs, prompt, prefix_length } = value;
+  const sum = log_probs.reduce((all, one) => all + one, 0);
+  return (
+    <div className="tokens">
+      <p className="dim">
+        Prompt: {integer(prefix_length)} tokens of earlier turns, then {integer(prompt.length)} new.
+        Generated: {integer(generation.length)}, log-probability {decimal(sum, 2)} in all
+        {log_probs.length > 0 && `, ${decimal(sum / log_probs.length, 3)} a token`}.
+      </p>
+      <ol aria-label="Generated tokens">
+        {generation.slice(0, MOST).map((token, at) => {
+          const probability = log_probs[at];
+          const level = MARKS.filter((bound) => (probability ?? 0) < bound).length;
+          return (
+            <li key={at} className={`p${level}`}>
+              {token}
+              <small>{probability === undefined ? '' : probability.toFixed(2)}</small>
+            </li>
+          );
+        })}
+      </ol>
+      {generation.length > MOST && <p className="dim">… and {integer(generation.length - MOST)} more</p>}
+      <details>
+        <summary>{integer(prompt.length)} new ids of the prompt</summary>
+        <pre>{prompt.slice(0, MOST * 4).join(' ')}</pre>
+      </details>
+    </div>
+  );
+}

@@ -1,0 +1,53 @@
+/** A trajectory as it is read: what was given, then turn by turn what was thought, said, done and seen. */
+import type { LiveTurn, Message } from '@swefarm/shared';
+import type { PageTrajectory, PageTurn } from '../../src/page/data.ts';
+
+export type ShownTurn = {
+  /** From 0, as the server counts. */
+  index: number;
+  turn: PageTurn | Omit<LiveTurn, 'messages'>;
+  answer: Message | null;
+  /** What came back: observations, complaints about the format. */
+  seen: Message[];
+};
+
+export type Shown = { given: Message[]; turns: ShownTurn[] };
+
+export function shownTurns({ messages, turns }: PageTrajectory): Shown {
+  return {
+    given: messages.slice(0, turns[0]?.message ?? messages.length),
+    turns: turns.map((turn, index) => ({
+      index,
+      turn,
+      answer: messages[turn.message] ?? null,
+      seen: messages.slice(turn.message + 1, turns[index + 1]?.message),
+    })),
+  };
+}
+
+/** Only the latest attempt's: what an earlier one did is not what will be judged. */
+export function shownLive(all: readonly LiveTurn[]): Shown {
+  const attempt = Math.max(0, ...all.map((one) => one.attempt));
+  const turns = all.filter((one) => one.attempt === attempt);
+  const [first] = turns;
+  return {
+    given: first?.turn === 1 ? first.messages.slice(0, first.answer) : [],
+    turns: turns.map(({ messages, ...turn }) => ({
+      index: turn.turn - 1,
+      turn,
+      answer: messages[turn.answer] ?? null,
+      seen: messages.slice(turn.answer + 1),
+    })),
+  };
+}
+
+/** The first turn at which two rollouts do something else, from 0; null when one is the beginning of the other. */
+export function parting(one: readonly ShownTurn[], other: readonly ShownTurn[]): number | null {
+  for (let at = 0; at < Math.min(one.length, other.length); at++) {
+    if (commandsOf(one[at]) !== commandsOf(other[at])) return at;
+  }
+  return null;
+}
+
+const commandsOf = (shown: ShownTurn | undefined): string =>
+  JSON.stringify(shown?.turn.commands.map(({ command }) => command) ?? []);

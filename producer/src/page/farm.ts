@@ -1,0 +1,106 @@
+/** The page's view of a farm: runs, results and artifacts in Redis, and what runs now. */
+import {
+  type ArtifactContent,
+  decodeArtifact,
+  errorMessage,
+  type Farm,
+  type LiveRollout,
+  parseRolloutId,
+  SwefarmError,
+} from '@swefarm/shared';
+import { farmStatus, knownRun, runStatus } from '../status.ts';
+import type { PageDetail, PageSource } from './data.ts';
+import { pageResult, pageRollout, pageTokens, remember } from './view.ts';
+
+const BATCH = 1000;
+/** Decoded artifacts that are kept: a page with two siblings beside each other, for a few people. */
+const ARTIFACTS_KEPT = 6;
+
+export function farmSource(farm: Farm): PageSource {
+  const artifact = remember(
+    async (locator: string) => decodeArtifact(await farm.artifacts.get(locator)),
+    ARTIFACTS_KEPT,
+  );
+  const content = async (rolloutId: string): Promise<ArtifactContent | null> => {
+    const result = await farm.results.get(rolloutId);
+    return result?.artifact ? await artifact(result.artifact) : null;
+  };
+  const running = async (runId: string): Promise<LiveRollout[]> => {
+    const workers = await farm.registry.list();
+    return await farm.live.running(
+      workers.map(({ worker }) => worker),
+      runId,
+    );
+  };
+  const liveState = async (rolloutId: string): Promise<LiveRollout | null> => {
+    const { runId } = parseRolloutId(rolloutId);
+    return (await running(runId)).find((one) => one.rollout_id === rolloutId) ?? null;
+  };
+  return {
+    async overview() {
+      const { redis, runs, queue, workers } = await farmStatus(farm);
+      return { kind: 'farm', name: redis, runs, queue, workers };
+    },
+    async run(runId, after) {
+      const record = await knownRun(farm, runId);
+      const instances = (await farm.runs.instanceIds(runId)).sort();
+      const places = new Map(instances.map((id, at) => [id, at]));
+      // Where the results end is asked before what runs: what is in neither was committed in between, and comes next time.
+      const now = await running(runId);
+      const rollouts = [];
+      let cursor = after;
+      for (;;) {
+        const { results, last_id } = await farm.results.read(runId, cursor, { count: BATCH });
+        for (const { result } of results) {
+          const place = places.get(result.instance_id);
+          if (place !== undefined) rollouts.push(pageRollout(result, place));
+        }
+        cursor = last_id;
+        if (results.length < BATCH) break;
+      }
+      const run = runStatus(record, await farm.results.counts(runId));
+      return { run, instances, rollouts, running: now, cursor };
+    },
+    async rollout(rolloutId) {
+      const { runId, instanceId } = parseRolloutId(rolloutId);
+      const [record, result, attempts, instance] = await Promise.all([
+        knownRun(farm, runId),
+        farm.results.get(rolloutId),
+        farm.journal.read(rolloutId),
+        farm.runs.getInstance(runId, instanceId),
+      ]);
+      if (!instance) {
+        throw new SwefarmError('bad_rollout_id', `rollout ${rolloutId}: run ${runId} has no such instance`);
+      }
+      let kept: ArtifactContent | null = null;
+      let missing: string | null = null;
+      try {
+        if (result?.artifact) kept = await artifact(result.artifact);
+        else if (result)
+          missing = 'nothing was kept for this rollout: it ended before there was anything to keep';
+      } catch (error) {
+        missing = errorMessage(error);
+      }
+      return {
+        rollout_id: rolloutId,
+        instance_id: instanceId,
+        siblings: Array.from({ length: record.group_size }, (_, index) => index),
+        attempts,
+        live: result ? null : await liveState(rolloutId),
+        problem: instance.problem_statement,
+        gold: instance.patch || null,
+        ...pageResult(result, kept, missing),
+      } satisfies PageDetail;
+    },
+    tokens: async (rolloutId, turn) => pageTokens(await content(rolloutId), turn),
+    log: async (rolloutId) => (await content(rolloutId))?.test_log ?? null,
+    async live(rolloutId, after) {
+      const [state, { turns, last_id }, result] = await Promise.all([
+        liveState(rolloutId),
+        farm.live.turns(rolloutId, after),
+        farm.results.get(rolloutId),
+      ]);
+      return { turns, cursor: last_id, live: state, finished: result !== null };
+    },
+  };
+}

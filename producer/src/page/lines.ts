@@ -1,0 +1,56 @@
+/** A result file as places: which rollout's line lies where, so that a file of gigabytes need not be kept. */
+import { createReadStream } from 'node:fs';
+import { open } from 'node:fs/promises';
+import { errorMessage, UsageError } from '@swefarm/shared';
+import type { OutputLine } from '../line.ts';
+
+const NEWLINE = 0x0a;
+
+export type LineIndex = {
+  /** The whole line of a rollout. Throws UsageError when the file has none. */
+  read(rolloutId: string): Promise<OutputLine>;
+};
+
+/** Shows each line to `onLine` once. Throws UsageError when the file cannot be read or is no output. */
+export async function indexLines(path: string, onLine: (line: OutputLine) => void): Promise<LineIndex> {
+  const places = new Map<string, { at: number; length: number }>();
+  try {
+    for await (const { at, bytes } of splitLines(createReadStream(path))) {
+      const line = JSON.parse(bytes.toString('utf8')) as OutputLine;
+      if (typeof line.rollout_id !== 'string') throw new Error('its lines are no results');
+      places.set(line.rollout_id, { at, length: bytes.length });
+      onLine(line);
+    }
+  } catch (error) {
+    throw new UsageError(`${path}: is no output of swefarm that can be shown: ${errorMessage(error)}`, {
+      cause: error,
+    });
+  }
+  return {
+    async read(rolloutId) {
+      const place = places.get(rolloutId);
+      if (!place) throw new UsageError(`${path}: has no rollout ${rolloutId}`, { code: 'rollout_unknown' });
+      await using file = await open(path);
+      const bytes = Buffer.alloc(place.length);
+      await file.read(bytes, 0, place.length, place.at);
+      return JSON.parse(bytes.toString('utf8')) as OutputLine;
+    },
+  };
+}
+
+/** Lines that hold something, with the byte at which each begins; a torn last line is left out. */
+async function* splitLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<{ at: number; bytes: Buffer }> {
+  let pending: Buffer[] = [];
+  let at = 0;
+  for await (const chunk of chunks) {
+    let start = 0;
+    for (let end = chunk.indexOf(NEWLINE); end >= 0; end = chunk.indexOf(NEWLINE, start)) {
+      const bytes = Buffer.concat([...pending, chunk.subarray(start, end)]);
+      if (bytes.length > 0) yield { at, bytes };
+      at += bytes.length + 1;
+      pending = [];
+      start = end + 1;
+    }
+    if (start < chunk.length) pending.push(chunk.subarray(start));
+  }
+}

@@ -1,0 +1,40 @@
+/** `swefarm show --web`: the page over one result file, for whoever started it and nobody else. */
+import { timingSafeEqual } from 'node:crypto';
+import type { AddressInfo } from 'node:net';
+import { type Log, newId } from '@swefarm/shared';
+import Fastify from 'fastify';
+import { serializerCompiler, validatorCompiler } from 'fastify-type-provider-zod';
+import { answerErrors, Refusal } from '../gateway/refusal.ts';
+import { serveAssets } from './assets.ts';
+import type { PageSource } from './data.ts';
+import { servePageData } from './routes.ts';
+
+export interface LocalPage extends AsyncDisposable {
+  /** With the key after `#`, which browsers keep to themselves. */
+  readonly url: string;
+}
+
+/** Listens on the loopback at a free port; other users of this machine need the key. */
+export async function servePage(source: PageSource, log: Log, port = 0): Promise<LocalPage> {
+  const key = newId() + newId();
+  const app = Fastify({ routerOptions: { maxParamLength: 500 }, forceCloseConnections: true });
+  app.setValidatorCompiler(validatorCompiler);
+  app.setSerializerCompiler(serializerCompiler);
+  app.setErrorHandler(answerErrors(log));
+  app.addHook('onRequest', async (request) => {
+    if (request.routeOptions.config.public) return;
+    const given = Buffer.from((request.headers.authorization ?? '').replace(/^Bearer /, ''));
+    const wanted = Buffer.from(key);
+    if (given.length === wanted.length && timingSafeEqual(given, wanted)) return;
+    throw new Refusal(401, 'unauthorized', 'open the address that swefarm show printed, with its key');
+  });
+  app.get('/', { config: { public: true } }, (_request, reply) => reply.redirect('/ui/'));
+  await serveAssets(app);
+  servePageData(app, source);
+  await app.listen({ host: '127.0.0.1', port });
+  const address = app.server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${address.port}/ui/#key=${key}`,
+    [Symbol.asyncDispose]: () => app.close(),
+  };
+}

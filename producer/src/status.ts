@@ -1,0 +1,70 @@
+/** A farm at a glance: its runs with their counts, its queue, its workers. What `status`, `watch` and the page show. */
+import { type Farm, type RunCounts, type RunRecord, UsageError, type WorkerRecord } from '@swefarm/shared';
+
+export type RunStatus = {
+  run_id: string;
+  created_at: string;
+  kind: string;
+  agent: string;
+  model: string | null;
+  instances: number;
+  group_size: number;
+  rollouts: number;
+  committed: number;
+  judged: number;
+  resolved: number;
+  failed: number;
+  cancelled: number;
+  turns_mean: number | null;
+  reward_mean: number | null;
+  failures: Record<string, number>;
+};
+
+export type FarmStatus = {
+  redis: string;
+  runs: RunStatus[];
+  queue: Record<string, number>;
+  workers: WorkerRecord[];
+};
+
+/** Of all runs, newest first, or of one. Throws UsageError when there is no such run. */
+export async function farmStatus(farm: Farm, runId?: string): Promise<FarmStatus> {
+  const records = runId === undefined ? await farm.runs.list() : [await knownRun(farm, runId)];
+  const [runs, queue, workers] = await Promise.all([
+    Promise.all(records.map(async (record) => runStatus(record, await farm.results.counts(record.run_id)))),
+    farm.queue().getJobCounts('active', 'prioritized', 'waiting', 'delayed', 'failed'),
+    farm.registry.list(),
+  ]);
+  return { redis: farm.address, runs, queue, workers };
+}
+
+/** The record of a run. Throws UsageError when there is none. */
+export async function knownRun(farm: Farm, runId: string): Promise<RunRecord> {
+  const record = await farm.runs.get(runId);
+  if (record) return record;
+  throw new UsageError(`run ${runId}: not at ${farm.address}; swefarm status lists what there is`, {
+    code: 'run_unknown',
+  });
+}
+
+export function runStatus(record: RunRecord, counts: RunCounts): RunStatus {
+  const { judged, failed, cancelled } = counts.outcomes;
+  return {
+    run_id: record.run_id,
+    created_at: record.created_at,
+    kind: record.kind,
+    agent: record.agent.type,
+    model: record.policy?.model ?? null,
+    instances: record.dataset.instances,
+    group_size: record.group_size,
+    rollouts: record.dataset.instances * record.group_size,
+    committed: counts.committed,
+    judged,
+    resolved: counts.resolved,
+    failed,
+    cancelled,
+    turns_mean: judged > 0 ? counts.turns_sum / judged : null,
+    reward_mean: counts.rewarded > 0 ? counts.reward_sum / counts.rewarded : null,
+    failures: counts.failures,
+  };
+}
