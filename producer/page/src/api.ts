@@ -35,6 +35,11 @@ async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
   throw new Error(message ?? `the server answered ${response.status}`);
 }
 
+/** Whether this tab's token, or none, opens the page: asked first, so that no answer needs to be a refusal. */
+export async function access(signal?: AbortSignal): Promise<boolean> {
+  return (await get<{ granted: boolean }>('access', signal)).granted;
+}
+
 const id = encodeURIComponent;
 
 export const api = {

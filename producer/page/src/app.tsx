@@ -1,10 +1,11 @@
 /** The frame: a heading with the way back, one view, and the login when the server wants a token. */
 import { useEffect, useRef, useState } from 'react';
-import { forgetToken, hasToken, takeKeyFromAddress } from './api.ts';
+import { access, forgetToken, hasToken, takeKeyFromAddress } from './api.ts';
 import { Compare } from './compare.tsx';
 import { whenUnauthorized } from './load.ts';
 import { Login } from './login.tsx';
 import { nameOf, runOf } from './names.ts';
+import { Notice } from './notice.tsx';
 import { Rollout } from './rollout.tsx';
 import { type Route, toRollout, toRun, toRuns, useRoute } from './route.ts';
 import { Run } from './run.tsx';
@@ -13,10 +14,20 @@ import { Runs } from './runs.tsx';
 takeKeyFromAddress();
 
 export function App() {
-  const [wanted, setWanted] = useState(false);
-  whenUnauthorized(() => setWanted(true));
-  if (wanted) return <Login onDone={() => setWanted(false)} />;
-  return <Frame onLeave={() => setWanted(true)} />;
+  const [state, setState] = useState<'asking' | 'in' | 'out'>('asking');
+  whenUnauthorized(() => setState('out'));
+  useEffect(() => {
+    const stop = new AbortController();
+    access(stop.signal).then(
+      (granted) => setState(granted ? 'in' : 'out'),
+      // Nobody answers: the view itself says so, and goes on asking.
+      () => stop.signal.aborted || setState('in'),
+    );
+    return () => stop.abort();
+  }, []);
+  if (state === 'asking') return <Notice error={null} />;
+  if (state === 'out') return <Login onDone={() => setState('in')} />;
+  return <Frame onLeave={() => setState('out')} />;
 }
 
 function Frame({ onLeave }: { onLeave: () => void }) {
@@ -34,9 +45,9 @@ function Frame({ onLeave }: { onLeave: () => void }) {
   }, [place]);
   return (
     <>
-      <a className="skip" href="#main" onClick={(event) => skip(event, main.current)}>
+      <button type="button" className="skip" onClick={() => main.current?.focus()}>
         Skip to content
-      </a>
+      </button>
       <header className="top">
         <nav aria-label="Where you are">
           <ol>
@@ -65,11 +76,6 @@ function Frame({ onLeave }: { onLeave: () => void }) {
       </main>
     </>
   );
-}
-
-function skip(event: React.MouseEvent, main: HTMLElement | null): void {
-  event.preventDefault();
-  main?.focus();
 }
 
 function View({ route, query }: { route: Route; query: URLSearchParams }) {

@@ -10,7 +10,10 @@ export function parseDiff(patch: string): DiffFile[] {
   let right = 0;
   const lines = patch.replace(/\n$/, '').split('\n');
   for (const [at, text] of lines.entries()) {
-    const inHunk = left > 0 || right > 0;
+    const begins = /^(?:diff --git |@@ -)/.test(text);
+    // A patch that a model wrote may count its lines wrongly: what cannot be a line of the hunk ends it.
+    const inHunk = (left > 0 || right > 0) && !begins;
+    if (begins) left = right = 0;
     if (!inHunk && beginsFile(text, lines[at + 1], file)) {
       file = { path: pathOf(text, lines, at), lines: [], added: 0, removed: 0 };
       files.push(file);
@@ -29,7 +32,7 @@ export function parseDiff(patch: string): DiffFile[] {
       left -= 1;
       file.removed += 1;
       file.lines.push({ kind: 'removed', text });
-    } else if (inHunk && !text.startsWith('\\')) {
+    } else if (inHunk && (text === '' || text.startsWith(' '))) {
       left -= 1;
       right -= 1;
       file.lines.push({ kind: 'same', text });

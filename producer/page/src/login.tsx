@@ -1,20 +1,26 @@
 /** Asks for the gateway's token once a tab. */
 import { useState } from 'react';
-import { hasToken, keepToken } from './api.ts';
+import { access, forgetToken, hasToken, keepToken } from './api.ts';
 
 export function Login({ onDone }: { onDone: () => void }) {
   const [token, setToken] = useState('');
-  const [refused] = useState(hasToken);
+  const [refused, setRefused] = useState(hasToken);
+  const enter = async (): Promise<void> => {
+    keepToken(token.trim());
+    if (await access().catch(() => false)) return onDone();
+    forgetToken();
+    setRefused(true);
+  };
   return (
     <main className="login">
       <h1>swefarm</h1>
       <form
         onSubmit={(event) => {
           event.preventDefault();
-          keepToken(token.trim());
-          onDone();
+          void enter();
         }}
       >
+        <input type="text" autoComplete="username" value="gateway" readOnly hidden />
         <label htmlFor="token">Token of the gateway</label>
         <input
           id="token"

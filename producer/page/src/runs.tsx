@@ -23,7 +23,7 @@ export function Runs() {
         <span className="mono">{value.name}</span>
         {queue && (
           <>
-            {' '}
+            {' · '}
             <b>{integer((queue.prioritized ?? 0) + (queue.waiting ?? 0))}</b> wait,{' '}
             <b>{integer(queue.active ?? 0)}</b> run, <b>{integer(queue.delayed ?? 0)}</b> wait for another
             attempt

@@ -5,7 +5,9 @@ import { harmless } from '../../src/harmless.ts';
 import { integer, words } from './format.ts';
 
 const CATEGORIES = ['FAIL_TO_PASS', 'PASS_TO_PASS'] as const;
-const SHOWN = 50;
+/** All that failed is shown, up to a page; of what passed a few. */
+const FAILED_SHOWN = 200;
+const PASSED_SHOWN = 5;
 
 export function Tests({ report }: { report: Report }) {
   const { trust } = report;
@@ -36,7 +38,8 @@ function Category({ category, report }: { category: (typeof CATEGORIES)[number];
     ...bucket.failure.map((name) => ({ name, good: false })),
     ...bucket.success.map((name) => ({ name, good: true })),
   ];
-  const shown = all ? tests : tests.slice(0, SHOWN);
+  const most = Math.min(bucket.failure.length, FAILED_SHOWN) + PASSED_SHOWN;
+  const shown = all || tests.length <= most + 2 ? tests : tests.slice(0, most);
   return (
     <table className="tests">
       <caption>

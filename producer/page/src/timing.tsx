@@ -22,6 +22,8 @@ function parts(seconds: Seconds): Part[] {
   return all.filter((part) => part.seconds > 0.0005);
 }
 
+const classOf = (name: string): string => `stage-${name.replaceAll(' ', '-')}`;
+
 export function Timing({ seconds }: { seconds: Seconds }) {
   const shown = parts(seconds);
   const sum = shown.reduce((all, part) => all + part.seconds, 0);
@@ -31,7 +33,7 @@ export function Timing({ seconds }: { seconds: Seconds }) {
         {shown.map(({ name, seconds: spent }) => (
           <i
             key={name}
-            className={name.replaceAll(' ', '-')}
+            className={classOf(name)}
             style={{ width: `${(100 * spent) / sum}%` }}
             title={`${name} ${duration(spent)}`}
           />
@@ -40,7 +42,7 @@ export function Timing({ seconds }: { seconds: Seconds }) {
       <ul>
         {shown.map(({ name, seconds: spent }) => (
           <li key={name}>
-            <i className={name.replaceAll(' ', '-')} aria-hidden="true" />
+            <i className={classOf(name)} aria-hidden="true" />
             {name} <b>{duration(spent)}</b>
           </li>
         ))}

@@ -31,7 +31,7 @@ export function Turn({ rollout, shown, narrow = false, differs = false }: Props)
         {turn.finish_reason === 'length' && <span className="tag bad">cut by the token limit</span>}
         {differs && <span className="tag">differs from here</span>}
       </header>
-      {answer && <Answer message={answer} />}
+      {answer && <Answer message={answer} commands={turn.commands} />}
       {turn.commands.map((command, at) => (
         <Command key={at} command={command} seen={seen[at] ?? null} />
       ))}
@@ -45,7 +45,8 @@ export function Turn({ rollout, shown, narrow = false, differs = false }: Props)
   );
 }
 
-function Answer({ message }: { message: Message }) {
+function Answer({ message, commands }: { message: Message; commands: readonly CommandRecord[] }) {
+  const said = withoutCommands(message.content ?? '', commands);
   const calls = (message.tool_calls ?? []).filter((call) => call.function.name !== 'bash');
   return (
     <>
@@ -55,12 +56,23 @@ function Answer({ message }: { message: Message }) {
           <Fold text={message.reasoning_content} lines={60} className="prose" />
         </details>
       )}
-      {message.content && <Fold text={message.content} lines={30} className="prose" />}
+      {said !== '' && <Fold text={said} lines={30} className="prose" />}
       {calls.map((call) => (
         <Fold key={call.id} text={`${call.function.name}(${call.function.arguments})`} className="call" />
       ))}
     </>
   );
+}
+
+/** The fenced block that ran stands below with what came of it: it need not be read twice. */
+function withoutCommands(text: string, commands: readonly CommandRecord[]): string {
+  let left = text;
+  for (const { command } of commands) {
+    left = left.replace(/```\w*\n([\s\S]*?)\n?```/, (block, code: string) =>
+      code.trim() === command.trim() ? '' : block,
+    );
+  }
+  return left.trim();
 }
 
 function Command({ command, seen }: { command: CommandRecord; seen: Message | null }) {

@@ -1,7 +1,6 @@
 /** `swefarm show`: one rollout, turn by turn, with its report and where the time went. */
 
 import { createReadStream } from 'node:fs';
-import { readFile } from 'node:fs/promises';
 import {
   type ArtifactContent,
   decodeArtifact,
@@ -11,11 +10,14 @@ import {
   UsageError,
 } from '@swefarm/shared';
 import type { Command } from 'commander';
+import { artifactOfLine } from '../artifactof.ts';
 import { parseJsonLines } from '../datasets/jsonl.ts';
 import { harmless } from '../harmless.ts';
+import { lateFarm } from '../latefarm.ts';
 import type { OutputLine } from '../line.ts';
 import { describeArtifact } from '../transcript.ts';
 import { addFarmOptions, type Flags, producerConfig } from './options.ts';
+import { showWeb } from './showweb.ts';
 import { print, styled, widthOf } from './terminal.ts';
 
 type Found = {
@@ -27,11 +29,23 @@ export function addShow(program: Command): void {
   const command = program
     .command('show')
     .description('one rollout turn by turn, its report, its timings')
-    .argument('<rollout>', 'a rollout id, or FILE#ID of an output (ID may be INSTANCE.INDEX)')
+    .argument(
+      '<rollout>',
+      'a rollout id, FILE#ID of an output (ID may be INSTANCE.INDEX), or with --web a FILE',
+    )
     .option('--turns', 'only the turns, patch and report, without the facts')
     .option('--full', 'whole observations, test ids and the test log')
+    .option('--web', 'serve the page over a whole output file on this machine and print its address')
+    .option(
+      '--dataset <file>',
+      'with --web: where gold patches are (default: where the run read its dataset)',
+    )
     .option('--json', 'facts and artifact as JSON (the default in a pipe)');
   addFarmOptions(command).action(async (name: string, flags: Flags) => {
+    if (flags.web === true) {
+      process.exitCode = await showWeb(name, flags);
+      return;
+    }
     const at = name.lastIndexOf('#');
     const found =
       at > 0 ? await fromFile(name.slice(0, at), name.slice(at + 1), flags) : await fromFarm(name, flags);
@@ -50,17 +64,11 @@ async function fromFarm(name: string, flags: Flags): Promise<Found> {
   return { facts: result, content: blob && (await decodeArtifact(blob)) };
 }
 
-/** A line of an output; its artifact from the copy beside it, a folder, or the farm. */
+/** A line of an output, with its artifact wherever that lies. */
 async function fromFile(path: string, id: string, flags: Flags): Promise<Found> {
   const line = await findLine(path, id);
-  if (line.artifact_file !== undefined) {
-    return { facts: line, content: await decodeArtifact(await readFile(line.artifact_file)) };
-  }
-  if (line.artifact === null) return { facts: line, content: null };
-  const folder = /^(?:dir:|file:\/\/)?(\/.+)$/.exec(line.artifact)?.[1];
-  if (folder !== undefined) return { facts: line, content: await decodeArtifact(await readFile(folder)) };
-  await using farm = await openFarm(producerConfig(flags), 'producer');
-  return { facts: line, content: await decodeArtifact(await farm.artifacts.get(line.artifact)) };
+  await using opened = lateFarm(() => producerConfig(flags));
+  return { facts: line, content: await artifactOfLine(line, opened.farm) };
 }
 
 async function findLine(path: string, id: string): Promise<OutputLine> {

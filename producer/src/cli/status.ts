@@ -1,35 +1,11 @@
 /** `swefarm status`: runs, queue and workers of a farm at a glance. */
-import { type Farm, openFarm, type RunRecord, UsageError, type WorkerRecord } from '@swefarm/shared';
+import { openFarm, type WorkerRecord } from '@swefarm/shared';
 import type { Command } from 'commander';
 import { harmless } from '../harmless.ts';
+import { type FarmStatus, farmStatus, type RunStatus } from '../status.ts';
 import { type Column, renderTable } from '../table.ts';
 import { addFarmOptions, type Flags, producerConfig } from './options.ts';
 import { print, styled, widthOf } from './terminal.ts';
-
-type RunStatus = {
-  run_id: string;
-  created_at: string;
-  kind: string;
-  agent: string;
-  model: string | null;
-  instances: number;
-  rollouts: number;
-  committed: number;
-  judged: number;
-  resolved: number;
-  failed: number;
-  cancelled: number;
-  turns_mean: number | null;
-  reward_mean: number | null;
-  failures: Record<string, number>;
-};
-
-type FarmStatus = {
-  redis: string;
-  runs: RunStatus[];
-  queue: Record<string, number>;
-  workers: WorkerRecord[];
-};
 
 /** Runs shown on a terminal unless one is asked for. */
 const MOST_RUNS = 20;
@@ -46,45 +22,6 @@ export function addStatus(program: Command): void {
     const human = process.stdout.isTTY && flags.json !== true;
     await print(human ? describe(status, widthOf(process.stdout)) : JSON.stringify(status));
   });
-}
-
-async function farmStatus(farm: Farm, runId: string | undefined): Promise<FarmStatus> {
-  const records = runId === undefined ? await farm.runs.list() : [await oneRun(farm, runId)];
-  const [runs, queue, workers] = await Promise.all([
-    Promise.all(records.map((record) => runStatus(farm, record))),
-    farm.queue().getJobCounts('active', 'prioritized', 'waiting', 'delayed', 'failed'),
-    farm.registry.list(),
-  ]);
-  return { redis: farm.address, runs, queue, workers };
-}
-
-async function oneRun(farm: Farm, runId: string): Promise<RunRecord> {
-  const record = await farm.runs.get(runId);
-  if (!record)
-    throw new UsageError(`run ${runId}: not at ${farm.address}; swefarm status lists what there is`);
-  return record;
-}
-
-async function runStatus(farm: Farm, record: RunRecord): Promise<RunStatus> {
-  const counts = await farm.results.counts(record.run_id);
-  const { judged, failed, cancelled } = counts.outcomes;
-  return {
-    run_id: record.run_id,
-    created_at: record.created_at,
-    kind: record.kind,
-    agent: record.agent.type,
-    model: record.policy?.model ?? null,
-    instances: record.dataset.instances,
-    rollouts: record.dataset.instances * record.group_size,
-    committed: counts.committed,
-    judged,
-    resolved: counts.resolved,
-    failed,
-    cancelled,
-    turns_mean: judged > 0 ? counts.turns_sum / judged : null,
-    reward_mean: counts.rewarded > 0 ? counts.reward_sum / counts.rewarded : null,
-    failures: counts.failures,
-  };
 }
 
 function describe(status: FarmStatus, width: number): string {

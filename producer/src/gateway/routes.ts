@@ -2,7 +2,14 @@
 import type { Routes } from './deps.ts';
 import { healthRoutes } from './routes/health.ts';
 import { metricsRoutes } from './routes/metrics.ts';
+import { pageRoutes } from './routes/page.ts';
 import { policyRoutes } from './routes/policy.ts';
 import { sessionRoutes } from './routes/sessions.ts';
 
-export const ROUTES: readonly Routes[] = [metricsRoutes, healthRoutes, policyRoutes, sessionRoutes];
+export const ROUTES: readonly Routes[] = [
+  metricsRoutes,
+  healthRoutes,
+  policyRoutes,
+  sessionRoutes,
+  pageRoutes,
+];

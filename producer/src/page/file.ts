@@ -88,7 +88,7 @@ export async function fileSource(path: string, options: FileOptions): Promise<Pa
 }
 
 function addLine(runs: Map<string, FileRun>, line: OutputLine): void {
-  const run = runs.get(line.run_id) ?? { instances: new Map(), rollouts: [], first: line };
+  const run: FileRun = runs.get(line.run_id) ?? { instances: new Map(), rollouts: [], first: line };
   runs.set(line.run_id, run);
   const place = run.instances.get(line.instance_id) ?? run.instances.size;
   run.instances.set(line.instance_id, place);

@@ -1,5 +1,5 @@
 /** What the page asks for, as JSON: the same routes over a farm and over a result file. */
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { PageSource } from './data.ts';
@@ -15,11 +15,19 @@ const After = z.object({
 });
 const TurnOf = Rollout.extend({ turn: z.coerce.number().int().nonnegative() });
 
-export function servePageData(instance: FastifyInstance, source: PageSource): void {
+/** `granted` says whether a request may ask the others. */
+export function servePageData(
+  instance: FastifyInstance,
+  source: PageSource,
+  granted: (request: FastifyRequest) => boolean,
+): void {
   const app = instance.withTypeProvider<ZodTypeProvider>();
   app.addHook('onSend', async (_request, reply) => {
     reply.headers({ 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' });
   });
+  app.get('/v1/page/access', { config: { public: true } }, async (request) => ({
+    granted: granted(request),
+  }));
   app.get('/v1/page/overview', () => source.overview());
   app.get('/v1/page/runs/:run', { schema: { params: Run, querystring: After } }, ({ params, query }) =>
     source.run(params.run, query.after),

@@ -2,7 +2,7 @@
 import { timingSafeEqual } from 'node:crypto';
 import type { AddressInfo } from 'node:net';
 import { type Log, newId } from '@swefarm/shared';
-import Fastify from 'fastify';
+import Fastify, { type FastifyRequest } from 'fastify';
 import { serializerCompiler, validatorCompiler } from 'fastify-type-provider-zod';
 import { answerErrors, Refusal } from '../gateway/refusal.ts';
 import { serveAssets } from './assets.ts';
@@ -21,16 +21,18 @@ export async function servePage(source: PageSource, log: Log, port = 0): Promise
   app.setValidatorCompiler(validatorCompiler);
   app.setSerializerCompiler(serializerCompiler);
   app.setErrorHandler(answerErrors(log));
-  app.addHook('onRequest', async (request) => {
-    if (request.routeOptions.config.public) return;
+  const wanted = Buffer.from(key);
+  const granted = (request: FastifyRequest): boolean => {
     const given = Buffer.from((request.headers.authorization ?? '').replace(/^Bearer /, ''));
-    const wanted = Buffer.from(key);
-    if (given.length === wanted.length && timingSafeEqual(given, wanted)) return;
+    return given.length === wanted.length && timingSafeEqual(given, wanted);
+  };
+  app.addHook('onRequest', async (request) => {
+    if (request.routeOptions.config.public || granted(request)) return;
     throw new Refusal(401, 'unauthorized', 'open the address that swefarm show printed, with its key');
   });
   app.get('/', { config: { public: true } }, (_request, reply) => reply.redirect('/ui/'));
   await serveAssets(app);
-  servePageData(app, source);
+  servePageData(app, source, granted);
   await app.listen({ host: '127.0.0.1', port });
   const address = app.server.address() as AddressInfo;
   return {

@@ -1,0 +1,25 @@
+/** `swefarm show --web FILE`: the page over a result file alone, until Ctrl-C. */
+import { createLog, UnusableError } from '@swefarm/shared';
+import { EXIT } from '../exit.ts';
+import { lateFarm } from '../latefarm.ts';
+import { NOT_BUILT, pageIsBuilt } from '../page/assets.ts';
+import { fileSource } from '../page/file.ts';
+import { servePage } from '../page/serve.ts';
+import { type Flags, producerConfig } from './options.ts';
+import { listenForStop } from './stop.ts';
+import { print, say } from './terminal.ts';
+
+export async function showWeb(path: string, flags: Flags): Promise<number> {
+  if (!pageIsBuilt()) throw new UnusableError('page_not_built', NOT_BUILT);
+  const stop = listenForStop();
+  await using late = lateFarm(() => producerConfig(flags));
+  const dataset = typeof flags.dataset === 'string' ? flags.dataset : null;
+  const source = await fileSource(path, { dataset, farm: late.farm });
+  await using page = await servePage(source, createLog({ log_level: 'warn', log_format: 'auto' }));
+  await print(page.url);
+  say('open this address; it is for you alone, and ends with Ctrl-C');
+  if (!stop.draining.aborted) {
+    await new Promise((resolve) => stop.draining.addEventListener('abort', resolve, { once: true }));
+  }
+  return EXIT.allJudged;
+}
