@@ -20,7 +20,7 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: [
-            '{shared,grading,producer,worker,testkit}/src/**/*.test.ts',
+            '{shared,grading,producer,worker,testkit,dashboards}/src/**/*.test.ts',
             // Servers of their own on the loopback, and nothing else.
             '{shared,grading,producer,worker,testkit}/test/**/*.loopback.test.ts',
           ],

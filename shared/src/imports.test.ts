@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
-const PACKAGES = ['shared', 'grading', 'producer', 'worker', 'testkit', 'bench'] as const;
+const PACKAGES = ['shared', 'grading', 'producer', 'worker', 'testkit', 'dashboards', 'bench'] as const;
 
 /** Who may import which of our packages. Tests, demo and bench may also use the testkit. */
 const MAY: Record<string, readonly string[]> = {
@@ -14,6 +14,7 @@ const MAY: Record<string, readonly string[]> = {
   producer: ['shared', 'grading'],
   worker: ['shared', 'grading'],
   testkit: ['shared', 'grading'],
+  dashboards: ['shared'],
   bench: ['shared', 'grading', 'worker', 'producer', 'testkit'],
 };
 
