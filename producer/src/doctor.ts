@@ -3,11 +3,13 @@ import {
   errorMessage,
   type Farm,
   openFarm,
+  PolicyConfig,
   type ProducerConfig,
   type Secret,
   SwefarmError,
 } from '@swefarm/shared';
-import { probePolicy } from './probe.ts';
+import { firstModel, probePolicy } from './probe.ts';
+import { probeTokens } from './tokenprobe.ts';
 
 export type Finding = {
   status: 'ok' | 'warn' | 'fail';
@@ -20,6 +22,8 @@ export type DoctorOptions = {
   config: ProducerConfig;
   policyUrls: readonly string[];
   model: string | null;
+  /** Whether a training run in this token mode could be contiguous; null: not asked. */
+  tokens: { mode: PolicyConfig['token_mode']; tokenizer: string | null } | null;
   apiKey: Secret | null;
   signal: AbortSignal;
 };
@@ -149,9 +153,22 @@ async function workerFinding(farm: Farm): Promise<Finding> {
 
 async function policyFindings(url: string, options: DoctorOptions): Promise<Finding[]> {
   const probe = await probePolicy(url, options);
-  return probe.map((finding) => ({
+  const healthy = probe.every(({ status }) => status !== 'fail');
+  const tokens = healthy && options.tokens ? await tokenFindings(url, options, options.tokens) : [];
+  return [...probe, ...tokens].map((finding) => ({
     ...finding,
     subject: `policy ${finding.subject}`,
     detail: `${url}: ${finding.detail}`,
   }));
+}
+
+async function tokenFindings(
+  url: string,
+  { model, apiKey, signal }: DoctorOptions,
+  { mode, tokenizer }: NonNullable<DoctorOptions['tokens']>,
+): Promise<Finding[]> {
+  const name = model ?? (await firstModel(url, { model, apiKey, signal }));
+  if (name === null) return [fail('tokens', 'no model to ask', 'name one with --model')];
+  const config = PolicyConfig.parse({ urls: [url], model: name, token_mode: mode, tokenizer });
+  return await probeTokens(url, { config, apiKey, signal });
 }

@@ -47,6 +47,12 @@ export async function probePolicy(url: string, options: ProbeOptions): Promise<F
   return [...found, ...(await completionFindings(url, model, options))];
 }
 
+/** The model that is meant when none is named; null when the endpoint lists none. */
+export async function firstModel(url: string, options: ProbeOptions): Promise<string | null> {
+  const models = await ask(`${url.replace(/\/$/, '')}/models`, null, options);
+  return 'problem' in models ? null : (Models.safeParse(models.body).data?.data[0]?.id ?? null);
+}
+
 async function completionFindings(url: string, model: string, options: ProbeOptions): Promise<Finding[]> {
   const body = {
     model,

@@ -36,6 +36,9 @@ step 'parsers, grading and eval scripts against swebench 4.1.0 and 5.0.2' \
 
 step 'long tests of the whole farm' vitest run --project full
 
+step 'the policy client against a real vLLM' \
+  node worker/test/agent/vllm/run.ts --folder .swefarm/cache/vllm
+
 if [ ! -e "$instances/instances.jsonl" ]; then
   skip 'spoiled patches on real instances' "no $instances beside the repository"
 else

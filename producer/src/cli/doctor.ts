@@ -1,5 +1,5 @@
 /** `swefarm doctor`: everything a run will need, one line each: ok, warn or fail, with the remedy. */
-import { environmentSecret } from '@swefarm/shared';
+import { environmentSecret, PolicyConfig } from '@swefarm/shared';
 import { type Command, Option } from 'commander';
 import { diagnose, type Finding } from '../doctor.ts';
 import { EXIT } from '../exit.ts';
@@ -19,6 +19,13 @@ export function addDoctor(program: Command): void {
     )
     .option('--model <name>', 'model to ask; default: the first one it serves')
     .option('--api-key-env <variable>', 'environment variable that holds the key of the policy')
+    .option('--require-tokens', 'try three turns, a thought and a tool call by the rule of trainers')
+    .addOption(
+      new Option('--token-mode <mode>', 'with --require-tokens: as the run will have it')
+        .choices(PolicyConfig.shape.token_mode.unwrap().options)
+        .default('token-in'),
+    )
+    .option('--tokenizer <folder>', "token-in without the endpoint's /tokenize")
     .option('--json', 'findings as JSON (the default in a pipe)');
   addFarmOptions(command).action(async (flags: Flags) => {
     const config = producerConfig(flags);
@@ -26,6 +33,13 @@ export function addDoctor(program: Command): void {
       config,
       policyUrls: (flags.policyUrl as string[] | undefined) ?? [],
       model: (flags.model as string | undefined) ?? null,
+      tokens:
+        flags.requireTokens === true
+          ? {
+              mode: flags.tokenMode as PolicyConfig['token_mode'],
+              tokenizer: (flags.tokenizer as string | undefined) ?? null,
+            }
+          : null,
       apiKey:
         flags.apiKeyEnv === undefined
           ? config.policy_api_key

@@ -5,6 +5,7 @@ import type { ExitCode } from '../exit.ts';
 import { type OutputRun, readOutputRun, refuseExisting, writeOutputRun } from '../output.ts';
 import { rolloutIds } from '../submit.ts';
 import { addOutputOptions } from './collect.ts';
+import { refuseUncontiguous } from './contiguous.ts';
 import { finish } from './finish.ts';
 import { openOutput } from './follow.ts';
 import { openPlace, placesOf, runLocally } from './local.ts';
@@ -47,6 +48,7 @@ async function runRollout(flags: Flags): Promise<ExitCode> {
   const place = await openPlace(given, record, stored, stack, stop.draining);
   const farm = stack.use(await openFarm(place.config, 'producer', { signal: stop.draining }));
   if (place.stateDir === null) for (const warning of farm.warnings) say(`swefarm: ${warning}`);
+  await refuseUncontiguous(farm, record, prepared.apiKey, stop.draining);
   if (path !== '-') {
     await writeOutputRun(path, { format: 'swefarm-output-1', record, state_dir: place.stateDir });
   }

@@ -3,6 +3,7 @@ import { openFarm, UsageError } from '@swefarm/shared';
 import type { Command } from 'commander';
 import { EXIT } from '../exit.ts';
 import { submit } from '../submit.ts';
+import { refuseUncontiguous } from './contiguous.ts';
 import { addDatasetOptions, addFarmOptions, addRunOptions, type Flags, producerConfig } from './options.ts';
 import { prepare, storeApiKey } from './prepare.ts';
 import { listenForStop } from './stop.ts';
@@ -28,6 +29,7 @@ async function runSubmit(flags: Flags): Promise<number> {
   await using farm = await openFarm(config, 'producer', { signal: stop.draining });
   for (const warning of farm.warnings) say(`swefarm: ${warning}`);
   const prepared = first ?? (await resumed(flags));
+  await refuseUncontiguous(farm, prepared.record, prepared.apiKey, stop.draining);
   await storeApiKey(farm, config, prepared);
   const { record, dataset, patches } = prepared;
   const submitted = await submit(

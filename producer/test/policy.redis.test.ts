@@ -1,0 +1,88 @@
+/** The commands around a policy: refused before anything is queued, and the trainer's word from a shell. */
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { newId } from '@swefarm/shared';
+import { startScriptedPolicy } from '@swefarm/testkit';
+import { expect, onTestFinished, test } from 'vitest';
+import { lines, row } from '../src/datasets/rows.fixture.ts';
+import { run } from './cli.ts';
+import { redisUrl, testFolder } from './farm.ts';
+
+async function place() {
+  const folder = await testFolder();
+  const dataset = join(folder, 'rows.jsonl');
+  await writeFile(dataset, lines(row()));
+  const farm = ['--redis-url', redisUrl(), '--redis-prefix', newId(), '--state-dir', folder];
+  return { dataset, farm };
+}
+
+async function endpoint(template: string): Promise<string> {
+  const think = { think: 'Which?', command: 'ls' };
+  const server = await startScriptedPolicy({
+    script: { conversations: [{ variants: [[think]] }] },
+    template,
+  });
+  onTestFinished(() => server[Symbol.asyncDispose]());
+  return server.url;
+}
+
+test('submit with --require-tokens refuses what cannot be contiguous, with the remedy, and queues what can', async () => {
+  const { dataset, farm } = await place();
+  const url = await endpoint('strips-thinking');
+  const submit = (mode: string) =>
+    run([
+      ...['submit', '--dataset', dataset, '--policy-url', url, '--model', 'm'],
+      ...['--require-tokens', '--token-mode', mode, ...farm],
+    ]);
+  const refused = await submit('text');
+  expect(refused).toMatchObject({ code: 12, stdout: '' });
+  expect(refused.stderr).toMatch(
+    /could not be trained on \(token mode text\)[\s\S]*turn 2[\s\S]*--token-mode token-in/,
+  );
+  expect(JSON.parse((await run(['status', ...farm])).stdout).runs).toEqual([]);
+  const queued = await submit('token-in');
+  expect(queued.code).toBe(0);
+  expect(JSON.parse(queued.stdout)).toMatchObject({ queued: 1 });
+});
+
+test('doctor tells the same of an endpoint', async () => {
+  const { farm } = await place();
+  const url = await endpoint('strips-thinking');
+  const ask = (...flags: string[]) =>
+    run(['doctor', '--policy-url', url, '--require-tokens', ...flags, ...farm]);
+  expect((await ask()).stdout).toMatch(/"ok","subject":"policy tokens \(tools\)"/);
+  const text = await ask('--token-mode', 'text');
+  expect(text.code).toBe(12);
+  expect(text.stdout).toMatch(/"fail","subject":"policy tokens \(text\)".*use --token-mode token-in/);
+});
+
+test('policy set, show and remove; a run may name a policy in place of an endpoint', async () => {
+  const { dataset, farm } = await place();
+  const url = await endpoint('plain');
+  const set = (...flags: string[]) => run(['policy', 'set', ...flags, ...farm]);
+  expect(JSON.parse((await set('train', '--endpoint', url, '--policy-version', 'v1')).stdout)).toMatchObject({
+    name: 'train',
+    endpoints: [url],
+    version: 'v1',
+    state: 'serving',
+  });
+  expect(JSON.parse((await set('train', '--state', 'updating')).stdout)).toMatchObject({ state: 'updating' });
+  expect(await set('train', '--endpoint', 'nowhere')).toMatchObject({ code: 2 });
+  expect(await set('train', '--state', 'dozing')).toMatchObject({ code: 2 });
+  const named = [
+    'submit',
+    '--dataset',
+    dataset,
+    '--policy-name',
+    'train',
+    '--model',
+    'm',
+    '--require-tokens',
+  ];
+  const queued = await run([...named, '--token-mode', 'token-in', ...farm]);
+  expect(queued).toMatchObject({ code: 0, stderr: expect.stringContaining('train is updating') });
+  const shown = JSON.parse((await run(['policy', 'show', ...farm])).stdout);
+  expect(shown).toMatchObject([{ name: 'train', versions: ['v1'], seen: [] }]);
+  expect((await run(['policy', 'remove', 'train', ...farm])).code).toBe(0);
+  expect(await run(['policy', 'show', 'train', ...farm])).toMatchObject({ code: 2 });
+});

@@ -1,0 +1,232 @@
+/**
+ * The policy client against a real vLLM: contiguity of every transition, its log-probabilities scored again, resent text
+ * refused by name, KV pressure, a cancel, the engine's known crash, and a server killed and started again.
+ * usage: run.ts --folder FOLDER (kept between runs: packages and model). Ends with one line: N passed, N failed.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import {
+  AgentConfig,
+  cumulative,
+  errorMessage,
+  PolicyConfig,
+  RolloutFailure,
+  type Turn,
+} from '@swefarm/shared';
+import type { AgentEnd } from '../../../src/agent/agent.ts';
+import { runMiniAgent } from '../../../src/agent/loop.ts';
+import { NEVER_PAUSED } from '../../../src/agent/pause.ts';
+import { openEndpoints } from '../../../src/agent/policy/endpoints.ts';
+import { openPolicy } from '../../../src/agent/policy/policy.ts';
+import { depsOf, echoShell, scriptedTask } from '../scripted.ts';
+import { startVllm, type Vllm } from './server.ts';
+
+const ROLLOUTS = 16;
+const TURNS = 20;
+/** 12,288 tokens of KV: what sixteen rollouts of 3,000 tokens want is four times that. */
+const BLOCKS = 384;
+
+let rollouts = 0;
+
+type Play = { policy?: object; agent?: object; signal?: AbortSignal };
+
+/** One rollout of the real loop; the shell echoes. What the model says is noise, so the format limit is off. */
+async function play(server: Vllm, { policy: change = {}, agent = {}, signal }: Play = {}): Promise<AgentEnd> {
+  const config = PolicyConfig.parse({
+    urls: [server.url],
+    model: 'tiny',
+    token_mode: 'token-in',
+    require_tokens: true,
+    sampling: { temperature: 1, max_tokens: 64 },
+    patience: 5,
+    ...change,
+  });
+  using policy = openPolicy(config, {
+    apiKey: null,
+    rolloutId: `run.a__b-1.${rollouts++}`,
+    attempt: 1,
+    followed: {
+      pause: NEVER_PAUSED,
+      record: () => null,
+      refresh: async () => undefined,
+      [Symbol.dispose]: () => undefined,
+    },
+    endpoints: openEndpoints(),
+    log: { warn: () => undefined },
+  });
+  const task = scriptedTask(AgentConfig.parse({ step_limit: TURNS, format_limit: 10_000, ...agent }));
+  return await runMiniAgent(task, depsOf(policy, echoShell(), signal ? { signal } : {}));
+}
+
+const many = (count: number, server: Vllm, each: (index: number) => Play = () => ({})) =>
+  Promise.all(
+    Array.from({ length: count }, (_, index) =>
+      play(server, each(index)).catch((error: unknown) => error as Error),
+    ),
+  );
+const ended = (results: readonly (AgentEnd | Error)[]): AgentEnd[] =>
+  results.map((result) => {
+    if (result instanceof Error) throw result;
+    return result;
+  });
+const failures = (results: readonly (AgentEnd | Error)[]): string[] =>
+  results.flatMap((result) => (result instanceof RolloutFailure ? [result.failureClass] : []));
+
+function must(holds: boolean, what: string): void {
+  if (!holds) throw new Error(what);
+}
+
+const transitions = (ends: readonly AgentEnd[]): number =>
+  ends.reduce((sum, { trajectory }) => sum + trajectory.turns.length - 1, 0);
+
+/** The rule once more and by other means than the ledger's: whole prompts, one against the next. */
+function contiguous(turns: readonly Turn[]): boolean {
+  let seen: number[] = [];
+  return [...cumulative(turns.map(({ tokens }) => tokens))].every(
+    ({ prompt, generation, logProbs }, index) => {
+      const continues = seen.every((id, at) => prompt[at] === id);
+      seen = [...prompt, ...generation];
+      const usage = turns[index]?.usage;
+      const told = usage?.prompt_tokens === prompt.length && usage.completion_tokens === generation.length;
+      return continues && told && logProbs.length === generation.length && logProbs.every(Number.isFinite);
+    },
+  );
+}
+
+async function contiguity(server: Vllm): Promise<string> {
+  const before = (await server.metric('vllm:num_preemptions_total')) ?? 0;
+  const ends = ended(
+    await many(ROLLOUTS, server, (index) => ({ agent: { action: index % 2 ? 'tool' : 'fenced' } })),
+  );
+  must(
+    ends.every(({ trajectory }) => trajectory.turns.length === TURNS),
+    'a rollout ended before its last turn',
+  );
+  must(
+    ends.every(({ trajectory }) => trajectory.contiguous === true && contiguous(trajectory.turns)),
+    'a break',
+  );
+  const difference = Math.max(...(await Promise.all(ends.slice(0, 4).map((end) => rescored(server, end)))));
+  must(difference < 0.02, `scored again, a log-probability differs by ${difference}`);
+  const preempted = ((await server.metric('vllm:num_preemptions_total')) ?? 0) - before;
+  return `${transitions(ends)} of ${ROLLOUTS * (TURNS - 1)} transitions contiguous, ${preempted} preemptions; scored again: largest difference ${difference.toExponential(1)}`;
+}
+
+/** The largest difference between log-probabilities as sampled and as the server scores the whole sequence afterwards. */
+async function rescored(server: Vllm, { trajectory }: AgentEnd): Promise<number> {
+  const last = [...cumulative(trajectory.turns.map(({ tokens }) => tokens))].at(-1);
+  if (!last) throw new Error('no tokens');
+  const response = await fetch(`${server.url}/completions`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({
+      model: 'tiny',
+      prompt: [...last.prompt, ...last.generation],
+      max_tokens: 1,
+      prompt_logprobs: 0,
+    }),
+  });
+  const scored = (await response.json()) as {
+    choices: { prompt_logprobs: (Record<string, { logprob: number }> | null)[] }[];
+  };
+  const entries = scored.choices[0]?.prompt_logprobs.slice(last.prompt.length) ?? [];
+  must(entries.length === last.generation.length, 'the server scored another number of tokens');
+  return Math.max(
+    ...Array.from(last.generation, (id, at) =>
+      Math.abs((entries[at]?.[String(id)]?.logprob ?? Number.NaN) - (last.logProbs[at] ?? 0)),
+    ),
+  );
+}
+
+async function resentText(server: Vllm): Promise<string> {
+  const results = await many(8, server, () => ({ policy: { token_mode: 'text' } }));
+  const broken = failures(results).filter((failure) => failure === 'policy_tokens').length;
+  must(broken > 0, 'text was contiguous');
+  const [first] = results.filter((result) => result instanceof Error);
+  return `${broken} of 8 rollouts fail by name, as: ${errorMessage(first)}`;
+}
+
+async function pressure(server: Vllm): Promise<string> {
+  const before = (await server.metric('vllm:num_preemptions_total')) ?? 0;
+  const results = await many(24, server, () => ({
+    policy: { sampling: { temperature: 1, max_tokens: 1200 }, extra_body: { ignore_eos: true } },
+    agent: { step_limit: 2 },
+  }));
+  const ends = ended(results);
+  must(
+    ends.every(({ trajectory }) => contiguous(trajectory.turns)),
+    'a break',
+  );
+  const preempted = ((await server.metric('vllm:num_preemptions_total')) ?? 0) - before;
+  must(preempted > 0, 'there was no preemption');
+  return `24 rollouts of 2 x 1200 tokens, ${preempted} preemptions, all contiguous`;
+}
+
+const busy = async (server: Vllm): Promise<number> =>
+  ((await server.metric('vllm:num_requests_running')) ?? 0) +
+  ((await server.metric('vllm:num_requests_waiting')) ?? 0);
+
+async function cancel(server: Vllm): Promise<string> {
+  const controller = new AbortController();
+  const playing = many(ROLLOUTS, server, () => ({
+    policy: { sampling: { max_tokens: 6000 }, extra_body: { ignore_eos: true } },
+    signal: controller.signal,
+  }));
+  while ((await busy(server)) < ROLLOUTS) await sleep(50);
+  const from = performance.now();
+  controller.abort(new Error('cancelled'));
+  while ((await busy(server)) > 0) await sleep(20);
+  const seconds = (performance.now() - from) / 1000;
+  must(failures(await playing).length === 0, 'a cancel became a failure');
+  must(seconds < 1, `the slots were free only after ${seconds.toFixed(2)} s`);
+  return `${ROLLOUTS} running requests, all slots free after ${seconds.toFixed(2)} s by the server's metrics`;
+}
+
+async function crash(server: Vllm): Promise<string> {
+  const results = await many(24, server, (seed) => ({
+    policy: { sampling: { seed, max_tokens: 1200 }, extra_body: { ignore_eos: true }, patience: 1 },
+    agent: { step_limit: 2 },
+  }));
+  const classes = failures(results);
+  must(classes.length > 0, 'the engine survived');
+  must(
+    classes.every((name) => /^policy_(server_error|unreachable)$/.test(name)),
+    `failed as ${classes}`,
+  );
+  must(
+    results.every((result) => !(result instanceof Error) || result instanceof RolloutFailure),
+    'a bug',
+  );
+  return `${classes.length} of 24 rollouts fail as ${[...new Set(classes)].join(', ')}: to be tried again, without reward`;
+}
+
+async function restart(server: Vllm): Promise<string> {
+  server.kill();
+  const playing = many(8, server, () => ({ policy: { patience: 600 }, agent: { step_limit: 6 } }));
+  await server.restart();
+  while ((await server.metric('vllm:generation_tokens_total')) === 0) await sleep(20);
+  server.kill();
+  await server.restart();
+  const ends = ended(await playing);
+  must(
+    ends.every(({ trajectory }) => contiguous(trajectory.turns)),
+    'a break',
+  );
+  return `8 rollouts over two deaths of the server: all end, ${transitions(ends)} of 40 transitions contiguous`;
+}
+
+const { values } = parseArgs({ options: { folder: { type: 'string', default: '.swefarm/cache/vllm' } } });
+await using server = await startVllm(values.folder, BLOCKS);
+let failed = 0;
+const CHECKS = { contiguity, resentText, pressure, cancel, crash, restart };
+for (const [name, check] of Object.entries(CHECKS)) {
+  const from = performance.now();
+  const [mark, said] = await check(server).then(
+    (text) => ['ok  ', text] as const,
+    (error: unknown) => ['FAIL', errorMessage(error)] as const,
+  );
+  if (mark === 'FAIL') failed++;
+  console.log(`${mark} ${name}: ${said} (${((performance.now() - from) / 1000).toFixed(0)} s)`);
+}
+console.log(`${Object.keys(CHECKS).length - failed} passed, ${failed} failed`);
+process.exitCode = failed > 0 ? 1 : 0;
