@@ -8,7 +8,8 @@ import type { ZodError } from 'zod';
 import type { Dataset } from './datasets/read.ts';
 import { flagKey, flagName, RUN_FLAGS, readFlag } from './flags.ts';
 
-type Tree = { [key: string]: unknown };
+/** A mapping as YAML gives it. */
+export type Tree = { [key: string]: unknown };
 
 export type RunRequest = {
   dataset: Pick<Dataset, 'path' | 'sha256' | 'instances'>;
@@ -24,6 +25,12 @@ export type RunRequest = {
  * @throws UsageError naming key and flag of everything that is wrong
  */
 export function newRunRecord(request: RunRequest, withApiKey: boolean): RunRecord {
+  const runId = newId();
+  return recordOf(runSettings(request), runId, request.dataset, withApiKey ? `policy-${runId}` : null);
+}
+
+/** The keys of a record that flags and a configuration file give, as a tree of their own. Throws UsageError. */
+export function runSettings(request: Pick<RunRequest, 'flags' | 'configFile'>): Tree {
   const settings = request.configFile === undefined ? {} : readConfigFile(request.configFile);
   for (const flag of RUN_FLAGS) {
     const given = request.flags[flagKey(flag)];
@@ -33,9 +40,24 @@ export function newRunRecord(request: RunRequest, withApiKey: boolean): RunRecor
     if (flag.constant === false && given !== false) continue;
     setPath(settings, flag.path, value);
   }
-  const runId = newId();
-  const policy = policySettings(settings, withApiKey ? `policy-${runId}` : null);
-  const { dataset } = request;
+  return settings;
+}
+
+/** Throws UsageError for keys that no record has. `where` begins the message. */
+export const checkSettings = (where: string, settings: Tree): void => checkKeys(where, settings, ALLOWED, '');
+
+/**
+ * The record that settings describe.
+ *
+ * @throws UsageError naming key and flag of everything that is wrong
+ */
+export function recordOf(
+  settings: Tree,
+  runId: string,
+  dataset: RunRequest['dataset'],
+  apiKeyRef: string | null,
+): RunRecord {
+  const policy = policySettings(settings, apiKeyRef);
   const reward = asTree(settings.reward);
   const raw = {
     kind: settings.kind,
@@ -88,7 +110,7 @@ function readConfigFile(path: string): Tree {
   const settings = asTree(tree ?? {});
   if (tree !== null && settings !== tree)
     throw new UsageError(`--run-config ${path}: expected a mapping of keys`);
-  checkKeys(path, settings, ALLOWED, '');
+  checkSettings(`--run-config ${path}`, settings);
   return structuredClone(settings);
 }
 
@@ -106,16 +128,14 @@ const ALLOWED: Tree = {
 };
 const SECTIONS = ['agent', 'policy', 'sampling', 'sandbox', 'evaluation', 'reward'];
 
-function checkKeys(path: string, given: Tree, allowed: Tree, prefix: string): void {
+function checkKeys(where: string, given: Tree, allowed: Tree, prefix: string): void {
   for (const [key, value] of Object.entries(given)) {
     if (!(key in allowed) || key === 'api_key_ref') {
       const known = Object.keys(allowed).filter((name) => name !== 'api_key_ref');
-      throw new UsageError(
-        `--run-config ${path}: unknown key ${prefix}${key}; known here: ${known.join(', ')}`,
-      );
+      throw new UsageError(`${where}: unknown key ${prefix}${key}; known here: ${known.join(', ')}`);
     }
     if (SECTIONS.includes(key) && asTree(value) === value) {
-      checkKeys(path, asTree(value), asTree(allowed[key]), `${prefix}${key}.`);
+      checkKeys(where, asTree(value), asTree(allowed[key]), `${prefix}${key}.`);
     }
   }
 }

@@ -1,0 +1,181 @@
+/**
+ * The answer to `/run`, written piece by piece: each model call carries its whole prompt as token ids, which together
+ * are quadratic in the rollout (10 MB and more), so they never exist at once.
+ */
+import { officialReport } from '@swefarm/grading';
+import type { ArtifactContent, Result, Turn } from '@swefarm/shared';
+import { type Conversation, conversationOf, usesTools } from './items.ts';
+import { float, IdText, single } from './json.ts';
+import type { GymRow } from './row.ts';
+import { trajectoryParts } from './trajectory.ts';
+
+export type Answer = {
+  row: GymRow;
+  result: Result;
+  /** Null when nothing of the rollout was kept. */
+  content: ArtifactContent | null;
+  repo: string;
+  evaluationTimeout: number;
+  /** Null: judged. Else why not, and how the answer shows it. */
+  unjudged: Unjudged | null;
+  /** With `ng_trajectory`. */
+  trajectory: boolean;
+};
+
+export type Unjudged = {
+  class: string;
+  message: string;
+  /** As a failure that Gym's collector keeps apart, or as a sample without weight. */
+  shown: 'failure' | 'masked';
+  /** Trying again cannot help. */
+  terminal?: boolean;
+  /** The collector shall write it nowhere and ask again on resume. */
+  noPersist?: boolean;
+};
+
+export type Piece = string | Buffer;
+
+/** Whether at least one model call has token ids, without which NeMo RL takes no sample. */
+export const hasTrainedTurn = (content: ArtifactContent | null): boolean =>
+  content?.trajectory?.turns.some((turn) => (turn.tokens?.generation.length ?? 0) > 0) ?? false;
+
+export function* answerPieces(answer: Answer): Generator<Piece> {
+  const { row, result, content, unjudged } = answer;
+  const conversation = conversationOf(content?.trajectory?.messages ?? [], content?.trajectory?.turns ?? []);
+  const tools = usesTools(conversation) ? TOOLS : [];
+  const params = { ...row.responses_create_params, input: conversation.prompt, tools };
+  yield `{"responses_create_params":${JSON.stringify(params)},"response":{`;
+  yield `${inner(responseHead(answer, tools))},"created_at":${float(result.finished_at / 1000)},"output":[`;
+  yield* outputPieces(conversation);
+  yield `]},"reward":${float(result.outcome === 'judged' ? (result.reward ?? 0) : 0)}`;
+  yield `,"instance_config":{"mask_sample":${unjudged?.shown === 'masked'}},${inner(facts(answer))}`;
+  if (unjudged) yield `,${inner(failureFields(unjudged))}`;
+  if (answer.trajectory) {
+    yield ',"ng_trajectory":';
+    yield* trajectoryPieces(answer, conversation);
+  }
+  yield '}';
+}
+
+function* trajectoryPieces(answer: Answer, conversation: Conversation): Generator<Piece> {
+  yield* trajectoryParts(conversation, {
+    taskId: answer.result.instance_id,
+    rolloutId: correlationId(answer.row),
+    status: answer.unjudged ? 'failed' : 'completed',
+    seconds: answer.result.seconds.agent,
+    finishedAt: answer.result.finished_at,
+    resolved: answer.result.resolved,
+  });
+}
+
+/** As Gym names a rollout: the caller's id, else `task-rollout` and its attempt (nemo_gym/rollout_correlation.py). */
+function correlationId(row: GymRow): string {
+  if (row._ng_rollout_id) return row._ng_rollout_id;
+  const attempt = row._ng_attempt_index ? `-a${row._ng_attempt_index}` : '';
+  return `${row._ng_task_index ?? 0}-${row._ng_rollout_index ?? 0}${attempt}`;
+}
+
+/** The fields of an object, without its braces. */
+const inner = (object: Readonly<Record<string, unknown>>): string => JSON.stringify(object).slice(1, -1);
+
+/** The one tool, as the agent offers it. */
+const TOOLS = [
+  {
+    type: 'function',
+    name: 'bash',
+    description: 'Runs a command in the repository and returns its output.',
+    parameters: { type: 'object', properties: { command: { type: 'string' } }, required: ['command'] },
+    strict: false,
+  },
+];
+
+function responseHead({ row, result, content }: Answer, tools: readonly unknown[]) {
+  const { prompt, completion } = result.tokens;
+  const complete = result.exit_status === 'submitted';
+  return {
+    id: `resp_${result.rollout_id}`,
+    object: 'response',
+    model: content?.trajectory?.model ?? row.responses_create_params.model ?? '',
+    status: result.exit_status === null ? 'incomplete' : 'completed',
+    error: null,
+    incomplete_details: complete || result.exit_status === null ? null : { reason: 'max_output_tokens' },
+    parallel_tool_calls: false,
+    tool_choice: 'auto',
+    tools,
+    metadata: row.responses_create_params.metadata ?? null,
+    usage: {
+      input_tokens: prompt,
+      input_tokens_details: { cached_tokens: 0 },
+      output_tokens: completion,
+      output_tokens_details: { reasoning_tokens: 0 },
+      total_tokens: prompt + completion,
+    },
+  };
+}
+
+function* outputPieces(conversation: Conversation): Generator<Piece> {
+  const ids = new IdText();
+  let first = true;
+  for (const { turn, answer, observations } of conversation.calls) {
+    for (const [index, item] of [...answer, ...observations].entries()) {
+      yield `${first ? '' : ','}{${inner(item)}`;
+      first = false;
+      // The last item of the model's own carries the tokens of the whole call.
+      if (index === answer.length - 1) yield* tokenPieces(turn, ids);
+      yield '}';
+    }
+  }
+}
+
+function* tokenPieces({ tokens }: Turn, ids: IdText): Generator<Piece> {
+  if (!tokens || tokens.generation.length === 0 || tokens.generation.length !== tokens.log_probs.length)
+    return;
+  ids.extend(tokens.prefix_length, tokens.prompt_suffix);
+  yield ',"prompt_token_ids":[';
+  yield ids.slice();
+  yield `],"generation_token_ids":[${tokens.generation.join(',')}]`;
+  yield `,"generation_log_probs":[${Array.from(tokens.log_probs, single).join(',')}]`;
+  ids.extend(ids.count, tokens.generation);
+}
+
+function facts({ result, content, repo, evaluationTimeout }: Answer) {
+  const report = content?.report ?? null;
+  const official =
+    report &&
+    officialReport(report, {
+      log: content?.test_log ?? null,
+      model: content?.trajectory?.model ?? 'swefarm',
+      timeoutSeconds: evaluationTimeout,
+    });
+  return {
+    instance_id: result.instance_id,
+    repo,
+    rollout_id: result.rollout_id,
+    resolved: result.resolved === true,
+    judged: result.outcome === 'judged',
+    patch_applied: report?.patch_state === 'applied',
+    evaluation_error: result.failure?.stage === 'evaluation' || report?.evaluation === 'tests_cannot_start',
+    turns: result.turns,
+    exit_status: result.exit_status,
+    policy_version: result.policy_version,
+    trust: report?.trust ?? null,
+    metadata: {
+      instance_id: result.instance_id,
+      model_patch: content?.patch ?? null,
+      eval_report: official ?? {},
+    },
+  };
+}
+
+const failureFields = (unjudged: Unjudged): Record<string, unknown> => ({
+  failure_reason: `${unjudged.class}: ${unjudged.message}`,
+  mask_sample: unjudged.shown === 'masked',
+  ...(unjudged.shown === 'masked'
+    ? {}
+    : {
+        _ng_failure_class: unjudged.class,
+        _ng_failure_message: unjudged.message,
+        ...(unjudged.terminal ? { _ng_failure_terminal: true } : {}),
+        ...(unjudged.noPersist ? { _ng_no_persist: true } : {}),
+      }),
+});

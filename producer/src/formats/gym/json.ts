@@ -1,0 +1,66 @@
+/**
+ * JSON as Python's readers need it: what is a float stays one. `JSON.stringify(1.0)` is `1`, which Python reads as an
+ * integer, and a batch of integer rewards makes NeMo RL's advantages raise.
+ */
+
+/** A number that is always written with a decimal point. Not finite: null, for JSON knows no other word. */
+export function float(value: number): string {
+  if (!Number.isFinite(value)) return 'null';
+  const text = String(value);
+  return /[.e]/.test(text) ? text : `${text}.0`;
+}
+
+/** A single-precision number in the fewest digits that give it back. */
+export const single = (value: number): string => float(Number(value.toPrecision(9)));
+
+/** The text of ids that grows with a rollout, so that each turn's whole prompt is a slice of it and costs no memory of its own. */
+export class IdText {
+  #bytes = Buffer.allocUnsafe(4096);
+  #length = 0;
+  /** Where in the text each id ends. */
+  #ends = new Uint32Array(1024);
+  #count = 0;
+
+  /** Forgets what comes after the first `count` ids, then adds. */
+  extend(count: number, ids: Int32Array): void {
+    this.#count = Math.min(count, this.#count);
+    this.#length = this.#count === 0 ? 0 : (this.#ends[this.#count - 1] ?? 0);
+    if (this.#count + ids.length > this.#ends.length) {
+      const ends = new Uint32Array((this.#count + ids.length) * 2);
+      ends.set(this.#ends.subarray(0, this.#count));
+      this.#ends = ends;
+    }
+    const text = ids.join(',');
+    const added = this.#length === 0 || text === '' ? text : `,${text}`;
+    this.#reserve(this.#length + added.length);
+    this.#bytes.write(added, this.#length, 'latin1');
+    let end = this.#length - (this.#length === 0 ? 1 : 0);
+    for (const id of ids) {
+      end += 1 + String(id).length;
+      this.#ends[this.#count++] = end;
+    }
+    this.#length += added.length;
+  }
+
+  get count(): number {
+    return this.#count;
+  }
+
+  /** The ids so far, without brackets. Valid whatever is added later. */
+  slice(): Buffer {
+    return this.#bytes.subarray(0, this.#length);
+  }
+
+  #reserve(length: number): void {
+    // A copy also when something was forgotten: slices handed out must not change.
+    if (length <= this.#bytes.length && this.#length >= this.#written) {
+      this.#written = length;
+      return;
+    }
+    const bytes = Buffer.allocUnsafe(Math.max(length * 2, 4096));
+    this.#bytes.copy(bytes, 0, 0, this.#length);
+    this.#bytes = bytes;
+    this.#written = length;
+  }
+  #written = 0;
+}

@@ -1,0 +1,117 @@
+/**
+ * A row as NeMo Gym's callers post it to `/run`, read into what the farm needs. Instances come in two shapes: as fields
+ * of the row (mini_swe_agent), or as strings in the metadata of the request (swe_agents).
+ */
+import { type Instance, Secret } from '@swefarm/shared';
+import { z } from 'zod';
+import type { RowProblem } from '../../datasets/problem.ts';
+import { toInstance } from '../../datasets/row.ts';
+
+const Urls = z.union([z.url().transform((url) => [url]), z.array(z.url()).min(1)]);
+
+/** What must hold of a row before anything is read from it; other fields are the caller's own. */
+export const GymRow = z.looseObject({
+  responses_create_params: z.looseObject({
+    input: z.union([z.string(), z.array(z.looseObject({}))]).optional(),
+    temperature: z.number().min(0).nullish(),
+    top_p: z.number().gt(0).max(1).nullish(),
+    max_output_tokens: z.number().int().positive().nullish(),
+    model: z.string().nullish(),
+    metadata: z.record(z.string(), z.string()).nullish(),
+  }),
+  agent_ref: z.looseObject({ name: z.string() }).nullish(),
+  instance_id: z.string().nullish(),
+  policy_base_url: Urls.nullish(),
+  policy_api_key: z.string().min(1).nullish(),
+  policy_model_name: z.string().min(1).nullish(),
+  _ng_task_index: z.number().int().nullish(),
+  _ng_rollout_index: z.number().int().nullish(),
+  _ng_attempt_index: z.number().int().nullish(),
+  /** Gym's own pattern (nemo_gym/rollout_correlation.py). */
+  _ng_rollout_id: z
+    .string()
+    .regex(/^[A-Za-z0-9][A-Za-z0-9._-]*$/, 'expected letters, digits, ".", "_" and "-"')
+    .max(300)
+    .nullish(),
+});
+export type GymRow = z.infer<typeof GymRow>;
+
+/** What a row says of the policy; null: it says nothing. */
+export type RowPolicy = {
+  urls: readonly string[] | null;
+  apiKey: Secret | null;
+  model: string | null;
+  sampling: { temperature?: number; top_p?: number; max_tokens?: number };
+};
+
+export function policyOf(row: GymRow): RowPolicy {
+  const params = row.responses_create_params;
+  return {
+    urls: row.policy_base_url ?? null,
+    apiKey: row.policy_api_key ? new Secret(row.policy_api_key) : null,
+    model: row.policy_model_name ?? params.model ?? null,
+    sampling: {
+      ...(params.temperature == null ? {} : { temperature: params.temperature }),
+      ...(params.top_p == null ? {} : { top_p: params.top_p }),
+      ...(params.max_output_tokens == null ? {} : { max_tokens: params.max_output_tokens }),
+    },
+  };
+}
+
+/** Null when the row names no instance at all. */
+export const instanceIdOf = (row: GymRow): string | null =>
+  row.instance_id ?? row.responses_create_params.metadata?.instance_id ?? null;
+
+export type RowInstance =
+  | { instance: Instance }
+  /** Only the id: the instance must be known from elsewhere. */
+  | { id: string }
+  | { problems: RowProblem[] };
+
+/** The instance that a row carries, in either shape. */
+export function instanceOf(row: GymRow): RowInstance {
+  const metadata = row.responses_create_params.metadata ?? {};
+  const id = instanceIdOf(row);
+  if (row.problem_statement !== undefined || row.FAIL_TO_PASS !== undefined) return toInstance('row', row);
+  if (metadata.instance_dict !== undefined) {
+    const fields = parsed(metadata.instance_dict);
+    if (fields === null) return { problems: [badMetadata(metadata.instance_dict)] };
+    return toInstance('row', { ...fields, ...named(metadata) });
+  }
+  return id === null ? toInstance('row', row) : { id };
+}
+
+function parsed(text: string): Record<string, unknown> | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    return value !== null && typeof value === 'object' && !Array.isArray(value)
+      ? (value as Record<string, unknown>)
+      : null;
+  } catch (error) {
+    if (error instanceof SyntaxError) return null;
+    throw error;
+  }
+}
+
+/** The metadata's own fields, under the names that datasets use. */
+function named(metadata: Readonly<Record<string, string>>): Record<string, unknown> {
+  const { instance_id, base_commit, problem_statement, golden_patch, dataset_name } = metadata;
+  const fields = {
+    instance_id,
+    base_commit,
+    problem_statement,
+    patch: golden_patch,
+    subset: /swe-?gym/i.test(dataset_name ?? '') ? 'gym' : undefined,
+  };
+  return Object.fromEntries(
+    Object.entries(fields).filter(([, value]) => value !== undefined && value !== ''),
+  );
+}
+
+const badMetadata = (text: string): RowProblem => ({
+  where: 'row',
+  field: 'responses_create_params.metadata.instance_dict',
+  expected: 'the JSON text of an object',
+  found: JSON.stringify(text.slice(0, 60)),
+  remedy: 'write the whole dataset row there',
+});

@@ -1,0 +1,115 @@
+/** The profile of a set of rollouts: how good, how sure, and what went wrong. Pure, so that every report counts alike. */
+
+/** What is counted of one rollout. */
+export type RolloutFact = {
+  instance_id: string;
+  repo: string;
+  judged: boolean;
+  resolved: boolean;
+  /** Null when it was not judged. */
+  reward: number | null;
+  turns: number;
+  patch_applied: boolean;
+  /** The evaluation could not be done, whoever is to blame. */
+  evaluation_error: boolean;
+  /** Why it was not judged; null when it was. */
+  failure: string | null;
+};
+
+/** Rates over nothing are null. */
+export type Counted = {
+  total: number;
+  judged: number;
+  resolved: number;
+  /** resolved / judged */
+  accuracy: number | null;
+  mean_reward: number | null;
+  /** Over judged rollouts. */
+  mean_turns: number | null;
+};
+
+export type Profile = Counted & {
+  /** k → unbiased pass@k, over the groups with at least k judged rollouts. */
+  pass_at: Record<string, number>;
+  /** Mean over groups of each group's own accuracy; k is the size of the largest group. */
+  pass_at_1_avg_of_k: { k: number; value: number } | null;
+  patch_applied_rate: number | null;
+  evaluation_error_rate: number | null;
+  failures: Record<string, number>;
+  by_repository: Record<string, Counted>;
+  groups: { total: number; complete: number; size: number };
+};
+
+/** `groupSize`: how many rollouts make a group complete; default: as many as the largest one has. */
+export function profileOf(facts: readonly RolloutFact[], groupSize?: number): Profile {
+  const groups = [...Map.groupBy(facts, (fact) => fact.instance_id).values()].map(groupOf);
+  const size = groupSize ?? Math.max(0, ...groups.map((group) => group.total));
+  const most = Math.max(0, ...groups.map((group) => group.judged));
+  const judgedGroups = groups.filter((group) => group.judged > 0);
+  const average = mean(judgedGroups.map((group) => group.resolved / group.judged));
+  return {
+    ...countOf(facts),
+    pass_at: Object.fromEntries(
+      Array.from({ length: most }, (_, index) => index + 1).flatMap((k): [string, number][] => {
+        const enough = groups.filter((group) => group.judged >= k);
+        const value = mean(enough.map((group) => passAt(group.judged, group.resolved, k)));
+        return value === null ? [] : [[String(k), value]];
+      }),
+    ),
+    pass_at_1_avg_of_k: average === null ? null : { k: most, value: average },
+    patch_applied_rate: share(facts, (fact) => fact.patch_applied),
+    evaluation_error_rate: share(facts, (fact) => fact.evaluation_error),
+    failures: tally(facts.flatMap((fact) => (fact.failure === null ? [] : [fact.failure]))),
+    by_repository: Object.fromEntries(
+      [...Map.groupBy(facts, (fact) => fact.repo)]
+        .toSorted(([a], [b]) => (a < b ? -1 : 1))
+        .map(([repo, own]) => [repo, countOf(own)]),
+    ),
+    groups: { total: groups.length, complete: groups.filter((group) => group.judged >= size).length, size },
+  };
+}
+
+/**
+ * Probability that k drawn of n samples, c of them right, hold a right one: 1 - C(n-c, k) / C(n, k), as a product that
+ * does not overflow (Chen et al. 2021, "Evaluating Large Language Models Trained on Code", section 2.1).
+ */
+export function passAt(n: number, c: number, k: number): number {
+  if (n - c < k) return 1;
+  let none = 1;
+  for (let i = n - c + 1; i <= n; i++) none *= 1 - k / i;
+  return 1 - none;
+}
+
+function countOf(facts: readonly RolloutFact[]): Counted {
+  const judged = facts.filter((fact) => fact.judged);
+  const resolved = judged.filter((fact) => fact.resolved).length;
+  return {
+    total: facts.length,
+    judged: judged.length,
+    resolved,
+    accuracy: judged.length === 0 ? null : resolved / judged.length,
+    mean_reward: mean(judged.flatMap(({ reward }) => (reward === null ? [] : [reward]))),
+    mean_turns: mean(judged.map(({ turns }) => turns)),
+  };
+}
+
+function groupOf(facts: readonly RolloutFact[]) {
+  const judged = facts.filter((fact) => fact.judged);
+  return {
+    total: facts.length,
+    judged: judged.length,
+    resolved: judged.filter((fact) => fact.resolved).length,
+  };
+}
+
+export const mean = (values: readonly number[]): number | null =>
+  values.length === 0 ? null : values.reduce((sum, value) => sum + value, 0) / values.length;
+
+const share = (facts: readonly RolloutFact[], holds: (fact: RolloutFact) => boolean): number | null =>
+  facts.length === 0 ? null : facts.filter(holds).length / facts.length;
+
+function tally(names: readonly string[]): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const name of names.toSorted()) counts[name] = (counts[name] ?? 0) + 1;
+  return counts;
+}
