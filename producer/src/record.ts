@@ -149,7 +149,7 @@ function issues(error: ZodError): string {
   return ['the run cannot be described:', ...lines].join('\n');
 }
 
-const asTree = (value: unknown): Tree =>
+export const asTree = (value: unknown): Tree =>
   value !== null && typeof value === 'object' && !Array.isArray(value) ? (value as Tree) : {};
 
 function setPath(tree: Tree, path: readonly string[], value: unknown): void {

@@ -20,6 +20,7 @@ export * from './metrics/totals.ts';
 export * from './metrics/vitals.ts';
 export * from './metrics/worker.ts';
 export * from './mortal.ts';
+export * from './orphans.ts';
 export * from './policy.ts';
 export { readAnswer } from './policywire/answer.ts';
 export { WireFault } from './policywire/fault.ts';

@@ -40,7 +40,20 @@ export function addFarmOptions(command: Command): Command {
 /** Keys of `serve` alone. */
 const GATEWAY = 'gateway_';
 
-export function addGatewayOptions(command: Command): Command {
+/** The settings of rollouts that callers ask for, and where instances are known from. */
+export function addServeOptions(command: Command): Command {
+  const dataset = (flag: string, help: string): Option => new Option(flag, help).helpGroup('Dataset:');
+  command
+    .addOption(dataset('--dataset <file>', 'instances that callers may name by their id alone'))
+    .addOption(dataset('--family <family>', 'whose image names and grader').choices(DatasetFamily.options))
+    .addOption(dataset('--health <file>', 'registry of swefarm health (default: in the state folder)'))
+    .addOption(new Option('--run-config <file>', 'YAML file with the keys of a run').helpGroup('Run:'))
+    .addOption(new Option('--api-key-env <variable>', 'holds the key of the policy').helpGroup('Policy:'));
+  for (const flag of RUN_FLAGS) if (flag.path[0] !== 'group_size') command.addOption(optionOf(flag));
+  return addGatewayOptions(command);
+}
+
+function addGatewayOptions(command: Command): Command {
   for (const { key, flag, doc, secret } of configOptions('producer')) {
     if (key.startsWith(GATEWAY) && !secret) command.addOption(new Option(flag, doc).helpGroup('Gateway:'));
   }

@@ -1,12 +1,29 @@
 /** `swefarm serve`: the gateway through which training jobs drive the farm over HTTP. */
 import { chmod, mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createLog, newId, openFarm, type ProducerConfig, Secret, UsageError } from '@swefarm/shared';
+import {
+  createLog,
+  environmentSecret,
+  newId,
+  openFarm,
+  type ProducerConfig,
+  Secret,
+  UsageError,
+} from '@swefarm/shared';
 import { type Command, Option } from 'commander';
 import { EXIT } from '../exit.ts';
 import { readCallers } from '../gateway/callers.ts';
 import { startGateway } from '../gateway/server.ts';
-import { addFarmOptions, addGatewayOptions, type Flags, producerConfig } from './options.ts';
+import { readRegistry, registryPath } from '../health/registry.ts';
+import { runSettings } from '../record.ts';
+import {
+  addFarmOptions,
+  addServeOptions,
+  datasetOf,
+  type Flags,
+  producerConfig,
+  runFlags,
+} from './options.ts';
 import { listenForStop } from './stop.ts';
 import { print, say } from './terminal.ts';
 
@@ -16,30 +33,37 @@ export function addServe(program: Command): void {
     .description('serve the farm over HTTP: NeMo Gym agent server, native API, metrics')
     .addOption(new Option('--host <address>', 'short for --gateway-host').helpGroup('Gateway:'))
     .addOption(new Option('--port <port>', 'short for --gateway-port').helpGroup('Gateway:'));
-  addGatewayOptions(command);
+  addServeOptions(command);
   addFarmOptions(command).action(async (flags: Flags) => {
     process.exitCode = await serve(flags);
   });
 }
 
 async function serve(flags: Flags): Promise<number> {
-  const config = producerConfig({
+  const given = producerConfig({
     ...flags,
     gatewayHost: flags.gatewayHost ?? flags.host,
     gatewayPort: flags.gatewayPort ?? flags.port,
   });
+  const config =
+    flags.apiKeyEnv === undefined
+      ? given
+      : { ...given, policy_api_key: environmentSecret(String(flags.apiKeyEnv), '--api-key-env') };
   const stop = listenForStop();
+  const settings = runSettings({ flags: runFlags(flags), configFile: flags.runConfig as string | undefined });
+  const dataset = flags.dataset === undefined ? null : await datasetOf(flags, stop.draining);
+  const instances = new Map(dataset?.instances.map((instance) => [instance.instance_id, instance]));
+  const health = await readRegistry(registryPath(flags.health, config.state_dir));
   const callers = readCallers(config);
   const log = createLog(config, { role: 'gateway' });
   await using farm = await openFarm(config, 'producer', { log, signal: stop.draining });
   for (const warning of farm.warnings) log.warn(warning);
   const tokenFile = callers.length === 0 ? join(config.state_dir, 'gateway.token') : null;
   if (tokenFile !== null) callers.push(...(await generatedCaller(config, tokenFile)));
-  await using gateway = await startGateway({ farm, config, log, signal: stop.draining }, { callers }).catch(
-    (error: unknown) => {
-      throw addressError(error, config);
-    },
-  );
+  const deps = { farm, config, log, signal: stop.draining, settings, instances, health };
+  await using gateway = await startGateway(deps, { callers }).catch((error: unknown) => {
+    throw addressError(error, config);
+  });
   await print(JSON.stringify({ url: gateway.url, host: gateway.host, port: gateway.port }));
   if (tokenFile !== null) say(`no token was given: one was made for this start and written to ${tokenFile}`);
   if (!stop.draining.aborted) {

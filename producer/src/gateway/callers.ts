@@ -7,6 +7,7 @@ import { environmentSecret, errorMessage, type ProducerConfig, Secret, UsageErro
 import type { FastifyRequest } from 'fastify';
 import { parse as parseYaml } from 'yaml';
 import { z } from 'zod';
+import { checkSettings } from '../record.ts';
 import { Refusal } from './refusal.ts';
 
 /** How a rollout that could not be judged is answered; docs/gateway.md says what each does to a training step. */
@@ -77,6 +78,7 @@ function fromFile(path: string, plain: Omit<Caller, 'name' | 'token'>): Caller[]
     const [issue] = parsed.error.issues;
     throw new UsageError(`${where}: ${issue?.path.join('.') || 'the file'}: ${issue?.message}`);
   }
+  for (const { name, run } of parsed.data.callers) checkSettings(`${where}: ${name}: run`, run ?? {});
   return parsed.data.callers.map((given) => ({
     ...plain,
     name: given.name,

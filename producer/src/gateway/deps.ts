@@ -1,6 +1,8 @@
 /** What every group of routes is given, and what a request carries once its caller is known. */
-import type { Farm, Log, ProducerConfig } from '@swefarm/shared';
+import type { Farm, Instance, Log, ProducerConfig } from '@swefarm/shared';
 import type { FastifyInstance } from 'fastify';
+import type { HealthRegistry } from '../health/registry.ts';
+import type { Tree } from '../record.ts';
 import type { Caller } from './callers.ts';
 
 export type GatewayDeps = {
@@ -9,6 +11,12 @@ export type GatewayDeps = {
   log: Log;
   /** Aborted when the gateway is told to stop: what waits ends then. */
   signal: AbortSignal;
+  /** Keys of a run's record that hold for every caller that does not set them. */
+  settings?: Tree;
+  /** Instances that callers may name by their id alone. */
+  instances?: ReadonlyMap<string, Instance>;
+  /** What gold and an untouched tree showed of instances. */
+  health?: HealthRegistry;
 };
 
 /** A group of routes; it registers what it serves on `app`. */

@@ -1,5 +1,6 @@
 /** Every group of routes the gateway serves. */
 import type { Routes } from './deps.ts';
+import { gymRoutes } from './routes/gym.ts';
 import { healthRoutes } from './routes/health.ts';
 import { metricsRoutes } from './routes/metrics.ts';
 import { pageRoutes } from './routes/page.ts';
@@ -7,9 +8,10 @@ import { policyRoutes } from './routes/policy.ts';
 import { sessionRoutes } from './routes/sessions.ts';
 
 export const ROUTES: readonly Routes[] = [
-  metricsRoutes,
+  gymRoutes,
   healthRoutes,
+  metricsRoutes,
+  pageRoutes,
   policyRoutes,
   sessionRoutes,
-  pageRoutes,
 ];

@@ -4,7 +4,9 @@
  */
 import type { Redis } from 'ioredis';
 import { newId, parseRolloutId } from '../ids.ts';
+import type { RunRecord } from '../job.ts';
 import type { Keys } from './keys.ts';
+import { firstSequence } from './runs.ts';
 import { loadScript } from './script.ts';
 
 export type CallRequest = {
@@ -21,7 +23,7 @@ export type CallClaim =
   | { status: 'none' };
 
 export type CallOpening =
-  | { status: 'opened'; call_id: string; rollout_id: string; rollout_index: number; sequence: number }
+  | { status: 'opened'; call_id: string; rollout_id: string }
   /** Another request with this name was quicker: claim. */
   | { status: 'taken' }
   /** The run is not there any more. */
@@ -34,13 +36,13 @@ export type Calls = {
   beat(gateway: string): Promise<void>;
   /** Its calls are orphans from now on. */
   retire(gateway: string): Promise<void>;
-  /** Takes up a call that lost its connection less than `graceMs` ago; each is taken up once. */
-  claim(request: CallRequest, gateway: string, graceMs: number): Promise<CallClaim>;
+  /** Takes up a call that lost its connection or its gateway and is still in grace; each is taken up once. */
+  claim(request: CallRequest, gateway: string): Promise<CallClaim>;
   /** A new call, and the next rollout of an instance of an open run with it. */
   open(
     request: CallRequest,
     gateway: string,
-    runId: string,
+    run: Pick<RunRecord, 'run_id' | 'kind'>,
     instanceId: string,
     lifeMs: number,
   ): Promise<CallOpening>;
@@ -50,9 +52,14 @@ export type Calls = {
   settle(callId: string, nameLifeMs: number): Promise<void>;
   /** A fresh rollout for a call whose rollout failed; null when call or run are gone. */
   retry(callId: string, failedRolloutId: string): Promise<string | null>;
-  /** Calls out of grace, nobody can take them up again. `forget` them once their rollouts are cancelled. */
+  /**
+   * Calls out of grace: nobody can take them up again; `forget` them once their rollouts are cancelled. Those of a dead
+   * gateway have `graceMs` from when this first finds another one alive, and 15 minutes when it finds none.
+   */
   lapsed(graceMs: number): Promise<{ call_id: string; rollout_id: string }[]>;
   forget(callIds: readonly string[]): Promise<void>;
+  /** Calls that are not answered yet, over all gateways. */
+  count(): Promise<{ held: number; orphaned: number }>;
 };
 
 /** Of the hash of gateways; renewed by every beat. */
@@ -79,11 +86,12 @@ export function createCalls(redis: Redis, keys: Keys): Calls {
   /** A call id is `fingerprint.nonce`. */
   const siblings = (callId: string): string => of.alike(callId.slice(0, callId.lastIndexOf('.')));
   /** Gateways that beat no more, by the clock of Redis. */
-  const census = async (): Promise<{ now: number; dead: string[] }> => {
+  const census = async (): Promise<{ now: number; alive: boolean; dead: string[] }> => {
     const [[seconds], beats] = await Promise.all([redis.time(), redis.hgetall(of.gateways)]);
     const now = Number(seconds) * 1000;
     const dead = Object.entries(beats).filter(([, beat]) => Number(beat) < now - LIFE_MS);
-    return { now, dead: dead.map(([gateway]) => gateway) };
+    const alive = Object.keys(beats).length > dead.length;
+    return { now, alive, dead: dead.map(([gateway]) => gateway) };
   };
   const named = (request: CallRequest): number => (request.named ? 1 : 0);
   return {
@@ -94,30 +102,31 @@ export function createCalls(redis: Redis, keys: Keys): Calls {
     },
     beat: async (gateway) => void (await scripts.beat([of.gateways], [gateway, GATEWAYS_SECONDS, 0])),
     retire: async (gateway) => void (await scripts.beat([of.gateways], [gateway, GATEWAYS_SECONDS, 1])),
-    async claim(request, gateway, graceMs) {
+    async claim(request, gateway) {
       const [status, call_id = '', rollout_id = ''] = (await scripts.claim(
         [of.alike(request.fingerprint), of.open, of.gateways],
-        [gateway, named(request), Math.round(graceMs)],
+        [gateway, named(request)],
       )) as string[];
       return status === 'attached' ? { status, call_id, rollout_id } : { status: status as 'wait' | 'none' };
     },
-    async open(request, gateway, runId, instanceId, lifeMs) {
-      const run = keys.run(runId);
+    async open(request, gateway, { run_id, kind }, instanceId, lifeMs) {
+      const run = keys.run(run_id);
       const call_id = `${request.fingerprint}.${newId()}`;
-      const [status, rollout_id = '', index, sequence] = (await scripts.open(
+      const first = await firstSequence({ redis, keys }, kind);
+      const [status, rollout_id = ''] = (await scripts.open(
         [
           of.alike(request.fingerprint),
           of.open,
           run.record,
-          run.appended,
           run.groups,
+          run.appended,
           run.committed,
           keys.unfinished,
         ],
-        [call_id, gateway, named(request), runId, instanceId, Math.round(lifeMs)],
-      )) as [string, string?, number?, number?];
+        [call_id, gateway, named(request), run_id, instanceId, Math.round(lifeMs), first],
+      )) as string[];
       if (status !== 'opened') return { status: status as 'taken' | 'gone' };
-      return { status, call_id, rollout_id, rollout_index: Number(index), sequence: Number(sequence) };
+      return { status, call_id, rollout_id };
     },
     drop: async (callId, gateway, graceMs) =>
       void (await scripts.drop([siblings(callId), of.open], [callId, gateway, Math.round(graceMs)])),
@@ -127,17 +136,18 @@ export function createCalls(redis: Redis, keys: Keys): Calls {
       const { runId, instanceId } = parseRolloutId(failedRolloutId);
       const run = keys.run(runId);
       return (await scripts.retry(
-        [siblings(callId), run.record, run.appended, run.groups, keys.unfinished],
+        [siblings(callId), run.record, run.groups, keys.unfinished],
         [callId, runId, instanceId, failedRolloutId],
       )) as string | null;
     },
     async lapsed(graceMs) {
-      const { now, dead } = await census();
+      const { now, alive, dead } = await census();
       if (dead.length > 0) {
         for (const id of await redis.zrangebyscore(of.open, '+inf', '+inf')) {
-          await scripts.bereave([of.open, siblings(id), of.gateways], [id, Math.round(graceMs)]);
+          const args = [id, Math.round(graceMs), alive ? 1 : 0];
+          await scripts.bereave([of.open, siblings(id), of.gateways], args);
         }
-        await redis.hdel(of.gateways, ...dead);
+        if (alive) await redis.hdel(of.gateways, ...dead);
       }
       const due = await redis.zrangebyscore(of.open, '-inf', now, 'LIMIT', 0, SWEEP);
       const found = await Promise.all(
@@ -149,6 +159,10 @@ export function createCalls(redis: Redis, keys: Keys): Calls {
       return found.flatMap(({ call_id, rollout_id }) =>
         rollout_id === null ? [] : [{ call_id, rollout_id }],
       );
+    },
+    async count() {
+      const [all, held] = await Promise.all([redis.zcard(of.open), redis.zcount(of.open, '+inf', '+inf')]);
+      return { held, orphaned: all - held };
     },
     async forget(callIds) {
       for (const id of callIds) await scripts.lapse([siblings(id), of.open], [id, 1]);

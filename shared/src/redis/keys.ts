@@ -61,7 +61,7 @@ export function keysFor(prefix: string) {
       paused: key('run', id, 'paused'),
       /** Set of `rollout/attempt`: artifacts of this run in Redis. */
       artifacts: key('run', id, 'artifacts'),
-      /** Hash of an open run: instance id → rollouts appended, `*` → all; `instance is` → its fingerprint. */
+      /** Hash of an open run: `instance is` → fingerprint of what was appended; `*` → rollouts opened in all. */
       appended: key('run', id, 'appended'),
     }),
     /** Sorted set of sessions that have not ended, by the time (ms) at which their lease runs out. */

@@ -50,13 +50,13 @@ export async function openConnectedFarm(
     return connection;
   };
   const openQueue = (): Queue<RolloutJob> => {
-    queue ??= new Queue<RolloutJob>(QUEUES[0], {
+    if (queue) return queue;
+    queue = new Queue<RolloutJob>(QUEUES[0], {
       connection: connect(),
       prefix: keys.prefix,
       defaultJobOptions: { ...jobSettings },
     });
-    queue.on('error', () => undefined);
-    return queue;
+    return queue.on('error', () => undefined);
   };
   const { commit } = says({ commit: createCommit(redis, keys) });
   const registry = says(createRegistry(redis, keys));

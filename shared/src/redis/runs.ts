@@ -157,7 +157,10 @@ async function writeInstances(
  * Where a new run begins in the queue of its class: beside the first that still waits. So runs of a class take turns,
  * rollout for rollout, and one that comes later neither waits behind all of another nor goes before it.
  */
-async function firstSequence({ redis, keys }: RunsDeps, kind: RunRecord['kind']): Promise<number> {
+export async function firstSequence(
+  { redis, keys }: Pick<RunsDeps, 'redis' | 'keys'>,
+  kind: RunRecord['kind'],
+): Promise<number> {
   const [first, last] = classRange(kind === 'session' ? 'validation' : kind);
   const [, score] = await redis.zrangebyscore(
     keys.queue(QUEUES[0], 'prioritized'),

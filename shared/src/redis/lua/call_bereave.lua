@@ -1,6 +1,6 @@
--- Makes orphans of the calls that a dead gateway held; bounded, so that one call stays short.
+-- Makes an orphan of a call whose gateway died. While no gateway lives nobody could call again: then it waits for one.
 -- KEYS: 1 open calls  2 calls of one fingerprint  3 gateways
--- ARGV: 1 call id  2 grace (ms)
+-- ARGV: 1 call id  2 grace (ms)  3 whether a gateway lives (1)
 local text = redis.call('HGET', KEYS[2], ARGV[1])
 if not text then
   redis.call('ZREM', KEYS[1], ARGV[1])
@@ -11,8 +11,12 @@ local state = call.held > 0 and state_of(redis.call('HGET', KEYS[3], call.holder
 if type(state) ~= 'number' then
   return 0
 end
+local abandoned = state + OUTAGE_MS < now
+if ARGV[3] == '0' and not abandoned then
+  return 0
+end
 call.held = 0
-call.orphan_until = math.max(state, call.at) + ARGV[2]
+call.orphan_until = abandoned and now - 1 or now + ARGV[2]
 redis.call('HSET', KEYS[2], ARGV[1], cjson.encode(call))
 redis.call('ZADD', KEYS[1], call.orphan_until, ARGV[1])
 return 1

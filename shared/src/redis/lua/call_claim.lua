@@ -1,6 +1,6 @@
 -- Looks for a call that a caller may take up again: one that lost its connection, or whose gateway died, and is in grace.
 -- KEYS: 1 calls of this fingerprint  2 open calls  3 gateways
--- ARGV: 1 gateway  2 named (1: the caller gave an id, which stands for one call for as long as it is remembered)  3 grace (ms)
+-- ARGV: 1 gateway  2 named (1: the caller gave an id, which stands for one call for as long as it is remembered)
 -- Reply: {'attached', call id, rollout id} | {'wait'} (it will be known in a moment) | {'none'}
 local unsure = false
 local best, best_id
@@ -15,7 +15,7 @@ for i = 1, #all, 2 do
   else
     local state = state_of(redis.call('HGET', KEYS[3], call.holder))
     unsure = unsure or state == 'unsure'
-    free = type(state) == 'number' and state + ARGV[3] >= now
+    free = type(state) == 'number' and state + OUTAGE_MS >= now
     if free then
       call.held = 0
     end

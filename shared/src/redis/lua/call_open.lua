@@ -1,7 +1,8 @@
 -- Writes down a new call and gives its rollout the next index of its instance in an open run.
--- KEYS: 1 calls of this fingerprint  2 open calls  3 run record  4 appended  5 groups  6 committed  7 unfinished runs
+-- KEYS: 1 calls of this fingerprint  2 open calls  3 run record  4 groups  5 appended  6 committed  7 unfinished runs
 -- ARGV: 1 call id  2 gateway  3 named  4 run id  5 instance id  6 life time of the call (ms)
--- Reply: {'opened', rollout id, index, sequence for the priority} | {'taken'} (a call of this name exists: claim it) | {'gone'}
+--       7 sequence of the first rollout that waits in this class
+-- Reply: {'opened', rollout id} | {'taken'} (a call of this name exists: claim it) | {'gone'}
 if ARGV[3] == '1' and redis.call('EXISTS', KEYS[1]) == 1 then
   return { 'taken' }
 end
@@ -9,19 +10,22 @@ local record = redis.call('GET', KEYS[3])
 if not record then
   return { 'gone' }
 end
-local index = redis.call('HINCRBY', KEYS[4], ARGV[5], 1) - 1
-local appended = redis.call('HINCRBY', KEYS[4], '*', 1)
-redis.call('HINCRBY', KEYS[5], ARGV[5] .. ' left', 1)
-redis.call('HINCRBY', KEYS[5], ARGV[5] .. ' size', 1)
-redis.call('SADD', KEYS[7], ARGV[4])
+local index = redis.call('HINCRBY', KEYS[4], ARGV[5] .. ' size', 1) - 1
+local left = redis.call('HINCRBY', KEYS[4], ARGV[5] .. ' left', 1)
+local before = redis.call('HINCRBY', KEYS[5], '*', 1) - 1 - redis.call('HLEN', KEYS[6])
+-- A group that nothing is left of begins anew, behind what the run has waiting.
+if left == 1 then
+  redis.call('HSET', KEYS[4], ARGV[5] .. ' sequence', math.max(0, ARGV[7] + before))
+end
 local ttl = cjson.decode(record).ttl
 for i = 3, 6 do
   redis.call('EXPIRE', KEYS[i], ttl)
 end
+redis.call('SADD', KEYS[7], ARGV[4])
 local rollout_id = ARGV[4] .. '.' .. ARGV[5] .. '.' .. index
 local call = { rollout_id = rollout_id, holder = ARGV[2], held = 1, at = now }
 redis.call('HSET', KEYS[1], ARGV[1], cjson.encode(call))
 redis.call('PEXPIRE', KEYS[1], ARGV[6])
 redis.call('ZADD', KEYS[2], 'inf', ARGV[1])
 redis.call('EXPIRE', KEYS[2], 30 * 24 * 3600)
-return { 'opened', rollout_id, index, appended - 1 - redis.call('HLEN', KEYS[6]) }
+return { 'opened', rollout_id }

@@ -1,5 +1,5 @@
 -- The rollout of a call failed and the caller is still there: the call goes on with a fresh rollout.
--- KEYS: 1 calls of this fingerprint  2 run record  3 appended  4 groups  5 unfinished runs
+-- KEYS: 1 calls of this fingerprint  2 run record  3 groups  4 unfinished runs
 -- ARGV: 1 call id  2 run id  3 instance id  4 the rollout that failed
 -- Reply: the rollout id that the call has now | false (the call or the run is gone)
 local text = redis.call('HGET', KEYS[1], ARGV[1])
@@ -10,11 +10,9 @@ local call = cjson.decode(text)
 if call.rollout_id ~= ARGV[4] then
   return call.rollout_id
 end
-local index = redis.call('HINCRBY', KEYS[3], ARGV[3], 1) - 1
-redis.call('HINCRBY', KEYS[3], '*', 1)
-redis.call('HINCRBY', KEYS[4], ARGV[3] .. ' left', 1)
-redis.call('HINCRBY', KEYS[4], ARGV[3] .. ' size', 1)
-redis.call('SADD', KEYS[5], ARGV[2])
+local index = redis.call('HINCRBY', KEYS[3], ARGV[3] .. ' size', 1) - 1
+redis.call('HINCRBY', KEYS[3], ARGV[3] .. ' left', 1)
+redis.call('SADD', KEYS[4], ARGV[2])
 call.rollout_id = ARGV[2] .. '.' .. ARGV[3] .. '.' .. index
 redis.call('HSET', KEYS[1], ARGV[1], cjson.encode(call))
 return call.rollout_id

@@ -5,6 +5,8 @@ local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 -- Of a gateway's last beat: how long it is surely alive, and after how long it is surely dead.
 local FRESH_MS = 2500
 local LIFE_MS = 6000
+-- For so long after the death of their gateway calls wait for one to come back.
+local OUTAGE_MS = 15 * 60 * 1000
 -- 'alive', 'unsure' or the time (ms) at which it died; a gateway whose address was taken over is noted with a minus.
 local function state_of(beat)
   if not beat then

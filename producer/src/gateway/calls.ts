@@ -1,0 +1,109 @@
+/**
+ * The gateway's part in the life of a call: its own heartbeat, and how a request finds its rollout. A request takes up
+ * the rollout that lost its caller, else it gets a new one; nothing is merged that two callers wait for.
+ */
+import { hostname } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
+import {
+  type CallRequest,
+  cancelOrphans,
+  errorMessage,
+  type Instance,
+  parseRolloutId,
+  type RunRecord,
+} from '@swefarm/shared';
+import type { FastifyInstance } from 'fastify';
+import type { GatewayDeps } from './deps.ts';
+import type { OpenRuns, RunWish } from './openruns.ts';
+import { Refusal } from './refusal.ts';
+
+export type Found = { callId: string; rolloutId: string; run: RunRecord; attached: boolean };
+
+export type CallDesk = {
+  /** The rollout of a request: one that lost its caller, or a new one on the queue. */
+  find(request: CallRequest, wish: RunWish, instance: Instance, signal: AbortSignal): Promise<Found>;
+  /** Its connection closed unanswered. */
+  drop(callId: string): Promise<void>;
+  answered(callId: string, named: boolean): Promise<void>;
+  /** A fresh rollout in place of a failed one; null when that cannot be had. */
+  retry(found: Found): Promise<Found | null>;
+};
+
+const BEAT_MS = 1_000;
+const WAIT_MS = 250;
+/** How long an answered call with an id of the caller's can be asked for again. */
+const NAMED_MS = 3600_000;
+/** A call's own record outlives the longest hold by this. */
+const SPARE_MS = 3600_000;
+
+export function createCallDesk(app: FastifyInstance, deps: GatewayDeps, runs: OpenRuns): CallDesk {
+  const { farm, config, log } = deps;
+  const graceMs = config.gateway_grace_seconds * 1000;
+  const longest = Math.max(0, ...app.callers.map((caller) => caller.maxHoldSeconds));
+  const enlisted = Promise.withResolvers<string>();
+  enlisted.promise.catch(() => undefined);
+  let retired = false;
+
+  app.addHook('onListen', async () => {
+    const at = app.server.address();
+    const port = at !== null && typeof at === 'object' ? at.port : 0;
+    enlisted.resolve(await farm.calls.enlist(`${hostname()}/${config.gateway_host}:${port}`));
+  });
+  const beating = setInterval(() => {
+    void beat().catch((error: unknown) => log.debug({ err: errorMessage(error) }, 'no heartbeat'));
+  }, BEAT_MS);
+  const beat = async (): Promise<void> => {
+    if (retired) return;
+    await farm.calls.beat(await enlisted.promise);
+    const cancelled = await cancelOrphans(farm, graceMs);
+    if (cancelled.length > 0) log.info({ rollouts: cancelled }, 'nobody waits for these any more: cancelled');
+  };
+  app.addHook('preClose', async () => {
+    retired = true;
+    clearInterval(beating);
+    // Every call still held is an orphan at once: its caller finds it at the next start.
+    const gateway = await Promise.race([enlisted.promise, sleep(0, null)]);
+    if (gateway !== null) await farm.calls.retire(gateway);
+  });
+
+  const take = async (rolloutId: string, callId: string): Promise<Found> => {
+    const run = await farm.runs.get(parseRolloutId(rolloutId).runId);
+    if (!run) throw new Refusal(503, 'run_gone', `the run of ${rolloutId} is not in Redis any more`);
+    // Its first gateway may have died between writing the call and queueing its job.
+    const settled = await farm.results.get(rolloutId);
+    if (settled === null) await farm.jobs.enqueue(run, [rolloutId]);
+    return { callId, rolloutId, run, attached: true };
+  };
+
+  return {
+    async find(request, wish, instance, signal) {
+      const gateway = await enlisted.promise;
+      for (;;) {
+        signal.throwIfAborted();
+        const claim = await farm.calls.claim(request, gateway);
+        if (claim.status === 'attached') return await take(claim.rollout_id, claim.call_id);
+        if (claim.status === 'wait') {
+          await sleep(WAIT_MS, undefined, { signal });
+          continue;
+        }
+        const run = await runs.find(wish, instance);
+        const life = longest * 1000 + SPARE_MS;
+        const opened = await farm.calls.open(request, gateway, run, instance.instance_id, life);
+        if (opened.status === 'gone') runs.forget(run.run_id);
+        if (opened.status !== 'opened') continue;
+        await farm.jobs.enqueue(run, [opened.rollout_id]);
+        return { callId: opened.call_id, rolloutId: opened.rollout_id, run, attached: false };
+      }
+    },
+    async drop(callId) {
+      if (!retired) await farm.calls.drop(callId, await enlisted.promise, graceMs);
+    },
+    answered: (callId, named) => farm.calls.settle(callId, named ? NAMED_MS : 0),
+    async retry(found) {
+      const rolloutId = await farm.calls.retry(found.callId, found.rolloutId);
+      if (rolloutId === null) return null;
+      await farm.jobs.enqueue(found.run, [rolloutId]);
+      return { ...found, rolloutId };
+    },
+  };
+}

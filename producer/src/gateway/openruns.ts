@@ -1,0 +1,88 @@
+/** The runs that calls are appended to: one per caller and settings, for a day at most, the same after a restart. */
+import { createHash } from 'node:crypto';
+import { type Farm, type Instance, newId, type RunRecord, type Secret } from '@swefarm/shared';
+import { recordOf, type Tree } from '../record.ts';
+import type { Caller } from './callers.ts';
+
+export type RunWish = { caller: Caller; settings: Tree; apiKey: Secret | null };
+
+export type OpenRuns = {
+  /** What tells this caller's settings from others. */
+  nameOf(wish: RunWish): string;
+  /** The open run of these settings, holding this instance. Throws UsageError for settings that describe no run. */
+  find(wish: RunWish, instance: Instance): Promise<RunRecord>;
+  /** Forgets a run that turned out to be gone. */
+  forget(runId: string): void;
+};
+
+/** After this a new run begins, so that none grows for ever. */
+const OPEN_SECONDS = 24 * 3600;
+/** How long this process trusts what it read. */
+const TRUST_MS = 10 * 60_000;
+
+export const digest = (value: unknown): string =>
+  createHash('sha256').update(JSON.stringify(value)).digest('base64url').slice(0, 24);
+
+export function createOpenRuns(farm: Farm, apiKeySeconds: number): OpenRuns {
+  const known = new Map<string, { run: Promise<RunRecord>; until: number; holds: Set<string> }>();
+
+  const openRun = async (name: string, wish: RunWish): Promise<RunRecord> => {
+    const earlier = await farm.runs.getOpen(name);
+    const record = earlier === null ? null : await farm.runs.get(earlier);
+    const keyRef = wish.apiKey && `gateway-${digest(wish.apiKey.reveal())}`;
+    if (keyRef && wish.apiKey) await farm.secrets.put(keyRef, wish.apiKey, apiKeySeconds);
+    if (record) return record;
+    const dataset = { path: `calls of ${wish.caller.name}`, sha256: '', instances: [] };
+    const fresh = { ...recordOf(wish.settings, newId(), dataset, keyRef), open: true };
+    await farm.runs.create(fresh, []);
+    const winner = await farm.runs.setOpen(name, fresh.run_id, OPEN_SECONDS);
+    if (winner === fresh.run_id) return fresh;
+    await farm.runs.remove(fresh.run_id);
+    return (await farm.runs.get(winner)) ?? (await openRun(name, wish));
+  };
+
+  const trusted = (name: string, wish: RunWish) => {
+    const entry = known.get(name);
+    if (entry && entry.until > Date.now()) return entry;
+    const run = openRun(name, wish);
+    const fresh = { run, until: Date.now() + TRUST_MS, holds: new Set<string>() };
+    known.set(name, fresh);
+    run.catch(() => known.delete(name));
+    return fresh;
+  };
+
+  const nameOf = ({ caller, settings, apiKey }: RunWish): string =>
+    digest([caller.name, settings, apiKey?.reveal() ?? null]);
+
+  return {
+    nameOf,
+    async find(wish, instance) {
+      const is = digest(instance);
+      const name = nameOf(wish);
+      // Another row under the same id goes to a run of its own.
+      for (const place of [name, digest([name, is])]) {
+        const entry = trusted(place, wish);
+        const run = await entry.run;
+        if (entry.holds.has(is)) return run;
+        const appended = await farm.runs.append(run.run_id, instance);
+        if (appended === 'appended') {
+          entry.holds.add(is);
+          return run;
+        }
+        if (appended === 'gone') {
+          known.delete(place);
+          return await this.find(wish, instance);
+        }
+      }
+      throw new Error(`no run takes instance ${instance.instance_id}`);
+    },
+    forget(runId) {
+      for (const [name, { run }] of known) {
+        run.then(
+          (record) => record.run_id === runId && known.delete(name),
+          () => undefined,
+        );
+      }
+    },
+  };
+}

@@ -1,0 +1,72 @@
+/** From a caller and its row to the run that the rollout belongs to, and to the instance. */
+import type { Instance } from '@swefarm/shared';
+import { describeProblems } from '../datasets/problem.ts';
+import { type GymRow, instanceIdOf, instanceOf, policyOf } from '../formats/gym/row.ts';
+import { asTree, type Tree } from '../record.ts';
+import type { Caller } from './callers.ts';
+import type { GatewayDeps } from './deps.ts';
+import { type Mode, trains } from './failures.ts';
+import type { RunWish } from './openruns.ts';
+import { Refusal } from './refusal.ts';
+
+/** Later ones win; what `serve` was started with, the caller's own, the row's. */
+export function wishOf(caller: Caller, mode: Mode, row: GymRow, deps: GatewayDeps): RunWish {
+  const base = merge(merge({}, deps.settings ?? {}), caller.run);
+  const { urls, apiKey, model, sampling } = policyOf(row);
+  const policy = asTree(base.policy);
+  const settings = merge(
+    { kind: trains(mode) ? 'training' : 'collection', policy: { require_tokens: trains(mode) } },
+    merge(base, {
+      policy: {
+        ...(urls === null ? {} : { urls: [...urls] }),
+        ...(model === null || (policy.model !== undefined && !row.policy_model_name) ? {} : { model }),
+        sampling: { ...asTree(policy.sampling), ...sampling },
+      },
+    }),
+  );
+  // Agents that ask no policy have none in their record.
+  if (asTree(settings.agent).type !== undefined && asTree(settings.agent).type !== 'mini')
+    delete settings.policy;
+  return { caller, settings, apiKey: apiKey ?? caller.apiKey };
+}
+
+function merge(below: Tree, above: Readonly<Tree>): Tree {
+  const merged: Tree = { ...below };
+  for (const [key, value] of Object.entries(above)) {
+    const inner = asTree(value);
+    merged[key] =
+      inner === value && asTree(merged[key]) === merged[key] ? merge(asTree(merged[key]), inner) : value;
+  }
+  return merged;
+}
+
+/** The instance of a row, from the row itself or from the dataset of `serve`; refuses what is unknown or incomplete. */
+export function requestedInstance(row: GymRow, deps: GatewayDeps): Instance {
+  const read = instanceOf(row);
+  if ('instance' in read) return healthy(read.instance, deps);
+  if ('id' in read) {
+    const known = deps.instances?.get(read.id);
+    if (known) return healthy(known, deps);
+    throw new Refusal(
+      404,
+      'unknown_instance',
+      `instance_id: ${read.id} is not known here; send the whole row, or start serve with its --dataset`,
+      { field: 'instance_id' },
+    );
+  }
+  const [first] = read.problems;
+  const field = first?.field ?? 'instance_id';
+  throw new Refusal(
+    422,
+    'bad_row',
+    describeProblems(instanceIdOf(row) ?? 'row', read.problems, 'no rollout'),
+    {
+      field,
+    },
+  );
+}
+
+function healthy(instance: Instance, deps: GatewayDeps): Instance {
+  const health = deps.health?.get(instance.instance_id);
+  return health ? { ...instance, health: [...health] } : instance;
+}
