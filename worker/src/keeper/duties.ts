@@ -5,6 +5,7 @@ import { deadlines } from './deadlines.ts';
 import { infraPause } from './infra.ts';
 import type { Duty } from './keeper.ts';
 import { lostJobs, refills } from './lost.ts';
+import { orphans } from './orphans.ts';
 import { parked } from './parked.ts';
 import { sessionLeases } from './sessions.ts';
 import { stale } from './stale.ts';
@@ -13,6 +14,7 @@ import { deadWorkersDuty } from './workers.ts';
 export const DUTIES: readonly Duty[] = [
   deadlines,
   stale,
+  orphans,
   cancelledDuty(),
   sessionLeases,
   refills,
