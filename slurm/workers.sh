@@ -33,16 +33,15 @@ restart=${SLURM_RESTART_COUNT:-0}
 node=${SLURMD_NODENAME:-$(hostname)}
 
 # SLURM runs a copy of this script from its spool: where the original lies, the bundle lies around it.
+is_bundle() { [ -n "$1" ] && [ -x "$1/bin/swefarm-worker" ] && [ -r "$1/bundle-id" ]; }
 home_of_bundle() {
-  local command
-  command=$(scontrol show job "$job" 2>/dev/null | sed -n 's/^ *Command=//p' | head -n 1)
-  command=${command%% *}
-  local candidate
-  for candidate in "${SWEFARM_SLURM_HOME:-}" "$(dirname -- "$0")/.." "$(dirname -- "${command:-/none/none}")/.." \
-    "${SLURM_SUBMIT_DIR:-.}" "${SLURM_SUBMIT_DIR:-.}/dist/swefarm"; do
-    [ -n "$candidate" ] && [ -x "$candidate/bin/swefarm-worker" ] && [ -r "$candidate/bundle-id" ] && (cd "$candidate" && pwd) && return 0
+  local candidate command
+  for candidate in "${SWEFARM_SLURM_HOME:-}" "$(dirname -- "$0")/.." "${SLURM_SUBMIT_DIR:-.}" "${SLURM_SUBMIT_DIR:-.}/dist/swefarm"; do
+    is_bundle "$candidate" && (cd "$candidate" && pwd) && return 0
   done
-  return 1
+  command=$(timeout 20 scontrol show job "$job" 2>/dev/null | sed -n 's/^ *Command=//p' | head -n 1)
+  candidate=$(dirname -- "${command%% *}")/..
+  is_bundle "$candidate" && (cd "$candidate" && pwd)
 }
 home=$(home_of_bundle) ||
   fail 'no bundle found: make one with npm run bundle, copy it to the shared file system, and sbatch the slurm/workers.sh in it (or set SWEFARM_SLURM_HOME)'
@@ -85,9 +84,9 @@ leader='' gateway='' hold='' talk=''
 local_root=${SWEFARM_SLURM_LOCAL:-${SLURM_TMPDIR:-${TMPDIR:-/tmp}}}/swefarm-$(id -u)
 
 node_address() { # what the other nodes call this one
-  local found
-  found=$(scontrol show node "$node" 2>/dev/null | sed -n 's/.*NodeAddr=\([^ ]*\).*/\1/p' | head -n 1)
-  printf '%s' "${SWEFARM_SLURM_HOST:-${found:-$(hostname)}}"
+  local found=${SWEFARM_SLURM_HOST:-}
+  [ -n "$found" ] || found=$(timeout 20 scontrol show node "$node" 2>/dev/null | sed -n 's/.*NodeAddr=\([^ ]*\).*/\1/p' | head -n 1)
+  printf '%s' "${found:-$(hostname)}"
 }
 
 start_leader() {
@@ -155,8 +154,8 @@ if [ -z "$given" ]; then
 else
   export SWEFARM_REDIS_URL=$given
   unset REDIS_URL
-  "$home/bin/swefarm" doctor --json 2>&1 | grep -m 1 '"status":"fail","subject":"redis"' >/dev/null &&
-    fail "$("$home/bin/swefarm" doctor --json 2>/dev/null | sed -n 's/.*"subject":"redis","detail":"\([^"]*\)".*/\1/p' | head -n 1)"
+  problem=$("$home/bin/swefarm" doctor --json 2>/dev/null | sed -n 's/.*"status":"fail","subject":"redis","detail":"\([^"]*\)".*/\1/p' | head -n 1)
+  [ -z "$problem" ] || fail "$problem"
 fi
 start_gateway
 
@@ -186,10 +185,11 @@ done
 
 # --- The end: workers first, for they hand back what runs to Redis
 if [ -n "$fenced" ]; then say "job $job was started again elsewhere (start $restart is over)"; else publish stop; fi
-code=0
-while running "$step"; do
+while :; do
   wait "$step"
   code=$?
+  # A signal ends the wait, not the step.
+  running "$step" || break
 done
 [ -z "$stopping$fenced" ] || code=0
 end_leader

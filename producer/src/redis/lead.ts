@@ -1,5 +1,6 @@
 /** The farm's own Redis, led from this host: one leader, its data on local disk, copies and the address on the shared file system. */
 import { randomBytes } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
@@ -62,7 +63,8 @@ export async function lead(options: LeadOptions): Promise<void> {
     await pulse[Symbol.asyncDispose]();
     await lock.release().catch((error: unknown) => note(errorMessage(error)));
     if (isCopied) await rm(localDir, { recursive: true, force: true });
-    else note(`the newest data are in ${localDir} on ${options.node} only: the next leader there takes them`);
+    else if (existsSync(localDir))
+      note(`the newest data are in ${localDir} on ${options.node} only: the next leader there takes them`);
   }
 }
 

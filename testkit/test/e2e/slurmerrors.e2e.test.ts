@@ -1,0 +1,120 @@
+/** What cannot work on a cluster ends early, with one line that says what to do: the scripts as SLURM would start them. */
+import { execFile } from 'node:child_process';
+import { chmod, cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { SLURM_USER } from '@swefarm/testkit';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+const ROOT = resolve(import.meta.dirname, '../../..');
+const run = promisify(execFile);
+
+let folder = '';
+let bundle = '';
+let programs = '';
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'swefarm-slurm-errors-'));
+  await chmod(folder, 0o777);
+  bundle = join(folder, 'bundle');
+  programs = join(folder, 'programs');
+  await mkdir(programs);
+  // No cluster answers, and no Apptainer runs.
+  for (const name of ['scontrol', 'apptainer', 'singularity']) {
+    await writeFile(join(programs, name), '#!/bin/sh\nexit 1\n', { mode: 0o755 });
+  }
+  await run('npm', ['run', 'bundle', '--', '--out', bundle], { cwd: ROOT });
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+type Ended = { code: number; lines: string[] };
+
+/** A script as the plain user, in an environment of nothing but what a job has, and `env`. */
+async function ended(
+  script: string,
+  env: Record<string, string>,
+  args: readonly string[] = [],
+): Promise<Ended> {
+  const job = { SLURM_JOB_ID: '7', SLURMD_NODENAME: 'n1', SLURM_CPUS_ON_NODE: '2', SLURM_CONF: '/none' };
+  const places = { SWEFARM_SLURM_DIR: join(folder, 'farm'), SWEFARM_SLURM_LOCAL: join(folder, 'local') };
+  // Nothing of what ends early may take long.
+  const limits = { timeout: 60_000, killSignal: 'SIGKILL' as const };
+  const bare = { PATH: `${programs}:/usr/bin:/bin`, HOME: '/none', SWEFARM_SLURM_HOST: '127.0.0.1' };
+  const all = Object.entries({ ...bare, ...job, ...places, SWEFARM_SLURM_HOME: bundle, ...env });
+  const given = Object.fromEntries(all.filter(([, value]) => value !== ''));
+  const { code, stderr } = await run('bash', [script, ...args], {
+    env: given,
+    cwd: folder,
+    ...limits,
+    ...SLURM_USER,
+  }).then(
+    (output) => ({ code: 0, stderr: output.stderr }),
+    (error: { code: number; stderr: string }) => error,
+  );
+  return { code, lines: stderr.trim().split('\n') };
+}
+const job = (env: Record<string, string>) => ended(join(bundle, 'slurm/workers.sh'), env);
+const node = (env: Record<string, string>) => ended(join(bundle, 'slurm/node.sh'), env, ['0']);
+
+test('outside of a job', async () => {
+  expect(await job({ SLURM_JOB_ID: '' })).toEqual({
+    code: 12,
+    lines: [expect.stringContaining('not inside a SLURM job: sbatch slurm/workers.sh')],
+  });
+});
+
+test('without a bundle', async () => {
+  const alone = join(folder, 'alone.sh');
+  await cp(join(bundle, 'slurm/workers.sh'), alone);
+  expect(await ended(alone, { SWEFARM_SLURM_HOME: '' })).toEqual({
+    code: 12,
+    lines: [expect.stringContaining('no bundle found: make one with npm run bundle')],
+  });
+});
+
+test('without a shared folder', async () => {
+  const lines = [expect.stringMatching(/\/proc\/farm cannot be written from n1: set SWEFARM_SLURM_DIR/)];
+  expect(await job({ SWEFARM_SLURM_DIR: '/proc/farm' })).toEqual({ code: 12, lines });
+  // The first node has written there; this one sees something else under the same name.
+  const elsewhere = [expect.stringMatching(/elsewhere is not the folder that the first node sees: set/)];
+  expect(await node({ SWEFARM_SLURM_DIR: join(folder, 'elsewhere') })).toEqual({
+    code: 12,
+    lines: elsewhere,
+  });
+});
+
+test('with a Redis that does not answer', async () => {
+  const { code, lines } = await job({ REDIS_URL: 'redis://127.0.0.1:1' });
+  expect(code).toBe(12);
+  expect(lines).toEqual([
+    expect.stringMatching(/Redis does not answer at redis:\/\/127.0.0.1:1: .* is it running/),
+  ]);
+});
+
+test('with a port that is taken', async () => {
+  await using taken = createServer();
+  await new Promise<void>((listening) => taken.listen(0, '127.0.0.1', listening));
+  const { port } = taken.address() as { port: number };
+  const { code, lines } = await job({ SWEFARM_SLURM_PORT: String(port) });
+  expect(code).toBe(12);
+  expect(lines).toEqual([expect.stringMatching(/port \d+ on 127.0.0.1 is taken: give another --port/)]);
+});
+
+test('with too little memory, and without Apptainer', async () => {
+  const farm = join(folder, 'seen');
+  await mkdir(join(farm, 'jobs'), { recursive: true });
+  await writeFile(join(farm, 'jobs/7'), '0 run 1\n');
+  const little = await node({ SWEFARM_SLURM_DIR: farm, SLURM_MEM_PER_NODE: '1500' });
+  expect(little).toEqual({
+    code: 12,
+    lines: [expect.stringMatching(/too little memory: the job has 1500 MiB here, .* give --mem/)],
+  });
+  const without = await node({
+    SWEFARM_SLURM_DIR: farm,
+    SLURM_MEM_PER_NODE: '6000',
+    SWEFARM_RUNTIME: 'apptainer',
+  });
+  expect(without.code).toBe(12);
+  expect(without.lines[0]).toMatch(/there is no apptainer or singularity, and only root can install it: ask/);
+});
