@@ -8,7 +8,7 @@ import type { RuntimeCheck, RuntimeName } from './sandbox/runtime.ts';
 export type Finding = { status: 'ok' | 'warn' | 'fail'; subject: string; detail: string };
 
 const LOW_DISK_BYTES = 20 * 1024 ** 3;
-const RUNTIMES: readonly RuntimeName[] = ['docker', 'rootfs', 'host'];
+const RUNTIMES: readonly RuntimeName[] = ['docker', 'podman', 'apptainer', 'rootfs', 'host'];
 
 /** Never throws for what it finds; `policyUrl` is asked for its models when given. */
 export async function diagnose(
@@ -42,7 +42,7 @@ async function runtimeFindings(config: WorkerConfig, signal: AbortSignal): Promi
     findings.push({
       status: 'fail',
       subject: 'runtime',
-      detail: 'none of docker and rootfs can be used here',
+      detail: 'none of docker, podman, apptainer and rootfs can be used here',
     });
   }
   return findings;

@@ -18,7 +18,9 @@ export async function runRollout(task: Task, node: Node): Promise<Judged> {
   const plan = planEvaluation(instance, run.evaluation.grader);
   trace.evalScript = plan.evalScript;
 
-  const image = await clock.time('image', () => node.runtime.ensureImage(instance.image, signal));
+  const image = await clock.time('image', () =>
+    node.runtime.ensureImage(instance.image, signal, instance.instance_id),
+  );
   node.metrics.imagesReady.inc({ source: image.pulled ? 'pulled' : 'cached' });
   await using clean = new PreparedContainer(() =>
     node.runtime.start(containerSpec(task, node, image, 'evaluation'), signal),

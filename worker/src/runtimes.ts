@@ -1,22 +1,42 @@
 /** Chooses the runtime of this node: the one that was asked for, or the first that works. */
 import { UnusableError, type WorkerConfig } from '@swefarm/shared';
 import type { Logger } from 'pino';
+import { apptainerRuntime } from './sandbox/apptainer/runtime.ts';
 import { dockerRuntime } from './sandbox/docker/runtime.ts';
 import { hostRuntime } from './sandbox/host.ts';
 import { rootfsRuntime } from './sandbox/rootfs/runtime.ts';
 import type { Runtime, RuntimeCheck, RuntimeName } from './sandbox/runtime.ts';
 
-/** DOCKER_HOST is written as a URL; dockerode wants the path. */
+/** DOCKER_HOST and CONTAINER_HOST are written as URLs; dockerode wants the path. */
+const socketPath = (socket: string): string => socket.replace(/^unix:\/\//, '');
 const engineSocket = (config: WorkerConfig): string =>
-  (config.docker_socket ?? '/var/run/docker.sock').replace(/^unix:\/\//, '');
+  socketPath(config.docker_socket ?? '/var/run/docker.sock');
 
-/** `host` isolates nothing, so it is never chosen unasked. */
-const AUTOMATIC: readonly RuntimeName[] = ['docker', 'rootfs'];
+/**
+ * In the order of preference. `host` isolates nothing, so it is never chosen unasked; Apptainer without a place for its images
+ * would find none.
+ */
+const automatic = (config: WorkerConfig): RuntimeName[] => [
+  'docker',
+  'podman',
+  ...(config.apptainer_images.length > 0 ? (['apptainer'] as const) : []),
+  'rootfs',
+];
 
 export async function openRuntime(name: RuntimeName, config: WorkerConfig, log: Logger): Promise<Runtime> {
   switch (name) {
     case 'docker':
       return dockerRuntime({ socketPath: engineSocket(config), log });
+    case 'podman':
+      return dockerRuntime({ engine: 'podman', socketPath: socketPath(config.podman_socket), log });
+    case 'apptainer':
+      return apptainerRuntime({
+        templates: config.apptainer_images,
+        imagesDir: config.images_dir,
+        scratchDir: config.scratch_dir,
+        command: config.apptainer_command,
+        log,
+      });
     case 'rootfs':
       return rootfsRuntime({
         imagesDir: config.images_dir,
@@ -39,7 +59,7 @@ export async function chooseRuntime(
   log: Logger,
   signal: AbortSignal,
 ): Promise<ChosenRuntime> {
-  const names = config.runtime === 'auto' ? AUTOMATIC : [config.runtime];
+  const names = config.runtime === 'auto' ? automatic(config) : [config.runtime];
   const problems: string[] = [];
   for (const name of names) {
     const runtime = await openRuntime(name, config, log);

@@ -6,6 +6,7 @@ import {
   type ProducerConfig,
   parseRolloutId,
   type Result,
+  RUNTIMES,
   type RunRecord,
   rolloutId,
   UsageError,
@@ -65,9 +66,7 @@ export function addEval(program: Command): void {
   addGradingOptions(command);
   const worker = (flag: string, help: string): Option => new Option(flag, help).helpGroup('Worker:');
   command
-    .addOption(
-      worker('--runtime <runtime>', 'what runs containers').choices(['auto', 'docker', 'rootfs', 'host']),
-    )
+    .addOption(worker('--runtime <runtime>', 'what runs containers').choices([...RUNTIMES]))
     .addOption(worker('--no-local-worker', 'leave the work to the workers of the farm at --redis-url'))
     .addOption(worker('--worker-command <command>', 'command that starts a worker, split at blanks'));
   addFarmOptions(command).action(async (flags: Flags) => {

@@ -6,6 +6,7 @@ import {
   openFarm,
   parseRolloutId,
   type Result,
+  RUNTIMES,
 } from '@swefarm/shared';
 import { type Command, Option } from 'commander';
 import type { Dataset } from '../datasets/read.ts';
@@ -42,9 +43,7 @@ export function addHealth(program: Command): void {
   addGradingOptions(command);
   const worker = (flag: string, help: string): Option => new Option(flag, help).helpGroup('Worker:');
   command
-    .addOption(
-      worker('--runtime <runtime>', 'what runs containers').choices(['auto', 'docker', 'rootfs', 'host']),
-    )
+    .addOption(worker('--runtime <runtime>', 'what runs containers').choices([...RUNTIMES]))
     .addOption(worker('--concurrency <n>', 'evaluations at once; auto: what the machine allows'))
     .addOption(worker('--worker-command <command>', 'command that starts a worker, split at blanks'));
   addFarmOptions(command).action(async (flags: Flags) => {

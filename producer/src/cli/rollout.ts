@@ -1,5 +1,5 @@
 /** `swefarm rollout`: submit, one local worker, collect, in one command; with a Redis of its own when none is given. */
-import { openFarm, UsageError } from '@swefarm/shared';
+import { openFarm, RUNTIMES, UsageError } from '@swefarm/shared';
 import { type Command, Option } from 'commander';
 import type { ExitCode } from '../exit.ts';
 import { type OutputRun, readOutputRun, refuseExisting, writeOutputRun } from '../output.ts';
@@ -24,9 +24,7 @@ export function addRollout(program: Command): void {
   addRunOptions(command);
   const worker = (flag: string, help: string): Option => new Option(flag, help).helpGroup('Worker:');
   command
-    .addOption(
-      worker('--runtime <runtime>', 'what runs containers').choices(['auto', 'docker', 'rootfs', 'host']),
-    )
+    .addOption(worker('--runtime <runtime>', 'what runs containers').choices([...RUNTIMES]))
     .addOption(worker('--concurrency <n>', 'rollouts at once; auto: what the machine allows'))
     .addOption(worker('--worker-command <command>', 'command that starts a worker, split at blanks'));
   addFarmOptions(command).action(async (flags: Flags) => {

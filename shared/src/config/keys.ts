@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { newId } from '../ids.ts';
 import type { Secret } from '../secret.ts';
+import { RUNTIMES } from './runtimes.ts';
 import * as form from './schema.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -80,7 +81,6 @@ export const COMMON_KEYS = {
   ),
 };
 
-const RUNTIME = z.enum(['auto', 'docker', 'rootfs', 'host']);
 const numberOrAuto = z.union([z.literal('auto'), form.positiveInteger]);
 
 export const WORKER_KEYS = {
@@ -90,9 +90,9 @@ export const WORKER_KEYS = {
     'Rollouts at once; auto: what CPUs, memory and disk of the node allow.',
   ),
   runtime: plain(
-    RUNTIME,
+    z.enum(RUNTIMES),
     'auto',
-    'What runs containers; auto: docker when an engine answers, else rootfs. host is a dry run.',
+    'What runs containers; auto: the first that works of docker, podman, apptainer (where apptainer_images is set) and rootfs. host is a dry run.',
   ),
   docker_socket: plain<string | null>(
     z.string().min(1),
@@ -100,11 +100,31 @@ export const WORKER_KEYS = {
     'Socket of the container engine (path or unix://); default /var/run/docker.sock.',
     ['DOCKER_HOST'],
   ),
+  podman_socket: key<string>(
+    z.string().min(1),
+    (env) =>
+      (env.XDG_RUNTIME_DIR && process.getuid?.() !== 0 ? env.XDG_RUNTIME_DIR : '/run') +
+      '/podman/podman.sock',
+    "root's, or podman/podman.sock in $XDG_RUNTIME_DIR",
+    'Socket of `podman system service` (path or unix://).',
+    ['CONTAINER_HOST'],
+  ),
+  apptainer_images: key<string[]>(
+    form.list,
+    () => [],
+    '',
+    'Where .sif files or unpacked images are: paths with {instance_id} or {image}, separated by commas, e.g. /shared/sif/{instance_id}.sif.',
+  ),
+  apptainer_command: plain<string | null>(
+    form.path,
+    null,
+    'Path of apptainer or singularity, when it is not where programs are.',
+  ),
   images_dir: key<string>(
     form.path,
     (_env, { state_dir }) => join(String(state_dir), 'images'),
     'images/ in the state folder',
-    'Unpacked images of the rootfs runtime.',
+    'Unpacked images of the runtimes rootfs and apptainer.',
   ),
   scratch_dir: key<string>(
     form.path,

@@ -34,6 +34,12 @@ export const port = numeric.pipe(z.number().int().min(0).max(65_535));
 export const flag = z.union([z.boolean(), z.stringbool()]);
 export const text = z.string().trim().min(1);
 
+/** Words separated by commas or blanks. */
+export const list = z.union([
+  z.array(text),
+  z.string().transform((value) => value.split(/[\s,]+/).filter((word) => word !== '')),
+]);
+
 /** A path, made absolute; `~` is the home directory. */
 export const path = text.transform((value) => {
   const expanded = value.replace(/^~(?=\/|$)/, homedir());

@@ -5,7 +5,7 @@
  */
 import type { Duplex } from 'node:stream';
 
-export type RuntimeName = 'docker' | 'rootfs' | 'host' | 'fake';
+export type RuntimeName = 'docker' | 'podman' | 'apptainer' | 'rootfs' | 'host' | 'fake';
 
 /** Who pays for a container: the reaper removes what has no living owner. */
 export type Owner = {
@@ -119,9 +119,10 @@ export interface Runtime extends AsyncDisposable {
   check(signal: AbortSignal): Promise<RuntimeCheck>;
   /**
    * Makes the image ready on this node: local first, then pulled or unpacked; single-flight per image.
+   * `instanceId` helps runtimes whose images are files named by it.
    * Throws RolloutFailure image_not_found / image_pull / engine_unreachable / node_disk.
    */
-  ensureImage(image: string, signal: AbortSignal): Promise<ReadyImage>;
+  ensureImage(image: string, signal: AbortSignal, instanceId?: string): Promise<ReadyImage>;
   /** Throws RolloutFailure sandbox_start / engine_unreachable / node_disk / node_memory. */
   start(spec: ContainerSpec, signal: AbortSignal): Promise<Container>;
   /** Everything on this host that carries our marks, of this and other workers. */

@@ -27,6 +27,10 @@ export class DockerContainer implements Container {
   readonly #container: Docker.Container;
   readonly #deps: DockerContainerDeps;
   #disposed: Promise<void> | null = null;
+  #oomFile: Promise<string | null> | null = null;
+  #killedByLimit = false;
+  /** Null: nobody watches, the kernel counts. */
+  #watchedKills: number | null = null;
 
   constructor(id: string, spec: ContainerSpec, deps: DockerContainerDeps) {
     this.id = id;
@@ -90,26 +94,47 @@ export class DockerContainer implements Container {
     try {
       const { State } = await this.#container.inspect();
       if (State.Running) return 'running';
-      return State.OOMKilled && State.ExitCode === 137 ? 'own_limit' : 'exited';
+      const ownLimit = this.#killedByLimit || (State.OOMKilled && State.ExitCode === 137);
+      return ownLimit ? 'own_limit' : 'exited';
     } catch (error) {
       if (statusCode(error) === 404) return 'gone';
       throw engineFailure(error, 'engine_unreachable', 'asking for the state of a container');
     }
   }
 
-  /** From the host's cgroup files, where this process shares the host with the engine; else null. */
+  /** From the control group's file, where this process shares the host with the engine, or the watchdog's count; else null. */
   async oomKills(): Promise<number | null> {
-    for (const file of [
-      `/sys/fs/cgroup/memory/docker/${this.id}/memory.oom_control`,
-      `/sys/fs/cgroup/system.slice/docker-${this.id}.scope/memory.events`,
-      `/sys/fs/cgroup/docker/${this.id}/memory.events`,
-      `/sys/fs/cgroup/machine.slice/libpod-${this.id}.scope/memory.events`,
-    ]) {
-      const text = await readFile(file, 'latin1').catch(() => '');
-      const kills = /^oom_kill (\d+)$/m.exec(text)?.[1];
-      if (kills !== undefined) return Number(kills);
-    }
-    return null;
+    if (this.#watchedKills !== null) return this.#watchedKills;
+    this.#oomFile ??= this.idlePid().then((pid) => (pid === null ? null : oomFile(pid, this.id)));
+    const file = await this.#oomFile;
+    const text = file === null ? '' : await readFile(file, 'latin1').catch(() => '');
+    const kills = /^oom_kill (\d+)$/m.exec(text)?.[1];
+    return kills === undefined ? null : Number(kills);
+  }
+
+  /** The container's first process as the host numbers it; null when it has none. */
+  async idlePid(): Promise<number | null> {
+    const pid = await this.#container.inspect().then(
+      ({ State }) => State.Pid,
+      () => 0,
+    );
+    return pid > 0 ? pid : null;
+  }
+
+  /** Told by the watchdog, where there is one. */
+  countMemoryKill(): void {
+    this.#watchedKills = (this.#watchedKills ?? 0) + 1;
+  }
+
+  /** From here on the watchdog counts what is killed for its memory, not the kernel. */
+  watched(): void {
+    this.#watchedKills ??= 0;
+  }
+
+  /** The watchdog's last resort: the container is over, by its own doing. */
+  endByLimit(): void {
+    this.#killedByLimit = true;
+    this.#container.kill({ signal: 'SIGKILL' }).catch((error: unknown) => errorMessage(error));
   }
 
   /**
@@ -145,6 +170,18 @@ export class DockerContainer implements Container {
     this.#disposed ??= this.#deps.remove(this.id);
     return this.#disposed;
   }
+}
+
+/** Where the kernel counts the kills in a container's control group; null when this process does not see the engine's processes. */
+async function oomFile(pid: number, id: string): Promise<string | null> {
+  const lines = (await readFile(`/proc/${pid}/cgroup`, 'latin1').catch(() => '')).split('\n');
+  // Another process of that number, in another container's numbering, would not have this id in its group.
+  if (!lines.some((line) => line.includes(id))) return null;
+  const version1 = lines.find((line) => /^\d+:(?:[^:]*,)?memory(?:,[^:]*)?:/.test(line));
+  if (version1)
+    return `/sys/fs/cgroup/memory${version1.slice(version1.indexOf(':/') + 1)}/memory.oom_control`;
+  const version2 = lines.find((line) => line.startsWith('0::'));
+  return version2 ? `/sys/fs/cgroup${version2.slice(3)}/memory.events` : null;
 }
 
 /** The archive's one entry when it is a regular file. */

@@ -5,13 +5,18 @@ import Docker from 'dockerode';
 import { untilAborted } from '../abort.ts';
 import { createGate } from '../gate.ts';
 import { FARM_LABEL, readOwner } from '../labels.ts';
-import type { Container, ContainerSpec, OwnedContainer, Runtime, RuntimeCheck } from '../runtime.ts';
+import { startWatchdog } from '../rootfs/watchdog.ts';
+import type { ContainerSpec, OwnedContainer, Runtime, RuntimeCheck } from '../runtime.ts';
 import { DockerContainer } from './container.ts';
 import { createOptions } from './create.ts';
 import { engineFailure, statusCode } from './errors.ts';
 import { imageSource } from './images.ts';
+import { type EngineInfo, engineLimits } from './limits.ts';
+import { type EngineLimits, watchContainer } from './watch.ts';
 
 export type DockerRuntimeOptions = {
+  /** Who answers at the socket; default docker. */
+  engine?: 'docker' | 'podman';
   /** The engine's socket, e.g. /var/run/docker.sock. */
   socketPath: string;
   log?: { warn(fields: Record<string, unknown>, message: string): void };
@@ -25,9 +30,11 @@ const CHECK_TIMEOUT_MS = 10_000;
 
 /** @throws never: whether the engine is usable is said by `check`, and by the first call that needs it. */
 export async function dockerRuntime(options: DockerRuntimeOptions): Promise<Runtime> {
+  const engine = options.engine ?? 'docker';
   const docker = new Docker({ socketPath: options.socketPath });
   const gate = createGate(ENGINE_SLOTS);
-  const quota = diskQuota(docker);
+  const limitsHere = askedOnce(docker);
+  const watchdog = startWatchdog();
 
   /** Retries, because a removal may meet a start still under way; what is left is the reaper's. */
   const remove = async (id: string): Promise<void> => {
@@ -48,15 +55,24 @@ export async function dockerRuntime(options: DockerRuntimeOptions): Promise<Runt
     });
 
   return {
-    name: 'docker',
-    check: (signal) => checkEngine(docker, options.socketPath, signal),
+    name: engine,
+    check: (signal) => checkEngine(docker, engine, options.socketPath, signal),
     ensureImage: imageSource(docker),
     start: async (asked, signal) => {
+      const limits = await limitsHere();
       const spec: ContainerSpec =
-        asked.limits.diskBytes !== null && !(await quota())
+        asked.limits.diskBytes !== null && limits?.disk !== 'enforced'
           ? { ...asked, limits: { ...asked.limits, diskBytes: null } }
           : asked;
-      return gate(() => startContainer(docker, spec, signal, removeQuietly));
+      let unwatch = (): void => undefined;
+      const container = await gate(() =>
+        startContainer(docker, spec, signal, async (id) => {
+          unwatch();
+          await removeQuietly(id);
+        }),
+      );
+      if (limits) unwatch = await watchContainer(watchdog, container, limits);
+      return container;
     },
     listOwned: () => listOwned(docker),
     images: async () => {
@@ -64,7 +80,7 @@ export async function dockerRuntime(options: DockerRuntimeOptions): Promise<Runt
       return { count: all.length, bytes: all.reduce((sum, { Size }) => sum + Size, 0) };
     },
     remove,
-    [Symbol.asyncDispose]: async () => undefined,
+    [Symbol.asyncDispose]: async () => watchdog[Symbol.dispose](),
   };
 }
 
@@ -73,7 +89,7 @@ async function startContainer(
   spec: ContainerSpec,
   signal: AbortSignal,
   remove: (id: string) => Promise<void>,
-): Promise<Container> {
+): Promise<DockerContainer> {
   signal.throwIfAborted();
   const limit = AbortSignal.any([signal, AbortSignal.timeout(START_TIMEOUT_MS)]);
   let id: string | null = null;
@@ -106,36 +122,27 @@ async function listOwned(docker: Docker): Promise<OwnedContainer[]> {
   }
 }
 
-type EngineInfo = { Driver?: string; DriverStatus?: [string, string][]; CgroupDriver?: string } & Partial<
-  Record<'MemoryLimit' | 'SwapLimit' | 'CpuCfsQuota' | 'PidsLimit', boolean>
->;
-
-/** overlay2 limits disk only on xfs mounted with project quotas; elsewhere asking for it makes every create fail. */
-function diskQuota(docker: Docker): () => Promise<boolean> {
-  let known: Promise<boolean> | null = null;
+/** What the engine limits, asked until it has answered once; null while it does not. */
+function askedOnce(docker: Docker): () => Promise<EngineLimits | null> {
+  let known: Promise<EngineLimits | null> | null = null;
   return () => {
     known ??= docker.info().then(
-      (info: EngineInfo) => hasDiskQuota(info),
+      (info: EngineInfo) => engineLimits(info),
       () => {
         known = null;
-        return false;
+        return null;
       },
     );
     return known;
   };
 }
 
-function hasDiskQuota(info: EngineInfo): boolean {
-  if (['btrfs', 'zfs', 'devicemapper'].includes(info.Driver ?? '')) return true;
-  const status = new Map(info.DriverStatus ?? []);
-  return (
-    info.Driver === 'overlay2' &&
-    status.get('Backing Filesystem') === 'xfs' &&
-    status.get('Supports project quota') === 'true'
-  );
-}
-
-async function checkEngine(docker: Docker, socketPath: string, signal: AbortSignal): Promise<RuntimeCheck> {
+async function checkEngine(
+  docker: Docker,
+  engine: 'docker' | 'podman',
+  socketPath: string,
+  signal: AbortSignal,
+): Promise<RuntimeCheck> {
   const unusable = (problem: string): RuntimeCheck => ({
     usable: false,
     version: null,
@@ -149,7 +156,9 @@ async function checkEngine(docker: Docker, socketPath: string, signal: AbortSign
     return unusable(
       code === 'EACCES' || code === 'EPERM'
         ? `no permission for ${socketPath}: add this user to the group that owns it (often "docker"), or run as root`
-        : `no engine socket at ${socketPath}: start Docker or Podman, or name the socket, or use --runtime rootfs`,
+        : engine === 'podman'
+          ? `no Podman socket at ${socketPath}: start one with \`podman system service --time=0 unix://${socketPath}\`, or name it with podman_socket`
+          : `no engine socket at ${socketPath}: start Docker or Podman, or name the socket, or use --runtime rootfs`,
     );
   }
   try {
@@ -158,22 +167,30 @@ async function checkEngine(docker: Docker, socketPath: string, signal: AbortSign
       Promise.all([docker.version(), docker.info() as Promise<EngineInfo>]),
       limit,
     );
-    const limits = {
-      cpu: info.CpuCfsQuota ? 'enforced' : 'none',
-      memory: info.MemoryLimit ? 'enforced' : 'none',
-      pids: info.PidsLimit ? 'enforced' : 'none',
-      disk: hasDiskQuota(info) ? 'enforced' : 'none',
-    } as const;
-    const missing = (['cpu', 'memory', 'pids'] as const).filter((name) => limits[name] === 'none');
+    const limits = engineLimits(info);
     return {
       usable: true,
-      version: `${version.Platform?.Name || 'Docker'} ${version.Version}`.trim(),
+      version:
+        `${engine === 'podman' ? 'Podman' : version.Platform?.Name || 'Docker'} ${version.Version}`.trim(),
       limits,
-      problems: missing.map(
-        (name) => `the engine cannot limit ${name}: enable its cgroup controller on this node`,
-      ),
+      problems: weaknesses(limits),
     };
   } catch (error) {
     return unusable(`the engine at ${socketPath} does not answer (${errorMessage(error)}): is it running?`);
   }
+}
+
+/** What the engine does not hold, and what to do about it. */
+function weaknesses(limits: EngineLimits): string[] {
+  const by = (how: 'none' | 'watched') =>
+    (['cpu', 'memory', 'pids'] as const).filter((name) => limits[name] === how);
+  const [none, watched] = [by('none'), by('watched')];
+  return [
+    ...none.map((name) => `the engine cannot limit ${name}: enable its cgroup controller on this node`),
+    ...(watched.length > 0
+      ? [
+          `the engine takes limits of ${watched.join(' and ')} and does not hold them (no root, control groups of version 1): the worker measures them once a second`,
+        ]
+      : []),
+  ];
 }

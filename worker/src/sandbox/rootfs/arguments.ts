@@ -5,7 +5,7 @@ import type { ContainerSpec } from '../runtime.ts';
 import type { RootImage } from './images.ts';
 
 /** What package tests need of root's power inside; the engines' list without devices, raw sockets and chroot. */
-const CAPABILITIES = [
+export const CAPABILITIES = [
   'CAP_CHOWN',
   'CAP_DAC_OVERRIDE',
   'CAP_FOWNER',
@@ -16,8 +16,8 @@ const CAPABILITIES = [
   'CAP_SETPCAP',
   'CAP_SETUID',
 ];
-/** One that only init has, of no use to it: who has fewer may not look into a process (its root, its files, its memory). */
-const INIT_CAPABILITY = 'CAP_AUDIT_READ';
+/** The first is of no use to init, and nobody else has it: who has fewer may not look into a process (its root, its files, its memory). */
+export const INIT_CAPABILITIES = ['CAP_AUDIT_READ', 'CAP_KILL'];
 /** Root inside is the host's root by number, so what procfs lets root write or read must be closed; bubblewrap closes irq and bus itself. */
 const READ_ONLY_PROC = ['sys', 'sysrq-trigger', 'fs', 'mtrr', 'asound'];
 const HIDDEN_PROC_FILES = [
@@ -113,10 +113,7 @@ export function keeperArguments(
     '--as-pid-1',
     '--cap-drop',
     'ALL',
-    '--cap-add',
-    INIT_CAPABILITY,
-    '--cap-add',
-    'CAP_KILL',
+    ...INIT_CAPABILITIES.flatMap((name) => ['--cap-add', name]),
     '--tmpfs',
     '/',
     ...system.flatMap((name) => ['--ro-bind', `/${name}`, `/${name}`]),
@@ -142,15 +139,6 @@ export function enterArguments(
   host: Host,
   views: readonly { folder: string; at: string }[],
 ): string[] {
-  const proc = (names: readonly string[]): string[] =>
-    names.map((name) => `/proc/${name}`).filter(existsSync);
-  const masks = host.root
-    ? [
-        ...proc(READ_ONLY_PROC).flatMap((path) => ['--ro-bind', path, path]),
-        ...proc(HIDDEN_PROC_FILES).flatMap((path) => ['--ro-bind', '/dev/null', path]),
-        ...proc(HIDDEN_PROC_FOLDERS).flatMap((path) => ['--tmpfs', path]),
-      ]
-    : [];
   return [
     host.bwrap,
     // Without --die-with-parent: its parent would be the process that only steps into the namespace and exits, on a loaded
@@ -178,8 +166,19 @@ export function enterArguments(
     '/dev/shm',
     '--proc',
     '/proc',
-    ...masks,
+    ...(host.root ? procMasks() : []),
     ...views.flatMap(({ folder, at }) => ['--ro-bind', folder, at]),
     '--clearenv',
+  ];
+}
+
+/** bubblewrap's options that close what root could use of procfs. */
+export function procMasks(): string[] {
+  const proc = (names: readonly string[]): string[] =>
+    names.map((name) => `/proc/${name}`).filter(existsSync);
+  return [
+    ...proc(READ_ONLY_PROC).flatMap((path) => ['--ro-bind', path, path]),
+    ...proc(HIDDEN_PROC_FILES).flatMap((path) => ['--ro-bind', '/dev/null', path]),
+    ...proc(HIDDEN_PROC_FOLDERS).flatMap((path) => ['--tmpfs', path]),
   ];
 }

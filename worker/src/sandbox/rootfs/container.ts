@@ -1,4 +1,7 @@
-/** One sandbox of the light runtime. Files go in and out through processes inside: no path of it is ever resolved on the host. */
+/**
+ * One sandbox that processes are let into from the host: rootfs's and apptainer's. Files go in and out through processes inside:
+ * no path of it is ever resolved on the host.
+ */
 import { readFileSync } from 'node:fs';
 import type { Duplex } from 'node:stream';
 import { errorMessage, RolloutFailure, SwefarmError } from '@swefarm/shared';
@@ -36,7 +39,7 @@ export type ContainerDeps = {
   remove(): Promise<void>;
 };
 
-export class RootfsContainer implements Container {
+export class HeldContainer implements Container {
   readonly id: string;
   readonly spec: ContainerSpec;
   readonly workdir: string;

@@ -8,7 +8,7 @@ import { Capture } from '../capture.ts';
 import { endingOf } from '../ending.ts';
 import type { ExecOptions, ExecResult } from '../runtime.ts';
 import type { OutputPipe } from './pipes.ts';
-import { killNamespace, namespaceOf } from './processes.ts';
+import { killNamespace } from './processes.ts';
 
 const ENVIRONMENT = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C' };
 /** Output of a process that has ended, held open by its children, counts as over after so long a silence, */
@@ -73,9 +73,9 @@ export async function enterSandbox(
     output: pipe.output,
     exit,
     async kill() {
-      const pid = Number(/"child-pid": (\d+)/.exec(status)?.[1]);
-      const namespace = pid ? await namespaceOf(pid, 'mnt') : null;
-      const all = namespace === null || (await killNamespace('mnt', namespace, null));
+      // Not by its process id, which may be one of the sandbox's own numbering.
+      const namespace = /"mnt-namespace": (\d+)/.exec(status)?.[1];
+      const all = namespace === undefined || (await killNamespace('mnt', `mnt:[${namespace}]`, null));
       // The last one left outside; what it held dies with it.
       child.kill('SIGKILL');
       return all;

@@ -90,34 +90,41 @@ export async function inheritedFiles(): Promise<number[]> {
 
 /** What usually is behind a trial sandbox that did not start. */
 export function explain(message: string, root: boolean, scratchDir: string): string {
-  if (!root && /Operation not permitted|uid_map|user namespace|unshare failed/i.test(message)) {
-    return `user namespaces are not allowed here (${message}): sysctl -w kernel.unprivileged_userns_clone=1 user.max_user_namespaces=10000 kernel.apparmor_restrict_unprivileged_userns=0, or run as root`;
-  }
-  if (root && /Operation not permitted|Permission denied/i.test(message)) {
-    return `mounts are not allowed here (${message}): inside a container the worker needs CAP_SYS_ADMIN and an unconfined AppArmor and seccomp profile`;
-  }
+  const namespaces = explainNamespaces(message, root);
+  if (namespaces) return namespaces;
   if (/unknown filesystem type|wrong fs type|overlay/i.test(message)) {
     return `overlay mounts do not work in ${scratchDir} (${message}): modprobe overlay, kernel 5.11 or later without root, and put scratch_dir on ext4, xfs or tmpfs rather than on an overlay or a network file system`;
   }
   return `a trial sandbox did not start: ${message}`;
 }
 
+/** What keeps any runtime of ours from making its namespaces and mounts; null when it is something else. */
+export function explainNamespaces(message: string, root: boolean): string | null {
+  if (!root && /Operation not permitted|uid_map|user namespace|unshare failed/i.test(message)) {
+    return `user namespaces are not allowed here (${message}): sysctl -w kernel.unprivileged_userns_clone=1 user.max_user_namespaces=10000 kernel.apparmor_restrict_unprivileged_userns=0, or run as root`;
+  }
+  if (root && /Operation not permitted|Permission denied/i.test(message)) {
+    return `mounts are not allowed here (${message}): inside a container the worker needs CAP_SYS_ADMIN and an unconfined AppArmor and seccomp profile`;
+  }
+  return null;
+}
+
 /** What is limited how on this node. */
-export function limitsOf(cgroups: Cgroups | null, host: Host): RuntimeCheck['limits'] {
+export function limitsOf(cgroups: Cgroups | null, root: boolean): RuntimeCheck['limits'] {
   const has = (name: 'cpu' | 'memory' | 'pids') => cgroups?.controllers.has(name) ?? false;
   return {
     cpu: has('cpu') ? 'enforced' : 'none',
     memory: has('memory') ? 'enforced' : 'watched',
-    pids: has('pids') || !host.root ? 'enforced' : 'watched',
+    pids: has('pids') || !root ? 'enforced' : 'watched',
     disk: 'watched',
   };
 }
 
 /** One line for what the kernel does not limit, with the remedy. */
-export function warnings(limits: RuntimeCheck['limits'], host: Host): string[] {
+export function warnings(limits: RuntimeCheck['limits'], root: boolean): string[] {
   const weak = (['cpu', 'memory', 'pids'] as const).filter((name) => limits[name] !== 'enforced');
   if (weak.length === 0) return [];
-  const remedy = host.root
+  const remedy = root
     ? 'mount a writable /sys/fs/cgroup'
     : 'have a group delegated to this user (systemd: Delegate=yes; SLURM: a job step with cgroup delegation)';
   return [

@@ -10,10 +10,11 @@
  */
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
-import { readFile, realpath, stat } from 'node:fs/promises';
+import { realpath, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { errorMessage, RolloutFailure } from '@swefarm/shared';
-import { EMPTY_CONFIG, type ImageConfig, readConfig } from '../../images/config.ts';
+import { RolloutFailure } from '@swefarm/shared';
+import { configBeside } from '../../images/beside.ts';
+import { EMPTY_CONFIG, type ImageConfig } from '../../images/config.ts';
 import { resolveInside } from '../../images/inside.ts';
 import type { ImageStore, StoredImage, Unpack } from '../../images/store.ts';
 import { untilAborted } from '../abort.ts';
@@ -122,7 +123,7 @@ export function imageSource({ store, engine, prepare }: ImageDeps): ImageSource 
       throw new RolloutFailure('image_not_found', `image ${name}: there is no folder ${given}`);
     }
     requirePlain(path);
-    const config = await configBeside(path);
+    const config = (await configBeside(path)) ?? EMPTY_CONFIG;
     const below = host ? await hostTree(store, NEVER_ABORTED) : null;
     const state = `${path} ${found.ino} ${found.mtimeMs} ${JSON.stringify(config)} ${below?.tree}`;
     const digest = `sha256:${createHash('sha256').update(state).digest('hex')}`;
@@ -187,20 +188,6 @@ export function requirePlain(path: string): void {
 function ociPath(path: string): [string, 'oci', string | null] {
   const at = path.lastIndexOf(':');
   return at < 0 || existsSync(path) ? [path, 'oci', null] : [path.slice(0, at), 'oci', path.slice(at + 1)];
-}
-
-async function configBeside(path: string): Promise<ImageConfig> {
-  const file = `${path}.json`;
-  const text = await readFile(file, 'utf8').catch(() => null);
-  if (text === null) return EMPTY_CONFIG;
-  try {
-    return readConfig(JSON.parse(text));
-  } catch (error) {
-    throw new RolloutFailure(
-      'image_pull',
-      `${file} is no image configuration: ${errorMessage(error)}`.slice(0, 400),
-    );
-  }
 }
 
 export type Account = { uid: number; gid: number; home: string };

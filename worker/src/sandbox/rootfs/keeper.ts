@@ -5,7 +5,7 @@ import type { Readable, Writable } from 'node:stream';
 import { promisify } from 'node:util';
 import { RolloutFailure } from '@swefarm/shared';
 import { endingOf } from '../ending.ts';
-import { killQuietly, namespaceOf } from './processes.ts';
+import { initOf, killQuietly, namespaceOf } from './processes.ts';
 
 const openFile = promisify(open);
 const START_TIMEOUT_MS = 30_000;
@@ -20,8 +20,9 @@ export type Keeper = {
   /** `pid:[…]` of the sandbox. */
   namespace: string;
   alive(): boolean;
-  /** nsenter's options for all namespaces but the process one. They stay what they are when process ids are used again. */
+  /** nsenter's options for the namespaces. They stay what they are when process ids are used again. */
   enter: string[];
+  /** For who enters the process namespace by itself; '' when nsenter's options have it. */
   pidNamespaceFile: string;
   /** Kills everything inside but process 1. Rejects when it does not answer. */
   killAll(): Promise<void>;
@@ -30,11 +31,20 @@ export type Keeper = {
   end(): Promise<void>;
 };
 
+/** How a keeper is told apart: by bubblewrap's report on file 3, or, where another program starts process 1, by the sandbox's id. */
+export type KeeperKind = {
+  root: boolean;
+  /** Process 1 is found by this id; null: it is reported. Whoever starts it then also mounted its tree. */
+  id: string | null;
+  env?: Record<string, string>;
+};
+
 /** @param argv starts `start.sh` and through it the keeper. Throws RolloutFailure sandbox_start / node_disk / node_memory. */
-export async function startKeeper(argv: readonly string[], root: boolean): Promise<Keeper> {
+export async function startKeeper(argv: readonly string[], kind: KeeperKind): Promise<Keeper> {
+  const reported = kind.id === null;
   const child = spawn(argv[0] as string, argv.slice(1), {
-    stdio: ['pipe', 'pipe', 'pipe', 'pipe'],
-    env: ENVIRONMENT,
+    stdio: ['pipe', 'pipe', 'pipe', reported ? 'pipe' : 'ignore'],
+    env: { ...ENVIRONMENT, ...kind.env },
     cwd: '/',
   });
   const ended = new Promise<void>((resolve) => {
@@ -46,18 +56,21 @@ export async function startKeeper(argv: readonly string[], root: boolean): Promi
   child.stdin?.on('error', () => undefined);
   const lines = lineReader(child.stdout as Readable);
   const complaint = textOf(child.stderr as Readable);
-  const status = lineReader(child.stdio[3] as Readable);
+  const status = reported ? lineReader(child.stdio[3] as Readable) : null;
   try {
-    const started = Promise.all([status.next(), lines.next()]);
+    const started = Promise.all([status?.next() ?? '', lines.next()]);
     const first = await endingOf(Promise.race([started, ended]), START_TIMEOUT_MS);
     const said = first.by === 'itself' ? first.value : undefined;
-    const init = Number(/"child-pid": (\d+)/.exec(said?.[0] ?? '')?.[1]);
+    const init =
+      kind.id === null
+        ? Number(/"child-pid": (\d+)/.exec(said?.[0] ?? '')?.[1])
+        : said && (await initOf(kind.id));
     if (said?.[1] !== 'ready' || !init) {
       await endingOf(silent, LAST_WORDS_MS);
       throw startFailure(complaint() || (first.by === 'timeout' ? 'no answer' : 'ended at once'));
     }
     const [files, namespace] = await Promise.all([
-      namespaceFiles(child.pid as number, init, root),
+      namespaceFiles(reported ? (child.pid as number) : init, init, kind.root),
       namespaceOf(init, 'pid'),
     ]);
     void ended.then(() => {
@@ -69,9 +82,9 @@ export async function startKeeper(argv: readonly string[], root: boolean): Promi
       namespace: namespace ?? '',
       alive: () => child.exitCode === null && child.signalCode === null,
       enter: [...files.keys()]
-        .filter((name) => name !== 'pid')
+        .filter((name) => name !== 'pid' || !reported)
         .map((name) => `--${OPTION[name]}=${file(name)}`),
-      pidNamespaceFile: file('pid'),
+      pidNamespaceFile: reported ? file('pid') : '',
       async killAll() {
         const answer = lines.next();
         (child.stdin as Writable).write('kill\n');
@@ -90,6 +103,7 @@ export async function startKeeper(argv: readonly string[], root: boolean): Promi
 
 const OPTION: Record<string, string> = {
   mnt: 'mount',
+  pid: 'pid',
   net: 'net',
   ipc: 'ipc',
   uts: 'uts',
@@ -97,10 +111,10 @@ const OPTION: Record<string, string> = {
   user: 'user',
 };
 
-/** The keeper has the mounts (the host's tree and the sandbox's in a namespace of their own), process 1 has the rest. */
-async function namespaceFiles(keeper: number, init: number, root: boolean): Promise<Map<string, number>> {
+/** bubblewrap's keeper has the mounts (the host's tree and the sandbox's in a namespace of their own), process 1 has the rest. */
+async function namespaceFiles(mounts: number, init: number, root: boolean): Promise<Map<string, number>> {
   const wanted: [string, number][] = [
-    ['mnt', keeper],
+    ['mnt', mounts],
     ['pid', init],
     ['net', init],
     ['ipc', init],

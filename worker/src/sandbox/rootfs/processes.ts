@@ -79,3 +79,12 @@ export async function holdersOf(id: string): Promise<number[]> {
   }
   return holders;
 }
+
+/** Process 1 of a sandbox, as the host numbers it, by the id that is its last argument; null when it has gone. */
+export async function initOf(id: string): Promise<number | null> {
+  for (const pid of await holdersOf(id)) {
+    const status = await readFile(`/proc/${pid}/status`, 'latin1').catch(() => '');
+    if (/^NSpid:\t\d+(?:\t\d+)*\t1$/m.test(status)) return pid;
+  }
+  return null;
+}

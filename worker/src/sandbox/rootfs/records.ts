@@ -4,14 +4,18 @@ import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { newId } from '@swefarm/shared';
 import { ownerAlive } from '../../identity.ts';
 import type { OwnedContainer, Owner } from '../runtime.ts';
 import { holdersOf, killQuietly } from './processes.ts';
 
 const run = promisify(execFile);
-export const PREFIX = 'rootfs-';
+/** Ids of sandboxes begin with the name of their runtime. */
+export type Kind = 'rootfs' | 'apptainer';
 const RECORD = 'owner.json';
-const ID = /^rootfs-[0-9a-z]+$/;
+const ID = /^(?:rootfs|apptainer)-[0-9a-z]+$/;
+
+export const newSandboxId = (kind: Kind): string => `${kind}-${newId()}`;
 
 /** Makes the folders of a sandbox and its record, in that order of importance: what has no record is removed as nobody's. */
 export async function writeRecord(
@@ -24,9 +28,10 @@ export async function writeRecord(
   await Promise.all(folders.map((path) => mkdir(path, { mode: 0o755 })));
 }
 
-export async function readRecords(scratchDir: string): Promise<OwnedContainer[]> {
+export async function readRecords(scratchDir: string, kind: Kind): Promise<OwnedContainer[]> {
   const owned: OwnedContainer[] = [];
-  for (const id of (await readdir(scratchDir)).filter((name) => ID.test(name))) {
+  const names = (await readdir(scratchDir)).filter((name) => ID.test(name) && name.startsWith(`${kind}-`));
+  for (const id of names) {
     const text = await readFile(join(scratchDir, id, RECORD), 'utf8').catch(() => null);
     // Being made, or being removed.
     if (!text) continue;

@@ -2,32 +2,19 @@
  * The light runtime: an unpacked image below an overlay, in namespaces of its own, with bubblewrap around it; no daemon, and
  * no root where user namespaces are allowed. Names of images: see images.ts. What is isolated how: docs/rootfs.md.
  */
-import { mkdir, rm, rmdir, writeFile } from 'node:fs/promises';
-import { dirname, isAbsolute, join } from 'node:path';
-import { errorMessage, newId, UsageError } from '@swefarm/shared';
+import { errorMessage } from '@swefarm/shared';
 import { processStarted } from '../../identity.ts';
 import { openImageStore } from '../../images/store.ts';
-import type { Container, ContainerSpec, ReadyImage, Runtime } from '../runtime.ts';
+import type { ContainerSpec, ReadyImage, Runtime } from '../runtime.ts';
 import type { Host } from './arguments.ts';
-import { openCgroups, removeGroups } from './cgroups.ts';
 import { engineSource } from './engine.ts';
-import {
-  bubblewrapVersion,
-  explain,
-  findPrograms,
-  inheritedFiles,
-  limitsOf,
-  makeBase,
-  warnings,
-} from './host.ts';
+import { type GroundLog, openGround, requireUsable } from './ground.ts';
+import { bubblewrapVersion, explain, limitsOf, makeBase, warnings } from './host.ts';
 import { hostTree } from './hosttree.ts';
-import { imageSource, type RootImage, requirePlain } from './images.ts';
-import { openPipes } from './pipes.ts';
+import { imageSource, type RootImage } from './images.ts';
 import { refreshIndex, repositoryOf } from './prepare.ts';
-import { groupsOf, killById, readRecords, removeDeadRuntimes, removeFolder } from './records.ts';
-import { seccompProgram } from './seccomp.ts';
-import { type StartDeps, startSandbox } from './start.ts';
-import { startWatchdog } from './watchdog.ts';
+import { readRecords } from './records.ts';
+import { startSandbox } from './start.ts';
 
 export type RootfsRuntimeOptions = {
   /** Unpacked images; kept, and shared by the workers of this user on this node. */
@@ -38,25 +25,20 @@ export type RootfsRuntimeOptions = {
   dockerSocket?: string | null;
   /** False: limits are left to the watchdog even where control groups could be made. Default true. */
   cgroups?: boolean;
-  log?: { warn(fields: Record<string, unknown>, message: string): void };
+  log?: GroundLog;
 };
 
 /** Throws UsageError for folders that cannot be used; whether sandboxes start is told by `check`. */
 export async function rootfsRuntime(options: RootfsRuntimeOptions): Promise<Runtime> {
   const { imagesDir, scratchDir, log } = options;
-  for (const path of [imagesDir, scratchDir]) requireUsable(path);
-  await mkdir(scratchDir, { recursive: true });
-  await removeDeadRuntimes(scratchDir);
-  const own = join(scratchDir, `runtime-${process.pid}-${processStarted(process.pid)}-${newId()}`);
-  await mkdir(own, { mode: 0o711 });
-  const filter = join(own, 'filter.bpf');
-  await writeFile(filter, seccompProgram());
-  const programs = await findPrograms();
+  requireUsable(imagesDir);
+  const ground = await openGround({ scratchDir, cgroups: options.cgroups !== false, log });
+  const { programs } = ground;
   const host: Host = {
-    root: process.getuid?.() === 0,
+    root: ground.root,
     bwrap: programs.paths.bwrap ?? '/usr/bin/bwrap',
     bash: programs.paths.bash ?? '/bin/bash',
-    base: await makeBase(own),
+    base: await makeBase(ground.own),
   };
   const store = await openImageStore(imagesDir);
   const prepare = async (image: RootImage): Promise<void> => {
@@ -64,7 +46,7 @@ export async function rootfsRuntime(options: RootfsRuntimeOptions): Promise<Runt
     const workdir = repositoryOf(tree, image.config.workdir);
     if (workdir === null) return;
     try {
-      await using container = await startSandbox(deps, { ...OWN_USE, workdir }, image, NEVER_ABORTED);
+      await using container = await startSandbox(ground, host, { ...OWN_USE, workdir }, image, NEVER_ABORTED);
       await refreshIndex(container, tree, NEVER_ABORTED);
     } catch (error) {
       log?.warn({ tree, error: errorMessage(error) }, 'the git index of an image was not refreshed');
@@ -72,28 +54,11 @@ export async function rootfsRuntime(options: RootfsRuntimeOptions): Promise<Runt
   };
   const engine = options.dockerSocket ? engineSource(options.dockerSocket) : null;
   const images = imageSource({ store, engine, prepare });
-  const cgroups = options.cgroups === false ? null : await openCgroups();
-  const pipes = await openPipes(join(own, 'pipes'));
-  const watchdog = startWatchdog();
-  const live = new Map<string, Container>();
-  const shell = hostShell(host, await inheritedFiles());
-  const deps: StartDeps = { scratchDir, host, filter, shell, cgroups, pipes, watchdog, live, log };
-
-  const remove = async (id: string): Promise<void> => {
-    const container = live.get(id);
-    if (container) return container[Symbol.asyncDispose]();
-    await killById(id);
-    const groups = await groupsOf(scratchDir, id);
-    await removeGroups(groups);
-    // Of a process that is dead; empty when this was its last sandbox.
-    for (const group of groups) await rmdir(dirname(group)).catch(() => undefined);
-    await removeFolder(scratchDir, id);
-  };
 
   const runtime: Runtime = {
     name: 'rootfs',
     check: async (signal) => {
-      const limits = limitsOf(cgroups, host);
+      const limits = limitsOf(ground.cgroups, host.root);
       const problems = [...programs.problems];
       let version: string | null = null;
       if (problems.length === 0) {
@@ -102,21 +67,15 @@ export async function rootfsRuntime(options: RootfsRuntimeOptions): Promise<Runt
         if (failed) problems.push(explain(failed, host.root, scratchDir));
       }
       const usable = problems.length === 0;
-      if (usable) problems.push(...warnings(limits, host));
+      if (usable) problems.push(...warnings(limits, host.root));
       return { usable, version, limits, problems };
     },
     ensureImage: images.ensure,
     images: store.usage,
-    start: (spec, signal) => startSandbox(deps, spec, images.layers(spec.image), signal),
-    listOwned: () => readRecords(scratchDir),
-    remove,
-    async [Symbol.asyncDispose]() {
-      await Promise.all([...live.values()].map((container) => container[Symbol.asyncDispose]()));
-      watchdog[Symbol.dispose]();
-      await pipes[Symbol.asyncDispose]();
-      await cgroups?.close();
-      await rm(own, { recursive: true, force: true });
-    },
+    start: async (spec, signal) => startSandbox(ground, host, spec, images.layers(spec.image), signal),
+    listOwned: () => readRecords(scratchDir, 'rootfs'),
+    remove: ground.remove,
+    [Symbol.asyncDispose]: () => ground[Symbol.asyncDispose](),
   };
 
   /** A sandbox of the host's own system that runs one command; what went wrong, or null. */
@@ -125,7 +84,7 @@ export async function rootfsRuntime(options: RootfsRuntimeOptions): Promise<Runt
       const below = await hostTree(store, signal);
       const folders = below.folders.map((at) => ({ at, lowers: [`/${at}`] }));
       const image: RootImage = { config: { env: {}, workdir: '', user: '' }, lowers: [below.tree], folders };
-      await using container = await startSandbox(deps, OWN_USE, image, signal);
+      await using container = await startSandbox(ground, host, OWN_USE, image, signal);
       const result = await container.exec(['/bin/sh', '-c', 'echo works >/tmp/x && cat /tmp/x'], {
         timeoutMs: 10_000,
         maxOutputBytes: 1_000,
@@ -158,20 +117,3 @@ const OWN_USE: ContainerSpec = {
   workdir: '/',
   env: {},
 };
-
-function requireUsable(path: string): void {
-  if (!isAbsolute(path)) throw new UsageError(`"${path}" must be an absolute path`);
-  try {
-    requirePlain(path);
-  } catch (error) {
-    throw new UsageError(errorMessage(error), { cause: error });
-  }
-}
-
-/** The command line that runs one of our host scripts; closes first what this process inherited and must not hand on. */
-function hostShell(host: Host, inherited: readonly number[]): (text: string) => string[] {
-  const closing = inherited.map((fd) => `exec ${fd}>&-\n`).join('');
-  // dash knows descriptors of one digit only.
-  const shell = inherited.some((fd) => fd > 9) ? [host.bash, '--noprofile', '--norc'] : ['/bin/sh'];
-  return (text) => [...shell, '-c', closing + text, 'swefarm'];
-}

@@ -1,0 +1,130 @@
+/** Command lines of Apptainer's sandboxes: what its runtime isolates, and what is put around every process that is let in. */
+import { join } from 'node:path';
+import { CAPABILITIES, HOST_NAME, INIT_CAPABILITIES, procMasks } from '../rootfs/arguments.ts';
+import type { ContainerSpec } from '../runtime.ts';
+import { TOOLS_AT, toolLine } from './tools.ts';
+
+const SHM_BYTES = 64 * 1024 * 1024;
+const FILTER_FD = '8';
+const STATUS_FD = '3';
+
+/** All that Linux has had so far, in the order of their numbers. */
+const ALL_CAPABILITIES =
+  'CHOWN DAC_OVERRIDE DAC_READ_SEARCH FOWNER FSETID KILL SETGID SETUID SETPCAP LINUX_IMMUTABLE NET_BIND_SERVICE NET_BROADCAST NET_ADMIN NET_RAW IPC_LOCK IPC_OWNER SYS_MODULE SYS_RAWIO SYS_CHROOT SYS_PTRACE SYS_PACCT SYS_ADMIN SYS_BOOT SYS_NICE SYS_RESOURCE SYS_TIME SYS_TTY_CONFIG MKNOD LEASE AUDIT_WRITE AUDIT_CONTROL SETFCAP MAC_OVERRIDE MAC_ADMIN SYSLOG WAKE_ALARM BLOCK_SUSPEND AUDIT_READ PERFMON BPF CHECKPOINT_RESTORE';
+
+export type Program = {
+  /** apptainer or singularity. */
+  path: string;
+  root: boolean;
+  bash: string;
+  /** The folder of {@link gatherTools}. */
+  tools: string;
+  /** Files of /etc, one folder for each kind of network. */
+  base: Record<ContainerSpec['network'], string>;
+};
+
+export type Places = { folder: string; overlay: string; shm: string; table: string };
+
+export const placesOf = (folder: string): Places => ({
+  folder,
+  overlay: join(folder, 'overlay'),
+  shm: join(folder, 'shm'),
+  table: join(folder, 'mounts'),
+});
+
+export const foldersOf = ({ overlay, shm }: Places): string[] => [
+  overlay,
+  shm,
+  join(overlay, 'upper'),
+  join(overlay, 'work'),
+];
+
+/** Mounted before Apptainer starts: shared memory is bounded, everything else of a sandbox is on its overlay. */
+export const mountTable = ({ shm }: Places): string =>
+  `tmpfs ${shm} tmpfs size=${SHM_BYTES},mode=1777,nosuid,nodev 0 0\n`;
+
+/** One `exec` per sandbox. Its process 1 is ours, and the only one that Apptainer itself starts in it. */
+export function execArguments(
+  program: Program,
+  places: Places,
+  image: string,
+  network: ContainerSpec['network'],
+  views: readonly { folder: string; at: string }[],
+  id: string,
+  init: string,
+): string[] {
+  const dropped = ALL_CAPABILITIES.split(' ')
+    .map((name) => `CAP_${name}`)
+    .filter((name) => !INIT_CAPABILITIES.includes(name));
+  const files = ['hosts', 'resolv.conf'].map(
+    (name) => `${join(program.base[network], 'etc', name)}:/etc/${name}`,
+  );
+  return [
+    // Not left to Apptainer, which without root would not own it.
+    'unshare',
+    '--cgroup',
+    '--',
+    program.path,
+    '--silent',
+    'exec',
+    '--containall',
+    '--cleanenv',
+    '--no-home',
+    '--pid',
+    // Its own process 1 would stand between ours and the sandbox's orphans.
+    '--no-init',
+    '--ipc',
+    '--uts',
+    '--hostname',
+    HOST_NAME,
+    ...(network === 'none' ? ['--net', '--network', 'none'] : []),
+    '--no-mount',
+    'sys,home,tmp,hostfs,cwd,bind-paths',
+    '--keep-privs',
+    '--drop-caps',
+    dropped.join(','),
+    '--overlay',
+    places.overlay,
+    ...[
+      `${program.tools}:${TOOLS_AT}:ro`,
+      `${places.shm}:/dev/shm`,
+      ...files,
+      ...views.map(({ folder, at }) => `${folder}:${at}:ro`),
+    ].flatMap((bind) => ['--bind', bind]),
+    '--pwd',
+    '/',
+    image,
+    ...toolLine('bash'),
+    '--noprofile',
+    '--norc',
+    '-c',
+    init,
+    id,
+  ];
+}
+
+/** bubblewrap inside the sandbox's own namespaces: it drops what nsenter came with, filters system calls and hides our programs. */
+export function enterArguments(root: boolean, workdir: string): string[] {
+  return [
+    ...toolLine('bwrap'),
+    '--seccomp',
+    FILTER_FD,
+    '--json-status-fd',
+    STATUS_FD,
+    '--new-session',
+    '--cap-drop',
+    'ALL',
+    ...CAPABILITIES.flatMap((name) => ['--cap-add', name]),
+    '--bind',
+    '/',
+    '/',
+    '--dev-bind',
+    '/dev',
+    '/dev',
+    ...(root ? procMasks() : []),
+    '--tmpfs',
+    TOOLS_AT,
+    ...(workdir === '/' ? [] : ['--dir', workdir]),
+    '--clearenv',
+  ];
+}

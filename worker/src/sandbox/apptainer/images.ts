@@ -1,0 +1,164 @@
+/**
+ * Names of images, as Apptainer's runtime reads them:
+ *   NAME[:TAG]           looked for at the paths of `apptainer_images`, by the instance's id or by the name itself
+ *   sif:/FILE, /FILE     a .sif file
+ *   dir:/DIR, /DIR       an unpacked image, used in place and never written
+ * Environment and folder come from the image; a file `PATH.json` beside it, in the words of `docker inspect`, adds to them.
+ */
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { constants } from 'node:fs';
+import { access, readFile, realpath, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { errorMessage, RolloutFailure } from '@swefarm/shared';
+import { configBeside } from '../../images/beside.ts';
+import { EMPTY_CONFIG, type ImageConfig } from '../../images/config.ts';
+import { type ImageStore, requireDisk } from '../../images/store.ts';
+import { untilAborted } from '../abort.ts';
+import { requirePlain } from '../rootfs/images.ts';
+import type { ReadyImage } from '../runtime.ts';
+import { candidatePaths } from './paths.ts';
+
+const run = promisify(execFile);
+const NEVER_ABORTED = new AbortController().signal;
+const UNPACK_TIMEOUT_MS = 3_600_000;
+/** A squashed image grows by about so much. */
+const UNPACKED_GROWTH = 4;
+
+export type ApptainerImage = { path: string; config: ImageConfig };
+
+export type ImageSource = {
+  /** Throws RolloutFailure image_not_found with every path that was tried / image_pull / node_disk. */
+  ensure(name: string, instanceId: string | undefined, signal: AbortSignal): Promise<ReadyImage>;
+  /** What `ensure` made ready. Throws RolloutFailure image_not_found. */
+  find(image: ReadyImage): ApptainerImage;
+};
+
+export type ImageDeps = {
+  templates: readonly string[];
+  /** For .sif files where they cannot be mounted. */
+  store: ImageStore;
+  /** The command line, up to its arguments, that runs Apptainer on this host. */
+  command: readonly string[];
+  /** Whether .sif files can be mounted here; else they are unpacked once. */
+  mountable: boolean;
+};
+
+export function imageSource(deps: ImageDeps): ImageSource {
+  const known = new Map<string, ApptainerImage>();
+  const running = new Map<string, Promise<ReadyImage>>();
+
+  const make = async (name: string, instanceId: string | undefined): Promise<ReadyImage> => {
+    const tried = candidatePaths(deps.templates, name, instanceId);
+    for (const path of tried) {
+      const found = await stat(path).catch(() => null);
+      if (!found || !(found.isFile() || found.isDirectory())) continue;
+      const real = await realpath(path);
+      requirePlain(real);
+      const config = (await configBeside(path)) ?? EMPTY_CONFIG;
+      const state = `${real} ${found.ino} ${found.size} ${found.mtimeMs} ${JSON.stringify(config)}`;
+      const digest = `sha256:${createHash('sha256').update(state).digest('hex')}`;
+      const usable =
+        found.isFile() && !deps.mountable ? await unpacked(deps, real, digest, found.size) : real;
+      known.set(digest, { path: usable, config });
+      return { name, digest, ref: digest };
+    }
+    const remedy =
+      tried.length > 0
+        ? `tried ${tried.join(', ')}`
+        : 'set apptainer_images to where the .sif files are, e.g. /shared/sif/{instance_id}.sif';
+    throw new RolloutFailure('image_not_found', `image ${name}: no .sif file or unpacked folder; ${remedy}`);
+  };
+
+  return {
+    async ensure(name, instanceId, signal) {
+      const key = `${name} ${instanceId ?? ''}`;
+      let making = running.get(key);
+      if (!making) {
+        making = make(name, instanceId).finally(() => running.delete(key));
+        making.catch(() => undefined);
+        running.set(key, making);
+      }
+      return untilAborted(making, signal);
+    },
+    find(image) {
+      const found = known.get(image.ref);
+      if (!found)
+        throw new RolloutFailure('image_not_found', `image ${image.name} was not made ready by this runtime`);
+      return found;
+    },
+  };
+}
+
+/** The tree of a .sif file in this node's store, for nodes without loop devices and FUSE. */
+async function unpacked(
+  { store, command }: ImageDeps,
+  path: string,
+  digest: string,
+  bytes: number,
+): Promise<string> {
+  const present = await store.find(digest);
+  if (present) return present.tree;
+  await requireDisk(store.root, bytes * UNPACKED_GROWTH);
+  const made = await store.ensure(
+    digest,
+    async (partial) => {
+      const [program = '', ...line] = [
+        ...command,
+        '--silent',
+        'build',
+        '--force',
+        '--sandbox',
+        join(partial, 'tree'),
+        path,
+      ];
+      try {
+        await run(program, line, { timeout: UNPACK_TIMEOUT_MS, env: await unpackEnvironment(partial) });
+      } catch (error) {
+        const message = `unpacking ${path}: ${errorMessage(error)}`.slice(0, 400);
+        throw new RolloutFailure(/no space left/i.test(message) ? 'node_disk' : 'image_pull', message, {
+          cause: error,
+        });
+      }
+      return { digest, config: EMPTY_CONFIG, bytes };
+    },
+    NEVER_ABORTED,
+  );
+  return made.tree;
+}
+
+/** Nothing of it is written outside the partial image. */
+async function unpackEnvironment(partial: string): Promise<Record<string, string>> {
+  const own = Object.fromEntries(
+    ['APPTAINER', 'SINGULARITY'].flatMap((name) => [
+      [`${name}_TMPDIR`, partial],
+      [`${name}_CACHEDIR`, join(partial, 'cache')],
+      [`${name}_CONFIGDIR`, join(partial, 'config')],
+    ]),
+  );
+  return { PATH: '/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C', HOME: partial, ...own };
+}
+
+/** Root mounts by a loop device, everybody else by FUSE. */
+export async function canMountSif(root: boolean): Promise<boolean> {
+  const usable = (path: string): Promise<boolean> =>
+    access(path, constants.R_OK | constants.W_OK).then(
+      () => true,
+      () => false,
+    );
+  return (await usable('/dev/fuse')) || (root && (await usable('/dev/loop-control')));
+}
+
+/** The image's environment as Apptainer's start scripts made it, which process 1 was started with. */
+export async function environmentOf(init: number): Promise<Record<string, string>> {
+  const text = await readFile(`/proc/${init}/environ`, 'utf8').catch(() => '');
+  const entries = text
+    .split('\0')
+    .map((entry): [string, string] => [entry.split('=', 1)[0] ?? '', entry.slice(entry.indexOf('=') + 1)])
+    .filter(([name, value]) => name !== '' && !OWN.test(name) && value !== '/.singularity.d/libs');
+  return Object.fromEntries(entries);
+}
+/** What Apptainer adds by itself. */
+const OWN =
+  /^(APPTAINER_|SINGULARITY_|PROMPT_COMMAND$|PS1$|PWD$|OLDPWD$|SHLVL$|TERM$|HOME$|USER_PATH$|LANG$|_$)/;

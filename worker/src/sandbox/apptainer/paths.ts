@@ -1,0 +1,52 @@
+/** Where the .sif file of an instance may be: sites name them by the instance's id in one of several spellings, or by the image. */
+
+/** `swebench/sweb.eval.x86_64.django_1776_django-11099:latest` → `django__django-11099`; null when the name is none of the harness's. */
+export function instanceOfImage(image: string): string | null {
+  const name = baseOf(image);
+  const [, rest] = /^sweb\.eval\.[^.]+\.(.+)$/.exec(name) ?? [];
+  return rest?.replace(/_1776_|_s_/, '__') ?? null;
+}
+
+/**
+ * Paths in the order they are tried, without doubles. `{instance_id}` in a template stands for the id raw, in lower case, with
+ * `__` as `_s_` and as `_1776_`, and for the image's own name; `{image}` for the latter alone. A path that ends in .sif is tried
+ * as an unpacked folder without it too. @param instanceId where the caller knows it.
+ */
+export function candidatePaths(
+  templates: readonly string[],
+  image: string,
+  instanceId: string | undefined,
+): string[] {
+  const [, explicit] = /^(?:(?:sif|dir):)?(\/.*)$/.exec(image) ?? [];
+  if (explicit) return [explicit];
+  const ids = [instanceId, instanceOfImage(image)].filter((id) => id !== undefined && id !== null);
+  const names = [...new Set([...ids.flatMap(spellings), ...imageNames(image)])];
+  const paths = templates.flatMap((template) => {
+    const filled = template.includes('{instance_id}')
+      ? names.map((name) => template.replaceAll('{instance_id}', name).replaceAll('{image}', baseOf(image)))
+      : imageNames(image).map((name) => template.replaceAll('{image}', name));
+    return [...filled, ...filled.filter((path) => path.endsWith('.sif')).map((path) => path.slice(0, -4))];
+  });
+  return [...new Set(paths)];
+}
+
+function spellings(id: string): string[] {
+  const lower = id.toLowerCase();
+  return [
+    id,
+    lower,
+    ...[id, lower].flatMap((one) => [one.replace('__', '_s_'), one.replace('__', '_1776_')]),
+  ];
+}
+
+/** Without registry and tag. */
+function baseOf(image: string): string {
+  const last = image.slice(image.lastIndexOf('/') + 1);
+  return last.split(/[:@]/, 1)[0] ?? last;
+}
+
+/** By its last part, and with its folders and tag as one word, the way `apptainer pull` names files. */
+function imageNames(image: string): string[] {
+  const tag = /:([^:/@]+)$/.exec(image)?.[1] ?? 'latest';
+  return [baseOf(image), `${baseOf(image)}_${tag}`, image.split(/[:@]/, 1)[0]?.replaceAll('/', '_') ?? image];
+}

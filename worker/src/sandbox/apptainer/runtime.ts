@@ -1,0 +1,174 @@
+/**
+ * Containers of Apptainer (or Singularity), where no engine is allowed: clusters. It mounts the image and makes the namespaces;
+ * everything else is held as the light runtime's sandboxes are. What is isolated and limited how: docs/apptainer.md.
+ */
+import { execFile } from 'node:child_process';
+import { access, constants } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { errorMessage } from '@swefarm/shared';
+import { processStarted } from '../../identity.ts';
+import { EMPTY_CONFIG } from '../../images/config.ts';
+import { openImageStore } from '../../images/store.ts';
+import { type GroundLog, openGround, requireUsable } from '../rootfs/ground.ts';
+import { explainNamespaces, limitsOf, makeBase, warnings } from '../rootfs/host.ts';
+import { readRecords } from '../rootfs/records.ts';
+import { unshareMounts } from '../rootfs/start.ts';
+import type { ContainerSpec, Runtime } from '../runtime.ts';
+import type { Program } from './arguments.ts';
+import { canMountSif, imageSource } from './images.ts';
+import { ownEnvironment, startSandbox } from './start.ts';
+import { bareTree, gatherTools } from './tools.ts';
+
+const run = promisify(execFile);
+const NAMES = ['apptainer', 'singularity'];
+const FOLDERS = ['/usr/local/bin', '/usr/bin', '/bin', '/opt/apptainer/bin', '/opt/singularity/bin'];
+
+export type ApptainerRuntimeOptions = {
+  /** Paths with `{instance_id}` or `{image}`: where the images of instances are. */
+  templates: readonly string[];
+  /** Unpacked images, where .sif files cannot be mounted; kept, and shared by the workers of this user on this node. */
+  imagesDir: string;
+  /** Folders of running sandboxes; on a local file system that can be the upper layer of an overlay. */
+  scratchDir: string;
+  /** Path of the program, when it is not where programs are. */
+  command?: string | null;
+  /** False: limits are left to the watchdog even where control groups could be made. Default true. */
+  cgroups?: boolean;
+  /** False: .sif files are unpacked even where they could be mounted. Default true. */
+  mountSif?: boolean;
+  log?: GroundLog;
+};
+
+/** Throws UsageError for folders that cannot be used; whether sandboxes start is told by `check`. */
+export async function apptainerRuntime(options: ApptainerRuntimeOptions): Promise<Runtime> {
+  requireUsable(options.imagesDir);
+  const ground = await openGround({
+    scratchDir: options.scratchDir,
+    cgroups: options.cgroups !== false,
+    log: options.log,
+  });
+  const { root, own, programs } = ground;
+  const path = options.command ?? (await findCommand());
+  const program: Program = {
+    path: path ?? (NAMES[0] as string),
+    root,
+    bash: programs.paths.bash ?? '/bin/bash',
+    tools: join(own, 'tools'),
+    base: await makeBase(own),
+  };
+  const problems = [...programs.problems];
+  if (path === null)
+    problems.push('there is no apptainer or singularity: install it, or name it with apptainer_command');
+  if (problems.length === 0) {
+    await gatherTools(program.tools, [programs.paths.bwrap as string, program.bash]).catch(
+      (error: unknown) => {
+        problems.push(errorMessage(error));
+      },
+    );
+  }
+  const images = imageSource({
+    templates: options.templates,
+    store: await openImageStore(options.imagesDir),
+    command: [...(root ? [] : unshareMounts(root)), program.path],
+    mountable: options.mountSif !== false && (await canMountSif(root)),
+  });
+
+  /** What went wrong with a sandbox of nothing but a shell; null when it works. */
+  const trial = async (signal: AbortSignal): Promise<string | null> => {
+    const tree = join(own, 'trial');
+    try {
+      await bareTree(tree, program.bash);
+      const image = { path: tree, config: EMPTY_CONFIG };
+      await using container = await startSandbox(ground, program, OWN_USE, image, signal);
+      const line = [program.bash, '-c', 'echo works >/tmp/x && read -r word </tmp/x && [ "$word" = works ]'];
+      const result = await container.exec(line, { timeoutMs: 10_000, maxOutputBytes: 1_000, signal });
+      return result.exitCode === 0 ? null : result.output.toString().trim();
+    } catch (error) {
+      signal.throwIfAborted();
+      return errorMessage(error);
+    }
+  };
+
+  return {
+    name: 'apptainer',
+    async check(signal) {
+      const limits = limitsOf(ground.cgroups, root);
+      const found = [...problems];
+      let version: string | null = null;
+      if (found.length === 0) {
+        version = await versionOf(program.path, own).catch((error: unknown) => {
+          found.push(`${program.path} does not run: ${errorMessage(error)}`);
+          return null;
+        });
+      }
+      if (found.length === 0) {
+        const failed = await trial(signal);
+        if (failed) found.push(explain(failed, root, options.scratchDir));
+      }
+      const usable = found.length === 0;
+      if (usable) {
+        found.push(...warnings(limits, root));
+        if (!(await canMountSif(root)))
+          found.push(
+            '.sif files cannot be mounted (/dev/fuse is not open to this user): each is unpacked once into images_dir',
+          );
+        if (options.templates.length === 0)
+          found.push('apptainer_images is not set: only images named by their path are found');
+      }
+      return { usable, version, limits, problems: found };
+    },
+    ensureImage: (name, signal, instanceId) => images.ensure(name, instanceId, signal),
+    start: async (spec, signal) => startSandbox(ground, program, spec, images.find(spec.image), signal),
+    listOwned: () => readRecords(options.scratchDir, 'apptainer'),
+    remove: ground.remove,
+    [Symbol.asyncDispose]: () => ground[Symbol.asyncDispose](),
+  };
+}
+
+/** For the sandbox that nobody asked for. */
+const OWN_USE: ContainerSpec = {
+  image: { name: 'trial', digest: '', ref: '' },
+  role: 'agent',
+  owner: {
+    farm: '',
+    worker: 'runtime',
+    pid: process.pid,
+    pid_started: processStarted(process.pid) ?? '',
+    rollout_id: '',
+    attempt: 0,
+  },
+  network: 'none',
+  limits: { cpus: 1, memoryBytes: 1024 * 1024 * 1024, pids: 64, diskBytes: null },
+  workdir: '/',
+  env: {},
+};
+
+async function findCommand(): Promise<string | null> {
+  for (const name of NAMES) {
+    for (const folder of FOLDERS) {
+      const path = join(folder, name);
+      const usable = await access(path, constants.X_OK).then(
+        () => true,
+        () => false,
+      );
+      if (usable) return path;
+    }
+  }
+  return null;
+}
+
+async function versionOf(path: string, own: string): Promise<string> {
+  const { stdout } = await run(path, ['--version'], { env: { ...ownEnvironment(own), LC_ALL: 'C' } });
+  return stdout.trim();
+}
+
+function explain(message: string, root: boolean, scratchDir: string): string {
+  const namespaces = explainNamespaces(message, root);
+  if (namespaces) return namespaces;
+  if (/capability set/i.test(message))
+    return `Apptainer asks for more capabilities than root has here (${message}): set "root default capabilities = file" in apptainer.conf`;
+  if (/overlay/i.test(message))
+    return `overlays do not work in ${scratchDir} (${message}): put scratch_dir on a local ext4, xfs or tmpfs, or install fuse-overlayfs`;
+  return `a trial sandbox did not start: ${message}`;
+}

@@ -1,0 +1,56 @@
+/**
+ * Our own programs for the inside of a sandbox, which may have none that work: bubblewrap and bash with the libraries and the
+ * loader that they run by here, in one folder that is mounted read-only and hidden from what runs there.
+ */
+import { execFile } from 'node:child_process';
+import { copyFile, mkdir } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
+/** Where the folder is mounted. */
+export const TOOLS_AT = '/.swefarm';
+const LOADER = 'ld.so';
+
+type Linked = { loader: string; libraries: string[] };
+
+/** Copies programs into `folder`, each startable by {@link toolLine}. Throws when one is not linked as glibc does. */
+export async function gatherTools(folder: string, programs: readonly string[]): Promise<void> {
+  await mkdir(folder, { recursive: true, mode: 0o755 });
+  const copies = new Map<string, string>();
+  for (const program of programs) {
+    const { loader, libraries } = await linkedWith(program);
+    copies.set(LOADER, loader);
+    for (const path of [program, ...libraries]) copies.set(basename(path), path);
+  }
+  await Promise.all([...copies].map(([name, path]) => copyFile(path, join(folder, name))));
+}
+
+/** A tree in which the given program runs by its own path, and nothing else is: for a trial of the runtime. */
+export async function bareTree(tree: string, program: string): Promise<void> {
+  const { loader, libraries } = await linkedWith(program);
+  for (const path of [program, loader, ...libraries]) {
+    await mkdir(join(tree, dirname(path)), { recursive: true });
+    await copyFile(path, join(tree, path));
+  }
+  for (const name of ['dev', 'proc', 'sys', 'tmp', 'etc', 'root', 'var/tmp']) {
+    await mkdir(join(tree, name), { recursive: true });
+  }
+}
+
+/** The command line, inside a sandbox, of a program that was gathered. */
+export const toolLine = (name: string): string[] => [
+  `${TOOLS_AT}/${LOADER}`,
+  '--library-path',
+  TOOLS_AT,
+  `${TOOLS_AT}/${name}`,
+];
+
+async function linkedWith(program: string): Promise<Linked> {
+  const { stdout } = await run('ldd', [program], { env: { PATH: '/usr/bin:/bin', LC_ALL: 'C' } });
+  const paths = [...stdout.matchAll(/^\s*(?:\S+ => )?(\/\S+) \(0x/gm)].map(([, path]) => path as string);
+  const loader = paths.find((path) => basename(path).startsWith('ld-linux'));
+  if (!loader)
+    throw new Error(`${program} is not linked as glibc programs are: ${stdout.trim().slice(0, 200)}`);
+  return { loader, libraries: paths.filter((path) => path !== loader) };
+}

@@ -1,0 +1,35 @@
+/** What an engine limits on this node, from its own account of itself. */
+import type { RuntimeCheck } from '../runtime.ts';
+
+export type EngineInfo = {
+  Driver?: string;
+  DriverStatus?: [string, string][];
+  CgroupVersion?: string;
+  SecurityOptions?: string[];
+} & Partial<Record<'MemoryLimit' | 'SwapLimit' | 'CpuCfsQuota' | 'PidsLimit' | 'Rootless', boolean>>;
+
+/** Without root and with control groups of version 1 there are no limits, whatever the engine says it can do. */
+export function engineLimits(info: EngineInfo): RuntimeCheck['limits'] {
+  const rootless =
+    info.Rootless === true || (info.SecurityOptions ?? []).some((one) => /name=rootless/.test(one));
+  const powerless = rootless && info.CgroupVersion !== '2';
+  const how = (held: boolean | undefined, otherwise: 'none' | 'watched') =>
+    held && !powerless ? 'enforced' : otherwise;
+  return {
+    cpu: how(info.CpuCfsQuota, 'none'),
+    memory: how(info.MemoryLimit, 'watched'),
+    pids: how(info.PidsLimit, 'watched'),
+    disk: hasDiskQuota(info) ? 'enforced' : 'none',
+  };
+}
+
+/** overlay2 limits disk only on xfs mounted with project quotas; elsewhere asking for it makes every create fail. */
+function hasDiskQuota(info: EngineInfo): boolean {
+  if (['btrfs', 'zfs', 'devicemapper'].includes(info.Driver ?? '')) return true;
+  const status = new Map(info.DriverStatus ?? []);
+  return (
+    info.Driver === 'overlay2' &&
+    status.get('Backing Filesystem') === 'xfs' &&
+    status.get('Supports project quota') === 'true'
+  );
+}

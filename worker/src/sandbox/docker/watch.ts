@@ -1,0 +1,39 @@
+/**
+ * Limits for engines that take them and do not hold them (Podman without root on control groups of version 1): the processes of
+ * each container are weighed once a second from here, as the light runtime's are.
+ */
+
+import { namespaceOf } from '../rootfs/processes.ts';
+import type { Watchdog } from '../rootfs/watchdog.ts';
+import type { RuntimeCheck } from '../runtime.ts';
+import type { DockerContainer } from './container.ts';
+
+/** Which limits the engine itself keeps. */
+export type EngineLimits = RuntimeCheck['limits'];
+
+/** Returns what ends the watch. Nothing is watched where the engine's processes cannot be seen from here. */
+export async function watchContainer(
+  watchdog: Watchdog,
+  container: DockerContainer,
+  limits: EngineLimits,
+): Promise<() => void> {
+  const { memoryBytes, pids } = container.spec.limits;
+  const wanted = {
+    memoryBytes: limits.memory === 'watched' ? memoryBytes : null,
+    pids: limits.pids === 'watched' ? pids : null,
+  };
+  if (wanted.memoryBytes === null && wanted.pids === null) return () => undefined;
+  const init = await container.idlePid();
+  const namespace = init === null ? null : await namespaceOf(init, 'pid');
+  if (init === null || namespace === null) return () => undefined;
+  container.watched();
+  return watchdog.watch({
+    namespace,
+    init,
+    ...wanted,
+    diskBytes: null,
+    folder: '/',
+    onMemoryKill: () => container.countMemoryKill(),
+    end: () => container.endByLimit(),
+  });
+}

@@ -1,0 +1,106 @@
+/** What a runtime that holds its own sandboxes has on this node: folder, control groups, pipes, watchdog, and the way to remove. */
+import { mkdir, rm, rmdir, writeFile } from 'node:fs/promises';
+import { dirname, isAbsolute, join } from 'node:path';
+import { errorMessage, newId, UsageError } from '@swefarm/shared';
+import { processStarted } from '../../identity.ts';
+import type { Container } from '../runtime.ts';
+import { type Cgroups, openCgroups, removeGroups } from './cgroups.ts';
+import { findPrograms, inheritedFiles, type Programs } from './host.ts';
+import { requirePlain } from './images.ts';
+import { openPipes, type Pipes } from './pipes.ts';
+import { groupsOf, killById, removeDeadRuntimes, removeFolder } from './records.ts';
+import { seccompProgram } from './seccomp.ts';
+import { startWatchdog, type Watchdog } from './watchdog.ts';
+
+export type GroundLog = { warn(fields: Record<string, unknown>, message: string): void };
+
+export type Ground = AsyncDisposable & {
+  readonly scratchDir: string;
+  /** This runtime's own folder in it. */
+  readonly own: string;
+  readonly root: boolean;
+  readonly programs: Programs;
+  /** The system call filter. */
+  readonly filter: string;
+  /** The command line that runs one of our scripts on the host. */
+  shell(text: string): string[];
+  /** Null where none can be made. */
+  readonly cgroups: Cgroups | null;
+  readonly pipes: Pipes;
+  readonly watchdog: Watchdog;
+  /** Sandboxes of this process. */
+  readonly live: Map<string, Container>;
+  readonly log?: GroundLog | undefined;
+  remove(id: string): Promise<void>;
+};
+
+export type GroundOptions = {
+  scratchDir: string;
+  /** False: limits are left to the watchdog even where control groups could be made. */
+  cgroups: boolean;
+  log?: GroundLog | undefined;
+};
+
+/** Throws UsageError for a folder that cannot be used. */
+export async function openGround({ scratchDir, cgroups: wanted, log }: GroundOptions): Promise<Ground> {
+  requireUsable(scratchDir);
+  await mkdir(scratchDir, { recursive: true });
+  await removeDeadRuntimes(scratchDir);
+  const own = join(scratchDir, `runtime-${process.pid}-${processStarted(process.pid)}-${newId()}`);
+  await mkdir(own, { mode: 0o711 });
+  const filter = join(own, 'filter.bpf');
+  await writeFile(filter, seccompProgram());
+  const programs = await findPrograms();
+  const cgroups = wanted ? await openCgroups() : null;
+  const pipes = await openPipes(join(own, 'pipes'));
+  const watchdog = startWatchdog();
+  const live = new Map<string, Container>();
+  return {
+    scratchDir,
+    own,
+    root: process.getuid?.() === 0,
+    programs,
+    filter,
+    shell: hostShell(programs.paths.bash ?? '/bin/bash', await inheritedFiles()),
+    cgroups,
+    pipes,
+    watchdog,
+    live,
+    log,
+    async remove(id) {
+      const container = live.get(id);
+      if (container) return container[Symbol.asyncDispose]();
+      await killById(id);
+      const groups = await groupsOf(scratchDir, id);
+      await removeGroups(groups);
+      // Of a process that is dead; empty when this was its last sandbox.
+      for (const group of groups) await rmdir(dirname(group)).catch(() => undefined);
+      await removeFolder(scratchDir, id);
+    },
+    async [Symbol.asyncDispose]() {
+      await Promise.all([...live.values()].map((container) => container[Symbol.asyncDispose]()));
+      watchdog[Symbol.dispose]();
+      await pipes[Symbol.asyncDispose]();
+      await cgroups?.close();
+      await rm(own, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Throws UsageError for what mount tables and command lines cannot name. */
+export function requireUsable(path: string): void {
+  if (!isAbsolute(path)) throw new UsageError(`"${path}" must be an absolute path`);
+  try {
+    requirePlain(path);
+  } catch (error) {
+    throw new UsageError(errorMessage(error), { cause: error });
+  }
+}
+
+/** The command line that runs one of our host scripts; closes first what this process inherited and must not hand on. */
+function hostShell(bash: string, inherited: readonly number[]): (text: string) => string[] {
+  const closing = inherited.map((fd) => `exec ${fd}>&-\n`).join('');
+  // dash knows descriptors of one digit only.
+  const shell = inherited.some((fd) => fd > 9) ? [bash, '--noprofile', '--norc'] : ['/bin/sh'];
+  return (text) => [...shell, '-c', closing + text, 'swefarm'];
+}
