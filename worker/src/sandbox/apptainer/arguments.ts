@@ -124,6 +124,8 @@ export function enterArguments(root: boolean, workdir: string): string[] {
     ...(root ? procMasks() : []),
     '--tmpfs',
     TOOLS_AT,
+    '--remount-ro',
+    TOOLS_AT,
     ...(workdir === '/' ? [] : ['--dir', workdir]),
     '--clearenv',
   ];

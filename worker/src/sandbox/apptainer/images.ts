@@ -14,7 +14,7 @@ import { promisify } from 'node:util';
 import { errorMessage, RolloutFailure } from '@swefarm/shared';
 import { configBeside } from '../../images/beside.ts';
 import { EMPTY_CONFIG, type ImageConfig } from '../../images/config.ts';
-import { type ImageStore, requireDisk } from '../../images/store.ts';
+import { type ImageStore, requireDisk, type Unpacked } from '../../images/store.ts';
 import { untilAborted } from '../abort.ts';
 import { requirePlain } from '../rootfs/images.ts';
 import type { ReadyImage } from '../runtime.ts';
@@ -22,6 +22,7 @@ import { candidatePaths } from './paths.ts';
 
 const run = promisify(execFile);
 const NEVER_ABORTED = new AbortController().signal;
+const ENVIRONMENT = { PATH: '/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C', HOME: '/' };
 const UNPACK_TIMEOUT_MS = 3_600_000;
 /** A squashed image grows by about so much. */
 const UNPACKED_GROWTH = 4;
@@ -39,8 +40,8 @@ export type ImageDeps = {
   templates: readonly string[];
   /** For .sif files where they cannot be mounted. */
   store: ImageStore;
-  /** The command line, up to its arguments, that runs Apptainer on this host. */
-  command: readonly string[];
+  /** Path of apptainer or singularity. */
+  program: string;
   /** Whether .sif files can be mounted here; else they are unpacked once. */
   mountable: boolean;
 };
@@ -93,7 +94,7 @@ export function imageSource(deps: ImageDeps): ImageSource {
 
 /** The tree of a .sif file in this node's store, for nodes without loop devices and FUSE. */
 async function unpacked(
-  { store, command }: ImageDeps,
+  { store, program }: ImageDeps,
   path: string,
   digest: string,
   bytes: number,
@@ -101,43 +102,30 @@ async function unpacked(
   const present = await store.find(digest);
   if (present) return present.tree;
   await requireDisk(store.root, bytes * UNPACKED_GROWTH);
-  const made = await store.ensure(
-    digest,
-    async (partial) => {
-      const [program = '', ...line] = [
-        ...command,
-        '--silent',
-        'build',
-        '--force',
-        '--sandbox',
+  const unpack = async (partial: string): Promise<Unpacked> => {
+    try {
+      const { stdout } = await run(program, ['sif', 'list', path], { env: ENVIRONMENT });
+      const offset = /(\d+)-\d+\s*\|FS \(Squashfs\/\*System/.exec(stdout)?.[1];
+      if (!offset) throw new Error('there is no squashfs in it');
+      const line = [
+        '-quiet',
+        '-no-progress',
+        '-no-xattrs',
+        '-force',
+        '-offset',
+        offset,
+        '-dest',
         join(partial, 'tree'),
-        path,
       ];
-      try {
-        await run(program, line, { timeout: UNPACK_TIMEOUT_MS, env: await unpackEnvironment(partial) });
-      } catch (error) {
-        const message = `unpacking ${path}: ${errorMessage(error)}`.slice(0, 400);
-        throw new RolloutFailure(/no space left/i.test(message) ? 'node_disk' : 'image_pull', message, {
-          cause: error,
-        });
-      }
-      return { digest, config: EMPTY_CONFIG, bytes };
-    },
-    NEVER_ABORTED,
-  );
-  return made.tree;
-}
-
-/** Nothing of it is written outside the partial image. */
-async function unpackEnvironment(partial: string): Promise<Record<string, string>> {
-  const own = Object.fromEntries(
-    ['APPTAINER', 'SINGULARITY'].flatMap((name) => [
-      [`${name}_TMPDIR`, partial],
-      [`${name}_CACHEDIR`, join(partial, 'cache')],
-      [`${name}_CONFIGDIR`, join(partial, 'config')],
-    ]),
-  );
-  return { PATH: '/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C', HOME: partial, ...own };
+      await run('unsquashfs', [...line, path], { timeout: UNPACK_TIMEOUT_MS, env: ENVIRONMENT });
+    } catch (error) {
+      const message = `unpacking ${path}: ${errorMessage(error)}`.slice(0, 400);
+      const full = /no space left/i.test(message);
+      throw new RolloutFailure(full ? 'node_disk' : 'image_pull', message, { cause: error });
+    }
+    return { digest, config: EMPTY_CONFIG, bytes };
+  };
+  return (await store.ensure(digest, unpack, NEVER_ABORTED)).tree;
 }
 
 /** Root mounts by a loop device, everybody else by FUSE. */

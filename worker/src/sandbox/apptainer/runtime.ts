@@ -13,7 +13,6 @@ import { openImageStore } from '../../images/store.ts';
 import { type GroundLog, openGround, requireUsable } from '../rootfs/ground.ts';
 import { explainNamespaces, limitsOf, makeBase, warnings } from '../rootfs/host.ts';
 import { readRecords } from '../rootfs/records.ts';
-import { unshareMounts } from '../rootfs/start.ts';
 import type { ContainerSpec, Runtime } from '../runtime.ts';
 import type { Program } from './arguments.ts';
 import { canMountSif, imageSource } from './images.ts';
@@ -70,7 +69,7 @@ export async function apptainerRuntime(options: ApptainerRuntimeOptions): Promis
   const images = imageSource({
     templates: options.templates,
     store: await openImageStore(options.imagesDir),
-    command: [...(root ? [] : unshareMounts(root)), program.path],
+    program: program.path,
     mountable: options.mountSif !== false && (await canMountSif(root)),
   });
 
