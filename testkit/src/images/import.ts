@@ -11,7 +11,15 @@ export async function importTree(socketPath: string, tree: string, name: string)
     stdio: ['ignore', 'pipe', 'ignore'],
   });
   const { status, body } = await call(socketPath, 'POST', `/images/create?${query}`, tar.stdout);
-  if (status !== 200 || body.includes('"error"')) throw new Error(`importing ${name}: ${status} ${body}`);
+  const id = /"status":"(sha256:[0-9a-f]+|[0-9a-f]{64})/.exec(body)?.[1];
+  if (status !== 200 || !id) throw new Error(`importing ${name}: ${status} ${body}`);
+  // Podman 4 does not heed the tag of an import.
+  const tagged = await call(
+    socketPath,
+    'POST',
+    `/images/${id}/tag?${new URLSearchParams({ repo: repo ?? name, tag })}`,
+  );
+  if (tagged.status !== 201) throw new Error(`tagging ${name}: ${tagged.status} ${tagged.body}`);
 }
 
 function call(

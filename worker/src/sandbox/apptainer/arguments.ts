@@ -1,12 +1,10 @@
 /** Command lines of Apptainer's sandboxes: what its runtime isolates, and what is put around every process that is let in. */
 import { join } from 'node:path';
-import { CAPABILITIES, HOST_NAME, INIT_CAPABILITIES, procMasks } from '../rootfs/arguments.ts';
+import { HOST_NAME, INIT_CAPABILITIES, LET_IN, procMasks } from '../rootfs/arguments.ts';
 import type { ContainerSpec } from '../runtime.ts';
 import { TOOLS_AT, toolLine } from './tools.ts';
 
 const SHM_BYTES = 64 * 1024 * 1024;
-const FILTER_FD = '8';
-const STATUS_FD = '3';
 
 /** All that Linux has had so far, in the order of their numbers. */
 const ALL_CAPABILITIES =
@@ -79,13 +77,15 @@ export function execArguments(
     HOST_NAME,
     ...(network === 'none' ? ['--net', '--network', 'none'] : []),
     '--no-mount',
-    'sys,home,tmp,hostfs,cwd,bind-paths',
+    'proc,sys,home,tmp,hostfs,cwd,bind-paths',
     '--keep-privs',
     '--drop-caps',
     dropped.join(','),
     '--overlay',
     places.overlay,
     ...[
+      // For bubblewrap, which stands outside of the process namespace; what it lets in gets a /proc of its own above this one.
+      '/proc',
       `${program.tools}:${TOOLS_AT}:ro`,
       `${places.shm}:/dev/shm`,
       ...files,
@@ -103,24 +103,19 @@ export function execArguments(
   ];
 }
 
-/** bubblewrap inside the sandbox's own namespaces: it drops what nsenter came with, filters system calls and hides our programs. */
+/** bubblewrap inside the sandbox's own mounts and outside of its processes: it drops what nsenter came with, and hides our programs. */
 export function enterArguments(root: boolean, workdir: string): string[] {
   return [
     ...toolLine('bwrap'),
-    '--seccomp',
-    FILTER_FD,
-    '--json-status-fd',
-    STATUS_FD,
-    '--new-session',
-    '--cap-drop',
-    'ALL',
-    ...CAPABILITIES.flatMap((name) => ['--cap-add', name]),
+    ...LET_IN,
     '--bind',
     '/',
     '/',
     '--dev-bind',
     '/dev',
     '/dev',
+    '--proc',
+    '/proc',
     ...(root ? procMasks() : []),
     '--tmpfs',
     TOOLS_AT,

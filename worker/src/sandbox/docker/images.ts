@@ -30,7 +30,12 @@ export function imageSource(docker: Docker): (image: string, signal: AbortSignal
     try {
       const stream = await docker.pull(withTag(image), { abortSignal: AbortSignal.timeout(PULL_TIMEOUT_MS) });
       await new Promise<void>((resolve, reject) => {
-        docker.modem.followProgress(stream, (error) => (error ? reject(error) : resolve()));
+        docker.modem.followProgress(stream, (error, lines: { error?: string }[] | null) => {
+          // Podman tells of a failure in a line that ends the stream like any other.
+          const told = lines?.find((line) => line.error)?.error;
+          if (error ?? told) reject(error ?? new Error(told));
+          else resolve();
+        });
       });
     } catch (error) {
       throw pullFailure(error, image);

@@ -5,7 +5,7 @@ import type { ContainerSpec } from '../runtime.ts';
 import type { RootImage } from './images.ts';
 
 /** What package tests need of root's power inside; the engines' list without devices, raw sockets and chroot. */
-export const CAPABILITIES = [
+const CAPABILITIES = [
   'CAP_CHOWN',
   'CAP_DAC_OVERRIDE',
   'CAP_FOWNER',
@@ -132,6 +132,23 @@ export function keeperArguments(
   ];
 }
 
+/**
+ * bubblewrap's options for every process that is let into a sandbox. Without --die-with-parent: its parent would be the process
+ * that only steps into the namespace and exits, on a loaded machine after the command has begun; process 1's death is theirs anyway.
+ */
+export const LET_IN: readonly string[] = [
+  '--pidns',
+  PIDNS_FD,
+  '--seccomp',
+  FILTER_FD,
+  '--json-status-fd',
+  STATUS_FD,
+  '--new-session',
+  '--cap-drop',
+  'ALL',
+  ...CAPABILITIES.flatMap((name) => ['--cap-add', name]),
+];
+
 /** The part of an entering command line that is the same for every process of a container. */
 export function enterArguments(
   places: Places,
@@ -141,18 +158,7 @@ export function enterArguments(
 ): string[] {
   return [
     host.bwrap,
-    // Without --die-with-parent: its parent would be the process that only steps into the namespace and exits, on a loaded
-    // machine after the command has begun. Process 1's death is theirs anyway.
-    '--pidns',
-    PIDNS_FD,
-    '--seccomp',
-    FILTER_FD,
-    '--json-status-fd',
-    STATUS_FD,
-    '--new-session',
-    '--cap-drop',
-    'ALL',
-    ...CAPABILITIES.flatMap((name) => ['--cap-add', name]),
+    ...LET_IN,
     '--bind',
     places.merged,
     '/',

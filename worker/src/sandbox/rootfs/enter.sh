@@ -1,12 +1,10 @@
 # Runs on the host for each process that is let into a sandbox: joins its control groups and hands two files to bubblewrap,
-# 7 the process namespace (unless nsenter has it) and 8 the system call filter. Arguments: files to join, the two, most processes,
-# then the command.
+# 7 the process namespace and 8 the system call filter. Arguments: files to join, the two, most processes, then the command.
 for file in $1; do
   echo $$ >"$file" || exit 3
 done
 echo 500 >/proc/self/oom_score_adj
-[ -z "$2" ] || exec 7<"$2"
-exec 8<"$3"
+exec 7<"$2" 8<"$3"
 # dash has another letter for it than bash.
 [ -z "$4" ] || ulimit -u "$4" 2>/dev/null || ulimit -p "$4" || exit 3
 shift 4

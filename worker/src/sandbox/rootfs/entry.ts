@@ -73,7 +73,6 @@ export async function enterSandbox(
     output: pipe.output,
     exit,
     async kill() {
-      // Not by its process id, which may be one of the sandbox's own numbering.
       const namespace = /"mnt-namespace": (\d+)/.exec(status)?.[1];
       const all = namespace === undefined || (await killNamespace('mnt', `mnt:[${namespace}]`, null));
       // The last one left outside; what it held dies with it.

@@ -20,9 +20,8 @@ export type Keeper = {
   /** `pid:[…]` of the sandbox. */
   namespace: string;
   alive(): boolean;
-  /** nsenter's options for the namespaces. They stay what they are when process ids are used again. */
+  /** nsenter's options for all namespaces but the process one. They stay what they are when process ids are used again. */
   enter: string[];
-  /** For who enters the process namespace by itself; '' when nsenter's options have it. */
   pidNamespaceFile: string;
   /** Kills everything inside but process 1. Rejects when it does not answer. */
   killAll(): Promise<void>;
@@ -82,9 +81,9 @@ export async function startKeeper(argv: readonly string[], kind: KeeperKind): Pr
       namespace: namespace ?? '',
       alive: () => child.exitCode === null && child.signalCode === null,
       enter: [...files.keys()]
-        .filter((name) => name !== 'pid' || !reported)
+        .filter((name) => name !== 'pid')
         .map((name) => `--${OPTION[name]}=${file(name)}`),
-      pidNamespaceFile: reported ? file('pid') : '',
+      pidNamespaceFile: file('pid'),
       async killAll() {
         const answer = lines.next();
         (child.stdin as Writable).write('kill\n');
@@ -103,7 +102,6 @@ export async function startKeeper(argv: readonly string[], kind: KeeperKind): Pr
 
 const OPTION: Record<string, string> = {
   mnt: 'mount',
-  pid: 'pid',
   net: 'net',
   ipc: 'ipc',
   uts: 'uts',
