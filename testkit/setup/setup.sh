@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Brings what a fresh Debian machine lacks: our npm dependencies (with their own Node 24), and by name the Debian
 # packages and the engine that the caller asks for. Quiet when there is nothing to do.
-# usage: setup.sh [redis] [rootfs] [examples] [docker] [docker-if-root] [slurm]
+# usage: setup.sh [redis] [rootfs] [examples] [docker] [podman] [apptainer] [slurm]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -43,11 +43,23 @@ examples() {
 }
 slurm() { debian slurmctld slurmctld slurmd slurm-client munge || true; }
 docker() { debian dockerd docker.io iptables && bash testkit/ci/dockerd.sh; }
+podman() {
+  debian podman podman || true
+  debian runc runc || true
+  debian newuidmap uidmap || true
+  debian slirp4netns slirp4netns || true
+  debian fuse-overlayfs fuse-overlayfs || true
+}
+apptainer() {
+  debian bwrap bubblewrap || true
+  debian unsquashfs squashfs-tools || true
+  bash testkit/setup/apptainer.sh || true
+}
 
 npm_dependencies
 for part in "$@"; do
   case $part in
-    redis | rootfs | examples | docker | slurm) "$part" ;;
+    redis | rootfs | examples | docker | podman | apptainer | slurm) "$part" ;;
     *) say "unknown part: $part"; exit 2 ;;
   esac
 done

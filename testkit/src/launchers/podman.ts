@@ -23,6 +23,8 @@ const END_MS = 15_000;
 const POLICY = '{"default":[{"type":"insecureAcceptAnything"}]}';
 /** runc, not crun, where both are there; no rlimits of its own; no log driver or event logger that asks for systemd. */
 const CONTAINERS = `[engine]
+# Its default keeps two processes of every exec for five minutes.
+exit_command_delay = 1
 cgroup_manager = "cgroupfs"
 events_logger = "file"
 runtime = "runc"
@@ -52,6 +54,8 @@ export async function startPodman({ user }: StartPodmanOptions = {}): Promise<Po
     stdio: ['ignore', log, log],
     env,
     cwd: dir,
+    // A group of its own: without root it goes on in a child.
+    detached: true,
   });
   closeSync(log);
   const gone = new Promise<void>((resolve) => {
@@ -117,8 +121,9 @@ async function asUser(dir: string, user: string): Promise<string[]> {
 
 async function end(service: ChildProcess, gone: Promise<void>): Promise<void> {
   if (service.exitCode !== null || service.signalCode !== null) return;
-  service.kill('SIGTERM');
-  const timer = setTimeout(() => service.kill('SIGKILL'), END_MS);
+  const group = -(service.pid as number);
+  process.kill(group, 'SIGTERM');
+  const timer = setTimeout(() => process.kill(group, 'SIGKILL'), END_MS);
   await gone;
   clearTimeout(timer);
 }

@@ -25,7 +25,7 @@ export async function writeRecord(
 ): Promise<void> {
   await mkdir(folder, { mode: 0o700 });
   await writeFile(join(folder, RECORD), JSON.stringify({ ...record, started_at: Date.now() }));
-  await Promise.all(folders.map((path) => mkdir(path, { mode: 0o755 })));
+  for (const path of folders) await mkdir(path, { mode: 0o755 });
 }
 
 export async function readRecords(scratchDir: string, kind: Kind): Promise<OwnedContainer[]> {
