@@ -68,7 +68,7 @@ export async function startPodman({ user }: StartPodmanOptions = {}): Promise<Po
       await end(service, gone);
       // Its storage holds mounts, and files of ids that only its own user namespace can remove.
       spawnSync(program, [...line, 'system', 'reset', '--force'], { env, cwd: dir });
-      await rm(dir, { recursive: true, force: true });
+      await rm(dir, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
     },
   };
   const deadline = performance.now() + UP_MS;

@@ -8,6 +8,7 @@ import { minimalImage } from '@swefarm/testkit';
 import { afterAll } from 'vitest';
 import { apptainerRuntime } from '../../src/sandbox/apptainer/runtime.ts';
 import { sandboxContract } from './contract.ts';
+import { WHOLE } from './subject.ts';
 
 const run = promisify(execFile);
 const folder = await mkdtemp(join(tmpdir(), 'swefarm-apptainer-'));
@@ -27,5 +28,5 @@ sandboxContract(
       imageWithoutBash: bare.tree,
     };
   },
-  { isolated: true, limits: ['memory', 'pids'] },
+  { isolated: true, limits: ['memory', 'pids'], whole: WHOLE },
 );

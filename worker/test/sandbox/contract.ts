@@ -30,7 +30,7 @@ export function sandboxContract(
     });
     describe('shell', () => shellContract(() => subject, options));
     describe('container', () => containerContract(() => subject, options));
-    describe('patch', () => patchContract(() => subject));
+    describe('patch', () => patchContract(() => subject, options));
   });
 }
 
@@ -38,6 +38,7 @@ const text = (result: CommandResult): string =>
   Buffer.concat([result.head, result.tail ?? Buffer.alloc(0)]).toString();
 
 function shellContract(subject: () => Subject, options: ContractOptions): void {
+  const whole = options.whole !== false;
   let container: Container;
   let shell: Shell;
   const run = (command: string, timeoutMs = 20_000, maxOutputBytes = 20_000) =>
@@ -166,7 +167,7 @@ function shellContract(subject: () => Subject, options: ContractOptions): void {
     });
   });
 
-  describe('sizes and bytes', () => {
+  describeIf(whole, 'sizes and bytes', () => {
     it('takes commands of 120 KB', async () => {
       const body = 'x'.repeat(120_000);
       expect(text(await run(`v='${body}'; echo \${#v}`))).toBe('120000\n');
@@ -215,7 +216,7 @@ function shellContract(subject: () => Subject, options: ContractOptions): void {
     });
   });
 
-  describe('children', () => {
+  describeIf(whole, 'children', () => {
     it('does not wait for one that holds stdout, and lets it live', async () => {
       const result = await run('rm -f alive; (sleep 1; echo late; echo late >&2; touch alive) & echo now');
       expect(text(result)).toBe('now\n');

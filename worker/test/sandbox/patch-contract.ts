@@ -9,7 +9,7 @@ import {
   takePatch,
   takeSnapshot,
 } from '../../src/sandbox/snapshot.ts';
-import { NEVER, type Subject, sh, start } from './subject.ts';
+import { type ContractOptions, NEVER, type Subject, sh, start } from './subject.ts';
 
 const IDENTITY = 'export GIT_CONFIG_GLOBAL=/dev/null; gitc() { git -c user.name=n -c user.email=e@x "$@"; };';
 /** A repository with a base commit, a builder's commit on top, and edits that were never committed. */
@@ -30,7 +30,7 @@ printf 'builder\\n' >> pkg/b.py; gitc commit -qam "builder's commit"
 printf 'dirty at start\\n' >> pkg/b.py
 printf 'untracked at start\\n' > notes.txt`;
 
-export function patchContract(subject: () => Subject): void {
+export function patchContract(subject: () => Subject, options: ContractOptions): void {
   let container: Container;
   let snapshot: Snapshot;
   beforeEach(async () => {
@@ -78,6 +78,7 @@ export function patchContract(subject: () => Subject): void {
     expect(patch).toContain('+2\n');
     expect(patch).not.toContain('rename from');
   });
+  if (options.whole === false) return;
 
   it("leaves out what was there at the start: a builder's commit, dirty edits, untracked files", async () => {
     const patch = await roundTrip('printf more >> pkg/a.py');

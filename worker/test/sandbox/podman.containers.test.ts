@@ -3,6 +3,7 @@ import { importTree, minimalImage, type PodmanEngine, startPodman } from '@swefa
 import { afterAll, beforeAll } from 'vitest';
 import { dockerRuntime } from '../../src/sandbox/docker/runtime.ts';
 import { sandboxContract } from './contract.ts';
+import { WHOLE } from './subject.ts';
 
 const user = process.env.SWEFARM_TEST_PODMAN_USER;
 let engine: PodmanEngine;
@@ -22,5 +23,5 @@ sandboxContract(
     const runtime = await dockerRuntime({ engine: 'podman', socketPath: engine.socketPath });
     return { runtime, image, imageWithoutBash };
   },
-  { isolated: true, limits: ['memory', 'pids'] },
+  { isolated: true, limits: ['memory', 'pids'], whole: WHOLE },
 );

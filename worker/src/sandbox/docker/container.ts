@@ -10,13 +10,18 @@ import { demuxedDuplex } from './demux.ts';
 import { engineFailure, statusCode } from './errors.ts';
 import { runExec, startExec } from './exec.ts';
 
+export type Engine = 'docker' | 'podman';
+
 export type DockerContainerDeps = {
   docker: Docker;
+  engine: Engine;
   /** Removes by id; never throws. */
   remove(id: string): Promise<void>;
 };
 
 const KILL_WAIT_MS = 5_000;
+/** Bits of Go's file modes that are set for everything but a regular file. */
+const GO_MODE_TYPE = 0x8f280000n;
 const ignoreKill = async (): Promise<void> => undefined;
 
 export class DockerContainer implements Container {
@@ -80,6 +85,7 @@ export class DockerContainer implements Container {
     signal.throwIfAborted();
     let archive: NodeJS.ReadableStream;
     try {
+      if (this.#deps.engine === 'podman' && !(await this.#isFile(path))) return null;
       archive = await this.#container.getArchive({ path, abortSignal: signal });
     } catch (error) {
       if (statusCode(error) === 404 && /no such file|could not find the file/i.test(errorMessage(error)))
@@ -88,6 +94,14 @@ export class DockerContainer implements Container {
       throw engineFailure(error, 'sandbox_lost', `reading ${path} from a container`);
     }
     return readOnlyFile(archive, path, maxBytes);
+  }
+
+  /** Podman's archive of a link is that of what it points to; its account of the path is of the link itself. */
+  async #isFile(path: string): Promise<boolean> {
+    const answer: { headers?: Record<string, string> } = await this.#container.infoArchive({ path });
+    const header = answer.headers?.['x-docker-container-path-stat'] ?? '';
+    const { mode } = JSON.parse(Buffer.from(header, 'base64').toString()) as { mode: number };
+    return (BigInt(mode) & GO_MODE_TYPE) === 0n;
   }
 
   async state(): Promise<ContainerState> {
@@ -159,10 +173,10 @@ export class DockerContainer implements Container {
 
   /** As the host numbers them. */
   async #pids(): Promise<string[]> {
-    const top: { Titles: string[]; Processes: string[][] } = await this.#container.top({
-      ps_args: '-eo pid',
-    });
-    const column = top.Titles.indexOf('PID');
+    // Podman runs a foreign `ps` inside, where no process may be free; its own words are answered from outside.
+    const [options, title] = this.#deps.engine === 'podman' ? ['hpid', 'HPID'] : ['-eo pid', 'PID'];
+    const top: { Titles: string[]; Processes: string[][] } = await this.#container.top({ ps_args: options });
+    const column = top.Titles.indexOf(title);
     return top.Processes.map((row) => row[column] ?? '');
   }
 

@@ -7,7 +7,7 @@ import { createGate } from '../gate.ts';
 import { FARM_LABEL, readOwner } from '../labels.ts';
 import { startWatchdog } from '../rootfs/watchdog.ts';
 import type { ContainerSpec, OwnedContainer, Runtime, RuntimeCheck } from '../runtime.ts';
-import { DockerContainer } from './container.ts';
+import { DockerContainer, type Engine } from './container.ts';
 import { createOptions } from './create.ts';
 import { engineFailure, statusCode } from './errors.ts';
 import { imageSource } from './images.ts';
@@ -16,7 +16,7 @@ import { type EngineLimits, watchContainer } from './watch.ts';
 
 export type DockerRuntimeOptions = {
   /** Who answers at the socket; default docker. */
-  engine?: 'docker' | 'podman';
+  engine?: Engine;
   /** The engine's socket, e.g. /var/run/docker.sock. */
   socketPath: string;
   log?: { warn(fields: Record<string, unknown>, message: string): void };
@@ -66,7 +66,7 @@ export async function dockerRuntime(options: DockerRuntimeOptions): Promise<Runt
           : asked;
       let unwatch = (): void => undefined;
       const container = await gate(() =>
-        startContainer(docker, spec, signal, async (id) => {
+        startContainer(docker, engine, spec, signal, async (id) => {
           unwatch();
           await removeQuietly(id);
         }),
@@ -86,6 +86,7 @@ export async function dockerRuntime(options: DockerRuntimeOptions): Promise<Runt
 
 async function startContainer(
   docker: Docker,
+  engine: Engine,
   spec: ContainerSpec,
   signal: AbortSignal,
   remove: (id: string) => Promise<void>,
@@ -99,7 +100,7 @@ async function startContainer(
     id = created.id;
     limit.throwIfAborted();
     await created.start({ abortSignal: limit });
-    return new DockerContainer(id, spec, { docker, remove });
+    return new DockerContainer(id, spec, { docker, engine, remove });
   } catch (error) {
     // Not awaited inside the gate's slot: the removal needs a slot itself.
     if (id) void remove(id);
@@ -139,7 +140,7 @@ function askedOnce(docker: Docker): () => Promise<EngineLimits | null> {
 
 async function checkEngine(
   docker: Docker,
-  engine: 'docker' | 'podman',
+  engine: Engine,
   socketPath: string,
   signal: AbortSignal,
 ): Promise<RuntimeCheck> {
