@@ -3,7 +3,7 @@
 # leaves out, and ends with one line: N passed, N failed. Needs Docker, python3 and a package index.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
-bash testkit/setup/setup.sh redis rootfs examples docker slurm || exit 1
+bash testkit/setup/setup.sh redis rootfs examples docker podman apptainer slurm || exit 1
 export PATH="$PWD/node_modules/.bin:$PATH"
 venvs=${SWEFARM_FULL_VENVS:-$PWD/.swefarm/cache/venvs}
 instances=../shared/instances
@@ -38,6 +38,17 @@ step 'long tests of the whole farm' vitest run --project full
 
 step 'the policy client against a real vLLM' \
   node worker/test/agent/vllm/run.ts --folder .swefarm/cache/vllm
+
+contract() { # contract NAME [VARIABLE=VALUE...]: a runtime's whole contract and every way out of it
+  SWEFARM_TEST_WHOLE_CONTRACT=1 env "${@:2}" vitest run --project containers "worker/test/sandbox/$1.containers.test.ts"
+}
+without_root() { # a user of its own, whose numbers podman maps containers to
+  id swefarm-podman >/dev/null 2>&1 || useradd --create-home swefarm-podman
+  contract podman SWEFARM_TEST_PODMAN_USER=swefarm-podman
+}
+step 'the whole contract on Apptainer, with and without root' contract apptainer
+step 'the whole contract on Podman' contract podman
+step 'the whole contract on Podman without root' without_root
 
 if [ ! -e "$instances/instances.jsonl" ]; then
   skip 'spoiled patches on real instances' "no $instances beside the repository"

@@ -1,32 +1,114 @@
-/** The contract on Apptainer, and what is its own: where images are looked for, .sif files, limits without control groups. */
-import { execFile } from 'node:child_process';
-import { chmod, mkdtemp, rm } from 'node:fs/promises';
+/**
+ * The contract on Apptainer, and what is its own: where images are looked for, limits without control groups, life without
+ * root. Where setup could not install it, that is said and nothing else is run.
+ */
+import { execFile, spawnSync } from 'node:child_process';
+import { chmod, chown, cp, mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { minimalImage } from '@swefarm/testkit';
-import { afterAll } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { apptainerRuntime } from '../../src/sandbox/apptainer/runtime.ts';
+import type { Runtime } from '../../src/sandbox/runtime.ts';
 import { sandboxContract } from './contract.ts';
-import { WHOLE } from './subject.ts';
+import { canBeAnother, runAsUser, USER } from './other.ts';
+import { describeIf, LIMITS, NEVER, sh, spec, WHOLE } from './subject.ts';
 
 const run = promisify(execFile);
+const CHILD = new URL('./apptainer.child.ts', import.meta.url).pathname;
+const present = spawnSync('apptainer', ['--version']).status === 0;
 const folder = await mkdtemp(join(tmpdir(), 'swefarm-apptainer-'));
 await chmod(folder, 0o755);
 const places = { imagesDir: join(folder, 'images'), scratchDir: join(folder, 'scratch') };
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-sandboxContract(
-  'apptainer',
-  async () => {
-    const [full, bare] = await Promise.all([minimalImage(), minimalImage({ bash: false })]);
-    const sif = join(folder, 'minimal.sif');
-    await run('apptainer', ['--silent', 'build', sif, full.tree]);
-    return {
+it('is installed, or said to be missing', async () => {
+  if (!present)
+    console.warn('######## no Apptainer here: its contract is not run (testkit/setup/setup.sh apptainer)');
+  await using runtime = await apptainerRuntime({
+    ...places,
+    templates: [],
+    command: present ? null : '/none',
+  });
+  expect((await runtime.check(NEVER)).usable).toBe(present);
+});
+
+describeIf(present, 'apptainer', () => {
+  let sif: string;
+  let tree: string;
+  beforeAll(async () => {
+    tree = (await minimalImage()).tree;
+    sif = join(folder, 'sif/minimal_s_image-1.sif');
+    await mkdir(join(folder, 'sif'));
+    await run('apptainer', ['--silent', 'build', sif, tree]);
+  });
+
+  sandboxContract(
+    'apptainer',
+    async () => ({
       runtime: await apptainerRuntime({ ...places, templates: [] }),
       image: sif,
-      imageWithoutBash: bare.tree,
-    };
-  },
-  { isolated: true, limits: ['memory', 'pids'], whole: WHOLE },
-);
+      imageWithoutBash: (await minimalImage({ bash: false })).tree,
+    }),
+    { isolated: true, limits: ['memory', 'pids'], whole: WHOLE },
+  );
+
+  it('finds an image by the id of its instance, and names every path it tried for one that is not there', async () => {
+    await using runtime = await apptainerRuntime({
+      ...places,
+      templates: [join(folder, 'sif/{instance_id}.sif'), '/nowhere/{image}'],
+    });
+    const image = await runtime.ensureImage('some/name:1', NEVER, 'minimal__image-1');
+    await using container = await runtime.start(spec(image, { workdir: '/made/by/start' }), NEVER);
+    expect((await sh(container, 'pwd; ls -A')).output.toString()).toBe('/made/by/start\n');
+    await expect(runtime.ensureImage('some/name:1', NEVER, 'other__image-1')).rejects.toThrow(
+      /other__image-1\.sif.*other_s_image-1\.sif.*other_1776_image-1\.sif.*name\.sif.*\/nowhere\/name/,
+    );
+  });
+
+  it('without control groups and mounts of .sif files, it is unpacked and the watchdog limits', async () => {
+    await using runtime = await apptainerRuntime({
+      ...places,
+      templates: [],
+      cgroups: false,
+      mountSif: false,
+    });
+    expect((await runtime.check(NEVER)).limits).toMatchObject({ memory: 'watched', disk: 'watched' });
+    const image = await runtime.ensureImage(sif, NEVER);
+    const limits = { ...LIMITS, memoryBytes: 200_000_000 };
+    await using container = await runtime.start(spec(image, { limits }), NEVER);
+    const line = ['python3', '-c', 'x = b"x" * 300_000_000; import time; time.sleep(60)'];
+    const result = await container.exec(line, { timeoutMs: 60_000, maxOutputBytes: 1_000, signal: NEVER });
+    expect(result).toMatchObject({ exitCode: 137, timedOut: false });
+    expect(await container.oomKills()).toBe(1);
+    expect(await container.state()).toBe('running');
+  });
+
+  it('an environment of the image reaches its processes, and none of the host', async () => {
+    const copy = join(folder, 'with-environment');
+    await cp(tree, copy, { recursive: true, verbatimSymlinks: true });
+    await mkdir(join(copy, '.singularity.d/env'), { recursive: true });
+    await run('sh', ['-c', 'echo "export FROM_IMAGE=yes" > .singularity.d/env/10-docker.sh'], { cwd: copy });
+    await using runtime: Runtime = await apptainerRuntime({ ...places, templates: [] });
+    await using container = await runtime.start(spec(await runtime.ensureImage(`dir:${copy}`, NEVER)), NEVER);
+    const options = { timeoutMs: 10_000, maxOutputBytes: 4_000, signal: NEVER };
+    const names = (await container.exec(['env'], options)).output.toString();
+    expect(names).toContain('FROM_IMAGE=yes\n');
+    expect(names).not.toMatch(/^(APPTAINER|SINGULARITY|npm_|VITEST)/m);
+  });
+
+  describeIf(canBeAnother(CHILD), 'without root', () => {
+    it('starts, limits processes, and leaves nothing', async () => {
+      const own = join(folder, 'user');
+      await mkdir(own);
+      await cp(tree, join(own, 'tree'), { recursive: true, verbatimSymlinks: true });
+      await run('chown', ['-R', `${USER}:${USER}`, join(own, 'tree')]);
+      await chown(own, USER, USER);
+      const answer = await runAsUser(CHILD, [own, `dir:${join(own, 'tree')}`, 'run']);
+      expect(answer).toMatchObject({ usable: true, id: '0', file: 'written', after: 'alive', left: [] });
+      expect(answer.forks).toMatch(/Cannot fork|Resource temporarily unavailable/);
+      expect(await readdir(join(own, 'scratch'))).toEqual([]);
+    });
+  });
+});

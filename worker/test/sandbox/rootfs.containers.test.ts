@@ -1,5 +1,5 @@
 /** The contract on the light runtime, and what is its own: sources of images, the host's tree, limits without control groups. */
-import { execFile, spawn, spawnSync } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { chmod, chown, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -12,6 +12,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { rootfsRuntime } from '../../src/sandbox/rootfs/runtime.ts';
 import type { Container, Runtime } from '../../src/sandbox/runtime.ts';
 import { sandboxContract } from './contract.ts';
+import { canBeAnother, runAsUser, USER } from './other.ts';
 import { describeIf, LIMITS, NEVER, sh, spec } from './subject.ts';
 
 const run = promisify(execFile);
@@ -233,7 +234,7 @@ for call in (("mount", b"none", b"/tmp", b"tmpfs", 0, None), ("unshare", 0x10000
     expect(existsSync(join(places.scratchDir, id))).toBe(false);
   });
 
-  describeIf(canBeAnother(), 'without root', () => {
+  describeIf(canBeAnother(CHILD), 'without root', () => {
     it('starts, limits processes, and leaves nothing', async () => {
       const own = join(folder, 'user');
       await mkdir(own);
@@ -241,38 +242,13 @@ for call in (("mount", b"none", b"/tmp", b"tmpfs", 0, None), ("unshare", 0x10000
       await run('cp', ['-a', tree, copy]);
       await run('chown', ['-R', `${USER}:${USER}`, copy]);
       await chown(own, USER, USER);
-      const line = ['--reuid', String(USER), '--regid', String(USER), '--clear-groups', process.execPath];
-      const { stdout } = await run('setpriv', [...line, CHILD, own, `dir:${copy}`, 'run']);
-      const answer = JSON.parse(stdout.trim().split('\n').at(-1) ?? '');
+      const answer = await runAsUser(CHILD, [own, `dir:${copy}`, 'run']);
       expect(answer).toMatchObject({ usable: true, id: '0', file: 'written', after: 'alive', left: [] });
       expect(answer.forks).toMatch(/Cannot fork|Resource temporarily unavailable/);
       expect(await readdir(join(own, 'scratch'))).toEqual([]);
     });
   });
 });
-
-const USER = 54_321;
-
-/** Only root can become somebody else, who must be able to read this checkout and may have user namespaces. */
-function canBeAnother(): boolean {
-  if (process.getuid?.() !== 0) return false;
-  const line = ['--reuid', String(54_321), '--regid', String(54_321), '--clear-groups'];
-  const probe = spawnSync('setpriv', [
-    ...line,
-    process.execPath,
-    '-e',
-    `require('fs').accessSync(${JSON.stringify(CHILD)})`,
-  ]);
-  const namespaces = spawnSync('setpriv', [
-    ...line,
-    'unshare',
-    '--user',
-    '--map-root-user',
-    '--mount',
-    'true',
-  ]);
-  return probe.status === 0 && namespaces.status === 0;
-}
 
 async function waitForProcesses(commandLine: string, enough: (count: number) => boolean): Promise<number> {
   let count = -1;

@@ -40,8 +40,8 @@ export type ImageDeps = {
   templates: readonly string[];
   /** For .sif files where they cannot be mounted. */
   store: ImageStore;
-  /** Path of apptainer or singularity. */
-  program: string;
+  /** The command line, up to its arguments, that runs Apptainer on this host. */
+  command: readonly string[];
   /** Whether .sif files can be mounted here; else they are unpacked once. */
   mountable: boolean;
 };
@@ -94,7 +94,7 @@ export function imageSource(deps: ImageDeps): ImageSource {
 
 /** The tree of a .sif file in this node's store, for nodes without loop devices and FUSE. */
 async function unpacked(
-  { store, program }: ImageDeps,
+  { store, command }: ImageDeps,
   path: string,
   digest: string,
   bytes: number,
@@ -104,10 +104,11 @@ async function unpacked(
   await requireDisk(store.root, bytes * UNPACKED_GROWTH);
   const unpack = async (partial: string): Promise<Unpacked> => {
     try {
-      const { stdout } = await run(program, ['sif', 'list', path], { env: ENVIRONMENT });
+      const [program = '', ...line] = command;
+      const { stdout } = await run(program, [...line, 'sif', 'list', path], { env: ENVIRONMENT });
       const offset = /(\d+)-\d+\s*\|FS \(Squashfs\/\*System/.exec(stdout)?.[1];
       if (!offset) throw new Error('there is no squashfs in it');
-      const line = [
+      const options = [
         '-quiet',
         '-no-progress',
         '-no-xattrs',
@@ -117,7 +118,7 @@ async function unpacked(
         '-dest',
         join(partial, 'tree'),
       ];
-      await run('unsquashfs', [...line, path], { timeout: UNPACK_TIMEOUT_MS, env: ENVIRONMENT });
+      await run('unsquashfs', [...options, path], { timeout: UNPACK_TIMEOUT_MS, env: ENVIRONMENT });
     } catch (error) {
       const message = `unpacking ${path}: ${errorMessage(error)}`.slice(0, 400);
       const full = /no space left/i.test(message);

@@ -13,6 +13,7 @@ import { openImageStore } from '../../images/store.ts';
 import { type GroundLog, openGround, requireUsable } from '../rootfs/ground.ts';
 import { explainNamespaces, limitsOf, makeBase, warnings } from '../rootfs/host.ts';
 import { readRecords } from '../rootfs/records.ts';
+import { unshareMounts } from '../rootfs/start.ts';
 import type { ContainerSpec, Runtime } from '../runtime.ts';
 import type { Program } from './arguments.ts';
 import { canMountSif, imageSource } from './images.ts';
@@ -66,10 +67,12 @@ export async function apptainerRuntime(options: ApptainerRuntimeOptions): Promis
       },
     );
   }
+  // As root of a user namespace even without root: a user whom the node's accounts do not know is refused otherwise.
+  const command = [...(root ? [] : unshareMounts(root)), program.path];
   const images = imageSource({
     templates: options.templates,
     store: await openImageStore(options.imagesDir),
-    program: program.path,
+    command,
     mountable: options.mountSif !== false && (await canMountSif(root)),
   });
 
@@ -96,7 +99,7 @@ export async function apptainerRuntime(options: ApptainerRuntimeOptions): Promis
       const found = [...problems];
       let version: string | null = null;
       if (found.length === 0) {
-        version = await versionOf(program.path, own).catch((error: unknown) => {
+        version = await versionOf(command, own).catch((error: unknown) => {
           found.push(`${program.path} does not run: ${errorMessage(error)}`);
           return null;
         });
@@ -157,8 +160,11 @@ async function findCommand(): Promise<string | null> {
   return null;
 }
 
-async function versionOf(path: string, own: string): Promise<string> {
-  const { stdout } = await run(path, ['--version'], { env: { ...ownEnvironment(own), LC_ALL: 'C' } });
+async function versionOf(command: readonly string[], own: string): Promise<string> {
+  const [program = '', ...line] = command;
+  const { stdout } = await run(program, [...line, '--version'], {
+    env: { ...ownEnvironment(own), LC_ALL: 'C' },
+  });
   return stdout.trim();
 }
 

@@ -98,7 +98,14 @@ export class DockerContainer implements Container {
 
   /** Podman's archive of a link is that of what it points to; its account of the path is of the link itself. */
   async #isFile(path: string): Promise<boolean> {
-    const answer: { headers?: Record<string, string> } = await this.#container.infoArchive({ path });
+    let answer: { headers?: Record<string, string> };
+    try {
+      answer = await this.#container.infoArchive({ path });
+    } catch (error) {
+      // Whether the path or the container is not there is said by the archive, in words.
+      if (statusCode(error) === 404) return true;
+      throw error;
+    }
     const header = answer.headers?.['x-docker-container-path-stat'] ?? '';
     const { mode } = JSON.parse(Buffer.from(header, 'base64').toString()) as { mode: number };
     return (BigInt(mode) & GO_MODE_TYPE) === 0n;

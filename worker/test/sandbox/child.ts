@@ -1,0 +1,46 @@
+/**
+ * What a process of its own does for the tests of runtimes that need no engine: starts a sandbox and stays until it is killed, or
+ * runs one as whatever user it is; answers one line of JSON.
+ */
+import type { Runtime } from '../../src/sandbox/runtime.ts';
+import { LIMITS, NEVER, spec } from './subject.ts';
+
+export async function child(runtime: Runtime, image: string, task: string | undefined): Promise<void> {
+  const container = await runtime.start(
+    spec(await runtime.ensureImage(image, NEVER), { limits: { ...LIMITS, pids: 40 } }),
+    NEVER,
+  );
+  const sh = async (script: string) => {
+    const options = { timeoutMs: 20_000, maxOutputBytes: 4_000, signal: NEVER };
+    return (await container.exec(['/bin/sh', '-c', script], options)).output.toString().trim();
+  };
+  /** As the model's commands run: with fewer processes than our own execs may have. */
+  const byShell = async (script: string): Promise<string> => {
+    const stream = await container.open(['/bin/sh', '-c', script], NEVER);
+    const chunks: Buffer[] = [];
+    for await (const chunk of stream) chunks.push(chunk as Buffer);
+    return Buffer.concat(chunks).toString();
+  };
+
+  if (task === 'stay') {
+    const sleeping = sh('setsid sleep 33331 & sleep 33332');
+    console.log(JSON.stringify({ id: container.id }));
+    await sleeping;
+  } else {
+    const check = await runtime.check(NEVER);
+    const answer = {
+      usable: check.usable,
+      problems: check.problems,
+      id: await sh('id -u'),
+      file: await sh(
+        'echo written > /testbed/file; cat /testbed/file; chmod 000 /testbed; mkdir -p /tmp/a/b',
+      ),
+      forks: await byShell('for i in $(seq 100); do sleep 5 >/dev/null 2>&1 & done; echo end'),
+      after: await sh('echo alive'),
+    };
+    await container[Symbol.asyncDispose]();
+    const left = await runtime.listOwned();
+    await runtime[Symbol.asyncDispose]();
+    console.log(JSON.stringify({ ...answer, left }));
+  }
+}
