@@ -1,0 +1,48 @@
+"""Who weighs in a group: only samples that were judged. Plain numbers, so that the rule can be read and tried without torch."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Hashable, Sequence
+
+#: The score of a sample that nobody could judge. verl hands an estimator nothing but scores and masks, and wants a number:
+#: this one is zero for every sum and mean, and survives float32.
+UNJUDGED = 2.0**-100
+
+
+def is_judged(score: float, trained_tokens: int) -> bool:
+    """A sample weighs when something of it is trained and its score is a verdict."""
+    return trained_tokens > 0 and score != UNJUDGED
+
+
+def group_advantages(
+    scores: Sequence[float],
+    judged: Sequence[bool],
+    groups: Sequence[Hashable],
+    epsilon: float = 1e-6,
+    by_deviation: bool = True,
+) -> list[float]:
+    """
+    GRPO's outcome advantage over the judged samples of each group, 0 for the others. A judged sample whose siblings were
+    all lost has nothing to be compared with and gets 0; a group that never had siblings keeps verl's rule (mean 0, deviation 1).
+    """
+    members: dict[Hashable, list[float]] = defaultdict(list)
+    sizes: dict[Hashable, int] = defaultdict(int)
+    for score, counts, group in zip(scores, judged, groups):
+        sizes[group] += 1
+        if counts:
+            members[group].append(score)
+    means: dict[Hashable, float] = {}
+    deviations: dict[Hashable, float] = {}
+    for group, values in members.items():
+        if len(values) == 1:
+            means[group] = 0.0 if sizes[group] == 1 else values[0]
+            deviations[group] = 1.0
+            continue
+        mean = sum(values) / len(values)
+        means[group] = mean
+        deviations[group] = (sum((value - mean) ** 2 for value in values) / (len(values) - 1)) ** 0.5
+    return [
+        ((score - means[group]) / (deviations[group] + epsilon) if by_deviation else score - means[group]) if counts else 0.0
+        for score, counts, group in zip(scores, judged, groups)
+    ]

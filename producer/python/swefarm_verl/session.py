@@ -1,0 +1,195 @@
+"""
+A session of the farm for one trajectory. verl calls create, execute and release around every single tool call, so the
+sandbox lives here, in the process that runs the agent loop; a heart beats for all of them as long as that process lives.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import threading
+import uuid
+from dataclasses import dataclass, field
+from typing import Any, Mapping, Optional
+
+from .farm import Farm, FarmError, FarmRefusal, in_thread
+
+logger = logging.getLogger(__name__)
+
+#: Without a heartbeat for so long the farm removes a sandbox: what a killed trainer leaves is gone after this.
+LEASE_S = 60.0
+#: Seconds the farm holds one call; then it is repeated.
+WAIT_S = 60.0
+#: A name of this process: request ids may repeat from one start of a trainer to the next.
+_PROCESS = uuid.uuid4().hex[:12]
+
+
+class SessionOver(Exception):
+    """No command runs any more: submitted, at a limit, or lost. The message is for the model."""
+
+
+@dataclass
+class Session:
+    """Commands of one trajectory go through here, one after the other."""
+
+    farm: Farm
+    session_id: str
+    said: int = 0
+    over: Optional[str] = None
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def run(self, command: str, timeout_s: Optional[float] = None) -> Mapping[str, Any]:
+        """The farm's answer: observation, exit_code, seconds, note. Raises SessionOver, FarmError."""
+        async with self.lock:
+            if self.over is not None:
+                raise SessionOver(self.over)
+            body: dict[str, Any] = {"seq": self.said + 1, "command": command, "wait_s": WAIT_S}
+            if timeout_s is not None:
+                body["timeout_s"] = timeout_s
+            while True:
+                answer = await in_thread(lambda: self.farm.call("POST", f"{self._path}/commands", body, WAIT_S + 60))
+                if answer["state"] != "waiting":
+                    break
+            if answer["state"] == "answered":
+                self.said += 1
+                return answer
+            self.over = f"The sandbox takes no more commands ({answer.get('end') or 'ended'})."
+            hearts.forget(self.session_id)
+            raise SessionOver(self.over)
+
+    async def submit(self) -> None:
+        """The tree as it is now is the solution. The tests run without anybody waiting."""
+        async with self.lock:
+            await in_thread(lambda: self.farm.call("POST", f"{self._path}/submit", {"wait_s": 0}))
+            self.over = "The solution is submitted; no more commands run."
+            hearts.forget(self.session_id)
+
+    @property
+    def _path(self) -> str:
+        return f"/v1/sessions/{self.session_id}"
+
+
+class _Hearts:
+    """One thread that renews the leases of all sessions of this process."""
+
+    def __init__(self) -> None:
+        self._sessions: dict[str, Session] = {}
+        self._every_s = LEASE_S / 4
+        self._thread: Optional[threading.Thread] = None
+        self._guard = threading.Lock()
+        self._sooner = threading.Event()
+
+    def keep(self, session: Session, lease_s: float) -> None:
+        with self._guard:
+            self._sessions[session.session_id] = session
+            if lease_s / 4 < self._every_s:
+                self._every_s = lease_s / 4
+                self._sooner.set()
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._beat, name="swefarm-hearts", daemon=True)
+                self._thread.start()
+
+    def forget(self, session_id: str) -> None:
+        with self._guard:
+            self._sessions.pop(session_id, None)
+
+    def beats_for(self, session_id: str) -> bool:
+        with self._guard:
+            return session_id in self._sessions
+
+    def _beat(self) -> None:
+        while True:
+            self._sooner.wait(self._every_s)
+            self._sooner.clear()
+            with self._guard:
+                farms: dict[str, list[Session]] = {}
+                for session in self._sessions.values():
+                    farms.setdefault(session.farm.url, []).append(session)
+            for sessions in farms.values():
+                ids = [session.session_id for session in sessions]
+                try:
+                    alive = set(sessions[0].farm.once("POST", "/v1/sessions/heartbeat", {"session_ids": ids}, 10)["alive"])
+                except Exception as error:  # The next beat may reach it; the farm waits as long as the lease.
+                    logger.warning("swefarm: no heartbeat: %s", error)
+                    continue
+                for session in sessions:
+                    if session.session_id not in alive:
+                        self.forget(session.session_id)
+
+
+hearts = _Hearts()
+_opened: dict[str, int] = {}
+
+
+async def open_session(request_id: str, settings: Mapping[str, Any], create_kwargs: Mapping[str, Any]) -> Session:
+    """
+    Opens the sandbox of a trajectory. ``create_kwargs`` come from the row's tools_kwargs: ``instance`` (JSON text of the
+    whole instance), or ``run_id`` and ``instance_id`` of a run that the farm knows. Raises FarmError, FarmRefusal.
+    """
+    _opened[request_id] = _opened.get(request_id, 0) + 1
+    lease_s = float(settings.get("lease_s") or LEASE_S)
+    body: dict[str, Any] = {
+        "request_id": f"{_PROCESS}-{request_id}-{_opened[request_id]}",
+        "lease_s": lease_s,
+    }
+    for key in ("instance", "run_id", "instance_id"):
+        if create_kwargs.get(key) is not None:
+            body[key] = create_kwargs[key]
+    for key in ("agent", "sandbox", "evaluation"):
+        if settings.get(key):
+            body[key] = settings[key]
+    farm = Farm(settings)
+    opened = await in_thread(lambda: farm.call("POST", "/v1/sessions", body))
+    session = Session(farm, str(opened["session_id"]))
+    hearts.keep(session, lease_s)
+    return session
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """``judged`` False: nothing is known of this sample, and it must weigh nothing in its group."""
+
+    judged: bool
+    reward: float
+    resolved: bool
+    why: str
+    report: Optional[Mapping[str, Any]] = None
+
+
+UNKNOWN = "the farm could not judge it"
+
+
+def verdict_of(result: Mapping[str, Any]) -> Verdict:
+    """From the farm's result of a session."""
+    judged = bool(result.get("judged")) and result.get("reward") is not None
+    failure = result.get("failure") or {}
+    why = str(failure.get("class") or result.get("reward_row") or UNKNOWN)
+    reward = float(result["reward"]) if judged else 0.0
+    return Verdict(judged, reward, bool(result.get("resolved")), why, result.get("report"))
+
+
+async def grade(farm: Farm, session_id: str, wait_s: float) -> Verdict:
+    """Submits what was never submitted and waits for the verdict, at most ``wait_s`` seconds."""
+    loop = asyncio.get_running_loop()
+    until = loop.time() + wait_s
+    path = f"/v1/sessions/{session_id}/submit"
+    try:
+        while loop.time() < until:
+            answer = await in_thread(lambda: farm.call("POST", path, {"wait_s": WAIT_S}, WAIT_S + 60))
+            if answer["state"] == "ended":
+                return verdict_of(answer["result"])
+    except (FarmError, FarmRefusal) as error:
+        return Verdict(False, 0.0, False, str(error)[:200])
+    finally:
+        hearts.forget(session_id)
+    return Verdict(False, 0.0, False, f"no verdict within {wait_s:.0f} s")
+
+
+def plain(value: Any) -> dict[str, Any]:
+    """A mapping out of what verl hands over: a dict, its JSON text, or nothing."""
+    if isinstance(value, str):
+        value = json.loads(value or "{}")
+    return {key: inner for key, inner in dict(value or {}).items() if inner is not None}
+
+

@@ -1,0 +1,73 @@
+"""From the farm's answer to /run to the token sequence verl trains on: ids as the server gave them, cut on whole turns."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Mapping, Optional
+
+
+class BrokenTokens(Exception):
+    """The answer cannot be trained on; the message names the turn and the rule."""
+
+
+@dataclass(frozen=True)
+class Sequence:
+    """``mask``: 1 for what the policy sampled, 0 for what it was told. All three of the response have equal lengths."""
+
+    prompt_ids: list[int]
+    response_ids: list[int]
+    mask: list[int]
+    log_probs: list[float]
+    turns: int
+    #: Turns that did not fit the trainer's limits.
+    cut_turns: int
+
+
+def sequence_of(answer: Mapping[str, Any], prompt_length: int, response_length: int) -> Sequence:
+    """
+    Walks the output items that carry token ids. Each prompt must begin with every token before it. Raises BrokenTokens
+    for that, for unequal lengths, for log-probabilities that are no numbers, and when nothing can be trained on.
+    """
+    prompt: Optional[list[int]] = None
+    ids: list[int] = []
+    mask: list[int] = []
+    log_probs: list[float] = []
+    turns = cut = 0
+    for item in answer["response"]["output"]:
+        generated = item.get("generation_token_ids")
+        if not generated:
+            continue
+        number = turns + cut + 1
+        sampled = item.get("generation_log_probs") or []
+        if len(sampled) != len(generated):
+            raise BrokenTokens(f"turn {number}: {len(generated)} tokens and {len(sampled)} log-probabilities")
+        if not all(math.isfinite(value) for value in sampled):
+            raise BrokenTokens(f"turn {number}: a log-probability is no number")
+        asked = item.get("prompt_token_ids") or []
+        if prompt is None:
+            if len(asked) > prompt_length:
+                raise BrokenTokens(f"the prompt has {len(asked)} tokens, the trainer takes {prompt_length}")
+            prompt = list(asked)
+        told: list[int] = []
+        if cut == 0:
+            before = prompt + ids
+            if asked[: len(before)] != before:
+                raise BrokenTokens(f"turn {number}: its prompt does not begin with all tokens before it")
+            told = asked[len(before) :]
+        if cut or len(ids) + len(told) + len(generated) > response_length:
+            cut += 1
+            continue
+        ids += told + generated
+        mask += [0] * len(told) + [1] * len(generated)
+        log_probs += [0.0] * len(told) + sampled
+        turns += 1
+    if prompt is None or turns == 0:
+        raise BrokenTokens("no turn with token ids" if prompt is None else "the first turn is longer than the trainer takes")
+    return Sequence(prompt, ids, mask, log_probs, turns, cut)
+
+
+def is_masked(answer: Mapping[str, Any]) -> bool:
+    """Whether the farm says that this sample must not be trained on."""
+    config = answer.get("instance_config") or {}
+    return bool(config.get("mask_sample") or answer.get("mask_sample") or answer.get("_ng_failure_class"))

@@ -1,0 +1,53 @@
+"""A gateway that plays a script over HTTP, in this process."""
+
+from __future__ import annotations
+
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Callable
+
+Answer = "tuple[int, Any]"
+
+
+class FakeFarm:
+    """``script(method, path, body)`` answers (status, JSON); None drops the connection. What was asked is kept in ``asked``."""
+
+    def __init__(self, script: Callable[[str, str, Any], Any]) -> None:
+        self.asked: list[tuple[str, str, Any]] = []
+        fake = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def answer(self) -> None:
+                length = int(self.headers.get("content-length") or 0)
+                body = json.loads(self.rfile.read(length)) if length else None
+                fake.asked.append((self.command, self.path, body))
+                said = script(self.command, self.path, body)
+                if said is None:
+                    self.close_connection = True
+                    return
+                status, reply = said
+                data = json.dumps(reply).encode()
+                self.send_response(status)
+                self.send_header("content-length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+
+            do_GET = do_POST = do_DELETE = answer
+
+            def log_message(self, *args: Any) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def paths(self) -> list[str]:
+        return [path for _, path, _ in self.asked if path != "/v1/sessions/heartbeat"]
+
+    def __enter__(self) -> "FakeFarm":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self._server.shutdown()
+        self._server.server_close()

@@ -1,0 +1,157 @@
+import asyncio
+import threading
+import unittest
+
+from fakefarm import FakeFarm
+from swefarm_verl.baseline import UNJUDGED
+from swefarm_verl.farm import Farm, FarmError, FarmRefusal
+from swefarm_verl.reward import compute_score
+from swefarm_verl.session import SessionOver, grade, hearts, open_session, verdict_of
+
+INSTANCE = '{"instance_id": "a__b-1"}'
+JUDGED = {"judged": True, "reward": 1, "resolved": True, "failure": None, "reward_row": "judged", "report": None}
+LOST = {"judged": False, "reward": None, "resolved": None, "failure": {"class": "session_lost"}, "reward_row": "failed"}
+
+
+def settings(farm: FakeFarm) -> dict:
+    return {"farm_url": farm.url, "patience_s": 5}
+
+
+class FarmTest(unittest.TestCase):
+    def test_a_dropped_or_refused_connection_is_asked_again(self):
+        answers = [None, (503, {}), (200, {"ok": 1})]
+        with FakeFarm(lambda *_: answers.pop(0)) as fake:
+            self.assertEqual(Farm(settings(fake)).call("POST", "/x", {}), {"ok": 1})
+            self.assertEqual(len(fake.asked), 3)
+
+    def test_a_refusal_is_not_asked_again_and_names_the_field(self):
+        refusal = {"error": {"code": "bad_request", "message": "seq: no", "field": "seq"}}
+        with FakeFarm(lambda *_: (400, refusal)) as fake:
+            with self.assertRaises(FarmRefusal) as caught:
+                Farm(settings(fake)).call("POST", "/x", {})
+            self.assertEqual((caught.exception.code, caught.exception.field), ("bad_request", "seq"))
+            self.assertEqual(len(fake.asked), 1)
+
+    def test_patience_ends(self):
+        with self.assertRaises(FarmError):
+            Farm({"farm_url": "http://127.0.0.1:9", "patience_s": 0.1}).call("GET", "/x")
+
+
+class SessionTest(unittest.TestCase):
+    def test_commands_are_numbered_and_a_wait_is_repeated(self):
+        waits = iter([True, False, False])
+
+        def script(_, path, body):
+            if path == "/v1/sessions":
+                return 200, {"session_id": "s1"}
+            if path.endswith("/commands"):
+                if next(waits):
+                    return 200, {"state": "waiting", "seq": body["seq"]}
+                return 200, {"state": "answered", "observation": f"did {body['command']}"}
+            return 200, {"state": "grading"}
+
+        async def drive(fake):
+            session = await open_session("r1", settings(fake), {"instance": INSTANCE})
+            self.assertTrue(hearts.beats_for("s1"))
+            first, second = await asyncio.gather(session.run("one"), session.run("two"))
+            self.assertEqual((first["observation"], second["observation"]), ("did one", "did two"))
+            await session.submit()
+            with self.assertRaises(SessionOver):
+                await session.run("three")
+            self.assertFalse(hearts.beats_for("s1"))
+
+        with FakeFarm(script) as fake:
+            asyncio.run(drive(fake))
+            opened = fake.asked[0][2]
+            self.assertEqual(opened["instance"], INSTANCE)
+            numbers = [body["seq"] for _, path, body in fake.asked if path.endswith("/commands")]
+            self.assertEqual(numbers, [1, 1, 2])
+
+    def test_a_request_id_that_comes_back_is_another_session(self):
+        with FakeFarm(lambda *_: (200, {"session_id": "s2"})) as fake:
+            asyncio.run(open_session("same", settings(fake), {}))
+            asyncio.run(open_session("same", settings(fake), {}))
+            keys = [body["request_id"] for _, path, body in fake.asked if path == "/v1/sessions"]
+            self.assertEqual(len(set(keys)), 2)
+        hearts.forget("s2")
+
+    def test_the_heart_beats_until_the_farm_knows_the_session_no_more(self):
+        beaten = threading.Event()
+
+        def script(_, path, body):
+            if path.endswith("/heartbeat"):
+                beaten.set()
+                return 200, {"alive": []}
+            return 200, {"session_id": "s3"}
+
+        with FakeFarm(script) as fake:
+            asyncio.run(open_session("beat", {**settings(fake), "lease_s": 0.2}, {}))
+            self.assertTrue(beaten.wait(60))
+            waiting = threading.Event()
+            for _ in range(600):
+                if not hearts.beats_for("s3"):
+                    break
+                waiting.wait(0.1)
+            self.assertFalse(hearts.beats_for("s3"))
+
+
+class GradeTest(unittest.TestCase):
+    def test_what_was_not_submitted_is_submitted_and_waited_for(self):
+        answers = [(200, {"state": "grading"}), (200, {"state": "ended", "result": JUDGED})]
+        with FakeFarm(lambda *_: answers.pop(0)) as fake:
+            verdict = asyncio.run(grade(Farm(settings(fake)), "s1", 60))
+            self.assertEqual((verdict.judged, verdict.reward), (True, 1.0))
+            self.assertEqual(fake.paths(), ["/v1/sessions/s1/submit"] * 2)
+
+    def test_an_unjudged_result_is_no_reward_and_names_its_cause(self):
+        verdict = verdict_of(LOST)
+        self.assertEqual((verdict.judged, verdict.reward, verdict.why), (False, 0.0, "session_lost"))
+
+    def test_a_farm_that_is_gone_judges_nothing(self):
+        verdict = asyncio.run(grade(Farm({"farm_url": "http://127.0.0.1:9", "patience_s": 0.1}), "s", 5))
+        self.assertFalse(verdict.judged)
+
+
+class ScoreTest(unittest.TestCase):
+    def score(self, extra, solution="", **more):
+        return asyncio.run(compute_score("swefarm", solution, "", extra, **more))
+
+    def test_the_session_of_the_trajectory_is_graded(self):
+        with FakeFarm(lambda *_: (200, {"state": "ended", "result": JUDGED})) as fake:
+            handle = {"session_id": "s1", "farm_url": fake.url}
+            self.assertEqual(self.score({"swefarm_session": handle})["score"], 1.0)
+
+    def test_lost_dry_and_unknown_ones_are_a_number_and_not_judged(self):
+        with FakeFarm(lambda *_: (200, {"state": "ended", "result": LOST})) as fake:
+            url = fake.url
+            for handle in (
+                {"session_id": "s1", "farm_url": url},
+                {"session_id": "s1", "farm_url": url, "lost": "no farm"},
+                {"session_id": "dry-1"},
+                {"lost": "no farm"},
+            ):
+                scored = self.score({"swefarm_session": handle})
+                self.assertEqual((scored["score"], scored["judged"]), (UNJUDGED, 0.0), handle)
+
+    def test_a_model_that_ran_nothing_changed_nothing(self):
+        scored = self.score({})
+        self.assertEqual((scored["score"], scored["judged"]), (0.0, 1.0))
+
+    def test_an_answer_that_is_a_patch_is_applied_and_graded(self):
+        def script(_, path, body):
+            if path == "/v1/sessions":
+                return 200, {"session_id": "s9"}
+            if path.endswith("/commands"):
+                return 200, {"state": "answered", "observation": "", "exit_code": 0}
+            return 200, {"state": "ended", "result": JUDGED}
+
+        patch = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n"
+        extra = {"prompt_style": "style-3", "tools_kwargs": {"bash": {"create_kwargs": {"instance": INSTANCE}}}}
+        with FakeFarm(script) as fake:
+            scored = self.score(extra, f"Here:\n<patch>\n{patch}</patch>", farm_url=fake.url)
+            self.assertEqual((scored["score"], scored["structure"]), (1.0, 1.0))
+        self.assertEqual(self.score(extra, "I cannot")["why"], "no patch")
+
+
+if __name__ == "__main__":
+    unittest.main()
