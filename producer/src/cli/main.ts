@@ -4,6 +4,7 @@ import { Command, CommanderError } from 'commander';
 import { EXIT, errorExitCode } from '../exit.ts';
 import { addCancel } from './cancel.ts';
 import { addCollect } from './collect.ts';
+import { addDataset } from './dataset.ts';
 import { addDoctor } from './doctor.ts';
 import { addEval } from './eval.ts';
 import { addHealth } from './health.ts';
@@ -42,6 +43,7 @@ for (const add of [
   addCancel,
   addPolicy,
   addHealth,
+  addDataset,
   addRedis,
   addDoctor,
 ])

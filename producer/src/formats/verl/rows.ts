@@ -1,0 +1,75 @@
+/** An instance as a row of verl's dataset: what its RLHFDataset, ToolAgentLoop and reward manager read, and nothing else. */
+import { createHash } from 'node:crypto';
+import type { Instance } from '@swefarm/shared';
+import { type ChatTurn, type PromptStyle, promptOf } from './prompts.ts';
+
+export type VerlOptions = {
+  style: PromptStyle;
+  /** The gold patch goes into `extra_info.patch`; without it no row holds any of it. */
+  gold: boolean;
+  /** Which agent loop of verl plays the row. */
+  agentName: string;
+};
+
+type ToolKwargs = { create_kwargs: { instance_id: string; instance: string } };
+
+export type VerlRow = {
+  data_source: string;
+  prompt: ChatTurn[];
+  ability: string;
+  reward_model: { style: string; ground_truth: string };
+  agent_name: string;
+  extra_info: {
+    split: string;
+    index: number;
+    instance_id: string;
+    repo: string;
+    base_commit: string;
+    tests: { FAIL_TO_PASS: string[]; PASS_TO_PASS: string[] };
+    prompt_style: string;
+    need_tools_kwargs: boolean;
+    tools_kwargs: { bash: ToolKwargs; submit_solution: ToolKwargs };
+    patch?: string;
+  };
+};
+
+export type Split = 'train' | 'val';
+
+/** verl's loop for rows whose answer is the patch itself. */
+export const agentNameOf = (style: PromptStyle): string =>
+  style === 'tools' ? 'tool_agent' : 'single_turn_agent';
+
+export function verlRow(instance: Instance, split: Split, options: VerlOptions): VerlRow {
+  const { instance_id, repo, base_commit, FAIL_TO_PASS, PASS_TO_PASS } = instance;
+  const { health: _health, ...plain } = instance;
+  const carried = JSON.stringify({ ...plain, patch: options.gold ? instance.patch : '' });
+  const kwargs: ToolKwargs = { create_kwargs: { instance_id, instance: carried } };
+  return {
+    data_source: 'swefarm',
+    prompt: promptOf(instance, options.style),
+    ability: 'code',
+    reward_model: { style: 'rule', ground_truth: instance_id },
+    agent_name: options.agentName,
+    extra_info: {
+      split,
+      index: stableIndex(instance_id),
+      instance_id,
+      repo,
+      base_commit,
+      tests: { FAIL_TO_PASS, PASS_TO_PASS },
+      prompt_style: options.style,
+      need_tools_kwargs: true,
+      tools_kwargs: { bash: kwargs, submit_solution: kwargs },
+      ...(options.gold ? { patch: instance.patch } : {}),
+    },
+  };
+}
+
+/** The same for an instance whatever else the file holds, so that numbers of different runs mean the same. */
+export const stableIndex = (instanceId: string): number => hashOf(instanceId).readUIntBE(0, 6);
+
+/** By the instance alone, so that a larger dataset moves no instance from train to val. */
+export const splitOf = (instanceId: string, valShare: number): Split =>
+  hashOf(`split ${instanceId}`).readUIntBE(0, 6) / 2 ** 48 < valShare ? 'val' : 'train';
+
+const hashOf = (text: string): Buffer => createHash('sha256').update(text).digest();

@@ -1,0 +1,58 @@
+import { type Instance, Instance as InstanceSchema } from '@swefarm/shared';
+import { parquetReadObjects } from 'hyparquet';
+import { expect, test } from 'vitest';
+import { verlParquet } from './parquet.ts';
+import { PROMPT_STYLES, promptOf } from './prompts.ts';
+import { agentNameOf, splitOf, stableIndex, verlRow } from './rows.ts';
+
+const instance = (id: string): Instance =>
+  InstanceSchema.parse({
+    instance_id: id,
+    repo: 'a/b',
+    base_commit: 'c0ffee',
+    problem_statement: `It breaks: ${id} ü`,
+    patch: 'THE GOLD',
+    FAIL_TO_PASS: ['t::one', 't::two'],
+    PASS_TO_PASS: [],
+    family: 'custom',
+    image: 'x:1',
+  });
+
+const row = (id: string, gold = false) =>
+  verlRow(instance(id), 'train', { style: 'tools', gold, agentName: agentNameOf('tools') });
+
+test.each([2, 0])('%i rows come back from the file as they were, nested as they were', async (count) => {
+  const rows = ['a__b-1', 'a__b-2'].slice(0, count).map((id) => row(id));
+  const file = await verlParquet(rows);
+  const bytes = file.buffer.slice(file.byteOffset, file.byteOffset + file.byteLength) as ArrayBuffer;
+  const read = await parquetReadObjects({ file: bytes });
+  const plain = JSON.parse(JSON.stringify(read, (_, v) => (typeof v === 'bigint' ? Number(v) : v)));
+  expect(plain).toEqual(rows);
+});
+
+test('the gold patch is nowhere in a row unless it is asked for', () => {
+  expect(JSON.stringify(row('a__b-1'))).not.toContain('THE GOLD');
+  expect(row('a__b-1', true).extra_info.patch).toBe('THE GOLD');
+  const carried = InstanceSchema.parse(
+    JSON.parse(row('a__b-1', true).extra_info.tools_kwargs.bash.create_kwargs.instance),
+  );
+  expect(carried).toEqual(instance('a__b-1'));
+});
+
+test('numbers and splits follow from the instance alone', () => {
+  const ids = Array.from({ length: 1000 }, (_, at) => `a__b-${at}`);
+  expect(new Set(ids.map(stableIndex)).size).toBe(1000);
+  expect(stableIndex('a__b-1')).toBe(stableIndex('a__b-1'));
+  const val = ids.filter((id) => splitOf(id, 0.1) === 'val');
+  expect(val.length).toBeGreaterThan(60);
+  expect(val.length).toBeLessThan(140);
+  expect(ids.every((id) => splitOf(id, 0) === 'train')).toBe(true);
+  expect(val.every((id) => splitOf(id, 0.5) === 'val')).toBe(true);
+});
+
+test.each(PROMPT_STYLES)('style %s states the issue and how to answer', (style) => {
+  const [system, user] = promptOf(instance('a__b-1'), style);
+  expect(system?.role).toBe('system');
+  expect(user?.content).toContain('It breaks: a__b-1 ü');
+  expect(`${system?.content}${user?.content}`).toContain(style === 'tools' ? 'submit_solution' : '</patch>');
+});
