@@ -19,6 +19,8 @@ export type CollectOptions = {
   runId: string;
   /** Ids of all rollouts of the run; collecting ends when the output has them all. */
   rollouts: ReadonlySet<string>;
+  /** The farm may open more rollouts in place of lost ones; they are waited for too. */
+  growing?: boolean;
   output: Output;
   /** Copies each artifact into this folder. */
   copyArtifactsTo?: string | undefined;
@@ -49,11 +51,19 @@ const PATIENCE_MS = 60_000;
 export async function collect(farm: Farm, options: CollectOptions): Promise<{ complete: boolean }> {
   const { runId, rollouts, output, signal } = options;
   const patienceMs = options.patienceMs ?? PATIENCE_MS;
-  const isComplete = (): boolean => [...rollouts].every((id) => output.lines.has(id));
+  const wanted = new Set(rollouts);
+  const isComplete = async (): Promise<boolean> => {
+    if (![...wanted].every((id) => output.lines.has(id))) return false;
+    if (!options.growing) return true;
+    // A lost rollout and the one in its place are one step in Redis: who has seen the one finds the other.
+    const all = await withPatience(() => farm.groups.rollouts(runId), patienceMs, signal);
+    for (const id of all) wanted.add(id);
+    return all.every((id) => output.lines.has(id));
+  };
   if (options.copyArtifactsTo !== undefined) await mkdir(options.copyArtifactsTo, { recursive: true });
   let cursor = await startingPoint(farm, options, patienceMs);
   let heard = Date.now();
-  while (!isComplete()) {
+  while (!(await isComplete())) {
     // Once told to stop, what is there already is still taken.
     const stopping = signal?.aborted === true;
     const batch = await readBatch(farm, options, cursor, stopping ? 0 : BLOCK_MS, stopping ? 0 : patienceMs);

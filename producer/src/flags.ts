@@ -72,6 +72,30 @@ const sandbox = (flag: string, key: string, help: string, read: RunFlag['read'] 
   group: 'Sandbox:',
 });
 
+const run = (flag: string, key: string, help: string, read: RunFlag['read'] = number): RunFlag => ({
+  flag,
+  path: [key],
+  help,
+  read,
+  group: 'Run:',
+});
+
+const SECONDS: Record<string, number> = { '': 1, s: 1, m: 60, h: 3600, d: 24 * 3600 };
+
+/** Milliseconds since the epoch at which a run that is submitted now ends. */
+function deadline(value: string): number {
+  const span = /^(\d+(?:\.\d+)?)([smhd]?)$/.exec(value.trim());
+  const at = span
+    ? Date.now() + Number(span[1]) * (SECONDS[span[2] ?? ''] ?? 1) * 1000
+    : /^\d{4}-\d\d-\d\dT/.test(value)
+      ? Date.parse(value)
+      : Number.NaN;
+  if (Number.isNaN(at))
+    throw new UsageError(`expected a time such as 30m, 2h or 2026-01-02T03:04Z, got "${value}"`);
+  if (at <= Date.now()) throw new UsageError(`"${value}" is over already`);
+  return Math.round(at);
+}
+
 const NETWORKS = ['none', 'egress'];
 
 export const RUN_FLAGS: readonly RunFlag[] = [
@@ -94,6 +118,29 @@ export const RUN_FLAGS: readonly RunFlag[] = [
     choices: ['validation', 'training', 'collection'],
     group: 'Run:',
   },
+  run(
+    '--deadline <time>',
+    'deadline_at',
+    'end with what is there after so long (30m, 2h, seconds) or at an ISO time',
+    deadline,
+  ),
+  run(
+    '--min-group <n>',
+    'min_group',
+    'so many usable rollouts are enough for a group: the others are cancelled',
+  ),
+  run(
+    '--oversample <n>',
+    'oversample',
+    'start so many more per group; the first --group-size usable ones end it',
+  ),
+  run('--refills <n>', 'refills', 'per group, run so many again in place of ones lost to infrastructure'),
+  run('--max-staleness <n>', 'max_staleness', 'cancel when the policy is more than so many versions ahead'),
+  run(
+    '--infra-pause-share <share>',
+    'infra_pause_share',
+    'pause at this share of infrastructure failures (0.5)',
+  ),
   {
     flag: '--ttl <seconds>',
     path: ['ttl'],

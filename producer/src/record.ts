@@ -11,6 +11,16 @@ import { flagKey, flagName, RUN_FLAGS, readFlag } from './flags.ts';
 /** A mapping as YAML gives it. */
 export type Tree = { [key: string]: unknown };
 
+/** Of a run's own keys those that say when a group, or the run, is done. */
+const GROUP_KEYS = [
+  'deadline_at',
+  'min_group',
+  'oversample',
+  'refills',
+  'max_staleness',
+  'infra_pause_share',
+] as const;
+
 export type RunRequest = {
   dataset: Pick<Dataset, 'path' | 'sha256' | 'instances'>;
   /** Values of RUN_FLAGS as commander keeps them. */
@@ -62,6 +72,7 @@ export function recordOf(
   const raw = {
     kind: settings.kind,
     group_size: settings.group_size ?? 1,
+    ...Object.fromEntries(GROUP_KEYS.map((key) => [key, settings[key]])),
     ttl: settings.ttl,
     format: 'swefarm-run-1',
     run_id: runId,
@@ -119,6 +130,7 @@ const shape = RunRecord.shape;
 const ALLOWED: Tree = {
   kind: true,
   group_size: true,
+  ...Object.fromEntries(GROUP_KEYS.map((key) => [key, true])),
   ttl: true,
   agent: { ...shape.agent.shape },
   policy: { ...shape.policy.unwrap().shape, sampling: { temperature: 1, top_p: 1, max_tokens: 1, seed: 1 } },
@@ -164,7 +176,16 @@ function setPath(tree: Tree, path: readonly string[], value: unknown): void {
 }
 
 /** Parts of a record that may change without changing what its rollouts are. */
-const FREE = new Set(['run_id', 'created_at', 'ttl', 'kind', 'dataset.path', 'policy.api_key_ref']);
+const FREE = new Set([
+  'deadline_at',
+  'infra_pause_share',
+  'run_id',
+  'created_at',
+  'ttl',
+  'kind',
+  'dataset.path',
+  'policy.api_key_ref',
+]);
 
 /**
  * What differs between the record of a run and the one that wants to continue it: `agent.step_limit: 250 → 100`.

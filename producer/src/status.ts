@@ -18,6 +18,8 @@ export type RunStatus = {
   turns_mean: number | null;
   reward_mean: number | null;
   failures: Record<string, number>;
+  /** Why it stands still; null: it does not. */
+  paused: string | null;
 };
 
 export type FarmStatus = {

@@ -7,6 +7,7 @@ import {
   decide,
   errorMessage,
   type Failure,
+  type FailureStage,
   type Instance,
   type JournalEntry,
   type Log,
@@ -17,16 +18,24 @@ import {
 } from '@swefarm/shared';
 import { abortKind, abortOf } from './abort.ts';
 import type { Judged } from './facts.ts';
+import { forgetWork, restoreWork, workToKeep } from './kept.ts';
 import { type LiveTrace, startLive } from './live.ts';
 import type { Node } from './node.ts';
 import { runRollout } from './rollout.ts';
-import { settle } from './settle.ts';
+import { keepWork, settle } from './settle.ts';
 import { type StageClock, startStageClock } from './stages.ts';
 import { summaryOf } from './summary.ts';
 import { emptyTrace, type Task, type Trace } from './task.ts';
 
 /** What `pull.ts` does with the job. */
-export type Next = { next: 'done' } | { next: 'later'; delayMs: number } | { next: 'hand_back' };
+export type Next =
+  | { next: 'done' }
+  | { next: 'later'; delayMs: number }
+  /** Somebody else is to have it at once; `gone` resolves when nothing of it is left on this node. */
+  | { next: 'hand_back'; gone: Promise<void> };
+
+/** Stages whose failures, once the agent is done, say nothing against its work. A slow policy's would be judged the same. */
+const WORK_STANDS: ReadonlySet<FailureStage> = new Set(['evaluation', 'sandbox', 'worker']);
 
 const DONE: Next = { next: 'done' };
 /** How long a job waits for another node when the one that failed it claims it again. */
@@ -91,12 +100,26 @@ async function attemptClaimed(context: Context, cancelled: CancelReason | null):
     });
     return { next: 'later', delayMs: ELSEWHERE_MS };
   }
+  const running = taskOf(context).then((task) => runRollout(task, node));
   try {
-    const judged = await runRollout(await taskOf(context), node);
+    const judged = await unlessDrained(running, context.signal);
+    node.sick.succeeded();
     return await commit(context, 'judged', judged, null);
   } catch (error) {
-    return await afterError(context, error);
+    return await afterError(context, error, running);
   }
+}
+
+/** Rejects at the moment of a drain: the job need not wait for its containers to be removed. */
+function unlessDrained<T>(running: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const onAbort = (): void => {
+      if (abortKind(signal) === 'drain') reject(signal.reason);
+    };
+    signal.addEventListener('abort', onAbort, { once: true });
+    onAbort();
+    running.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
+  });
 }
 
 type Context = {
@@ -128,7 +151,8 @@ async function taskOf({ claimed, node, clock, live, log, trace, signal }: Contex
   const patch = job.patch_ref ? await farm.runs.getPatch(run.run_id, job.patch_ref) : null;
   const keyRef = run.policy?.api_key_ref;
   const apiKey = keyRef ? await farm.secrets.get(keyRef) : null;
-  return { job, attempt, run, instance, patch, apiKey, clock, live, log, signal, trace };
+  const kept = await restoreWork(farm, claimed.previous, log);
+  return { job, attempt, run, instance, patch, apiKey, kept, clock, live, log, signal, trace };
 }
 
 /** True for a short while after a failure that another node should try, when there is another node. */
@@ -168,11 +192,12 @@ async function commit(
     class: failure?.class ?? 'done',
     cause: failure?.message.slice(0, 200) ?? (won ? null : 'late: another attempt was first'),
   });
+  await forgetWork(node.farm, claimed.previous, node.log);
   summarise(context, outcome, judged, failure, won);
   return DONE;
 }
 
-async function afterError(context: Context, error: unknown): Promise<Next> {
+async function afterError(context: Context, error: unknown, running: Promise<unknown>): Promise<Next> {
   const { claimed, node, log, signal } = context;
   const { job, attempt, previous } = claimed;
   const aborted = abortOf(signal);
@@ -181,10 +206,15 @@ async function afterError(context: Context, error: unknown): Promise<Next> {
   if (kind === 'superseded') return DONE;
   if (kind === 'drain') {
     node.metrics.attempts.inc({ class: 'drained' });
-    await node.farm.journal.end(job.rollout_id, attempt, { stage: null, class: 'drained', cause: null });
-    return { next: 'hand_back' };
+    const kept = await keep(context);
+    await node.farm.journal.end(job.rollout_id, attempt, {
+      ...{ stage: null, class: 'drained', cause: null },
+      ...kept,
+    });
+    return { next: 'hand_back', gone: running.then(nothing, nothing) };
   }
   const failed = asFailure(error, log);
+  node.sick.failed(failed.failureClass, errorMessage(failed).slice(0, 200));
   const end = { stage: failed.stage, class: failed.failureClass, cause: errorMessage(failed).slice(0, 200) };
   const entry: JournalEntry = {
     attempt,
@@ -196,7 +226,8 @@ async function afterError(context: Context, error: unknown): Promise<Next> {
   };
   const decision = decide([...previous, entry]);
   if (decision.action === 'run') {
-    await node.farm.journal.end(job.rollout_id, attempt, end);
+    const kept = WORK_STANDS.has(end.stage) ? await keep(context) : {};
+    await node.farm.journal.end(job.rollout_id, attempt, { ...end, ...kept });
     node.metrics.attempts.inc({ class: failed.failureClass });
     log.warn(
       { stage: end.stage, failure: `${end.stage}/${end.class}`, again_in_ms: decision.delayMs },
@@ -215,6 +246,15 @@ async function afterError(context: Context, error: unknown): Promise<Next> {
     Object.assign(context.trace, emptyTrace());
     return commit(context, 'failed', null, decision.failure);
   }
+}
+
+const nothing = (): void => undefined;
+
+/** What the journal says of work that the next attempt need not do again. */
+async function keep({ claimed, node, trace, clock }: Context): Promise<{ kept?: string }> {
+  const work = workToKeep(trace, clock);
+  const kept = work && (await keepWork({ job: claimed.job, attempt: claimed.attempt, trace }, work, node));
+  return kept ? { kept } : {};
 }
 
 function asFailure(error: unknown, log: Log): RolloutFailure {

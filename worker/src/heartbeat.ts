@@ -1,6 +1,7 @@
 /** Once a second: tell the farm that we live, learn what was cancelled or taken over, and stop claiming under pressure. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { errorMessage, type WorkerRecord } from '@swefarm/shared';
+import type { HandDrain } from './drain.ts';
 import type { Node } from './node.ts';
 import type { Pressure } from './pressure.ts';
 
@@ -12,6 +13,7 @@ export type HeartbeatDeps = {
   slots: number;
   metricsAddress: string | null;
   pressure: Pressure;
+  byHand: HandDrain;
   /** Called when the reason not to claim changes; null: claim. */
   onPause: (reason: string | null) => Promise<void>;
   /** Called with the seconds since anything ran here; 0 while something does. */
@@ -32,11 +34,16 @@ export async function beat(deps: HeartbeatDeps, signal: AbortSignal): Promise<vo
     node.metrics.activeRollouts.set(node.active.count);
     try {
       if (tick % SLOW_BEATS === 0) {
+        void node.sick.recheck(async () => (await node.runtime.check(signal)).usable);
         paused = await updatePause(deps, paused);
         for (const id of await node.farm.journal.superseded(node.active.list()))
           node.active.abort(id, 'superseded');
       }
       const reply = await node.farm.registry.beat(recordOf(deps, started, paused));
+      if (reply.drained !== (deps.byHand.reason() !== null)) {
+        deps.byHand.set(reply.drained);
+        paused = await updatePause(deps, paused);
+      }
       if (reply.cancel_epoch !== epoch) await abortCancelled(node);
       epoch = reply.cancel_epoch;
       if (away) node.log.info('Redis answers again');
@@ -66,8 +73,9 @@ function recordOf(deps: HeartbeatDeps, started_at: number, paused: string | null
 }
 
 async function updatePause(deps: HeartbeatDeps, before: string | null): Promise<string | null> {
-  const { node, pressure } = deps;
-  const reason = await pressure.reason();
+  const { node, pressure, byHand } = deps;
+  const measured = await pressure.reason();
+  const reason = byHand.reason() ?? node.sick.reason() ?? measured;
   node.metrics.loopLagSeconds.set(pressure.lagSeconds());
   node.metrics.paused.set(reason === null ? 0 : 1);
   const { freeBytes, sizeBytes } = pressure.disk();

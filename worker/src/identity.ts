@@ -1,5 +1,5 @@
 /** Who this worker is, in a way that outlives it: a dead owner can be told from a living one without asking anybody. */
-import { readFileSync } from 'node:fs';
+import { readFileSync, readlinkSync } from 'node:fs';
 import type { Owner } from './sandbox/runtime.ts';
 
 export type Identity = { farm: string; worker: string; node: string; pid: number; pid_started: string };
@@ -25,10 +25,32 @@ export function processStarted(pid: number): string | null {
   return fields[0] === 'Z' ? null : (fields[19] ?? null);
 }
 
-/** True while the very process that made the mark is alive on this host. */
-export const ownerAlive = (owner: Pick<Owner, 'pid' | 'pid_started'>): boolean =>
-  processStarted(owner.pid) === owner.pid_started;
+/**
+ * What marks a process beside its pid: when it started, and in which namespace the pid counts. Workers in containers
+ * that share an engine cannot see one another's processes.
+ */
+function mark(pid: number): string | null {
+  const started = processStarted(pid);
+  return started === null ? null : `${started}@${pidNamespace()}`;
+}
+
+let namespace: string | null = null;
+function pidNamespace(): string {
+  namespace ??= /\d+/.exec(readlinkSync('/proc/self/ns/pid'))?.[0] ?? '';
+  return namespace;
+}
+
+/**
+ * Whether the very process that made the mark is alive; null when it cannot be seen from here, because its pid counts
+ * in another namespace.
+ */
+export function ownerAlive(owner: Pick<Owner, 'pid' | 'pid_started'>): boolean | null {
+  const [, theirs] = owner.pid_started.split('@');
+  // Marks on files of one host carry no namespace.
+  if (theirs === undefined) return processStarted(owner.pid) === owner.pid_started;
+  return theirs === pidNamespace() ? mark(owner.pid) === owner.pid_started : null;
+}
 
 export function identify(farm: string, worker: string, node: string): Identity {
-  return { farm, worker, node, pid: process.pid, pid_started: processStarted(process.pid) ?? '' };
+  return { farm, worker, node, pid: process.pid, pid_started: mark(process.pid) ?? '' };
 }

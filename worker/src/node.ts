@@ -9,6 +9,7 @@ import type { Identity } from './identity.ts';
 import type { CleanImages } from './sandbox/history.ts';
 import type { Leaving } from './sandbox/leaving.ts';
 import type { Owner, Runtime } from './sandbox/runtime.ts';
+import type { Sick } from './sick.ts';
 import type { Threads } from './threads/pool.ts';
 
 export type Node = {
@@ -25,6 +26,7 @@ export type Node = {
   quiet: Quiet;
   leaving: Leaving;
   cleanImages: CleanImages;
+  sick: Sick;
   metrics: WorkerMetrics;
   /** This worker permits rewards from the `host` dry run, when the run asks for them too. */
   hostRewards: boolean;

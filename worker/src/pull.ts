@@ -5,11 +5,9 @@ import { DelayedError, type Job, WaitingError, Worker } from 'bullmq';
 import { attemptRollout, type Next } from './attempt.ts';
 import type { Node } from './node.ts';
 
-/** How long a job that came while claiming is paused waits for somebody else. */
-const PAUSED_DELAY_MS = 5_000;
 const UNSETTLED_DELAY_MS = 5_000;
 /** What handed-back attempts may take to remove their containers once the grace period is over. */
-const HAND_BACK_MS = 20_000;
+const HAND_BACK_MS = 9_000;
 
 export type Pull = {
   /** Stops claiming without ending what runs, and starts again. */
@@ -31,21 +29,21 @@ export function startPull(node: Node, concurrency: number, prefix: string): Pull
 
   const process = async (job: Job, token?: string): Promise<void> => {
     const data = RolloutJob.parse(job.data);
-    if (draining) {
-      await job.moveToWait(token);
-      throw new WaitingError();
-    }
-    const next: Next = paused
-      ? { next: 'later', delayMs: PAUSED_DELAY_MS }
-      : await node.active
-          .during(data.rollout_id, (signal) => attemptRollout(data, node, signal))
-          .catch(unforeseen);
+    // A worker that pauses still takes one job with the read it had begun.
+    const next: Next =
+      draining || paused
+        ? { next: 'hand_back', gone: Promise.resolve() }
+        : await node.active
+            .during(data.rollout_id, (signal) => attemptRollout(data, node, signal))
+            .catch(unforeseen);
     if (next.next === 'later') {
       await job.moveToDelayed(Date.now() + next.delayMs, token);
       throw new DelayedError();
     }
     if (next.next === 'hand_back') {
+      // At the head of its priority; an idle worker looks within a second (drainDelay).
       await job.moveToWait(token);
+      await next.gone;
       throw new WaitingError();
     }
   };

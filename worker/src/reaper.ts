@@ -1,41 +1,65 @@
-/** Removes what has no living owner: sandboxes of workers of this farm, on this host, whose process is gone. */
-import { errorMessage } from '@swefarm/shared';
+/**
+ * Removes what has no living owner on this host: sandboxes of workers of this farm that are gone, and this worker's own
+ * that no attempt uses any more. Never what belongs to another living worker, or to another farm.
+ */
+import { errorMessage, type Farm } from '@swefarm/shared';
 import type { Logger } from 'pino';
+import type { ActiveAttempts } from './active.ts';
 import { type Identity, ownerAlive } from './identity.ts';
-import type { Runtime } from './sandbox/runtime.ts';
+import type { OwnedContainer, Runtime } from './sandbox/runtime.ts';
 
 const SWEEP_MS = 60_000;
+/** A sandbox of ours whose attempt is over was to be removed long ago; removals are not waited for. */
+const FORGOTTEN_MS = 5 * 60_000;
+
+export type ReaperDeps = {
+  runtime: Runtime;
+  self: Pick<Identity, 'farm' | 'worker' | 'pid' | 'pid_started'>;
+  /** Who lives of those whose processes cannot be seen from here. */
+  registry: Pick<Farm['registry'], 'list'>;
+  active: Pick<ActiveAttempts, 'list'>;
+  log: Logger;
+};
 
 /** One sweep; returns how many sandboxes were removed. What cannot be removed is logged and left for the next sweep. */
-export async function reap(runtime: Runtime, self: Pick<Identity, 'farm'>, log: Logger): Promise<number> {
+export async function reap(deps: ReaperDeps): Promise<number> {
+  const { runtime, self, log } = deps;
+  const mine = (await runtime.listOwned()).filter(({ owner }) => owner.farm === self.farm);
   let removed = 0;
-  for (const { id, owner } of await runtime.listOwned()) {
-    if (owner.farm !== self.farm || ownerAlive(owner)) continue;
+  for (const one of mine) {
+    const why = await whyRemovable(one, deps);
+    if (why === null) continue;
     try {
-      await runtime.remove(id);
+      await runtime.remove(one.id);
       removed++;
-      log.info(
-        { sandbox: id, rollout_id: owner.rollout_id, owner: owner.worker },
-        'removed the sandbox of a dead worker',
-      );
+      log.info({ sandbox: one.id, rollout_id: one.owner.rollout_id, owner: one.owner.worker }, why);
     } catch (error) {
-      log.warn({ sandbox: id, err: errorMessage(error) }, 'could not remove the sandbox of a dead worker');
+      log.warn({ sandbox: one.id, err: errorMessage(error) }, 'could not remove a sandbox without an owner');
     }
   }
   return removed;
 }
 
+async function whyRemovable(one: OwnedContainer, deps: ReaperDeps): Promise<string | null> {
+  const { self, registry, active } = deps;
+  const { owner, startedAt } = one;
+  if (owner.worker === self.worker && owner.pid === self.pid && owner.pid_started === self.pid_started) {
+    const used = active
+      .list()
+      .some(({ rollout_id, attempt }) => rollout_id === owner.rollout_id && attempt === owner.attempt);
+    return used || Date.now() - startedAt < FORGOTTEN_MS
+      ? null
+      : 'removed a sandbox of ours that was forgotten';
+  }
+  const alive = ownerAlive(owner) ?? (await registry.list()).some(({ worker }) => worker === owner.worker);
+  return alive ? null : 'removed the sandbox of a dead worker';
+}
+
 /** Sweeps once a minute until the signal ends it. The first sweep is the caller's, before any job is claimed. */
-export function startReaper(
-  runtime: Runtime,
-  self: Pick<Identity, 'farm'>,
-  log: Logger,
-  onReaped: (count: number) => void,
-  signal: AbortSignal,
-): void {
+export function startReaper(deps: ReaperDeps, onReaped: (count: number) => void, signal: AbortSignal): void {
   const timer = setInterval(() => {
-    reap(runtime, self, log).then(onReaped, (error: unknown) =>
-      log.warn({ err: errorMessage(error) }, 'the sweep for left sandboxes failed'),
+    reap(deps).then(onReaped, (error: unknown) =>
+      deps.log.warn({ err: errorMessage(error) }, 'the sweep for left sandboxes failed'),
     );
   }, SWEEP_MS);
   timer.unref();

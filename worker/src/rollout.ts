@@ -9,7 +9,7 @@ import { addVerdict, factsOf, type Judged, judge } from './facts.ts';
 import type { Node } from './node.ts';
 import { PreparedContainer } from './sandbox/prepared.ts';
 import type { Task } from './task.ts';
-import { given, letAgentWork } from './work.ts';
+import { given, letAgentWork, resumed } from './work.ts';
 import { containerSpec, networkOf } from './workplace.ts';
 
 /** Throws RolloutFailure when infrastructure is at fault; the task's trace says how far it came. */
@@ -27,10 +27,15 @@ export async function runRollout(task: Task, node: Node): Promise<Judged> {
   );
 
   const plays = run.agent.type === 'mini' || run.agent.type === 'external';
-  const work = plays ? await letAgentWork(task, node, image, clean) : given(task);
+  if (task.kept) clean.begin();
+  const work = task.kept
+    ? resumed(task, task.kept)
+    : plays
+      ? await letAgentWork(task, node, image, clean)
+      : given(task);
   trace.patch = work.patch;
 
-  const facts = factsOf(task, work);
+  const facts = task.kept?.facts ?? factsOf(task, work);
   Object.assign(
     facts,
     knownGold(instance, {

@@ -1,11 +1,19 @@
 /** `swefarm-worker run`: brings one stateless worker up, and down again without losing or leaving anything. */
 import { mkdir } from 'node:fs/promises';
-import { createLog, createWorkerMetrics, describeConfig, openFarm, type WorkerConfig } from '@swefarm/shared';
+import {
+  createLog,
+  createWorkerMetrics,
+  describeConfig,
+  type Log,
+  openFarm,
+  type WorkerConfig,
+} from '@swefarm/shared';
 import { ActiveAttempts } from './active.ts';
 import { openEndpoints } from './agent/policy/endpoints.ts';
 import { watchPolicies } from './agent/policy/watch.ts';
 import { slotsOf } from './capacity.ts';
 import { startCensus } from './census.ts';
+import { createHandDrain } from './drain.ts';
 import { type Endpoint, serveMetrics } from './endpoint.ts';
 import { createQuiet } from './evaluation/quiet.ts';
 import { beat } from './heartbeat.ts';
@@ -18,7 +26,11 @@ import { startPull } from './pull.ts';
 import { reap, startReaper } from './reaper.ts';
 import { chooseRuntime } from './runtimes.ts';
 import { createLeaving } from './sandbox/leaving.ts';
+import { createSick } from './sick.ts';
 import { startThreads } from './threads/pool.ts';
+
+/** Of the grace period the end is for handing back and for removing containers. */
+const TIDY_MS = 10_000;
 
 /** Runs until `stop` aborts, then drains. Throws UnusableError when Redis or the runtime cannot be used at start. */
 export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promise<void> {
@@ -49,6 +61,7 @@ export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promis
     leaving,
     cleanImages: new Set(),
     active: new ActiveAttempts(),
+    sick: createSick(log),
     endpoints,
     policies: stack.use(watchPolicies({ farm, worker: identity.worker, endpoints, log })),
     metrics,
@@ -56,10 +69,11 @@ export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promis
     liveTurns: config.live_turns,
     log,
   };
-  metrics.reaped.inc(await reap(runtime, identity, log));
+  const reaping = { runtime, self: identity, registry: farm.registry, active: node.active, log };
+  metrics.reaped.inc(await reap(reaping));
   const until = new AbortController();
   const idle = new AbortController();
-  startReaper(runtime, identity, log, (count) => metrics.reaped.inc(count), until.signal);
+  startReaper(reaping, (count) => metrics.reaped.inc(count), until.signal);
   startCensus(node, until.signal);
 
   const endpoint: Endpoint | null =
@@ -75,6 +89,8 @@ export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promis
         );
   const slots = slotsOf(config);
   const pressure = stack.use(watchPressure(farm.artifacts, config.scratch_dir));
+  const graceMs = config.drain_grace_seconds * 1000;
+  const byHand = stack.use(createHandDrain(node.active, graceMs, log));
   const pull = startPull(node, slots, config.redis_prefix);
   const heart = beat(
     {
@@ -82,6 +98,7 @@ export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promis
       slots,
       metricsAddress: endpoint?.address ?? null,
       pressure,
+      byHand,
       onPause: (reason) => pull.setPaused(reason !== null),
       onIdle: (seconds) => {
         if (config.exit_when_idle_seconds > 0 && seconds >= config.exit_when_idle_seconds) idle.abort();
@@ -106,11 +123,21 @@ export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promis
     { active: node.active.count, grace_seconds: config.drain_grace_seconds },
     'draining: no new rollouts',
   );
-  await pull.drain(config.drain_grace_seconds * 1000);
+  exitInTime(Math.max(graceMs, TIDY_MS), log);
+  await pull.drain(Math.max(0, graceMs - TIDY_MS));
   until.abort();
   await heart;
   await keeping;
   log.info('stopped');
+}
+
+/** What comes after the grace period is SIGKILL: what is not removed by then is the next worker's to reap. */
+function exitInTime(graceMs: number, log: Log): void {
+  const timer = setTimeout(() => {
+    log.error('the grace period is over; what is left is removed by the next worker');
+    process.exit(0);
+  }, graceMs);
+  timer.unref();
 }
 
 const aborted = (signal: AbortSignal): Promise<void> =>

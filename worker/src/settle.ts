@@ -1,6 +1,8 @@
 /** The end of an attempt: artifact first, then the one commit that makes it the rollout's result. */
 import {
+  type ArtifactContent,
   type CancelReason,
+  errorMessage,
   type Failure,
   type Outcome,
   type Result,
@@ -12,7 +14,7 @@ import {
 import type { Judged } from './facts.ts';
 import type { Node } from './node.ts';
 import type { StageClock } from './stages.ts';
-import type { Trace } from './task.ts';
+import type { KeptWork, Trace } from './task.ts';
 
 const ENCODE_TIMEOUT_MS = 120_000;
 
@@ -41,11 +43,25 @@ export async function settle(settlement: Settlement, node: Node, signal: AbortSi
   return false;
 }
 
-async function storeArtifact(
-  settlement: Settlement,
+/** Stores what the next attempt is to evaluate, under this attempt; null when it cannot be stored: no harm but work. */
+export async function keepWork(
+  what: Pick<Settlement, 'job' | 'attempt' | 'trace'>,
+  kept: KeptWork,
   node: Node,
-  signal: AbortSignal,
 ): Promise<string | null> {
+  const { facts, seconds } = kept;
+  const settlement = { ...what, failure: null, kept: { facts, seconds } };
+  try {
+    return await storeArtifact(settlement, node, new AbortController().signal);
+  } catch (error) {
+    node.log.warn({ rollout_id: what.job.rollout_id, err: errorMessage(error) }, 'work could not be kept');
+    return null;
+  }
+}
+
+type Stored = Pick<Settlement, 'job' | 'attempt' | 'trace' | 'failure'> & { kept?: ArtifactContent['kept'] };
+
+async function storeArtifact(settlement: Stored, node: Node, signal: AbortSignal): Promise<string | null> {
   const { job, attempt, trace, failure } = settlement;
   if (!trace.trajectory && trace.patch === null && !trace.report) return null;
   const blob = await node.threads.run(
@@ -61,6 +77,7 @@ async function storeArtifact(
         report: trace.report,
         eval_script: trace.evalScript,
         failure_detail: failure ? `${failure.stage}/${failure.class}: ${failure.message}` : null,
+        ...(settlement.kept ? { kept: settlement.kept } : {}),
       },
       test_log: trace.testLog,
     },

@@ -7,6 +7,8 @@ export type StageClock = {
   /** Times one call; the stage is charged also when it throws. */
   time<T>(stage: Stage, work: () => Promise<T>): Promise<T>;
   set(stage: Stage, seconds: number): void;
+  /** Takes over what an earlier attempt spent until its evaluation; it was observed then. */
+  resume(spentBefore: Seconds): void;
   seconds(): Seconds;
 };
 
@@ -46,6 +48,9 @@ export function startStageClock(queuedSeconds: number, { onEnter, onStage }: Sta
     set(stage, seconds) {
       spent[stage] = seconds;
       onStage?.(stage, seconds);
+    },
+    resume({ sandbox, agent, model, command, patch }) {
+      Object.assign(spent, { sandbox, agent, model, command, patch });
     },
     seconds() {
       const rounded = Object.fromEntries(

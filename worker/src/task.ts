@@ -1,5 +1,6 @@
 /** What one attempt is given, and what it leaves behind for its result, however it ends. */
 import type {
+  ArtifactContent,
   Instance,
   Report,
   RewardFacts,
@@ -20,6 +21,8 @@ export type Task = {
   /** The patch given with the job; null unless the agent is `patch`. */
   patch: string | null;
   apiKey: Secret | null;
+  /** Work of an earlier attempt that only has to be evaluated. */
+  kept: KeptWork | null;
   clock: StageClock;
   /** For those who watch. */
   live: LiveTrace;
@@ -28,6 +31,9 @@ export type Task = {
   /** Filled while the attempt goes on, so that a failure keeps what was learnt. */
   trace: Trace;
 };
+
+/** What an earlier attempt's agent did, whose evaluation was lost. */
+export type KeptWork = NonNullable<ArtifactContent['kept']> & { trajectory: Trajectory; patch: string };
 
 export type Trace = {
   trajectory: Trajectory | null;

@@ -11,7 +11,7 @@ import type { PreparedContainer } from './sandbox/prepared.ts';
 import type { ReadyImage } from './sandbox/runtime.ts';
 import { takePatch } from './sandbox/snapshot.ts';
 import { takeSession, withSession } from './session.ts';
-import type { Task } from './task.ts';
+import type { KeptWork, Task } from './task.ts';
 import { startSandbox } from './workplace.ts';
 
 export type Work = { end: AgentEnd | null; patch: string | null; tooLarge: boolean; agentSeconds: number };
@@ -131,5 +131,12 @@ function observeTurn(trajectory: Trajectory, { metrics }: Node): void {
 /** The patch of the agents golden, noop and patch: no turn is taken, no sandbox is needed. */
 export function given(task: Task): Work {
   const patch = givenPatch(task.run.agent.type, task.instance, task.patch);
+  return { end: null, patch, tooLarge: false, agentSeconds: 0 };
+}
+
+/** The work of an earlier attempt, whose evaluation was lost: the agent is not asked again. */
+export function resumed({ clock, trace }: Task, { trajectory, patch, seconds }: KeptWork): Work {
+  clock.resume(seconds);
+  trace.trajectory = trajectory;
   return { end: null, patch, tooLarge: false, agentSeconds: 0 };
 }

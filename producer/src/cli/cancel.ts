@@ -1,5 +1,5 @@
-/** `swefarm cancel`: a run, or single rollouts; what runs ends, what waits never starts, each with the outcome cancelled. */
-import { openFarm, parseRolloutId, UsageError } from '@swefarm/shared';
+/** `swefarm cancel`: a run, a group, single rollouts or a policy version; what runs ends, what waits never starts. */
+import { type Farm, openFarm, parseRolloutId, UsageError } from '@swefarm/shared';
 import type { Command } from 'commander';
 import { addFarmOptions, type Flags, producerConfig } from './options.ts';
 import { say } from './terminal.ts';
@@ -7,17 +7,49 @@ import { say } from './terminal.ts';
 export function addCancel(program: Command): void {
   const command = program
     .command('cancel')
-    .description('cancel a run, or single rollouts: neither failures nor rewards')
-    .argument('<ids...>', 'run or rollout ids');
+    .description('cancel runs, groups, rollouts or a policy version: neither failures nor rewards')
+    .argument('[ids...]', 'run or rollout ids')
+    .option('--group <instance>', 'only the rollouts of this instance, of the runs given')
+    .option('--policy-version <name>', 'every unfinished run of these weights, as stale');
   addFarmOptions(command).action(async (ids: string[], flags: Flags) => {
     await using farm = await openFarm(producerConfig(flags), 'producer');
-    const rollouts = ids.filter((id) => id.includes('.'));
-    const runs = ids.filter((id) => !id.includes('.'));
-    for (const runId of [...runs, ...rollouts.map((id) => parseRolloutId(id).runId)]) {
-      if (!(await farm.runs.get(runId))) throw new UsageError(`run ${runId}: not at ${farm.address}`);
-    }
-    for (const runId of runs) await farm.cancel.cancelRun(runId);
-    if (rollouts.length > 0) await farm.cancel.cancelRollouts(rollouts);
-    say(`cancelled ${ids.join(', ')}; workers stop within seconds`);
+    const cancelled = await cancel(farm, ids, flags);
+    say(`cancelled ${cancelled.join(', ')}; workers stop within two seconds`);
   });
+}
+
+async function cancel(farm: Farm, ids: readonly string[], flags: Flags): Promise<string[]> {
+  const version = flags.policyVersion as string | undefined;
+  const group = flags.group as string | undefined;
+  if (version !== undefined) {
+    if (ids.length > 0 || group !== undefined)
+      throw new UsageError('--policy-version goes alone: it means every run of that version');
+    return await cancelVersion(farm, version);
+  }
+  if (ids.length === 0)
+    throw new UsageError('give run or rollout ids, or --policy-version; swefarm status lists runs');
+  const rollouts = ids.filter((id) => id.includes('.'));
+  const runs = ids.filter((id) => !id.includes('.'));
+  if (group !== undefined && rollouts.length > 0)
+    throw new UsageError(`--group goes with run ids, and ${rollouts[0]} is a rollout`);
+  for (const runId of [...runs, ...rollouts.map((id) => parseRolloutId(id).runId)]) {
+    if (!(await farm.runs.get(runId))) throw new UsageError(`run ${runId}: not at ${farm.address}`);
+    if (group !== undefined && !(await farm.runs.instanceIds(runId)).includes(group))
+      throw new UsageError(`--group ${group}: run ${runId} has no such instance`);
+  }
+  for (const runId of runs) {
+    if (group === undefined) await farm.cancel.cancelRun(runId);
+    else await farm.cancel.cancelGroup(runId, group);
+  }
+  if (rollouts.length > 0) await farm.cancel.cancelRollouts(rollouts);
+  return group === undefined ? [...ids] : runs.map((runId) => `${group} of ${runId}`);
+}
+
+async function cancelVersion(farm: Farm, version: string): Promise<string[]> {
+  const { runs } = await farm.groups.unfinishedRuns();
+  const stale = runs.filter((run) => run.policy?.version === version).map((run) => run.run_id);
+  if (stale.length === 0)
+    throw new UsageError(`--policy-version ${version}: no unfinished run of it at ${farm.address}`);
+  for (const runId of stale) await farm.cancel.cancelRun(runId, 'stale');
+  return stale;
 }

@@ -12,8 +12,7 @@ import { say } from './terminal.ts';
 export function addOutputOptions(command: Command): Command {
   return command
     .option('--output <file>', 'where result lines go, as JSONL; - is standard output', '-')
-    .option('--copy-artifacts <dir>', 'copy trajectories and reports into this folder')
-    .option('--min-group <n>', 'so many judged rollouts are enough for a group', wholeNumber);
+    .option('--copy-artifacts <dir>', 'copy trajectories and reports into this folder');
 }
 
 export function addCollect(program: Command): void {
@@ -22,7 +21,11 @@ export function addCollect(program: Command): void {
     .description('write the results of a run as they come, each exactly once, until all are there')
     .argument('<run>', 'id that submit printed')
     .option('--resume', 'go on with an output that exists');
-  addOutputOptions(command);
+  addOutputOptions(command).option(
+    '--min-group <n>',
+    'so many judged rollouts are enough for a group',
+    wholeNumber,
+  );
   addFarmOptions(command).action(async (runId: string, flags: Flags) => {
     process.exitCode = await runCollect(runId, flags);
   });
@@ -52,6 +55,7 @@ async function runCollect(runId: string, flags: Flags): Promise<number> {
       ),
     ),
     output,
+    growing: record.refills > 0,
     copyArtifactsTo: flags.copyArtifacts as string | undefined,
     signal: stop.draining,
   });
@@ -60,7 +64,7 @@ async function runCollect(runId: string, flags: Flags): Promise<number> {
     instanceIds,
     output,
     complete,
-    minGroup: flags.minGroup as number | undefined,
+    minGroup: (flags.minGroup as number | undefined) ?? record.min_group ?? undefined,
     places: path === '-' ? [] : [`results: ${path}`],
     resumeHint: `go on with: swefarm collect ${runId} --output ${path} --resume`,
   });

@@ -12,6 +12,8 @@ export type Follow = {
   runId: string;
   rollouts: ReadonlySet<string>;
   output: Output;
+  /** The farm may open more rollouts in place of lost ones. */
+  growing: boolean;
   copyArtifactsTo: string | undefined;
   onResult?: CollectOptions['onResult'];
   signal: AbortSignal;
@@ -26,12 +28,13 @@ export async function follow(task: Follow): Promise<{ complete: boolean }> {
   const { farm, rollouts, output } = task;
   const progress = startProgress(rollouts.size, output.lines.values());
   task.onProgress?.(progress);
-  const watch = setInterval(() => void watchWorkers(farm, progress), WATCH_MS);
+  const watch = setInterval(() => void watchFarm(task, progress), WATCH_MS);
   try {
     return await collect(farm, {
       runId: task.runId,
       rollouts,
       output,
+      growing: task.growing,
       copyArtifactsTo: task.copyArtifactsTo,
       patienceMs: task.config.redis_patience_seconds * 1000,
       ...(task.onResult ? { onResult: task.onResult } : {}),
@@ -45,11 +48,15 @@ export async function follow(task: Follow): Promise<{ complete: boolean }> {
   }
 }
 
-async function watchWorkers(farm: Farm, progress: Progress): Promise<void> {
+async function watchFarm({ farm, runId }: Follow, progress: Progress): Promise<void> {
   try {
-    const workers = await farm.registry.list();
+    const [workers, pause] = await Promise.all([farm.registry.list(), farm.groups.paused(runId)]);
     const running = workers.reduce((sum, worker) => sum + worker.active, 0);
-    const paused = workers.find((worker) => worker.paused !== null)?.paused ?? null;
+    const held = pause?.reason ?? null;
+    const paused =
+      held === null
+        ? (workers.find((worker) => worker.paused !== null)?.paused ?? null)
+        : `${held}; swefarm resume ${runId}`;
     const note = workers.length === 0 ? 'no worker alive' : paused === null ? null : `paused: ${paused}`;
     progress.note(running, note);
   } catch {

@@ -101,6 +101,7 @@ export async function runLocally(run: LocalRun): Promise<boolean> {
       runId: record.run_id,
       rollouts,
       output,
+      growing: record.refills > 0,
       copyArtifactsTo: flags.copyArtifacts as string | undefined,
       ...(run.onResult ? { onResult: run.onResult } : {}),
       // Workers of the farm are not ours to wait for: told to stop, there is only what has come so far.

@@ -6,8 +6,10 @@ import { addCancel } from './cancel.ts';
 import { addCollect } from './collect.ts';
 import { addDataset } from './dataset.ts';
 import { addDoctor } from './doctor.ts';
+import { addDrain } from './drain.ts';
 import { addEval } from './eval.ts';
 import { addHealth } from './health.ts';
+import { addPause, addResume } from './pause.ts';
 import { addPolicy } from './policy.ts';
 import { addRedis } from './redis.ts';
 import { addRegrade } from './regrade.ts';
@@ -41,6 +43,9 @@ for (const add of [
   addStatus,
   addShow,
   addCancel,
+  addPause,
+  addResume,
+  addDrain,
   addPolicy,
   addHealth,
   addDataset,

@@ -58,7 +58,7 @@ async function runRollout(flags: Flags): Promise<ExitCode> {
       instanceIds: prepared.dataset.instances.map((instance) => instance.instance_id),
       output,
       complete,
-      minGroup: flags.minGroup as number | undefined,
+      minGroup: record.min_group ?? undefined,
       places: placesOf(path, place, flags),
       resumeHint:
         path === '-'

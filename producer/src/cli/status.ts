@@ -65,6 +65,15 @@ function runTable(runs: readonly RunStatus[], width: number): string {
   return [
     renderTable(columns, rows),
     ...(more > 0 ? [`… and ${more} older runs (--json lists all)`] : []),
+    ...runs
+      .filter((run) => run.paused !== null)
+      .map((run) =>
+        styled(
+          'yellow',
+          `  ${run.run_id} is paused: ${harmless(run.paused ?? '')}; swefarm resume ${run.run_id}`,
+          process.stdout,
+        ),
+      ),
     ...causes.map(([cause, times]) => `  failed ${cause}: ${times}`),
   ].join('\n');
 }

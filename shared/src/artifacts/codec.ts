@@ -6,6 +6,7 @@ import { promisify } from 'node:util';
 import { gunzip, gzip } from 'node:zlib';
 import { errorMessage, SwefarmError } from '../errors.ts';
 import type { Report } from '../report.ts';
+import type { RewardFacts, Seconds } from '../result.ts';
 import type { Trajectory } from '../trajectory.ts';
 
 export type ArtifactContent = {
@@ -20,6 +21,8 @@ export type ArtifactContent = {
   eval_script: string | null;
   /** What the failure looked like in full (stack, engine's answer); null when there was none. */
   failure_detail: string | null;
+  /** Only in work that the next attempt is to evaluate: what it needs beside trajectory and patch. */
+  kept?: { facts: RewardFacts; seconds: Seconds };
 };
 
 const compress = promisify(gzip);

@@ -156,7 +156,7 @@ export const WORKER_KEYS = {
   drain_grace_seconds: plain(
     form.seconds,
     25,
-    'Seconds between the first SIGTERM and the forced hand-back of what still runs.',
+    'Seconds from SIGTERM to the exit; what still runs is handed back 10 s before, and its containers are removed.',
   ),
   worker_id: key<string>(form.text, newId, 'a fresh id', 'Name of this worker process; must be its own.'),
   node: key<string>(form.text, form.nodeName, 'host name', 'Name of this node.', [

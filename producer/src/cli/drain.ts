@@ -1,0 +1,29 @@
+/** `swefarm drain`: empties a node without stopping its workers; what runs there ends or goes elsewhere. */
+import { openFarm, UsageError } from '@swefarm/shared';
+import type { Command } from 'commander';
+import { addFarmOptions, type Flags, producerConfig } from './options.ts';
+import { say } from './terminal.ts';
+
+export function addDrain(program: Command): void {
+  const command = program
+    .command('drain')
+    .description('let a node claim nothing more; what runs may finish for the grace period, then moves on')
+    .argument('<node>', 'name of the node, as swefarm status shows it')
+    .option('--undo', 'let it claim again');
+  addFarmOptions(command).action(async (node: string, flags: Flags) => {
+    await using farm = await openFarm(producerConfig(flags), 'producer');
+    const known = (await farm.registry.list()).filter((worker) => worker.node === node);
+    const undo = flags.undo === true;
+    if (known.length === 0 && !(await farm.nodes.drained()).has(node)) {
+      throw new UsageError(`node ${node}: no worker is alive there; swefarm status lists nodes`);
+    }
+    if (undo) await farm.nodes.undrain(node);
+    else await farm.nodes.drain(node);
+    const running = known.reduce((sum, worker) => sum + worker.active, 0);
+    say(
+      undo
+        ? `${node} claims rollouts again`
+        : `${node} claims nothing more; ${running} rollouts run there (take it back with --undo)`,
+    );
+  });
+}

@@ -1,0 +1,68 @@
+/** Who may be reaped: the dead of this farm; never the living, another farm's, or another's that cannot be seen. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { silentLog, type WorkerRecord } from '@swefarm/shared';
+import { expect, test } from 'vitest';
+import { identify, processStarted } from './identity.ts';
+import { reap } from './reaper.ts';
+import type { OwnedContainer, Owner, Runtime } from './sandbox/runtime.ts';
+
+const self = identify('farm', 'me', 'here');
+const HOUR = 3_600_000;
+
+function sandbox(id: string, owner: Partial<Owner>, ageMs = HOUR): OwnedContainer {
+  const mine = { farm: self.farm, worker: self.worker, pid: self.pid, pid_started: self.pid_started };
+  return {
+    id,
+    owner: { ...mine, rollout_id: `r.i.${id}`, attempt: 1, ...owner },
+    startedAt: Date.now() - ageMs,
+  };
+}
+
+async function sweep(all: OwnedContainer[], living: string[], broken: string[] = []) {
+  const removed: string[] = [];
+  const runtime = {
+    listOwned: async () => all,
+    remove: async (id: string) => {
+      if (broken.includes(id)) throw new Error('engine says no');
+      removed.push(id);
+    },
+  } as unknown as Runtime;
+  const count = await reap({
+    runtime,
+    self,
+    registry: { list: async () => living.map((worker) => ({ worker }) as WorkerRecord) },
+    active: { list: () => [{ rollout_id: 'r.i.used', attempt: 1 }] },
+    log: silentLog() as never,
+  });
+  expect(count).toBe(removed.length);
+  return removed.sort();
+}
+
+test('a sweep removes what has no living owner, and nothing else', async () => {
+  const child = spawn('sleep', ['60']);
+  const neighbour = { worker: 'neighbour', pid: child.pid ?? 0 };
+  const [, namespace] = self.pid_started.split('@');
+  const pid_started = `${processStarted(neighbour.pid)}@${namespace}`;
+  const all = [
+    sandbox('used', {}),
+    sandbox('older-attempt', { rollout_id: 'r.i.used', attempt: 0 }),
+    sandbox('forgotten', {}),
+    sandbox('young', {}, 1_000),
+    sandbox('neighbour', { ...neighbour, pid_started }),
+    sandbox('dead', { worker: 'dead', pid: 4_000_000, pid_started: `1@${namespace}` }),
+    sandbox('stuck', { worker: 'dead', pid: 4_000_000, pid_started: `1@${namespace}` }),
+    sandbox('unseen', { worker: 'elsewhere', pid: 1, pid_started: '1@1' }),
+    sandbox('unseen-dead', { worker: 'gone', pid: 1, pid_started: '1@1' }),
+    sandbox('other-farm', { farm: 'other', worker: 'dead', pid: 4_000_000, pid_started: `1@${namespace}` }),
+  ];
+  expect(await sweep(all, ['me', 'elsewhere'], ['stuck'])).toEqual([
+    'dead',
+    'forgotten',
+    'older-attempt',
+    'unseen-dead',
+  ]);
+  child.kill('SIGKILL');
+  await once(child, 'exit');
+  expect(await sweep(all, ['me', 'elsewhere'])).toContain('neighbour');
+});
