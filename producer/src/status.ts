@@ -33,7 +33,12 @@ export type FarmStatus = {
 export async function farmStatus(farm: Farm, runId?: string): Promise<FarmStatus> {
   const records = runId === undefined ? await farm.runs.list() : [await knownRun(farm, runId)];
   const [runs, queue, workers] = await Promise.all([
-    Promise.all(records.map(async (record) => runStatus(record, await farm.results.counts(record.run_id)))),
+    Promise.all(
+      records.map(async (record) => {
+        const pause = await farm.groups.paused(record.run_id);
+        return runStatus(record, await farm.results.counts(record.run_id), pause?.reason ?? null);
+      }),
+    ),
     farm.queue().getJobCounts('active', 'prioritized', 'waiting', 'delayed', 'failed'),
     farm.registry.list(),
   ]);
@@ -49,7 +54,8 @@ export async function knownRun(farm: Farm, runId: string): Promise<RunRecord> {
   });
 }
 
-export function runStatus(record: RunRecord, counts: RunCounts): RunStatus {
+/** `paused`: why it stands still. */
+export function runStatus(record: RunRecord, counts: RunCounts, paused: string | null = null): RunStatus {
   const { judged, failed, cancelled } = counts.outcomes;
   return {
     run_id: record.run_id,
@@ -68,5 +74,6 @@ export function runStatus(record: RunRecord, counts: RunCounts): RunStatus {
     turns_mean: judged > 0 ? counts.turns_sum / judged : null,
     reward_mean: counts.rewarded > 0 ? counts.reward_sum / counts.rewarded : null,
     failures: counts.failures,
+    paused,
   };
 }

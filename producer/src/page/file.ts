@@ -123,6 +123,7 @@ function statusOf(
     resolved: judged.filter((one) => one.resolved).length,
     failed: rollouts.filter((one) => one.outcome === 'failed').length,
     cancelled: rollouts.filter((one) => one.outcome === 'cancelled').length,
+    paused: null,
     turns_mean: mean(judged.map((one) => one.turns)),
     reward_mean: mean(rewards),
     failures,
