@@ -164,6 +164,17 @@ function issues(error: ZodError): string {
 export const asTree = (value: unknown): Tree =>
   value !== null && typeof value === 'object' && !Array.isArray(value) ? (value as Tree) : {};
 
+/** A new tree of both; the upper one wins, mapping by mapping. */
+export function merge(below: Tree, above: Readonly<Tree>): Tree {
+  const merged: Tree = { ...below };
+  for (const [key, value] of Object.entries(above)) {
+    const inner = asTree(value);
+    merged[key] =
+      inner === value && asTree(merged[key]) === merged[key] ? merge(asTree(merged[key]), inner) : value;
+  }
+  return merged;
+}
+
 function setPath(tree: Tree, path: readonly string[], value: unknown): void {
   const [key, ...rest] = path;
   if (key === undefined) return;

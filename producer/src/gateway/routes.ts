@@ -5,6 +5,7 @@ import { healthRoutes } from './routes/health.ts';
 import { metricsRoutes } from './routes/metrics.ts';
 import { pageRoutes } from './routes/page.ts';
 import { policyRoutes } from './routes/policy.ts';
+import { runRoutes } from './routes/runs.ts';
 import { sessionRoutes } from './routes/sessions.ts';
 
 export const ROUTES: readonly Routes[] = [
@@ -13,5 +14,6 @@ export const ROUTES: readonly Routes[] = [
   metricsRoutes,
   pageRoutes,
   policyRoutes,
+  runRoutes,
   sessionRoutes,
 ];

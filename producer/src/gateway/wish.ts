@@ -2,7 +2,7 @@
 import type { Instance } from '@swefarm/shared';
 import { describeProblems } from '../datasets/problem.ts';
 import { type GymRow, instanceIdOf, instanceOf, policyOf } from '../formats/gym/row.ts';
-import { asTree, type Tree } from '../record.ts';
+import { asTree, merge } from '../record.ts';
 import type { Caller } from './callers.ts';
 import type { GatewayDeps } from './deps.ts';
 import { type Mode, trains } from './failures.ts';
@@ -28,16 +28,6 @@ export function wishOf(caller: Caller, mode: Mode, row: GymRow, deps: GatewayDep
   if (asTree(settings.agent).type !== undefined && asTree(settings.agent).type !== 'mini')
     delete settings.policy;
   return { caller, settings, apiKey: apiKey ?? caller.apiKey };
-}
-
-function merge(below: Tree, above: Readonly<Tree>): Tree {
-  const merged: Tree = { ...below };
-  for (const [key, value] of Object.entries(above)) {
-    const inner = asTree(value);
-    merged[key] =
-      inner === value && asTree(merged[key]) === merged[key] ? merge(asTree(merged[key]), inner) : value;
-  }
-  return merged;
 }
 
 /** The instance of a row, from the row itself or from the dataset of `serve`; refuses what is unknown or incomplete. */

@@ -1,0 +1,214 @@
+/** The farm's own API: submit a run, take its results as they come, cancel, ask, read trajectories. */
+import { createHash } from 'node:crypto';
+import {
+  type ArtifactContent,
+  decodeArtifact,
+  type Instance,
+  newId,
+  parseRolloutId,
+  type RunRecord,
+  UsageError,
+} from '@swefarm/shared';
+import type { FastifyInstance } from 'fastify';
+import type { ZodTypeProvider } from 'fastify-type-provider-zod';
+import { z } from 'zod';
+import { describeProblems } from '../../datasets/problem.ts';
+import { chosenSha256 } from '../../datasets/read.ts';
+import { toInstance } from '../../datasets/row.ts';
+import { checkSettings, merge, recordOf, refuseDifferent } from '../../record.ts';
+import { submit } from '../../submit.ts';
+import { callerOf } from '../callers.ts';
+import type { GatewayDeps } from '../deps.ts';
+import { digest } from '../openruns.ts';
+import { Refusal } from '../refusal.ts';
+
+const Submit = z.strictObject({
+  /** Rows as in a dataset file, or ids of the dataset that `serve` was started with. */
+  instances: z
+    .array(z.union([z.string(), z.looseObject({ instance_id: z.string() })]))
+    .min(1)
+    .max(10_000),
+  group_size: z.number().int().positive().max(10_000).default(1),
+  /** Keys of a run's record, as in a --run-config file. */
+  run: z.record(z.string(), z.unknown()).default({}),
+});
+const RunParams = z.object({ run: z.string().regex(/^[a-z0-9]+$/, 'expected a run id') });
+const RolloutParams = z.object({ rollout: z.string() });
+const ResultsQuery = z.object({
+  /** `last_id` of the answer before; 0: from the start. */
+  after: z
+    .string()
+    .regex(/^\d+(-\d+)?$/, 'expected the last_id of an earlier answer')
+    .default('0'),
+  wait_seconds: z.coerce.number().min(0).max(3600).default(0),
+  count: z.coerce.number().int().min(1).max(1000).default(200),
+});
+const Cancel = z.strictObject({ rollouts: z.array(z.string()).min(1).optional() }).nullish();
+
+export function runRoutes(app: FastifyInstance, deps: GatewayDeps): void {
+  const { farm, config, signal } = deps;
+  const typed = app.withTypeProvider<ZodTypeProvider>();
+
+  typed.post('/v1/runs', { schema: { body: Submit } }, async (request, reply) => {
+    const caller = callerOf(request);
+    const { instances: given, group_size, run } = request.body;
+    checkSettings('run', run);
+    const instances = given.map((one, index) => instanceAt(index, one, deps));
+    const key = request.headers['idempotency-key'];
+    // The same key is the same run, whoever was cut off in between.
+    const runId = typeof key === 'string' && key !== '' ? idFrom(caller.name, key) : newId();
+    const keyRef = caller.apiKey && `gateway-${digest(caller.apiKey.reveal())}`;
+    if (keyRef && caller.apiKey) {
+      await farm.secrets.put(keyRef, caller.apiKey, config.policy_api_key_ttl_seconds);
+    }
+    const settings = merge(merge(merge({}, deps.settings ?? {}), caller.run), { ...run, group_size });
+    const dataset = { path: `rows of ${caller.name}`, sha256: chosenSha256(instances), instances };
+    const wanted = recordOf(settings, runId, dataset, keyRef);
+    const stored = await farm.runs.get(runId);
+    if (stored) refuseOther(stored, wanted);
+    const submitted = await submit(farm, { record: stored ?? wanted, instances }, signal);
+    return reply.code(stored ? 200 : 201).send({
+      run_id: runId,
+      rollouts: submitted.rollouts.length,
+      queued: submitted.queued,
+    });
+  });
+
+  typed.get('/v1/runs', async () => ({ runs: (await farm.runs.list()).map(shownRun) }));
+
+  typed.get('/v1/runs/:run', { schema: { params: RunParams } }, async (request) => {
+    const run = await knownRun(request.params.run);
+    const [counts, groups] = await Promise.all([
+      farm.results.counts(run.run_id),
+      farm.results.groups(run.run_id),
+    ]);
+    const left = [...groups.values()].reduce((sum, group) => sum + Math.max(0, group.left), 0);
+    return { ...shownRun(run), left, counts, groups: Object.fromEntries(groups) };
+  });
+
+  typed.get(
+    '/v1/runs/:run/results',
+    { schema: { params: RunParams, querystring: ResultsQuery } },
+    async (request, reply) => {
+      const { after, wait_seconds, count } = request.query;
+      const run = await knownRun(request.params.run);
+      const gone = new AbortController();
+      reply.raw.once('close', () => gone.abort());
+      const until = AbortSignal.any([gone.signal, signal]);
+      try {
+        const batch = await farm.results.read(run.run_id, after, {
+          count,
+          blockMs: wait_seconds * 1000,
+          signal: until,
+        });
+        return { results: batch.results.map(({ result }) => result), last_id: batch.last_id };
+      } catch (error) {
+        if (gone.signal.aborted) return reply.hijack();
+        if (signal.aborted) return { results: [], last_id: after };
+        throw error;
+      }
+    },
+  );
+
+  typed.post('/v1/runs/:run/cancel', { schema: { params: RunParams, body: Cancel } }, async (request) => {
+    const run = await knownRun(request.params.run);
+    const rollouts = request.body?.rollouts;
+    const foreign = rollouts?.find((id) => parseRolloutId(id).runId !== run.run_id);
+    if (foreign !== undefined) {
+      throw new Refusal(400, 'bad_request', `rollouts: ${foreign} is not of run ${run.run_id}`, {
+        field: 'rollouts',
+      });
+    }
+    if (rollouts) await farm.cancel.cancelRollouts(rollouts);
+    else await farm.cancel.cancelRun(run.run_id);
+    return { cancelled: rollouts ?? run.run_id };
+  });
+
+  typed.get('/v1/rollouts/:rollout', { schema: { params: RolloutParams } }, async (request) => {
+    const { rollout } = request.params;
+    const result = await farm.results.get(rollout);
+    if (result) return { status: 'done', result };
+    await knownRun(parseRolloutId(rollout).runId);
+    const attempts = await farm.journal.read(rollout);
+    return { status: attempts.length === 0 ? 'waiting' : 'running', attempts };
+  });
+
+  typed.get('/v1/rollouts/:rollout/trajectory', { schema: { params: RolloutParams } }, async (request) => {
+    const { trajectory } = await artifactOf(request.params.rollout);
+    return plain(trajectory);
+  });
+
+  typed.get('/v1/rollouts/:rollout/artifact', { schema: { params: RolloutParams } }, async (request) =>
+    plain(await artifactOf(request.params.rollout)),
+  );
+
+  async function knownRun(runId: string): Promise<RunRecord> {
+    const run = await farm.runs.get(runId);
+    if (run) return run;
+    throw new Refusal(404, 'unknown_run', `run: there is no run ${runId} at ${farm.address}`, {
+      field: 'run',
+    });
+  }
+
+  async function artifactOf(rollout: string): Promise<ArtifactContent> {
+    const result = await farm.results.get(rollout);
+    if (result?.artifact) return await decodeArtifact(await farm.artifacts.get(result.artifact));
+    const why = result ? 'nothing was kept of it' : 'it has no result yet';
+    throw new Refusal(404, 'no_artifact', `rollout: ${rollout}: ${why}`, { field: 'rollout' });
+  }
+}
+
+/** Typed arrays as plain ones: what an artifact holds packed is for everybody here. */
+const plain = (value: unknown): unknown =>
+  JSON.parse(
+    JSON.stringify(value, (_key, inner: unknown) =>
+      inner instanceof Int32Array || inner instanceof Float32Array ? Array.from(inner) : inner,
+    ),
+  );
+
+const shownRun = (run: RunRecord) => ({
+  run_id: run.run_id,
+  created_at: run.created_at,
+  kind: run.kind,
+  open: run.open,
+  group_size: run.group_size,
+  dataset: run.dataset,
+});
+
+/** A run id from what the caller chose: a letter first, as all of ours. */
+const idFrom = (caller: string, key: string): string =>
+  `k${BigInt(`0x${createHash('sha256').update(`${caller}\n${key}`).digest('hex')}`)
+    .toString(36)
+    .slice(0, 20)}`;
+
+function refuseOther(stored: RunRecord, wanted: RunRecord): void {
+  try {
+    refuseDifferent(stored, wanted);
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    throw new Refusal(409, 'run_differs', error.message, { field: 'idempotency-key', cause: error });
+  }
+}
+
+function instanceAt(
+  index: number,
+  given: z.infer<typeof Submit>['instances'][number],
+  { instances, health }: GatewayDeps,
+): Instance {
+  const field = `instances.${index}`;
+  const read = typeof given === 'string' ? null : toInstance(field, given);
+  if (read && 'problems' in read) {
+    const name = read.problems[0]?.field;
+    throw new Refusal(422, 'bad_row', describeProblems(field, read.problems, 'nothing was submitted'), {
+      field: name ? `${field}.${name}` : field,
+    });
+  }
+  const instance = read?.instance ?? (typeof given === 'string' ? instances?.get(given) : undefined);
+  if (!instance) {
+    throw new Refusal(404, 'unknown_instance', `${field}: ${String(given)} is not in the dataset of serve`, {
+      field,
+    });
+  }
+  const known = health?.get(instance.instance_id);
+  return known ? { ...instance, health: [...known] } : instance;
+}

@@ -1,0 +1,64 @@
+import { expect, test } from 'vitest';
+import { settle } from '../settle.ts';
+import { bearer, testGateway } from './gateway.ts';
+import { POLICY, post, row } from './gym.ts';
+
+const { policy_base_url, policy_model_name, responses_create_params, agent_ref, ...instance } = row();
+const RUN = { policy: { urls: [POLICY.policy_base_url], model: POLICY.policy_model_name } };
+
+test('a run is submitted, followed, cancelled and read without another door', async () => {
+  const { url, farm } = await testGateway();
+  const get = async (path: string) => {
+    const reply = await fetch(`${url}${path}`, { headers: bearer() });
+    return { status: reply.status, body: (await reply.json()) as Record<string, never> };
+  };
+  const body = { instances: [instance], group_size: 3, run: RUN };
+  const headers = { 'idempotency-key': 'step 1' };
+  const submitted = await post(url, body, { path: '/v1/runs', headers });
+  expect(submitted.status).toBe(201);
+  const { run_id, rollouts } = (await submitted.json()) as { run_id: string; rollouts: number };
+  expect(rollouts).toBe(3);
+  // Again is the same run; another one under its key is refused.
+  expect(await (await post(url, body, { path: '/v1/runs', headers })).json()).toMatchObject({ run_id });
+  const other = await post(url, { ...body, group_size: 4 }, { path: '/v1/runs', headers });
+  expect([other.status, await other.json()]).toMatchObject([409, { error: { field: 'idempotency-key' } }]);
+
+  const record = await farm.runs.get(run_id);
+  const [first = '', second = ''] = await farm.groups.open(run_id);
+  expect(await get(`/v1/rollouts/${first}`)).toMatchObject({ body: { status: 'waiting' } });
+  const poll = get(`/v1/runs/${run_id}/results?wait_seconds=60`);
+  if (record) await settle(farm, record, first);
+  const batch = await poll;
+  expect(batch.body).toMatchObject({ results: [{ rollout_id: first, reward: 1 }] });
+  const { last_id } = batch.body as unknown as { last_id: string };
+  expect((await get(`/v1/runs/${run_id}/results?after=${last_id}`)).body).toEqual({ results: [], last_id });
+  expect((await get(`/v1/rollouts/${first}`)).body).toMatchObject({ status: 'done', result: { reward: 1 } });
+  expect((await get(`/v1/rollouts/${first}/trajectory`)).body).toMatchObject({ exit_status: 'submitted' });
+  expect((await get(`/v1/rollouts/${second}/trajectory`)).status).toBe(404);
+  expect((await get(`/v1/runs/${run_id}`)).body).toMatchObject({ left: 2, counts: { committed: 1 } });
+
+  const cancelled = await post(url, { rollouts: [second] }, { path: `/v1/runs/${run_id}/cancel` });
+  expect(cancelled.status).toBe(200);
+  expect([...(await farm.cancel.isCancelled([first, second])).keys()]).toEqual([second]);
+});
+
+test.each([
+  ['POST', '/v1/runs', { instances: [] }, 400, 'instances'],
+  ['POST', '/v1/runs', { instances: ['who__knows-1'], run: RUN }, 404, 'instances.0'],
+  ['POST', '/v1/runs', { instances: [{ ...instance, repo: 3 }], run: RUN }, 422, 'instances.0.repo'],
+  ['POST', '/v1/runs', { instances: [instance], run: { agnet: {} } }, 400, undefined],
+  ['POST', '/v1/runs', { instances: [instance], group_size: 0, run: RUN }, 400, 'group_size'],
+  ['POST', '/v1/runs', { instances: [instance], run: RUN, more: 1 }, 400, undefined],
+  ['GET', '/v1/runs/r0', undefined, 404, 'run'],
+  ['GET', '/v1/runs/..%2F', undefined, 400, 'run'],
+  ['GET', '/v1/runs/r0/results?after=x', undefined, 400, 'after'],
+  ['POST', '/v1/runs/r0/cancel', {}, 404, 'run'],
+  ['GET', '/v1/rollouts/r0', undefined, 404, undefined],
+  ['GET', '/v1/rollouts/r0.a.0', undefined, 404, 'run'],
+])('%s %s %j: %i', async (method, path, body, status, field) => {
+  const { url } = await testGateway();
+  const reply =
+    method === 'GET' ? await fetch(`${url}${path}`, { headers: bearer() }) : await post(url, body, { path });
+  const { error } = (await reply.json()) as { error: { field?: string; message: string } };
+  expect([reply.status, error.field, error.message !== '']).toEqual([status, field, true]);
+});
