@@ -20,7 +20,7 @@ export type Incrementer = {
    * The ids to append to what was seen so that the model hears `messages` and answers.
    *
    * @param lastId the last token sampled
-   * @throws WireFault `template` when the template's text after an answer depends on the answer
+   * @throws WireFault `template` when the template's text after an answer cannot be told from the answer
    */
   after(lastId: number | undefined, messages: readonly Message[], post: Post): Promise<Int32Array>;
 };
@@ -32,8 +32,12 @@ export function openIncrementer(renderer: Renderer, tools: readonly object[]): I
     const render = (word: string) => renderer.render([...standIn(word, messages), ...messages], tools, post);
     const [one, other] = await Promise.all([render('yes'), render('no')]);
     const tail = commonEnd(one, other);
-    if (tail.length > 0) return tail;
-    throw new WireFault('template', 'what the chat template writes after an answer depends on the answer');
+    // Alike from the first token on: the template leaves out what was said, and its end cannot be found.
+    if (tail.length > 0 && tail.length < Math.min(one.length, other.length)) return tail;
+    throw new WireFault(
+      'template',
+      'what the chat template writes after an answer cannot be told from the answer',
+    );
   };
   /** The token that ends a turn: the first one after an answer without calls. */
   const endOfTurn = async (post: Post): Promise<number> => {

@@ -316,3 +316,16 @@ describe('token ids', () => {
     expect(end.exit_status).toBe('context_limit');
   });
 });
+
+test('who looks before a turn may end the rollout, and nothing is asked any more', async () => {
+  const controller = new AbortController();
+  const policy = scriptedPolicy([bash('echo one')]);
+  const deps = depsOf(policy, echoShell(), {
+    signal: controller.signal,
+    beforeTurn: ({ turns }) => {
+      if (turns.length === 2) controller.abort(new Error('too old'));
+    },
+  });
+  await expect(runMiniAgent(scriptedTask(), deps)).rejects.toThrow('too old');
+  expect(policy.requests).toHaveLength(2);
+});
