@@ -117,8 +117,11 @@ start_gateway() {
 }
 
 # Whole or not at all: others wait for this file.
+told=
 tell_gateway() {
+  [ -z "$gateway" ] || running "$gateway" || gateway=''
   [ -n "$gateway" ] && [ -s "$dir/gateway/.address.$job" ] || return 0
+  told=$(<"$dir/gateway/.address.$job")
   mv -f "$dir/gateway/.address.$job" "$dir/gateway/address.json"
 }
 
@@ -126,7 +129,8 @@ end_leader() {
   if [ -n "$gateway" ]; then
     kill "$gateway" 2>/dev/null
     wait "$gateway" 2>/dev/null
-    rm -f "$dir/gateway/address.json" "$dir/gateway/.address.$job"
+    rm -f "$dir/gateway/.address.$job"
+    [ "$(cat "$dir/gateway/address.json" 2>/dev/null)" != "$told" ] || rm -f "$dir/gateway/address.json"
   fi
   [ -n "$leader" ] || return 0
   exec {hold}>&-
@@ -174,8 +178,8 @@ step=$!
 while running "$step" && [ -z "$stopping$fenced" ]; do
   pause 2
   publish run
-  start_gateway
   tell_gateway
+  start_gateway
   # Redis that lost its lead to another node ends; ours stands by again.
   if [ -n "$leader" ] && ! running "$leader" && [ -z "$stopping" ]; then
     rm -rf "$talk"

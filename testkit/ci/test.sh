@@ -30,7 +30,7 @@ project() { # project NAME REPORT [FILE...]: one vitest project, whole or the fi
 check lint biome ci .
 check types turbo run typecheck --output-logs=errors-only
 check knip knip
-mapfile -t scripts < <(git ls-files "*.sh")
+mapfile -t scripts < <(git ls-files "*.sh" "*.sbatch")
 check shell shellcheck -s bash -S error .ci/run "${scripts[@]}"
 
 for name in unit redis containers e2e; do

@@ -105,7 +105,7 @@ export async function connectRedis(
 async function followedOptions(file: string): Promise<{ options: ClientOptions; address: string }> {
   const there = await readAddress(file);
   const options = { ...targetOf(there), socketTimeout: SILENCE_MS };
-  return { options, address: `redis://${there.host}:${there.port} (file:${file})` };
+  return { options, address: `redis://${there.host}:${there.port}, by ${file}` };
 }
 
 async function connectOnce(options: ClientOptions, role: FarmRole, file: string | null): Promise<Redis> {

@@ -5,13 +5,14 @@ import { startSlurmFarm, wrongResults } from './slurmfarm.ts';
 const ROLLOUTS = 16;
 
 test('sbatch -N 2: a lost daemon and a requeue cost no result; after scancel nothing is left', async () => {
-  await using farm = await startSlurmFarm(2);
+  await using farm = await startSlurmFarm(2, ['SWEFARM_SLURM_GATEWAY=1']);
   const { cluster } = farm;
   const job = await farm.sbatch('-N', '2');
   await farm.until(
     'two workers',
     async () => ((await farm.log(job)).match(/"msg":"ready"/g) ?? []).length >= 2,
   );
+  await farm.until('a gateway', async () => (await farm.gateway())?.includes('"status":"ok"') === true);
   const collect = await farm.start(ROLLOUTS);
   await farm.until('some results', async () => (await farm.results()).length >= 3);
 
@@ -29,4 +30,5 @@ test('sbatch -N 2: a lost daemon and a requeue cost no result; after scancel not
   await farm.until('no jobs', async () => (await cluster.jobs()).length === 0);
   await farm.until('nothing left', async () => (await farm.leftovers()).length === 0);
   expect(await farm.leftovers()).toEqual([]);
+  expect(await farm.gateway()).toBeNull();
 });

@@ -46,6 +46,8 @@ export interface SlurmFarm extends AsyncDisposable {
   results(): Promise<FarmLine[]>;
   /** Waits for a condition; throws with `what` and the jobs' logs after four minutes. */
   until(what: string, condition: () => Promise<boolean>): Promise<void>;
+  /** What the gateway answers about its health, or null when its address is not there. */
+  gateway(): Promise<string | null>;
   /** Whatever the farm may have left on the nodes, a line each. */
   leftovers(): Promise<string[]>;
 }
@@ -66,7 +68,7 @@ export async function startSlurmFarm(nodes: number, settings: readonly string[] 
   const bundle = join(folder, 'bundle');
   await run('npm', ['run', 'bundle', '--', '--out', bundle], { cwd: ROOT });
   const dataset = await ownedExample(folder);
-  const policy = started.use(await startScriptedPolicy({ script: twentyTurns(), delay: { fixed_ms: 100 } }));
+  const policy = started.use(await startScriptedPolicy({ script: twentyTurns(), delay: { fixed_ms: 60 } }));
   const cluster = started.use(await startSlurm(join(folder, 'slurm'), nodes));
   const file = join(folder, 'farm.env');
   const lines = [
@@ -116,6 +118,11 @@ export async function startSlurmFarm(nodes: number, settings: readonly string[] 
           throw new Error(`not within ${PATIENCE_MS / 1000} s: ${what}\n${await logs(home)}`);
         await sleep(200);
       }
+    },
+    async gateway() {
+      const text = await readFile(join(shared, 'gateway/address.json'), 'utf8').catch(() => null);
+      if (text === null) return null;
+      return await fetch(`${JSON.parse(text).url}/healthz`).then((answer) => answer.text());
     },
     async leftovers() {
       const mounts = (await readFile('/proc/mounts', 'utf8'))
