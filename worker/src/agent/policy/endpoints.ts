@@ -36,8 +36,8 @@ export function openEndpoints(now: () => number = () => performance.now()): Endp
   };
   /** Least first: in use before set aside, then by load, then by lot. */
   const rank = (url: string, key: string): [number, number, number] => [
-    Math.max(0, of(url).asideUntil - now()),
-    of(url).load + (others.get(url) ?? 0),
+    Math.max(0, (known.get(url)?.asideUntil ?? 0) - now()),
+    (known.get(url)?.load ?? 0) + (others.get(url) ?? 0),
     createHash('sha256').update(`${key} ${url}`).digest().readUInt32BE(),
   ];
   return {

@@ -1,9 +1,13 @@
 /**
  * The policy client against a real vLLM: contiguity of every transition, its log-probabilities scored again, resent text
  * refused by name, KV pressure, a cancel, the engine's known crash, and a server killed and started again.
- * usage: run.ts --folder FOLDER (kept between runs: packages and model). Ends with one line: N passed, N failed.
+ * usage: run.ts [--folder FOLDER] [--only CHECK]...; the folder keeps packages and model. Ends with one line: N passed, N failed.
  */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import {
   AgentConfig,
@@ -215,18 +219,44 @@ async function restart(server: Vllm): Promise<string> {
   return `8 rollouts over two deaths of the server: all end, ${transitions(ends)} of 40 transitions contiguous`;
 }
 
-const { values } = parseArgs({ options: { folder: { type: 'string', default: '.swefarm/cache/vllm' } } });
+/** What a person is told before such a run: `swefarm doctor` as a process. */
+async function probe(server: Vllm): Promise<string> {
+  const told = async (mode: string) => {
+    const bin = fileURLToPath(new URL('../../../../producer/bin/swefarm.mjs', import.meta.url));
+    const flags = ['--policy-url', server.url, '--require-tokens', '--token-mode', mode, '--json'];
+    const child = spawn(process.execPath, [bin, 'doctor', ...flags], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    const ended = once(child, 'close');
+    const said = await text(child.stdout);
+    const [code] = await ended;
+    return { code: Number(code), said };
+  };
+  const tokenIn = await told('token-in');
+  must(tokenIn.code === 0 && tokenIn.said.includes('3 turns in mode token-in are contiguous'), tokenIn.said);
+  const resent = await told('text');
+  must(resent.code === 12 && resent.said.includes('use --token-mode token-in'), resent.said);
+  return 'doctor passes token-in and refuses text with exit 12';
+}
+
+const { values } = parseArgs({
+  options: {
+    folder: { type: 'string', default: '.swefarm/cache/vllm' },
+    only: { type: 'string', multiple: true },
+  },
+});
 await using server = await startVllm(values.folder, BLOCKS);
 let failed = 0;
-const CHECKS = { contiguity, resentText, pressure, cancel, crash, restart };
-for (const [name, check] of Object.entries(CHECKS)) {
+const CHECKS = { probe, contiguity, resentText, pressure, cancel, crash, restart };
+const chosen = Object.entries(CHECKS).filter(([name]) => values.only?.includes(name) ?? true);
+for (const [name, check] of chosen) {
   const from = performance.now();
   const [mark, said] = await check(server).then(
-    (text) => ['ok  ', text] as const,
+    (outcome) => ['ok  ', outcome] as const,
     (error: unknown) => ['FAIL', errorMessage(error)] as const,
   );
   if (mark === 'FAIL') failed++;
   console.log(`${mark} ${name}: ${said} (${((performance.now() - from) / 1000).toFixed(0)} s)`);
 }
-console.log(`${Object.keys(CHECKS).length - failed} passed, ${failed} failed`);
+console.log(`${chosen.length - failed} passed, ${failed} failed`);
 process.exitCode = failed > 0 ? 1 : 0;

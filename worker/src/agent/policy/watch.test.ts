@@ -1,0 +1,90 @@
+import { type EndpointView, PolicyRecord } from '@swefarm/shared';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { openEndpoints } from './endpoints.ts';
+import { watchPolicies } from './watch.ts';
+
+const POLL = { timeout: 20_000, interval: 5 };
+vi.setConfig({ testTimeout: 60_000 });
+const URLS = ['http://a/v1', 'http://b/v1'];
+
+/** A farm of workers that tell each other of their endpoints, without a Redis. */
+function farm() {
+  const records = new Map<string, PolicyRecord>();
+  const reports = new Map<string, EndpointView[]>();
+  let broken = false;
+  const warnings: string[] = [];
+  const parts = {
+    policies: {
+      async get(names: readonly string[]) {
+        if (broken) throw new Error('gone');
+        return names.flatMap((name) => records.get(name) ?? []);
+      },
+      report: async (worker: string, views: EndpointView[]) => void reports.set(worker, views),
+      reports: async (workers: readonly string[]) =>
+        new Map([...reports].filter(([worker]) => workers.includes(worker))),
+    },
+    registry: { list: async () => [{ worker: 'one' }, { worker: 'two' }] },
+  } as unknown as Parameters<typeof watchPolicies>[0]['farm'];
+  return {
+    reports,
+    warnings,
+    set: (change: Partial<PolicyRecord>) => {
+      const fresh = {
+        name: 'p',
+        version: null,
+        versions: [],
+        endpoints: [],
+        state: 'serving',
+        changed_at: 0,
+      };
+      records.set('p', PolicyRecord.parse({ ...fresh, ...change }));
+    },
+    breaks: (now: boolean) => {
+      broken = now;
+    },
+    worker(name: string) {
+      const endpoints = openEndpoints();
+      const log = { warn: (_: object, message: string) => void warnings.push(message) };
+      const watch = watchPolicies({ farm: parts, worker: name, endpoints, log, intervalMs: 5 });
+      onTestFinished(() => watch[Symbol.dispose]());
+      return { endpoints, watch };
+    },
+  };
+}
+
+test('workers know of the rollouts that others have bound', async () => {
+  const all = farm();
+  const [one, two] = [all.worker('one'), all.worker('two')];
+  using _one = await one.watch.follow({ name: 'p', urls: URLS });
+  using _two = await two.watch.follow({ name: 'p', urls: URLS });
+  const bound = one.endpoints.bind(URLS, 'x');
+  one.endpoints.bind([bound.url], 'y');
+  await expect.poll(() => all.reports.get('one'), POLL).toMatchObject([{ url: bound.url, load: 2 }]);
+  // Whatever the lot says: the other endpoint has less to do.
+  const elsewhere = async (key: string) => {
+    using held = two.endpoints.bind(URLS, key);
+    return held.url !== bound.url;
+  };
+  await expect
+    .poll(async () => (await Promise.all(['a', 'b', 'c', 'd', 'e', 'f'].map(elsewhere))).every(Boolean), POLL)
+    .toBe(true);
+});
+
+test('a trainer is heard at once by who begins to follow, and soon by who does; an outage changes nothing', async () => {
+  const all = farm();
+  all.set({ state: 'updating' });
+  using followed = await all.worker('one').watch.follow({ name: 'p', urls: [] });
+  expect(followed.pause.paused).toBe(true);
+  all.breaks(true);
+  await expect.poll(() => all.warnings.length, POLL).toBe(1);
+  expect(followed.pause.paused).toBe(true);
+  const before = followed.pause.seconds();
+  all.set({ state: 'serving', version: 'v2', changed_at: 1 });
+  all.breaks(false);
+  await expect.poll(() => followed.pause.paused, POLL).toBe(false);
+  expect(followed.record()?.version).toBe('v2');
+  const after = followed.pause.seconds();
+  expect(after).toBeGreaterThanOrEqual(before);
+  expect(followed.pause.seconds()).toBe(after);
+  expect(all.warnings).toHaveLength(1);
+});
