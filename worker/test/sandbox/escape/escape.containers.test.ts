@@ -1,0 +1,51 @@
+/** The suite on Docker and the light runtime; in `npm run ci:full` on every runtime, with the slow attempts. */
+import { spawnSync } from 'node:child_process';
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { importTree, minimalImage, type PodmanEngine, startPodman } from '@swefarm/testkit';
+import { afterAll } from 'vitest';
+import { apptainerRuntime } from '../../../src/sandbox/apptainer/runtime.ts';
+import { dockerRuntime } from '../../../src/sandbox/docker/runtime.ts';
+import { rootfsRuntime } from '../../../src/sandbox/rootfs/runtime.ts';
+import { type Subject, WHOLE } from '../subject.ts';
+import { escapeSuite } from './suite.ts';
+
+const folder = await mkdtemp(join(tmpdir(), 'swefarm-escapes-'));
+await chmod(folder, 0o755);
+const places = { imagesDir: join(folder, 'images'), scratchDir: join(folder, 'scratch') };
+let podman: PodmanEngine | null = null;
+afterAll(async () => {
+  await podman?.[Symbol.asyncDispose]();
+  await rm(folder, { recursive: true, force: true });
+});
+
+async function engineSubject(engine: 'docker' | 'podman', socketPath: string): Promise<Subject> {
+  const { tree, version } = await minimalImage();
+  const image = `swefarm-test/minimal:${version}`;
+  await importTree(socketPath, tree, image);
+  return { runtime: await dockerRuntime({ engine, socketPath }), image, imageWithoutBash: null };
+}
+
+const treeSubject = async (runtime: Subject['runtime']): Promise<Subject> => ({
+  runtime,
+  image: `dir:${(await minimalImage()).tree}`,
+  imageWithoutBash: null,
+});
+
+escapeSuite('docker', () =>
+  engineSubject('docker', process.env.SWEFARM_TEST_DOCKER_SOCKET ?? '/var/run/docker.sock'),
+);
+escapeSuite('rootfs', async () => treeSubject(await rootfsRuntime(places)));
+if (WHOLE) {
+  escapeSuite('rootfs without control groups', async () =>
+    treeSubject(await rootfsRuntime({ ...places, cgroups: false })),
+  );
+  escapeSuite('podman', async () => {
+    podman = await startPodman();
+    return engineSubject('podman', podman.socketPath);
+  });
+  if (spawnSync('apptainer', ['--version']).status === 0) {
+    escapeSuite('apptainer', async () => treeSubject(await apptainerRuntime({ ...places, templates: [] })));
+  }
+}

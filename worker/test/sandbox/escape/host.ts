@@ -1,0 +1,55 @@
+/** What the attempts aim at: a service on every address of the host, an abstract socket, and a file, all of this test's own. */
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { type AddressInfo, createServer, type Server } from 'node:net';
+import { networkInterfaces, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { newId } from '@swefarm/shared';
+
+export type Host = AsyncDisposable & {
+  /** IPv4, without the loopback. */
+  addresses: string[];
+  port: number;
+  abstract: string;
+  folder: string;
+  secretFile: string;
+  secretName: string;
+  secret: string;
+  /** The file is as it was. */
+  unharmed(): Promise<boolean>;
+};
+
+export async function openHost(): Promise<Host> {
+  const folder = await mkdtemp(join(tmpdir(), 'swefarm-escape-'));
+  const secretName = 'secret';
+  const secretFile = join(folder, secretName);
+  const secret = newId() + newId();
+  await writeFile(secretFile, secret);
+  const abstract = `swefarm-escape-${newId()}`;
+  const servers = [createServer((socket) => socket.end()), createServer((socket) => socket.end())] as const;
+  await listen(servers[0], { port: 0, host: '0.0.0.0' });
+  await listen(servers[1], { path: `\0${abstract}` });
+  return {
+    addresses: Object.values(networkInterfaces())
+      .flatMap((all) => all ?? [])
+      .filter(({ family, internal }) => family === 'IPv4' && !internal)
+      .map(({ address }) => address),
+    port: (servers[0].address() as AddressInfo).port,
+    abstract,
+    folder,
+    secretFile,
+    secretName,
+    secret,
+    unharmed: async () => (await readFile(secretFile, 'utf8')) === secret,
+    async [Symbol.asyncDispose]() {
+      for (const server of servers) server.close();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+function listen(server: Server, options: { port?: number; host?: string; path?: string }): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(options, resolve);
+  });
+}
