@@ -165,11 +165,12 @@ export class DockerContainer implements Container {
   async killProcesses(): Promise<void> {
     try {
       const idle = String((await this.#container.inspect()).State.Pid);
-      const before = new Set((await this.#pids()).filter((pid) => pid !== idle));
+      const before = new Set((await this.#pids())?.filter((pid) => pid !== idle));
       await this.#container.kill({ signal: 'SIGUSR1' });
       const deadline = performance.now() + KILL_WAIT_MS;
       while (performance.now() < deadline) {
-        if (!(await this.#pids()).some((pid) => before.has(pid))) return;
+        const now = await this.#pids();
+        if (now && !now.some((pid) => before.has(pid))) return;
         await new Promise((resolve) => setTimeout(resolve, 20));
       }
     } catch (error) {
@@ -178,13 +179,15 @@ export class DockerContainer implements Container {
     }
   }
 
-  /** As the host numbers them. */
-  async #pids(): Promise<string[]> {
+  /** As the host numbers them; null while the engine cannot tell (Podman, of processes that come and go too fast). */
+  async #pids(): Promise<string[] | null> {
     // Podman runs a foreign `ps` inside, where no process may be free; its own words are answered from outside.
     const [options, title] = this.#deps.engine === 'podman' ? ['hpid', 'HPID'] : ['-eo pid', 'PID'];
-    const top: { Titles: string[]; Processes: string[][] } = await this.#container.top({ ps_args: options });
-    const column = top.Titles.indexOf(title);
-    return top.Processes.map((row) => row[column] ?? '');
+    const top: { Titles?: string[]; Processes?: string[][] } = await this.#container.top({
+      ps_args: options,
+    });
+    const column = top.Titles?.indexOf(title) ?? -1;
+    return top.Processes?.map((row) => row[column] ?? '') ?? null;
   }
 
   [Symbol.asyncDispose](): Promise<void> {

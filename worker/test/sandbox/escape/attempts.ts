@@ -64,8 +64,8 @@ export const ATTEMPTS: readonly Attempt[] = [
           connect('1.1.1.1', 443),
           `s = socket.socket(socket.AF_UNIX)
 attempt("abstract socket", lambda: s.connect("\\0${host.abstract}"))
-for family in (socket.AF_PACKET, socket.AF_NETLINK):
-    attempt(f"raw {family}", lambda: socket.socket(family, socket.SOCK_RAW, 0).sendto(b"x", ("lo", 0)))`,
+for family in (socket.AF_PACKET, socket.AF_INET):
+    attempt(f"raw {family}", lambda: socket.socket(family, socket.SOCK_RAW, 1))`,
         ].join('\n'),
       ),
   },
@@ -102,17 +102,16 @@ for name in ("/proc/kcore", "/proc/kmsg", "/etc/shadow"):
       ),
   },
   {
-    name: 'ptrace and the memory of process 1',
+    name: 'tracing process 1, its memory, files and root',
     run: ({ container }) =>
       python(
         container,
         `libc.ptrace.argtypes = [ctypes.c_long] * 4
 call("ptrace", 16, 1, 0, 0)
 attempt("mem", lambda: os.pwrite(os.open("/proc/1/mem", os.O_RDWR), b"x", 4096))
-attempt("environ", lambda: open("/proc/1/environ").read())
-attempt("fd", lambda: os.listdir("/proc/1/fd"))
-attempt("exe", lambda: os.readlink("/proc/1/exe"))`,
-      ).then((got) => (got === 'GOT environ; GOT fd; GOT exe' ? null : got)),
+attempt("fd", lambda: os.open("/proc/1/fd/0", os.O_RDWR))
+attempt("root", lambda: os.listdir("/proc/1/root"))`,
+      ),
   },
   {
     name: 'mounts and namespaces',
