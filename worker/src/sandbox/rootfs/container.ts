@@ -106,7 +106,7 @@ export class HeldContainer implements Container {
       ...as,
       ...argv,
     ];
-    return enterSandbox(line, await this.#deps.pipes.open(), stdin);
+    return enterSandbox(line, keeper.namespace, await this.#deps.pipes.open(), stdin);
   }
 
   async putFiles(
@@ -169,7 +169,7 @@ export class HeldContainer implements Container {
     try {
       await keeper.killAll();
     } catch (error) {
-      if (await killNamespace('pid', keeper.namespace, keeper.init)) return;
+      if (await killNamespace('pid', keeper.namespace, { spare: keeper.init })) return;
       throw new RolloutFailure('sandbox_lost', `processes cannot be killed: ${errorMessage(error)}`, {
         cause: error,
       });

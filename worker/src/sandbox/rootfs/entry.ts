@@ -26,9 +26,14 @@ export type Entered = {
   kill(): Promise<boolean>;
 };
 
-/** @param argv the whole command line on the host. Throws RolloutFailure sandbox_lost. */
+/**
+ * @param argv the whole command line on the host
+ * @param within the sandbox's process namespace, `pid:[…]`
+ * Throws RolloutFailure sandbox_lost.
+ */
 export async function enterSandbox(
   argv: readonly string[],
+  within: string,
   pipe: OutputPipe,
   stdin: boolean,
 ): Promise<Entered> {
@@ -74,7 +79,7 @@ export async function enterSandbox(
     exit,
     async kill() {
       const namespace = /"mnt-namespace": (\d+)/.exec(status)?.[1];
-      const all = namespace === undefined || (await killNamespace('mnt', `mnt:[${namespace}]`, null));
+      const all = namespace === undefined || (await killNamespace('mnt', `mnt:[${namespace}]`, { within }));
       // The last one left outside; what it held dies with it.
       child.kill('SIGKILL');
       return all;

@@ -30,14 +30,22 @@ export async function membersBy(kind: Namespace): Promise<Map<string, number[]>>
 
 const ROUNDS = 40;
 
-/** Kills all in a namespace until none is left; false when some still are after many rounds (a fork bomb). */
+/**
+ * Kills all in a namespace until none is left; false when some still are after many rounds (a fork bomb).
+ * @param within the process namespace, known to be alive, that they must be in too: the kernel gives the number of a namespace that
+ * has gone to the next one that is made, which may be another sandbox's
+ */
 export async function killNamespace(
   kind: Namespace,
   namespace: string,
-  spare: number | null,
+  { spare, within }: { spare?: number; within?: string },
 ): Promise<boolean> {
   for (let round = 0; round < ROUNDS; round++) {
-    const pids = ((await membersBy(kind)).get(namespace) ?? []).filter((pid) => pid !== spare);
+    const pids: number[] = [];
+    for (const pid of (await membersBy(kind)).get(namespace) ?? []) {
+      if (pid === spare) continue;
+      if (within === undefined || (await namespaceOf(pid, 'pid')) === within) pids.push(pid);
+    }
     if (pids.length === 0) return true;
     for (const pid of pids) killQuietly(pid);
     await sleep(round < 5 ? 5 : 25);

@@ -45,7 +45,10 @@ export function startWatchdog(): Watchdog {
     if ([...sandboxes].some((one) => one.memoryBytes !== null || one.pids !== null)) {
       const members = await membersBy('pid');
       for (const one of sandboxes) {
-        const pids = (members.get(one.namespace) ?? []).filter((pid) => pid !== one.init);
+        const all = members.get(one.namespace) ?? [];
+        // Over, and not yet taken from the watch: by now the number may be another sandbox's namespace.
+        if (!all.includes(one.init)) continue;
+        const pids = all.filter((pid) => pid !== one.init);
         const excess = (await overPids(one, pids)) || (await overMemory(one, pids));
         if (!excess) over.delete(one);
         else {

@@ -7,10 +7,13 @@ const NO_QUOTA =
   'the engine has no quota for the storage of its containers here; the node pauses when its disk is full';
 const SAME_USER =
   'processes of one sandbox are one user: what they print is not to be trusted, exit codes and the patch are taken from outside';
+const OWN_INIT =
+  'process 1 of an engine is an idle shell with the same rights as the commands: who takes it over has its own sandbox and no more';
 const HOST_NETWORK = "egress is the host's network as it is; give it to evaluation only where gold needs it";
 
 export const KNOWN: Record<string, Known> = {
   "the host's loopback, with egress": { rootfs: HOST_NETWORK, apptainer: HOST_NETWORK },
+  'tracing process 1, its memory, files and root': { docker: OWN_INIT, podman: OWN_INIT },
   'filling the disk': { docker: NO_QUOTA, podman: NO_QUOTA },
   'writing into the output of another exec': {
     docker: SAME_USER,
