@@ -12,6 +12,7 @@ import { createOptions } from './create.ts';
 import { engineFailure, statusCode } from './errors.ts';
 import { imageSource } from './images.ts';
 import { type EngineInfo, engineLimits } from './limits.ts';
+import { profileFile } from './seccomp.ts';
 import { type EngineLimits, watchContainer } from './watch.ts';
 
 export type DockerRuntimeOptions = {
@@ -35,6 +36,7 @@ export async function dockerRuntime(options: DockerRuntimeOptions): Promise<Runt
   const gate = createGate(ENGINE_SLOTS);
   const limitsHere = askedOnce(docker);
   const watchdog = startWatchdog();
+  const profile = engine === 'podman' ? await profileFile() : null;
 
   /** Retries, because a removal may meet a start still under way; what is left is the reaper's. */
   const remove = async (id: string): Promise<void> => {
@@ -66,7 +68,7 @@ export async function dockerRuntime(options: DockerRuntimeOptions): Promise<Runt
           : asked;
       let unwatch = (): void => undefined;
       const container = await gate(() =>
-        startContainer(docker, engine, spec, signal, async (id) => {
+        startContainer({ docker, engine, profile: profile?.path ?? null }, spec, signal, async (id) => {
           unwatch();
           await removeQuietly(id);
         }),
@@ -80,13 +82,15 @@ export async function dockerRuntime(options: DockerRuntimeOptions): Promise<Runt
       return { count: all.length, bytes: all.reduce((sum, { Size }) => sum + Size, 0) };
     },
     remove,
-    [Symbol.asyncDispose]: async () => watchdog[Symbol.dispose](),
+    async [Symbol.asyncDispose]() {
+      watchdog[Symbol.dispose]();
+      await profile?.[Symbol.asyncDispose]();
+    },
   };
 }
 
 async function startContainer(
-  docker: Docker,
-  engine: Engine,
+  { docker, engine, profile }: { docker: Docker; engine: Engine; profile: string | null },
   spec: ContainerSpec,
   signal: AbortSignal,
   remove: (id: string) => Promise<void>,
@@ -96,7 +100,7 @@ async function startContainer(
   let id: string | null = null;
   try {
     // Not aborted in the middle: the engine would go on and leave a container whose id nobody knows.
-    const created = await docker.createContainer(createOptions(spec));
+    const created = await docker.createContainer(createOptions(spec, profile));
     id = created.id;
     limit.throwIfAborted();
     await created.start({ abortSignal: limit });

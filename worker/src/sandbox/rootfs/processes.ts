@@ -64,6 +64,18 @@ export function killQuietly(pid: number): boolean {
   }
 }
 
+/** Who has not waited for children of theirs that are among these processes, as zombies. */
+export async function parentsOfDead(pids: readonly number[]): Promise<Set<number>> {
+  const parents = new Set<number>();
+  for (const pid of pids) {
+    const text = await readFile(`/proc/${pid}/stat`, 'latin1').catch(() => '');
+    // After the name, which may hold anything: state and parent.
+    const [state, parent] = text.slice(text.lastIndexOf(')') + 2).split(' ');
+    if (state === 'Z' && Number(parent) > 1) parents.add(Number(parent));
+  }
+  return parents;
+}
+
 const PAGE_BYTES = 4096;
 
 /** Resident bytes, quickly: shared pages count in every process that has them. 0 for one that has gone. */

@@ -4,7 +4,7 @@
  */
 
 /** Name → number on x86_64 and arm64; null where the machine has no such call. */
-const DENIED: Record<string, readonly [x64: number | null, arm64: number | null]> = {
+export const DENIED: Record<string, readonly [x64: number | null, arm64: number | null]> = {
   // Mounts and roots
   mount: [165, 40],
   umount2: [166, 39],
@@ -85,11 +85,11 @@ const MACHINES: Partial<Record<NodeJS.Architecture, Machine>> = {
 };
 
 /** CLONE_NEW{TIME is not for clone, NS, CGROUP, UTS, IPC, USER, PID, NET}. */
-const NEW_NAMESPACES = 0x7e020000;
-const TIOCSTI = 0x5412;
-const TIOCLINUX = 0x541c;
-const EPERM = 1;
-const ENOSYS = 38;
+export const NEW_NAMESPACES = 0x7e020000;
+export const TIOCSTI = 0x5412;
+export const TIOCLINUX = 0x541c;
+export const EPERM = 1;
+export const ENOSYS = 38;
 
 const LOAD = 0x20; // BPF_LD | BPF_W | BPF_ABS
 const JEQ = 0x15;

@@ -5,7 +5,7 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { OWN_PROCESSES } from './cgroups.ts';
-import { killQuietly, membersBy, proportionalBytes, residentBytes } from './processes.ts';
+import { killQuietly, membersBy, parentsOfDead, proportionalBytes, residentBytes } from './processes.ts';
 
 const run = promisify(execFile);
 const TICK_MS = 1_000;
@@ -102,7 +102,11 @@ export function startWatchdog(): Watchdog {
 /** Kills the youngest, which are likeliest to be what multiplies. */
 async function overPids(one: Watched, pids: number[]): Promise<'pids' | null> {
   if (one.pids === null || pids.length <= one.pids + OWN_PROCESSES) return null;
-  for (const pid of pids.slice(one.pids)) killQuietly(pid);
+  // The dead count too, and go only with the parent that does not ask for them.
+  const negligent = await parentsOfDead(pids);
+  negligent.delete(one.init);
+  const victims = negligent.size > 0 ? [...negligent] : pids.slice(one.pids);
+  for (const pid of victims) killQuietly(pid);
   return 'pids';
 }
 
