@@ -49,6 +49,7 @@ without_root() { # a user of its own, whose numbers podman maps containers to
 step 'the whole contract on Apptainer, with and without root' contract apptainer
 step 'the whole contract on Podman' contract podman
 step 'the whole contract on Podman without root' without_root
+step 'escapes and exhaustion on every runtime' contract escape/escape
 
 if [ ! -e "$instances/instances.jsonl" ]; then
   skip 'spoiled patches on real instances' "no $instances beside the repository"
