@@ -5,15 +5,16 @@ import { parseArgs } from 'node:util';
 import { ensureDocker } from '@swefarm/testkit';
 import { SOCKET } from './engine.ts';
 import { EVAL_IDS, type EvalSize, measureEval, printEval } from './eval.ts';
+import { gatewaySize, measureGateway } from './gateway.ts';
 import { describeMachine, loadAverage } from './machine.ts';
 import { type MemorySize, measureMemory } from './memory.ts';
-import { printMemory, printRollouts, printShell } from './print.ts';
+import { printGateway, printMemory, printRollouts, printShell } from './print.ts';
 import { measureRollouts, type RolloutsSize } from './rollouts.ts';
 import { measureShell } from './shell.ts';
 import { importSubject, prepareSubject } from './subject.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
-const PARTS = ['shell', 'rollouts', 'memory', 'eval'] as const;
+const PARTS = ['shell', 'rollouts', 'memory', 'eval', 'gateway'] as const;
 
 const { values } = parseArgs({
   options: {
@@ -21,6 +22,8 @@ const { values } = parseArgs({
     quick: { type: 'boolean', default: false },
     reps: { type: 'string' },
     json: { type: 'string' },
+    calls: { type: 'string', default: '64' },
+    turns: { type: 'string', default: '20' },
   },
 });
 const parts = (values.only ?? PARTS.join(',')).split(',');
@@ -28,7 +31,7 @@ const unknown = parts.filter((part) => !PARTS.some((known) => known === part));
 const reps = values.reps === undefined ? null : Number(values.reps);
 if (unknown.length > 0 || (reps !== null && !(Number.isInteger(reps) && reps > 0))) {
   process.stderr.write(
-    'usage: bench.sh [--only shell,rollouts,memory,eval] [--quick] [--reps N] [--json FILE]\n',
+    'usage: bench.sh [--only shell,rollouts,memory,eval,gateway] [--quick] [--reps N] [--json FILE] [--calls N --turns N]\n',
   );
   process.exit(2);
 }
@@ -48,13 +51,15 @@ const SHORT: MemorySize = { rollouts: 4, turns: 10, tokens: 4_000, delayMs: 300 
 // Whatever was started ends with us: processes by their exit hooks.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(130));
 
-await using _engine = await ensureDocker({ socketPath: SOCKET });
+/** All parts but the gateway's start containers. */
+const engineNeeded = parts.some((part) => part !== 'gateway');
+await using _engine = engineNeeded ? await ensureDocker({ socketPath: SOCKET }) : null;
 const machine = await describeMachine();
 console.error(
   `${machine.cores} cores, ${machine.memory_gib} GiB, ${machine.os}, kernel ${machine.kernel}, engine ${machine.engine}, load ${machine.load_average}`,
 );
 const subject = await prepareSubject();
-await importSubject(subject);
+if (engineNeeded) await importSubject(subject);
 
 const report: Record<string, unknown> = {
   format: 'swefarm-bench-1',
@@ -89,6 +94,12 @@ await measured(
   'eval',
   () => measureEval(quick ? QUICK_EVAL : EVAL_SIZES, reps ?? (quick ? 1 : 3)),
   printEval,
+);
+
+await measured(
+  'gateway',
+  () => measureGateway(gatewaySize(Number(values.calls), Number(values.turns))),
+  printGateway,
 );
 
 const stamp = new Date().toISOString().replace(/\..*/, '').replaceAll(':', '');

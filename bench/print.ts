@@ -1,4 +1,5 @@
 /** Results for people: aligned columns, ratios first. */
+import type { GatewayPart } from './gateway.ts';
 import type { MemoryPart } from './memory.ts';
 import type { RolloutsPart } from './rollouts.ts';
 import type { ShellPart, Skipped } from './shell.ts';
@@ -85,6 +86,26 @@ export function printMemory(part: MemoryPart): string {
         'all in flight',
       ],
       [part.mib_per_rollout, rss.peak, rss.idle, rss.after, lag.worst, lag.median, part.in_flight_share],
+    ]),
+  ].join('\n');
+}
+
+export function printGateway(part: GatewayPart): string {
+  const mib = (bytes: number): number => Math.round((bytes / 1024 ** 2) * 100) / 100;
+  return [
+    `A gateway that holds ${part.calls} calls of ${part.turns} turns to ${part.tokens} tokens; ${part.cut} connections cut, ` +
+      'the gateway killed and started again; aims: as many answers and rollouts as calls, <= 400 MiB, Redis <= 1 MiB each',
+    table([
+      ['answers', 'rollouts', 'posts', 'answer MiB', 'gateway peak MiB', 'Redis MiB each', 'delivery s'],
+      [
+        part.answered,
+        part.rollouts,
+        part.posts,
+        mib(part.answer_bytes),
+        mib(part.gateway_peak_bytes),
+        mib(part.redis_bytes_per_call),
+        part.delivery_seconds,
+      ],
     ]),
   ].join('\n');
 }

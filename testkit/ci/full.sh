@@ -65,5 +65,10 @@ else
     node worker/test/evaluation/differential/run.ts --python "$venvs/4.1.0/bin/python" --dataset "$instances/instances.jsonl"
 fi
 
+gym() { # the released collector of NeMo Gym against `swefarm serve`
+  bash testkit/clients/gym/setup.sh "$venvs/gym-0.7.0" && node testkit/clients/gym/run.ts --venv "$venvs/gym-0.7.0" --runtime docker
+}
+step 'the collector of nemo-gym 0.7.0, 20 rows x 4, killed and resumed' gym
+
 printf '\n%s passed, %s failed\n' "$passed" "$failed"
 [ "$failed" = 0 ]

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { passAt, profileOf, type RolloutFact } from './profile.ts';
 
 const fact = (over: Partial<RolloutFact>): RolloutFact => ({
-  instance_id: 'a',
+  group: 'a',
   repo: 'x/y',
   judged: true,
   resolved: false,
@@ -60,7 +60,7 @@ test('unjudged rollouts are in no rate of success, and named by cause', () => {
 });
 
 test('groups weigh alike, repositories are told apart, and nothing at all is no division', () => {
-  const b = { instance_id: 'b', repo: 'p/q' };
+  const b = { group: 'b', repo: 'p/q' };
   const profile = profileOf([won(), won(), fact(b), won(b), fact(b), fact(b)], 2);
   expect(profile.pass_at_1_avg_of_k).toEqual({ k: 4, value: (1 + 0.25) / 2 });
   // Only b has four.

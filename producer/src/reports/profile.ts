@@ -2,7 +2,8 @@
 
 /** What is counted of one rollout. */
 export type RolloutFact = {
-  instance_id: string;
+  /** What makes rollouts siblings: the instance, or the prompt that a caller repeats. */
+  group: string;
   repo: string;
   judged: boolean;
   resolved: boolean;
@@ -42,7 +43,7 @@ export type Profile = Counted & {
 
 /** `groupSize`: how many rollouts make a group complete; default: as many as the largest one has. */
 export function profileOf(facts: readonly RolloutFact[], groupSize?: number): Profile {
-  const groups = [...Map.groupBy(facts, (fact) => fact.instance_id).values()].map(groupOf);
+  const groups = [...Map.groupBy(facts, (fact) => fact.group).values()].map(groupOf);
   const size = groupSize ?? Math.max(0, ...groups.map((group) => group.total));
   const most = Math.max(0, ...groups.map((group) => group.judged));
   const judgedGroups = groups.filter((group) => group.judged > 0);

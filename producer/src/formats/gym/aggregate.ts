@@ -66,7 +66,7 @@ function factOf(row: Row): RolloutFact {
   const failure = typeof row._ng_failure_class === 'string' ? row._ng_failure_class : null;
   const judged = failure === null && row.judged !== false;
   return {
-    instance_id: row.instance_id ?? String(row._ng_task_index ?? ''),
+    group: String(row._ng_task_index ?? row.instance_id ?? ''),
     repo: typeof row.repo === 'string' ? row.repo : 'unknown',
     judged,
     // Rows of another agent tell by their reward alone.
