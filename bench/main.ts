@@ -8,13 +8,14 @@ import { EVAL_IDS, type EvalSize, measureEval, printEval } from './eval.ts';
 import { gatewaySize, measureGateway } from './gateway.ts';
 import { describeMachine, loadAverage } from './machine.ts';
 import { type MemorySize, measureMemory } from './memory.ts';
+import { measureMetrics, printMetrics } from './metrics.ts';
 import { printGateway, printMemory, printRollouts, printShell } from './print.ts';
 import { measureRollouts, type RolloutsSize } from './rollouts.ts';
 import { measureShell } from './shell.ts';
 import { importSubject, prepareSubject } from './subject.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
-const PARTS = ['shell', 'rollouts', 'memory', 'eval', 'gateway'] as const;
+const PARTS = ['shell', 'rollouts', 'memory', 'eval', 'gateway', 'metrics'] as const;
 
 const { values } = parseArgs({
   options: {
@@ -31,7 +32,7 @@ const unknown = parts.filter((part) => !PARTS.some((known) => known === part));
 const reps = values.reps === undefined ? null : Number(values.reps);
 if (unknown.length > 0 || (reps !== null && !(Number.isInteger(reps) && reps > 0))) {
   process.stderr.write(
-    'usage: bench.sh [--only shell,rollouts,memory,eval,gateway] [--quick] [--reps N] [--json FILE] [--calls N --turns N]\n',
+    'usage: bench.sh [--only shell,rollouts,memory,eval,gateway,metrics] [--quick] [--reps N] [--json FILE] [--calls N --turns N]\n',
   );
   process.exit(2);
 }
@@ -100,6 +101,12 @@ await measured(
   'gateway',
   () => measureGateway(gatewaySize(Number(values.calls), Number(values.turns))),
   printGateway,
+);
+
+await measured(
+  'metrics',
+  () => measureMetrics(subject, { rollouts: quick ? 2 : 8, repeats: quick ? 200 : 2000 }),
+  printMetrics,
 );
 
 const stamp = new Date().toISOString().replace(/\..*/, '').replaceAll(':', '');

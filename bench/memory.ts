@@ -75,7 +75,7 @@ export async function measureMemory(subject: Subject, size: MemorySize): Promise
   };
 }
 
-async function cheapestRuntime(): Promise<RuntimeName> {
+export async function cheapestRuntime(): Promise<RuntimeName> {
   const opened = await tryRuntime('rootfs');
   if (typeof opened === 'string') return 'docker';
   await opened[Symbol.asyncDispose]();
@@ -98,7 +98,7 @@ async function sample(worker: BenchWorker, into: Sample[], signal: AbortSignal):
   }
 }
 
-function gauge(metrics: string, name: string): number {
+export function gauge(metrics: string, name: string): number {
   return Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(metrics)?.[1] ?? Number.NaN);
 }
 

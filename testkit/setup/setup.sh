@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Brings what a fresh Debian machine lacks: our npm dependencies (with their own Node 24), and by name the Debian
 # packages and the engine that the caller asks for. Quiet when there is nothing to do.
-# usage: setup.sh [redis] [rootfs] [examples] [docker] [podman] [apptainer] [slurm]
+# usage: setup.sh [redis] [rootfs] [prometheus] [examples] [docker] [podman] [apptainer] [slurm]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -34,6 +34,10 @@ debian() { # debian COMMAND PACKAGE...: installs the packages when the command i
 
 redis() { command -v valkey-server >/dev/null 2>&1 || debian redis-server redis-server || true; }
 rootfs() { debian bwrap bubblewrap || true; }
+prometheus() {
+  debian prometheus prometheus || true
+  debian prometheus-alertmanager prometheus-alertmanager || true
+}
 examples() {
   debian python3 python3 python3-venv || true
   debian git git || true
@@ -59,7 +63,7 @@ apptainer() {
 npm_dependencies
 for part in "$@"; do
   case $part in
-    redis | rootfs | examples | docker | podman | apptainer | slurm) "$part" ;;
+    redis | rootfs | prometheus | examples | docker | podman | apptainer | slurm) "$part" ;;
     *) say "unknown part: $part"; exit 2 ;;
   esac
 done

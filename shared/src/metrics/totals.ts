@@ -2,7 +2,7 @@
 import { FAILURE_CLASSES, FAILURES } from '../failure.ts';
 import { RunRecord } from '../job.ts';
 import { EvaluationEnd } from '../report.ts';
-import { Outcome, RewardFacts, Seconds } from '../result.ts';
+import { CancelReason, Outcome, RewardFacts, Seconds } from '../result.ts';
 import { ExitStatus } from '../trajectory.ts';
 import type { Point } from './definition.ts';
 import { OUTCOME_METRICS as M, ROLLOUT_BUCKETS, TURN_BUCKETS } from './outcomes.ts';
@@ -22,8 +22,6 @@ const TRUST = RewardFacts.shape.trust.options;
 const ATTEMPT_ENDS = ['done', 'drained', 'parked', ...FAILURE_CLASSES];
 
 /** Values known beforehand are exposed from the start, at zero, so that the first one counted is seen to rise. */
-const CANCEL_REASONS = ['cancelled', 'deadline', 'early_stop', 'stale', 'orphan', 'lease'];
-
 export function outcomeFamilies(totals: Totals): Family[] {
   const of = (kind: string, counter: string): number => totals.get(kind)?.[counter] ?? 0;
   const perKind = (counter: string): Point<'kind'>[] =>
@@ -60,7 +58,7 @@ export function outcomeFamilies(totals: Totals): Family[] {
     family(M.rollouts, split('outcome', 'outcome', Outcome.options)),
     family(M.resolved, perKind('resolved')),
     family(M.failed, failures),
-    family(M.cancelled, split('reason', 'cancelled', CANCEL_REASONS)),
+    family(M.cancelled, split('reason', 'cancelled', CancelReason.options)),
     family(M.exits, split('exit_status', 'exit', ExitStatus.options)),
     family(M.turns, histogram('turns', TURN_BUCKETS)),
     family(M.seconds, histogram('total', ROLLOUT_BUCKETS)),

@@ -48,6 +48,7 @@ if ARGV[12] ~= '0' then
     redis.call('HINCRBY', KEYS[4], ARGV[6] .. ' refilled', 1)
     redis.call('HINCRBY', KEYS[4], ARGV[6] .. ' size', 1)
     left = redis.call('HINCRBY', KEYS[4], ARGV[6] .. ' left', 1)
+    count('refills', 1)
   end
 end
 if left == 0 then
