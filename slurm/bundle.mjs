@@ -34,6 +34,11 @@ const mirrored = {
       const place = relative(ROOT, path).split(sep).join('/');
       if (!PACKAGES.includes(place.split('/')[0] ?? '')) return undefined;
       const text = await readFile(path, 'utf8');
+      for (const [, , beside] of text.matchAll(/new URL\((['"])(\.[^'"]+\.ts)\1, import\.meta\.url\)/g)) {
+        const entry = join(dirname(place), beside);
+        if (!ENTRIES.includes(entry))
+          throw new Error(`${place} starts ${entry}: add it to the entries of the bundle`);
+      }
       const contents = text
         .replace(
           /new URL\((['"])(\.[^'"]+)\.ts\1, import\.meta\.url\)/g,
