@@ -1,0 +1,228 @@
+"""
+swefarm_verl inside a real verl without its GPU parts: classes through verl's registries from our YAML, rows through its
+dataset class, trajectories through its AgentLoopWorker, scores through its reward manager, advantages through its registry.
+
+usage: check.py FOLDER (tools | loop | die)      Prints one JSON object a line; exit code 1 on a broken promise.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import io
+import json
+import os
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+warnings.filterwarnings("ignore")
+
+FOLDER, MODE = Path(sys.argv[1]), sys.argv[2]
+HERE = Path(__file__).resolve().parent
+PACKAGE = HERE.parents[2] / "producer" / "python"
+CONFIG = PACKAGE / "swefarm_verl" / "config"
+TOKENIZER = HERE.parents[1] / "fixtures" / "tokenizer" / "tokenizer.json"
+TRAJECTORIES = 16
+sys.path.insert(0, str(PACKAGE))
+os.environ["VERL_USE_EXTERNAL_MODULES"] = "swefarm_verl.advantage"
+
+import torch  # noqa: E402
+import verl  # noqa: E402
+from hydra import compose, initialize_config_dir  # noqa: E402
+from transformers import AutoTokenizer, PreTrainedTokenizerFast, Qwen2Config  # noqa: E402
+from verl.experimental.agent_loop.agent_loop import AgentLoopWorker, _agent_loop_registry  # noqa: E402
+from verl.experimental.reward_loop.reward_manager.naive import NaiveRewardManager  # noqa: E402
+from verl.protocol import DataProto  # noqa: E402
+from verl.tools.tool_registry import initialize_tools_from_config  # noqa: E402
+from verl.trainer.ppo.core_algos import compute_grpo_outcome_advantage, get_adv_estimator_fn  # noqa: E402
+from verl.trainer.ppo.reward import get_custom_reward_fn  # noqa: E402
+from verl.utils.dataset.rl_dataset import RLHFDataset, collate_fn  # noqa: E402
+from verl.workers.rollout.replica import TokenOutput  # noqa: E402
+
+
+def tell(**facts: Any) -> None:
+    print(json.dumps(facts), flush=True)
+
+
+def hold(promise: bool, what: str) -> None:
+    if not promise:
+        tell(broken=what)
+        sys.exit(1)
+
+
+def make_model(folder: Path) -> None:
+    """A model folder without weights, over the test kit's tokenizer."""
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_file=str(TOKENIZER), eos_token="<|im_end|>", pad_token="<|endoftext|>"
+    )
+    tokenizer.chat_template = (HERE / "chatml.jinja").read_text()
+    tokenizer.save_pretrained(folder)
+    Qwen2Config(
+        architectures=["Qwen2ForCausalLM"],
+        vocab_size=len(tokenizer),
+        hidden_size=16,
+        intermediate_size=32,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+    ).save_pretrained(folder)
+
+
+make_model(FOLDER / "model")
+tokenizer = AutoTokenizer.from_pretrained(FOLDER / "model")
+with initialize_config_dir(config_dir=str(Path(verl.__file__).parent / "trainer/config"), version_base=None):
+    rollout = "actor_rollout_ref.rollout"
+    config = compose(
+        "ppo_trainer",
+        overrides=[
+            f"actor_rollout_ref.model.path={FOLDER}/model",
+            f"{rollout}.name=vllm",
+            f"{rollout}.n=1",
+            f"{rollout}.multi_turn.enable=True",
+            f"{rollout}.multi_turn.format=hermes",
+            f"{rollout}.multi_turn.tool_config_path={CONFIG}/tools.yaml",
+            f"{rollout}.multi_turn.max_tool_response_length=4000",
+            f"{rollout}.agent.agent_loop_config_path={FOLDER}/agent_loop.yaml",
+            f"{rollout}.calculate_log_probs=True",
+            f"data.train_files={FOLDER}/train.parquet",
+            "data.max_prompt_length=3000",
+            "data.max_response_length=12000",
+            "data.return_raw_chat=True",
+            "reward.custom_reward_function.path=pkg://swefarm_verl.reward",
+            "reward.custom_reward_function.name=compute_score",
+        ],
+    )
+
+with contextlib.redirect_stdout(io.StringIO()):
+    tools = initialize_tools_from_config(CONFIG / "tools.yaml")
+dataset = RLHFDataset(data_files=str(FOLDER / "train.parquet"), tokenizer=tokenizer, config=config.data, processor=None)
+tell(verl=verl.__version__, tools=[tool.name for tool in tools], rows=len(dataset))
+gold = base64.b64encode((FOLDER / "gold.patch").read_bytes()).decode()
+
+
+def called(name: str, **arguments: str) -> str:
+    call = json.dumps({"name": name, "arguments": arguments})
+    return f"I go on.\n<tool_call>\n{call}\n</tool_call><|im_end|>"
+
+
+class Model:
+    """What an inference server of verl answers: tokens for tokens. Odd trajectories never submit."""
+
+    def __init__(self) -> None:
+        self.turns: dict[str, int] = {}
+        self.order: list[str] = []
+
+    async def generate(self, request_id: str, *, prompt_ids: Any, sampling_params: Any, **_: Any) -> TokenOutput:
+        if request_id not in self.turns:
+            self.order.append(request_id)
+        turn = self.turns[request_id] = self.turns.get(request_id, 0) + 1
+        submits = self.order.index(request_id) % 2 == 0
+        if MODE == "die":
+            said = called("bash", command="sleep 600" if turn > 1 else "echo begun")
+        else:
+            said = {
+                1: called("bash", command="echo once >> /tmp/runs && wc -l < /tmp/runs && git status --short"),
+                2: called("bash", command=f"echo {gold} | base64 -d | git apply && git diff --stat"),
+                3: called("submit_solution") if submits else "That is all.<|im_end|>",
+            }.get(turn, "That is all.<|im_end|>")
+        ids = tokenizer.encode(said, add_special_tokens=False)
+        if MODE == "die" and turn == 2 and len(self.order) == TRAJECTORIES:
+            tell(state="working")
+        return TokenOutput(token_ids=ids, log_probs=[-0.5] * len(ids), stop_reason="completed")
+
+
+class RewardHandle:
+    """Stands in for the Ray actor that holds verl's reward manager; the manager and our function are the real ones."""
+
+    def __init__(self) -> None:
+        self.manager: Any = None
+        self.compute_score = self
+
+    async def remote(self, data: DataProto) -> dict[str, Any]:
+        if self.manager is None:
+            score = get_custom_reward_fn(config)
+            self.manager = NaiveRewardManager(config=config, tokenizer=tokenizer, compute_score=score)
+            # A partial hides it from verl's own test in some versions: without it a coroutine would be the score.
+            self.manager.is_async_reward_score = True
+        return await self.manager.run_single(data)
+
+
+def worker(reward: Any) -> AgentLoopWorker:
+    with contextlib.redirect_stdout(io.StringIO()):
+        return AgentLoopWorker(config, Model(), reward_loop_worker_handles=reward)
+
+
+def batch_of(count: int, agent: str) -> DataProto:
+    rows = [dict(dataset[0]) for _ in range(count)]
+    for row in rows:
+        row["agent_name"] = agent
+    batch = DataProto.from_single_dict(collate_fn(rows))
+    batch.meta_info = {"global_steps": 1, "validate": False}
+    return batch
+
+
+def advantages(name: str, rewards: torch.Tensor, mask: torch.Tensor, groups: Any) -> torch.Tensor:
+    """As verl's trainer calls an estimator that is not its own."""
+    estimator = get_adv_estimator_fn(name)
+    return estimator(token_level_rewards=rewards, response_mask=mask, config=config.algorithm, index=groups)[0]
+
+
+def check_tools() -> None:
+    out = asyncio.run(worker([RewardHandle()]).generate_sequences(batch_of(TRAJECTORIES, "tool_agent")))
+    scores = out.batch["rm_scores"].sum(dim=-1)
+    hold(torch.all(scores == 1.0).item(), f"rm_scores of the batch: {scores.tolist()} {out.non_tensor_batch.get('why')}")
+    hold(all(out.non_tensor_batch["judged"] == 1.0), "every trajectory is judged")
+    text = tokenizer.decode(out.batch["responses"][0])
+    hold("<returncode>0</returncode>" in text or "1\n" in text, f"the model saw its observations: {text[:400]}")
+    tell(trajectories=len(scores), scores=scores.tolist(), turns=out.non_tensor_batch["__num_turns__"].tolist())
+
+
+def check_loop() -> None:
+    hold("swefarm" in _agent_loop_registry or worker(None) and "swefarm" in _agent_loop_registry, "the loop's name")
+    batch = batch_of(8, "swefarm")
+    out = asyncio.run(worker(None).generate_sequences(batch))
+    tell(why=[str(why) for why in out.non_tensor_batch["why"]])
+    scores = out.batch["rm_scores"].sum(dim=-1)
+    mask = out.batch["response_mask"]
+    judged = out.non_tensor_batch["judged"].astype(bool)
+    hold(judged.sum() == 8, f"all are judged: {judged.tolist()}")
+    hold(set(scores.tolist()) == {0.0, 1.0}, f"right and wrong fixes: {scores.tolist()}")
+    hold(out.batch["rollout_log_probs"].shape == mask.shape, "a log-probability a token")
+    hold(bool((out.batch["rollout_log_probs"][mask == 0] == 0).all()), "none where the policy said nothing")
+    # The same group, with a sample that no farm could judge: it weighs nothing.
+    os.environ["SWEFARM_GATEWAY_URL"] = "http://127.0.0.1:9"
+    lost = asyncio.run(impatient().generate_sequences(batch_of(2, "swefarm")))
+    lost_score = lost.batch["rm_scores"].sum(dim=-1)
+    hold(int(lost.batch["response_mask"].sum()) == 0, "a lost sample trains nothing")
+    hold(torch.isfinite(lost_score).all().item() and bool((lost_score < 1e-20).all()), "and has a number")
+    rewards = torch.cat([out.batch["rm_scores"], lost.batch["rm_scores"]])
+    masks = torch.cat([mask, lost.batch["response_mask"]])
+    import numpy as np
+
+    groups = np.array(["one"] * len(rewards), dtype=object)
+    ours = advantages("grpo_judged", rewards, masks, groups)
+    theirs, _ = compute_grpo_outcome_advantage(out.batch["rm_scores"], mask, groups[:8])
+    hold(torch.allclose(ours[:8], theirs), "verl's own grpo over the judged ones")
+    hold(bool((ours[8:] == 0).all()), "nothing for the lost ones")
+    biased, _ = compute_grpo_outcome_advantage(rewards, masks, groups)
+    hold(not torch.allclose(biased[:8], theirs), "plain grpo would have moved the others")
+    tell(rollouts=8, scores=scores.tolist(), trained=mask.sum(dim=-1).tolist(), lost=lost_score.tolist())
+
+
+def impatient() -> AgentLoopWorker:
+    from swefarm_verl import farm
+
+    farm.PATIENCE_S = 0.5
+    return worker(None)
+
+
+def check_die() -> None:
+    asyncio.run(worker(None).generate_sequences(batch_of(TRAJECTORIES, "tool_agent")))
+
+
+{"tools": check_tools, "loop": check_loop, "die": check_die}[MODE]()

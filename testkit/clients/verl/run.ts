@@ -1,0 +1,185 @@
+/**
+ * Runs swefarm_verl inside a real verl (without its GPU parts) against a whole farm: gateway, worker and Redis as
+ * processes, real containers. Run by hand: node testkit/clients/verl/run.ts [--venv DIR] [--runtime docker|rootfs]
+ * Needs Python 3.10 to 3.12 and a package index; installs 2.3 GB once. Exit code 1 on a broken promise.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import {
+  buildExamples,
+  runCommand,
+  type Started,
+  startCommand,
+  startRedis,
+  startScriptedPolicy,
+} from '@swefarm/testkit';
+
+const { values } = parseArgs({
+  options: {
+    venv: { type: 'string', default: join(tmpdir(), 'swefarm-verl') },
+    runtime: { type: 'string', default: 'docker' },
+  },
+});
+const HERE = import.meta.dirname;
+const EXAMPLE = 'r1chardj0n3s__parse-1.20.2';
+const EXAMPLES = join(HERE, '../../../examples/policy/examples.yaml');
+const TOKEN = 'a-token-of-this-run';
+const LEASE_S = 60;
+const OFFLINE = {
+  CUDA_VISIBLE_DEVICES: '',
+  HF_HUB_OFFLINE: '1',
+  HF_DATASETS_OFFLINE: '1',
+  TRANSFORMERS_OFFLINE: '1',
+  TOKENIZERS_PARALLELISM: 'false',
+  RAY_USAGE_STATS_ENABLED: '0',
+};
+
+type Facts = Record<string, unknown>;
+
+function python(
+  folder: string,
+  mode: string,
+  url: string,
+): { child: ChildProcess; facts: Facts[]; exit: Promise<number> } {
+  const child = spawn(join(String(values.venv), 'bin/python'), [join(HERE, 'check.py'), folder, mode], {
+    cwd: folder,
+    env: {
+      PATH: process.env.PATH,
+      HOME: folder,
+      ...OFFLINE,
+      SWEFARM_GATEWAY_URL: url,
+      SWEFARM_GATEWAY_TOKEN: TOKEN,
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const facts: Facts[] = [];
+  let errors = '';
+  createInterface({ input: child.stdout }).on('line', (line) => {
+    if (!line.startsWith('{')) return;
+    console.log(`  ${mode}: ${line.slice(0, 400)}`);
+    facts.push(JSON.parse(line));
+  });
+  child.stderr.on('data', (text) => {
+    errors = `${errors}${text}`.slice(-4000);
+  });
+  const exit = new Promise<number>((resolve) => {
+    child.once('close', (code) => {
+      if (code) console.log(errors);
+      resolve(code ?? -1);
+    });
+  });
+  return { child, facts, exit };
+}
+
+function hold(promise: boolean, what: string): void {
+  if (!promise) throw new Error(`broken: ${what}`);
+}
+
+/** Sandboxes that are there now, by the worker's own account of what it holds. */
+async function sandboxes(scratch: string, worker: string): Promise<number> {
+  if (values.runtime === 'rootfs') {
+    return (await readdir(scratch)).filter((name) => !name.startsWith('.')).length;
+  }
+  const listed = spawn('docker', ['ps', '-aq', '--filter', `label=swefarm.worker=${worker}`]);
+  let text = '';
+  listed.stdout.on('data', (chunk) => {
+    text += chunk;
+  });
+  await new Promise((resolve) => listed.once('close', resolve));
+  return text.split('\n').filter(Boolean).length;
+}
+
+async function until(condition: () => Promise<boolean>, seconds: number, what: string): Promise<number> {
+  const from = performance.now();
+  while (!(await condition())) {
+    hold(performance.now() - from < seconds * 1000, `${what} within ${seconds} s`);
+    await sleep(500);
+  }
+  return Math.round((performance.now() - from) / 100) / 10;
+}
+
+const setup = spawn('bash', [join(HERE, 'setup.sh'), String(values.venv)], { stdio: ['ignore', 2, 2] });
+hold((await new Promise((resolve) => setup.once('close', resolve))) === 0, 'verl can be installed');
+
+const folder = await mkdtemp(join(tmpdir(), 'swefarm-verl-run-'));
+await using redis = await startRedis();
+await using policy = await startScriptedPolicy({ script: EXAMPLES });
+const started: Started[] = [];
+try {
+  const runtime = values.runtime === 'rootfs' ? 'rootfs' : 'docker';
+  const built = await buildExamples({ ids: [EXAMPLE], for: runtime, out: folder });
+  const [row = ''] = (await readFile(built.files.default, 'utf8')).split('\n');
+  await writeFile(join(folder, 'gold.patch'), (JSON.parse(row) as { patch: string }).patch);
+  await writeFile(
+    join(folder, 'agent_loop.yaml'),
+    `- name: swefarm\n  _target_: swefarm_verl.loop.SwefarmLoop\n  policy_base_url: ${policy.url}\n  model: scripted\n`,
+  );
+  await writeFile(
+    join(folder, 'callers.yaml'),
+    'callers:\n  - name: verl\n    token_env: VERL_TOKEN\n    failures: collector\n    run: {policy: {token_mode: echo, require_tokens: true}}\n',
+  );
+  const env = {
+    SWEFARM_REDIS_URL: redis.url,
+    SWEFARM_STATE_DIR: join(folder, 'state'),
+    SWEFARM_SCRATCH_DIR: join(folder, 'scratch'),
+    SWEFARM_RUNTIME: runtime,
+    SWEFARM_CONCURRENCY: '16',
+    VERL_TOKEN: TOKEN,
+  };
+  const converted = await runCommand(
+    'swefarm',
+    ['dataset', 'to-verl', '--dataset', built.files.default, '--output-dir', folder, '--val-share', '0'],
+    env,
+  );
+  hold(converted.code === 0, `the dataset is converted: ${converted.stderr}`);
+  const name = `verl${process.pid}`;
+  const worker = startCommand('swefarm-worker', ['run', '--worker-id', name], env);
+  const gateway = startCommand(
+    'swefarm',
+    ['serve', '--port', '0', '--gateway-callers', join(folder, 'callers.yaml')],
+    env,
+  );
+  started.push(worker, gateway);
+  await worker.until(/"msg":"ready"/);
+  await gateway.until(/"url"/);
+  const { url } = JSON.parse(gateway.stdout()) as { url: string };
+
+  for (const mode of ['tools', 'loop']) {
+    const from = performance.now();
+    const check = python(folder, mode, url);
+    hold((await check.exit) === 0, mode);
+    const released = await until(
+      async () => (await sandboxes(env.SWEFARM_SCRATCH_DIR, name)) === 0,
+      60,
+      'all released',
+    );
+    console.log(
+      `ok ${mode}: ${((performance.now() - from) / 1000).toFixed(1)} s, released after ${released} s`,
+    );
+  }
+
+  const dying = python(folder, 'die', url);
+  await until(async () => dying.facts.some((fact) => fact.state === 'working'), 300, 'all trajectories work');
+  const before = await sandboxes(env.SWEFARM_SCRATCH_DIR, name);
+  hold(before >= 16, `16 sandboxes are held, found ${before}`);
+  dying.child.kill('SIGKILL');
+  const gone = await until(
+    async () => (await sandboxes(env.SWEFARM_SCRATCH_DIR, name)) === 0,
+    LEASE_S + 60,
+    'all gone',
+  );
+  console.log(
+    `ok die: ${before} containers of the killed trainer were gone after ${gone} s (lease ${LEASE_S} s)`,
+  );
+} finally {
+  for (const { kill, exit } of started) {
+    kill('SIGTERM');
+    await exit;
+  }
+  await rm(folder, { recursive: true, force: true });
+}
