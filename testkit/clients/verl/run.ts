@@ -60,7 +60,7 @@ function python(
   const facts: Facts[] = [];
   let errors = '';
   createInterface({ input: child.stdout }).on('line', (line) => {
-    if (!line.startsWith('{')) return;
+    if (!line.startsWith('{"')) return;
     console.log(`  ${mode}: ${line.slice(0, 400)}`);
     facts.push(JSON.parse(line));
   });
