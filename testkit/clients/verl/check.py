@@ -189,9 +189,11 @@ def check_loop() -> None:
     tell(why=[str(why) for why in out.non_tensor_batch["why"]])
     scores = out.batch["rm_scores"].sum(dim=-1)
     mask = out.batch["response_mask"]
-    judged = out.non_tensor_batch["judged"].astype(bool)
-    hold(judged.sum() == 8, f"all are judged: {judged.tolist()}")
-    hold(set(scores.tolist()) == {0.0, 1.0}, f"right and wrong fixes: {scores.tolist()}")
+    judged = torch.tensor(out.non_tensor_batch["judged"].astype(bool))
+    # The script has the endpoint refuse one of the eight: the batch has it, and nothing of it is trained.
+    hold(judged.sum() == 7, f"all but one are judged: {judged.tolist()}")
+    hold(int(mask[~judged].sum()) == 0 and int(mask[judged].sum()) > 0, "only judged samples are trained on")
+    hold(set(scores[judged].tolist()) == {0.0, 1.0}, f"right and wrong fixes: {scores.tolist()}")
     hold(out.batch["rollout_log_probs"].shape == mask.shape, "a log-probability a token")
     hold(bool((out.batch["rollout_log_probs"][mask == 0] == 0).all()), "none where the policy said nothing")
     # The same group, with a sample that no farm could judge: it weighs nothing.
@@ -206,11 +208,11 @@ def check_loop() -> None:
 
     groups = np.array(["one"] * len(rewards), dtype=object)
     ours = advantages("grpo_judged", rewards, masks, groups)
-    theirs, _ = compute_grpo_outcome_advantage(out.batch["rm_scores"], mask, groups[:8])
-    hold(torch.allclose(ours[:8], theirs), "verl's own grpo over the judged ones")
-    hold(bool((ours[8:] == 0).all()), "nothing for the lost ones")
+    theirs, _ = compute_grpo_outcome_advantage(out.batch["rm_scores"][judged], mask[judged], groups[:7])
+    hold(torch.allclose(ours[:8][judged], theirs), "verl's own grpo over the judged ones")
+    hold(bool((ours[8:] == 0).all() and (ours[:8][~judged] == 0).all()), "nothing for the others")
     biased, _ = compute_grpo_outcome_advantage(rewards, masks, groups)
-    hold(not torch.allclose(biased[:8], theirs), "plain grpo would have moved the others")
+    hold(not torch.allclose(biased[:8][judged], theirs), "plain grpo would have moved the others")
     tell(rollouts=8, scores=scores.tolist(), trained=mask.sum(dim=-1).tolist(), lost=lost_score.tolist())
 
 
