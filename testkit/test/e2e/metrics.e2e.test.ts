@@ -1,0 +1,242 @@
+/**
+ * A real Prometheus finds gateway and workers through /sd and scrapes a run whose outcomes are known beforehand, over
+ * the kill of a worker: what it says is exactly that. Every query of every panel runs on it, every alert fires and
+ * clears for promtool, and the one about infrastructure reaches a webhook through a real Alertmanager.
+ */
+import { execFile } from 'node:child_process';
+import { cp, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import {
+  buildExamples,
+  loadScript,
+  type Prometheus,
+  runCommand,
+  type ScriptInput,
+  type Started,
+  startAlertmanager,
+  startCommand,
+  startPrometheus,
+  startRedis,
+  startScriptedPolicy,
+} from '@swefarm/testkit';
+import { expect, test } from 'vitest';
+import { EXAMPLE_ID } from './scripts.ts';
+
+const run = promisify(execFile);
+const ROOT = resolve(import.meta.dirname, '../../..');
+const PROMETHEUS = join(ROOT, 'dashboards/prometheus');
+const TOKEN = 'a-token-for-prometheus';
+/** Loaded machines are slow; nothing here asserts how fast. */
+const PATIENCE = { timeout: 120_000, interval: 250 };
+
+const ROLLOUTS = 12;
+const TURN_LIMIT = 6;
+/** What the four variants of the script come to, three rollouts each. */
+const KNOWN = { judged: 9, resolved: 3, failed: 3, turns: 3 * (4 + 3 + TURN_LIMIT) };
+
+/** Panels that rightly show nothing after the run: no rollout is bound to an endpoint then. */
+const RESTING = ['Swefarm: queue and Redis: Policy endpoints'];
+
+/** Resolves; a wrong fix; never hands in; refused by the endpoint. Each thinks long enough to be seen and killed. */
+function script(): ScriptInput {
+  const file = join(ROOT, 'examples/policy/examples.yaml');
+  const conversation = loadScript(file).conversations.find(({ name }) => name?.startsWith('parse'));
+  const variants = (conversation?.variants ?? []).slice(0, 4).map(([first, ...rest]) => {
+    if (!first) throw new Error('a variant without a turn');
+    return [{ ...first, delay_ms: 4_000 }, ...rest];
+  });
+  return { conversations: [{ variants }] };
+}
+
+/** The configuration that ships, with this test's address, and intervals that a test can wait for. */
+async function configuration(folder: string, gateway: string, alertmanager: string): Promise<string> {
+  await writeFile(join(folder, 'token'), TOKEN);
+  for (const name of ['rules.yml', 'alerts.yml']) await cp(join(PROMETHEUS, name), join(folder, name));
+  const alerts = await readFile(join(folder, 'alerts.yml'), 'utf8');
+  await writeFile(join(folder, 'alerts.yml'), alerts.replaceAll(/for: \d+m/g, 'for: 1s'));
+  const shipped = await readFile(join(PROMETHEUS, 'prometheus.yml'), 'utf8');
+  return shipped
+    .replaceAll('http://localhost:8080', gateway)
+    .replaceAll('localhost:9093', new URL(alertmanager).host)
+    .replaceAll(/(interval): 15s/g, '$1: 1s');
+}
+
+type Notice = {
+  alerts: { status: string; labels: Record<string, string>; annotations: Record<string, string> }[];
+};
+
+async function startWebhook() {
+  const notices: Notice['alerts'] = [];
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = [];
+    for await (const chunk of request) chunks.push(chunk as Buffer);
+    notices.push(...(JSON.parse(Buffer.concat(chunks).toString('utf8')) as Notice).alerts);
+    response.end();
+  });
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}/`,
+    notices,
+    [Symbol.dispose]: () => {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+}
+
+async function startWorker(node: string, env: Record<string, string>): Promise<Started> {
+  const flags = ['--runtime', 'rootfs', '--concurrency', '6', '--node', node, '--worker-id', `${node}-1`];
+  const worker = startCommand('swefarm-worker', ['run', ...flags, '--metrics-port', 'auto'], env);
+  await worker.until(/"msg":"ready"/);
+  return worker;
+}
+
+const value = async (prometheus: Prometheus, expr: string): Promise<number> =>
+  Number((await prometheus.query(expr))[0]?.value[1] ?? Number.NaN);
+
+type Panel = { title: string; type: string; targets?: { expr: string }[] };
+type Dashboard = { title: string; panels: Panel[] };
+
+async function panelQueries(): Promise<{ panel: string; expr: string }[]> {
+  const folder = join(ROOT, 'dashboards/grafana');
+  const files = (await readdir(folder)).filter((name) => name.endsWith('.json'));
+  const dashboards = await Promise.all(
+    files.map(async (name) => JSON.parse(await readFile(join(folder, name), 'utf8')) as Dashboard),
+  );
+  return dashboards.flatMap(({ title, panels }) =>
+    panels.flatMap((panel) =>
+      (panel.targets ?? []).map(({ expr }) => ({
+        panel: `${title}: ${panel.title}`,
+        // As Grafana fills them in: all kinds, all nodes, a window that holds the run.
+        expr: expr.replaceAll(/\$(kind|node)\b/g, '.*').replaceAll('$window', '5m'),
+      })),
+    ),
+  );
+}
+
+test('every alert fires and clears for promtool', async () => {
+  const { stdout } = await run('promtool', ['test', 'rules', 'alerts.test.yml'], { cwd: PROMETHEUS });
+  expect(stdout).toContain('SUCCESS');
+  await run('promtool', ['check', 'rules', 'rules.yml', 'alerts.yml'], { cwd: PROMETHEUS });
+  await run('promtool', ['check', 'config', '--syntax-only', 'prometheus.yml'], { cwd: PROMETHEUS });
+});
+
+test('Prometheus says exactly what is known of a run over the death of a worker, and pages', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'swefarm-e2e-'));
+  await using redis = await startRedis();
+  await using policy = await startScriptedPolicy({ script: script() });
+  const built = await buildExamples({ ids: [EXAMPLE_ID], for: 'rootfs', out: folder });
+  const env = {
+    SWEFARM_REDIS_URL: redis.url,
+    SWEFARM_STATE_DIR: join(folder, 'state'),
+    SWEFARM_SCRATCH_DIR: join(folder, 'scratch'),
+  };
+  const gateway = startCommand('swefarm', ['serve', '--port', '0'], { ...env, SWEFARM_GATEWAY_TOKEN: TOKEN });
+  const started: Started[] = [gateway];
+  using webhook = await startWebhook();
+  try {
+    await gateway.until(/"url":"[^"]+"/);
+    const { url } = JSON.parse(gateway.stdout().split('\n')[0] ?? '') as { url: string };
+    const [alpha, beta] = await Promise.all([startWorker('alpha', env), startWorker('beta', env)]);
+    started.push(alpha, beta);
+
+    await using alertmanager = await startAlertmanager(folder, webhook.url);
+    await using prometheus = await startPrometheus(
+      folder,
+      await configuration(folder, url, alertmanager.url),
+    );
+    const living = async () =>
+      (await prometheus.targets())
+        .filter(({ health }) => health === 'up')
+        .map(({ labels }) => labels.node ?? labels.role)
+        .sort();
+    await expect.poll(living, PATIENCE).toEqual(['alpha', 'beta', 'gateway']);
+
+    const submitted = await runCommand(
+      'swefarm',
+      [
+        ...['submit', '--dataset', built.files.rootfs, '--agent', 'mini', '--kind', 'training'],
+        ...['--group-size', String(ROLLOUTS), '--step-limit', String(TURN_LIMIT)],
+        ...['--policy-url', policy.url, '--model', 'scripted', '--policy-version', 'step-7'],
+      ],
+      env,
+    );
+    const runId: string = JSON.parse(submitted.stdout).run_id;
+    const output = join(folder, 'out.jsonl');
+    const collect = startCommand('swefarm', ['collect', runId, '--output', output], env);
+    started.push(collect);
+
+    // Seen at work by one scrape, dead before the next.
+    const busy = () => value(prometheus, 'swefarm_worker_active_rollouts{node="alpha"}');
+    await expect.poll(busy, PATIENCE).toBeGreaterThan(0);
+    alpha.kill('SIGKILL');
+    await alpha.exit;
+
+    expect(await collect.exit).toBe(10);
+    const lines = (await readFile(output, 'utf8')).trim().split('\n');
+    const results = lines.map((line) => JSON.parse(line) as { attempt: number; outcome: string });
+    const again = results.reduce((sum, { attempt }) => sum + attempt - 1, 0);
+    expect(again).toBeGreaterThan(0);
+
+    const total = () => value(prometheus, 'sum(swefarm_rollouts_total)');
+    await expect.poll(total, PATIENCE).toBe(ROLLOUTS);
+    const known = {
+      'sum(swefarm_rollouts_total{kind="training",outcome="judged"})': KNOWN.judged,
+      'sum(swefarm_rollouts_resolved_total) / sum(swefarm_rollouts_total{outcome="judged"})':
+        KNOWN.resolved / KNOWN.judged,
+      'sum(swefarm_rollout_turns_sum) / sum(swefarm_rollout_turns_count)': KNOWN.turns / KNOWN.judged,
+      'sum(swefarm_rollouts_failed_total{stage="policy",class="policy_unauthorized"})': KNOWN.failed,
+      'sum(swefarm_rollouts_failed_total)': KNOWN.failed,
+      'sum(swefarm_rollouts_exited_total{exit_status="turn_limit"})': 3,
+      'sum(swefarm_reward_total)': KNOWN.resolved,
+      'sum(swefarm_attempts_total{class="lost"})': again,
+      'sum(swefarm_attempts_total{class="done"})': KNOWN.judged,
+      'sum(swefarm_groups_total{end="short"})': 1,
+      'sum(swefarm_version_resolved_total{version="step-7"})': KNOWN.resolved,
+    };
+    const said = await Promise.all(Object.keys(known).map((expr) => value(prometheus, expr)));
+    expect(Object.fromEntries(Object.keys(known).map((expr, i) => [expr, said[i]]))).toEqual(known);
+
+    // The dead worker is forgotten by discovery, and counted; the living one and the gateway stay.
+    await expect.poll(living, PATIENCE).toEqual(['beta', 'gateway']);
+    await expect.poll(() => value(prometheus, 'swefarm_workers_lost_total'), PATIENCE).toBe(1);
+
+    await runCommand('swefarm', ['policy', 'set', '--state', 'serving'], env);
+    const queries = await panelQueries();
+    expect(queries.length).toBeGreaterThan(50);
+    const silent = async (): Promise<string[]> => {
+      const answers = await Promise.all(queries.map(({ expr }) => prometheus.query(expr)));
+      const empty = queries.filter((_, index) => answers[index]?.length === 0);
+      return empty
+        .filter(({ panel }) => !RESTING.includes(panel))
+        .map(({ panel, expr }) => `${panel}: ${expr}`);
+    };
+    await expect.poll(silent, PATIENCE).toEqual([]);
+    // While rollouts ran those had data too.
+    expect(
+      await value(prometheus, 'max(max_over_time(swefarm_policy_endpoint_rollouts[10m]))'),
+    ).toBeGreaterThan(0);
+
+    const page = () =>
+      webhook.notices.find(({ labels }) => labels.alertname === 'SwefarmInfrastructureFailures');
+    await expect.poll(page, PATIENCE).toMatchObject({
+      status: 'firing',
+      labels: { severity: 'page' },
+      annotations: { panel: expect.stringMatching(/^\/d\/swefarm-training\?viewPanel=\d+$/) },
+    });
+    await expect
+      .poll(() => webhook.notices.map(({ labels }) => labels.alertname), PATIENCE)
+      .toContain('SwefarmWorkerLost');
+    // One line of the log alone explains a rollout.
+    expect(beta.stderr()).toMatch(/"outcome":"(judged|failed)".*"before":\["lost"\]/);
+  } finally {
+    for (const one of started) one.kill('SIGKILL');
+    await Promise.all(started.map((one) => one.exit));
+  }
+  await rm(folder, { recursive: true, force: true });
+});
