@@ -14,6 +14,8 @@ export type GroupSummary = {
   reward_mean: number | null;
   /** Mean over judged rollouts; null when there is none. */
   turns_mean: number | null;
+  /** Mean over cancelled rollouts of what they had taken by then; null when there is none. */
+  cancelled_turns_mean: number | null;
   exit_statuses: Record<string, number>;
   /** `stage/class` → how often. */
   failures: Record<string, number>;
@@ -63,6 +65,9 @@ function summariseGroup(instanceId: string, lines: readonly Tally[]): GroupSumma
     resolved: judged.filter((line) => line.resolved === true).length,
     reward_mean: mean(rewards),
     turns_mean: mean(judged.map((line) => line.turns)),
+    cancelled_turns_mean: mean(
+      lines.filter((line) => line.outcome === 'cancelled').map((line) => line.turns),
+    ),
     exit_statuses: count(judged.map((line) => line.exit_status ?? 'none')),
     failures: count(lines.flatMap((line) => (line.failure ? [causeOf(line.failure)] : []))),
     seconds_mean: mean(lines.map((line) => line.seconds.total)),

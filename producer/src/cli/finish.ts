@@ -36,8 +36,14 @@ function verdict(all: GroupSummary, end: Finish): string {
   const parts = [
     `run ${end.record.run_id}: ${all.judged} of ${expected} rollouts judged, ${all.resolved} resolved${rate}`,
     ...(all.failed > 0 ? [styled('yellow', `${all.failed} failed, without a reward`, process.stderr)] : []),
-    ...(all.cancelled > 0 ? [`${all.cancelled} cancelled`] : []),
+    ...(all.cancelled > 0 ? [`${all.cancelled} cancelled${keptAgainstCancelled(all)}`] : []),
     ...(end.complete ? [] : [`${expected - all.rollouts} open`]),
   ];
   return parts.join(', ');
+}
+
+/** Ending groups early drops what takes long: how long shows in the turns of what was kept against what was not. */
+function keptAgainstCancelled({ turns_mean, cancelled_turns_mean }: GroupSummary): string {
+  if (turns_mean === null || cancelled_turns_mean === null) return '';
+  return ` (mean turns: kept ${turns_mean.toFixed(1)}, cancelled ${cancelled_turns_mean.toFixed(1)} so far)`;
 }

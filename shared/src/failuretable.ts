@@ -1,0 +1,30 @@
+/** The failure taxonomy as a table in docs/reliability.md, written by `npm run docs:reliability`. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { FAILURES, type FailureRule } from './failure.ts';
+
+const PAGE = new URL('../../docs/reliability.md', import.meta.url);
+const FROM = '<!-- failures: generated from shared/src/failure.ts by npm run docs:reliability -->\n';
+const TO = '<!-- end of failures -->';
+
+/** The page with its table as the code has it now. */
+export function reliabilityPage(page: string): string {
+  const from = page.indexOf(FROM) + FROM.length;
+  return page.slice(0, from) + failureTable() + page.slice(page.indexOf(TO, from));
+}
+
+function failureTable(): string {
+  const rows = Object.entries<FailureRule>(FAILURES).map(
+    ([name, rule]) =>
+      `| ${rule.stage} | \`${name}\` | ${rule.retryable ? 'yes' : 'no'} | ${rule.budget} | ${rule.where} | none | ${rule.meaning} |`,
+  );
+  return [
+    '| stage | class | tried again | attempts | where next | reward | meaning |',
+    '| --- | --- | --- | --- | --- | --- | --- |',
+    ...rows,
+    '',
+  ].join('\n');
+}
+
+export const readPage = (): string => readFileSync(PAGE, 'utf8');
+
+if (import.meta.main) writeFileSync(PAGE, reliabilityPage(readPage()));
