@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # `npm run bench`: what the farm costs, measured beside what its parts cost without it. Installs and starts what is missing.
-# usage: bench.sh [--only shell,rollouts,memory,eval,metrics] [--quick] [--reps N] [--json FILE]
+# usage: bench.sh [--only shell,rollouts,memory,eval,metrics,page] [--quick] [--reps N] [--json FILE]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-bash testkit/setup/setup.sh redis rootfs docker
+bash testkit/setup/setup.sh redis rootfs docker chromium page
 export PATH="$PWD/node_modules/.bin:$PATH"
 exec node bench/main.ts "$@"

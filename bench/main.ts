@@ -9,13 +9,14 @@ import { gatewaySize, measureGateway } from './gateway.ts';
 import { describeMachine, loadAverage } from './machine.ts';
 import { type MemorySize, measureMemory } from './memory.ts';
 import { measureMetrics, printMetrics } from './metrics.ts';
+import { measurePage, printPage } from './page.ts';
 import { printGateway, printMemory, printRollouts, printShell } from './print.ts';
 import { measureRollouts, type RolloutsSize } from './rollouts.ts';
 import { measureShell } from './shell.ts';
 import { importSubject, prepareSubject } from './subject.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
-const PARTS = ['shell', 'rollouts', 'memory', 'eval', 'gateway', 'metrics'] as const;
+const PARTS = ['shell', 'rollouts', 'memory', 'eval', 'gateway', 'metrics', 'page'] as const;
 
 const { values } = parseArgs({
   options: {
@@ -32,7 +33,7 @@ const unknown = parts.filter((part) => !PARTS.some((known) => known === part));
 const reps = values.reps === undefined ? null : Number(values.reps);
 if (unknown.length > 0 || (reps !== null && !(Number.isInteger(reps) && reps > 0))) {
   process.stderr.write(
-    'usage: bench.sh [--only shell,rollouts,memory,eval,gateway,metrics] [--quick] [--reps N] [--json FILE] [--calls N --turns N]\n',
+    'usage: bench.sh [--only shell,rollouts,memory,eval,gateway,metrics,page] [--quick] [--reps N] [--json FILE] [--calls N --turns N]\n',
   );
   process.exit(2);
 }
@@ -108,6 +109,7 @@ await measured(
   () => measureMetrics(subject, { rollouts: quick ? 2 : 8, repeats: quick ? 200 : 2000 }),
   printMetrics,
 );
+await measured('page', () => measurePage(quick ? 25 : 625, reps ?? (quick ? 2 : 10)), printPage);
 
 const stamp = new Date().toISOString().replace(/\..*/, '').replaceAll(':', '');
 const file = resolve(values.json ?? join(ROOT, '.swefarm/bench', `${stamp}.json`));

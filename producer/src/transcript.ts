@@ -1,5 +1,13 @@
 /** A rollout as text for people: what was asked, said, done and seen, turn by turn. Everything a model wrote is made harmless. */
-import type { ArtifactContent, CommandRecord, Message, Report, Turn } from '@swefarm/shared';
+import type {
+  ArtifactContent,
+  CommandRecord,
+  LiveTurn,
+  Message,
+  Report,
+  Trajectory,
+  Turn,
+} from '@swefarm/shared';
 import { harmless } from './harmless.ts';
 import { middle } from './summary.ts';
 
@@ -15,42 +23,59 @@ const LINES_SHOWN = 24;
 /** The whole artifact: trajectory, patch, report. */
 export function describeArtifact(content: ArtifactContent, options: TranscriptOptions): string {
   const { trajectory, patch, report } = content;
-  const parts: string[] = [];
-  const section = (title: string, text: string): void => {
-    parts.push(options.heading(rule(title, options.width)), text);
-  };
-  if (trajectory) {
-    const turnsByMessage = new Map(trajectory.turns.map((turn, index) => [turn.message, { turn, index }]));
-    for (const [at, message] of trajectory.messages.entries()) {
-      const found = turnsByMessage.get(at);
-      section(found ? turnTitle(found.turn, found.index) : message.role, messageText(message, options));
-      if (found) for (const command of found.turn.commands) parts.push(commandLine(command));
-    }
-    const tokens =
-      trajectory.contiguous === undefined
-        ? ''
-        : `, token ids ${trajectory.contiguous ? 'contiguous' : 'not contiguous'}`;
-    section(
-      'end',
-      `${trajectory.exit_status ?? 'no exit status'} after ${trajectory.turns.length} turns${tokens}`,
-    );
-  }
-  if (content.failure_detail) section('failure', cut(content.failure_detail, options));
-  section('patch', patch ? cut(patch, options) : patch === '' ? '(empty)' : '(none was taken)');
-  if (report) section('report', describeReport(report, options));
-  if (options.full && content.test_log) section('test log', harmless(content.test_log));
+  const parts: string[] = trajectory ? [describeTurns(trajectory, options)] : [];
+  const add = (title: string, text: string): void => void parts.push(section(title, text, options));
+  if (content.failure_detail) add('failure', cut(content.failure_detail, options));
+  add('patch', patch ? cut(patch, options) : patch === '' ? '(empty)' : '(none was taken)');
+  if (report) add('report', describeReport(report, options));
+  if (options.full && content.test_log) add('test log', harmless(content.test_log));
   return parts.join('\n');
 }
+
+/** The trajectory alone, to its end. */
+export function describeTurns({ messages, turns, ...end }: Trajectory, options: TranscriptOptions): string {
+  const turnsByMessage = new Map(turns.map((turn, index) => [turn.message, { turn, number: index + 1 }]));
+  const tokens =
+    end.contiguous === undefined ? '' : `, token ids ${end.contiguous ? 'contiguous' : 'not contiguous'}`;
+  return [
+    ...messages.flatMap((message, at) => describeMessage(message, turnsByMessage.get(at), options)),
+    section('end', `${end.exit_status ?? 'no exit status'} after ${turns.length} turns${tokens}`, options),
+  ].join('\n');
+}
+
+/** A turn as it is told while the rollout runs. */
+export function describeLiveTurn(turn: LiveTurn, options: TranscriptOptions): string {
+  return turn.messages
+    .flatMap((message, at) =>
+      describeMessage(message, at === turn.answer ? { turn, number: turn.turn } : undefined, options),
+    )
+    .join('\n');
+}
+
+type Answered = { turn: Omit<Turn, 'message' | 'tokens'>; number: number };
+
+function describeMessage(
+  message: Message,
+  answered: Answered | undefined,
+  options: TranscriptOptions,
+): string[] {
+  const title = answered ? turnTitle(answered) : message.role;
+  const commands = answered?.turn.commands.map(commandLine) ?? [];
+  return [section(title, messageText(message, options), options), ...commands];
+}
+
+const section = (title: string, text: string, options: TranscriptOptions): string =>
+  `${options.heading(rule(title, options.width))}\n${text}`;
 
 function rule(title: string, width: number): string {
   return `── ${title} ${'─'.repeat(Math.max(3, Math.min(width, 100) - title.length - 5))}`;
 }
 
-function turnTitle(turn: Turn, index: number): string {
+function turnTitle({ turn, number }: Answered): string {
   const usage = turn.usage ? `, ${turn.usage.prompt_tokens} + ${turn.usage.completion_tokens} tokens` : '';
   const version = turn.policy_version.end ? `, weights ${harmless(turn.policy_version.end)}` : '';
   const cut = turn.finish_reason === 'length' ? ', cut by the token limit' : '';
-  return `turn ${index + 1} (${turn.model_seconds.toFixed(1)} s${usage}${version}${cut})`;
+  return `turn ${number} (${turn.model_seconds.toFixed(1)} s${usage}${version}${cut})`;
 }
 
 function messageText(message: Message, options: TranscriptOptions): string {

@@ -84,17 +84,18 @@ function Choice(props: {
   if (counts.size < 1 && filter[name] === '') return null;
   const names = [...new Set([...counts.keys(), ...(filter[name] ? [filter[name]] : [])])].sort();
   return (
-    <label>
-      <span className="unseen">{LABELS[name]}</span>
-      <select value={filter[name]} onChange={(event) => set(name, event.target.value)}>
-        <option value="">any {LABELS[name]}</option>
-        {names.map((value) => (
-          <option key={value} value={value}>
-            {name === 'repo' ? value : words(value)} ({integer(counts.get(value) ?? 0)})
-          </option>
-        ))}
-      </select>
-    </label>
+    <select
+      aria-label={LABELS[name]}
+      value={filter[name]}
+      onChange={(event) => set(name, event.target.value)}
+    >
+      <option value="">any {LABELS[name]}</option>
+      {names.map((value) => (
+        <option key={value} value={value}>
+          {name === 'repo' ? value : words(value)} ({integer(counts.get(value) ?? 0)})
+        </option>
+      ))}
+    </select>
   );
 }
 

@@ -9,6 +9,7 @@ import { addDoctor } from './doctor.ts';
 import { addDrain } from './drain.ts';
 import { addEval } from './eval.ts';
 import { addHealth } from './health.ts';
+import { addLogs } from './logs.ts';
 import { addPause, addResume } from './pause.ts';
 import { addPolicy } from './policy.ts';
 import { addRedis } from './redis.ts';
@@ -19,6 +20,7 @@ import { addShow } from './show.ts';
 import { addStatus } from './status.ts';
 import { addSubmit } from './submit.ts';
 import { say } from './terminal.ts';
+import { addWatch } from './watch.ts';
 
 const EXIT_CODES = `
 Exit codes: 0 every rollout judged (or --min-group met), 10 some not, 11 below
@@ -41,7 +43,9 @@ for (const add of [
   addCollect,
   addServe,
   addStatus,
+  addWatch,
   addShow,
+  addLogs,
   addCancel,
   addPause,
   addResume,

@@ -4,6 +4,7 @@ import { createReadStream } from 'node:fs';
 import {
   type ArtifactContent,
   decodeArtifact,
+  type Farm,
   openFarm,
   parseRolloutId,
   type Result,
@@ -59,9 +60,19 @@ async function fromFarm(name: string, flags: Flags): Promise<Found> {
   parseRolloutId(name);
   await using farm = await openFarm(producerConfig(flags), 'producer');
   const result = await farm.results.get(name);
-  if (!result) throw new UsageError(`rollout ${name}: has no result at ${farm.address}`);
+  if (!result) throw new UsageError(await withoutResult(farm, name));
   const blob = result.artifact === null ? null : await farm.artifacts.get(result.artifact);
   return { facts: result, content: blob && (await decodeArtifact(blob)) };
+}
+
+/** Why there is nothing to show yet, and what shows more. */
+async function withoutResult(farm: Farm, name: string): Promise<string> {
+  const { runId, instanceId } = parseRolloutId(name);
+  const known = await farm.runs.getInstance(runId, instanceId);
+  const why = known
+    ? `it waits or runs; swefarm logs ${name} --follow shows its turns`
+    : 'swefarm status lists the runs there are';
+  return `rollout ${name}: has no result at ${farm.address}: ${why}`;
 }
 
 /** A line of an output, with its artifact wherever that lies. */

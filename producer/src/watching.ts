@@ -1,0 +1,140 @@
+/** A farm over time, as `swefarm watch` shows it: what is, what changed since the last look, and what failed of late. */
+import type { Farm, LiveRollout, Result } from '@swefarm/shared';
+import { type FarmStatus, farmStatus, type RunStatus } from './status.ts';
+
+/** One run and how fast it goes. */
+export type WatchedRun = RunStatus & {
+  /** Rollouts committed a minute over the last minutes; null at the first look. */
+  per_minute: number | null;
+  /** Groups with all rollouts committed. */
+  groups_done: number;
+  groups: number;
+  running: number;
+};
+
+export type RecentFailure = Pick<Result, 'rollout_id' | 'node' | 'finished_at'> & {
+  cause: string;
+  message: string;
+};
+
+export type Watched = {
+  at: number;
+  redis: string;
+  queue: FarmStatus['queue'];
+  workers: FarmStatus['workers'];
+  runs: WatchedRun[];
+  /** Running rollouts by stage. */
+  stages: Record<string, number>;
+  /** Mean seconds by stage of what was committed of late. */
+  seconds: Record<string, number>;
+  /** Newest first. */
+  failures: RecentFailure[];
+};
+
+type Look = { at: number; committed: Map<string, number> };
+type RunTail = { cursor: string; recent: Result[] };
+
+/** Rates are over this time. */
+const WINDOW_MS = 120_000;
+const KEPT_FAILURES = 50;
+const KEPT_RESULTS = 200;
+/** Older runs are not followed: a farm keeps them for days. */
+const MOST_RUNS = 12;
+const BATCH = 1000;
+
+/** Each call looks again; the first reads what is there, the following only what is new. */
+export function watchFarm(farm: Farm, runId?: string): () => Promise<Watched> {
+  const looks: Look[] = [];
+  const tails = new Map<string, RunTail>();
+  let failures: RecentFailure[] = [];
+  return async () => {
+    const status = await farmStatus(farm, runId);
+    const at = Date.now();
+    const runs = status.runs.slice(0, MOST_RUNS);
+    const running = await farm.live.running(status.workers.map(({ worker }) => worker));
+    for (const { run_id } of runs) {
+      const fresh = await readTail(farm, run_id, tails);
+      failures = [...fresh.flatMap(failureOf), ...failures];
+    }
+    failures = failures.sort((a, b) => b.finished_at - a.finished_at).slice(0, KEPT_FAILURES);
+    looks.push({ at, committed: new Map(status.runs.map((run) => [run.run_id, run.committed])) });
+    while (looks.length > 2 && at - (looks[0]?.at ?? 0) > WINDOW_MS) looks.shift();
+    return {
+      at,
+      redis: status.redis,
+      queue: status.queue,
+      workers: status.workers,
+      runs: await Promise.all(runs.map((run) => watchedRun(farm, run, running, looks))),
+      stages: countStages(running),
+      seconds: meanSeconds([...tails.values()].flatMap(({ recent }) => recent)),
+      failures,
+    };
+  };
+}
+
+/** Results since the last look. */
+async function readTail(farm: Farm, runId: string, tails: Map<string, RunTail>): Promise<Result[]> {
+  const tail = tails.get(runId) ?? { cursor: '0', recent: [] };
+  tails.set(runId, tail);
+  const fresh: Result[] = [];
+  for (;;) {
+    const { results, last_id } = await farm.results.read(runId, tail.cursor, { count: BATCH });
+    for (const { result } of results) fresh.push(result);
+    tail.cursor = last_id;
+    if (results.length < BATCH) break;
+  }
+  tail.recent = [...tail.recent, ...fresh.filter((one) => one.outcome === 'judged')].slice(-KEPT_RESULTS);
+  return fresh;
+}
+
+function failureOf(result: Result): RecentFailure[] {
+  if (!result.failure) return [];
+  const { stage, class: name, message } = result.failure;
+  return [
+    {
+      rollout_id: result.rollout_id,
+      node: result.node,
+      finished_at: result.finished_at,
+      cause: `${stage}/${name}`,
+      message,
+    },
+  ];
+}
+
+async function watchedRun(
+  farm: Farm,
+  run: RunStatus,
+  running: readonly LiveRollout[],
+  looks: readonly Look[],
+): Promise<WatchedRun> {
+  const groups = [...(await farm.results.groups(run.run_id)).values()];
+  const [first] = looks;
+  const last = looks.at(-1);
+  const minutes = first && last ? (last.at - first.at) / 60_000 : 0;
+  const before = first?.committed.get(run.run_id) ?? 0;
+  return {
+    ...run,
+    per_minute: minutes > 0 ? (run.committed - before) / minutes : null,
+    groups_done: groups.filter((group) => group.left === 0).length,
+    groups: groups.length,
+    running: running.filter((one) => one.rollout_id.startsWith(`${run.run_id}.`)).length,
+  };
+}
+
+function countStages(running: readonly LiveRollout[]): Record<string, number> {
+  const stages: Record<string, number> = {};
+  for (const { stage } of running) stages[stage] = (stages[stage] ?? 0) + 1;
+  return stages;
+}
+
+const SHOWN_SECONDS = ['queued', 'image', 'sandbox', 'model', 'command', 'patch', 'evaluation'] as const;
+
+function meanSeconds(results: readonly Result[]): Record<string, number> {
+  if (results.length === 0) return {};
+  return Object.fromEntries(
+    SHOWN_SECONDS.map((stage) => [
+      stage,
+      results.reduce((sum, result) => sum + result.seconds[stage], 0) / results.length,
+    ]),
+  );
+}
