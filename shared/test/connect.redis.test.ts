@@ -1,43 +1,19 @@
-import { execFile } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
-import { startRedis } from '@swefarm/testkit';
+import { makeCertificates, startRedis } from '@swefarm/testkit';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createLog, freePort, openFarm } from '../src/index.ts';
 import { redisUrl, testConfig, testInstance, testResult, testRun } from './farm.ts';
 
-const run = promisify(execFile);
 let dir = '';
 beforeAll(async () => {
   dir = await mkdtemp(join(tmpdir(), 'swefarm-connect-'));
 });
 afterAll(() => rm(dir, { recursive: true, force: true }));
 
-/** A CA and a certificate for `localhost` in `dir`. */
-async function makeCertificates(): Promise<{ ca: string; cert: string; key: string }> {
-  const at = (name: string): string => join(dir, name);
-  const openssl = (...args: string[]) => run('openssl', args, { cwd: dir });
-  const rsa = ['-newkey', 'rsa:2048', '-nodes', '-days', '2'];
-  await openssl('req', '-x509', ...rsa, '-keyout', 'ca.key', '-out', 'ca.crt', '-subj', '/CN=test ca');
-  await openssl(
-    'req',
-    ...rsa.slice(0, 3),
-    '-keyout',
-    'server.key',
-    '-out',
-    'server.csr',
-    '-subj',
-    '/CN=localhost',
-  );
-  const sign = ['-CA', 'ca.crt', '-CAkey', 'ca.key', '-CAcreateserial', '-days', '2', '-out', 'server.crt'];
-  await openssl('x509', '-req', '-in', 'server.csr', ...sign);
-  return { ca: at('ca.crt'), cert: at('server.crt'), key: at('server.key') };
-}
-
 test('TLS with a CA of its own, as an ACL user; without the CA it is refused with the remedy', async () => {
-  const { ca, cert, key } = await makeCertificates();
+  const { ca, cert, key } = await makeCertificates(dir);
   const tlsPort = await freePort();
   await using redis = await startRedis({
     settings: [

@@ -2,12 +2,14 @@ export { type BuildOptions, type BuiltExamples, buildExamples } from './examples
 export * from './faultproxy.ts';
 export { importTree } from './images/import.ts';
 export { type MinimalImage, minimalImage } from './images/minimal.ts';
+export * from './launchers/certificates.ts';
 export * from './launchers/commands.ts';
 export { type Started, startCommand } from './launchers/commands.ts';
 export * from './launchers/docker.ts';
 export * from './launchers/podman.ts';
 export * from './launchers/prometheus.ts';
 export * from './launchers/redis.ts';
+export * from './launchers/securedredis.ts';
 export * from './launchers/slurm.ts';
 export * from './policy/faults.ts';
 export * from './policy/generate.ts';

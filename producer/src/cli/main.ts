@@ -2,6 +2,7 @@
 import { errorMessage, SwefarmError } from '@swefarm/shared';
 import { Command, CommanderError } from 'commander';
 import { EXIT, errorExitCode } from '../exit.ts';
+import { addAcl } from './acl.ts';
 import { addCancel } from './cancel.ts';
 import { addCollect } from './collect.ts';
 import { addDataset } from './dataset.ts';
@@ -54,6 +55,7 @@ for (const add of [
   addHealth,
   addDataset,
   addRedis,
+  addAcl,
   addDoctor,
 ])
   add(program);

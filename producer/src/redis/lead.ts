@@ -6,8 +6,8 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
+  aclUser,
   errorMessage,
-  farmUser,
   type LaunchedRedis,
   type LaunchOptions,
   launchRedis,
@@ -81,7 +81,7 @@ async function serve(options: LeadOptions, lock: Lock, check: () => void): Promi
     host,
     port,
     ...(options.binary === null ? {} : { binary: options.binary }),
-    settings: [farmUser(USER, password, options.prefix)],
+    settings: [aclUser(USER, `>${password}`, 'farm', options.prefix)],
   };
   const address = join(dir, 'address.json');
   let server = await launchRedis(launch);

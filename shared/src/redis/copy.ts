@@ -13,10 +13,6 @@ const KEPT = 2;
 /** What nobody may write between the last copy and the end is refused for so long at most. */
 const PAUSE_MS = 60_000;
 
-/** Line of redis.conf: the farm's own user, who sees the farm's keys and nothing that concerns the server. */
-export const farmUser = (name: string, password: string, prefix: string): string =>
-  `user ${name} on >${password} resetkeys ~${prefix}:* resetchannels &* +@all -@admin -@dangerous +info +client|list`;
-
 type CopyOptions = {
   /** Where the server keeps its data. */
   dir: string;

@@ -7,8 +7,9 @@ const AUTH = /NOAUTH|WRONGPASS|NOPERM|invalid password|invalid username-password
 const TLS = /certificate|SSL|TLS|self.signed|altnames|UNABLE_TO|DEPTH_ZERO|wrong version number/i;
 
 /** The UnusableError that an error of the Redis client means, or null when Redis is not at fault. */
-export function asUnusable(error: unknown, address: string): UnusableError | null {
-  if (error instanceof UnusableError) return error;
+export function asUnusable(given: unknown, address: string): UnusableError | null {
+  if (given instanceof UnusableError) return given;
+  const error = firstOf(given);
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   const reason = `${code} ${errorMessage(error)}`.trim();
   const say = (kind: string, text: string) => new UnusableError(kind, text, { cause: error });
@@ -33,8 +34,21 @@ export function asUnusable(error: unknown, address: string): UnusableError | nul
   if (!OUTAGE.test(reason)) return null;
   return say(
     'redis_unreachable',
-    `Redis does not answer at ${address}: ${errorMessage(error)}; is it running, and reachable from here?`,
+    `Redis does not answer at ${address}: ${errorMessage(error)}; is it running, and reachable from here?${protocolHint(reason, address)}`,
   );
+}
+
+/** A transaction is refused for what one of its commands was refused for. */
+function firstOf(error: unknown): unknown {
+  const previous = error instanceof Error && 'previousErrors' in error ? error.previousErrors : null;
+  return Array.isArray(previous) && previous.length > 0 ? previous[0] : error;
+}
+
+/** A server that takes the connection and closes it, or never says a word, was spoken to in the other protocol, more often than not. */
+function protocolHint(reason: string, address: string): string {
+  if (!/ECONNRESET|EPIPE|ETIMEDOUT|Connection is closed/.test(reason)) return '';
+  if (address.startsWith('rediss:')) return ' (Use redis:// where it speaks no TLS.)';
+  return address.startsWith('redis:') ? ' (Use rediss:// where it speaks TLS.)' : '';
 }
 
 type Call = (...args: never[]) => Promise<unknown>;

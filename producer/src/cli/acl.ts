@@ -1,0 +1,82 @@
+/** `swefarm acl`: Redis users for workers and producers, each with what it needs and nothing else. Talks to no Redis. */
+import { createHash, randomBytes } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { chmod, mkdir, rename, writeFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { aclUser, UsageError } from '@swefarm/shared';
+import { type Command, Option } from 'commander';
+import { type Flags, producerConfig } from './options.ts';
+import { say } from './terminal.ts';
+
+export function addAcl(program: Command): void {
+  program
+    .command('acl')
+    .description(
+      'write an ACL file for Redis, and the passwords of worker and producer for each of their nodes',
+    )
+    .requiredOption(
+      '--output <folder>',
+      'users.acl, worker.env, producer.env, admin.env go here, for us alone',
+    )
+    .addOption(new Option('--config <file>', 'YAML file; its redis_prefix is used'))
+    .option('--redis-prefix <text>', 'prefix of the farm that the users may reach')
+    .option('--force', 'make new passwords where files are there already')
+    .action(runAcl);
+}
+
+async function runAcl(flags: Flags): Promise<void> {
+  const { redis_prefix: prefix } = producerConfig(flags);
+  const folder = resolve(String(flags.output));
+  const farm = prefix.replace(/[{}]/g, '');
+  const roles = ['worker', 'producer'] as const;
+  const passwords = { worker: fresh(), producer: fresh(), admin: fresh() };
+  const files = {
+    'users.acl': [
+      // Without this line Redis lets in everybody who gives no password.
+      'user default off',
+      // For people: passwords are renewed by ACL LOAD, which neither of the others may call.
+      `user ${farm}-admin on ${hashed(passwords.admin)} ~* &* +@all`,
+      ...roles.map((role) => aclUser(`${farm}-${role}`, hashed(passwords[role]), role, prefix)),
+    ],
+    ...Object.fromEntries(
+      roles.map((role) => [
+        `${role}.env`,
+        [
+          `SWEFARM_REDIS_USERNAME=${farm}-${role}`,
+          `SWEFARM_REDIS_PASSWORD=${passwords[role]}`,
+          `SWEFARM_REDIS_PREFIX=${farm}`,
+        ],
+      ]),
+    ),
+    'admin.env': [`REDISCLI_AUTH=${passwords.admin}`],
+  };
+  const there = Object.keys(files).filter((name) => existsSync(join(folder, name)));
+  if (there.length > 0 && flags.force !== true) {
+    throw new UsageError(`${folder} has ${there.join(', ')} already: --force makes new passwords`);
+  }
+  await mkdir(folder, { recursive: true, mode: 0o700 });
+  for (const [name, lines] of Object.entries(files)) await writePrivate(join(folder, name), lines);
+  say(nextSteps(folder, farm));
+}
+
+/** Whole or not at all, and never readable by others, also not for a moment. */
+async function writePrivate(file: string, lines: readonly string[]): Promise<void> {
+  const draft = `${file}.${process.pid}.draft`;
+  await writeFile(draft, `${lines.join('\n')}\n`, { flag: 'wx', mode: 0o600 });
+  await chmod(draft, 0o600);
+  await rename(draft, file);
+}
+
+const fresh = (): string => randomBytes(24).toString('hex');
+
+/** As Redis keeps it; a random password of 192 bits needs no slow hash. */
+const hashed = (password: string): string => `#${createHash('sha256').update(password).digest('hex')}`;
+
+const nextSteps = (folder: string, farm: string): string => `\
+1. Redis 7 or newer: copy ${join(folder, 'users.acl')} to its host, readable by Redis alone, and set in
+   redis.conf: aclfile /path/of/users.acl (and no requirepass, no user lines). Restart, or after a change:
+   set -a; . ${join(folder, 'admin.env')}; redis-cli --user ${farm}-admin ACL LOAD
+2. Workers: give worker.env to their nodes only (systemd EnvironmentFile=, or set -a; . worker.env), beside
+   SWEFARM_REDIS_URL=rediss://host:port without user and password.
+3. Producer and gateway: the same with producer.env. admin.env stays here.
+SECURITY.md says what each of them can do.`;

@@ -1,0 +1,317 @@
+/** Each call of the farm under the Redis user of whoever makes it, and what these users are refused. */
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { makeCertificates, type SecuredRedis, startRedis, startSecuredRedis } from '@swefarm/testkit';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { aclUser, type Farm, type FarmRole, newId, openFarm, type RunRecord, Secret } from '../src/index.ts';
+import { silentLog } from '../src/log.ts';
+import { connectRedis } from '../src/redis/connect.ts';
+import { testConfig, testInstance, testResult, testRun } from './farm.ts';
+
+const PREFIX = '{acl}';
+const ITEM = 'a__b.c-1';
+const USERS = [
+  'user default off',
+  aclUser('worker', '>worker-password', 'worker', PREFIX),
+  aclUser('producer', '>producer-password', 'producer', PREFIX),
+];
+
+let dir = '';
+let redis: SecuredRedis;
+let farms: Record<FarmRole, Farm>;
+beforeAll(async () => {
+  dir = await mkdtemp(join(tmpdir(), 'swefarm-acl-'));
+  await writeFile(join(dir, 'users.acl'), `${USERS.join('\n')}\n`);
+  redis = await startSecuredRedis({ aclFile: join(dir, 'users.acl') });
+  farms = { worker: await open('worker'), producer: await open('producer') };
+});
+afterAll(async () => {
+  for (const farm of Object.values(farms)) await farm[Symbol.asyncDispose]();
+  await redis[Symbol.asyncDispose]();
+  await rm(dir, { recursive: true, force: true });
+});
+
+const configOf = (role: FarmRole, change: Record<string, unknown> = {}) =>
+  testConfig({
+    redis_url: redis.url,
+    redis_username: role,
+    redis_password: `${role}-password`,
+    redis_prefix: PREFIX,
+    ...change,
+  });
+const open = (role: FarmRole): Promise<Farm> => openFarm(configOf(role), role);
+
+/** A run of its own for each call, a rollout of it claimed, and a session and a call like it. */
+type World = { run: RunRecord; id: string; rollout: string; session: string; gateway: string; call: string };
+
+async function aWorld(): Promise<World> {
+  const { producer, worker } = farms;
+  const run = testRun({ open: true });
+  const id = run.run_id;
+  await producer.runs.create(run, [testInstance(ITEM)], [['p', 'diff']]);
+  const rollout = `${id}.${ITEM}.0`;
+  await producer.jobs.enqueue(run, [rollout]);
+  await worker.journal.claim(rollout, { worker: 'w', node: 'n' });
+  await producer.sessions.create({ session_id: id, rollout_id: rollout, lease_ms: 60_000 });
+  await worker.sessions.open(id, 'w', 1);
+  const gateway = await producer.calls.enlist(`h:${newId()}`);
+  const opened = await producer.calls.open({ fingerprint: id, named: true }, gateway, run, ITEM, 60_000);
+  if (opened.status !== 'opened') throw new Error(opened.status);
+  await producer.secrets.put(id, new Secret('a-key-of-a-policy'), 60);
+  await producer.policies.set(id, { version: '1' });
+  return { run, id, rollout, session: id, gateway, call: opened.call_id };
+}
+
+const beat = {
+  ...{ worker: 'w', node: 'n', runtime: 'host', slots: 1, active: 0, started_at: 1, metrics: null },
+  paused: null,
+};
+const turn = {
+  ...{ attempt: 1, turn: 1, at: 1, messages: [], answer: 0, finish_reason: null, model_seconds: 0 },
+  ...{ usage: null, policy_version: { start: null, end: null }, commands: [] },
+};
+const where = { attempt: 1, worker: 'w', node: 'n', stage: 'agent', turns: 0, claimed_at: 1, at: 1 };
+const never = new AbortController().signal;
+
+type Call = readonly [by: readonly FarmRole[], call: (farm: Farm, world: World) => Promise<unknown>];
+const W = ['worker'] as const;
+const P = ['producer'] as const;
+const BOTH = ['worker', 'producer'] as const;
+
+/** Every function of the farm, by member; the test below holds it complete. */
+const CALLS: Record<string, Call> = {
+  ping: [BOTH, (farm) => farm.ping()],
+  vitals: [P, (farm) => farm.vitals()],
+  commit: [W, (farm, { run, id }) => farm.commit(run, testResult(id, 0, { policy_version: '1' }))],
+  'runs.create': [P, (farm) => farm.runs.create(testRun(), [testInstance()], [['p', 'diff']])],
+  'runs.get': [BOTH, (farm, { id }) => farm.runs.get(id)],
+  'runs.append': [P, (farm, { id }) => farm.runs.append(id, testInstance('x__y-2'))],
+  'runs.getOpen': [P, (farm) => farm.runs.getOpen('name')],
+  'runs.setOpen': [P, (farm, { id }) => farm.runs.setOpen(newId(), id, 60)],
+  'runs.getInstance': [BOTH, (farm, { id }) => farm.runs.getInstance(id, ITEM)],
+  'runs.getPatch': [BOTH, (farm, { id }) => farm.runs.getPatch(id, 'p')],
+  'runs.instanceIds': [P, (farm, { id }) => farm.runs.instanceIds(id)],
+  'runs.list': [P, (farm) => farm.runs.list()],
+  'runs.remove': [P, (farm, { id }) => farm.runs.remove(id)],
+  'journal.claim': [W, (farm, { rollout }) => farm.journal.claim(rollout, { worker: 'w', node: 'n' })],
+  'journal.end': [
+    W,
+    (farm, { rollout }) => farm.journal.end(rollout, 1, { stage: null, class: 'done', cause: null }),
+  ],
+  'journal.read': [BOTH, (farm, { rollout }) => farm.journal.read(rollout)],
+  'journal.readOpen': [BOTH, (farm, { id }) => farm.journal.readOpen(id)],
+  'journal.superseded': [
+    W,
+    (farm, { rollout }) => farm.journal.superseded([{ rollout_id: rollout, attempt: 1 }]),
+  ],
+  'results.read': [P, (farm, { id }) => farm.results.read(id, '0')],
+  'results.latest': [P, (farm, { id }) => farm.results.latest(id)],
+  'results.committedIds': [P, (farm, { id }) => farm.results.committedIds(id)],
+  'results.winners': [BOTH, (farm, { id }) => farm.results.winners(id)],
+  'results.get': [BOTH, (farm, { rollout }) => farm.results.get(rollout)],
+  'results.counts': [BOTH, (farm, { id }) => farm.results.counts(id)],
+  'results.groups': [BOTH, (farm, { id }) => farm.results.groups(id)],
+  'results.totals': [P, (farm) => farm.results.totals()],
+  'results.versionTotals': [P, (farm) => farm.results.versionTotals()],
+  'groups.unfinishedRuns': [BOTH, (farm) => farm.groups.unfinishedRuns()],
+  'groups.rollouts': [BOTH, (farm, { id }) => farm.groups.rollouts(id)],
+  'groups.open': [BOTH, (farm, { id }) => farm.groups.open(id)],
+  'groups.add': [BOTH, (farm, { id }) => farm.groups.add(id, ITEM, 1)],
+  'groups.settleElsewhere': [P, (farm, { rollout }) => farm.groups.settleElsewhere([rollout])],
+  'groups.reopen': [P, (farm, { rollout }) => farm.groups.reopen([rollout])],
+  'groups.retire': [W, (farm, { id }) => farm.groups.retire(id)],
+  'groups.pause': [BOTH, (farm, { id }) => farm.groups.pause(id, 'a test')],
+  'groups.resume': [P, (farm, { id }) => farm.groups.resume(id, null)],
+  'groups.paused': [BOTH, (farm, { id }) => farm.groups.paused(id)],
+  'jobs.enqueue': [BOTH, (farm, { run, id }) => farm.jobs.enqueue(run, [`${id}.${ITEM}.1`])],
+  'jobs.missing': [BOTH, (farm, { rollout }) => farm.jobs.missing([rollout])],
+  'jobs.drop': [BOTH, (farm, { rollout }) => farm.jobs.drop([rollout])],
+  'nodes.drain': [P, (farm) => farm.nodes.drain('n')],
+  'nodes.undrain': [P, (farm) => farm.nodes.undrain('n')],
+  'nodes.drained': [BOTH, (farm) => farm.nodes.drained()],
+  'cancel.cancelRun': [BOTH, (farm, { id }) => farm.cancel.cancelRun(id)],
+  'cancel.cancelGroup': [BOTH, (farm, { id }) => farm.cancel.cancelGroup(id, ITEM)],
+  'cancel.cancelRollouts': [BOTH, (farm, { rollout }) => farm.cancel.cancelRollouts([rollout])],
+  'cancel.isCancelled': [BOTH, (farm, { rollout }) => farm.cancel.isCancelled([rollout])],
+  'cancel.anyCancelled': [BOTH, (farm, { id }) => farm.cancel.anyCancelled(id)],
+  'cancel.epoch': [BOTH, (farm) => farm.cancel.epoch()],
+  'registry.beat': [W, (farm) => farm.registry.beat(beat)],
+  'registry.leave': [W, (farm) => farm.registry.leave('w')],
+  'registry.list': [BOTH, (farm) => farm.registry.list()],
+  'registry.lost': [P, (farm) => farm.registry.lost()],
+  'secrets.put': [P, (farm, { id }) => farm.secrets.put(id, new Secret('another-key'), 60)],
+  'secrets.get': [
+    BOTH,
+    async (farm, { id }) => expect((await farm.secrets.get(id))?.reveal()).toMatch(/key/),
+  ],
+  'secrets.remove': [P, (farm, { id }) => farm.secrets.remove(id)],
+  'leases.hold': [W, (farm, { id }) => farm.leases.hold(id, 'w', 1000)],
+  'leases.release': [W, (farm, { id }) => farm.leases.release(id, 'w')],
+  'policies.set': [P, (farm, { id }) => farm.policies.set(id, { version: '2' })],
+  'policies.get': [BOTH, async (farm, { id }) => expect(await farm.policies.get([id])).toHaveLength(1)],
+  'policies.list': [P, (farm) => farm.policies.list()],
+  'policies.remove': [P, (farm, { id }) => farm.policies.remove(id)],
+  'policies.report': [W, (farm) => farm.policies.report('w', [])],
+  'policies.reports': [BOTH, (farm) => farm.policies.reports(['w'])],
+  'calls.enlist': [P, (farm) => farm.calls.enlist(`h:${newId()}`)],
+  'calls.beat': [P, (farm, { gateway }) => farm.calls.beat(gateway)],
+  'calls.retire': [P, (farm, { gateway }) => farm.calls.retire(gateway)],
+  'calls.claim': [P, (farm, { id, gateway }) => farm.calls.claim({ fingerprint: id, named: true }, gateway)],
+  'calls.open': [
+    P,
+    (farm, { run, gateway }) =>
+      farm.calls.open({ fingerprint: newId(), named: false }, gateway, run, ITEM, 60_000),
+  ],
+  'calls.drop': [P, (farm, { call, gateway }) => farm.calls.drop(call, gateway, 1000)],
+  'calls.settle': [P, (farm, { call }) => farm.calls.settle(call, 0)],
+  'calls.retry': [P, (farm, { call, rollout }) => farm.calls.retry(call, rollout)],
+  'calls.lapsed': [W, (farm) => farm.calls.lapsed(0)],
+  'calls.forget': [W, (farm, { call }) => farm.calls.forget([call])],
+  'calls.count': [BOTH, (farm) => farm.calls.count()],
+  'live.mark': [W, (farm, { rollout }) => farm.live.mark({ ...where, rollout_id: rollout })],
+  'live.turn': [W, (farm, { rollout }) => farm.live.turn(rollout, turn, 3)],
+  'live.end': [W, (farm, { rollout }) => farm.live.end('w', rollout)],
+  'live.running': [P, (farm) => farm.live.running(['w'])],
+  'live.turns': [P, (farm, { rollout }) => farm.live.turns(rollout)],
+  'sessions.create': [
+    P,
+    (farm, { rollout }) => farm.sessions.create({ session_id: newId(), rollout_id: rollout, lease_ms: 1000 }),
+  ],
+  'sessions.state': [BOTH, (farm, { session }) => farm.sessions.state(session)],
+  'sessions.renew': [BOTH, (farm, { session }) => farm.sessions.renew([session])],
+  'sessions.say': [P, (farm, { session }) => farm.sessions.say(session, 0, { kind: 'submit' })],
+  'sessions.answer': [P, (farm, { session }) => farm.sessions.answer(session, 1, 0)],
+  'sessions.open': [W, (farm, { session }) => farm.sessions.open(session, 'w', 2)],
+  'sessions.next': [
+    W,
+    (farm, { session }) => farm.sessions.next(session, { worker: 'w', attempt: 1 }, 0, 1, never),
+  ],
+  'sessions.lapsed': [W, (farm, { session }) => farm.sessions.lapsed(session, 1)],
+  'sessions.reply': [
+    W,
+    (farm, { session }) =>
+      farm.sessions.reply(session, { seq: 1, observation: '', exit_code: 0, seconds: 0, note: null }),
+  ],
+  'sessions.end': [BOTH, (farm, { session }) => farm.sessions.end(session, 'submitted')],
+  'sessions.overdue': [W, (farm) => farm.sessions.overdue(0)],
+  'sessions.live': [BOTH, (farm) => farm.sessions.live()],
+  'artifacts.put': [BOTH, (farm, { rollout }) => farm.artifacts.put(rollout, 1, Buffer.from('a'))],
+  'artifacts.get': [
+    BOTH,
+    async (farm, { rollout }) => farm.artifacts.get(await farm.artifacts.put(rollout, 1, Buffer.from('a'))),
+  ],
+  'artifacts.remove': [BOTH, (farm, { rollout }) => farm.artifacts.remove(`redis:${rollout}/1`)],
+  'artifacts.removeRun': [BOTH, (farm, { id }) => farm.artifacts.removeRun(id)],
+  'artifacts.listRun': [BOTH, (farm, { id }) => farm.artifacts.listRun(id)],
+  'artifacts.usage': [BOTH, (farm) => farm.artifacts.usage()],
+};
+/** They only hand out connections, which the end-to-end test under these users puts to use. */
+const CONNECTIONS = ['queue', 'bullConnection'];
+
+test('the list of calls is complete', () => {
+  const functions = Object.entries(farms.worker).flatMap(([name, member]) => {
+    if (typeof member === 'function') return [name];
+    if (typeof member !== 'object' || Array.isArray(member)) return [];
+    return Object.entries(member).flatMap(([part, value]) =>
+      typeof value === 'function' ? [`${name}.${part}`] : [],
+    );
+  });
+  expect(functions.filter((name) => !CONNECTIONS.includes(name)).sort()).toEqual(Object.keys(CALLS).sort());
+});
+
+describe.each(BOTH)('as %s', (role) => {
+  const mine = Object.entries(CALLS).filter(([, [by]]) => by.includes(role));
+  test.each(mine)('%s', async (_name, [, call]) => {
+    await call(farms[role], await aWorld());
+  });
+});
+
+test('a worker gives out no keys, speaks for no trainer, lists no runs and empties no node', async () => {
+  const world = await aWorld();
+  for (const name of ['secrets.put', 'secrets.remove', 'policies.set', 'policies.remove', 'runs.list']) {
+    const call = CALLS[name]?.[1](farms.worker, world);
+    await expect(call, name).rejects.toThrow(/NOPERM|No permissions/);
+  }
+  await expect(farms.worker.nodes.drain('n')).rejects.toThrow(/NOPERM|No permissions/);
+  expect((await farms.producer.secrets.get(world.id))?.reveal()).toBe('a-key-of-a-policy');
+  await expect(farms.producer.leases.hold('keeper', 'p', 1000)).rejects.toThrow(/NOPERM|No permissions/);
+});
+
+const REFUSED = [
+  ...[
+    'FLUSHALL',
+    'FLUSHDB',
+    'KEYS *',
+    'SCAN 0',
+    'RANDOMKEY',
+    'DBSIZE',
+    'CONFIG GET *',
+    'CONFIG SET dir /tmp',
+  ],
+  ...[
+    'SCRIPT FLUSH',
+    'FUNCTION FLUSH',
+    'FUNCTION LIST',
+    'CLIENT KILL TYPE normal',
+    'CLIENT LIST',
+    'CLIENT PAUSE 1',
+  ],
+  ...['ACL LIST', 'ACL SETUSER me on', 'MONITOR', 'SHUTDOWN NOSAVE', 'SAVE', 'BGSAVE', 'SWAPDB 0 1'],
+  ...['REPLICAOF h 1', 'MODULE LIST', 'SLOWLOG GET', 'MIGRATE h 1 k 0 1', 'PUBLISH c m', 'SUBSCRIBE c'],
+  ...['GET {other}:run:x', 'SET {other}:run:x 1', 'DEL {swefarm}:run:x', 'GET {acl}', 'GET {acl}:unknown'],
+];
+
+test.each(BOTH)('a stolen credential of a %s harms neither the server nor other farms', async (role) => {
+  const { redis: raw } = await connectRedis(configOf(role), role, silentLog());
+  try {
+    for (const line of REFUSED) {
+      const [name = '', ...args] = line.split(' ');
+      await expect(raw.call(name, ...args), line).rejects.toThrow(/NOPERM|No permissions/);
+    }
+    // A script may do what its caller may do.
+    for (const body of ["return redis.call('GET', '{other}:x')", "return redis.call('FLUSHALL')"]) {
+      await expect(raw.eval(body, 0), body).rejects.toThrow(/permission|ACL failure|can.t access|can.t run/i);
+    }
+    if (role === 'worker') {
+      const write = "return redis.call('SET', '{acl}:secret:a', '1')";
+      await expect(raw.eval(write, 0)).rejects.toThrow(/permission|ACL failure|can.t access|can.t run/i);
+      await expect(raw.call('COPY', '{acl}:run:a', '{acl}:secret:a')).rejects.toThrow(/NOPERM/);
+    }
+  } finally {
+    raw.disconnect();
+  }
+});
+
+test('without a password nobody gets in; another prefix is refused at the start, in one line', async () => {
+  const anonymous = testConfig({ redis_url: redis.url, redis_prefix: PREFIX });
+  await expect(openFarm(anonymous, 'producer')).rejects.toMatchObject({ code: 'redis_auth' });
+  const other = openFarm(configOf('worker', { redis_prefix: 'other' }), 'worker');
+  await expect(other).rejects.toMatchObject({
+    code: 'redis_auth',
+    message: expect.not.stringContaining('\n'),
+  });
+});
+
+test('TLS: the right authority lets in, another one and the plain protocol are told apart', async () => {
+  const tls = await makeCertificates(dir);
+  await using secured = await startSecuredRedis({ aclFile: join(dir, 'users.acl'), tls });
+  const over = (url: string, ca: string | null, role: FarmRole = 'producer') =>
+    openFarm(configOf(role, { redis_url: url, ...(ca === null ? {} : { redis_tls_ca: ca }) }), role);
+  for (const role of BOTH) {
+    await using farm = await over(secured.url, tls.ca, role);
+    expect(await farm.queue().getJobCounts()).toMatchObject({ active: 0 });
+  }
+  await using plain = await startRedis();
+  const wrong = join(dir, 'wrong');
+  await mkdir(wrong);
+  const { ca: foreign } = await makeCertificates(wrong);
+  await expect(over(secured.url, foreign)).rejects.toMatchObject({
+    code: 'redis_tls',
+    message: expect.stringMatching(/redis_tls_ca/),
+  });
+  const toPlain = `rediss://localhost:${plain.port}`;
+  await expect(over(toPlain, tls.ca)).rejects.toThrow(/redis:\/\/ where it speaks no TLS/);
+  const toTls = secured.url.replace('rediss:', 'redis:');
+  await expect(over(toTls, null)).rejects.toThrow(/rediss:\/\/ where it speaks TLS/);
+});

@@ -1,0 +1,21 @@
+/** A throw-away authority and a certificate for `localhost`, made by openssl, for tests of TLS. */
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
+
+export type Certificates = { ca: string; cert: string; key: string };
+
+/** Paths of the files made in `dir`, which must be there. */
+export async function makeCertificates(dir: string): Promise<Certificates> {
+  const openssl = (line: string, ...more: string[]) =>
+    run('openssl', [...line.split(' '), ...more], { cwd: dir });
+  await openssl(
+    'req -x509 -newkey rsa:2048 -nodes -days 2 -keyout ca.key -out ca.crt -subj',
+    '/CN=an authority for tests',
+  );
+  await openssl('req -newkey rsa:2048 -nodes -keyout server.key -out server.csr -subj /CN=localhost');
+  await openssl('x509 -req -in server.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 2 -out server.crt');
+  return { ca: join(dir, 'ca.crt'), cert: join(dir, 'server.crt'), key: join(dir, 'server.key') };
+}
