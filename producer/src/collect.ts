@@ -142,6 +142,7 @@ async function lineOf(
     await rename(`${copy}.new`, copy);
   }
   await options.onResult?.(result, content);
+  options.output.take?.(result, content);
   return outputLine(result, {
     patch: content?.patch ?? null,
     report: content?.report ?? null,

@@ -1,14 +1,27 @@
 /**
  * The file that results are appended to, and what lies beside it: which run it belongs to, and how far the run's
- * stream was read. A crash at any point costs at most one torn line, which the next start removes.
+ * stream was read.
  */
 import { createReadStream } from 'node:fs';
-import { type FileHandle, mkdir, open, readFile, rename, stat, writeFile } from 'node:fs/promises';
-import { dirname, resolve } from 'node:path';
-import { errorMessage, RunRecord, UnusableError, UsageError } from '@swefarm/shared';
+import { type FileHandle, stat } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { type ArtifactContent, errorMessage, type Result, RunRecord, UsageError } from '@swefarm/shared';
 import { z } from 'zod';
 import { parseJsonLines } from './datasets/jsonl.ts';
+import {
+  inFolder,
+  openLines,
+  readCursor,
+  readText,
+  replaceFile,
+  unwritable,
+  writeCursor,
+} from './growing.ts';
 import { encodeLine, type OutputLine, type Tally, tallyOf } from './line.ts';
+
+/** Our own lines, or rollout rows as NeMo Gym's collector writes them. */
+export const OutputFormat = z.enum(['swefarm', 'gym']);
+export type OutputFormat = z.infer<typeof OutputFormat>;
 
 /** Stands beside the output as `OUTPUT.run.json`. */
 export const OutputRun = z.object({
@@ -16,6 +29,8 @@ export const OutputRun = z.object({
   record: RunRecord,
   /** Folder of the Redis that was started for this output; null when a given Redis was used. */
   state_dir: z.string().nullable(),
+  /** What its lines are. */
+  rows: OutputFormat.default('swefarm'),
 });
 export type OutputRun = z.infer<typeof OutputRun>;
 
@@ -27,12 +42,13 @@ export interface Output extends AsyncDisposable {
   readonly lines: ReadonlyMap<string, Tally>;
   /** Last stream id whose result is in the file; `0` at the start. */
   readonly cursor: string;
+  /** Gets what a line leaves out, before `append` gets the line; for outputs that write more than lines. */
+  take?(result: Result, content: ArtifactContent | null): void;
   /** Writes whole lines to the disk, then moves the cursor. */
   append(lines: readonly OutputLine[], cursor: string): Promise<void>;
 }
 
 export const runFile = (path: string): string => `${path}.run.json`;
-const cursorFile = (path: string): string => `${path}.cursor.json`;
 
 /**
  * Refuses a path that holds something, unless it is to be resumed. A new output must not exist, an empty file may.
@@ -64,7 +80,7 @@ export async function readOutputRun(path: string): Promise<OutputRun | null> {
   }
 }
 
-export async function writeOutputRun(path: string, run: OutputRun): Promise<void> {
+export async function writeOutputRun(path: string, run: z.input<typeof OutputRun>): Promise<void> {
   await inFolder(path, () => replaceFile(runFile(path), JSON.stringify(run, null, 2)));
 }
 
@@ -74,9 +90,8 @@ export async function writeOutputRun(path: string, run: OutputRun): Promise<void
  * @throws UsageError when the file holds lines of another run or is no output; UnusableError when it cannot be written
  */
 export async function openOutputFile(path: string, runId: string): Promise<Output> {
-  const file = await inFolder(path, () => open(path, 'a+'));
+  const file = await openLines(path, '{"run_id":"');
   try {
-    await repair(path, file);
     const lines = await readLines(path, runId);
     return new OutputFile(resolve(path), file, lines, await readCursor(path, runId), runId);
   } catch (error) {
@@ -108,7 +123,7 @@ class OutputFile implements Output {
       }
       for (const line of lines) this.lines.set(line.rollout_id, tallyOf(line));
       if (cursor !== this.cursor) {
-        await replaceFile(cursorFile(this.name), JSON.stringify({ run_id: this.#runId, last_id: cursor }));
+        await writeCursor(this.name, this.#runId, cursor);
       }
       this.cursor = cursor;
     } catch (error) {
@@ -140,28 +155,6 @@ export function streamOutput(write: (text: string) => Promise<void>): Output {
   return output;
 }
 
-/** Cuts off what follows the last line feed: a crash in the middle of an append. */
-async function repair(path: string, file: FileHandle): Promise<void> {
-  const { size } = await file.stat();
-  const chunk = Buffer.alloc(64 * 1024);
-  for (let end = size; end > 0; ) {
-    const start = Math.max(0, end - chunk.length);
-    const { bytesRead } = await file.read(chunk, 0, end - start, start);
-    const at = chunk.subarray(0, bytesRead).lastIndexOf(0x0a);
-    if (at >= 0) {
-      if (start + at + 1 < size) await file.truncate(start + at + 1);
-      return;
-    }
-    end = start;
-  }
-  if (size === 0) return;
-  // Not one whole line: only what looks like the beginning of ours may be cut off.
-  const head = chunk.subarray(0, Math.min(11, size)).toString('utf8');
-  if (!'{"run_id":"'.startsWith(head))
-    throw new UsageError(`${path}: is no output of swefarm; choose another`);
-  await file.truncate(0);
-}
-
 /** The lines of an output, read one at a time and kept without their patches. */
 async function readLines(path: string, runId?: string): Promise<Map<string, Tally>> {
   const lines = new Map<string, Tally>();
@@ -180,61 +173,9 @@ async function readLines(path: string, runId?: string): Promise<Map<string, Tall
   return lines;
 }
 
-async function readCursor(path: string, runId: string): Promise<string> {
-  const text = await readText(cursorFile(path));
-  if (text === null) return '0';
-  try {
-    const cursor = z.object({ run_id: z.string(), last_id: z.string() }).parse(JSON.parse(text));
-    return cursor.run_id === runId ? cursor.last_id : '0';
-  } catch {
-    // Without a cursor the whole stream is read again and the lines that exist are dropped.
-    return '0';
-  }
-}
-
-async function replaceFile(path: string, text: string): Promise<void> {
-  const fresh = `${path}.new`;
-  await writeFile(fresh, `${text}\n`, { flush: true });
-  await rename(fresh, path);
-}
-
-async function inFolder<T>(path: string, action: () => Promise<T>): Promise<T> {
-  try {
-    await mkdir(dirname(resolve(path)), { recursive: true });
-    return await action();
-  } catch (error) {
-    throw unwritable(path, error);
-  }
-}
-
-function unwritable(path: string, error: unknown): unknown {
-  const code = (error as NodeJS.ErrnoException).code;
-  if (code === undefined) return error;
-  if (code === 'EISDIR')
-    return new UsageError(`${path}: is a folder; --output wants a file`, { cause: error });
-  const remedy =
-    code === 'ENOSPC' ? 'the disk is full: free some space and pass --resume' : 'check its permissions';
-  return new UnusableError(
-    'output_unwritable',
-    `${path}: cannot be written (${errorMessage(error)}); ${remedy}`,
-    {
-      cause: error,
-    },
-  );
-}
-
 async function sizeOf(path: string): Promise<number | null> {
   try {
     return (await stat(path)).size;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
-    throw error;
-  }
-}
-
-async function readText(path: string): Promise<string | null> {
-  try {
-    return await readFile(path, 'utf8');
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
     throw error;

@@ -4,6 +4,7 @@ export type * from './artifacts/store.ts';
 export * from './config/child.ts';
 export * from './config/environment.ts';
 export * from './config/load.ts';
+export * from './config/nearest.ts';
 export * from './config/runtimes.ts';
 export * from './errors.ts';
 export * from './failure.ts';

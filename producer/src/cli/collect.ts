@@ -1,19 +1,22 @@
 /** `swefarm collect`: the results of a run that was submitted, into a file or a pipe, until the last one is there. */
-import { openFarm, UsageError } from '@swefarm/shared';
+import {
+  type Farm,
+  type Instance,
+  openFarm,
+  type ProducerConfig,
+  type RunRecord,
+  UsageError,
+} from '@swefarm/shared';
 import type { Command } from 'commander';
-import { readOutputRun, refuseExisting, writeOutputRun } from '../output.ts';
+import type { ExitCode } from '../exit.ts';
+import { type OutputFormat, type OutputRun, writeOutputRun } from '../output.ts';
 import { rolloutIds } from '../submit.ts';
 import { finish } from './finish.ts';
-import { follow, openOutput } from './follow.ts';
+import { follow, openRunOutput } from './follow.ts';
 import { addFarmOptions, type Flags, producerConfig, wholeNumber } from './options.ts';
+import { addOutputOptions, formatOf, goOnWith } from './outputs.ts';
 import { listenForStop } from './stop.ts';
 import { say } from './terminal.ts';
-
-export function addOutputOptions(command: Command): Command {
-  return command
-    .option('--output <file>', 'where result lines go, as JSONL; - is standard output', '-')
-    .option('--copy-artifacts <dir>', 'copy trajectories and reports into this folder');
-}
 
 export function addCollect(program: Command): void {
   const command = program
@@ -34,16 +37,56 @@ export function addCollect(program: Command): void {
 async function runCollect(runId: string, flags: Flags): Promise<number> {
   const config = producerConfig(flags);
   const path = String(flags.output);
-  await checkOutput(path, runId, flags.resume === true);
+  const rows = formatOf(flags);
+  refuseOther(path, runId, await goOnWith(path, rows, flags.resume === true && path !== '-'));
   const stop = listenForStop(() => say('swefarm: stopping after what is there; once more stops at once'));
   await using farm = await openFarm(config, 'producer', { signal: stop.draining });
   const record = await farm.runs.get(runId);
   if (!record) {
     throw new UsageError(`run ${runId}: not at ${farm.address}; swefarm status lists what there is`);
   }
+  return await collectRun({
+    farm,
+    config,
+    record,
+    path,
+    rows,
+    minGroup: flags.minGroup as number | undefined,
+    flags,
+    signal: stop.draining,
+  });
+}
+
+/** Throws UsageError when the output is another run's. */
+export function refuseOther(path: string, runId: string, stored: OutputRun | null): void {
+  if (stored && stored.record.run_id !== runId) {
+    throw new UsageError(
+      `${path}: belongs to run ${stored.record.run_id}, not to ${runId}; choose another --output`,
+    );
+  }
+}
+
+export type CollectRun = {
+  farm: Farm;
+  config: ProducerConfig;
+  record: RunRecord;
+  path: string;
+  rows: OutputFormat;
+  /** Overrides the record's. */
+  minGroup: number | undefined;
+  flags: Flags;
+  signal: AbortSignal;
+};
+
+/** Writes a run's results until all are there or the signal comes; the end of it on screen. */
+export async function collectRun(task: CollectRun): Promise<ExitCode> {
+  const { farm, config, record, path, rows, flags, signal } = task;
+  const runId = record.run_id;
   const instanceIds = await farm.runs.instanceIds(runId);
-  if (path !== '-') await writeOutputRun(path, { format: 'swefarm-output-1', record, state_dir: null });
-  await using output = await openOutput(path, runId);
+  if (path !== '-') {
+    await writeOutputRun(path, { format: 'swefarm-output-1', record, state_dir: null, rows });
+  }
+  await using output = await openRunOutput(path, rows, record, () => instancesOf(farm, runId, instanceIds));
   const { complete } = await follow({
     farm,
     config,
@@ -57,26 +100,24 @@ async function runCollect(runId: string, flags: Flags): Promise<number> {
     output,
     growing: record.refills > 0,
     copyArtifactsTo: flags.copyArtifacts as string | undefined,
-    signal: stop.draining,
+    signal,
   });
   return finish({
     record,
     instanceIds,
     output,
     complete,
-    minGroup: (flags.minGroup as number | undefined) ?? record.min_group ?? undefined,
+    minGroup: task.minGroup ?? record.min_group ?? undefined,
     places: path === '-' ? [] : [`results: ${path}`],
-    resumeHint: `go on with: swefarm collect ${runId} --output ${path} --resume`,
+    resumeHint: `go on with: swefarm collect ${runId} --output ${path} --output-format ${rows} --resume`,
   });
 }
 
-async function checkOutput(path: string, runId: string, resume: boolean): Promise<void> {
-  if (path === '-') return;
-  if (!resume) return await refuseExisting(path);
-  const stored = await readOutputRun(path);
-  if (stored && stored.record.run_id !== runId) {
-    throw new UsageError(
-      `${path}: belongs to run ${stored.record.run_id}, not to ${runId}; choose another --output`,
-    );
+async function instancesOf(farm: Farm, runId: string, ids: readonly string[]): Promise<Instance[]> {
+  const found: Instance[] = [];
+  for (const id of ids) {
+    const instance = await farm.runs.getInstance(runId, id);
+    if (instance) found.push(instance);
   }
+  return found;
 }

@@ -1,8 +1,9 @@
 /** Collecting with someone watching: progress, what the workers do, and human lines when a terminal is the output. */
-import type { Farm, ProducerConfig } from '@swefarm/shared';
+import type { Farm, Instance, ProducerConfig, RunRecord } from '@swefarm/shared';
 import { type CollectOptions, collect } from '../collect.ts';
+import { openGymOutput } from '../formats/gym/rollouts.ts';
 import type { OutputLine } from '../line.ts';
-import { type Output, openOutputFile, streamOutput } from '../output.ts';
+import { type Output, type OutputFormat, openOutputFile, streamOutput } from '../output.ts';
 import { type Progress, startProgress } from '../progress.ts';
 import { styled, writeTo } from './terminal.ts';
 
@@ -63,6 +64,17 @@ async function watchFarm({ farm, runId }: Follow, progress: Progress): Promise<v
     // Collecting itself waits for Redis and says so when its patience ends.
     progress.note(null, 'Redis does not answer');
   }
+}
+
+/** The output of a run in the form that was asked for; Gym's has a row of each instance. */
+export async function openRunOutput(
+  path: string,
+  format: OutputFormat,
+  record: RunRecord,
+  instances: () => Promise<readonly Instance[]>,
+): Promise<Output> {
+  if (format === 'gym') return await openGymOutput(path, record, await instances());
+  return await openOutput(path, record.run_id);
 }
 
 /** `-` is standard output: JSON lines in a pipe, one readable line per rollout on a terminal. */

@@ -151,6 +151,7 @@ function workerFlags(flags: Flags, place: Place): string[] {
     '--config': flags.config,
     '--runtime': flags.runtime,
     '--concurrency': flags.concurrency,
+    '--apptainer-images': flags.apptainerImages,
     '--redis-url': place.stateDir === null ? flags.redisUrl : undefined,
     '--artifacts': place.stateDir === null ? flags.artifacts : place.config.artifacts,
     '--redis-username': flags.redisUsername,

@@ -15,6 +15,7 @@ import { addPause, addResume } from './pause.ts';
 import { addPolicy } from './policy.ts';
 import { addRedis } from './redis.ts';
 import { addRegrade } from './regrade.ts';
+import { addReport } from './report.ts';
 import { addRollout } from './rollout.ts';
 import { addServe } from './serve.ts';
 import { addShow } from './show.ts';
@@ -43,6 +44,7 @@ for (const add of [
   addSubmit,
   addCollect,
   addServe,
+  addReport,
   addStatus,
   addWatch,
   addShow,

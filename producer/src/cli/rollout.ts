@@ -1,15 +1,16 @@
 /** `swefarm rollout`: submit, one local worker, collect, in one command; with a Redis of its own when none is given. */
-import { openFarm, RUNTIMES, UsageError } from '@swefarm/shared';
+import { openFarm, RUNTIMES } from '@swefarm/shared';
 import { type Command, Option } from 'commander';
 import type { ExitCode } from '../exit.ts';
-import { type OutputRun, readOutputRun, refuseExisting, writeOutputRun } from '../output.ts';
+import { writeOutputRun } from '../output.ts';
 import { rolloutIds } from '../submit.ts';
-import { addOutputOptions } from './collect.ts';
 import { refuseUncontiguous } from './contiguous.ts';
 import { finish } from './finish.ts';
-import { openOutput } from './follow.ts';
+import { openRunOutput } from './follow.ts';
+import { addGymConfig, withGymConfig } from './gymconfig.ts';
 import { openPlace, placesOf, runLocally } from './local.ts';
 import { addDatasetOptions, addFarmOptions, addRunOptions, type Flags, producerConfig } from './options.ts';
+import { addOutputOptions, formatOf, goOnWith } from './outputs.ts';
 import { prepare, storeApiKey } from './prepare.ts';
 import { listenForStop } from './stop.ts';
 import { say } from './terminal.ts';
@@ -26,19 +27,23 @@ export function addRollout(program: Command): void {
   command
     .addOption(worker('--runtime <runtime>', 'what runs containers').choices([...RUNTIMES]))
     .addOption(worker('--concurrency <n>', 'rollouts at once; auto: what the machine allows'))
+    .addOption(worker('--apptainer-images <paths>', 'where .sif files are, as /sif/{instance_id}.sif'))
     .addOption(worker('--worker-command <command>', 'command that starts a worker, split at blanks'));
+  addGymConfig(command);
   addFarmOptions(command).action(async (flags: Flags) => {
-    process.exitCode = await runRollout(flags);
+    process.exitCode = await runRollout(withGymConfig(flags));
   });
 }
 
 async function runRollout(flags: Flags): Promise<ExitCode> {
   const path = String(flags.output);
+  const rows = formatOf(flags);
   const given = producerConfig(flags);
   const stop = listenForStop(() =>
     say('\nswefarm: draining: running rollouts may end, no new ones start; Ctrl-C again stops at once'),
   );
-  const stored = await storedRun(path, flags.resume === true);
+  const stored = await goOnWith(path, rows, flags.resume === true || flags.skipIfExists === true);
+  if (stored) say(`swefarm: going on with run ${stored.record.run_id}`);
   const prepared = await prepare(flags, given, stored?.record ?? null, stop.draining);
   const { record } = prepared;
 
@@ -48,9 +53,9 @@ async function runRollout(flags: Flags): Promise<ExitCode> {
   if (place.stateDir === null) for (const warning of farm.warnings) say(`swefarm: ${warning}`);
   await refuseUncontiguous(farm, record, prepared.apiKey, stop.draining);
   if (path !== '-') {
-    await writeOutputRun(path, { format: 'swefarm-output-1', record, state_dir: place.stateDir });
+    await writeOutputRun(path, { format: 'swefarm-output-1', record, state_dir: place.stateDir, rows });
   }
-  const output = stack.use(await openOutput(path, record.run_id));
+  const output = stack.use(await openRunOutput(path, rows, record, async () => prepared.dataset.instances));
   await storeApiKey(farm, place.config, prepared);
   const end = (complete: boolean): ExitCode =>
     finish({
@@ -74,20 +79,4 @@ async function runRollout(flags: Flags): Promise<ExitCode> {
     end(false);
     throw error;
   }
-}
-
-/** The run to go on with, or null for a new one. */
-async function storedRun(path: string, resume: boolean): Promise<OutputRun | null> {
-  if (path === '-') {
-    if (resume) throw new UsageError('--resume needs the --output file of the run to go on with');
-    return null;
-  }
-  if (!resume) {
-    await refuseExisting(path);
-    return null;
-  }
-  const stored = await readOutputRun(path);
-  if (stored) say(`swefarm: going on with run ${stored.record.run_id}`);
-  else await refuseExisting(path);
-  return stored;
 }

@@ -87,7 +87,7 @@ async function findLine(path: string, id: string): Promise<OutputLine> {
   try {
     for await (const row of parseJsonLines(createReadStream(path))) {
       if ('problem' in row) continue;
-      const line = row.value as OutputLine;
+      const line = (row.value.swefarm ?? row.value) as OutputLine;
       if (line.rollout_id === id || `${line.instance_id}.${line.rollout_index}` === id) return line;
       if (known.length < 5) known.push(`${line.instance_id}.${line.rollout_index}`);
     }

@@ -1,10 +1,13 @@
-/** `swefarm submit`: rollouts onto the queue of a farm whose workers run elsewhere. */
+/** `swefarm submit`: rollouts onto the queue of a farm whose workers run elsewhere; with --output their results too. */
 import { openFarm, UsageError } from '@swefarm/shared';
 import type { Command } from 'commander';
 import { EXIT } from '../exit.ts';
 import { submit } from '../submit.ts';
+import { collectRun, refuseOther } from './collect.ts';
 import { refuseUncontiguous } from './contiguous.ts';
+import { addGymConfig, withGymConfig } from './gymconfig.ts';
 import { addDatasetOptions, addFarmOptions, addRunOptions, type Flags, producerConfig } from './options.ts';
+import { addOptionalOutput, formatOf, goOnWith } from './outputs.ts';
 import { prepare, storeApiKey } from './prepare.ts';
 import { listenForStop } from './stop.ts';
 import { print, say } from './terminal.ts';
@@ -14,15 +17,24 @@ export function addSubmit(program: Command): void {
     .command('submit')
     .description('put the rollouts of a dataset on the queue and print the id of the run')
     .option('--resume <run>', 'queue what a run lacks (refused when its settings differ)');
+  addOptionalOutput(command);
   addDatasetOptions(command);
   addRunOptions(command);
+  addGymConfig(command);
   addFarmOptions(command).action(async (flags: Flags) => {
-    process.exitCode = await runSubmit(flags);
+    process.exitCode = await runSubmit(withGymConfig(flags, false));
   });
 }
 
-async function runSubmit(flags: Flags): Promise<number> {
-  const config = producerConfig(flags);
+async function runSubmit(given: Flags): Promise<number> {
+  const config = producerConfig(given);
+  const output = given.output as string | undefined;
+  if (output === '-')
+    throw new UsageError('--output - is for swefarm collect; submit prints the id of the run there');
+  const rows = formatOf(given);
+  const again = given.resume !== undefined || given.skipIfExists === true;
+  const stored = output === undefined ? null : await goOnWith(output, rows, again);
+  const flags = stored && given.resume === undefined ? { ...given, resume: stored.record.run_id } : given;
   const stop = listenForStop();
   // Files first: nobody should start a Redis to learn that a path is wrong.
   const first = flags.resume === undefined ? await prepare(flags, config, null, stop.draining) : null;
@@ -37,6 +49,20 @@ async function runSubmit(flags: Flags): Promise<number> {
     { record, instances: dataset.instances, ...(patches ? { patches } : {}) },
     stop.draining,
   );
+  if (output !== undefined) {
+    refuseOther(output, record.run_id, stored);
+    say(`swefarm: run ${record.run_id}: ${submitted.queued} of ${submitted.rollouts.length} rollouts queued`);
+    return await collectRun({
+      farm,
+      config,
+      record,
+      path: output,
+      rows,
+      minGroup: undefined,
+      flags,
+      signal: stop.draining,
+    });
+  }
   if (process.stdout.isTTY) {
     say(`${submitted.queued} of ${submitted.rollouts.length} rollouts queued at ${farm.address}`);
     say(`collect them with: swefarm collect ${submitted.run_id} --output ${submitted.run_id}.jsonl`);
@@ -47,14 +73,14 @@ async function runSubmit(flags: Flags): Promise<number> {
   }
   return EXIT.allJudged;
 
-  async function resumed(given: Flags) {
-    const runId = String(given.resume);
-    const stored = await farm.runs.get(runId);
-    if (!stored) {
+  async function resumed(wanted: Flags) {
+    const runId = String(wanted.resume);
+    const record = await farm.runs.get(runId);
+    if (!record) {
       throw new UsageError(
         `--resume ${runId}: no such run at ${farm.address}; swefarm status lists what there is`,
       );
     }
-    return await prepare(given, config, stored, stop.draining);
+    return await prepare(wanted, config, record, stop.draining);
   }
 }

@@ -16,7 +16,7 @@ export async function indexLines(path: string, onLine: (line: OutputLine) => voi
   const places = new Map<string, { at: number; length: number }>();
   try {
     for await (const { at, bytes } of splitLines(createReadStream(path))) {
-      const line = JSON.parse(bytes.toString('utf8')) as OutputLine;
+      const line = lineIn(bytes);
       if (typeof line.rollout_id !== 'string') throw new Error('its lines are no results');
       places.set(line.rollout_id, { at, length: bytes.length });
       onLine(line);
@@ -33,9 +33,15 @@ export async function indexLines(path: string, onLine: (line: OutputLine) => voi
       await using file = await open(path);
       const bytes = Buffer.alloc(place.length);
       await file.read(bytes, 0, place.length, place.at);
-      return JSON.parse(bytes.toString('utf8')) as OutputLine;
+      return lineIn(bytes);
     },
   };
+}
+
+/** A row in Gym's form carries our line. */
+function lineIn(bytes: Buffer): OutputLine {
+  const row = JSON.parse(bytes.toString('utf8')) as OutputLine & { swefarm?: OutputLine };
+  return row.swefarm ?? row;
 }
 
 /** Lines that hold something, with the byte at which each begins; a torn last line is left out. */

@@ -11,6 +11,7 @@ const fact = (over: Partial<RolloutFact>): RolloutFact => ({
   patch_applied: true,
   evaluation_error: false,
   failure: null,
+  cancelled: null,
   ...over,
 });
 const won = (over: Partial<RolloutFact> = {}) => fact({ resolved: true, reward: 1, ...over });
@@ -56,6 +57,25 @@ test('unjudged rollouts are in no rate of success, and named by cause', () => {
     pass_at_1_avg_of_k: { k: 2, value: 0.5 },
     failures: { policy_silent: 1, sandbox_lost: 1 },
     groups: { total: 1, complete: 0, size: 4 },
+  });
+});
+
+test('what was cancelled is no failure and in no rate; its turns stand beside those that were kept', () => {
+  const cancelled = fact({
+    judged: false,
+    reward: null,
+    patch_applied: false,
+    turns: 30,
+    cancelled: 'early_stop',
+  });
+  expect(profileOf([won(), fact({}), cancelled])).toMatchObject({
+    total: 3,
+    judged: 2,
+    mean_turns: 10,
+    mean_turns_cancelled: 30,
+    patch_applied_rate: 1,
+    failures: {},
+    cancelled: { early_stop: 1 },
   });
 });
 

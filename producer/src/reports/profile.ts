@@ -15,6 +15,8 @@ export type RolloutFact = {
   evaluation_error: boolean;
   /** Why it was not judged; null when it was. */
   failure: string | null;
+  /** Ended by the farm or by hand for this reason, which is no failure; null: it was not. */
+  cancelled: string | null;
 };
 
 /** Rates over nothing are null. */
@@ -34,9 +36,13 @@ export type Profile = Counted & {
   pass_at: Record<string, number>;
   /** Mean over groups of each group's own accuracy; k is the size of the largest group. */
   pass_at_1_avg_of_k: { k: number; value: number } | null;
+  /** Of all that were not cancelled, as the next. */
   patch_applied_rate: number | null;
   evaluation_error_rate: number | null;
+  /** Mean turns that cancelled rollouts had taken by then, beside `mean_turns` of those that were kept. */
+  mean_turns_cancelled: number | null;
   failures: Record<string, number>;
+  cancelled: Record<string, number>;
   by_repository: Record<string, Counted>;
   groups: { total: number; complete: number; size: number };
 };
@@ -45,6 +51,7 @@ export type Profile = Counted & {
 export function profileOf(facts: readonly RolloutFact[], groupSize?: number): Profile {
   const groups = [...Map.groupBy(facts, (fact) => fact.group).values()].map(groupOf);
   const size = groupSize ?? Math.max(0, ...groups.map((group) => group.total));
+  const kept = facts.filter((fact) => fact.cancelled === null);
   const most = Math.max(0, ...groups.map((group) => group.judged));
   const judgedGroups = groups.filter((group) => group.judged > 0);
   const average = mean(judgedGroups.map((group) => group.resolved / group.judged));
@@ -58,9 +65,11 @@ export function profileOf(facts: readonly RolloutFact[], groupSize?: number): Pr
       }),
     ),
     pass_at_1_avg_of_k: average === null ? null : { k: most, value: average },
-    patch_applied_rate: share(facts, (fact) => fact.patch_applied),
-    evaluation_error_rate: share(facts, (fact) => fact.evaluation_error),
+    patch_applied_rate: share(kept, (fact) => fact.patch_applied),
+    evaluation_error_rate: share(kept, (fact) => fact.evaluation_error),
+    mean_turns_cancelled: mean(facts.flatMap((fact) => (fact.cancelled === null ? [] : [fact.turns]))),
     failures: tally(facts.flatMap((fact) => (fact.failure === null ? [] : [fact.failure]))),
+    cancelled: tally(facts.flatMap((fact) => (fact.cancelled === null ? [] : [fact.cancelled]))),
     by_repository: Object.fromEntries(
       [...Map.groupBy(facts, (fact) => fact.repo)]
         .toSorted(([a], [b]) => (a < b ? -1 : 1))

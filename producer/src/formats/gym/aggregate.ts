@@ -76,6 +76,7 @@ function factOf(row: Row): RolloutFact {
     patch_applied: row.patch_applied === true,
     evaluation_error: row.evaluation_error === true,
     failure: failure ?? (judged ? null : 'unjudged'),
+    cancelled: null,
   };
 }
 

@@ -138,7 +138,8 @@ function* tokenPieces({ tokens }: Turn, ids: IdText): Generator<Piece> {
   ids.extend(ids.count, tokens.generation);
 }
 
-function facts({ result, content, repo, evaluationTimeout }: Answer) {
+function facts(answer: Answer) {
+  const { result, content, evaluationTimeout } = answer;
   const report = content?.report ?? null;
   const official =
     report &&
@@ -147,6 +148,19 @@ function facts({ result, content, repo, evaluationTimeout }: Answer) {
       model: content?.trajectory?.model ?? 'swefarm',
       timeoutSeconds: evaluationTimeout,
     });
+  return {
+    ...verdictOf(answer),
+    metadata: {
+      instance_id: result.instance_id,
+      model_patch: content?.patch ?? null,
+      eval_report: official ?? {},
+    },
+  };
+}
+
+/** What is short of an answer beside its reward. */
+export function verdictOf({ result, content, repo }: Pick<Answer, 'result' | 'content' | 'repo'>) {
+  const report = content?.report ?? null;
   return {
     instance_id: result.instance_id,
     repo,
@@ -159,11 +173,6 @@ function facts({ result, content, repo, evaluationTimeout }: Answer) {
     exit_status: result.exit_status,
     policy_version: result.policy_version,
     trust: report?.trust ?? null,
-    metadata: {
-      instance_id: result.instance_id,
-      model_patch: content?.patch ?? null,
-      eval_report: official ?? {},
-    },
   };
 }
 

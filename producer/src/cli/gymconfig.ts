@@ -1,0 +1,31 @@
+/** `--gym-config`: what a file in Gym's words says counts as flags that were given, unless the flag itself was. */
+import { type Command, Option } from 'commander';
+import { type GymFlags, readGymConfig } from '../formats/gym/config.ts';
+import type { Flags } from './options.ts';
+import { say } from './terminal.ts';
+
+export const addGymConfig = (command: Command): Command =>
+  command.addOption(
+    new Option(
+      '--gym-config <file>',
+      "keys of NeMo Gym's mini_swe_agent by their names; flags win",
+    ).helpGroup('Run:'),
+  );
+
+/** Keys that say how workers work, which a command that starts none cannot follow. */
+const OF_WORKERS: readonly (keyof GymFlags)[] = ['concurrency', 'runtime', 'apptainerImages'];
+
+export function withGymConfig(flags: Flags, startsWorkers = true): Flags {
+  if (flags.gymConfig === undefined) return flags;
+  const path = String(flags.gymConfig);
+  const read = readGymConfig(path);
+  if (!startsWorkers && OF_WORKERS.some((key) => read[key] !== undefined)) {
+    say(
+      `swefarm: ${path}: concurrency, env and cache_dir_template are settings of workers, which run elsewhere`,
+    );
+  }
+  return {
+    ...flags,
+    ...Object.fromEntries(Object.entries(read).filter(([key]) => flags[key] === undefined)),
+  };
+}

@@ -1,0 +1,57 @@
+/** Where results go: the options, and whether an output that exists may be gone on with. */
+import { UsageError } from '@swefarm/shared';
+import { type Command, Option } from 'commander';
+import { OutputFormat, type OutputRun, readOutputRun, refuseExisting } from '../output.ts';
+import type { Flags } from './options.ts';
+
+const option = (flag: string, help: string): Option => new Option(flag, help).helpGroup('Output:');
+
+export function addOutputOptions(command: Command): Command {
+  return addOutputForms(
+    command.addOption(
+      option('--output <file>', 'where result lines go, as JSONL; - is standard output').default('-'),
+    ),
+  );
+}
+
+/** The same for a command that writes an output only when asked to. */
+export function addOptionalOutput(command: Command): Command {
+  return addOutputForms(
+    command.addOption(option('--output <file>', 'collect into this file too, until all results are there')),
+  );
+}
+
+const addOutputForms = (command: Command): Command =>
+  command
+    .addOption(
+      option('--output-format <format>', "our lines, or the files of NeMo Gym's collector")
+        .choices(OutputFormat.options)
+        .default('swefarm'),
+    )
+    .addOption(option('--copy-artifacts <dir>', 'copy trajectories and reports into this folder'));
+
+/** Throws UsageError: Gym's form is several files. */
+export function formatOf(flags: Flags): OutputFormat {
+  const format = OutputFormat.parse(flags.outputFormat);
+  if (format === 'gym' && (flags.output === '-' || flags.output === undefined)) {
+    throw new UsageError('--output-format gym writes several files: add --output FILE.jsonl');
+  }
+  return format;
+}
+
+/** The run of an output to go on with, null for a new one. Throws UsageError for one that exists and is not to be. */
+export async function goOnWith(path: string, rows: OutputFormat, resume: boolean): Promise<OutputRun | null> {
+  if (path === '-') {
+    if (resume) throw new UsageError('--resume needs the --output file of the run to go on with');
+    return null;
+  }
+  const stored = resume ? await readOutputRun(path) : null;
+  if (!stored) {
+    await refuseExisting(path);
+    return null;
+  }
+  if (stored.rows !== rows) {
+    throw new UsageError(`${path}: was begun with --output-format ${stored.rows}; go on with the same`);
+  }
+  return stored;
+}

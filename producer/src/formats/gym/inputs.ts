@@ -1,0 +1,38 @@
+/** A rollout as a row of `X_materialized_inputs.jsonl`: what Gym's collector would have posted for it. */
+import type { Instance, RunRecord } from '@swefarm/shared';
+import { reverseDiff } from '../../datasets/reverse.ts';
+import type { GymRow } from './row.ts';
+
+/** As rows name us; the entry of docs/nemo-gym.md. */
+export const AGENT_REF = { type: 'responses_api_agents', name: 'swe_farm' } as const;
+
+export type InputRow = GymRow & { _ng_task_index: number; _ng_rollout_index: number };
+
+/** In mini_swe_agent's shape: the fields of the dataset's row at the top level, tests as JSON texts. */
+export function inputRow(
+  instance: Instance,
+  record: Pick<RunRecord, 'policy'>,
+  task: number,
+  rollout: number,
+): InputRow {
+  const { health: _health, family, patch, FAIL_TO_PASS, PASS_TO_PASS, ...fields } = instance;
+  const { model = null, sampling } = record.policy ?? {};
+  return {
+    _ng_task_index: task,
+    _ng_rollout_index: rollout,
+    agent_ref: { ...AGENT_REF },
+    responses_create_params: {
+      input: [],
+      ...(model === null ? {} : { model }),
+      ...(sampling?.temperature === undefined ? {} : { temperature: sampling.temperature }),
+      ...(sampling?.top_p === undefined ? {} : { top_p: sampling.top_p }),
+      ...(sampling?.max_tokens === undefined ? {} : { max_output_tokens: sampling.max_tokens }),
+    },
+    ...fields,
+    // SWE-smith's rows carry the bug, ours the patch that takes it back.
+    patch: family === 'swesmith' ? reverseDiff(patch) : patch,
+    FAIL_TO_PASS: JSON.stringify(FAIL_TO_PASS),
+    PASS_TO_PASS: JSON.stringify(PASS_TO_PASS),
+    ...(family === 'swegym' ? { subset: 'gym' } : {}),
+  };
+}

@@ -1,0 +1,104 @@
+/**
+ * Files that only grow, a whole line at a time, and the small ones beside them that are replaced. A crash at any point
+ * costs at most one torn line, which the next start removes.
+ */
+import { type FileHandle, mkdir, open, readFile, rename, writeFile } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
+import { errorMessage, UnusableError, UsageError } from '@swefarm/shared';
+import { z } from 'zod';
+
+/**
+ * Opens for appending and cuts off a torn last line. `head`: how each line begins.
+ *
+ * @throws UsageError when the file holds something else; UnusableError when it cannot be written
+ */
+export async function openLines(path: string, head: string): Promise<FileHandle> {
+  const file = await inFolder(path, () => open(path, 'a+'));
+  try {
+    await repair(path, file, head);
+    return file;
+  } catch (error) {
+    await file.close();
+    throw error;
+  }
+}
+
+/** Cuts off what follows the last line feed: a crash in the middle of an append. */
+async function repair(path: string, file: FileHandle, head: string): Promise<void> {
+  const { size } = await file.stat();
+  const chunk = Buffer.alloc(64 * 1024);
+  for (let end = size; end > 0; ) {
+    const start = Math.max(0, end - chunk.length);
+    const { bytesRead } = await file.read(chunk, 0, end - start, start);
+    const at = chunk.subarray(0, bytesRead).lastIndexOf(0x0a);
+    if (at >= 0) {
+      if (start + at + 1 < size) await file.truncate(start + at + 1);
+      return;
+    }
+    end = start;
+  }
+  if (size === 0) return;
+  // Not one whole line: only what looks like the beginning of ours may be cut off.
+  const found = chunk.subarray(0, Math.min(head.length, size)).toString('utf8');
+  if (!head.startsWith(found)) throw new UsageError(`${path}: is no output of swefarm; choose another`);
+  await file.truncate(0);
+}
+
+const cursorFile = (path: string): string => `${path}.cursor.json`;
+
+/** How far a run's stream is in the file; `0`: nothing is known. */
+export async function readCursor(path: string, runId: string): Promise<string> {
+  const text = await readText(cursorFile(path));
+  if (text === null) return '0';
+  try {
+    const cursor = z.object({ run_id: z.string(), last_id: z.string() }).parse(JSON.parse(text));
+    return cursor.run_id === runId ? cursor.last_id : '0';
+  } catch {
+    // Without a cursor the whole stream is read again and the lines that exist are dropped.
+    return '0';
+  }
+}
+
+export const writeCursor = (path: string, runId: string, cursor: string): Promise<void> =>
+  replaceFile(cursorFile(path), JSON.stringify({ run_id: runId, last_id: cursor }));
+
+export async function replaceFile(path: string, text: string): Promise<void> {
+  const fresh = `${path}.new`;
+  await writeFile(fresh, `${text}\n`, { flush: true });
+  await rename(fresh, path);
+}
+
+/** Makes the folder of `path` first; what the system refuses comes in our words. */
+export async function inFolder<T>(path: string, action: () => Promise<T>): Promise<T> {
+  try {
+    await mkdir(dirname(resolve(path)), { recursive: true });
+    return await action();
+  } catch (error) {
+    throw unwritable(path, error);
+  }
+}
+
+export function unwritable(path: string, error: unknown): unknown {
+  const code = (error as NodeJS.ErrnoException).code;
+  if (code === undefined) return error;
+  if (code === 'EISDIR')
+    return new UsageError(`${path}: is a folder; --output wants a file`, { cause: error });
+  const remedy =
+    code === 'ENOSPC' ? 'the disk is full: free some space and pass --resume' : 'check its permissions';
+  return new UnusableError(
+    'output_unwritable',
+    `${path}: cannot be written (${errorMessage(error)}); ${remedy}`,
+    {
+      cause: error,
+    },
+  );
+}
+
+export async function readText(path: string): Promise<string | null> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw error;
+  }
+}

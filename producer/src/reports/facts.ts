@@ -1,0 +1,42 @@
+/** From a result, or the line that an output keeps of it, to what a report counts. */
+import type { Result } from '@swefarm/shared';
+import type { OutputLine } from '../line.ts';
+import type { RolloutFact } from './profile.ts';
+
+export type Counts = Pick<
+  Result,
+  | 'instance_id'
+  | 'rollout_id'
+  | 'outcome'
+  | 'resolved'
+  | 'reward'
+  | 'reward_row'
+  | 'turns'
+  | 'failure'
+  | 'facts'
+> &
+  Partial<Pick<OutputLine, 'report'>>;
+
+/** Siblings are the rollouts of one instance, in whichever shard. */
+export function factOf(line: Counts, repo = repositoryOf(line.instance_id)): RolloutFact {
+  const { outcome, failure, facts, report } = line;
+  const evaluation = report?.evaluation ?? facts?.evaluation;
+  return {
+    group: line.instance_id,
+    repo,
+    judged: outcome === 'judged',
+    resolved: outcome === 'judged' && line.resolved === true,
+    reward: line.reward,
+    turns: line.turns,
+    patch_applied: (report?.patch_state ?? facts?.patch_state) === 'applied',
+    evaluation_error: failure?.stage === 'evaluation' || evaluation === 'tests_cannot_start',
+    failure: failure && `${failure.stage}/${failure.class}`,
+    cancelled: outcome === 'cancelled' ? line.reward_row : null,
+  };
+}
+
+/** Outputs keep no repository: SWE-bench and SWE-Gym name instances owner__name-number, SWE-smith owner__name.commit.bug. */
+export function repositoryOf(instanceId: string): string {
+  const match = /^(.+?)__(.+?)(?:-\d+|\.[0-9a-f]{8}\..*)?$/.exec(instanceId);
+  return match ? `${match[1]}/${match[2]}` : 'unknown';
+}

@@ -1,0 +1,59 @@
+/** What a report counts: the lines of outputs in either form, or the results of a run that Redis still has. */
+import { createReadStream } from 'node:fs';
+import { type Farm, type RunRecord, UsageError } from '@swefarm/shared';
+import { parseJsonLines } from '../datasets/jsonl.ts';
+import { gymFiles } from '../formats/gym/rollouts.ts';
+import { readOutputRun } from '../output.ts';
+import { type Counts, factOf } from './facts.ts';
+import type { RolloutFact } from './profile.ts';
+
+/** `record` null: nothing says how many rollouts there should be. */
+export type Counted = { rollouts: Map<string, RolloutFact>; record: RunRecord | null };
+
+/** Throws UsageError when it cannot be read or holds something else. */
+export async function countOutput(path: string): Promise<Counted> {
+  const run = await readOutputRun(path);
+  const rollouts = new Map<string, RolloutFact>();
+  const files = run?.rows === 'gym' ? [path, gymFiles(path).failures] : [path];
+  for (const file of files) {
+    try {
+      for await (const read of parseJsonLines(createReadStream(file))) {
+        const row = 'value' in read ? read.value : {};
+        const line = (row.swefarm ?? row) as Partial<Counts>;
+        if (typeof line.rollout_id !== 'string') {
+          throw new UsageError(`${file}: ${read.where} is no line of an output; choose another file`);
+        }
+        rollouts.set(line.rollout_id, factOf(line as Counts));
+      }
+    } catch (error) {
+      if (error instanceof UsageError) throw error;
+      throw new UsageError(`${file}: cannot be read: ${(error as Error).message}`, { cause: error });
+    }
+  }
+  return { rollouts, record: run?.record ?? null };
+}
+
+/** Throws UsageError when the farm does not know the run. */
+export async function countRun(farm: Farm, runId: string): Promise<Counted> {
+  const record = await farm.runs.get(runId);
+  if (!record) {
+    throw new UsageError(
+      `${runId}: neither a file nor a run at ${farm.address}; swefarm status lists the runs there are`,
+    );
+  }
+  const repositories = new Map<string, string>();
+  const rollouts = new Map<string, RolloutFact>();
+  for (let cursor = '0'; ; ) {
+    const batch = await farm.results.read(runId, cursor);
+    if (batch.results.length === 0) return { rollouts, record };
+    for (const { result } of batch.results) {
+      const { instance_id: id } = result;
+      if (!repositories.has(id)) {
+        const instance = await farm.runs.getInstance(runId, id);
+        if (instance) repositories.set(id, instance.repo);
+      }
+      rollouts.set(result.rollout_id, factOf(result, repositories.get(id)));
+    }
+    cursor = batch.last_id;
+  }
+}

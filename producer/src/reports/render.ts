@@ -1,0 +1,68 @@
+/** A profile for people: one number a line, then failures and repositories. */
+import { renderTable } from '../table.ts';
+import type { Counted, Profile } from './profile.ts';
+
+export type Report = Profile & {
+  /** Rollouts that the runs were asked for; null when no record says it. */
+  expected: number | null;
+};
+
+/** `ks`: which pass@k are wanted. */
+export function renderReport(report: Report, ks: readonly number[]): string {
+  const open = report.expected === null ? 0 : Math.max(0, report.expected - report.total);
+  const { groups, pass_at_1_avg_of_k: average } = report;
+  const numbers: [string, string][] = [
+    [
+      'rollouts',
+      `${report.total}${report.expected === null ? '' : ` of ${report.expected}`}${open > 0 ? `, ${open} open` : ''}`,
+    ],
+    ['judged', String(report.judged)],
+    ['resolved', String(report.resolved)],
+    ['accuracy', percent(report.accuracy)],
+    ['mean reward', decimal(report.mean_reward, 3)],
+    ...ks.map((k): [string, string] => [`pass@${k}`, percent(report.pass_at[String(k)] ?? null)]),
+    [`pass@1[avg-of-${average?.k ?? 'k'}]`, percent(average?.value ?? null)],
+    ['patch applied', percent(report.patch_applied_rate)],
+    ['evaluation errors', percent(report.evaluation_error_rate)],
+    ['mean turns', turns(report)],
+    ['groups', `${groups.complete} of ${groups.total} complete (${groups.size} judged)`],
+  ];
+  const causes = [
+    ...Object.entries(report.failures).map(([cause, times]) => ['failed', cause, String(times)]),
+    ...Object.entries(report.cancelled).map(([cause, times]) => ['cancelled', cause, String(times)]),
+  ];
+  const repositories = Object.entries(report.by_repository).map(([repo, own]) => [repo, ...cells(own)]);
+  const parts = [
+    renderTable([{ name: 'all' }, { name: '' }], numbers),
+    ...(causes.length === 0
+      ? []
+      : [
+          renderTable([{ name: 'not judged' }, { name: 'cause' }, { name: 'times', align: 'right' }], causes),
+        ]),
+    renderTable(
+      [
+        { name: 'repository' },
+        ...['resolved', 'judged', 'accuracy', 'turns'].map((name) => ({ name, align: 'right' as const })),
+      ],
+      repositories,
+    ),
+  ];
+  return parts.join('\n\n');
+}
+
+const cells = (own: Counted): string[] => [
+  String(own.resolved),
+  `${own.judged}/${own.total}`,
+  percent(own.accuracy),
+  decimal(own.mean_turns, 1),
+];
+
+function turns({ mean_turns: kept, mean_turns_cancelled: cancelled }: Report): string {
+  return cancelled === null
+    ? decimal(kept, 1)
+    : `${decimal(kept, 1)} kept, ${decimal(cancelled, 1)} cancelled`;
+}
+
+const decimal = (value: number | null, digits: number): string =>
+  value === null ? '–' : value.toFixed(digits);
+const percent = (share: number | null): string => (share === null ? '–' : `${(100 * share).toFixed(1)} %`);
