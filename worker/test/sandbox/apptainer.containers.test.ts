@@ -106,7 +106,14 @@ describeIf(present, 'apptainer', () => {
       await run('chown', ['-R', `${USER}:${USER}`, join(own, 'tree')]);
       await chown(own, USER, USER);
       const answer = await runAsUser(CHILD, [own, `dir:${join(own, 'tree')}`, 'run']);
-      expect(answer).toMatchObject({ usable: true, id: '0', file: 'written', after: 'alive', left: [] });
+      expect(answer).toMatchObject({
+        usable: true,
+        id: '0',
+        file: 'written',
+        folders: '',
+        after: 'alive',
+        left: [],
+      });
       expect(answer.forks).toMatch(/Cannot fork|Resource temporarily unavailable/);
       expect(await readdir(join(own, 'scratch'))).toEqual([]);
     });

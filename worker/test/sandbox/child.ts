@@ -35,6 +35,8 @@ export async function child(runtime: Runtime, image: string, task: string | unde
       file: await sh(
         'echo written > /testbed/file; cat /testbed/file; chmod 000 /testbed; mkdir -p /tmp/a/b',
       ),
+      // pip does so; it takes an overlay that can mark folders.
+      folders: await sh('cd /usr/lib/python3*/json/.. && mv json a && mkdir json && rm -rf a && ls json'),
       forks: await byShell('for i in $(seq 100); do sleep 5 >/dev/null 2>&1 & done; echo end'),
       after: await sh('echo alive'),
     };

@@ -115,6 +115,15 @@ export function containerContract(subject: () => Subject, options: ContractOptio
       expect((await exec('./run.sh')).output.toString()).toBe('ran\n');
     });
 
+    it('renames folders of the image, and makes them again', async () => {
+      if (!options.isolated) return;
+      // pip does both when it installs anew what the image has; an overlay that cannot mark folders answers EIO.
+      const script = `cd "$(dirname "$(python3 -c 'import json; print(json.__path__[0])')")"
+        touch json/new && mv json json.old && mkdir json && ls -A json && rm -rf json.old json && mkdir json && ls -A json`;
+      await using other = await start(subject());
+      expect((await sh(other, script)).output.toString()).toBe('');
+    });
+
     it('reads 5 MB', async () => {
       await sh(container, 'head -c 5000000 /dev/zero > large');
       expect((await container.getFile(`${container.workdir}/large`, 6_000_000, NEVER))?.length).toBe(

@@ -243,7 +243,14 @@ for call in (("mount", b"none", b"/tmp", b"tmpfs", 0, None), ("unshare", 0x10000
       await run('chown', ['-R', `${USER}:${USER}`, copy]);
       await chown(own, USER, USER);
       const answer = await runAsUser(CHILD, [own, `dir:${copy}`, 'run']);
-      expect(answer).toMatchObject({ usable: true, id: '0', file: 'written', after: 'alive', left: [] });
+      expect(answer).toMatchObject({
+        usable: true,
+        id: '0',
+        file: 'written',
+        folders: '',
+        after: 'alive',
+        left: [],
+      });
       expect(answer.forks).toMatch(/Cannot fork|Resource temporarily unavailable/);
       expect(await readdir(join(own, 'scratch'))).toEqual([]);
     });

@@ -21,25 +21,60 @@ export type Program = {
   base: Record<ContainerSpec['network'], string>;
 };
 
-export type Places = { folder: string; overlay: string; shm: string; table: string };
+/** Copied for each sandbox: they can be written inside. */
+export const OWN_FILES = ['hosts', 'resolv.conf'];
+
+export type Places = {
+  folder: string;
+  overlay: string;
+  merged: string;
+  etc: string;
+  shm: string;
+  table: string;
+};
 
 export const placesOf = (folder: string): Places => ({
   folder,
   overlay: join(folder, 'overlay'),
+  merged: join(folder, 'merged'),
+  etc: join(folder, 'etc'),
   shm: join(folder, 'shm'),
   table: join(folder, 'mounts'),
 });
 
-export const foldersOf = ({ overlay, shm }: Places): string[] => [
+export const foldersOf = ({ overlay, merged, etc, shm }: Places): string[] => [
   overlay,
+  merged,
+  etc,
   shm,
   join(overlay, 'upper'),
   join(overlay, 'work'),
+  join(overlay, 'points'),
+  join(overlay, 'points', TOOLS_AT),
 ];
 
-/** Mounted before Apptainer starts: shared memory is bounded, everything else of a sandbox is on its overlay. */
-export const mountTable = ({ shm }: Places): string =>
-  `tmpfs ${shm} tmpfs size=${SHM_BYTES},mode=1777,nosuid,nodev 0 0\n`;
+/**
+ * Mounted before Apptainer starts: shared memory is bounded, everything else of a sandbox is on its overlay. Without root the
+ * overlay is ours too: Apptainer mounts its own without `userxattr`, and then whoever renames a folder of the image, or makes one
+ * again that was removed, gets EIO (pip does both). Its points to mount at are a layer of it, as nothing else is laid above.
+ */
+export function mountTable(
+  { overlay, merged, shm }: Places,
+  { root, base }: Program,
+  image: string,
+  network: ContainerSpec['network'],
+): string {
+  const shared = `tmpfs ${shm} tmpfs size=${SHM_BYTES},mode=1777,nosuid,nodev 0 0\n`;
+  if (root) return shared;
+  const options = [
+    `lowerdir=${[join(overlay, 'points'), base[network], image].join(':')}`,
+    `upperdir=${join(overlay, 'upper')}`,
+    `workdir=${join(overlay, 'work')}`,
+    'volatile',
+    'userxattr',
+  ];
+  return `${shared}overlay ${merged} overlay ${options.join(',')} 0 0\n`;
+}
 
 /** One `exec` per sandbox. Its process 1 is ours, and the only one that Apptainer itself starts in it. */
 export function execArguments(
@@ -54,9 +89,7 @@ export function execArguments(
   const dropped = ALL_CAPABILITIES.split(' ')
     .map((name) => `CAP_${name}`)
     .filter((name) => !INIT_CAPABILITIES.includes(name));
-  const files = ['hosts', 'resolv.conf'].map(
-    (name) => `${join(program.base[network], 'etc', name)}:/etc/${name}`,
-  );
+  const files = OWN_FILES.map((name) => `${join(places.etc, name)}:/etc/${name}`);
   return [
     // Not left to Apptainer, which without root would not own it.
     'unshare',
@@ -81,8 +114,7 @@ export function execArguments(
     '--keep-privs',
     '--drop-caps',
     dropped.join(','),
-    '--overlay',
-    places.overlay,
+    ...(program.root ? ['--overlay', places.overlay] : ['--writable']),
     ...[
       // For bubblewrap, which stands outside of the process namespace; what it lets in gets a /proc of its own above this one.
       '/proc',
@@ -93,7 +125,7 @@ export function execArguments(
     ].flatMap((bind) => ['--bind', bind]),
     '--pwd',
     '/',
-    image,
+    program.root ? image : places.merged,
     ...toolLine('bash'),
     '--noprofile',
     '--norc',

@@ -38,7 +38,7 @@ export type ImageSource = {
 
 export type ImageDeps = {
   templates: readonly string[];
-  /** For .sif files where they cannot be mounted. */
+  /** For .sif files where they cannot be mounted: without root, and without loop devices and FUSE. */
   store: ImageStore;
   /** The command line, up to its arguments, that runs Apptainer on this host. */
   command: readonly string[];
@@ -92,7 +92,7 @@ export function imageSource(deps: ImageDeps): ImageSource {
   };
 }
 
-/** The tree of a .sif file in this node's store, for nodes without loop devices and FUSE. */
+/** The tree of a .sif file in this node's store. */
 async function unpacked(
   { store, command }: ImageDeps,
   path: string,
@@ -129,14 +129,15 @@ async function unpacked(
   return (await store.ensure(digest, unpack, NEVER_ABORTED)).tree;
 }
 
-/** Root mounts by a loop device, everybody else by FUSE. */
+/** Only root's Apptainer lays an overlay above a .sif file in which folders can be renamed: see `mountTable`. */
 export async function canMountSif(root: boolean): Promise<boolean> {
+  if (!root) return false;
   const usable = (path: string): Promise<boolean> =>
     access(path, constants.R_OK | constants.W_OK).then(
       () => true,
       () => false,
     );
-  return (await usable('/dev/fuse')) || (root && (await usable('/dev/loop-control')));
+  return (await usable('/dev/loop-control')) || (await usable('/dev/fuse'));
 }
 
 /** The image's environment as Apptainer's start scripts made it, which process 1 was started with. */

@@ -113,7 +113,9 @@ export async function apptainerRuntime(options: ApptainerRuntimeOptions): Promis
         found.push(...warnings(limits, root));
         if (!(await canMountSif(root)))
           found.push(
-            '.sif files cannot be mounted (/dev/fuse is not open to this user): each is unpacked once into images_dir',
+            root
+              ? '.sif files cannot be mounted (no /dev/loop-control, no /dev/fuse): each is unpacked once into images_dir'
+              : 'without root each .sif file is unpacked once into images_dir: name unpacked folders in apptainer_images to save that',
           );
         if (options.templates.length === 0)
           found.push('apptainer_images is not set: only images named by their path are found');
@@ -174,6 +176,6 @@ function explain(message: string, root: boolean, scratchDir: string): string {
   if (/capability set/i.test(message))
     return `Apptainer asks for more capabilities than root has here (${message}): set "root default capabilities = file" in apptainer.conf`;
   if (/overlay/i.test(message))
-    return `overlays do not work in ${scratchDir} (${message}): put scratch_dir on a local ext4, xfs or tmpfs, or install fuse-overlayfs`;
+    return `overlays do not work in ${scratchDir} (${message}): put scratch_dir on a local ext4, xfs or tmpfs; without root Linux 5.11 is needed`;
   return `a trial sandbox did not start: ${message}`;
 }

@@ -1,5 +1,5 @@
 /** Makes one sandbox of Apptainer: one `exec` with our own process 1, entered through its namespaces ever after. */
-import { writeFile } from 'node:fs/promises';
+import { copyFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Cgroup } from '../rootfs/cgroups.ts';
 import type { Ground } from '../rootfs/ground.ts';
@@ -8,7 +8,15 @@ import { startKeeper } from '../rootfs/keeper.ts';
 import { newSandboxId } from '../rootfs/records.ts';
 import { INIT, INIT_OOM_SCORE, START, unshareMounts } from '../rootfs/start.ts';
 import type { Container, ContainerSpec } from '../runtime.ts';
-import { enterArguments, execArguments, foldersOf, mountTable, type Program, placesOf } from './arguments.ts';
+import {
+  enterArguments,
+  execArguments,
+  foldersOf,
+  mountTable,
+  OWN_FILES,
+  type Program,
+  placesOf,
+} from './arguments.ts';
 import { type ApptainerImage, environmentOf } from './images.ts';
 
 /** The work tree may belong to somebody else than the one user there is inside. */
@@ -40,7 +48,13 @@ export async function startSandbox(
   const plan = {
     account: { uid: 0, gid: 0, home: '/root' },
     folders: foldersOf(places),
-    lay: () => writeFile(places.table, mountTable(places)),
+    lay: async () => {
+      const base = program.base[spec.network];
+      await Promise.all([
+        writeFile(places.table, mountTable(places, program, image.path, spec.network)),
+        ...OWN_FILES.map((name) => copyFile(join(base, 'etc', name), join(places.etc, name))),
+      ]);
+    },
     keep: (cgroup: Cgroup | null) =>
       startKeeper(line(cgroup), { root: program.root, id, env: ownEnvironment(ground.own) }),
     env: async ({ init }: { init: number }) => ({
