@@ -23,6 +23,7 @@ export * from './metrics/vitals.ts';
 export * from './metrics/worker.ts';
 export * from './mortal.ts';
 export * from './orphans.ts';
+export * from './placement.ts';
 export * from './policy.ts';
 export { readAnswer } from './policywire/answer.ts';
 export { WireFault } from './policywire/fault.ts';
@@ -45,6 +46,7 @@ export { freePort, type LaunchedRedis, type LaunchOptions, launchRedis } from '.
 export type { Leases } from './redis/lease.ts';
 export { type Live, LiveRollout, LiveTurn, type LiveTurns } from './redis/live.ts';
 export type { Nodes } from './redis/nodes.ts';
+export type { Handed, Placement } from './redis/placement.ts';
 export type { Policies } from './redis/policies.ts';
 export * from './redis/queue.ts';
 export { type Registry, WorkerRecord } from './redis/registry.ts';

@@ -152,6 +152,10 @@ export const RolloutJob = z.object({
   rollout_index: z.number().int().nonnegative(),
   /** Patch for agent `patch`: the key of a blob among the run's records; absent otherwise. */
   patch_ref: z.string().optional(),
+  /** For placement; absent where whoever made the job did not know it. */
+  image: z.string().optional(),
+  /** It failed once: whoever claims it next runs it, whatever its image. */
+  anywhere: z.boolean().optional(),
   /** Milliseconds since the epoch at submit, for the time spent in the queue. */
   submitted_at: z.number(),
 });

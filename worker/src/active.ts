@@ -27,6 +27,10 @@ export class ActiveAttempts {
     if (running) running.attempt = attempt;
   }
 
+  ids(): string[] {
+    return [...this.#running.keys()];
+  }
+
   /** Rollouts with the number of the attempt, once claimed in the journal. */
   list(): { rollout_id: string; attempt: number }[] {
     return [...this.#running].flatMap(([rollout_id, { attempt }]) =>

@@ -21,7 +21,6 @@ import type { Judged } from './facts.ts';
 import { forgetWork, restoreWork, workToKeep } from './kept.ts';
 import { type LiveTrace, startLive } from './live.ts';
 import type { Node } from './node.ts';
-import { runRollout } from './rollout.ts';
 import { keepWork, settle } from './settle.ts';
 import { type StageClock, startStageClock } from './stages.ts';
 import { summaryOf } from './summary.ts';
@@ -30,7 +29,8 @@ import { emptyTrace, type Task, type Trace } from './task.ts';
 /** What `pull.ts` does with the job. */
 export type Next =
   | { next: 'done' }
-  | { next: 'later'; delayMs: number }
+  /** `anywhere`: it failed here, or may not run here, so whoever claims it next runs it. */
+  | { next: 'later'; delayMs: number; anywhere?: true }
   /** Somebody else is to have it at once; `gone` resolves when nothing of it is left on this node. */
   | { next: 'hand_back'; gone: Promise<void> };
 
@@ -98,9 +98,9 @@ async function attemptClaimed(context: Context, cancelled: CancelReason | null):
       class: 'drained',
       cause: 'left to another node',
     });
-    return { next: 'later', delayMs: ELSEWHERE_MS };
+    return { next: 'later', delayMs: ELSEWHERE_MS, anywhere: true };
   }
-  const running = taskOf(context).then((task) => runRollout(task, node));
+  const running = taskOf(context).then((task) => node.rollout(task, node));
   try {
     const judged = await unlessDrained(running, context.signal);
     node.sick.succeeded();
@@ -233,7 +233,7 @@ async function afterError(context: Context, error: unknown, running: Promise<unk
       { stage: end.stage, failure: `${end.stage}/${end.class}`, again_in_ms: decision.delayMs },
       end.cause,
     );
-    return { next: 'later', delayMs: decision.delayMs };
+    return { next: 'later', delayMs: decision.delayMs, anywhere: true };
   }
   try {
     return await commit(context, 'failed', null, {

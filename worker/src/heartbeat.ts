@@ -14,6 +14,8 @@ export type HeartbeatDeps = {
   metricsAddress: string | null;
   pressure: Pressure;
   byHand: HandDrain;
+  /** Aborted when this worker begins to drain. */
+  stop: AbortSignal;
   /** Called when the reason not to claim changes; null: claim. */
   onPause: (reason: string | null) => Promise<void>;
   /** Called with the seconds since anything ran here; 0 while something does. */
@@ -38,6 +40,7 @@ export async function beat(deps: HeartbeatDeps, signal: AbortSignal): Promise<vo
         paused = await updatePause(deps, paused);
         for (const id of await node.farm.journal.superseded(node.active.list()))
           node.active.abort(id, 'superseded');
+        await node.placing?.settle(node.active.ids());
       }
       const reply = await node.farm.registry.beat(recordOf(deps, started, paused));
       if (reply.drained !== (deps.byHand.reason() !== null)) {
@@ -68,7 +71,8 @@ function recordOf(deps: HeartbeatDeps, started_at: number, paused: string | null
     active: node.active.count,
     started_at,
     metrics: deps.metricsAddress,
-    paused,
+    paused: deps.stop.aborted ? 'draining' : paused,
+    placed: node.placing !== null,
   };
 }
 

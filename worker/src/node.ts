@@ -6,6 +6,8 @@ import type { Endpoints } from './agent/policy/endpoints.ts';
 import type { PolicyWatch } from './agent/policy/watch.ts';
 import type { Quiet } from './evaluation/quiet.ts';
 import type { Identity } from './identity.ts';
+import type { Placing } from './placing.ts';
+import type { runRollout } from './rollout.ts';
 import type { CleanImages } from './sandbox/history.ts';
 import type { Leaving } from './sandbox/leaving.ts';
 import type { Owner, Runtime } from './sandbox/runtime.ts';
@@ -18,6 +20,10 @@ export type Node = {
   owner: Omit<Owner, 'rollout_id' | 'attempt'>;
   farm: Farm;
   runtime: Runtime;
+  /** How a rollout is run; simulations have their own. */
+  rollout: typeof runRollout;
+  /** Null: this worker runs what it claims. */
+  placing: Placing | null;
   active: ActiveAttempts;
   /** Policy endpoints of this worker's rollouts, and what trainers say of the policies. */
   endpoints: Endpoints;

@@ -1,13 +1,19 @@
 /** The only place of the worker that knows BullMQ: it hands jobs out, keeps their locks, and decides nothing about outcomes. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { errorMessage, QUEUES, queueSettings, RolloutJob } from '@swefarm/shared';
-import { DelayedError, type Job, WaitingError, Worker } from 'bullmq';
+import { errorMessage, type Handed, QUEUES, queueSettings, RolloutJob } from '@swefarm/shared';
+import { DelayedError, Job, WaitingError, Worker } from 'bullmq';
 import { attemptRollout, type Next } from './attempt.ts';
 import type { Node } from './node.ts';
+import type { Whither } from './placing.ts';
 
 const UNSETTLED_DELAY_MS = 5_000;
 /** What handed-back attempts may take to remove their containers once the grace period is over. */
 const HAND_BACK_MS = 9_000;
+/** Half of the lock's life, as BullMQ does it. */
+const RENEW_MS = queueSettings.lockDuration / 2;
+const AWAY_MS = 1_000;
+/** How soon a rollout that was handed to a worker which claims nothing is claimed by another. */
+const NOT_HERE_MS = 1_000;
 
 export type Pull = {
   /** Stops claiming without ending what runs, and starts again. */
@@ -27,17 +33,45 @@ export function startPull(node: Node, concurrency: number, prefix: string): Pull
     return { next: 'later', delayMs: UNSETTLED_DELAY_MS };
   };
 
+  const run = (data: RolloutJob): Promise<Next> =>
+    node.active.during(data.rollout_id, (signal) => attemptRollout(data, node, signal)).catch(unforeseen);
+
+  const whither = async (job: Job, data: RolloutJob): Promise<Whither> => {
+    const anywhere = data.anywhere === true || job.stalledCounter > 0;
+    const decided = await node.placing?.whither(data, anywhere).catch((error: unknown) => {
+      node.log.warn({ err: errorMessage(error) }, 'no placement by image: running what is claimed');
+      return null;
+    });
+    return decided ?? { to: 'here' };
+  };
+
+  const later = async (job: Job, next: Next & { next: 'later' }, token?: string): Promise<void> => {
+    if (next.anywhere) await job.updateData({ ...job.data, anywhere: true });
+    await job.moveToDelayed(Date.now() + next.delayMs, token);
+  };
+
   const process = async (job: Job, token?: string): Promise<void> => {
     const data = RolloutJob.parse(job.data);
     // A worker that pauses still takes one job with the read it had begun.
-    const next: Next =
-      draining || paused
-        ? { next: 'hand_back', gone: Promise.resolve() }
-        : await node.active
-            .during(data.rollout_id, (signal) => attemptRollout(data, node, signal))
-            .catch(unforeseen);
+    const stays = draining || paused;
+    const where: Whither = stays ? { to: 'here' } : await whither(job, data);
+    if (where.to === 'later') {
+      await job.moveToDelayed(Date.now() + where.delayMs, token);
+      throw new DelayedError();
+    }
+    if (where.to === 'worker') {
+      await node.farm.placement
+        .hand(where.worker, { job: job.id ?? '', token: token ?? '' })
+        .catch((error: unknown) =>
+          node.log.warn({ err: errorMessage(error) }, 'not handed on; it will stall'),
+        );
+      // It stays active under the same lock, which is the other worker's to renew; when that one dies, it stalls.
+      throw new WaitingError();
+    }
+    const next: Next = stays ? { next: 'hand_back', gone: Promise.resolve() } : await run(data);
+    if (!stays) await node.placing?.leave(data.rollout_id);
     if (next.next === 'later') {
-      await job.moveToDelayed(Date.now() + next.delayMs, token);
+      await later(job, next, token);
       throw new DelayedError();
     }
     if (next.next === 'hand_back') {
@@ -65,16 +99,85 @@ export function startPull(node: Node, concurrency: number, prefix: string): Pull
     node.log.warn({ jobs: ids }, 'lost the lock; going on until another worker claims');
   });
 
+  /** What others handed to this worker, which BullMQ's loop does not count. */
+  const handed = new Set<Promise<void>>();
+
+  /** Seats bound both together; BullMQ's share is what the handed ones leave. */
+  const share = (): void => {
+    const left = concurrency - handed.size;
+    worker.concurrency = Math.max(1, left);
+    const stop = paused || left <= 0;
+    if (stop === worker.isPaused()) return;
+    void (stop ? worker.pause(true) : worker.resume());
+  };
+
+  const runHanded = async ({ job: id, token }: Handed): Promise<void> => {
+    const job = await Job.fromId(worker, id);
+    const mine = job !== undefined && (await job.extendLock(token, queueSettings.lockDuration)) === 1;
+    if (!job || !mine) {
+      // It came too late: the job stalled meanwhile and is somebody else's.
+      await node.placing?.leave(id);
+      return;
+    }
+    const renewal = setInterval(() => {
+      // A lock that is lost is noticed by the heartbeat, in the journal.
+      job.extendLock(token, queueSettings.lockDuration).catch(() => undefined);
+    }, RENEW_MS);
+    try {
+      const stays = draining || paused;
+      const next: Next = stays
+        ? { next: 'later', delayMs: NOT_HERE_MS }
+        : await run(RolloutJob.parse(job.data));
+      await node.placing?.leave(id);
+      if (next.next === 'later') await later(job, next, token);
+      else if (next.next === 'hand_back') await job.moveToWait(token).then(() => next.gone);
+      else await job.moveToCompleted(null, token, false);
+    } finally {
+      clearInterval(renewal);
+    }
+  };
+
+  const listening = new AbortController();
+  const listen = async (): Promise<void> => {
+    while (!listening.signal.aborted) {
+      try {
+        const one = await node.farm.placement.receive(node.identity.worker);
+        if (!one) continue;
+        const running: Promise<void> = runHanded(one)
+          .catch((error: unknown) =>
+            node.log.warn({ job: one.job, err: errorMessage(error) }, 'a job that was handed on'),
+          )
+          .finally(() => {
+            handed.delete(running);
+            share();
+          });
+        handed.add(running);
+        share();
+      } catch (error) {
+        if (listening.signal.aborted) return;
+        node.log.debug({ err: errorMessage(error) }, 'nothing can be handed to this worker');
+        await sleep(AWAY_MS, undefined, { signal: listening.signal }).catch(() => undefined);
+      }
+    }
+  };
+  const listened = node.placing ? listen() : Promise.resolve();
+  const settled = async (): Promise<void> => {
+    await worker.close();
+    listening.abort();
+    await listened;
+    await Promise.all(handed);
+  };
+
   return {
     async setPaused(next) {
       paused = next;
       if (next) await worker.pause(true);
-      else await worker.resume();
+      else share();
     },
     async drain(graceMs) {
       draining = true;
       const timer = new AbortController();
-      const closed = worker.close().then(() => true);
+      const closed = settled().then(() => true);
       const graceOver = sleep(graceMs, false, { signal: timer.signal }).catch(() => false);
       if (!(await Promise.race([closed, graceOver]))) {
         node.active.abortAll('drain');

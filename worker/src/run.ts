@@ -21,9 +21,11 @@ import { identify } from './identity.ts';
 import { DUTIES } from './keeper/duties.ts';
 import { keep } from './keeper/keeper.ts';
 import type { Node } from './node.ts';
+import { createPlacing, placesHere } from './placing.ts';
 import { watchPressure } from './pressure.ts';
 import { startPull } from './pull.ts';
 import { reap, startReaper } from './reaper.ts';
+import { runRollout } from './rollout.ts';
 import { chooseRuntime } from './runtimes.ts';
 import { createLeaving } from './sandbox/leaving.ts';
 import { createSick } from './sick.ts';
@@ -56,6 +58,10 @@ export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promis
     owner: { farm: farm.id, worker: identity.worker, pid: identity.pid, pid_started: identity.pid_started },
     farm,
     runtime,
+    rollout: runRollout,
+    placing: placesHere(config, runtime.name)
+      ? createPlacing(farm, identity, config.locality_wait_seconds * 1000)
+      : null,
     threads: stack.use(startThreads(config.threads)),
     quiet: createQuiet(),
     leaving,
@@ -99,6 +105,7 @@ export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promis
       metricsAddress: endpoint?.address ?? null,
       pressure,
       byHand,
+      stop: AbortSignal.any([stop, idle.signal]),
       onPause: (reason) => pull.setPaused(reason !== null),
       onIdle: (seconds) => {
         if (config.exit_when_idle_seconds > 0 && seconds >= config.exit_when_idle_seconds) idle.abort();

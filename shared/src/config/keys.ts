@@ -126,6 +126,16 @@ export const WORKER_KEYS = {
     'images/ in the state folder',
     'Unpacked images of the runtimes rootfs and apptainer.',
   ),
+  placement: plain(
+    z.enum(['auto', 'off']),
+    'auto',
+    'auto: rollouts of one image go to the same nodes; off where every node reads the same images (apptainer_images without unpacking does it by itself).',
+  ),
+  locality_wait_seconds: plain(
+    form.seconds,
+    3,
+    'Seconds from its queueing that a rollout waits for the node that has its image.',
+  ),
   scratch_dir: key<string>(
     form.path,
     (env) => join(env.TMPDIR || '/tmp', 'swefarm'),

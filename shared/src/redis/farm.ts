@@ -13,6 +13,7 @@ import type { Journal } from './journal.ts';
 import type { Leases } from './lease.ts';
 import type { Live } from './live.ts';
 import type { Nodes } from './nodes.ts';
+import type { Placement } from './placement.ts';
 import type { Policies } from './policies.ts';
 import type { Registry } from './registry.ts';
 import type { Results } from './results.ts';
@@ -42,6 +43,7 @@ export interface Farm extends AsyncDisposable {
   readonly secrets: Secrets;
   readonly leases: Leases;
   readonly policies: Policies;
+  readonly placement: Placement;
   readonly calls: Calls;
   readonly live: Live;
   readonly sessions: Sessions;

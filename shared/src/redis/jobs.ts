@@ -24,20 +24,24 @@ export function createJobs(redis: Redis, keys: Keys, queue: () => Queue<RolloutJ
       const of = keys.run(run.run_id);
       const instanceIds = [...new Set(names.map(({ instanceId }) => instanceId))];
       if (instanceIds.length === 0) return;
-      const [sequences, refs] = await Promise.all([
+      const [sequences, images, refs] = await Promise.all([
         redis.hmget(of.groups, ...instanceIds.map((id) => `${id} sequence`)),
+        redis.hmget(of.groups, ...instanceIds.map((id) => `${id} image`)),
         redis.hkeys(of.patches),
       ]);
       const sequenceOf = new Map(instanceIds.map((id, at) => [id, Number(sequences[at] ?? 0)]));
+      const imageOf = new Map(instanceIds.map((id, at) => [id, images[at]]));
       const given = patchCounts(refs);
       const jobs = names.map(({ id, instanceId, index }) => {
         const patches = given.get(instanceId);
+        const image = imageOf.get(instanceId);
         const data: RolloutJob = {
           rollout_id: id,
           run_id: run.run_id,
           instance_id: instanceId,
           rollout_index: index,
           submitted_at: Date.now(),
+          ...(image ? { image } : {}),
           ...(patches ? { patch_ref: `${instanceId}.${index % patches}` } : {}),
         };
         const priority = priorityOf(run.kind, sequenceOf.get(instanceId) ?? 0);

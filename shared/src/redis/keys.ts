@@ -19,6 +19,9 @@ export function keysFor(prefix: string) {
     /** Sorted set of worker ids by the time (ms) at which their record lapses. */
     workers: key('workers'),
     worker: (id: string) => key('worker', id),
+    /** Set of the rollouts that have a seat with this worker; list of what other workers handed to it. */
+    seats: (worker: string) => key('seats', worker),
+    handed: (worker: string) => key('handed', worker),
     secret: (name: string) => key('secret', name),
     lease: (name: string) => key('lease', name),
     /** Set of the names of policies; hash of one policy's record; string: what a worker sees of endpoints. */
@@ -51,7 +54,7 @@ export function keysFor(prefix: string) {
       committed: key('run', id, 'committed'),
       /** Stream of results, one field `r`. */
       results: key('run', id, 'results'),
-      /** Hash: `instance left`, `usable`, `size`, `refilled` → count; `instance sequence` → its place in the queue. */
+      /** Hash: `instance left`, `usable`, `size`, `refilled` → count; `instance sequence` → its place in the queue, `instance image`. */
       groups: key('run', id, 'groups'),
       /** Hash of counters. */
       counts: key('run', id, 'counts'),

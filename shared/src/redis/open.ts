@@ -21,6 +21,7 @@ import { createLeases } from './lease.ts';
 import { createLive } from './live.ts';
 import { createNodes } from './nodes.ts';
 import { asUnusable, saysOutages } from './outage.ts';
+import { createPlacement } from './placement.ts';
 import { createPolicies } from './policies.ts';
 import { jobSettings, QUEUES } from './queue.ts';
 import { createRegistry } from './registry.ts';
@@ -84,6 +85,7 @@ export async function openConnectedFarm(
     leases: says(createLeases(redis, keys)),
     calls: says(createCalls(redis, keys)),
     policies,
+    placement: says(createPlacement(redis, keys, connect)),
     live: says(createLive(redis, keys)),
     sessions: says(createSessions(redis, keys, connect)),
     artifacts,

@@ -1,10 +1,10 @@
 /** The queue: BullMQ delivers at least once and decides nothing. All settings that must agree in a farm stand here. */
-import type { RolloutJob, RunRecord } from '../job.ts';
+import type { RunRecord } from '../job.ts';
 
-/** Which queue a job goes to: one place, so that placement by image can come without touching the rest. */
-export const queueFor = (_job: Pick<RolloutJob, 'instance_id'>): string => 'rollouts';
-
-/** Every queue a worker listens to. */
+/**
+ * The queues of a farm: one. Which worker runs a job because of its image is decided when it is claimed (`worker/src/placing.ts`),
+ * so that priorities hold over the whole farm and no job waits in the queue of a node that died.
+ */
 export const QUEUES = ['rollouts'] as const;
 
 /** Options for BullMQ's Worker. The stall check is fleet-wide, so all workers must use the same numbers. */

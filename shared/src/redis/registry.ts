@@ -15,6 +15,8 @@ export const WorkerRecord = z.object({
   metrics: z.string().nullable(),
   /** Why it claims nothing now; null when it does. */
   paused: z.string().nullable(),
+  /** Rollouts may be handed to it because of their image; absent: no. */
+  placed: z.boolean().optional(),
 });
 export type WorkerRecord = z.infer<typeof WorkerRecord>;
 
@@ -30,7 +32,8 @@ export type Registry = {
   lost(): Promise<number>;
 };
 
-const LIFE_MS = 15_000;
+/** Of a worker's record, from its last beat. */
+export const LIFE_MS = 15_000;
 
 export function createRegistry(redis: Redis, keys: Keys): Registry {
   return {

@@ -142,11 +142,12 @@ async function writeInstances(
   for await (const batch of batches(instances)) {
     const blobs = await Promise.all(batch.map((instance) => compress(JSON.stringify(instance))));
     const write = redis.multi();
-    for (const [index, { instance_id }] of batch.entries()) {
+    for (const [index, { instance_id, image }] of batch.entries()) {
       write.hsetnx(of.instances, instance_id, blobs[index] ?? '');
       write.hsetnx(of.groups, `${instance_id} left`, size);
       write.hsetnx(of.groups, `${instance_id} size`, size);
       write.hsetnx(of.groups, `${instance_id} sequence`, sequence);
+      write.hsetnx(of.groups, `${instance_id} image`, image);
       sequence += record.group_size;
     }
     await write.expire(of.instances, record.ttl).expire(of.groups, record.ttl).exec();

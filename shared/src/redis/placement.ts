@@ -1,0 +1,67 @@
+/** Seats of workers, and rollouts that one worker hands to another: what placement by image needs of Redis. */
+import type { Redis } from 'ioredis';
+import { z } from 'zod';
+import type { Place } from '../placement.ts';
+import type { Keys } from './keys.ts';
+import { LIFE_MS } from './registry.ts';
+import { loadScript } from './script.ts';
+
+/** A job of the queue with the token of the lock it is held by. */
+const Handed = z.object({ job: z.string(), token: z.string() });
+export type Handed = z.infer<typeof Handed>;
+
+export type Placement = {
+  /**
+   * Takes a seat with the first of `places` that lives, claims and has one free; `home`: on the node of the first that lives or
+   * nowhere. Null: nobody has one.
+   */
+  seat<T extends Place>(rolloutId: string, places: readonly T[], where: 'home' | 'any'): Promise<T | null>;
+  leave(worker: string, rolloutId: string): Promise<void>;
+  /** Makes the seats of a worker what they should be: `stale` go, `held` stay for another minute. Answers all taken before. */
+  settle(worker: string, held: readonly string[], stale: readonly string[]): Promise<string[]>;
+  hand(worker: string, handed: Handed): Promise<void>;
+  /** What was handed to this worker, waited for a second at most on a connection of its own. */
+  receive(worker: string): Promise<Handed | null>;
+};
+
+/** Who has not beaten for so long is not handed anything; beats come each second. */
+const SILENT_MS = 4_000;
+const SEATS_LIFE_S = 60;
+/** The lock that goes with it lives less long. */
+const HANDED_LIFE_S = 30;
+const BLOCK_SECONDS = 1;
+
+export function createPlacement(redis: Redis, keys: Keys, connect: () => Redis): Placement {
+  const take = loadScript(redis, 'seat_take');
+  let blocking: Redis | null = null;
+  return {
+    async seat(rolloutId, places, where) {
+      const reply = await take(
+        [
+          ...places.map(({ worker }) => keys.worker(worker)),
+          ...places.map(({ worker }) => keys.seats(worker)),
+        ],
+        [rolloutId, where, LIFE_MS - SILENT_MS, SEATS_LIFE_S, ...places.map(({ node }) => node)],
+      );
+      return places[Number(reply) - 1] ?? null;
+    },
+    leave: async (worker, rolloutId) => void (await redis.srem(keys.seats(worker), rolloutId)),
+    async settle(worker, held, stale) {
+      const key = keys.seats(worker);
+      const write = redis.multi().smembers(key);
+      if (stale.length > 0) write.srem(key, ...stale);
+      if (held.length > 0) write.sadd(key, ...held);
+      const [taken] = (await write.expire(key, SEATS_LIFE_S).exec()) ?? [];
+      return (taken?.[1] ?? []) as string[];
+    },
+    async hand(worker, handed) {
+      const key = keys.handed(worker);
+      await redis.multi().rpush(key, JSON.stringify(handed)).expire(key, HANDED_LIFE_S).exec();
+    },
+    async receive(worker) {
+      blocking ??= connect();
+      const reply = await blocking.blpop(keys.handed(worker), BLOCK_SECONDS);
+      return reply ? Handed.parse(JSON.parse(reply[1])) : null;
+    },
+  };
+}
