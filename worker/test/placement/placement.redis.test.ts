@@ -1,0 +1,137 @@
+/** Rollouts of one image go to the nodes that have it: real queue, journal and placement, with a source that counts its images. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Instance, loadConfig, newId, openFarm, RunRecord, type WorkerConfig } from '@swefarm/shared';
+import { expect, onTestFinished, test } from 'vitest';
+import { type SimulatedWorker, simulateWorker } from '../../src/simulated.ts';
+
+const PATIENCE_MS = 45_000;
+
+type Ground = {
+  config(worker: string): WorkerConfig;
+  farm: Awaited<ReturnType<typeof openFarm>>;
+  /** `node image`, once for each time that it was pulled. */
+  pulls: string[];
+  start(names: readonly string[], slots: number, milliseconds?: number): Promise<SimulatedWorker[]>;
+  submit(images: number, size: number, change?: Partial<RunRecord>): Promise<RunRecord>;
+};
+
+async function prepare(settings: Record<string, string> = {}): Promise<Ground> {
+  const url = process.env.SWEFARM_TEST_REDIS_URL;
+  if (!url) throw new Error('SWEFARM_TEST_REDIS_URL is set by testkit/src/vitest/redis.ts');
+  const flags = { redis_url: url, redis_prefix: `{p-${newId()}}`, ...settings };
+  const config = (worker: string) =>
+    loadConfig('worker', { env: {}, flags: { ...flags, worker_id: worker, node: `node-${worker}` } });
+  const farm = await openFarm(config('none'), 'producer');
+  onTestFinished(() => farm[Symbol.asyncDispose]());
+  const pulls: string[] = [];
+  return {
+    config,
+    farm,
+    pulls,
+    async start(names, slots, milliseconds = 300) {
+      const workers = await Promise.all(
+        names.map((name) =>
+          simulateWorker(config(name), {
+            slots,
+            async pull(image) {
+              pulls.push(`${name} ${image}`);
+              await sleep(50);
+            },
+            milliseconds: () => milliseconds,
+          }),
+        ),
+      );
+      onTestFinished(async () => {
+        await Promise.all(workers.map((worker) => worker.kill()));
+      });
+      await until(async () => (await farm.registry.list()).length >= names.length);
+      // What a worker knows of the others is at most this old.
+      await sleep(3_000);
+      return workers;
+    },
+    async submit(images, size, change = {}) {
+      const run = RunRecord.parse({
+        format: 'swefarm-run-1',
+        run_id: newId(),
+        created_at: '2026-01-02T03:04:05.000Z',
+        dataset: { path: 'rows.jsonl', sha256: 'ab', instances: images },
+        group_size: size,
+        agent: { type: 'noop' },
+        policy: null,
+        sandbox: {},
+        evaluation: {},
+        reward: { table: 'default', hash: 'cd' },
+        ...change,
+      });
+      const instances = Array.from({ length: images }, (_, at) =>
+        Instance.parse({
+          instance_id: `a__b-${at}`,
+          repo: 'a/b',
+          base_commit: 'f00',
+          problem_statement: 'p',
+          FAIL_TO_PASS: ['t::one'],
+          PASS_TO_PASS: [],
+          family: 'custom',
+          image: `example:${at}`,
+        }),
+      );
+      await farm.runs.create(run, instances);
+      await farm.jobs.enqueue(run, await farm.groups.rollouts(run.run_id));
+      return run;
+    },
+  };
+}
+
+async function until(holds: () => Promise<boolean>): Promise<void> {
+  const deadline = Date.now() + PATIENCE_MS;
+  while (!(await holds())) {
+    if (Date.now() > deadline) throw new Error('it did not come about in time');
+    await sleep(50);
+  }
+}
+
+const committed = (ground: Ground, run: RunRecord, count: number) =>
+  until(async () => (await ground.farm.results.counts(run.run_id)).committed === count);
+
+const names = (count: number): string[] => Array.from({ length: count }, (_, at) => `w${at}`);
+
+test('a step of 32 x 16 rollouts on 16 empty nodes pulls each image about once', async () => {
+  const ground = await prepare();
+  // Longer than a rollout waits for its node, so that what is too much for one goes to the next.
+  await ground.start(names(16), 32, 5_000);
+  const run = await ground.submit(32, 16);
+  await committed(ground, run, 512);
+  // 32 are the least; the rest is what nodes with too many images gave to the next ones.
+  expect(ground.pulls.length).toBeGreaterThanOrEqual(32);
+  expect(ground.pulls.length).toBeLessThanOrEqual(96);
+  // Handing on is no attempt.
+  const ids = (await ground.farm.groups.rollouts(run.run_id)).slice(0, 32);
+  const journals = await Promise.all(ids.map((id) => ground.farm.journal.read(id)));
+  expect(journals.map(({ length }) => length)).toEqual(ids.map(() => 1));
+});
+
+test('without placement it is many more', async () => {
+  const ground = await prepare({ placement: 'off' });
+  await ground.start(names(16), 32, 1_500);
+  const run = await ground.submit(32, 16);
+  await committed(ground, run, 512);
+  expect(ground.pulls.length).toBeGreaterThan(128);
+});
+
+test('a killed node strands nothing that was handed to it', async () => {
+  const ground = await prepare();
+  const [first] = await ground.start(names(3), 8, 2_000);
+  const run = await ground.submit(6, 4);
+  await until(async () => (first?.active() ?? 0) > 0);
+  await first?.kill();
+  await committed(ground, run, 24);
+});
+
+test('a full farm goes on, and a drained node hands its rollouts over', async () => {
+  const ground = await prepare({ locality_wait_seconds: '1' });
+  const [, second] = await ground.start(names(3), 4, 200);
+  const run = await ground.submit(3, 16);
+  await until(async () => (await ground.farm.results.counts(run.run_id)).committed > 4);
+  await second?.drain();
+  await committed(ground, run, 48);
+});
