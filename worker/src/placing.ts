@@ -21,8 +21,9 @@ export type Placing = {
   settle(running: readonly string[]): Promise<void>;
 };
 
-/** Enough nodes in order of preference to find a seat while there are some. */
-const LOOKS = 8;
+/** How many workers are asked for a seat, in the order of preference: to find one with the image or with
+ * few of them, and to find a free seat. */
+const LOOKS = { home: 16, any: 32 } as const;
 /** How old what is known of other workers may be: listing them costs the more the more there are. */
 const KNOWN_MS = 2_000;
 const KNOWN_MS_PER_WORKER = 20;
@@ -60,11 +61,12 @@ export function createPlacing(farm: Farm, self: Pick<Identity, 'worker' | 'node'
       const rest = await others();
       // Workers of one node share its images.
       if (alone()) return { to: 'here' };
-      const order = ranking(job.image ?? job.instance_id, [...rest, self]);
+      const image = job.image ?? job.instance_id;
+      const order = ranking(image, [...rest, self]);
       const left = job.submitted_at + waitMs - Date.now();
       const where = left > 0 ? 'home' : 'any';
-      const looked = anywhere ? [self] : [...order.slice(0, LOOKS), ...(where === 'any' ? [self] : [])];
-      const seat = await farm.placement.seat(job.rollout_id, looked, where);
+      const looked = anywhere ? [self] : [...order.slice(0, LOOKS[where]), ...(where === 'any' ? [self] : [])];
+      const seat = await farm.placement.seat({ id: job.rollout_id, image }, looked, where);
       if (seat) return seat.worker === self.worker ? { to: 'here' } : { to: 'worker', worker: seat.worker };
       if (anywhere) return { to: 'here' };
       return { to: 'later', delayMs: where === 'home' ? Math.min(left, waitMs) : FULL_MS };

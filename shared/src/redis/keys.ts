@@ -21,6 +21,8 @@ export function keysFor(prefix: string) {
     worker: (id: string) => key('worker', id),
     /** Set of the rollouts that have a seat with this worker; list of what other workers handed to it. */
     seats: (worker: string) => key('seats', worker),
+    /** Sorted set of the images that a worker's node has, by the time (ms) at which that is forgotten. */
+    homes: (worker: string) => key('homes', worker),
     handed: (worker: string) => key('handed', worker),
     secret: (name: string) => key('secret', name),
     lease: (name: string) => key('lease', name),

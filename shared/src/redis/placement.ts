@@ -12,10 +12,14 @@ export type Handed = z.infer<typeof Handed>;
 
 export type Placement = {
   /**
-   * Takes a seat with the first of `places` that lives, claims and has one free; `home`: on the node of the first that lives or
-   * nowhere. Null: nobody has one.
+   * Takes a seat with a worker that has the image, or else (`home`: when no such worker lives; `any`: when they are full) with
+   * another of `places`, which are in the order that the image prefers. Null: nobody has one.
    */
-  seat<T extends Place>(rolloutId: string, places: readonly T[], where: 'home' | 'any'): Promise<T | null>;
+  seat<T extends Place>(
+    rollout: { id: string; image: string },
+    places: readonly T[],
+    where: 'home' | 'any',
+  ): Promise<T | null>;
   leave(worker: string, rolloutId: string): Promise<void>;
   /** Makes the seats of a worker what they should be: `stale` go, `held` stay for another minute. Answers all taken before. */
   settle(worker: string, held: readonly string[], stale: readonly string[]): Promise<string[]>;
@@ -27,6 +31,8 @@ export type Placement = {
 /** Who has not beaten for so long is not handed anything; beats come each second. */
 const SILENT_MS = 4_000;
 const SEATS_LIFE_S = 60;
+/** From the last rollout of an image: for so long its worker is taken to have it. */
+const IMAGES_LIFE_S = 6 * 3600;
 /** The lock that goes with it lives less long. */
 const HANDED_LIFE_S = 30;
 const BLOCK_SECONDS = 1;
@@ -35,13 +41,11 @@ export function createPlacement(redis: Redis, keys: Keys, connect: () => Redis):
   const take = loadScript(redis, 'seat_take');
   let blocking: Redis | null = null;
   return {
-    async seat(rolloutId, places, where) {
+    async seat({ id, image }, places, where) {
+      const of = (key: (worker: string) => string): string[] => places.map(({ worker }) => key(worker));
       const reply = await take(
-        [
-          ...places.map(({ worker }) => keys.worker(worker)),
-          ...places.map(({ worker }) => keys.seats(worker)),
-        ],
-        [rolloutId, where, LIFE_MS - SILENT_MS, SEATS_LIFE_S, ...places.map(({ node }) => node)],
+        [...of(keys.worker), ...of(keys.seats), ...of(keys.homes)],
+        [id, image, where, LIFE_MS - SILENT_MS, SEATS_LIFE_S, IMAGES_LIFE_S],
       );
       return places[Number(reply) - 1] ?? null;
     },

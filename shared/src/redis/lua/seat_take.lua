@@ -1,26 +1,66 @@
--- Takes a seat for a rollout with the first of these workers that lives, claims and has one free.
--- KEYS: 1..n records of workers  n+1..2n their seats
--- ARGV: 1 rollout id  2 'home' (only the node of the first worker that lives) or 'any'  3 least life time of a record (ms)
---       4 life time of seats (s)  5.. the nodes of the workers
+-- Takes a seat for a rollout with one of these workers, given in the order that its image prefers.
+-- Workers that have the image (or were given a rollout of it, and so fetch it) come first. `home`: only they are asked; when none
+-- of them lives, the worker with the fewest images gets it, the earlier one of equals. `any`: then whoever has a free seat.
+-- KEYS: 1..n records of workers  n+1..2n their seats  2n+1..3n their images (sorted set by time of lapse, ms)
+-- ARGV: 1 rollout id  2 image  3 'home' or 'any'  4 least life time of a record (ms)  5 life time of seats (s)  6 of images (s)
 -- Reply: number of the worker, from 1; 0: nobody
-local n = #KEYS / 2
-local home = false
+local n = #KEYS / 3
+local clock = redis.call('TIME')
+local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
+
+-- Slots of each worker that lives and claims.
+local slots = {}
 for i = 1, n do
-  local node = ARGV[4 + i]
-  if ARGV[2] == 'any' or not home or home == node then
-    local text = redis.call('GET', KEYS[i])
-    if text and redis.call('PTTL', KEYS[i]) > tonumber(ARGV[3]) then
-      local record = cjson.decode(text)
-      if record.paused == cjson.null then
-        home = home or node
-        local seats = KEYS[n + i]
-        if redis.call('SISMEMBER', seats, ARGV[1]) == 1 or redis.call('SCARD', seats) < record.slots then
-          redis.call('SADD', seats, ARGV[1])
-          redis.call('EXPIRE', seats, ARGV[4])
-          return i
-        end
-      end
+  local text = redis.call('GET', KEYS[i])
+  if text and redis.call('PTTL', KEYS[i]) > tonumber(ARGV[4]) then
+    local record = cjson.decode(text)
+    if record.paused == cjson.null then
+      slots[i] = record.slots
     end
   end
 end
-return 0
+
+local function take(i)
+  local seats, images = KEYS[n + i], KEYS[2 * n + i]
+  if redis.call('SISMEMBER', seats, ARGV[1]) == 0 and redis.call('SCARD', seats) >= slots[i] then
+    return false
+  end
+  redis.call('SADD', seats, ARGV[1])
+  redis.call('EXPIRE', seats, ARGV[5])
+  redis.call('ZADD', images, now + ARGV[6] * 1000, ARGV[2])
+  redis.call('EXPIRE', images, ARGV[6])
+  return true
+end
+
+local known = false
+for i = 1, n do
+  if slots[i] and redis.call('ZSCORE', KEYS[2 * n + i], ARGV[2]) then
+    known = true
+    if take(i) then
+      return i
+    end
+  end
+end
+if ARGV[3] == 'any' then
+  for i = 1, n do
+    if slots[i] and take(i) then
+      return i
+    end
+  end
+  return 0
+end
+if known then
+  return 0
+end
+local best, fewest
+for i = 1, n do
+  if slots[i] then
+    local images = KEYS[2 * n + i]
+    redis.call('ZREMRANGEBYSCORE', images, '-inf', now)
+    local count = redis.call('ZCARD', images)
+    if not best or count < fewest then
+      best, fewest = i, count
+    end
+  end
+end
+return best and take(best) and best or 0
