@@ -148,6 +148,15 @@ const CALLS: Record<string, Call> = {
   'secrets.remove': [P, (farm, { id }) => farm.secrets.remove(id)],
   'leases.hold': [W, (farm, { id }) => farm.leases.hold(id, 'w', 1000)],
   'leases.release': [W, (farm, { id }) => farm.leases.release(id, 'w')],
+  'placement.seat': [
+    W,
+    (farm, { rollout }) =>
+      farm.placement.seat({ id: rollout, image: 'i' }, [{ worker: 'w', node: 'n' }], 'home'),
+  ],
+  'placement.leave': [W, (farm, { rollout }) => farm.placement.leave('w', rollout)],
+  'placement.settle': [W, (farm, { rollout }) => farm.placement.settle('w', [rollout], [rollout])],
+  'placement.hand': [W, (farm, { rollout }) => farm.placement.hand('w', { job: rollout, token: 't' })],
+  'placement.receive': [W, (farm) => farm.placement.receive('w')],
   'policies.set': [P, (farm, { id }) => farm.policies.set(id, { version: '2' })],
   'policies.get': [BOTH, async (farm, { id }) => expect(await farm.policies.get([id])).toHaveLength(1)],
   'policies.list': [P, (farm) => farm.policies.list()],

@@ -65,7 +65,9 @@ export function createPlacing(farm: Farm, self: Pick<Identity, 'worker' | 'node'
       const order = ranking(image, [...rest, self]);
       const left = job.submitted_at + waitMs - Date.now();
       const where = left > 0 ? 'home' : 'any';
-      const looked = anywhere ? [self] : [...order.slice(0, LOOKS[where]), ...(where === 'any' ? [self] : [])];
+      const looked = anywhere
+        ? [self]
+        : [...order.slice(0, LOOKS[where]), ...(where === 'any' ? [self] : [])];
       const seat = await farm.placement.seat({ id: job.rollout_id, image }, looked, where);
       if (seat) return seat.worker === self.worker ? { to: 'here' } : { to: 'worker', worker: seat.worker };
       if (anywhere) return { to: 'here' };
