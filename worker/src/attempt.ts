@@ -21,6 +21,7 @@ import type { Judged } from './facts.ts';
 import { forgetWork, restoreWork, workToKeep } from './kept.ts';
 import { type LiveTrace, startLive } from './live.ts';
 import type { Node } from './node.ts';
+import { diskIsFull } from './sandbox/free.ts';
 import { keepWork, settle } from './settle.ts';
 import { type StageClock, startStageClock } from './stages.ts';
 import { summaryOf } from './summary.ts';
@@ -36,6 +37,8 @@ export type Next =
 
 /** Stages whose failures, once the agent is done, say nothing against its work. A slow policy's would be judged the same. */
 const WORK_STANDS: ReadonlySet<FailureStage> = new Set(['evaluation', 'sandbox', 'worker']);
+
+const DISK_BREAKS: ReadonlySet<FailureStage> = new Set(['image', 'sandbox', 'evaluation']);
 
 const DONE: Next = { next: 'done' };
 /** How long a job waits for another node when the one that failed it claims it again. */
@@ -213,7 +216,7 @@ async function afterError(context: Context, error: unknown, running: Promise<unk
     });
     return { next: 'hand_back', gone: running.then(nothing, nothing) };
   }
-  const failed = asFailure(error, log);
+  const failed = await asFailure(error, node, log);
   node.sick.failed(failed.failureClass, errorMessage(failed).slice(0, 200));
   const end = { stage: failed.stage, class: failed.failureClass, cause: errorMessage(failed).slice(0, 200) };
   const entry: JournalEntry = {
@@ -257,8 +260,12 @@ async function keep({ claimed, node, trace, clock }: Context): Promise<{ kept?: 
   return kept ? { kept } : {};
 }
 
-function asFailure(error: unknown, log: Log): RolloutFailure {
-  if (error instanceof RolloutFailure) return error;
+async function asFailure(error: unknown, { runtime }: Node, log: Log): Promise<RolloutFailure> {
+  if (error instanceof RolloutFailure) {
+    // A full disk shows in many ways, and each asks for another node.
+    const byDisk = DISK_BREAKS.has(error.stage) && (await diskIsFull(runtime));
+    return byDisk ? new RolloutFailure('node_disk', error.message, { cause: error }) : error;
+  }
   log.error({ err: error }, 'an error nobody foresaw');
   return new RolloutFailure('bug', errorMessage(error), { cause: error });
 }

@@ -58,6 +58,7 @@ export async function runRollout(task: Task, node: Node): Promise<Judged> {
         logLimit: run.evaluation.log_limit,
         evaluateEmpty: preflight,
         imageDigest: image.digest,
+        runtime: node.runtime,
         signal,
       }),
     );

@@ -7,6 +7,7 @@ import { runMiniAgent } from './agent/loop.ts';
 import { openPolicy } from './agent/policy/policy.ts';
 import type { Followed } from './agent/policy/watch.ts';
 import type { Node } from './node.ts';
+import { diskIsFull } from './sandbox/free.ts';
 import type { PreparedContainer } from './sandbox/prepared.ts';
 import type { ReadyImage } from './sandbox/runtime.ts';
 import { takePatch } from './sandbox/snapshot.ts';
@@ -45,6 +46,8 @@ export async function letAgentWork(
   clock.set('command', end.command_seconds);
 
   if (end.sandbox_killed) return { end, patch: null, tooLarge: false, agentSeconds };
+  if (await diskIsFull(node.runtime))
+    throw new RolloutFailure('node_disk', 'the disk was full when the agent ended');
   if (run.agent.patch_source === 'submission' && end.submission !== null) {
     return { end, patch: end.submission, tooLarge: false, agentSeconds };
   }

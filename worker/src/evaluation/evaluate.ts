@@ -4,8 +4,9 @@
  */
 import { type EvaluationFacts, type EvaluationPlan, gradeEvaluation, withoutMeans } from '@swefarm/grading';
 import { type Instance, type Report, RolloutFailure, SwefarmError } from '@swefarm/shared';
+import { diskIsFull } from '../sandbox/free.ts';
 import type { Leaving } from '../sandbox/leaving.ts';
-import type { Container, ExecResult } from '../sandbox/runtime.ts';
+import type { Container, ExecResult, Runtime } from '../sandbox/runtime.ts';
 import type { Threads } from '../threads/pool.ts';
 import { applyPatch, PATCH_PATH } from './apply.ts';
 import { changedFiles } from './evidence.ts';
@@ -30,6 +31,7 @@ export type EvaluationDeps = {
   /** Evaluate an empty patch too (golden, noop and preflight want per-test verdicts of the bare tree). */
   evaluateEmpty: boolean;
   imageDigest: string;
+  runtime: Pick<Runtime, 'diskFree'>;
   signal: AbortSignal;
 };
 
@@ -38,12 +40,14 @@ export type Evaluated = { report: Report; log: Buffer | null; startSeconds: numb
 
 type Ran = {
   facts: Omit<EvaluationFacts, 'log'>;
+  /** The node's disk was, by the end: who filled it may be another's sandbox. */
+  diskFull: boolean;
   log: Buffer | null;
   startSeconds: number;
   testsSeconds: number;
 };
 
-/** Throws RolloutFailure evaluation_lost, parse_timeout, or whatever the runtime throws at start. */
+/** Throws RolloutFailure evaluation_lost, node_disk, parse_timeout, or whatever the runtime throws at start. */
 export async function evaluate(
   instance: Instance,
   plan: EvaluationPlan,
@@ -59,6 +63,8 @@ export async function evaluate(
   let ran = await deps.quiet.shared(() => runOnce(plan, patch ?? '', deps));
   if (ran.facts.timed_out) ran = await deps.quiet.alone(() => runOnce(plan, patch ?? '', deps));
   const report = await grade(instance, plan, patch ?? '', ran, deps);
+  if (ran.diskFull && !report.resolved)
+    throw new RolloutFailure('node_disk', 'the disk was full at the end of the tests');
   if (report.resolved && report.trust.level === 'suspicious') {
     await confirm(instance, plan, patch ?? '', report, deps);
   }
@@ -108,7 +114,9 @@ async function runOnce(plan: EvaluationPlan, patch: string, deps: EvaluationDeps
   const began = performance.now();
   const container = await deps.container();
   try {
-    return await runIn(container, secondsSince(began), plan, patch, deps);
+    const ran = await runIn(container, secondsSince(began), plan, patch, deps);
+    // What a sandbox fills up to its own limit is its own doing.
+    return { ...ran, diskFull: !ran.facts.sandbox_killed && (await diskIsFull(deps.runtime)) };
   } finally {
     await deps.leaving.remove(container);
   }
@@ -120,7 +128,7 @@ async function runIn(
   plan: EvaluationPlan,
   patch: string,
   deps: EvaluationDeps,
-): Promise<Ran> {
+): Promise<Omit<Ran, 'diskFull'>> {
   const facts = noRun(deps);
   const script = await putFiles(container, plan, patch, deps.signal);
   if (patch.trim() === '') {

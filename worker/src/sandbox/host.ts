@@ -7,6 +7,7 @@ import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { errorMessage, newId, RolloutFailure } from '@swefarm/shared';
+import { diskFree } from './free.ts';
 import { HostContainer } from './host/container.ts';
 import { killMarked } from './host/processes.ts';
 import type { ContainerSpec, OwnedContainer, Owner, ReadyImage, Runtime, RuntimeCheck } from './runtime.ts';
@@ -58,6 +59,7 @@ export async function hostRuntime(options: HostRuntimeOptions): Promise<Runtime>
       );
     },
     listOwned: () => listOwned(scratchDir),
+    diskFree: () => diskFree(scratchDir),
     remove,
     [Symbol.asyncDispose]: async () => undefined,
   };

@@ -129,6 +129,8 @@ export interface Runtime extends AsyncDisposable {
   listOwned(): Promise<OwnedContainer[]>;
   /** Images on this node, ready to start; absent where the runtime keeps none. */
   images?(): Promise<{ count: number; bytes: number }>;
+  /** Bytes free where sandboxes write; null, or absent: that cannot be seen from here. */
+  diskFree?(): Promise<number | null>;
   /** Removes by id what `listOwned` showed; no error when it is already gone. */
   remove(id: string): Promise<void>;
 }

@@ -67,6 +67,7 @@ async function graded(instance: Instance) {
     threads,
     quiet: createQuiet(),
     leaving: createLeaving(),
+    runtime,
     timeoutSeconds: 120,
     logLimit: 64 * MB,
     evaluateEmpty: true,

@@ -118,6 +118,7 @@ async function ours(row: Instance, patch: string) {
     threads,
     quiet: createQuiet(),
     leaving: createLeaving(),
+    runtime,
     timeoutSeconds: 120,
     logLimit: 1e8,
     evaluateEmpty: true,

@@ -10,6 +10,7 @@ import { errorMessage } from '@swefarm/shared';
 import { processStarted } from '../../identity.ts';
 import { EMPTY_CONFIG } from '../../images/config.ts';
 import { openImageStore } from '../../images/store.ts';
+import { diskFree } from '../free.ts';
 import { type GroundLog, openGround, requireUsable } from '../rootfs/ground.ts';
 import { explainNamespaces, limitsOf, makeBase, warnings } from '../rootfs/host.ts';
 import { readRecords } from '../rootfs/records.ts';
@@ -125,6 +126,7 @@ export async function apptainerRuntime(options: ApptainerRuntimeOptions): Promis
     ensureImage: (name, signal, instanceId) => images.ensure(name, instanceId, signal),
     start: async (spec, signal) => startSandbox(ground, program, spec, images.find(spec.image), signal),
     listOwned: () => readRecords(options.scratchDir, 'apptainer'),
+    diskFree: () => diskFree(options.scratchDir),
     remove: ground.remove,
     [Symbol.asyncDispose]: () => ground[Symbol.asyncDispose](),
   };

@@ -3,6 +3,7 @@ import { access, constants } from 'node:fs/promises';
 import { errorMessage } from '@swefarm/shared';
 import Docker from 'dockerode';
 import { untilAborted } from '../abort.ts';
+import { diskFree } from '../free.ts';
 import { createGate } from '../gate.ts';
 import { FARM_LABEL, readOwner } from '../labels.ts';
 import { startWatchdog } from '../rootfs/watchdog.ts';
@@ -36,6 +37,7 @@ export async function dockerRuntime(options: DockerRuntimeOptions): Promise<Runt
   const gate = createGate(ENGINE_SLOTS);
   const limitsHere = askedOnce(docker);
   const watchdog = startWatchdog();
+  let rootDir: string | null = null;
   const profile = engine === 'podman' ? await profileFile() : null;
 
   /** Retries, because a removal may meet a start still under way; what is left is the reaper's. */
@@ -80,6 +82,10 @@ export async function dockerRuntime(options: DockerRuntimeOptions): Promise<Runt
     images: async () => {
       const all = await docker.listImages();
       return { count: all.length, bytes: all.reduce((sum, { Size }) => sum + Size, 0) };
+    },
+    diskFree: async () => {
+      rootDir ??= ((await docker.info()) as { DockerRootDir?: string }).DockerRootDir ?? null;
+      return rootDir === null ? null : diskFree(rootDir);
     },
     remove,
     async [Symbol.asyncDispose]() {

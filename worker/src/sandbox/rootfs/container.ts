@@ -118,7 +118,11 @@ export class HeldContainer implements Container {
       const result = await this.#plain(['/bin/sh', '-c', PUT, 'sh', path, bits], 4096, signal, content);
       if (result.exitCode !== 0) {
         const said = result.output.toString('utf8', 0, 200).trim();
-        throw new RolloutFailure('sandbox_lost', `writing ${path} into a sandbox: ${said || 'timed out'}`);
+        const full = /no space left|disk quota/i.test(said);
+        throw new RolloutFailure(
+          full ? 'node_disk' : 'sandbox_lost',
+          `writing ${path} into a sandbox: ${said || 'timed out'}`,
+        );
       }
     }
   }

@@ -5,6 +5,7 @@
 import { errorMessage } from '@swefarm/shared';
 import { processStarted } from '../../identity.ts';
 import { openImageStore } from '../../images/store.ts';
+import { diskFree } from '../free.ts';
 import type { ContainerSpec, ReadyImage, Runtime } from '../runtime.ts';
 import type { Host } from './arguments.ts';
 import { engineSource } from './engine.ts';
@@ -74,6 +75,7 @@ export async function rootfsRuntime(options: RootfsRuntimeOptions): Promise<Runt
     images: store.usage,
     start: async (spec, signal) => startSandbox(ground, host, spec, images.layers(spec.image), signal),
     listOwned: () => readRecords(scratchDir, 'rootfs'),
+    diskFree: () => diskFree(scratchDir),
     remove: ground.remove,
     [Symbol.asyncDispose]: () => ground[Symbol.asyncDispose](),
   };

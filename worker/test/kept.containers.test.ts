@@ -1,0 +1,221 @@
+/**
+ * One worker's attempts at a rollout whose evaluation goes wrong, on real sandboxes: the agent's work outlives what is
+ * lost after it, and a disk that is full is told from tests that cannot start.
+ */
+import { execFileSync } from 'node:child_process';
+import { mkdirSync } from 'node:fs';
+import { mkdtemp, rm, statfs, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import {
+  createWorkerMetrics,
+  type Failure,
+  Instance,
+  newId,
+  type Result,
+  RolloutFailure,
+  RunRecord,
+  silentLog,
+} from '@swefarm/shared';
+import { minimalImage, type ScriptedPolicy, startScriptedPolicy } from '@swefarm/testkit';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { ActiveAttempts } from '../src/active.ts';
+import { openEndpoints } from '../src/agent/policy/endpoints.ts';
+import { watchPolicies } from '../src/agent/policy/watch.ts';
+import { attemptRollout, type Next } from '../src/attempt.ts';
+import { createQuiet } from '../src/evaluation/quiet.ts';
+import { identify } from '../src/identity.ts';
+import type { Node } from '../src/node.ts';
+import { createLeaving } from '../src/sandbox/leaving.ts';
+import { rootfsRuntime } from '../src/sandbox/rootfs/runtime.ts';
+import type { Container, Runtime } from '../src/sandbox/runtime.ts';
+import { createSick } from '../src/sick.ts';
+import { startThreads, type Threads } from '../src/threads/pool.ts';
+import { scene } from './keeper/farm.ts';
+
+const DISK_BYTES = 96 * 1024 ** 2;
+const open = new AbortController().signal;
+
+let folder: string;
+let scratchDir: string;
+let runtime: Runtime;
+let tree: string;
+let threads: Threads;
+let policy: ScriptedPolicy;
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'swefarm-kept-'));
+  scratchDir = join(folder, 'scratch');
+  mkdirSync(scratchDir);
+  execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${DISK_BYTES}`, 'swefarm-test', scratchDir]);
+  runtime = await rootfsRuntime({ imagesDir: join(folder, 'images'), scratchDir });
+  tree = join(folder, 'tree');
+  execFileSync('cp', ['-al', (await minimalImage()).tree, tree]);
+  const git = (...line: string[]) => execFileSync('git', ['-C', join(tree, 'testbed'), ...line]);
+  git('init', '-q');
+  git('-c', 'user.name=t', '-c', 'user.email=t@t', 'commit', '-q', '--allow-empty', '-m', 'base');
+  threads = startThreads(1);
+  policy = await startScriptedPolicy({
+    script: { conversations: [{ variants: [[{ command: 'echo mended >fix.txt' }, { submit: true }]] }] },
+  });
+});
+afterAll(async () => {
+  await policy[Symbol.asyncDispose]();
+  await threads[Symbol.asyncDispose]();
+  await runtime[Symbol.asyncDispose]();
+  execFileSync('umount', [scratchDir]);
+  await rm(folder, { recursive: true, force: true });
+});
+
+/** What befalls evaluations (a full disk: agents), in their order; those after the last are left alone. */
+type Mishap = (container: Container) => Promise<void>;
+type Trial = { tests: string; mishaps: Mishap[] };
+
+/** Kills the sandbox once its tests have begun. */
+const killed: Mishap = async (container) => {
+  const options = { timeoutMs: 10_000, maxOutputBytes: 1_000, signal: open };
+  for (;;) {
+    const { exitCode } = await container.exec(['test', '-e', '/tmp/began'], options);
+    if (exitCode === 0) return await container[Symbol.asyncDispose]();
+    await sleep(20);
+  }
+};
+const engineAway: Mishap = async () => {
+  throw new RolloutFailure('engine_unreachable', 'the engine is away');
+};
+const filled: Mishap = async () => {
+  const { bavail, bsize } = await statfs(scratchDir);
+  await writeFile(join(scratchDir, 'filler'), Buffer.alloc(bavail * bsize)).catch(() => undefined);
+};
+const emptied = (): Promise<void> => rm(join(scratchDir, 'filler'), { force: true });
+
+/** The runtime with mishaps: at the start of an evaluation's container, or beside its tests. */
+function spoilt(mishaps: Mishap[]): Runtime {
+  const left = [...mishaps];
+  return {
+    ...runtime,
+    start: async (spec, signal) => {
+      const container = await runtime.start(spec, signal);
+      const befalls = left[0] === filled ? 'agent' : 'evaluation';
+      const mishap = spec.role === befalls ? left.shift() : undefined;
+      if (mishap === killed) void mishap(container).catch(() => undefined);
+      else
+        await mishap?.(container).finally(() =>
+          mishap === engineAway ? container[Symbol.asyncDispose]() : null,
+        );
+      return container;
+    },
+  };
+}
+
+const script = (tests: string): string =>
+  `#!/bin/bash\nset -x\ncd /testbed\n: '>>>>> Start Test Output'\n${tests}\n: '>>>>> End Test Output'\n`;
+const PASSES = 'test -e fix.txt && { echo PASSED t.py::test_a; echo "=== 1 passed in 1.00s ==="; }';
+
+async function attempts({ tests, mishaps }: Trial) {
+  const at = await scene();
+  const { farm } = at;
+  const run = RunRecord.parse({
+    format: 'swefarm-run-1',
+    run_id: newId(),
+    created_at: '2026-01-02T03:04:05.000Z',
+    dataset: { path: 'rows.jsonl', sha256: 'ab', instances: 1 },
+    group_size: 1,
+    agent: {},
+    policy: { urls: [policy.url], model: 'scripted' },
+    sandbox: { activate: ':' },
+    evaluation: {},
+    reward: { table: 'default', hash: 'cd' },
+  });
+  const instance = Instance.parse({
+    ...{ instance_id: 'own__kept-1', repo: 'own/kept', base_commit: 'HEAD', problem_statement: 'Mend it.' },
+    ...{ FAIL_TO_PASS: ['t.py::test_a'], PASS_TO_PASS: [], family: 'custom', image: `dir:${tree}` },
+    ...{ log_parser: 'parse_log_pytest', eval_script: script(tests) },
+  });
+  await farm.runs.create(run, [instance]);
+  const [id = ''] = await farm.groups.rollouts(run.run_id);
+  const identity = identify(farm.id, `kept-${newId()}`, 'n1');
+  const endpoints = openEndpoints();
+  const log = silentLog() as never;
+  const node: Node = {
+    ...{ identity, farm, runtime: spoilt(mishaps), threads, endpoints, log },
+    owner: { farm: farm.id, worker: identity.worker, pid: identity.pid, pid_started: identity.pid_started },
+    ...{ active: new ActiveAttempts(), sick: createSick(log), metrics: createWorkerMetrics() },
+    ...{ quiet: createQuiet(), leaving: createLeaving(), cleanImages: new Set(), hostRewards: false },
+    ...{ liveTurns: 0, policies: watchPolicies({ farm, worker: identity.worker, endpoints, log }) },
+  };
+  const job = {
+    ...{ rollout_id: id, run_id: run.run_id, instance_id: instance.instance_id, rollout_index: 0 },
+    submitted_at: Date.now(),
+  };
+  const again = (): Promise<Next> => node.active.during(id, (signal) => attemptRollout(job, node, signal));
+  const resultOf = async (): Promise<Result | undefined> =>
+    (await farm.results.read(run.run_id, '0')).results[0]?.result;
+  return {
+    ...{ farm, id, run, again, resultOf },
+    async end() {
+      node.policies[Symbol.dispose]();
+      await node.leaving.settled();
+    },
+    journal: async () =>
+      (await farm.journal.read(id)).map(({ end }) => `${end?.class}${end?.kept ? ' kept' : ''}`),
+  };
+}
+
+test.each([
+  { name: 'its sandbox is killed in the middle of the tests', mishap: killed, class: 'evaluation_lost' },
+  { name: 'the engine is away', mishap: engineAway, class: 'engine_unreachable' },
+] as const)(
+  'an evaluation is lost because $name: the next attempt grades the saved patch without the model',
+  async (lost) => {
+    // The first container is started beside the agent and once more when that failed.
+    const mishaps = lost.mishap === engineAway ? [engineAway, engineAway] : [killed];
+    const tests = `touch /tmp/began; ${lost.mishap === killed ? 'sleep 2' : ':'}\n${PASSES}`;
+    const at = await attempts({ tests, mishaps });
+    expect(await at.again()).toMatchObject({ next: 'later' });
+    expect(await at.journal()).toEqual([`${lost.class} kept`]);
+    const [stored] = await at.farm.artifacts.listRun(at.run.run_id);
+    const asked = policy.stats().answered;
+    expect(asked).toBeGreaterThanOrEqual(2);
+
+    expect(await at.again()).toEqual({ next: 'done' });
+    expect(policy.stats().answered).toBe(asked);
+    expect(await at.journal()).toEqual([`${lost.class} kept`, 'done']);
+    const result = await at.resultOf();
+    expect(result).toMatchObject({
+      ...{ outcome: 'judged', resolved: true, reward: 1, attempt: 2, turns: 2, exit_status: 'submitted' },
+      failure: null,
+    });
+    expect(result?.seconds.agent).toBeGreaterThan(0);
+    expect(result?.seconds.model).toBeGreaterThan(0);
+    // The kept work is gone, the winner's artifact is there.
+    expect((await at.farm.artifacts.listRun(at.run.run_id)).map(({ attempt }) => attempt)).toEqual([2]);
+    expect(stored?.attempt).toBe(1);
+    await at.end();
+  },
+);
+
+test('a disk that is full is the node, whatever the tests printed; tests that cannot start are the instance', async () => {
+  // While the agent works: what it left cannot be trusted either.
+  const before = await attempts({ tests: PASSES, mishaps: [filled] });
+  expect(await before.again()).toMatchObject({ next: 'later' });
+  expect(await before.journal()).toEqual(['node_disk']);
+  await emptied();
+  expect(await before.again()).toEqual({ next: 'done' });
+  expect(await before.resultOf()).toMatchObject({ outcome: 'judged', resolved: true, attempt: 2 });
+  await before.end();
+
+  // Nothing is left by the time the tests write: they say so, and show no test.
+  const filling = 'dd if=/dev/zero of=/tmp/fill bs=1M; echo no tests ran';
+  const during = await attempts({ tests: filling, mishaps: [] });
+  expect(await during.again()).toMatchObject({ next: 'later' });
+  expect(await during.journal()).toEqual(['node_disk kept']);
+  await during.end();
+
+  const broken = await attempts({ tests: 'echo cannot start; exit 1', mishaps: [] });
+  expect(await broken.again()).toEqual({ next: 'done' });
+  const failure: Partial<Failure> = { stage: 'instance', class: 'tests_cannot_start' };
+  expect(await broken.resultOf()).toMatchObject({ outcome: 'failed', reward: null, failure });
+  await broken.end();
+});
