@@ -27,6 +27,7 @@ import { attemptRollout, type Next } from '../src/attempt.ts';
 import { createQuiet } from '../src/evaluation/quiet.ts';
 import { identify } from '../src/identity.ts';
 import type { Node } from '../src/node.ts';
+import { runRollout } from '../src/rollout.ts';
 import { createLeaving } from '../src/sandbox/leaving.ts';
 import { rootfsRuntime } from '../src/sandbox/rootfs/runtime.ts';
 import type { Container, Runtime } from '../src/sandbox/runtime.ts';
@@ -139,6 +140,7 @@ async function attempts({ tests, mishaps }: Trial) {
   const endpoints = openEndpoints();
   const log = silentLog() as never;
   const node: Node = {
+    ...{ rollout: runRollout, placing: null },
     ...{ identity, farm, runtime: spoilt(mishaps), threads, endpoints, log },
     owner: { farm: farm.id, worker: identity.worker, pid: identity.pid, pid_started: identity.pid_started },
     ...{ active: new ActiveAttempts(), sick: createSick(log), metrics: createWorkerMetrics() },
