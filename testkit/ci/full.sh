@@ -72,6 +72,10 @@ gym() { # the released collector of NeMo Gym against `swefarm serve`
   bash testkit/clients/gym/setup.sh "$venvs/gym-0.7.0" && node testkit/clients/gym/run.ts --venv "$venvs/gym-0.7.0" --runtime docker
 }
 step 'the collector of nemo-gym 0.7.0, 20 rows x 4, killed and resumed' gym
+own() { # Gym's own programs read what `swefarm rollout --output-format gym` wrote
+  node testkit/clients/gym/own.ts --venv "$venvs/gym-0.7.0" --runtime docker
+}
+step "nemo-gym 0.7.0 profiles and aggregates our own files" own
 
 printf '\n%s passed, %s failed\n' "$passed" "$failed"
 [ "$failed" = 0 ]

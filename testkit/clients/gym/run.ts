@@ -2,15 +2,14 @@
  * The unmodified collector of NeMo Gym against `swefarm serve` with a worker on real containers: 20 rows x 4, killed in
  * the middle and resumed, then Gym's own health check. `node testkit/clients/gym/run.ts --venv DIR [--runtime docker]`
  */
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { newId } from '@swefarm/shared';
 import { buildExamples, loadScript, startCommand, startRedis, startScriptedPolicy } from '@swefarm/testkit';
+import { gymIn, linesOf, type Row, startChecks } from './gym.ts';
 
 const { values } = parseArgs({
   options: {
@@ -32,17 +31,10 @@ const rows = Number(values.rows);
 const repeats = Number(values.repeats);
 const EXAMPLE = 'r1chardj0n3s__parse-1.20.2';
 const ROOT = resolve(import.meta.dirname, '../../..');
-const gym = resolve(values.venv, 'bin/gym');
-const wrong: string[] = [];
-const check = (what: string, found: unknown, wanted: unknown): void => {
-  const good = JSON.stringify(found) === JSON.stringify(wanted);
-  console.log(
-    `${good ? 'ok  ' : 'FAIL'} ${what}: ${JSON.stringify(found)}${good ? '' : `, wanted ${JSON.stringify(wanted)}`}`,
-  );
-  if (!good) wrong.push(what);
-};
+const { check, wrong } = startChecks();
 
 const folder = await mkdtemp(join(tmpdir(), 'swefarm-gym-'));
+const startGym = gymIn(values.venv, folder);
 await using redis = await startRedis();
 await using policy = await startScriptedPolicy({ script: script() });
 const built = await buildExamples({ ids: [EXAMPLE], for: runtime, out: folder });
@@ -145,50 +137,4 @@ async function checkFiles(output: string): Promise<void> {
   const [entry] = JSON.parse(metrics) as { key_metrics: Record<string, number> }[];
   check('judged, as aggregated', entry?.key_metrics.judged, judged);
   console.log(`key metrics: ${JSON.stringify(entry?.key_metrics)}`);
-}
-
-type Row = Record<string, unknown>;
-
-async function linesOf(path: string): Promise<Row[]> {
-  const there = await stat(path).catch(() => null);
-  if (!there) return [];
-  const text = await readFile(path, 'utf8');
-  return text
-    .split('\n')
-    .slice(0, -1)
-    .filter(Boolean)
-    .map((line) => JSON.parse(line) as Row);
-}
-
-/** In an empty folder, for it reads and writes there; offline but for us. */
-function startGym(args: readonly string[]): {
-  child: ChildProcess;
-  ended: Promise<number | string>;
-  said: () => string;
-} {
-  const child = spawn(gym, args, {
-    cwd: folder,
-    detached: true,
-    env: {
-      PATH: process.env.PATH ?? '',
-      HOME: folder,
-      HF_HUB_OFFLINE: '1',
-      DO_NOT_TRACK: '1',
-      WANDB_MODE: 'disabled',
-      RAY_USAGE_STATS_ENABLED: '0',
-      NO_PROXY: '127.0.0.1',
-    },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  let said = '';
-  for (const stream of [child.stdout, child.stderr]) {
-    stream?.setEncoding('utf8').on('data', (text: string) => {
-      said += text;
-    });
-  }
-  const ended = once(child, 'close').then(([code, signal]) => {
-    if (code !== 0 && signal !== 'SIGKILL') console.log(said.slice(-3000));
-    return (code ?? signal) as number | string;
-  });
-  return { child, ended, said: () => said };
 }

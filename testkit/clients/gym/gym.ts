@@ -1,0 +1,65 @@
+/** The released `gym` command for our scripts: runs it offline but for us, and counts what is not as it should be. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFile, stat } from 'node:fs/promises';
+import { resolve } from 'node:path';
+
+export type Row = Record<string, unknown>;
+
+/** Whole lines only; none when the file is not there. */
+export async function linesOf(path: string): Promise<Row[]> {
+  const there = await stat(path).catch(() => null);
+  if (!there) return [];
+  const text = await readFile(path, 'utf8');
+  return text
+    .split('\n')
+    .slice(0, -1)
+    .filter(Boolean)
+    .map((line) => JSON.parse(line) as Row);
+}
+
+export type Check = (what: string, found: unknown, wanted: unknown) => void;
+
+export function startChecks(): { check: Check; wrong: string[] } {
+  const wrong: string[] = [];
+  const check: Check = (what, found, wanted) => {
+    const good = JSON.stringify(found) === JSON.stringify(wanted);
+    const more = good ? '' : `, wanted ${JSON.stringify(wanted)}`;
+    console.log(`${good ? 'ok  ' : 'FAIL'} ${what}: ${JSON.stringify(found)}${more}`);
+    if (!good) wrong.push(what);
+  };
+  return { check, wrong };
+}
+
+export type Gym = { child: ChildProcess; ended: Promise<number | string>; said: () => string };
+
+/** Gym's programs read and write in their folder: it must hold nothing of theirs. */
+export const gymIn =
+  (venv: string, folder: string) =>
+  (args: readonly string[]): Gym => {
+    const child = spawn(resolve(venv, 'bin/gym'), args, {
+      cwd: folder,
+      detached: true,
+      env: {
+        PATH: process.env.PATH ?? '',
+        HOME: folder,
+        HF_HUB_OFFLINE: '1',
+        DO_NOT_TRACK: '1',
+        WANDB_MODE: 'disabled',
+        RAY_USAGE_STATS_ENABLED: '0',
+        NO_PROXY: '127.0.0.1',
+      },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    let said = '';
+    for (const stream of [child.stdout, child.stderr]) {
+      stream?.setEncoding('utf8').on('data', (text: string) => {
+        said += text;
+      });
+    }
+    const ended = once(child, 'close').then(([code, signal]) => {
+      if (code !== 0 && signal !== 'SIGKILL') console.log(said.slice(-3000));
+      return (code ?? signal) as number | string;
+    });
+    return { child, ended, said: () => said };
+  };
