@@ -7,14 +7,27 @@ const EVERY_MS = 60_000;
 /** Counts at once and then every minute until the signal ends it. What cannot be counted keeps its last value. */
 export function startCensus(node: Node, signal: AbortSignal): void {
   const count = (): void => {
-    takeCensus(node).catch((error: unknown) =>
-      node.log.warn({ err: errorMessage(error) }, 'containers and images of this node could not be counted'),
-    );
+    makeRoom(node)
+      .then(() => takeCensus(node))
+      .catch((error: unknown) =>
+        node.log.warn(
+          { err: errorMessage(error) },
+          'containers and images of this node could not be counted',
+        ),
+      );
   };
   count();
   const timer = setInterval(count, EVERY_MS);
   timer.unref();
   signal.addEventListener('abort', () => clearInterval(timer), { once: true });
+}
+
+/** Before the count, so that it shows what is left. */
+async function makeRoom({ runtime, metrics, log }: Node): Promise<void> {
+  const evicted = (await runtime.evictImages?.()) ?? 0;
+  metrics.imagesEvicted.inc(evicted);
+  if (evicted > 0)
+    log.info({ images: evicted }, 'removed images that were not used for long: the disk is full');
 }
 
 /** A container is leaked when its rollout, or that attempt at it, is not in work here; a removal under way counts until it is done. */

@@ -1,8 +1,10 @@
 /** Chooses the runtime of this node: the one that was asked for, or the first that works. */
+import { join } from 'node:path';
 import { UnusableError, type WorkerConfig } from '@swefarm/shared';
 import type { Logger } from 'pino';
+import { readMirrors } from './images/fetch.ts';
 import { apptainerRuntime } from './sandbox/apptainer/runtime.ts';
-import { dockerRuntime } from './sandbox/docker/runtime.ts';
+import { dockerRuntime, type ImageSettings } from './sandbox/docker/runtime.ts';
 import { hostRuntime } from './sandbox/host.ts';
 import { rootfsRuntime } from './sandbox/rootfs/runtime.ts';
 import type { Runtime, RuntimeCheck, RuntimeName } from './sandbox/runtime.ts';
@@ -23,12 +25,25 @@ const automatic = (config: WorkerConfig): RuntimeName[] => [
   'rootfs',
 ];
 
+const imagesOf = (config: WorkerConfig, engine: string): ImageSettings => ({
+  atOnce: config.image_pulls,
+  mirrors: readMirrors(config.image_mirrors),
+  broughtFile: join(config.images_dir, `brought-${engine}.json`),
+  watermark: config.image_disk_watermark,
+  pins: config.image_pins,
+});
+
 export async function openRuntime(name: RuntimeName, config: WorkerConfig, log: Logger): Promise<Runtime> {
   switch (name) {
     case 'docker':
-      return dockerRuntime({ socketPath: engineSocket(config), log });
+      return dockerRuntime({ socketPath: engineSocket(config), images: imagesOf(config, 'docker'), log });
     case 'podman':
-      return dockerRuntime({ engine: 'podman', socketPath: socketPath(config.podman_socket), log });
+      return dockerRuntime({
+        engine: 'podman',
+        socketPath: socketPath(config.podman_socket),
+        images: imagesOf(config, 'podman'),
+        log,
+      });
     case 'apptainer':
       return apptainerRuntime({
         templates: config.apptainer_images,

@@ -126,6 +126,24 @@ export const WORKER_KEYS = {
     'images/ in the state folder',
     'Unpacked images of the runtimes rootfs and apptainer.',
   ),
+  image_pulls: plain(form.positiveInteger, 3, 'Images that a worker fetches at once.'),
+  image_mirrors: key<string[]>(
+    form.list,
+    () => [],
+    '',
+    'Where images are asked for first: PREFIX=PREFIX, separated by commas, e.g. docker.io/=mirror.example/hub/.',
+  ),
+  image_disk_watermark: plain(
+    form.share,
+    0.85,
+    "Share of the engine's disk (0 to 1) from which on images that the farm brought are removed, longest unused first; 1: never.",
+  ),
+  image_pins: key<string[]>(
+    form.list,
+    () => [],
+    '',
+    'Images that are never removed, separated by commas; * stands for anything.',
+  ),
   placement: plain(
     z.enum(['auto', 'off']),
     'auto',

@@ -29,6 +29,8 @@ export const positiveInteger = numeric.pipe(z.number().int().positive());
 export const positiveSeconds = numeric.pipe(z.number().positive());
 export const count = numeric.pipe(z.number().int().nonnegative());
 export const seconds = numeric.pipe(z.number().nonnegative());
+/** From 0 to 1. */
+export const share = numeric.pipe(z.number().min(0).max(1));
 export const port = numeric.pipe(z.number().int().min(0).max(65_535));
 
 export const flag = z.union([z.boolean(), z.stringbool()]);

@@ -131,6 +131,8 @@ export interface Runtime extends AsyncDisposable {
   images?(): Promise<{ count: number; bytes: number }>;
   /** Bytes free where sandboxes write; null, or absent: that cannot be seen from here. */
   diskFree?(): Promise<number | null>;
+  /** Removes what the farm brought and nobody uses while the disk is too full; answers how many. */
+  evictImages?(): Promise<number>;
   /** Removes by id what `listOwned` showed; no error when it is already gone. */
   remove(id: string): Promise<void>;
 }

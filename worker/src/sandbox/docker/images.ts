@@ -1,6 +1,8 @@
 /** Images on this node: local first, pulled otherwise, one pull at a time per image whoever asks. */
 import { RolloutFailure } from '@swefarm/shared';
 import type Docker from 'dockerode';
+import type { Brought } from '../../images/brought.ts';
+import type { Fetch } from '../../images/fetch.ts';
 import { untilAborted } from '../abort.ts';
 import type { ReadyImage } from '../runtime.ts';
 import { engineFailure, pullFailure, statusCode } from './errors.ts';
@@ -13,7 +15,13 @@ export function withTag(image: string): string {
   return image.includes('@') || last.includes(':') || image.startsWith('sha256:') ? image : `${image}:latest`;
 }
 
-export function imageSource(docker: Docker): (image: string, signal: AbortSignal) => Promise<ReadyImage> {
+export type ImageDeps = { docker: Docker; fetch: Fetch; brought: Brought | null };
+
+export function imageSource({
+  docker,
+  fetch,
+  brought,
+}: ImageDeps): (image: string, signal: AbortSignal) => Promise<ReadyImage> {
   const pulls = new Map<string, Promise<void>>();
 
   const local = async (image: string): Promise<ReadyImage | null> => {
@@ -28,25 +36,25 @@ export function imageSource(docker: Docker): (image: string, signal: AbortSignal
 
   const pull = async (image: string): Promise<void> => {
     try {
-      const stream = await docker.pull(withTag(image), { abortSignal: AbortSignal.timeout(PULL_TIMEOUT_MS) });
-      await new Promise<void>((resolve, reject) => {
-        docker.modem.followProgress(stream, (error, lines: { error?: string }[] | null) => {
-          // Podman tells of a failure in a line that ends the stream like any other.
-          const told = lines?.find((line) => line.error)?.error;
-          if (error ?? told) reject(error ?? new Error(told));
-          else resolve();
-        });
+      await fetch(image, async (from) => {
+        await pullAs(docker, withTag(from));
+        if (from !== image) await rename(docker, withTag(from), withTag(image));
       });
     } catch (error) {
       throw pullFailure(error, image);
     } finally {
       pulls.delete(image);
     }
+    const { Id, Size, RepoDigests } = await docker.getImage(withTag(image)).inspect();
+    await brought?.add(image, { id: Id, digest: RepoDigests?.[0]?.split('@')[1] ?? Id, bytes: Size });
   };
 
   return async (image, signal) => {
     const present = await local(image);
-    if (present) return present;
+    if (present) {
+      await brought?.used(image);
+      return present;
+    }
     let pulling = pulls.get(image);
     if (!pulling) {
       pulling = pull(image);
@@ -59,4 +67,24 @@ export function imageSource(docker: Docker): (image: string, signal: AbortSignal
     if (!pulled) throw new RolloutFailure('image_pull', `${image} was pulled and is not there`);
     return { ...pulled, pulled: true };
   };
+}
+
+async function pullAs(docker: Docker, name: string): Promise<void> {
+  const stream = await docker.pull(name, { abortSignal: AbortSignal.timeout(PULL_TIMEOUT_MS) });
+  await new Promise<void>((resolve, reject) => {
+    docker.modem.followProgress(stream, (error, lines: { error?: string }[] | null) => {
+      // Podman tells of a failure in a line that ends the stream like any other.
+      const told = lines?.find((line) => line.error)?.error;
+      if (error ?? told) reject(error ?? new Error(told));
+      else resolve();
+    });
+  });
+}
+
+/** What came from a mirror gets the name that was asked for, and only that. */
+async function rename(docker: Docker, from: string, to: string): Promise<void> {
+  if (to.includes('@')) return;
+  const at = to.lastIndexOf(':');
+  await docker.getImage(from).tag({ repo: to.slice(0, at), tag: to.slice(at + 1) });
+  await docker.getImage(from).remove();
 }

@@ -2,6 +2,8 @@
 import { access, constants } from 'node:fs/promises';
 import { errorMessage } from '@swefarm/shared';
 import Docker from 'dockerode';
+import { openBrought } from '../../images/brought.ts';
+import { createFetch, type FetchSettings } from '../../images/fetch.ts';
 import { untilAborted } from '../abort.ts';
 import { diskFree } from '../free.ts';
 import { createGate } from '../gate.ts';
@@ -11,6 +13,7 @@ import type { ContainerSpec, OwnedContainer, Runtime, RuntimeCheck } from '../ru
 import { DockerContainer, type Engine } from './container.ts';
 import { createOptions } from './create.ts';
 import { engineFailure, statusCode } from './errors.ts';
+import { evict } from './evict.ts';
 import { imageSource } from './images.ts';
 import { type EngineInfo, engineLimits } from './limits.ts';
 import { profileFile } from './seccomp.ts';
@@ -21,7 +24,16 @@ export type DockerRuntimeOptions = {
   engine?: Engine;
   /** The engine's socket, e.g. /var/run/docker.sock. */
   socketPath: string;
+  /** How images come and go; default: two at once, no mirrors, none is removed. */
+  images?: ImageSettings;
   log?: { warn(fields: Record<string, unknown>, message: string): void };
+};
+
+export type ImageSettings = FetchSettings & {
+  /** Where is written which images the farm brought. */
+  broughtFile: string;
+  watermark: number;
+  pins: readonly string[];
 };
 
 /** Creates, starts and removals in flight: an engine saturates far below what a worker could ask of it. */
@@ -36,6 +48,9 @@ export async function dockerRuntime(options: DockerRuntimeOptions): Promise<Runt
   const docker = new Docker({ socketPath: options.socketPath });
   const gate = createGate(ENGINE_SLOTS);
   const limitsHere = askedOnce(docker);
+  const { images } = options;
+  const fetch = createFetch(images ?? { atOnce: 2, mirrors: [] });
+  const brought = images ? openBrought(images.broughtFile) : null;
   const watchdog = startWatchdog();
   let rootDir: string | null = null;
   const profile = engine === 'podman' ? await profileFile() : null;
@@ -61,7 +76,8 @@ export async function dockerRuntime(options: DockerRuntimeOptions): Promise<Runt
   return {
     name: engine,
     check: (signal) => checkEngine(docker, engine, options.socketPath, signal),
-    ensureImage: imageSource(docker),
+    ensureImage: imageSource({ docker, fetch, brought }),
+    ...(images && brought ? { evictImages: () => evict({ docker, brought, ...images }) } : {}),
     start: async (asked, signal) => {
       const limits = await limitsHere();
       const spec: ContainerSpec =

@@ -1,0 +1,97 @@
+/** A registry on the loopback that speaks the few calls of OCI distribution by which an engine pulls, with faults. */
+import { createHash } from 'node:crypto';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+
+export type RegistryFault = 'limited' | 'cut';
+export type TestRegistry = AsyncDisposable & {
+  /** `127.0.0.1:PORT`: engines take the loopback without TLS. */
+  readonly address: string;
+  /** Calls for manifests by tag or digest, the failed ones too. */
+  readonly manifests: number;
+  /** The next `times` calls for a manifest (`limited`: 429 with Retry-After 1) or a blob (`cut`: half of it) fail so. */
+  fault(kind: RegistryFault, times: number): void;
+  /** An image of one layer (an uncompressed tar), pulled as `address/name:latest`. */
+  add(name: string, layer: Buffer): void;
+};
+
+const MANIFEST = 'application/vnd.docker.distribution.manifest.v2+json';
+const digestOf = (bytes: Buffer): string => `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
+
+export async function startRegistry(): Promise<TestRegistry> {
+  const blobs = new Map<string, Buffer>();
+  const tags = new Map<string, Buffer>();
+  const faults = { limited: 0, cut: 0 };
+  let manifests = 0;
+  const put = (bytes: Buffer): { digest: string; size: number } => {
+    blobs.set(digestOf(bytes), bytes);
+    return { digest: digestOf(bytes), size: bytes.length };
+  };
+  const server = createServer((request, response) => {
+    const answer = (status: number, body: Buffer, headers: Record<string, string> = {}): void => {
+      response.writeHead(status, { 'content-length': String(body.length), ...headers });
+      response.end(request.method === 'HEAD' ? undefined : body);
+    };
+    const [, name = '', kind, reference = ''] =
+      /^\/v2\/(.+)\/(manifests|blobs)\/([^/]+)$/.exec(request.url ?? '') ?? [];
+    if (request.url === '/v2/') return answer(200, Buffer.from('{}'));
+    if (kind === 'manifests') {
+      manifests += 1;
+      if (faults.limited > 0) {
+        faults.limited -= 1;
+        const errors = [{ code: 'TOOMANYREQUESTS', message: 'too many requests, Retry-After: 1' }];
+        return answer(429, Buffer.from(JSON.stringify({ errors })), { 'retry-after': '1' });
+      }
+      const found = tags.get(`${name}:${reference}`) ?? blobs.get(reference);
+      if (!found)
+        return answer(
+          404,
+          Buffer.from('{"errors":[{"code":"MANIFEST_UNKNOWN","message":"manifest unknown"}]}'),
+        );
+      return answer(200, found, { 'content-type': MANIFEST, 'docker-content-digest': digestOf(found) });
+    }
+    const blob = blobs.get(reference);
+    if (!blob) return answer(404, Buffer.from('{"errors":[{"code":"BLOB_UNKNOWN"}]}'));
+    if (faults.cut > 0 && request.method === 'GET') {
+      faults.cut -= 1;
+      response.writeHead(200, { 'content-length': String(blob.length) });
+      response.write(blob.subarray(0, blob.length / 2), () => response.destroy());
+      return;
+    }
+    answer(200, blob, { 'content-type': 'application/octet-stream' });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  return {
+    address: `127.0.0.1:${(server.address() as AddressInfo).port}`,
+    get manifests() {
+      return manifests;
+    },
+    fault(kind, times) {
+      faults[kind] = times;
+    },
+    add(name, layer) {
+      const architecture = process.arch === 'x64' ? 'amd64' : process.arch;
+      const config = Buffer.from(
+        JSON.stringify({
+          architecture,
+          os: 'linux',
+          config: {},
+          rootfs: { type: 'layers', diff_ids: [digestOf(layer)] },
+        }),
+      );
+      const manifest = {
+        schemaVersion: 2,
+        mediaType: MANIFEST,
+        config: { mediaType: 'application/vnd.docker.container.image.v1+json', ...put(config) },
+        layers: [{ mediaType: 'application/vnd.docker.image.rootfs.diff.tar', ...put(layer) }],
+      };
+      const bytes = Buffer.from(JSON.stringify(manifest));
+      put(bytes);
+      tags.set(`${name}:latest`, bytes);
+    },
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}

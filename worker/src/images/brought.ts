@@ -1,0 +1,86 @@
+/**
+ * The images that the farm itself brought to an engine of this node: only these may it remove again. One file, shared by the
+ * node's workers; written in one step.
+ */
+import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { newId } from '@swefarm/shared';
+import { z } from 'zod';
+import { withLock } from './lock.ts';
+
+const Entry = z.object({
+  /** The engine's id of what was pulled under the name. */
+  id: z.string(),
+  digest: z.string(),
+  bytes: z.number(),
+  pulled_at: z.number(),
+  used_at: z.number(),
+});
+export type BroughtImage = z.infer<typeof Entry>;
+const File = z.record(z.string(), Entry);
+
+export type Brought = {
+  list(): Promise<Map<string, BroughtImage>>;
+  add(name: string, image: Omit<BroughtImage, 'pulled_at' | 'used_at'>): Promise<void>;
+  /** Cheap to call at every use: written at most each {@link USE_MS}. */
+  used(name: string): Promise<void>;
+  drop(names: readonly string[]): Promise<void>;
+};
+
+const USE_MS = 60_000;
+
+export function openBrought(file: string): Brought {
+  const written = new Map<string, number>();
+  const read = async (): Promise<Record<string, BroughtImage>> => {
+    const text = await readFile(file, 'utf8').catch(() => null);
+    return text === null ? {} : File.parse(JSON.parse(text));
+  };
+  const change = async (edit: (all: Record<string, BroughtImage>) => void): Promise<void> => {
+    await mkdir(dirname(file), { recursive: true });
+    await withLock(`${file}.lock`, new AbortController().signal, async () => {
+      const all = await read();
+      edit(all);
+      const partial = `${file}.${newId()}`;
+      await writeFile(partial, JSON.stringify(all));
+      await rename(partial, file);
+    });
+  };
+  return {
+    list: async () => new Map(Object.entries(await read())),
+    add: (name, image) =>
+      change((all) => {
+        all[name] = { ...image, pulled_at: Date.now(), used_at: Date.now() };
+      }),
+    async used(name) {
+      const last = written.get(name) ?? 0;
+      if (Date.now() - last < USE_MS) return;
+      written.set(name, Date.now());
+      await change((all) => {
+        const known = all[name];
+        if (known) known.used_at = Date.now();
+      });
+    },
+    drop: (names) =>
+      change((all) => {
+        for (const name of names) delete all[name];
+      }),
+  };
+}
+
+/** Just used is still needed: a container of it may be about to start, and its other rollouts come. */
+const REST_MS = 10 * 60_000;
+
+/** The names that may go, longest unused first. `pins`: names, `*` for anything. */
+export function leastUsed(
+  brought: ReadonlyMap<string, BroughtImage>,
+  pins: readonly string[],
+  now: number,
+): string[] {
+  const pinned = pins.map(
+    (pin) => new RegExp(`^${pin.replace(/[.+?^${}()|[\]\\]/g, '\\$&').replaceAll('*', '.*')}$`),
+  );
+  return [...brought]
+    .filter(([name, { used_at }]) => now - used_at >= REST_MS && !pinned.some((pin) => pin.test(name)))
+    .sort(([, a], [, b]) => a.used_at - b.used_at)
+    .map(([name]) => name);
+}

@@ -1,0 +1,88 @@
+/** How images are fetched on a node, whoever fetches them: few at once, from mirrors first, and patiently where a registry counts. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { errorMessage, UsageError } from '@swefarm/shared';
+import { createGate } from '../sandbox/gate.ts';
+
+export type Mirror = { from: string; to: string };
+
+export type FetchSettings = { atOnce: number; mirrors: readonly Mirror[] };
+
+/** `pull` gets the name under which the image is to be asked for; throws what it threw last. */
+export type Fetch = <T>(image: string, pull: (from: string) => Promise<T>) => Promise<T>;
+
+/** Each `PREFIX=PREFIX`. Throws UsageError. */
+export function readMirrors(given: readonly string[]): Mirror[] {
+  return given.map((text) => {
+    const [from, to, more] = text.split('=');
+    if (!from || !to || more !== undefined) {
+      throw new UsageError(
+        `image_mirrors: "${text}" is not PREFIX=PREFIX, such as docker.io/=mirror.example/`,
+      );
+    }
+    return { from, to };
+  });
+}
+
+/** With registry and folder spelled out, as prefixes are compared: `bash` is `docker.io/library/bash`. */
+export function fullName(image: string): string {
+  const [first = '', ...rest] = image.split('/');
+  const registry = rest.length > 0 && (/[.:]/.test(first) || first === 'localhost');
+  if (registry) return image;
+  return rest.length > 0 ? `docker.io/${image}` : `docker.io/library/${image}`;
+}
+
+/** Where to ask for an image: the mirrors whose prefix it has, then itself. */
+export function sourcesOf(image: string, mirrors: readonly Mirror[]): string[] {
+  const full = fullName(image);
+  const rewritten = mirrors
+    .filter(({ from }) => full.startsWith(from))
+    .map(({ from, to }) => to + full.slice(from.length));
+  return [...new Set([...rewritten, image])];
+}
+
+const LIMITED = /toomanyrequests|too many requests|\b429\b/i;
+const MOST_WAITS = 6;
+const FIRST_WAIT_MS = 5_000;
+const LONGEST_WAIT_MS = 300_000;
+
+/**
+ * How long to wait after an answer of "too many requests": what the registry said (`Retry-After`, as far as the engine passes it
+ * on), else twice as long each time. Null: it is another error.
+ */
+export function waitAfter(error: unknown, waits: number): number | null {
+  const text = errorMessage(error);
+  if (!LIMITED.test(text) && (error as { statusCode?: number } | null)?.statusCode !== 429) return null;
+  const told = /retry[- ]after:?\s*(\d+)/i.exec(text)?.[1];
+  return Math.min(told ? Number(told) * 1000 : FIRST_WAIT_MS * 2 ** waits, LONGEST_WAIT_MS);
+}
+
+/** `wait`: milliseconds, for tests. */
+export function createFetch(
+  { atOnce, mirrors }: FetchSettings,
+  wait: (ms: number) => Promise<unknown> = sleep,
+): Fetch {
+  const gate = createGate(atOnce);
+  const patiently = async <T>(from: string, pull: (from: string) => Promise<T>): Promise<T> => {
+    for (let waits = 0; ; waits++) {
+      try {
+        return await gate(() => pull(from));
+      } catch (error) {
+        const ms = waits < MOST_WAITS ? waitAfter(error, waits) : null;
+        if (ms === null) throw error;
+        // Outside the gate: an image of another registry need not wait for this one.
+        await wait(ms * (1 + Math.random() / 4));
+      }
+    }
+  };
+  return async (image, pull) => {
+    const sources = sourcesOf(image, mirrors);
+    for (const mirror of sources.slice(0, -1)) {
+      try {
+        return await gate(() => pull(mirror));
+      } catch {
+        // A mirror that has it not, or is away, is passed over.
+      }
+    }
+    return await patiently(sources.at(-1) ?? image, pull);
+  };
+}

@@ -1,0 +1,115 @@
+/** Images on a real engine, from a registry that counts and fails: fetched once, patiently, from mirrors; removed when room is short. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { newId } from '@swefarm/shared';
+import { ensureDocker, startRegistry } from '@swefarm/testkit';
+import Docker from 'dockerode';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { openBrought } from '../../src/images/brought.ts';
+import { createFetch, readMirrors } from '../../src/images/fetch.ts';
+import { layerOf } from '../../src/images/layer.fixture.ts';
+import { evict } from '../../src/sandbox/docker/evict.ts';
+import { imageSource } from '../../src/sandbox/docker/images.ts';
+
+const socketPath = '/var/run/docker.sock';
+const open = new AbortController().signal;
+const docker = new Docker({ socketPath });
+const folder = mkdtempSync(join(tmpdir(), 'swefarm-images-'));
+const made: string[] = [];
+let engine: AsyncDisposable;
+let registry: Awaited<ReturnType<typeof startRegistry>>;
+
+beforeAll(async () => {
+  engine = await ensureDocker({ socketPath });
+  registry = await startRegistry();
+});
+afterAll(async () => {
+  await Promise.all(
+    made.map((name) =>
+      docker
+        .getImage(name)
+        .remove({ force: true })
+        .catch(() => null),
+    ),
+  );
+  await registry[Symbol.asyncDispose]();
+  await engine[Symbol.asyncDispose]();
+  rmSync(folder, { recursive: true });
+});
+
+async function anImage(): Promise<string> {
+  const name = `t-${newId().toLowerCase()}`;
+  registry.add(name, await layerOf([{ name: 'file', content: name.repeat(2_000) }]));
+  made.push(`${registry.address}/${name}`);
+  return name;
+}
+
+function aSource(mirrors: string[] = []) {
+  const brought = openBrought(join(folder, `${newId()}.json`));
+  const fetch = createFetch({ atOnce: 2, mirrors: readMirrors(mirrors) });
+  return { brought, ensure: imageSource({ docker, fetch, brought }) };
+}
+
+test('many ask, the registry refuses at first: one pull, waited for, and its digest is written down', async () => {
+  const name = `${registry.address}/${await anImage()}`;
+  const { brought, ensure } = aSource();
+  registry.fault('limited', 1);
+  const ready = await Promise.all(Array.from({ length: 8 }, () => ensure(name, open)));
+  expect(new Set(ready.map(({ digest }) => digest)).size).toBe(1);
+  expect((await brought.list()).get(name)).toMatchObject({ digest: ready[0]?.digest });
+});
+
+test('a body that was cut is no image', async () => {
+  const name = `${registry.address}/${await anImage()}`;
+  const { brought, ensure } = aSource();
+  registry.fault('cut', 100);
+  await expect(ensure(name, open)).rejects.toMatchObject({ failureClass: 'image_pull' });
+  expect((await brought.list()).has(name)).toBe(false);
+  registry.fault('cut', 0);
+  await expect(ensure(name, open)).resolves.toMatchObject({ pulled: true });
+});
+
+test('a mirror is asked first, and its image has the name that was asked for', async () => {
+  const name = await anImage();
+  const { ensure } = aSource([`nowhere.example/=${registry.address}/`]);
+  made.push(`nowhere.example/${name}`);
+  await expect(ensure(`nowhere.example/${name}`, open)).resolves.toMatchObject({ pulled: true });
+  await expect(ensure(`nowhere.example/${name}`, open)).resolves.not.toMatchObject({ pulled: true });
+});
+
+test('room is made with what the farm brought; what is pinned, in use or another’s stays', async () => {
+  const names = await Promise.all(
+    Array.from({ length: 4 }, async () => `${registry.address}/${await anImage()}`),
+  );
+  const [idle = '', pinned = '', used = '', foreign = ''] = names;
+  const { brought, ensure } = aSource();
+  for (const name of names) await ensure(name, open);
+  await brought.drop([foreign]);
+  const container = await docker.createContainer({
+    Image: used,
+    Cmd: ['true'],
+    Labels: { swefarm_test: '1' },
+  });
+  try {
+    // All of them rest for long already.
+    const old = {
+      ...brought,
+      list: async () => new Map([...(await brought.list())].map(([n, e]) => [n, { ...e, used_at: 0 }])),
+    };
+    const deps = { docker, brought: old, pins: [pinned], watermark: 0.5 };
+    expect(await evict({ ...deps, usedShare: async () => 0.4 })).toBe(0);
+    expect(await evict({ ...deps, usedShare: async () => 0.9 })).toBe(1);
+  } finally {
+    await container.remove({ force: true });
+  }
+  const there = async (name: string) =>
+    docker
+      .getImage(name)
+      .inspect()
+      .then(
+        () => true,
+        () => false,
+      );
+  expect(await Promise.all([idle, pinned, used, foreign].map(there))).toEqual([false, true, true, true]);
+});
