@@ -6,6 +6,7 @@ export * from './launchers/certificates.ts';
 export * from './launchers/commands.ts';
 export { type Started, startCommand } from './launchers/commands.ts';
 export * from './launchers/docker.ts';
+export * from './launchers/ending.ts';
 export * from './launchers/podman.ts';
 export * from './launchers/prometheus.ts';
 export * from './launchers/redis.ts';

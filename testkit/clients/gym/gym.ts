@@ -63,3 +63,9 @@ export const gymIn =
     });
     return { child, ended, said: () => said };
   };
+
+/** Kills it with all that it started, if it has not ended. */
+export function endGym({ child }: Gym): void {
+  const ended = child.exitCode !== null || child.signalCode !== null;
+  if (!ended && child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
+}

@@ -8,8 +8,15 @@ import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { newId } from '@swefarm/shared';
-import { buildExamples, loadScript, startCommand, startRedis, startScriptedPolicy } from '@swefarm/testkit';
-import { gymIn, linesOf, type Row, startChecks } from './gym.ts';
+import {
+  buildExamples,
+  loadScript,
+  startCommand,
+  startRedis,
+  startScriptedPolicy,
+  toldToEnd,
+} from '@swefarm/testkit';
+import { endGym, type Gym, gymIn, linesOf, type Row, startChecks } from './gym.ts';
 
 const { values } = parseArgs({
   options: {
@@ -32,9 +39,16 @@ const repeats = Number(values.repeats);
 const EXAMPLE = 'r1chardj0n3s__parse-1.20.2';
 const ROOT = resolve(import.meta.dirname, '../../..');
 const { check, wrong } = startChecks();
+const told = toldToEnd();
 
 const folder = await mkdtemp(join(tmpdir(), 'swefarm-gym-'));
-const startGym = gymIn(values.venv, folder);
+const gym = gymIn(values.venv, folder);
+const begun: Gym[] = [];
+const startGym = (args: readonly string[]): Gym => {
+  const one = gym(args);
+  begun.push(one);
+  return one;
+};
 await using redis = await startRedis();
 await using policy = await startScriptedPolicy({ script: script() });
 const built = await buildExamples({ ids: [EXAMPLE], for: runtime, out: folder });
@@ -56,11 +70,9 @@ const serve = startCommand(
   env,
 );
 try {
-  await worker.until(/"msg":"ready"/);
-  await serve.until(/"port":\d+/);
-  const { port } = JSON.parse(serve.stdout().split('\n')[0] ?? '{}') as { port: number };
-  await collectAll(port);
+  await Promise.race([told, collectAll()]);
 } finally {
+  for (const one of begun) endGym(one);
   serve.kill('SIGTERM');
   worker.kill('SIGTERM');
   await Promise.all([serve.exit, worker.exit]);
@@ -76,14 +88,17 @@ function script() {
   return { conversations: [{ variants }], delay: { fixed_ms: 200 } };
 }
 
-async function collectAll(port: number): Promise<void> {
+async function collectAll(): Promise<void> {
+  await Promise.all([worker.until(/"msg":"ready"/), serve.until(/"port":\d+/)]);
+  const { port } = JSON.parse(serve.stdout().split('\n')[0] ?? '{}') as { port: number };
   const input = join(folder, 'in.jsonl');
   const output = join(folder, 'out.jsonl');
   const [example] = built.rows;
-  // The last row's image exists nowhere: nobody can judge it.
+  // Equal rows are one task to the collector. The last one's image exists nowhere: nobody can judge it.
   const all = Array.from({ length: rows }, (_, index) => ({
     responses_create_params: { input: [] },
     ...example,
+    case: index,
     ...(index === rows - 1 ? { image: 'dir:/there/is/no/such/image', instance_id: 'no__image-1' } : {}),
   }));
   await writeFile(input, all.map((row) => `${JSON.stringify(row)}\n`).join(''));
@@ -103,7 +118,7 @@ async function collectAll(port: number): Promise<void> {
   const first = startGym(arguments_);
   while ((await linesOf(output)).length < (rows * repeats) / 4 && first.child.exitCode === null)
     await sleep(200);
-  if (first.child.pid !== undefined) process.kill(-first.child.pid, 'SIGKILL');
+  endGym(first);
   await first.ended;
   const before = (await linesOf(output)).length;
   console.log(`killed with ${before} rows after ${Math.round((Date.now() - from) / 1000)} s`);
@@ -134,7 +149,12 @@ async function checkFiles(output: string): Promise<void> {
     rows * repeats,
   );
   const metrics = await readFile(output.replace('.jsonl', '_aggregate_metrics.json'), 'utf8');
-  const [entry] = JSON.parse(metrics) as { key_metrics: Record<string, number> }[];
+  const [entry] = JSON.parse(metrics) as {
+    key_metrics: Record<string, number>;
+    group_level_metrics: unknown[];
+  }[];
   check('judged, as aggregated', entry?.key_metrics.judged, judged);
+  check('groups, as aggregated', entry?.group_level_metrics.length, rows - 1);
+  check('a group is a task', `pass@1[avg-of-${repeats}]` in (entry?.key_metrics ?? {}), true);
   console.log(`key metrics: ${JSON.stringify(entry?.key_metrics)}`);
 }

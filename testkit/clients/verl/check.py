@@ -195,7 +195,9 @@ def check_loop() -> None:
     hold(int(mask[~judged].sum()) == 0 and int(mask[judged].sum()) > 0, "only judged samples are trained on")
     hold(set(scores[judged].tolist()) == {0.0, 1.0}, f"right and wrong fixes: {scores.tolist()}")
     hold(out.batch["rollout_log_probs"].shape == mask.shape, "a log-probability a token")
-    hold(bool((out.batch["rollout_log_probs"][mask == 0] == 0).all()), "none where the policy said nothing")
+    # What a lost rollout had said keeps its own; its mask alone leaves it out.
+    said_nothing = (mask == 0) & judged[:, None]
+    hold(bool((out.batch["rollout_log_probs"][said_nothing] == 0).all()), "none where the policy said nothing")
     # The same group, with a sample that no farm could judge: it weighs nothing.
     os.environ["SWEFARM_GATEWAY_URL"] = "http://127.0.0.1:9"
     lost = asyncio.run(impatient().generate_sequences(batch_of(2, "swefarm")))

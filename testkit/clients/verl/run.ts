@@ -17,6 +17,7 @@ import {
   startCommand,
   startRedis,
   startScriptedPolicy,
+  toldToEnd,
 } from '@swefarm/testkit';
 
 const { values } = parseArgs({
@@ -41,6 +42,15 @@ const OFFLINE = {
 
 type Facts = Record<string, unknown>;
 
+const told = toldToEnd();
+/** What ends with us, whatever it is doing. */
+const helpers = new Set<ChildProcess>();
+
+function helper(child: ChildProcess): void {
+  helpers.add(child);
+  child.once('close', () => helpers.delete(child));
+}
+
 function python(
   folder: string,
   mode: string,
@@ -57,6 +67,7 @@ function python(
     },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
+  helper(child);
   const facts: Facts[] = [];
   let errors = '';
   createInterface({ input: child.stdout }).on('line', (line) => {
@@ -103,14 +114,27 @@ async function until(condition: () => Promise<boolean>, seconds: number, what: s
   return Math.round((performance.now() - from) / 100) / 10;
 }
 
-const setup = spawn('bash', [join(HERE, 'setup.sh'), String(values.venv)], { stdio: ['ignore', 2, 2] });
-hold((await new Promise((resolve) => setup.once('close', resolve))) === 0, 'verl can be installed');
-
 const folder = await mkdtemp(join(tmpdir(), 'swefarm-verl-run-'));
 await using redis = await startRedis();
 await using policy = await startScriptedPolicy({ script: EXAMPLES });
 const started: Started[] = [];
 try {
+  await Promise.race([told, checkAll()]);
+} finally {
+  for (const child of helpers) child.kill('SIGKILL');
+  for (const { kill } of started) kill('SIGTERM');
+  await Promise.all(started.map(({ exit }) => exit));
+  await rm(folder, { recursive: true, force: true });
+}
+
+async function install(): Promise<void> {
+  const setup = spawn('bash', [join(HERE, 'setup.sh'), String(values.venv)], { stdio: ['ignore', 2, 2] });
+  helper(setup);
+  hold((await new Promise((resolve) => setup.once('close', resolve))) === 0, 'verl can be installed');
+}
+
+async function checkAll(): Promise<void> {
+  await install();
   const runtime = values.runtime === 'rootfs' ? 'rootfs' : 'docker';
   const built = await buildExamples({ ids: [EXAMPLE], for: runtime, out: folder });
   const [row = ''] = (await readFile(built.files.default, 'utf8')).split('\n');
@@ -121,7 +145,7 @@ try {
   );
   await writeFile(
     join(folder, 'callers.yaml'),
-    'callers:\n  - name: verl\n    token_env: VERL_TOKEN\n    failures: collector\n    run: {policy: {token_mode: echo, require_tokens: true}}\n',
+    'callers:\n  - name: verl\n    token_env: VERL_TOKEN\n    failures: collector\n    run: {policy: {token_mode: echo, require_tokens: true}, agent: {step_limit: 12}}\n',
   );
   const env = {
     SWEFARM_REDIS_URL: redis.url,
@@ -176,10 +200,4 @@ try {
   console.log(
     `ok die: ${before} containers of the killed trainer were gone after ${gone} s (lease ${LEASE_S} s)`,
   );
-} finally {
-  for (const { kill, exit } of started) {
-    kill('SIGTERM');
-    await exit;
-  }
-  await rm(folder, { recursive: true, force: true });
 }
