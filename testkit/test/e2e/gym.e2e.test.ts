@@ -2,7 +2,14 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { buildExamples, startCommand, startRedis, startScriptedPolicy } from '@swefarm/testkit';
+import { parseRolloutId } from '@swefarm/shared';
+import {
+  buildExamples,
+  type ScriptedPolicy,
+  startCommand,
+  startRedis,
+  startScriptedPolicy,
+} from '@swefarm/testkit';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Consumed, consume } from './nemorl.ts';
 import { EXAMPLE_ID, twentyTurns } from './scripts.ts';
@@ -47,10 +54,26 @@ beforeAll(async () => {
 });
 afterAll(() => stack.disposeAsync());
 
-type Policy = Omit<Parameters<typeof startScriptedPolicy>[0], 'script'> & { think?: boolean };
+type Policy = Omit<Parameters<typeof startScriptedPolicy>[0], 'script'> & {
+  think?: boolean;
+  /** What the trainer does before the row is posted, and while it waits for the answer. */
+  before?: (server: ScriptedPolicy) => Promise<void>;
+  meanwhile?: (server: ScriptedPolicy) => Promise<void>;
+};
+
+async function call(method: string, path: string, body?: unknown): Promise<Response> {
+  return await fetch(`${url}${path}`, {
+    method,
+    headers: {
+      authorization: `Bearer ${TOKEN}`,
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+    },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+}
 
 async function rollout(entry: string, policy: Policy): Promise<Consumed & { text: string }> {
-  const { think, ...options } = policy;
+  const { think, before, meanwhile, ...options } = policy;
   const { conversations } = twentyTurns();
   const [resolves = []] = conversations[0]?.variants ?? [];
   // Three turns are enough: a look, the fix, the end.
@@ -59,17 +82,16 @@ async function rollout(entry: string, policy: Policy): Promise<Consumed & { text
     ...options,
     script: { conversations: [{ variants: [turns] }] },
   });
-  const reply = await fetch(`${url}/run`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', authorization: `Bearer ${TOKEN}` },
-    body: JSON.stringify({
-      ...row,
-      responses_create_params: { input: [] },
-      agent_ref: { name: entry },
-      policy_base_url: server.url,
-      _rowidx: 0,
-    }),
+  await before?.(server);
+  const asked = call('POST', '/run', {
+    ...row,
+    responses_create_params: { input: [] },
+    agent_ref: { name: entry },
+    policy_base_url: server.url,
+    _rowidx: 0,
   });
+  await meanwhile?.(server);
+  const reply = await asked;
   const text = await reply.text();
   return { ...consume(reply.status, text), text };
 }
@@ -100,8 +122,13 @@ test('a failed endpoint is never a reward', async () => {
   expect(await rollout('echo', failed)).toMatchObject({ raises: 'infrastructure' });
 });
 
-test('a sync trainer gets what was said before the failure, without weight', async () => {
-  const sample = await rollout('sync', { faults: [{ kind: 'unauthorized', turn: 2 }] });
+test('a sync trainer: a rollout that said nothing is replaced under the held call, what was said before a failure has no weight', async () => {
+  const sample = await rollout('sync', {
+    faults: [
+      { kind: 'unauthorized', turn: 0, times: 1 },
+      { kind: 'unauthorized', turn: 2 },
+    ],
+  });
   expect(sample).toMatchObject({
     raises: null,
     masked: true,
@@ -109,10 +136,26 @@ test('a sync trainer gets what was said before the failure, without weight', asy
     trainedTurns: 2,
     failureClass: null,
   });
+  const { rollout_id } = JSON.parse(sample.text) as { rollout_id: string };
+  const { runId, index } = parseRolloutId(rollout_id);
+  expect(index).toBe(1);
+  expect(await (await call('GET', `/v1/runs/${runId}`)).json()).toMatchObject({ counts: { committed: 2 } });
 });
 
-test('new weights in the middle: still one contiguous sample', async () => {
-  const sample = await rollout('echo', { version: 'w1', faults: [{ kind: 'aborted', turn: 1, times: 1 }] });
+test('new weights in the middle: one contiguous sample of both versions, and nothing of the update counts as failed', async () => {
+  const say = async (change: Record<string, unknown>): Promise<void> =>
+    expect((await call('PUT', '/policy', change)).status).toBe(200);
+  // The engine breaks off every second turn from here on, until it has its new weights.
+  const sample = await rollout('echo', {
+    faults: [{ kind: 'aborted', turn: 1 }],
+    before: (server) => say({ version: 'w1', endpoints: [server.url], state: 'serving' }),
+    async meanwhile(server) {
+      await expect.poll(() => server.stats().faults.aborted ?? 0, { timeout: 120_000 }).toBeGreaterThan(0);
+      await say({ state: 'updating' });
+      await server.setFault();
+      await say({ version: 'w2', state: 'serving' });
+    },
+  });
   expect(sample).toMatchObject({ raises: null, masked: false, reward: 1, trainedTurns: 3 });
-  expect(sample.text).toContain('"policy_version":"w1"');
+  expect(JSON.parse(sample.text)).toMatchObject({ policy_version: 'w2', policy_versions: ['w1', 'w2'] });
 });

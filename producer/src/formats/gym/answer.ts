@@ -172,9 +172,19 @@ export function verdictOf({ result, content, repo }: Pick<Answer, 'result' | 'co
     turns: result.turns,
     exit_status: result.exit_status,
     policy_version: result.policy_version,
+    policy_versions: versionsOf(content),
     trust: report?.trust ?? null,
   };
 }
+
+/** Every version that its turns met, first to last: several when weights changed in the middle. */
+const versionsOf = (content: ArtifactContent | null): string[] => [
+  ...new Set(
+    (content?.trajectory?.turns ?? []).flatMap(({ policy_version: { start, end } }) =>
+      [start, end].filter((version) => version !== null),
+    ),
+  ),
+];
 
 const failureFields = (unjudged: Unjudged): Record<string, unknown> => ({
   failure_reason: `${unjudged.class}: ${unjudged.message}`,
