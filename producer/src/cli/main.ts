@@ -16,6 +16,7 @@ import { addPolicy } from './policy.ts';
 import { addRedis } from './redis.ts';
 import { addRegrade } from './regrade.ts';
 import { addReport } from './report.ts';
+import { addRemove } from './remove.ts';
 import { addRollout } from './rollout.ts';
 import { addServe } from './serve.ts';
 import { addShow } from './show.ts';
@@ -50,6 +51,7 @@ for (const add of [
   addShow,
   addLogs,
   addCancel,
+  addRemove,
   addPause,
   addResume,
   addDrain,

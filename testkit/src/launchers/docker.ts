@@ -19,6 +19,8 @@ export type EnsureDockerOptions = {
   stateDir?: string;
   /** Folder of images and containers, when not the engine's usual one. */
   dataRoot?: string;
+  /** More flags of dockerd: what an engine beside the machine's own needs, so that they do not meet. */
+  flags?: readonly string[];
   /** Milliseconds to wait for an engine of ours to answer, per try. */
   timeoutMs?: number;
   signal?: AbortSignal;
@@ -47,7 +49,7 @@ export async function ensureDocker(options: EnsureDockerOptions = {}): Promise<D
   mkdirSync(stateDir, { recursive: true });
   let lastWords = '';
   for (const extra of TRIES) {
-    const child = launch(socketPath, stateDir, options.dataRoot, extra);
+    const child = launch(socketPath, stateDir, options.dataRoot, [...(options.flags ?? []), ...extra]);
     const up = await waitUntilUp(child, socketPath, options.timeoutMs ?? 30_000, options.signal);
     if (up) {
       // The caller's process may end without waiting for the engine.

@@ -1,0 +1,32 @@
+/** `swefarm remove`: everything that Redis and the artifact store keep of runs that are done with. */
+import { type Farm, openFarm, UsageError } from '@swefarm/shared';
+import type { Command } from 'commander';
+import { knownRun } from '../status.ts';
+import { addFarmOptions, type Flags, producerConfig } from './options.ts';
+import { say } from './terminal.ts';
+
+export function addRemove(program: Command): void {
+  const command = program
+    .command('remove')
+    .description(
+      'remove runs with their results and artifacts from Redis, instead of when their time is over',
+    )
+    .argument('<runs...>', 'run ids')
+    .option('--unfinished', 'also runs with rollouts that have no result yet; what runs of them ends');
+  addFarmOptions(command).action(async (ids: string[], flags: Flags) => {
+    await using farm = await openFarm(producerConfig(flags), 'producer');
+    for (const id of ids) await checkRemovable(farm, id, flags.unfinished === true);
+    for (const id of ids) await farm.runs.remove(id);
+    say(`removed ${ids.join(', ')}`);
+  });
+}
+
+async function checkRemovable(farm: Farm, id: string, unfinished: boolean): Promise<void> {
+  await knownRun(farm, id);
+  const [rollouts, committed] = await Promise.all([farm.groups.rollouts(id), farm.results.committedIds(id)]);
+  const left = rollouts.filter((rollout) => !committed.has(rollout)).length;
+  if (left === 0 || unfinished) return;
+  throw new UsageError(
+    `run ${id}: ${left} of ${rollouts.length} rollouts have no result; cancel it first, or remove it with --unfinished`,
+  );
+}

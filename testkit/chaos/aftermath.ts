@@ -1,0 +1,85 @@
+/** What the farm left on this machine and in its Redis after all was done: each list must be empty. */
+import { execFile } from 'node:child_process';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { runCommand } from '../src/launchers/commands.ts';
+import { endlessKeys, processesOf, scratchOf } from '../test/e2e/leftovers.ts';
+import type { ChaosFarm } from './farm.ts';
+
+const run = promisify(execFile);
+
+/** Sandboxes of dead workers go with the sweep of a living one, once a minute. */
+const SWEPT_MS = 150_000;
+/** What a Redis of a few hundred rollouts may keep: counters, the farm's own lists, and memory that it has not given back. */
+const MEMORY_SLACK_BYTES = 2 * 1024 ** 2;
+
+const SANDBOXES = /bwrap|init\.sh|sleep 86400/;
+
+/** Waits, while the workers still live, until no sandbox is left; says which ones are. */
+export async function sandboxesLeft(farm: ChaosFarm): Promise<string[]> {
+  const until = performance.now() + SWEPT_MS;
+  for (;;) {
+    const left = [
+      ...(await farm.engine.containers()).map((id) => `container ${id}`),
+      ...(await processesOf(farm.small.path)),
+      ...(await processesOf(`${farm.folder}/scratch`)),
+    ].filter((what) => what.startsWith('container') || SANDBOXES.test(what));
+    if (left.length === 0 || performance.now() > until) return left;
+    await sleep(1_000);
+  }
+}
+
+/** After the last worker ended. */
+export async function tracesLeft(farm: ChaosFarm): Promise<string[]> {
+  const folders = farm.workers.map((_, at) => (at === 1 ? farm.small.path : `${farm.folder}/scratch/w${at}`));
+  const files = await Promise.all(
+    folders.map(async (folder) => (await scratchOf(folder)).map((name) => `${folder}/${name}`)),
+  );
+  const processes = [
+    ...(await processesOf(farm.small.path)),
+    ...(await processesOf(`${farm.folder}/scratch`)),
+    ...(await processesOf(farm.engine.socketPath)).filter((line) => !line.includes('dockerd')),
+  ];
+  return [
+    ...(await farm.engine.containers()).map((id) => `container ${id}`),
+    ...files.flat().map((path) => `file ${path}`),
+    ...processes.map((line) => `process ${line}`),
+    ...(await endlessKeys(farm.redis.url)).map((key) => `key without a life time: ${key}`),
+  ];
+}
+
+/** Bytes that Redis holds as data. */
+export async function redisMemory(farm: ChaosFarm): Promise<number> {
+  const info = await redisCli(farm, 'INFO', 'memory');
+  return Number(/used_memory_dataset:(\d+)/.exec(info)?.[1]);
+}
+
+/** Removes the runs by the farm's own command; what then is left of them. */
+export async function keysLeft(
+  farm: ChaosFarm,
+  runIds: readonly string[],
+  baseBytes: number,
+): Promise<string[]> {
+  const removed = await runCommand('swefarm', ['remove', ...runIds], { ...farm.env });
+  if (removed.code !== 0) return [`runs that cannot be removed: ${removed.stderr}`];
+  const keys = (await redisCli(farm, '--scan')).split('\n').filter(Boolean);
+  const grown = (await redisMemory(farm)) - baseBytes;
+  return [
+    // What runs show live has a short life time of its own.
+    ...keys
+      .filter((key) => !key.includes(':live:') && runIds.some((id) => key.includes(id)))
+      .map((key) => `key ${key}`),
+    ...(grown > MEMORY_SLACK_BYTES
+      ? [`${grown} bytes more in Redis than before, in ${keys.length} keys`]
+      : []),
+  ];
+}
+
+async function redisCli(farm: ChaosFarm, ...args: string[]): Promise<string> {
+  const { port, password } = new URL(farm.redis.url);
+  const { stdout } = await run('redis-cli', ['-p', port, ...args], {
+    env: { ...process.env, REDISCLI_AUTH: password },
+    maxBuffer: 64 * 1024 ** 2,
+  });
+  return stdout;
+}

@@ -1,0 +1,178 @@
+/** One seed from start to verdict. */
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { keysLeft, redisMemory, sandboxesLeft, tracesLeft } from './aftermath.ts';
+import { type ChaosFarm, groupSizeFor, startChaosFarm } from './farm.ts';
+import { callRun } from './gateway.ts';
+import { type Collector, startCollector, submitRun } from './producer.ts';
+import { followProgress, type Progress } from './progress.ts';
+import { type FaultKind, makeSchedule } from './schedule.ts';
+import { actOf, CALLED } from './script.ts';
+import { type Overcome, strikeAll } from './strike.ts';
+import { quantile, startTimeline } from './timeline.ts';
+import { type Call, judgeFarm } from './verdict.ts';
+
+export type ChaosOptions = {
+  seed: number;
+  /** In all, by the producer and through the gateway. */
+  rollouts: number;
+  workers: number;
+  /** Fewer faults, and none that needs minutes. */
+  short: boolean;
+  /** Where the logs of a seed that went wrong are kept. */
+  keep?: string | undefined;
+  /** The run is given up after this. */
+  limitMs: number;
+  onNote: (line: string) => void;
+};
+
+export type ChaosReport = {
+  seed: number;
+  rollouts: number;
+  faults: Record<string, number>;
+  results: Record<string, number>;
+  /** Failures without reward, by class; each explained by a fault. */
+  failures: Record<string, number>;
+  recovery_seconds: { p50: number | null; p95: number | null; slowest: string | null };
+  redis_bytes: { base: number; end: number };
+  seconds: number;
+  problems: string[];
+};
+
+const CALLED_SHARE = 0.14;
+const GROUPS = { long: 8, short: 2 };
+const CALLERS = 4;
+
+/** Runs it; a farm that broke its word is a report with problems, not a throw. */
+export async function runChaos(options: ChaosOptions): Promise<ChaosReport & { timeline: string }> {
+  const { seed, rollouts, workers, short } = options;
+  const from = performance.now();
+  const timeline = startTimeline(options.onNote);
+  const schedule = makeSchedule({ seed, workers, short });
+  const groups = short ? GROUPS.short : GROUPS.long;
+  const groupSize = groupSizeFor(rollouts * (1 - CALLED_SHARE), groups);
+  const callCount = Math.max(1, rollouts - groups * groupSize);
+  const total = groups * groupSize + callCount;
+
+  await using farm = await startChaosFarm({
+    ...{ groups, groupSize, workers },
+    concurrency: 4,
+    policyDelayMs: short ? 500 : 1_200,
+  });
+  const base = await redisMemory(farm);
+  const stop = new AbortController();
+  const limit = AbortSignal.timeout(options.limitMs);
+  const progress = followProgress(farm.view, stop.signal);
+  timeline.note(`the farm is up: ${workers} workers, ${total} rollouts, ${schedule.length} faults`);
+  const runId = await submitRun(farm.runFlags, farm.env);
+  const collector = startCollector(runId, join(farm.folder, 'out.jsonl'), farm.env);
+  const asked = await farm.view.groups.rollouts(runId);
+  const ground = { farm, progress, collector, note: timeline.note };
+  const outcome: Outcome = { calls: [], overcome: [], problems: [] };
+  try {
+    const calling = callAll(farm, callCount, limit, outcome.calls);
+    outcome.overcome = await strikeAll(ground, schedule, total, limit);
+    await calling;
+    const code = await unlessLate(collector.done(), limit);
+    timeline.note(`all is collected, exit code ${code}`);
+  } catch (error) {
+    outcome.problems.push(`given up: ${error instanceof Error ? error.message : String(error)}`);
+  }
+  outcome.problems.push(...(await end(farm, progress, stop, outcome, timeline.note)));
+  const lines = await collector.lines().catch(() => []);
+  const removed = await keysLeft(farm, progress.runIds(), base);
+  const struck = new Set<FaultKind>(schedule.map(({ kind }) => kind));
+  const problems = [
+    ...outcome.problems,
+    ...judgeFarm({
+      ...{ asked, results: progress.results, lines, calls: outcome.calls, struck },
+      leftovers: removed,
+    }),
+  ];
+  if (problems.length > 0 && options.keep !== undefined) await keepLogs(farm, collector, options.keep);
+  collector.kill();
+  return {
+    ...summary(progress, outcome.overcome),
+    ...{ seed, rollouts: total, problems },
+    redis_bytes: { base, end: await redisMemory(farm) },
+    seconds: Math.round((performance.now() - from) / 1000),
+    timeline: timeline.render(),
+  };
+}
+
+type Outcome = { calls: Call[]; overcome: Overcome[]; problems: string[] };
+
+/** A few callers side by side, so that calls are open whenever the gateway dies. */
+async function callAll(farm: ChaosFarm, count: number, limit: AbortSignal, calls: Call[]): Promise<void> {
+  const instances = [...CALLED.keys()];
+  let next = 0;
+  const caller = async (): Promise<void> => {
+    while (next < count) {
+      const number = next++;
+      const row = farm.rows.get(instances[number % instances.length] ?? '') ?? {};
+      calls.push(await callRun(farm.gateway.url, row, `call-${number}`, limit));
+    }
+  };
+  await Promise.all(Array.from({ length: CALLERS }, caller));
+}
+
+/** Everything comes down in order; what that leaves behind. */
+async function end(
+  farm: ChaosFarm,
+  progress: Progress,
+  stop: AbortController,
+  outcome: Outcome,
+  note: (what: string) => void,
+): Promise<string[]> {
+  const left = await sandboxesLeft(farm);
+  note('no sandbox is left');
+  const codes = await Promise.all([farm.gateway.drain(), ...farm.workers.map((worker) => worker.drain())]);
+  const wrong = codes.filter((code) => code !== 0).map((code) => `a gateway or worker ended with ${code}`);
+  stop.abort();
+  const surprises = farm.workers.flatMap((worker) => worker.surprises);
+  const answered = outcome.calls.length;
+  note(`everybody has ended; ${progress.committed()} results, ${answered} answered calls`);
+  return [...left.map((what) => `left behind: ${what}`), ...wrong, ...surprises, ...(await tracesLeft(farm))];
+}
+
+function summary(progress: Progress, overcome: readonly Overcome[]) {
+  const faults = tally(overcome.map(({ kind }) => kind));
+  const played = progress.results.flatMap((seen) => actOf(seen.instance_id, seen.rollout_index).fault ?? []);
+  const slowest = [...overcome].sort((a, b) => b.seconds - a.seconds)[0];
+  const seconds = overcome.map((one) => one.seconds);
+  const rounded = (value: number | null): number | null =>
+    value === null ? null : Math.round(value * 10) / 10;
+  return {
+    faults: { ...faults, ...tally(played) },
+    results: tally(
+      progress.results.map(({ outcome, reward }) => (outcome === 'judged' ? `reward ${reward}` : outcome)),
+    ),
+    failures: tally(progress.results.flatMap(({ failure }) => failure?.class ?? [])),
+    recovery_seconds: {
+      p50: rounded(quantile(seconds, 0.5)),
+      p95: rounded(quantile(seconds, 0.95)),
+      slowest: slowest?.kind ?? null,
+    },
+  };
+}
+
+function tally(names: readonly string[]): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const name of [...names].sort()) counts[name] = (counts[name] ?? 0) + 1;
+  return counts;
+}
+
+function unlessLate<T>(promise: Promise<T>, limit: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const late = (): void => reject(new Error('the time for this seed is over'));
+    if (limit.aborted) late();
+    limit.addEventListener('abort', late, { once: true });
+    promise.then(resolve, reject);
+  });
+}
+
+async function keepLogs(farm: ChaosFarm, collector: Collector, folder: string): Promise<void> {
+  for (const worker of farm.workers) await writeFile(join(folder, `${worker.name}.log`), worker.log());
+  await writeFile(join(folder, 'gateway.log'), farm.gateway.log());
+  await writeFile(join(folder, 'collector.log'), collector.log());
+}

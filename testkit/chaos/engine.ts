@@ -1,0 +1,45 @@
+/** A Docker engine of our own beside the machine's, so that it can be restarted, and so that all of its containers are ours. */
+import { execFile } from 'node:child_process';
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
+import { ensureDocker } from '../src/launchers/docker.ts';
+
+const run = promisify(execFile);
+
+export type Engine = AsyncDisposable & {
+  readonly socketPath: string;
+  /** Ends it with all its containers, and starts it again after `downMs`. */
+  restart(downMs: number): Promise<void>;
+  /** Ids of all containers, running or not. */
+  containers(): Promise<string[]>;
+};
+
+/** No bridge and no rules of the firewall: those are the machine's engine's. */
+const FLAGS = ['--bridge=none', '--iptables=false', '--ip6tables=false', '--shutdown-timeout=2'];
+
+/** Throws UnusableError where no engine can be started (docker.io and root are needed). */
+export async function startEngine(folder: string): Promise<Engine> {
+  const stateDir = join(folder, 'engine');
+  const socketPath = join(stateDir, 'docker.sock');
+  const dataRoot = join(stateDir, 'data');
+  const start = () => ensureDocker({ socketPath, stateDir, dataRoot, flags: FLAGS, timeoutMs: 60_000 });
+  let engine = await start();
+  return {
+    socketPath,
+    async restart(downMs) {
+      await engine[Symbol.asyncDispose]();
+      await sleep(downMs);
+      engine = await start();
+    },
+    async containers() {
+      const { stdout } = await run('docker', ['-H', `unix://${socketPath}`, 'ps', '-aq']);
+      return stdout.split('\n').filter(Boolean);
+    },
+    async [Symbol.asyncDispose]() {
+      await engine[Symbol.asyncDispose]();
+      await rm(stateDir, { recursive: true, force: true });
+    },
+  };
+}

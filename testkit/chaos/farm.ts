@@ -1,0 +1,102 @@
+/** The farm that the faults strike: Redis, an engine, a policy behind a fault proxy, workers, a gateway and a producer. */
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type Farm, freePort, loadConfig, openFarm } from '@swefarm/shared';
+import { type FaultProxy, startFaultProxy } from '../src/faultproxy.ts';
+import { importTree } from '../src/images/import.ts';
+import { prepareSubject } from '../src/images/subject.ts';
+import { startRedis, type TestRedis } from '../src/launchers/redis.ts';
+import { type ScriptedPolicy, startScriptedPolicy } from '../src/policy/server.ts';
+import { type Engine, startEngine } from './engine.ts';
+import { type Gateway, startGateway } from './gateway.ts';
+import { mountScratch, type SmallScratch } from './scratch.ts';
+import { ACTS, CALLED, chaosScript, SANDBOX } from './script.ts';
+import { type WorkerPlace, workerPlace } from './workers.ts';
+
+export type ChaosFarm = AsyncDisposable & {
+  readonly folder: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly redis: TestRedis;
+  readonly engine: Engine;
+  readonly policy: ScriptedPolicy;
+  /** Between the workers and the policy. */
+  readonly proxy: FaultProxy;
+  readonly workers: readonly WorkerPlace[];
+  /** Scratch folder of the one worker whose disk is small. */
+  readonly small: SmallScratch;
+  readonly gateway: Gateway;
+  /** What we see of it ourselves. */
+  readonly view: Farm;
+  /** Flags of the run that the producer submits, and its rows as they are posted. */
+  readonly runFlags: readonly string[];
+  readonly rows: ReadonlyMap<string, Readonly<Record<string, unknown>>>;
+};
+
+export type FarmSize = {
+  groups: number;
+  groupSize: number;
+  workers: number;
+  concurrency: number;
+  /** Between a question and its answer. */
+  policyDelayMs: number;
+};
+
+/** Starts everything and waits until the workers are ready. */
+export async function startChaosFarm(size: FarmSize): Promise<ChaosFarm> {
+  await using stack = new AsyncDisposableStack();
+  const folder = await mkdtemp(join(tmpdir(), 'swefarm-chaos-'));
+  stack.defer(() => rm(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 500 }));
+  const redis = stack.use(await startRedis({ dir: join(folder, 'redis') }));
+  const engine = stack.use(await startEngine(folder));
+  const subject = await prepareSubject();
+  await importTree(engine.socketPath, subject.tree, subject.image);
+  const policy = stack.use(
+    await startScriptedPolicy({ script: chaosScript(size.policyDelayMs), version: 'weights-1' }),
+  );
+  const proxy = stack.use(await startFaultProxy({ target: policy.url }));
+  const small = stack.use(await mountScratch(join(folder, 'small')));
+
+  const asked = Array.from({ length: size.groups }, (_, at) => `chaos__asked-${at + 1}`);
+  const rows = new Map(
+    [...asked, ...CALLED.keys()].map((id) => [id, { ...subject.instance, instance_id: id }] as const),
+  );
+  const dataset = join(folder, 'dataset.jsonl');
+  await writeFile(dataset, asked.map((id) => `${JSON.stringify(rows.get(id))}\n`).join(''));
+  const env = {
+    SWEFARM_REDIS_URL: redis.url,
+    SWEFARM_STATE_DIR: join(folder, 'state'),
+    SWEFARM_DOCKER_SOCKET: engine.socketPath,
+    SWEFARM_LOG_LEVEL: 'info',
+  };
+  await mkdir(join(folder, 'scratch'), { recursive: true });
+  const sandbox = ['--memory', SANDBOX.memory, '--pids', String(SANDBOX.pids), '--activate', ':'];
+  const settings = ['--agent', 'mini', '--policy-url', proxy.url, '--model', 'scripted', ...sandbox];
+
+  const workers = Array.from({ length: size.workers }, (_, at) => {
+    const scratch = at === SMALL_WORKER ? small.path : join(folder, 'scratch', `w${at}`);
+    const runtime = at % 3 === 0 ? 'docker' : 'rootfs';
+    const place = workerPlace(`w${at}`, runtime, size.concurrency, { ...env, SWEFARM_SCRATCH_DIR: scratch });
+    stack.defer(() => place.kill());
+    place.start();
+    return place;
+  });
+  const gateway = startGateway(await freePort(), settings, env);
+  stack.defer(() => gateway.kill());
+  await Promise.all([gateway.ready(), ...workers.map((worker) => worker.ready())]);
+  const config = loadConfig('producer', { env: {}, flags: { redisUrl: redis.url } });
+  const view = stack.use(await openFarm(config, 'producer'));
+  const all = stack.move();
+  return {
+    ...{ folder, env, redis, engine, policy, proxy, workers, small, gateway, view, rows },
+    runFlags: ['--dataset', dataset, '--group-size', String(size.groupSize), ...settings],
+    [Symbol.asyncDispose]: () => all.disposeAsync(),
+  };
+}
+
+/** Position of the worker whose scratch folder is small. */
+export const SMALL_WORKER = 1;
+
+/** Whole rotations of the acts, so that each group is alike. */
+export const groupSizeFor = (rollouts: number, groups: number): number =>
+  Math.max(ACTS.length, Math.ceil(rollouts / groups));

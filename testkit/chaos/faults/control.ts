@@ -1,0 +1,12 @@
+/** Who only asks and reads is killed: the producer's collector, and the gateway with its open calls. */
+import type { Fault } from './fault.ts';
+
+export const killProducer: Fault = async ({ collector }) => {
+  await collector.replace();
+  return { what: 'the collector was killed and resumed', held: null };
+};
+
+export const killGateway: Fault = async ({ farm }, { ms }) => {
+  await farm.gateway.replace(ms);
+  return { what: `the gateway was killed with its open calls, back after ${ms / 1000} s`, held: null };
+};

@@ -1,0 +1,12 @@
+/** The disk of one worker's sandboxes is full for a while. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { SMALL_WORKER } from '../farm.ts';
+import type { Fault } from './fault.ts';
+
+export const fillDisk: Fault = async ({ farm, progress }, { ms }) => {
+  const running = await progress.running([farm.workers[SMALL_WORKER]?.id() ?? '']);
+  await farm.small.fill();
+  await sleep(ms);
+  await farm.small.free();
+  return { what: `the disk under ${running.length} sandboxes was full for ${ms / 1000} s`, held: null };
+};

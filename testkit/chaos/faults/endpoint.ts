@@ -1,0 +1,32 @@
+/** The policy endpoint fails: 500s, silence on open connections, bodies that end in the middle. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Fault } from './fault.ts';
+
+export const failEndpoint: Fault = async ({ farm }, { ms }) => {
+  await farm.policy.setFault({ kind: 'server_error', probability: 0.6 });
+  await sleep(ms);
+  await farm.policy.setFault();
+  return { what: `the endpoint answered 500 to most for ${ms / 1000} s`, held: null };
+};
+
+export const hangEndpoint: Fault = async ({ farm }, { ms }) => {
+  farm.proxy.pause();
+  await sleep(ms);
+  farm.proxy.resume();
+  farm.proxy.cut();
+  return { what: `the endpoint hung for ${ms / 1000} s, then reset every connection`, held: null };
+};
+
+const CUT_EVERY_MS = 250;
+/** Into the body of an answer, and no further. */
+const CUT_AFTER_BYTES = 700;
+
+export const cutEndpoint: Fault = async ({ farm }, { ms }) => {
+  const until = performance.now() + ms;
+  let cuts = 0;
+  for (; performance.now() < until; cuts++) {
+    farm.proxy.cutAfter(CUT_AFTER_BYTES);
+    await sleep(CUT_EVERY_MS);
+  }
+  return { what: `answers were cut in the middle of their body, ${cuts} times`, held: null };
+};

@@ -1,0 +1,26 @@
+/** Every kind of fault that strikes from outside; those of the model's own code are in the script. */
+import type { FaultKind } from '../schedule.ts';
+import { killGateway, killProducer } from './control.ts';
+import { fillDisk } from './disk.ts';
+import { cutEndpoint, failEndpoint, hangEndpoint } from './endpoint.ts';
+import { restartEngine } from './engine.ts';
+import type { Fault } from './fault.ts';
+import { killRedis, pauseRedis } from './redis.ts';
+import { refit } from './refit.ts';
+import { killWorker, shiftWorkerClock, stopWorker } from './worker.ts';
+
+export const FAULTS: Readonly<Record<FaultKind, Fault>> = {
+  worker_kill: killWorker,
+  worker_stop: stopWorker,
+  worker_clock: shiftWorkerClock,
+  redis_kill: killRedis,
+  redis_pause: pauseRedis,
+  engine_restart: restartEngine,
+  endpoint_errors: failEndpoint,
+  endpoint_hang: hangEndpoint,
+  endpoint_cut: cutEndpoint,
+  refit,
+  disk_full: fillDisk,
+  producer_kill: killProducer,
+  gateway_kill: killGateway,
+};

@@ -1,0 +1,64 @@
+/** A worker dies, stands still, or comes back with another time of day, while a rollout of its is at a given stage. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { LiveRollout } from '@swefarm/shared';
+import type { ScheduledFault } from '../schedule.ts';
+import { shiftedClock, type WorkerPlace } from '../workers.ts';
+import type { Fault, Ground, Struck } from './fault.ts';
+
+const LOOK_MS = 20;
+/** Some stages last a few milliseconds; then whatever the worker does is good enough. */
+const LONGEST_LOOK_MS = 6_000;
+
+type Aimed = { place: WorkerPlace; stage: string; held: LiveRollout[] };
+
+/** A worker that is at the wanted stage: the wanted one first, else any other. */
+async function aim({ farm, progress }: Ground, { worker, stage }: ScheduledFault): Promise<Aimed> {
+  const wanted = farm.workers[worker % farm.workers.length] as WorkerPlace;
+  const until = performance.now() + LONGEST_LOOK_MS;
+  for (;;) {
+    const running = await progress.running(farm.workers.map((place) => place.id()));
+    const of = (place: WorkerPlace): LiveRollout[] => running.filter((one) => one.worker === place.id());
+    const late = performance.now() > until;
+    for (const place of [wanted, ...farm.workers]) {
+      const held = of(place);
+      const at = held.find((one) => stage === null || one.stage === stage) ?? (late ? held[0] : undefined);
+      if (at) return { place, stage: at.stage, held };
+    }
+    if (late) return { place: wanted, stage: 'idle', held: [] };
+    await sleep(LOOK_MS);
+  }
+}
+
+const told = ({ place, stage, held }: Aimed, what: string): Struck => ({
+  what: `${place.id()} (${place.runtime}) ${what} at ${stage}, ${held.length} rollouts in hand`,
+  held,
+});
+
+export const killWorker: Fault = async (ground, scheduled) => {
+  const aimed = await aim(ground, scheduled);
+  const struck = told(aimed, 'killed');
+  await aimed.place.replace();
+  return struck;
+};
+
+export const stopWorker: Fault = async (ground, scheduled) => {
+  const aimed = await aim(ground, scheduled);
+  const struck = told(aimed, `stands still for ${scheduled.ms / 1000} s`);
+  aimed.place.signal('SIGSTOP');
+  await sleep(scheduled.ms);
+  aimed.place.signal('SIGCONT');
+  // Others may have taken over, or it goes on where it was: both are well.
+  return { ...struck, held: null };
+};
+
+const OFFSETS = ['+90m', '-45m', '+2d'];
+
+export const shiftWorkerClock: Fault = async (ground, scheduled) => {
+  const { farm } = ground;
+  const place = farm.workers[scheduled.worker % farm.workers.length] as WorkerPlace;
+  const offset = OFFSETS[Math.floor(scheduled.at * 997) % OFFSETS.length] ?? '+90m';
+  const held = await ground.progress.running([place.id()]);
+  const what = `${place.id()} (${place.runtime}) replaced by one whose clock is ${offset} off`;
+  await place.replace(await shiftedClock(offset));
+  return { what, held };
+};

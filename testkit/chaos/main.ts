@@ -1,0 +1,32 @@
+/** `npm run test:chaos -- --seed N`: a real farm under a seeded schedule of faults; the last line is JSON. */
+import { mkdtemp } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { runChaos } from './chaos.ts';
+
+const { values } = parseArgs({
+  options: {
+    seed: { type: 'string', default: '1' },
+    rollouts: { type: 'string' },
+    workers: { type: 'string', default: '3' },
+    short: { type: 'boolean', default: false },
+  },
+});
+
+const keep = await mkdtemp(join(tmpdir(), 'swefarm-chaos-logs-'));
+const { timeline, ...report } = await runChaos({
+  seed: Number(values.seed),
+  rollouts: Number(values.rollouts ?? (values.short ? 60 : 300)),
+  workers: Number(values.workers),
+  short: values.short,
+  keep,
+  limitMs: values.short ? 8 * 60_000 : 25 * 60_000,
+  onNote: (line) => process.stderr.write(`${line}\n`),
+});
+if (report.problems.length > 0) {
+  process.stderr.write(`\nseed ${report.seed} went wrong; logs are in ${keep}\n${timeline}\n\n`);
+  for (const problem of report.problems) process.stderr.write(`  ${problem}\n`);
+}
+process.stdout.write(`${JSON.stringify(report)}\n`);
+process.exit(report.problems.length === 0 ? 0 : 1);

@@ -1,0 +1,53 @@
+/** The producer's own commands: a submit, and a collector that may be killed and goes on with `--resume`. */
+import { readFile } from 'node:fs/promises';
+import { runCommand, type Started, startCommand } from '../src/launchers/commands.ts';
+import type { Seen } from './verdict.ts';
+
+export type Collector = {
+  /** kill -9, and on with the same output. */
+  replace(): Promise<void>;
+  /** Resolves with the exit code once one ended that was not killed by us. */
+  done(): Promise<number | string>;
+  lines(): Promise<Seen[]>;
+  log(): string;
+  kill(): void;
+};
+
+type Env = Readonly<Record<string, string>>;
+
+export async function submitRun(flags: readonly string[], env: Env): Promise<string> {
+  const submitted = await runCommand('swefarm', ['submit', ...flags], env);
+  if (submitted.code !== 0) throw new Error(`submit ended with ${submitted.code}: ${submitted.stderr}`);
+  return (JSON.parse(submitted.stdout) as { run_id: string }).run_id;
+}
+
+export function startCollector(runId: string, output: string, env: Env): Collector {
+  const all: Started[] = [];
+  const start = (...more: string[]): void => {
+    all.push(startCommand('swefarm', ['collect', runId, '--output', output, ...more], env));
+  };
+  start();
+  return {
+    async replace() {
+      all.at(-1)?.kill('SIGKILL');
+      await all.at(-1)?.exit;
+      start('--resume');
+    },
+    async done() {
+      for (;;) {
+        const last = all.at(-1);
+        const code = await last?.exit;
+        if (last === all.at(-1)) return code ?? 'none';
+      }
+    },
+    async lines() {
+      const text = await readFile(output, 'utf8');
+      return text
+        .split('\n')
+        .filter(Boolean)
+        .map((line) => JSON.parse(line) as Seen);
+    },
+    log: () => all.map((started) => started.stderr()).join('\n'),
+    kill: () => all.at(-1)?.kill('SIGKILL'),
+  };
+}

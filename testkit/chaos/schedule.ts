@@ -1,0 +1,93 @@
+/** Which faults strike when and whom: a pure function of the seed, so that a run that went wrong can be had again. */
+import { hash32, unit } from '../src/policy/random.ts';
+
+export const FAULT_KINDS = [
+  'worker_kill',
+  'worker_stop',
+  'worker_clock',
+  'redis_kill',
+  'redis_pause',
+  'engine_restart',
+  'endpoint_errors',
+  'endpoint_hang',
+  'endpoint_cut',
+  'refit',
+  'disk_full',
+  'producer_kill',
+  'gateway_kill',
+] as const;
+export type FaultKind = (typeof FAULT_KINDS)[number];
+
+/** Stages of a rollout at which a worker is hit, as `swefarm status` and the page know them. */
+export const STAGES = ['sandbox', 'agent', 'patch', 'evaluation'] as const;
+export type Stage = (typeof STAGES)[number];
+
+export type ScheduledFault = {
+  kind: FaultKind;
+  /** Strikes when this share of all results is there. */
+  at: number;
+  /** Position of the worker it is for. */
+  worker: number;
+  /** The worker is hit while a rollout of its is at this stage. */
+  stage: Stage | null;
+  /** How long it lasts; 0: it is over at once. */
+  ms: number;
+};
+
+/** Longer than a job's lock (20 s) and the time in which a lost one is noticed (5 s). */
+const BEYOND_LOCK_MS = 28_000;
+
+type Wish = Pick<ScheduledFault, 'kind'> & Partial<Pick<ScheduledFault, 'stage' | 'ms'>>;
+
+const SHORT: readonly Wish[] = [
+  { kind: 'worker_kill', stage: 'agent' },
+  { kind: 'worker_kill', stage: 'evaluation' },
+  { kind: 'worker_stop', stage: 'agent', ms: 4_000 },
+  { kind: 'worker_clock' },
+  { kind: 'redis_kill', ms: 2_000 },
+  { kind: 'redis_pause', ms: 25_000 },
+  { kind: 'endpoint_errors', ms: 4_000 },
+  { kind: 'endpoint_hang', ms: 5_000 },
+  { kind: 'endpoint_cut', ms: 4_000 },
+  { kind: 'refit', ms: 3_000 },
+  { kind: 'disk_full', ms: 6_000 },
+  { kind: 'producer_kill' },
+  { kind: 'gateway_kill', ms: 1_000 },
+];
+
+const LONG: readonly Wish[] = [
+  ...SHORT,
+  ...STAGES.flatMap((stage): Wish[] => [
+    { kind: 'worker_kill', stage },
+    { kind: 'worker_stop', stage, ms: 6_000 },
+  ]),
+  { kind: 'worker_stop', stage: 'agent', ms: BEYOND_LOCK_MS },
+  { kind: 'worker_stop', stage: 'evaluation', ms: BEYOND_LOCK_MS },
+  { kind: 'redis_kill', ms: 6_000 },
+  { kind: 'engine_restart', ms: 3_000 },
+  { kind: 'engine_restart', ms: 8_000 },
+  { kind: 'endpoint_errors', ms: 10_000 },
+  { kind: 'refit', ms: 6_000 },
+  { kind: 'disk_full', ms: 10_000 },
+  { kind: 'producer_kill' },
+  { kind: 'gateway_kill', ms: 4_000 },
+];
+
+/** The last fault strikes when this share of the results is there, so that the farm has work left to recover with. */
+const LAST_AT = 0.8;
+
+export function makeSchedule(options: { seed: number; workers: number; short: boolean }): ScheduledFault[] {
+  const { seed, workers, short } = options;
+  const wishes = short ? SHORT : LONG;
+  const draw = (what: string, index: number): number => unit(hash32(what, seed), index);
+  const order = wishes
+    .map((wish, index) => ({ wish, place: draw('order', index) }))
+    .sort((a, b) => a.place - b.place);
+  return order.map(({ wish }, index) => ({
+    kind: wish.kind,
+    at: Math.round(((index + 0.5) / wishes.length) * LAST_AT * 1000) / 1000,
+    worker: Math.floor(draw('worker', index) * workers),
+    stage: wish.stage ?? null,
+    ms: wish.ms ?? 0,
+  }));
+}

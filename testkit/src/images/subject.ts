@@ -1,0 +1,102 @@
+/**
+ * The smallest instance: the minimal image with a tiny repository, and the dataset row that goes with it. So small that
+ * the farm's own cost is not lost beside the work; made from this machine's programs, so that nothing is downloaded.
+ */
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { access, mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { Instance } from '@swefarm/shared';
+import { minimalImage } from './minimal.ts';
+
+const run = promisify(execFile);
+
+const FILES: Record<string, string> = {
+  'README.md': `# calc\n\n${Array.from({ length: 40 }, (_, line) => `Line ${line} of what calc is for.`).join('\n')}\n`,
+  'calc/__init__.py': '',
+  'calc/ops.py': [
+    'def add(a, b):\n    return a - b\n',
+    ...Array.from({ length: 30 }, (_, n) => `def times_${n}(a):\n    return a * ${n}\n`),
+  ].join('\n\n'),
+  'tests/run.py': [
+    'import os, sys\n',
+    'sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))',
+    'from calc.ops import add, times_3\n',
+    'CASES = {"test_times": times_3(2) == 6}',
+    'for name, good in CASES.items():',
+    '    print("PASSED" if good else "FAILED", f"tests/run.py::{name}")\n',
+  ].join('\n'),
+};
+const TESTED = (FILES['tests/run.py'] ?? '').replace('CASES = {', 'CASES = {"test_add": add(2, 2) == 4, ');
+/** Where the harness's scripts look for conda. */
+const ACTIVATE = 'conda() { :; }\n';
+const DATE = '2024-01-01T00:00:00Z';
+
+export type Subject = { tree: string; image: string; instance: Instance };
+
+/** Built once per content; then only looked up. */
+export async function prepareSubject(): Promise<Subject> {
+  const minimal = await minimalImage();
+  const recipe = JSON.stringify([minimal.version, FILES, TESTED, ACTIVATE]);
+  const version = createHash('sha256').update(recipe).digest('hex').slice(0, 12);
+  const folder = join(tmpdir(), `swefarm-bench-${process.getuid?.() ?? 0}`, version);
+  const exists = await access(folder).then(
+    () => true,
+    () => false,
+  );
+  if (!exists) await build(minimal.tree, folder);
+  const tree = join(folder, 'tree');
+  const image = `swefarm-bench/calc:${version}`;
+  const row = JSON.parse(await readFile(join(folder, 'row.json'), 'utf8')) as Record<string, unknown>;
+  return { tree, image, instance: Instance.parse({ ...row, image }) };
+}
+
+async function build(minimalTree: string, folder: string): Promise<void> {
+  const building = `${folder}.${process.pid}`;
+  const tree = join(building, 'tree');
+  await mkdir(building, { recursive: true });
+  await run('cp', ['-a', '--reflink=auto', minimalTree, tree]);
+  const testbed = join(tree, 'testbed');
+  const files = { ...prefixed(testbed, FILES), [join(tree, 'opt/miniconda3/bin/activate')]: ACTIVATE };
+  for (const [path, content] of Object.entries(files)) {
+    await mkdir(dirname(path), { recursive: true });
+    await writeFile(path, content);
+  }
+  const git = gitIn(testbed);
+  await git('init', '-q', '-b', 'main');
+  await git('add', '-A');
+  await git('commit', '-q', '-m', 'calc');
+  const base = (await git('rev-parse', 'HEAD')).trim();
+  await writeFile(join(testbed, 'tests/run.py'), TESTED);
+  const testPatch = await git('diff');
+  await git('checkout', '-q', '--', '.');
+  await writeFile(join(building, 'row.json'), JSON.stringify(rowOf(base, testPatch)));
+  // Two benchmarks may build at once; whoever is later uses what is there.
+  await rename(building, folder).catch(() => rm(building, { recursive: true, force: true }));
+}
+
+const prefixed = (folder: string, files: Record<string, string>): Record<string, string> =>
+  Object.fromEntries(Object.entries(files).map(([path, content]) => [join(folder, path), content]));
+
+function gitIn(cwd: string): (...args: string[]) => Promise<string> {
+  const who = { GIT_AUTHOR_DATE: DATE, GIT_COMMITTER_DATE: DATE, GIT_CONFIG_GLOBAL: '/dev/null' };
+  const env = { ...process.env, ...who };
+  const identity = ['-c', 'user.name=bench', '-c', 'user.email=bench@localhost', '-c', 'safe.directory=*'];
+  return async (...args) => (await run('git', [...identity, ...args], { cwd, env })).stdout;
+}
+
+const rowOf = (base: string, testPatch: string): Record<string, unknown> => ({
+  instance_id: 'bench__calc-1',
+  repo: 'bench/calc',
+  base_commit: base,
+  version: '1',
+  problem_statement: 'add(2, 2) is 0. It should be 4.',
+  test_patch: testPatch,
+  FAIL_TO_PASS: ['tests/run.py::test_add'],
+  PASS_TO_PASS: ['tests/run.py::test_times'],
+  family: 'custom',
+  test_cmd: 'python3 -B',
+  log_parser: 'pytest',
+});
