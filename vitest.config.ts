@@ -21,6 +21,7 @@ export default defineConfig({
           name: 'unit',
           include: [
             '{shared,grading,producer,worker,testkit,dashboards}/src/**/*.test.ts',
+            'testkit/chaos/*.test.ts',
             // Servers of their own on the loopback, and nothing else.
             '{shared,grading,producer,worker,testkit}/test/**/*.loopback.test.ts',
           ],

@@ -1,17 +1,22 @@
 /** The producer's own commands: a submit, and a collector that may be killed and goes on with `--resume`. */
 import { readFile } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { runCommand, type Started, startCommand } from '../src/launchers/commands.ts';
 import type { Seen } from './verdict.ts';
 
 export type Collector = {
   /** kill -9, and on with the same output. */
   replace(): Promise<void>;
-  /** Resolves with the exit code once one ended that was not killed by us. */
+  /** Resolves with the exit code once one ended that was not killed by us, and not for want of Redis. */
   done(): Promise<number | string>;
   lines(): Promise<Seen[]>;
   log(): string;
   kill(): void;
 };
+
+/** Exit code of a command whose infrastructure cannot be used. */
+const UNUSABLE = 12;
+const RESUME_MS = 1_000;
 
 type Env = Readonly<Record<string, string>>;
 
@@ -37,7 +42,11 @@ export function startCollector(runId: string, output: string, env: Env): Collect
       for (;;) {
         const last = all.at(-1);
         const code = await last?.exit;
-        if (last === all.at(-1)) return code ?? 'none';
+        if (last !== all.at(-1)) continue;
+        if (code !== UNUSABLE) return code ?? 'none';
+        // Its last line says so: Redis was away when it began. Whoever runs it starts it again.
+        await sleep(RESUME_MS);
+        start('--resume');
       }
     },
     async lines() {

@@ -39,6 +39,10 @@ step 'verl 0.9.1: tools, agent loop, estimator, a killed trainer' \
 
 step 'long tests of the whole farm' vitest run --project full
 
+for seed in 11 12 13; do
+  step "300 rollouts under faults, seed $seed" bash testkit/chaos/chaos.sh --seed "$seed"
+done
+
 step 'the policy client against a real vLLM' \
   node worker/test/agent/vllm/run.ts --folder .swefarm/cache/vllm
 

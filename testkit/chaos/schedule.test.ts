@@ -1,0 +1,29 @@
+import { expect, test } from 'vitest';
+import { FAULT_KINDS, makeSchedule, STAGES } from './schedule.ts';
+
+const long = (seed: number) => makeSchedule({ seed, workers: 3, short: false });
+
+test('a seed is one schedule, another seed another one', () => {
+  expect(long(11)).toEqual(long(11));
+  expect(long(11)).not.toEqual(long(12));
+});
+
+test('a long schedule has every kind, and kills and stops workers at every stage', () => {
+  const schedule = long(13);
+  expect(new Set(schedule.map(({ kind }) => kind))).toEqual(new Set(FAULT_KINDS));
+  for (const kind of ['worker_kill', 'worker_stop'])
+    expect(new Set(schedule.filter((one) => one.kind === kind).map(({ stage }) => stage))).toEqual(
+      new Set(STAGES),
+    );
+});
+
+test('a short schedule leaves the engine alone', () => {
+  const kinds = makeSchedule({ seed: 1, workers: 3, short: true }).map(({ kind }) => kind);
+  expect(new Set(kinds)).toEqual(new Set(FAULT_KINDS.filter((kind) => kind !== 'engine_restart')));
+});
+
+test('faults come in order, and leave work to recover with', () => {
+  const shares = long(12).map(({ at }) => at);
+  expect(shares).toEqual(shares.toSorted((a, b) => a - b));
+  expect(shares.at(-1)).toBeLessThan(0.85);
+});

@@ -1,0 +1,67 @@
+import { expect, test } from 'vitest';
+import type { FaultKind } from './schedule.ts';
+import { actOf } from './script.ts';
+import { type Evidence, judgeFarm, type Seen } from './verdict.ts';
+
+const seen = (index: number, more: Partial<Seen> = {}): Seen => ({
+  rollout_id: `run.asked.${index}`,
+  instance_id: 'asked',
+  rollout_index: index,
+  outcome: 'judged',
+  reward_row: 'evaluated',
+  failure: null,
+  ...actOf('asked', index).earns,
+  ...more,
+});
+const failed = (
+  index: number,
+  failure: NonNullable<Seen['failure']>['class'],
+  reward: number | null = null,
+) => seen(index, { outcome: 'failed', reward, resolved: null, failure: { class: failure, message: 'why' } });
+
+const evidence = (results: readonly Seen[], more: Partial<Evidence> = {}): Evidence => ({
+  asked: ['run.asked.0', 'run.asked.1'],
+  lines: results,
+  calls: [],
+  struck: new Set<FaultKind>(['worker_kill']),
+  leftovers: [],
+  results,
+  ...more,
+});
+
+test('each its one result, as the script earns it: nothing to say', () => {
+  expect(judgeFarm(evidence([seen(0), seen(1)]))).toEqual([]);
+});
+
+test.each<[string, Evidence, RegExp]>([
+  ['lost', evidence([seen(0)]), /asked\.1: no result/],
+  ['doubled', evidence([seen(0), seen(1), seen(1)]), /asked\.1: 2 results/],
+  ['invented', evidence([seen(0), seen(1), seen(2)]), /asked\.2: a result that nobody asked for/],
+  ['another reward', evidence([seen(0, { reward: 0 }), seen(1)]), /reward 0.*earns reward 1/],
+  ['turns played twice', evidence([seen(0, { turns: 9 }), seen(1)]), /9 turns/],
+  ['cancelled', evidence([seen(0, { outcome: 'cancelled' }), seen(1)]), /nobody asked for that/],
+  ['a reward from a failure', evidence([failed(0, 'lost', 0), seen(1)]), /failed as lost with reward 0/],
+  ['a failure without its fault', evidence([failed(0, 'node_disk'), seen(1)]), /which no fault explains/],
+  ['a bug', evidence([failed(0, 'bug'), seen(1)]), /which no fault explains/],
+  ['left', evidence([seen(0), seen(1)], { leftovers: ['a container'] }), /left behind: a container/],
+  ['not collected', evidence([seen(0), seen(1)], { lines: [seen(0)] }), /asked\.1: not in the output/],
+])('%s is a problem', (_name, given, problem) => {
+  expect(judgeFarm(given).join('\n')).toMatch(problem);
+});
+
+test('a failure that a fault explains, without a reward, is honest', () => {
+  expect(judgeFarm(evidence([failed(0, 'lost'), seen(1)]))).toEqual([]);
+});
+
+test('a call has one answer, that of its own rollout', () => {
+  const results = [seen(0), seen(1)];
+  const call = (name: string, rollout_id: string | null, reward: number | null) => ({
+    ...{ name, rollout_id, reward },
+    failed: rollout_id === null ? '503' : null,
+  });
+  const judged = (...calls: Evidence['calls']) => judgeFarm(evidence(results, { calls }));
+  expect(judged(call('a', 'run.asked.0', 1), call('b', 'run.asked.1', 0))).toEqual([]);
+  expect(judged(call('a', 'run.asked.0', 1), call('b', 'run.asked.0', 1))).toHaveLength(1);
+  expect(judged(call('a', 'run.asked.0', 0))).toHaveLength(1);
+  expect(judged(call('a', null, null))).toHaveLength(1);
+});
