@@ -2,8 +2,8 @@ export { type BuildOptions, type BuiltExamples, buildExamples } from './examples
 export * from './faultproxy.ts';
 export { importTree } from './images/import.ts';
 export { type MinimalImage, minimalImage } from './images/minimal.ts';
-export * from './launchers/certificates.ts';
 export { prepareSubject, type Subject } from './images/subject.ts';
+export * from './launchers/certificates.ts';
 export * from './launchers/commands.ts';
 export { type Started, startCommand } from './launchers/commands.ts';
 export * from './launchers/docker.ts';
