@@ -1,12 +1,21 @@
 /** The worker's command line. */
-import { configOptions, errorMessage, loadConfig, SwefarmError, UsageError } from '@swefarm/shared';
+import { text } from 'node:stream/consumers';
+import {
+  configOptions,
+  errorMessage,
+  loadConfig,
+  SwefarmError,
+  silentLog,
+  UsageError,
+} from '@swefarm/shared';
 import Table from 'cli-table3';
-import { Command } from 'commander';
+import { Argument, Command } from 'commander';
 import { diagnose } from './doctor.ts';
+import { IMAGE_ACTIONS, type ImageAction, runImages } from './images/command.ts';
 import { runWorker } from './run.ts';
 
-/** 2: usage; 12: infrastructure unusable; never 1. */
-const EXIT = { usage: 2, unusable: 12 } as const;
+/** 2: usage; 10: an image is missing; 12: infrastructure unusable; never 1. */
+const EXIT = { usage: 2, missing: 10, unusable: 12 } as const;
 
 /** A batch scheduler tells every process of a job, and a launcher passes on what it was told: so close, two signals are one. */
 const ONE_WORD_MS = 1_500;
@@ -64,6 +73,17 @@ withConfig(program.command('doctor'))
       console.log(table.toString());
     }
     if (findings.some(({ status }) => status === 'fail')) process.exitCode = EXIT.unusable;
+  });
+
+withConfig(program.command('images'))
+  .description('images of this node by name (one a line on stdin), as JSON lines; see swefarm images')
+  .addArgument(new Argument('<action>').choices(IMAGE_ACTIONS))
+  .action(async (action: ImageAction, flags: Record<string, unknown>) => {
+    const config = loadConfig('worker', { flags });
+    const names = (await text(process.stdin)).split('\n').filter((name) => name !== '');
+    const say = (line: object): void => console.log(JSON.stringify(line));
+    const well = await runImages(action, names, { config, log: silentLog(), signal: stop.signal, say });
+    if (!well) process.exitCode = EXIT.missing;
   });
 
 try {

@@ -10,6 +10,7 @@ import { addDoctor } from './doctor.ts';
 import { addDrain } from './drain.ts';
 import { addEval } from './eval.ts';
 import { addHealth } from './health.ts';
+import { addImages } from './images.ts';
 import { addLogs } from './logs.ts';
 import { addPause, addResume } from './pause.ts';
 import { addPolicy } from './policy.ts';
@@ -58,6 +59,7 @@ for (const add of [
   addPolicy,
   addHealth,
   addDataset,
+  addImages,
   addRedis,
   addAcl,
   addDoctor,

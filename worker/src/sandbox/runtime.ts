@@ -113,6 +113,24 @@ export type RuntimeCheck = {
 
 export type OwnedContainer = { id: string; owner: Owner; startedAt: number };
 
+export type ImageLine = {
+  image: string;
+  /** `kept`: in use, pinned or used just now. `changed`: not what the farm brought under this name. */
+  status: 'present' | 'absent' | 'pulled' | 'converted' | 'removed' | 'kept' | 'changed' | 'failed';
+  digest?: string;
+  bytes?: number;
+  path?: string;
+  error?: string;
+};
+
+/** What people ask of a node's images. */
+export type KnownImages = {
+  /** `verify`: compared with the digest written down when the farm brought it. */
+  look(image: string, verify: boolean): Promise<ImageLine>;
+  /** Removes what the farm brought, is not used and not in `keep`. */
+  prune(keep: ReadonlySet<string>): Promise<ImageLine[]>;
+};
+
 export interface Runtime extends AsyncDisposable {
   readonly name: RuntimeName;
   /** Facts for `doctor`; does not throw when the runtime is unusable. */
@@ -133,6 +151,8 @@ export interface Runtime extends AsyncDisposable {
   diskFree?(): Promise<number | null>;
   /** Removes what the farm brought and nobody uses while the disk is too full; answers how many. */
   evictImages?(): Promise<number>;
+  /** Absent where no engine keeps them. */
+  readonly known?: KnownImages;
   /** Removes by id what `listOwned` showed; no error when it is already gone. */
   remove(id: string): Promise<void>;
 }

@@ -15,6 +15,7 @@ import { createOptions } from './create.ts';
 import { engineFailure, statusCode } from './errors.ts';
 import { evict } from './evict.ts';
 import { imageSource } from './images.ts';
+import { knownImages } from './known.ts';
 import { type EngineInfo, engineLimits } from './limits.ts';
 import { profileFile } from './seccomp.ts';
 import { type EngineLimits, watchContainer } from './watch.ts';
@@ -77,7 +78,12 @@ export async function dockerRuntime(options: DockerRuntimeOptions): Promise<Runt
     name: engine,
     check: (signal) => checkEngine(docker, engine, options.socketPath, signal),
     ensureImage: imageSource({ docker, fetch, brought }),
-    ...(images && brought ? { evictImages: () => evict({ docker, brought, ...images }) } : {}),
+    ...(images && brought
+      ? {
+          evictImages: () => evict({ docker, brought, ...images }),
+          known: knownImages(docker, brought, images.pins),
+        }
+      : {}),
     start: async (asked, signal) => {
       const limits = await limitsHere();
       const spec: ContainerSpec =

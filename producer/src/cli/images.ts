@@ -1,0 +1,106 @@
+/** `swefarm images`: the images that a dataset needs, on this node: what is there, and bringing, converting, checking, removing them. */
+import { spawn } from 'node:child_process';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { inheritedEnvironment, UnusableError } from '@swefarm/shared';
+import { type Command, Option } from 'commander';
+import { z } from 'zod';
+import { EXIT } from '../exit.ts';
+import { renderTable } from '../table.ts';
+import { addDatasetOptions, datasetOf, type Flags } from './options.ts';
+import { print, say } from './terminal.ts';
+
+const WORKER = fileURLToPath(new URL('../../../worker/bin/swefarm-worker.mjs', import.meta.url));
+
+const ACTIONS = {
+  list: 'what is needed, what is there, and how large it is',
+  pull: 'fetch what is missing; what is there already is left, so it can be repeated',
+  convert: 'make .sif files at apptainer_images (a path with {image}) from what the engine has or fetches',
+  prune: 'remove what the farm brought and this dataset does not need',
+  verify: 'compare with the digests written down when the farm brought them',
+} as const;
+
+const Line = z.object({
+  image: z.string(),
+  status: z.string(),
+  digest: z.string().optional(),
+  bytes: z.number().optional(),
+  path: z.string().optional(),
+  error: z.string().optional(),
+});
+type Line = z.infer<typeof Line>;
+
+export function addImages(program: Command): void {
+  const images = program.command('images').description('the images that a dataset needs, on this node');
+  for (const [action, description] of Object.entries(ACTIONS)) {
+    const command = images
+      .command(action)
+      .description(description)
+      .addOption(new Option('--json', 'one JSON object an image').helpGroup('Output:'))
+      .addOption(
+        new Option(
+          '--worker-config <file>',
+          'configuration of the worker: runtime, mirrors, pulls at once',
+        ).helpGroup('Farm:'),
+      );
+    addDatasetOptions(command).action(async (flags: Flags) => {
+      process.exitCode = await runImages(action, flags);
+    });
+  }
+}
+
+/** 0: all is as asked; 10: something is missing or failed; 12: no runtime can be used. */
+async function runImages(action: string, flags: Flags): Promise<number> {
+  const { instances } = await datasetOf(flags);
+  const names = [...new Set(instances.map(({ image }) => image))].sort();
+  const lines: Line[] = [];
+  const config = typeof flags.workerConfig === 'string' ? ['--config', flags.workerConfig] : [];
+  const code = await callWorker(['images', action, ...config], names, async (text) => {
+    const line = Line.parse(JSON.parse(text));
+    lines.push(line);
+    if (flags.json) await print(JSON.stringify(line));
+    else if (action === 'pull' || action === 'convert') {
+      say(
+        `${lines.length}/${names.length} ${line.status} ${line.image}${line.error ? `: ${line.error}` : ''}`,
+      );
+    }
+  });
+  if (code !== 0 && code !== EXIT.someNotJudged) return code;
+  if (!flags.json) await print(tableOf(lines));
+  return code;
+}
+
+function tableOf(lines: readonly Line[]): string {
+  const mega = (bytes: number | undefined): string =>
+    bytes === undefined ? '' : `${Math.round(bytes / 1e6)} MB`;
+  const rows = lines
+    .toSorted((a, b) => (a.image < b.image ? -1 : 1))
+    .map((line) => [line.image, line.status, mega(line.bytes), line.error ?? line.path ?? line.digest ?? '']);
+  const bytes = lines.reduce((sum, line) => sum + (line.bytes ?? 0), 0);
+  return renderTable(
+    [{ name: 'IMAGE' }, { name: 'STATUS' }, { name: 'SIZE', align: 'right' }, { name: 'DIGEST' }],
+    [...rows, [`${lines.length} images`, '', mega(bytes), '']],
+  );
+}
+
+/** The worker's command, as local workers are started; its log goes to stderr. Throws UnusableError. */
+async function callWorker(
+  args: readonly string[],
+  names: readonly string[],
+  onLine: (text: string) => Promise<void>,
+): Promise<number> {
+  const child = spawn(process.execPath, [WORKER, ...args], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+    env: inheritedEnvironment({}),
+  });
+  const ended = new Promise<number>((resolve, reject) => {
+    child.once('error', (error) =>
+      reject(new UnusableError('worker', `swefarm-worker cannot be started: ${error.message}`)),
+    );
+    child.once('close', (code) => resolve(code ?? EXIT.interrupted));
+  });
+  child.stdin.on('error', () => undefined);
+  child.stdin.end(`${names.join('\n')}\n`);
+  for await (const line of createInterface({ input: child.stdout })) if (line !== '') await onLine(line);
+  return await ended;
+}
