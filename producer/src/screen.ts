@@ -100,7 +100,8 @@ function workerTable({ workers, seconds }: Watched, { paint }: ScreenOptions): s
     .sort(([, a], [, b]) => b - a)
     .map(([stage, mean]) => `${stage} ${mean.toFixed(1)}`);
   const times = stages.length > 0 ? `mean seconds: ${stages.join(', ')}` : 'nothing was judged yet';
-  if (workers.length === 0) return `${paint('yellow', 'no worker is alive')}\n${times}`;
+  if (workers.length === 0)
+    return `${paint('yellow', 'no worker is alive: nothing runs, and deadlines do not fire')}\n${times}`;
   // Those that claim nothing come first: they are why one looks.
   const sorted = workers.toSorted((a, b) => Number(b.paused !== null) - Number(a.paused !== null));
   const rows = sorted

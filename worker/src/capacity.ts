@@ -1,15 +1,28 @@
-/** How many rollouts this node holds when nobody says: bounded by its memory, and by cores that mostly wait for the model. */
+/** How many rollouts this node holds when nobody says: what its cores, memory and disk allow, each counted per rollout. */
 import { availableParallelism, totalmem } from 'node:os';
 import type { WorkerConfig } from '@swefarm/shared';
 
-const BYTES_PER_ROLLOUT = 2 * 1024 ** 3;
-const ROLLOUTS_PER_CORE = 4;
+type Declared = Pick<
+  WorkerConfig,
+  | 'concurrency'
+  | 'node_cpus'
+  | 'node_memory_bytes'
+  | 'node_disk_bytes'
+  | 'rollout_cpus'
+  | 'rollout_memory_bytes'
+  | 'rollout_disk_bytes'
+>;
 
-export function slotsOf(
-  config: Pick<WorkerConfig, 'concurrency' | 'node_cpus' | 'node_memory_bytes'>,
-): number {
+/** At least 1. @param freeBytes of the disk where sandboxes write; null: it cannot be seen, and bounds nothing */
+export function slotsOf(config: Declared, freeBytes: number | null): number {
   if (config.concurrency !== 'auto') return config.concurrency;
   const cpus = config.node_cpus === 'auto' ? availableParallelism() : config.node_cpus;
-  const bytes = config.node_memory_bytes === 'auto' ? totalmem() : config.node_memory_bytes;
-  return Math.max(1, Math.floor(Math.min(cpus * ROLLOUTS_PER_CORE, bytes / BYTES_PER_ROLLOUT)));
+  const memory = config.node_memory_bytes === 'auto' ? totalmem() : config.node_memory_bytes;
+  const disk = config.node_disk_bytes === 'auto' ? freeBytes : config.node_disk_bytes;
+  const slots = Math.min(
+    cpus / config.rollout_cpus,
+    memory / config.rollout_memory_bytes,
+    disk === null ? Number.POSITIVE_INFINITY : disk / config.rollout_disk_bytes,
+  );
+  return Math.max(1, Math.floor(slots));
 }

@@ -2,6 +2,21 @@
 import type { Logger } from 'pino';
 import type { ActiveAttempts } from './active.ts';
 
+/** What comes after it is SIGKILL. */
+const LEAST_GRACE_MS = 1_000;
+/** Of the grace period the end is for handing back and for removing containers. */
+const TIDY_MS = 10_000;
+const TIDY_SHARE = 0.8;
+
+/** How a stop is spent, in milliseconds: rollouts may end by themselves, then are handed back; when all is over, exit. */
+export type Grace = { finishMs: number; handBackMs: number; wholeMs: number };
+
+export function splitGrace(seconds: number): Grace {
+  const wholeMs = Math.max(LEAST_GRACE_MS, seconds * 1000);
+  const tidyMs = Math.min(TIDY_MS, wholeMs * TIDY_SHARE);
+  return { finishMs: wholeMs - tidyMs, handBackMs: tidyMs * 0.9, wholeMs };
+}
+
 export type HandDrain = {
   /** What the farm says of this node now; cheap to repeat. */
   set(drained: boolean): void;

@@ -1,5 +1,5 @@
-/** Reasons not to claim more work, measured: the artifact budget, this node's disk, and the event loop's own lag. */
-import { mkdir, statfs } from 'node:fs/promises';
+/** Reasons not to claim more work, measured: the artifact budget, this node's disk and memory, and the event loop's own lag. */
+import { mkdir, readFile, statfs } from 'node:fs/promises';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { ArtifactStore } from '@swefarm/shared';
 
@@ -20,7 +20,14 @@ export type Pressure = Disposable & {
   disk(): { freeBytes: number; sizeBytes: number };
 };
 
-export function watchPressure(artifacts: ArtifactStore, scratchDir: string): Pressure {
+export type PressureDeps = {
+  artifacts: ArtifactStore;
+  scratchDir: string;
+  /** With less memory available nothing is claimed; at twice that it goes on. 0: whatever is available. */
+  memoryReserveBytes: number;
+};
+
+export function watchPressure({ artifacts, scratchDir, memoryReserveBytes }: PressureDeps): Pressure {
   const delay = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
   delay.enable();
   let overBudget = false;
@@ -40,6 +47,13 @@ export function watchPressure(artifacts: ArtifactStore, scratchDir: string): Pre
     disk = { freeBytes: free, sizeBytes: stats.blocks * stats.bsize };
     return free < DISK_STOP_BYTES ? `disk: ${free} bytes are free at ${scratchDir}` : null;
   };
+  let starved = false;
+  const memoryReason = async (): Promise<string | null> => {
+    const available = availableBytes(await readFile('/proc/meminfo', 'latin1').catch(() => ''));
+    if (available === null) return null;
+    starved = available < memoryReserveBytes * (starved ? 2 : 1);
+    return starved ? `memory: ${available} bytes are available on the node` : null;
+  };
   return {
     async reason() {
       const ms = Math.max(0, delay.percentile(99) / 1e6 - RESOLUTION_MS);
@@ -47,10 +61,16 @@ export function watchPressure(artifacts: ArtifactStore, scratchDir: string): Pre
       delay.reset();
       const full = await diskReason();
       if (ms > LAG_STOP_MS) return `event loop: p99 delay ${Math.round(ms)} ms`;
-      return (await budgetReason()) ?? full;
+      return (await memoryReason()) ?? (await budgetReason()) ?? full;
     },
     lagSeconds: () => lag,
     disk: () => disk,
     [Symbol.dispose]: () => void delay.disable(),
   };
+}
+
+/** What the kernel could give to new work without swapping, from the text of /proc/meminfo; null when it does not say. */
+export function availableBytes(meminfo: string): number | null {
+  const kilobytes = /^MemAvailable:\s+(\d+) kB$/m.exec(meminfo)?.[1];
+  return kilobytes === undefined ? null : Number(kilobytes) * 1024;
 }

@@ -3,12 +3,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { errorMessage, type Handed, QUEUES, queueSettings, RolloutJob } from '@swefarm/shared';
 import { DelayedError, Job, WaitingError, Worker } from 'bullmq';
 import { attemptRollout, type Next } from './attempt.ts';
+import type { Grace } from './drain.ts';
 import type { Node } from './node.ts';
 import type { Whither } from './placing.ts';
 
 const UNSETTLED_DELAY_MS = 5_000;
-/** What handed-back attempts may take to remove their containers once the grace period is over. */
-const HAND_BACK_MS = 9_000;
 /** Half of the lock's life, as BullMQ does it. */
 const RENEW_MS = queueSettings.lockDuration / 2;
 const AWAY_MS = 1_000;
@@ -18,8 +17,8 @@ const NOT_HERE_MS = 1_000;
 export type Pull = {
   /** Stops claiming without ending what runs, and starts again. */
   setPaused(paused: boolean): Promise<void>;
-  /** No new jobs; what runs may finish for `graceMs`, then it is handed back. Resolves when nothing runs. */
-  drain(graceMs: number): Promise<void>;
+  /** No new jobs; what runs may finish, then it is handed back. Resolves when nothing runs. */
+  drain(grace: Pick<Grace, 'finishMs' | 'handBackMs'>): Promise<void>;
 };
 
 /** Starts to pull at once, up to `concurrency` rollouts side by side. */
@@ -174,14 +173,14 @@ export function startPull(node: Node, concurrency: number, prefix: string): Pull
       if (next) await worker.pause(true);
       else share();
     },
-    async drain(graceMs) {
+    async drain({ finishMs, handBackMs }) {
       draining = true;
       const timer = new AbortController();
       const closed = settled().then(() => true);
-      const graceOver = sleep(graceMs, false, { signal: timer.signal }).catch(() => false);
+      const graceOver = sleep(finishMs, false, { signal: timer.signal }).catch(() => false);
       if (!(await Promise.race([closed, graceOver]))) {
         node.active.abortAll('drain');
-        const late = sleep(HAND_BACK_MS, false, { signal: timer.signal }).catch(() => false);
+        const late = sleep(handBackMs, false, { signal: timer.signal }).catch(() => false);
         if (!(await Promise.race([closed, late]))) {
           node.log.error(
             { active: node.active.list() },

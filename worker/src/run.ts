@@ -13,7 +13,7 @@ import { openEndpoints } from './agent/policy/endpoints.ts';
 import { watchPolicies } from './agent/policy/watch.ts';
 import { slotsOf } from './capacity.ts';
 import { startCensus } from './census.ts';
-import { createHandDrain } from './drain.ts';
+import { createHandDrain, splitGrace } from './drain.ts';
 import { type Endpoint, serveMetrics } from './endpoint.ts';
 import { createQuiet } from './evaluation/quiet.ts';
 import { beat } from './heartbeat.ts';
@@ -27,12 +27,10 @@ import { startPull } from './pull.ts';
 import { reap, startReaper } from './reaper.ts';
 import { runRollout } from './rollout.ts';
 import { chooseRuntime } from './runtimes.ts';
+import { diskFree } from './sandbox/free.ts';
 import { createLeaving } from './sandbox/leaving.ts';
 import { createSick } from './sick.ts';
 import { startThreads } from './threads/pool.ts';
-
-/** Of the grace period the end is for handing back and for removing containers. */
-const TIDY_MS = 10_000;
 
 /** Runs until `stop` aborts, then drains. Throws UnusableError when Redis or the runtime cannot be used at start. */
 export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promise<void> {
@@ -93,10 +91,16 @@ export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promis
             healthy: () => !stop.aborted,
           }),
         );
-  const slots = slotsOf(config);
-  const pressure = stack.use(watchPressure(farm.artifacts, config.scratch_dir));
-  const graceMs = config.drain_grace_seconds * 1000;
-  const byHand = stack.use(createHandDrain(node.active, graceMs, log));
+  const slots = slotsOf(config, await diskFree(config.scratch_dir));
+  const pressure = stack.use(
+    watchPressure({
+      artifacts: farm.artifacts,
+      scratchDir: config.scratch_dir,
+      memoryReserveBytes: config.memory_reserve_bytes,
+    }),
+  );
+  const grace = splitGrace(config.drain_grace_seconds);
+  const byHand = stack.use(createHandDrain(node.active, config.drain_grace_seconds * 1000, log));
   const pull = startPull(node, slots, config.redis_prefix);
   const heart = beat(
     {
@@ -130,8 +134,8 @@ export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promis
     { active: node.active.count, grace_seconds: config.drain_grace_seconds },
     'draining: no new rollouts',
   );
-  exitInTime(Math.max(graceMs, TIDY_MS), log);
-  await pull.drain(Math.max(0, graceMs - TIDY_MS));
+  exitInTime(grace.wholeMs, log);
+  await pull.drain(grace);
   until.abort();
   await heart;
   await keeping;

@@ -36,12 +36,18 @@ const imagesOf = (config: WorkerConfig, engine: string): ImageSettings => ({
 export async function openRuntime(name: RuntimeName, config: WorkerConfig, log: Logger): Promise<Runtime> {
   switch (name) {
     case 'docker':
-      return dockerRuntime({ socketPath: engineSocket(config), images: imagesOf(config, 'docker'), log });
+      return dockerRuntime({
+        socketPath: engineSocket(config),
+        images: imagesOf(config, 'docker'),
+        gapMs: config.engine_gap_ms,
+        log,
+      });
     case 'podman':
       return dockerRuntime({
         engine: 'podman',
         socketPath: socketPath(config.podman_socket),
         images: imagesOf(config, 'podman'),
+        gapMs: config.engine_gap_ms,
         log,
       });
     case 'apptainer':

@@ -134,11 +134,11 @@ export async function simulateWorker(
       // What it still tries fails for want of a connection.
       heart.catch(() => undefined);
       keeping.catch(() => undefined);
-      void pulling.drain(0).catch(() => undefined);
+      void pulling.drain({ finishMs: 0, handBackMs: 9_000 }).catch(() => undefined);
     },
     async drain() {
       stop.abort();
-      await pulling.drain(1000);
+      await pulling.drain({ finishMs: 1_000, handBackMs: 9_000 });
       until.abort();
       await heart;
       await keeping;

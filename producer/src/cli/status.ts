@@ -79,7 +79,8 @@ function runTable(runs: readonly RunStatus[], width: number): string {
 }
 
 function workerTable(workers: readonly WorkerRecord[]): string {
-  if (workers.length === 0) return styled('yellow', 'no worker is alive', process.stdout);
+  if (workers.length === 0)
+    return styled('yellow', 'no worker is alive: nothing runs, and deadlines do not fire', process.stdout);
   const columns = ['worker', 'node', 'runtime', 'busy', 'up', 'state'].map((name) => ({ name }));
   const rows = workers.map((one) => {
     const minutes = Math.round((Date.now() - one.started_at) / 60_000);

@@ -34,6 +34,7 @@ const stateDir = (env: Environment): string =>
   env.XDG_STATE_HOME ? join(env.XDG_STATE_HOME, 'swefarm') : form.path.parse('~/.swefarm');
 
 const GIB = 1024 ** 3;
+const ENGINE_GAP_MS = 25;
 
 export const COMMON_KEYS = {
   redis_url: plain<Secret | null>(
@@ -170,6 +171,39 @@ export const WORKER_KEYS = {
     'auto',
     'Memory that sandboxes may use together. Takes units (64G).',
   ),
+  node_disk_bytes: plain<number | 'auto'>(
+    z.union([z.literal('auto'), form.bytes]),
+    'auto',
+    'Disk that sandboxes may use together; auto: what is free in scratch_dir at the start. Takes units (200G).',
+  ),
+  rollout_cpus: plain(
+    form.positiveSeconds,
+    0.25,
+    'CPUs that a rollout is counted as, when concurrency is auto: most of the time it waits for the model.',
+  ),
+  rollout_memory_bytes: key(
+    form.bytes,
+    () => 2 * GIB,
+    '2 GiB',
+    'Memory that a rollout is counted as, when concurrency is auto.',
+  ),
+  rollout_disk_bytes: key(
+    form.bytes,
+    () => GIB,
+    '1 GiB',
+    'Disk that a rollout is counted as, when concurrency is auto.',
+  ),
+  memory_reserve_bytes: key(
+    form.bytes,
+    () => GIB / 2,
+    '512 MiB',
+    'With less memory available on the node nothing more is claimed; it goes on at twice that. 0: never mind.',
+  ),
+  engine_gap_ms: plain(
+    form.count,
+    ENGINE_GAP_MS,
+    'Least milliseconds between two creates that this worker asks of its container engine, at most 8 at a time.',
+  ),
   metrics_port: plain<number | 'auto'>(
     z.union([z.literal('auto'), form.port]),
     0,
@@ -184,7 +218,7 @@ export const WORKER_KEYS = {
   drain_grace_seconds: plain(
     form.seconds,
     25,
-    'Seconds from SIGTERM to the exit; what still runs is handed back 10 s before, and its containers are removed.',
+    'Seconds from SIGTERM to the exit (at least 1); what still runs is handed back 10 s before, of a short grace after its first fifth, and its containers are removed.',
   ),
   worker_id: key<string>(form.text, newId, 'a fresh id', 'Name of this worker process; must be its own.'),
   node: key<string>(form.text, form.nodeName, 'host name', 'Name of this node.', [

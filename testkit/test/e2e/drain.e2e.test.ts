@@ -23,7 +23,7 @@ test('SIGTERM hands running rollouts to another worker, and cancel ends them, wi
     SWEFARM_SCRATCH_DIR: join(folder, 'scratch'),
     SWEFARM_RUNTIME: 'docker',
     SWEFARM_CONCURRENCY: '2',
-    SWEFARM_DRAIN_GRACE_SECONDS: '1',
+    SWEFARM_DRAIN_GRACE_SECONDS: '12',
   };
   const names = ['one', 'two'].map((name) => `${name}${process.pid}`) as [string, string];
   const one = startCommand('swefarm-worker', ['run', '--worker-id', names[0]], env);

@@ -52,7 +52,7 @@ test('groups, deadlines and refills end as asked; a drained node hands over, a c
     SWEFARM_SCRATCH_DIR: join(folder, 'scratch'),
     SWEFARM_RUNTIME: 'rootfs',
     SWEFARM_CONCURRENCY: '8',
-    SWEFARM_DRAIN_GRACE_SECONDS: '1',
+    SWEFARM_DRAIN_GRACE_SECONDS: '10',
   };
   const submit = async (policyUrl: string, ...flags: string[]): Promise<string> => {
     const base = ['submit', '--dataset', built.files.rootfs, '--agent', 'mini', '--policy-url', policyUrl];

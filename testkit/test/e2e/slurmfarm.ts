@@ -76,7 +76,7 @@ export async function startSlurmFarm(nodes: number, settings: readonly string[] 
     `SWEFARM_SLURM_LOCAL=${local}`,
     'SWEFARM_RUNTIME=rootfs',
     'SWEFARM_CONCURRENCY=2',
-    'SWEFARM_DRAIN_GRACE_SECONDS=1',
+    'SWEFARM_DRAIN_GRACE_SECONDS=10',
     ...settings,
   ];
   await writeFile(file, `${lines.join('\n')}\n`);

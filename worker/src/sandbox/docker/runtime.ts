@@ -27,6 +27,8 @@ export type DockerRuntimeOptions = {
   socketPath: string;
   /** How images come and go; default: two at once, no mirrors, none is removed. */
   images?: ImageSettings;
+  /** Least milliseconds between two creates; default 0. */
+  gapMs?: number;
   log?: { warn(fields: Record<string, unknown>, message: string): void };
 };
 
@@ -48,6 +50,7 @@ export async function dockerRuntime(options: DockerRuntimeOptions): Promise<Runt
   const engine = options.engine ?? 'docker';
   const docker = new Docker({ socketPath: options.socketPath });
   const gate = createGate(ENGINE_SLOTS);
+  const creates = createGate(ENGINE_SLOTS, options.gapMs ?? 0);
   const limitsHere = askedOnce(docker);
   const { images } = options;
   const fetch = createFetch(images ?? { atOnce: 2, mirrors: [] });
@@ -91,7 +94,7 @@ export async function dockerRuntime(options: DockerRuntimeOptions): Promise<Runt
           ? { ...asked, limits: { ...asked.limits, diskBytes: null } }
           : asked;
       let unwatch = (): void => undefined;
-      const container = await gate(() =>
+      const container = await creates(() =>
         startContainer({ docker, engine, profile: profile?.path ?? null }, spec, signal, async (id) => {
           unwatch();
           await removeQuietly(id);
