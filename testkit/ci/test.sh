@@ -32,6 +32,8 @@ check types turbo run typecheck --output-logs=errors-only
 check knip knip
 mapfile -t scripts < <(git ls-files "*.sh" "*.sbatch")
 check shell shellcheck -s bash -S error .ci/run "${scripts[@]}"
+check audit bash -c 'timeout 120 npm audit --json 2>/dev/null | node testkit/ci/audit.ts'
+grep -hs '^AUDIT' "$out/audit.log"
 
 for name in unit redis containers e2e; do
   printf '\n== vitest project %s (load %s)\n' "$name" "$(cut -d' ' -f1-3 /proc/loadavg)"
