@@ -114,6 +114,15 @@ function tokenOf(where: string, given: z.infer<typeof Entry>): Secret | null {
   throw new UsageError(`${where}: ${given.name}: token_file ${given.token_file} is empty`);
 }
 
+/**
+ * The key of a caller's entry, unless the request sends it somewhere else than the operator does: a caller must not read it by
+ * naming an endpoint of its own. Where the operator names none, requests are meant to.
+ */
+export function keyFor(caller: Caller, named: unknown, asked: unknown): Secret | null {
+  if (!Array.isArray(named) || named.length === 0 || !Array.isArray(asked)) return caller.apiKey;
+  return asked.every((url) => named.includes(url)) ? caller.apiKey : null;
+}
+
 /** The caller among those of the request's token: by the agent's name of a Gym row, else the one without an entry. */
 export function callerOf(request: FastifyRequest, entry?: string | undefined): Caller {
   const { callers } = request;

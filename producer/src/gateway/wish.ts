@@ -3,7 +3,7 @@ import type { Instance } from '@swefarm/shared';
 import { describeProblems } from '../datasets/problem.ts';
 import { type GymRow, instanceIdOf, instanceOf, policyOf } from '../formats/gym/row.ts';
 import { asTree, merge } from '../record.ts';
-import type { Caller } from './callers.ts';
+import { type Caller, keyFor } from './callers.ts';
 import type { GatewayDeps } from './deps.ts';
 import { type Mode, trains } from './failures.ts';
 import type { RunWish } from './openruns.ts';
@@ -27,7 +27,7 @@ export function wishOf(caller: Caller, mode: Mode, row: GymRow, deps: GatewayDep
   // Agents that ask no policy have none in their record.
   if (asTree(settings.agent).type !== undefined && asTree(settings.agent).type !== 'mini')
     delete settings.policy;
-  return { caller, settings, apiKey: apiKey ?? caller.apiKey };
+  return { caller, settings, apiKey: apiKey ?? keyFor(caller, policy.urls, urls) };
 }
 
 /** The instance of a row, from the row itself or from the dataset of `serve`; refuses what is unknown or incomplete. */

@@ -15,9 +15,9 @@ import { z } from 'zod';
 import { describeProblems } from '../../datasets/problem.ts';
 import { chosenSha256 } from '../../datasets/read.ts';
 import { toInstance } from '../../datasets/row.ts';
-import { checkSettings, merge, recordOf, refuseDifferent } from '../../record.ts';
+import { asTree, checkSettings, merge, recordOf, refuseDifferent } from '../../record.ts';
 import { submit } from '../../submit.ts';
-import { callerOf } from '../callers.ts';
+import { callerOf, keyFor } from '../callers.ts';
 import type { GatewayDeps } from '../deps.ts';
 import { digest } from '../openruns.ts';
 import { Refusal } from '../refusal.ts';
@@ -54,14 +54,14 @@ export function runRoutes(app: FastifyInstance, deps: GatewayDeps): void {
     const { instances: given, group_size, run } = request.body;
     checkSettings('run', run);
     const instances = given.map((one, index) => instanceAt(index, one, deps));
-    const key = request.headers['idempotency-key'];
+    const again = request.headers['idempotency-key'];
     // The same key is the same run, whoever was cut off in between.
-    const runId = typeof key === 'string' && key !== '' ? idFrom(caller.name, key) : newId();
-    const keyRef = caller.apiKey && `gateway-${digest(caller.apiKey.reveal())}`;
-    if (keyRef && caller.apiKey) {
-      await farm.secrets.put(keyRef, caller.apiKey, config.policy_api_key_ttl_seconds);
-    }
-    const settings = merge(merge(merge({}, deps.settings ?? {}), caller.run), { ...run, group_size });
+    const runId = typeof again === 'string' && again !== '' ? idFrom(caller.name, again) : newId();
+    const operator = merge(merge({}, deps.settings ?? {}), caller.run);
+    const key = keyFor(caller, asTree(operator.policy).urls, asTree(run.policy).urls);
+    const keyRef = key && `gateway-${digest(key.reveal())}`;
+    if (keyRef && key) await farm.secrets.put(keyRef, key, config.policy_api_key_ttl_seconds);
+    const settings = merge(operator, { ...run, group_size });
     const dataset = { path: `rows of ${caller.name}`, sha256: chosenSha256(instances), instances };
     const wanted = recordOf(settings, runId, dataset, keyRef);
     const stored = await farm.runs.get(runId);

@@ -1,11 +1,12 @@
 /** One container of an engine: exec streams, plain execs, files, state, and its removal without grace. */
 import { readFile } from 'node:fs/promises';
 import type { Duplex } from 'node:stream';
-import { errorMessage, SwefarmError } from '@swefarm/shared';
+import { errorMessage } from '@swefarm/shared';
 import type Docker from 'dockerode';
 import tar from 'tar-stream';
 import { killCommand } from '../kill.ts';
 import type { Container, ContainerSpec, ContainerState, ExecOptions, ExecResult } from '../runtime.ts';
+import { readOnlyFile } from './archive.ts';
 import { demuxedDuplex } from './demux.ts';
 import { engineFailure, statusCode } from './errors.ts';
 import { runExec, startExec } from './exec.ts';
@@ -206,28 +207,4 @@ async function oomFile(pid: number, id: string): Promise<string | null> {
     return `/sys/fs/cgroup/memory${version1.slice(version1.indexOf(':/') + 1)}/memory.oom_control`;
   const version2 = lines.find((line) => line.startsWith('0::'));
   return version2 ? `/sys/fs/cgroup${version2.slice(3)}/memory.events` : null;
-}
-
-/** The archive's one entry when it is a regular file. */
-async function readOnlyFile(
-  archive: NodeJS.ReadableStream,
-  path: string,
-  maxBytes: number,
-): Promise<Buffer | null> {
-  const extract = tar.extract();
-  archive.once('error', (error: Error) => extract.destroy(error));
-  archive.pipe(extract);
-  for await (const entry of extract) {
-    const { type, size = 0 } = entry.header;
-    if (type !== 'file' || size > maxBytes) {
-      extract.destroy();
-      (archive as unknown as Duplex).destroy();
-      if (type !== 'file') return null;
-      throw new SwefarmError('file_too_large', `${path} has ${size} bytes, more than ${maxBytes}`);
-    }
-    const chunks: Buffer[] = [];
-    for await (const chunk of entry) chunks.push(chunk as Buffer);
-    return Buffer.concat(chunks);
-  }
-  return null;
 }

@@ -1,0 +1,130 @@
+/**
+ * The farm as SECURITY.md asks for it: Redis over TLS with the users that `swefarm acl` writes, a gateway with a token, a policy
+ * with a key. A whole run is judged, and no secret is found in anything that a process says, writes or shows.
+ */
+import { execFile } from 'node:child_process';
+import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseEnv, promisify } from 'node:util';
+import { gunzipSync } from 'node:zlib';
+import {
+  buildExamples,
+  makeCertificates,
+  runCommand,
+  startCommand,
+  startScriptedPolicy,
+  startSecuredRedis,
+} from '@swefarm/testkit';
+import { expect, test } from 'vitest';
+import { EXAMPLE_ID, twentyTurns } from './scripts.ts';
+
+const API_KEY = 'sk-the-key-of-the-policy-4711';
+const TOKEN = 'the-token-of-the-gateway-4711';
+const run = promisify(execFile);
+
+test('a run under ACL users over TLS; no secret in logs, results, artifacts, ps or the sandbox', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'swefarm-secured-e2e-'));
+  await using stack = new AsyncDisposableStack();
+  stack.defer(() => rm(folder, { recursive: true, force: true }));
+  const acl = join(folder, 'acl');
+  expect((await runCommand('swefarm', ['acl', '--output', acl, '--redis-prefix', 'secured'])).code).toBe(0);
+  const again = await runCommand('swefarm', ['acl', '--output', acl]);
+  expect(again).toMatchObject({ code: 2, stderr: expect.stringContaining('--force') });
+  const [worker, producer] = await Promise.all(
+    ['worker.env', 'producer.env'].map(async (name) => parseEnv(await readFile(join(acl, name), 'utf8'))),
+  );
+  await mkdir(join(folder, 'tls'));
+  const tls = await makeCertificates(join(folder, 'tls'));
+  const redis = stack.use(await startSecuredRedis({ aclFile: join(acl, 'users.acl'), tls }));
+  const built = await buildExamples({ ids: [EXAMPLE_ID], for: 'rootfs', out: folder });
+  // A look for secrets first, then the fix.
+  const [resolves = []] = twentyTurns().conversations[0]?.variants ?? [];
+  const look = { command: 'env; cat /proc/*/environ 2>/dev/null | tr "\\0" "\\n"; ps axww', repeat: 1 };
+  const script = { conversations: [{ variants: [[look, ...resolves.slice(-3)]] }] };
+  const policy = stack.use(await startScriptedPolicy({ script, apiKey: API_KEY }));
+  const common = {
+    SWEFARM_REDIS_URL: redis.url,
+    SWEFARM_REDIS_TLS_CA: tls.ca,
+    SWEFARM_STATE_DIR: join(folder, 'state'),
+    SWEFARM_SCRATCH_DIR: join(folder, 'scratch'),
+    SWEFARM_LOG_LEVEL: 'trace',
+  };
+  // One logs in by variables, the other by the URL.
+  const login = `${producer?.SWEFARM_REDIS_USERNAME}:${producer?.SWEFARM_REDIS_PASSWORD}@`;
+  const asProducer = {
+    ...common,
+    SWEFARM_REDIS_URL: redis.url.replace('//', `//${login}`),
+    SWEFARM_REDIS_PREFIX: 'secured',
+    SWEFARM_GATEWAY_TOKEN: TOKEN,
+    OPENAI_API_KEY: API_KEY,
+  };
+  const working = startCommand('swefarm-worker', ['run', '--runtime', 'rootfs', '--concurrency', '2'], {
+    ...common,
+    ...worker,
+  });
+  const serving = startCommand('swefarm', ['serve', '--port', '0'], asProducer);
+  for (const one of [working, serving]) {
+    stack.defer(async () => {
+      one.kill('SIGTERM');
+      await one.exit;
+    });
+  }
+  await Promise.all([working.until(/"msg":"ready"/), serving.until(/"port":\d+/)]);
+  const gateway = JSON.parse(serving.stdout().split('\n')[0] ?? '{}').url as string;
+  const ask = async (path: string): Promise<string> => {
+    const reply = await fetch(`${gateway}${path}`, { headers: { authorization: `Bearer ${TOKEN}` } });
+    expect(reply.status, path).toBe(200);
+    return await reply.text();
+  };
+  expect((await fetch(`${gateway}/v1/runs`)).status).toBe(401);
+
+  const submitted = await runCommand(
+    'swefarm',
+    [
+      ...['submit', '--dataset', built.files.default ?? '', '--agent', 'mini', '--group-size', '2'],
+      ...['--policy-url', policy.url, '--model', 'scripted', '--api-key-env', 'OPENAI_API_KEY'],
+    ],
+    asProducer,
+  );
+  expect(submitted, submitted.stderr).toMatchObject({ code: 0 });
+  const { run_id } = JSON.parse(submitted.stdout) as { run_id: string };
+  const output = join(folder, 'out.jsonl');
+  const collecting = startCommand('swefarm', ['collect', run_id, '--output', output], asProducer);
+  const shown = [(await run('ps', ['axww', '-o', 'args'])).stdout];
+  expect(await collecting.exit, collecting.stderr() + working.stderr().slice(-3000)).toBe(0);
+  const results = (await readFile(output, 'utf8')).trimEnd().split('\n');
+  const parsed = results.map((line) => JSON.parse(line) as Record<string, string | number>);
+  expect(parsed.map(({ outcome, reward }) => [outcome, reward])).toEqual([
+    ['judged', 1],
+    ['judged', 1],
+  ]);
+  const artifacts = await Promise.all(
+    parsed.map(async ({ artifact }) => gunzipSync(await readFile(new URL(String(artifact)))).toString()),
+  );
+  // The look reached the artifact: what it does not show was not there.
+  expect(artifacts[0]).toContain('HOME=');
+  const status = await runCommand('swefarm', ['status', run_id], asProducer);
+  const turns = await runCommand('swefarm', ['show', parsed[0]?.rollout_id as string, '--turns'], asProducer);
+  shown.push(await ask('/metrics'), await ask('/v1/runs'), await ask(`/v1/runs/${run_id}/results`));
+
+  const said = {
+    worker: working.stdout() + working.stderr(),
+    gateway: serving.stdout() + serving.stderr(),
+    collect: collecting.stdout() + collecting.stderr(),
+    submit: submitted.stdout + submitted.stderr,
+    status: status.stdout + status.stderr,
+    show: turns.stdout + turns.stderr,
+    results: results.join('\n'),
+    artifacts: artifacts.join('\n'),
+    'ps, gateway answers': shown.join('\n'),
+  };
+  const secrets = [API_KEY, TOKEN, worker?.SWEFARM_REDIS_PASSWORD, producer?.SWEFARM_REDIS_PASSWORD];
+  const found = Object.entries(said).flatMap(([where, text]) =>
+    secrets.flatMap((secret) => {
+      const at = text.indexOf(secret ?? '');
+      return at < 0 ? [] : [`${where}: …${text.slice(Math.max(0, at - 150), at + 20)}`];
+    }),
+  );
+  expect(found).toEqual([]);
+});

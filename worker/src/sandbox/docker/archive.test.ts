@@ -1,0 +1,47 @@
+/** Archives as a hostile sandbox would have them made. */
+import { Readable } from 'node:stream';
+import tar, { type Headers } from 'tar-stream';
+import { expect, test } from 'vitest';
+import { readOnlyFile } from './archive.ts';
+
+function archive(...entries: (Headers & { content?: string })[]): Readable {
+  const pack = tar.pack();
+  for (const { content, ...header } of entries) pack.entry(header, content ?? '');
+  pack.finalize();
+  return pack as unknown as Readable;
+}
+
+test('a regular file is read whole, whatever its name claims to be', async () => {
+  for (const name of ['log', '../../etc/passwd', '/etc/passwd']) {
+    const read = await readOnlyFile(archive({ name, content: 'inside' }), '/testbed/log', 100);
+    expect(read?.toString()).toBe('inside');
+  }
+});
+
+test('links, folders and devices are no files, also when a file follows', async () => {
+  const after = { name: 'log', content: 'second' };
+  for (const header of [
+    { name: 'log', type: 'symlink', linkname: '/etc/passwd' },
+    { name: 'log', type: 'link', linkname: '/etc/passwd' },
+    { name: 'log', type: 'directory' },
+    { name: 'log', type: 'character-device' },
+    { name: 'log', type: 'fifo' },
+  ] as const) {
+    expect(await readOnlyFile(archive(header, after), '/testbed/log', 100), header.type).toBeNull();
+  }
+  expect(await readOnlyFile(archive(), '/testbed/log', 100)).toBeNull();
+});
+
+test('a size over the bound is refused by the header, before the content came', async () => {
+  const pack = tar.pack();
+  pack.entry({ name: 'log', size: 1e12 });
+  // The content never comes: only the header can have told.
+  const reading = readOnlyFile(pack as unknown as Readable, '/testbed/log', 1000);
+  await expect(reading).rejects.toMatchObject({ code: 'file_too_large' });
+});
+
+test('an archive that breaks off is an error, not a shorter file', async () => {
+  const whole = await Array.fromAsync(archive({ name: 'log', content: 'x'.repeat(5000) }));
+  const cut = Buffer.concat(whole as Buffer[]).subarray(0, 2000);
+  await expect(readOnlyFile(Readable.from([cut]), '/testbed/log', 10_000)).rejects.toThrow();
+});

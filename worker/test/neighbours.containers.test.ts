@@ -1,0 +1,107 @@
+/** Two farms, and two workers of one farm, on one host and one engine: each removes its own dead and nothing else. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { newId, silentLog } from '@swefarm/shared';
+import { importTree, minimalImage } from '@swefarm/testkit';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type Identity, identify, processStarted } from '../src/identity.ts';
+import { reap } from '../src/reaper.ts';
+import { dockerRuntime } from '../src/sandbox/docker/runtime.ts';
+import { rootfsRuntime } from '../src/sandbox/rootfs/runtime.ts';
+import type { Container, Runtime } from '../src/sandbox/runtime.ts';
+import { LIMITS, NEVER, sh, spec } from './sandbox/subject.ts';
+
+const socketPath = process.env.SWEFARM_TEST_DOCKER_SOCKET ?? '/var/run/docker.sock';
+const FARMS = { a: `a-${newId()}`, b: `b-${newId()}` };
+const [, namespace = ''] = identify('', '', '').pid_started.split('@');
+
+let folder = '';
+/** Processes that stand for workers: one that lives, one that was killed. */
+let living: ChildProcess;
+let dead: { pid: number; started: string };
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'swefarm-neighbours-'));
+  living = spawn('sleep', ['600']);
+  const killed = spawn('sleep', ['600']);
+  dead = { pid: killed.pid ?? 0, started: processStarted(killed.pid ?? 0) ?? '' };
+  killed.kill('SIGKILL');
+  await once(killed, 'exit');
+});
+afterAll(async () => {
+  living.kill('SIGKILL');
+  await rm(folder, { recursive: true, force: true });
+});
+
+const worker = (farm: string, name: string, pid: number, started: string | null): Identity => ({
+  ...{ farm, worker: name, node: 'n', pid, pid_started: `${started}@${namespace}` },
+});
+
+const RUNTIMES: Record<string, () => Promise<{ runtime: Runtime; image: string }>> = {
+  async docker() {
+    const { tree, version } = await minimalImage();
+    const image = `swefarm-test/minimal:${version}`;
+    await importTree(socketPath, tree, image);
+    return { runtime: await dockerRuntime({ socketPath }), image };
+  },
+  async rootfs() {
+    const places = { imagesDir: join(folder, 'images'), scratchDir: join(folder, 'scratch') };
+    return { runtime: await rootfsRuntime(places), image: `dir:${(await minimalImage()).tree}` };
+  },
+};
+
+describe.each(Object.keys(RUNTIMES))('%s', (name) => {
+  test('sweeps of two farms remove their own dead; limits are each sandbox’s own', async () => {
+    const { runtime, image } = (await RUNTIMES[name]?.()) ?? { runtime: null, image: '' };
+    if (runtime === null) throw new Error(name);
+    await using _runtime = runtime;
+    await using stack = new AsyncDisposableStack();
+    const ready = await runtime.ensureImage(image, NEVER);
+    const startAs = async (who: Identity): Promise<Container> => {
+      const { farm, worker: id, pid, pid_started } = who;
+      const owner = { farm, worker: id, pid, pid_started, rollout_id: 'r.i.0', attempt: 1 };
+      return stack.use(await runtime.start(spec(ready, { owner, limits: { ...LIMITS, pids: 60 } }), NEVER));
+    };
+    const alive = (farm: string): Identity =>
+      worker(farm, `alive-${farm}`, living.pid ?? 0, processStarted(living.pid ?? 0));
+    const gone = (farm: string): Identity => worker(farm, `gone-${farm}`, dead.pid, dead.started);
+    const boxes = {
+      aAlive: await startAs(alive(FARMS.a)),
+      aGone: await startAs(gone(FARMS.a)),
+      bAlive: await startAs(alive(FARMS.b)),
+      bGone: await startAs(gone(FARMS.b)),
+    };
+    const sweep = (farm: string) =>
+      reap({
+        runtime,
+        self: identify(farm, `sweeper-${farm}`, 'n'),
+        // A worker that lost its record lives as long as its process does.
+        registry: { list: async () => [] },
+        active: { list: () => [] },
+        log: silentLog() as never,
+      });
+    const left = async (): Promise<string[]> => {
+      const owned = await runtime.listOwned();
+      const ids = new Set(owned.map(({ id }) => id));
+      return Object.entries(boxes).flatMap(([box, { id }]) => (ids.has(id) ? [box] : []));
+    };
+
+    // One neighbour uses up its processes; the others, of its farm and of the other one, notice nothing.
+    await sh(boxes.aAlive, 'for i in $(seq 200); do sleep 100 & done 2>/dev/null; true').catch(
+      () => undefined,
+    );
+    for (const box of [boxes.bAlive, boxes.bGone]) {
+      const many = 'for i in $(seq 30); do sleep 0.1 & done; wait; echo all';
+      expect((await sh(box, many)).output.toString()).toBe('all\n');
+    }
+
+    expect(await sweep(FARMS.a)).toBe(1);
+    expect(await left()).toEqual(['aAlive', 'bAlive', 'bGone']);
+    expect(await sweep(FARMS.a)).toBe(0);
+    expect(await sweep(FARMS.b)).toBe(1);
+    expect(await left()).toEqual(['aAlive', 'bAlive']);
+    expect((await sh(boxes.bAlive, 'echo works')).output.toString()).toBe('works\n');
+  });
+});
