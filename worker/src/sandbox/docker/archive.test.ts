@@ -1,12 +1,12 @@
 /** Archives as a hostile sandbox would have them made. */
 import { Readable } from 'node:stream';
-import tar, { type Headers } from 'tar-stream';
+import tar, { type Header } from 'tar-stream';
 import { expect, test } from 'vitest';
 import { readOnlyFile } from './archive.ts';
 
-function archive(...entries: (Headers & { content?: string })[]): Readable {
+function archive(...entries: (Partial<Header> & { name: string; content?: string })[]): Readable {
   const pack = tar.pack();
-  for (const { content, ...header } of entries) pack.entry(header, content ?? '');
+  for (const { content, ...header } of entries) pack.entry(header as Header, content ?? '');
   pack.finalize();
   return pack as unknown as Readable;
 }
