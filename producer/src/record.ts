@@ -190,6 +190,8 @@ function setPath(tree: Tree, path: readonly string[], value: unknown): void {
 const FREE = new Set([
   'deadline_at',
   'infra_pause_share',
+  // When a run goes on, what is given then only decides the exit code.
+  'min_group',
   'run_id',
   'created_at',
   'ttl',

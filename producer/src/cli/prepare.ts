@@ -16,6 +16,8 @@ export type Prepared = {
   record: RunRecord;
   patches: ReadonlyMap<string, readonly string[]> | undefined;
   apiKey: Secret | null;
+  /** As given now, else the run's own. */
+  minGroup: number | undefined;
 };
 
 /** Touches nothing. Throws UsageError for everything that is wrong with flags, files and rows. */
@@ -40,7 +42,8 @@ export async function prepare(
   }
   const patches =
     patchFile === undefined ? undefined : await readPatches(patchFile, dataset.instances, signal);
-  return { dataset, record, patches, apiKey };
+  const minGroup = wanted.min_group ?? record.min_group ?? undefined;
+  return { dataset, record, patches, apiKey, minGroup };
 }
 
 /** The dataset with what the registry knows of its instances; broken ones are named, with --skip-broken left out. */

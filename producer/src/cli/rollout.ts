@@ -63,7 +63,7 @@ async function runRollout(flags: Flags): Promise<ExitCode> {
       instanceIds: prepared.dataset.instances.map((instance) => instance.instance_id),
       output,
       complete,
-      minGroup: record.min_group ?? undefined,
+      minGroup: prepared.minGroup,
       places: placesOf(path, place, flags),
       resumeHint:
         path === '-'

@@ -58,7 +58,7 @@ async function runSubmit(given: Flags): Promise<number> {
       record,
       path: output,
       rows,
-      minGroup: undefined,
+      minGroup: prepared.minGroup,
       flags,
       signal: stop.draining,
     });
