@@ -78,6 +78,9 @@ export SWEFARM_IMAGES_DIR=${SWEFARM_IMAGES_DIR:-$mine/images}
 export SWEFARM_ARTIFACTS=${SWEFARM_ARTIFACTS:-dir:$dir/artifacts}
 export SWEFARM_DRAIN_GRACE_SECONDS=${SWEFARM_DRAIN_GRACE_SECONDS:-15}
 export SWEFARM_NODE=$node
+# Found through the gateway's /sd, by the node's name where that is known, else by an address of its own.
+export SWEFARM_METRICS_PORT=${SWEFARM_METRICS_PORT:-auto} SWEFARM_METRICS_HOST=${SWEFARM_METRICS_HOST:-0.0.0.0}
+if [ -z "${SWEFARM_METRICS_ADDRESS:-}" ] && getent hosts "$node" >/dev/null 2>&1; then export SWEFARM_METRICS_ADDRESS=$node; fi
 
 # --- Preparation
 setup=${SWEFARM_SLURM_SETUP-}

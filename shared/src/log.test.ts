@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { redisUrl } from './config/schema.ts';
 import { createLog } from './log.ts';
 import { Secret } from './secret.ts';
 
@@ -53,6 +54,14 @@ test('a secret is masked wherever it comes back: in an error of another program,
   expect(text).not.toMatch(/live|0123456789|word-9/);
   expect(text.match(/\[secret\]/g)?.length).toBeGreaterThanOrEqual(4);
   expect(`${redis}`).toBe('redis://farm@host:6379');
+});
+
+test('the path of an address file or of a socket is no secret', () => {
+  const { log, written } = lines('json');
+  const urls = ['file:/shared/redis/address.json', '/run/redis.sock'].map((url) => redisUrl.parse(url));
+  log.info({ urls }, 'joined by file:/shared/redis/address.json or /run/redis.sock');
+  expect(written.join('').match(/\/shared\/redis\/address\.json/g)).toHaveLength(2);
+  expect(written.join('')).not.toContain('[secret]');
 });
 
 test('what a model wrote cannot command the terminal', () => {

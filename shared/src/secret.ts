@@ -11,7 +11,8 @@ export class Secret {
   constructor(value: string, shown: string = SHOWN) {
     this.#value = value;
     this.#shown = shown;
-    remember(value);
+    // What is shown whole, as a path or a URL without a password, is none.
+    if (shown !== value) remember(value);
   }
 
   /** The value itself: call it only where it is handed to a client, never into a message. */

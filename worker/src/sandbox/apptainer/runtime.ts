@@ -50,7 +50,7 @@ export async function apptainerRuntime(options: ApptainerRuntimeOptions): Promis
     log: options.log,
   });
   const { root, own, programs } = ground;
-  const path = options.command ?? (await findCommand());
+  const path = options.command ?? (await findCommand(NAMES));
   const program: Program = {
     path: path ?? (NAMES[0] as string),
     root,
@@ -112,12 +112,17 @@ export async function apptainerRuntime(options: ApptainerRuntimeOptions): Promis
       const usable = found.length === 0;
       if (usable) {
         found.push(...warnings(limits, root));
-        if (!(await canMountSif(root)))
+        if (!(await canMountSif(root))) {
+          if ((await findCommand(['unsquashfs'])) === null)
+            found.push(
+              'unsquashfs is missing, by which .sif files are unpacked: apt-get install -y squashfs-tools',
+            );
           found.push(
             root
               ? '.sif files cannot be mounted (no /dev/loop-control, no /dev/fuse): each is unpacked once into images_dir'
               : 'without root each .sif file is unpacked once into images_dir: name unpacked folders in apptainer_images to save that',
           );
+        }
         if (options.templates.length === 0)
           found.push('apptainer_images is not set: only images named by their path are found');
       }
@@ -150,8 +155,8 @@ const OWN_USE: ContainerSpec = {
   env: {},
 };
 
-async function findCommand(): Promise<string | null> {
-  for (const name of NAMES) {
+async function findCommand(names: readonly string[]): Promise<string | null> {
+  for (const name of names) {
     for (const folder of FOLDERS) {
       const path = join(folder, name);
       const usable = await access(path, constants.X_OK).then(
