@@ -2,6 +2,7 @@ export { type BuildOptions, type BuiltExamples, buildExamples } from './examples
 export * from './faultproxy.ts';
 export { importTree } from './images/import.ts';
 export { type MinimalImage, minimalImage } from './images/minimal.ts';
+export { buildSif } from './images/sif.ts';
 export { prepareSubject, type Subject } from './images/subject.ts';
 export * from './launchers/certificates.ts';
 export * from './launchers/commands.ts';

@@ -26,17 +26,24 @@ export type Started = {
   kill(signal: NodeJS.Signals): void;
 };
 
-/** `env` is added to a bare environment, so that nothing of the caller's own configuration leaks in. */
+export type Account = { uid: number; gid: number };
+
+/**
+ * `env` is added to a bare environment, so that nothing of the caller's own configuration leaks in.
+ * @param as whom only root can ask for; who is not root can read this checkout, and no more
+ */
 export function startCommand(
   name: CommandName,
   args: readonly string[],
   env: Record<string, string> = {},
+  as?: Account,
 ): Started {
   const bare = { PATH: process.env.PATH ?? '', HOME: process.env.HOME ?? '/root', LANG: 'C.UTF-8' };
   const child = spawn(process.execPath, [BIN[name], ...args], {
     cwd: ROOT,
     env: { ...bare, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
+    ...as,
   });
   let stdout = '';
   let stderr = '';
@@ -80,8 +87,9 @@ export async function runCommand(
   name: CommandName,
   args: readonly string[],
   env: Record<string, string> = {},
+  as?: Account,
 ): Promise<Finished> {
-  const started = startCommand(name, args, env);
+  const started = startCommand(name, args, env, as);
   const code = await started.exit;
   return { code, stdout: started.stdout(), stderr: started.stderr() };
 }

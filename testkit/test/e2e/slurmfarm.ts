@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import {
   buildExamples,
+  buildSif,
   runCommand,
   SLURM_USER,
   type SlurmCluster,
@@ -52,14 +53,22 @@ export interface SlurmFarm extends AsyncDisposable {
   leftovers(): Promise<string[]>;
 }
 
-/** @param settings lines of the settings file that workers.sh reads, beside the folders */
-export async function startSlurmFarm(nodes: number, settings: readonly string[] = []): Promise<SlurmFarm> {
+/**
+ * @param settings lines of the settings file that workers.sh reads, beside the folders
+ * @param runtime apptainer runs a .sif file that is found by the instance's id
+ */
+export async function startSlurmFarm(
+  nodes: number,
+  settings: readonly string[] = [],
+  runtime: 'rootfs' | 'apptainer' = 'rootfs',
+): Promise<SlurmFarm> {
   const folder = await mkdtemp(join(tmpdir(), 'swefarm-slurm-'));
   await chmod(folder, 0o755);
   const home = join(folder, 'home');
   const shared = join(folder, 'shared');
   const local = join(folder, 'local');
-  for (const path of [home, shared, local]) {
+  const images = join(folder, 'images');
+  for (const path of [home, shared, local, images]) {
     await mkdir(path);
     await chown(path, SLURM_USER.uid, SLURM_USER.gid);
   }
@@ -67,14 +76,18 @@ export async function startSlurmFarm(nodes: number, settings: readonly string[] 
   started.defer(() => rm(folder, { recursive: true, force: true }));
   const bundle = join(folder, 'bundle');
   await run('npm', ['run', 'bundle', '--', '--out', bundle], { cwd: ROOT });
-  const dataset = await ownedExample(folder);
+  const dataset = await (runtime === 'apptainer' ? sifExample : ownedExample)(folder);
   const policy = started.use(await startScriptedPolicy({ script: twentyTurns(), delay: { fixed_ms: 60 } }));
   const cluster = started.use(await startSlurm(join(folder, 'slurm'), nodes));
   const file = join(folder, 'farm.env');
   const lines = [
     `SWEFARM_SLURM_DIR=${shared}`,
     `SWEFARM_SLURM_LOCAL=${local}`,
-    'SWEFARM_RUNTIME=rootfs',
+    `SWEFARM_RUNTIME=${runtime}`,
+    // All nodes are one machine: what is unpacked is unpacked once.
+    ...(runtime === 'apptainer'
+      ? [`SWEFARM_APPTAINER_IMAGES=${folder}/{instance_id}.sif`, `SWEFARM_IMAGES_DIR=${images}`]
+      : []),
     'SWEFARM_CONCURRENCY=2',
     'SWEFARM_DRAIN_GRACE_SECONDS=10',
     ...settings,
@@ -151,6 +164,18 @@ async function ownedExample(folder: string): Promise<string> {
   const rows = (await readFile(built.files.rootfs, 'utf8')).replaceAll(from, to);
   const file = join(folder, 'owned.jsonl');
   await writeFile(file, rows);
+  return file;
+}
+
+/** Dataset of one example by the name of its image, and the .sif file beside it. */
+async function sifExample(folder: string): Promise<string> {
+  const built = await buildExamples({ ids: [EXAMPLE_ID], for: 'rootfs', out: folder });
+  const [example] = built.examples;
+  if (!example) throw new Error('no example could be built');
+  await buildSif(example.tree.path, join(folder, `${EXAMPLE_ID}.sif`));
+  const file = join(folder, 'named.jsonl');
+  const rows = built.rows.map((row) => JSON.stringify({ ...row, image: `swefarm/example.${EXAMPLE_ID}` }));
+  await writeFile(file, `${rows.join('\n')}\n`);
   return file;
 }
 

@@ -1,0 +1,12 @@
+/** Makes .sif files of unpacked trees, as sites have them beside their datasets. */
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
+/** Small enough, and made in a third of the time. */
+const QUICK = '-comp gzip -Xcompression-level 1 -noappend';
+
+/** Writes the image of `tree` to `path`. Needs Apptainer, and root where the tree is root's. */
+export async function buildSif(tree: string, path: string): Promise<void> {
+  await run('apptainer', ['--silent', 'build', '--force', `--mksquashfs-args=${QUICK}`, path, tree]);
+}

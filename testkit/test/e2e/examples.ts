@@ -1,0 +1,102 @@
+/** Gold resolves every example and an untouched tree none, by the farm's own commands on one runtime. */
+import { spawnSync } from 'node:child_process';
+import { chmod, chown, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import {
+  type BuiltExamples,
+  buildExamples,
+  buildSif,
+  importTree,
+  runCommand,
+  SLURM_USER,
+  startPodman,
+} from '@swefarm/testkit';
+
+export const apptainerPresent = (): boolean => spawnSync('apptainer', ['--version']).status === 0;
+
+/** Verdicts by agent, in the order of the dataset. */
+export type Verdicts = Record<'golden' | 'noop', boolean[]>;
+
+/** As engines and `{instance_id}` name them. */
+const imageOf = (id: string): string => `swefarm/example.${id}:latest`;
+
+async function lay(ids: readonly string[] | undefined, folder: string) {
+  const built = await buildExamples({ ...(ids ? { ids } : {}), for: 'rootfs', out: folder });
+  const rows = built.rows.map((row) => ({ ...row, image: imageOf(row.instance_id) }));
+  const dataset = join(folder, 'named.jsonl');
+  await writeFile(dataset, rows.map((row) => `${JSON.stringify(row)}\n`).join(''));
+  return { built, dataset };
+}
+
+async function verdicts(
+  dataset: string,
+  folder: string,
+  runtime: string,
+  env: Record<string, string>,
+  root = true,
+): Promise<Verdicts> {
+  const places = {
+    HOME: folder,
+    SWEFARM_STATE_DIR: join(folder, 'state'),
+    SWEFARM_SCRATCH_DIR: join(folder, 'scratch'),
+  };
+  const of = async (agent: 'golden' | 'noop'): Promise<boolean[]> => {
+    const output = join(folder, `${agent}.jsonl`);
+    const args = [
+      'rollout',
+      '--dataset',
+      dataset,
+      '--agent',
+      agent,
+      '--runtime',
+      runtime,
+      '--concurrency',
+      '2',
+      '--output',
+      output,
+    ];
+    const ended = await runCommand('swefarm', args, { ...places, ...env }, root ? undefined : SLURM_USER);
+    if (ended.code !== 0) throw new Error(ended.stderr);
+    const lines = (await readFile(output, 'utf8')).split('\n').filter(Boolean);
+    return lines.map((line) => JSON.parse(line).resolved);
+  };
+  return { golden: await of('golden'), noop: await of('noop') };
+}
+
+/** On a Podman of our own, into which the examples' trees are imported. @param ids all when absent */
+export async function onPodman(ids?: readonly string[]): Promise<Verdicts> {
+  await using folder = await temporary();
+  const { built, dataset } = await lay(ids, folder.path);
+  await using engine = await startPodman();
+  for (const [id, tree] of treesOf(built)) await importTree(engine.socketPath, tree, imageOf(id));
+  return await verdicts(dataset, folder.path, 'podman', { SWEFARM_PODMAN_SOCKET: engine.socketPath });
+}
+
+/** On .sif files that `apptainer_images` finds by the id, as root or as a user without root. */
+export async function onSif(root: boolean, ids?: readonly string[]): Promise<Verdicts> {
+  await using folder = await temporary();
+  const { built, dataset } = await lay(ids, folder.path);
+  for (const [id, tree] of treesOf(built)) await buildSif(tree, join(folder.path, `sweb_s_${id}.sif`));
+  const own = join(folder.path, 'own');
+  await mkdir(own);
+  if (!root) await chown(own, SLURM_USER.uid, SLURM_USER.gid);
+  const env = { SWEFARM_APPTAINER_IMAGES: join(folder.path, 'sweb_s_{instance_id}.sif') };
+  return await verdicts(dataset, own, 'apptainer', env, root);
+}
+
+/** On the examples' unpacked folders, in place. */
+export async function onFolders(ids?: readonly string[]): Promise<Verdicts> {
+  await using folder = await temporary();
+  const { built } = await lay(ids, folder.path);
+  return await verdicts(built.files.rootfs, folder.path, 'apptainer', {});
+}
+
+const treesOf = ({ examples }: BuiltExamples): [string, string][] =>
+  examples.map(({ recipe, tree }) => [recipe.instance_id, tree.path]);
+
+async function temporary(): Promise<AsyncDisposable & { path: string }> {
+  const path = await mkdtemp(join(tmpdir(), 'swefarm-e2e-'));
+  await chmod(path, 0o755);
+  return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
+}

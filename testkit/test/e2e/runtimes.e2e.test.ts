@@ -1,0 +1,15 @@
+/** Runtimes of clusters under the whole farm: one of our own examples; all of them are in runtimes.full.test.ts. */
+import { expect, test } from 'vitest';
+import { apptainerPresent, onPodman, onSif } from './examples.ts';
+import { EXAMPLE_ID } from './scripts.ts';
+
+const SOUND = { golden: [true], noop: [false] };
+
+test('podman: gold resolves, an untouched tree does not', async () => {
+  expect(await onPodman([EXAMPLE_ID])).toEqual(SOUND);
+});
+
+test('apptainer: a .sif file as a user without root', async () => {
+  if (apptainerPresent()) expect(await onSif(false, [EXAMPLE_ID])).toEqual(SOUND);
+  else console.warn('######## no Apptainer here: nothing of it is shown (testkit/setup/setup.sh apptainer)');
+});

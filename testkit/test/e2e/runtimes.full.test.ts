@@ -1,0 +1,17 @@
+/** Every example on the runtimes of clusters, in each form that its image may have. */
+import { expect, test } from 'vitest';
+import { onFolders, onPodman, onSif } from './examples.ts';
+
+const SOUND = { golden: [true, true, true, true], noop: [false, false, false, false] };
+
+test('podman', async () => {
+  expect(await onPodman()).toEqual(SOUND);
+});
+
+test('apptainer: unpacked folders', async () => {
+  expect(await onFolders()).toEqual(SOUND);
+});
+
+test.each([true, false])('apptainer: .sif files, as root: %s', async (root) => {
+  expect(await onSif(root)).toEqual(SOUND);
+});
