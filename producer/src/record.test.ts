@@ -74,6 +74,12 @@ test('agents that ask no policy have none', () => {
 test.each<[string, Record<string, unknown>, string | undefined, RegExp]>([
   ['no policy', {}, undefined, /add --policy-url URL/],
   ['no model', { policyUrl: ['http://h/v1'] }, undefined, /add --model NAME/],
+  [
+    'a key in the URL',
+    { ...policy, policyUrl: ['http://me:key@h/v1'] },
+    undefined,
+    /without user and password; the key goes into SWEFARM_POLICY_API_KEY/,
+  ],
   ['a bad URL', { ...policy, policyUrl: ['nope'] }, undefined, /--policy-url \(policy\.urls\.0\)/],
   [
     'a bad number',

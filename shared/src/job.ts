@@ -32,10 +32,15 @@ export const AgentConfig = z.object({
 });
 export type AgentConfig = z.infer<typeof AgentConfig>;
 
+/** fetch refuses a URL with a user in it, and a key in a URL would be in every log. */
+const EndpointUrl = z.url().refine((text) => !/^[a-z]+:\/\/[^/]*@/i.test(text), {
+  error: 'expected a URL without user and password; the key goes into SWEFARM_POLICY_API_KEY',
+});
+
 /** Sampling parameters go to the endpoint as they are; `extra_body` fields too. */
 export const PolicyConfig = z.object({
   /** Empty only when the policy `name` brings its own. */
-  urls: z.array(z.url()),
+  urls: z.array(EndpointUrl),
   model: z.string().min(1),
   /** Name under which the key lies in Redis; null when the endpoint wants none. */
   api_key_ref: z.string().nullable().default(null),

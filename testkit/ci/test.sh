@@ -3,7 +3,7 @@
 # fits in about 25 minutes, and ends with one line: N passed, N failed. What takes longer is `npm run ci:full`.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
-bash testkit/setup/setup.sh redis rootfs prometheus examples docker podman apptainer slurm chromium page faketime || exit 1
+bash testkit/setup/setup.sh redis rootfs prometheus examples docker podman apptainer slurm chromium page faketime shellcheck || exit 1
 export PATH="$PWD/node_modules/.bin:$PATH"
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Brings what a fresh Debian machine lacks: our npm dependencies (with their own Node 24), and by name the Debian
 # packages and the engine that the caller asks for. Quiet when there is nothing to do.
-# usage: setup.sh [redis] [rootfs] [prometheus] [examples] [docker] [podman] [apptainer] [slurm] [chromium] [page] [faketime]
+# usage: setup.sh [redis] [rootfs] [prometheus] [examples] [docker] [podman] [apptainer] [slurm] [chromium] [page] [faketime] [shellcheck]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
@@ -45,6 +45,7 @@ examples() {
   debian gcc gcc libc6-dev python3-dev || true
   debian debootstrap debootstrap || true
 }
+shellcheck() { debian shellcheck shellcheck || true; }
 faketime() { debian faketime faketime || true; }
 chromium() { debian chromium chromium fonts-dejavu-core || true; }
 # The page of the gateway, from its sources: only when they are newer than what is there.
@@ -67,7 +68,7 @@ apptainer() {
 npm_dependencies
 for part in "$@"; do
   case $part in
-    redis | rootfs | prometheus | examples | docker | podman | apptainer | slurm | chromium | page | faketime) "$part" ;;
+    redis | rootfs | prometheus | examples | docker | podman | apptainer | slurm | chromium | page | faketime | shellcheck) "$part" ;;
     *) say "unknown part: $part"; exit 2 ;;
   esac
 done

@@ -71,9 +71,9 @@ export function familyImage(family: DatasetFamily, instanceId: string): string |
   }
 }
 
-/** An image that is a folder or an archive on this machine, as the rootfs runtime takes them: a scheme and an absolute path. */
+/** An image that is a folder or an archive on this machine: a scheme and an absolute path, or just the path of a .sif file. */
 export const isImagePath = (image: string): boolean =>
-  /^(dir|host\+dir|docker-archive|oci):\/[^\n]+$/.test(image);
+  /^((dir|host\+dir|docker-archive|oci|sif):\/[^\n]+|\/[^\n]+\.sif)$/.test(image);
 
 /** With the tag spelled out, so that the same image has one name on every node; a path stays as it is. */
 export function withTag(image: string): string {

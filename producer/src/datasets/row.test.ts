@@ -24,6 +24,8 @@ test.each([
   [{ image_name: 'ours/flask' }, 'swebench', 'ours/flask:latest'],
   [{ repo: 'a/b', docker_image: 'host:5000/a/b' }, 'custom', 'host:5000/a/b:latest'],
   [{ repo: 'a/b', image: 'host+dir:/trees/a' }, 'custom', 'host+dir:/trees/a'],
+  [{ repo: 'a/b', image: 'sif:/shared/a.sif' }, 'custom', 'sif:/shared/a.sif'],
+  [{ repo: 'a/b', image: '/shared/a.sif' }, 'custom', '/shared/a.sif'],
   [{ repo: 'a/b', image: 'x@sha256:00' }, 'custom', 'x@sha256:00'],
   [
     {
