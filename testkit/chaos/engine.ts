@@ -24,7 +24,8 @@ export async function startEngine(folder: string): Promise<Engine> {
   const stateDir = join(folder, 'engine');
   const socketPath = join(stateDir, 'docker.sock');
   const dataRoot = join(stateDir, 'data');
-  const start = () => ensureDocker({ socketPath, stateDir, dataRoot, flags: FLAGS, timeoutMs: 60_000 });
+  const start = () =>
+    ensureDocker({ socketPath, stateDir, dataRoot, flags: FLAGS, apart: true, timeoutMs: 60_000 });
   let engine = await start();
   return {
     socketPath,

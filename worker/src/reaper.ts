@@ -24,6 +24,7 @@ export type ReaperDeps = {
 /** One sweep; returns how many sandboxes were removed. What cannot be removed is logged and left for the next sweep. */
 export async function reap(deps: ReaperDeps): Promise<number> {
   const { runtime, self, log } = deps;
+  await runtime.sweep?.();
   const mine = (await runtime.listOwned()).filter(({ owner }) => owner.farm === self.farm);
   let removed = 0;
   for (const one of mine) {

@@ -69,19 +69,22 @@ function tlsOptions(config: CommonConfig, servername: string) {
 }
 
 /**
- * Connects and checks the server. A producer fails at the first refusal, a worker after a minute; later outages a
- * worker outlasts however long they are, while a producer's single calls fail after about a second.
+ * Connects and checks the server. A producer fails at the first refusal, a worker (and a producer that is told to be patient)
+ * after a minute; later outages a worker outlasts however long they are, while a producer's single calls fail after about a second.
  * Throws UnusableError `redis_unreachable`, `redis_auth`, `redis_tls`, `redis_version`.
  */
 export async function connectRedis(
   config: CommonConfig,
   role: FarmRole,
   log: Log,
-  signal?: AbortSignal,
+  {
+    signal,
+    patient = role === 'worker',
+  }: { signal?: AbortSignal | undefined; patient?: boolean | undefined } = {},
 ): Promise<Connection> {
   const file = config.redis_url === null ? null : addressPath(config.redis_url.reveal());
   let { options, address } = file === null ? redisOptions(config) : { options: {}, address: `file:${file}` };
-  const until = Date.now() + (role === 'worker' ? START_PATIENCE_MS : 0);
+  const until = Date.now() + (patient ? START_PATIENCE_MS : 0);
   for (let tries = 1; ; tries++) {
     signal?.throwIfAborted();
     try {

@@ -58,6 +58,13 @@ export interface Farm extends AsyncDisposable {
   ping(): Promise<number>;
 }
 
+export type OpenOptions = {
+  log?: Log;
+  signal?: AbortSignal;
+  /** Waits a minute for Redis at start, as a worker does in any case: for producers that are servers. */
+  patient?: boolean;
+};
+
 /**
  * Connects and checks. A producer fails at the first refusal; a worker waits a minute for Redis at start, and outlasts
  * every outage after that.
@@ -66,7 +73,7 @@ export interface Farm extends AsyncDisposable {
 export async function openFarm(
   config: CommonConfig,
   role: FarmRole,
-  options: { log?: Log; signal?: AbortSignal } = {},
+  options: OpenOptions = {},
 ): Promise<Farm> {
   const { openConnectedFarm } = await import('./open.ts');
   return await openConnectedFarm(config, role, options);

@@ -12,7 +12,7 @@ import { createCalls } from './calls.ts';
 import { createCancel } from './cancel.ts';
 import { createCommit } from './commit.ts';
 import { connectRedis, duplicateOf } from './connect.ts';
-import type { Farm, FarmRole } from './farm.ts';
+import type { Farm, FarmRole, OpenOptions } from './farm.ts';
 import { createGroups } from './groups.ts';
 import { createJobs } from './jobs.ts';
 import { createJournal } from './journal.ts';
@@ -34,10 +34,10 @@ import { createVitals } from './vitals.ts';
 export async function openConnectedFarm(
   config: CommonConfig,
   role: FarmRole,
-  options: { log?: Log; signal?: AbortSignal },
+  options: OpenOptions,
 ): Promise<Farm> {
   const log = options.log ?? silentLog();
-  const { redis, address, warnings } = await connectRedis(config, role, log, options.signal);
+  const { redis, address, warnings } = await connectRedis(config, role, log, options);
   watchOutages(redis, address, log);
   const keys = keysFor(config.redis_prefix);
   const says = <T extends object>(part: T): T => saysOutages(part, address);

@@ -21,6 +21,8 @@ export type EnsureDockerOptions = {
   dataRoot?: string;
   /** More flags of dockerd: what an engine beside the machine's own needs, so that they do not meet. */
   flags?: readonly string[];
+  /** In a network namespace of its own: an engine that is told to have no bridge takes the machine's `docker0` away. */
+  apart?: boolean;
   /** Milliseconds to wait for an engine of ours to answer, per try. */
   timeoutMs?: number;
   signal?: AbortSignal;
@@ -49,7 +51,7 @@ export async function ensureDocker(options: EnsureDockerOptions = {}): Promise<D
   mkdirSync(stateDir, { recursive: true });
   let lastWords = '';
   for (const extra of TRIES) {
-    const child = launch(socketPath, stateDir, options.dataRoot, [...(options.flags ?? []), ...extra]);
+    const child = launch(socketPath, stateDir, options, [...(options.flags ?? []), ...extra]);
     const up = await waitUntilUp(child, socketPath, options.timeoutMs ?? 30_000, options.signal);
     if (up) {
       // The caller's process may end without waiting for the engine.
@@ -85,14 +87,15 @@ function socketOfEnvironment(): string {
 function launch(
   socketPath: string,
   stateDir: string,
-  dataRoot: string | undefined,
+  { dataRoot, apart }: EnsureDockerOptions,
   extra: string[],
 ): ChildProcess {
   const log = openSync(join(stateDir, 'dockerd.log'), 'a');
   const flags = ['-H', `unix://${socketPath}`, '--pidfile', join(stateDir, 'dockerd.pid'), ...extra];
   if (dataRoot) flags.push('--data-root', dataRoot, '--exec-root', join(stateDir, 'exec'));
   // A group of its own: the terminal's Ctrl-C is for the tests, which then end it in order.
-  const child = spawn('dockerd', flags, { stdio: ['ignore', log, log], detached: true });
+  const [program, ...args] = apart ? ['unshare', '--net', 'dockerd', ...flags] : ['dockerd', ...flags];
+  const child = spawn(program ?? 'dockerd', args, { stdio: ['ignore', log, log], detached: true });
   closeSync(log);
   return child;
 }

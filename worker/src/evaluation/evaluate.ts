@@ -130,6 +130,8 @@ async function runIn(
   deps: EvaluationDeps,
 ): Promise<Omit<Ran, 'diskFull'>> {
   const facts = noRun(deps);
+  // Before anything of the patch is there: the look at what changed begins a moment late, and must not miss the first tests.
+  const handed = performance.now();
   const script = await putFiles(container, plan, patch, deps.signal);
   if (patch.trim() === '') {
     facts.patch_state = 'empty';
@@ -143,7 +145,6 @@ async function runIn(
     facts.applied_with = applied.applied_with;
   }
   const from = performance.now();
-  const fromMs = Date.now();
   const result = await runEvalScript(container, script, deps);
   const testsSeconds = secondsSince(from);
   facts.timed_out = result.timedOut;
@@ -159,7 +160,7 @@ async function runIn(
     );
   }
   if (result.exitCode !== null && container.workdir === '/testbed') {
-    const changed = await changedFiles(container, fromMs, deps.signal);
+    const changed = await changedFiles(container, secondsSince(handed), deps.signal);
     if (changed) facts.changed_files = changed;
   }
   return { facts, log: result.output, startSeconds, testsSeconds };

@@ -14,18 +14,18 @@ set -- "$1" /opt/miniconda3/bin /opt/miniconda3/envs/testbed /usr/bin /usr/sbin 
 since=$1; shift
 for path; do [ -e "$path" ] && set -- "$@" "$path"; shift; done
 exec find -P "$@" -xdev '(' -name __pycache__ -o -name '*.dist-info' -o -name '*.egg-info' ')' -prune -o \
-  '(' -type f -o -type l ')' -newerct "@$since" -print`;
+  '(' -type f -o -type l ')' -newerct "$since seconds ago" -print`;
 
 /**
- * Files of the environment that changed since a moment in milliseconds, at most some hundred; null where this cannot be told
- * (no GNU find, the container is gone).
+ * Files of the environment that changed in the last so many seconds, at most some hundred; null where this cannot be told
+ * (no GNU find, the container is gone). By the container's own clock: the worker's may differ, or have been set meanwhile.
  */
 export async function changedFiles(
   container: Container,
-  sinceMs: number,
+  seconds: number,
   signal: AbortSignal,
 ): Promise<string[] | null> {
-  const result = await list(container, sinceMs, signal);
+  const result = await list(container, seconds, signal);
   if (result?.exitCode !== 0) return null;
   return result.output
     .toString('utf8')
@@ -33,9 +33,9 @@ export async function changedFiles(
     .filter((line) => line.startsWith('/'));
 }
 
-async function list(container: Container, sinceMs: number, signal: AbortSignal): Promise<ExecResult | null> {
+async function list(container: Container, seconds: number, signal: AbortSignal): Promise<ExecResult | null> {
   try {
-    return await container.exec(['/bin/sh', '-c', SCRIPT, 'swefarm', (sinceMs / 1000).toFixed(3)], {
+    return await container.exec(['/bin/sh', '-c', SCRIPT, 'swefarm', seconds.toFixed(3)], {
       env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C' },
       cwd: '/',
       timeoutMs: TIMEOUT_MS,

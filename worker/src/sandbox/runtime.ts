@@ -153,6 +153,8 @@ export interface Runtime extends AsyncDisposable {
   evictImages?(): Promise<number>;
   /** Absent where no engine keeps them. */
   readonly known?: KnownImages;
+  /** Removes what dead processes left and no owner names any more, where a runtime keeps such things. */
+  sweep?(): Promise<void>;
   /** Removes by id what `listOwned` showed; no error when it is already gone. */
   remove(id: string): Promise<void>;
 }

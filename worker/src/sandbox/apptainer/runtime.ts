@@ -13,7 +13,7 @@ import { openImageStore } from '../../images/store.ts';
 import { diskFree } from '../free.ts';
 import { type GroundLog, openGround, requireUsable } from '../rootfs/ground.ts';
 import { explainNamespaces, limitsOf, makeBase, warnings } from '../rootfs/host.ts';
-import { readRecords } from '../rootfs/records.ts';
+import { readRecords, removeNameless } from '../rootfs/records.ts';
 import { unshareMounts } from '../rootfs/start.ts';
 import type { ContainerSpec, Runtime } from '../runtime.ts';
 import type { Program } from './arguments.ts';
@@ -131,6 +131,7 @@ export async function apptainerRuntime(options: ApptainerRuntimeOptions): Promis
     ensureImage: (name, signal, instanceId) => images.ensure(name, instanceId, signal),
     start: async (spec, signal) => startSandbox(ground, program, spec, images.find(spec.image), signal),
     listOwned: () => readRecords(options.scratchDir, 'apptainer'),
+    sweep: () => removeNameless(options.scratchDir),
     diskFree: () => diskFree(options.scratchDir),
     remove: ground.remove,
     [Symbol.asyncDispose]: () => ground[Symbol.asyncDispose](),

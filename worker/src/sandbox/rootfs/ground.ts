@@ -8,7 +8,7 @@ import { type Cgroups, openCgroups, removeGroups } from './cgroups.ts';
 import { findPrograms, inheritedFiles, type Programs } from './host.ts';
 import { requirePlain } from './images.ts';
 import { openPipes, type Pipes } from './pipes.ts';
-import { groupsOf, killById, removeDeadRuntimes, removeFolder } from './records.ts';
+import { groupsOf, killById, removeFolder, removeNameless } from './records.ts';
 import { seccompProgram } from './seccomp.ts';
 import { startWatchdog, type Watchdog } from './watchdog.ts';
 
@@ -45,7 +45,7 @@ export type GroundOptions = {
 export async function openGround({ scratchDir, cgroups: wanted, log }: GroundOptions): Promise<Ground> {
   requireUsable(scratchDir);
   await mkdir(scratchDir, { recursive: true });
-  await removeDeadRuntimes(scratchDir);
+  await removeNameless(scratchDir);
   const own = join(scratchDir, `runtime-${process.pid}-${processStarted(process.pid)}-${newId()}`);
   await mkdir(own, { mode: 0o711 });
   const filter = join(own, 'filter.bpf');

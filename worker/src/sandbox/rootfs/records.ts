@@ -1,7 +1,7 @@
 /** What a sandbox leaves on the disk: its folder with a record of its owner, so that any process can find and remove it. */
 import { execFile } from 'node:child_process';
-import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { newId } from '@swefarm/shared';
@@ -17,14 +17,22 @@ const ID = /^(?:rootfs|apptainer)-[0-9a-z]+$/;
 
 export const newSandboxId = (kind: Kind): string => `${kind}-${newId()}`;
 
-/** Makes the folders of a sandbox and its record, in that order of importance: what has no record is removed as nobody's. */
+/** A sandbox's folder appears with its record in it: one without is being removed, or was when its remover died. */
 export async function writeRecord(
   folder: string,
   record: { owner: Owner; cgroups: readonly string[] },
   folders: readonly string[],
 ): Promise<void> {
-  await mkdir(folder, { mode: 0o700 });
-  await writeFile(join(folder, RECORD), JSON.stringify({ ...record, started_at: Date.now() }));
+  const { pid, pid_started } = record.owner;
+  const making = join(dirname(folder), `making-${pid}-${pid_started}-${basename(folder)}`);
+  try {
+    await mkdir(making, { mode: 0o700 });
+    await writeFile(join(making, RECORD), JSON.stringify({ ...record, started_at: Date.now() }));
+    await rename(making, folder);
+  } catch (error) {
+    await rm(making, { recursive: true, force: true });
+    throw error;
+  }
   for (const path of folders) await mkdir(path, { mode: 0o755 });
 }
 
@@ -33,7 +41,7 @@ export async function readRecords(scratchDir: string, kind: Kind): Promise<Owned
   const names = (await readdir(scratchDir)).filter((name) => ID.test(name) && name.startsWith(`${kind}-`));
   for (const id of names) {
     const text = await readFile(join(scratchDir, id, RECORD), 'utf8').catch(() => null);
-    // Being made, or being removed.
+    // Being removed.
     if (!text) continue;
     const { owner, started_at } = JSON.parse(text) as { owner: Owner; started_at: number };
     owned.push({ id, owner, startedAt: started_at });
@@ -74,11 +82,22 @@ export async function removeFolder(scratchDir: string, id: string): Promise<void
   }
 }
 
-/** Folders that runtimes of dead processes kept for themselves. */
-export async function removeDeadRuntimes(scratchDir: string): Promise<void> {
+/**
+ * Removes what dead processes left that no record names: their runtimes' own folders, sandboxes half made, and sandboxes half
+ * removed. The last may also be in a living process's hands; removing the same folder twice harms neither.
+ */
+export async function removeNameless(scratchDir: string): Promise<void> {
   for (const name of await readdir(scratchDir)) {
-    const [, pid, started] = /^runtime-(\d+)-(\d+)-/.exec(name) ?? [];
-    if (!pid || !started || ownerAlive({ pid: Number(pid), pid_started: started })) continue;
-    await rm(join(scratchDir, name), { recursive: true, force: true });
+    const [, pid, started] = /^(?:runtime|making)-(\d+)-([\d@]+)-/.exec(name) ?? [];
+    if (pid && started && ownerAlive({ pid: Number(pid), pid_started: started }) === false) {
+      await rm(join(scratchDir, name), { recursive: true, force: true });
+    }
+    if (!ID.test(name)) continue;
+    const record = await stat(join(scratchDir, name, RECORD)).catch(
+      (error: NodeJS.ErrnoException) => error.code,
+    );
+    if (record !== 'ENOENT') continue;
+    await killById(name);
+    await removeFolder(scratchDir, name);
   }
 }

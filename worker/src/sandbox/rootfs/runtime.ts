@@ -14,7 +14,7 @@ import { bubblewrapVersion, explain, limitsOf, makeBase, warnings } from './host
 import { hostTree } from './hosttree.ts';
 import { imageSource, type RootImage } from './images.ts';
 import { refreshIndex, repositoryOf } from './prepare.ts';
-import { readRecords } from './records.ts';
+import { readRecords, removeNameless } from './records.ts';
 import { startSandbox } from './start.ts';
 
 export type RootfsRuntimeOptions = {
@@ -75,6 +75,7 @@ export async function rootfsRuntime(options: RootfsRuntimeOptions): Promise<Runt
     images: store.usage,
     start: async (spec, signal) => startSandbox(ground, host, spec, images.layers(spec.image), signal),
     listOwned: () => readRecords(scratchDir, 'rootfs'),
+    sweep: () => removeNameless(scratchDir),
     diskFree: () => diskFree(scratchDir),
     remove: ground.remove,
     [Symbol.asyncDispose]: () => ground[Symbol.asyncDispose](),
