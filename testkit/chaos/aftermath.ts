@@ -15,7 +15,10 @@ const MEMORY_SLACK_BYTES = 2 * 1024 ** 2;
 
 const SANDBOXES = /bwrap|init\.sh|sleep 86400/;
 
-/** Waits, while the workers still live, until no sandbox is left; says which ones are. */
+/**
+ * Waits, while the workers still live, until no sandbox and no job is left; says which ones are. A worker that died after its commit
+ * leaves its job to whoever finds the lock run out.
+ */
 export async function sandboxesLeft(farm: ChaosFarm): Promise<string[]> {
   const until = performance.now() + SWEPT_MS;
   for (;;) {
@@ -24,6 +27,9 @@ export async function sandboxesLeft(farm: ChaosFarm): Promise<string[]> {
       ...(await processesOf(farm.small.path)),
       ...(await processesOf(`${farm.folder}/scratch`)),
     ].filter((what) => what.startsWith('container') || SANDBOXES.test(what));
+    const jobs = await farm.view.queue().getJobCounts('active', 'delayed', 'prioritized', 'waiting');
+    const open = Object.values(jobs).reduce((sum, count) => sum + count, 0);
+    if (open > 0) left.push(`${open} jobs in the queue`);
     if (left.length === 0 || performance.now() > until) return left;
     await sleep(1_000);
   }
