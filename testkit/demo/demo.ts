@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir } from 'node:fs/promises';
 import { dirname, join, relative, resolve } from 'node:path';
-import { buildExamples, startScriptedPolicy } from '../src/index.ts';
+import { buildExamples, loadScript, startScriptedPolicy } from '../src/index.ts';
 
 const ROOT = resolve(import.meta.dirname, '../..');
 const SWEFARM = join(ROOT, 'producer/bin/swefarm.mjs');
@@ -29,7 +29,10 @@ say(
   `runtime: ${runtime}${runtime === 'rootfs' ? ' (no container engine that could take the examples)' : ''}`,
 );
 const dataset = built.files.default;
-await using policy = await startScriptedPolicy({ script: join(ROOT, 'examples/policy/examples.yaml') });
+const { conversations } = loadScript(join(ROOT, 'examples/policy/examples.yaml'));
+// `--require-tokens` first talks to the endpoint about nothing in particular; what no example matches is that.
+const smallTalk = { variants: [[{ thought: 'Let me look.', command: 'ls', repeat: 1000 }]] };
+await using policy = await startScriptedPolicy({ script: { conversations: [...conversations, smallTalk] } });
 say(`scripted policy: ${policy.url}`);
 
 const stamp = new Date().toISOString().replace(/\..*/, '').replaceAll(':', '');
