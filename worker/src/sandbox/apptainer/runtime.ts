@@ -7,15 +7,15 @@ import { access, constants } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { errorMessage } from '@swefarm/shared';
-import { processStarted } from '../../identity.ts';
 import { EMPTY_CONFIG } from '../../images/config.ts';
 import { openImageStore } from '../../images/store.ts';
 import { diskFree } from '../free.ts';
 import { type GroundLog, openGround, requireUsable } from '../rootfs/ground.ts';
 import { explainNamespaces, limitsOf, makeBase, warnings } from '../rootfs/host.ts';
+import { OWN_USE } from '../rootfs/ownuse.ts';
 import { readRecords, removeNameless } from '../rootfs/records.ts';
 import { unshareMounts } from '../rootfs/start.ts';
-import type { ContainerSpec, Runtime } from '../runtime.ts';
+import type { Runtime } from '../runtime.ts';
 import type { Program } from './arguments.ts';
 import { canMountSif, imageSource } from './images.ts';
 import { ownEnvironment, startSandbox } from './start.ts';
@@ -137,24 +137,6 @@ export async function apptainerRuntime(options: ApptainerRuntimeOptions): Promis
     [Symbol.asyncDispose]: () => ground[Symbol.asyncDispose](),
   };
 }
-
-/** For the sandbox that nobody asked for. */
-const OWN_USE: ContainerSpec = {
-  image: { name: 'trial', digest: '', ref: '' },
-  role: 'agent',
-  owner: {
-    farm: '',
-    worker: 'runtime',
-    pid: process.pid,
-    pid_started: processStarted(process.pid) ?? '',
-    rollout_id: '',
-    attempt: 0,
-  },
-  network: 'none',
-  limits: { cpus: 1, memoryBytes: 1024 * 1024 * 1024, pids: 64, diskBytes: null },
-  workdir: '/',
-  env: {},
-};
 
 async function findCommand(names: readonly string[]): Promise<string | null> {
   for (const name of names) {

@@ -3,16 +3,16 @@
  * no root where user namespaces are allowed. Names of images: see images.ts. What is isolated how: docs/rootfs.md.
  */
 import { errorMessage } from '@swefarm/shared';
-import { processStarted } from '../../identity.ts';
 import { openImageStore } from '../../images/store.ts';
 import { diskFree } from '../free.ts';
-import type { ContainerSpec, ReadyImage, Runtime } from '../runtime.ts';
+import type { Runtime } from '../runtime.ts';
 import type { Host } from './arguments.ts';
 import { engineSource } from './engine.ts';
 import { type GroundLog, openGround, requireUsable } from './ground.ts';
 import { bubblewrapVersion, explain, limitsOf, makeBase, warnings } from './host.ts';
 import { hostTree } from './hosttree.ts';
 import { imageSource, type RootImage } from './images.ts';
+import { OWN_USE } from './ownuse.ts';
 import { refreshIndex, repositoryOf } from './prepare.ts';
 import { readRecords, removeNameless } from './records.ts';
 import { startSandbox } from './start.ts';
@@ -103,20 +103,3 @@ export async function rootfsRuntime(options: RootfsRuntimeOptions): Promise<Runt
 }
 
 const NEVER_ABORTED = new AbortController().signal;
-/** For sandboxes that no rollout asked for. */
-const OWN_USE: ContainerSpec = {
-  image: { name: 'own use', digest: '', ref: '' } satisfies ReadyImage,
-  role: 'agent',
-  owner: {
-    farm: '',
-    worker: 'runtime',
-    pid: process.pid,
-    pid_started: processStarted(process.pid) ?? '',
-    rollout_id: '',
-    attempt: 0,
-  },
-  network: 'none',
-  limits: { cpus: 1, memoryBytes: 1024 * 1024 * 1024, pids: 64, diskBytes: null },
-  workdir: '/',
-  env: {},
-};
