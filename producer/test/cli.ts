@@ -1,6 +1,6 @@
 /** Runs the real `swefarm` as a process and tells what it said. */
 import { type ChildProcess, spawn } from 'node:child_process';
-import { readFile } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 
 const BIN = fileURLToPath(new URL('../bin/swefarm.mjs', import.meta.url));
@@ -58,4 +58,18 @@ export async function until(holds: () => boolean | Promise<boolean>): Promise<vo
     if (Date.now() > deadline) throw new Error('it did not become true within 20 s');
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
+}
+
+/** Command lines of the processes that were told of this folder, in their arguments or their environment. */
+export async function processesOf(folder: string): Promise<string[]> {
+  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name) && name !== String(process.pid));
+  const read = (pid: string, file: string): Promise<string> =>
+    // It may have ended since the folder was listed.
+    readFile(`/proc/${pid}/${file}`, 'utf8').catch(() => '');
+  const found = await Promise.all(
+    pids.map(async (pid) => [await read(pid, 'cmdline'), await read(pid, 'environ')] as const),
+  );
+  return found
+    .filter((texts) => texts.some((text) => text.includes(folder)))
+    .map(([line]) => line.replaceAll('\0', ' '));
 }

@@ -9,6 +9,8 @@ import { loadConfig, openFarm, parseRolloutId } from '@swefarm/shared';
 import { aFailure } from '../src/result.fixture.ts';
 import { settle } from './settle.ts';
 
+const END_MS = 2_000;
+
 const args = process.argv.slice(2);
 const values = Object.fromEntries(
   args.flatMap((arg, at) => (arg.startsWith('--') ? [[arg.slice(2), args[at + 1] ?? '']] : [])),
@@ -21,6 +23,8 @@ if (mode === 'broken') {
 let stopping = false;
 process.on('SIGTERM', () => {
   stopping = true;
+  // Told by a producer that ends, or by the kernel when one is killed: its Redis may be gone, and a worker waits for that for ever.
+  setTimeout(() => process.exit(0), END_MS).unref();
 });
 
 const flags = Object.fromEntries(

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { newId } from '@swefarm/shared';
 import { expect, test } from 'vitest';
 import { lines, row } from '../src/datasets/rows.fixture.ts';
-import { fakeWorker, linesOf, run, start, until } from './cli.ts';
+import { fakeWorker, linesOf, processesOf, run, start, until } from './cli.ts';
 import { redisUrl, testFolder } from './farm.ts';
 
 async function place(rows = 3) {
@@ -114,12 +114,14 @@ test('Ctrl-C drains and says how to go on; --resume finishes the same run', asyn
   expect(new Set(after.map((line) => line.run_id)).size).toBe(1);
 });
 
-test('kill -9 of the producer: --resume takes over its Redis and finishes', async () => {
-  const { output, args } = await place(6);
+test('kill -9 of the producer: nothing of it lives on, and --resume finishes from what its Redis had written', async () => {
+  const { folder, output, args } = await place(6);
   const running = start(args('slow'));
   await until(async () => existsSync(output) && (await linesOf(output)).length >= 2);
   running.child.kill('SIGKILL');
   await running.ended;
+  // Neither its worker nor its Redis lives on without it.
+  await until(async () => (await processesOf(folder)).length === 0);
   const resumed = await run(args('ok', '--resume'));
   expect(resumed).toMatchObject({ code: 0 });
   const after = await linesOf(output);
