@@ -39,6 +39,9 @@ step 'verl 0.9.1: tools, agent loop, estimator, a killed trainer' \
 
 step 'long tests of the whole farm' vitest run --project full
 
+step 'a keeper killed, or held up, after each command of each duty' \
+  env SWEFARM_TEST_EVERY_CUT=1 vitest run --project redis worker/test/keeper/killed.redis.test.ts
+
 for seed in 11 12 13; do
   step "300 rollouts under faults, seed $seed" bash testkit/chaos/chaos.sh --seed "$seed"
 done

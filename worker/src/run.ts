@@ -18,7 +18,7 @@ import { type Endpoint, serveMetrics } from './endpoint.ts';
 import { createQuiet } from './evaluation/quiet.ts';
 import { beat } from './heartbeat.ts';
 import { identify } from './identity.ts';
-import { DUTIES } from './keeper/duties.ts';
+import { allDuties } from './keeper/duties.ts';
 import { keep } from './keeper/keeper.ts';
 import type { Node } from './node.ts';
 import { createPlacing, placesHere } from './placing.ts';
@@ -117,7 +117,12 @@ export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promis
     },
     until.signal,
   );
-  const keeping = keep(identity.worker, DUTIES, { farm, log, metrics }, AbortSignal.any([stop, idle.signal]));
+  const keeping = keep(
+    identity.worker,
+    allDuties(),
+    { farm, log, metrics },
+    AbortSignal.any([stop, idle.signal]),
+  );
   log.info(
     {
       runtime: runtime.name,

@@ -17,7 +17,7 @@ import { createQuiet } from './evaluation/quiet.ts';
 import { factsOf, type Judged } from './facts.ts';
 import { beat } from './heartbeat.ts';
 import { identify } from './identity.ts';
-import { DUTIES } from './keeper/duties.ts';
+import { allDuties } from './keeper/duties.ts';
 import { keep } from './keeper/keeper.ts';
 import type { Node } from './node.ts';
 import { createPlacing } from './placing.ts';
@@ -117,7 +117,7 @@ export async function simulateWorker(
     },
     until.signal,
   );
-  const keeping = keep(identity.worker, DUTIES, { farm, log, metrics }, stop.signal);
+  const keeping = keep(identity.worker, allDuties(), { farm, log, metrics }, stop.signal);
   const close = async (): Promise<void> => {
     node.policies[Symbol.dispose]();
     byHand[Symbol.dispose]();

@@ -36,8 +36,11 @@ export type Groups = {
   reopen(rolloutIds: readonly string[]): Promise<void>;
   /** Takes the run off the list of unfinished ones; false when something of it is open. */
   retire(runId: string): Promise<boolean>;
-  /** Nothing more of the run is claimed until {@link resume}; false when it stood still already, or is gone. */
-  pause(runId: string, reason: string): Promise<boolean>;
+  /**
+   * Nothing more of the run is claimed until {@link resume}; false when it stood still already, or is gone. `known`: what
+   * {@link paused} said when the run was judged; false, too, when somebody has let it go on since.
+   */
+  pause(runId: string, reason: string, known?: RunPause | null): Promise<boolean>;
   /** `since`: what was counted of the run by now. */
   resume(runId: string, since: RunPause['since']): Promise<void>;
   paused(runId: string): Promise<RunPause | null>;
@@ -48,6 +51,7 @@ const BATCH = 500;
 export function createGroups(redis: Redis, keys: Keys): Groups {
   const scripts = {
     add: loadScript(redis, 'group_add'),
+    pause: loadScript(redis, 'run_pause'),
     retire: loadScript(redis, 'run_retire'),
     elsewhere: loadScript(redis, 'group_elsewhere'),
   };
@@ -60,12 +64,6 @@ export function createGroups(redis: Redis, keys: Keys): Groups {
   const paused = async (runId: string): Promise<RunPause | null> => {
     const text = await redis.get(keys.run(runId).paused);
     return text === null ? null : RunPause.parse(JSON.parse(text));
-  };
-  const setPause = async (runId: string, pause: RunPause): Promise<boolean> => {
-    const lifeMs = await redis.pttl(keys.run(runId).record);
-    if (lifeMs < 0) return false;
-    await redis.set(keys.run(runId).paused, JSON.stringify(pause), 'PX', lifeMs);
-    return true;
   };
   const elsewhere = async (what: 'close' | 'open', rolloutIds: readonly string[]): Promise<void> => {
     for (const [runId, ids] of byRun(rolloutIds)) {
@@ -112,12 +110,17 @@ export function createGroups(redis: Redis, keys: Keys): Groups {
     settleElsewhere: (rolloutIds) => elsewhere('close', rolloutIds),
     reopen: (rolloutIds) => elsewhere('open', rolloutIds),
     retire: async (runId) => (await scripts.retire([keys.run(runId).groups, keys.unfinished], [runId])) === 1,
-    async pause(runId, reason) {
-      const before = await paused(runId);
-      if (before && before.reason !== null) return false;
-      return await setPause(runId, { reason, at: Date.now(), since: before?.since ?? null });
+    async pause(runId, reason, known) {
+      const { record, paused: pause } = keys.run(runId);
+      const at = known === undefined ? '*' : (known?.at ?? '');
+      return (await scripts.pause([record, pause], [reason, at])) === 1;
     },
-    resume: async (runId, since) => void (await setPause(runId, { reason: null, at: Date.now(), since })),
+    async resume(runId, since) {
+      const { record, paused: pause } = keys.run(runId);
+      const lifeMs = await redis.pttl(record);
+      if (lifeMs < 0) return;
+      await redis.set(pause, JSON.stringify({ reason: null, at: Date.now(), since }), 'PX', lifeMs);
+    },
   };
 }
 

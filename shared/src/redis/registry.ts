@@ -2,6 +2,7 @@
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
 import type { Keys } from './keys.ts';
+import { loadScript } from './script.ts';
 
 export const WorkerRecord = z.object({
   worker: z.string(),
@@ -36,6 +37,7 @@ export type Registry = {
 export const LIFE_MS = 15_000;
 
 export function createRegistry(redis: Redis, keys: Keys): Registry {
+  const strike = loadScript(redis, 'workers_strike');
   return {
     async beat(record) {
       const lapse = Date.now() + LIFE_MS;
@@ -58,8 +60,7 @@ export function createRegistry(redis: Redis, keys: Keys): Registry {
       const records = await redis.mget(ids.map(keys.worker));
       // The record's own life time decides: clocks of nodes may differ.
       const dead = ids.filter((_, index) => records[index] === null);
-      const lost = dead.length > 0 ? await redis.zrem(keys.workers, ...dead) : 0;
-      if (lost > 0) await redis.hincrby(keys.totals('workers'), 'lost', lost);
+      if (dead.length > 0) await strike([keys.workers, keys.totals('workers')], dead);
       return records.flatMap((text) => (text ? [WorkerRecord.parse(JSON.parse(text))] : []));
     },
     lost: async () => Number(await redis.hget(keys.totals('workers'), 'lost')),

@@ -1,4 +1,4 @@
-/** All duties of the keeper. A new one is a file beside this one, an import and a line here. */
+/** All duties of a keeper, begun anew by each. A new one is a file beside this one, an import and a line here. */
 import { ownerlessArtifacts } from './artifacts.ts';
 import { cancelledDuty } from './cancelled.ts';
 import { deadlines } from './deadlines.ts';
@@ -11,7 +11,7 @@ import { sessionLeases } from './sessions.ts';
 import { stale } from './stale.ts';
 import { deadWorkersDuty } from './workers.ts';
 
-export const DUTIES: readonly Duty[] = [
+export const allDuties = (): readonly Duty[] => [
   deadlines,
   stale,
   orphans,

@@ -19,7 +19,7 @@ export const infraPause: Duty = {
       const pause = await farm.groups.paused(run.run_id);
       if (pause && pause.reason !== null) continue;
       const reason = reasonToPause(run, await farm.results.counts(run.run_id), pause?.since ?? null);
-      if (reason !== null && (await farm.groups.pause(run.run_id, reason)))
+      if (reason !== null && (await farm.groups.pause(run.run_id, reason, pause)))
         log.error({ run: run.run_id, reason }, `run paused; go on with: swefarm resume ${run.run_id}`);
     }
   },

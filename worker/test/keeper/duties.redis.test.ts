@@ -1,5 +1,5 @@
 /** Each duty on a real Redis: what it does, that doing it twice is doing it once, and that it may be cut off. */
-import { type FailureClass, parseRolloutId, type Result, type RunRecord } from '@swefarm/shared';
+import { parseRolloutId, type RunRecord } from '@swefarm/shared';
 import { expect, test } from 'vitest';
 import { ownerlessOf } from '../../src/keeper/artifacts.ts';
 import { cancelledDuty } from '../../src/keeper/cancelled.ts';
@@ -9,11 +9,9 @@ import type { Duty } from '../../src/keeper/keeper.ts';
 import { lostJobs, refills } from '../../src/keeper/lost.ts';
 import { parked } from '../../src/keeper/parked.ts';
 import { stale } from '../../src/keeper/stale.ts';
-import { settleUnheld } from '../../src/keeper/verdict.ts';
-import { aWorker, GROUP, type Scene, scene, startRun } from './farm.ts';
+import { aWorker, BY, GROUP, type Scene, scene, settleBy, startRun } from './farm.ts';
 
 const open = new AbortController().signal;
-const BY = { worker: 'w1', node: 'n1' };
 
 /** Twice: the second keeper, or the first one again, must find nothing to do. */
 async function twice(duty: Duty, { deps }: Scene): Promise<void> {
@@ -30,33 +28,6 @@ const rowsOf = async ({ farm }: Scene, runId: string): Promise<Record<string, st
     ]),
   );
 };
-
-async function settleBy(
-  at: Scene,
-  run: RunRecord,
-  id: string,
-  end: { judged: number } | { failed: FailureClass },
-): Promise<void> {
-  const claim = await at.farm.journal.claim(id, BY);
-  if (claim.status !== 'claimed') throw new Error(`${id}: ${claim.status}`);
-  if ('failed' in end) {
-    const failure = { stage: 'sandbox' as const, class: end.failed, message: 'no', attempts: 3 };
-    await settleUnheld(at.farm, run, id, await at.farm.journal.read(id), { failed: failure });
-    return;
-  }
-  const { instanceId, index, runId } = parseRolloutId(id);
-  const zero = { queued: 0, image: 0, sandbox: 0, agent: 0, model: 0, command: 0, patch: 0, evaluation: 0 };
-  const result: Result = {
-    ...{ format: 'swefarm-result-1', run_id: runId, rollout_id: id, instance_id: instanceId },
-    ...{ rollout_index: index, attempt: claim.attempt, worker: 'w1', node: 'n1', runtime: 'host' },
-    ...{ outcome: 'judged', resolved: end.judged === 1, reward: end.judged, reward_row: 'judged' },
-    ...{ reward_table: 'default:cd', turns: 3, exit_status: 'submitted', failure: null, facts: null },
-    ...{ tokens: { prompt: 1, completion: 1 }, policy_version: null, seconds: { ...zero, total: 0 } },
-    ...{ artifact: null, finished_at: 1 },
-  };
-  await at.farm.commit(run, result);
-  await at.farm.journal.end(id, claim.attempt, { stage: null, class: 'done', cause: null });
-}
 
 test('a deadline ends what has no result, says why, and leaves what is there', async () => {
   const at = await scene();

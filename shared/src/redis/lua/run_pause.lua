@@ -1,0 +1,21 @@
+-- A run stands still from now on, unless it does already, or was let go on since its counts were judged.
+-- KEYS: 1 record  2 paused
+-- ARGV: 1 reason  2 when it was last let go on, as whoever judges it knows ('': never; '*': whenever it was)
+-- Reply: 1 when it stands still because of this call
+local life = redis.call('PTTL', KEYS[1])
+if life < 0 then
+  return 0
+end
+local text = redis.call('GET', KEYS[2])
+local before = text and cjson.decode(text) or { at = '', reason = cjson.null, since = cjson.null }
+if before.reason ~= cjson.null then
+  return 0
+end
+local at = before.at == '' and '' or string.format('%d', before.at)
+if ARGV[2] ~= '*' and ARGV[2] ~= at then
+  return 0
+end
+local now = redis.call('TIME')
+local pause = { reason = ARGV[1], at = now[1] * 1000 + math.floor(now[2] / 1000), since = before.since }
+redis.call('SET', KEYS[2], cjson.encode(pause), 'PX', life)
+return 1

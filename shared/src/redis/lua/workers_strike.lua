@@ -1,0 +1,8 @@
+-- Strikes out workers whose record has lapsed, and counts them in the same step: each once, whoever notices.
+-- KEYS: 1 workers  2 counters of workers
+-- ARGV: worker ids
+local lost = redis.call('ZREM', KEYS[1], unpack(ARGV))
+if lost > 0 then
+  redis.call('HINCRBY', KEYS[2], 'lost', lost)
+end
+return lost

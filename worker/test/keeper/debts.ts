@@ -1,0 +1,182 @@
+/** What a farm may owe, one duty of the keeper each, and what is known of the farm when all was done. */
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { newId, type RunRecord } from '@swefarm/shared';
+import { aWorker, BY, GROUP, redisUrl, type Scene, settleBy, startRun } from './farm.ts';
+
+export type Debt = {
+  /** Of the duty that sees to it. */
+  duty: string;
+  /** Makes it in a farm of its own; answers what happens meanwhile, when the first keeper is no more or stands still. */
+  arrange(at: Scene, prefix: string): Promise<(() => Promise<void>) | undefined>;
+};
+
+export const DEBTS: readonly Debt[] = [
+  {
+    duty: 'deadlines',
+    async arrange(at) {
+      const { run, ids } = await startRun(at, { deadline_at: Date.now() - 1 });
+      await settleBy(at, run, ids[0] ?? '', { judged: 1 });
+      await startRun(at, { deadline_at: Date.now() + 3_600_000, group_size: 2 });
+      return undefined;
+    },
+  },
+  {
+    duty: 'stale',
+    async arrange(at) {
+      const policy = { urls: ['http://127.0.0.1:1/v1'], model: 'm', version: 'v1', name: 'p' };
+      await startRun(at, { max_staleness: 0, policy: policy as RunRecord['policy'] });
+      for (const version of ['v1', 'v2']) await at.farm.policies.set('p', { version });
+      return undefined;
+    },
+  },
+  {
+    duty: 'orphans',
+    async arrange(at) {
+      const { run } = await startRun(at, { open: true, group_size: 1 });
+      const gateway = await at.farm.calls.enlist('127.0.0.1:1');
+      for (const fingerprint of ['one', 'two']) {
+        const call = { fingerprint, named: false };
+        const opened = await at.farm.calls.open(call, gateway, run, GROUP, 3_600_000);
+        if (opened.status === 'opened') await at.farm.calls.drop(opened.call_id, gateway, -60_000);
+      }
+      return undefined;
+    },
+  },
+  {
+    duty: 'cancelled',
+    async arrange(at) {
+      const { run, ids } = await startRun(at);
+      const [held = ''] = ids;
+      await aWorker(at, BY.worker);
+      const claim = await at.farm.journal.claim(held, BY);
+      await at.farm.cancel.cancelRun(run.run_id);
+      // Its worker was about to commit when it heard of the cancel.
+      return () => settleBy(at, run, held, { judged: 1 }, claim);
+    },
+  },
+  {
+    duty: 'session-leases',
+    async arrange(at) {
+      const { ids } = await startRun(at, { kind: 'session', group_size: 2 });
+      for (const rollout_id of ids)
+        await at.farm.sessions.create({ session_id: newId(), rollout_id, lease_ms: -60_000 });
+      return undefined;
+    },
+  },
+  {
+    duty: 'refills',
+    async arrange(at) {
+      const { run, ids } = await startRun(at, { refills: 2, group_size: 2 });
+      for (const id of ids) await settleBy(at, run, id, { failed: 'sandbox_lost' });
+      return undefined;
+    },
+  },
+  {
+    duty: 'infra-pause',
+    async arrange(at) {
+      const { run, ids } = await startRun(at, { group_size: 21 }, false);
+      await Promise.all(ids.slice(1).map((id) => settleBy(at, run, id, { failed: 'engine_unreachable' })));
+      // Somebody mends what was wrong.
+      return async () => {
+        const { committed, failures } = await at.farm.results.counts(run.run_id);
+        await at.farm.groups.resume(run.run_id, { committed, failures });
+      };
+    },
+  },
+  {
+    duty: 'parked',
+    async arrange(at) {
+      const { ids } = await startRun(at, { group_size: 2, refills: 1 });
+      for (const worker of ['d1', 'd2', 'd3'])
+        for (const id of ids) await at.farm.journal.claim(id, { worker, node: 'n' });
+      return undefined;
+    },
+  },
+  {
+    duty: 'lost-jobs',
+    async arrange(at) {
+      const lost = await startRun(at, { group_size: 2 }, false);
+      const done = await startRun(at, { group_size: 1 });
+      for (const id of done.ids) await settleBy(at, done.run, id, { judged: 0 });
+      return async () => {
+        await settleBy(at, lost.run, lost.ids[0] ?? '', { judged: 1 });
+        await at.farm.groups.add(done.run.run_id, GROUP, 1);
+      };
+    },
+  },
+  {
+    duty: 'dead-workers',
+    async arrange(at, prefix) {
+      await startRun(at);
+      for (const worker of ['d1', 'd2', 'alive']) await aWorker(at, worker);
+      for (const worker of ['d1', 'd2']) await forget(`{${prefix}}:worker:${worker}`);
+      return undefined;
+    },
+  },
+  {
+    duty: 'ownerless-artifacts',
+    async arrange(at) {
+      const { run, ids } = await startRun(at, { group_size: 2 });
+      const [won = '', open = ''] = ids;
+      await settleBy(at, run, won, { judged: 1 });
+      for (const [id, attempt] of [
+        [won, 1],
+        [won, 2],
+        [won, 3],
+        [open, 1],
+      ] as const)
+        await at.farm.artifacts.put(id, attempt, Buffer.from('x'));
+      return undefined;
+    },
+  },
+];
+
+/** A key's life time has run out. */
+async function forget(key: string): Promise<void> {
+  const { hostname, port, password } = new URL(redisUrl());
+  const socket = connect({ host: hostname, port: Number(port) });
+  socket.end(`AUTH ${password}\r\nDEL ${key}\r\nQUIT\r\n`);
+  const said = await text(socket);
+  if (!said.includes(':1')) throw new Error(`${key} was not there: ${said}`);
+}
+
+/** Everything that anybody could notice, with runs by the size of their groups in place of their ids. */
+export async function stateOf({ farm }: Scene): Promise<unknown> {
+  const { runs: unfinished } = await farm.groups.unfinishedRuns();
+  const records = await farm.runs.list();
+  const runIds = records.sort((a, b) => a.group_size - b.group_size).map(({ run_id }) => run_id);
+  const runs = await Promise.all(
+    runIds.map(async (id) => {
+      const open = await farm.groups.open(id);
+      const { results } = await farm.results.read(id, '0');
+      return {
+        // In order of rollouts; a rollout that stands here twice was doubled.
+        results: results
+          .map(({ result: { rollout_id, outcome, reward_row, worker, failure } }) =>
+            [rollout_id, outcome, reward_row, worker, failure?.class ?? ''].join(' '),
+          )
+          .sort(),
+        open,
+        withoutJob: await farm.jobs.missing(open),
+        unfinished: unfinished.some(({ run_id }) => run_id === id),
+        groups: [...(await farm.results.groups(id))],
+        counts: await farm.results.counts(id),
+        marks: [...(await farm.cancel.isCancelled(await farm.groups.rollouts(id)))],
+        paused: (await farm.groups.paused(id))?.reason ?? null,
+        artifacts: (await farm.artifacts.listRun(id)).map(({ locator }) => locator).sort(),
+      };
+    }),
+  );
+  const state = {
+    runs,
+    totals: [...(await farm.results.totals())],
+    artifacts: (await farm.artifacts.usage()).used_bytes,
+    sessions: (await farm.sessions.live()).length,
+    calls: await farm.calls.count(),
+    workers: (await farm.registry.list()).map(({ worker }) => worker).sort(),
+    lost: await farm.registry.lost(),
+  };
+  const named = runIds.reduce((json, id, at) => json.replaceAll(id, `run-${at}`), JSON.stringify(state));
+  return JSON.parse(named);
+}
