@@ -3,7 +3,8 @@ import { existsSync } from 'node:fs';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { newId } from '@swefarm/shared';
-import { expect, test } from 'vitest';
+import { startRedis } from '@swefarm/testkit';
+import { expect, onTestFinished, test } from 'vitest';
 import { lines, row } from '../src/datasets/rows.fixture.ts';
 import { fakeWorker, linesOf, processesOf, run, start, until } from './cli.ts';
 import { redisUrl, testFolder } from './farm.ts';
@@ -204,6 +205,26 @@ test('submit, collect and status by hand against a Redis', async () => {
   expect(shown.stdout).toMatch(/judged, resolved, reward 1\.0/);
   const doctor = await run(['doctor', ...farm]);
   expect(doctor.stdout).toMatch(/"status":"ok","subject":"redis"/);
+});
+
+test('the commands of a step wait for a Redis that comes up a little later, and say so; Ctrl-C ends the waiting', async () => {
+  const redis = await startRedis();
+  onTestFinished(() => redis[Symbol.asyncDispose]());
+  const { dataset, output, folder } = await place(1);
+  const farm = ['--redis-url', redis.url, '--state-dir', folder];
+  await redis.kill();
+  const submitting = start(['submit', '--dataset', dataset, '--agent', 'noop', ...farm]);
+  const collecting = start(['collect', 'thisrun1', '--output', output, ...farm]);
+  for (const { stderr } of [submitting, collecting]) {
+    const waits = /^swefarm: Redis does not answer at .* Trying again for 60 s\.\n$/;
+    await expect.poll(stderr, { timeout: 60_000 }).toMatch(waits);
+  }
+  collecting.child.kill('SIGINT');
+  expect(await collecting.ended).toMatchObject({ code: 130, stdout: '' });
+  await redis.restart();
+  const submitted = await submitting.ended;
+  expect(submitted).toMatchObject({ code: 0, stdout: expect.stringContaining('"queued":1') });
+  expect(existsSync(output)).toBe(false);
 });
 
 test('the doctor names what is down and what to do', async () => {

@@ -47,9 +47,9 @@ test.each<[string, string | Buffer | null, string[], number, RegExp]>([
   [
     'no Redis there',
     whole,
-    ['--redis-url', 'redis://127.0.0.1:1'],
+    ['--redis-url', 'redis://127.0.0.1:1', '--redis-patience-seconds', '0'],
     12,
-    /does not answer at redis:\/\/127\.0\.0\.1:1|127\.0\.0\.1:1/,
+    /^swefarm: Redis does not answer at redis:\/\/127\.0\.0\.1:1/,
   ],
 ])('%s', async (_name, content, args, code, message) => {
   const folder = await testFolder();

@@ -45,6 +45,18 @@ export const EndpointView = z.object({
 });
 export type EndpointView = z.infer<typeof EndpointView>;
 
+/** Whether a run follows what is said of a policy: it names it, or it names none, this is `default`, and the two share an endpoint or it has none of its own. */
+export function followsPolicy(
+  run: { name?: string | null | undefined; urls: readonly string[] },
+  policy: Pick<PolicyRecord, 'name' | 'endpoints'>,
+): boolean {
+  if (run.name) return run.name === policy.name;
+  if (policy.name !== DEFAULT_POLICY) return false;
+  const own = run.urls.map(bare);
+  return policy.endpoints.length === 0 || policy.endpoints.some((endpoint) => own.includes(bare(endpoint)));
+}
+const bare = (url: string): string => url.replace(/\/+$/, '');
+
 /** How many versions lie between the one a rollout began with and the present one; null when that is not known. */
 export function versionsBehind(
   record: Pick<PolicyRecord, 'versions'>,

@@ -72,6 +72,17 @@ test('a worker waits at start for a Redis that comes later', async () => {
   expect(lines.join('')).toContain('Redis does not answer');
 });
 
+test('a producer waits as long as it is told, says once that it does, and tells what was wrong in the end', async () => {
+  const port = await freePort();
+  const said: string[] = [];
+  const opening = openFarm(testConfig({ redis_url: `redis://127.0.0.1:${port}` }), 'producer', {
+    patienceSeconds: 0.6,
+    onWait: (text) => said.push(text),
+  });
+  await expect(opening).rejects.toMatchObject({ code: 'redis_unreachable' });
+  expect(said).toEqual([expect.stringMatching(/^Redis does not answer at .* Trying again for 0\.6 s\.$/)]);
+});
+
 test('kill -9 of Redis and a restart lose nothing that was answered; worker and collector go on by themselves', async () => {
   await using redis = await startRedis({ settings: ['appendfsync always'] });
   const config = testConfig({ redis_url: redis.url });

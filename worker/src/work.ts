@@ -17,6 +17,9 @@ import { startSandbox } from './workplace.ts';
 
 export type Work = { end: AgentEnd | null; patch: string | null; tooLarge: boolean; agentSeconds: number };
 
+/** How often a rollout is looked at in the middle of a turn, which may last for minutes. */
+const STALE_MS = 1_000;
+
 type Sandbox = Awaited<ReturnType<typeof startSandbox>>;
 /** An agent that is ready to begin, given its sandbox. */
 type Player = Disposable & {
@@ -72,6 +75,8 @@ async function mini(task: Task, node: Node): Promise<Player> {
       log: task.log,
     }),
   );
+  const looking = setInterval(() => cancelStale(task, node, followed), STALE_MS);
+  stack.defer(() => clearInterval(looking));
   const owned = stack.move();
   return {
     play: ({ container, history }) =>
@@ -81,7 +86,7 @@ async function mini(task: Task, node: Node): Promise<Player> {
           shell: history.shell,
           policy,
           signal,
-          beforeTurn: (trajectory) => cancelStale(task, node, followed, trajectory),
+          beforeTurn: () => cancelStale(task, node, followed),
           onTurn: onTurn(task, node),
         },
       ),
@@ -113,9 +118,9 @@ const onTurn = (task: Task, node: Node) => (trajectory: Trajectory) => {
 };
 
 /** A rollout whose first turn had weights that are too old by now is of no use to its trainer. */
-function cancelStale({ run, job }: Task, node: Node, followed: Followed, trajectory: Trajectory): void {
+function cancelStale({ run, job, trace }: Task, node: Node, followed: Followed): void {
   const record = followed.record();
-  const [first] = trajectory.turns;
+  const first = trace.trajectory?.turns[0];
   if (run.max_staleness === null || !record || !first) return;
   const behind = versionsBehind(record, first.policy_version.start);
   if (behind !== null && behind > run.max_staleness) node.active.abort(job.rollout_id, 'cancelled', 'stale');

@@ -1,12 +1,5 @@
 /** `swefarm collect`: the results of a run that was submitted, into a file or a pipe, until the last one is there. */
-import {
-  type Farm,
-  type Instance,
-  openFarm,
-  type ProducerConfig,
-  type RunRecord,
-  UsageError,
-} from '@swefarm/shared';
+import { type Farm, type Instance, type ProducerConfig, type RunRecord, UsageError } from '@swefarm/shared';
 import type { Command } from 'commander';
 import type { ExitCode } from '../exit.ts';
 import { type OutputFormat, type OutputRun, writeOutputRun } from '../output.ts';
@@ -15,6 +8,7 @@ import { finish } from './finish.ts';
 import { follow, openRunOutput } from './follow.ts';
 import { addFarmOptions, type Flags, producerConfig, wholeNumber } from './options.ts';
 import { addOutputOptions, formatOf, goOnWith } from './outputs.ts';
+import { openPatiently } from './patience.ts';
 import { listenForStop } from './stop.ts';
 import { say } from './terminal.ts';
 
@@ -40,7 +34,7 @@ async function runCollect(runId: string, flags: Flags): Promise<number> {
   const rows = formatOf(flags);
   refuseOther(path, runId, await goOnWith(path, rows, flags.resume === true && path !== '-'));
   const stop = listenForStop(() => say('swefarm: stopping after what is there; once more stops at once'));
-  await using farm = await openFarm(config, 'producer', { signal: stop.draining });
+  await using farm = await openPatiently(config, stop.draining);
   const record = await farm.runs.get(runId);
   if (!record) {
     throw new UsageError(`run ${runId}: not at ${farm.address}; swefarm status lists what there is`);

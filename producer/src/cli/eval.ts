@@ -2,7 +2,6 @@
 import { join } from 'node:path';
 import {
   type ArtifactContent,
-  openFarm,
   type ProducerConfig,
   parseRolloutId,
   type Result,
@@ -39,6 +38,7 @@ import {
   runFlags,
   wholeNumber,
 } from './options.ts';
+import { openPatiently } from './patience.ts';
 import { listenForStop, type Stop } from './stop.ts';
 import { say, widthOf } from './terminal.ts';
 
@@ -166,7 +166,7 @@ async function evaluateOpen(evaluation: Evaluation, stop: Stop, ended: Map<Item,
   const record = recordOf(flags, { ...dataset, instances }, given.rounds.length);
   await using stack = new AsyncDisposableStack();
   const place = await openPlace(config, record, null, stack, stop.draining);
-  const farm = stack.use(await openFarm(place.config, 'producer', { signal: stop.draining }));
+  const farm = stack.use(await openPatiently(place.config, stop.draining));
   const byRollout = new Map(
     open.map((item) => [rolloutId(record.run_id, item.prediction.instance_id, item.round), item]),
   );

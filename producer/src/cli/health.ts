@@ -3,7 +3,6 @@ import {
   type ArtifactContent,
   brokenBecause,
   type Instance,
-  openFarm,
   parseRolloutId,
   type Result,
   RUNTIMES,
@@ -28,6 +27,7 @@ import {
   runFlags,
   wholeNumber,
 } from './options.ts';
+import { openPatiently } from './patience.ts';
 import { listenForStop, type Stop } from './stop.ts';
 import { print, say } from './terminal.ts';
 
@@ -98,7 +98,7 @@ async function examine(dataset: Dataset, flags: Flags, times: number, stop: Stop
   const rounds = new Map<string, Round[]>();
   await using stack = new AsyncDisposableStack();
   const place = await openPlace(producerConfig(flags), record, null, stack, stop.draining);
-  const farm = stack.use(await openFarm(place.config, 'producer', { signal: stop.draining }));
+  const farm = stack.use(await openPatiently(place.config, stop.draining));
   const output = stack.use(streamOutput(() => Promise.resolve()));
   const onResult = async (result: Result, content: ArtifactContent | null): Promise<void> => {
     const { instanceId, index } = parseRolloutId(result.rollout_id);

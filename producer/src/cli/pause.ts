@@ -1,7 +1,8 @@
 /** `swefarm pause` and `resume`: a run stands still (by hand, or by itself when infrastructure spoils it) and goes on. */
-import { type Farm, openFarm, UsageError } from '@swefarm/shared';
+import { type Farm, UsageError } from '@swefarm/shared';
 import type { Command } from 'commander';
 import { addFarmOptions, type Flags, producerConfig } from './options.ts';
+import { openPatiently } from './patience.ts';
 import { say } from './terminal.ts';
 
 export function addPause(program: Command): void {
@@ -32,7 +33,7 @@ export function addResume(program: Command): void {
 }
 
 async function openRun(runId: string, flags: Flags): Promise<Farm> {
-  const farm = await openFarm(producerConfig(flags), 'producer');
+  const farm = await openPatiently(producerConfig(flags));
   if (await farm.runs.get(runId)) return farm;
   await farm[Symbol.asyncDispose]();
   throw new UsageError(`run ${runId}: not at ${farm.address}; swefarm status lists what there is`);

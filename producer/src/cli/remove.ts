@@ -1,8 +1,9 @@
 /** `swefarm remove`: everything that Redis and the artifact store keep of runs that are done with. */
-import { type Farm, openFarm, UsageError } from '@swefarm/shared';
+import { type Farm, UsageError } from '@swefarm/shared';
 import type { Command } from 'commander';
 import { knownRun } from '../status.ts';
 import { addFarmOptions, type Flags, producerConfig } from './options.ts';
+import { openPatiently } from './patience.ts';
 import { say } from './terminal.ts';
 
 export function addRemove(program: Command): void {
@@ -14,7 +15,7 @@ export function addRemove(program: Command): void {
     .argument('<runs...>', 'run ids')
     .option('--unfinished', 'also runs with rollouts that have no result yet; what runs of them ends');
   addFarmOptions(command).action(async (ids: string[], flags: Flags) => {
-    await using farm = await openFarm(producerConfig(flags), 'producer');
+    await using farm = await openPatiently(producerConfig(flags));
     for (const id of ids) await checkRemovable(farm, id, flags.unfinished === true);
     for (const id of ids) await farm.runs.remove(id);
     say(`removed ${ids.join(', ')}`);

@@ -1,5 +1,5 @@
 /** `swefarm rollout`: submit, one local worker, collect, in one command; with a Redis of its own when none is given. */
-import { openFarm, RUNTIMES } from '@swefarm/shared';
+import { RUNTIMES } from '@swefarm/shared';
 import { type Command, Option } from 'commander';
 import type { ExitCode } from '../exit.ts';
 import { writeOutputRun } from '../output.ts';
@@ -11,6 +11,7 @@ import { addGymConfig, withGymConfig } from './gymconfig.ts';
 import { openPlace, placesOf, runLocally } from './local.ts';
 import { addDatasetOptions, addFarmOptions, addRunOptions, type Flags, producerConfig } from './options.ts';
 import { addOutputOptions, formatOf, goOnWith } from './outputs.ts';
+import { openPatiently } from './patience.ts';
 import { prepare, storeApiKey } from './prepare.ts';
 import { listenForStop } from './stop.ts';
 import { say } from './terminal.ts';
@@ -49,7 +50,7 @@ async function runRollout(flags: Flags): Promise<ExitCode> {
 
   await using stack = new AsyncDisposableStack();
   const place = await openPlace(given, record, stored, stack, stop.draining);
-  const farm = stack.use(await openFarm(place.config, 'producer', { signal: stop.draining }));
+  const farm = stack.use(await openPatiently(place.config, stop.draining));
   if (place.stateDir === null) for (const warning of farm.warnings) say(`swefarm: ${warning}`);
   await refuseUncontiguous(farm, record, prepared.apiKey, stop.draining);
   if (path !== '-') {

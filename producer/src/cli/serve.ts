@@ -56,7 +56,9 @@ async function serve(flags: Flags): Promise<number> {
   const health = await readRegistry(registryPath(flags.health, config.state_dir));
   const callers = readCallers(config);
   const log = createLog(config, { role: 'gateway' });
-  await using farm = await openFarm(config, 'producer', { log, signal: stop.draining, patient: true });
+  await using farm = await openFarm(config, 'producer', {
+    ...{ log, signal: stop.draining, patienceSeconds: config.redis_patience_seconds },
+  });
   for (const warning of farm.warnings) log.warn(warning);
   const tokenFile = callers.length === 0 ? join(config.state_dir, 'gateway.token') : null;
   if (tokenFile !== null) callers.push(...(await generatedCaller(config, tokenFile)));

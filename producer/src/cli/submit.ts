@@ -1,5 +1,5 @@
 /** `swefarm submit`: rollouts onto the queue of a farm whose workers run elsewhere; with --output their results too. */
-import { openFarm, UsageError } from '@swefarm/shared';
+import { UsageError } from '@swefarm/shared';
 import type { Command } from 'commander';
 import { EXIT } from '../exit.ts';
 import { submit } from '../submit.ts';
@@ -8,6 +8,7 @@ import { refuseUncontiguous } from './contiguous.ts';
 import { addGymConfig, withGymConfig } from './gymconfig.ts';
 import { addDatasetOptions, addFarmOptions, addRunOptions, type Flags, producerConfig } from './options.ts';
 import { addOptionalOutput, formatOf, goOnWith } from './outputs.ts';
+import { openPatiently } from './patience.ts';
 import { prepare, storeApiKey } from './prepare.ts';
 import { listenForStop } from './stop.ts';
 import { print, say } from './terminal.ts';
@@ -38,7 +39,7 @@ async function runSubmit(given: Flags): Promise<number> {
   const stop = listenForStop();
   // Files first: nobody should start a Redis to learn that a path is wrong.
   const first = flags.resume === undefined ? await prepare(flags, config, null, stop.draining) : null;
-  await using farm = await openFarm(config, 'producer', { signal: stop.draining });
+  await using farm = await openPatiently(config, stop.draining);
   for (const warning of farm.warnings) say(`swefarm: ${warning}`);
   const prepared = first ?? (await resumed(flags));
   await refuseUncontiguous(farm, prepared.record, prepared.apiKey, stop.draining);

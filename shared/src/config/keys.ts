@@ -256,7 +256,7 @@ export const PRODUCER_KEYS = {
   redis_patience_seconds: plain(
     form.seconds,
     60,
-    'Seconds that collecting waits for a Redis that went away.',
+    'Seconds that commands which do something wait for a Redis that does not answer, at start and while they collect; those that only show fail at once.',
   ),
   gateway_host: plain(form.text, '127.0.0.1', 'Address on which `serve` listens.'),
   gateway_port: plain(form.port, 8080, 'Port on which `serve` listens; 0: a free one, which it prints.'),

@@ -6,11 +6,11 @@ import type { CommonConfig } from '../config/keys.ts';
 import { errorMessage, UnusableError, UsageError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import { addressPath, follow, readAddress, targetOf } from './address.ts';
-import type { FarmRole } from './farm.ts';
+import type { FarmRole, OpenOptions } from './farm.ts';
 import { asUnusable } from './outage.ts';
 
 /** How long a worker waits at start for a Redis that comes up beside it. */
-const START_PATIENCE_MS = 60_000;
+const WORKER_PATIENCE_SECONDS = 60;
 const CONNECT_TIMEOUT_MS = 10_000;
 const MIN_VERSION = [6, 2] as const;
 /** An answer that does not come for so long means a host that went away without a word: then the address is read again. */
@@ -69,8 +69,8 @@ function tlsOptions(config: CommonConfig, servername: string) {
 }
 
 /**
- * Connects and checks the server. A producer fails at the first refusal, a worker (and a producer that is told to be patient)
- * after a minute; later outages a worker outlasts however long they are, while a producer's single calls fail after about a second.
+ * Connects and checks the server. A worker waits for it a minute, a producer as long as it is told; that it waits is said once.
+ * Later outages a worker outlasts however long they are, while a producer's single calls fail after about a second.
  * Throws UnusableError `redis_unreachable`, `redis_auth`, `redis_tls`, `redis_version`.
  */
 export async function connectRedis(
@@ -79,12 +79,13 @@ export async function connectRedis(
   log: Log,
   {
     signal,
-    patient = role === 'worker',
-  }: { signal?: AbortSignal | undefined; patient?: boolean | undefined } = {},
+    patienceSeconds = role === 'worker' ? WORKER_PATIENCE_SECONDS : 0,
+    onWait = (text) => log.warn(text),
+  }: Pick<OpenOptions, 'signal' | 'patienceSeconds' | 'onWait'> = {},
 ): Promise<Connection> {
   const file = config.redis_url === null ? null : addressPath(config.redis_url.reveal());
   let { options, address } = file === null ? redisOptions(config) : { options: {}, address: `file:${file}` };
-  const until = Date.now() + (patient ? START_PATIENCE_MS : 0);
+  const until = Date.now() + patienceSeconds * 1000;
   for (let tries = 1; ; tries++) {
     signal?.throwIfAborted();
     try {
@@ -99,8 +100,9 @@ export async function connectRedis(
     } catch (error) {
       const unusable = asUnusable(error, address);
       if (unusable?.code !== 'redis_unreachable' || Date.now() >= until) throw unusable ?? error;
-      if (tries === 1) log.warn(`${unusable.message} Trying again for ${START_PATIENCE_MS / 1000} s.`);
-      await sleep(Math.min(250 * tries, 2_000), undefined, signal ? { signal } : {});
+      if (tries === 1) onWait(`${unusable.message} Trying again for ${patienceSeconds} s.`);
+      const pause = Math.min(250 * tries, 2_000, Math.max(1, until - Date.now()));
+      await sleep(pause, undefined, signal ? { signal } : {});
     }
   }
 }

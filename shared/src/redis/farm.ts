@@ -61,13 +61,15 @@ export interface Farm extends AsyncDisposable {
 export type OpenOptions = {
   log?: Log;
   signal?: AbortSignal;
-  /** Waits a minute for Redis at start, as a worker does in any case: for producers that are servers. */
-  patient?: boolean;
+  /** How long a Redis that does not answer is waited for at start; absent: a minute for a worker, not at all for a producer. */
+  patienceSeconds?: number;
+  /** Is told once that it is waited for, and why; absent: the log is. */
+  onWait?: (text: string) => void;
 };
 
 /**
- * Connects and checks. A producer fails at the first refusal; a worker waits a minute for Redis at start, and outlasts
- * every outage after that.
+ * Connects and checks. A producer fails at the first refusal unless it is given patience; a worker waits a minute for Redis at
+ * start, and outlasts every outage after that.
  * Throws UnusableError `redis_unreachable`, `redis_auth`, `redis_tls`, `redis_version`; UsageError when no redis_url is set.
  */
 export async function openFarm(

@@ -1,5 +1,8 @@
-/** A run whose weights the policy has left too far behind is not worth finishing. */
-import { DEFAULT_POLICY, type RunRecord, versionsBehind } from '@swefarm/shared';
+/**
+ * A run that was submitted for weights which the policy has left too far behind is not worth finishing. Open runs are for no
+ * weights in particular: of them the worker of each rollout cancels what began too long ago.
+ */
+import { DEFAULT_POLICY, followsPolicy, type RunRecord, versionsBehind } from '@swefarm/shared';
 import type { Duty } from './keeper.ts';
 
 export const stale: Duty = {
@@ -7,13 +10,14 @@ export const stale: Duty = {
   everyMs: 1_000,
   async run({ farm, log }) {
     const { runs } = await farm.groups.unfinishedRuns();
-    const bounded = runs.filter((run) => run.max_staleness !== null && run.policy?.version);
+    const bounded = runs.filter((run) => run.max_staleness !== null && !run.open && run.policy?.version);
     const policies = new Map(
       (await farm.policies.get([...new Set(bounded.map(policyOf))])).map((policy) => [policy.name, policy]),
     );
     for (const run of bounded) {
       const policy = policies.get(policyOf(run));
-      const behind = policy ? versionsBehind(policy, run.policy?.version ?? null) : null;
+      if (!policy || !run.policy || !followsPolicy(run.policy, policy)) continue;
+      const behind = versionsBehind(policy, run.policy.version);
       if (behind === null || behind <= (run.max_staleness ?? behind)) continue;
       const open = await farm.groups.open(run.run_id);
       const marked = await farm.cancel.isCancelled(open);

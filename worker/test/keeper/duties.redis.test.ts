@@ -171,6 +171,22 @@ test('a run too far behind its policy is cancelled as stale', async () => {
   expect(Object.values(await rowsOf(at, run.run_id))).toEqual(Array(4).fill('cancelled stale'));
 });
 
+test('no weights are too old for an open run, nor those of a policy that the run does not follow', async () => {
+  const at = await scene();
+  const policy = { urls: ['http://127.0.0.1:1/v1'], model: 'm', version: 'v1' } as RunRecord['policy'];
+  const calls = await startRun(at, { max_staleness: 0, open: true, policy });
+  const beside = await startRun(at, {
+    max_staleness: 0,
+    policy: { ...policy, urls: ['http://127.0.0.1:2/v1'] } as RunRecord['policy'],
+  });
+  const own = await startRun(at, { max_staleness: 0, policy });
+  const endpoints = ['http://127.0.0.1:1/v1/'];
+  for (const version of ['v1', 'v2', 'v3']) await at.farm.policies.set('default', { version, endpoints });
+  await twice(stale, at);
+  const cancelled = async ({ ids }: typeof own) => (await at.farm.cancel.isCancelled(ids)).size;
+  expect([await cancelled(calls), await cancelled(beside), await cancelled(own)]).toEqual([0, 0, 4]);
+});
+
 test('artifacts of overtaken attempts go, those of the winner, of running attempts and of kept work stay', async () => {
   const at = await scene();
   const { run, ids } = await startRun(at);

@@ -6,6 +6,7 @@ import {
   DEFAULT_POLICY,
   errorMessage,
   type Farm,
+  followsPolicy,
   type PolicyConfig,
   type PolicyRecord,
 } from '@swefarm/shared';
@@ -68,7 +69,7 @@ export function watchPolicies(deps: WatchDeps): PolicyWatch {
   return {
     async follow(config) {
       const name = config.name ?? DEFAULT_POLICY;
-      const [followed, hear] = openFollowed((record) => config.name !== null || shares(record, config.urls));
+      const [followed, hear] = openFollowed((record) => followsPolicy(config, record));
       const follower = { name, hear };
       followers.add(follower);
       await read(name);
@@ -81,10 +82,6 @@ export function watchPolicies(deps: WatchDeps): PolicyWatch {
     [Symbol.dispose]: () => clearInterval(timer),
   };
 }
-
-const shares = ({ endpoints }: PolicyRecord, urls: readonly string[]): boolean =>
-  endpoints.length === 0 || endpoints.some((endpoint) => urls.map(bare).includes(bare(endpoint)));
-const bare = (url: string): string => url.replace(/\/+$/, '');
 
 function openFollowed(
   applies: (record: PolicyRecord) => boolean,

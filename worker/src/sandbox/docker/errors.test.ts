@@ -15,6 +15,12 @@ describe('engine errors', () => {
       engineError('exec: "/bin/sh": stat /bin/sh: no such file or directory: unknown', { statusCode: 400 }),
       'no_bash',
     ],
+    [
+      engineError('(HTTP code 400) no such image: dir:/x:latest: invalid reference format', {
+        statusCode: 400,
+      }),
+      'image_not_found',
+    ],
     [engineError('something new', { statusCode: 500 }), 'sandbox_start'],
   ])('%s', (error, failureClass) => {
     expect(engineFailure(error, 'sandbox_start', 'starting')).toMatchObject({ failureClass });

@@ -4,6 +4,8 @@ import { errorMessage, type FailureClass, RolloutFailure } from '@swefarm/shared
 const UNREACHABLE = /ECONNREFUSED|ENOENT|EACCES|EPERM|ECONNRESET|EPIPE|ETIMEDOUT|socket hang up/;
 const WORDS: readonly [RegExp, FailureClass][] = [
   [/no space left on device|disk quota exceeded/i, 'node_disk'],
+  // A name of another runtime's form, such as dir:/path: no engine will ever have it.
+  [/invalid reference format/i, 'image_not_found'],
   [/cannot allocate memory|out of memory/i, 'node_memory'],
   [
     /executable file not found|exec: "[^"]*": (stat|no such file)|no such file or directory: unknown/i,
