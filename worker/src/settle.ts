@@ -2,6 +2,7 @@
 import {
   type ArtifactContent,
   type CancelReason,
+  encodeArtifact,
   errorMessage,
   type Failure,
   type Outcome,
@@ -13,10 +14,12 @@ import {
 } from '@swefarm/shared';
 import type { Judged } from './facts.ts';
 import type { Node } from './node.ts';
+import { createGate } from './sandbox/gate.ts';
 import type { StageClock } from './stages.ts';
 import type { KeptWork, Trace } from './task.ts';
 
-const ENCODE_TIMEOUT_MS = 120_000;
+/** Many rollouts may end at once: their artifacts are made one after the other, so that the loop has time for the others. */
+const encoding = createGate(2);
 
 export type Settlement = {
   job: RolloutJob;
@@ -64,24 +67,20 @@ type Stored = Pick<Settlement, 'job' | 'attempt' | 'trace' | 'failure'> & { kept
 async function storeArtifact(settlement: Stored, node: Node, signal: AbortSignal): Promise<string | null> {
   const { job, attempt, trace, failure } = settlement;
   if (!trace.trajectory && trace.patch === null && !trace.report) return null;
-  const blob = await node.threads.run(
-    'encode',
-    {
-      content: {
-        format: 'swefarm-artifact-1',
-        rollout_id: job.rollout_id,
-        attempt,
-        instance_id: job.instance_id,
-        trajectory: trace.trajectory,
-        patch: trace.patch,
-        report: trace.report,
-        eval_script: trace.evalScript,
-        failure_detail: failure ? `${failure.stage}/${failure.class}: ${failure.message}` : null,
-        ...(settlement.kept ? { kept: settlement.kept } : {}),
-      },
+  const blob = await encoding(() =>
+    encodeArtifact({
+      format: 'swefarm-artifact-1',
+      rollout_id: job.rollout_id,
+      attempt,
+      instance_id: job.instance_id,
+      trajectory: trace.trajectory,
+      patch: trace.patch,
+      report: trace.report,
       test_log: trace.testLog,
-    },
-    { timeoutMs: ENCODE_TIMEOUT_MS },
+      eval_script: trace.evalScript,
+      failure_detail: failure ? `${failure.stage}/${failure.class}: ${failure.message}` : null,
+      ...(settlement.kept ? { kept: settlement.kept } : {}),
+    }),
   );
   try {
     return await node.farm.artifacts.put(job.rollout_id, attempt, blob, signal);

@@ -82,7 +82,7 @@ export async function simulateWorker(
     rollout,
     placing:
       config.placement === 'off' ? null : createPlacing(farm, identity, config.locality_wait_seconds * 1000),
-    threads: { run: () => Promise.reject(new Error('nothing to encode')) } as unknown as Threads,
+    threads: { run: () => Promise.reject(new Error('nothing to grade')) } as unknown as Threads,
     quiet: createQuiet(),
     leaving: createLeaving(),
     cleanImages: new Set(),

@@ -2,6 +2,7 @@ import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import type { Turn } from '../trajectory.ts';
 import { type ArtifactContent, decodeArtifact, encodeArtifact } from './codec.ts';
+import { inPieces } from './pieces.ts';
 
 const EMPTY: ArtifactContent = {
   format: 'swefarm-artifact-1',
@@ -90,6 +91,38 @@ describe('what is encoded comes back', () => {
     expect(back.trajectory?.turns[0]?.tokens?.prompt_suffix).toEqual(Int32Array.from([2, 3]));
     expect(back.trajectory?.turns[0]?.tokens?.log_probs).toBeInstanceOf(Float32Array);
   });
+});
+
+describe('a log', () => {
+  const text = `größe → ${'漢字 😀 \u0000\n"\\'.repeat(20_000)}`;
+  test('in bytes comes back as its text, however large', async () => {
+    expect(await decodeArtifact(await encodeArtifact({ ...EMPTY, test_log: Buffer.from(text) }))).toEqual({
+      ...EMPTY,
+      test_log: text,
+    });
+  });
+  test('that is no UTF-8 is read with replacements', async () => {
+    const back = await decodeArtifact(
+      await encodeArtifact({ ...EMPTY, test_log: Buffer.from([0x61, 0xff, 0xe6]) }),
+    );
+    expect(back.test_log).toBe('a\ufffd\ufffd');
+  });
+});
+
+test('a long text holds pairs of units that a piece could go through', async () => {
+  const patch = `x${'😀'.repeat(100_000)}`;
+  expect((await decodeArtifact(await encodeArtifact({ ...EMPTY, patch }))).patch).toBe(patch);
+});
+
+test('the JSON is that of the whole', () => {
+  const value = {
+    empty: {},
+    none: [],
+    left: undefined,
+    list: [undefined, null, [1], { a: 'é' }],
+    deep: [[[[[[[[[[1, { b: 2 }]]]]]]]]]],
+  };
+  expect(Buffer.concat([...inPieces(value)]).toString()).toBe(JSON.stringify(value));
 });
 
 test.each([

@@ -1,13 +1,12 @@
-/**
- * An artifact as bytes: gzip of JSON, typed arrays as base64 of their little-endian bytes. Imports nothing but zlib,
- * so that it also runs in a worker thread.
- */
+/** An artifact as bytes: gzip of JSON, typed arrays as base64 of their little-endian bytes. */
+import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
-import { gunzip, gzip } from 'node:zlib';
+import { createGzip, gunzip } from 'node:zlib';
 import { errorMessage, SwefarmError } from '../errors.ts';
 import type { Report } from '../report.ts';
 import type { RewardFacts, Seconds } from '../result.ts';
 import type { Trajectory } from '../trajectory.ts';
+import { inPieces } from './pieces.ts';
 
 export type ArtifactContent = {
   format: 'swefarm-artifact-1';
@@ -25,15 +24,24 @@ export type ArtifactContent = {
   kept?: { facts: RewardFacts; seconds: Seconds };
 };
 
-const compress = promisify(gzip);
 const decompress = promisify(gunzip);
 
 const DTYPES = { int32: Int32Array, float32: Float32Array } as const;
-type Encoded = { dtype: keyof typeof DTYPES; base64: string };
+export type Encoded = { dtype: keyof typeof DTYPES; base64: string };
 
-/** Level 6 on zlib's own threads: the event loop only serialises. */
-export async function encodeArtifact(content: ArtifactContent): Promise<Buffer> {
-  return await compress(Buffer.from(JSON.stringify(content, encodeValue), 'utf8'));
+/** The log as text, or as the bytes that came. */
+export type ArtifactInput = Omit<ArtifactContent, 'test_log'> & { test_log: string | Uint8Array | null };
+
+/**
+ * Piece by piece, level 6 on zlib's own threads: the event loop is never held for longer than one piece takes, and neither the
+ * JSON nor its bytes are ever there as a whole.
+ */
+export async function encodeArtifact(content: ArtifactInput): Promise<Buffer> {
+  const blob: Buffer[] = [];
+  await pipeline(inPieces(content), createGzip(), async (chunks: AsyncIterable<Buffer>) => {
+    for await (const chunk of chunks) blob.push(chunk);
+  });
+  return Buffer.concat(blob);
 }
 
 /** Throws SwefarmError `bad_artifact` for what is not an artifact of this format. */
@@ -51,13 +59,6 @@ export async function decodeArtifact(blob: Uint8Array): Promise<ArtifactContent>
     throw new SwefarmError('bad_artifact', `expected format swefarm-artifact-1, found ${String(format)}`);
   }
   return content as ArtifactContent;
-}
-
-/** Node runs on little-endian machines only where we ship (x64, arm64), so the memory is the wire form. */
-function encodeValue(_key: string, value: unknown): unknown {
-  if (!(value instanceof Int32Array) && !(value instanceof Float32Array)) return value;
-  const base64 = Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString('base64');
-  return { dtype: value instanceof Int32Array ? 'int32' : 'float32', base64 } satisfies Encoded;
 }
 
 function decodeValue(_key: string, value: unknown): unknown {

@@ -225,7 +225,7 @@ export const WORKER_KEYS = {
     'SLURMD_NODENAME',
     'NODE_NAME',
   ]),
-  threads: plain(form.positiveInteger, 2, 'Threads for reading test logs and compressing artifacts.'),
+  threads: plain(form.positiveInteger, 2, 'Threads for reading test logs.'),
   host_rewards: plain(form.flag, false, 'Permits rewards from runtime host when the run asks for them too.'),
   live_turns: plain(
     form.count,

@@ -1,42 +1,63 @@
+import { planEvaluation } from '@swefarm/grading';
+import { Instance } from '@swefarm/shared';
 import { expect, test } from 'vitest';
 import { startThreads } from './pool.ts';
-import type { EncodeInput } from './tasks.ts';
+import type { GradeInput } from './tasks.ts';
 
-const input = (bytes: number): EncodeInput => ({
-  content: {
-    format: 'swefarm-artifact-1',
-    rollout_id: 'r.i.0',
-    attempt: 1,
-    instance_id: 'i',
-    trajectory: null,
-    patch: '',
-    report: null,
-    eval_script: null,
-    failure_detail: null,
+const instance = Instance.parse({
+  instance_id: 'i__i-1',
+  repo: 'i/i',
+  base_commit: 'c0ffee',
+  problem_statement: 'p',
+  FAIL_TO_PASS: ['tests/run.py::test_one'],
+  PASS_TO_PASS: [],
+  family: 'custom',
+  test_cmd: 'pytest -rA',
+  log_parser: 'pytest',
+  image: 'none',
+});
+const plan = planEvaluation(instance);
+
+const input = (bytes: number): GradeInput => ({
+  instance,
+  plan,
+  patch: 'x',
+  facts: {
+    patch_state: 'applied',
+    applied_with: 'git apply',
+    timed_out: false,
+    timeout_seconds: 60,
+    exit_code: 0,
+    sandbox_killed: false,
+    image_digest: 'd',
   },
-  test_log: Buffer.alloc(bytes, 'a line of a log\n'),
+  log: Buffer.alloc(bytes, 'a line of a log\n'),
 });
 
 test('many tasks on few threads all come back, small and large', async () => {
   await using threads = startThreads(2);
-  const sizes = [10, 1_000_000, 100, 100_000, 3_000_000, 1];
-  const blobs = await Promise.all(
-    sizes.map((size) => threads.run('encode', input(size), { timeoutMs: 20_000 })),
+  const sizes = [10, 100_000, 100, 10_000, 300_000, 1];
+  const reports = await Promise.all(
+    sizes.map((size) => threads.run('grade', input(size), { timeoutMs: 20_000 })),
   );
-  expect(blobs.every((blob) => blob.byteLength > 0)).toBe(true);
-});
+  expect(reports.every(({ resolved }) => resolved === false)).toBe(true);
+}, 30_000);
 
 test('a task over its time fails alone; the next one has a thread again', async () => {
   await using threads = startThreads(1);
-  await expect(threads.run('encode', input(40_000_000), { timeoutMs: 1 })).rejects.toMatchObject({
+  await expect(threads.run('grade', input(400_000), { timeoutMs: 1 })).rejects.toMatchObject({
     code: 'thread_timeout',
   });
-  await expect(threads.run('encode', input(10), { timeoutMs: 20_000 })).resolves.toBeInstanceOf(Uint8Array);
+  await expect(threads.run('grade', input(10), { timeoutMs: 20_000 })).resolves.toMatchObject({
+    resolved: false,
+  });
 });
 
 test('an error in a thread reaches the caller, and the thread goes on', async () => {
   await using threads = startThreads(1);
-  const broken = { content: null, test_log: 5 } as unknown as EncodeInput;
-  await expect(threads.run('encode', broken, { timeoutMs: 20_000 })).rejects.toThrow();
-  await expect(threads.run('encode', input(10), { timeoutMs: 20_000 })).resolves.toBeInstanceOf(Uint8Array);
+  const broken = { ...input(10), plan: null } as unknown as GradeInput;
+  await expect(threads.run('grade', broken, { timeoutMs: 20_000 })).rejects.toThrow();
+  await expect(threads.run('grade', input(10), { timeoutMs: 20_000 })).resolves.toMatchObject({
+    resolved: false,
+  });
 });

@@ -9,6 +9,9 @@ export type Threads = AsyncDisposable & {
   run<N extends TaskName>(name: N, input: TaskInput<N>, options: RunTask): Promise<TaskOutput<N>>;
 };
 
+/** Without it a thread may keep 192 MiB for new objects alone. */
+const LIMITS = { maxYoungGenerationSizeMb: 16 };
+
 export type RunTask = { timeoutMs: number };
 
 type Waiting = {
@@ -68,7 +71,7 @@ type Thread = { start(task: Waiting): void; terminate(): Promise<unknown> };
 
 /** One thread; `onFree` is told after each task whether it can take another. */
 function startThread(onFree: (healthy: boolean) => void): Thread {
-  const worker = new Worker(new URL('./thread.ts', import.meta.url));
+  const worker = new Worker(new URL('./thread.ts', import.meta.url), { resourceLimits: LIMITS });
   worker.unref();
   let current: { task: Waiting; timer: NodeJS.Timeout } | null = null;
 
