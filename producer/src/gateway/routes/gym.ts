@@ -23,7 +23,7 @@ import { requestedInstance, wishOf } from '../wish.ts';
 
 /** The entry's name in Gym's configuration when no caller gives another one. */
 const ENTRY = 'swe_farm';
-/** Answers that are read and written at once: each takes some megabytes while it is. */
+/** Answers that are read and written at once: each takes some megabytes from when its artifact is decoded. */
 const WRITERS = 16;
 /** A client that takes nothing for so long is gone. */
 const STALLED_MS = 120_000;
@@ -79,6 +79,11 @@ export function gymRoutes(app: FastifyInstance, deps: GatewayDeps): void {
     // What is needed later is held by us: not the row twice.
     (request as { body: unknown }).body = undefined;
     const hold = heldCall(reply, desk, asked.named, caller, signal);
+    const writer = async (): Promise<() => void> => {
+      const release = await writers.take(hold.gone);
+      reply.raw.once('close', release);
+      return release;
+    };
     let found: Found;
     try {
       found = await desk.find(asked, wish, instance, hold.gone);
@@ -88,10 +93,8 @@ export function gymRoutes(app: FastifyInstance, deps: GatewayDeps): void {
     await hold.has(found.callId);
     log.debug({ rollout_id: found.rolloutId, caller: caller.name, attached: found.attached }, 'call held');
     try {
-      const served = await outcomeOf(found, mode, hold);
+      const served = await outcomeOf(found, mode, hold, writer);
       found = served.found;
-      const release = await writers.take(hold.gone);
-      reply.raw.once('close', release);
       const timeout = found.run.evaluation.timeout;
       const pieces = answerPieces({
         ...served,
@@ -111,11 +114,17 @@ export function gymRoutes(app: FastifyInstance, deps: GatewayDeps): void {
     }
   });
 
-  /** A result, or what stands in its place for this caller. Throws Refusal 503. */
-  async function outcomeOf(first: Found, mode: Mode, hold: Hold): Promise<Served> {
+  /** A result, or what stands in its place for this caller, and a writer's slot with it. Throws Refusal 503. */
+  async function outcomeOf(
+    first: Found,
+    mode: Mode,
+    hold: Hold,
+    writer: () => Promise<() => void>,
+  ): Promise<Served> {
     let found = first;
     for (let pause = RETRY_MS.first; ; pause = Math.min(pause * 2, RETRY_MS.longest)) {
       const result = await resultOf(found, mode, hold);
+      const release = await writer();
       const content = await contentOf(result);
       const cause = causeOf(result) ?? unfit(result, content, mode, found);
       if (cause === null) return { result, content, unjudged: null, found };
@@ -123,6 +132,7 @@ export function gymRoutes(app: FastifyInstance, deps: GatewayDeps): void {
       if (prefersMasked(mode) && hasTrainedTurn(content)) {
         return { result, content, unjudged: { ...cause, shown: 'masked' }, found };
       }
+      release();
       const left = hold.until - Date.now() - pause;
       if (!prefersMasked(mode) || left <= 0) throw unserved(cause, mode);
       log.info(

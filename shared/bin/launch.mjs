@@ -1,0 +1,66 @@
+/**
+ * How each command of swefarm starts: on a Node that strips types, this one or the one that comes with the dependencies,
+ * and what runs for days with settings that Node reads only at its start. Plain JavaScript, for older Nodes must read it.
+ */
+import { spawn } from 'node:child_process';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+
+/** They halve what a worker with many long rollouts, or a gateway with long answers, takes of its node's memory. */
+const LASTING = {
+  // By default each heap keeps 64 MiB for new objects alone.
+  flags: ['--max-semi-space-size=4'],
+  settings: {
+    // Freed bodies of requests and answers go back to the system, and not into the allocator's many pools.
+    MALLOC_ARENA_MAX: '2',
+    MALLOC_MMAP_THRESHOLD_: '131072',
+    MALLOC_TRIM_THRESHOLD_: '131072',
+  },
+};
+
+// Sources are stripped of their types once, not by a compiler in every thread.
+const COMPILED = { NODE_COMPILE_CACHE: join(import.meta.dirname, '../../node_modules/.cache/swefarm') };
+
+/**
+ * Runs `start`, which imports a command's TypeScript, in this process where that is possible, else in a child whose end it
+ * shares. `lasting`: a service, to be started with the settings above.
+ */
+export async function launch({ name, start, lasting }) {
+  const flags = lasting ? LASTING.flags : [];
+  const env = lasting ? { ...LASTING.settings, ...COMPILED, ...process.env } : process.env;
+  const args = [...flags, ...process.execArgv, ...process.argv.slice(1)];
+  const [major, minor] = process.versions.node.split('.').map(Number);
+  if (major < 22 || (major === 22 && minor < 18)) return inPackagedNode(name, args, env);
+  const ready = flags.every((flag) => process.execArgv.includes(flag));
+  // In place, where the system can: the process keeps its id, its signals and its parent.
+  if (!ready && process.execve) process.execve(process.execPath, [process.execPath, ...args], env);
+  await start();
+}
+
+function inPackagedNode(name, args, env) {
+  let node;
+  try {
+    const packaged = createRequire(import.meta.url).resolve(`node-linux-${process.arch}/package.json`);
+    node = join(dirname(packaged), 'bin', 'node');
+  } catch {
+    console.error(
+      `${name} needs Node 22.18 or newer (this is ${process.versions.node}); install it, or run: npm ci`,
+    );
+    process.exit(2);
+  }
+  const child = spawn(node, args, { stdio: 'inherit', env });
+  const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'];
+  // From a terminal Ctrl-C comes twice then, directly and through us; commands count two within a moment as one.
+  for (const signal of signals) process.on(signal, () => child.kill(signal));
+  child.on('error', (error) => {
+    console.error(`${name}: ${node} cannot be started: ${error.message}`);
+    process.exit(12);
+  });
+  child.on('exit', (code, signal) => {
+    if (signal) {
+      for (const one of signals) process.removeAllListeners(one);
+      process.kill(process.pid, signal);
+    }
+    process.exit(code ?? 12);
+  });
+}
