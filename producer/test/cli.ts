@@ -51,11 +51,11 @@ export async function linesOf(path: string): Promise<Line[]> {
     .map((line) => JSON.parse(line) as Line);
 }
 
-/** Waits until `holds`, at most 20 s. */
+/** Waits until `holds`, at most two minutes: machines may be busy. */
 export async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
-  const deadline = Date.now() + 20_000;
+  const deadline = Date.now() + 120_000;
   while (!(await holds())) {
-    if (Date.now() > deadline) throw new Error('it did not become true within 20 s');
+    if (Date.now() > deadline) throw new Error('it did not become true within two minutes');
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
 }

@@ -1,9 +1,10 @@
 /**
  * How each command of swefarm starts: on a Node that strips types, this one or the one that comes with the dependencies,
- * and what runs for days with settings that Node reads only at its start. Plain JavaScript, for older Nodes must read it.
+ * from what was compiled before, and what runs for days with settings that Node reads only at its start. Plain JavaScript, for
+ * older Nodes must read it.
  */
 import { spawn } from 'node:child_process';
-import { createRequire } from 'node:module';
+import * as modules from 'node:module';
 import { dirname, join } from 'node:path';
 
 /** They halve what a worker with many long rollouts, or a gateway with long answers, takes of its node's memory. */
@@ -18,8 +19,8 @@ const LASTING = {
   },
 };
 
-// Sources are stripped of their types once, not by a compiler in every thread.
-const COMPILED = { NODE_COMPILE_CACHE: join(import.meta.dirname, '../../node_modules/.cache/swefarm') };
+/** Sources are stripped of their types and compiled once, not at every start and in every thread. */
+const CACHE = join(import.meta.dirname, '../../node_modules/.cache/swefarm');
 
 /**
  * Runs `start`, which imports a command's TypeScript, in this process where that is possible, else in a child whose end it
@@ -27,20 +28,23 @@ const COMPILED = { NODE_COMPILE_CACHE: join(import.meta.dirname, '../../node_mod
  */
 export async function launch({ name, start, lasting }) {
   const flags = lasting ? LASTING.flags : [];
-  const env = lasting ? { ...LASTING.settings, ...COMPILED, ...process.env } : process.env;
+  const env = { ...(lasting ? LASTING.settings : {}), NODE_COMPILE_CACHE: CACHE, ...process.env };
   const args = [...flags, ...process.execArgv, ...process.argv.slice(1)];
   const [major, minor] = process.versions.node.split('.').map(Number);
   if (major < 22 || (major === 22 && minor < 18)) return inPackagedNode(name, args, env);
   const ready = flags.every((flag) => process.execArgv.includes(flag));
   // In place, where the system can: the process keeps its id, its signals and its parent.
   if (!ready && process.execve) process.execve(process.execPath, [process.execPath, ...args], env);
+  modules.enableCompileCache(CACHE);
   await start();
 }
 
 function inPackagedNode(name, args, env) {
   let node;
   try {
-    const packaged = createRequire(import.meta.url).resolve(`node-linux-${process.arch}/package.json`);
+    const packaged = modules
+      .createRequire(import.meta.url)
+      .resolve(`node-linux-${process.arch}/package.json`);
     node = join(dirname(packaged), 'bin', 'node');
   } catch {
     console.error(
