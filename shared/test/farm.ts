@@ -1,13 +1,13 @@
 /** What the tests with a real Redis share: a farm with a prefix of its own, records and results to fill it. */
+import { bareInstance, bareRun } from '@swefarm/testkit';
 import {
   type CommonConfig,
   type Farm,
-  Instance,
+  type Instance,
   loadConfig,
   newId,
   openFarm,
   Result,
-  RunRecord,
 } from '../src/index.ts';
 
 export const redisUrl = (): string => {
@@ -26,33 +26,10 @@ export function testConfig(flags: Record<string, unknown> = {}): CommonConfig {
 export const testFarm = (flags: Record<string, unknown> = {}): Promise<Farm> =>
   openFarm(testConfig(flags), 'producer');
 
-export function testRun(change: Partial<RunRecord> = {}): RunRecord {
-  return RunRecord.parse({
-    format: 'swefarm-run-1',
-    run_id: newId(),
-    created_at: '2026-01-02T03:04:05.000Z',
-    dataset: { path: 'rows.jsonl', sha256: 'ab', instances: 1 },
-    group_size: 4,
-    agent: {},
-    policy: null,
-    sandbox: {},
-    evaluation: {},
-    reward: { table: 'default', hash: 'cd' },
-    ...change,
-  });
-}
+export const testRun = bareRun;
 
 export const testInstance = (instance_id = 'a__b.c-1'): Instance =>
-  Instance.parse({
-    instance_id,
-    repo: 'a/b',
-    base_commit: 'f00',
-    problem_statement: 'ü '.repeat(2000),
-    FAIL_TO_PASS: ['t::one'],
-    PASS_TO_PASS: [],
-    family: 'custom',
-    image: 'example:1',
-  });
+  bareInstance({ instance_id, problem_statement: 'ü '.repeat(2000) });
 
 export function testResult(run_id: string, index: number, change: Partial<Result> = {}): Result {
   const instance_id = change.instance_id ?? 'a__b.c-1';

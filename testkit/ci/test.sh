@@ -21,7 +21,7 @@ check() { # check NAME COMMAND...: one check that is no vitest test, counted as 
   fi
 }
 
-project() { # project NAME REPORT [FILE...]: one vitest project, whole or the files that are named; its status is vitest's
+project() { # project NAME REPORT [OPTION...] [FILE...]: one vitest project, whole or the files that are named; its status is vitest's
   local name=$1 report=$2
   shift 2
   timeout --kill-after=30 2700 vitest run --project "$name" --reporter=default --reporter=json --outputFile.json="$out/$report.json" "$@"
@@ -38,11 +38,11 @@ grep -hs '^AUDIT' "$out/audit.log"
 for name in unit redis containers e2e; do
   printf '\n== vitest project %s (load %s)\n' "$name" "$(cut -d' ' -f1-3 /proc/loadavg)"
   project "$name" "$name" && continue
-  # The files that failed run once more, alone: what fails twice is a failure, what passes is named as unsteady.
+  # The files that failed run once more, each with nothing beside it: what fails twice is a failure, what passes is named as unsteady.
   mapfile -t again < <(node testkit/ci/failedfiles.ts "$out/$name.json")
   if [ ${#again[@]} -gt 0 ]; then
     printf '\n== once more: %s\n' "${again[*]}"
-    project "$name" "$name.again" "${again[@]}" && continue
+    project "$name" "$name.again" --no-file-parallelism "${again[@]}" && continue
     mapfile -t again < <(node testkit/ci/failedfiles.ts "$out/$name.again.json")
   fi
   # An unhandled rejection makes vitest exit non-zero with every test green.

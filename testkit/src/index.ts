@@ -20,5 +20,6 @@ export * from './policy/script.ts';
 export * from './policy/server.ts';
 export type { PolicyStats, RolloutSeen } from './policy/stats.ts';
 export { type RegistryFault, startRegistry, type TestRegistry } from './registry.ts';
+export * from './results/bare.ts';
 export * from './results/made.ts';
 export { madeLiveTurn, madeTrajectory } from './results/trajectory.ts';

@@ -5,12 +5,11 @@ import {
   type ProducerConfig,
   parseRolloutId,
   type Result,
-  RUNTIMES,
   type RunRecord,
   rolloutId,
   UsageError,
 } from '@swefarm/shared';
-import { type Command, Option } from 'commander';
+import type { Command } from 'commander';
 import { describeProblems } from '../datasets/problem.ts';
 import type { Dataset } from '../datasets/read.ts';
 import { endOf } from '../eval/ends.ts';
@@ -23,7 +22,6 @@ import { reportName, writeReportFile, writeRunReport } from '../eval/runreport.t
 import { type Ended, renderEnds } from '../eval/summary.ts';
 import { LOGS, roundName, writeFolder } from '../eval/tree.ts';
 import { EXIT, type ExitCode } from '../exit.ts';
-
 import { newRunRecord } from '../record.ts';
 import { type Given, givenPredictions } from './evalinput.ts';
 import { addOutputFlags, openEvalOutput } from './evaloutput.ts';
@@ -32,6 +30,7 @@ import {
   addDatasetOptions,
   addFarmOptions,
   addGradingOptions,
+  addWorkerOptions,
   datasetOf,
   type Flags,
   producerConfig,
@@ -64,11 +63,10 @@ export function addEval(program: Command): void {
   addOutputFlags(command);
   addDatasetOptions(command);
   addGradingOptions(command);
-  const worker = (flag: string, help: string): Option => new Option(flag, help).helpGroup('Worker:');
-  command
-    .addOption(worker('--runtime <runtime>', 'what runs containers').choices([...RUNTIMES]))
-    .addOption(worker('--no-local-worker', 'leave the work to the workers of the farm at --redis-url'))
-    .addOption(worker('--worker-command <command>', 'command that starts a worker, split at blanks'));
+  addWorkerOptions(command, [
+    '--no-local-worker',
+    'leave the work to the workers of the farm at --redis-url',
+  ]);
   addFarmOptions(command).action(async (flags: Flags) => {
     process.exitCode = await runEval(flags);
   });

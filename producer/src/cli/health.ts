@@ -5,9 +5,8 @@ import {
   type Instance,
   parseRolloutId,
   type Result,
-  RUNTIMES,
 } from '@swefarm/shared';
-import { type Command, Option } from 'commander';
+import type { Command } from 'commander';
 import type { Dataset } from '../datasets/read.ts';
 import { EXIT, type ExitCode } from '../exit.ts';
 import { findingOf, needsEgress, type Round } from '../health/finding.ts';
@@ -21,6 +20,7 @@ import {
   addDatasetOptions,
   addFarmOptions,
   addGradingOptions,
+  addWorkerOptions,
   datasetOf,
   type Flags,
   producerConfig,
@@ -41,11 +41,7 @@ export function addHealth(program: Command): void {
     .option('--health <file>', 'the registry (default: health.jsonl in the state folder)');
   addDatasetOptions(command);
   addGradingOptions(command);
-  const worker = (flag: string, help: string): Option => new Option(flag, help).helpGroup('Worker:');
-  command
-    .addOption(worker('--runtime <runtime>', 'what runs containers').choices([...RUNTIMES]))
-    .addOption(worker('--concurrency <n>', 'evaluations at once; auto: what the machine allows'))
-    .addOption(worker('--worker-command <command>', 'command that starts a worker, split at blanks'));
+  addWorkerOptions(command, ['--concurrency <n>', 'evaluations at once; auto: what the machine allows']);
   addFarmOptions(command).action(async (flags: Flags) => {
     process.exitCode = await runHealth(flags);
   });

@@ -8,6 +8,7 @@ import {
   loadConfig,
   PolicyConfig,
   type ProducerConfig,
+  RUNTIMES,
   SandboxConfig,
   UsageError,
 } from '@swefarm/shared';
@@ -35,6 +36,16 @@ export function addFarmOptions(command: Command): Command {
     command.addOption(new Option(flag, doc).helpGroup('Farm:'));
   }
   return command;
+}
+
+/** Of the worker that a command starts itself. @param more flags and their help, of this command alone */
+export function addWorkerOptions(command: Command, ...more: [flag: string, help: string][]): Command {
+  const worker = (flag: string, help: string): Option => new Option(flag, help).helpGroup('Worker:');
+  command.addOption(worker('--runtime <runtime>', 'what runs containers').choices([...RUNTIMES]));
+  for (const [flag, help] of more) command.addOption(worker(flag, help));
+  return command.addOption(
+    worker('--worker-command <command>', 'command that starts a worker, split at blanks'),
+  );
 }
 
 /** Keys of `serve` alone. */

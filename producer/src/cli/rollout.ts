@@ -1,6 +1,5 @@
 /** `swefarm rollout`: submit, one local worker, collect, in one command; with a Redis of its own when none is given. */
-import { RUNTIMES } from '@swefarm/shared';
-import { type Command, Option } from 'commander';
+import type { Command } from 'commander';
 import type { ExitCode } from '../exit.ts';
 import { writeOutputRun } from '../output.ts';
 import { rolloutIds } from '../submit.ts';
@@ -9,7 +8,14 @@ import { finish } from './finish.ts';
 import { openRunOutput } from './follow.ts';
 import { addGymConfig, withGymConfig } from './gymconfig.ts';
 import { openPlace, placesOf, runLocally } from './local.ts';
-import { addDatasetOptions, addFarmOptions, addRunOptions, type Flags, producerConfig } from './options.ts';
+import {
+  addDatasetOptions,
+  addFarmOptions,
+  addRunOptions,
+  addWorkerOptions,
+  type Flags,
+  producerConfig,
+} from './options.ts';
 import { addOutputOptions, formatOf, goOnWith } from './outputs.ts';
 import { openPatiently } from './patience.ts';
 import { prepare, storeApiKey } from './prepare.ts';
@@ -24,12 +30,11 @@ export function addRollout(program: Command): void {
   addOutputOptions(command);
   addDatasetOptions(command);
   addRunOptions(command);
-  const worker = (flag: string, help: string): Option => new Option(flag, help).helpGroup('Worker:');
-  command
-    .addOption(worker('--runtime <runtime>', 'what runs containers').choices([...RUNTIMES]))
-    .addOption(worker('--concurrency <n>', 'rollouts at once; auto: what the machine allows'))
-    .addOption(worker('--apptainer-images <paths>', 'where .sif files are, as /sif/{instance_id}.sif'))
-    .addOption(worker('--worker-command <command>', 'command that starts a worker, split at blanks'));
+  addWorkerOptions(
+    command,
+    ['--concurrency <n>', 'rollouts at once; auto: what the machine allows'],
+    ['--apptainer-images <paths>', 'where .sif files are, as /sif/{instance_id}.sif'],
+  );
   addGymConfig(command);
   addFarmOptions(command).action(async (flags: Flags) => {
     process.exitCode = await runRollout(withGymConfig(flags));

@@ -25,6 +25,10 @@ const env = (): Record<string, string> => ({
   SWEFARM_STATE_DIR: join(folder, 'state'),
   SWEFARM_SCRATCH_DIR: join(folder, 'scratch'),
 });
+const SCRIPT = {
+  model: 'scripted',
+  conversations: [{ variants: [[{ command: 'echo hi' }, { submit: true as const }]] }],
+};
 let outputs = 0;
 const nextOutput = (): string => join(folder, `out-${++outputs}.jsonl`);
 
@@ -80,19 +84,15 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'swefarm-bad-'));
   const built = await buildExamples({ ids: [EXAMPLE_ID], for: 'docker', out: folder });
   dataset = built.files.default;
-  policy = await startScriptedPolicy({
-    script: {
-      model: 'scripted',
-      conversations: [{ variants: [[{ command: 'echo hi' }, { submit: true }]] }],
-    },
-  });
+  policy = await startScriptedPolicy({ script: SCRIPT });
 });
 afterAll(async () => {
   await policy[Symbol.asyncDispose]();
   await rm(folder, { recursive: true, force: true });
 });
 
-describe('the policy endpoint', () => {
+// Failures are tried again with pauses that grow: side by side these wait together.
+describe.concurrent('the policy endpoint', () => {
   const cases: [name: string, rule: FaultRuleInput, expected: string][] = [
     ['401', { kind: 'unauthorized' }, 'policy_unauthorized'],
     ['404 model', { kind: 'model_unknown' }, 'policy_model_unknown'],
@@ -101,10 +101,9 @@ describe('the policy endpoint', () => {
     ['silence', { kind: 'silence' }, 'policy_silent'],
   ];
   test.each(cases)('answers %s', async (_name, rule, expected) => {
-    await policy.setFault(rule);
+    await using broken = await startScriptedPolicy({ script: SCRIPT, faults: [rule] });
     const output = nextOutput();
-    const { code } = await runCommand('swefarm', [...miniFlags(output), '--policy-url', policy.url], env());
-    await policy.setFault();
+    const { code } = await runCommand('swefarm', [...miniFlags(output), '--policy-url', broken.url], env());
     expect(code).toBe(10);
     expect(await lines(output)).toMatchObject([
       { outcome: 'failed', reward: null, resolved: null, failure: { stage: 'policy', class: expected } },
@@ -123,6 +122,82 @@ describe('the policy endpoint', () => {
     expect(await lines(output)).toMatchObject([
       { outcome: 'failed', reward: null, failure: { class: 'policy_unreachable' } },
     ]);
+  });
+});
+
+describe.concurrent('the artifact store', () => {
+  test('its disk is full', async () => {
+    const small = join(folder, 'small');
+    await mkdir(small);
+    await run('mount', ['-t', 'tmpfs', '-o', 'size=8k', 'tmpfs', small]);
+    try {
+      await writeFile(join(small, 'filler'), Buffer.alloc(8192)).catch(() => undefined);
+      const output = nextOutput();
+      const flags = goldenFlags(output);
+      const { code, stderr } = await runCommand('swefarm', [...flags, '--artifacts', `dir:${small}`], env());
+      expect(code, stderr).toBe(10);
+      expect(await lines(output)).toMatchObject([
+        { outcome: 'failed', reward: null, failure: { stage: 'worker', class: 'artifact_store' } },
+      ]);
+      expect(stderr).toMatch(/no space|disk|ENOSPC/i);
+    } finally {
+      await run('umount', ['-l', small]);
+    }
+  });
+
+  test('its budget is reached: workers stop claiming and say so, and go on when there is room', async () => {
+    const output = nextOutput();
+    const artifacts = join(folder, 'budget');
+    await mkdir(artifacts);
+    await using redis = await startRedis();
+    const worker = startCommand(
+      'swefarm-worker',
+      [
+        'run',
+        '--runtime',
+        'docker',
+        '--concurrency',
+        '1',
+        '--artifacts',
+        `dir:${artifacts}`,
+        '--artifact-budget-bytes',
+        '1',
+      ],
+      { ...env(), SWEFARM_REDIS_URL: redis.url },
+    );
+    await worker.until(/"msg":"ready"/);
+    const farm = { ...env(), SWEFARM_REDIS_URL: redis.url };
+    const submit = [
+      'submit',
+      '--dataset',
+      dataset,
+      '--agent',
+      'golden',
+      '--group-size',
+      '3',
+      '--artifacts',
+      `dir:${artifacts}`,
+    ];
+    const submitted = await runCommand('swefarm', submit, farm);
+    await worker.until(/artifact budget/);
+    expect((await runCommand('swefarm', ['status'], farm)).stdout).toMatch(/artifact budget/);
+    worker.kill('SIGTERM');
+    expect(await worker.exit).toBe(0);
+    const roomy = startCommand(
+      'swefarm-worker',
+      ['run', '--runtime', 'docker', '--artifacts', `dir:${artifacts}`],
+      farm,
+    );
+    const { run_id } = JSON.parse(submitted.stdout);
+    const collected = await runCommand(
+      'swefarm',
+      ['collect', run_id, '--output', output, '--artifacts', `dir:${artifacts}`],
+      farm,
+    );
+    expect(collected.code, collected.stderr).toBe(0);
+    expect(await lines(output)).toMatchObject(Array(3).fill({ outcome: 'judged', reward: 1 }));
+    roomy.kill('SIGTERM');
+    await roomy.exit;
   });
 });
 
@@ -209,82 +284,6 @@ describe('Redis', () => {
     }
     expect(await farm.exit, farm.stderr()).toBe(0);
     expect((await lines(output)).length).toBe(3);
-  });
-});
-
-describe('the artifact store', () => {
-  test('its disk is full', async () => {
-    const small = join(folder, 'small');
-    await mkdir(small);
-    await run('mount', ['-t', 'tmpfs', '-o', 'size=8k', 'tmpfs', small]);
-    try {
-      await writeFile(join(small, 'filler'), Buffer.alloc(8192)).catch(() => undefined);
-      const output = nextOutput();
-      const flags = goldenFlags(output);
-      const { code, stderr } = await runCommand('swefarm', [...flags, '--artifacts', `dir:${small}`], env());
-      expect(code, stderr).toBe(10);
-      expect(await lines(output)).toMatchObject([
-        { outcome: 'failed', reward: null, failure: { stage: 'worker', class: 'artifact_store' } },
-      ]);
-      expect(stderr).toMatch(/no space|disk|ENOSPC/i);
-    } finally {
-      await run('umount', ['-l', small]);
-    }
-  });
-
-  test('its budget is reached: workers stop claiming and say so, and go on when there is room', async () => {
-    const output = nextOutput();
-    const artifacts = join(folder, 'budget');
-    await mkdir(artifacts);
-    await using redis = await startRedis();
-    const worker = startCommand(
-      'swefarm-worker',
-      [
-        'run',
-        '--runtime',
-        'docker',
-        '--concurrency',
-        '1',
-        '--artifacts',
-        `dir:${artifacts}`,
-        '--artifact-budget-bytes',
-        '1',
-      ],
-      { ...env(), SWEFARM_REDIS_URL: redis.url },
-    );
-    await worker.until(/"msg":"ready"/);
-    const farm = { ...env(), SWEFARM_REDIS_URL: redis.url };
-    const submit = [
-      'submit',
-      '--dataset',
-      dataset,
-      '--agent',
-      'golden',
-      '--group-size',
-      '3',
-      '--artifacts',
-      `dir:${artifacts}`,
-    ];
-    const submitted = await runCommand('swefarm', submit, farm);
-    await worker.until(/artifact budget/);
-    expect((await runCommand('swefarm', ['status'], farm)).stdout).toMatch(/artifact budget/);
-    worker.kill('SIGTERM');
-    expect(await worker.exit).toBe(0);
-    const roomy = startCommand(
-      'swefarm-worker',
-      ['run', '--runtime', 'docker', '--artifacts', `dir:${artifacts}`],
-      farm,
-    );
-    const { run_id } = JSON.parse(submitted.stdout);
-    const collected = await runCommand(
-      'swefarm',
-      ['collect', run_id, '--output', output, '--artifacts', `dir:${artifacts}`],
-      farm,
-    );
-    expect(collected.code, collected.stderr).toBe(0);
-    expect(await lines(output)).toMatchObject(Array(3).fill({ outcome: 'judged', reward: 1 }));
-    roomy.kill('SIGTERM');
-    await roomy.exit;
   });
 });
 

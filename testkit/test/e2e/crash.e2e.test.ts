@@ -13,7 +13,7 @@ import {
 } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
 import { containersOf, endlessKeys, processesOf, scratchOf } from './leftovers.ts';
-import { EXAMPLE_ID, twentyTurns } from './scripts.ts';
+import { EXAMPLE_ID, twentyTurns, withoutInstall } from './scripts.ts';
 
 const ROLLOUTS = 64;
 type Line = {
@@ -66,7 +66,7 @@ test.each(['docker', 'rootfs'] as const)(
       [
         'submit',
         '--dataset',
-        built.files.default,
+        await withoutInstall(built.files.default),
         '--agent',
         'mini',
         '--group-size',

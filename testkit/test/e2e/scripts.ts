@@ -1,4 +1,5 @@
-/** Scripts of 20 turns over our own example: the real fix or a wrong one, after commands that only look around. */
+/** Many rollouts of 20 turns over our own example: the real fix or a wrong one, after commands that only look around. */
+import { readFile, writeFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { loadScript, type Script, type ScriptInput } from '@swefarm/testkit';
 
@@ -26,4 +27,16 @@ export function twentyTurns(): ScriptInput {
     return [...looking(TURNS - 1 - work.length), ...work, { submit: true as const, repeat: 1 }];
   });
   return { conversations: [{ variants }] };
+}
+
+/**
+ * For many rollouts whose grading is not what is tested: their images have what the row installs once more before each run of its
+ * tests, which is two thirds of what an evaluation costs. Answers the dataset's new path.
+ */
+export async function withoutInstall(dataset: string): Promise<string> {
+  const rows = (await readFile(dataset, 'utf8')).split('\n').filter(Boolean);
+  const path = dataset.replace(/\.jsonl$/, '.lean.jsonl');
+  const lean = rows.map((row) => JSON.stringify({ ...JSON.parse(row), install: 'true' }));
+  await writeFile(path, `${lean.join('\n')}\n`);
+  return path;
 }

@@ -20,12 +20,22 @@ type Line = {
 let folder: string;
 let row: Row;
 let env: Record<string, string>;
+let list: Attack[];
+let predictions: string;
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'swefarm-e2e-'));
   env = { SWEFARM_STATE_DIR: join(folder, 'state'), SWEFARM_SCRATCH_DIR: join(folder, 'scratch') };
   const built = await buildExamples({ ids: [EXAMPLE_ID], for: 'both', out: folder });
   row = (await rowsOf<Row>(built.files.docker ?? '')).at(0) as Row;
+  list = attacks([...row.FAIL_TO_PASS, ...row.PASS_TO_PASS]);
+  const patches = list.map(({ script }) => ({
+    instance_id: EXAMPLE_ID,
+    model_name_or_path: 'attacker',
+    model_patch: patchOf(row.image, script),
+  }));
+  predictions = join(folder, 'predictions.jsonl');
+  await writeFile(predictions, patches.map((one) => `${JSON.stringify(one)}\n`).join(''));
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
@@ -56,22 +66,22 @@ async function rollouts(name: string, dataset: string, options: string[]): Promi
 
 describe.each(['docker', 'rootfs'] as const)('patches that attack the tests, on %s', (runtime) => {
   let lines: Line[];
-  let list: Attack[];
   beforeAll(async () => {
-    list = attacks([...row.FAIL_TO_PASS, ...row.PASS_TO_PASS]);
     // Gold is known to be healthy here: tests that cannot start are then the patch's doing.
     const dataset = join(folder, `instances.${runtime}.jsonl`);
     const checked = await runCommand('swefarm', ['health', '--dataset', dataset, '--runtime', runtime], env);
     expect(checked.code, checked.stderr).toBe(0);
-    const predictions = list.map(({ script }) => ({
-      instance_id: EXAMPLE_ID,
-      model_name_or_path: 'attacker',
-      model_patch: patchOf(row.image, script),
-    }));
-    const file = join(folder, `${runtime}.predictions.jsonl`);
-    await writeFile(file, predictions.map((one) => `${JSON.stringify(one)}\n`).join(''));
     lines = await rollouts(`patches-${runtime}`, dataset, [
-      ...['--agent', 'patch', '--patches', file, '--runtime', runtime, '--group-size', String(list.length)],
+      ...[
+        '--agent',
+        'patch',
+        '--patches',
+        predictions,
+        '--runtime',
+        runtime,
+        '--group-size',
+        String(list.length),
+      ],
     ]);
   });
 

@@ -1,7 +1,9 @@
 /** Test tools: a policy and a shell that play a script, for tests of the loop alone. */
-import { AgentConfig, Instance, type Message } from '@swefarm/shared';
+import { AgentConfig, Instance, type Message, type PolicyConfig } from '@swefarm/shared';
 import type { AgentDeps, AgentTask, ContextOverflow, Policy, PolicyReply } from '../../src/agent/agent.ts';
 import { NEVER_PAUSED } from '../../src/agent/pause.ts';
+import { openEndpoints } from '../../src/agent/policy/endpoints.ts';
+import { openPolicy } from '../../src/agent/policy/policy.ts';
 import type { CommandResult, RunOptions, Shell } from '../../src/sandbox/command.ts';
 
 export const SENTINEL = 'COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT';
@@ -22,6 +24,22 @@ export const scriptedTask = (config: Record<string, unknown> = {}): AgentTask =>
   config: AgentConfig.parse(config),
   workdir: '/testbed',
 });
+
+/** The real client of a policy that nobody pauses, for the only rollout there is. */
+export const policyAt = (config: PolicyConfig, rolloutId = 'run.a__b-1.0') =>
+  openPolicy(config, {
+    apiKey: null,
+    rolloutId,
+    attempt: 1,
+    followed: {
+      pause: NEVER_PAUSED,
+      record: () => null,
+      refresh: async () => undefined,
+      [Symbol.dispose]: () => undefined,
+    },
+    endpoints: openEndpoints(),
+    log: { warn: () => undefined },
+  });
 
 /** An answer of the model: its text, a message, or a whole reply; an Error is thrown. */
 export type Answer =

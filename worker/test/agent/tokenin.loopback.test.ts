@@ -8,11 +8,8 @@ import { type ScriptedPolicyOptions, startScriptedPolicy } from '@swefarm/testki
 import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { AgentEnd } from '../../src/agent/agent.ts';
 import { runMiniAgent } from '../../src/agent/loop.ts';
-import { NEVER_PAUSED } from '../../src/agent/pause.ts';
 import { closePolicyConnections } from '../../src/agent/policy/connection.ts';
-import { openEndpoints } from '../../src/agent/policy/endpoints.ts';
-import { openPolicy } from '../../src/agent/policy/policy.ts';
-import { depsOf, echoShell, scriptedTask } from './scripted.ts';
+import { depsOf, echoShell, policyAt, scriptedTask } from './scripted.ts';
 
 afterAll(closePolicyConnections);
 vi.setConfig({ testTimeout: 60_000 });
@@ -37,21 +34,8 @@ async function play(config: Record<string, unknown>, agent: Record<string, unkno
     ...options,
   });
   onTestFinished(() => server[Symbol.asyncDispose]());
-  const policy = openPolicy(
+  const policy = policyAt(
     PolicyConfig.parse({ urls: [server.url], model: 'm', patience: 0, require_tokens: true, ...config }),
-    {
-      apiKey: null,
-      rolloutId: 'run.a__b-1.0',
-      attempt: 1,
-      followed: {
-        pause: NEVER_PAUSED,
-        record: () => null,
-        refresh: async () => undefined,
-        [Symbol.dispose]: () => undefined,
-      },
-      endpoints: openEndpoints(),
-      log: { warn: () => undefined },
-    },
   );
   onTestFinished(() => policy[Symbol.dispose]());
   const shell = echoShell();

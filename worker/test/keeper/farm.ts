@@ -4,15 +4,15 @@ import {
   createWorkerMetrics,
   type FailureClass,
   type Farm,
-  Instance,
   loadConfig,
   newId,
   openFarm,
   parseRolloutId,
   type Result,
-  RunRecord,
+  type RunRecord,
   silentLog,
 } from '@swefarm/shared';
+import { bareInstance, bareRun } from '@swefarm/testkit';
 import { onTestFinished } from 'vitest';
 import type { KeeperDeps } from '../../src/keeper/keeper.ts';
 import { settleUnheld } from '../../src/keeper/verdict.ts';
@@ -47,30 +47,8 @@ export async function startRun(
   change: Partial<RunRecord> = {},
   queued = true,
 ): Promise<{ run: RunRecord; ids: string[] }> {
-  const run = RunRecord.parse({
-    format: 'swefarm-run-1',
-    run_id: newId(),
-    created_at: '2026-01-02T03:04:05.000Z',
-    dataset: { path: 'rows.jsonl', sha256: 'ab', instances: 1 },
-    group_size: 4,
-    agent: {},
-    policy: null,
-    sandbox: {},
-    evaluation: {},
-    reward: { table: 'default', hash: 'cd' },
-    ...change,
-  });
-  const instance = Instance.parse({
-    instance_id: GROUP,
-    repo: 'a/b',
-    base_commit: 'f00',
-    problem_statement: 'p',
-    FAIL_TO_PASS: ['t::one'],
-    PASS_TO_PASS: [],
-    family: 'custom',
-    image: 'example:1',
-  });
-  await farm.runs.create(run, [instance]);
+  const run = bareRun(change);
+  await farm.runs.create(run, [bareInstance({ instance_id: GROUP })]);
   const ids = await farm.groups.rollouts(run.run_id);
   if (queued) await farm.jobs.enqueue(run, ids);
   return { run, ids };

@@ -1,6 +1,7 @@
 /** Rollouts of one image go to the nodes that have it: real queue, journal and placement, with a source that counts its images. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Instance, loadConfig, newId, openFarm, RunRecord, type WorkerConfig } from '@swefarm/shared';
+import { AgentConfig, loadConfig, newId, openFarm, type RunRecord, type WorkerConfig } from '@swefarm/shared';
+import { bareInstance, bareRun } from '@swefarm/testkit';
 import { expect, onTestFinished, test } from 'vitest';
 import { type SimulatedWorker, simulateWorker } from '../../src/simulated.ts';
 
@@ -50,30 +51,15 @@ async function prepare(settings: Record<string, string> = {}): Promise<Ground> {
       return workers;
     },
     async submit(images, size, change = {}) {
-      const run = RunRecord.parse({
-        format: 'swefarm-run-1',
-        run_id: newId(),
-        created_at: '2026-01-02T03:04:05.000Z',
-        dataset: { path: 'rows.jsonl', sha256: 'ab', instances: images },
+      const dataset = { path: 'rows.jsonl', sha256: 'ab', instances: images };
+      const run = bareRun({
+        dataset,
         group_size: size,
-        agent: { type: 'noop' },
-        policy: null,
-        sandbox: {},
-        evaluation: {},
-        reward: { table: 'default', hash: 'cd' },
+        agent: AgentConfig.parse({ type: 'noop' }),
         ...change,
       });
       const instances = Array.from({ length: images }, (_, at) =>
-        Instance.parse({
-          instance_id: `a__b-${at}`,
-          repo: 'a/b',
-          base_commit: 'f00',
-          problem_statement: 'p',
-          FAIL_TO_PASS: ['t::one'],
-          PASS_TO_PASS: [],
-          family: 'custom',
-          image: `example:${at}`,
-        }),
+        bareInstance({ instance_id: `a__b-${at}`, image: `example:${at}` }),
       );
       await farm.runs.create(run, instances);
       await farm.jobs.enqueue(run, await farm.groups.rollouts(run.run_id));

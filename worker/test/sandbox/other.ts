@@ -3,7 +3,8 @@ import { execFile, spawnSync } from 'node:child_process';
 import { promisify } from 'node:util';
 
 const run = promisify(execFile);
-export const USER = 54_321;
+/** One for each test process: limits on processes count all that a user has. */
+export const USER = 50_000 + (process.pid % 10_000);
 const LINE = ['--reuid', String(USER), '--regid', String(USER), '--clear-groups'];
 
 /** Only root can become somebody else, who must be able to read this checkout and may have user namespaces. */

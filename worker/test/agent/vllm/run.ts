@@ -19,10 +19,7 @@ import {
 } from '@swefarm/shared';
 import type { AgentEnd } from '../../../src/agent/agent.ts';
 import { runMiniAgent } from '../../../src/agent/loop.ts';
-import { NEVER_PAUSED } from '../../../src/agent/pause.ts';
-import { openEndpoints } from '../../../src/agent/policy/endpoints.ts';
-import { openPolicy } from '../../../src/agent/policy/policy.ts';
-import { depsOf, echoShell, scriptedTask } from '../scripted.ts';
+import { depsOf, echoShell, policyAt, scriptedTask } from '../scripted.ts';
 import { startVllm, type Vllm } from './server.ts';
 
 const ROLLOUTS = 16;
@@ -45,19 +42,7 @@ async function play(server: Vllm, { policy: change = {}, agent = {}, signal }: P
     patience: 5,
     ...change,
   });
-  using policy = openPolicy(config, {
-    apiKey: null,
-    rolloutId: `run.a__b-1.${rollouts++}`,
-    attempt: 1,
-    followed: {
-      pause: NEVER_PAUSED,
-      record: () => null,
-      refresh: async () => undefined,
-      [Symbol.dispose]: () => undefined,
-    },
-    endpoints: openEndpoints(),
-    log: { warn: () => undefined },
-  });
+  using policy = policyAt(config, `run.a__b-1.${rollouts++}`);
   const task = scriptedTask(AgentConfig.parse({ step_limit: TURNS, format_limit: 10_000, ...agent }));
   return await runMiniAgent(task, depsOf(policy, echoShell(), signal ? { signal } : {}));
 }

@@ -1,0 +1,30 @@
+/** The least that a run and an instance are, for tests of what is done with them. */
+import { Instance, newId, RunRecord } from '@swefarm/shared';
+
+export const bareRun = (change: Partial<RunRecord> = {}): RunRecord =>
+  RunRecord.parse({
+    format: 'swefarm-run-1',
+    run_id: newId(),
+    created_at: '2026-01-02T03:04:05.000Z',
+    dataset: { path: 'rows.jsonl', sha256: 'ab', instances: 1 },
+    group_size: 4,
+    agent: {},
+    policy: null,
+    sandbox: {},
+    evaluation: {},
+    reward: { table: 'default', hash: 'cd' },
+    ...change,
+  });
+
+export const bareInstance = (change: Partial<Instance> = {}): Instance =>
+  Instance.parse({
+    instance_id: 'a__b.c-1',
+    repo: 'a/b',
+    base_commit: 'f00',
+    problem_statement: 'p',
+    FAIL_TO_PASS: ['t::one'],
+    PASS_TO_PASS: [],
+    family: 'custom',
+    image: 'example:1',
+    ...change,
+  });
