@@ -26,11 +26,16 @@ export const PolicyRecord = z.object({
 export type PolicyRecord = z.infer<typeof PolicyRecord>;
 
 /** What one call changes; what it does not name stays. */
-export const PolicyChange = z.strictObject({
-  version: z.string().min(1).max(200).optional(),
-  endpoints: z.array(z.url()).max(1000).optional(),
-  state: PolicyState.optional(),
-});
+export const PolicyChange = z
+  .strictObject({
+    version: z.string().min(1).max(200).optional(),
+    endpoints: z.array(z.url()).max(1000).optional(),
+    state: PolicyState.optional(),
+  })
+  .refine(
+    (change) => Object.values(change).some((value) => value !== undefined),
+    'expected version, endpoints or state',
+  );
 export type PolicyChange = z.infer<typeof PolicyChange>;
 
 /** One endpoint as one worker sees it. */

@@ -37,7 +37,8 @@ test('bad names and changes are refused, and policies are listed and removed', a
   await using farm = await testFarm();
   await expect(farm.policies.set('a b', {})).rejects.toThrow();
   await expect(farm.policies.set('a', { endpoints: ['nowhere'] })).rejects.toThrow();
-  await farm.policies.set('b', {});
+  await expect(farm.policies.set('a', {})).rejects.toThrow();
+  await farm.policies.set('b', { state: 'serving' });
   await farm.policies.set('a', { state: 'asleep' });
   expect((await farm.policies.list()).map(({ name }) => name)).toEqual(['a', 'b']);
   await farm.policies.remove('a');

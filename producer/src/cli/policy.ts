@@ -75,6 +75,8 @@ function readChange(name: string, flags: Flags): PolicyChange {
   });
   if (read.success) return read.data;
   const [issue] = read.error.issues;
+  if (issue?.path.length === 0)
+    throw new UsageError('policy set: give what changed: --policy-version, --endpoint or --state');
   throw new UsageError(`policy set: ${issue?.path.join('.')}: ${issue?.message}`);
 }
 

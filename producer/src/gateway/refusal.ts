@@ -23,32 +23,83 @@ export class Refusal extends SwefarmError {
   }
 }
 
-/** The answer to anything thrown; what nobody foresaw is logged whole and told in a word. */
-export function refusalOf(error: unknown): { status: number; body: RefusalBody } {
+/** The answer to anything thrown; what nobody foresaw is logged whole and told in a word. `bodyLimit` in bytes. */
+export function refusalOf(error: unknown, bodyLimit?: number): { status: number; body: RefusalBody } {
   if (hasZodFastifySchemaValidationErrors(error)) {
-    const [first] = error.validation;
-    const path = first?.instancePath.split('/').filter(Boolean).join('.') ?? '';
-    const field = path === '' ? undefined : path;
-    return told(
-      400,
-      'bad_request',
-      `${field ?? error.validationContext ?? 'request'}: ${first?.message}`,
-      field,
-    );
+    const { field, message } = problemOf(error.validation, error.validationContext ?? 'request');
+    return told(400, 'bad_request', `${field}: ${message}`, field);
   }
   if (error instanceof Refusal) return told(error.status, error.code, error.message, error.field);
   if (error instanceof UsageError) return told(400, error.code, error.message);
   if (error instanceof UnusableError) return told(503, error.code, error.message);
-  if (error instanceof SwefarmError && NOT_FOUND.has(error.code)) return told(404, error.code, error.message);
+  if (error instanceof SwefarmError && error.code in NOT_FOUND) {
+    return told(404, error.code, error.message, NOT_FOUND[error.code]);
+  }
   if (error instanceof SwefarmError && error.retryable) return told(503, error.code, error.message);
   const { statusCode, code } = error as Partial<FastifyError>;
   if (statusCode !== undefined && statusCode < 500) {
-    return told(statusCode, (code ?? 'bad_request').toLowerCase(), errorMessage(error));
+    const [ours, field, message] = FRAMEWORK[code ?? ''] ?? ['bad_request', undefined, errorMessage(error)];
+    const limit = ours === 'too_large' && bodyLimit !== undefined ? ` (${bodyLimit} bytes)` : '';
+    return told(statusCode, ours, `${message}${limit}`.slice(0, 400), field);
   }
   return told(500, 'bug', 'an error nobody foresaw; the log of the gateway has it');
 }
 
-const NOT_FOUND = new Set(['bad_rollout_id', 'run_unknown', 'artifact_missing']);
+/** Codes of what is not there, and the part of the request that asked for it. */
+const NOT_FOUND: Record<string, string> = {
+  bad_rollout_id: 'rollout',
+  run_unknown: 'run',
+  artifact_missing: 'rollout',
+};
+
+/** What Fastify refuses by itself, in our words: code, field, message. */
+const FRAMEWORK: Record<string, [code: string, field: string, message: string]> = {
+  FST_ERR_CTP_BODY_TOO_LARGE: ['too_large', 'body', 'body: larger than gateway_body_bytes allows'],
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: [
+    'bad_request',
+    'content-type',
+    'content-type: expected application/json (curl: -H "content-type: application/json")',
+  ],
+  FST_ERR_CTP_EMPTY_JSON_BODY: ['bad_request', 'body', 'body: expected JSON, found nothing'],
+  FST_ERR_CTP_INVALID_JSON_BODY: ['bad_request', 'body', 'body: expected JSON, found something else'],
+};
+
+/** The first thing that a schema found wrong, as field and words. */
+function problemOf(
+  problems: readonly { instancePath: string; keyword: string; message?: string; params?: unknown }[],
+  where: string,
+): { field: string; message: string } {
+  const [first] = problems;
+  const path = first?.instancePath.split('/').filter(Boolean) ?? [];
+  const keys = (first?.params as { keys?: string[] } | undefined)?.keys;
+  if (first?.keyword === 'unrecognized_keys' && keys?.[0] !== undefined) {
+    return { field: [...path, keys[0]].join('.'), message: 'this field is not known here' };
+  }
+  const message = (first?.message ?? 'cannot be read')
+    .replace(/^Invalid input: /, '')
+    .replace('received undefined', 'found nothing')
+    .replace(/\breceived\b/, 'found');
+  return { field: path.join('.') || where, message };
+}
+
+/** Names of what a request says of the policy, where it says it. */
+type PolicyFields = { url: string; model: string };
+
+/** Settings that describe no run are the caller's to mend; names the field as far as the error tells. Passes on other errors. */
+export function settingsRefusal(error: unknown, prefix: string, policy: PolicyFields): unknown {
+  if (!(error instanceof UsageError)) return error;
+  const { message } = error;
+  const refuse = (field: string, text: string): Refusal =>
+    new Refusal(422, 'bad_settings', text, { field, cause: error });
+  if (/add --(policy-url|model)/.test(message)) {
+    const field = /add --policy-url/.test(message) ? policy.url : policy.model;
+    return refuse(field, `${field}: expected one here, with the caller in gateway_callers, or with serve`);
+  }
+  const [, unknown, known] =
+    /\bunknown key ([\w.]+)|\b((?:policy|agent|sandbox|evaluation)\.[a-z_.]+)/.exec(message) ?? [];
+  const named = unknown ?? known;
+  return refuse(named === undefined ? prefix.slice(0, -1) || 'body' : `${prefix}${named}`, message);
+}
 
 const told = (status: number, code: string, message: string, field?: string) => ({
   status,
@@ -58,7 +109,7 @@ const told = (status: number, code: string, message: string, field?: string) => 
 export const answerErrors =
   (log: Log) =>
   async (error: unknown, request: FastifyRequest, reply: FastifyReply): Promise<void> => {
-    const { status, body } = refusalOf(error);
+    const { status, body } = refusalOf(error, request.routeOptions.bodyLimit);
     const said = { method: request.method, url: request.url, status, code: body.error.code };
     if (status === 500) log.error({ ...said, err: error }, 'a request failed for a reason nobody foresaw');
     else log.info({ ...said, reason: body.error.message }, 'refused');

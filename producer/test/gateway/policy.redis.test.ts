@@ -24,7 +24,7 @@ test('a weight update, as a trainer tells it', async () => {
 
 test('several policies, and what is refused', async () => {
   const { url } = await testGateway();
-  await ask(`${url}/v1/policies/validation`, 'PUT', {});
+  await ask(`${url}/v1/policies/validation`, 'PUT', { state: 'serving' });
   expect((await ask(`${url}/v1/policies`, 'GET')).body).toMatchObject([{ name: 'validation' }]);
   expect((await ask(`${url}/v1/policies/validation`, 'DELETE')).status).toBe(204);
   expect((await ask(`${url}/v1/policies/validation`, 'GET')).status).toBe(404);
@@ -32,6 +32,7 @@ test('several policies, and what is refused', async () => {
     [{ state: 'dozing' }, 'state'],
     [{ endpoints: ['nowhere'] }, 'endpoints'],
     [{ weights: 1 }, 'weights'],
+    [{}, 'expected version, endpoints or state'],
   ] as const) {
     const refused = await ask(`${url}/policy`, 'PUT', body);
     expect(refused.status).toBe(400);

@@ -7,12 +7,17 @@ import { z } from 'zod';
 import type { RowProblem } from '../../datasets/problem.ts';
 import { toInstance } from '../../datasets/row.ts';
 
-const Urls = z.union([z.url().transform((url) => [url]), z.array(z.url()).min(1)]);
+const Urls = z.union(
+  [z.url().transform((url) => [url]), z.array(z.url()).min(1)],
+  'expected a URL, or a list of URLs',
+);
 
 /** What must hold of a row before anything is read from it; other fields are the caller's own. */
 export const GymRow = z.looseObject({
   responses_create_params: z.looseObject({
-    input: z.union([z.string(), z.array(z.looseObject({}))]).optional(),
+    input: z
+      .union([z.string(), z.array(z.looseObject({}))], 'expected a text, or a list of items')
+      .optional(),
     temperature: z.number().min(0).nullish(),
     top_p: z.number().gt(0).max(1).nullish(),
     max_output_tokens: z.number().int().positive().nullish(),

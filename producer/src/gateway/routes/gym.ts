@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type ArtifactContent, decodeArtifact, errorMessage, type Result, UsageError } from '@swefarm/shared';
+import { type ArtifactContent, decodeArtifact, errorMessage, type Result } from '@swefarm/shared';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { AggregateRequest, aggregate } from '../../formats/gym/aggregate.ts';
@@ -17,7 +17,7 @@ import { CONSEQUENCES, type Mode, modeOf, prefersMasked, trains } from '../failu
 import { tokenOf } from '../guard.ts';
 import { createOpenRuns, digest } from '../openruns.ts';
 import { createResultReaders } from '../reader.ts';
-import { Refusal } from '../refusal.ts';
+import { Refusal, settingsRefusal } from '../refusal.ts';
 import { createSlots } from '../slots.ts';
 import { requestedInstance, wishOf } from '../wish.ts';
 
@@ -88,7 +88,8 @@ export function gymRoutes(app: FastifyInstance, deps: GatewayDeps): void {
     try {
       found = await desk.find(asked, wish, instance, hold.gone);
     } catch (error) {
-      return hold.gone.aborted ? leave(reply) : refuse(error);
+      if (hold.gone.aborted) return leave(reply);
+      throw settingsRefusal(error, '', IN_ROW);
     }
     await hold.has(found.callId);
     log.debug({ rollout_id: found.rolloutId, caller: caller.name, attached: found.attached }, 'call held');
@@ -189,15 +190,7 @@ export function gymRoutes(app: FastifyInstance, deps: GatewayDeps): void {
 const unserved = (cause: Cause, mode: Mode): Refusal =>
   new Refusal(503, cause.class, `${cause.class}: ${cause.message}; ${CONSEQUENCES[mode]}`);
 
-/** Settings that describe no run are the caller's to mend; which of them is in the message. */
-function refuse(error: unknown): never {
-  if (error instanceof UsageError) {
-    const field = /\b(policy|agent|sandbox|evaluation)\.[a-z_.]+/.exec(error.message)?.[0];
-    const missing = /--policy-url/.test(error.message) ? 'policy_base_url' : 'policy_model_name';
-    throw new Refusal(422, 'bad_settings', error.message, { field: field ?? missing, cause: error });
-  }
-  throw error;
-}
+const IN_ROW = { url: 'policy_base_url', model: 'policy_model_name' };
 
 /** The connection is closed: there is nobody to answer. */
 function leave(reply: FastifyReply): FastifyReply {

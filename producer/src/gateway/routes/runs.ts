@@ -20,12 +20,17 @@ import { submit } from '../../submit.ts';
 import { callerOf, keyFor } from '../callers.ts';
 import type { GatewayDeps } from '../deps.ts';
 import { digest } from '../openruns.ts';
-import { Refusal } from '../refusal.ts';
+import { Refusal, settingsRefusal } from '../refusal.ts';
 
 const Submit = z.strictObject({
   /** Rows as in a dataset file, or ids of the dataset that `serve` was started with. */
   instances: z
-    .array(z.union([z.string(), z.looseObject({ instance_id: z.string() })]))
+    .array(
+      z.union(
+        [z.string(), z.looseObject({ instance_id: z.string() })],
+        'expected a row with its instance_id, or an id of the dataset of serve',
+      ),
+    )
     .min(1)
     .max(10_000),
   group_size: z.number().int().positive().max(10_000).default(1),
@@ -52,7 +57,7 @@ export function runRoutes(app: FastifyInstance, deps: GatewayDeps): void {
   typed.post('/v1/runs', { schema: { body: Submit } }, async (request, reply) => {
     const caller = callerOf(request);
     const { instances: given, group_size, run } = request.body;
-    checkSettings('run', run);
+    described(() => checkSettings('run', run));
     const instances = given.map((one, index) => instanceAt(index, one, deps));
     const again = request.headers['idempotency-key'];
     // The same key is the same run, whoever was cut off in between.
@@ -63,7 +68,7 @@ export function runRoutes(app: FastifyInstance, deps: GatewayDeps): void {
     if (keyRef && key) await farm.secrets.put(keyRef, key, config.policy_api_key_ttl_seconds);
     const settings = merge(operator, { ...run, group_size });
     const dataset = { path: `rows of ${caller.name}`, sha256: chosenSha256(instances), instances };
-    const wanted = recordOf(settings, runId, dataset, keyRef);
+    const wanted = described(() => recordOf(settings, runId, dataset, keyRef));
     const stored = await farm.runs.get(runId);
     if (stored) refuseOther(stored, wanted);
     const submitted = await submit(farm, { record: stored ?? wanted, instances }, signal);
@@ -180,6 +185,16 @@ const idFrom = (caller: string, key: string): string =>
   `k${BigInt(`0x${createHash('sha256').update(`${caller}\n${key}`).digest('hex')}`)
     .toString(36)
     .slice(0, 20)}`;
+
+const IN_RUN = { url: 'run.policy.urls', model: 'run.policy.model' };
+
+function described<T>(read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    throw settingsRefusal(error, 'run.', IN_RUN);
+  }
+}
 
 function refuseOther(stored: RunRecord, wanted: RunRecord): void {
   try {

@@ -1,0 +1,50 @@
+/** What Gym makes of our entries, by the rules of its launcher and its client, and that the page shows the same ones. */
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { type Address, globalConfig } from './entries.ts';
+
+type Tree = Record<string, unknown>;
+const AT: Address = { host: 'farm:TOKEN@farm-host', port: 8080 };
+
+const page = readFileSync(new URL('../../../../docs/nemo-gym.md', import.meta.url), 'utf8');
+const documented = parse(/```yaml\n(swe_farm:[\s\S]*?)```/.exec(page)?.[1] ?? '') as Tree;
+
+/** nemo_gym/cli/env.py: under each name its first key, and under that the first key again, whatever they are called. */
+function firstServer(entry: unknown): Tree | null {
+  let inner = entry;
+  for (let depth = 0; depth < 2; depth++) {
+    if (inner === null || typeof inner !== 'object') return null;
+    [inner] = Object.values(inner);
+  }
+  return inner !== null && typeof inner === 'object' ? (inner as Tree) : null;
+}
+
+const { head_server, ...served } = globalConfig(['swe_farm'], AT);
+
+describe('entries in the configuration of Gym', () => {
+  it('are on the page as the gateway serves them', () => {
+    expect(documented).toEqual(served);
+    expect(head_server).toEqual(AT);
+  });
+
+  it.each(['swe_farm', 'swe_farm_environment_server'])(
+    '%s is posted to, and Gym starts nothing for it',
+    (name) => {
+      const server = firstServer(documented[name]);
+      expect(server).toMatchObject(AT);
+      expect(server).not.toHaveProperty('entrypoint');
+    },
+  );
+
+  it('the environment server stands before an agent that is there', () => {
+    const reference = firstServer(documented.swe_farm_environment_server)?.agent_server as Tree;
+    const { type, name } = reference as { type: string; name: string };
+    expect((documented[name] as Tree)[type]).toHaveProperty(name);
+  });
+
+  it('each caller that has an entry of its own gets both blocks', () => {
+    const { head_server: _head, ...two } = globalConfig(['a', 'b'], AT);
+    expect(Object.keys(two)).toEqual(['a', 'a_environment_server', 'b', 'b_environment_server']);
+  });
+});
