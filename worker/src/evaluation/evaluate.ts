@@ -60,6 +60,7 @@ export async function evaluate(
     const report = gradeEvaluation(instance, plan, facts, patch ?? '');
     return { report, log: null, startSeconds: 0, testsSeconds: 0 };
   }
+  deps.threads.expect();
   let ran = await deps.quiet.shared(() => runOnce(plan, patch ?? '', deps));
   if (ran.facts.timed_out) ran = await deps.quiet.alone(() => runOnce(plan, patch ?? '', deps));
   const report = await grade(instance, plan, patch ?? '', ran, deps);

@@ -53,6 +53,15 @@ test('a task over its time fails alone; the next one has a thread again', async 
   });
 });
 
+test('a thread that is expected takes the first task', async () => {
+  await using threads = startThreads(1);
+  threads.expect();
+  threads.expect();
+  await expect(threads.run('grade', input(10), { timeoutMs: 20_000 })).resolves.toMatchObject({
+    resolved: false,
+  });
+});
+
 test('an error in a thread reaches the caller, and the thread goes on', async () => {
   await using threads = startThreads(1);
   const broken = { ...input(10), plan: null } as unknown as GradeInput;

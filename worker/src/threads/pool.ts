@@ -7,6 +7,8 @@ import type { ThreadError } from './thread.ts';
 export type Threads = AsyncDisposable & {
   /** Throws SwefarmError `thread_timeout` when the task needs more than `timeoutMs`; its thread is replaced. */
   run<N extends TaskName>(name: N, input: TaskInput<N>, options: RunTask): Promise<TaskOutput<N>>;
+  /** A task will come: a thread that must still load its code does so meanwhile. */
+  expect(): void;
 };
 
 /** Without it a thread may keep 192 MiB for new objects alone. */
@@ -22,7 +24,7 @@ type Waiting = {
   reject: (error: unknown) => void;
 };
 
-/** Threads start when the first task needs them, and are kept. `size` is the most that run side by side. */
+/** Threads start when the first task needs or expects them, and are kept. `size` is the most that run side by side. */
 export function startThreads(size: number): Threads {
   const queue: Waiting[] = [];
   const idle: Thread[] = [];
@@ -41,7 +43,10 @@ export function startThreads(size: number): Threads {
   const spawn = (): Thread => {
     const thread = startThread((healthy) => {
       if (healthy) idle.push(thread);
-      else all.delete(thread);
+      else {
+        all.delete(thread);
+        if (idle.includes(thread)) idle.splice(idle.indexOf(thread), 1);
+      }
       next();
     });
     all.add(thread);
@@ -56,6 +61,9 @@ export function startThreads(size: number): Threads {
         next();
       });
     },
+    expect() {
+      if (!closed && all.size === 0) idle.push(spawn());
+    },
     async [Symbol.asyncDispose]() {
       closed = true;
       for (const task of queue.splice(0)) {
@@ -69,7 +77,7 @@ export function startThreads(size: number): Threads {
 
 type Thread = { start(task: Waiting): void; terminate(): Promise<unknown> };
 
-/** One thread; `onFree` is told after each task whether it can take another. */
+/** One thread; `onFree` is told after each task whether it can take another, and when it dies without one. */
 function startThread(onFree: (healthy: boolean) => void): Thread {
   const worker = new Worker(new URL('./thread.ts', import.meta.url), { resourceLimits: LIMITS });
   worker.unref();
@@ -84,7 +92,10 @@ function startThread(onFree: (healthy: boolean) => void): Thread {
     settle(task);
     onFree(healthy);
   };
-  const broken = (error: Error): void => finish(false, (task) => task.reject(error));
+  const broken = (error: Error): void => {
+    if (current) finish(false, (task) => task.reject(error));
+    else onFree(false);
+  };
 
   worker.on('message', (reply: { value: never } | { error: ThreadError }) => {
     finish(true, (task) => {
