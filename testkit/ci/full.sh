@@ -61,18 +61,25 @@ step 'the whole contract on Podman' contract podman
 step 'the whole contract on Podman without root' without_root
 step 'escapes and exhaustion on every runtime' contract escape/escape
 
+spoiled() { # spoiled FILE: verdicts and statuses of spoiled patches, ours and the harness's
+  node worker/test/evaluation/differential/run.ts --python "$venvs/4.1.0/bin/python" --dataset "$1"
+}
+spoiled_examples() { # one has an edit that nobody committed, one a builder's commit on HEAD
+  node testkit/src/examples/build.ts --for docker --out .swefarm/full && spoiled .swefarm/full/instances.docker.jsonl
+}
+step 'spoiled patches on our examples against swebench 4.1.0' spoiled_examples
 if [ ! -e "$instances/instances.jsonl" ]; then
   skip 'spoiled patches on real instances' "no $instances beside the repository"
 else
   missing=$(images_missing)
   if [ -n "$missing" ]; then
+    rm -rf .swefarm/cache/recipes
     cp -r "$instances" .swefarm/cache/recipes
     # shellcheck disable=SC2086 # one argument a word
     SWEB_CACHE=$PWD/.swefarm/cache/instances python3 .swefarm/cache/recipes/make_instances.py image $missing
     rm -rf .swefarm/cache/recipes
   fi
-  step 'spoiled patches on real instances against swebench 4.1.0' \
-    node worker/test/evaluation/differential/run.ts --python "$venvs/4.1.0/bin/python" --dataset "$instances/instances.jsonl"
+  step 'spoiled patches on real instances against swebench 4.1.0' spoiled "$instances/instances.jsonl"
 fi
 
 gym() { # the released collector of NeMo Gym against `swefarm serve`
