@@ -100,7 +100,7 @@ const CALLS: Record<string, Call> = {
     (farm, { rollout }) => farm.journal.end(rollout, 1, { stage: null, class: 'done', cause: null }),
   ],
   'journal.read': [BOTH, (farm, { rollout }) => farm.journal.read(rollout)],
-  'journal.readOpen': [BOTH, (farm, { id }) => farm.journal.readOpen(id)],
+  'journal.readRetried': [BOTH, (farm, { id }) => farm.journal.readRetried(id)],
   'journal.superseded': [
     W,
     (farm, { rollout }) => farm.journal.superseded([{ rollout_id: rollout, attempt: 1 }]),
@@ -162,7 +162,7 @@ const CALLS: Record<string, Call> = {
   'policies.list': [P, (farm) => farm.policies.list()],
   'policies.remove': [P, (farm, { id }) => farm.policies.remove(id)],
   'policies.report': [W, (farm) => farm.policies.report('w', [])],
-  'policies.reports': [BOTH, (farm) => farm.policies.reports(['w'])],
+  'policies.reports': [BOTH, (farm) => farm.policies.reports()],
   'calls.enlist': [P, (farm) => farm.calls.enlist(`h:${newId()}`)],
   'calls.beat': [P, (farm, { gateway }) => farm.calls.beat(gateway)],
   'calls.retire': [P, (farm, { gateway }) => farm.calls.retire(gateway)],

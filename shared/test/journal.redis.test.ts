@@ -74,3 +74,17 @@ test('superseded names what another attempt has, or whose run is gone, and nothi
   const over = await farm.journal.superseded([...running, { rollout_id: 'other.x.0', attempt: 1 }]);
   expect([...over].sort()).toEqual([id(1), id(2), 'other.x.0'].sort());
 });
+
+test('retried are those that were begun more than once and have no result, of however many', async () => {
+  await using farm = await testFarm();
+  const run = testRun({ group_size: 600 });
+  await farm.runs.create(run, [testInstance()]);
+  const id = (index: number): string => `${run.run_id}.a__b.c-1.${index}`;
+  expect(await farm.journal.readRetried(run.run_id)).toEqual(new Map());
+  await Promise.all(Array.from({ length: 600 }, (_, index) => farm.journal.claim(id(index), BY)));
+  for (const index of [7, 8]) await farm.journal.claim(id(index), { worker: 'w2', node: 'n2' });
+  await farm.commit(run, testResult(run.run_id, 8, { attempt: 2 }));
+  const retried = await farm.journal.readRetried(run.run_id);
+  expect([...retried.keys()]).toEqual([id(7)]);
+  expect(retried.get(id(7))).toMatchObject([BY, { worker: 'w2', node: 'n2' }]);
+});

@@ -1,6 +1,7 @@
-import { expect, test } from 'vitest';
-import { versionsBehind } from '../src/index.ts';
-import { testFarm } from './farm.ts';
+import { Redis } from 'ioredis';
+import { expect, onTestFinished, test } from 'vitest';
+import { openFarm, versionsBehind } from '../src/index.ts';
+import { redisUrl, testConfig, testFarm } from './farm.ts';
 
 test('a record is made by the first call, changed by the next, and the same call again is none', async () => {
   await using farm = await testFarm();
@@ -45,9 +46,47 @@ test('bad names and changes are refused, and policies are listed and removed', a
   expect((await farm.policies.list()).map(({ name }) => name)).toEqual(['b']);
 });
 
-test('what workers see of endpoints is told by worker', async () => {
+test('workers hear what the others have bound, whatever their number', async () => {
   await using farm = await testFarm();
-  const view = { url: 'http://a/v1', load: 2, aside_seconds: 0, reason: null };
-  await farm.policies.report('w1', [view]);
-  expect(await farm.policies.reports(['w1', 'w2'])).toEqual(new Map([['w1', [view]]]));
+  const view = (url: string, load: number) => ({ url, load, aside_seconds: 0, reason: null });
+  const [a, b] = ['http://a/v1', 'http://b/v1'];
+  expect(await farm.policies.report('w1', [view(a, 2), view(b, 1)])).toEqual(new Map());
+  expect(await farm.policies.report('w2', [view(a, 3)])).toEqual(
+    new Map([
+      [a, 2],
+      [b, 1],
+    ]),
+  );
+  // The same again changes nothing; another number takes the place of the first.
+  await farm.policies.report('w2', [view(a, 3)]);
+  expect(await farm.policies.report('w2', [view(a, 1)])).toEqual(
+    new Map([
+      [a, 2],
+      [b, 1],
+    ]),
+  );
+  expect(await farm.policies.report('w1', [view(b, 0)])).toEqual(new Map([[a, 1]]));
+  expect(await farm.policies.reports()).toEqual(
+    new Map([
+      ['w1', [view(b, 0)]],
+      ['w2', [view(a, 1)]],
+    ]),
+  );
+  await farm.policies.report('w2', []);
+  expect(await farm.policies.report('w1', [])).toEqual(new Map());
+  expect(await farm.policies.reports()).toEqual(new Map());
+});
+
+test('what a worker bound counts no more once it reports no more', async () => {
+  const config = testConfig();
+  await using farm = await openFarm(config, 'producer');
+  const redis = new Redis(redisUrl());
+  onTestFinished(() => redis.disconnect());
+  const of = (part: string): string => `${config.redis_prefix}:policy-reports:${part}`;
+  const bound = { url: 'http://a/v1', load: 2, aside_seconds: 0, reason: null };
+  await farm.policies.report('dead', [bound]);
+  await redis.zadd(of('lapses'), 1, 'dead');
+  expect(await farm.policies.reports()).toEqual(new Map());
+  expect(await farm.policies.report('w', [{ ...bound, load: 1 }])).toEqual(new Map());
+  expect(await redis.hgetall(of('loads'))).toEqual({ 'http://a/v1': '1' });
 });

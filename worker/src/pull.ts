@@ -98,8 +98,16 @@ export function startPull(node: Node, concurrency: number, prefix: string): Pull
     node.log.warn({ jobs: ids }, 'lost the lock; going on until another worker claims');
   });
 
-  /** What others handed to this worker, which BullMQ's loop does not count. */
+  /** What others handed to this worker, which BullMQ's loop does not count; and the locks of those jobs, by token. */
   const handed = new Set<Promise<void>>();
+  const locks = new Map<string, string>();
+  /** All in one call: a farm may hold tens of thousands. One that is lost is noticed by the heartbeat, in the journal. */
+  const renew = (): void => {
+    if (locks.size === 0) return;
+    worker
+      .extendJobLocks([...locks.keys()], [...locks.values()], queueSettings.lockDuration)
+      .catch(() => undefined);
+  };
 
   /** Seats bound both together; BullMQ's share is what the handed ones leave. */
   const share = (): void => {
@@ -118,21 +126,19 @@ export function startPull(node: Node, concurrency: number, prefix: string): Pull
       await node.placing?.leave(id);
       return;
     }
-    const renewal = setInterval(() => {
-      // A lock that is lost is noticed by the heartbeat, in the journal.
-      job.extendLock(token, queueSettings.lockDuration).catch(() => undefined);
-    }, RENEW_MS);
+    locks.set(id, token);
     try {
       const stays = draining || paused;
       const next: Next = stays
         ? { next: 'later', delayMs: NOT_HERE_MS }
         : await run(RolloutJob.parse(job.data));
       await node.placing?.leave(id);
+      locks.delete(id);
       if (next.next === 'later') await later(job, next, token);
       else if (next.next === 'hand_back') await job.moveToWait(token).then(() => next.gone);
       else await job.moveToCompleted(null, token, false);
     } finally {
-      clearInterval(renewal);
+      locks.delete(id);
     }
   };
 
@@ -159,12 +165,14 @@ export function startPull(node: Node, concurrency: number, prefix: string): Pull
       }
     }
   };
+  const renewing = setInterval(renew, RENEW_MS).unref();
   const listened = node.placing ? listen() : Promise.resolve();
   const settled = async (): Promise<void> => {
     await worker.close();
     listening.abort();
     await listened;
     await Promise.all(handed);
+    clearInterval(renewing);
   };
 
   return {

@@ -83,16 +83,13 @@ function readChange(name: string, flags: Flags): PolicyChange {
 type Shown = PolicyRecord & { seen: (EndpointView & { worker: string })[] };
 
 async function readAll(farm: Farm, name: string | undefined): Promise<Shown[]> {
-  const [records, workers] = await Promise.all([
-    name === undefined ? farm.policies.list() : farm.policies.get([name]),
-    farm.registry.list(),
-  ]);
+  const records = await (name === undefined ? farm.policies.list() : farm.policies.get([name]));
   if (name !== undefined && records.length === 0) {
     throw new UsageError(
       `policy ${name}: nobody spoke of it at ${farm.address}; swefarm policy show lists all`,
     );
   }
-  const reports = await farm.policies.reports(workers.map(({ worker }) => worker));
+  const reports = await farm.policies.reports();
   const views = [...reports].flatMap(([worker, list]) => list.map((view) => ({ worker, ...view })));
   return records.map((record) => ({
     ...record,

@@ -33,7 +33,7 @@ export const KEY_FAMILIES: readonly KeyFamily[] = [
   family('secret:*', 'read', 'write', 'a worker shows keys to endpoints, and gives out none'),
   family('policies', 'none', 'write', 'trainers say what is served'),
   family('policy:*', 'read', 'write', 'a worker that could write endpoints could send rollouts anywhere'),
-  family('policy-report:*', 'write', 'read', 'what a worker sees of endpoints'),
+  family('policy-reports:*', 'write', 'read', 'what workers see of endpoints'),
   family('drained', 'read', 'write', 'people empty nodes'),
   family('runs', 'none', 'write', 'the list of runs is for people'),
   family('unfinished', 'write', 'write', 'the keeper takes off what has ended'),

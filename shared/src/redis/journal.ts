@@ -53,14 +53,16 @@ export type Journal = {
   /** The first word about an attempt stands; nothing happens when its run is gone. */
   end(rolloutId: string, attempt: number, end: AttemptEnd): Promise<void>;
   read(rolloutId: string): Promise<JournalEntry[]>;
-  /** By rollout, for those of the run that were begun and have no result. */
-  readOpen(runId: string): Promise<Map<string, JournalEntry[]>>;
+  /** By rollout, for those of the run that were begun more than once and have no result: few, however large the run. */
+  readRetried(runId: string): Promise<Map<string, JournalEntry[]>>;
   /** Of these running attempts, the rollouts that another attempt has claimed or committed since, or whose run is gone. */
   superseded(running: readonly { rollout_id: string; attempt: number }[]): Promise<Set<string>>;
 };
 
 const Entries = z.array(JournalEntry);
 const CAUSE_LENGTH = 200;
+/** Journals read at once: neither Redis nor the event loop of whoever reads stands still for the rest of a large run. */
+const SCAN_COUNT = 500;
 
 export function createJournal(redis: Redis, keys: Keys): Journal {
   const scripts = { claim: loadScript(redis, 'claim'), end: loadScript(redis, 'end') };
@@ -100,14 +102,23 @@ export function createJournal(redis: Redis, keys: Keys): Journal {
     async read(rolloutId) {
       return parseEntries(await redis.hget(of(rolloutId).journal, rolloutId));
     },
-    async readOpen(runId) {
+    async readRetried(runId) {
       const run = keys.run(runId);
-      const [journals, committed] = await Promise.all([
-        redis.hgetall(run.journal),
-        redis.hkeys(run.committed).then((ids) => new Set(ids)),
-      ]);
-      const open = Object.entries(journals).filter(([id]) => !committed.has(id));
-      return new Map(open.map(([id, text]) => [id, parseEntries(text)]));
+      const retried = new Map<string, string>();
+      let cursor = '0';
+      do {
+        const [next, pairs] = await redis.hscan(run.journal, cursor, 'COUNT', SCAN_COUNT);
+        for (const [at, text] of pairs.entries()) {
+          if (at % 2 === 1 && (JSON.parse(text) as unknown[]).length > 1)
+            retried.set(pairs[at - 1] ?? '', text);
+        }
+        cursor = next;
+      } while (cursor !== '0');
+      if (retried.size === 0) return new Map();
+      const ids = [...retried.keys()];
+      const committed = await redis.hmget(run.committed, ...ids);
+      const open = ids.filter((_, index) => committed[index] === null);
+      return new Map(open.map((id) => [id, parseEntries(retried.get(id))]));
     },
     async superseded(running) {
       const mine = new Map(running.map(({ rollout_id, attempt }) => [rollout_id, attempt]));

@@ -26,10 +26,16 @@ export function keysFor(prefix: string) {
     handed: (worker: string) => key('handed', worker),
     secret: (name: string) => key('secret', name),
     lease: (name: string) => key('lease', name),
-    /** Set of the names of policies; hash of one policy's record; string: what a worker sees of endpoints. */
+    /** Set of the names of policies; hash of one policy's record. */
     policies: key('policies'),
     policy: (name: string) => key('policy', name),
-    policyReport: (worker: string) => key('policy-report', worker),
+    policyReports: {
+      /** Hash: worker → what it sees of endpoints, as JSON; sorted set: worker by the time (ms) at which that lapses. */
+      views: key('policy-reports', 'views'),
+      lapses: key('policy-reports', 'lapses'),
+      /** Hash: endpoint → rollouts that all of these workers have bound to it. */
+      loads: key('policy-reports', 'loads'),
+    },
     live: {
       /** Hash: rollout id → where it is on this worker, as JSON. */
       worker: (id: string) => key('live', 'worker', id),

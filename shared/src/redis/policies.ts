@@ -12,10 +12,13 @@ export type Policies = {
   get(names: readonly string[]): Promise<PolicyRecord[]>;
   list(): Promise<PolicyRecord[]>;
   remove(name: string): Promise<void>;
-  /** What a worker sees of its endpoints; lives 15 s. */
-  report(worker: string, endpoints: readonly EndpointView[]): Promise<void>;
-  /** The reports of these workers that still live, by worker. */
-  reports(workers: readonly string[]): Promise<Map<string, EndpointView[]>>;
+  /**
+   * What a worker sees of its endpoints, for 15 s; nothing seen takes its report back. Answers how many rollouts the other
+   * workers have bound, by endpoint: at the same cost however many they are.
+   */
+  report(worker: string, endpoints: readonly EndpointView[]): Promise<Map<string, number>>;
+  /** The reports that still live, by worker. */
+  reports(): Promise<Map<string, EndpointView[]>>;
 };
 
 /** A policy nobody spoke of for so long is forgotten; a worker that follows it cannot then be held up by it. */
@@ -26,7 +29,8 @@ const Endpoints = z.array(z.string());
 const Report = z.array(EndpointView);
 
 export function createPolicies(redis: Redis, keys: Keys): Policies {
-  const script = loadScript(redis, 'policy_set');
+  const scripts = { set: loadScript(redis, 'policy_set'), report: loadScript(redis, 'policy_report') };
+  const { views, lapses, loads } = keys.policyReports;
   const get = async (names: readonly string[]): Promise<PolicyRecord[]> => {
     if (names.length === 0) return [];
     const read = redis.pipeline();
@@ -48,18 +52,26 @@ export function createPolicies(redis: Redis, keys: Keys): Policies {
         ...(endpoints === undefined ? [] : ['endpoints', JSON.stringify(endpoints)]),
         ...(state === undefined ? [] : ['state', state]),
       ];
-      await script([keys.policy(name), keys.policies], [name, LIFE_SECONDS, ...fields]);
+      await scripts.set([keys.policy(name), keys.policies], [name, LIFE_SECONDS, ...fields]);
       const [record] = await get([name]);
       return record ?? { name, version: null, versions: [], endpoints: [], state: 'serving', changed_at: 0 };
     },
     list: async () => await get((await redis.smembers(keys.policies)).sort()),
     remove: async (name) =>
       void (await redis.multi().del(keys.policy(name)).srem(keys.policies, name).exec()),
-    report: async (worker, endpoints) =>
-      void (await redis.set(keys.policyReport(worker), JSON.stringify(endpoints), 'PX', REPORT_LIFE_MS)),
-    async reports(workers) {
+    async report(worker, endpoints) {
+      const args = [worker, JSON.stringify(endpoints), REPORT_LIFE_MS];
+      const sums = (await scripts.report([views, lapses, loads], args)) as (string | number)[];
+      const pairs = sums.flatMap((url, at): [string, number][] =>
+        at % 2 === 0 ? [[String(url), Number(sums[at + 1])]] : [],
+      );
+      return new Map(pairs.filter(([, load]) => load > 0));
+    },
+    async reports() {
+      const [seconds] = await redis.time();
+      const workers = await redis.zrangebyscore(lapses, Number(seconds) * 1000, '+inf');
       if (workers.length === 0) return new Map();
-      const texts = await redis.mget(workers.map(keys.policyReport));
+      const texts = await redis.hmget(views, ...workers);
       return new Map(
         workers.flatMap((worker, index) => {
           const text = texts[index];

@@ -82,8 +82,8 @@ export function createVitals({
       clients: field('connected_clients'),
     };
   };
-  const endpoints = async (records: readonly WorkerRecord[]): Promise<Vitals['endpoints']> => {
-    const reports = await policies.reports(records.map(({ worker }) => worker));
+  const endpoints = async (): Promise<Vitals['endpoints']> => {
+    const reports = await policies.reports();
     const views = Map.groupBy([...reports.values()].flat(), ({ url }) => endpointName(url));
     return [...views].map(([endpoint, seen]) => ({
       endpoint,
@@ -111,7 +111,7 @@ export function createVitals({
       server(),
       artifacts.usage(),
       policies.list(),
-      endpoints(records),
+      endpoints(),
     ]);
     return {
       queue,

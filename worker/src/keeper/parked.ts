@@ -11,7 +11,8 @@ export const parked: Duty = {
     const { runs } = await farm.groups.unfinishedRuns();
     const living = await livingWorkers(farm);
     for (const run of runs) {
-      for (const [id, journal] of await farm.journal.readOpen(run.run_id)) {
+      // Nothing is given up for one death.
+      for (const [id, journal] of await farm.journal.readRetried(run.run_id)) {
         if (signal.aborted) return;
         const last = journal.at(-1);
         if (!last || last.ended_at !== null || heldBy(journal, living) !== null) continue;

@@ -19,11 +19,12 @@ function farm() {
         if (broken) throw new Error('gone');
         return names.flatMap((name) => records.get(name) ?? []);
       },
-      report: async (worker: string, views: EndpointView[]) => void reports.set(worker, views),
-      reports: async (workers: readonly string[]) =>
-        new Map([...reports].filter(([worker]) => workers.includes(worker))),
+      async report(worker: string, views: EndpointView[]) {
+        reports.set(worker, views);
+        const others = [...reports].flatMap(([other, list]) => (other === worker ? [] : list));
+        return new Map(others.map(({ url, load }) => [url, load]));
+      },
     },
-    registry: { list: async () => [{ worker: 'one' }, { worker: 'two' }] },
   } as unknown as Parameters<typeof watchPolicies>[0]['farm'];
   return {
     reports,

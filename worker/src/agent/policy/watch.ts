@@ -27,7 +27,7 @@ export type PolicyWatch = Disposable & {
 };
 
 export type WatchDeps = {
-  farm: Pick<Farm, 'policies' | 'registry'>;
+  farm: Pick<Farm, 'policies'>;
   worker: string;
   endpoints: Endpoints;
   log: { warn(fields: Record<string, unknown>, message: string): void };
@@ -114,12 +114,6 @@ function openFollowed(
 /** Tells the farm what this worker sees of its endpoints, and learns what others have bound. True while there is something. */
 async function exchange({ farm, worker, endpoints }: WatchDeps): Promise<boolean> {
   const views = endpoints.views();
-  await farm.policies.report(worker, views);
-  const workers = (await farm.registry.list()).map((record) => record.worker).filter((id) => id !== worker);
-  const loads = new Map<string, number>();
-  for (const list of (await farm.policies.reports(workers)).values()) {
-    for (const { url, load } of list) loads.set(url, (loads.get(url) ?? 0) + load);
-  }
-  endpoints.setOthers(loads);
+  endpoints.setOthers(await farm.policies.report(worker, views));
   return views.length > 0;
 }
