@@ -10,13 +10,14 @@ import { describeMachine, loadAverage } from './machine.ts';
 import { type MemorySize, measureMemory } from './memory.ts';
 import { measureMetrics, printMetrics } from './metrics.ts';
 import { measurePage, printPage } from './page.ts';
-import { printGateway, printMemory, printRollouts, printShell } from './print.ts';
+import { printGateway, printMemory, printRollouts, printScale, printShell } from './print.ts';
 import { measureRollouts, type RolloutsSize } from './rollouts.ts';
+import { measureScale, type ScaleSize } from './scale.ts';
 import { measureShell } from './shell.ts';
 import { importSubject, prepareSubject } from './subject.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
-const PARTS = ['shell', 'rollouts', 'memory', 'eval', 'gateway', 'metrics', 'page'] as const;
+const PARTS = ['shell', 'rollouts', 'memory', 'eval', 'gateway', 'metrics', 'page', 'scale'] as const;
 
 const { values } = parseArgs({
   options: {
@@ -26,14 +27,17 @@ const { values } = parseArgs({
     json: { type: 'string' },
     calls: { type: 'string', default: '64' },
     turns: { type: 'string', default: '20' },
+    nodes: { type: 'string', default: '16,64,256,1000' },
   },
 });
 const parts = (values.only ?? PARTS.join(',')).split(',');
 const unknown = parts.filter((part) => !PARTS.some((known) => known === part));
 const reps = values.reps === undefined ? null : Number(values.reps);
-if (unknown.length > 0 || (reps !== null && !(Number.isInteger(reps) && reps > 0))) {
+const nodes = values.nodes.split(',').map(Number);
+const counts = reps === null ? nodes : [...nodes, reps];
+if (unknown.length > 0 || counts.some((count) => !(Number.isInteger(count) && count > 0))) {
   process.stderr.write(
-    'usage: bench.sh [--only shell,rollouts,memory,eval,gateway,metrics,page] [--quick] [--reps N] [--json FILE] [--calls N --turns N]\n',
+    'usage: bench.sh [--only shell,rollouts,memory,eval,gateway,metrics,page,scale] [--quick] [--reps N] [--json FILE] [--calls N --turns N] [--nodes N,N]\n',
   );
   process.exit(2);
 }
@@ -48,13 +52,29 @@ const QUICK_SIZES: readonly RolloutsSize[] = [{ parallel: 2, rollouts: 2 }];
 const EVAL_SIZES: readonly EvalSize[] = [1, 4].map((workers) => ({ workers, ids: EVAL_IDS }));
 const QUICK_EVAL: readonly EvalSize[] = [{ workers: 1, ids: EVAL_IDS.slice(0, 1) }];
 
+/** Of a thousand nodes a quarter of the slots: their rollouts are work for the machine that simulates them. */
+const MOST_SIMULATED = 8192;
+const scaleSize = (count: number): ScaleSize => ({
+  nodes: count,
+  ...(quick
+    ? { slots: 4, step_instances: 2, compress: 1000, fill: count * 4, watch_seconds: 1 }
+    : {
+        slots: 32,
+        step_instances: 32,
+        compress: 60,
+        fill: Math.min(count * 32, MOST_SIMULATED),
+        watch_seconds: 20,
+      }),
+});
+
 const LONG: MemorySize = { rollouts: 64, turns: 88, tokens: 60_000, delayMs: 800 };
 const SHORT: MemorySize = { rollouts: 4, turns: 10, tokens: 4_000, delayMs: 300 };
 // Whatever was started ends with us: processes by their exit hooks.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(130));
 
-/** All parts but the gateway's start containers. */
-const engineNeeded = parts.some((part) => part !== 'gateway');
+/** All other parts start containers. */
+const WITHOUT_ENGINE = ['gateway', 'page', 'scale'];
+const engineNeeded = parts.some((part) => !WITHOUT_ENGINE.includes(part));
 await using _engine = engineNeeded ? await ensureDocker({ socketPath: SOCKET }) : null;
 const machine = await describeMachine();
 console.error(
@@ -109,6 +129,8 @@ await measured(
   () => measureMetrics(subject, { rollouts: quick ? 2 : 8, repeats: quick ? 200 : 2000 }),
   printMetrics,
 );
+const scaled = quick ? nodes.slice(0, 1) : nodes;
+await measured('scale', () => measureScale(scaled.map(scaleSize), quick), printScale);
 await measured('page', () => measurePage(quick ? 25 : 625, reps ?? (quick ? 2 : 10)), printPage);
 
 const stamp = new Date().toISOString().replace(/\..*/, '').replaceAll(':', '');

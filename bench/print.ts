@@ -1,8 +1,11 @@
 /** Results for people: aligned columns, ratios first. */
 import type { GatewayPart } from './gateway.ts';
+import { type Load, plus, times } from './load.ts';
 import type { MemoryPart } from './memory.ts';
 import type { RolloutsPart } from './rollouts.ts';
+import type { ScalePart, ScaleRow, Times } from './scale.ts';
 import type { ShellPart, Skipped } from './shell.ts';
+import { rounded } from './statistics.ts';
 
 /** First row is the head; numbers stand to the right. */
 export function table(rows: readonly (readonly (string | number)[])[]): string {
@@ -109,3 +112,107 @@ export function printGateway(part: GatewayPart): string {
     ]),
   ].join('\n');
 }
+
+/** A farm whose slots are all taken, in the long run. */
+const AT_WORK = { minutes: 10, turns: 60 } as const;
+
+export function printScale({ rows }: ScalePart): string {
+  const kb = (bytes: number): number => rounded(bytes / 1000, 1);
+  const costs = rows.map(({ nodes, connections, idle, held, begun, ended, turn }) => {
+    const whole = plus(begun, ended);
+    return [
+      ...[
+        nodes,
+        connections,
+        Math.round(idle.redis_us),
+        Math.round(idle.commands),
+        Math.round(idle.worker_us),
+      ],
+      ...[Math.round(held.redis_us), rounded(held.commands, 1)],
+      ...[
+        rounded(whole.redis_us / 1000, 2),
+        Math.round(whole.commands),
+        kb(whole.in_bytes),
+        kb(whole.out_bytes),
+      ],
+      ...[Math.round(turn.redis_us), rounded(turn.commands, 0), kb(turn.in_bytes)],
+    ];
+  });
+  const spaces = rows.map(({ nodes, slots, memory, ...row }) => {
+    const load = atWork({ nodes, slots, ...row });
+    const mb = (bytes: number): number => rounded(bytes / 1e6, 1);
+    return [
+      ...[nodes, nodes * slots, `${rounded(load.redis_us / 10_000, 0)} %`, Math.round(load.commands)],
+      ...[mb(load.in_bytes), mb(load.out_bytes)],
+      ...[kb(memory.running_bytes), kb(memory.turn_bytes), kb(memory.result_bytes), mb(memory.peak_bytes)],
+    ];
+  });
+  const fills = rows.map(({ nodes, slots, fill, filled, recovery }) => [
+    ...[nodes, nodes * slots, fill, filled.submit_seconds, filled.half_seconds, filled.most_seconds],
+    ...[filled.all_seconds, filled.images, filled.pulls],
+    ...(recovery
+      ? [
+          recovery.nodes,
+          recovery.rollouts,
+          recovery.first_seconds,
+          recovery.half_seconds,
+          recovery.all_seconds,
+        ]
+      : ['-', '-', '-', '-', '-']),
+  ]);
+  const steps = rows.map(({ nodes, step, unplaced }) => [
+    ...[nodes, step.rollouts, step.images, step.pulls, unplaced.pulls],
+    ...[shown(step.ideal_seconds), shown(step.seconds), shown(unplaced.seconds)],
+  ]);
+  const [first] = rows;
+  return [
+    'What each thing costs Redis: CPU, commands (those of scripts too), bytes',
+    table([
+      ['nodes', 'connections', 'idle node/s us', 'cmds', '(node us)', 'running/s us', 'cmds'].concat([
+        'rollout ms',
+        'cmds',
+        'kB in',
+        'kB out',
+        'turn us',
+        'cmds',
+        'kB in',
+      ]),
+      ...costs,
+    ]),
+    `\nAll slots at work, reckoned from these: rollouts of ${AT_WORK.minutes} minutes and ${AT_WORK.turns} turns; share of one core, a second; memory in kB each`,
+    table([
+      ['nodes', 'slots', 'Redis', 'cmds', 'MB in', 'MB out'].concat([
+        'running kB',
+        'kept turn kB',
+        'result kB',
+        'peak here MB',
+      ]),
+      ...spaces,
+    ]),
+    '\nFilling the slots of an empty farm, and losing the tenth part of its nodes; seconds',
+    table([
+      ['nodes', 'slots', 'rollouts', 'submit', 'half run', '99 %', 'all', 'images', 'pulls'].concat([
+        'nodes lost',
+        'rollouts lost',
+        'first again',
+        'half',
+        'all',
+      ]),
+      ...fills,
+    ]),
+    `\nA training step on nodes without images, durations / ${first?.compress}: commits after so many seconds, p50 p95 p99 last`,
+    table([['nodes', 'rollouts', 'images', 'pulls', 'unplaced', 'ideal', 'farm', 'unplaced'], ...steps]),
+  ].join('\n');
+}
+
+/** In one second, over the whole farm. */
+function atWork({ nodes, slots, idle, held, begun, ended, turn }: Omit<ScaleRow, 'memory'>): Load {
+  const each = plus(begun, ended, times(turn, AT_WORK.turns));
+  return plus(
+    times(idle, nodes),
+    times(held, nodes * slots),
+    times(each, (nodes * slots) / (60 * AT_WORK.minutes)),
+  );
+}
+
+const shown = ({ p50, p95, p99, last }: Times): string => [p50, p95, p99, last].join(' ');

@@ -1,11 +1,11 @@
 /** A worker whose rollouts are timers: queue, journal, placement, heartbeat, keeper and commit are the real ones. For tests and measurements of many nodes. */
-import { setTimeout as sleep } from 'node:timers/promises';
 import {
   createWorkerMetrics,
   type Farm,
   openFarm,
   type RolloutJob,
   silentLog,
+  type Trajectory,
   type WorkerConfig,
 } from '@swefarm/shared';
 import type { Logger } from 'pino';
@@ -32,10 +32,8 @@ export type Simulation = {
   slots: number;
   /** Called for an image that this worker does not have; resolves when it does. */
   pull(image: string): Promise<void>;
-  /** How long this rollout takes. */
-  milliseconds(job: RolloutJob): number;
-  /** Called as each rollout begins to run, and with -1 as it ends. */
-  running?(change: 1 | -1): void;
+  /** Takes as long as the rollout does, and throws when the signal aborts. `turns`: tells those who watch. */
+  work(job: RolloutJob, given: { signal: AbortSignal; turns(said: Trajectory): void }): Promise<void>;
 };
 
 export type SimulatedWorker = {
@@ -46,15 +44,17 @@ export type SimulatedWorker = {
   drain(): Promise<void>;
 };
 
+/** Of the process, however many workers it simulates: each set watches event loop and garbage collection anew. */
+const metrics = createWorkerMetrics();
+
 export async function simulateWorker(
   config: WorkerConfig,
-  { slots, pull, milliseconds, running }: Simulation,
+  { slots, pull, work }: Simulation,
 ): Promise<SimulatedWorker> {
   const log = silentLog() as unknown as Logger;
   const farm = await openFarm(config, 'worker');
   const identity = identify(farm.id, config.worker_id, config.node);
   const endpoints = openEndpoints();
-  const metrics = createWorkerMetrics();
   const here = new Map<string, Promise<void>>();
   const ensure = async (image: string): Promise<boolean> => {
     const known = here.get(image);
@@ -64,15 +64,18 @@ export async function simulateWorker(
     return known === undefined;
   };
   const rollout = async (task: Task): Promise<Judged> => {
-    running?.(1);
-    try {
-      await task.clock.time('image', () => ensure(task.instance.image));
-      await sleep(milliseconds(task.job), undefined, { signal: task.signal });
-    } finally {
-      running?.(-1);
-    }
+    await task.clock.time('image', () => ensure(task.instance.image));
+    await task.clock.time('agent', () => bound(task));
     const facts = factsOf(task, { end: null, patch: '', tooLarge: false, agentSeconds: 0 });
     return { facts, reward: 0, row: 'simulated', resolved: false };
+  };
+  /** Bound to an endpoint as a rollout with a model is, whom nobody asks anything. */
+  const bound = async ({ job, run, signal, live }: Task): Promise<void> => {
+    const given = { signal, turns: (said: Trajectory) => live.turns(said) };
+    if (!run.policy) return await work(job, given);
+    using _followed = await node.policies.follow(run.policy);
+    using _held = endpoints.bind(run.policy.urls, job.rollout_id);
+    await work(job, given);
   };
   const node: Node = {
     identity,
@@ -92,14 +95,18 @@ export async function simulateWorker(
     policies: watchPolicies({ farm, worker: identity.worker, endpoints, log }),
     metrics,
     hostRewards: false,
-    liveTurns: 0,
+    liveTurns: config.live_turns,
     log,
   };
   const until = new AbortController();
   const stop = new AbortController();
   const byHand = createHandDrain(node.active, 1000, log);
   const calm = {
-    reason: async () => null,
+    // As the real one asks, with nothing to say of a machine that simulates many.
+    reason: async () => {
+      await farm.artifacts.usage();
+      return null;
+    },
     lagSeconds: () => 0,
     disk: () => ({ freeBytes: 0, sizeBytes: 0 }),
   };

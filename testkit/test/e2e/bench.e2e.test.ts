@@ -38,8 +38,11 @@ it('measures the shell in turns with its floors, with the machine and every samp
   }
 });
 
-it('refuses unknown parts', () => {
-  const { status, stderr } = bench('--only', 'speed');
+it.each([
+  ['--only', 'speed'],
+  ['--only', 'scale', '--nodes', '16,many'],
+])('refuses what it does not know: %s %s', (...args) => {
+  const { status, stderr } = bench(...args);
   expect(status).toBe(2);
   expect(stderr).toContain('usage');
 });

@@ -38,7 +38,7 @@ async function prepare(settings: Record<string, string> = {}): Promise<Ground> {
               pulls.push(`${name} ${image}`);
               await sleep(50);
             },
-            milliseconds: () => milliseconds,
+            work: (_, { signal }) => sleep(milliseconds, undefined, { signal }),
           }),
         ),
       );

@@ -1,0 +1,111 @@
+/** Simulated nodes in a few processes: what runs where, what was pulled, and the loss of some of them all at once. */
+import { type ChildProcess, fork } from 'node:child_process';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import type { News, NodesConfig, Order } from './nodes.ts';
+
+/** More than this and one event loop would be slow for all of its nodes. */
+const NODES_PER_PROCESS = 150;
+const PATIENCE_MS = 600_000;
+const PROGRAM = fileURLToPath(new URL('./nodes.ts', import.meta.url));
+
+export type Fleet = AsyncDisposable & {
+  tell(order: Order): void;
+  running(): number;
+  /** Image by image, once for each node that pulled it. */
+  readonly pulled: readonly string[];
+  /** Of all nodes that live. */
+  cpuMs(): number;
+  /** SIGKILL for the tenth part of the nodes; the rollouts they had. */
+  lose(): string[];
+  /** Resolves when each of these has been started again since {@link lose}: milliseconds of each, first to last. */
+  recovered(rollouts: readonly string[]): Promise<number[]>;
+};
+
+type Part = { process: ChildProcess; up: number; cpuMs: number; running: Map<string, number>; lost: boolean };
+
+/** Those that are to be lost are in a process of their own: the tenth part of all. */
+export async function startFleet(count: number, config: Omit<NodesConfig, 'names'>): Promise<Fleet> {
+  const names = Array.from({ length: count }, (_, at) => `n${String(at).padStart(4, '0')}`);
+  const pulled: string[] = [];
+  /** Rollout → when it was last started, by the monotonic clock. */
+  const startedAt = new Map<string, number>();
+  let lostAt = 0;
+  const parts = divided(names).map((mine): Part => {
+    const child = fork(PROGRAM, [JSON.stringify({ ...config, names: mine })], {
+      execArgv: [],
+      stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
+    });
+    const part: Part = { process: child, up: 0, cpuMs: 0, running: new Map(), lost: false };
+    child.on('message', (news: News) => {
+      if (part.lost) return;
+      part.up += news.up;
+      part.cpuMs = news.cpu_ms;
+      pulled.push(...news.pulled);
+      for (const id of news.started) {
+        // On two of its nodes at once, when one lost the lock and does not know it yet.
+        part.running.set(id, (part.running.get(id) ?? 0) + 1);
+        startedAt.set(id, performance.now());
+      }
+      for (const id of news.ended) {
+        const left = (part.running.get(id) ?? 0) - 1;
+        if (left > 0) part.running.set(id, left);
+        else part.running.delete(id);
+      }
+    });
+    return part;
+  });
+  const living = (): Part[] => parts.filter(({ lost }) => !lost);
+  const sum = (of: (part: Part) => number): number => living().reduce((all, part) => all + of(part), 0);
+  const kill = (): void => {
+    for (const { process } of parts) process.kill('SIGKILL');
+  };
+  process.once('exit', kill);
+  await until(() => {
+    const ended = living().find((part) => part.process.exitCode !== null);
+    if (ended) throw new Error(`simulated nodes ended with ${ended.process.exitCode} before all were up`);
+    return sum(({ up }) => up) === count;
+  });
+  return {
+    pulled,
+    tell: (order) => void living().map((part) => part.process.send(order)),
+    running: () => sum(({ running }) => running.size),
+    cpuMs: () => sum(({ cpuMs }) => cpuMs),
+    lose() {
+      const [first] = parts;
+      if (!first) return [];
+      first.process.kill('SIGKILL');
+      first.lost = true;
+      lostAt = performance.now();
+      return [...first.running.keys()];
+    },
+    async recovered(rollouts) {
+      const after = (id: string): number => (startedAt.get(id) ?? 0) - lostAt;
+      await until(() => rollouts.every((id) => after(id) > 0));
+      return rollouts.map(after).sort((a, b) => a - b);
+    },
+    async [Symbol.asyncDispose]() {
+      process.off('exit', kill);
+      kill();
+      await until(() =>
+        parts.every(({ process: { exitCode, signalCode } }) => exitCode !== null || signalCode !== null),
+      );
+    },
+  };
+}
+
+function divided(names: readonly string[]): string[][] {
+  const lost = Math.floor(names.length / 10);
+  const rest = names.length - lost;
+  const each = Math.ceil(rest / Math.ceil(rest / NODES_PER_PROCESS));
+  const parts = lost > 0 ? [names.slice(0, lost)] : [];
+  for (let at = lost; at < names.length; at += each) parts.push(names.slice(at, at + each));
+  return parts;
+}
+
+/** Throws after ten minutes. */
+export async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
+  for (const deadline = Date.now() + PATIENCE_MS; !(await holds()); await sleep(20)) {
+    if (Date.now() > deadline) throw new Error(`it did not come about in ${PATIENCE_MS / 1000} s: ${holds}`);
+  }
+}

@@ -1,0 +1,80 @@
+/** What Redis did between two looks at its own books, in all and for each of something. */
+import type { Farm } from '@swefarm/shared';
+import { rounded } from './statistics.ts';
+
+/** Of the server's main thread and all others; commands as it counts them itself, those that scripts call too. */
+export type Load = { redis_us: number; commands: number; in_bytes: number; out_bytes: number };
+
+/** A look at the books. */
+export type Books = Load & {
+  at_ms: number;
+  memory_bytes: number;
+  peak_bytes: number;
+  connections: number;
+  /** Command → calls, and microseconds within them. */
+  by_command: Record<string, { calls: number; us: number }>;
+};
+
+/** Looks at the books of a farm's Redis. */
+export function openBooks(farm: Farm): () => Promise<Books> {
+  // What BullMQ is given as the options of a connection is a client.
+  const redis = farm.bullConnection() as unknown as { info(section: string): Promise<string> };
+  return async () => {
+    const text = await redis.info('all');
+    const field = (name: string): number => Number(new RegExp(`^${name}:([\\d.]+)`, 'm').exec(text)?.[1]);
+    const lines = text.matchAll(/^cmdstat_([^:]+):calls=(\d+),usec=(\d+)/gm);
+    return {
+      at_ms: performance.now(),
+      redis_us: 1e6 * (field('used_cpu_user') + field('used_cpu_sys')),
+      commands: field('total_commands_processed'),
+      in_bytes: field('total_net_input_bytes'),
+      out_bytes: field('total_net_output_bytes'),
+      memory_bytes: field('used_memory'),
+      peak_bytes: field('used_memory_peak'),
+      connections: field('connected_clients'),
+      by_command: Object.fromEntries(
+        [...lines].map(([, name = '', calls, us]) => [name, { calls: Number(calls), us: Number(us) }]),
+      ),
+    };
+  };
+}
+
+const KEYS = ['redis_us', 'commands', 'in_bytes', 'out_bytes'] as const;
+
+const each = (of: (key: (typeof KEYS)[number]) => number): Load => ({
+  redis_us: of('redis_us'),
+  commands: of('commands'),
+  in_bytes: of('in_bytes'),
+  out_bytes: of('out_bytes'),
+});
+
+export const secondsBetween = (from: Books, to: Books): number => (to.at_ms - from.at_ms) / 1000;
+
+/** `besides`: what would have been done in that time anyhow, and is not counted. */
+export function loadBetween(from: Books, to: Books, count: number, besides: Load | null = null): Load {
+  return each((key) => {
+    const done = to[key] - from[key] - (besides?.[key] ?? 0);
+    return rounded(done / count, 2);
+  });
+}
+
+export const times = (load: Load, factor: number): Load => each((key) => load[key] * factor);
+
+export const plus = (...loads: readonly Load[]): Load =>
+  each((key) =>
+    rounded(
+      loads.reduce((all, one) => all + one[key], 0),
+      2,
+    ),
+  );
+
+/** The commands that took most of the server's time; what a script called counts twice, in it and by itself. */
+export function dearest(from: Books, to: Books, most = 12): { command: string; calls: number; ms: number }[] {
+  return Object.entries(to.by_command)
+    .map(([command, { calls, us }]) => {
+      const before = from.by_command[command] ?? { calls: 0, us: 0 };
+      return { command, calls: calls - before.calls, ms: rounded((us - before.us) / 1000, 1) };
+    })
+    .sort((a, b) => b.ms - a.ms)
+    .slice(0, most);
+}

@@ -1,0 +1,130 @@
+/**
+ * Many simulated nodes in one process, each with the real worker's loops and connections of its own. Started by fleet.ts, told
+ * by messages what rollouts do, and killed with all its nodes when nodes are to be lost.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { loadConfig, type RolloutJob, type Trajectory, type Turn } from '@swefarm/shared';
+import { simulateWorker } from '@swefarm/worker';
+import { secondsOf, shareOf } from './durations.ts';
+
+export type NodesConfig = {
+  names: readonly string[];
+  slots: number;
+  redisUrl: string;
+  redisPrefix: string;
+  placement: 'auto' | 'off';
+};
+
+export type Order =
+  /** Rollouts of this run take the time that is theirs, divided by this. All others run until they are released. */
+  | { order: 'time'; run_id: string; compress: number }
+  /** Ends this share of what is held, and of what comes. */
+  | { order: 'release'; share: number }
+  /** Each held rollout tells one more turn. */
+  | { order: 'turn' };
+
+/** What happened since the last one. */
+export type News = { up: number; started: string[]; ended: string[]; pulled: string[]; cpu_ms: number };
+
+/** A pull of half a minute, in the time of the rollouts beside it. */
+const PULL_MS = 500;
+const NEWS_MS = 50;
+/** Nodes that connect at once. */
+const AT_ONCE = 10;
+
+type Held = { id: string; turns: number; tell(said: Trajectory): void; end(): void };
+
+const config = JSON.parse(process.argv[2] ?? '') as NodesConfig;
+const compress = new Map<string, number>();
+const held = new Set<Held>();
+let released = 0;
+let news = { up: 0, started: [] as string[], ended: [] as string[], pulled: [] as string[] };
+
+async function work(
+  job: RolloutJob,
+  { signal, turns: tell }: { signal: AbortSignal; turns(said: Trajectory): void },
+): Promise<void> {
+  const id = job.rollout_id;
+  news.started.push(id);
+  try {
+    const by = compress.get(job.run_id);
+    if (by !== undefined) await sleep((1000 * secondsOf(id)) / by, undefined, { signal });
+    else if (shareOf(id) >= released) {
+      await new Promise<void>((end, reject) => {
+        const one: Held = { id, turns: 0, tell, end };
+        held.add(one);
+        signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+      });
+    }
+  } finally {
+    news.ended.push(id);
+  }
+}
+
+process.on('message', (order: Order) => {
+  if (order.order === 'time') compress.set(order.run_id, order.compress);
+  if (order.order === 'turn') {
+    for (const one of held) one.tell(trajectoryOf(++one.turns));
+  }
+  if (order.order === 'release') {
+    released = order.share;
+    for (const one of [...held].filter(({ id }) => shareOf(id) < released)) {
+      held.delete(one);
+      one.end();
+    }
+  }
+});
+// Nothing of a farm whose measurement ended may go on.
+process.on('disconnect', () => process.exit(0));
+
+setInterval(() => {
+  const { user, system } = process.cpuUsage();
+  process.send?.({ ...news, cpu_ms: (user + system) / 1000 } satisfies News);
+  news = { up: 0, started: [], ended: [], pulled: [] };
+}, NEWS_MS);
+
+for (let at = 0; at < config.names.length; at += AT_ONCE) {
+  await Promise.all(config.names.slice(at, at + AT_ONCE).map(start));
+}
+
+async function start(name: string): Promise<void> {
+  const { redisUrl, redisPrefix, placement } = config;
+  const flags = { redisUrl, redisPrefix, placement, workerId: name, node: `node-${name}` };
+  await simulateWorker(loadConfig('worker', { env: {}, flags }), {
+    slots: config.slots,
+    async pull(image) {
+      news.pulled.push(image);
+      await sleep(PULL_MS);
+    },
+    work,
+  });
+  news.up += 1;
+}
+
+const THOUGHT = 'The failing test calls the parser with an empty list. '.repeat(8);
+const SHOWN = 'src/package/module.py:120:    def parse(self, text):\n'.repeat(40);
+
+/** So many turns as agents take them: some words, a command, and 2 KB that it showed. */
+function trajectoryOf(count: number): Trajectory {
+  const turns = Array.from(
+    { length: count },
+    (_, turn): Turn => ({
+      message: 1 + turn * 2,
+      finish_reason: 'stop',
+      model_seconds: 4,
+      usage: { prompt_tokens: 9_000, completion_tokens: 200 },
+      policy_version: { start: null, end: null },
+      tokens: null,
+      commands: [{ command: 'grep -rn parse', exit_code: 0, seconds: 0.1, output_bytes: 2_000, note: null }],
+    }),
+  );
+  const said = turns.flatMap(() => [
+    { role: 'assistant' as const, content: THOUGHT },
+    { role: 'user' as const, content: SHOWN },
+  ]);
+  return {
+    ...{ format: 'swefarm-trajectory-1', token_mode: 'text', model: null, endpoint: null },
+    messages: [{ role: 'user', content: 'It breaks.' }, ...said],
+    ...{ turns, exit_status: null },
+  };
+}
