@@ -2,8 +2,8 @@
 import type { Node } from './node.ts';
 import { removeHistory } from './sandbox/history.ts';
 import type { Container, ContainerSpec, ReadyImage } from './sandbox/runtime.ts';
-import { openShell } from './sandbox/shell.ts';
-import { pruneHistory, takeSnapshot } from './sandbox/snapshot.ts';
+import { openShellBeside } from './sandbox/shell.ts';
+import { prepareTree } from './sandbox/snapshot.ts';
 import type { Task } from './task.ts';
 
 /** A container with a snapshot of its tree and a shell; its history goes while the model thinks. The caller disposes of it, and does not wait for the removal. */
@@ -13,18 +13,20 @@ export async function startSandbox(task: Task, node: Node, image: ReadyImage) {
   const container: Container = stack.use(
     await node.runtime.start(containerSpec(task, node, image, 'agent'), signal),
   );
-  const [snapshot, shell] = await Promise.all([
-    takeSnapshot(container, container.workdir, signal),
-    openShell(container, {
+  const tree = prepareTree(container.workdir);
+  const { shell, ended } = await openShellBeside(
+    container,
+    {
       workdir: container.workdir,
       activate: run.sandbox.activate,
       env: {},
       log: task.log,
       signal,
-    }),
-    pruneHistory(container, container.workdir, signal),
-  ]);
+    },
+    tree,
+  );
   stack.use(shell);
+  const snapshot = tree.snapshot(ended);
   const known = { digest: image.digest, clean: node.cleanImages };
   const history = removeHistory(container, snapshot, shell, known, signal);
   const owned = stack.move();

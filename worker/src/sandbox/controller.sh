@@ -1,6 +1,6 @@
 # Controller of a held-open shell: reads framed requests on stdin, answers on stdout, runs each command in a forked
 # subshell with its own process group. Needs nothing in the image but bash >= 4.1 and coreutils. Arguments: nonce, name of
-# the scratch folder, workdir. Evaluated by the one line that shell.ts gives to `bash -c`, which then loops over
+# the scratch folder, workdir, and a command line to run once beside the preparation, if any. Evaluated by the one line that shell.ts gives to `bash -c`, which then loops over
 # __sf_next, the command and __sf_finish: so bash's own messages say "bash: line 1" as they do for `bash -c command`.
 #
 # Output goes through a named pipe, not to a plain file: `echo x > /dev/stderr` would truncate a file. A command that ends
@@ -15,6 +15,11 @@ for __sf_base in "${TMPDIR:-/tmp}" /tmp /dev/shm /var/tmp "$HOME"; do
   __sf_dir=$__sf_base/$2
   mkdir -p -m 700 "$__sf_dir" && break
 done
+__sf_beside= __sf_said=
+if (($# > 3)); then
+  "${@:4}" </dev/null >"$__sf_dir/beside" 2>&1 &
+  __sf_beside=$!
+fi
 shift $#
 dd iflag=nonblock count=0 </dev/null >/dev/null && __sf_dd=1
 
@@ -245,10 +250,16 @@ __sf_init() {
   exec 4> >(__sf_watch)
   __sf_watcher=$!
   trap : PIPE
+  __sf_code=-
+  if [[ $__sf_beside ]]; then
+    wait "$__sf_beside"
+    __sf_code=$?
+    IFS= read -r -N 4096 __sf_said <"$__sf_dir/beside"
+  fi
   set -m
   __sf_limits
-  printf '\n%s begin 0\n\n%s end 0 %s %s %s %s %s\n' \
-    "$__sf_nonce" "$__sf_nonce" "$$" "$__sf_watcher" "$__sf_dir" "$__sf_oom" "$__sf_pids"
+  printf '\n%s begin 0\n%s\n%s end 0 %s %s %s %s %s %s\n' \
+    "$__sf_nonce" "$__sf_said" "$__sf_nonce" "$$" "$__sf_watcher" "$__sf_dir" "$__sf_oom" "$__sf_pids" "$__sf_code"
 }
 
 # The first request is the preparation: environment and activation, run in the controller itself so that all inherit it.

@@ -1,4 +1,4 @@
-# Takes the future out of a repository. Run by plain exec in a clean environment; exit codes as in snapshot.sh.
+# Takes the future out of a repository. Run in a clean environment; exit codes as in snapshot.sh.
 #   refs WORKDIR                 every ref that is not in the history of HEAD goes, all remotes, stashes, notes, reflogs and
 #                                heads left over by fetch and merge. HEAD, its branch and what they reach stay.
 #   objects WORKDIR NAME TREE ISOLATED   objects that nothing reaches go, and are borrowed no more; prints `clean` when there
@@ -10,22 +10,29 @@ cd "$work" 2>/dev/null || exit 3
 [ -e .git ] || exit 0
 export GIT_DIR="$work/.git" GIT_WORK_TREE="$work"
 head=$(git rev-parse -q --verify HEAD) || exit 0
-common=$(git rev-parse --git-common-dir) || exit 5
+dirs=$(git rev-parse --absolute-git-dir --git-common-dir) || exit 5
+own=${dirs%%
+*} common=${dirs#*
+}
 case $common in /*) ;; *) common=$work/$common ;; esac
-own=$(git rev-parse --absolute-git-dir) || exit 5
 hookless='-c core.hooksPath=/dev/null'
 
-refs() {
-  current=$(git symbolic-ref -q HEAD)
+drop() { # all refs but the current branch and those in the history of HEAD
   {
     git for-each-ref --format='%(refname)' --merged HEAD
-    git for-each-ref --format='%(refname)' || exit 5
+    printf '%s\n' "$all"
   } | sort | uniq -u >"$own/swefarm-refs"
   git for-each-ref --format='%(refname)' refs/remotes refs/stash refs/notes refs/pull refs/original refs/replace \
     refs/bisect refs/prefetch refs/changes >>"$own/swefarm-refs"
   sort -u "$own/swefarm-refs" | while read -r ref; do
     [ "$ref" != "$current" ] && printf 'delete %s\n' "$ref"
   done | git $hookless update-ref --no-deref --stdin || exit 5
+}
+
+refs() {
+  current=$(git symbolic-ref -q HEAD)
+  all=$(git for-each-ref --format='%(refname)') || exit 5
+  [ "$all" = "$current" ] || drop
   # A linked work tree has siblings whose heads are roots of their own.
   if [ "$own" != "$common" ]; then
     for other in "$common"/worktrees/*; do [ "$other" = "$own" ] || rm -rf "$other"; done
@@ -34,6 +41,8 @@ refs() {
     rm -rf "$common/worktrees"
   fi
   for dir in "$own" "$common"; do
+    [ "$dir" = "$last" ] && continue
+    last=$dir
     (cd "$dir" && rm -rf swefarm-refs logs refs/remotes refs/stash ORIG_HEAD FETCH_HEAD MERGE_HEAD CHERRY_PICK_HEAD \
       REVERT_HEAD REBASE_HEAD AUTO_MERGE BISECT_LOG BISECT_START rebase-apply rebase-merge sequencer rr-cache)
   done

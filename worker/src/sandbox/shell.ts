@@ -7,7 +7,7 @@ import type { Duplex } from 'node:stream';
 import { errorMessage, newId, RolloutFailure } from '@swefarm/shared';
 import type { CommandResult, RunOptions, Shell } from './command.ts';
 import { SandboxKilledError } from './command.ts';
-import { endingOf } from './ending.ts';
+import { type Ending, endingOf } from './ending.ts';
 import { killCommand } from './kill.ts';
 import { type Reply, ReplyReader, ShellLostError } from './reply.ts';
 import type { Container } from './runtime.ts';
@@ -22,8 +22,15 @@ const OPEN_TIMEOUT_MS = 60_000;
 const PROBE_MS = 30_000;
 /** What the controller needs to answer after its command was killed. */
 const AFTER_KILL_MS = 6_000;
+const NOTHING_BESIDE: Beside = { argv: [], timeoutMs: 0 };
 /** What a pipe holds, on top of what is kept. */
 const PIPE_BYTES = 131_072;
+
+/** A command line that is run once, beside the activation and in the same exec: another exec costs an engine more than most commands. */
+export type Beside = { argv: readonly string[]; timeoutMs: number };
+
+/** How it ended; of what it printed, up to 4 KiB. */
+export type BesideEnd = { exitCode: number; output: Buffer };
 
 export type ShellOptions = {
   /** Where every command starts. */
@@ -54,6 +61,17 @@ export async function openShell(container: Container, options: ShellOptions): Pr
   const shell = new HeldShell(container, options);
   await shell.open(options.signal ?? AbortSignal.timeout(OPEN_TIMEOUT_MS));
   return shell;
+}
+
+/** As {@link openShell}. What it runs beside has ended before any command of the shell can begin. */
+export async function openShellBeside(
+  container: Container,
+  options: ShellOptions,
+  beside: Beside,
+): Promise<{ shell: Shell; ended: BesideEnd }> {
+  const shell = new HeldShell(container, options);
+  const limit = AbortSignal.timeout(OPEN_TIMEOUT_MS + beside.timeoutMs);
+  return { ended: await shell.open(options.signal ?? limit, beside), shell };
 }
 
 const quote = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
@@ -91,29 +109,35 @@ class HeldShell implements Shell {
     return new RolloutFailure(bashRuns ? 'sandbox_lost' : 'no_bash', message, { cause });
   }
 
-  async open(signal: AbortSignal): Promise<void> {
+  async open(signal: AbortSignal, beside: Beside = NOTHING_BESIDE): Promise<BesideEnd> {
     const { workdir, activate, env, log } = this.#options;
     const nonce = newId() + newId();
     const startedAt = performance.now();
     const argv = ['bash', '--noprofile', '--norc', '-c', MAIN, 'bash', CONTROLLER];
-    const stream = await this.#container.open([...argv, nonce, this.#scratch, workdir], signal);
+    const stream = await this.#container.open(
+      [...argv, nonce, this.#scratch, workdir, ...beside.argv],
+      signal,
+    );
     const reader = new ReplyReader(stream, nonce);
     const exports = Object.entries(env).map(([name, value]) => `export ${name}=${quote(value)}`);
     const init = Buffer.from(`${exports.join('\n')}\n${activate}\n`.replaceAll('\0', ''));
     this.#write(stream, `init 0 ${init.length} 0\n`, init);
-    let reply: Reply | undefined;
+    const timeoutMs = Math.max(OPEN_TIMEOUT_MS, beside.timeoutMs);
+    let ending: Ending<Reply>;
     try {
-      reply = await within(reader.next(0, 65_536), OPEN_TIMEOUT_MS);
+      ending = await endingOf(reader.next(0, 65_536), timeoutMs, signal);
     } catch (error) {
       stream.destroy();
       await this.#throwIfDead();
       throw await this.#unopened('bash does not start in the container', error);
     }
-    if (!reply) {
+    if (ending.by !== 'itself') {
       stream.destroy();
-      throw await this.#unopened(`the shell did not answer in ${OPEN_TIMEOUT_MS / 1000} s`);
+      signal.throwIfAborted();
+      throw await this.#unopened(`the shell did not answer in ${timeoutMs / 1000} s`);
     }
-    const [pid, watcher, , oom, refused] = reply.fields;
+    const { fields, body } = ending.value;
+    const [pid, watcher, , oom, refused, code] = fields;
     this.#controller = {
       stream,
       reader,
@@ -124,6 +148,7 @@ class HeldShell implements Shell {
       forksRefused: count(refused),
     };
     log?.debug({ seconds: (performance.now() - startedAt) / 1000 }, 'shell opened');
+    return { exitCode: count(code) ?? 0, output: body };
   }
 
   run(command: string, options: RunOptions): Promise<CommandResult> {

@@ -1,5 +1,6 @@
 # Tree snapshots and patches with a git folder of our own: no configuration, hooks, filters or attributes of the
-# repository's or the agent's are read. POSIX sh and git >= 2.11. Run by plain exec in a clean environment.
+# repository's or the agent's are read. POSIX sh and git >= 2.11. Run in a clean environment;
+# all but prepare by plain exec.
 # Arguments: prepare|take|names|diff, workdir, name of our folder, then by mode. Exit codes: 3 no work tree, 4 no git,
 # 5 git failed, 6 too large.
 mode=$1 work=$2 name=$3

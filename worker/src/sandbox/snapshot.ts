@@ -8,9 +8,13 @@ import { newId, RolloutFailure } from '@swefarm/shared';
 import { LITTER } from './litter.ts';
 import type { Container, ExecResult } from './runtime.ts';
 import { attributeLine, patchSections } from './sections.ts';
+import type { Beside, BesideEnd } from './shell.ts';
 
 const SNAPSHOT = readFileSync(new URL('./snapshot.sh', import.meta.url), 'utf8');
 const PRUNE = readFileSync(new URL('./prune.sh', import.meta.url), 'utf8');
+/** Arguments: prune.sh, snapshot.sh, workdir, name of our folder, litter. What the first says is told when it fails. */
+const PREPARE = `said=$(/bin/sh -c "$1" swefarm refs "$3" 2>&1) || { code=$?; printf '%s' "$said"; exit $code; }
+printf '%s\\n' "$5" | /bin/sh -c "$2" swefarm prepare "$3" "$4"`;
 const TIMEOUT_MS = 180_000;
 /** A larger patch is the agent's doing and has a row of its own in the reward table. */
 export const MAX_PATCH_BYTES = 10 * 1024 * 1024;
@@ -35,18 +39,29 @@ export type Snapshot = {
   tree: string;
 };
 
-/** Records the tree as it is. Throws RolloutFailure `no_worktree` or `patch_take`. */
-export async function takeSnapshot(
-  container: Container,
-  workdir: string,
-  signal: AbortSignal,
-): Promise<Snapshot> {
+/** What is done to a repository before the agent's first command. */
+export type TreePreparation = Beside & {
+  /** The snapshot it took. Throws RolloutFailure `no_worktree` or `patch_take`. */
+  snapshot(ended: BesideEnd): Snapshot;
+};
+
+/**
+ * One command line for the exec that opens the shell, while nothing that a model wrote can have run. It removes what names
+ * the future (refs outside HEAD's history, remotes, stashes, reflogs; what they reached is still there) and records the tree as it is.
+ */
+export function prepareTree(workdir: string): TreePreparation {
   const folder = `.swefarm-${newId()}`;
-  const litter = Buffer.from(`${LITTER.join('\n')}\n`);
-  const result = await git(container, SNAPSHOT, ['prepare', workdir, folder], { stdin: litter, signal });
-  const tree = result.output.toString('latin1').trim();
-  if (result.exitCode !== 0 || !/^[0-9a-f]{40,64}$/.test(tree)) throw refused(result, workdir);
-  return { workdir, folder, tree };
+  const env = Object.entries(ENV).map(([name, value]) => `${name}=${value}`);
+  const scripts = [PREPARE, 'swefarm', PRUNE, SNAPSHOT, workdir, folder, LITTER.join('\n')];
+  return {
+    argv: ['/usr/bin/env', '-i', ...env, '/bin/sh', '-c', ...scripts],
+    timeoutMs: TIMEOUT_MS,
+    snapshot(ended) {
+      const tree = ended.output.toString('latin1').trim();
+      if (ended.exitCode !== 0 || !/^[0-9a-f]{40,64}$/.test(tree)) throw refused(ended, workdir);
+      return { workdir, folder, tree };
+    },
+  };
 }
 
 /**
@@ -83,20 +98,7 @@ export async function takePatch(
 }
 
 /**
- * Removes what names the future: refs outside HEAD's history, remotes, stashes, reflogs. What they reached is still there.
- * Throws RolloutFailure `no_worktree` or `patch_take`.
- */
-export async function pruneHistory(
-  container: Container,
-  workdir: string,
-  signal: AbortSignal,
-): Promise<void> {
-  const result = await git(container, PRUNE, ['refs', workdir], { signal });
-  if (result.exitCode !== 0) throw refused(result, workdir);
-}
-
-/**
- * Removes the objects that nothing reaches once {@link pruneHistory} is done; `clean` when there were none. What the snapshot
+ * Removes the objects that nothing reaches once {@link prepareTree} is done; `clean` when there were none. What the snapshot
  * needs stays. Throws RolloutFailure `no_worktree` or `patch_take`.
  */
 export async function pruneObjects(
@@ -142,7 +144,10 @@ function git(
   });
 }
 
-function refused(result: ExecResult, workdir: string): RolloutFailure {
+function refused(
+  result: Pick<ExecResult, 'exitCode' | 'output'> & { timedOut?: boolean },
+  workdir: string,
+): RolloutFailure {
   if (result.timedOut) {
     return new RolloutFailure('patch_take', `git took over ${TIMEOUT_MS / 1000} s in ${workdir}`);
   }

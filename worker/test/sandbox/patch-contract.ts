@@ -2,14 +2,8 @@
 import { isUtf8 } from 'node:buffer';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { Container } from '../../src/sandbox/runtime.ts';
-import {
-  pruneHistory,
-  pruneObjects,
-  type Snapshot,
-  takePatch,
-  takeSnapshot,
-} from '../../src/sandbox/snapshot.ts';
-import { type ContractOptions, NEVER, type Subject, sh, start } from './subject.ts';
+import { pruneObjects, type Snapshot, takePatch } from '../../src/sandbox/snapshot.ts';
+import { type ContractOptions, NEVER, type Subject, sh, snapshotOf, start } from './subject.ts';
 
 const IDENTITY = 'export GIT_CONFIG_GLOBAL=/dev/null; gitc() { git -c user.name=n -c user.email=e@x "$@"; };';
 /** A repository with a base commit, a builder's commit on top, and edits that were never committed. */
@@ -36,7 +30,7 @@ export function patchContract(subject: () => Subject, options: ContractOptions):
   beforeEach(async () => {
     container = await start(subject());
     await sh(container, REPOSITORY);
-    snapshot = await takeSnapshot(container, container.workdir, NEVER);
+    snapshot = await snapshotOf(container);
   });
   afterEach(async () => {
     await container[Symbol.asyncDispose]();
@@ -164,7 +158,7 @@ export function patchContract(subject: () => Subject, options: ContractOptions):
 
   it('is a failure of the instance where there is no work tree', async () => {
     await sh(container, 'rm -rf .git');
-    await expect(takeSnapshot(container, container.workdir, NEVER)).rejects.toMatchObject({
+    await expect(snapshotOf(container)).rejects.toMatchObject({
       failureClass: 'no_worktree',
     });
   });
@@ -177,7 +171,7 @@ export function patchContract(subject: () => Subject, options: ContractOptions):
       git remote add origin https://example.invalid/x; git reset -q --hard HEAD~1; git branch old HEAD~1`,
     );
     const head = (await sh(container, 'git rev-parse HEAD')).output.toString();
-    await pruneHistory(container, container.workdir, NEVER);
+    await snapshotOf(container);
     expect((await sh(container, 'git rev-parse HEAD')).output.toString()).toBe(head);
     const refs = (
       await sh(
@@ -209,9 +203,8 @@ export function patchContract(subject: () => Subject, options: ContractOptions):
       git -c core.useReplaceRefs=false reset -q --hard start; git checkout -q main; git -c core.useReplaceRefs=false reset -q --hard start; git branch -q -D start
       printf 'staged\n' > staged.py; git add staged.py; printf 'the fix, packed\n' > now.py`,
     );
-    const taken = await takeSnapshot(container, container.workdir, NEVER);
+    const taken = await snapshotOf(container);
     const head = (await sh(container, 'git rev-parse HEAD')).output.toString();
-    await pruneHistory(container, container.workdir, NEVER);
     expect(await pruneObjects(container, taken, NEVER)).toBe('pruned');
     const left = await sh(
       container,
@@ -236,8 +229,7 @@ export function patchContract(subject: () => Subject, options: ContractOptions):
       container,
       'git checkout -q -- .; rm notes.txt; git reflog expire --expire=now --all; git prune --expire=now',
     );
-    const taken = await takeSnapshot(container, container.workdir, NEVER);
-    await pruneHistory(container, container.workdir, NEVER);
+    const taken = await snapshotOf(container);
     expect(await pruneObjects(container, taken, NEVER)).toBe('clean');
   });
 }

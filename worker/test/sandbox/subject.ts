@@ -8,6 +8,8 @@ import type {
   ReadyImage,
   Runtime,
 } from '../../src/sandbox/runtime.ts';
+import { openShellBeside } from '../../src/sandbox/shell.ts';
+import { prepareTree, type Snapshot } from '../../src/sandbox/snapshot.ts';
 
 export type Subject = {
   runtime: Runtime;
@@ -58,6 +60,15 @@ export async function start(subject: Subject, changes: Partial<ContainerSpec> = 
 /** Cases that a runtime does not claim to hold are not registered, rather than shown as skipped. */
 export function describeIf(holds: boolean, name: string, cases: () => void): void {
   if (holds) describe(name, cases);
+}
+
+/** What a rollout does to the tree of a container before its first command. */
+export async function snapshotOf(container: Container): Promise<Snapshot> {
+  const tree = prepareTree(container.workdir);
+  const options = { workdir: container.workdir, activate: '', env: {} };
+  const { shell, ended } = await openShellBeside(container, options, tree);
+  await shell[Symbol.asyncDispose]();
+  return tree.snapshot(ended);
 }
 
 /** A shell script by plain exec in the work tree; throws when it fails. */

@@ -5,8 +5,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Shell } from '../../../src/sandbox/command.ts';
 import type { Container, ContainerSpec, Limits } from '../../../src/sandbox/runtime.ts';
-import { takePatch, takeSnapshot } from '../../../src/sandbox/snapshot.ts';
-import { NEVER, PATH, sh, TEST_IMAGE_MARKER } from '../subject.ts';
+import { takePatch } from '../../../src/sandbox/snapshot.ts';
+import { NEVER, PATH, sh, snapshotOf, TEST_IMAGE_MARKER } from '../subject.ts';
 import type { Host } from './host.ts';
 
 export type Attempt = {
@@ -284,7 +284,7 @@ except OSError as error: pass`,
         container,
         `git init -q .; mkdir d; echo a > d/${host.secretName}; ${git} add -A; ${git} commit -qm base`,
       );
-      const snapshot = await takeSnapshot(container, container.workdir, NEVER);
+      const snapshot = await snapshotOf(container);
       await sh(
         container,
         `rm -rf d; ln -s ${host.folder} d; ln -s ${host.secretFile} link; ln -s /proc/1/root root
