@@ -27,7 +27,7 @@ export type ArtifactContent = {
 const decompress = promisify(gunzip);
 
 const DTYPES = { int32: Int32Array, float32: Float32Array } as const;
-export type Encoded = { dtype: keyof typeof DTYPES; base64: string };
+type Encoded = { dtype: keyof typeof DTYPES; base64: string };
 
 /** The log as text, or as the bytes that came. */
 export type ArtifactInput = Omit<ArtifactContent, 'test_log'> & { test_log: string | Uint8Array | null };

@@ -45,6 +45,7 @@ export function openPolicy(config: PolicyConfig, deps: PolicyDeps): Policy & Dis
   const apiKey = typeof deps.apiKey === 'string' ? deps.apiKey : (deps.apiKey?.reveal() ?? null);
   const place = openPlace(config, deps);
   let speaker: Promise<Speaker> | null = null;
+  const clientAt = keptClient(apiKey, deps);
   let heardVersion: string | null = null;
 
   const said = (): string | null => followed.record()?.version ?? heardVersion ?? config.version;
@@ -80,7 +81,10 @@ export function openPolicy(config: PolicyConfig, deps: PolicyDeps): Policy & Dis
         speaker ??= openSpeaker(config);
         const { ask } = await speaker;
         let header: string | null = null;
-        const post = postTo({ url, apiKey, config, deps, signal, firstTurn, onVersion: (v) => (header = v) });
+        const onVersion = (version: string | null) => (header = version);
+        const client = clientAt(url);
+        const post: Post = (route, body) =>
+          request(route, body, { client, url, config, deps, signal, firstTurn, onVersion });
         const answer = await retrying(
           async () => {
             sent = spoken();
@@ -164,9 +168,11 @@ function openPlace(config: PolicyConfig, { followed, endpoints, rolloutId, attem
   };
 }
 
+type Client = ReturnType<typeof openClient>;
+
 type Sending = {
+  client: Client;
   url: string;
-  apiKey: string | null;
   config: PolicyConfig;
   deps: PolicyDeps;
   signal: AbortSignal;
@@ -174,21 +180,23 @@ type Sending = {
   onVersion: (version: string | null) => void;
 };
 
-function postTo(sending: Sending): Post {
-  const { url, apiKey, deps } = sending;
-  const client = openClient(url, apiKey, {
-    'x-swefarm-rollout': deps.rolloutId,
-    'x-swefarm-attempt': String(deps.attempt),
-  });
-  return (route, body) => request(client, route, body, sending);
+/** The client of the endpoint that is asked, from turn to turn: to make one costs a tenth of a turn. */
+function keptClient(apiKey: string | null, { rolloutId, attempt }: PolicyDeps): (url: string) => Client {
+  let kept: { url: string; client: Client } | null = null;
+  return (url) => {
+    if (kept?.url !== url) {
+      const headers = { 'x-swefarm-rollout': rolloutId, 'x-swefarm-attempt': String(attempt) };
+      kept = { url, client: openClient(url, apiKey, headers) };
+    }
+    return kept.client;
+  };
 }
 
 /** One request. The timer covers head and body; aborting closes the socket, which is how the server learns of it. */
 async function request(
-  client: ReturnType<typeof openClient>,
   route: Route,
   body: Piece[],
-  { url, config, deps, signal, firstTurn, onVersion }: Sending,
+  { client, url, config, deps, signal, firstTurn, onVersion }: Sending,
 ): Promise<Buffer> {
   signal.throwIfAborted();
   // One controller a request: the client keeps listeners on the signal that it is given.
