@@ -70,7 +70,8 @@ __sf_spill() {
   printf '%s\n' "$1" >&7
 }
 
-# Takes over the output of a command that lasts longer than 20 ms (or is blocked on a full pipe). Whoever creates the
+# Takes over the output of a command that lasts longer than 0.1 s (or is blocked on a full pipe): most end sooner, and it costs
+# as much as a small command. Whoever creates the
 # claim file first, watcher or controller, owns the reading end.
 __sf_watch() {
   local seq pipe base keep ended= newer a b c d
@@ -79,7 +80,7 @@ __sf_watch() {
     # A pause that reads no message: a read that runs out of time in the middle of a line would lose its beginning.
     # All that has come is taken each time, so that a burst of short commands leaves no backlog.
     while :; do
-      read -r -t 0.02 -u 9
+      read -r -t 0.1 -u 9
       newer=
       while [[ ! $ended ]] && read -t 0; do
         if read -r a b c d; then seq=$a pipe=$b base=$c keep=$d newer=1; else ended=1; fi
