@@ -11,11 +11,11 @@ import {
 import Table from 'cli-table3';
 import { Argument, Command } from 'commander';
 import { diagnose } from './doctor.ts';
-import { IMAGE_ACTIONS, type ImageAction, runImages } from './images/command.ts';
+import { IMAGE_ACTIONS, type ImageAction, readNeeded, runImages } from './images/command.ts';
 import { runWorker } from './run.ts';
 
-/** 2: usage; 10: an image is missing; 12: infrastructure unusable; never 1. */
-const EXIT = { usage: 2, missing: 10, unusable: 12 } as const;
+/** 2: usage; 10: an image is missing; 12: infrastructure unusable; 130: told to stop; never 1. */
+const EXIT = { usage: 2, missing: 10, unusable: 12, interrupted: 130 } as const;
 
 /** A batch scheduler tells every process of a job, and a launcher passes on what it was told: so close, two signals are one. */
 const ONE_WORD_MS = 1_500;
@@ -76,13 +76,22 @@ withConfig(program.command('doctor'))
   });
 
 withConfig(program.command('images'))
-  .description('images of this node by name (one a line on stdin), as JSON lines; see swefarm images')
+  .description(
+    'images of this node by name (one a line on stdin, its instances behind it by tabs), as JSON lines; see swefarm images',
+  )
   .addArgument(new Argument('<action>').choices(IMAGE_ACTIONS))
   .action(async (action: ImageAction, flags: Record<string, unknown>) => {
     const config = loadConfig('worker', { flags });
-    const names = (await text(process.stdin)).split('\n').filter((name) => name !== '');
+    const needed = readNeeded(await text(process.stdin));
     const say = (line: object): void => console.log(JSON.stringify(line));
-    const well = await runImages(action, names, { config, log: silentLog(), signal: stop.signal, say });
+    const { signal } = stop;
+    const well = await runImages(action, needed, { config, log: silentLog(), signal, say }).catch(
+      (error: unknown) => {
+        if (!signal.aborted) throw error;
+        process.exitCode = EXIT.interrupted;
+        return true;
+      },
+    );
     if (!well) process.exitCode = EXIT.missing;
   });
 

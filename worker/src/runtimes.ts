@@ -63,6 +63,7 @@ export async function openRuntime(name: RuntimeName, config: WorkerConfig, log: 
         imagesDir: config.images_dir,
         scratchDir: config.scratch_dir,
         dockerSocket: engineSocket(config),
+        images: imagesOf(config, 'docker'),
         log,
       });
     case 'host':
@@ -80,7 +81,33 @@ export async function chooseRuntime(
   log: Logger,
   signal: AbortSignal,
 ): Promise<ChosenRuntime> {
-  const names = config.runtime === 'auto' ? automatic(config) : [config.runtime];
+  return await firstUsable(
+    config.runtime === 'auto' ? automatic(config) : [config.runtime],
+    config,
+    log,
+    signal,
+  );
+}
+
+/** Docker or Podman, whatever runs the sandboxes. Throws UnusableError `runtime`. */
+export async function chooseEngine(
+  config: WorkerConfig,
+  log: Logger,
+  signal: AbortSignal,
+): Promise<{ runtime: Runtime; socketPath: string }> {
+  const names = ['docker', 'podman'] as const;
+  const asked = names.filter((name) => name === config.runtime);
+  const { runtime } = await firstUsable(asked.length > 0 ? asked : names, config, log, signal);
+  const socket = runtime.name === 'podman' ? socketPath(config.podman_socket) : engineSocket(config);
+  return { runtime, socketPath: socket };
+}
+
+async function firstUsable(
+  names: readonly RuntimeName[],
+  config: WorkerConfig,
+  log: Logger,
+  signal: AbortSignal,
+): Promise<ChosenRuntime> {
   const problems: string[] = [];
   for (const name of names) {
     const runtime = await openRuntime(name, config, log);

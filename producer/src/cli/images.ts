@@ -42,6 +42,9 @@ export function addImages(program: Command): void {
           '--worker-config <file>',
           'configuration of the worker: runtime, mirrors, pulls at once',
         ).helpGroup('Farm:'),
+      )
+      .addOption(
+        new Option('--runtime <name>', 'whose images: docker, podman, apptainer, …').helpGroup('Farm:'),
       );
     addDatasetOptions(command).action(async (flags: Flags) => {
       process.exitCode = await runImages(action, flags);
@@ -52,16 +55,19 @@ export function addImages(program: Command): void {
 /** 0: all is as asked; 10: something is missing or failed; 12: no runtime can be used. */
 async function runImages(action: string, flags: Flags): Promise<number> {
   const { instances } = await datasetOf(flags);
-  const names = [...new Set(instances.map(({ image }) => image))].sort();
+  const needed = new Map<string, string[]>();
+  for (const { image, instance_id } of instances)
+    needed.set(image, [...(needed.get(image) ?? []), instance_id]);
   const lines: Line[] = [];
   const config = typeof flags.workerConfig === 'string' ? ['--config', flags.workerConfig] : [];
-  const code = await callWorker(['images', action, ...config], names, async (text) => {
+  if (typeof flags.runtime === 'string') config.push('--runtime', flags.runtime);
+  const code = await callWorker(['images', action, ...config], needed, async (text) => {
     const line = Line.parse(JSON.parse(text));
     lines.push(line);
     if (flags.json) await print(JSON.stringify(line));
     else if (action === 'pull' || action === 'convert') {
       say(
-        `${lines.length}/${names.length} ${line.status} ${line.image}${line.error ? `: ${line.error}` : ''}`,
+        `${lines.length}/${needed.size} ${line.status} ${line.image}${line.error ? `: ${line.error}` : ''}`,
       );
     }
   });
@@ -75,18 +81,22 @@ function tableOf(lines: readonly Line[]): string {
     bytes === undefined ? '' : `${Math.round(bytes / 1e6)} MB`;
   const rows = lines
     .toSorted((a, b) => (a.image < b.image ? -1 : 1))
-    .map((line) => [line.image, line.status, mega(line.bytes), line.error ?? line.path ?? line.digest ?? '']);
+    .map((line) => [line.image, line.status, mega(line.bytes), detailOf(line)]);
   const bytes = lines.reduce((sum, line) => sum + (line.bytes ?? 0), 0);
   return renderTable(
-    [{ name: 'IMAGE' }, { name: 'STATUS' }, { name: 'SIZE', align: 'right' }, { name: 'DIGEST' }],
+    [{ name: 'IMAGE' }, { name: 'STATUS' }, { name: 'SIZE', align: 'right' }, { name: 'DETAIL' }],
     [...rows, [`${lines.length} images`, '', mega(bytes), '']],
   );
 }
 
+/** What went wrong, else where it lies, else as much of its digest as people compare; the whole stands in the JSON. */
+const detailOf = ({ error, path, digest = '' }: Line): string =>
+  error ?? path ?? digest.slice(0, 'sha256:'.length + 12);
+
 /** The worker's command, as local workers are started; its log goes to stderr. Throws UnusableError. */
 async function callWorker(
   args: readonly string[],
-  names: readonly string[],
+  needed: ReadonlyMap<string, readonly string[]>,
   onLine: (text: string) => Promise<void>,
 ): Promise<number> {
   const child = spawn(process.execPath, [WORKER, ...args], {
@@ -99,8 +109,11 @@ async function callWorker(
     );
     child.once('close', (code) => resolve(code ?? EXIT.interrupted));
   });
+  // Of a conversion that is broken off nothing is left: the worker ends first, and says with what.
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => child.kill(signal));
   child.stdin.on('error', () => undefined);
-  child.stdin.end(`${names.join('\n')}\n`);
+  const lines = [...needed].map(([image, instances]) => [image, ...instances].join('\t'));
+  child.stdin.end(`${lines.join('\n')}\n`);
   for await (const line of createInterface({ input: child.stdout })) if (line !== '') await onLine(line);
   return await ended;
 }

@@ -1,22 +1,22 @@
 /**
- * `swefarm-worker images ACTION`: the images of this node by name, for people and for `swefarm images`, which calls it. Names
- * come on stdin, one a line; answers are JSON lines, one an image, as they are known.
+ * `swefarm-worker images ACTION`: the images of this node by name, for people and for `swefarm images`, which calls it. On stdin
+ * an image a line, with the instances that need it behind it; answers are JSON lines, one an image, as they are known.
  */
-import { execFile } from 'node:child_process';
-import { mkdir, rename, rm, stat } from 'node:fs/promises';
-import { dirname } from 'node:path';
-import { promisify } from 'node:util';
-import { errorMessage, newId, UsageError, type WorkerConfig } from '@swefarm/shared';
+import { join } from 'node:path';
+import { errorMessage, UsageError, type WorkerConfig } from '@swefarm/shared';
 import type { Logger } from 'pino';
-import { chooseRuntime } from '../runtimes.ts';
+import { chooseEngine, chooseRuntime } from '../runtimes.ts';
+import { createGate } from '../sandbox/gate.ts';
 import type { ImageLine, KnownImages, Runtime } from '../sandbox/runtime.ts';
-import { withLock } from './lock.ts';
+import { openConverter } from './convert.ts';
 
 export const IMAGE_ACTIONS = ['list', 'pull', 'convert', 'prune', 'verify'] as const;
 export type ImageAction = (typeof IMAGE_ACTIONS)[number];
 
-const run = promisify(execFile);
-const CONVERT_TIMEOUT_MS = 3_600_000;
+/** Asked of an engine at once: a dataset has thousands of images. */
+const LOOKS_AT_ONCE = 16;
+
+export type Needed = { image: string; instances: readonly string[] };
 
 export type ImagesCommand = {
   config: WorkerConfig;
@@ -25,81 +25,99 @@ export type ImagesCommand = {
   say(line: ImageLine): void;
 };
 
-/** True when nothing failed and nothing asked for is missing. Throws UnusableError `runtime`; UsageError. */
+/** `IMAGE`, or `IMAGE<tab>INSTANCE<tab>…`. */
+export function readNeeded(text: string): Needed[] {
+  return text
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => {
+      const [image = '', ...instances] = line.split('\t');
+      return { image, instances };
+    });
+}
+
+/** True when nothing failed and nothing asked for is missing. Throws UnusableError, UsageError, and the signal's reason. */
 export async function runImages(
   action: ImageAction,
-  names: readonly string[],
+  needed: readonly Needed[],
   command: ImagesCommand,
 ): Promise<boolean> {
-  const { config, log, signal, say } = command;
-  const { runtime } = await chooseRuntime(config, log, signal);
-  await using _runtime = runtime;
-  let well = true;
-  const each = async (image: string, work: () => Promise<ImageLine>): Promise<void> => {
-    const line = await work().catch(
-      (error: unknown): ImageLine => ({ image, status: 'failed', error: errorMessage(error) }),
-    );
-    if (['absent', 'changed', 'failed'].includes(line.status)) well = false;
-    say(line);
-  };
+  const { signal, say } = command;
+  await using work = await openAction(action, command);
   if (action === 'prune') {
-    for (const line of await knownOf(runtime).prune(new Set(names))) say(line);
+    for (const line of await work.prune(new Set(needed.map(({ image }) => image)))) say(line);
     return true;
   }
-  const convert = action === 'convert' ? converter(config, signal) : null;
+  const gate = createGate(LOOKS_AT_ONCE);
+  let well = true;
   await Promise.all(
-    names.map((image) =>
-      each(image, async () => {
-        if (convert) return await convert(image, async () => void (await runtime.ensureImage(image, signal)));
-        if (action === 'pull') {
-          const ready = await runtime.ensureImage(image, signal);
-          return { image, status: ready.pulled ? 'pulled' : 'present', digest: ready.digest };
-        }
-        return await knownOf(runtime).look(image, action === 'verify');
+    needed.map((one) =>
+      gate(async () => {
+        const { image } = one;
+        const line = await work
+          .one(one)
+          .catch((error: unknown): ImageLine => ({ image, status: 'failed', error: oneLine(error) }));
+        // What is broken off by a signal has not failed.
+        if (signal.aborted) return;
+        if (['absent', 'changed', 'failed'].includes(line.status)) well = false;
+        say(line);
       }),
     ),
   );
+  signal.throwIfAborted();
   return well;
+}
+
+type Action = AsyncDisposable & {
+  one(needed: Needed): Promise<ImageLine>;
+  prune(keep: ReadonlySet<string>): Promise<ImageLine[]>;
+};
+
+async function openAction(action: ImageAction, { config, log, signal }: ImagesCommand): Promise<Action> {
+  if (action === 'convert') return await openConversion(config, log, signal);
+  const { runtime } = await chooseRuntime(config, log, signal);
+  return {
+    async one({ image, instances }) {
+      if (action !== 'pull') return await knownOf(runtime).look(image, action === 'verify', instances);
+      const ready = await runtime.ensureImage(image, signal, instances[0]);
+      return { image, status: ready.pulled ? 'pulled' : 'present', digest: ready.digest };
+    },
+    prune: (keep) => knownOf(runtime).prune(keep),
+    [Symbol.asyncDispose]: () => runtime[Symbol.asyncDispose](),
+  };
+}
+
+/** Asks for an engine only when an image has to come from one. */
+async function openConversion(config: WorkerConfig, log: Logger, signal: AbortSignal): Promise<Action> {
+  let engine: ReturnType<typeof chooseEngine> | null = null;
+  const one = await openConverter({
+    templates: config.apptainer_images,
+    command: config.apptainer_command,
+    folder: join(config.images_dir, 'converting'),
+    atOnce: config.image_pulls,
+    async ensure(image) {
+      engine ??= chooseEngine(config, log, signal);
+      const { runtime, socketPath } = await engine;
+      await runtime.ensureImage(image, signal);
+      return socketPath;
+    },
+    signal,
+  });
+  return {
+    one: ({ image }) => one(image),
+    prune: () => Promise.resolve([]),
+    async [Symbol.asyncDispose]() {
+      const opened = await engine?.catch(() => null);
+      await opened?.runtime[Symbol.asyncDispose]();
+    },
+  };
 }
 
 function knownOf(runtime: Runtime): KnownImages {
   if (runtime.known) return runtime.known;
   throw new UsageError(
-    `runtime ${runtime.name}: list, verify and prune need an engine (docker or podman); pull works everywhere`,
+    `runtime ${runtime.name}: list, verify and prune are for docker, podman and apptainer; pull works everywhere`,
   );
 }
 
-/** Engine → .sif by `apptainer build`, under another name until it is whole. */
-function converter(config: WorkerConfig, signal: AbortSignal) {
-  const [template] = config.apptainer_images;
-  if (!template?.includes('{image}')) {
-    throw new UsageError(
-      'convert: set apptainer_images to a path with {image}, such as /shared/sif/{image}.sif',
-    );
-  }
-  return async (image: string, ensure: () => Promise<void>): Promise<ImageLine> => {
-    const base = image.slice(image.lastIndexOf('/') + 1).split(/[:@]/, 1)[0] ?? image;
-    const path = template.replaceAll('{image}', base);
-    const there = await stat(path).catch(() => null);
-    if (there) return { image, status: 'present', path, bytes: there.size };
-    await ensure();
-    await mkdir(dirname(path), { recursive: true });
-    return await withLock(`${path}.lock`, signal, async () => {
-      const partial = `${path}.${newId()}.partial`;
-      try {
-        const program = config.apptainer_command ?? 'apptainer';
-        await run(program, ['build', '--disable-cache', partial, `docker-daemon:${withLatest(image)}`], {
-          timeout: CONVERT_TIMEOUT_MS,
-          signal,
-        });
-        await rename(partial, path);
-      } finally {
-        await rm(partial, { force: true });
-      }
-      return { image, status: 'converted', path, bytes: (await stat(path)).size };
-    });
-  };
-}
-
-const withLatest = (image: string): string =>
-  /[:@]/.test(image.slice(image.lastIndexOf('/') + 1)) ? image : `${image}:latest`;
+const oneLine = (error: unknown): string => errorMessage(error).replaceAll(/\s*\n\s*/g, ' ');

@@ -10,9 +10,9 @@ import { mkdir, readdir, readFile, rename, rm, statfs, utimes, writeFile } from 
 import { join } from 'node:path';
 import { errorMessage, newId, RolloutFailure } from '@swefarm/shared';
 import { z } from 'zod';
-import { ownerAlive, processStarted } from '../identity.ts';
 import { ImageConfig } from './config.ts';
 import { withLock } from './lock.ts';
+import { partialName, removeDeadPartials } from './partials.ts';
 
 const ImageRecord = z.object({
   digest: z.string(),
@@ -110,8 +110,7 @@ async function unpackInto(
   folderOf: (digest: string) => string,
   unpack: Unpack,
 ): Promise<StoredImage> {
-  const id = `${process.pid}-${processStarted(process.pid)}-${newId()}`;
-  const partial = join(root, 'partial', id);
+  const partial = join(root, 'partial', partialName());
   const startedAt = Date.now();
   try {
     await mkdir(join(partial, 'tree'), { recursive: true, mode: 0o755 });
@@ -159,20 +158,11 @@ function storeFailure(error: unknown, root: string): unknown {
 
 /** Out of sight in one step; then removed. */
 async function discard(root: string, folder: string): Promise<void> {
-  const grave = join(root, 'partial', `${process.pid}-${processStarted(process.pid)}-${newId()}`);
+  const grave = join(root, 'partial', partialName());
   await rename(folder, grave).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'ENOENT') throw error;
   });
   await rm(grave, { recursive: true, force: true });
-}
-
-async function removeDeadPartials(folder: string): Promise<void> {
-  for (const name of await readdir(folder)) {
-    const [, pid, started] = /^(\d+)-(\d+)-/.exec(name) ?? [];
-    if (pid && started && ownerAlive({ pid: Number(pid), pid_started: started })) continue;
-    if (!pid && !name.startsWith('name-')) continue;
-    await rm(join(folder, name), { recursive: true, force: true });
-  }
 }
 
 /** Throws RolloutFailure node_disk when fewer than `bytes` are free below `folder`. */

@@ -125,8 +125,11 @@ export type ImageLine = {
 
 /** What people ask of a node's images. */
 export type KnownImages = {
-  /** `verify`: compared with the digest written down when the farm brought it. */
-  look(image: string, verify: boolean): Promise<ImageLine>;
+  /**
+   * `verify`: compared with the digest written down when the farm brought it. `instances`: whose image it is, for runtimes whose
+   * images are files named by them.
+   */
+  look(image: string, verify: boolean, instances: readonly string[]): Promise<ImageLine>;
   /** Removes what the farm brought, is not used and not in `keep`. */
   prune(keep: ReadonlySet<string>): Promise<ImageLine[]>;
 };

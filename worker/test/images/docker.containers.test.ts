@@ -7,10 +7,11 @@ import { ensureDocker, startRegistry } from '@swefarm/testkit';
 import Docker from 'dockerode';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { openBrought } from '../../src/images/brought.ts';
-import { createFetch, readMirrors } from '../../src/images/fetch.ts';
+import { createFetch, type Fetch, readMirrors } from '../../src/images/fetch.ts';
 import { layerOf } from '../../src/images/layer.fixture.ts';
 import { evict } from '../../src/sandbox/docker/evict.ts';
 import { imageSource } from '../../src/sandbox/docker/images.ts';
+import { engineSource } from '../../src/sandbox/rootfs/engine.ts';
 
 const socketPath = '/var/run/docker.sock';
 const open = new AbortController().signal;
@@ -76,6 +77,30 @@ test('a mirror is asked first, and its image has the name that was asked for', a
   made.push(`nowhere.example/${name}`);
   await expect(ensure(`nowhere.example/${name}`, open)).resolves.toMatchObject({ pulled: true });
   await expect(ensure(`nowhere.example/${name}`, open)).resolves.not.toMatchObject({ pulled: true });
+});
+
+test('the light runtime fetches through the engine: from a mirror, few at once, and it is written down', async () => {
+  const names = await Promise.all(Array.from({ length: 4 }, anImage));
+  made.push(...names.map((name) => `nowhere.example/${name}`));
+  const brought = openBrought(join(folder, `${newId()}.json`));
+  let now = 0;
+  let most = 0;
+  const gated = createFetch({ atOnce: 2, mirrors: readMirrors([`nowhere.example/=${registry.address}/`]) });
+  const fetch: Fetch = (image, pull) =>
+    gated(image, async (from) => {
+      most = Math.max(most, ++now);
+      return await pull(from).finally(() => now--);
+    });
+  const engineOf = engineSource({ socketPath, fetch, brought });
+  const pulled = await Promise.all(names.map((name) => engineOf.pull(`nowhere.example/${name}`)));
+  expect(most).toBe(2);
+  expect(new Set(pulled.map((image) => image?.digest)).size).toBe(4);
+  expect([...(await brought.list()).keys()].sort()).toEqual(
+    names.map((name) => `nowhere.example/${name}`).sort(),
+  );
+  await expect(engineOf.pull(`${registry.address}/nothing`)).rejects.toMatchObject({
+    failureClass: 'image_not_found',
+  });
 });
 
 test('room is made with what the farm brought; what is pinned, in use or another’s stays', async () => {

@@ -7,7 +7,7 @@
  */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { constants } from 'node:fs';
+import { constants, type Stats } from 'node:fs';
 import { access, readFile, realpath, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -51,10 +51,9 @@ export function imageSource(deps: ImageDeps): ImageSource {
   const running = new Map<string, Promise<ReadyImage>>();
 
   const make = async (name: string, instanceId: string | undefined): Promise<ReadyImage> => {
-    const tried = candidatePaths(deps.templates, name, instanceId);
-    for (const path of tried) {
-      const found = await stat(path).catch(() => null);
-      if (!found || !(found.isFile() || found.isDirectory())) continue;
+    const lying = await findImage(deps.templates, name, instanceId);
+    if (lying) {
+      const { path, found } = lying;
       const real = await realpath(path);
       requirePlain(real);
       const config = (await configBeside(path)) ?? EMPTY_CONFIG;
@@ -65,6 +64,7 @@ export function imageSource(deps: ImageDeps): ImageSource {
       known.set(digest, { path: usable, config });
       return { name, digest, ref: digest };
     }
+    const tried = candidatePaths(deps.templates, name, instanceId);
     const remedy =
       tried.length > 0
         ? `tried ${tried.join(', ')}`
@@ -90,6 +90,19 @@ export function imageSource(deps: ImageDeps): ImageSource {
       return found;
     },
   };
+}
+
+/** The first of the paths where an image may be at which there is one. */
+export async function findImage(
+  templates: readonly string[],
+  name: string,
+  instanceId: string | undefined,
+): Promise<{ path: string; found: Stats } | null> {
+  for (const path of candidatePaths(templates, name, instanceId)) {
+    const found = await stat(path).catch(() => null);
+    if (found && (found.isFile() || found.isDirectory())) return { path, found };
+  }
+  return null;
 }
 
 /** The tree of a .sif file in this node's store. */

@@ -3,7 +3,6 @@
  * everything else is held as the light runtime's sandboxes are. What is isolated and limited how: docs/apptainer.md.
  */
 import { execFile } from 'node:child_process';
-import { access, constants } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { errorMessage } from '@swefarm/shared';
@@ -17,13 +16,13 @@ import { readRecords, removeNameless } from '../rootfs/records.ts';
 import { unshareMounts } from '../rootfs/start.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Program } from './arguments.ts';
+import { findCommand, PROGRAMS } from './command.ts';
 import { canMountSif, imageSource } from './images.ts';
+import { knownImages } from './known.ts';
 import { ownEnvironment, startSandbox } from './start.ts';
 import { bareTree, gatherTools } from './tools.ts';
 
 const run = promisify(execFile);
-const NAMES = ['apptainer', 'singularity'];
-const FOLDERS = ['/usr/local/bin', '/usr/bin', '/bin', '/opt/apptainer/bin', '/opt/singularity/bin'];
 
 export type ApptainerRuntimeOptions = {
   /** Paths with `{instance_id}` or `{image}`: where the images of instances are. */
@@ -50,9 +49,9 @@ export async function apptainerRuntime(options: ApptainerRuntimeOptions): Promis
     log: options.log,
   });
   const { root, own, programs } = ground;
-  const path = options.command ?? (await findCommand(NAMES));
+  const path = options.command ?? (await findCommand(PROGRAMS));
   const program: Program = {
-    path: path ?? (NAMES[0] as string),
+    path: path ?? PROGRAMS[0],
     root,
     bash: programs.paths.bash ?? '/bin/bash',
     tools: join(own, 'tools'),
@@ -128,6 +127,7 @@ export async function apptainerRuntime(options: ApptainerRuntimeOptions): Promis
       }
       return { usable, version, limits, problems: found };
     },
+    known: knownImages(options.templates),
     ensureImage: (name, signal, instanceId) => images.ensure(name, instanceId, signal),
     start: async (spec, signal) => startSandbox(ground, program, spec, images.find(spec.image), signal),
     listOwned: () => readRecords(options.scratchDir, 'apptainer'),
@@ -136,20 +136,6 @@ export async function apptainerRuntime(options: ApptainerRuntimeOptions): Promis
     remove: ground.remove,
     [Symbol.asyncDispose]: () => ground[Symbol.asyncDispose](),
   };
-}
-
-async function findCommand(names: readonly string[]): Promise<string | null> {
-  for (const name of names) {
-    for (const folder of FOLDERS) {
-      const path = join(folder, name);
-      const usable = await access(path, constants.X_OK).then(
-        () => true,
-        () => false,
-      );
-      if (usable) return path;
-    }
-  }
-  return null;
 }
 
 async function versionOf(command: readonly string[], own: string): Promise<string> {

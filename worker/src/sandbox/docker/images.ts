@@ -34,20 +34,8 @@ export function imageSource({
     }
   };
 
-  const pull = async (image: string): Promise<void> => {
-    try {
-      await fetch(image, async (from) => {
-        await pullAs(docker, withTag(from));
-        if (from !== image) await rename(docker, withTag(from), withTag(image));
-      });
-    } catch (error) {
-      throw pullFailure(error, image);
-    } finally {
-      pulls.delete(image);
-    }
-    const { Id, Size, RepoDigests } = await docker.getImage(withTag(image)).inspect();
-    await brought?.add(image, { id: Id, digest: RepoDigests?.[0]?.split('@')[1] ?? Id, bytes: Size });
-  };
+  const pull = (image: string): Promise<void> =>
+    pullImage({ docker, fetch, brought }, image).finally(() => pulls.delete(image));
 
   return async (image, signal) => {
     const present = await local(image);
@@ -67,6 +55,20 @@ export function imageSource({
     if (!pulled) throw new RolloutFailure('image_pull', `${image} was pulled and is not there`);
     return { ...pulled, pulled: true };
   };
+}
+
+/** Throws RolloutFailure image_not_found / image_pull / node_disk / engine_unreachable. */
+export async function pullImage({ docker, fetch, brought }: ImageDeps, image: string): Promise<void> {
+  try {
+    await fetch(image, async (from) => {
+      await pullAs(docker, withTag(from));
+      if (from !== image) await rename(docker, withTag(from), withTag(image));
+    });
+  } catch (error) {
+    throw pullFailure(error, image);
+  }
+  const { Id, Size, RepoDigests } = await docker.getImage(withTag(image)).inspect();
+  await brought?.add(image, { id: Id, digest: RepoDigests?.[0]?.split('@')[1] ?? Id, bytes: Size });
 }
 
 async function pullAs(docker: Docker, name: string): Promise<void> {

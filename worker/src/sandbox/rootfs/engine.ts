@@ -3,16 +3,16 @@ import { access } from 'node:fs/promises';
 import { errorMessage, RolloutFailure } from '@swefarm/shared';
 import Docker from 'dockerode';
 import { ownerAlive, processStarted } from '../../identity.ts';
+import type { Brought } from '../../images/brought.ts';
 import { readConfig } from '../../images/config.ts';
+import type { Fetch } from '../../images/fetch.ts';
 import { requireDisk, type Unpacked } from '../../images/store.ts';
-import { untilAborted } from '../abort.ts';
-import { engineFailure, pullFailure, statusCode } from '../docker/errors.ts';
-import { withTag } from '../docker/images.ts';
+import { engineFailure, statusCode } from '../docker/errors.ts';
+import { pullImage, withTag } from '../docker/images.ts';
 import { unpackInThread } from './unpacking.ts';
 
 /** Carries `pid:started` of the exporting process: who finds one of a dead process removes it. */
 const EXPORT_LABEL = 'swefarm.export';
-const PULL_TIMEOUT_MS = 3_600_000;
 
 export type EngineImage = { digest: string; sizeBytes: number; config: Unpacked['config'] };
 
@@ -20,11 +20,19 @@ export type EngineSource = {
   /** Null when the engine does not have the image, or no engine answers. */
   inspect(name: string): Promise<EngineImage | null>;
   /** Null when no engine answers. Throws RolloutFailure image_not_found / image_pull. */
-  pull(name: string, signal: AbortSignal): Promise<EngineImage | null>;
+  pull(name: string): Promise<EngineImage | null>;
   export(name: string, image: EngineImage, partial: string, signal: AbortSignal): Promise<Unpacked>;
 };
 
-export function engineSource(socketPath: string): EngineSource {
+export type EngineOptions = {
+  socketPath: string;
+  /** How images come to the engine. */
+  fetch: Fetch;
+  /** Where is written which of them the farm brought; null: nowhere. */
+  brought: Brought | null;
+};
+
+export function engineSource({ socketPath, fetch, brought }: EngineOptions): EngineSource {
   const docker = new Docker({ socketPath });
   const reachable = (): Promise<boolean> =>
     access(socketPath)
@@ -46,19 +54,9 @@ export function engineSource(socketPath: string): EngineSource {
 
   return {
     inspect,
-    async pull(name, signal) {
+    async pull(name) {
       if (!(await reachable())) return null;
-      try {
-        const limit = AbortSignal.any([signal, AbortSignal.timeout(PULL_TIMEOUT_MS)]);
-        const stream = await docker.pull(withTag(name), { abortSignal: limit });
-        const pulled = new Promise<void>((resolve, reject) => {
-          docker.modem.followProgress(stream, (error) => (error ? reject(error) : resolve()));
-        });
-        await untilAborted(pulled, limit);
-      } catch (error) {
-        signal.throwIfAborted();
-        throw pullFailure(error, name);
-      }
+      await pullImage({ docker, fetch, brought }, name);
       const image = await inspect(name);
       if (!image) throw new RolloutFailure('image_pull', `${name} was pulled and is not there`);
       return image;

@@ -98,7 +98,7 @@ export function imageSource({ store, engine, prepare }: ImageDeps): ImageSource 
       if (present.digest !== digest) await store.name(tagged, present.digest);
       return keep(name, present);
     }
-    image ??= (await engine?.pull(name, NEVER_ABORTED)) ?? null;
+    image ??= (await engine?.pull(name)) ?? null;
     if (!image || !engine) {
       const remedy = engine ? 'no engine answers' : 'no engine is configured';
       throw new RolloutFailure(

@@ -3,6 +3,8 @@
  * no root where user namespaces are allowed. Names of images: see images.ts. What is isolated how: docs/rootfs.md.
  */
 import { errorMessage } from '@swefarm/shared';
+import { openBrought } from '../../images/brought.ts';
+import { createFetch, type FetchSettings } from '../../images/fetch.ts';
 import { openImageStore } from '../../images/store.ts';
 import { diskFree } from '../free.ts';
 import type { Runtime } from '../runtime.ts';
@@ -24,6 +26,8 @@ export type RootfsRuntimeOptions = {
   scratchDir: string;
   /** Where images are exported from; null or absent: no engine is asked. */
   dockerSocket?: string | null;
+  /** How images come to that engine; default: two at once, no mirrors, and nobody knows afterwards that they came by us. */
+  images?: FetchSettings & { broughtFile: string };
   /** False: limits are left to the watchdog even where control groups could be made. Default true. */
   cgroups?: boolean;
   log?: GroundLog;
@@ -53,7 +57,10 @@ export async function rootfsRuntime(options: RootfsRuntimeOptions): Promise<Runt
       log?.warn({ tree, error: errorMessage(error) }, 'the git index of an image was not refreshed');
     }
   };
-  const engine = options.dockerSocket ? engineSource(options.dockerSocket) : null;
+  const { dockerSocket, images: settings } = options;
+  const fetch = createFetch(settings ?? { atOnce: 2, mirrors: [] });
+  const brought = settings ? openBrought(settings.broughtFile) : null;
+  const engine = dockerSocket ? engineSource({ socketPath: dockerSocket, fetch, brought }) : null;
   const images = imageSource({ store, engine, prepare });
 
   const runtime: Runtime = {

@@ -1,0 +1,44 @@
+/**
+ * What a .sif file was made of: a file `PATH.origin.json` beside it, written by `swefarm images convert` before the image appears.
+ * Others' .sif files have none.
+ */
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import { readFile, rename, writeFile } from 'node:fs/promises';
+import { pipeline } from 'node:stream/promises';
+import { errorMessage, newId, RolloutFailure } from '@swefarm/shared';
+import { z } from 'zod';
+
+const Origin = z.object({
+  image: z.string(),
+  /** Of the .sif file. */
+  sha256: z.string(),
+  bytes: z.number(),
+  converted_at: z.string(),
+});
+export type Origin = z.infer<typeof Origin>;
+
+const fileOf = (path: string): string => `${path}.origin.json`;
+
+/** Null when there is none. Throws RolloutFailure image_pull for one that cannot be read as such. */
+export async function readOrigin(path: string): Promise<Origin | null> {
+  const text = await readFile(fileOf(path), 'utf8').catch(() => null);
+  if (text === null) return null;
+  try {
+    return Origin.parse(JSON.parse(text));
+  } catch (error) {
+    throw new RolloutFailure('image_pull', `${fileOf(path)}: ${errorMessage(error)}`.slice(0, 400));
+  }
+}
+
+export async function writeOrigin(path: string, origin: Origin): Promise<void> {
+  const partial = `${fileOf(path)}.${newId()}`;
+  await writeFile(partial, JSON.stringify(origin));
+  await rename(partial, fileOf(path));
+}
+
+export async function sha256Of(path: string, signal?: AbortSignal): Promise<string> {
+  const hash = createHash('sha256');
+  await pipeline(createReadStream(path), hash, signal ? { signal } : {});
+  return hash.digest('hex');
+}
