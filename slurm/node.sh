@@ -86,7 +86,11 @@ if [ -z "${SWEFARM_METRICS_ADDRESS:-}" ] && getent hosts "$node" >/dev/null 2>&1
 setup=${SWEFARM_SLURM_SETUP-}
 case ${SWEFARM_RUNTIME:-auto} in apptainer) setup=${SWEFARM_SLURM_SETUP-$mine/bundle/slurm/setup-apptainer.sh} ;; esac
 if [ -n "$setup" ]; then
-  bash "$setup" || fail "the setup of this node failed ($setup)"
+  bash "$setup"
+  code=$?
+  # 12: it has said what is missing and what to do.
+  [ "$code" != 12 ] || exit 12
+  [ "$code" = 0 ] || fail "the setup of this node ended with $code: $setup"
 fi
 
 # --- The worker, started again when it dies of itself; watched for the job's word

@@ -44,9 +44,9 @@ fi
 
 if ! program >/dev/null; then
   root || fail 'there is no apptainer or singularity, and only root can install it: ask for it on the nodes, or take SWEFARM_RUNTIME=rootfs'
-  say 'installing apptainer'
   install
   program >/dev/null || fail 'apptainer could not be installed from the package sources of this node: set SWEFARM_SLURM_APPTAINER to its .deb or .rpm'
+  say 'apptainer was installed'
 fi
 found=$(program)
 

@@ -31,6 +31,9 @@ fi
 job=$SLURM_JOB_ID
 restart=${SLURM_RESTART_COUNT:-0}
 node=${SLURMD_NODENAME:-$(hostname)}
+# In an array the number of a task may be that of the whole array too.
+self=$job
+[ -z "${SLURM_ARRAY_TASK_ID:-}" ] || self=${SLURM_ARRAY_JOB_ID:-$job}_$SLURM_ARRAY_TASK_ID
 
 # SLURM runs a copy of this script from its spool: where the original lies, the bundle lies around it.
 is_bundle() { [ -n "$1" ] && [ -x "$1/bin/swefarm-worker" ] && [ -r "$1/bundle-id" ]; }
@@ -197,8 +200,8 @@ while :; do
 done
 [ -z "$stopping$fenced" ] || code=0
 end_leader
-if [ -n "$stopping" ] && [ "${SWEFARM_SLURM_AGAIN:-0}" != 0 ] && [ "$(squeue -h -j "$job" -o %T 2>/dev/null)" = RUNNING ]; then
+if [ -n "$stopping" ] && [ "${SWEFARM_SLURM_AGAIN:-0}" != 0 ] && [ "$(squeue -h -j "$self" -o %T 2>/dev/null)" = RUNNING ]; then
   say 'out of time: queued again'
-  scontrol requeue "$job"
+  scontrol requeue "$self"
 fi
 exit "$code"

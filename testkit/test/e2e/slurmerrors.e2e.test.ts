@@ -115,6 +115,29 @@ test('with too little memory, and without Apptainer', async () => {
     SLURM_MEM_PER_NODE: '6000',
     SWEFARM_RUNTIME: 'apptainer',
   });
-  expect(without.code).toBe(12);
-  expect(without.lines[0]).toMatch(/there is no apptainer or singularity, and only root can install it: ask/);
+  expect(without).toEqual({
+    code: 12,
+    lines: [
+      expect.stringMatching(/there is no apptainer or singularity, and only root can install it: ask for it/),
+    ],
+  });
+});
+
+test('with settings that cannot be read, a local disk that is none, and nobody to lead', async () => {
+  const of = async (env: Record<string, string>, line: RegExp) =>
+    expect(await job(env)).toEqual({ code: 12, lines: [expect.stringMatching(line)] });
+  await of(
+    { SWEFARM_SLURM_CONFIG: '/none/farm.env' },
+    /settings file \/none\/farm\.env cannot be read from .*: put it on the shared file system/,
+  );
+  await of(
+    { SWEFARM_SLURM_LOCAL: '/proc' },
+    /\/proc\/swefarm-\d+ on n1 cannot be made.*set SWEFARM_SLURM_LOCAL/,
+  );
+  const alone = {
+    SWEFARM_SLURM_LEAD: '0',
+    SWEFARM_SLURM_WAIT: '1',
+    SWEFARM_SLURM_DIR: join(folder, 'alone'),
+  };
+  await of(alone, /no Redis leads the farm in .*\/alone after 1 s: is the first job running\? \(squeue/);
 });
