@@ -120,9 +120,14 @@ start_gateway() {
 }
 
 # Whole or not at all: others wait for this file.
-told=
+told='' hopeless=''
 tell_gateway() {
-  [ -z "$gateway" ] || running "$gateway" || gateway=''
+  if [ -n "$gateway" ] && ! running "$gateway"; then
+    # 2: its port is taken, or a setting is wrong. It has said so, and would again.
+    wait "$gateway"
+    [ $? != 2 ] || hopeless=1
+    gateway=''
+  fi
   [ -n "$gateway" ] && [ -s "$dir/gateway/.address.$job" ] || return 0
   told=$(<"$dir/gateway/.address.$job")
   mv -f "$dir/gateway/.address.$job" "$dir/gateway/address.json"
@@ -178,11 +183,11 @@ srun --overlap --gres=none --nodes="$nodes" --ntasks="$nodes" --ntasks-per-node=
     exec bash "$1" "$2"' node "$home/slurm/node.sh" "$restart" {hold}>&- &
 step=$!
 
-while running "$step" && [ -z "$stopping$fenced" ]; do
+while running "$step" && [ -z "$stopping$fenced$hopeless" ]; do
   pause 2
   publish run
   tell_gateway
-  start_gateway
+  [ -n "$hopeless" ] || start_gateway
   # Redis that lost its lead to another node ends; ours stands by again.
   if [ -n "$leader" ] && ! running "$leader" && [ -z "$stopping" ]; then
     rm -rf "$talk"
@@ -199,6 +204,7 @@ while :; do
   running "$step" || break
 done
 [ -z "$stopping$fenced" ] || code=0
+[ -z "$hopeless" ] || code=12
 end_leader
 if [ -n "$stopping" ] && [ "${SWEFARM_SLURM_AGAIN:-0}" != 0 ] && [ "$(squeue -h -j "$self" -o %T 2>/dev/null)" = RUNNING ]; then
   say 'out of time: queued again'

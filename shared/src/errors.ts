@@ -33,7 +33,7 @@ export class UnusableError extends SwefarmError {
 export function errorMessage(error: unknown): string {
   const parts: string[] = [];
   for (let at: unknown = error, depth = 0; at !== undefined && at !== null && depth < 5; depth++) {
-    const text = at instanceof Error ? at.message || at.name : String(at);
+    const text = (at instanceof Error ? at.message || at.name : String(at)).trim();
     if (text && !parts.some((part) => part.includes(text))) parts.push(text);
     at = at instanceof Error ? at.cause : undefined;
   }

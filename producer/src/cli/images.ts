@@ -85,7 +85,10 @@ function tableOf(lines: readonly Line[]): string {
   const bytes = lines.reduce((sum, line) => sum + (line.bytes ?? 0), 0);
   return renderTable(
     [{ name: 'IMAGE' }, { name: 'STATUS' }, { name: 'SIZE', align: 'right' }, { name: 'DETAIL' }],
-    [...rows, [`${lines.length} images`, '', mega(bytes), '']],
+    [
+      ...rows,
+      [`${lines.length} image${lines.length === 1 ? '' : 's'}`, '', bytes > 0 ? mega(bytes) : '', ''],
+    ],
   );
 }
 

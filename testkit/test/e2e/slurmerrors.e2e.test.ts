@@ -24,6 +24,9 @@ beforeAll(async () => {
   for (const name of ['scontrol', 'apptainer', 'singularity']) {
     await writeFile(join(programs, name), '#!/bin/sh\nexit 1\n', { mode: 0o755 });
   }
+  // Workers that run until the job ends them.
+  const step = `#!/bin/sh\nuntil grep -q ' stop ' "$SWEFARM_SLURM_DIR/jobs/7"; do sleep 0.2; done\n`;
+  await writeFile(join(programs, 'srun'), step, { mode: 0o755 });
   await run('npm', ['run', 'bundle', '--', '--out', bundle], { cwd: ROOT });
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
@@ -99,6 +102,12 @@ test('with a port that is taken', async () => {
   const { code, lines } = await job({ SWEFARM_SLURM_PORT: String(port) });
   expect(code).toBe(12);
   expect(lines).toEqual([expect.stringMatching(/port \d+ on 127.0.0.1 is taken: give another --port/)]);
+  // The gateway's own: a farm that nobody can reach is not begun.
+  const gateway = await job({ SWEFARM_SLURM_GATEWAY: '1', SWEFARM_SLURM_GATEWAY_PORT: String(port) });
+  expect(gateway).toEqual({
+    code: 12,
+    lines: [expect.stringMatching(/127\.0\.0\.1:\d+ is taken; choose another --port/)],
+  });
 });
 
 test('with too little memory, and without Apptainer', async () => {

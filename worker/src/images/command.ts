@@ -3,7 +3,7 @@
  * an image a line, with the instances that need it behind it; answers are JSON lines, one an image, as they are known.
  */
 import { join } from 'node:path';
-import { errorMessage, UsageError, type WorkerConfig } from '@swefarm/shared';
+import { errorMessage, UnusableError, UsageError, type WorkerConfig } from '@swefarm/shared';
 import type { Logger } from 'pino';
 import { chooseEngine, chooseRuntime } from '../runtimes.ts';
 import { createGate } from '../sandbox/gate.ts';
@@ -50,21 +50,24 @@ export async function runImages(
   }
   const gate = createGate(LOOKS_AT_ONCE);
   let well = true;
+  let unusable: unknown = null;
   await Promise.all(
     needed.map((one) =>
       gate(async () => {
         const { image } = one;
-        const line = await work
-          .one(one)
-          .catch((error: unknown): ImageLine => ({ image, status: 'failed', error: oneLine(error) }));
-        // What is broken off by a signal has not failed.
-        if (signal.aborted) return;
+        const line = await work.one(one).catch((error: unknown): ImageLine => {
+          if (error instanceof UnusableError || error instanceof UsageError) unusable = error;
+          return { image, status: 'failed', error: oneLine(error) };
+        });
+        // What is broken off by a signal has not failed; what is wrong for all images is said once.
+        if (signal.aborted || unusable !== null) return;
         if (['absent', 'changed', 'failed'].includes(line.status)) well = false;
         say(line);
       }),
     ),
   );
   signal.throwIfAborted();
+  if (unusable !== null) throw unusable;
   return well;
 }
 

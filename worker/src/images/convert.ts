@@ -126,9 +126,12 @@ function buildFailure(error: unknown, image: string): RolloutFailure {
     .filter((line) => line.trim() !== '');
   const said = killed
     ? 'not done within an hour'
-    : (lines.at(-1) ?? errorMessage(error)).replace(/^[A-Z]+:\s+/, '');
+    : (lines.at(-1) ?? errorMessage(error)).replace(/^[A-Z]+:\s+(While performing build: )?/, '');
   const full = /no space left|disk quota exceeded/i.test(stderr);
-  return new RolloutFailure(full ? 'node_disk' : 'image_pull', `converting ${image}: ${said}`.slice(0, 400), {
-    cause: error,
-  });
+  return full
+    ? new RolloutFailure(
+        'node_disk',
+        `converting ${image}: no space left: images_dir takes it unpacked, the folder of the .sif file takes that`,
+      )
+    : new RolloutFailure('image_pull', `converting ${image}: ${said}`.slice(0, 400));
 }

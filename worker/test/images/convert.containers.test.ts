@@ -21,8 +21,9 @@ const socketPath = '/var/run/docker.sock';
 const present = spawnSync('apptainer', ['--version']).status === 0;
 const folder = await mkdtemp(join(tmpdir(), 'swefarm-convert-'));
 await chmod(folder, 0o755);
-const name = `swefarm-test/convert-${newId().toLowerCase()}`;
-const sif = join(folder, 'sif', `${basename(name)}.sif`);
+const short = `convert-${newId().toLowerCase()}`;
+const name = `swefarm-test/${short}:latest`;
+const sif = join(folder, 'sif', `${short}.sif`);
 const env = {
   SWEFARM_STATE_DIR: join(folder, 'state'),
   SWEFARM_APPTAINER_IMAGES: join(folder, 'sif/{image}.sif'),
@@ -53,10 +54,10 @@ describeIf(present, 'convert', () => {
     engine = await ensureDocker({ socketPath });
     const tree = join(folder, 'tree');
     await bareTree(tree, '/bin/bash');
-    await importTree(socketPath, tree, `${name}:latest`);
+    await importTree(socketPath, tree, name);
   });
   afterAll(async () => {
-    await run('docker', ['rmi', '--force', `${name}:latest`]);
+    await run('docker', ['rmi', '--force', name]);
     await engine[Symbol.asyncDispose]();
     await rm(folder, { recursive: true, force: true });
   });
@@ -120,13 +121,13 @@ exec sleep 600`;
 
   it('an archive needs no engine; what cannot be made says why, each in one line', async () => {
     const archive = join(folder, 'saved.tar');
-    await run('docker', ['save', '--output', archive, `${name}:latest`]);
+    await run('docker', ['save', '--output', archive, name]);
     const none = join(folder, 'none.tar');
     await mkdir(join(folder, 'other'));
     const { code, lines } = await images('convert', [
       ...[`docker-archive:${archive}`, `docker-archive:${none}`],
       // Of the same name as what is there, and something else.
-      ...[name, `elsewhere/${basename(name)}`],
+      ...[name, `elsewhere/${short}:latest`],
     ]);
     expect(code).toBe(10);
     const of = (image: string) => lines.find((line) => line.image === image);
@@ -136,7 +137,7 @@ exec sleep 600`;
       error: expect.stringContaining(none),
     });
     expect(of(name)).toMatchObject({ status: 'present' });
-    expect(of(`elsewhere/${basename(name)}`)?.error).toContain(sif);
+    expect(of(`elsewhere/${short}:latest`)?.error).toContain(sif);
     expect(lines.filter(({ error }) => error?.includes('\n'))).toEqual([]);
   });
 });

@@ -1,6 +1,7 @@
 /** What of given images lies where `apptainer_images` says, for `swefarm images`: there, missing, or not what was converted. */
 import { UsageError } from '@swefarm/shared';
 import { readOrigin, sha256Of } from '../../images/origin.ts';
+import { withTag } from '../docker/images.ts';
 import type { ImageLine, KnownImages } from '../runtime.ts';
 import { findImage } from './images.ts';
 import { candidatePaths } from './paths.ts';
@@ -21,7 +22,7 @@ export function knownImages(templates: readonly string[]): KnownImages {
       status: 'changed',
       error: `${path}: ${error}`,
     });
-    if (origin.image !== image) return changed(`it was made of ${origin.image}`);
+    if (withTag(origin.image) !== withTag(image)) return changed(`it was made of ${origin.image}`);
     if (origin.bytes !== found.size)
       return changed(`${found.size} bytes are there, ${origin.bytes} were written`);
     if (verify && (await sha256Of(path)) !== origin.sha256)
