@@ -54,6 +54,7 @@ export async function openRuntime(name: RuntimeName, config: WorkerConfig, log: 
       return apptainerRuntime({
         templates: config.apptainer_images,
         imagesDir: config.images_dir,
+        room: { watermark: config.image_disk_watermark, pins: config.image_pins },
         scratchDir: config.scratch_dir,
         command: config.apptainer_command,
         log,

@@ -137,7 +137,7 @@ export const WORKER_KEYS = {
   image_disk_watermark: plain(
     form.share,
     0.85,
-    "Share of the engine's disk (0 to 1) from which on images that the farm brought are removed, longest unused first; 1: never.",
+    'Share of the disk of engine or images_dir (0 to 1) from which on images that the farm brought are removed, longest unused first; 1: never.',
   ),
   image_pins: key<string[]>(
     form.list,

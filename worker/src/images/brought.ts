@@ -68,19 +68,25 @@ export function openBrought(file: string): Brought {
 }
 
 /** Just used is still needed: a container of it may be about to start, and its other rollouts come. */
-const REST_MS = 10 * 60_000;
+export const REST_MS = 10 * 60_000;
 
-/** The names that may go, longest unused first. `pins`: names, `*` for anything. */
+/** Whether a name is one of `pins`: names, `*` for anything. */
+export function pinnedBy(pins: readonly string[]): (name: string) => boolean {
+  const patterns = pins.map(
+    (pin) => new RegExp(`^${pin.replace(/[.+?^${}()|[\]\\]/g, '\\$&').replaceAll('*', '.*')}$`),
+  );
+  return (name) => patterns.some((pattern) => pattern.test(name));
+}
+
+/** The names that may go, longest unused first. */
 export function leastUsed(
   brought: ReadonlyMap<string, BroughtImage>,
   pins: readonly string[],
   now: number,
 ): string[] {
-  const pinned = pins.map(
-    (pin) => new RegExp(`^${pin.replace(/[.+?^${}()|[\]\\]/g, '\\$&').replaceAll('*', '.*')}$`),
-  );
+  const pinned = pinnedBy(pins);
   return [...brought]
-    .filter(([name, { used_at }]) => now - used_at >= REST_MS && !pinned.some((pin) => pin.test(name)))
+    .filter(([name, { used_at }]) => now - used_at >= REST_MS && !pinned(name))
     .sort(([, a], [, b]) => a.used_at - b.used_at)
     .map(([name]) => name);
 }

@@ -6,13 +6,16 @@
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
-import { mkdir, readdir, readFile, rename, rm, statfs, utimes, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rename, rm, stat, statfs, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { errorMessage, newId, RolloutFailure } from '@swefarm/shared';
 import { z } from 'zod';
 import { ImageConfig } from './config.ts';
 import { withLock } from './lock.ts';
 import { partialName, removeDeadPartials } from './partials.ts';
+
+const run = promisify(execFile);
 
 const ImageRecord = z.object({
   digest: z.string(),
@@ -24,6 +27,8 @@ const ImageRecord = z.object({
   boot_id: z.string(),
 });
 export type ImageRecord = z.infer<typeof ImageRecord>;
+/** An image of the store as whoever makes room sees it. */
+export type KeptImage = { digest: string; names: string[]; bytes: number; usedAt: number };
 export type StoredImage = { digest: string; tree: string; config: ImageConfig };
 
 /** What an unpacking hands back; the files are in the folder `tree` of the partial image. */
@@ -43,6 +48,12 @@ export type ImageStore = {
   ensure(key: string, unpack: Unpack, signal: AbortSignal): Promise<StoredImage>;
   /** Images in the store and the bytes of their files. */
   usage(): Promise<{ count: number; bytes: number }>;
+  /** What could be removed: trees that cost nothing (the host's own) are not among them. */
+  kept(): Promise<KeptImage[]>;
+  /** It is in use: the stamp by which its age is told is renewed. */
+  touch(digest: string): Promise<void>;
+  /** Out of sight in one step, then removed. */
+  drop(digest: string): Promise<void>;
 };
 
 const hash = (text: string): string => createHash('sha256').update(text).digest('hex');
@@ -70,8 +81,7 @@ export async function openImageStore(imagesDir: string): Promise<ImageStore> {
         await discard(root, folder);
         return null;
       }
-      const now = new Date();
-      await utimes(join(folder, 'used'), now, now);
+      await stamp(folder);
       return { digest: record.digest, tree: join(folder, 'tree'), config: record.config };
     },
     async digestOf(name) {
@@ -90,19 +100,54 @@ export async function openImageStore(imagesDir: string): Promise<ImageStore> {
         return present ?? (await unpackInto(root, folderOf, unpack));
       }),
     async usage() {
-      const folders = await readdir(join(root, 'images'));
-      const sizes = await Promise.all(
-        folders.map(async (folder) => {
-          // Another worker may be removing it.
-          const text = await readFile(join(root, 'images', folder, 'image.json'), 'utf8').catch(() => null);
-          return text === null ? null : ImageRecord.parse(JSON.parse(text)).size_bytes;
+      const records = await recordsOf(root);
+      return { count: records.length, bytes: records.reduce((sum, { size_bytes }) => sum + size_bytes, 0) };
+    },
+    async kept() {
+      const [records, names] = await Promise.all([recordsOf(root), namesOf(root)]);
+      const costly = records.filter(({ size_bytes }) => size_bytes > 0);
+      return await Promise.all(
+        costly.map(async ({ digest, size_bytes: bytes }) => {
+          // Removed meanwhile: as good as used just now.
+          const used = await stat(join(folderOf(digest), 'used')).catch(() => null);
+          return { digest, names: names.get(digest) ?? [], bytes, usedAt: used?.mtimeMs ?? Date.now() };
         }),
       );
-      const known = sizes.filter((size) => size !== null);
-      return { count: known.length, bytes: known.reduce((sum, size) => sum + size, 0) };
     },
+    touch: (digest) => stamp(folderOf(digest)),
+    drop: (digest) => discard(root, folderOf(digest)),
   };
   return store;
+}
+
+/** An image that goes at this very moment has no stamp any more; who starts from it is told. */
+async function stamp(folder: string): Promise<void> {
+  const now = new Date();
+  await utimes(join(folder, 'used'), now, now).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOENT') throw error;
+  });
+}
+
+async function recordsOf(root: string): Promise<ImageRecord[]> {
+  const records = await Promise.all(
+    (await readdir(join(root, 'images'))).map(async (folder) => {
+      // Another worker may be removing it.
+      const text = await readFile(join(root, 'images', folder, 'image.json'), 'utf8').catch(() => null);
+      return text === null ? null : ImageRecord.parse(JSON.parse(text));
+    }),
+  );
+  return records.filter((record) => record !== null);
+}
+
+/** Names by digest; those of images that have gone stay, and cost a line. */
+async function namesOf(root: string): Promise<Map<string, string[]>> {
+  const names = new Map<string, string[]>();
+  for (const file of await readdir(join(root, 'names'))) {
+    const text = await readFile(join(root, 'names', file), 'utf8');
+    const { name, digest } = z.object({ name: z.string(), digest: z.string() }).parse(JSON.parse(text));
+    names.set(digest, [...(names.get(digest) ?? []), name]);
+  }
+  return names;
 }
 
 async function unpackInto(
@@ -162,7 +207,11 @@ async function discard(root: string, folder: string): Promise<void> {
   await rename(folder, grave).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'ENOENT') throw error;
   });
-  await rm(grave, { recursive: true, force: true });
+  await rm(grave, { recursive: true, force: true }).catch(async () => {
+    // Without root, an image's folders may be closed to their owner.
+    await run('chmod', ['-R', 'u+rwX', '--', grave]).catch(() => undefined);
+    await rm(grave, { recursive: true, force: true });
+  });
 }
 
 /** Throws RolloutFailure node_disk when fewer than `bytes` are free below `folder`. */

@@ -7,9 +7,10 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { errorMessage } from '@swefarm/shared';
 import { EMPTY_CONFIG } from '../../images/config.ts';
+import { makeRoom } from '../../images/room.ts';
 import { openImageStore } from '../../images/store.ts';
 import { diskFree } from '../free.ts';
-import { type GroundLog, openGround, requireUsable } from '../rootfs/ground.ts';
+import { type GroundLog, imagesOf, openGround, requireUsable } from '../rootfs/ground.ts';
 import { explainNamespaces, limitsOf, makeBase, warnings } from '../rootfs/host.ts';
 import { OWN_USE } from '../rootfs/ownuse.ts';
 import { readRecords, removeNameless } from '../rootfs/records.ts';
@@ -29,6 +30,8 @@ export type ApptainerRuntimeOptions = {
   templates: readonly string[];
   /** Unpacked images, where .sif files cannot be mounted; kept, and shared by the workers of this user on this node. */
   imagesDir: string;
+  /** When unpacked images go; default: none is removed. */
+  room?: { watermark: number; pins: readonly string[] };
   /** Folders of running sandboxes; on a local file system that can be the upper layer of an overlay. */
   scratchDir: string;
   /** Path of the program, when it is not where programs are. */
@@ -69,9 +72,11 @@ export async function apptainerRuntime(options: ApptainerRuntimeOptions): Promis
   }
   // As root of a user namespace even without root: a user whom the node's accounts do not know is refused otherwise.
   const command = [...(root ? [] : unshareMounts(root)), program.path];
+  const store = await openImageStore(options.imagesDir);
+  const { room } = options;
   const images = imageSource({
     templates: options.templates,
-    store: await openImageStore(options.imagesDir),
+    store,
     command,
     mountable: options.mountSif !== false && (await canMountSif(root)),
   });
@@ -128,6 +133,7 @@ export async function apptainerRuntime(options: ApptainerRuntimeOptions): Promis
       return { usable, version, limits, problems: found };
     },
     known: knownImages(options.templates),
+    ...(room ? { evictImages: () => makeRoom({ store, ...room, inUse: imagesOf(ground.live) }) } : {}),
     ensureImage: (name, signal, instanceId) => images.ensure(name, instanceId, signal),
     start: async (spec, signal) => startSandbox(ground, program, spec, images.find(spec.image), signal),
     listOwned: () => readRecords(options.scratchDir, 'apptainer'),

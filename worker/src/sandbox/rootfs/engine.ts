@@ -8,6 +8,7 @@ import { readConfig } from '../../images/config.ts';
 import type { Fetch } from '../../images/fetch.ts';
 import { requireDisk, type Unpacked } from '../../images/store.ts';
 import { engineFailure, statusCode } from '../docker/errors.ts';
+import { evict } from '../docker/evict.ts';
 import { pullImage, withTag } from '../docker/images.ts';
 import { unpackInThread } from './unpacking.ts';
 
@@ -22,6 +23,8 @@ export type EngineSource = {
   /** Null when no engine answers. Throws RolloutFailure image_not_found / image_pull. */
   pull(name: string): Promise<EngineImage | null>;
   export(name: string, image: EngineImage, partial: string, signal: AbortSignal): Promise<Unpacked>;
+  /** Removes from the engine what the farm brought there, when its disk is full; answers how many went. */
+  evict(settings: { watermark: number; pins: readonly string[] }): Promise<number>;
 };
 
 export type EngineOptions = {
@@ -60,6 +63,10 @@ export function engineSource({ socketPath, fetch, brought }: EngineOptions): Eng
       const image = await inspect(name);
       if (!image) throw new RolloutFailure('image_pull', `${name} was pulled and is not there`);
       return image;
+    },
+    async evict(settings) {
+      if (!brought || (await brought.list()).size === 0 || !(await reachable())) return 0;
+      return await evict({ docker, brought, ...settings });
     },
     async export(name, image, partial, signal) {
       await requireDisk(partial, image.sizeBytes);

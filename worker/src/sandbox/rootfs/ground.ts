@@ -87,6 +87,10 @@ export async function openGround({ scratchDir, cgroups: wanted, log }: GroundOpt
   };
 }
 
+/** Digests of the images below the sandboxes that run. */
+export const imagesOf = (live: Ground['live']): string[] =>
+  [...live.values()].map(({ spec }) => spec.image.digest);
+
 /** Throws UsageError for what mount tables and command lines cannot name. */
 export function requireUsable(path: string): void {
   if (!isAbsolute(path)) throw new UsageError(`"${path}" must be an absolute path`);

@@ -4,13 +4,15 @@
  */
 import { errorMessage } from '@swefarm/shared';
 import { openBrought } from '../../images/brought.ts';
-import { createFetch, type FetchSettings } from '../../images/fetch.ts';
+import { createFetch } from '../../images/fetch.ts';
+import { makeRoom } from '../../images/room.ts';
 import { openImageStore } from '../../images/store.ts';
+import type { ImageSettings } from '../docker/runtime.ts';
 import { diskFree } from '../free.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Host } from './arguments.ts';
 import { engineSource } from './engine.ts';
-import { type GroundLog, openGround, requireUsable } from './ground.ts';
+import { type GroundLog, imagesOf, openGround, requireUsable } from './ground.ts';
 import { bubblewrapVersion, explain, limitsOf, makeBase, warnings } from './host.ts';
 import { hostTree } from './hosttree.ts';
 import { imageSource, type RootImage } from './images.ts';
@@ -26,8 +28,8 @@ export type RootfsRuntimeOptions = {
   scratchDir: string;
   /** Where images are exported from; null or absent: no engine is asked. */
   dockerSocket?: string | null;
-  /** How images come to that engine; default: two at once, no mirrors, and nobody knows afterwards that they came by us. */
-  images?: FetchSettings & { broughtFile: string };
+  /** How images come to that engine, and when unpacked ones go; default: two at once, no mirrors, none is removed. */
+  images?: ImageSettings;
   /** False: limits are left to the watchdog even where control groups could be made. Default true. */
   cgroups?: boolean;
   log?: GroundLog;
@@ -80,6 +82,13 @@ export async function rootfsRuntime(options: RootfsRuntimeOptions): Promise<Runt
     },
     ensureImage: images.ensure,
     images: store.usage,
+    ...(settings
+      ? {
+          evictImages: async () =>
+            (await makeRoom({ store, ...settings, inUse: imagesOf(ground.live) })) +
+            ((await engine?.evict(settings)) ?? 0),
+        }
+      : {}),
     start: async (spec, signal) => startSandbox(ground, host, spec, images.layers(spec.image), signal),
     listOwned: () => readRecords(scratchDir, 'rootfs'),
     sweep: () => removeNameless(scratchDir),

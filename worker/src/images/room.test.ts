@@ -1,0 +1,67 @@
+import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { EMPTY_CONFIG } from './config.ts';
+import { makeRoom } from './room.ts';
+import { type ImageStore, openImageStore } from './store.ts';
+
+let folder: string;
+let store: ImageStore;
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'swefarm-room-'));
+  store = await openImageStore(folder);
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+const digestOf = (letter: string): string => `sha256:${letter.repeat(64)}`;
+async function unpacked(letter: string, name: string | null, bytes = 1): Promise<void> {
+  const digest = digestOf(letter);
+  await store.ensure(
+    digest,
+    async (partial) => {
+      writeFileSync(join(partial, 'tree', 'file'), 'x');
+      return { digest, config: EMPTY_CONFIG, bytes };
+    },
+    new AbortController().signal,
+  );
+  if (name !== null) await store.name(name, digest);
+}
+const left = async (): Promise<string[]> => (await store.kept()).map(({ digest }) => digest.charAt(7)).sort();
+const HOUR_MS = 3_600_000;
+
+it('nothing goes below the watermark, nor what was used just now', async () => {
+  await unpacked('a', 'some/a:latest');
+  const deps = { store, watermark: 0.8, pins: [], inUse: [] };
+  expect(await makeRoom({ ...deps, usedShare: async () => 0.7, now: Date.now() + HOUR_MS })).toBe(0);
+  expect(await makeRoom({ ...deps, usedShare: async () => 0.9 })).toBe(0);
+  expect(await left()).toEqual(['a']);
+});
+
+it('the longest unused go until there is room; what is pinned, in use or of no size stays', async () => {
+  await unpacked('a', 'some/a:latest');
+  await unpacked('b', 'pinned/b:latest');
+  await unpacked('c', 'some/c:latest');
+  await unpacked('d', null);
+  await unpacked('e', 'some/e:latest');
+  await unpacked('f', 'host', 0);
+  // Used last in this order; `c` has a sandbox that runs, whose stamp is renewed.
+  const now = Date.now() + HOUR_MS;
+  const touched: string[] = [];
+  const usedAt = (digest: string): number =>
+    touched.includes(digest) ? now : 'bceda'.indexOf(digest.charAt(7));
+  const seen: ImageStore = {
+    ...store,
+    touch: async (digest) => void touched.push(digest),
+    kept: async () => (await store.kept()).map((image) => ({ ...image, usedAt: usedAt(image.digest) })),
+  };
+  const shares = [0.9, 0.9, 0.7];
+  const usedShare = async (): Promise<number> => shares.shift() ?? 0;
+  const inUse = [digestOf('c'), digestOf('c')];
+  expect(await makeRoom({ store: seen, watermark: 0.8, pins: ['pinned/*'], inUse, usedShare, now })).toBe(2);
+  expect(touched).toEqual([digestOf('c')]);
+  expect(await left()).toEqual(['a', 'b', 'c']);
+  expect(await store.find(digestOf('e'))).toBeNull();
+  expect(existsSync((await store.find(digestOf('f')))?.tree ?? '')).toBe(true);
+  expect(readdirSync(join(store.root, 'partial'))).toEqual([]);
+});
