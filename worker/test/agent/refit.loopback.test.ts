@@ -26,7 +26,7 @@ function trainer(intervalMs = 10) {
           reads++;
           return names.flatMap((name) => records.get(name) ?? []);
         },
-        report: async () => undefined,
+        report: async () => new Map(),
         reports: async () => new Map(),
       },
       registry: { list: async () => [] },
