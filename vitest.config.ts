@@ -25,6 +25,8 @@ export default defineConfig({
           name: 'unit',
           // vitest would leave a core to whoever watches.
           maxWorkers: '100%',
+          // Threads and child processes start slowly on a machine that is busy.
+          testTimeout: 30_000,
           include: [
             '{shared,grading,producer,worker,testkit,dashboards}/src/**/*.test.ts',
             'testkit/chaos/*.test.ts',

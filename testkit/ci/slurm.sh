@@ -2,7 +2,8 @@
 # A real SLURM of several nodes on this one machine, for tests: its own folder, key, socket and ports, nothing of the system's.
 # Needs root and Debian's slurmctld, slurmd, slurm-client and munge. All nodes share the machine's network and /tmp.
 # usage: slurm.sh start DIR NODES | stop DIR | kill DIR NODE (its slurmd, -9) | resume DIR NODE
-# start prints SLURM_CONF. SLURM_TEST_KILL_WAIT: seconds between TERM and KILL (5).
+# start prints SLURM_CONF. SLURM_TEST_KILL_WAIT: seconds between TERM and KILL (5). SLURM_TEST_ACCOUNT_SECONDS: how often a step's
+# memory is summed (2); one that has more than its job asked for is killed whole, as sites without control groups have it.
 set -euo pipefail
 
 action=${1:?usage: slurm.sh start|stop|kill|resume DIR ...}
@@ -63,7 +64,9 @@ ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 SwitchType=switch/none
 MpiDefault=none
-JobAcctGatherType=jobacct_gather/none
+JobAcctGatherType=jobacct_gather/linux
+JobAcctGatherFrequency=task=${SLURM_TEST_ACCOUNT_SECONDS:-2}
+JobAcctGatherParams=OverMemoryKill
 AccountingStorageType=accounting_storage/none
 JobCompType=jobcomp/filetxt
 JobCompLoc=$dir/log/jobcomp.txt

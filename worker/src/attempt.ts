@@ -2,6 +2,7 @@
  * What becomes of one claimed job: claim in the journal, run, and then exactly one of: committed, tried again later,
  * handed back, or left to the worker that has it now. BullMQ decides nothing of this.
  */
+import { setTimeout as sleep } from 'node:timers/promises';
 import {
   type CancelReason,
   decide,
@@ -46,6 +47,7 @@ const ELSEWHERE_MS = 2_000;
 const ELSEWHERE_PATIENCE_MS = 10_000;
 /** How soon a rollout of a run that stands still is looked at again. */
 const RUN_PAUSED_MS = 10_000;
+const LAST_TO_HEAR_MS = 300;
 
 type Claimed = {
   job: RolloutJob;
@@ -207,16 +209,10 @@ async function afterError(context: Context, error: unknown, running: Promise<unk
   const kind = aborted?.kind;
   if (aborted && kind === 'cancelled') return commit(context, aborted.cancelReason, null, null);
   if (kind === 'superseded') return DONE;
-  if (kind === 'drain') {
-    node.metrics.attempts.inc({ class: 'drained' });
-    const kept = await keep(context);
-    await node.farm.journal.end(job.rollout_id, attempt, {
-      ...{ stage: null, class: 'drained', cause: null },
-      ...kept,
-    });
-    return { next: 'hand_back', gone: running.then(nothing, nothing) };
-  }
+  if (kind === 'drain') return handBack(context, running);
   const failed = await asFailure(error, node, log);
+  // A batch scheduler tells every process of a job, sandboxes too: what they lose by it is no failure of theirs.
+  if (failed.stage !== 'instance' && (await toldToStop(node.stop))) return handBack(context, running);
   node.sick.failed(failed.failureClass, errorMessage(failed).slice(0, 200));
   const end = { stage: failed.stage, class: failed.failureClass, cause: errorMessage(failed).slice(0, 200) };
   const entry: JournalEntry = {
@@ -249,6 +245,24 @@ async function afterError(context: Context, error: unknown, running: Promise<unk
     Object.assign(context.trace, emptyTrace());
     return commit(context, 'failed', null, decision.failure);
   }
+}
+
+/** At no cost to the rollout's budgets. */
+async function handBack(context: Context, running: Promise<unknown>): Promise<Next> {
+  const { claimed, node } = context;
+  node.metrics.attempts.inc({ class: 'drained' });
+  const kept = await keep(context);
+  await node.farm.journal.end(claimed.job.rollout_id, claimed.attempt, {
+    ...{ stage: null, class: 'drained', cause: null },
+    ...kept,
+  });
+  return { next: 'hand_back', gone: running.then(nothing, nothing) };
+}
+
+/** Whether this worker was told to end, or is now: it may be the last of the job's processes to hear of it. */
+async function toldToStop(stop: AbortSignal): Promise<boolean> {
+  await sleep(LAST_TO_HEAR_MS, null, { signal: stop }).catch(nothing);
+  return stop.aborted;
 }
 
 const nothing = (): void => undefined;

@@ -33,6 +33,8 @@ export type Node = {
   leaving: Leaving;
   cleanImages: CleanImages;
   sick: Sick;
+  /** Aborts when this worker is told to end. */
+  stop: AbortSignal;
   metrics: WorkerMetrics;
   /** This worker permits rewards from the `host` dry run, when the run asks for them too. */
   hostRewards: boolean;

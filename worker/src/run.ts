@@ -66,6 +66,7 @@ export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promis
     cleanImages: new Set(),
     active: new ActiveAttempts(),
     sick: createSick(log),
+    stop,
     endpoints,
     policies: stack.use(watchPolicies({ farm, worker: identity.worker, endpoints, log })),
     metrics,

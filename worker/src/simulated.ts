@@ -77,6 +77,7 @@ export async function simulateWorker(
     using _held = endpoints.bind(run.policy.urls, job.rollout_id);
     await work(job, given);
   };
+  const stop = new AbortController();
   const node: Node = {
     identity,
     owner: { farm: farm.id, worker: identity.worker, pid: identity.pid, pid_started: identity.pid_started },
@@ -91,6 +92,7 @@ export async function simulateWorker(
     cleanImages: new Set(),
     active: new ActiveAttempts(),
     sick: createSick(log),
+    stop: stop.signal,
     endpoints,
     policies: watchPolicies({ farm, worker: identity.worker, endpoints, log }),
     metrics,
@@ -99,7 +101,6 @@ export async function simulateWorker(
     log,
   };
   const until = new AbortController();
-  const stop = new AbortController();
   const byHand = createHandDrain(node.active, 1000, log);
   const calm = {
     // As the real one asks, with nothing to say of a machine that simulates many.

@@ -73,15 +73,33 @@ afterAll(async () => {
 type Mishap = (container: Container) => Promise<void>;
 type Trial = { tests: string; mishaps: Mishap[] };
 
-/** Kills the sandbox once its tests have begun. */
-const killed: Mishap = async (container) => {
+/** Resolves once the tests run. */
+async function began(container: Container): Promise<void> {
   const options = { timeoutMs: 10_000, maxOutputBytes: 1_000, signal: open };
-  for (;;) {
-    const { exitCode } = await container.exec(['test', '-e', '/tmp/began'], options);
-    if (exitCode === 0) return await container[Symbol.asyncDispose]();
-    await sleep(20);
-  }
+  while ((await container.exec(['test', '-e', '/tmp/began'], options)).exitCode !== 0) await sleep(20);
+}
+/** Kills the sandbox in the middle of its tests. */
+const killed: Mishap = async (container) => {
+  await began(container);
+  await container[Symbol.asyncDispose]();
 };
+/** As a batch scheduler ends a job: every process of it gets TERM, the sandboxes' before us. */
+const everybodyTold: Mishap = async (container) => {
+  await began(container);
+  for (const pid of descendants(process.pid)) process.kill(pid, 'SIGTERM');
+  stopping.abort();
+};
+let stopping = new AbortController();
+
+function descendants(of: number): number[] {
+  const lines = execFileSync('ps', ['-eo', 'pid=,ppid=,comm=']).toString().trim().split('\n');
+  const all = lines.map((line) => line.trim().split(/\s+/)).filter(([, , name]) => name !== 'ps');
+  const below = (parent: number): number[] =>
+    all
+      .filter(([, ppid]) => Number(ppid) === parent)
+      .flatMap(([pid]) => [Number(pid), ...below(Number(pid))]);
+  return below(of);
+}
 const engineAway: Mishap = async () => {
   throw new RolloutFailure('engine_unreachable', 'the engine is away');
 };
@@ -100,7 +118,7 @@ function spoilt(mishaps: Mishap[]): Runtime {
       const container = await runtime.start(spec, signal);
       const befalls = left[0] === filled ? 'agent' : 'evaluation';
       const mishap = spec.role === befalls ? left.shift() : undefined;
-      if (mishap === killed) void mishap(container).catch(() => undefined);
+      if (mishap === killed || mishap === everybodyTold) void mishap(container).catch(() => undefined);
       else
         await mishap?.(container).finally(() =>
           mishap === engineAway ? container[Symbol.asyncDispose]() : null,
@@ -117,6 +135,7 @@ const PASSES = 'test -e fix.txt && { echo PASSED t.py::test_a; echo "=== 1 passe
 async function attempts({ tests, mishaps }: Trial) {
   const at = await scene();
   const { farm } = at;
+  stopping = new AbortController();
   const run = RunRecord.parse({
     format: 'swefarm-run-1',
     run_id: newId(),
@@ -143,7 +162,12 @@ async function attempts({ tests, mishaps }: Trial) {
     ...{ rollout: runRollout, placing: null },
     ...{ identity, farm, runtime: spoilt(mishaps), threads, endpoints, log },
     owner: { farm: farm.id, worker: identity.worker, pid: identity.pid, pid_started: identity.pid_started },
-    ...{ active: new ActiveAttempts(), sick: createSick(log), metrics: createWorkerMetrics() },
+    ...{
+      active: new ActiveAttempts(),
+      sick: createSick(log),
+      stop: stopping.signal,
+      metrics: createWorkerMetrics(),
+    },
     ...{ quiet: createQuiet(), leaving: createLeaving(), cleanImages: new Set(), hostRewards: false },
     ...{ liveTurns: 0, policies: watchPolicies({ farm, worker: identity.worker, endpoints, log }) },
   };
@@ -197,6 +221,16 @@ test.each([
     await at.end();
   },
 );
+
+test('a scheduler that tells sandboxes and worker to end at once costs the rollout nothing', async () => {
+  const at = await attempts({
+    tests: `touch /tmp/began; sleep 5\n${PASSES}`,
+    mishaps: [everybodyTold],
+  });
+  expect(await at.again()).toMatchObject({ next: 'hand_back' });
+  expect(await at.journal()).toEqual(['drained kept']);
+  await at.end();
+});
 
 test('a disk that is full is the node, whatever the tests printed; tests that cannot start are the instance', async () => {
   // While the agent works: what it left cannot be trusted either.

@@ -9,8 +9,8 @@ const TURNS = 20;
 
 type Turn = Script['conversations'][number]['variants'][number][number];
 
-/** Even rollout indexes resolve, odd ones hand in a wrong fix. */
-export function twentyTurns(): ScriptInput {
+/** Even rollout indexes resolve, odd ones hand in a wrong fix. @param first runs before all else */
+export function twentyTurns(first?: string): ScriptInput {
   const conversation = loadScript(EXAMPLES).conversations.find(({ name }) => name?.startsWith('parse'));
   const commands = (variant: number): Turn[] =>
     conversation?.variants[variant]?.filter((turn) => turn.command !== undefined) ?? [];
@@ -24,7 +24,13 @@ export function twentyTurns(): ScriptInput {
     }));
   const variants = [0, 1].map((variant) => {
     const work = commands(variant);
-    return [...looking(TURNS - 1 - work.length), ...work, { submit: true as const, repeat: 1 }];
+    const before = first ? [{ command: first, repeat: 1 }] : [];
+    return [
+      ...before,
+      ...looking(TURNS - 1 - before.length - work.length),
+      ...work,
+      { submit: true as const, repeat: 1 },
+    ];
   });
   return { conversations: [{ variants }] };
 }

@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { startSlurmFarm, wrongResults } from './slurmfarm.ts';
 
-const ROLLOUTS = 16;
+const ROLLOUTS = 10;
 
 test('sbatch -N 2: a lost daemon and a requeue cost no result; after scancel nothing is left', async () => {
   await using farm = await startSlurmFarm(2, ['SWEFARM_SLURM_GATEWAY=1']);
@@ -12,9 +12,8 @@ test('sbatch -N 2: a lost daemon and a requeue cost no result; after scancel not
     'two workers',
     async () => ((await farm.log(job)).match(/"msg":"ready"/g) ?? []).length >= 2,
   );
-  await farm.until('a gateway', async () => (await farm.gateway())?.includes('"status":"ok"') === true);
   const collect = await farm.start(ROLLOUTS);
-  await farm.until('some results', async () => (await farm.results()).length >= 3);
+  await farm.until('some results', async () => (await farm.results()).length >= 2);
 
   // SLURM cannot reach n2 any more: its worker is told by the farm's own folder that this start of the job is over.
   await cluster.killDaemon('n2');
@@ -26,6 +25,7 @@ test('sbatch -N 2: a lost daemon and a requeue cost no result; after scancel not
   expect(lines.some((line) => line.worker.startsWith(`${job}.0-`))).toBe(true);
   expect(lines.some((line) => line.worker.startsWith(`${job}.1-`))).toBe(true);
 
+  await farm.until('a gateway', async () => (await farm.gateway())?.includes('"status":"ok"') === true);
   await cluster.asUser('scancel', [job]);
   await farm.until('no jobs', async () => (await cluster.jobs()).length === 0);
   await farm.until('nothing left', async () => (await farm.leftovers()).length === 0);

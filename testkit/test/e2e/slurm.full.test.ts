@@ -1,16 +1,22 @@
 /** The farm on a SLURM of four nodes, with all that happens to jobs there in the middle of 64 rollouts. */
 import { expect, test } from 'vitest';
 import { apptainerPresent } from './examples.ts';
+import { twentyTurns } from './scripts.ts';
 import { startSlurmFarm, wrongResults } from './slurmfarm.ts';
 
 const ROLLOUTS = 64;
+const HOGS = 6;
+
+const runtimeHere = (): 'apptainer' | 'rootfs' => {
+  if (apptainerPresent()) return 'apptainer';
+  console.warn(
+    '######## no Apptainer here (testkit/setup/setup.sh apptainer): SLURM is shown on rootfs instead',
+  );
+  return 'rootfs';
+};
 
 test('four jobs: a node lost, the leader requeued, one cancelled, one out of time; each result once', async () => {
-  const runtime = apptainerPresent() ? 'apptainer' : 'rootfs';
-  if (runtime === 'rootfs')
-    console.warn(
-      '######## no Apptainer here (testkit/setup/setup.sh apptainer): SLURM is shown on rootfs instead',
-    );
+  const runtime = runtimeHere();
   await using farm = await startSlurmFarm(4, [], runtime);
   const { cluster } = farm;
   const leader = await farm.sbatch();
@@ -51,4 +57,34 @@ test('four jobs: a node lost, the leader requeued, one cancelled, one out of tim
   await farm.until('no jobs', async () => (await cluster.jobs()).length === 0);
   await farm.until('nothing left', async () => (await farm.leftovers()).length === 0);
   expect(await farm.leftovers()).toEqual([]);
+});
+
+/** Takes 200 MB a second, up to 4 GB. */
+const HOG = `python3 -c 'import time; x = []; [(x.append(b"x" * 20_000_000), time.sleep(0.1)) for i in range(200)]'`;
+
+test('memory of a sandbox is kept by the watchdog, so that SLURM never kills the step for it', async () => {
+  // Whose hog is not killed has no tree left to mend.
+  const script = twentyTurns(`${HOG}; [ $? = 137 ] || rm -rf /testbed/*`);
+  await using farm = await startSlurmFarm(1, [], runtimeHere(), script);
+  const { cluster } = farm;
+  // This SLURM does so: the same outside of a sandbox ends its job.
+  const control = await cluster.asUser('sbatch', [
+    ...['--parsable', '--mem=1000', `--output=${farm.folder}/home/%j.log`],
+    ...['--wrap', `${HOG}; echo "all of it"`],
+  ]);
+  await farm.until('the end of the control', async () => (await cluster.jobs()).length === 0);
+  expect(await farm.log(control)).toMatch(/exceeded memory limit/i);
+  expect(await farm.log(control)).not.toContain('all of it');
+
+  const job = await farm.sbatch('--mem=3000');
+  await farm.until('a worker', async () => (await farm.log(job)).includes('"msg":"ready"'));
+  const collect = await farm.start(HOGS, ['--memory', '512m']);
+  expect(await collect.exit, collect.stderr()).toBe(0);
+  const lines = await farm.results();
+  expect(wrongResults(lines, HOGS)).toEqual([]);
+  expect(lines.map((line) => line.attempt)).toEqual(lines.map(() => 1));
+  expect(await farm.log(job)).not.toMatch(/exceeded memory limit/i);
+  await cluster.asUser('scancel', [job]);
+  await farm.until('no jobs', async () => (await cluster.jobs()).length === 0);
+  await farm.until('nothing left', async () => (await farm.leftovers()).length === 0);
 });

@@ -9,6 +9,7 @@ import {
   buildExamples,
   buildSif,
   runCommand,
+  type ScriptInput,
   SLURM_USER,
   type SlurmCluster,
   type Started,
@@ -42,8 +43,8 @@ export interface SlurmFarm extends AsyncDisposable {
   sbatch(...args: string[]): Promise<string>;
   /** All that the job printed. */
   log(job: string): Promise<string>;
-  /** Submits so many rollouts and starts to collect them. */
-  start(rollouts: number): Promise<Started>;
+  /** Submits so many rollouts and starts to collect them. @param options more flags of the submit */
+  start(rollouts: number, options?: readonly string[]): Promise<Started>;
   results(): Promise<FarmLine[]>;
   /** Waits for a condition; throws with `what` and the jobs' logs after four minutes. */
   until(what: string, condition: () => Promise<boolean>): Promise<void>;
@@ -61,6 +62,7 @@ export async function startSlurmFarm(
   nodes: number,
   settings: readonly string[] = [],
   runtime: 'rootfs' | 'apptainer' = 'rootfs',
+  script: ScriptInput = twentyTurns(),
 ): Promise<SlurmFarm> {
   const folder = await mkdtemp(join(tmpdir(), 'swefarm-slurm-'));
   await chmod(folder, 0o755);
@@ -75,9 +77,11 @@ export async function startSlurmFarm(
   await using started = new AsyncDisposableStack();
   started.defer(() => rm(folder, { recursive: true, force: true }));
   const bundle = join(folder, 'bundle');
-  await run('npm', ['run', 'bundle', '--', '--out', bundle], { cwd: ROOT });
-  const dataset = await (runtime === 'apptainer' ? sifExample : ownedExample)(folder);
-  const policy = started.use(await startScriptedPolicy({ script: twentyTurns(), delay: { fixed_ms: 60 } }));
+  const [dataset] = await Promise.all([
+    (runtime === 'apptainer' ? sifExample : ownedExample)(folder),
+    run('npm', ['run', 'bundle', '--', '--out', bundle], { cwd: ROOT }),
+  ]);
+  const policy = started.use(await startScriptedPolicy({ script, delay: { fixed_ms: 60 } }));
   const cluster = started.use(await startSlurm(join(folder, 'slurm'), nodes));
   const file = join(folder, 'farm.env');
   const lines = [
@@ -109,10 +113,10 @@ export async function startSlurmFarm(
       return await cluster.asUser('sbatch', ['--parsable', log, ...args, ...script], home);
     },
     log: (job) => readFile(join(home, `${job}.log`), 'utf8').catch(() => ''),
-    async start(rollouts) {
+    async start(rollouts, options = []) {
       const given = ['--dataset', dataset, '--agent', 'mini', '--group-size', String(rollouts)];
       const model = ['--policy-url', policy.url, '--model', 'scripted', '--require-tokens'];
-      const submitted = await runCommand('swefarm', ['submit', ...given, ...model], env);
+      const submitted = await runCommand('swefarm', ['submit', ...given, ...model, ...options], env);
       if (submitted.code !== 0) throw new Error(submitted.stderr);
       const { run_id } = JSON.parse(submitted.stdout);
       return startCommand('swefarm', ['collect', run_id, '--output', output], env);

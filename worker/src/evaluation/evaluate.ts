@@ -2,11 +2,12 @@
  * Evaluates one patch in a clean container, by plain exec: the agent's shell, its container and its files are never used.
  * The verdict comes from the log by the chosen grader's rules; exit codes come from the runtime.
  */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type EvaluationFacts, type EvaluationPlan, gradeEvaluation, withoutMeans } from '@swefarm/grading';
 import { type Instance, type Report, RolloutFailure, SwefarmError } from '@swefarm/shared';
 import { diskIsFull } from '../sandbox/free.ts';
 import type { Leaving } from '../sandbox/leaving.ts';
-import type { Container, ExecResult, Runtime } from '../sandbox/runtime.ts';
+import type { Container, ContainerState, ExecResult, Runtime } from '../sandbox/runtime.ts';
 import type { Threads } from '../threads/pool.ts';
 import { applyPatch, PATCH_PATH } from './apply.ts';
 import { changedFiles } from './evidence.ts';
@@ -16,6 +17,9 @@ const PARSE_TIMEOUT_MS = 60_000;
 const EVAL_PATH = '/eval.sh';
 /** 128 + SIGKILL. */
 const KILLED = 137;
+/** 128 + SIGTERM. */
+const TOLD_TO_END = 143;
+const GOING_MS = 1_000;
 /** The harness's own bound on a patch, above which it is not even tried. */
 const MAX_PATCH_BYTES = 10 * 1024 * 1024;
 
@@ -151,8 +155,7 @@ async function runIn(
   facts.timed_out = result.timedOut;
   facts.exit_code = result.exitCode;
   // A container killed under its tests shows an exit code of its own on some engines.
-  const killed = result.exitCode === null || result.exitCode === KILLED;
-  const state = killed && !result.timedOut ? await container.state() : 'running';
+  const state = result.timedOut ? 'running' : await stateAfter(container, result.exitCode);
   facts.sandbox_killed = state === 'own_limit';
   if (state === 'exited' || state === 'gone') {
     throw new RolloutFailure(
@@ -165,6 +168,16 @@ async function runIn(
     if (changed) facts.changed_files = changed;
   }
   return { facts, log: result.output, startSeconds, testsSeconds };
+}
+
+/** Told to end from outside (TERM), as a scheduler tells all processes of a job, the container may go a moment after its tests. */
+async function stateAfter(container: Container, exitCode: number | null): Promise<ContainerState> {
+  if (exitCode === null || exitCode === KILLED) return container.state();
+  if (exitCode !== TOLD_TO_END) return 'running';
+  for (const until = performance.now() + GOING_MS; ; await sleep(50)) {
+    const state = await container.state();
+    if (state !== 'running' || performance.now() > until) return state;
+  }
 }
 
 const secondsSince = (from: number): number => (performance.now() - from) / 1000;

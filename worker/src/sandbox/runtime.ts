@@ -93,6 +93,8 @@ export interface Container extends AsyncDisposable {
   state(): Promise<ContainerState>;
   /** Number of processes killed by the memory limit so far, where the runtime can tell; else null. */
   oomKills(): Promise<number | null>;
+  /** True: the worker holds the limits, not the kernel, and the counters that can be read inside are those of other processes. */
+  readonly watched?: boolean;
   /**
    * Ends every process but the container's idle one, from outside, without needing a free process slot inside: the last
    * resort against a fork bomb. Shells must be reopened after it.

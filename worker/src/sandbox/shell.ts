@@ -4,6 +4,7 @@
  */
 import { readFileSync } from 'node:fs';
 import type { Duplex } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { errorMessage, newId, RolloutFailure } from '@swefarm/shared';
 import type { CommandResult, RunOptions, Shell } from './command.ts';
 import { SandboxKilledError } from './command.ts';
@@ -20,6 +21,8 @@ const CONTROLLER = readFileSync(new URL('./controller.sh', import.meta.url), 'ut
 const OPEN_TIMEOUT_MS = 60_000;
 /** For the question whether bash runs at all. */
 const PROBE_MS = 30_000;
+const REOPEN_TRIES = 5;
+const REOPEN_PAUSE_MS = 500;
 /** What the controller needs to answer after its command was killed. */
 const AFTER_KILL_MS = 6_000;
 const NOTHING_BESIDE: Beside = { argv: [], timeoutMs: 0 };
@@ -43,14 +46,14 @@ export type ShellOptions = {
   signal?: AbortSignal;
 };
 
-type Controller = {
+type Counters = { oomKills: number | null; forksRefused: number | null };
+
+type Controller = Counters & {
   stream: Duplex;
   reader: ReplyReader;
   nonce: string;
   pid: number;
   watcher: number;
-  oomKills: number | null;
-  forksRefused: number | null;
 };
 
 /**
@@ -106,6 +109,7 @@ class HeldShell implements Shell {
       (result) => result.exitCode === 0,
       () => false,
     );
+    if (!bashRuns) await this.#throwIfDead();
     return new RolloutFailure(bashRuns ? 'sandbox_lost' : 'no_bash', message, { cause });
   }
 
@@ -144,15 +148,20 @@ class HeldShell implements Shell {
       nonce,
       pid: Number(pid),
       watcher: Number(watcher),
-      oomKills: count(oom) ?? (await this.#container.oomKills()),
-      forksRefused: count(refused),
+      ...(await this.#counters(oom, refused)),
     };
     log?.debug({ seconds: (performance.now() - startedAt) / 1000 }, 'shell opened');
     return { exitCode: count(code) ?? 0, output: body };
   }
 
   run(command: string, options: RunOptions): Promise<CommandResult> {
-    const turn = this.#queue.then(() => this.#run(command, options));
+    const turn = this.#queue
+      .then(() => this.#run(command, options))
+      .catch(async (error: unknown) => {
+        // Whatever failed because its own limit ended the sandbox is called so.
+        if (error instanceof RolloutFailure) await this.#throwIfDead();
+        throw error;
+      });
     this.#queue = turn.catch(() => undefined);
     return turn;
   }
@@ -179,7 +188,7 @@ class HeldShell implements Shell {
       const late = await this.#kill(controller, seq, answer);
       options.signal.throwIfAborted();
       if (!late) return this.#afterLoss(controller, seq, keep, seconds(), 'timed_out', options);
-      this.#account(controller, late);
+      await this.#account(controller, late);
       return { ...output(late, keep), exitCode: null, seconds: seconds(), note: 'timed_out' };
     }
     const exitCode = Number(ended.fields[0]);
@@ -265,9 +274,18 @@ class HeldShell implements Shell {
   async #reopen(signal: AbortSignal): Promise<void> {
     this.#controller?.stream.destroy();
     this.#controller = null;
-    await this.#throwIfDead();
-    this.#options.log?.debug({ seq: this.#seq }, 'shell reopened');
-    await this.open(signal);
+    for (let tries = 1; ; tries++) {
+      await this.#throwIfDead();
+      this.#options.log?.debug({ seq: this.#seq }, 'shell reopened');
+      try {
+        return await this.open(signal);
+      } catch (error) {
+        // What ends a fork bomb ends all that is there, a new shell too.
+        const lost = error instanceof RolloutFailure && error.failureClass === 'sandbox_lost';
+        if (!lost || tries === REOPEN_TRIES) throw error;
+        await sleep(REOPEN_PAUSE_MS, undefined, { signal });
+      }
+    }
   }
 
   /** A container that no longer runs is either the agent's doing or our loss; both end the rollout's use of it. */
@@ -284,9 +302,18 @@ class HeldShell implements Shell {
     );
   }
 
-  #account(controller: Controller, reply: Reply): { oom: boolean; forks: boolean } {
-    const oomKills = count(reply.fields[3]);
-    const forksRefused = count(reply.fields[4]);
+  /** The kernel's counts as they were read inside; of kills the runtime's, where that is not to be had. */
+  async #counters(kills: string | undefined, refused: string | undefined): Promise<Counters> {
+    const inside = this.#container.watched ? null : count(kills);
+    return {
+      oomKills: inside ?? (await this.#container.oomKills()),
+      forksRefused: this.#container.watched ? null : count(refused),
+    };
+  }
+
+  /** What has been killed or refused since the last reply. */
+  async #account(controller: Controller, reply: Reply): Promise<{ oom: boolean; forks: boolean }> {
+    const { oomKills, forksRefused } = await this.#counters(reply.fields[3], reply.fields[4]);
     const risen = {
       oom: rose(controller.oomKills, oomKills),
       forks: rose(controller.forksRefused, forksRefused),
@@ -298,15 +325,8 @@ class HeldShell implements Shell {
 
   /** Whether the memory limit killed something of this command, or the pids limit made it fail. */
   async #limited(controller: Controller, reply: Reply, exitCode: number): Promise<boolean> {
-    const risen = this.#account(controller, reply);
-    if (risen.oom) return true;
-    if (exitCode === 0) return false;
-    if (risen.forks) return true;
-    // The counters are not readable inside: ask the runtime, but only where a kill is plausible at all.
-    if (exitCode !== 137 || count(reply.fields[3]) !== null) return false;
-    const before = controller.oomKills;
-    controller.oomKills = await this.#container.oomKills();
-    return rose(before, controller.oomKills);
+    const risen = await this.#account(controller, reply);
+    return risen.oom || (exitCode !== 0 && risen.forks);
   }
 
   #write(stream: Duplex, header: string, body: Buffer): void {

@@ -8,12 +8,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { minimalImage } from '@swefarm/testkit';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { apptainerRuntime } from '../../src/sandbox/apptainer/runtime.ts';
 import type { Runtime } from '../../src/sandbox/runtime.ts';
 import { sandboxContract } from './contract.ts';
+import { memoryContract } from './memory-contract.ts';
 import { canBeAnother, runAsUser, USER } from './other.ts';
-import { describeIf, LIMITS, NEVER, sh, spec, WHOLE } from './subject.ts';
+import { describeIf, NEVER, sh, spec, WHOLE } from './subject.ts';
 
 const run = promisify(execFile);
 const CHILD = new URL('./apptainer.child.ts', import.meta.url).pathname;
@@ -51,7 +52,7 @@ describeIf(present, 'apptainer', () => {
       image: sif,
       imageWithoutBash: (await minimalImage({ bash: false })).tree,
     }),
-    { isolated: true, limits: ['memory', 'pids'], whole: WHOLE },
+    { isolated: true, limits: { memory: 'enforced', pids: 'enforced' }, whole: WHOLE },
   );
 
   it('finds an image by the id of its instance, and names every path it tried for one that is not there', async () => {
@@ -67,22 +68,17 @@ describeIf(present, 'apptainer', () => {
     );
   });
 
-  it('without control groups and mounts of .sif files, it is unpacked and the watchdog limits', async () => {
-    await using runtime = await apptainerRuntime({
-      ...places,
-      templates: [],
-      cgroups: false,
-      mountSif: false,
+  describe('without control groups and mounts of .sif files', () => {
+    let runtime: Runtime;
+    beforeAll(async () => {
+      runtime = await apptainerRuntime({ ...places, templates: [], cgroups: false, mountSif: false });
     });
-    expect((await runtime.check(NEVER)).limits).toMatchObject({ memory: 'watched', disk: 'watched' });
-    const image = await runtime.ensureImage(sif, NEVER);
-    const limits = { ...LIMITS, memoryBytes: 200_000_000 };
-    await using container = await runtime.start(spec(image, { limits }), NEVER);
-    const line = ['python3', '-c', 'x = b"x" * 300_000_000; import time; time.sleep(60)'];
-    const result = await container.exec(line, { timeoutMs: 60_000, maxOutputBytes: 1_000, signal: NEVER });
-    expect(result).toMatchObject({ exitCode: 137, timedOut: false });
-    expect(await container.oomKills()).toBe(1);
-    expect(await container.state()).toBe('running');
+    afterAll(() => runtime[Symbol.asyncDispose]());
+
+    it('says that it watches', async () => {
+      expect((await runtime.check(NEVER)).limits).toMatchObject({ memory: 'watched', disk: 'watched' });
+    });
+    memoryContract(() => ({ runtime, image: sif, imageWithoutBash: null }), 'watched');
   });
 
   it('an environment of the image reaches its processes, and none of the host', async () => {
@@ -109,6 +105,7 @@ describeIf(present, 'apptainer', () => {
       expect(answer).toMatchObject({
         usable: true,
         id: '0',
+        hog: '137 killed_by_limit next',
         file: 'written',
         folders: '',
         after: 'alive',

@@ -3,11 +3,14 @@
  * runs one as whatever user it is; answers one line of JSON.
  */
 import type { Runtime } from '../../src/sandbox/runtime.ts';
+import { openShell } from '../../src/sandbox/shell.ts';
 import { LIMITS, NEVER, spec } from './subject.ts';
 
 export async function child(runtime: Runtime, image: string, task: string | undefined): Promise<void> {
   const container = await runtime.start(
-    spec(await runtime.ensureImage(image, NEVER), { limits: { ...LIMITS, pids: 40 } }),
+    spec(await runtime.ensureImage(image, NEVER), {
+      limits: { ...LIMITS, pids: 40, memoryBytes: 200_000_000 },
+    }),
     NEVER,
   );
   const sh = async (script: string) => {
@@ -22,6 +25,16 @@ export async function child(runtime: Runtime, image: string, task: string | unde
     return Buffer.concat(chunks).toString();
   };
 
+  /** What the model is told of a command that takes more memory than there is. */
+  const byHog = async (): Promise<string> => {
+    await using shell = await openShell(container, { workdir: container.workdir, activate: '', env: {} });
+    const options = { timeoutMs: 60_000, maxOutputBytes: 1_000, signal: NEVER };
+    const line = 'python3 -c \'x = b"x" * 400_000_000; import time; time.sleep(60)\'';
+    const { exitCode, note } = await shell.run(line, options);
+    const next = await shell.run('echo next', options);
+    return `${exitCode} ${note} ${next.head.toString().trim()}`;
+  };
+
   if (task === 'stay') {
     const sleeping = sh('setsid sleep 33331 & sleep 33332');
     console.log(JSON.stringify({ id: container.id }));
@@ -32,6 +45,7 @@ export async function child(runtime: Runtime, image: string, task: string | unde
       usable: check.usable,
       problems: check.problems,
       id: await sh('id -u'),
+      hog: await byHog(),
       file: await sh(
         'echo written > /testbed/file; cat /testbed/file; chmod 000 /testbed; mkdir -p /tmp/a/b',
       ),

@@ -16,5 +16,5 @@ sandboxContract(
     await importTree(socketPath, bare.tree, imageWithoutBash);
     return { runtime: await dockerRuntime({ socketPath }), image, imageWithoutBash };
   },
-  { isolated: true, limits: ['memory', 'pids'] },
+  { isolated: true, limits: { memory: 'enforced', pids: 'enforced' } },
 );

@@ -12,7 +12,7 @@ const scratchDir = await mkdtemp(join(tmpdir(), 'swefarm-host-'));
 sandboxContract(
   'host',
   async () => ({ runtime: await hostRuntime({ scratchDir }), image: 'any', imageWithoutBash: null }),
-  { isolated: false, limits: [] },
+  { isolated: false, limits: {} },
 );
 
 it('says loudly that it isolates nothing', async () => {

@@ -33,7 +33,7 @@ sandboxContract(
       imageWithoutBash: `dir:${bare.tree}`,
     };
   },
-  { isolated: true, limits: ['memory', 'pids'] },
+  { isolated: true, limits: { memory: 'enforced', pids: 'enforced' } },
 );
 
 describe('rootfs', () => {
@@ -246,6 +246,7 @@ for call in (("mount", b"none", b"/tmp", b"tmpfs", 0, None), ("unshare", 0x10000
       expect(answer).toMatchObject({
         usable: true,
         id: '0',
+        hog: '137 killed_by_limit next',
         file: 'written',
         folders: '',
         after: 'alive',

@@ -22,8 +22,8 @@ export type Subject = {
 export type ContractOptions = {
   /** The runtime keeps processes, network and files apart from the host's. */
   isolated: boolean;
-  /** Limits that are enforced, so that their cases are run. */
-  limits: readonly ('memory' | 'pids')[];
+  /** Limits that hold, and by whom: the kernel, or our watchdog. */
+  limits: Partial<Record<'memory' | 'pids', 'enforced' | 'watched'>>;
   /** False: a core of the suite, for runtimes that share their code with one that runs all of it. Default true. */
   whole?: boolean;
 };

@@ -115,9 +115,9 @@ export class DockerContainer implements Container {
   async state(): Promise<ContainerState> {
     try {
       const { State } = await this.#container.inspect();
+      if (this.#killedByLimit) return 'own_limit';
       if (State.Running) return 'running';
-      const ownLimit = this.#killedByLimit || (State.OOMKilled && State.ExitCode === 137);
-      return ownLimit ? 'own_limit' : 'exited';
+      return State.OOMKilled && State.ExitCode === 137 ? 'own_limit' : 'exited';
     } catch (error) {
       if (statusCode(error) === 404) return 'gone';
       throw engineFailure(error, 'engine_unreachable', 'asking for the state of a container');
@@ -149,8 +149,12 @@ export class DockerContainer implements Container {
   }
 
   /** From here on the watchdog counts what is killed for its memory, not the kernel. */
-  watched(): void {
+  watch(): void {
     this.#watchedKills ??= 0;
+  }
+
+  get watched(): boolean {
+    return this.#watchedKills !== null;
   }
 
   /** The watchdog's last resort: the container is over, by its own doing. */

@@ -2,7 +2,7 @@
  * The light runtime's filter of system calls in the words of engines, for Podman: its own default lets any process make user
  * namespaces, and with them mounts. Docker's default does not, and is left as it is.
  */
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DENIED, ENOSYS, EPERM, NEW_NAMESPACES, TIOCLINUX, TIOCSTI } from '../rootfs/seccomp.ts';
@@ -48,5 +48,8 @@ export async function profileFile(): Promise<AsyncDisposable & { path: string }>
   const folder = await mkdtemp(join(tmpdir(), 'swefarm-seccomp-'));
   const path = join(folder, 'profile.json');
   await writeFile(path, JSON.stringify(seccompProfile()));
+  // The engine may be another user's.
+  await chmod(path, 0o644);
+  await chmod(folder, 0o755);
   return { path, [Symbol.asyncDispose]: () => rm(folder, { recursive: true, force: true }) };
 }

@@ -26,7 +26,7 @@ export async function watchContainer(
   const init = await container.idlePid();
   const namespace = init === null ? null : await namespaceOf(init, 'pid');
   if (init === null || namespace === null) return () => undefined;
-  container.watched();
+  container.watch();
   return watchdog.watch({
     namespace,
     init,
@@ -34,6 +34,8 @@ export async function watchContainer(
     diskBytes: null,
     folder: '/',
     onMemoryKill: () => container.countMemoryKill(),
+    // Without the engine, which would have to start a process for it.
+    killAll: async () => void process.kill(init, 'SIGUSR1'),
     end: () => container.endByLimit(),
   });
 }

@@ -159,8 +159,10 @@ export class HeldContainer implements Container {
 
   async state(): Promise<ContainerState> {
     if (this.#disposed) return 'gone';
+    // From the moment that it is decided: what fails while it dies must not be taken for a loss.
+    if (this.#killedByLimit) return 'own_limit';
     if (this.#deps.keeper.alive()) return 'running';
-    return this.#killedByLimit || (await this.oomKills()) ? 'own_limit' : 'exited';
+    return (await this.oomKills()) ? 'own_limit' : 'exited';
   }
 
   async oomKills(): Promise<number | null> {

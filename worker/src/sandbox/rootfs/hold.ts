@@ -117,6 +117,7 @@ function contain(
     pids: cgroups?.controllers.has('pids') || !root ? null : spec.limits.pids,
     diskBytes: spec.limits.diskBytes,
     onMemoryKill: () => container.countMemoryKill(),
+    killAll: () => container.killProcesses(),
     end: () => container.endByLimit(),
   });
   return container;
