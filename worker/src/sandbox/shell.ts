@@ -278,7 +278,8 @@ class HeldShell implements Shell {
       await this.#throwIfDead();
       this.#options.log?.debug({ seq: this.#seq }, 'shell reopened');
       try {
-        return await this.open(signal);
+        await this.open(signal);
+        return;
       } catch (error) {
         // What ends a fork bomb ends all that is there, a new shell too.
         const lost = error instanceof RolloutFailure && error.failureClass === 'sandbox_lost';
