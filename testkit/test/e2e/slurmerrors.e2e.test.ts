@@ -1,6 +1,9 @@
-/** What cannot work on a cluster ends early, with one line that says what to do: the scripts as SLURM would start them. */
+/**
+ * What cannot work on a cluster ends early, with one line that says what to do, and what is out of time comes again: the scripts as
+ * SLURM would start them.
+ */
 import { execFile } from 'node:child_process';
-import { chmod, cp, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { chmod, cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -24,8 +27,8 @@ beforeAll(async () => {
   for (const name of ['scontrol', 'apptainer', 'singularity']) {
     await writeFile(join(programs, name), '#!/bin/sh\nexit 1\n', { mode: 0o755 });
   }
-  // Workers that run until the job ends them.
-  const step = `#!/bin/sh\nuntil grep -q ' stop ' "$SWEFARM_SLURM_DIR/jobs/7"; do sleep 0.2; done\n`;
+  // Workers that run until the job ends them; a job whose time is over is told so when they have started.
+  const step = `#!/bin/sh\n[ -z "$OUT_OF_TIME" ] || kill -TERM "$PPID"\nuntil grep -q ' stop ' "$SWEFARM_SLURM_DIR/jobs/7"; do sleep 0.2; done\n`;
   await writeFile(join(programs, 'srun'), step, { mode: 0o755 });
   await run('npm', ['run', 'bundle', '--', '--out', bundle], { cwd: ROOT });
 });
@@ -149,4 +152,21 @@ test('with settings that cannot be read, a local disk that is none, and nobody t
     SWEFARM_SLURM_DIR: join(folder, 'alone'),
   };
   await of(alone, /no Redis leads the farm in .*\/alone after 1 s: is the first job running\? \(squeue/);
+});
+
+test('a task of an array that is out of time queues itself again, and no other task', async () => {
+  const cluster = join(folder, 'cluster');
+  await mkdir(cluster);
+  await chmod(cluster, 0o777);
+  // Asked for the array's own number, SLURM answers with all of its tasks.
+  const squeue = '#!/bin/sh\necho RUNNING\n[ "$*" = "-h -j 5_3 -o %T" ] || echo RUNNING\n';
+  await writeFile(join(cluster, 'squeue'), squeue, { mode: 0o755 });
+  await writeFile(join(cluster, 'scontrol'), `#!/bin/sh\necho "$*" >>${cluster}/said\n`, { mode: 0o755 });
+  const task = { SLURM_ARRAY_JOB_ID: '5', SLURM_ARRAY_TASK_ID: '3' };
+  const again = { SWEFARM_SLURM_AGAIN: '1', OUT_OF_TIME: '1', PATH: `${cluster}:${programs}:/usr/bin:/bin` };
+  expect(await job({ ...task, ...again })).toEqual({
+    code: 0,
+    lines: [expect.stringContaining('out of time: queued again')],
+  });
+  expect(await readFile(join(cluster, 'said'), 'utf8')).toBe('requeue 5_3\n');
 });
