@@ -1,24 +1,21 @@
 /** How a rollout comes by its patch: an agent works in a sandbox, or the patch is given. */
-import { RolloutFailure, type Trajectory, versionsBehind } from '@swefarm/shared';
+import { RolloutFailure, type Trajectory } from '@swefarm/shared';
 import type { AgentEnd } from './agent/agent.ts';
 import { runExternalAgent } from './agent/external.ts';
 import { givenPatch } from './agent/given.ts';
 import { runMiniAgent } from './agent/loop.ts';
 import { openPolicy } from './agent/policy/policy.ts';
-import type { Followed } from './agent/policy/watch.ts';
 import type { Node } from './node.ts';
 import { diskIsFull } from './sandbox/free.ts';
 import type { PreparedContainer } from './sandbox/prepared.ts';
 import type { ReadyImage } from './sandbox/runtime.ts';
 import { takePatch } from './sandbox/snapshot.ts';
 import { takeSession, withSession } from './session.ts';
+import { watchStaleness } from './stale.ts';
 import type { KeptWork, Task } from './task.ts';
 import { startSandbox } from './workplace.ts';
 
 export type Work = { end: AgentEnd | null; patch: string | null; tooLarge: boolean; agentSeconds: number };
-
-/** How often a rollout is looked at in the middle of a turn, which may last for minutes. */
-const STALE_MS = 1_000;
 
 type Sandbox = Awaited<ReturnType<typeof startSandbox>>;
 /** An agent that is ready to begin, given its sandbox. */
@@ -75,8 +72,14 @@ async function mini(task: Task, node: Node): Promise<Player> {
       log: task.log,
     }),
   );
-  const looking = setInterval(() => cancelStale(task, node, followed), STALE_MS);
-  stack.defer(() => clearInterval(looking));
+  const staleness = stack.use(
+    watchStaleness({
+      most: run.max_staleness,
+      first: () => task.trace.trajectory?.turns[0],
+      policy: () => followed.record(),
+      onStale: () => node.active.abort(task.job.rollout_id, 'cancelled', 'stale'),
+    }),
+  );
   const owned = stack.move();
   return {
     play: ({ container, history }) =>
@@ -86,7 +89,7 @@ async function mini(task: Task, node: Node): Promise<Player> {
           shell: history.shell,
           policy,
           signal,
-          beforeTurn: () => cancelStale(task, node, followed),
+          beforeTurn: () => staleness.look(),
           onTurn: onTurn(task, node),
         },
       ),
@@ -116,15 +119,6 @@ const onTurn = (task: Task, node: Node) => (trajectory: Trajectory) => {
   task.live.turns(trajectory);
   observeTurn(trajectory, node);
 };
-
-/** A rollout whose first turn had weights that are too old by now is of no use to its trainer. */
-function cancelStale({ run, job, trace }: Task, node: Node, followed: Followed): void {
-  const record = followed.record();
-  const first = trace.trajectory?.turns[0];
-  if (run.max_staleness === null || !record || !first) return;
-  const behind = versionsBehind(record, first.policy_version.start);
-  if (behind !== null && behind > run.max_staleness) node.active.abort(job.rollout_id, 'cancelled', 'stale');
-}
 
 function observeTurn(trajectory: Trajectory, { metrics }: Node): void {
   const turn = trajectory.turns.at(-1);
