@@ -128,7 +128,7 @@ export function printScale({ rows }: ScalePart): string {
         Math.round(idle.commands),
         Math.round(idle.worker_us),
       ],
-      ...[Math.round(held.redis_us), rounded(held.commands, 1)],
+      ...[rounded(held.redis_us, 1), rounded(held.commands, 1)],
       ...[
         rounded(whole.redis_us / 1000, 2),
         Math.round(whole.commands),

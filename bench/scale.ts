@@ -104,6 +104,8 @@ const RELEASED = 0.25;
 const POLICY = [1, 2, 3, 4].map((port) => `http://127.0.0.1:${port}/v1`);
 /** What a worker knows of the others is this old at most. */
 const ACQUAINTED_MS = 2_000;
+/** All tell at once; this long without a word means that all have told. */
+const TELLING_MS = 500;
 
 /** `hurried`: what should be measured apart goes on at once. */
 export async function measureScale(sizes: readonly ScaleSize[], hurried: boolean): Promise<ScalePart> {
@@ -174,8 +176,8 @@ async function measurePlaced(size: ScaleSize): Promise<Omit<ScaleRow, 'unplaced'
   const holding = times(held, rollouts);
   say(`all run: ${share(plus(idling, holding))} of Redis`);
 
-  const [silent, told] = await tellTurns(ground, rollouts);
-  const turn = loadOf('turn', silent, told, rollouts, [idling, holding]);
+  const [silent, told, turns] = await tellTurns(ground);
+  const turn = loadOf('turn', silent, told, turns, [idling, holding]);
 
   const collecting = collect(ground.farm, run.run_id, rollouts);
   fleet.tell({ order: 'release', share: RELEASED });
@@ -269,20 +271,21 @@ async function fillUp({ farm, fleet, look }: Ground, rollouts: number) {
 }
 
 /** Each rollout tells a turn; the second of them, as the first one carries the prompt too. */
-async function tellTurns({ fleet, look }: Ground, rollouts: number): Promise<[silent: Books, told: Books]> {
-  const one = async (): Promise<[Books, Books]> => {
-    const adds = ({ by_command }: Books): number => by_command.xadd?.calls ?? 0;
+async function tellTurns({ fleet, look }: Ground): Promise<[silent: Books, told: Books, count: number]> {
+  const adds = ({ by_command }: Books): number => by_command.xadd?.calls ?? 0;
+  const once = async (): Promise<[Books, Books, number]> => {
     const silent = await look();
     fleet.tell({ order: 'turn' });
-    let told = await look();
-    await until(async () => {
-      told = await look();
-      return adds(told) >= adds(silent) + rollouts;
-    });
-    return [silent, told];
+    let [before, told] = [silent, await look()];
+    // Until nobody has more to tell: one that changes its node just then tells nothing.
+    while (adds(told) > adds(before) || adds(told) === adds(silent)) {
+      await sleep(TELLING_MS);
+      [before, told] = [told, await look()];
+    }
+    return [silent, told, adds(told) - adds(silent)];
   };
-  await one();
-  return await one();
+  await once();
+  return await once();
 }
 
 async function loseNodes(fleet: Fleet, nodes: number): Promise<Recovery | null> {

@@ -39,6 +39,8 @@ step 'verl 0.9.1: tools, agent loop, estimator, a killed trainer' \
 
 step 'long tests of the whole farm' vitest run --project full
 
+step 'the control plane of 16 simulated nodes, one of them lost' node bench/main.ts --quick --only scale
+
 step 'a keeper killed, or held up, after each command of each duty' \
   env SWEFARM_TEST_EVERY_CUT=1 vitest run --project redis worker/test/keeper/killed.redis.test.ts
 
