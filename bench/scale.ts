@@ -104,6 +104,8 @@ const RELEASED = 0.25;
 const POLICY = [1, 2, 3, 4].map((port) => `http://127.0.0.1:${port}/v1`);
 /** What a worker knows of the others is this old at most. */
 const ACQUAINTED_MS = 2_000;
+/** Each rollout tells this many turns; the last is measured, as the first one carries the prompt too. */
+const TOLD = 2;
 /** All tell at once; this long without a word means that all have told. */
 const TELLING_MS = 500;
 
@@ -205,7 +207,8 @@ async function measurePlaced(size: ScaleSize): Promise<Omit<ScaleRow, 'unplaced'
       peak_bytes: after.peak_bytes,
       running_bytes: bytes(empty, full),
       turn_bytes: bytes(silent, told),
-      result_bytes: bytes(empty, after),
+      // The turns that it told lapse a minute after its end.
+      result_bytes: bytes(empty, after) - TOLD * bytes(silent, told),
     },
     ...{ filled, step, recovery },
     dearest: phases,
@@ -270,7 +273,7 @@ async function fillUp({ farm, fleet, look }: Ground, rollouts: number) {
   return { run, ids, filled, empty, full };
 }
 
-/** Each rollout tells a turn; the second of them, as the first one carries the prompt too. */
+
 async function tellTurns({ fleet, look }: Ground): Promise<[silent: Books, told: Books, count: number]> {
   const adds = ({ by_command }: Books): number => by_command.xadd?.calls ?? 0;
   const once = async (): Promise<[Books, Books, number]> => {
@@ -284,8 +287,9 @@ async function tellTurns({ fleet, look }: Ground): Promise<[silent: Books, told:
     }
     return [silent, told, adds(told) - adds(silent)];
   };
-  await once();
-  return await once();
+  let last = await once();
+  for (let turn = 1; turn < TOLD; turn++) last = await once();
+  return last;
 }
 
 async function loseNodes(fleet: Fleet, nodes: number): Promise<Recovery | null> {
