@@ -273,7 +273,6 @@ async function fillUp({ farm, fleet, look }: Ground, rollouts: number) {
   return { run, ids, filled, empty, full };
 }
 
-
 async function tellTurns({ fleet, look }: Ground): Promise<[silent: Books, told: Books, count: number]> {
   const adds = ({ by_command }: Books): number => by_command.xadd?.calls ?? 0;
   const once = async (): Promise<[Books, Books, number]> => {
