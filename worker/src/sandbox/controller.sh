@@ -70,9 +70,8 @@ __sf_spill() {
   printf '%s\n' "$1" >&7
 }
 
-# Takes over the output of a command that lasts longer than 0.1 s (or is blocked on a full pipe): most end sooner, and it costs
-# as much as a small command. Whoever creates the
-# claim file first, watcher or controller, owns the reading end.
+# Takes over the output of a command that lasts longer than 0.1 s (or is blocked on a full pipe): most end sooner, and it
+# costs as much as a small command. Whoever creates the claim file first, watcher or controller, owns the reading end.
 __sf_watch() {
   local seq pipe base keep ended= newer a b c d
   exec >/dev/null 5>&- 6<&-
