@@ -1,4 +1,4 @@
-/** The least that a run and an instance are, for tests of what is done with them. */
+/** The least that a run, an instance and its tests are, for tests of what is done with them. */
 import { Instance, newId, RunRecord } from '@swefarm/shared';
 
 export const bareRun = (change: Partial<RunRecord> = {}): RunRecord =>
@@ -28,3 +28,15 @@ export const bareInstance = (change: Partial<Instance> = {}): Instance =>
     image: 'example:1',
     ...change,
   });
+
+/** An eval script whose tests print what a line of Python says (with `w` to write), then one result that counts. */
+export const printingScript = (prints: string): string =>
+  [
+    '#!/bin/bash',
+    'set -x',
+    ": '>>>>> Start Test Output'",
+    `python3 -c "import sys; w = sys.stdout.write; ${prints}"`,
+    'echo; echo PASSED t.py::test_a; echo "=== 1 passed in 1.00s ==="',
+    ": '>>>>> End Test Output'",
+    '',
+  ].join('\n');

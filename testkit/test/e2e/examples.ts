@@ -1,6 +1,6 @@
 /** Gold resolves every example and an untouched tree none, by the farm's own commands on one runtime. */
 import { spawnSync } from 'node:child_process';
-import { chmod, chown, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { chmod, chown, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import {
@@ -8,10 +8,10 @@ import {
   buildExamples,
   buildSif,
   importTree,
-  runCommand,
   SLURM_USER,
   startPodman,
 } from '@swefarm/testkit';
+import { judgedLines } from './judged.ts';
 
 export const apptainerPresent = (): boolean => spawnSync('apptainer', ['--version']).status === 0;
 
@@ -42,24 +42,9 @@ async function verdicts(
     SWEFARM_SCRATCH_DIR: join(folder, 'scratch'),
   };
   const of = async (agent: 'golden' | 'noop'): Promise<boolean[]> => {
-    const output = join(folder, `${agent}.jsonl`);
-    const args = [
-      'rollout',
-      '--dataset',
-      dataset,
-      '--agent',
-      agent,
-      '--runtime',
-      runtime,
-      '--concurrency',
-      '2',
-      '--output',
-      output,
-    ];
-    const ended = await runCommand('swefarm', args, { ...places, ...env }, root ? undefined : SLURM_USER);
-    if (ended.code !== 0) throw new Error(ended.stderr);
-    const lines = (await readFile(output, 'utf8')).split('\n').filter(Boolean);
-    return lines.map((line) => JSON.parse(line).resolved);
+    const on = { dataset, runtime, output: join(folder, `${agent}.jsonl`) };
+    const lines = await judgedLines(agent, on, { ...places, ...env }, root ? undefined : SLURM_USER);
+    return lines.map(({ resolved }) => resolved);
   };
   return { golden: await of('golden'), noop: await of('noop') };
 }

@@ -10,6 +10,7 @@ import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { runCommand } from '@swefarm/testkit';
 import { describe, expect, test } from 'vitest';
+import { judgedLines } from './judged.ts';
 
 const ROOT = resolve(import.meta.dirname, '../../..');
 const SOURCE = join(ROOT, '../shared/instances');
@@ -48,7 +49,7 @@ async function ensureImages(instances: readonly Row[]): Promise<void> {
 
 if (!existsSync(SOURCE)) {
   test('the recipes of the real instances are not here, so our own examples stand for them', () => {
-    console.log(`no ${SOURCE}: see examples.e2e.test.ts`);
+    console.log(`no ${SOURCE}: see testkit/test/examples.containers.test.ts`);
   });
 } else {
   describe.each(['docker', 'rootfs'] as const)('ten real instances on %s', (runtime) => {
@@ -62,30 +63,7 @@ if (!existsSync(SOURCE)) {
         SWEFARM_STATE_DIR: join(ROOT, '.swefarm/state'),
         SWEFARM_SCRATCH_DIR: join(folder, 'scratch'),
       };
-      const { code, stderr } = await runCommand(
-        'swefarm',
-        [
-          'rollout',
-          '--dataset',
-          dataset,
-          '--agent',
-          agent,
-          '--runtime',
-          runtime,
-          '--concurrency',
-          '2',
-          '--output',
-          output,
-        ],
-        env,
-      );
-      expect(code, stderr).toBe(0);
-      const lines: { instance_id: string; resolved: boolean; reward: number }[] = (
-        await readFile(output, 'utf8')
-      )
-        .split('\n')
-        .filter(Boolean)
-        .map((line) => JSON.parse(line));
+      const lines = await judgedLines(agent, { dataset, runtime, output }, env);
       const gold = agent === 'golden';
       expect(lines.filter((line) => line.resolved).length).toBe(gold ? 10 : 0);
       expect(lines.map((line) => line.reward)).toEqual(Array(10).fill(gold ? 1 : 0));

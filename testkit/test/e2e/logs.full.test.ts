@@ -2,7 +2,14 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { buildExamples, runCommand, startCommand, startRedis, startScriptedPolicy } from '@swefarm/testkit';
+import {
+  buildExamples,
+  printingScript,
+  runCommand,
+  startCommand,
+  startRedis,
+  startScriptedPolicy,
+} from '@swefarm/testkit';
 import { expect, test } from 'vitest';
 import { EXAMPLE_ID, twentyTurns } from './scripts.ts';
 
@@ -27,15 +34,7 @@ async function hostileRows(from: string, to: string): Promise<void> {
     FAIL_TO_PASS: ['t.py::test_a'],
     PASS_TO_PASS: [],
     log_parser: 'pytest',
-    eval_script: [
-      '#!/bin/bash',
-      'set -x',
-      ": '>>>>> Start Test Output'",
-      `python3 -c "import sys; w = sys.stdout.write; ${prints}"`,
-      'echo; echo PASSED t.py::test_a; echo "=== 1 passed in 1.00s ==="',
-      ": '>>>>> End Test Output'",
-      '',
-    ].join('\n'),
+    eval_script: printingScript(prints),
   }));
   await writeFile(to, rows.map((one) => `${JSON.stringify(one)}\n`).join(''));
 }

@@ -1,8 +1,8 @@
 /** Hostile logs on the whole way: written in a container, read by the runtime, graded in a thread, while the event loop stays free. */
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { planEvaluation } from '@swefarm/grading';
-import { Instance } from '@swefarm/shared';
-import { importTree, minimalImage } from '@swefarm/testkit';
+import type { Instance } from '@swefarm/shared';
+import { bareInstance, importTree, minimalImage, printingScript } from '@swefarm/testkit';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { evaluate } from '../../src/evaluation/evaluate.ts';
 import { createQuiet } from '../../src/evaluation/quiet.ts';
@@ -34,28 +34,12 @@ afterAll(async () => {
 });
 
 /** A row whose tests print what a line of Python says, then one result. */
-function row(parser: string, prints: string): Instance {
-  return Instance.parse({
-    instance_id: 'own__logs-1',
-    repo: 'own/logs',
-    base_commit: '0'.repeat(40),
-    problem_statement: '',
+const row = (parser: string, prints: string): Instance =>
+  bareInstance({
     FAIL_TO_PASS: ['t.py::test_a'],
-    PASS_TO_PASS: [],
-    family: 'custom',
-    image: 'x',
     log_parser: parser,
-    eval_script: [
-      '#!/bin/bash',
-      'set -x',
-      ": '>>>>> Start Test Output'",
-      `python3 -c "import sys; w = sys.stdout.write; ${prints}"`,
-      'echo; echo PASSED t.py::test_a; echo "=== 1 passed in 1.00s ==="',
-      ": '>>>>> End Test Output'",
-      '',
-    ].join('\n'),
+    eval_script: printingScript(prints),
   });
-}
 
 /** Evaluates the row; the longest time in which the event loop stood still meanwhile. */
 async function graded(instance: Instance) {

@@ -1,0 +1,23 @@
+/** What a dataset comes to with one agent that needs no model: `swefarm rollout`, two at a time, and the lines it wrote. */
+import { readFile } from 'node:fs/promises';
+import { type Account, runCommand } from '@swefarm/testkit';
+
+type JudgedLine = { instance_id: string; resolved: boolean; reward: number };
+
+/** Throws what the command said when not every rollout was judged. @param env names the state and scratch folders */
+export async function judgedLines(
+  agent: 'golden' | 'noop',
+  on: { dataset: string; runtime: string; output: string },
+  env: Record<string, string>,
+  as?: Account,
+): Promise<JudgedLine[]> {
+  const { dataset, runtime, output } = on;
+  const args = [
+    ...['rollout', '--dataset', dataset, '--agent', agent, '--runtime', runtime],
+    ...['--concurrency', '2', '--output', output],
+  ];
+  const ended = await runCommand('swefarm', args, env, as);
+  if (ended.code !== 0) throw new Error(ended.stderr);
+  const lines = (await readFile(output, 'utf8')).split('\n').filter(Boolean);
+  return lines.map((line) => JSON.parse(line));
+}
