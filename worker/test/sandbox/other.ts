@@ -1,10 +1,13 @@
 /** Being somebody without root, for the tests of what that changes. */
 import { execFile, spawnSync } from 'node:child_process';
+import { chown, mkdir, readdir } from 'node:fs/promises';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { expect } from 'vitest';
 
 const run = promisify(execFile);
 /** One for each test process: limits on processes count all that a user has. */
-export const USER = 50_000 + (process.pid % 10_000);
+const USER = 50_000 + (process.pid % 10_000);
 const LINE = ['--reuid', String(USER), '--regid', String(USER), '--clear-groups'];
 
 /** Only root can become somebody else, who must be able to read this checkout and may have user namespaces. */
@@ -24,7 +27,29 @@ export function canBeAnother(program: string): boolean {
 }
 
 /** Runs a program of ours as that user; its last line, which is JSON. */
-export async function runAsUser(program: string, args: readonly string[]): Promise<Record<string, unknown>> {
+async function runAsUser(program: string, args: readonly string[]): Promise<Record<string, unknown>> {
   const { stdout } = await run('setpriv', [...LINE, process.execPath, program, ...args]);
   return JSON.parse(stdout.trim().split('\n').at(-1) ?? '');
+}
+
+/** A sandbox over a copy of `tree` that is that user's: it starts, limits its processes, and leaves nothing in `folder`. */
+export async function tryAsUser(program: string, folder: string, tree: string): Promise<void> {
+  const own = join(folder, 'user');
+  const copy = join(own, 'tree');
+  await mkdir(own);
+  await run('cp', ['-a', tree, copy]);
+  await run('chown', ['-R', `${USER}:${USER}`, copy]);
+  await chown(own, USER, USER);
+  const answer = await runAsUser(program, [own, `dir:${copy}`, 'run']);
+  expect(answer).toMatchObject({
+    usable: true,
+    id: '0',
+    hog: '137 killed_by_limit next',
+    file: 'written',
+    folders: '',
+    after: 'alive',
+    left: [],
+  });
+  expect(answer.forks).toMatch(/Cannot fork|Resource temporarily unavailable/);
+  expect(await readdir(join(own, 'scratch'))).toEqual([]);
 }
