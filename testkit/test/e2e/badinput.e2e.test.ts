@@ -234,7 +234,7 @@ describe('Redis', () => {
     const flags = goldenFlags(nextOutput());
     const { code, stderr } = await runCommand(
       'swefarm',
-      [...flags, '--redis-url', 'redis://127.0.0.1:9'],
+      [...flags, '--redis-url', 'redis://127.0.0.1:9', '--redis-patience-seconds', '2'],
       env(),
     );
     expect(code).toBe(12);
