@@ -9,7 +9,8 @@ import { forkResetFiles, mypyCases, testDirectives } from './directives.ts';
 import { END_MARKER, EXIT_CODE_MARKER, START_MARKER } from './markers.ts';
 import type { Spec } from './specs.ts';
 
-const HEREDOC = 'EOF_114329324912';
+/** Ends the test patch. */
+export const HEREDOC = 'EOF_114329324912';
 const TESTBED = '/testbed';
 const ACTIVATE = ['source /opt/miniconda3/bin/activate', 'conda activate testbed'];
 const TRUST_REPO = `git config --global --add safe.directory ${TESTBED}`;

@@ -44,6 +44,8 @@ export function gradeEvaluation(
       log: ran ? log : null,
       outcomes,
       resolved: resolved === true,
+      scriptExitCode: ran && !facts.timed_out && !facts.sandbox_killed ? facts.exit_code : null,
+      imageDigest: facts.image_digest,
       changedFiles: facts.changed_files,
     }),
     ...(read && !read.readable ? { unreadable: read.why } : {}),

@@ -16,4 +16,5 @@ export { planEvaluation } from './plan.ts';
 export * from './reward.ts';
 export { knownRepos } from './specs.ts';
 export * from './table.ts';
+export { type Trap, withTrap } from './trap.ts';
 export { assessTrust } from './trust.ts';

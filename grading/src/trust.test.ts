@@ -12,7 +12,7 @@ const logOf = ({ before = '', tests = PASSES + END, code = 0 }: Log): string =>
   `${before}\n+ git apply -v -\nApplied patch tests/test_crate.py cleanly.\n+ : '>>>>> Start Test Output'\n${tests}` +
   `+ SWEBENCH_TEST_EXIT_CODE=${code}\n+ : '>>>>> End Test Output'\n+ echo '>>>>> Test Exit Code: ${code}'\n>>>>> Test Exit Code: ${code}\n`;
 
-function trustOf(patch: string, log: string, row = instance()) {
+function trustOf(patch: string, log: string, row = instance(), exitCode = 0) {
   const report = gradeEvaluation(
     row,
     planEvaluation(row),
@@ -22,7 +22,7 @@ function trustOf(patch: string, log: string, row = instance()) {
       log,
       timed_out: false,
       timeout_seconds: 1800,
-      exit_code: 0,
+      exit_code: exitCode,
       sandbox_killed: false,
       image_digest: null,
     },
@@ -83,6 +83,18 @@ describe('the means of tests, touched', () => {
     ['a start-up module', adds('sitecustomize.py', ['import crate']), /a module that Python loads at start/],
     ['a stand-in for pytest', adds('pytest.py', ['print(1)']), /something named pytest/],
     ['a .pth file', adds('evil.pth', ['import os']), /\.pth/],
+    [
+      'metadata of a package',
+      adds('x-1.dist-info/entry_points.txt', ['[pytest11]']),
+      /installed packages say/,
+    ],
+    ['.gitattributes', adds('.gitattributes', ['*.py filter=x']), /what git makes of files/],
+    ['a build backend', changes('pyproject.toml', 'a', 'backend-path = ["."]'), /changes how tests are run/],
+    [
+      'code run by the installation',
+      changes('setup.py', 'a', 'subprocess.run(["sh"])'),
+      /changes what the installation runs: setup\.py/,
+    ],
     ['pytest.ini', adds('pytest.ini', ['[pytest]']), /configuration of pytest/],
     ['addopts', changes('pyproject.toml', 'a = 1', 'addopts = "-p helper"'), /changes how tests are run/],
     [
@@ -145,6 +157,15 @@ describe('the log against what happened', () => {
     expect(trustOf(GOLD, logOf({ code: 1 }))).toMatchObject({ level: 'forged', reward: 0 });
   });
 
+  test('an exit code printed by another does not hide the real one', () => {
+    const two = (log: string) => trustOf(GOLD, `${log}>>>>> Test Exit Code: 0\n`);
+    expect(two(logOf({ code: 1 }))).toMatchObject({ level: 'forged', reward: 0 });
+    expect(two(good)).toMatchObject({
+      level: 'suspicious',
+      reasons: [expect.stringMatching(/imitates the exit code/)],
+    });
+  });
+
   test('an odd exit code behind a whole session is only suspicious', () => {
     expect(trustOf(GOLD, logOf({ code: 5 }))).toMatchObject({ level: 'suspicious', reward: 1 });
   });
@@ -178,6 +199,14 @@ describe('the log against what happened', () => {
     expect(trustOf(GOLD, logOf({ tests }))).toMatchObject({ level: 'suspicious', reward: 1 });
   });
 
+  test('an eval script that was killed, whatever its log says', () => {
+    const killed = trustOf(GOLD, good, instance(), 137);
+    expect(killed).toMatchObject({ level: 'forged', resolved: true, reward: 0 });
+    expect(killed.reasons).toEqual(['the eval script was killed before its end (exit code 137)']);
+    // git could not reset the test files: that is the script's own last word.
+    expect(trustOf(GOLD, good, instance(), 128)).toMatchObject({ level: 'clean' });
+  });
+
   test('a file in the way of the test patch leaves its own tests to be run', () => {
     const patch = GOLD + adds('tests/test_lid.py', ['def test_holds(): pass']);
     const log = good.replace(
@@ -186,5 +215,56 @@ describe('the log against what happened', () => {
     );
     expect(TEST_PATCH).toContain('b/tests/test_lid.py');
     expect(trustOf(patch, log)).toMatchObject({ level: 'forged', reward: 0 });
+  });
+});
+
+describe('tests that had to pass, and count without it', () => {
+  const expected = PASSES.replace(
+    'PASSED tests/test_crate.py::test_holds',
+    'XFAIL tests/test_crate.py::test_holds',
+  );
+  const log = logOf({ tests: `${expected}=== 1 passed, 1 xfailed in 0.01s ===\n` });
+  const known = (unpassed: string[]) => ({
+    ...{
+      image_digest: null as unknown as string,
+      grader: 'swebench-4.1.0',
+      network: 'none' as const,
+      times: 1,
+    },
+    ...{
+      gold_resolves: true,
+      noop_resolves: false,
+      gold_seconds: 1,
+      flaky: [],
+      unpassed,
+      needs_egress: false,
+    },
+    checked_at: '2026-01-01T00:00:00Z',
+  });
+
+  test('expected to fail: suspicious, and forged where the patch says so itself', () => {
+    expect(trustOf(GOLD, log)).toMatchObject({
+      level: 'suspicious',
+      resolved: true,
+      reasons: ['tests that had to pass did not (tests/test_crate.py::test_holds is XFAIL)'],
+    });
+    const says = GOLD + adds('src/soft.py', ['    pytest.xfail("later")']);
+    expect(trustOf(says, log)).toMatchObject({ level: 'forged', reward: 0 });
+    expect(trustOf(says, log, instance({ patch: says }))).toMatchObject({ level: 'suspicious' });
+  });
+
+  test('what gold does with them decides, where it is known', () => {
+    const row = (unpassed: string[]) => instance({ health: [known(unpassed)] });
+    expect(trustOf(GOLD, log, row([]))).toMatchObject({ level: 'forged', reward: 0 });
+    expect(trustOf(GOLD, log, row(['tests/test_crate.py::test_holds']))).toMatchObject({ level: 'clean' });
+  });
+
+  test("skipped in a suite of unittest's: the harness leaves it out", () => {
+    const test = 'test_holds (crate.Tests.test_holds)';
+    const row = instance({ log_parser: 'django', FAIL_TO_PASS: [test], PASS_TO_PASS: [] });
+    const skipped = logOf({ tests: `${test} ... skipped 'later'\n` });
+    const says = GOLD + adds('src/soft.py', ['    raise SkipTest("later")']);
+    expect(trustOf(GOLD, skipped, row)).toMatchObject({ level: 'suspicious', resolved: true });
+    expect(trustOf(says, skipped, row)).toMatchObject({ level: 'forged', reward: 0 });
   });
 });

@@ -7,9 +7,11 @@ import type { Instance, Report } from '@swefarm/shared';
 import type { EvaluationPlan } from './grading.ts';
 import { END_MARKER, EXIT_CODE_MARKER, START_MARKER } from './markers.ts';
 import { readOutcomes } from './outcomes.ts';
+import { readsPytest } from './parsers/pytest.ts';
 import { evalTypeOf } from './specs.ts';
 import { toolFindings } from './tools.ts';
 import { touched } from './touched.ts';
+import { unearnedFindings } from './unearned.ts';
 import { isResolved, testsStatus } from './verdict.ts';
 
 export type Trust = Report['trust'];
@@ -22,6 +24,9 @@ export type TrustEvidence = {
   log: string | null;
   outcomes: ReadonlyMap<string, string> | null;
   resolved: boolean;
+  /** As the runtime saw it; null: unknown. */
+  scriptExitCode: number | null;
+  imageDigest: string | null;
   /** Files outside of the repository that changed while the eval script ran. */
   changedFiles?: readonly string[] | undefined;
 };
@@ -32,6 +37,8 @@ export function assessTrust(evidence: TrustEvidence): Trust {
   const findings: Finding[] = [
     ...touched(evidence.modelPatch, evidence.instance),
     ...toolFindings(evidence.changedFiles, evidence.instance, evidence.resolved),
+    ...scriptFindings(evidence),
+    ...unearnedFindings(evidence),
     ...(evidence.log === null ? [] : logFindings(evidence, evidence.log)),
   ];
   const level = findings.some((finding) => finding.level === 'forged')
@@ -42,14 +49,17 @@ export function assessTrust(evidence: TrustEvidence): Trust {
   return { level, reasons: findings.map((finding) => finding.reason) };
 }
 
+const EXIT_CODES = new RegExp(`^${EXIT_CODE_MARKER}: (-?\\d{1,6})$`, 'gm');
+const exitCodes = (log: string): number[] => [...log.matchAll(EXIT_CODES)].map(([, code]) => Number(code));
+
 /** The exit code of the tests, as the eval script printed it last; null when it did not. */
-export function lastExitCode(log: string): number | null {
-  const at = log.lastIndexOf(`\n${EXIT_CODE_MARKER}: `);
-  if (at < 0) return null;
-  const match = /^-?\d{1,6}(?=\n|$)/.exec(
-    log.slice(at + EXIT_CODE_MARKER.length + 3, at + EXIT_CODE_MARKER.length + 12),
-  );
-  return match ? Number(match[0]) : null;
+export const lastExitCode = (log: string): number | null => exitCodes(log).at(-1) ?? null;
+
+/** bash ends with 128 and a signal's number when it is killed; git, the script's last command, with 128 at most. */
+function scriptFindings({ scriptExitCode, resolved }: TrustEvidence): Finding[] {
+  if (scriptExitCode === null || scriptExitCode <= 128) return [];
+  const reason = `the eval script was killed before its end (exit code ${scriptExitCode})`;
+  return [{ level: resolved ? 'forged' : 'suspicious', reason }];
 }
 
 function logFindings(evidence: TrustEvidence, log: string): Finding[] {
@@ -93,22 +103,15 @@ function testPatchFindings({ instance, modelPatch, resolved }: TrustEvidence, lo
   return [{ level: resolved ? 'forged' : 'suspicious', reason }];
 }
 
-const PYTEST_PARSERS = new Set([
-  'pytest',
-  'pytest_options',
-  'pytest_v2',
-  'pytest_pydantic',
-  'matplotlib',
-  'seaborn',
-  'smith_pytest',
-]);
 /** pytest's last line: `3 passed, 1 warning in 0.12s`, with or without a frame. */
 const PYTEST_END =
   /\b\d{1,9} (?:passed|failed|errors?|skipped|xfailed|xpassed)\b[^\n]{0,300} in \d{1,9}(?:\.\d{1,9})?\s?s/;
 
 function exitFindings({ plan, outcomes, resolved }: TrustEvidence, log: string): Finding[] {
-  if (!PYTEST_PARSERS.has(plan.parser) || !outcomes || outcomes.size === 0) return [];
-  const exitCode = lastExitCode(log);
+  if (!readsPytest(plan.parser) || !outcomes || outcomes.size === 0) return [];
+  const codes = exitCodes(log);
+  // The script prints it once: what says that all was well may be another's.
+  const exitCode = codes.find((code) => code !== 0) ?? codes[0] ?? null;
   const failed = [...outcomes.values()].some(
     (status) => status.startsWith('FAILED') || status.startsWith('ERROR'),
   );
@@ -123,6 +126,11 @@ function exitFindings({ plan, outcomes, resolved }: TrustEvidence, log: string):
   if (passed && !ended) {
     const reason = 'the log has passed tests but no end of the test session';
     return [{ level: exitCode === 0 && resolved ? 'forged' : 'suspicious', reason }];
+  }
+  if (codes.length > 1) {
+    return [
+      { level: 'suspicious', reason: `output imitates the exit code of the tests (${codes.length} times)` },
+    ];
   }
   if (exitCode === 0 && sessionFailed(log)) {
     const reason = 'the test session tells of failures, but ended with exit code 0';

@@ -15,6 +15,8 @@ export const InstanceHealth = z.object({
   gold_seconds: z.number(),
   /** Tests of FAIL_TO_PASS and PASS_TO_PASS that gold passed once and failed once. */
   flaky: z.array(z.string()),
+  /** Tests of FAIL_TO_PASS that gold leaves skipped or expected to fail; absent: nobody looked. */
+  unpassed: z.array(z.string()).optional(),
   /** Gold is resolved with a network and is not without one. */
   needs_egress: z.boolean(),
   /** ISO 8601, UTC. */

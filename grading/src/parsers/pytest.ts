@@ -34,6 +34,18 @@ const reader =
     return found;
   };
 
+const PYTEST_PARSERS = new Set([
+  'pytest',
+  'pytest_options',
+  'pytest_v2',
+  'pytest_pydantic',
+  'matplotlib',
+  'seaborn',
+  'smith_pytest',
+]);
+/** Whether the tests that a parser reads are run by pytest. */
+export const readsPytest = (parser: string): boolean => PYTEST_PARSERS.has(parser);
+
 const same = (text: string): string => text;
 
 /** Options that are absolute paths differ between machines: only their last component counts. */

@@ -111,7 +111,7 @@ async function examine(dataset: Dataset, flags: Flags, times: number, stop: Stop
     const own = rounds.get(instance.instance_id) ?? [];
     const network = instance.needs_egress ? 'egress' : record.sandbox.eval_network;
     const gold = own.slice(0, times).filter((round) => round !== undefined);
-    const finding = findingOf(instance.instance_id, network, gold, own[times], new Date());
+    const finding = findingOf(instance, network, gold, own[times], new Date());
     if (finding) findings.set(instance.instance_id, finding);
   }
   return { findings, complete };

@@ -1,12 +1,13 @@
 /** From what the evaluations of gold and of the untouched tree said to one finding for the registry. */
-import type { Report, Result } from '@swefarm/shared';
+import type { Instance, Report, Result } from '@swefarm/shared';
 import type { Finding } from './registry.ts';
 
+type Tested = Pick<Instance, 'instance_id' | 'FAIL_TO_PASS'>;
 export type Round = { result: Result; report: Report | null };
 
 /** Null when no evaluation of gold came to a verdict: then infrastructure or the row is at fault, and nothing is known. */
 export function findingOf(
-  instanceId: string,
+  instance: Tested,
   network: 'none' | 'egress',
   gold: readonly Round[],
   noop: Round | undefined,
@@ -18,7 +19,7 @@ export function findingOf(
   if (!first || !digest) return null;
   return {
     format: 'swefarm-health-1',
-    instance_id: instanceId,
+    instance_id: instance.instance_id,
     image_digest: digest,
     grader: first.report.grader,
     network,
@@ -27,6 +28,10 @@ export function findingOf(
     noop_resolves: noop?.report?.resolved ?? null,
     gold_seconds: Math.max(...judged.map(({ result }) => result.seconds.tests ?? result.seconds.evaluation)),
     flaky: flakyTests(judged.map(({ report }) => report)),
+    unpassed: unpassedTests(
+      instance,
+      judged.map(({ report }) => report),
+    ),
     needs_egress: false,
     checked_at: now.toISOString(),
   };
@@ -47,6 +52,13 @@ function flakyTests(reports: readonly Report[]): string[] {
     }
   }
   return [...seen].flatMap(([name, passed]) => (passed.size > 1 ? [name] : [])).sort();
+}
+
+/** Tests that had to pass and were skipped, or failed as expected, in any of the evaluations; sorted. */
+function unpassedTests(instance: Tested, reports: readonly Report[]): string[] {
+  const unpassed = (test: string): boolean =>
+    reports.some(({ status_map }) => /^(?:XFAIL|SKIPPED)$/.test(status_map?.[test] ?? ''));
+  return instance.FAIL_TO_PASS.filter(unpassed).sort();
 }
 
 /** With a network gold is resolved, without one it is not: then the finding without one says so. */

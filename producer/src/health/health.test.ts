@@ -8,6 +8,7 @@ import { findingOf, needsEgress, type Round } from './finding.ts';
 import { withHealth } from './known.ts';
 import { appendFindings, type Finding, readRegistry } from './registry.ts';
 
+const TESTED = { instance_id: 'i-1', FAIL_TO_PASS: ['a', 'b'] };
 const NOW = new Date('2026-01-01T00:00:00Z');
 
 function round(resolved: boolean | null, tests: { passed: string[]; failed: string[] }, seconds = 1): Round {
@@ -29,7 +30,7 @@ function round(resolved: boolean | null, tests: { passed: string[]; failed: stri
 const passes = (seconds?: number): Round => round(true, { passed: ['a', 'b'], failed: [] }, seconds);
 const fails = round(false, { passed: ['a'], failed: ['b'] });
 const finding = (gold: Round[], noop = fails): Finding =>
-  findingOf('i-1', 'none', gold, noop, NOW) as Finding;
+  findingOf(TESTED, 'none', gold, noop, NOW) as Finding;
 
 test('gold that resolves, nothing that does not: healthy, with the longest time', () => {
   const found = finding([passes(2), passes(5)]);
@@ -49,6 +50,13 @@ test('tests that change their outcome are named', () => {
   expect(brokenBecause(found)).toMatch(/not always resolved \(flaky: b\)/);
 });
 
+test('tests that gold leaves skipped or expected to fail are named', () => {
+  const expected = passes();
+  const report = { ...expected.report, status_map: { a: 'PASSED', b: 'XFAIL', c: 'SKIPPED' } } as Report;
+  expect(finding([passes(), { ...expected, report }]).unpassed).toEqual(['b']);
+  expect(finding([passes()]).unpassed).toEqual([]);
+});
+
 test('an untouched tree that is resolved, gold that is not, gold that wants the network', () => {
   expect(brokenBecause(finding([passes()], passes()))).toMatch(/untouched tree/);
   expect(brokenBecause(finding([fails]))).toBe('gold is not resolved');
@@ -59,7 +67,7 @@ test('an untouched tree that is resolved, gold that is not, gold that wants the 
 
 test('nothing is known when no evaluation came to a verdict', () => {
   const lost: Round = { ...passes(), report: null };
-  expect(findingOf('i-1', 'none', [lost, round(null, { passed: [], failed: [] })], fails, NOW)).toBeNull();
+  expect(findingOf(TESTED, 'none', [lost, round(null, { passed: [], failed: [] })], fails, NOW)).toBeNull();
   expect(finding([lost, passes()]).times).toBe(1);
 });
 

@@ -20,22 +20,21 @@ type Line = {
 let folder: string;
 let row: Row;
 let env: Record<string, string>;
-let list: Attack[];
-let predictions: string;
+let tried: { attack: Attack; prediction: string }[];
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'swefarm-e2e-'));
   env = { SWEFARM_STATE_DIR: join(folder, 'state'), SWEFARM_SCRATCH_DIR: join(folder, 'scratch') };
   const built = await buildExamples({ ids: [EXAMPLE_ID], for: 'both', out: folder });
   row = (await rowsOf<Row>(built.files.docker ?? '')).at(0) as Row;
-  list = attacks([...row.FAIL_TO_PASS, ...row.PASS_TO_PASS]);
-  const patches = list.map(({ script }) => ({
-    instance_id: EXAMPLE_ID,
-    model_name_or_path: 'attacker',
-    model_patch: patchOf(row.image, script),
+  tried = attacks([...row.FAIL_TO_PASS, ...row.PASS_TO_PASS]).map((attack) => ({
+    attack,
+    prediction: JSON.stringify({
+      instance_id: EXAMPLE_ID,
+      model_name_or_path: 'attacker',
+      model_patch: patchOf(row.image, attack.script),
+    }),
   }));
-  predictions = join(folder, 'predictions.jsonl');
-  await writeFile(predictions, patches.map((one) => `${JSON.stringify(one)}\n`).join(''));
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
@@ -65,8 +64,14 @@ async function rollouts(name: string, dataset: string, options: string[]): Promi
 }
 
 describe.each(['docker', 'rootfs'] as const)('patches that attack the tests, on %s', (runtime) => {
+  const here = ({ only }: Attack): boolean => only === undefined || only === runtime;
   let lines: Line[];
+  let own: Attack[];
   beforeAll(async () => {
+    const mine = tried.filter(({ attack }) => here(attack));
+    own = mine.map(({ attack }) => attack);
+    const predictions = join(folder, `predictions.${runtime}.jsonl`);
+    await writeFile(predictions, mine.map(({ prediction }) => `${prediction}\n`).join(''));
     // Gold is known to be healthy here: tests that cannot start are then the patch's doing.
     const dataset = join(folder, `instances.${runtime}.jsonl`);
     const checked = await runCommand('swefarm', ['health', '--dataset', dataset, '--runtime', runtime], env);
@@ -80,13 +85,16 @@ describe.each(['docker', 'rootfs'] as const)('patches that attack the tests, on 
         '--runtime',
         runtime,
         '--group-size',
-        String(list.length),
+        String(own.length),
       ],
     ]);
   });
 
-  test.each(attacks([]).map(({ name }, index) => [name, index] as const))('%s', (_name, index) => {
-    const { expected } = list[index] as Attack;
+  const names = attacks([])
+    .filter(here)
+    .map(({ name }, index) => [name, index] as const);
+  test.each(names)('%s', (_name, index) => {
+    const { expected } = own[index] as Attack;
     const line = lines[index] as Line;
     const trust = line.report?.trust;
     expect.soft(trust?.level, trust?.reasons.join('; ')).toBe(expected.level);

@@ -2,8 +2,15 @@
  * Evaluates one patch in a clean container, by plain exec: the agent's shell, its container and its files are never used.
  * The verdict comes from the log by the chosen grader's rules; exit codes come from the runtime.
  */
+import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type EvaluationFacts, type EvaluationPlan, gradeEvaluation, withoutMeans } from '@swefarm/grading';
+import {
+  type EvaluationFacts,
+  type EvaluationPlan,
+  gradeEvaluation,
+  withoutMeans,
+  withTrap,
+} from '@swefarm/grading';
 import { type Instance, type Report, RolloutFailure, SwefarmError } from '@swefarm/shared';
 import { diskIsFull } from '../sandbox/free.ts';
 import type { Leaving } from '../sandbox/leaving.ts';
@@ -77,8 +84,8 @@ export async function evaluate(
 }
 
 /**
- * A resolved patch that brings its own means of deciding tests is evaluated once more without them: if its tests do not pass
- * then, it was they that passed. The official verdict stays; `report.trust` says so.
+ * A resolved patch that may decide tests itself is evaluated again: without the means that it brings in files of their own, and
+ * beside a test made to fail. The official verdict stays; `report.trust` says what was found.
  */
 async function confirm(
   instance: Instance,
@@ -87,16 +94,26 @@ async function confirm(
   report: Report,
   deps: EvaluationDeps,
 ): Promise<void> {
+  const again = async (other: EvaluationPlan, tried: string): Promise<Report | null> => {
+    const ran = await deps.quiet.shared(() => runOnce(other, tried, deps));
+    return ran.facts.timed_out ? null : grade(instance, other, tried, ran, deps);
+  };
+  const forged = (reason: string): void => {
+    report.trust.level = 'forged';
+    report.trust.reasons.push(reason);
+  };
   const rest = withoutMeans(patch, instance);
-  if (!rest) return;
-  const ran = await deps.quiet.shared(() => runOnce(plan, rest.patch, deps));
-  if (ran.facts.timed_out) return;
-  const again = await grade(instance, plan, rest.patch, ran, deps);
-  if (again.resolved) return;
-  report.trust.level = 'forged';
-  report.trust.reasons.push(
-    `the tests do not pass without what the patch brings to decide them: ${rest.files.join(', ')}`,
-  );
+  if (rest && (await again(plan, rest.patch))?.resolved === false) {
+    forged(`the tests do not pass without what the patch brings to decide them: ${rest.files.join(', ')}`);
+    return;
+  }
+  const trap = withTrap(plan, instance, `test_${randomBytes(6).toString('hex')}`);
+  if (!trap) return;
+  const seen = await again(trap.plan, patch);
+  if (!seen || trap.fails(seen)) return;
+  const gold = await again(trap.plan, instance.patch);
+  if (gold && trap.fails(gold))
+    forged('a test made to fail does not fail beside the patch, and does beside gold');
 }
 
 function skipReason(patch: string | null, evaluateEmpty: boolean): 'none' | 'empty' | 'too_large' | null {
@@ -164,7 +181,8 @@ async function runIn(
     );
   }
   if (result.exitCode !== null && container.workdir === '/testbed') {
-    const changed = await changedFiles(container, secondsSince(handed), deps.signal);
+    const since = { handed: secondsSince(handed), began: secondsSince(from), script };
+    const changed = await changedFiles(container, since, deps.signal);
     if (changed) facts.changed_files = changed;
   }
   return { facts, log: result.output, startSeconds, testsSeconds };
