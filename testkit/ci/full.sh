@@ -88,6 +88,10 @@ gym() { # the released collector of NeMo Gym against `swefarm serve`
   bash testkit/clients/gym/setup.sh "$venvs/gym-0.7.0" && node testkit/clients/gym/run.ts --venv "$venvs/gym-0.7.0" --runtime docker
 }
 step 'the collector of nemo-gym 0.7.0, 20 rows x 4, killed and resumed' gym
+inside() { # the documented entries in the configuration of a Gym with servers of its own
+  node testkit/clients/gym/inside.ts --venv "$venvs/gym-0.7.0" --runtime docker
+}
+step 'nemo-gym 0.7.0 with the farm among its own servers, and its collector' inside
 own() { # Gym's own programs read what `swefarm rollout --output-format gym` wrote
   node testkit/clients/gym/own.ts --venv "$venvs/gym-0.7.0" --runtime docker
 }

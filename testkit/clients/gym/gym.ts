@@ -41,12 +41,15 @@ export const gymIn =
       cwd: folder,
       detached: true,
       env: {
-        PATH: process.env.PATH ?? '',
+        PATH: `${resolve(venv, 'bin')}:${process.env.PATH ?? ''}`,
         HOME: folder,
         HF_HUB_OFFLINE: '1',
         DO_NOT_TRACK: '1',
         WANDB_MODE: 'disabled',
         RAY_USAGE_STATS_ENABLED: '0',
+        // Where it is unset Ray listens on all addresses of the machine.
+        RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER: '0',
+        RAY_ADDRESS: '',
         NO_PROXY: '127.0.0.1',
       },
       stdio: ['ignore', 'pipe', 'pipe'],

@@ -20,6 +20,7 @@ callers:
   - {name: echo, entry: echo, token_env: T, failures: nemo-rl, run: {policy: {model: m, token_mode: echo}}}
   - {name: sync, entry: sync, token_env: T, failures: nemo-rl-sync, run: {policy: {model: m, token_mode: echo}}}
   - {name: text, entry: text, token_env: T, failures: collector, run: {policy: {model: m, token_mode: text, extra_body: {return_token_ids: true, logprobs: true}}}}
+  - {name: stale, entry: stale, token_env: T, failures: nemo-rl, run: {max_staleness: 1, policy: {model: m, token_mode: echo, version: w1}}}
   - {name: strict, entry: strict, token_env: T, failures: nemo-rl, run: {policy: {model: m, token_mode: text}}}
 `;
 
@@ -158,4 +159,22 @@ test('new weights in the middle: one contiguous sample of both versions, and not
   });
   expect(sample).toMatchObject({ raises: null, masked: false, reward: 1, trainedTurns: 3 });
   expect(JSON.parse(sample.text)).toMatchObject({ policy_version: 'w2', policy_versions: ['w1', 'w2'] });
+});
+
+test('weights that are too old end a rollout in the middle of a turn; one that begins with the new ones is a sample', async () => {
+  const say = async (change: Record<string, unknown>): Promise<void> =>
+    expect((await call('PUT', '/policy', change)).status).toBe(200);
+  const old = await rollout('stale', {
+    faults: [{ kind: 'silence', turn: 1 }],
+    before: (server) => say({ version: 'w1', endpoints: [server.url], state: 'serving' }),
+    async meanwhile(server) {
+      await expect.poll(() => server.stats().faults.silence ?? 0, { timeout: 120_000 }).toBe(1);
+      for (const version of ['w2', 'w3']) await say({ version });
+    },
+  });
+  expect(old).toMatchObject({ raises: 'infrastructure' });
+  expect(old.text).toContain('stale');
+  const fresh = await rollout('stale', { before: (server) => say({ endpoints: [server.url] }) });
+  expect(fresh).toMatchObject({ raises: null, masked: false, reward: 1, trainedTurns: 3 });
+  expect(JSON.parse(fresh.text)).toMatchObject({ policy_versions: ['w3'] });
 });

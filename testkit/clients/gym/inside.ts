@@ -1,0 +1,143 @@
+/**
+ * The farm inside a Gym that has servers of its own: the entries of docs/nemo-gym.md, as they stand there, in the configuration of
+ * `gym env start` (head server, Ray, a policy model), then the collector through that head server.
+ * `node testkit/clients/gym/inside.ts --venv DIR [--runtime docker]`
+ */
+import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { join, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { toldToEnd } from '@swefarm/testkit';
+import { startFarm } from './farm.ts';
+import { endGym, type Gym, gymIn, linesOf, startChecks } from './gym.ts';
+
+const { values } = parseArgs({
+  options: { venv: { type: 'string' }, runtime: { type: 'string', default: 'docker' } },
+});
+if (values.venv === undefined) {
+  console.error('usage: inside.ts --venv DIR [--runtime docker|rootfs]');
+  process.exit(2);
+}
+const venv = resolve(values.venv);
+const DOCS = resolve(import.meta.dirname, '../../../docs/nemo-gym.md');
+/** Gym's own start: Ray and a model server, on two shared cores. */
+const START_MS = 300_000;
+const { check, wrong } = startChecks();
+const told = toldToEnd();
+await using farm = await startFarm({
+  runtime: values.runtime === 'rootfs' ? 'rootfs' : 'docker',
+  concurrency: 4,
+  delayMs: 0,
+  serve: ['--gateway-failures', 'auto'],
+});
+const { folder, built, token, port } = farm;
+const gym = gymIn(venv, folder);
+const begun: Gym[] = [];
+const startGym = (args: readonly string[]): Gym => {
+  const one = gym(args);
+  begun.push(one);
+  return one;
+};
+try {
+  await Promise.race([told, driveAll()]);
+} finally {
+  for (const one of begun) endGym(one);
+}
+console.log(wrong.length === 0 ? 'all good' : `${wrong.length} wrong`);
+process.exitCode = wrong.length === 0 ? 0 : 1;
+
+async function driveAll(): Promise<void> {
+  const head = await freePort();
+  const config = join(folder, 'farm.yaml');
+  await writeFile(config, await documentedEntries());
+  // The one server that Gym must have of its own; it is not asked here, so it takes the packages that are there.
+  const model = join(folder, 'responses_api_models/vllm_model');
+  await mkdir(model, { recursive: true });
+  await symlink(venv, join(model, '.venv'));
+  const from = Date.now();
+  const env = startGym([
+    ...['env', 'start', '--config', config, '--model-type', 'vllm_model', '--model', 'scripted'],
+    ...['--model-url', farm.policyUrl, '--model-api-key', 'none'],
+    ...['++skip_venv_if_present=true', `++uv_venv_dir=${folder}`, '++default_host=127.0.0.1'],
+    ...['++head_server.host=127.0.0.1', `++head_server.port=${head}`],
+  ]);
+  await ready(env, head);
+  console.log(`Gym is up after ${Math.round((Date.now() - from) / 1000)} s`);
+  const servers = (await (await fetch(`http://127.0.0.1:${head}/server_instances`)).json()) as {
+    process_name: string;
+  }[];
+  check(
+    'what Gym started itself',
+    servers.map(({ process_name }) => process_name),
+    ['policy_model'],
+  );
+  await collect(head);
+  env.child.kill('SIGTERM');
+  await env.ended;
+}
+
+/** The YAML of the page, with the address and token of this farm. */
+async function documentedEntries(): Promise<string> {
+  const page = await readFile(DOCS, 'utf8');
+  const block = /```yaml\n(swe_farm:[\s\S]*?)```/.exec(page)?.[1] ?? '';
+  const addressed = block.replaceAll('farm:TOKEN@farm-host', `farm:${token}@127.0.0.1`);
+  return addressed.replaceAll('8080', String(port));
+}
+
+async function ready(env: Gym, head: number): Promise<void> {
+  const until = Date.now() + START_MS;
+  for (;;) {
+    const answer = await fetch(`http://127.0.0.1:${head}/readyz`).catch(() => null);
+    if (answer?.ok) return;
+    if (env.child.exitCode !== null || Date.now() > until) {
+      throw new Error(`gym env start did not come up: ${env.said().slice(-2000)}`);
+    }
+    await sleep(500);
+  }
+}
+
+/** A row that can be judged, and one whose image exists nowhere. */
+function rowsOf(count: number): Record<string, unknown>[] {
+  const [example] = built.rows;
+  return Array.from({ length: count }, (_, index) => ({
+    responses_create_params: { input: [] },
+    agent_ref: { type: 'responses_api_agents', name: 'swe_farm' },
+    ...example,
+    ...(index === 1 ? { image: 'dir:/there/is/no/such/image', instance_id: 'no__image-1' } : {}),
+  }));
+}
+
+/** The collector asks Gym's head server where the farm is, and posts there. */
+async function collect(head: number): Promise<void> {
+  const input = join(folder, 'in.jsonl');
+  const output = join(folder, 'out.jsonl');
+  await writeFile(
+    input,
+    rowsOf(2)
+      .map((row) => `${JSON.stringify(row)}\n`)
+      .join(''),
+  );
+  const run = startGym([
+    ...['eval', 'run', '--no-serve', `+input_jsonl_fpath=${input}`, `+output_jsonl_fpath=${output}`],
+    ...['+num_repeats=2', '+num_samples_in_parallel=4'],
+    ...['++head_server.host=127.0.0.1', `++head_server.port=${head}`],
+  ]);
+  check('rc of the collector through the head server of Gym', await run.ended, 0);
+  const rewards = (await linesOf(output)).map(({ reward }) => reward).toSorted();
+  check('its rows', rewards, [0, 1]);
+  const failures = await linesOf(output.replace('.jsonl', '_failures.jsonl'));
+  check(
+    'its failures',
+    failures.map((row) => row._ng_failure_class),
+    ['image_not_found', 'image_not_found'],
+  );
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening));
+  const { port: free } = server.address() as { port: number };
+  await new Promise((closed) => server.close(closed));
+  return free;
+}
