@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # `npm run bench`: what the farm costs, measured beside what its parts cost without it. Installs and starts what is missing.
-# usage: bench.sh [--only shell,rollouts,memory,eval,gateway,metrics,page,scale] [--quick] [--reps N] [--json FILE] [--calls N --turns N] [--nodes N,N]
+# usage: bench.sh [--only shell,rollouts,memory,eval,gateway,metrics,page,recovery,scale] [--quick] [--reps N] [--json FILE] [--calls N --turns N] [--nodes N,N]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 bash testkit/setup/setup.sh redis rootfs docker chromium page

@@ -4,11 +4,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { newRunRecord, submit } from '@swefarm/producer';
 import { type Farm, freePort, type Instance, loadConfig, openFarm, type Result } from '@swefarm/shared';
-import { type ScriptInput, type Started, startCommand, startRedis } from '@swefarm/testkit';
+import { type ScriptInput, type Started, startCommand, startRedis, type TestRedis } from '@swefarm/testkit';
 import type { RuntimeName } from '@swefarm/worker';
 import { SOCKET } from './engine.ts';
 
-export type Ground = AsyncDisposable & { redisUrl: string; folder: string };
+export type Ground = AsyncDisposable & { redis: TestRedis; redisUrl: string; folder: string };
 
 /** A Redis and a folder for everything that the farm writes. */
 export async function prepareGround(): Promise<Ground> {
@@ -17,6 +17,7 @@ export async function prepareGround(): Promise<Ground> {
   const killRedis = (): void => void process.kill(redis.pid(), 'SIGKILL');
   process.once('exit', killRedis);
   return {
+    redis,
     redisUrl: redis.url,
     folder,
     async [Symbol.asyncDispose]() {

@@ -11,13 +11,24 @@ import { type MemorySize, measureMemory } from './memory.ts';
 import { measureMetrics, printMetrics } from './metrics.ts';
 import { measurePage, printPage } from './page.ts';
 import { printGateway, printMemory, printRollouts, printScale, printShell } from './print.ts';
+import { measureRecovery, printRecovery } from './recovery.ts';
 import { measureRollouts, type RolloutsSize } from './rollouts.ts';
 import { measureScale, type ScaleSize } from './scale.ts';
 import { measureShell } from './shell.ts';
 import { importSubject, prepareSubject } from './subject.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
-const PARTS = ['shell', 'rollouts', 'memory', 'eval', 'gateway', 'metrics', 'page', 'scale'] as const;
+const PARTS = [
+  'shell',
+  'rollouts',
+  'memory',
+  'eval',
+  'gateway',
+  'metrics',
+  'page',
+  'recovery',
+  'scale',
+] as const;
 
 const { values } = parseArgs({
   options: {
@@ -37,7 +48,7 @@ const nodes = values.nodes.split(',').map(Number);
 const counts = reps === null ? nodes : [...nodes, reps];
 if (unknown.length > 0 || counts.some((count) => !(Number.isInteger(count) && count > 0))) {
   process.stderr.write(
-    'usage: bench.sh [--only shell,rollouts,memory,eval,gateway,metrics,page,scale] [--quick] [--reps N] [--json FILE] [--calls N --turns N] [--nodes N,N]\n',
+    'usage: bench.sh [--only shell,rollouts,memory,eval,gateway,metrics,page,recovery,scale] [--quick] [--reps N] [--json FILE] [--calls N --turns N] [--nodes N,N]\n',
   );
   process.exit(2);
 }
@@ -132,6 +143,7 @@ await measured(
 const scaled = quick ? nodes.slice(0, 1) : nodes;
 await measured('scale', () => measureScale(scaled.map(scaleSize), quick), printScale);
 await measured('page', () => measurePage(quick ? 25 : 625, reps ?? (quick ? 2 : 10)), printPage);
+await measured('recovery', () => measureRecovery(subject, reps ?? (quick ? 1 : 8)), printRecovery);
 
 const stamp = new Date().toISOString().replace(/\..*/, '').replaceAll(':', '');
 const file = resolve(values.json ?? join(ROOT, '.swefarm/bench', `${stamp}.json`));

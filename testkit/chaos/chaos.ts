@@ -1,5 +1,5 @@
 /** One seed from start to verdict. */
-import { writeFile } from 'node:fs/promises';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { keysLeft, redisMemory, sandboxesLeft, tracesLeft } from './aftermath.ts';
 import { type ChaosFarm, groupSizeFor, startChaosFarm } from './farm.ts';
@@ -172,6 +172,7 @@ function unlessLate<T>(promise: Promise<T>, limit: AbortSignal): Promise<T> {
 }
 
 async function keepLogs(farm: ChaosFarm, collector: Collector, folder: string): Promise<void> {
+  await mkdir(folder, { recursive: true });
   for (const worker of farm.workers) await writeFile(join(folder, `${worker.name}.log`), worker.log());
   await writeFile(join(folder, 'gateway.log'), farm.gateway.log());
   await writeFile(join(folder, 'collector.log'), collector.log());

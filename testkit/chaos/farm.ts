@@ -45,7 +45,7 @@ export type FarmSize = {
 /** Starts everything and waits until the workers are ready. */
 export async function startChaosFarm(size: FarmSize): Promise<ChaosFarm> {
   await using stack = new AsyncDisposableStack();
-  const folder = await mkdtemp(join(tmpdir(), 'swefarm-chaos-'));
+  const folder = await mkdtemp(join(tmpdir(), 'farm-'));
   stack.defer(() => rm(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 500 }));
   const redis = stack.use(await startRedis({ dir: join(folder, 'redis') }));
   const engine = stack.use(await startEngine(folder));

@@ -1,7 +1,5 @@
 /** `npm run test:chaos -- --seed N`: a real farm under a seeded schedule of faults; the last line is JSON. */
-import { mkdtemp } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { runChaos } from './chaos.ts';
 
@@ -14,7 +12,7 @@ const { values } = parseArgs({
   },
 });
 
-const keep = await mkdtemp(join(tmpdir(), 'swefarm-chaos-logs-'));
+const keep = resolve(import.meta.dirname, '../../.swefarm/chaos', `seed-${values.seed}`);
 const { timeline, ...report } = await runChaos({
   seed: Number(values.seed),
   rollouts: Number(values.rollouts ?? (values.short ? 60 : 300)),

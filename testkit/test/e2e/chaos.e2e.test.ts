@@ -1,14 +1,63 @@
-/** A short seed of `npm run test:chaos`: every fault that needs no second minute, on a farm of processes. */
-import { expect, test } from 'vitest';
-import { runChaos } from '../../chaos/chaos.ts';
+/** A short seed of `npm run test:chaos`: every fault that needs no second minute, on a farm of processes; and a run that is killed. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { expect, onTestFinished, test } from 'vitest';
+import { processesOf } from './leftovers.ts';
+
+const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
+
+type Chaos = { process: ChildProcess; folder: string; stdout: () => string; stderr: () => string };
+
+async function place(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'chaos-'));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+function chaos(folder: string, ...args: string[]): Chaos {
+  const child = spawn('bash', ['testkit/chaos/chaos.sh', ...args], {
+    cwd: ROOT,
+    env: { ...process.env, TMPDIR: folder },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  const said = { stdout: '', stderr: '' };
+  for (const stream of ['stdout', 'stderr'] as const)
+    child[stream].setEncoding('utf8').on('data', (text: string) => {
+      said[stream] += text;
+    });
+  return { process: child, folder, stdout: () => said.stdout, stderr: () => said.stderr };
+}
 
 test('60 rollouts under a seeded schedule of faults: each its one result, what its script earns, and nothing left', async () => {
-  const { timeline, problems, ...report } = await runChaos({
-    ...{ seed: 1, rollouts: 60, workers: 3, short: true },
-    limitMs: 8 * 60_000,
-    onNote: () => undefined,
-  });
-  expect(problems, `seed ${report.seed}\n${timeline}`).toEqual([]);
+  const run = chaos(await place(), '--seed', '1', '--short');
+  const [code] = await once(run.process, 'close');
+  expect(code, run.stderr()).toBe(0);
+  const report = JSON.parse(run.stdout().trimEnd().split('\n').at(-1) ?? '');
+  expect(report.problems).toEqual([]);
   expect(report.results).toEqual({ 'reward 0': 24, 'reward 1': 36 });
   expect(Object.keys(report.faults)).toHaveLength(15);
+  expect(await readdir(run.folder)).toEqual([]);
+});
+
+test('a run that is killed takes its farm along, and the next one its folder', async () => {
+  const run = chaos(await place(), '--seed', '1', '--short');
+  const over = once(run.process, 'close');
+  const engine = async (): Promise<boolean> =>
+    (await processesOf(run.folder)).some((line) => line.includes('dockerd'));
+  while (!(await engine())) {
+    if (run.process.exitCode !== null) throw new Error(run.stderr());
+    await sleep(100);
+  }
+  run.process.kill('SIGKILL');
+  await over;
+  while ((await processesOf(run.folder)).length > 0) await sleep(100);
+  expect(await readdir(run.folder)).toHaveLength(1);
+  const next = chaos(run.folder, '--no-such-flag');
+  await once(next.process, 'close');
+  expect(await readdir(run.folder)).toEqual([]);
 });

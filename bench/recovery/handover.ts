@@ -1,0 +1,50 @@
+/** Rollouts whose worker goes, told to or not: until they are in other hands, and ask the policy again. */
+import type { Farm } from '@swefarm/shared';
+import { type Scene, until, untilHeld } from './scene.ts';
+
+const ROLLOUTS = 4;
+/** Of which a fifth is for rollouts to end by themselves (worker/src/drain.ts). */
+const GRACE_SECONDS = 5;
+
+/** Milliseconds. */
+export type HandoverTimes = {
+  /** A rollout each: drained, from the end in the journal to the next claim; killed, from the signal. */
+  claimed_elsewhere: number[];
+  /** A worker each, from the signal: all its rollouts wait for the policy elsewhere as they did here. */
+  all_running_elsewhere: number[];
+  /** From the signal. */
+  exit: number[];
+};
+
+/** The worker of one repetition is who takes over in the next. */
+export async function measureHandover(
+  scene: Scene,
+  signal: 'SIGTERM' | 'SIGKILL',
+  reps: number,
+): Promise<HandoverTimes> {
+  const { farm, policy } = scene;
+  const times: HandoverTimes = { claimed_elsewhere: [], all_running_elsewhere: [], exit: [] };
+  const start = () => scene.worker('rootfs', ROLLOUTS, ['--drain-grace-seconds', String(GRACE_SECONDS)]);
+  let holder = await start();
+  for (let rep = 0; rep < reps; rep++) {
+    const { run, ids } = await scene.run(ROLLOUTS);
+    await untilHeld(scene, ROLLOUTS);
+    const next = await start();
+    const [at, from] = [Date.now(), performance.now()];
+    holder.started.kill(signal);
+    const exited = holder.started.exit.then(() => performance.now() - from);
+    await until(async () => (await claims(farm, ids)).every((claim) => claim.length === 2), from);
+    times.all_running_elsewhere.push(await until(() => policy.stats().in_flight === ROLLOUTS, from));
+    times.exit.push(await exited);
+    for (const [first, second] of await claims(farm, ids))
+      times.claimed_elsewhere.push((second?.claimed_at ?? Number.NaN) - (first?.ended_at ?? at));
+    await farm.cancel.cancelRun(run.run_id);
+    await until(async () => policy.stats().in_flight === 0 && (await farm.queue().getActiveCount()) === 0);
+    holder = next;
+  }
+  holder.started.kill('SIGTERM');
+  await holder.started.exit;
+  return times;
+}
+
+const claims = (farm: Farm, ids: readonly string[]) => Promise.all(ids.map((id) => farm.journal.read(id)));

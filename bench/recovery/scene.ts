@@ -1,0 +1,99 @@
+/** A farm of processes for the figures of recovery: its Redis can be killed, its policy tells which requests are open. */
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { newRunRecord, submit } from '@swefarm/producer';
+import { type Farm, loadConfig, newId, openFarm, type RunRecord } from '@swefarm/shared';
+import { type ScriptedPolicy, type Started, startCommand, startScriptedPolicy } from '@swefarm/testkit';
+import type { RuntimeName } from '@swefarm/worker';
+import { SOCKET } from '../engine.ts';
+import { type Ground, prepareGround } from '../farm.ts';
+import type { Subject } from '../subject.ts';
+
+export type Scene = AsyncDisposable & {
+  readonly subject: Subject;
+  readonly ground: Ground;
+  readonly farm: Farm;
+  /** Answers the first question at once and the second after `holdMs`. */
+  readonly policy: ScriptedPolicy;
+  readonly env: Readonly<Record<string, string>>;
+  worker(runtime: RuntimeName, slots: number, more?: readonly string[]): Promise<SceneWorker>;
+  /** One group of so many rollouts, not graded. */
+  run(rollouts: number): Promise<{ run: RunRecord; ids: string[] }>;
+};
+
+export type SceneWorker = { id: string; scratch: string; started: Started };
+
+const DEADLINE_MS = 180_000;
+
+export async function openScene(subject: Subject, holdMs: number): Promise<Scene> {
+  await using stack = new AsyncDisposableStack();
+  const ground = stack.use(await prepareGround());
+  const prefix = `{bench-${newId()}}`;
+  const held = { submit: true as const, delay_ms: holdMs };
+  const policy = stack.use(
+    await startScriptedPolicy({
+      script: { conversations: [{ variants: [[{ thought: 'I look.', command: 'ls' }, held]] }] },
+      tokens: false,
+    }),
+  );
+  const flags = { redisUrl: ground.redisUrl, redisPrefix: prefix };
+  const farm = stack.use(await openFarm(loadConfig('producer', { env: {}, flags }), 'producer'));
+  const env = {
+    SWEFARM_REDIS_URL: ground.redisUrl,
+    SWEFARM_REDIS_PREFIX: prefix,
+    SWEFARM_STATE_DIR: join(ground.folder, 'state'),
+    SWEFARM_DOCKER_SOCKET: SOCKET,
+  };
+  const all = stack.move();
+  return {
+    ...{ subject, ground, farm, policy, env },
+    async worker(runtime, slots, more = []) {
+      const id = `bench-${newId()}`;
+      const scratch = join(ground.folder, id);
+      await mkdir(scratch);
+      const own = ['--worker-id', id, '--node', id, '--scratch-dir', scratch, '--runtime', runtime];
+      const args = ['run', ...own, '--concurrency', String(slots), ...more];
+      const started = startCommand('swefarm-worker', args, env);
+      all.defer(async () => {
+        started.kill('SIGTERM');
+        await started.exit;
+      });
+      await started.until(/"msg":"ready"/);
+      return { id, scratch, started };
+    },
+    async run(rollouts) {
+      const instances = [subject.instance];
+      const settings = {
+        agent: 'mini',
+        model: 'scripted',
+        policyUrl: [policy.url],
+        activate: ':',
+        eval: false,
+      };
+      const asked = { path: 'bench', sha256: '', instances };
+      const run = newRunRecord({ dataset: asked, flags: { ...settings, groupSize: rollouts } }, false);
+      await submit(farm, { record: run, instances });
+      return { run, ids: await farm.groups.rollouts(run.run_id) };
+    },
+    [Symbol.asyncDispose]: () => all.disposeAsync(),
+  };
+}
+
+/** Milliseconds from `from` (performance.now) until it holds; throws after three minutes. */
+export async function until(
+  holds: () => boolean | Promise<boolean>,
+  from = performance.now(),
+): Promise<number> {
+  while (!(await holds())) {
+    if (performance.now() - from > DEADLINE_MS)
+      throw new Error(`not recovered after ${DEADLINE_MS / 1000} s`);
+    await sleep(10);
+  }
+  return performance.now() - from;
+}
+
+/** Until so many rollouts wait for their second answer. */
+export async function untilHeld({ policy }: Scene, rollouts: number): Promise<void> {
+  await until(() => policy.stats().in_flight === rollouts && policy.stats().answered % rollouts === 0);
+}
