@@ -1,6 +1,6 @@
 /**
  * `swefarm images convert` by a real Apptainer, from an engine and from an archive, as a person would: whole or not there, also
- * when it is killed in the middle; what it made is known by its digest.
+ * when it is killed in the middle; what it made is checked by its digest and runs.
  */
 import { execFile, spawn, spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -12,8 +12,9 @@ import { newId } from '@swefarm/shared';
 import { ensureDocker, importTree, runCommand } from '@swefarm/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { knownImages } from '../../src/sandbox/apptainer/known.ts';
+import { apptainerRuntime } from '../../src/sandbox/apptainer/runtime.ts';
 import { bareTree } from '../../src/sandbox/apptainer/tools.ts';
-import { describeIf } from '../sandbox/subject.ts';
+import { describeIf, NEVER, spec } from '../sandbox/subject.ts';
 
 const run = promisify(execFile);
 const WORKER = resolve(import.meta.dirname, '../../bin/swefarm-worker.mjs');
@@ -98,6 +99,16 @@ exec sleep 600`;
       `${basename(sif)}.origin.json`,
     ]);
     expect(await readdir(join(folder, 'state/images/converting'))).toEqual([]);
+  });
+
+  it('is what the runtime starts', async () => {
+    const places = { imagesDir: join(folder, 'images'), scratchDir: join(folder, 'scratch') };
+    await using runtime = await apptainerRuntime({ ...places, templates: [env.SWEFARM_APPTAINER_IMAGES] });
+    const image = await runtime.ensureImage(name, NEVER);
+    await using container = await runtime.start(spec(image, { workdir: '/' }), NEVER);
+    const options = { timeoutMs: 30_000, maxOutputBytes: 1_000, signal: NEVER };
+    const said = await container.exec(['/bin/bash', '-c', 'echo it runs'], options);
+    expect(said.output.toString()).toBe('it runs\n');
   });
 
   it('is known by its digest', async () => {
