@@ -18,7 +18,7 @@ apt_updated=
 debian() { # debian COMMAND PACKAGE...: installs the packages when the command is missing
   local command=$1
   shift
-  command -v "$command" >/dev/null 2>&1 || [ -x "/usr/sbin/$command" ] && return 0
+  type -P "$command" >/dev/null || [ -x "/usr/sbin/$command" ] && return 0
   if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null 2>&1; then
     say "missing: $command (apt-get install $*)"
     return 1
