@@ -21,7 +21,7 @@ export function gradeEvaluation(
   const log = facts.log === null ? null : universalNewlines(facts.log);
   const ran = log !== null && (facts.patch_state === 'applied' || facts.patch_state === 'empty');
   const read = ran && !facts.timed_out ? readOutcomes(plan.grader, plan.parser, log, instance) : null;
-  const outcomes = read?.readable ? read.outcomes : null;
+  const { outcomes, text } = read?.readable ? read : { outcomes: null, text: null };
   const tests = outcomes && testsStatus(plan.grader, evalTypeOf(instance, plan.grader), outcomes, instance);
   const resolved = facts.patch_state === 'none' && !ran ? null : tests !== null && isResolved(tests);
   return {
@@ -43,6 +43,7 @@ export function gradeEvaluation(
       modelPatch,
       log: ran ? log : null,
       outcomes,
+      text,
       resolved: resolved === true,
       scriptExitCode: ran && !facts.timed_out && !facts.sandbox_killed ? facts.exit_code : null,
       imageDigest: facts.image_digest,

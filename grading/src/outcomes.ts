@@ -15,8 +15,8 @@ export type Unreadable =
   | 'raises';
 
 export type Outcomes =
-  | { readable: true; outcomes: Map<string, string> }
-  | { readable: false; why: Unreadable };
+  /** `text`: the part of the log that was read. */
+  { readable: true; outcomes: Map<string, string>; text: string } | { readable: false; why: Unreadable };
 
 type Context = { parser: string; instance: Instance };
 
@@ -61,8 +61,8 @@ function readMarked(
   const tests = between(log);
   if (tests === null) return unreadable('no_markers');
   const outcomes = readLog(parser, DIALECT[grader], tests, instance);
-  if (outcomes.size > 0) return { readable: true, outcomes };
-  return { readable: true, outcomes: readLog(parser, DIALECT[grader], log, instance) };
+  if (outcomes.size > 0) return { readable: true, outcomes, text: tests };
+  return { readable: true, outcomes: readLog(parser, DIALECT[grader], log, instance), text: log };
 }
 
 /** A count above zero in one of the lines that runners end with; without one, an empty map proves nothing. */
@@ -100,7 +100,7 @@ function readFork(log: string, { parser, instance }: Context): Outcomes {
   const mark = '>>>>> Applied Patch (pred)';
   const last = log.lastIndexOf(mark);
   const text = last < 0 ? log : log.slice(last + mark.length);
-  return { readable: true, outcomes: readLog(parser, 'swegym', text, instance) };
+  return { readable: true, outcomes: readLog(parser, 'swegym', text, instance), text };
 }
 
 /** SWE-smith reads between the markers as bash printed them, and nothing else. */
@@ -113,5 +113,5 @@ function readSmith(log: string, { parser, instance }: Context): Outcomes {
   const to = log.indexOf(`+ : '${END_MARKER}'`);
   if (from > to) throw new RangeError('markers are not in order');
   const text = from < 0 ? '' : log.slice(from + start.length, Math.max(to, from + start.length));
-  return { readable: true, outcomes: readLog(parser, 'swesmith', text, instance) };
+  return { readable: true, outcomes: readLog(parser, 'swesmith', text, instance), text };
 }

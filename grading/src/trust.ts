@@ -7,6 +7,7 @@ import type { Instance, Report } from '@swefarm/shared';
 import type { EvaluationPlan } from './grading.ts';
 import { END_MARKER, EXIT_CODE_MARKER, START_MARKER } from './markers.ts';
 import { readOutcomes } from './outcomes.ts';
+import { plain } from './parsers/escapes.ts';
 import { readsPytest } from './parsers/pytest.ts';
 import { evalTypeOf } from './specs.ts';
 import { toolFindings } from './tools.ts';
@@ -23,6 +24,8 @@ export type TrustEvidence = {
   /** With \n line ends; null when the eval script did not run. */
   log: string | null;
   outcomes: ReadonlyMap<string, string> | null;
+  /** The part of the log that the outcomes were read from; null when it could not be read. */
+  text: string | null;
   resolved: boolean;
   /** As the runtime saw it; null: unknown. */
   scriptExitCode: number | null;
@@ -49,8 +52,10 @@ export function assessTrust(evidence: TrustEvidence): Trust {
   return { level, reasons: findings.map((finding) => finding.reason) };
 }
 
-const EXIT_CODES = new RegExp(`^${EXIT_CODE_MARKER}: (-?\\d{1,6})$`, 'gm');
-const exitCodes = (log: string): number[] => [...log.matchAll(EXIT_CODES)].map(([, code]) => Number(code));
+/** At the end of a line; the trace of bash that prints it ends in a quotation mark. */
+const EXIT_CODES = new RegExp(`${EXIT_CODE_MARKER}: (-?\\d{1,6})[ \\t]*$`, 'gm');
+const exitCodes = (log: string): number[] =>
+  [...plain(log).matchAll(EXIT_CODES)].map(([, code]) => Number(code));
 
 /** The exit code of the tests, as the eval script printed it last; null when it did not. */
 export const lastExitCode = (log: string): number | null => exitCodes(log).at(-1) ?? null;
@@ -90,10 +95,10 @@ function markerFindings({ instance, plan, resolved }: TrustEvidence, log: string
 /** A file of the patch in the way of the test patch leaves the patch's own tests to be run. */
 function testPatchFindings({ instance, modelPatch, resolved }: TrustEvidence, log: string): Finding[] {
   const start = log.includes(START_MARKER) ? log.indexOf(START_MARKER) : log.length;
-  const from = log.lastIndexOf('\n+ git apply ', start);
+  const from = log.lastIndexOf('+ git apply ', start);
   if (from < 0 || modelPatch === null) return [];
-  const said = log.slice(from, start);
-  if (!/^error: [^\n]*(?:already exists|does not apply|patch failed)/m.test(said)) return [];
+  const said = plain(log.slice(from, start));
+  if (!/\berror: [^\n]*(?:already exists|does not apply|patch failed)/m.test(said)) return [];
   const files = [...instance.test_patch.matchAll(/^diff --git a\/[^\n]* b\/([^\n]*)$/gm)].map(
     (match) => match[1] ?? '',
   );
@@ -103,12 +108,12 @@ function testPatchFindings({ instance, modelPatch, resolved }: TrustEvidence, lo
   return [{ level: resolved ? 'forged' : 'suspicious', reason }];
 }
 
-/** pytest's last line: `3 passed, 1 warning in 0.12s`, with or without a frame. */
+/** pytest's last line: `3 passed, 1 warning in 0.12s`, with or without a frame; a test that set the clock makes any number of it. */
 const PYTEST_END =
-  /\b\d{1,9} (?:passed|failed|errors?|skipped|xfailed|xpassed)\b[^\n]{0,300} in \d{1,9}(?:\.\d{1,9})?\s?s/;
+  /\b\d{1,9} (?:passed|failed|errors?|skipped|xfailed|xpassed)\b[^\n]{0,300} in -?\d{1,12}(?:\.\d{1,9})?\s?s/;
 
-function exitFindings({ plan, outcomes, resolved }: TrustEvidence, log: string): Finding[] {
-  if (!readsPytest(plan.parser) || !outcomes || outcomes.size === 0) return [];
+function exitFindings({ plan, outcomes, text, resolved }: TrustEvidence, log: string): Finding[] {
+  if (!readsPytest(plan.parser) || !outcomes || outcomes.size === 0 || text === null) return [];
   const codes = exitCodes(log);
   // The script prints it once: what says that all was well may be another's.
   const exitCode = codes.find((code) => code !== 0) ?? codes[0] ?? null;
@@ -116,7 +121,8 @@ function exitFindings({ plan, outcomes, resolved }: TrustEvidence, log: string):
     (status) => status.startsWith('FAILED') || status.startsWith('ERROR'),
   );
   const passed = [...outcomes.values()].includes('PASSED');
-  const ended = PYTEST_END.test(log);
+  const read = plain(text);
+  const ended = PYTEST_END.test(read);
   if (exitCode !== null && exitCode !== 0 && passed && !failed) {
     // 1: pytest saw a failure that the log hides; anything else: it never came to an end.
     const proof = exitCode === 1 || !ended;
@@ -132,7 +138,7 @@ function exitFindings({ plan, outcomes, resolved }: TrustEvidence, log: string):
       { level: 'suspicious', reason: `output imitates the exit code of the tests (${codes.length} times)` },
     ];
   }
-  if (exitCode === 0 && sessionFailed(log)) {
+  if (exitCode === 0 && sessionFailed(read)) {
     const reason = 'the test session tells of failures, but ended with exit code 0';
     return [{ level: 'suspicious', reason }];
   }
@@ -140,8 +146,9 @@ function exitFindings({ plan, outcomes, resolved }: TrustEvidence, log: string):
 }
 
 /** What the last line of pytest says of itself; tests of test frameworks print such lines too, but earlier. */
-function sessionFailed(log: string): boolean {
-  const tail = log.slice(0, log.includes(END_MARKER) ? log.lastIndexOf(END_MARKER) : log.length).slice(-4000);
+function sessionFailed(read: string): boolean {
+  const upTo = read.indexOf(END_MARKER);
+  const tail = read.slice(0, upTo < 0 ? read.length : read.lastIndexOf(END_MARKER)).slice(-4000);
   const last = tail.split('\n').findLast((line) => PYTEST_END.test(line));
   return last !== undefined && /\b\d{1,9} (?:failed|errors?)\b/.test(last);
 }

@@ -1,6 +1,18 @@
-/** Terminal escape sequences, as the harness removes them. */
+/** Terminal escape sequences: as the harness removes them, and all that only a terminal acts on. */
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: escape sequences begin with one
 const SEQUENCE = /\x1b(?:[@-Z\\-_]|\[[0-?]*[ -/]*[@-~])/g;
 
 export const withoutEscapes = (text: string): string => text.replace(SEQUENCE, '');
+
+/** Links and window titles: `ESC ] … BEL` or `ESC ] … ESC \`. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: escape sequences begin with one
+const COMMAND = /\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)/g;
+/** A colour whose escape character is gone, as some readers see it. */
+const COLOR = /\[\d{1,3}(?:;\d{1,3}){0,4}m/g;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what some readers delete
+const CONTROL = /[\0-\x08\x0b-\x1f\x7f]/g;
+
+/** The text as somebody reads it: at least what any reader of any harness removes goes, line ends and tabs stay. */
+export const plain = (text: string): string =>
+  withoutEscapes(text.replace(COMMAND, '')).replace(COLOR, '').replace(CONTROL, '');

