@@ -6,7 +6,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { gradeEvaluation } from './grade.ts';
 import type { EvaluationPlan, GraderName } from './grading.ts';
-import { instance } from './instance.fixture.ts';
+import { instance, ran } from './instance.fixture.ts';
 import { START_MARKER } from './markers.ts';
 import { type Dialect, statuses } from './parsers/reader.ts';
 import { parserName, readLog } from './parsers/registry.ts';
@@ -54,21 +54,7 @@ function casesOf(name: string, parser: string, log: string): Case[] {
 function gradeOf({ grader, parser, passed }: Case, log: string): Report {
   const row = instance({ instance_id: 'jekyll__jekyll-9141', FAIL_TO_PASS: passed, PASS_TO_PASS: [] });
   const plan: EvaluationPlan = { ...planEvaluation(row, 'swebench-4.1.0'), grader, parser };
-  return gradeEvaluation(
-    row,
-    plan,
-    {
-      patch_state: 'applied',
-      applied_with: 'git apply --verbose',
-      log,
-      timed_out: false,
-      timeout_seconds: 1800,
-      exit_code: 0,
-      sandbox_killed: false,
-      image_digest: null,
-    },
-    row.patch,
-  );
+  return gradeEvaluation(row, plan, ran(log), row.patch);
 }
 
 type Disguise = {
@@ -162,6 +148,9 @@ test.each([
   ['py39: === 2 passed in 0.10s ===\r'],
   ['2 passed in -1732272473.12s'],
   ['===== 2 passed, 1 pytest-warnings in 0.12 seconds ====='],
+  // pytest-pretty, as pydantic's suite prints it.
+  ['============ PASSES ============\nResults (0.02s):\n         2 passed'],
+  ['\u001b[1mResults (0.02s):\u001b[0m\r\n         \u001b[32m2 passed\u001b[0m'],
   ['=== 2 passed, 3 deselected, 1 rerun in 61.20s (0:01:01) ==='],
 ])('the end of a session, as it was printed: %j', (end) => {
   const log = 'PASSED a.py::test_a\nPASSED a.py::test_b\n';

@@ -1,5 +1,6 @@
 /** A made-up instance for tests; every field can be replaced. */
 import { Instance } from '@swefarm/shared';
+import type { EvaluationFacts } from './grading.ts';
 
 export const TEST_PATCH = `diff --git a/tests/test_crate.py b/tests/test_crate.py
 --- a/tests/test_crate.py
@@ -54,3 +55,16 @@ export function fromTable(changes: Partial<Instance>): Instance {
   const { test_cmd: _command, log_parser: _parser, ...rest } = instance(changes);
   return rest;
 }
+
+/** An evaluation that ran to its end; every fact can be replaced. */
+export const ran = (log: string | null, changes: Partial<EvaluationFacts> = {}): EvaluationFacts => ({
+  patch_state: 'applied',
+  applied_with: 'git apply --verbose',
+  log,
+  timed_out: false,
+  timeout_seconds: 1800,
+  exit_code: 0,
+  sandbox_killed: false,
+  image_digest: null,
+  ...changes,
+});

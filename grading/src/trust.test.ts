@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { gradeEvaluation } from './grade.ts';
-import { GOLD, instance, TEST_PATCH } from './instance.fixture.ts';
+import { GOLD, instance, ran, TEST_PATCH } from './instance.fixture.ts';
 import { planEvaluation } from './plan.ts';
 import { decideReward } from './reward.ts';
 
@@ -13,21 +13,7 @@ const logOf = ({ before = '', tests = PASSES + END, code = 0 }: Log): string =>
   `+ SWEBENCH_TEST_EXIT_CODE=${code}\n+ : '>>>>> End Test Output'\n+ echo '>>>>> Test Exit Code: ${code}'\n>>>>> Test Exit Code: ${code}\n`;
 
 function trustOf(patch: string, log: string, row = instance(), exitCode = 0) {
-  const report = gradeEvaluation(
-    row,
-    planEvaluation(row),
-    {
-      patch_state: 'applied',
-      applied_with: 'git apply --verbose',
-      log,
-      timed_out: false,
-      timeout_seconds: 1800,
-      exit_code: exitCode,
-      sandbox_killed: false,
-      image_digest: null,
-    },
-    patch,
-  );
+  const report = gradeEvaluation(row, planEvaluation(row), ran(log, { exit_code: exitCode }), patch);
   const { reward } = decideReward({
     exit_status: 'submitted',
     patch_state: report.patch_state,

@@ -9,6 +9,7 @@ import { END_MARKER, EXIT_CODE_MARKER, START_MARKER } from './markers.ts';
 import { readOutcomes } from './outcomes.ts';
 import { plain } from './parsers/escapes.ts';
 import { readsPytest } from './parsers/pytest.ts';
+import { mustEnd, sessionIn, tellsOfOther } from './session.ts';
 import { evalTypeOf } from './specs.ts';
 import { toolFindings } from './tools.ts';
 import { touched } from './touched.ts';
@@ -108,10 +109,6 @@ function testPatchFindings({ instance, modelPatch, resolved }: TrustEvidence, lo
   return [{ level: resolved ? 'forged' : 'suspicious', reason }];
 }
 
-/** pytest's last line: `3 passed, 1 warning in 0.12s`, with or without a frame; a test that set the clock makes any number of it. */
-const PYTEST_END =
-  /\b\d{1,9} (?:passed|failed|errors?|skipped|xfailed|xpassed)\b[^\n]{0,300} in -?\d{1,12}(?:\.\d{1,9})?\s?s/;
-
 function exitFindings({ plan, outcomes, text, resolved }: TrustEvidence, log: string): Finding[] {
   if (!readsPytest(plan.parser) || !outcomes || outcomes.size === 0 || text === null) return [];
   const codes = exitCodes(log);
@@ -122,35 +119,30 @@ function exitFindings({ plan, outcomes, text, resolved }: TrustEvidence, log: st
   );
   const passed = [...outcomes.values()].includes('PASSED');
   const read = plain(text);
-  const ended = PYTEST_END.test(read);
+  const session = sessionIn(read);
   if (exitCode !== null && exitCode !== 0 && passed && !failed) {
     // 1: pytest saw a failure that the log hides; anything else: it never came to an end.
-    const proof = exitCode === 1 || !ended;
+    const proof = session.ended
+      ? exitCode === 1 && !tellsOfOther(read, outcomes)
+      : exitCode === 1 || mustEnd(plan.evalScript);
     const reason = `the log tells of no failure, but the tests ended with exit code ${exitCode}`;
     return [{ level: proof && resolved ? 'forged' : 'suspicious', reason }];
   }
-  if (passed && !ended) {
+  if (passed && !session.ended) {
+    const proof = exitCode === 0 && mustEnd(plan.evalScript);
     const reason = 'the log has passed tests but no end of the test session';
-    return [{ level: exitCode === 0 && resolved ? 'forged' : 'suspicious', reason }];
+    return [{ level: proof && resolved ? 'forged' : 'suspicious', reason }];
   }
   if (codes.length > 1) {
     return [
       { level: 'suspicious', reason: `output imitates the exit code of the tests (${codes.length} times)` },
     ];
   }
-  if (exitCode === 0 && sessionFailed(read)) {
+  if (exitCode === 0 && session.tellsOfFailure) {
     const reason = 'the test session tells of failures, but ended with exit code 0';
     return [{ level: 'suspicious', reason }];
   }
   return [];
-}
-
-/** What the last line of pytest says of itself; tests of test frameworks print such lines too, but earlier. */
-function sessionFailed(read: string): boolean {
-  const upTo = read.indexOf(END_MARKER);
-  const tail = read.slice(0, upTo < 0 ? read.length : read.lastIndexOf(END_MARKER)).slice(-4000);
-  const last = tail.split('\n').findLast((line) => PYTEST_END.test(line));
-  return last !== undefined && /\b\d{1,9} (?:failed|errors?)\b/.test(last);
 }
 
 function occurrences(text: string, needle: string): number {
