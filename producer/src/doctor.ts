@@ -62,9 +62,10 @@ async function farmFindings({ config, signal }: DoctorOptions): Promise<Finding[
   try {
     await using farm = await openFarm(config, 'producer', { signal });
     const ms = await farm.ping();
+    const refused = config.redis_durability === 'required';
     return [
       ok('redis', `${farm.address}, ${ms.toFixed(1)} ms`),
-      ...farm.warnings.map(redisWarning),
+      ...farm.warnings.map((text) => serverFinding(text, refused && farm.hazards.includes(text))),
       await guarded('queue', () => queueFinding(farm)),
       await guarded('artifacts', () => artifactFinding(farm, signal)),
       await guarded('workers', () => workerFinding(farm)),
@@ -79,12 +80,14 @@ async function farmFindings({ config, signal }: DoctorOptions): Promise<Finding[
   }
 }
 
-/** The farm's warnings end with their remedy after a semicolon. */
-function redisWarning(text: string): Finding {
+/** The farm's warnings end with their remedy after a semicolon. `refused`: no work is given to such a server. */
+function serverFinding(text: string, refused: boolean): Finding {
   const at = text.lastIndexOf('; ');
-  return at < 0
-    ? warn('redis', text, 'see the message')
-    : warn('redis', text.slice(0, at), text.slice(at + 2));
+  const detail = at < 0 ? text : text.slice(0, at);
+  const remedy = at < 0 ? 'see the message' : text.slice(at + 2);
+  return refused
+    ? fail('redis', detail, `${remedy}, or redis_durability best_effort`)
+    : warn('redis', detail, remedy);
 }
 
 async function guarded(subject: string, find: () => Promise<Finding>): Promise<Finding> {

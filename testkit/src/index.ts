@@ -12,6 +12,7 @@ export * from './launchers/ending.ts';
 export * from './launchers/podman.ts';
 export * from './launchers/prometheus.ts';
 export * from './launchers/redis.ts';
+export { type RedisFleet, startCluster, startSentinels } from './launchers/redisfleet.ts';
 export * from './launchers/securedredis.ts';
 export * from './launchers/slurm.ts';
 export * from './policy/faults.ts';

@@ -62,7 +62,8 @@ async function redisFinding(config: WorkerConfig, signal: AbortSignal): Promise<
     await using farm = await openFarm(config, 'producer', { signal });
     const ms = await farm.ping();
     const detail = [`${farm.address}, ${ms.toFixed(1)} ms`, ...farm.warnings].join('; ');
-    return { status: farm.warnings.length > 0 ? 'warn' : 'ok', subject: 'redis', detail };
+    const refused = config.redis_durability === 'required' && farm.hazards.length > 0;
+    return { status: refused ? 'fail' : farm.warnings.length > 0 ? 'warn' : 'ok', subject: 'redis', detail };
   } catch (error) {
     return { status: 'fail', subject: 'redis', detail: errorMessage(error) };
   }

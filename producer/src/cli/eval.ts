@@ -164,7 +164,7 @@ async function evaluateOpen(evaluation: Evaluation, stop: Stop, ended: Map<Item,
   const record = recordOf(flags, { ...dataset, instances }, given.rounds.length);
   await using stack = new AsyncDisposableStack();
   const place = await openPlace(config, record, null, stack, stop.draining);
-  const farm = stack.use(await openPatiently(place.config, stop.draining));
+  const farm = stack.use(await openPatiently(place.config, stop.draining, { entrusts: true }));
   const byRollout = new Map(
     open.map((item) => [rolloutId(record.run_id, item.prediction.instance_id, item.round), item]),
   );

@@ -94,7 +94,7 @@ async function examine(dataset: Dataset, flags: Flags, times: number, stop: Stop
   const rounds = new Map<string, Round[]>();
   await using stack = new AsyncDisposableStack();
   const place = await openPlace(producerConfig(flags), record, null, stack, stop.draining);
-  const farm = stack.use(await openPatiently(place.config, stop.draining));
+  const farm = stack.use(await openPatiently(place.config, stop.draining, { entrusts: true }));
   const output = stack.use(streamOutput(() => Promise.resolve()));
   const onResult = async (result: Result, content: ArtifactContent | null): Promise<void> => {
     const { instanceId, index } = parseRolloutId(result.rollout_id);

@@ -55,7 +55,7 @@ async function runRollout(flags: Flags): Promise<ExitCode> {
 
   await using stack = new AsyncDisposableStack();
   const place = await openPlace(given, record, stored, stack, stop.draining);
-  const farm = stack.use(await openPatiently(place.config, stop.draining));
+  const farm = stack.use(await openPatiently(place.config, stop.draining, { entrusts: true }));
   if (place.stateDir === null) for (const warning of farm.warnings) say(`swefarm: ${warning}`);
   await refuseUncontiguous(farm, record, prepared.apiKey, stop.draining);
   if (path !== '-') {

@@ -57,7 +57,7 @@ async function serve(flags: Flags): Promise<number> {
   const callers = readCallers(config);
   const log = createLog(config, { role: 'gateway' });
   await using farm = await openFarm(config, 'producer', {
-    ...{ log, signal: stop.draining, patienceSeconds: config.redis_patience_seconds },
+    ...{ log, signal: stop.draining, patienceSeconds: config.redis_patience_seconds, entrusts: true },
   });
   for (const warning of farm.warnings) log.warn(warning);
   const tokenFile = callers.length === 0 ? join(config.state_dir, 'gateway.token') : null;

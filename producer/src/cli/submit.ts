@@ -39,7 +39,7 @@ async function runSubmit(given: Flags): Promise<number> {
   const stop = listenForStop();
   // Files first: nobody should start a Redis to learn that a path is wrong.
   const first = flags.resume === undefined ? await prepare(flags, config, null, stop.draining) : null;
-  await using farm = await openPatiently(config, stop.draining);
+  await using farm = await openPatiently(config, stop.draining, { entrusts: true });
   for (const warning of farm.warnings) say(`swefarm: ${warning}`);
   const prepared = first ?? (await resumed(flags));
   await refuseUncontiguous(farm, prepared.record, prepared.apiKey, stop.draining);

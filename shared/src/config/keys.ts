@@ -40,12 +40,25 @@ export const COMMON_KEYS = {
   redis_url: plain<Secret | null>(
     form.redisUrl,
     null,
-    'Redis: redis://, rediss:// (TLS), the path of a unix socket, or file:/path of the address that `swefarm redis` writes, read again at each reconnect. User and password in it are an ACL user.',
+    'Redis: redis://, rediss:// (TLS), redis+sentinel://host:port,…/NAME, redis+cluster://host:port,… (with TLS: rediss+…), the path of a unix socket, or file:/path of the address that `swefarm redis` writes, read again at each reconnect. User and password in it are an ACL user.',
     ['REDIS_URL'],
   ),
   redis_username: plain<string | null>(form.text, null, 'ACL user; wins over the one in the URL.'),
   redis_password: plain<Secret | null>(form.secret, null, 'Password; wins over the one in the URL.'),
   redis_tls_ca: plain<string | null>(form.path, null, 'File of the CA that signed the certificate of Redis.'),
+  redis_tls_cert: plain<string | null>(
+    form.path,
+    null,
+    'File of our own certificate, for a Redis that asks its clients for one (tls-auth-clients yes); with redis_tls_key.',
+  ),
+  redis_tls_key: plain<string | null>(form.path, null, 'File of the private key of redis_tls_cert.'),
+  redis_sentinel_username: plain<string | null>(form.text, null, 'ACL user of the Sentinels themselves.'),
+  redis_sentinel_password: plain<Secret | null>(form.secret, null, 'Password of the Sentinels themselves.'),
+  redis_durability: plain(
+    z.enum(['required', 'best_effort']),
+    'required',
+    'required: no work is given to a Redis that may drop keys (maxmemory-policy) or has no append-only file. best_effort: that is only warned of.',
+  ),
   redis_prefix: plain(
     form.redisPrefix,
     '{swefarm}',

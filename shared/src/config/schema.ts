@@ -54,10 +54,13 @@ export const secret = z.union([z.instanceof(Secret), text.transform((value) => n
 export const redisUrl = z.union([
   z.instanceof(Secret),
   text
-    .refine((value) => /^(rediss?|unix):\/\/.+|^file:\/.+/.test(value) || isAbsolute(value), {
-      message:
-        'expected redis://[user:password@]host:port[/db], rediss://…, the path of a unix socket, or file:/path of what swefarm redis writes',
-    })
+    .refine(
+      (value) => /^(rediss?(\+sentinel|\+cluster)?|unix):\/\/.+|^file:\/.+/.test(value) || isAbsolute(value),
+      {
+        message:
+          'expected redis://[user:password@]host:port[/db], rediss://…, redis+sentinel://host:port,…/NAME, redis+cluster://host:port,…, the path of a unix socket, or file:/path of what swefarm redis writes',
+      },
+    )
     .transform((value) => new Secret(value, maskUrl(value))),
 ]);
 

@@ -1,6 +1,5 @@
 /** Where a farm's Redis is at the moment, as a file on a shared file system: its leader writes it, everybody else follows it. */
 import { readFile, rename, rm, writeFile } from 'node:fs/promises';
-import type { RedisOptions } from 'ioredis';
 import { z } from 'zod';
 import { errorMessage, UnusableError } from '../errors.ts';
 import { newId } from '../ids.ts';
@@ -53,19 +52,4 @@ export async function writeAddress(path: string, address: RedisAddress): Promise
 export async function removeAddress(path: string, epoch: number): Promise<void> {
   const there = await readAddress(path).catch(() => null);
   if (there?.epoch === epoch) await rm(path, { force: true });
-}
-
-type Target = Pick<RedisOptions, 'host' | 'port' | 'username' | 'password'>;
-
-export const targetOf = ({ host, port, username, password }: RedisAddress): Target => ({
-  host,
-  port,
-  username,
-  password,
-});
-
-/** Points options that a client reads at each of its connects to where the file says now; as they were when it says nothing. */
-export async function follow(path: string, options: Target): Promise<void> {
-  const address = await readAddress(path).catch(() => null);
-  if (address) Object.assign(options, targetOf(address));
 }

@@ -29,7 +29,9 @@ export interface Farm extends AsyncDisposable {
   readonly id: string;
   /** Redis address without password, for messages. */
   readonly address: string;
-  /** What is questionable about this Redis (eviction policy, persistence): one line each, with a remedy. */
+  /** What may make this Redis lose results (eviction, no append-only file): one line each, with a remedy. */
+  readonly hazards: readonly string[];
+  /** The same, and what is questionable about it otherwise. */
   readonly warnings: readonly string[];
   readonly runs: Runs;
   readonly journal: Journal;
@@ -65,12 +67,15 @@ export type OpenOptions = {
   patienceSeconds?: number;
   /** Is told once that it is waited for, and why; absent: the log is. */
   onWait?: (text: string) => void;
+  /** New work is to be given to this Redis: one that may lose it is refused (`redis_durability`). Absent: for a worker. */
+  entrusts?: boolean;
 };
 
 /**
  * Connects and checks. A producer fails at the first refusal unless it is given patience; a worker waits a minute for Redis at
  * start, and outlasts every outage after that.
- * Throws UnusableError `redis_unreachable`, `redis_auth`, `redis_tls`, `redis_version`; UsageError when no redis_url is set.
+ * Throws UnusableError `redis_unreachable`, `redis_auth`, `redis_tls`, `redis_version`, `redis_kind`, and `redis_unsafe` where
+ * work is entrusted; UsageError for a redis_url, or a file of it, that cannot be used.
  */
 export async function openFarm(
   config: CommonConfig,

@@ -4,6 +4,7 @@ import type { Redis } from 'ioredis';
 import { directoryArtifacts, readArtifactFile } from '../artifacts/directory.ts';
 import type { ArtifactStore } from '../artifacts/store.ts';
 import type { CommonConfig } from '../config/keys.ts';
+import { errorMessage } from '../errors.ts';
 import { newId } from '../ids.ts';
 import type { RolloutJob } from '../job.ts';
 import { type Log, silentLog } from '../log.ts';
@@ -11,7 +12,7 @@ import { redisArtifacts } from './artifacts.ts';
 import { createCalls } from './calls.ts';
 import { createCancel } from './cancel.ts';
 import { createCommit } from './commit.ts';
-import { connectRedis, duplicateOf } from './connect.ts';
+import { type Connection, connectRedis, duplicateOf } from './connect.ts';
 import type { Farm, FarmRole, OpenOptions } from './farm.ts';
 import { createGroups } from './groups.ts';
 import { createJobs } from './jobs.ts';
@@ -37,8 +38,10 @@ export async function openConnectedFarm(
   options: OpenOptions,
 ): Promise<Farm> {
   const log = options.log ?? silentLog();
-  const { redis, address, warnings } = await connectRedis(config, role, log, options);
-  watchOutages(redis, address, log);
+  const connection = await connectRedis(config, role, log, options);
+  const { redis, address, hazards } = connection;
+  const warnings = [...hazards, ...connection.warnings];
+  watchOutages(connection, log);
   const keys = keysFor(config.redis_prefix);
   const says = <T extends object>(part: T): T => saysOutages(part, address);
   const artifacts = says(artifactsOf(config, redis, keys));
@@ -46,9 +49,9 @@ export async function openConnectedFarm(
   let queue: Queue<RolloutJob> | null = null;
 
   const connect = (): Redis => {
-    const connection = duplicateOf(redis, role === 'worker' ? { maxRetriesPerRequest: null } : {});
-    connections.push(connection);
-    return connection;
+    const copy = duplicateOf(redis, role === 'worker' ? { maxRetriesPerRequest: null } : {});
+    connections.push(copy);
+    return copy;
   };
   const openQueue = (): Queue<RolloutJob> => {
     if (queue) return queue;
@@ -71,6 +74,7 @@ export async function openConnectedFarm(
   return {
     id,
     address,
+    hazards,
     warnings,
     commit,
     runs: says(createRuns({ redis, keys, artifacts, queue: openQueue })),
@@ -138,14 +142,22 @@ async function farmId(redis: Redis, keys: Keys): Promise<string> {
   return (await redis.get(keys.farmId)) ?? fresh;
 }
 
-function watchOutages(redis: Redis, address: string, log: Log): void {
+/** Says when Redis is lost and found again, and what the server that was found lacks: after a failover it may be another one. */
+function watchOutages({ redis, address, inspect }: Connection, log: Log): void {
   let away = false;
   redis.on('reconnecting', () => {
     if (!away) log.warn({ redis: address }, 'the connection to Redis is lost; trying again');
     away = true;
   });
   redis.on('ready', () => {
-    if (away) log.info({ redis: address }, 'connected to Redis again');
+    if (!away) return;
     away = false;
+    log.info({ redis: address }, 'connected to Redis again');
+    inspect().then(
+      ({ hazards }) => {
+        for (const hazard of hazards) log.warn({ redis: address }, hazard);
+      },
+      (error: unknown) => log.warn({ redis: address }, errorMessage(error)),
+    );
   });
 }

@@ -2,7 +2,7 @@
 import { errorMessage, UnusableError } from '../errors.ts';
 
 const OUTAGE =
-  /max retries per request|Connection is closed|Stream isn't writeable|ECONN(REFUSED|RESET|ABORTED)|ETIMEDOUT|EPIPE|ENOTFOUND|EAI_AGAIN|ENOENT|EHOSTUNREACH|ENETUNREACH|LOADING |MASTERDOWN|READONLY|CLUSTERDOWN|TRYAGAIN/;
+  /max retries per request|Connection is closed|Stream isn't writeable|ECONN(REFUSED|RESET|ABORTED)|ETIMEDOUT|EPIPE|ENOTFOUND|EAI_AGAIN|ENOENT|EHOSTUNREACH|ENETUNREACH|LOADING |MASTERDOWN|READONLY|CLUSTERDOWN|TRYAGAIN|^MOVED |^ASK |All sentinels are unreachable|connect to sentinel/;
 const AUTH = /NOAUTH|WRONGPASS|NOPERM|invalid password|invalid username-password/i;
 const TLS = /certificate|SSL|TLS|self.signed|altnames|UNABLE_TO|DEPTH_ZERO|wrong version number/i;
 

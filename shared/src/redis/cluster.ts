@@ -1,0 +1,80 @@
+/** Which node of a Redis Cluster has the farm's slot: whichever node is asked answers for it, or names the one that does. */
+import { Redis } from 'ioredis';
+import { errorMessage, UnusableError } from '../errors.ts';
+import type { ClientOptions } from './target.ts';
+
+type Endpoint = { host: string; port: number };
+
+const ASK_MS = 3_000;
+/** Each node names the owner outright; more hops mean nodes that disagree, as in the middle of a failover. */
+const MAX_HOPS = 5;
+/** The slot, then host and port; the host is empty when a node knows the address of others by the one it was asked under. */
+const MOVED = /^MOVED \d+ (.*):(\d+)$/;
+
+/**
+ * The node that takes writes for `key`, by asking the seeds one after the other.
+ * Throws UnusableError `redis_unreachable` when none of them can say; other refusals (password, TLS) as they are.
+ */
+export async function ownerOf(
+  key: string,
+  seeds: readonly Endpoint[],
+  optionsFor: (endpoint: Endpoint) => ClientOptions,
+  address: string,
+): Promise<Endpoint> {
+  const reasons: string[] = [];
+  let refusal: unknown = null;
+  for (const seed of seeds) {
+    try {
+      return await hop(key, seed, optionsFor);
+    } catch (error) {
+      if (/NOAUTH|WRONGPASS|NOPERM|certificate/i.test(errorMessage(error))) refusal ??= error;
+      reasons.push(`${seed.host}:${seed.port}: ${errorMessage(error)}`);
+    }
+  }
+  if (refusal !== null) throw refusal;
+  throw new UnusableError(
+    'redis_unreachable',
+    `no node of ${address} says who has the keys of this farm (${reasons.join('; ')}); is the cluster up, and reachable from here?`,
+  );
+}
+
+async function hop(
+  key: string,
+  from: Endpoint,
+  optionsFor: (endpoint: Endpoint) => ClientOptions,
+): Promise<Endpoint> {
+  let at = from;
+  for (let hops = 0; hops < MAX_HOPS; hops++) {
+    const named = await ask(key, optionsFor(at));
+    if (named === null) return at;
+    at = { host: named.host || at.host, port: named.port };
+  }
+  throw new Error('its nodes name one another');
+}
+
+/** Null: the node that was asked has the key's slot itself. */
+async function ask(key: string, options: ClientOptions): Promise<Endpoint | null> {
+  const redis = new Redis({
+    ...options,
+    lazyConnect: true,
+    connectTimeout: ASK_MS,
+    commandTimeout: ASK_MS,
+    retryStrategy: () => null,
+    maxRetriesPerRequest: 0,
+  });
+  let reason: unknown;
+  redis.on('error', (error) => {
+    reason = error;
+  });
+  try {
+    await redis.connect();
+    await redis.get(key);
+    return null;
+  } catch (error) {
+    const moved = MOVED.exec(errorMessage(error));
+    if (moved) return { host: moved[1] ?? '', port: Number(moved[2]) };
+    throw reason ?? error;
+  } finally {
+    redis.disconnect();
+  }
+}

@@ -1,0 +1,103 @@
+/** What must hold of a Redis before anything is trusted to it, by its own report: version, role, eviction, persistence. */
+import type { Redis } from 'ioredis';
+import type { CommonConfig } from '../config/keys.ts';
+import { errorMessage, UnusableError } from '../errors.ts';
+import type { Target } from './target.ts';
+
+export type Inspection = {
+  /** What may lose results, one line each with the remedy: refused where work is entrusted, unless redis_durability allows it. */
+  hazards: string[];
+  /** What is questionable otherwise. */
+  warnings: string[];
+};
+
+type Info = ReadonlyMap<string, string>;
+
+const MIN_VERSION = [6, 2] as const;
+
+/** Throws UnusableError `redis_version`, `redis_kind`; `redis_unreachable` for a replica, which a failover may be about to promote. */
+export async function inspectServer(
+  redis: Redis,
+  { kind, address }: Pick<Target, 'kind' | 'address'>,
+  config: CommonConfig,
+): Promise<Inspection> {
+  const info = await infoOf(redis);
+  if (info === null) {
+    const text = `${address}: the ACL user may not read INFO, so version and persistence are unchecked`;
+    return { hazards: [], warnings: [text] };
+  }
+  refuseVersion(info, address);
+  refuseKind(info, kind, address);
+  const artifactBytes = config.artifacts === 'redis:' ? config.artifact_budget_bytes : 0;
+  return { hazards: hazardsOf(info, address), warnings: warningsOf(info, address, artifactBytes) };
+}
+
+function refuseVersion(info: Info, address: string): void {
+  const version = info.get('redis_version') ?? '0';
+  const [major = 0, minor = 0] = version.split('.').map(Number);
+  if (major > MIN_VERSION[0] || (major === MIN_VERSION[0] && minor >= MIN_VERSION[1])) return;
+  throw new UnusableError(
+    'redis_version',
+    `Redis at ${address} is ${version}: ${MIN_VERSION.join('.')} or newer is needed`,
+  );
+}
+
+function refuseKind(info: Info, kind: Target['kind'], address: string): void {
+  const mode = info.get('redis_mode');
+  if (mode === 'sentinel') {
+    throw new UnusableError(
+      'redis_kind',
+      `${address} is a Sentinel, not a Redis: use redis+sentinel://host:port,host:port/NAME with the name of the master`,
+    );
+  }
+  if (mode === 'cluster' && kind !== 'cluster') {
+    throw new UnusableError(
+      'redis_kind',
+      `${address} is one node of a cluster: use redis+cluster://host:port,host:port`,
+    );
+  }
+  if (info.get('role') === 'slave') {
+    const master = `${info.get('master_host')}:${info.get('master_port')}`;
+    throw new UnusableError(
+      'redis_unreachable',
+      `${address} is a replica of ${master} and takes no writes: use its master, or redis+sentinel:// or redis+cluster:// to follow it`,
+    );
+  }
+}
+
+/** Every key of a farm has a life time, so that `volatile-…` drops them as readily as `allkeys-…`. */
+function hazardsOf(info: Info, address: string): string[] {
+  const hazards: string[] = [];
+  const policy = info.get('maxmemory_policy') ?? 'noeviction';
+  if (policy !== 'noeviction') {
+    hazards.push(
+      `${address}: maxmemory-policy is ${policy}: Redis may drop jobs and results; set it to noeviction`,
+    );
+  }
+  if (info.get('aof_enabled') === '0') {
+    hazards.push(
+      `${address}: no append-only file: a restart of Redis loses jobs and results; set appendonly yes`,
+    );
+  }
+  return hazards;
+}
+
+function warningsOf(info: Info, address: string, artifactBytes: number): string[] {
+  const limit = Number(info.get('maxmemory') ?? 0);
+  if (limit === 0 || artifactBytes <= limit * 0.8) return [];
+  return [
+    `${address}: maxmemory is ${limit} bytes, artifacts alone may take ${artifactBytes}; lower artifact_budget_bytes`,
+  ];
+}
+
+async function infoOf(redis: Redis): Promise<Info | null> {
+  try {
+    const lines = (await redis.info()).split('\r\n');
+    return new Map(
+      lines.map((line): [string, string] => [line.split(':', 1)[0] ?? '', line.slice(line.indexOf(':') + 1)]),
+    );
+  } catch (error) {
+    if (/NOPERM/.test(errorMessage(error))) return null;
+    throw error;
+  }
+}

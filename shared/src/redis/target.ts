@@ -1,0 +1,216 @@
+/** What a redis_url means: one server, the address file of `swefarm redis`, Sentinels that know the master, or a cluster. */
+import { readFileSync } from 'node:fs';
+import type { RedisOptions } from 'ioredis';
+import type { CommonConfig } from '../config/keys.ts';
+import { errorMessage, UsageError } from '../errors.ts';
+import { addressPath, readAddress } from './address.ts';
+import { ownerOf } from './cluster.ts';
+import { keysFor } from './keys.ts';
+
+/** Replies in the plain form; ioredis 6 has others. */
+export type ClientOptions = RedisOptions & { replyMapping?: 'legacy' };
+
+export type Place = { options: ClientOptions; address: string };
+
+export type Target = Place & {
+  kind: 'server' | 'file' | 'sentinel' | 'cluster';
+  /**
+   * Where a server that may move is now: asked before each connect, and the answer laid over `options`. Absent: it does not move, or
+   * the client finds it by itself. Throws UnusableError `redis_unreachable` when nobody can say.
+   */
+  locate?: () => Promise<Place>;
+};
+
+type Endpoint = { host: string; port: number };
+
+/** An answer that does not come for so long means a host that went away without a word: then the address is asked for again. */
+const SILENCE_MS = 30_000;
+const PORT = 6379;
+const SENTINEL_PORT = 26379;
+const SEVERAL = /^(rediss?)\+(sentinel|cluster):\/\/(?:(.*)@)?([^@/]+)(?:\/(.*))?$/;
+
+/** Where redis_url points, and the address as it may be shown. Throws UsageError for a URL or a certificate that cannot be used. */
+export function targetOf(config: CommonConfig): Target {
+  if (config.redis_url === null) {
+    throw new UsageError(
+      'no Redis is given: set redis_url (--redis-url, SWEFARM_REDIS_URL), such as redis://127.0.0.1:6379',
+    );
+  }
+  const given = config.redis_url.reveal();
+  refuseUnusedTls(config, given);
+  const file = addressPath(given);
+  if (file !== null) return followed(file);
+  if (given.startsWith('/')) {
+    return { kind: 'server', options: { path: given, ...loginOf(config) }, address: given };
+  }
+  const several = SEVERAL.exec(given);
+  if (several) return severalTarget(config, several);
+  return serverTarget(config, given);
+}
+
+function followed(file: string): Target {
+  const locate = async (): Promise<Place> => {
+    const { host, port, username, password } = await readAddress(file);
+    const options = { host, port, username, password, socketTimeout: SILENCE_MS };
+    return { options, address: `redis://${host}:${port}, by ${file}` };
+  };
+  return { kind: 'file', options: {}, address: `file:${file}`, locate };
+}
+
+function serverTarget(config: CommonConfig, given: string): Target {
+  let url: URL;
+  try {
+    url = new URL(given);
+  } catch (error) {
+    throw new UsageError(`redis_url ${config.redis_url} is no URL`, { cause: error });
+  }
+  const login = loginOf(config, url);
+  if (url.protocol === 'unix:') {
+    return { kind: 'server', options: { path: url.pathname, ...login }, address: url.pathname };
+  }
+  const db = databaseOf(config, url.pathname.slice(1));
+  const host = url.hostname.replace(/^\[|\]$/g, '') || '127.0.0.1';
+  const port = Number(url.port || PORT);
+  const tls = url.protocol === 'rediss:' ? { tls: tlsOptions(config, host) } : {};
+  const address = `${url.protocol}//${url.hostname}:${port}${db ? `/${db}` : ''}`;
+  return { kind: 'server', options: { host, port, db, ...login, ...tls }, address };
+}
+
+function severalTarget(config: CommonConfig, match: RegExpExecArray): Target {
+  const [, protocol, kind, userInfo = '', hosts = '', path = ''] = match;
+  const secure = protocol === 'rediss';
+  const login = loginOf(config, parseUserInfo(config, userInfo));
+  const endpoints = hosts
+    .split(',')
+    .map((text) => parseEndpoint(config, text, kind === 'cluster' ? PORT : SENTINEL_PORT));
+  return kind === 'cluster'
+    ? clusterTarget(config, { secure, login, endpoints, path })
+    : sentinelTarget(config, { secure, login, endpoints, path });
+}
+
+type Several = { secure: boolean; login: Login; endpoints: Endpoint[]; path: string };
+
+function sentinelTarget(config: CommonConfig, { secure, login, endpoints, path }: Several): Target {
+  const [name = '', database = ''] = path.split('/').map(decodeURIComponent);
+  if (name === '') {
+    throw new UsageError(
+      `redis_url ${config.redis_url} names no master: expected redis+sentinel://host:26379,…/NAME, as in the Sentinels' "sentinel monitor NAME"`,
+    );
+  }
+  const db = databaseOf(config, database);
+  const tls = secure
+    ? { tls: tlsOptions(config), sentinelTLS: tlsOptions(config), enableTLSForSentinelMode: true }
+    : {};
+  const asked = {
+    ...(config.redis_sentinel_username === null ? {} : { sentinelUsername: config.redis_sentinel_username }),
+    ...(config.redis_sentinel_password === null
+      ? {}
+      : { sentinelPassword: config.redis_sentinel_password.reveal() }),
+  };
+  const address = `${secure ? 'rediss' : 'redis'}+sentinel://${shown(endpoints)}/${name}${db ? `/${db}` : ''}`;
+  // A host that went away without a word is noticed by silence, as with the address file; the Sentinels then name another.
+  const options = { sentinels: endpoints, name, db, socketTimeout: SILENCE_MS, ...login, ...tls, ...asked };
+  return { kind: 'sentinel', options, address };
+}
+
+/** All keys of a farm lie in one slot, so a cluster is, for us, one server that may move; the client needs to know no other node. */
+function clusterTarget(config: CommonConfig, { secure, login, endpoints, path }: Several): Target {
+  if (path !== '') {
+    throw new UsageError(`redis_url ${config.redis_url}: a cluster has no database numbers, and no path`);
+  }
+  const protocol = secure ? 'rediss' : 'redis';
+  const key = keysFor(config.redis_prefix).farmId;
+  const optionsFor = ({ host, port }: Endpoint): ClientOptions => ({
+    ...{ host, port, socketTimeout: SILENCE_MS, ...login },
+    ...(secure ? { tls: tlsOptions(config, host) } : {}),
+  });
+  const address = `${protocol}+cluster://${shown(endpoints)}`;
+  const locate = async (): Promise<Place> => {
+    const owner = await ownerOf(key, endpoints, optionsFor, address);
+    return { options: optionsFor(owner), address: `${protocol}://${shown([owner])}, of ${address}` };
+  };
+  return { kind: 'cluster', options: {}, address, locate };
+}
+
+const shown = (endpoints: readonly Endpoint[]): string =>
+  endpoints.map(({ host, port }) => `${host.includes(':') ? `[${host}]` : host}:${port}`).join(',');
+
+function parseEndpoint(config: CommonConfig, text: string, defaultPort: number): Endpoint {
+  const match = /^(\[[0-9a-fA-F:.]+\]|[^[\]:]+)(?::(\d+))?$/.exec(text.trim());
+  const port = Number(match?.[2] ?? defaultPort);
+  if (!match?.[1] || port < 1 || port > 65_535) {
+    throw new UsageError(
+      `redis_url ${config.redis_url}: "${text}" is no host:port; expected host:port,host:port`,
+    );
+  }
+  return { host: match[1].replace(/^\[|\]$/g, ''), port };
+}
+
+function databaseOf(config: CommonConfig, text: string): number {
+  const db = Number(text || 0);
+  if (Number.isInteger(db) && db >= 0) return db;
+  throw new UsageError(`redis_url ${config.redis_url}: the path is a database number`);
+}
+
+type Login = Pick<ClientOptions, 'username' | 'password'>;
+type UserInfo = { username: string; password: string };
+
+/** Of the URL; the keys redis_username and redis_password win over it. */
+function loginOf(config: CommonConfig, url: UserInfo = { username: '', password: '' }): Login {
+  return {
+    ...(url.username ? { username: decodeURIComponent(url.username) } : {}),
+    ...(url.password ? { password: decodeURIComponent(url.password) } : {}),
+    ...(config.redis_username === null ? {} : { username: config.redis_username }),
+    ...(config.redis_password === null ? {} : { password: config.redis_password.reveal() }),
+  };
+}
+
+/** By the rules of URLs, which allow no list of hosts. */
+function parseUserInfo(config: CommonConfig, text: string): UserInfo {
+  try {
+    return new URL(`redis://${text === '' ? '' : `${text}@`}host`);
+  } catch (error) {
+    throw new UsageError(`redis_url ${config.redis_url} is no URL`, { cause: error });
+  }
+}
+
+/** Files that only TLS uses, beside an address without it: whoever set them believes that the line is encrypted. */
+function refuseUnusedTls(config: CommonConfig, url: string): void {
+  if (url.startsWith('rediss')) return;
+  for (const key of ['redis_tls_ca', 'redis_tls_cert', 'redis_tls_key'] as const) {
+    if (config[key] !== null) {
+      throw new UsageError(`${key} is set, but redis_url ${config.redis_url} has no TLS: use rediss://`);
+    }
+  }
+}
+
+/** Without a name it is the host that is connected to which the certificate must be for. */
+function tlsOptions(config: CommonConfig, name?: string): NonNullable<ClientOptions['tls']> {
+  if ((config.redis_tls_cert === null) !== (config.redis_tls_key === null)) {
+    const [one, other] =
+      config.redis_tls_cert === null
+        ? ['redis_tls_key', 'redis_tls_cert']
+        : ['redis_tls_cert', 'redis_tls_key'];
+    throw new UsageError(`${one} is set and ${other} is not: a client certificate needs both files`);
+  }
+  return {
+    ...(name === undefined || /^[\d.]+$|:/.test(name) ? {} : { servername: name }),
+    ...fileOf(config, 'redis_tls_ca', 'ca'),
+    ...fileOf(config, 'redis_tls_cert', 'cert'),
+    ...fileOf(config, 'redis_tls_key', 'key'),
+  };
+}
+
+function fileOf(
+  config: CommonConfig,
+  key: 'redis_tls_ca' | 'redis_tls_cert' | 'redis_tls_key',
+  option: string,
+) {
+  const path = config[key];
+  if (path === null) return {};
+  try {
+    return { [option]: readFileSync(path) };
+  } catch (error) {
+    throw new UsageError(`${key}: ${errorMessage(error)}`, { cause: error });
+  }
+}

@@ -1,0 +1,193 @@
+/** Redis as people run it: Sentinels, a cluster, client certificates; and what a failover leaves a farm with. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import {
+  makeCertificates,
+  type RedisFleet,
+  startCluster,
+  startRedis,
+  startSentinels,
+} from '@swefarm/testkit';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { type Farm, freePort, openFarm } from '../src/index.ts';
+import { testConfig, testInstance, testResult, testRun } from './farm.ts';
+
+const BY = { worker: 'w', node: 'n' };
+
+/** What a farm does all day, with each kind of call: scripts, transactions, the queue. */
+async function committed(farm: Farm, index: number, runId: string): Promise<void> {
+  const record = testRun({ run_id: runId });
+  await farm.runs.create(record, [testInstance()]);
+  const id = `${runId}.a__b.c-1.${index}`;
+  await farm.jobs.enqueue(record, [id]);
+  expect(await farm.journal.claim(id, BY)).toMatchObject({ status: 'claimed' });
+  expect(await farm.commit(record, testResult(runId, index))).toMatchObject({ status: 'committed' });
+  expect(await farm.jobs.missing([id])).toEqual([]);
+}
+
+describe('Sentinels', () => {
+  let fleet: RedisFleet;
+  beforeAll(async () => {
+    fleet = await startSentinels({ sentinelPassword: 'of-the-sentinels' });
+  });
+  afterAll(() => fleet[Symbol.asyncDispose]());
+
+  test('that refuse us, know no such master, or are not there are told apart', async () => {
+    const open = (redis_url: string, more = {}): Promise<Farm> =>
+      openFarm(testConfig({ redis_url, redis_sentinel_password: 'of-the-sentinels', ...more }), 'producer');
+    await expect(open(fleet.url, { redis_sentinel_password: 'wrong' })).rejects.toMatchObject({
+      code: 'redis_auth',
+    });
+    await expect(open(fleet.url.replace('/farm', '/barn'))).rejects.toMatchObject({
+      code: 'redis_unreachable',
+      message: expect.stringMatching(/\/barn: .*No such master with that name/),
+    });
+    const nobody = `redis+sentinel://127.0.0.1:${await freePort()}/farm`;
+    await expect(open(nobody)).rejects.toMatchObject({
+      code: 'redis_unreachable',
+      message: expect.stringMatching(/failed to connect to sentinel 127.*is it running/),
+    });
+    await expect(open('redis+sentinel://127.0.0.1:1')).rejects.toThrow('names no master');
+    const [port] = fleet.ports;
+    const asServer = open(`redis://:of-the-sentinels@127.0.0.1:${port}`);
+    await expect(asServer).rejects.toMatchObject({
+      code: 'redis_kind',
+      message: expect.stringContaining('redis+sentinel://'),
+    });
+    const [, replica] = fleet.nodes;
+    const asReplica = open(fleet.url.replace(/@.*/, `@127.0.0.1:${replica?.port}`).replace('+sentinel', ''));
+    await expect(asReplica).rejects.toThrow(/is a replica of 127\.0\.0\.1:\d+ and takes no writes/);
+  });
+
+  test('a failover: worker and producer find the new master, with what was in step', async () => {
+    const config = testConfig({ redis_url: fleet.url, redis_sentinel_password: 'of-the-sentinels' });
+    await using worker = await openFarm(config, 'worker');
+    await using producer = await openFarm(config, 'producer');
+    const { run_id } = testRun();
+    await committed(worker, 0, run_id);
+    const [master, replica] = fleet.nodes;
+    await expect.poll(() => replica?.say('XLEN', `${config.redis_prefix}:run:${run_id}:results`)).toBe('1\n');
+
+    await master?.kill();
+    await committed(worker, 1, run_id);
+    await expect
+      .poll(() => producer.runs.get(run_id).catch(() => null), { timeout: 60_000 })
+      .toMatchObject({ run_id });
+    const { results } = await producer.results.read(run_id, '0');
+    expect(results.map(({ result }) => result.rollout_index)).toEqual([0, 1]);
+    expect(await replica?.say('INFO', 'replication')).toContain('role:master');
+  });
+});
+
+test('a cluster: found by any node, followed when the slot moves and when its node dies', async () => {
+  await using fleet = await startCluster();
+  const config = testConfig({ redis_url: fleet.url, redis_prefix: 'fleet' });
+  await using worker = await openFarm(config, 'worker');
+  const { run_id } = testRun();
+  await committed(worker, 0, run_id);
+  const owner = fleet.nodes.find(({ port }) => worker.address.includes(`:${port}, of`));
+  expect(owner).toBeDefined();
+  const slot = (await owner?.say('CLUSTER', 'KEYSLOT', config.redis_prefix))?.trim() ?? '';
+  expect(await owner?.say('CLUSTER', 'COUNTKEYSINSLOT', slot)).not.toBe('0\n');
+
+  // A replica is promoted beside its living master, which then sends its clients on.
+  const replicaOf = await nodeOf(fleet.nodes, `:${owner?.port}@`);
+  const replica = await findReplica(fleet.nodes, replicaOf);
+  await replica.say('CLUSTER', 'FAILOVER');
+  await expect.poll(() => replica.say('ROLE'), { timeout: 30_000 }).toMatch(/^master/);
+  await expect.poll(() => attempted(worker, 1, run_id), { timeout: 30_000 }).toBe('committed');
+
+  // The node that has the slot now dies; its replica, the first owner, takes over.
+  await replica.kill();
+  await expect.poll(() => attempted(worker, 2, run_id), { timeout: 60_000 }).toBe('committed');
+  const { results } = await worker.results.read(run_id, '0');
+  expect(results.map(({ result }) => result.rollout_index)).toEqual([0, 1, 2]);
+
+  const one = testConfig({ redis_url: fleet.url.replace('+cluster', '').replace(/,.*/, '') });
+  await expect(openFarm(one, 'producer')).rejects.toMatchObject({
+    code: 'redis_kind',
+    message: expect.stringContaining('redis+cluster://'),
+  });
+  await expect(
+    openFarm(testConfig({ redis_url: fleet.url.replace(/:[^:@/]+@/, ':wrong@') }), 'producer'),
+  ).rejects.toMatchObject({ code: 'redis_auth' });
+});
+
+/** A call of a worker fails while the slot moves, as in an outage; it is the caller's to repeat. */
+async function attempted(farm: Farm, index: number, runId: string): Promise<string> {
+  try {
+    return (await farm.commit(testRun({ run_id: runId }), testResult(runId, index))).status;
+  } catch (error) {
+    expect(error).toMatchObject({ code: 'redis_unreachable' });
+    return 'repeat';
+  }
+}
+
+type Nodes = Awaited<ReturnType<typeof startCluster>>['nodes'];
+
+async function nodeOf(nodes: Nodes, address: string): Promise<string> {
+  const table = (await nodes[0]?.say('CLUSTER', 'NODES')) ?? '';
+  return (
+    table
+      .split('\n')
+      .find((line) => line.includes(address))
+      ?.split(' ')[0] ?? ''
+  );
+}
+
+async function findReplica(nodes: Nodes, masterId: string): Promise<Nodes[number]> {
+  const table = (await nodes[0]?.say('CLUSTER', 'NODES')) ?? '';
+  const line = table.split('\n').find((one) => one.includes(`slave ${masterId}`)) ?? '';
+  const node = nodes.find(({ port }) => line.includes(`:${port}@`));
+  if (!node) throw new Error(`no replica of ${masterId} in\n${table}`);
+  return node;
+}
+
+test('a server that asks for a certificate is shown ours; half of one, or one without TLS, is refused by name', async () => {
+  const dir = await mkdtemp(join(tmpdir(), 'swefarm-mutual-'));
+  onTestFinished(() => rm(dir, { recursive: true, force: true }));
+  const { ca, cert, key } = await makeCertificates(dir);
+  const port = await freePort();
+  await using redis = await startRedis({
+    settings: [
+      ...[`tls-port ${port}`, `tls-cert-file ${cert}`, `tls-key-file ${key}`, `tls-ca-cert-file ${ca}`],
+      'tls-auth-clients yes',
+    ],
+  });
+  const redis_url = redis.url.replace(/^redis:(.*)@.*$/, `rediss:$1@localhost:${port}`);
+  const files = { redis_tls_ca: ca, redis_tls_cert: cert, redis_tls_key: key };
+  await using farm = await openFarm(testConfig({ redis_url, ...files }), 'worker');
+  await committed(farm, 0, testRun().run_id);
+
+  const open = (flags: Record<string, unknown>): Promise<Farm> => openFarm(testConfig(flags), 'producer');
+  await expect(open({ redis_url, redis_tls_ca: ca })).rejects.toMatchObject({
+    code: expect.stringMatching(/^redis_(tls|unreachable)$/),
+  });
+  await expect(open({ redis_url, redis_tls_ca: ca, redis_tls_cert: cert })).rejects.toThrow(
+    'redis_tls_cert is set and redis_tls_key is not',
+  );
+  await expect(open({ redis_url: redis.url, ...files })).rejects.toThrow(/has no TLS: use rediss:\/\//);
+});
+
+test.each([
+  ['an eviction policy', ['maxmemory-policy volatile-lru'], /volatile-lru: .* set it to noeviction/],
+  ['no append-only file', ['appendonly no'], /no append-only file: .* set appendonly yes/],
+])('%s: no work is entrusted to such a server unless a setting says so', async (_, settings, reason) => {
+  await using redis = await startRedis({ settings });
+  const config = testConfig({ redis_url: redis.url });
+  for (const [role, options] of [
+    ['worker', {}],
+    ['producer', { entrusts: true }],
+  ] as const) {
+    await expect(openFarm(config, role, options)).rejects.toMatchObject({
+      code: 'redis_unsafe',
+      message: expect.stringMatching(reason),
+    });
+  }
+  // Whoever only looks may, and is told.
+  await using looking = await openFarm(config, 'producer');
+  expect(looking.hazards).toEqual([expect.stringMatching(reason)]);
+  await using accepted = await openFarm({ ...config, redis_durability: 'best_effort' }, 'worker');
+  expect(accepted.warnings).toEqual([expect.stringMatching(reason)]);
+});

@@ -1,0 +1,44 @@
+/** A redis-server process by its configuration's lines: started, waited for, and gone with its owner. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { writeFile } from 'node:fs/promises';
+import { createConnection } from 'node:net';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+const START_MS = 30_000;
+
+/** Resolves when `port` accepts connections; the answer ends it with SIGKILL. Needs redis-server on PATH, which setup.sh installs. */
+export async function startRedisServer(
+  dir: string,
+  name: string,
+  port: number,
+  lines: readonly string[],
+  args: readonly string[] = [],
+): Promise<() => Promise<void>> {
+  const conf = join(dir, `${name}.conf`);
+  await writeFile(conf, `${lines.join('\n')}\n`);
+  const server = spawn('redis-server', [conf, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
+  const said: Buffer[] = [];
+  for (const stream of [server.stdout, server.stderr]) stream.on('data', (text) => said.push(text));
+  const ended = once(server, 'exit');
+  const until = Date.now() + START_MS;
+  while (!(await accepts(port))) {
+    if (server.exitCode !== null || Date.now() > until) {
+      server.kill('SIGKILL');
+      throw new Error(`redis-server (${name}) did not start: ${Buffer.concat(said)}`);
+    }
+    await sleep(20);
+  }
+  return async () => {
+    server.kill('SIGKILL');
+    await ended;
+  };
+}
+
+const accepts = (port: number): Promise<boolean> =>
+  new Promise((resolve) => {
+    const socket = createConnection(port, '127.0.0.1');
+    socket.once('connect', () => resolve(true)).once('error', () => resolve(false));
+    socket.once('close', () => socket.destroy()).once('connect', () => socket.end());
+  });
