@@ -4,8 +4,8 @@ import {
   type Farm,
   openFarm,
   PolicyConfig,
+  type PolicyKey,
   type ProducerConfig,
-  type Secret,
   SwefarmError,
 } from '@swefarm/shared';
 import { firstModel, probePolicy } from './probe.ts';
@@ -24,7 +24,7 @@ export type DoctorOptions = {
   model: string | null;
   /** Whether a training run in this token mode could be contiguous; null: not asked. */
   tokens: { mode: PolicyConfig['token_mode']; tokenizer: string | null } | null;
-  apiKey: Secret | null;
+  apiKey: PolicyKey | null;
   signal: AbortSignal;
 };
 

@@ -1,5 +1,5 @@
 /** One look at a policy endpoint: reachable, model known, one completion, token ids and log-probabilities offered. */
-import { errorMessage, type Secret } from '@swefarm/shared';
+import { authorizationAt, errorMessage, type PolicyKey } from '@swefarm/shared';
 import { z } from 'zod';
 import type { Finding } from './doctor.ts';
 
@@ -19,7 +19,7 @@ const Completion = z.object({
     .min(1),
 });
 
-export type ProbeOptions = { model: string | null; apiKey: Secret | null; signal: AbortSignal };
+export type ProbeOptions = { model: string | null; apiKey: PolicyKey | null; signal: AbortSignal };
 
 /** Never throws for what the endpoint does. `url` is the base, as `--policy-url` takes it. */
 export async function probePolicy(url: string, options: ProbeOptions): Promise<Finding[]> {
@@ -109,9 +109,10 @@ async function ask(address: string, body: unknown, { apiKey, signal }: ProbeOpti
       method: body === null ? 'GET' : 'POST',
       headers: {
         ...(body === null ? {} : { 'content-type': 'application/json' }),
-        ...(apiKey ? { authorization: `Bearer ${apiKey.reveal()}` } : {}),
+        ...authorizationAt(apiKey, address),
       },
       ...(body === null ? {} : { body: JSON.stringify(body) }),
+      redirect: 'manual',
       signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
     });
     const text = await response.text();
@@ -132,6 +133,7 @@ async function ask(address: string, body: unknown, { apiKey, signal }: ProbeOpti
 }
 
 function remedyFor(status: number): string {
+  if (status >= 300 && status < 400) return 'it redirects: name the endpoint that it points to';
   if (status === 401 || status === 403) return 'pass --api-key-env VARIABLE with a valid key';
   if (status === 404) return 'check the model name and that the URL ends as the server wants (…/v1)';
   if (status === 429) return 'the endpoint is overloaded: wait or lower the concurrency';

@@ -4,21 +4,22 @@
  */
 import {
   addressOf,
+  authorizationAt,
   errorMessage,
   type Message,
   openLedger,
   openSpeaker,
   type PolicyConfig,
+  type PolicyKey,
   type Post,
   RolloutFailure,
   recordTokens,
-  type Secret,
   UsageError,
   WireFault,
 } from '@swefarm/shared';
 import type { Finding } from './doctor.ts';
 
-export type TokenProbeOptions = { config: PolicyConfig; apiKey: Secret | null; signal: AbortSignal };
+export type TokenProbeOptions = { config: PolicyConfig; apiKey: PolicyKey | null; signal: AbortSignal };
 
 const TURNS = 3;
 const TIMEOUT_MS = 120_000;
@@ -156,14 +157,13 @@ class Unanswered extends Error {
   }
 }
 
-function postTo(url: string, apiKey: Secret | null, signal: AbortSignal): Post {
+function postTo(url: string, apiKey: PolicyKey | null, signal: AbortSignal): Post {
   return async (route, body) => {
-    const response = await fetch(addressOf(url, route), {
+    const address = addressOf(url, route);
+    const response = await fetch(address, {
       method: 'POST',
-      headers: {
-        'content-type': 'application/json',
-        ...(apiKey ? { authorization: `Bearer ${apiKey.reveal()}` } : {}),
-      },
+      redirect: 'manual',
+      headers: { 'content-type': 'application/json', ...authorizationAt(apiKey, address) },
       body: Buffer.concat(body.map((piece) => (typeof piece === 'string' ? Buffer.from(piece) : piece))),
       signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
     });

@@ -81,6 +81,14 @@ test('policy set, show and remove; a run may name a policy in place of an endpoi
   ];
   const queued = await run([...named, '--token-mode', 'token-in', ...farm]);
   expect(queued).toMatchObject({ code: 0, stderr: expect.stringContaining('train is updating') });
+  // What a policy entry names is anybody's word: a key wants to know by its owner where it may go.
+  const keyed = [...named, '--token-mode', 'token-in', ...farm];
+  const secret = { SWEFARM_POLICY_API_KEY: 'sk-1234567' };
+  expect(await run(keyed, secret)).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('SWEFARM_POLICY_API_KEY_ORIGINS'),
+  });
+  expect(await run([...keyed, '--policy-api-key-origins', url], secret)).toMatchObject({ code: 0 });
   const shown = JSON.parse((await run(['policy', 'show', ...farm])).stdout);
   expect(shown).toMatchObject([{ name: 'train', versions: ['v1'], seen: [] }]);
   expect((await run(['policy', 'remove', 'train', ...farm])).code).toBe(0);

@@ -1,5 +1,5 @@
 /** The doctor's look at a policy endpoint, against a scripted one with every fault that a person meets. */
-import { freePort, Secret } from '@swefarm/shared';
+import { freePort, originsOf, Secret } from '@swefarm/shared';
 import { startScriptedPolicy } from '@swefarm/testkit';
 import { expect, onTestFinished, test } from 'vitest';
 import { probePolicy } from '../src/probe.ts';
@@ -14,9 +14,13 @@ async function endpoint(turn: object, options: object = {}): Promise<string> {
 }
 
 const probe = async (url: string, model: string | null = null, apiKey: Secret | null = null) =>
-  (await probePolicy(url, { model, apiKey, signal: new AbortController().signal })).map(
-    ({ status, subject, detail }) => `${status} ${subject}: ${detail}`,
-  );
+  (
+    await probePolicy(url, {
+      model,
+      apiKey: apiKey && { secret: apiKey, origins: originsOf([url]) },
+      signal: new AbortController().signal,
+    })
+  ).map(({ status, subject, detail }) => `${status} ${subject}: ${detail}`);
 
 test('a healthy endpoint offers a model, an answer and token ids', async () => {
   const found = await probe(await endpoint({ text: 'yes' }));

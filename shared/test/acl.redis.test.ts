@@ -58,7 +58,7 @@ async function aWorld(): Promise<World> {
   const gateway = await producer.calls.enlist(`h:${newId()}`);
   const opened = await producer.calls.open({ fingerprint: id, named: true }, gateway, run, ITEM, 60_000);
   if (opened.status !== 'opened') throw new Error(opened.status);
-  await producer.secrets.put(id, new Secret('a-key-of-a-policy'), 60);
+  await producer.secrets.put(id, { secret: new Secret('a-key-of-a-policy'), origins: [] }, 60);
   await producer.policies.set(id, { version: '1' });
   return { run, id, rollout, session: id, gateway, call: opened.call_id };
 }
@@ -140,10 +140,13 @@ const CALLS: Record<string, Call> = {
   'registry.leave': [W, (farm) => farm.registry.leave('w')],
   'registry.list': [BOTH, (farm) => farm.registry.list()],
   'registry.lost': [P, (farm) => farm.registry.lost()],
-  'secrets.put': [P, (farm, { id }) => farm.secrets.put(id, new Secret('another-key'), 60)],
+  'secrets.put': [
+    P,
+    (farm, { id }) => farm.secrets.put(id, { secret: new Secret('another-key'), origins: [] }, 60),
+  ],
   'secrets.get': [
     BOTH,
-    async (farm, { id }) => expect((await farm.secrets.get(id))?.reveal()).toMatch(/key/),
+    async (farm, { id }) => expect((await farm.secrets.get(id))?.secret.reveal()).toMatch(/key/),
   ],
   'secrets.remove': [P, (farm, { id }) => farm.secrets.remove(id)],
   'leases.hold': [W, (farm, { id }) => farm.leases.hold(id, 'w', 1000)],
@@ -243,7 +246,7 @@ test('a worker gives out no keys, speaks for no trainer, lists no runs and empti
     await expect(call, name).rejects.toThrow(/NOPERM|No permissions/);
   }
   await expect(farms.worker.nodes.drain('n')).rejects.toThrow(/NOPERM|No permissions/);
-  expect((await farms.producer.secrets.get(world.id))?.reveal()).toBe('a-key-of-a-policy');
+  expect((await farms.producer.secrets.get(world.id))?.secret.reveal()).toBe('a-key-of-a-policy');
   await expect(farms.producer.leases.hold('keeper', 'p', 1000)).rejects.toThrow(/NOPERM|No permissions/);
 });
 

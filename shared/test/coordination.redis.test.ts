@@ -1,6 +1,7 @@
-import { expect, test } from 'vitest';
-import { Secret, type WorkerRecord } from '../src/index.ts';
-import { testFarm, testInstance, testRun } from './farm.ts';
+import { Redis } from 'ioredis';
+import { expect, onTestFinished, test } from 'vitest';
+import { openFarm, Secret, type WorkerRecord } from '../src/index.ts';
+import { redisUrl, testConfig, testFarm, testInstance, testRun } from './farm.ts';
 
 test('cancelling a run or single rollouts moves the epoch and is seen', async () => {
   await using farm = await testFarm();
@@ -61,10 +62,21 @@ test('a lease has one holder until it lapses or is given back', async () => {
   expect(await farm.leases.hold('keeper', 'a', 300)).toBe(true);
 });
 
-test('secrets live apart, with a life time', async () => {
-  await using farm = await testFarm();
-  await farm.secrets.put('key', new Secret('sk-1'), 1);
-  expect((await farm.secrets.get('key'))?.reveal()).toBe('sk-1');
+test('secrets live apart, with a life time and the origins that they are for', async () => {
+  const config = testConfig();
+  await using farm = await openFarm(config, 'producer');
+  const origins = ['https://a:8000'];
+  await farm.secrets.put('key', { secret: new Secret('sk-1'), origins }, 1);
+  const stored = await farm.secrets.get('key');
+  expect([stored?.secret.reveal(), stored?.origins]).toEqual(['sk-1', origins]);
+  // What the version before wrote, and reads.
+  const redis = new Redis(redisUrl());
+  onTestFinished(() => redis.disconnect());
+  const at = `${config.redis_prefix}:secret:key`;
+  expect(await redis.get(at)).toBe('sk-1');
+  await redis.set(`${at}-old`, 'sk-0', 'EX', 5);
+  const old = await farm.secrets.get('key-old');
+  expect([old?.secret.reveal(), old?.origins]).toEqual(['sk-0', null]);
   expect(await farm.secrets.get('other')).toBeNull();
   await new Promise((resolve) => setTimeout(resolve, 1_100));
   expect(await farm.secrets.get('key')).toBeNull();

@@ -60,7 +60,7 @@ test('removing a run leaves no key of it, neither jobs, artifacts nor its secret
   const name = 'gone';
   const policy = { urls: ['http://127.0.0.1:1/v1'], model: 'm', api_key_ref: name } as const;
   const run = testRun({ run_id: name, policy: PolicyConfig.parse(policy) });
-  await farm.secrets.put(name, new Secret('k'), 60);
+  await farm.secrets.put(name, { secret: new Secret('k'), origins: ['http://127.0.0.1:1'] }, 60);
   await farm.runs.create(run, [testInstance()], [['p', 'x']]);
   const jobs = Array.from({ length: 4 }, (_, index) => `${name}.a__b.c-1.${index}`);
   await farm.queue().addBulk(

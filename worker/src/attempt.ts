@@ -13,6 +13,7 @@ import {
   type JournalEntry,
   type Log,
   type Outcome,
+  originsOf,
   RolloutFailure,
   type RolloutJob,
   type RunRecord,
@@ -155,7 +156,9 @@ async function taskOf({ claimed, node, clock, live, log, trace, signal }: Contex
   const { farm } = node;
   const patch = job.patch_ref ? await farm.runs.getPatch(run.run_id, job.patch_ref) : null;
   const keyRef = run.policy?.api_key_ref;
-  const apiKey = keyRef ? await farm.secrets.get(keyRef) : null;
+  const stored = keyRef ? await farm.secrets.get(keyRef) : null;
+  // A key of a version that kept no origins is for the endpoints of its run, and for none that a policy entry brings.
+  const apiKey = stored && { ...stored, origins: stored.origins ?? originsOf(run.policy?.urls) };
   const kept = await restoreWork(farm, claimed.previous, log);
   return { job, attempt, run, instance, patch, apiKey, kept, clock, live, log, signal, trace };
 }

@@ -2,11 +2,11 @@
 import type {
   ArtifactContent,
   Instance,
+  PolicyKey,
   Report,
   RewardFacts,
   RolloutJob,
   RunRecord,
-  Secret,
   Trajectory,
 } from '@swefarm/shared';
 import type { Logger } from 'pino';
@@ -20,7 +20,7 @@ export type Task = {
   instance: Instance;
   /** The patch given with the job; null unless the agent is `patch`. */
   patch: string | null;
-  apiKey: Secret | null;
+  apiKey: PolicyKey | null;
   /** Work of an earlier attempt that only has to be evaluated. */
   kept: KeptWork | null;
   clock: StageClock;

@@ -1,5 +1,5 @@
 /** Before anything of a run with --require-tokens is queued: its endpoints are tried, and a run that cannot train is refused. */
-import { type Farm, type RunRecord, type Secret, UnusableError } from '@swefarm/shared';
+import { type Farm, type PolicyKey, type RunRecord, UnusableError } from '@swefarm/shared';
 import { probeTokens } from '../tokenprobe.ts';
 import { say } from './terminal.ts';
 
@@ -7,7 +7,7 @@ import { say } from './terminal.ts';
 export async function refuseUncontiguous(
   farm: Farm,
   { policy }: RunRecord,
-  apiKey: Secret | null,
+  apiKey: PolicyKey | null,
   signal: AbortSignal,
 ): Promise<void> {
   if (!policy?.require_tokens) return;

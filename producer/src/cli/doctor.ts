@@ -1,5 +1,5 @@
 /** `swefarm doctor`: everything a run will need, one line each: ok, warn or fail, with the remedy. */
-import { environmentSecret, PolicyConfig } from '@swefarm/shared';
+import { environmentSecret, originsOf, PolicyConfig } from '@swefarm/shared';
 import { type Command, Option } from 'commander';
 import { diagnose, type Finding } from '../doctor.ts';
 import { EXIT } from '../exit.ts';
@@ -29,9 +29,14 @@ export function addDoctor(program: Command): void {
     .option('--json', 'findings as JSON (the default in a pipe)');
   addFarmOptions(command).action(async (flags: Flags) => {
     const config = producerConfig(flags);
+    const policyUrls = (flags.policyUrl as string[] | undefined) ?? [];
+    const secret =
+      flags.apiKeyEnv === undefined
+        ? config.policy_api_key
+        : environmentSecret(String(flags.apiKeyEnv), '--api-key-env');
     const findings = await diagnose({
       config,
-      policyUrls: (flags.policyUrl as string[] | undefined) ?? [],
+      policyUrls,
       model: (flags.model as string | undefined) ?? null,
       tokens:
         flags.requireTokens === true
@@ -40,10 +45,7 @@ export function addDoctor(program: Command): void {
               tokenizer: (flags.tokenizer as string | undefined) ?? null,
             }
           : null,
-      apiKey:
-        flags.apiKeyEnv === undefined
-          ? config.policy_api_key
-          : environmentSecret(String(flags.apiKeyEnv), '--api-key-env'),
+      apiKey: secret && { secret, origins: originsOf(policyUrls) },
       signal: listenForStop().draining,
     });
     if (process.stdout.isTTY && flags.json !== true) await print(findings.map(describe).join('\n'));

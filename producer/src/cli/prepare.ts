@@ -1,7 +1,15 @@
 /** What `submit` and `rollout` do alike before anything is queued: read, describe, compare with what is to be resumed. */
 
 import type { ProducerConfig } from '@swefarm/shared';
-import { environmentSecret, type Farm, type RunRecord, type Secret, UsageError } from '@swefarm/shared';
+import {
+  environmentSecret,
+  type Farm,
+  originsOf,
+  type PolicyKey,
+  type RunRecord,
+  type Secret,
+  UsageError,
+} from '@swefarm/shared';
 import type { Dataset } from '../datasets/read.ts';
 import { withHealth } from '../health/known.ts';
 import { readRegistry, registryPath } from '../health/registry.ts';
@@ -15,7 +23,7 @@ export type Prepared = {
   /** The stored record when a run is resumed, else a new one. */
   record: RunRecord;
   patches: ReadonlyMap<string, readonly string[]> | undefined;
-  apiKey: Secret | null;
+  apiKey: PolicyKey | null;
   /** As given now, else the run's own. */
   minGroup: number | undefined;
 };
@@ -28,12 +36,12 @@ export async function prepare(
   signal: AbortSignal,
 ): Promise<Prepared> {
   const dataset = await knownDataset(await datasetOf(flags, signal), flags, config);
-  const apiKey =
+  const secret =
     flags.apiKeyEnv === undefined
       ? config.policy_api_key
       : environmentSecret(String(flags.apiKeyEnv), '--api-key-env');
   const configFile = flags.runConfig as string | undefined;
-  const wanted = newRunRecord({ dataset, flags: runFlags(flags), configFile }, apiKey !== null);
+  const wanted = newRunRecord({ dataset, flags: runFlags(flags), configFile }, secret !== null);
   if (stored) refuseDifferent(stored, wanted);
   const record = stored ?? wanted;
   const patchFile = flags.patches as string | undefined;
@@ -42,8 +50,19 @@ export async function prepare(
   }
   const patches =
     patchFile === undefined ? undefined : await readPatches(patchFile, dataset.instances, signal);
+  const apiKey = secret && boundKey(secret, record, config);
   const minGroup = wanted.min_group ?? record.min_group ?? undefined;
   return { dataset, record, patches, apiKey, minGroup };
+}
+
+/** For the endpoints that the run itself names and those of the setting; what a policy entry names is anybody's word. */
+function boundKey(secret: Secret, { policy }: RunRecord, config: ProducerConfig): PolicyKey | null {
+  if (policy === null) return null;
+  const origins = [...new Set([...originsOf(policy.urls), ...config.policy_api_key_origins])];
+  if (origins.length > 0) return { secret, origins };
+  throw new UsageError(
+    `the key of the policy must be for some endpoint: name the endpoints of policy ${policy.name} with --policy-url, or their origins with SWEFARM_POLICY_API_KEY_ORIGINS (http://host:port), or give no key (--api-key-env, SWEFARM_POLICY_API_KEY, OPENAI_API_KEY)`,
+  );
 }
 
 /** The dataset with what the registry knows of its instances; broken ones are named, with --skip-broken left out. */

@@ -3,11 +3,19 @@
  * One token may stand for several entries, told apart by the agent's name in Gym's rows.
  */
 import { readFileSync } from 'node:fs';
-import { environmentSecret, errorMessage, type ProducerConfig, Secret, UsageError } from '@swefarm/shared';
+import {
+  environmentSecret,
+  errorMessage,
+  originsOf,
+  PolicyName,
+  type ProducerConfig,
+  Secret,
+  UsageError,
+} from '@swefarm/shared';
 import type { FastifyRequest } from 'fastify';
 import { parse as parseYaml } from 'yaml';
 import { z } from 'zod';
-import { checkSettings } from '../record.ts';
+import { asTree, checkSettings } from '../record.ts';
 import { Refusal } from './refusal.ts';
 
 /** How a rollout that could not be judged is answered; docs/gateway.md says what each does to a training step. */
@@ -29,6 +37,10 @@ export type Caller = {
   run: Readonly<Record<string, unknown>>;
   /** Key of the policy; it goes to Redis apart from the jobs. */
   apiKey: Secret | null;
+  /** Where that key may go beside the endpoints that the operator names. */
+  apiKeyOrigins: readonly string[];
+  /** Policies of which this caller may say what is served, `*`: all; null: see {@link maySpeakOf}. */
+  policies: readonly string[] | null;
 };
 
 const Entry = z.strictObject({
@@ -41,6 +53,8 @@ const Entry = z.strictObject({
   max_hold_seconds: z.number().positive().optional(),
   ng_trajectory: z.boolean().optional(),
   api_key_env: z.string().optional(),
+  api_key_origins: z.array(z.url({ protocol: /^https?$/ })).optional(),
+  policies: z.array(z.union([z.literal('*'), PolicyName])).optional(),
   run: z.record(z.string(), z.unknown()).optional(),
 });
 const CallersFile = z.strictObject({ callers: z.array(Entry).min(1) });
@@ -58,6 +72,8 @@ export function readCallers(config: ProducerConfig): Caller[] {
     trajectory: true,
     run: {},
     apiKey: config.policy_api_key,
+    apiKeyOrigins: config.policy_api_key_origins,
+    policies: null,
   };
   const callers: Caller[] = config.gateway_callers === null ? [] : fromFile(config.gateway_callers, plain);
   if (config.gateway_token) callers.push({ ...plain, name: 'default', token: config.gateway_token });
@@ -91,6 +107,8 @@ function fromFile(path: string, plain: Omit<Caller, 'name' | 'token'>): Caller[]
     apiKey: given.api_key_env
       ? environmentSecret(given.api_key_env, `${where}: ${given.name}`)
       : plain.apiKey,
+    apiKeyOrigins: [...(given.api_key_env ? [] : plain.apiKeyOrigins), ...originsOf(given.api_key_origins)],
+    policies: given.policies ?? plain.policies,
   }));
 }
 
@@ -115,12 +133,25 @@ function tokenOf(where: string, given: z.infer<typeof Entry>): Secret | null {
 }
 
 /**
- * The key of a caller's entry, unless the request sends it somewhere else than the operator does: a caller must not read it by
- * naming an endpoint of its own. Where the operator names none, requests are meant to.
+ * Refuses who may not say what a policy serves: by that, all rollouts that follow it are paused, or sent elsewhere. An entry's
+ * `policies` decide; without them a caller speaks of the policy that its own settings name, and of all where there is one token.
  */
-export function keyFor(caller: Caller, named: unknown, asked: unknown): Secret | null {
-  if (!Array.isArray(named) || named.length === 0 || !Array.isArray(asked)) return caller.apiKey;
-  return asked.every((url) => named.includes(url)) ? caller.apiKey : null;
+export function maySpeakOf(request: FastifyRequest, policy: string): void {
+  const { callers: own } = request;
+  const alone = request.server.callers.every(({ token }) => token?.reveal() === own[0]?.token?.reveal());
+  const allowed = own.some(({ policies, run }) =>
+    policies === null
+      ? alone || asTree(run.policy).name === policy
+      : policies.includes('*') || policies.includes(policy),
+  );
+  if (allowed) return;
+  const [first] = own;
+  throw new Refusal(
+    403,
+    'policy_forbidden',
+    `policy ${policy}: caller ${first?.name} may not speak of it; the operator allows it by policies: [${policy}] in its entry of gateway_callers`,
+    { field: 'name' },
+  );
 }
 
 /** The caller among those of the request's token: by the agent's name of a Gym row, else the one without an entry. */

@@ -1,10 +1,11 @@
 /** The runs that calls are appended to: one per caller and settings, for a day at most, the same after a restart. */
-import { createHash } from 'node:crypto';
-import { type Farm, type Instance, newId, type RunRecord, type Secret } from '@swefarm/shared';
+import { type Farm, type Instance, newId, type PolicyKey, type RunRecord } from '@swefarm/shared';
 import { recordOf, type Tree } from '../record.ts';
 import type { Caller } from './callers.ts';
+import { digest } from './digest.ts';
+import { storeKey } from './policykeys.ts';
 
-export type RunWish = { caller: Caller; settings: Tree; apiKey: Secret | null };
+export type RunWish = { caller: Caller; settings: Tree; apiKey: PolicyKey | null };
 
 export type OpenRuns = {
   /** What tells this caller's settings from others. */
@@ -20,17 +21,13 @@ const OPEN_SECONDS = 24 * 3600;
 /** How long this process trusts what it read. */
 const TRUST_MS = 10 * 60_000;
 
-export const digest = (value: unknown): string =>
-  createHash('sha256').update(JSON.stringify(value)).digest('base64url').slice(0, 24);
-
 export function createOpenRuns(farm: Farm, apiKeySeconds: number): OpenRuns {
   const known = new Map<string, { run: Promise<RunRecord>; until: number; holds: Set<string> }>();
 
   const openRun = async (name: string, wish: RunWish): Promise<RunRecord> => {
     const earlier = await farm.runs.getOpen(name);
     const record = earlier === null ? null : await farm.runs.get(earlier);
-    const keyRef = wish.apiKey && `gateway-${digest(wish.apiKey.reveal())}`;
-    if (keyRef && wish.apiKey) await farm.secrets.put(keyRef, wish.apiKey, apiKeySeconds);
+    const keyRef = await storeKey(farm, wish.apiKey, apiKeySeconds);
     if (record) return record;
     const dataset = { path: `calls of ${wish.caller.name}`, sha256: '', instances: [] };
     const fresh = { ...recordOf(wish.settings, newId(), dataset, keyRef), open: true };
@@ -52,7 +49,7 @@ export function createOpenRuns(farm: Farm, apiKeySeconds: number): OpenRuns {
   };
 
   const nameOf = ({ caller, settings, apiKey }: RunWish): string =>
-    digest([caller.name, settings, apiKey?.reveal() ?? null]);
+    digest([caller.name, settings, apiKey && [apiKey.secret.reveal(), apiKey.origins]]);
 
   return {
     nameOf,

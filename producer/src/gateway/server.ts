@@ -5,6 +5,7 @@ import { serializerCompiler, validatorCompiler } from 'fastify-type-provider-zod
 import { type Caller, readCallers } from './callers.ts';
 import type { GatewayDeps } from './deps.ts';
 import { guard } from './guard.ts';
+import { warnOfIdleKeys } from './policykeys.ts';
 import { answerErrors, refusalOf } from './refusal.ts';
 import { ROUTES } from './routes.ts';
 
@@ -57,7 +58,9 @@ export async function startGateway(
       error: { code: 'not_found', message: `${request.method} ${request.url}: there is no such route` },
     });
   });
-  guard(app, options.callers ?? readCallers(config));
+  const callers = options.callers ?? readCallers(config);
+  warnOfIdleKeys(callers, deps.settings ?? {}, log);
+  guard(app, callers);
   for (const routes of ROUTES) await app.register(async (scope) => await routes(scope, deps));
   await app.listen({ host: config.gateway_host, port: config.gateway_port, backlog: BACKLOG });
   const { address, port, family } = app.server.address() as AddressInfo;

@@ -3,10 +3,11 @@ import type { Instance } from '@swefarm/shared';
 import { describeProblems } from '../datasets/problem.ts';
 import { type GymRow, instanceIdOf, instanceOf, policyOf } from '../formats/gym/row.ts';
 import { asTree, merge } from '../record.ts';
-import { type Caller, keyFor } from './callers.ts';
+import type { Caller } from './callers.ts';
 import type { GatewayDeps } from './deps.ts';
 import { type Mode, trains } from './failures.ts';
 import type { RunWish } from './openruns.ts';
+import { keyFor, keyOrigins } from './policykeys.ts';
 import { Refusal } from './refusal.ts';
 
 /** Later ones win; what `serve` was started with, the caller's own, the row's. */
@@ -27,7 +28,9 @@ export function wishOf(caller: Caller, mode: Mode, row: GymRow, deps: GatewayDep
   // Agents that ask no policy have none in their record.
   if (asTree(settings.agent).type !== undefined && asTree(settings.agent).type !== 'mini')
     delete settings.policy;
-  return { caller, settings, apiKey: apiKey ?? keyFor(caller, policy.urls, urls) };
+  // A key that the row brings is for the row's own endpoints, or for the operator's where it names none.
+  const own = apiKey && { secret: apiKey, origins: keyOrigins(caller, urls ?? policy.urls) };
+  return { caller, settings, apiKey: own ?? keyFor(caller, policy.urls, urls) };
 }
 
 /** The instance of a row, from the row itself or from the dataset of `serve`; refuses what is unknown or incomplete. */

@@ -223,7 +223,10 @@ test('both shapes of a row, its policy and key: the key is in no record', async 
     },
   });
   expect(JSON.stringify(run)).not.toContain('hunter2');
-  expect((await farm.secrets.get(run?.policy?.api_key_ref ?? ''))?.reveal()).toBe('hunter2hunter2');
+  const stored = await farm.secrets.get(run?.policy?.api_key_ref ?? '');
+  expect(stored?.secret.reveal()).toBe('hunter2hunter2');
+  // A key of the row is for the endpoints of the row.
+  expect(stored?.origins).toEqual(['http://127.0.0.1:9', 'http://127.0.0.1:10']);
   expect(await farm.runs.getInstance(run?.run_id ?? '', 'a__b-1')).toMatchObject({
     base_commit: 'c1',
     problem_statement: 'Still.',

@@ -59,14 +59,14 @@ test('the next leader, on another node, goes on where the last one ended; a foll
   expect(await first.ready).toMatchObject({ epoch: 1, restored: false });
   expect((await stat(join(folder, 'shared/address.json'))).mode & 0o077).toBe(0);
   await using worker = await openFollower('worker');
-  await worker.secrets.put('kept', new Secret('value'), 600);
+  await worker.secrets.put('kept', { secret: new Secret('value'), origins: [] }, 600);
   const second = start('n2', { standby: true });
   await expect.poll(() => second.notes, { timeout: 20_000 }).toEqual(['n1 leads; waiting for its end']);
   first.stop();
   await first.ended;
   expect(await second.ready).toMatchObject({ epoch: 2, restored: true });
   // The same connection, which waited meanwhile.
-  expect((await worker.secrets.get('kept'))?.reveal()).toBe('value');
+  expect((await worker.secrets.get('kept'))?.secret.reveal()).toBe('value');
   second.stop();
   await second.ended;
   expect(await readdir(folder)).toEqual(['shared']);
@@ -104,11 +104,11 @@ test('its server is started again when it ends by itself', async () => {
   const first = start('n1');
   await first.ready;
   await using farm = await openFollower('worker');
-  await farm.secrets.put('kept', new Secret('value'), 600);
+  await farm.secrets.put('kept', { secret: new Secret('value'), origins: [] }, 600);
   await sleep(0);
   process.kill(JSON.parse(await readFile(join(folder, 'n1/server.json'), 'utf8')).pid, 'SIGTERM');
   await expect.poll(() => first.notes.join(), { timeout: 20_000 }).toMatch(/starting it again/);
-  expect((await farm.secrets.get('kept'))?.reveal()).toBe('value');
+  expect((await farm.secrets.get('kept'))?.secret.reveal()).toBe('value');
   first.stop();
   await first.ended;
 });

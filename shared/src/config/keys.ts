@@ -260,6 +260,12 @@ export const PRODUCER_KEYS = {
     'Key of the policy endpoint; lies in Redis apart from the jobs while the run lives.',
     ['OPENAI_API_KEY'],
   ),
+  policy_api_key_origins: key<string[]>(
+    form.origins,
+    () => [],
+    '',
+    'Where that key may be sent beside the endpoints of the run itself, separated by commas, e.g. http://gpu7:8000: for endpoints that a policy entry brings. It is never sent elsewhere.',
+  ),
   policy_api_key_ttl_seconds: key(
     form.positiveInteger,
     () => 7 * 24 * 3600,

@@ -2,6 +2,7 @@
 import { homedir, hostname } from 'node:os';
 import { isAbsolute, resolve } from 'node:path';
 import { z } from 'zod';
+import { originOf, originsOf } from '../policykey.ts';
 import { maskUrl, Secret } from '../secret.ts';
 
 const UNITS: Record<string, number> = { '': 1, k: 1024, m: 1024 ** 2, g: 1024 ** 3, t: 1024 ** 4 };
@@ -41,6 +42,17 @@ export const list = z.union([
   z.array(text),
   z.string().transform((value) => value.split(/[\s,]+/).filter((word) => word !== '')),
 ]);
+
+/** Origins of http and https URLs separated by commas or blanks: scheme, host and port of each, whatever follows them. */
+export const origins = list.transform((urls, context) => {
+  const wrong = urls.find((url) => originOf(url) === null);
+  if (wrong === undefined) return originsOf(urls);
+  context.addIssue({
+    code: 'custom',
+    message: `expected http://host:port or https://host:port, found ${maskUrl(wrong)}`,
+  });
+  return z.NEVER;
+});
 
 /** A path, made absolute; `~` is the home directory. */
 export const path = text.transform((value) => {

@@ -25,6 +25,8 @@ export function keysFor(prefix: string) {
     homes: (worker: string) => key('homes', worker),
     handed: (worker: string) => key('handed', worker),
     secret: (name: string) => key('secret', name),
+    /** JSON array of the origins that a secret may be shown to. */
+    secretOrigins: (name: string) => key('secret', name, 'origins'),
     lease: (name: string) => key('lease', name),
     /** Set of the names of policies; hash of one policy's record. */
     policies: key('policies'),

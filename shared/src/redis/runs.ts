@@ -122,7 +122,10 @@ export function createRuns(deps: RunsDeps): Runs {
       const own = secret === runId || secret?.startsWith(`${runId}.`);
       await redis
         .multi()
-        .del(...allRunKeys(keys, runId), ...(secret && own ? [keys.secret(secret)] : []))
+        .del(
+          ...allRunKeys(keys, runId),
+          ...(secret && own ? [keys.secret(secret), keys.secretOrigins(secret)] : []),
+        )
         .zrem(keys.runs, runId)
         .srem(keys.unfinished, runId)
         .exec();

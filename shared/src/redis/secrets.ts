@@ -1,23 +1,44 @@
-/** Keys and tokens: a job carries a name, the value lies apart with a life time. */
+/** Keys of policies: a job carries a name; the value lies apart with a life time, and beside it the origins it was given for. */
 import type { Redis } from 'ioredis';
+import { z } from 'zod';
+import type { PolicyKey } from '../policykey.ts';
 import { Secret } from '../secret.ts';
 import type { Keys } from './keys.ts';
+
+export type StoredKey = {
+  readonly secret: Secret;
+  /** Null: put there by a version that kept none. */
+  readonly origins: readonly string[] | null;
+};
 
 /** A secret named after its run (`<run id>` or `<run id>.…`) is removed with the run. */
 export type Secrets = {
   /** `ttl` in seconds. */
-  put(name: string, value: Secret, ttl: number): Promise<void>;
-  get(name: string): Promise<Secret | null>;
+  put(name: string, key: PolicyKey, ttl: number): Promise<void>;
+  get(name: string): Promise<StoredKey | null>;
   remove(name: string): Promise<void>;
 };
 
+const Origins = z.array(z.string());
+
 export function createSecrets(redis: Redis, keys: Keys): Secrets {
   return {
-    put: async (name, value, ttl) => void (await redis.set(keys.secret(name), value.reveal(), 'EX', ttl)),
-    async get(name) {
-      const value = await redis.get(keys.secret(name));
-      return value === null ? null : new Secret(value);
+    // Two strings: a worker of the version before reads the key where it always was.
+    async put(name, { secret, origins }, ttl) {
+      await redis
+        .multi()
+        .set(keys.secretOrigins(name), JSON.stringify(origins), 'EX', ttl)
+        .set(keys.secret(name), secret.reveal(), 'EX', ttl)
+        .exec();
     },
-    remove: async (name) => void (await redis.del(keys.secret(name))),
+    async get(name) {
+      const [value, origins] = await redis.mget(keys.secret(name), keys.secretOrigins(name));
+      if (value == null) return null;
+      return {
+        secret: new Secret(value),
+        origins: origins == null ? null : Origins.parse(JSON.parse(origins)),
+      };
+    },
+    remove: async (name) => void (await redis.del(keys.secret(name), keys.secretOrigins(name))),
   };
 }

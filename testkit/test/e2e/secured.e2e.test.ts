@@ -4,6 +4,8 @@
  */
 import { execFile } from 'node:child_process';
 import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseEnv, promisify } from 'node:util';
@@ -49,6 +51,15 @@ test('a run under ACL users over TLS; no secret in logs, results, artifacts, ps 
     SWEFARM_SCRATCH_DIR: join(folder, 'scratch'),
     SWEFARM_LOG_LEVEL: 'trace',
   };
+  // An endpoint of a caller's: it writes down what it is shown, and wants a key.
+  const shownThere: (string | undefined)[] = [];
+  const attacker = createServer((request, response) => {
+    shownThere.push(request.headers.authorization);
+    response.writeHead(401).end();
+  });
+  await new Promise<void>((resolve) => attacker.listen(0, '127.0.0.1', resolve));
+  stack.defer(() => void attacker.close());
+  const attackerUrl = `http://127.0.0.1:${(attacker.address() as AddressInfo).port}/v1`;
   // One logs in by variables, the other by the URL.
   const login = `${producer?.SWEFARM_REDIS_USERNAME}:${producer?.SWEFARM_REDIS_PASSWORD}@`;
   const asProducer = {
@@ -62,7 +73,8 @@ test('a run under ACL users over TLS; no secret in logs, results, artifacts, ps 
     ...common,
     ...worker,
   });
-  const serving = startCommand('swefarm', ['serve', '--port', '0'], asProducer);
+  const asked = ['--policy-url', policy.url, '--model', 'scripted'];
+  const serving = startCommand('swefarm', ['serve', '--port', '0', ...asked], asProducer);
   for (const one of [working, serving]) {
     stack.defer(async () => {
       one.kill('SIGTERM');
@@ -106,6 +118,27 @@ test('a run under ACL users over TLS; no secret in logs, results, artifacts, ps 
   const status = await runCommand('swefarm', ['status', run_id], asProducer);
   const turns = await runCommand('swefarm', ['show', parsed[0]?.rollout_id as string, '--turns'], asProducer);
   shown.push(await ask('/metrics'), await ask('/v1/runs'), await ask(`/v1/runs/${run_id}/results`));
+
+  // Whoever has a token names a policy of its own, or adds its endpoint to the one that all follow.
+  const send = async (method: string, path: string, body: object) => {
+    const headers = { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' };
+    const reply = await fetch(`${gateway}${path}`, { method, headers, body: JSON.stringify(body) });
+    expect(reply.ok, await reply.clone().text()).toBe(true);
+    return (await reply.json()) as { run_id: string };
+  };
+  const [row] = (await readFile(built.files.default ?? '', 'utf8')).trimEnd().split('\n');
+  const attack = async (name: string, policies: string, endpoints: string[], group_size: number) => {
+    await send('PUT', policies, { endpoints });
+    const policy = name === '' ? {} : { name };
+    const wish = { instances: [JSON.parse(row ?? '{}')], group_size, run: { policy } };
+    const begun = await send('POST', '/v1/runs', wish);
+    const before = shownThere.length;
+    await expect.poll(() => shownThere.length, { timeout: 120_000 }).toBeGreaterThan(before);
+    await send('POST', `/v1/runs/${begun.run_id}/cancel`, {});
+  };
+  await attack('evil', '/v1/policies/evil', [attackerUrl], 1);
+  await attack('', '/policy', [attackerUrl, policy.url], 8);
+  expect(new Set(shownThere)).toEqual(new Set([undefined]));
 
   const said = {
     worker: working.stdout() + working.stderr(),

@@ -1,5 +1,12 @@
 /** The policy client against a server of its own: what is sent, what is read, and the table of faults. */
-import { type Message, PolicyConfig, RolloutFailure, Secret } from '@swefarm/shared';
+import {
+  type Message,
+  originsOf,
+  PolicyConfig,
+  type PolicyKey,
+  RolloutFailure,
+  Secret,
+} from '@swefarm/shared';
 import { afterAll, describe, expect, test } from 'vitest';
 import type { PolicyReply } from '../../src/agent/agent.ts';
 import { NEVER_PAUSED } from '../../src/agent/pause.ts';
@@ -31,7 +38,9 @@ const unfollowed = {
   refresh: async () => undefined,
   [Symbol.dispose]: () => undefined,
 };
-const open = (url: string, config: Record<string, unknown> = {}, apiKey: Secret | string | null = null) =>
+/** The operator's key, for the endpoints that the operator named. */
+const keyFor = (...urls: string[]): PolicyKey => ({ secret: new Secret(KEY), origins: originsOf(urls) });
+const open = (url: string, config: Record<string, unknown> = {}, apiKey: PolicyKey | null = null) =>
   openPolicy(PolicyConfig.parse({ urls: [url], model: 'm', version: 'v', patience: 3, ...config }), {
     apiKey,
     rolloutId: 'run.a__b-1.0',
@@ -68,7 +77,7 @@ describe('what is sent', () => {
         sampling: { temperature: 0.7, top_p: 0.9, max_tokens: 100, seed: 1 },
         extra_body: { chat_template_kwargs: { enable_thinking: false }, top_k: 20 },
       },
-      new Secret(KEY),
+      keyFor(endpoint.url),
     );
     await policy.complete(START, tools, never);
     const [request] = endpoint.requests;
@@ -280,7 +289,7 @@ describe('faults that no retry mends', () => {
     [405, 'policy_bad_request'],
   ])('HTTP %i is %s, asked once', async (status, failureClass) => {
     await using endpoint = await startEndpoint(sendError(status, `no: bad key ${KEY}`));
-    const failure = await failureOf(open(endpoint.url, {}, KEY).complete(START, [], never));
+    const failure = await failureOf(open(endpoint.url, {}, keyFor(endpoint.url)).complete(START, [], never));
     expect(failure).toMatchObject({ failureClass });
     expect(failure.message).toContain(endpoint.url);
     expect(failure.message).toContain(`HTTP ${status}`);

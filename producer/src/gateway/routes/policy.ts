@@ -6,6 +6,7 @@ import { DEFAULT_POLICY, PolicyChange, PolicyName } from '@swefarm/shared';
 import type { FastifyInstance } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
+import { maySpeakOf } from '../callers.ts';
 import type { GatewayDeps } from '../deps.ts';
 import { Refusal } from '../refusal.ts';
 
@@ -20,16 +21,20 @@ export function policyRoutes(app: FastifyInstance, { farm }: GatewayDeps): void 
       field: 'name',
     });
   };
-  typed.put('/policy', { schema: { body: PolicyChange } }, ({ body }) =>
-    farm.policies.set(DEFAULT_POLICY, body),
-  );
+  typed.put('/policy', { schema: { body: PolicyChange } }, async (request) => {
+    maySpeakOf(request, DEFAULT_POLICY);
+    return await farm.policies.set(DEFAULT_POLICY, request.body);
+  });
   typed.get('/policy', () => read(DEFAULT_POLICY));
   typed.get('/v1/policies', () => farm.policies.list());
   typed.get('/v1/policies/:name', { schema: { params: Named } }, ({ params }) => read(params.name));
-  typed.put('/v1/policies/:name', { schema: { params: Named, body: PolicyChange } }, ({ params, body }) =>
-    farm.policies.set(params.name, body),
-  );
-  typed.delete('/v1/policies/:name', { schema: { params: Named } }, async ({ params }, reply) => {
+  typed.put('/v1/policies/:name', { schema: { params: Named, body: PolicyChange } }, async (request) => {
+    maySpeakOf(request, request.params.name);
+    return await farm.policies.set(request.params.name, request.body);
+  });
+  typed.delete('/v1/policies/:name', { schema: { params: Named } }, async (request, reply) => {
+    const { params } = request;
+    maySpeakOf(request, params.name);
     await farm.policies.remove(params.name);
     await reply.code(204).send();
   });

@@ -17,9 +17,9 @@ import { chosenSha256 } from '../../datasets/read.ts';
 import { toInstance } from '../../datasets/row.ts';
 import { asTree, checkSettings, merge, recordOf, refuseDifferent } from '../../record.ts';
 import { submit } from '../../submit.ts';
-import { callerOf, keyFor } from '../callers.ts';
+import { callerOf } from '../callers.ts';
 import type { GatewayDeps } from '../deps.ts';
-import { digest } from '../openruns.ts';
+import { keyFor, storeKey } from '../policykeys.ts';
 import { Refusal, settingsRefusal } from '../refusal.ts';
 
 const Submit = z.strictObject({
@@ -64,8 +64,7 @@ export function runRoutes(app: FastifyInstance, deps: GatewayDeps): void {
     const runId = typeof again === 'string' && again !== '' ? idFrom(caller.name, again) : newId();
     const operator = merge(merge({}, deps.settings ?? {}), caller.run);
     const key = keyFor(caller, asTree(operator.policy).urls, asTree(run.policy).urls);
-    const keyRef = key && `gateway-${digest(key.reveal())}`;
-    if (keyRef && key) await farm.secrets.put(keyRef, key, config.policy_api_key_ttl_seconds);
+    const keyRef = await storeKey(farm, key, config.policy_api_key_ttl_seconds);
     const settings = merge(operator, { ...run, group_size });
     const dataset = { path: `rows of ${caller.name}`, sha256: chosenSha256(instances), instances };
     const wanted = described(() => recordOf(settings, runId, dataset, keyRef));

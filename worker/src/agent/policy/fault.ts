@@ -66,6 +66,15 @@ function readStatus(status: number, error: APIError, firstTurn: boolean): Policy
       retryAfterSeconds: readRetryAfter(error.headers ?? null, Date.now()),
       busy: status === 429,
     });
+  if (status >= 300 && status < 400) {
+    const to = error.headers?.get('location') ?? 'nowhere';
+    return new PolicyFault(
+      'policy_bad_request',
+      'never',
+      `HTTP ${status}: redirects to ${to.slice(0, 200)}; name that endpoint itself`,
+      { cause: error },
+    );
+  }
   if (status === 401 || status === 403) return fault('policy_unauthorized', 'never');
   if (status === 404) return fault('policy_model_unknown', 'never');
   if (status === 429 || status === 503) return fault('policy_server_error', 'patience');

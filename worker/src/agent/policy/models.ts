@@ -1,4 +1,5 @@
 /** The version that an endpoint serves by its own /models, for policies that no trainer and no header tells of. */
+import { authorizationAt, type PolicyKey } from '@swefarm/shared';
 import { fetch } from 'undici';
 import { z } from 'zod';
 
@@ -11,7 +12,7 @@ const FRESH_MS = 30_000;
 const known = new Map<string, { at: number; version: Promise<string | null> }>();
 
 /** `version` of the model's entry, else its `root` (vLLM: the path the weights came from); null when neither tells. */
-export function servedVersion(url: string, model: string, apiKey: string | null): Promise<string | null> {
+export function servedVersion(url: string, model: string, apiKey: PolicyKey | null): Promise<string | null> {
   const key = `${url} ${model}`;
   const before = known.get(key);
   if (before && performance.now() - before.at < FRESH_MS) return before.version;
@@ -20,10 +21,12 @@ export function servedVersion(url: string, model: string, apiKey: string | null)
   return version;
 }
 
-async function ask(url: string, model: string, apiKey: string | null): Promise<string | null> {
+async function ask(url: string, model: string, apiKey: PolicyKey | null): Promise<string | null> {
   try {
-    const response = await fetch(`${url.replace(/\/$/, '')}/models`, {
-      headers: apiKey === null ? {} : { authorization: `Bearer ${apiKey}` },
+    const address = `${url.replace(/\/$/, '')}/models`;
+    const response = await fetch(address, {
+      headers: authorizationAt(apiKey, address),
+      redirect: 'error',
       signal: AbortSignal.timeout(TIMEOUT_MS),
     });
     const models = Models.safeParse(await response.json());

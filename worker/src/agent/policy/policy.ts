@@ -1,13 +1,14 @@
 /** The policy client: one endpoint for a whole rollout, one answer a call, every fault named. */
 import {
   addressOf,
+  keyAt,
   openSpeaker,
   type Piece,
   type PolicyConfig,
+  type PolicyKey,
   type Post,
   RolloutFailure,
   type Route,
-  type Secret,
   type Speaker,
   UsageError,
   WireFault,
@@ -25,8 +26,8 @@ import { spell } from './spell.ts';
 import type { Followed } from './watch.ts';
 
 export type PolicyDeps = {
-  /** Null when the endpoint wants none. */
-  apiKey: Secret | string | null;
+  /** Null when the endpoint wants none; endpoints of other origins than its own never see it. */
+  apiKey: PolicyKey | null;
   rolloutId: string;
   attempt: number;
   /** What the trainer says of this policy; must outlive it. */
@@ -41,11 +42,10 @@ export type PolicyDeps = {
  * never sent again within the turn. While the trainer updates the policy, nothing is sent and no clock runs.
  */
 export function openPolicy(config: PolicyConfig, deps: PolicyDeps): Policy & Disposable {
-  const { followed, endpoints } = deps;
-  const apiKey = typeof deps.apiKey === 'string' ? deps.apiKey : (deps.apiKey?.reveal() ?? null);
+  const { followed, endpoints, apiKey } = deps;
   const place = openPlace(config, deps);
   let speaker: Promise<Speaker> | null = null;
-  const clientAt = keptClient(apiKey, deps);
+  const clientAt = keptClient(deps);
   let heardVersion: string | null = null;
 
   const said = (): string | null => followed.record()?.version ?? heardVersion ?? config.version;
@@ -129,7 +129,9 @@ export function openPolicy(config: PolicyConfig, deps: PolicyDeps): Policy & Dis
         if (error instanceof UsageError)
           throw new RolloutFailure('policy_bad_request', error.message, { cause: error });
         if (!(error instanceof PolicyFault)) throw error;
-        throw new RolloutFailure(error.failureClass, `${endpoint}: ${redact(error.message, apiKey)}`, {
+        const kept = error.failureClass === 'policy_unauthorized' && withheld(apiKey, url);
+        const why = `${error.message}${kept ? `; ${kept}` : ''}`;
+        throw new RolloutFailure(error.failureClass, `${endpoint}: ${redact(why, apiKey)}`, {
           cause: error.cause,
         });
       }
@@ -181,12 +183,14 @@ type Sending = {
 };
 
 /** The client of the endpoint that is asked, from turn to turn: to make one costs a tenth of a turn. */
-function keptClient(apiKey: string | null, { rolloutId, attempt }: PolicyDeps): (url: string) => Client {
+function keptClient({ apiKey, rolloutId, attempt, log }: PolicyDeps): (url: string) => Client {
   let kept: { url: string; client: Client } | null = null;
   return (url) => {
     if (kept?.url !== url) {
       const headers = { 'x-swefarm-rollout': rolloutId, 'x-swefarm-attempt': String(attempt) };
       kept = { url, client: openClient(url, apiKey, headers) };
+      const why = withheld(apiKey, url);
+      if (why) log.warn({ endpoint: withoutUser(url) }, why);
     }
     return kept.client;
   };
@@ -244,5 +248,12 @@ function withoutUser(url: string): string {
 }
 
 /** Endpoints like to quote the key that they refuse. */
-const redact = (text: string, apiKey: string | null): string =>
-  (apiKey ? text.replaceAll(apiKey, '[secret]') : text).slice(0, 300);
+const redact = (text: string, apiKey: PolicyKey | null): string =>
+  (apiKey ? text.replaceAll(apiKey.secret.reveal(), '[secret]') : text).slice(0, 300);
+
+/** Why this endpoint is not shown the run's key; null when it is, or when there is none. */
+function withheld(apiKey: PolicyKey | null, url: string): string | null {
+  if (apiKey === null || keyAt(apiKey, url) !== null) return null;
+  const origins = apiKey.origins.join(', ') || 'no origin';
+  return `the run's key is for ${origins}, so it was not sent here (policy_api_key_origins, api_key_origins)`;
+}

@@ -1,5 +1,5 @@
 /** The texts of single tokens, so that a message can show what differs and not only its number. */
-import { addressOf } from '@swefarm/shared';
+import { addressOf, authorizationAt, type PolicyKey } from '@swefarm/shared';
 import { fetch } from 'undici';
 
 const TIMEOUT_MS = 3_000;
@@ -8,19 +8,18 @@ const TIMEOUT_MS = 3_000;
 export async function spell(
   url: string,
   model: string,
-  apiKey: string | null,
+  apiKey: PolicyKey | null,
   ids: readonly number[],
   signal: AbortSignal,
 ): Promise<string[] | null> {
   try {
     return await Promise.all(
       ids.map(async (id) => {
-        const response = await fetch(addressOf(url, 'detokenize'), {
+        const address = addressOf(url, 'detokenize');
+        const response = await fetch(address, {
           method: 'POST',
-          headers: {
-            'content-type': 'application/json',
-            ...(apiKey === null ? {} : { authorization: `Bearer ${apiKey}` }),
-          },
+          redirect: 'error',
+          headers: { 'content-type': 'application/json', ...authorizationAt(apiKey, address) },
           body: JSON.stringify({ model, tokens: [id] }),
           signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
         });

@@ -1,0 +1,28 @@
+import { Secret } from '@swefarm/shared';
+import { expect, test } from 'vitest';
+import type { Caller } from './callers.ts';
+import { keyFor, keyOrigins } from './policykeys.ts';
+
+const caller = {
+  apiKey: new Secret('the-key-of-the-operator'),
+  apiKeyOrigins: [],
+} as Partial<Caller> as Caller;
+const mine = ['http://vllm:8000/v1', 'http://vllm:8001/v1'];
+const origins = ['http://vllm:8000', 'http://vllm:8001'];
+
+test("an operator's key is for the operator's endpoints, and no run that names another one has it", () => {
+  for (const asked of [undefined, null, [mine[1]], ['http://vllm:8000/other']]) {
+    expect(keyFor(caller, mine, asked)).toEqual({ secret: caller.apiKey, origins });
+  }
+  expect(keyFor(caller, mine, [mine[0], 'http://elsewhere/v1'])).toBeNull();
+  expect(keyFor(caller, mine, [mine[0], 'nowhere'])).toBeNull();
+  expect(keyFor({ ...caller, apiKey: null }, mine, undefined)).toBeNull();
+});
+
+test('a key that the operator gave for no endpoint goes to none, and to those that the entry lists', () => {
+  expect(keyFor(caller, undefined, ['http://elsewhere/v1'])).toBeNull();
+  expect(keyFor(caller, [], undefined)).toBeNull();
+  const listed = { ...caller, apiKeyOrigins: ['http://gpu7:8000'] };
+  expect(keyFor(listed, undefined, ['http://gpu7:8000/v1'])?.origins).toEqual(['http://gpu7:8000']);
+  expect(keyOrigins(listed, mine)).toEqual([...origins, 'http://gpu7:8000']);
+});
