@@ -16,6 +16,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { DatasetFilters } from '../datasets/filter.ts';
 import { type Dataset, readDataset } from '../datasets/read.ts';
 import { flagKey, RUN_FLAGS, type RunFlag } from '../flags.ts';
+import { ENDING } from '../gateway/opensettings.ts';
 
 /** What commander hands to an action. */
 export type Flags = Readonly<Record<string, unknown>>;
@@ -60,7 +61,8 @@ export function addServeOptions(command: Command): Command {
     .addOption(dataset('--health <file>', 'registry of swefarm health (default: in the state folder)'))
     .addOption(new Option('--run-config <file>', 'YAML file with the keys of a run').helpGroup('Run:'))
     .addOption(new Option('--api-key-env <variable>', 'holds the key of the policy').helpGroup('Policy:'));
-  for (const flag of RUN_FLAGS) if (flag.path[0] !== 'group_size') command.addOption(optionOf(flag));
+  // Those that it refuses are known, so that it can say why, and not shown.
+  for (const flag of RUN_FLAGS) command.addOption(optionOf(flag).hideHelp(flag.path.join('.') in ENDING));
   return addGatewayOptions(command);
 }
 

@@ -3,6 +3,7 @@ import { type Farm, type Instance, newId, type PolicyKey, type RunRecord } from 
 import { recordOf, type Tree } from '../record.ts';
 import type { Caller } from './callers.ts';
 import { digest } from './digest.ts';
+import { refuseEnding } from './opensettings.ts';
 import { storeKey } from './policykeys.ts';
 
 export type RunWish = { caller: Caller; settings: Tree; apiKey: PolicyKey | null };
@@ -29,6 +30,7 @@ export function createOpenRuns(farm: Farm, apiKeySeconds: number): OpenRuns {
     const record = earlier === null ? null : await farm.runs.get(earlier);
     const keyRef = await storeKey(farm, wish.apiKey, apiKeySeconds);
     if (record) return record;
+    refuseEnding(`caller ${wish.caller.name}`, wish.settings);
     const dataset = { path: `calls of ${wish.caller.name}`, sha256: '', instances: [] };
     const fresh = { ...recordOf(wish.settings, newId(), dataset, keyRef), open: true };
     await farm.runs.create(fresh, []);

@@ -5,6 +5,7 @@ import { serializerCompiler, validatorCompiler } from 'fastify-type-provider-zod
 import { type Caller, readCallers } from './callers.ts';
 import type { GatewayDeps } from './deps.ts';
 import { guard } from './guard.ts';
+import { checkOpenSettings } from './opensettings.ts';
 import { warnOfIdleKeys } from './policykeys.ts';
 import { answerErrors, refusalOf } from './refusal.ts';
 import { ROUTES } from './routes.ts';
@@ -30,7 +31,7 @@ const BACKLOG = 4096;
 /**
  * Listens on `config.gateway_host` and `gateway_port` (0: a free one) until disposed; held connections are closed then.
  *
- * @throws UsageError for a bad callers file; the error of `listen` when the address is taken
+ * @throws UsageError for a bad callers file and for settings that no open run can have; the error of `listen` when the address is taken
  */
 export async function startGateway(
   deps: GatewayDeps,
@@ -59,6 +60,7 @@ export async function startGateway(
     });
   });
   const callers = options.callers ?? readCallers(config);
+  checkOpenSettings(deps.settings ?? {}, callers);
   warnOfIdleKeys(callers, deps.settings ?? {}, log);
   guard(app, callers);
   for (const routes of ROUTES) await app.register(async (scope) => await routes(scope, deps));

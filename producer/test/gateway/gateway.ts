@@ -9,11 +9,14 @@ export const TOKEN = 'a-token-of-this-test';
 
 export type TestGateway = { gateway: Gateway; url: string; farm: Farm; config: ProducerConfig };
 
-/** Listens on a free port; `bearer` is what a request must carry. */
-export async function testGateway(over: Partial<ProducerConfig> = {}): Promise<TestGateway> {
+/** Listens on a free port; `bearer` is what a request must carry. `settings`: as `serve` is given them for all runs. */
+export async function testGateway(
+  over: Partial<ProducerConfig> = {},
+  settings: Record<string, unknown> = {},
+): Promise<TestGateway> {
   const config = { ...testConfig(), gateway_port: 0, gateway_token: new Secret(TOKEN), ...over };
   const farm = await testFarm(config);
-  const deps = { farm, config, log: silentLog(), signal: new AbortController().signal };
+  const deps = { farm, config, log: silentLog(), signal: new AbortController().signal, settings };
   const gateway = await startGateway(deps, { callers: readCallers(config) });
   onTestFinished(() => gateway[Symbol.asyncDispose]());
   return { gateway, url: gateway.url, farm, config };

@@ -1,3 +1,6 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { newId } from '@swefarm/shared';
 import { expect, onTestFinished, test } from 'vitest';
 import { run, start, until } from '../cli.ts';
 import { redisUrl, testFolder } from '../farm.ts';
@@ -16,6 +19,32 @@ test('a probe needs no token, all else does; refusals are JSON and name the fiel
   const reply = await fetch(`${strange.url}/nothing`);
   expect(reply.status).toBe(404);
   expect(await reply.json()).toMatchObject({ error: { code: 'not_found' } });
+});
+
+test.each<[string, Record<string, unknown>, RegExp]>([
+  ['min_group', { min_group: 2 }, /serve: --min-group \(min_group\) cannot be set here/],
+  ['oversample', { oversample: 1 }, /serve: --oversample/],
+  ['refills', { refills: 1 }, /serve: --refills/],
+  ['a deadline', { deadline_at: Date.now() + 1_800_000 }, /serve: --deadline \(deadline_at\)/],
+  ['a group size', { group_size: 4 }, /serve: --group-size/],
+  ['a life shorter than a hold', { ttl: 60 }, /caller default: --ttl \(ttl\): 60 s is shorter than 21600 s/],
+])('%s that would end the calls of a day is refused by name at the start', async (_, settings, message) => {
+  await expect(testGateway({}, settings)).rejects.toThrow(message);
+});
+
+test('what does nothing is no reason to refuse, and neither is what is judged rollout by rollout', async () => {
+  const harmless = { min_group: null, oversample: 0, refills: 0, deadline_at: null, max_staleness: 1 };
+  await testGateway({}, { ...harmless, infra_pause_share: 0.2, ttl: 86_400 });
+});
+
+test('an entry of the callers file is held to the same', async () => {
+  const path = join(await testFolder(), 'callers.yaml');
+  await writeFile(path, 'callers:\n  - {name: nemo, anonymous: true, run: {oversample: 1}}\n');
+  await expect(testGateway({ gateway_callers: path })).rejects.toThrow(/caller nemo: run: --oversample/);
+  const args = ['serve', '--port', '0', '--redis-url', redisUrl(), '--redis-prefix', newId()];
+  const refused = await run([...args, '--deadline', '30m']);
+  expect(refused).toMatchObject({ code: 2, stdout: '' });
+  expect(refused.stderr).toMatch(/serve: --deadline \(deadline_at\) cannot be set here/);
 });
 
 test('`swefarm serve` prints its address, keeps a made token to itself and ends when told', async () => {

@@ -23,7 +23,7 @@ export type Commit = (run: CommitRun, result: Result) => Promise<CommitReply>;
 
 export type CommitRun = Pick<
   RunRecord,
-  'kind' | 'ttl' | 'group_size' | 'min_group' | 'oversample' | 'refills'
+  'kind' | 'ttl' | 'open' | 'group_size' | 'min_group' | 'oversample' | 'refills'
 >;
 
 const AIM_BYTES = 1024;
@@ -68,7 +68,7 @@ export function createCommit(redis: Redis, keys: Keys): Commit {
         version,
         VERSION_WINDOW,
         enoughOf(run),
-        isRefillable(result) ? run.refills : 0,
+        isRefillable(result) && !run.open ? run.refills : 0,
         ...countersOf(result).flat(),
       ],
     )) as string[];
@@ -83,8 +83,9 @@ export function createCommit(redis: Redis, keys: Keys): Commit {
   };
 }
 
-/** Usable results that end a group; 0: it is never ended early. */
-const enoughOf = (run: CommitRun): number => run.min_group ?? (run.oversample > 0 ? run.group_size : 0);
+/** Usable results that end a group; 0: it is never ended early. Of an open run nothing ends: each rollout has a caller. */
+const enoughOf = (run: CommitRun): number =>
+  run.open ? 0 : (run.min_group ?? (run.oversample > 0 ? run.group_size : 0));
 
 /** The result as it lies in the stream: times in milliseconds' precision, the failure's message cut to fit. */
 export function encodeResult(result: Result): string {

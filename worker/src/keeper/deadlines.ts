@@ -6,8 +6,9 @@ export const deadlines: Duty = {
   everyMs: 1_000,
   async run({ farm, log }) {
     const { now, runs } = await farm.groups.unfinishedRuns();
-    for (const { run_id, deadline_at } of runs) {
-      if (deadline_at === null || now < deadline_at) continue;
+    for (const { run_id, deadline_at, open: takesCalls } of runs) {
+      // A run that takes calls for a day has no instant at which all of them are over.
+      if (takesCalls || deadline_at === null || now < deadline_at) continue;
       const open = await farm.groups.open(run_id);
       const marked = await farm.cancel.isCancelled(open);
       if (open.every((id) => marked.has(id))) continue;

@@ -49,6 +49,19 @@ test('a deadline ends what has no result, says why, and leaves what is there', a
   expect(await at.farm.jobs.missing(ids)).toEqual(ids.slice(1));
 });
 
+test('nothing ends the groups of a run that takes calls, nor the run: neither deadline, min_group, oversample nor refills', async () => {
+  const at = await scene();
+  const ending = { deadline_at: Date.now() - 1, min_group: 1, oversample: 1, refills: 5 };
+  const { run, ids } = await startRun(at, { open: true, ...ending });
+  const [a = '', b = '', ...others] = ids;
+  await settleBy(at, run, a, { judged: 1 });
+  await settleBy(at, run, b, { failed: 'engine_unreachable' });
+  await twice(deadlines, at);
+  expect(await at.farm.cancel.isCancelled(ids)).toEqual(new Map());
+  expect(await at.farm.groups.open(run.run_id)).toEqual(others);
+  expect(await at.farm.journal.claim(others[0] ?? '', BY)).toMatchObject({ cancelled: null });
+});
+
 test('enough usable results end a group at once; a worker in the middle of a sibling commits it itself', async () => {
   const at = await scene();
   const { run, ids } = await startRun(at, { min_group: 2 });

@@ -1,0 +1,42 @@
+/** What an open run cannot have: it lives for a day and takes calls as they come, so nothing may end its groups or itself. */
+import { RunRecord, UsageError } from '@swefarm/shared';
+import { RUN_FLAGS } from '../flags.ts';
+import { asTree, merge, type Tree } from '../record.ts';
+import type { Caller } from './callers.ts';
+
+/** Keys that end groups or a run, or open rollouts that no caller waits for; and what each is when it does nothing. */
+export const ENDING: Readonly<Record<string, unknown>> = {
+  deadline_at: null,
+  min_group: null,
+  oversample: 0,
+  refills: 0,
+  group_size: 1,
+};
+
+const REMEDY =
+  'rollouts of held calls are each waited for by their caller; say it of a submitted run (POST /v1/runs, swefarm submit)';
+
+/** Throws UsageError that names the first such key. `where` begins the message. */
+export function refuseEnding(where: string, settings: Tree): void {
+  for (const [key, harmless] of Object.entries(ENDING)) {
+    const value = settings[key];
+    if (value === undefined || value === null || value === harmless) continue;
+    const flag = RUN_FLAGS.find(({ path }) => path.length === 1 && path[0] === key)?.flag.split(' ')[0];
+    throw new UsageError(`${where}: ${flag} (${key}) cannot be set here: ${REMEDY}`);
+  }
+}
+
+/** Everything that `serve` and its callers' entries set for all calls. Throws UsageError. */
+export function checkOpenSettings(settings: Tree, callers: readonly Caller[]): void {
+  refuseEnding('serve', settings);
+  for (const { name, run, maxHoldSeconds } of callers) {
+    const where = `caller ${name}`;
+    refuseEnding(`${where}: run`, run);
+    const ttl = asTree(merge(merge({}, settings), run)).ttl ?? RunRecord.shape.ttl.parse(undefined);
+    if (typeof ttl === 'number' && ttl < maxHoldSeconds) {
+      throw new UsageError(
+        `${where}: --ttl (ttl): ${ttl} s is shorter than ${maxHoldSeconds} s (max_hold_seconds): the run would be gone while its call is held; give a longer --ttl, or hold calls for less`,
+      );
+    }
+  }
+}
