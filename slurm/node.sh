@@ -18,7 +18,10 @@ fail() { say "$*"; exit 12; }
 # --- A folder of ours on a local disk; those of owners that died go first
 root=${SWEFARM_SLURM_LOCAL:-${SLURM_TMPDIR:-${TMPDIR:-/tmp}}}/swefarm-$(id -u)
 (umask 077 && mkdir -p "$root") 2>/dev/null
-[ -O "$root" ] || fail "$root cannot be made, or is not ours: set SWEFARM_SLURM_LOCAL to a folder on a local disk"
+# Not through a link: it would be ours, and elsewhere.
+if [ ! -O "$root" ] || [ -L "$root" ] || ! chmod 700 "$root"; then
+  fail "$root cannot be made, or is not ours ($(stat -c '%F of %U' "$root" 2>&1)): set SWEFARM_SLURM_LOCAL to a folder on a local disk"
+fi
 started() { sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -d ' ' -f 20; }
 discard() {
   chmod -R u+rwX "$1" 2>/dev/null

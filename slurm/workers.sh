@@ -94,7 +94,9 @@ node_address() { # what the other nodes call this one
 
 start_leader() {
   (umask 077 && mkdir -p "$local_root") 2>/dev/null
-  [ -O "$local_root" ] || fail "$local_root on $node cannot be made, or is not ours: set SWEFARM_SLURM_LOCAL to a folder on a local disk"
+  if [ ! -O "$local_root" ] || [ -L "$local_root" ] || ! chmod 700 "$local_root"; then
+    fail "$local_root on $node cannot be made, or is not ours ($(stat -c '%F of %U' "$local_root" 2>&1)): set SWEFARM_SLURM_LOCAL to a folder on a local disk"
+  fi
   # Named as node.sh names its folders, so that the next job there removes it if we cannot.
   talk=$local_root/$job.$restart-lead-$node
   rm -rf "$talk"

@@ -8,6 +8,7 @@ export * from './config/nearest.ts';
 export * from './config/runtimes.ts';
 export * from './errors.ts';
 export * from './failure.ts';
+export * from './folder.ts';
 export * from './health.ts';
 export * from './ids.ts';
 export * from './instance.ts';

@@ -1,9 +1,10 @@
 /** `swefarm-worker doctor`: this node's own view of everything a rollout will need, one line each, with the remedy. */
-import { mkdir, statfs } from 'node:fs/promises';
-import { createLog, errorMessage, openFarm, type WorkerConfig } from '@swefarm/shared';
+import { statfs } from 'node:fs/promises';
+import { createLog, errorMessage, openFarm, ownFolder, type WorkerConfig } from '@swefarm/shared';
 import { probeEndpoint } from './agent/policy/probe.ts';
 import { openRuntime } from './runtimes.ts';
 import type { RuntimeCheck, RuntimeName } from './sandbox/runtime.ts';
+import { SCRATCH } from './sandbox/scratch.ts';
 
 export type Finding = { status: 'ok' | 'warn' | 'fail'; subject: string; detail: string };
 
@@ -71,7 +72,7 @@ async function redisFinding(config: WorkerConfig, signal: AbortSignal): Promise<
 
 async function diskFinding(config: WorkerConfig): Promise<Finding> {
   try {
-    await mkdir(config.scratch_dir, { recursive: true });
+    await ownFolder(config.scratch_dir, SCRATCH);
     const stats = await statfs(config.scratch_dir);
     const free = stats.bavail * stats.bsize;
     const detail = `${(free / 1024 ** 3).toFixed(1)} GiB free at ${config.scratch_dir}`;

@@ -1,7 +1,8 @@
 /** Reasons not to claim more work, measured: the artifact budget, this node's disk and memory, and the event loop's own lag. */
-import { mkdir, readFile, statfs } from 'node:fs/promises';
+import { readFile, statfs } from 'node:fs/promises';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
-import type { ArtifactStore } from '@swefarm/shared';
+import { type ArtifactStore, errorMessage, ownFolder } from '@swefarm/shared';
+import { SCRATCH } from './sandbox/scratch.ts';
 
 /** Claiming stops when less than this share of the artifact budget is free, or this many bytes; it goes on at twice that. */
 const BUDGET_FREE_SHARE = 0.05;
@@ -40,8 +41,9 @@ export function watchPressure({ artifacts, scratchDir, memoryReserveBytes }: Pre
     return overBudget ? `artifact budget: ${used_bytes} of ${budget_bytes} bytes are used` : null;
   };
   const diskReason = async (): Promise<string | null> => {
-    // Somebody may have cleaned it away: a node's folders can vanish at any moment.
-    await mkdir(scratchDir, { recursive: true });
+    // Somebody may have cleaned it away: a node's folders can vanish at any moment, and come back as another's.
+    const refused = await ownFolder(scratchDir, SCRATCH).then(() => null, errorMessage);
+    if (refused !== null) return `disk: ${refused}`;
     const stats = await statfs(scratchDir);
     const free = stats.bavail * stats.bsize;
     disk = { freeBytes: free, sizeBytes: stats.blocks * stats.bsize };

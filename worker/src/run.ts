@@ -1,11 +1,11 @@
 /** `swefarm-worker run`: brings one stateless worker up, and down again without losing or leaving anything. */
-import { mkdir } from 'node:fs/promises';
 import {
   createLog,
   createWorkerMetrics,
   describeConfig,
   type Log,
   openFarm,
+  ownFolder,
   type WorkerConfig,
 } from '@swefarm/shared';
 import { ActiveAttempts } from './active.ts';
@@ -29,6 +29,7 @@ import { runRollout } from './rollout.ts';
 import { chooseRuntime } from './runtimes.ts';
 import { diskFree } from './sandbox/free.ts';
 import { createLeaving } from './sandbox/leaving.ts';
+import { SCRATCH } from './sandbox/scratch.ts';
 import { createSick } from './sick.ts';
 import { startThreads } from './threads/pool.ts';
 
@@ -36,7 +37,7 @@ import { startThreads } from './threads/pool.ts';
 export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promise<void> {
   const log = createLog(config, { worker: config.worker_id, node: config.node });
   log.info({ config: describeConfig(config) }, 'starting');
-  await mkdir(config.scratch_dir, { recursive: true });
+  await ownFolder(config.scratch_dir, SCRATCH);
 
   await using stack = new AsyncDisposableStack();
   const farm = stack.use(await openFarm(config, 'worker', { log, signal: stop }));

@@ -1,10 +1,10 @@
 /** A run on this machine: its Redis, its workers, and collecting until every result is there or nobody is left to make one. */
-import { mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import {
   type Farm,
   type Instance,
   inheritedEnvironment,
+  ownFolder,
   type ProducerConfig,
   type RunRecord,
   UsageError,
@@ -138,7 +138,7 @@ async function startWorkers(
   // Our own Redis has a password: not for the list of processes.
   const url = place.stateDir === null ? undefined : config.redis_url?.reveal();
   const environment = inheritedEnvironment(url === undefined ? {} : { SWEFARM_REDIS_URL: url });
-  await mkdir(logDir, { recursive: true });
+  await ownFolder(logDir, { setting: 'state_dir' });
   return Array.from({ length: count }, (_, index) => {
     const logFile = join(logDir, count === 1 ? 'worker.log' : `worker-${index + 1}.log`);
     return startLocalWorker({ command, args, environment, logFile, onNote });

@@ -1,11 +1,12 @@
 /** `swefarm serve`: the gateway through which training jobs drive the farm over HTTP. */
-import { chmod, mkdir, writeFile } from 'node:fs/promises';
+import { chmod, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
   createLog,
   environmentSecret,
   newId,
   openFarm,
+  ownFolder,
   type ProducerConfig,
   Secret,
   UsageError,
@@ -77,7 +78,7 @@ async function serve(flags: Flags): Promise<number> {
 /** Nobody gets in without a token unless the configuration says so. */
 async function generatedCaller(config: ProducerConfig, path: string) {
   const token = `${newId()}${newId()}`;
-  await mkdir(config.state_dir, { recursive: true });
+  await ownFolder(config.state_dir, { setting: 'state_dir' });
   await writeFile(path, `${token}\n`, { mode: 0o600 });
   await chmod(path, 0o600);
   return readCallers({ ...config, gateway_token: new Secret(token) });

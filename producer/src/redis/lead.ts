@@ -1,7 +1,7 @@
 /** The farm's own Redis, led from this host: one leader, its data on local disk, copies and the address on the shared file system. */
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -12,6 +12,8 @@ import {
   type LaunchOptions,
   launchRedis,
   newestCopy,
+  type OwnFolder,
+  ownFolder,
   removeAddress,
   restoreCopy,
   saveCopy,
@@ -46,6 +48,7 @@ export type LeadOptions = {
 const BEAT_MS = 2_000;
 const CHECK_MS = 250;
 const USER = 'farm';
+const LOCAL: OwnFolder = { setting: '--local-dir', closed: true };
 
 /** Leads until the signal ends it. Throws UnusableError: see takeLead, launchRedis; `port_taken`; `redis_fenced` when it lost the lead. */
 export async function lead(options: LeadOptions): Promise<void> {
@@ -77,6 +80,7 @@ async function serve(options: LeadOptions, lock: Lock, check: () => void): Promi
   const password = await passwordOf(dir);
   const launch: LaunchOptions = {
     dir: localDir,
+    dirSetting: LOCAL.setting,
     binDir: options.binDir,
     host,
     port,
@@ -137,13 +141,14 @@ function startPulse(lock: Lock): AsyncDisposable & { check(): void } {
 
 /** Our own data when nobody led since; else the newest copy. Answers whether there was anything. */
 async function prepareData(localDir: string, copies: string, epoch: number): Promise<boolean> {
+  await ownFolder(localDir, LOCAL);
   const mark = join(localDir, 'epoch');
   const own = await readFile(mark, 'utf8').catch(() => '');
   const isNewest = Number(own) === epoch - 1 && own !== '';
   let restored = isNewest;
   if (!isNewest) {
     await rm(localDir, { recursive: true, force: true });
-    await mkdir(localDir, { recursive: true, mode: 0o700 });
+    await ownFolder(localDir, LOCAL);
     const copy = await newestCopy(copies);
     if (copy !== null) await restoreCopy(copy, localDir);
     restored = copy !== null;

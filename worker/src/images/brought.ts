@@ -2,9 +2,9 @@
  * The images that the farm itself brought to an engine of this node: only these may it remove again. One file, shared by the
  * node's workers; written in one step.
  */
-import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { lstat, readFile, rename, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { newId } from '@swefarm/shared';
+import { isTrusted, newId, ownFolder } from '@swefarm/shared';
 import { z } from 'zod';
 import { withLock } from './lock.ts';
 
@@ -32,11 +32,13 @@ const USE_MS = 60_000;
 export function openBrought(file: string): Brought {
   const written = new Map<string, number>();
   const read = async (): Promise<Record<string, BroughtImage>> => {
-    const text = await readFile(file, 'utf8').catch(() => null);
+    const found = await lstat(file).catch(() => null);
+    // In a folder for everybody, another user's list would be told what to remove.
+    const text = found?.isFile() && isTrusted(found) ? await readFile(file, 'utf8').catch(() => null) : null;
     return text === null ? {} : File.parse(JSON.parse(text));
   };
   const change = async (edit: (all: Record<string, BroughtImage>) => void): Promise<void> => {
-    await mkdir(dirname(file), { recursive: true });
+    await ownFolder(dirname(file), { setting: 'images_dir', mayBeShared: true });
     await withLock(`${file}.lock`, new AbortController().signal, async () => {
       const all = await read();
       edit(all);

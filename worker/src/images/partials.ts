@@ -1,7 +1,7 @@
 /** Work in hand, in folders named by their process: whoever comes later removes what dead ones left. */
 import { mkdir, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { newId } from '@swefarm/shared';
+import { newId, ownFolder } from '@swefarm/shared';
 import { ownerAlive, processStarted } from '../identity.ts';
 
 /** A name in such a folder that is this process's and nobody else's. */
@@ -19,7 +19,7 @@ export async function removeDeadPartials(folder: string): Promise<void> {
 
 /** A folder below `parent` for one piece of work; what dead processes left there goes first. */
 export async function workFolder(parent: string): Promise<AsyncDisposable & { readonly path: string }> {
-  await mkdir(parent, { recursive: true });
+  await ownFolder(parent, { setting: 'images_dir' });
   await removeDeadPartials(parent);
   const path = join(parent, partialName());
   await mkdir(path, { mode: 0o700 });

@@ -1,10 +1,23 @@
-import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import {
+  chmodSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
+import tar from 'tar-stream';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { EMPTY_CONFIG } from './config.ts';
 import { openImageStore, type Unpack } from './store.ts';
+import { TreeWriter } from './tree.ts';
 
 let folder: string;
 beforeEach(() => {
@@ -12,6 +25,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
+const isRoot = process.getuid?.() === 0;
 const NEVER = new AbortController().signal;
 const DIGEST = `sha256:${'a'.repeat(64)}`;
 
@@ -83,4 +97,38 @@ it('takes over the lock of a dead process, removes what it had begun, and waits 
   writeFileSync(join(store.root, 'partial', '4000000-1-x'), '');
   await openImageStore(folder);
   expect(readdirSync(join(store.root, 'partial'))).toEqual([]);
+});
+
+it('nobody else reaches the set-id programs of an image, nor those that an older version left open', async () => {
+  chmodSync(folder, 0o755);
+  const store = await openImageStore(folder);
+  const image = await store.ensure(
+    DIGEST,
+    async (partial) => {
+      const pack = tar.pack();
+      pack.entry({ name: 'bin/id', mode: 0o4755, uid: 0, gid: 0 }, readFileSync('/usr/bin/id'));
+      pack.finalize();
+      await new TreeWriter(join(partial, 'tree'), isRoot).layer(pack as unknown as Readable);
+      return { digest: DIGEST, config: EMPTY_CONFIG, bytes: 1 };
+    },
+    NEVER,
+  );
+  const modes = () =>
+    [store.root, join(folder, 'v1')].filter(existsSync).map((path) => statSync(path).mode & 0o777);
+  expect(new Set(modes())).toEqual(new Set([0o700]));
+  chmodSync(store.root, 0o755);
+  await openImageStore(folder);
+  expect(new Set(modes())).toEqual(new Set([0o700]));
+  // As root the program is root's for whoever may start it.
+  const program = join(image.tree, 'bin/id');
+  expect(statSync(program).mode & 0o7777).toBe(isRoot ? 0o4755 : 0o755);
+  if (!isRoot) return;
+  const asNobody = spawnSync(program, ['-u'], { uid: 65534, gid: 65534, encoding: 'utf8' });
+  expect({
+    code: (asNobody.error as NodeJS.ErrnoException | undefined)?.code,
+    said: asNobody.stdout ?? null,
+  }).toEqual({
+    code: 'EACCES',
+    said: null,
+  });
 });

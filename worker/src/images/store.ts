@@ -1,6 +1,7 @@
 /**
  * Unpacked images of this node, by digest. Layout under `<imagesDir>/v1[.uid<N>]`:
  *   images/<digest>/{tree/, image.json, used, synced}   names/<hash of name>.json   partial/<id>/   locks/<hash>
+ * Nobody else may look into it: images have set-id programs, of whoever made them.
  * An image appears by one rename and is whole; `used` is stamped at each use, so that the longest unused can go first.
  */
 import { execFile } from 'node:child_process';
@@ -9,7 +10,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { mkdir, readdir, readFile, rename, rm, stat, statfs, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { errorMessage, newId, RolloutFailure } from '@swefarm/shared';
+import { errorMessage, newId, ownFolder, RolloutFailure } from '@swefarm/shared';
 import { z } from 'zod';
 import { ImageConfig } from './config.ts';
 import { withLock } from './lock.ts';
@@ -59,10 +60,16 @@ export type ImageStore = {
 const hash = (text: string): string => createHash('sha256').update(text).digest('hex');
 const BOOT_ID = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
 
+/** Of this user alone, whoever else has images in the same folder. */
+export function storeFolder(imagesDir: string): string {
+  const uid = process.getuid?.() ?? 0;
+  return join(imagesDir, uid === 0 ? 'v1' : `v1.uid${uid}`);
+}
+
 /** Opens the store, making its folders; removes partial images whose process is dead. */
 export async function openImageStore(imagesDir: string): Promise<ImageStore> {
-  const uid = process.getuid?.() ?? 0;
-  const root = join(imagesDir, uid === 0 ? 'v1' : `v1.uid${uid}`);
+  const root = storeFolder(imagesDir);
+  await ownFolder(root, { setting: 'images_dir', closed: true });
   for (const folder of ['images', 'names', 'partial', 'locks']) {
     await mkdir(join(root, folder), { recursive: true, mode: 0o755 });
   }

@@ -3,14 +3,15 @@
  * `check` says so, and its results carry no reward unless asked for.
  */
 import { execFile } from 'node:child_process';
-import { mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { lstat, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { errorMessage, newId, RolloutFailure } from '@swefarm/shared';
+import { errorMessage, isOurs, newId, ownFolder, RolloutFailure } from '@swefarm/shared';
 import { diskFree } from './free.ts';
 import { HostContainer } from './host/container.ts';
 import { killMarked } from './host/processes.ts';
 import type { ContainerSpec, OwnedContainer, Owner, ReadyImage, Runtime, RuntimeCheck } from './runtime.ts';
+import { SCRATCH } from './scratch.ts';
 
 const run = promisify(execFile);
 const PREFIX = 'host-';
@@ -41,7 +42,9 @@ export async function hostRuntime(options: HostRuntimeOptions): Promise<Runtime>
       const id = PREFIX + newId();
       const folder = join(scratchDir, id);
       try {
-        await mkdir(join(folder, 'tmp'), { recursive: true });
+        await ownFolder(scratchDir, SCRATCH);
+        await mkdir(folder, { mode: 0o700 });
+        await mkdir(join(folder, 'tmp'));
         await writeFile(
           join(folder, 'owner.json'),
           JSON.stringify({ owner: spec.owner, started_at: Date.now() }),
@@ -71,7 +74,7 @@ async function check(scratchDir: string): Promise<RuntimeCheck> {
   ];
   const limits = { cpu: 'none', memory: 'none', pids: 'none', disk: 'none' } as const;
   try {
-    await mkdir(scratchDir, { recursive: true });
+    await ownFolder(scratchDir, SCRATCH);
     const { stdout } = await run('bash', ['--version']);
     return { usable: true, version: stdout.split('\n')[0] ?? null, limits, problems };
   } catch (error) {
@@ -116,6 +119,8 @@ async function listOwned(scratchDir: string): Promise<OwnedContainer[]> {
   const names = await readdir(scratchDir).catch(() => []);
   const owned: OwnedContainer[] = [];
   for (const id of names.filter((name) => name.startsWith(PREFIX))) {
+    const found = await lstat(join(scratchDir, id)).catch(() => null);
+    if (!found?.isDirectory() || !isOurs(found)) continue;
     const text = await readFile(join(scratchDir, id, 'owner.json'), 'utf8').catch(() => null);
     if (text === null) continue;
     const { owner, started_at } = JSON.parse(text) as { owner: Owner; started_at: number };

@@ -1,7 +1,7 @@
 /** The contract on the light runtime, and what is its own: sources of images, the host's tree, limits without control groups. */
 import { execFile, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { chmod, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { chmod, chown, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -232,6 +232,32 @@ for call in (("mount", b"none", b"/tmp", b"tmpfs", 0, None), ("unshare", 0x10000
     await runtime.remove(id);
     expect((await runtime.listOwned()).map((one) => one.id)).not.toContain(id);
     expect(existsSync(join(places.scratchDir, id))).toBe(false);
+  });
+
+  // Only root can make what belongs to somebody else.
+  describeIf(process.getuid?.() === 0, 'a scratch folder of somebody else', () => {
+    const STRANGER = 54_321;
+
+    it('is refused at the start, and at each sandbox when it took the place of ours', async () => {
+      const scratchDir = join(folder, 'swapped');
+      await mkdir(scratchDir);
+      await chown(scratchDir, STRANGER, STRANGER);
+      const message = expect.stringMatching(`scratch_dir: ${scratchDir} belongs to uid ${STRANGER}`);
+      await expect(rootfsRuntime({ ...places, scratchDir })).rejects.toMatchObject({
+        code: 'folder_not_ours',
+        message,
+      });
+      await rm(scratchDir, { recursive: true });
+      await using own = await rootfsRuntime({ ...places, scratchDir });
+      const image = await own.ensureImage(`dir:${tree}`, NEVER);
+      await rename(scratchDir, `${scratchDir}.away`);
+      await mkdir(scratchDir);
+      await chown(scratchDir, STRANGER, STRANGER);
+      await expect(own.start(spec(image), NEVER)).rejects.toMatchObject({ message });
+      expect(await readdir(scratchDir)).toEqual([]);
+      await rm(scratchDir, { recursive: true });
+      await rename(`${scratchDir}.away`, scratchDir);
+    });
   });
 
   describeIf(canBeAnother(CHILD), 'without root', () => {

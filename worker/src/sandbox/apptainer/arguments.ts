@@ -72,6 +72,8 @@ export function mountTable(
     `workdir=${join(overlay, 'work')}`,
     'volatile',
     'userxattr',
+    'nosuid',
+    'nodev',
   ];
   return `${shared}overlay ${merged} overlay ${options.join(',')} 0 0\n`;
 }

@@ -78,7 +78,14 @@ export function mountTable(
     const upper = join(places.folder, `upper-${name}`);
     const work = join(places.folder, `work-${name}`);
     // volatile: what a sandbox writes dies with it, so nothing is ever synced.
-    const options = [`lowerdir=${lowers.join(':')}`, `upperdir=${upper}`, `workdir=${work}`, 'volatile'];
+    const options = [
+      `lowerdir=${lowers.join(':')}`,
+      `upperdir=${upper}`,
+      `workdir=${work}`,
+      'volatile',
+      'nosuid',
+      'nodev',
+    ];
     if (!host.root) options.push('userxattr');
     return `overlay ${target} overlay ${options.join(',')} 0 0\n`;
   };

@@ -1,9 +1,10 @@
 /** What a runtime that holds its own sandboxes has on this node: folder, control groups, pipes, watchdog, and the way to remove. */
 import { mkdir, rm, rmdir, writeFile } from 'node:fs/promises';
 import { dirname, isAbsolute, join } from 'node:path';
-import { errorMessage, newId, UsageError } from '@swefarm/shared';
+import { errorMessage, newId, ownFolder, UsageError } from '@swefarm/shared';
 import { processStarted } from '../../identity.ts';
 import type { Container } from '../runtime.ts';
+import { SCRATCH } from '../scratch.ts';
 import { type Cgroups, openCgroups, removeGroups } from './cgroups.ts';
 import { findPrograms, inheritedFiles, type Programs } from './host.ts';
 import { requirePlain } from './images.ts';
@@ -44,7 +45,7 @@ export type GroundOptions = {
 /** Throws UsageError for a folder that cannot be used. */
 export async function openGround({ scratchDir, cgroups: wanted, log }: GroundOptions): Promise<Ground> {
   requireUsable(scratchDir);
-  await mkdir(scratchDir, { recursive: true });
+  await ownFolder(scratchDir, SCRATCH);
   await removeNameless(scratchDir);
   const own = join(scratchDir, `runtime-${process.pid}-${processStarted(process.pid)}-${newId()}`);
   await mkdir(own, { mode: 0o711 });

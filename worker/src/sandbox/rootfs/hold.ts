@@ -4,8 +4,9 @@
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { errorMessage, RolloutFailure } from '@swefarm/shared';
+import { errorMessage, ownFolder, RolloutFailure } from '@swefarm/shared';
 import type { Container, ContainerSpec } from '../runtime.ts';
+import { SCRATCH } from '../scratch.ts';
 import { type Cgroup, removeGroups } from './cgroups.ts';
 import { HeldContainer } from './container.ts';
 import type { Ground } from './ground.ts';
@@ -68,7 +69,10 @@ async function lay(
   groups: readonly string[],
 ): Promise<Cgroup | null> {
   const record = { owner: spec.owner, cgroups: groups };
-  const folders = writeRecord(join(scratchDir, id), record, plan.folders).then(() => plan.lay());
+  // Nobody else can move what is in it, from the writing of the mount table to the mounts and after.
+  const folders = ownFolder(scratchDir, SCRATCH)
+    .then(() => writeRecord(join(scratchDir, id), record, plan.folders))
+    .then(() => plan.lay());
   // Both to their end: what is still being made cannot be removed.
   const [made, cgroup] = await Promise.allSettled([folders, cgroups?.create(id, spec.limits) ?? null]);
   if (made.status === 'rejected') throw made.reason;

@@ -1,10 +1,10 @@
 /** What a sandbox leaves on the disk: its folder with a record of its owner, so that any process can find and remove it. */
 import { execFile } from 'node:child_process';
-import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { lstat, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { newId } from '@swefarm/shared';
+import { isOurs, newId } from '@swefarm/shared';
 import { ownerAlive } from '../../identity.ts';
 import type { OwnedContainer, Owner } from '../runtime.ts';
 import { holdersOf, killQuietly } from './processes.ts';
@@ -36,9 +36,19 @@ export async function writeRecord(
   for (const path of folders) await mkdir(path, { mode: 0o755 });
 }
 
+/** What this user made: in a folder for everybody, anybody can make one of such a name. */
+async function ownNames(scratchDir: string): Promise<string[]> {
+  const names = await readdir(scratchDir);
+  const found = await Promise.all(names.map((name) => lstat(join(scratchDir, name)).catch(() => null)));
+  return names.filter((_, at) => {
+    const one = found[at];
+    return one?.isDirectory() && isOurs(one);
+  });
+}
+
 export async function readRecords(scratchDir: string, kind: Kind): Promise<OwnedContainer[]> {
   const owned: OwnedContainer[] = [];
-  const names = (await readdir(scratchDir)).filter((name) => ID.test(name) && name.startsWith(`${kind}-`));
+  const names = (await ownNames(scratchDir)).filter((name) => ID.test(name) && name.startsWith(`${kind}-`));
   for (const id of names) {
     const text = await readFile(join(scratchDir, id, RECORD), 'utf8').catch(() => null);
     // Being removed.
@@ -87,7 +97,7 @@ export async function removeFolder(scratchDir: string, id: string): Promise<void
  * removed. The last may also be in a living process's hands; removing the same folder twice harms neither.
  */
 export async function removeNameless(scratchDir: string): Promise<void> {
-  for (const name of await readdir(scratchDir)) {
+  for (const name of await ownNames(scratchDir)) {
     const [, pid, started] = /^(?:runtime|making)-(\d+)-([\d@]+)-/.exec(name) ?? [];
     if (pid && started && ownerAlive({ pid: Number(pid), pid_started: started }) === false) {
       await rm(join(scratchDir, name), { recursive: true, force: true });

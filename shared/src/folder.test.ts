@@ -1,0 +1,116 @@
+import { execFileSync } from 'node:child_process';
+import { chmod, chown, mkdir, mkdtemp, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { beforeEach, expect, onTestFinished, test } from 'vitest';
+import { ownFolder } from './folder.ts';
+
+const isRoot = process.getuid?.() === 0;
+const STRANGER = 54_321;
+const SCRATCH = { setting: 'scratch_dir', mayBeShared: true };
+
+let place: string;
+beforeEach(async () => {
+  place = await mkdtemp(join(tmpdir(), 'swefarm-folder-'));
+  onTestFinished(() => rm(place, { recursive: true, force: true }));
+  await chmod(place, 0o1777);
+});
+
+const modeOf = async (path: string): Promise<string> => ((await stat(path)).mode & 0o7777).toString(8);
+const refused = (message: RegExp) => ({ code: 'folder_not_ours', message: expect.stringMatching(message) });
+
+test('what is missing is made, closed to others whatever the umask, and is the same folder the next time', async () => {
+  const path = join(place, 'a/b');
+  const umask = process.umask(0);
+  try {
+    expect(await ownFolder(path, SCRATCH)).toBe(path);
+  } finally {
+    process.umask(umask);
+  }
+  expect([await modeOf(path), await modeOf(join(place, 'a'))]).toEqual(['700', '755']);
+  await writeFile(join(path, 'kept'), '');
+  expect(await ownFolder(path, SCRATCH)).toBe(path);
+  expect((await stat(join(path, 'kept'))).isFile()).toBe(true);
+});
+
+test('of ours, what others may write is closed to them; what they may only read stays, unless nobody may look', async () => {
+  const [open, readable] = [join(place, 'open'), join(place, 'readable')];
+  await mkdir(open);
+  await chmod(open, 0o777);
+  await mkdir(readable);
+  await chmod(readable, 0o2755);
+  await ownFolder(open, SCRATCH);
+  await ownFolder(readable, SCRATCH);
+  expect([await modeOf(open), await modeOf(readable)]).toEqual(['755', '2755']);
+  await ownFolder(readable, { setting: 'images_dir', closed: true });
+  expect(await modeOf(readable)).toBe('700');
+});
+
+test('a place for everybody will do for scratch, and only there', async () => {
+  expect(await ownFolder(place, SCRATCH)).toBe(place);
+  expect(await modeOf(place)).toBe('1777');
+  await expect(ownFolder(place, { setting: 'images_dir' })).rejects.toMatchObject(
+    refused(/^images_dir: \S+ is a place for everybody.*set images_dir to a folder of your own/),
+  );
+});
+
+test('a link of our own is followed, to a folder that is looked at as any other', async () => {
+  await mkdir(join(place, 'disk'));
+  await symlink('disk', join(place, 'link'));
+  expect(await ownFolder(join(place, 'link/scratch'), SCRATCH)).toBe(join(place, 'disk/scratch'));
+  await writeFile(join(place, 'file'), '');
+  await expect(ownFolder(join(place, 'file'), SCRATCH)).rejects.toMatchObject(refused(/is no folder/));
+  await symlink('round', join(place, 'round'));
+  await expect(ownFolder(join(place, 'round'), SCRATCH)).rejects.toMatchObject(refused(/without an end/));
+});
+
+// Only root can make what belongs to somebody else.
+if (isRoot) {
+  test.each([
+    ['the folder itself', 'scratch', 'scratch'],
+    ['a folder above it, in a place for everybody', 'above', 'above/scratch'],
+  ])(
+    'somebody else was first: %s is refused by path and owner, and nothing is made',
+    async (_, made, asked) => {
+      const path = join(place, made);
+      await mkdir(path, { mode: 0o777 });
+      await chown(path, STRANGER, STRANGER);
+      await expect(ownFolder(join(place, asked), SCRATCH)).rejects.toMatchObject(
+        refused(new RegExp(`^scratch_dir: ${path} belongs to uid ${STRANGER}.*set scratch_dir to a folder`)),
+      );
+      await expect(stat(join(place, 'above/scratch'))).rejects.toMatchObject({ code: 'ENOENT' });
+    },
+  );
+
+  test("somebody else's link is not followed, not even to a folder of ours", async () => {
+    await mkdir(join(place, 'ours'));
+    await symlink(join(place, 'ours'), join(place, 'scratch'));
+    execFileSync('chown', ['-h', String(STRANGER), join(place, 'scratch')]);
+    await expect(ownFolder(join(place, 'scratch'), SCRATCH)).rejects.toMatchObject(
+      refused(/is a link that belongs|belongs to uid/),
+    );
+    await expect(ownFolder(join(place, 'scratch/deep'), SCRATCH)).rejects.toMatchObject(
+      refused(/belongs to/),
+    );
+  });
+
+  test('a folder of ours that others could fill is refused when they did', async () => {
+    const path = join(place, 'open');
+    await mkdir(path);
+    await chmod(path, 0o777);
+    await writeFile(join(path, 'rootfs-planted'), '');
+    await chown(join(path, 'rootfs-planted'), STRANGER, STRANGER);
+    await expect(ownFolder(path, SCRATCH)).rejects.toMatchObject(
+      refused(/"rootfs-planted" in it belongs to uid 54321/),
+    );
+  });
+
+  test('root makes nothing where everybody may rename it', async () => {
+    const path = join(place, 'loose');
+    await mkdir(path);
+    await chmod(path, 0o777);
+    await expect(ownFolder(join(path, 'scratch'), SCRATCH)).rejects.toMatchObject(
+      refused(/everybody may rename what is in \S+loose: chmod \+t/),
+    );
+  });
+}
