@@ -48,6 +48,7 @@ export { freePort, type LaunchedRedis, type LaunchOptions, launchRedis } from '.
 export type { Leases } from './redis/lease.ts';
 export { type Live, LiveRollout, LiveTurn, type LiveTurns } from './redis/live.ts';
 export type { Nodes } from './redis/nodes.ts';
+export { refusedByRedis } from './redis/outage.ts';
 export type { Handed, Placement } from './redis/placement.ts';
 export type { Policies } from './redis/policies.ts';
 export * from './redis/queue.ts';

@@ -1,9 +1,11 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { makeCertificates, startRedis } from '@swefarm/testkit';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { makeCertificates, startRedis, type TestRedis } from '@swefarm/testkit';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createLog, freePort, openFarm } from '../src/index.ts';
+import { createLog, freePort, openFarm, writeAddress } from '../src/index.ts';
+import type { RedisAddress } from '../src/redis/address.ts';
 import { redisUrl, testConfig, testInstance, testResult, testRun } from './farm.ts';
 
 let dir = '';
@@ -107,6 +109,35 @@ test('kill -9 of Redis and a restart lose nothing that was answered; worker and 
   expect(await worker.commit(record, testResult(record.run_id, 1))).toMatchObject({ status: 'committed' });
   expect((await waiting).results.map(({ result }) => result.rollout_index)).toEqual([1]);
   expect((await producer.results.read(record.run_id, '0')).results).toHaveLength(2);
+});
+
+test('a leader that was made a replica answers on: its clients find the new one', async () => {
+  await using old = await startRedis({ settings: ['repl-diskless-sync-delay 0'] });
+  await using next = await startRedis();
+  const at = ({ port, url }: TestRedis, epoch: number): RedisAddress => ({
+    ...{ format: 'swefarm-redis-1', host: '127.0.0.1', username: 'default', node: 'n', job: null },
+    ...{ port, password: new URL(url).password, epoch },
+  });
+  const file = join(dir, 'failover.json');
+  await writeAddress(file, at(old, 1));
+  await using worker = await openFarm(testConfig({ redis_url: `file:${file}`, redis_prefix: 'f' }), 'worker');
+  const record = testRun();
+  await worker.runs.create(record, [testInstance()]);
+
+  await next.cli('CONFIG', 'SET', 'masterauth', new URL(old.url).password);
+  await next.cli('REPLICAOF', '127.0.0.1', String(old.port));
+  while (!(await next.cli('INFO', 'replication')).includes('master_link_status:up')) await sleep(50);
+  await next.cli('REPLICAOF', 'NO', 'ONE');
+  await old.cli('REPLICAOF', '127.0.0.1', String(next.port));
+  await writeAddress(file, at(next, 2));
+
+  const refused = worker.commit(record, testResult(record.run_id, 0));
+  await expect(refused).rejects.toMatchObject({
+    code: 'redis_unreachable',
+    message: expect.stringContaining('refuses for now: READONLY'),
+  });
+  expect(await worker.commit(record, testResult(record.run_id, 0))).toMatchObject({ status: 'committed' });
+  expect((await worker.results.read(record.run_id, '0')).results).toHaveLength(1);
 });
 
 test('warnings name what is questionable about the server; the farm id is stable', async () => {

@@ -5,37 +5,42 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
   type CancelReason,
+  type Claim,
   decide,
   errorMessage,
   type Failure,
   type FailureStage,
-  type Instance,
   type JournalEntry,
   type Log,
   type Outcome,
   originsOf,
   RolloutFailure,
   type RolloutJob,
-  type RunRecord,
+  refusedByRedis,
+  UnusableError,
 } from '@swefarm/shared';
 import { abortKind, abortOf } from './abort.ts';
+import {
+  type Claimed,
+  type Context,
+  endAttempt,
+  handBack,
+  keep,
+  type Next,
+  patiently,
+  putOff,
+  unlessOver,
+} from './ending.ts';
 import type { Judged } from './facts.ts';
-import { forgetWork, restoreWork, workToKeep } from './kept.ts';
-import { type LiveTrace, startLive } from './live.ts';
+import { insist } from './insist.ts';
+import { forgetWork, restoreWork } from './kept.ts';
+import { startLive } from './live.ts';
 import type { Node } from './node.ts';
 import { diskIsFull } from './sandbox/free.ts';
-import { keepWork, settle } from './settle.ts';
-import { type StageClock, startStageClock } from './stages.ts';
+import { settle } from './settle.ts';
+import { startStageClock } from './stages.ts';
 import { summaryOf } from './summary.ts';
-import { emptyTrace, type Task, type Trace } from './task.ts';
-
-/** What `pull.ts` does with the job. */
-export type Next =
-  | { next: 'done' }
-  /** `anywhere`: it failed here, or may not run here, so whoever claims it next runs it. */
-  | { next: 'later'; delayMs: number; anywhere?: true }
-  /** Somebody else is to have it at once; `gone` resolves when nothing of it is left on this node. */
-  | { next: 'hand_back'; gone: Promise<void> };
+import { emptyTrace, type Task } from './task.ts';
 
 /** Stages whose failures, once the agent is done, say nothing against its work. A slow policy's would be judged the same. */
 const WORK_STANDS: ReadonlySet<FailureStage> = new Set(['evaluation', 'sandbox', 'worker']);
@@ -50,20 +55,13 @@ const ELSEWHERE_PATIENCE_MS = 10_000;
 const RUN_PAUSED_MS = 10_000;
 const LAST_TO_HEAR_MS = 300;
 
-type Claimed = {
-  job: RolloutJob;
-  attempt: number;
-  previous: JournalEntry[];
-  run: RunRecord;
-  instance: Instance;
-};
-
 export async function attemptRollout(job: RolloutJob, node: Node, signal: AbortSignal): Promise<Next> {
-  const claim = await node.farm.journal.claim(job.rollout_id, node.identity);
+  const claim = await claimOf(job, node, signal);
+  if (claim === null) return { next: 'hand_back', gone: Promise.resolve() };
   if (claim.status === 'paused') return { next: 'later', delayMs: RUN_PAUSED_MS };
   if (claim.status !== 'claimed') return DONE;
   node.active.claimed(job.rollout_id, claim.attempt);
-  const claimed = await load(job, claim.attempt, claim.previous, node);
+  const claimed = await load(job, claim, node);
   if (!claimed) return DONE;
 
   const { identity, liveTurns } = node;
@@ -81,29 +79,39 @@ export async function attemptRollout(job: RolloutJob, node: Node, signal: AbortS
       log.debug({ stage, seconds }, 'stage over');
     },
   });
+  const context = { claimed, node, clock, live, log, trace: emptyTrace(), signal };
   try {
-    return await attemptClaimed(
-      { claimed, node, clock, live, log, trace: emptyTrace(), signal },
-      claim.cancelled,
-    );
+    return await attemptClaimed(context, claim.cancelled);
+  } catch (error) {
+    // It was to be settled, and Redis did not let it until the attempt was over.
+    if (error !== abortOf(signal)) throw error;
+    return abortKind(signal) === 'drain' ? await handBack(context, Promise.resolve()) : DONE;
   } finally {
     void live.end();
   }
 }
 
+/** Null: Redis refused until the worker was to go. */
+async function claimOf(job: RolloutJob, node: Node, signal: AbortSignal): Promise<Claim | null> {
+  const { log, farm, identity } = node;
+  try {
+    const claim = () => farm.journal.claim(job.rollout_id, identity);
+    return await insist('claim', claim, { log, signal, endedBy: ['drain'] });
+  } catch (error) {
+    if (error !== abortOf(signal)) throw error;
+    return null;
+  }
+}
+
 async function attemptClaimed(context: Context, cancelled: CancelReason | null): Promise<Next> {
   const { claimed, node } = context;
-  const { job, attempt, previous } = claimed;
+  const { previous } = claimed;
   if (cancelled) return commit(context, cancelled, null, null);
 
   const decision = decide(previous);
   if (decision.action === 'give_up') return commit(context, 'failed', null, decision.failure);
   if (await betterElsewhere(decision.avoidNodes, previous, node)) {
-    await node.farm.journal.end(job.rollout_id, attempt, {
-      stage: null,
-      class: 'drained',
-      cause: 'left to another node',
-    });
+    await endAttempt(context, { stage: null, class: 'drained', cause: 'left to another node' });
     return { next: 'later', delayMs: ELSEWHERE_MS, anywhere: true };
   }
   const running = taskOf(context).then((task) => node.rollout(task, node));
@@ -128,38 +136,34 @@ function unlessDrained<T>(running: Promise<T>, signal: AbortSignal): Promise<T> 
   });
 }
 
-type Context = {
-  claimed: Claimed;
-  node: Node;
-  clock: StageClock;
-  live: LiveTrace;
-  log: Log;
-  trace: Trace;
-  signal: AbortSignal;
-};
-
 async function load(
   job: RolloutJob,
-  attempt: number,
-  previous: JournalEntry[],
-  node: Node,
+  { attempt, previous }: Claim & { status: 'claimed' },
+  { farm, log }: Node,
 ): Promise<Claimed | null> {
-  const run = await node.farm.runs.get(job.run_id);
-  const instance = run && (await node.farm.runs.getInstance(job.run_id, job.instance_id));
+  const how = { log };
+  const run = await insist('run record', () => farm.runs.get(job.run_id), how);
+  const instance =
+    run && (await insist('instance', () => farm.runs.getInstance(job.run_id, job.instance_id), how));
   if (run && instance) return { job, attempt, previous, run, instance };
-  node.log.warn({ rollout_id: job.rollout_id }, 'the records of this run are gone; the job is dropped');
+  log.warn({ rollout_id: job.rollout_id }, 'the records of this run are gone; the job is dropped');
   return null;
 }
 
-async function taskOf({ claimed, node, clock, live, log, trace, signal }: Context): Promise<Task> {
+async function taskOf(context: Context): Promise<Task> {
+  const { claimed, node, clock, live, log, trace, signal } = context;
   const { job, attempt, run, instance } = claimed;
   const { farm } = node;
-  const patch = job.patch_ref ? await farm.runs.getPatch(run.run_id, job.patch_ref) : null;
+  const how = patiently(context);
+  const { patch_ref } = job;
+  const patch = patch_ref
+    ? await insist('patch', () => farm.runs.getPatch(run.run_id, patch_ref), how)
+    : null;
   const keyRef = run.policy?.api_key_ref;
-  const stored = keyRef ? await farm.secrets.get(keyRef) : null;
+  const stored = keyRef ? await insist('policy key', () => farm.secrets.get(keyRef), how) : null;
   // A key of a version that kept no origins is for the endpoints of its run, and for none that a policy entry brings.
   const apiKey = stored && { ...stored, origins: stored.origins ?? originsOf(run.policy?.urls) };
-  const kept = await restoreWork(farm, claimed.previous, log);
+  const kept = await restoreWork(farm, claimed.previous, how);
   return { job, attempt, run, instance, patch, apiKey, kept, clock, live, log, signal, trace };
 }
 
@@ -184,22 +188,21 @@ async function commit(
   judged: Judged | null,
   failure: Failure | null,
 ): Promise<Next> {
-  const { claimed, node, clock, trace, signal } = context;
+  const { claimed, node, clock, trace } = context;
   const { job, attempt, run } = claimed;
-  // A result that exists is committed also while the worker drains; only another owner's claim stops it.
-  const open = abortKind(signal) === 'superseded' ? signal : new AbortController().signal;
   const cancelReason = end === 'judged' || end === 'failed' ? null : end;
   const outcome = end === 'judged' || end === 'failed' ? end : 'cancelled';
   const won = await settle(
     { job, attempt, run, outcome, cancelReason, judged, failure, trace, clock },
     node,
-    open,
+    patiently(context),
   );
-  await node.farm.journal.end(job.rollout_id, attempt, {
+  // The result stands, also when the attempt is over before Redis takes this.
+  await endAttempt(context, {
     stage: failure?.stage ?? null,
     class: failure?.class ?? 'done',
     cause: failure?.message.slice(0, 200) ?? (won ? null : 'late: another attempt was first'),
-  });
+  }).catch(unlessOver(context));
   await forgetWork(node.farm, claimed.previous, node.log);
   summarise(context, outcome, judged, failure, won);
   return DONE;
@@ -207,12 +210,13 @@ async function commit(
 
 async function afterError(context: Context, error: unknown, running: Promise<unknown>): Promise<Next> {
   const { claimed, node, log, signal } = context;
-  const { job, attempt, previous } = claimed;
+  const { attempt, previous } = claimed;
   const aborted = abortOf(signal);
   const kind = aborted?.kind;
   if (aborted && kind === 'cancelled') return commit(context, aborted.cancelReason, null, null);
   if (kind === 'superseded') return DONE;
   if (kind === 'drain') return handBack(context, running);
+  if (error instanceof UnusableError && refusedByRedis(error)) return putOff(context, error);
   const failed = await asFailure(error, node, log);
   // A batch scheduler tells every process of a job, sandboxes too: what they lose by it is no failure of theirs.
   if (failed.stage !== 'instance' && (await toldToStop(node.stop))) return handBack(context, running);
@@ -229,7 +233,7 @@ async function afterError(context: Context, error: unknown, running: Promise<unk
   const decision = decide([...previous, entry]);
   if (decision.action === 'run') {
     const kept = WORK_STANDS.has(end.stage) ? await keep(context) : {};
-    await node.farm.journal.end(job.rollout_id, attempt, { ...end, ...kept });
+    await endAttempt(context, { ...end, ...kept });
     node.metrics.attempts.inc({ class: failed.failureClass });
     log.warn(
       { stage: end.stage, failure: `${end.stage}/${end.class}`, again_in_ms: decision.delayMs },
@@ -243,23 +247,12 @@ async function afterError(context: Context, error: unknown, running: Promise<unk
       message: errorMessage(failed).slice(0, 400),
     });
   } catch (storeError) {
+    if (storeError === abortOf(signal)) throw storeError;
     // The artifact store itself is what fails: the result without its artifact is worth more than none.
     log.warn({ err: errorMessage(storeError) }, 'failed without an artifact');
     Object.assign(context.trace, emptyTrace());
     return commit(context, 'failed', null, decision.failure);
   }
-}
-
-/** At no cost to the rollout's budgets. */
-async function handBack(context: Context, running: Promise<unknown>): Promise<Next> {
-  const { claimed, node } = context;
-  node.metrics.attempts.inc({ class: 'drained' });
-  const kept = await keep(context);
-  await node.farm.journal.end(claimed.job.rollout_id, claimed.attempt, {
-    ...{ stage: null, class: 'drained', cause: null },
-    ...kept,
-  });
-  return { next: 'hand_back', gone: running.then(nothing, nothing) };
 }
 
 /** Whether this worker was told to end, or is now: it may be the last of the job's processes to hear of it. */
@@ -269,13 +262,6 @@ async function toldToStop(stop: AbortSignal): Promise<boolean> {
 }
 
 const nothing = (): void => undefined;
-
-/** What the journal says of work that the next attempt need not do again. */
-async function keep({ claimed, node, trace, clock }: Context): Promise<{ kept?: string }> {
-  const work = workToKeep(trace, clock);
-  const kept = work && (await keepWork({ job: claimed.job, attempt: claimed.attempt, trace }, work, node));
-  return kept ? { kept } : {};
-}
 
 async function asFailure(error: unknown, { runtime }: Node, log: Log): Promise<RolloutFailure> {
   if (error instanceof RolloutFailure) {

@@ -4,6 +4,8 @@
  */
 import { decodeArtifact, errorMessage, type Farm, type JournalEntry } from '@swefarm/shared';
 import type { Logger } from 'pino';
+import { abortOf } from './abort.ts';
+import { type Insisting, insist } from './insist.ts';
 import type { StageClock } from './stages.ts';
 import type { KeptWork, Trace } from './task.ts';
 
@@ -19,16 +21,19 @@ export function workToKeep(trace: Trace, clock: StageClock): KeptWork | null {
 export async function restoreWork(
   farm: Farm,
   previous: readonly JournalEntry[],
-  log: Logger,
+  how: Insisting,
 ): Promise<KeptWork | null> {
   const locator = previous.findLast((entry) => entry.end?.kept)?.end?.kept;
   if (!locator) return null;
   try {
-    const { trajectory, patch, kept } = await decodeArtifact(await farm.artifacts.get(locator));
+    const { trajectory, patch, kept } = await decodeArtifact(
+      await insist('kept work', () => farm.artifacts.get(locator), how),
+    );
     if (!trajectory || patch === null || !kept) return null;
     return { ...kept, trajectory, patch };
   } catch (error) {
-    log.warn({ kept: locator, err: errorMessage(error) }, 'kept work cannot be read; done anew');
+    if (how.signal && error === abortOf(how.signal)) throw error;
+    how.log.warn({ kept: locator, err: errorMessage(error) }, 'kept work cannot be read; done anew');
     return null;
   }
 }

@@ -1,9 +1,18 @@
 /** The only place of the worker that knows BullMQ: it hands jobs out, keeps their locks, and decides nothing about outcomes. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { errorMessage, type Handed, QUEUES, queueSettings, RolloutJob } from '@swefarm/shared';
+import {
+  errorMessage,
+  type Handed,
+  QUEUES,
+  queueSettings,
+  RolloutJob,
+  refusedByRedis,
+} from '@swefarm/shared';
 import { DelayedError, Job, WaitingError, Worker } from 'bullmq';
-import { attemptRollout, type Next } from './attempt.ts';
+import { attemptRollout } from './attempt.ts';
 import type { Grace } from './drain.ts';
+import type { Next } from './ending.ts';
+import { insist } from './insist.ts';
 import type { Node } from './node.ts';
 import type { Whither } from './placing.ts';
 
@@ -44,9 +53,12 @@ export function startPull(node: Node, concurrency: number, prefix: string): Pull
     return decided ?? { to: 'here' };
   };
 
+  /** A job that Redis would not move stays ours, under its lock: else BullMQ took it for failed, and it were lost. */
+  const moved = (move: () => Promise<unknown>): Promise<unknown> => insist('job', move, { log: node.log });
+
   const later = async (job: Job, next: Next & { next: 'later' }, token?: string): Promise<void> => {
-    if (next.anywhere) await job.updateData({ ...job.data, anywhere: true });
-    await job.moveToDelayed(Date.now() + next.delayMs, token);
+    if (next.anywhere) await moved(() => job.updateData({ ...job.data, anywhere: true }));
+    await moved(() => job.moveToDelayed(Date.now() + next.delayMs, token));
   };
 
   const process = async (job: Job, token?: string): Promise<void> => {
@@ -55,7 +67,7 @@ export function startPull(node: Node, concurrency: number, prefix: string): Pull
     const stays = draining || paused;
     const where: Whither = stays ? { to: 'here' } : await whither(job, data);
     if (where.to === 'later') {
-      await job.moveToDelayed(Date.now() + where.delayMs, token);
+      await moved(() => job.moveToDelayed(Date.now() + where.delayMs, token));
       throw new DelayedError();
     }
     if (where.to === 'worker') {
@@ -75,7 +87,7 @@ export function startPull(node: Node, concurrency: number, prefix: string): Pull
     }
     if (next.next === 'hand_back') {
       // At the head of its priority; an idle worker looks within a second (drainDelay).
-      await job.moveToWait(token);
+      await moved(() => job.moveToWait(token));
       await next.gone;
       throw new WaitingError();
     }
@@ -89,9 +101,12 @@ export function startPull(node: Node, concurrency: number, prefix: string): Pull
     ...queueSettings,
   });
   worker.on('error', (error) => node.log.warn({ err: errorMessage(error) }, 'queue'));
-  worker.on('failed', (job, error) =>
-    node.log.error({ job: job?.id, err: error }, 'a job failed in the queue: our bug'),
-  );
+  worker.on('failed', (job, error) => {
+    if (!refusedByRedis(error))
+      node.log.error({ job: job?.id, err: error }, 'a job failed in the queue: our bug');
+    // Its result is there, and Redis would not take the job's end when it was told of it.
+    else if (job) void moved(() => job.remove()).catch(() => undefined);
+  });
   worker.on('lockRenewalFailed', (ids) => {
     // The attempt goes on: the journal, read by the heartbeat, tells whether somebody else has it by now.
     node.metrics.lockLosses.inc(ids.length);
@@ -135,8 +150,8 @@ export function startPull(node: Node, concurrency: number, prefix: string): Pull
       await node.placing?.leave(id);
       locks.delete(id);
       if (next.next === 'later') await later(job, next, token);
-      else if (next.next === 'hand_back') await job.moveToWait(token).then(() => next.gone);
-      else await job.moveToCompleted(null, token, false);
+      else if (next.next === 'hand_back') await moved(() => job.moveToWait(token)).then(() => next.gone);
+      else await moved(() => job.moveToCompleted(null, token, false));
     } finally {
       locks.delete(id);
     }

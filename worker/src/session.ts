@@ -4,6 +4,7 @@ import { errorMessage, RolloutFailure, type SessionEnd } from '@swefarm/shared';
 import { abortOf } from './abort.ts';
 import type { AgentEnd } from './agent/agent.ts';
 import type { Driver } from './agent/external.ts';
+import { insist } from './insist.ts';
 import type { Node } from './node.ts';
 import type { Task } from './task.ts';
 
@@ -24,27 +25,28 @@ export async function withSession(
 ): Promise<AgentEnd> {
   const { sessions } = node.farm;
   const id = task.run.run_id;
+  const asking = askerOf(task);
   const over = new AbortController();
   const watching = watchLease(task, node, over.signal);
   let taken = 0;
   const driver: Driver = {
     async next(done, waitMs) {
       const holder = { worker: node.identity.worker, attempt: task.attempt };
-      const heard = await sessions.next(id, holder, done, waitMs, task.signal);
+      const heard = await asking(() => sessions.next(id, holder, done, waitMs, task.signal));
       if (heard.status === 'gone') node.active.abort(task.job.rollout_id, 'superseded');
       if (heard.status !== 'word') return null;
       taken = heard.seq;
       return heard;
     },
-    reply: (answer) => sessions.reply(id, answer),
+    reply: (answer) => asking(() => sessions.reply(id, answer)),
   };
   try {
     const end = await play(driver);
-    await sessions.end(id, end.exit_status ?? 'sandbox_killed');
+    await asking(() => sessions.end(id, end.exit_status ?? 'sandbox_killed'));
     return end;
   } catch (error) {
     const ended = endBy(task, taken, error);
-    if (ended) await sessions.end(id, ended);
+    if (ended) await asking(() => sessions.end(id, ended));
     if (ended === 'failed') throw new RolloutFailure('session_lost', errorMessage(error), { cause: error });
     throw error;
   } finally {
@@ -57,15 +59,22 @@ export async function withSession(
 export async function takeSession(task: Task, node: Node): Promise<void> {
   const { sessions } = node.farm;
   const id = task.run.run_id;
-  const taken = await sessions.open(id, node.identity.worker, task.attempt);
+  const asking = askerOf(task);
+  const taken = await asking(() => sessions.open(id, node.identity.worker, task.attempt));
   if (taken === 'open') return;
   if (taken === 'lost') {
-    await sessions.end(id, 'failed');
+    await asking(() => sessions.end(id, 'failed'));
     throw new RolloutFailure('session_lost', `attempt ${task.attempt - 1} ended with the session's sandbox`);
   }
-  await sessions.end(id, 'lease');
+  await asking(() => sessions.end(id, 'lease'));
   lapse(task, node);
 }
+
+/** What Redis refuses is said again, until the attempt is ended from outside. */
+const askerOf =
+  ({ log, signal }: Task) =>
+  <T>(call: () => Promise<T>): Promise<T> =>
+    insist('session', call, { log, signal, endedBy: ['superseded', 'drain', 'cancelled'] });
 
 /** Ends the attempt as cancelled: nobody waits for this session any more. */
 function lapse(task: Task, node: Node): never {

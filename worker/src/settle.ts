@@ -12,7 +12,9 @@ import {
   type RunRecord,
   SwefarmError,
 } from '@swefarm/shared';
+import { abortKind } from './abort.ts';
 import type { Judged } from './facts.ts';
+import { type Insisting, insist } from './insist.ts';
 import type { Node } from './node.ts';
 import { createGate } from './sandbox/gate.ts';
 import type { StageClock } from './stages.ts';
@@ -36,13 +38,16 @@ export type Settlement = {
 
 /**
  * Writes artifact and result; true when this attempt's result is the rollout's. A late attempt removes its artifact.
- * Throws RolloutFailure `artifact_store` when the artifact cannot be written: then nothing is committed.
+ * What Redis refuses is said again until it is answered.
+ *
+ * @throws RolloutFailure `artifact_store` when the artifact cannot be written: then nothing is committed; and as insist()
  */
-export async function settle(settlement: Settlement, node: Node, signal: AbortSignal): Promise<boolean> {
-  const artifact = await storeArtifact(settlement, node, signal);
-  const reply = await node.farm.commit(settlement.run, resultOf(settlement, node, artifact));
+export async function settle(settlement: Settlement, node: Node, how: Insisting): Promise<boolean> {
+  const artifact = await storeArtifact(settlement, node, how);
+  const result = resultOf(settlement, node, artifact);
+  const reply = await insist('commit', () => node.farm.commit(settlement.run, result), how);
   if (reply.status === 'committed') return true;
-  if (artifact) await node.farm.artifacts.remove(artifact);
+  if (artifact) await insist('artifact of a late attempt', () => node.farm.artifacts.remove(artifact), how);
   return false;
 }
 
@@ -51,11 +56,12 @@ export async function keepWork(
   what: Pick<Settlement, 'job' | 'attempt' | 'trace'>,
   kept: KeptWork,
   node: Node,
+  how: Insisting,
 ): Promise<string | null> {
   const { facts, seconds } = kept;
   const settlement = { ...what, failure: null, kept: { facts, seconds } };
   try {
-    return await storeArtifact(settlement, node, new AbortController().signal);
+    return await storeArtifact(settlement, node, how);
   } catch (error) {
     node.log.warn({ rollout_id: what.job.rollout_id, err: errorMessage(error) }, 'work could not be kept');
     return null;
@@ -64,7 +70,7 @@ export async function keepWork(
 
 type Stored = Pick<Settlement, 'job' | 'attempt' | 'trace' | 'failure'> & { kept?: ArtifactContent['kept'] };
 
-async function storeArtifact(settlement: Stored, node: Node, signal: AbortSignal): Promise<string | null> {
+async function storeArtifact(settlement: Stored, node: Node, how: Insisting): Promise<string | null> {
   const { job, attempt, trace, failure } = settlement;
   if (!trace.trajectory && trace.patch === null && !trace.report) return null;
   const blob = await encoding(() =>
@@ -83,12 +89,20 @@ async function storeArtifact(settlement: Stored, node: Node, signal: AbortSignal
     }),
   );
   try {
-    return await node.farm.artifacts.put(job.rollout_id, attempt, blob, signal);
+    return await insist(
+      'artifact',
+      // Written also while the worker drains; only another owner's claim stops it.
+      () => node.farm.artifacts.put(job.rollout_id, attempt, blob, whenSuperseded(how.signal)),
+      how,
+    );
   } catch (cause) {
     if (cause instanceof SwefarmError) throw new RolloutFailure('artifact_store', cause.message, { cause });
     throw cause;
   }
 }
+
+const whenSuperseded = (signal: AbortSignal | undefined): AbortSignal | undefined =>
+  signal && abortKind(signal) === 'superseded' ? signal : undefined;
 
 function resultOf(settlement: Settlement, node: Node, artifact: string | null): Result {
   const { job, attempt, run, outcome, judged, failure, trace, clock } = settlement;

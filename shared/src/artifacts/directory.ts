@@ -25,7 +25,9 @@ export function directoryArtifacts(root: string, limits: DirectoryLimits): Artif
     kind: 'directory',
     usage,
     async put(rolloutId, attempt, blob, signal) {
-      const { used_bytes } = await usage();
+      const { used_bytes } = await usage().catch((error: unknown) => {
+        throw writeError(error, root);
+      });
       if (used_bytes + blob.byteLength > limits.budgetBytes) {
         throw new SwefarmError(
           'artifact_budget',

@@ -6,7 +6,7 @@ import { UnusableError } from '../errors.ts';
 import type { Log } from '../log.ts';
 import type { FarmRole, OpenOptions } from './farm.ts';
 import { type Inspection, inspectServer } from './inspect.ts';
-import { asUnusable } from './outage.ts';
+import { asUnusable, leadsNoMore } from './outage.ts';
 import { type ClientOptions, type Place, type Target, targetOf } from './target.ts';
 
 /** How long a worker waits at start for a Redis that comes up beside it. */
@@ -93,8 +93,10 @@ async function connectOnce(options: ClientOptions, role: FarmRole, target: Targe
       if (established && target.locate) void follow(target.locate, this);
       return pauseBeforeTry(times);
     },
-    // The slot has moved to another node: the caller's command fails, as in an outage, and the client looks for that node.
-    reconnectOnError: (error) => target.kind === 'cluster' && /^MOVED /.test(error.message),
+    // The slot has moved to another node, or the node leads no more: the caller's command fails, as in an outage, and the client
+    // looks for whoever does.
+    reconnectOnError: (error) =>
+      leadsNoMore(error) || (target.kind === 'cluster' && /^MOVED /.test(error.message)),
   });
   let reason: unknown;
   let ofSentinel: unknown;

@@ -44,7 +44,7 @@ export async function openConnectedFarm(
   watchOutages(connection, log);
   const keys = keysFor(config.redis_prefix);
   const says = <T extends object>(part: T): T => saysOutages(part, address);
-  const artifacts = says(artifactsOf(config, redis, keys));
+  const artifacts = artifactsOf(config, says(redisArtifacts(redis, keys, limitsOf(config))));
   const connections: Redis[] = [];
   let queue: Queue<RolloutJob> | null = null;
 
@@ -111,16 +111,14 @@ export async function openConnectedFarm(
 }
 
 /** What is stored goes where the configuration says; what is read is found by its locator alone. */
-function artifactsOf(config: CommonConfig, redis: Redis, keys: Keys): ArtifactStore {
-  const limits = { budgetBytes: config.artifact_budget_bytes, ttlSeconds: config.artifact_ttl_seconds };
-  const inRedis = redisArtifacts(redis, keys, limits);
+function artifactsOf(config: CommonConfig, inRedis: ArtifactStore): ArtifactStore {
   if (config.artifacts === 'redis:') {
     return {
       ...inRedis,
       get: (locator) => (isFile(locator) ? readArtifactFile(locator) : inRedis.get(locator)),
     };
   }
-  const inDirectory = directoryArtifacts(config.artifacts.slice('dir:'.length), limits);
+  const inDirectory = directoryArtifacts(config.artifacts.slice('dir:'.length), limitsOf(config));
   return {
     ...inDirectory,
     get: (locator) => (isFile(locator) ? readArtifactFile(locator) : inRedis.get(locator)),
@@ -132,6 +130,11 @@ function artifactsOf(config: CommonConfig, redis: Redis, keys: Keys): ArtifactSt
     },
   };
 }
+
+const limitsOf = (config: CommonConfig) => ({
+  budgetBytes: config.artifact_budget_bytes,
+  ttlSeconds: config.artifact_ttl_seconds,
+});
 
 const isFile = (locator: string): boolean => locator.startsWith('file:');
 

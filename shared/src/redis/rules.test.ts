@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest';
+import { SwefarmError } from '../errors.ts';
 import type { Result } from '../result.ts';
 import { encodeResult } from './commit.ts';
 import { parseCommitted } from './committed.ts';
-import { asUnusable } from './outage.ts';
+import { asUnusable, refusedByRedis } from './outage.ts';
 import { priorityOf } from './queue.ts';
 
 test('priorities: classes apart, groups in order, never 0, within what BullMQ takes', () => {
@@ -52,11 +53,31 @@ test.each([
   ['self-signed certificate in certificate chain', 'redis_tls'],
   ['connect ECONNREFUSED 127.0.0.1:1', 'redis_unreachable'],
   ['LOADING Redis is loading the dataset in memory', 'redis_unreachable'],
+  [
+    "READONLY You can't write against a read only replica. script: 0b7c, on @user_script:19.",
+    'redis_unreachable',
+  ],
+  ['ERR Error running script: @user_script:1: -NOREPLICAS Not enough good replicas', 'redis_unreachable'],
+  ['UNBLOCKED force unblock from blocking operation, instance state changed', 'redis_unreachable'],
+  ['BUSY Redis is busy running a script.', 'redis_unreachable'],
+  ['MISCONF Errors writing to the AOF file: No space left on device', 'redis_full'],
 ])('%s is %s', (message, code) => {
   expect(asUnusable(new Error(message), 'redis://h')?.code).toBe(code);
+  expect(refusedByRedis(new Error(message))).toBe(true);
+});
+
+test('a transaction is refused for what one of its commands was refused for', () => {
+  const aborted = new Error('EXECABORT Transaction discarded because of previous errors.');
+  const because = (message: string) => Object.assign(aborted, { previousErrors: [new Error(message)] });
+  expect(asUnusable(because('OOM command not allowed'), 'redis://h')?.code).toBe('redis_full');
+  expect(asUnusable(because('WRONGTYPE Operation against a key'), 'redis://h')).toBeNull();
 });
 
 test('other errors are not Redis being away', () => {
   expect(asUnusable(new Error('WRONGTYPE Operation against a key'), 'redis://h')).toBeNull();
+  expect(asUnusable(new Error('BUSYGROUP Consumer Group name already exists'), 'redis://h')).toBeNull();
   expect(asUnusable(new TypeError('x is not a function'), 'redis://h')).toBeNull();
+  const disk = new SwefarmError('artifact_store', 'cannot write /shared/a: ETIMEDOUT: connection timed out');
+  expect(asUnusable(disk, 'redis://h')).toBeNull();
+  expect(refusedByRedis(new Error('Connection is closed.'))).toBe(false);
 });

@@ -1,8 +1,12 @@
 /** A Redis for one test or one demo: its own folder, its own port, gone with its owner. */
+import { execFile } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { launchRedis } from '@swefarm/shared';
+
+const run = promisify(execFile);
 
 export type StartRedisOptions = {
   /** Kept when given; default: a temporary folder that is removed at the end. */
@@ -16,6 +20,8 @@ export interface TestRedis extends AsyncDisposable {
   readonly url: string;
   readonly port: number;
   pid(): number;
+  /** A command by redis-cli, as an operator gives it; what it printed. */
+  cli(...words: string[]): Promise<string>;
   /** kill -9, as a crash of the machine would; the append-only file stays. */
   kill(): Promise<void>;
   stop(): Promise<void>;
@@ -39,6 +45,10 @@ export async function startRedis(options: StartRedisOptions = {}): Promise<TestR
     url,
     port,
     pid: () => running.pid,
+    async cli(...words) {
+      const env = { ...process.env, REDISCLI_AUTH: password };
+      return (await run('redis-cli', ['-p', String(port), ...words], { env })).stdout.trim();
+    },
     kill: () => running.kill(),
     stop: () => running.stop(),
     async restart() {

@@ -1,0 +1,43 @@
+/** What Redis refuses is said again until it is answered: a failover or a full memory costs time, never work that is done. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { errorMessage, refusedByRedis } from '@swefarm/shared';
+import type { Logger } from 'pino';
+import { type AbortKind, abortOf } from './abort.ts';
+
+const FIRST_MS = 100;
+const LONGEST_MS = 2_000;
+
+export type Insisting = {
+  log: Pick<Logger, 'warn' | 'info'>;
+  /** Of the attempt it is for. */
+  signal?: AbortSignal;
+  /** An attempt that is ended so stops asking; others go on. */
+  endedBy?: readonly AbortKind[];
+};
+
+/**
+ * Calls until Redis answers, an error of another kind included; that it waits is said once.
+ *
+ * @throws AttemptAborted when Redis refused and the attempt was ended meanwhile; it is called at least once
+ */
+export async function insist<T>(
+  what: string,
+  call: () => Promise<T>,
+  { log, signal, endedBy = [] }: Insisting,
+): Promise<T> {
+  for (let tries = 1; ; tries++) {
+    try {
+      const answer = await call();
+      if (tries > 1) log.info({ what, tries }, 'Redis took it');
+      return answer;
+    } catch (error) {
+      if (!refusedByRedis(error)) throw error;
+      if (tries === 1)
+        log.warn({ what, err: errorMessage(error) }, 'Redis refuses; asking until it takes it');
+    }
+    const aborted = signal && abortOf(signal);
+    if (aborted && endedBy.includes(aborted.kind)) throw aborted;
+    const pause = Math.min(FIRST_MS * 2 ** (tries - 1), LONGEST_MS);
+    await sleep(pause, undefined, signal?.aborted === false ? { signal } : {}).catch(() => undefined);
+  }
+}

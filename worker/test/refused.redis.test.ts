@@ -1,0 +1,277 @@
+/** Redis refuses writes while rollouts end: a failover, a full memory, a failed save. What was judged is committed as it was judged. */
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import {
+  createLog,
+  createWorkerMetrics,
+  type Farm,
+  freePort,
+  loadConfig,
+  newId,
+  openFarm,
+  type Result,
+  type RewardFacts,
+} from '@swefarm/shared';
+import { bareInstance, bareRun, startRedis, type TestRedis } from '@swefarm/testkit';
+import type { Logger } from 'pino';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { ActiveAttempts } from '../src/active.ts';
+import { attemptRollout } from '../src/attempt.ts';
+import type { Next } from '../src/ending.ts';
+import type { Judged } from '../src/facts.ts';
+import { identify } from '../src/identity.ts';
+import type { Node } from '../src/node.ts';
+import { createSick } from '../src/sick.ts';
+import { simulateWorker } from '../src/simulated.ts';
+import type { Task } from '../src/task.ts';
+
+let redis: TestRedis;
+let folder: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'swefarm-refused-'));
+  redis = await startRedis({ dir: join(folder, 'redis') });
+});
+afterAll(async () => {
+  await redis[Symbol.asyncDispose]();
+  await rm(folder, { recursive: true, force: true });
+});
+
+const cli = (...words: string[]): Promise<string> => redis.cli(...words);
+const set = (...pairs: string[]): Promise<string> => cli('CONFIG', 'SET', ...pairs);
+
+type Refusal = { name: string; says: RegExp; begin(): Promise<unknown>; end(): Promise<unknown> };
+const NO_REPLICAS: Refusal = {
+  name: 'too few replicas',
+  says: /NOREPLICAS/,
+  begin: () => set('min-replicas-to-write', '1'),
+  end: () => set('min-replicas-to-write', '0'),
+};
+const REFUSALS: Refusal[] = [
+  NO_REPLICAS,
+  { name: 'no memory', says: /OOM/, begin: () => set('maxmemory', '1'), end: () => set('maxmemory', '0') },
+  {
+    name: 'it leads no more',
+    says: /READONLY/,
+    begin: async () => cli('REPLICAOF', '127.0.0.1', String(await freePort())),
+    end: () => cli('REPLICAOF', 'NO', 'ONE'),
+  },
+  {
+    name: 'it has lost its leader',
+    says: /MASTERDOWN/,
+    async begin() {
+      await set('replica-serve-stale-data', 'no');
+      await cli('REPLICAOF', '127.0.0.1', String(await freePort()));
+    },
+    async end() {
+      await cli('REPLICAOF', 'NO', 'ONE');
+      await set('replica-serve-stale-data', 'yes');
+    },
+  },
+  {
+    name: 'it could not save',
+    says: /MISCONF/,
+    async begin() {
+      await mkdir(join(folder, 'redis', 'dump.rdb', 'in-the-way'), { recursive: true });
+      await set('save', '3600 1', 'stop-writes-on-bgsave-error', 'yes');
+      await cli('BGSAVE');
+      while (!(await cli('INFO', 'persistence')).includes('rdb_last_bgsave_status:err')) await sleep(20);
+    },
+    async end() {
+      await set('save', '', 'stop-writes-on-bgsave-error', 'no');
+      await rm(join(folder, 'redis', 'dump.rdb'), { recursive: true });
+    },
+  },
+  {
+    name: 'a script holds it up',
+    says: /BUSY/,
+    async begin() {
+      await set('busy-reply-threshold', '20');
+      void cli('EVAL', 'while true do end', '0').catch(() => undefined);
+      while (!(await cli('PING')).includes('BUSY')) await sleep(20);
+    },
+    end: () => cli('SCRIPT', 'KILL'),
+  },
+];
+
+const FACTS: RewardFacts = {
+  ...{ exit_status: 'submitted', patch_state: 'applied', patch_origin: 'tree', evaluation: 'completed' },
+  ...{ resolved: true, trust: 'clean', cut_by_token_limit: false, policy_share: 0, sandbox_killed: false },
+  ...{ gold_healthy: null, gold_time_share: null, ungraded: false },
+};
+
+/** As a rollout leaves it that was judged with reward 1. */
+function judge(task: Task): Judged {
+  const turns = { messages: [], turns: [], exit_status: 'submitted' as const };
+  const trajectory = {
+    ...{ format: 'swefarm-trajectory-1' as const, token_mode: null, model: 'm', endpoint: 'e' },
+    ...turns,
+  };
+  Object.assign(task.trace, { trajectory, patch: 'a patch', facts: FACTS });
+  return { facts: FACTS, reward: 1, row: 'evaluated', resolved: true };
+}
+
+/** One worker and one rollout whose course is given; `said`: its log. */
+async function place(rollout: (task: Task) => Promise<Judged>, artifacts = 'redis:') {
+  const flags = { redis_url: redis.url, redis_prefix: `r-${newId()}`, artifacts };
+  const farm: Farm = await openFarm(loadConfig('worker', { env: {}, flags }), 'worker');
+  onTestFinished(() => farm[Symbol.asyncDispose]());
+  const record = bareRun({ group_size: 1 });
+  await farm.runs.create(record, [bareInstance({ instance_id: 'a__b.c-1' })]);
+  const id = `${record.run_id}.a__b.c-1.0`;
+  const said: string[] = [];
+  const write = (line: string) => void said.push(line);
+  const log = createLog({ log_level: 'info', log_format: 'json' }, {}, { write }) as unknown as Logger;
+  const identity = identify(farm.id, 'w1', 'n1');
+  const active = new ActiveAttempts();
+  const node = {
+    ...{ identity, farm, log, active, rollout, liveTurns: 0, placing: null, runtime: { name: 'rootfs' } },
+    ...{ metrics: createWorkerMetrics(), sick: createSick(log), stop: new AbortController().signal },
+  } as unknown as Node;
+  const job = {
+    ...{ rollout_id: id, run_id: record.run_id, instance_id: 'a__b.c-1', rollout_index: 0 },
+    submitted_at: Date.now(),
+  };
+  return {
+    ...{ farm, active, id, said, runId: record.run_id },
+    attempt: (): Promise<Next> => active.during(id, (signal) => attemptRollout(job, node, signal)),
+    refused: async (): Promise<void> => {
+      while (!said.some((line) => line.includes('Redis refuses'))) await sleep(10);
+    },
+    results: async (): Promise<Result[]> =>
+      (await farm.results.read(record.run_id, '0')).results.map(({ result }) => result),
+    ends: async () =>
+      (await farm.journal.read(id)).map(({ end }) => `${end?.class}${end?.kept ? ' kept' : ''}`),
+  };
+}
+
+const JUDGED = { outcome: 'judged', reward: 1, resolved: true, failure: null, attempt: 1 };
+const inFolder = (): string => `dir:${join(folder, 'artifacts')}`;
+
+test.each(REFUSALS)('$name when a rollout is judged: it is committed as judged, once', async (refusal) => {
+  const at = await place(async (task) => {
+    const judged = judge(task);
+    await refusal.begin();
+    return judged;
+  }, inFolder());
+  const over = at.attempt();
+  await Promise.race([at.refused(), over]);
+  await refusal.end();
+  expect(await over).toEqual({ next: 'done' });
+  expect(await at.results()).toEqual([expect.objectContaining(JUDGED)]);
+  expect(await at.ends()).toEqual(['done']);
+  const refusals = at.said.filter((line) => line.includes('Redis refuses'));
+  expect(refusals).toEqual([expect.stringMatching(refusal.says)]);
+});
+
+test('an artifact that Redis refuses is written once it may be, and claims and ends wait as well', async () => {
+  const at = await place(async (task) => judge(task));
+  await NO_REPLICAS.begin();
+  const over = at.attempt();
+  await at.refused();
+  await NO_REPLICAS.end();
+  expect(await over).toEqual({ next: 'done' });
+  const again = await place(async (task) => {
+    await NO_REPLICAS.begin();
+    return judge(task);
+  });
+  const committing = again.attempt();
+  await again.refused();
+  await NO_REPLICAS.end();
+  expect(await committing).toEqual({ next: 'done' });
+  for (const { results, farm } of [at, again]) {
+    const [result, more] = await results();
+    expect(more).toBeUndefined();
+    expect(result).toMatchObject(JUDGED);
+    expect((await farm.artifacts.get(result?.artifact ?? '')).byteLength).toBeGreaterThan(0);
+  }
+});
+
+test('a worker that is to go hands back what Redis refuses, with the work; the next attempt has it', async () => {
+  const kept: unknown[] = [];
+  const at = await place(async (task) => {
+    kept.push(task.kept?.patch);
+    const judged = judge(task);
+    if (kept.length === 1) await NO_REPLICAS.begin();
+    return judged;
+  }, inFolder());
+  const over = at.attempt();
+  await at.refused();
+  at.active.abortAll('drain');
+  await sleep(300);
+  await NO_REPLICAS.end();
+  expect(await over).toMatchObject({ next: 'hand_back' });
+  expect(await at.ends()).toEqual(['drained kept']);
+  expect(await at.attempt()).toEqual({ next: 'done' });
+  expect(kept).toEqual([undefined, 'a patch']);
+  expect(await at.results()).toEqual([expect.objectContaining({ ...JUDGED, attempt: 2 })]);
+});
+
+test('whose rollout is another worker’s by now says no more; and a run that is gone is an answer', async () => {
+  const at = await place(async (task) => {
+    await NO_REPLICAS.begin();
+    return judge(task);
+  }, inFolder());
+  const over = at.attempt();
+  await at.refused();
+  at.active.abort(at.id, 'superseded');
+  expect(await over).toEqual({ next: 'done' });
+  await NO_REPLICAS.end();
+  expect(await at.results()).toEqual([]);
+
+  const gone = await place(async (task) => {
+    await gone.farm.runs.remove(gone.runId);
+    await NO_REPLICAS.begin();
+    return judge(task);
+  }, inFolder());
+  const ending = gone.attempt();
+  await Promise.race([gone.refused(), ending]);
+  await NO_REPLICAS.end();
+  expect(await ending).toEqual({ next: 'done' });
+});
+
+test('what a rollout itself is refused by Redis is never a bug of ours, nor charged to it', async () => {
+  let first = true;
+  const at = await place(async (task) => {
+    if (!first) return judge(task);
+    first = false;
+    await NO_REPLICAS.begin();
+    return await at.farm.live.end('w1', at.id).then(() => judge(task));
+  }, inFolder());
+  const over = at.attempt();
+  await at.refused();
+  await NO_REPLICAS.end();
+  expect(await over).toMatchObject({ next: 'later' });
+  expect(await at.ends()).toEqual(['drained']);
+  expect(await at.attempt()).toEqual({ next: 'done' });
+  expect(await at.results()).toEqual([expect.objectContaining({ ...JUDGED, attempt: 2 })]);
+});
+
+test('a queue under refusals: each rollout has one result, and no job is left', async () => {
+  const flags = { redis_url: redis.url, redis_prefix: `{r-${newId()}}`, node: 'n1', worker_id: 'w1' };
+  const config = loadConfig('worker', { env: {}, flags });
+  await using farm = await openFarm(config, 'producer');
+  const record = bareRun({ group_size: 12 });
+  await farm.runs.create(record, [bareInstance({ instance_id: 'a__b.c-1' })]);
+  await farm.jobs.enqueue(record, await farm.groups.rollouts(record.run_id));
+  const worker = await simulateWorker(config, {
+    slots: 4,
+    pull: async () => undefined,
+    work: (_job, { signal }) => sleep(150, undefined, { signal }),
+  });
+  for (const refusal of [NO_REPLICAS, ...REFUSALS.slice(1, 3)]) {
+    await refusal.begin();
+    await sleep(700);
+    await refusal.end();
+    await sleep(100);
+  }
+  const results = async () => (await farm.results.read(record.run_id, '0')).results;
+  const open = async (): Promise<number> =>
+    Object.values(
+      await farm.queue().getJobCounts('active', 'delayed', 'prioritized', 'waiting', 'failed'),
+    ).reduce((sum, count) => sum + count, 0);
+  while ((await results()).length < 12 || (await open()) > 0) await sleep(100);
+  expect((await results()).map(({ result }) => result.outcome)).toEqual(Array(12).fill('judged'));
+  await worker.drain();
+});
