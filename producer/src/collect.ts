@@ -5,11 +5,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import {
   type ArtifactContent,
   decodeArtifact,
+  describeUnreadable,
   errorMessage,
   type Farm,
   type Result,
   type ResultBatch,
   SwefarmError,
+  type UnreadableResult,
   UnusableError,
 } from '@swefarm/shared';
 import { type OutputLine, outputLine } from './line.ts';
@@ -43,22 +45,39 @@ const FETCHES = 8;
 const GONE_CHECK_MS = 10_000;
 const PATIENCE_MS = 60_000;
 
+export type Collected = {
+  /** False when `signal` ended it before every rollout was in the output or known to be unreadable. */
+  complete: boolean;
+  /** Results that the output lacks because they cannot be read; a later `--resume` looks at them again. */
+  unreadable: UnreadableResult[];
+};
+
 /**
- * True when the output has every rollout, false when `signal` ended it before.
+ * Collects until the output has every rollout whose result can be read.
  *
  * @throws UnusableError `redis_unreachable` after `patienceMs`, `run_gone` when Redis lost the run, `output_unwritable`
  */
-export async function collect(farm: Farm, options: CollectOptions): Promise<{ complete: boolean }> {
+export async function collect(farm: Farm, options: CollectOptions): Promise<Collected> {
   const { runId, rollouts, output, signal } = options;
   const patienceMs = options.patienceMs ?? PATIENCE_MS;
   const wanted = new Set(rollouts);
+  const unreadable = new Map<string, UnreadableResult>();
+  const skipped = new Set<string | null>();
+  const isSettled = (id: string): boolean => output.lines.has(id) || skipped.has(id);
   const isComplete = async (): Promise<boolean> => {
-    if (![...wanted].every((id) => output.lines.has(id))) return false;
+    if (![...wanted].every(isSettled)) return false;
     if (!options.growing) return true;
     // A lost rollout and the one in its place are one step in Redis: who has seen the one finds the other.
     const all = await withPatience(() => farm.groups.rollouts(runId), patienceMs, signal);
     for (const id of all) wanted.add(id);
-    return all.every((id) => output.lines.has(id));
+    return all.every(isSettled);
+  };
+  const skip = (entries: readonly UnreadableResult[]): void => {
+    for (const entry of entries) {
+      skipped.add(entry.rollout_id);
+      if (!unreadable.has(entry.stream_id)) options.onWarning?.(describeUnreadable(entry));
+      unreadable.set(entry.stream_id, entry);
+    }
   };
   if (options.copyArtifactsTo !== undefined) await mkdir(options.copyArtifactsTo, { recursive: true });
   let cursor = await startingPoint(farm, options, patienceMs);
@@ -67,7 +86,9 @@ export async function collect(farm: Farm, options: CollectOptions): Promise<{ co
     // Once told to stop, what is there already is still taken.
     const stopping = signal?.aborted === true;
     const batch = await readBatch(farm, options, cursor, stopping ? 0 : BLOCK_MS, stopping ? 0 : patienceMs);
-    if (stopping && batch.results.length === 0) return { complete: false };
+    skip(batch.unreadable);
+    const news = batch.results.length + batch.unreadable.length;
+    if (stopping && news === 0) return { complete: false, unreadable: [...unreadable.values()] };
     const fresh = dropKnown(batch.results, output);
     for (let at = 0; at < fresh.length; at += FETCHES) {
       const part = fresh.slice(at, at + FETCHES);
@@ -75,7 +96,7 @@ export async function collect(farm: Farm, options: CollectOptions): Promise<{ co
       await output.append(lines, part.at(-1)?.stream_id ?? cursor);
       for (const line of lines) options.onLine?.(line);
     }
-    if (batch.results.length > 0) {
+    if (news > 0) {
       // What was dropped moves the cursor too.
       cursor = batch.last_id;
       await output.append([], cursor);
@@ -85,7 +106,7 @@ export async function collect(farm: Farm, options: CollectOptions): Promise<{ co
       heard = Date.now();
     }
   }
-  return { complete: true };
+  return { complete: true, unreadable: [...unreadable.values()] };
 }
 
 /** The output's cursor, unless the output lost lines since (a deleted file): then the stream is read from its start. */
@@ -103,7 +124,7 @@ async function readBatch(
   blockMs: number,
   patienceMs: number,
 ): Promise<ResultBatch> {
-  const nothing = { results: [], last_id: cursor };
+  const nothing = { results: [], unreadable: [], last_id: cursor };
   try {
     const waiting = signal && !signal.aborted ? { signal } : {};
     return await farm.results.read(runId, cursor, { count: BATCH, blockMs, patienceMs, ...waiting });

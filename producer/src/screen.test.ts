@@ -13,6 +13,7 @@ const run = (over: Partial<WatchedRun> = {}): WatchedRun => ({
 const now = (over: Partial<Watched> = {}): Watched => ({
   at: 0,
   redis: 'redis://h:1',
+  unreadable: [],
   queue: { prioritized: 17, active: 3 },
   workers: [
     ...[null, 'disk is full\u001b[2J'].map((paused, at) => ({

@@ -1,4 +1,5 @@
 /** What `swefarm watch` prints: a screen that fits the terminal, or one line now and then where there is none. */
+import { describeUnreadableRun } from '@swefarm/shared';
 import { harmless } from './harmless.ts';
 import { duration } from './progress.ts';
 import { middle } from './summary.ts';
@@ -29,7 +30,10 @@ export function renderScreen(now: Watched, options: ScreenOptions): string {
     .join('\n');
 }
 
-function heading({ redis, queue, workers, stages, at }: Watched, { paint }: ScreenOptions): string {
+function heading(
+  { redis, queue, workers, stages, at, unreadable }: Watched,
+  { paint }: ScreenOptions,
+): string {
   const waiting = (queue.prioritized ?? 0) + (queue.waiting ?? 0);
   const slots = workers.reduce((sum, worker) => sum + worker.slots, 0);
   const active = workers.reduce((sum, worker) => sum + worker.active, 0);
@@ -42,6 +46,7 @@ function heading({ redis, queue, workers, stages, at }: Watched, { paint }: Scre
     ...(queue.failed
       ? [paint('red', `${queue.failed} jobs failed inside the queue: please report this as a bug`)]
       : []),
+    ...unreadable.map((run) => paint('yellow', oneLine(describeUnreadableRun(run)))),
   ].join('\n');
 }
 

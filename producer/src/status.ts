@@ -1,5 +1,12 @@
 /** A farm at a glance: its runs with their counts, its queue, its workers. What `status`, `watch` and the page show. */
-import { type Farm, type RunCounts, type RunRecord, UsageError, type WorkerRecord } from '@swefarm/shared';
+import {
+  type Farm,
+  type RunCounts,
+  type RunRecord,
+  type UnreadableRun,
+  UsageError,
+  type WorkerRecord,
+} from '@swefarm/shared';
 
 export type RunStatus = {
   run_id: string;
@@ -27,12 +34,14 @@ export type FarmStatus = {
   runs: RunStatus[];
   queue: Record<string, number>;
   workers: WorkerRecord[];
+  /** Runs whose records this version cannot read, or must leave to a newer one. */
+  unreadable: UnreadableRun[];
 };
 
 /** Of all runs, newest first, or of one. Throws UsageError when there is no such run. */
 export async function farmStatus(farm: Farm, runId?: string): Promise<FarmStatus> {
   const records = runId === undefined ? await farm.runs.list() : [await knownRun(farm, runId)];
-  const [runs, queue, workers] = await Promise.all([
+  const [runs, queue, workers, unreadable] = await Promise.all([
     Promise.all(
       records.map(async (record) => {
         const pause = await farm.groups.paused(record.run_id);
@@ -41,18 +50,22 @@ export async function farmStatus(farm: Farm, runId?: string): Promise<FarmStatus
     ),
     farm.queue().getJobCounts('active', 'prioritized', 'waiting', 'delayed', 'failed'),
     farm.registry.list(),
+    farm.runs.unreadable(),
   ]);
-  return { redis: farm.address, runs, queue, workers };
+  return { redis: farm.address, runs, queue, workers, unreadable };
 }
 
 /** The record of a run. Throws UsageError when there is none. */
 export async function knownRun(farm: Farm, runId: string): Promise<RunRecord> {
   const record = await farm.runs.get(runId);
   if (record) return record;
-  throw new UsageError(`run ${runId}: not at ${farm.address}; swefarm status lists what there is`, {
+  throw unknownRun(farm, runId);
+}
+
+export const unknownRun = (farm: Pick<Farm, 'address'>, runId: string): UsageError =>
+  new UsageError(`run ${runId}: not at ${farm.address}; swefarm status lists what there is`, {
     code: 'run_unknown',
   });
-}
 
 /** `paused`: why it stands still. */
 export function runStatus(record: RunRecord, counts: RunCounts, paused: string | null = null): RunStatus {

@@ -1,5 +1,11 @@
 /** A farm over time, as `swefarm watch` shows it: what is, what changed since the last look, and what failed of late. */
-import type { Farm, LiveRollout, Result } from '@swefarm/shared';
+import {
+  describeUnreadable,
+  type Farm,
+  type LiveRollout,
+  type Result,
+  type UnreadableResult,
+} from '@swefarm/shared';
 import { type FarmStatus, farmStatus, type RunStatus } from './status.ts';
 
 /** One run and how fast it goes. */
@@ -23,6 +29,8 @@ export type Watched = {
   queue: FarmStatus['queue'];
   workers: FarmStatus['workers'];
   runs: WatchedRun[];
+  /** Runs that this version cannot read, or must leave to a newer one. */
+  unreadable: FarmStatus['unreadable'];
   /** Running rollouts by stage. */
   stages: Record<string, number>;
   /** Mean seconds by stage of what was committed of late. */
@@ -53,8 +61,7 @@ export function watchFarm(farm: Farm, runId?: string): () => Promise<Watched> {
     const runs = status.runs.slice(0, MOST_RUNS);
     const running = await farm.live.running(status.workers.map(({ worker }) => worker));
     for (const { run_id } of runs) {
-      const fresh = await readTail(farm, run_id, tails);
-      failures = [...fresh.flatMap(failureOf), ...failures];
+      failures = [...(await readTail(farm, run_id, tails)), ...failures];
     }
     failures = failures.sort((a, b) => b.finished_at - a.finished_at).slice(0, KEPT_FAILURES);
     looks.push({ at, committed: new Map(status.runs.map((run) => [run.run_id, run.committed])) });
@@ -64,6 +71,7 @@ export function watchFarm(farm: Farm, runId?: string): () => Promise<Watched> {
       redis: status.redis,
       queue: status.queue,
       workers: status.workers,
+      unreadable: status.unreadable,
       runs: await Promise.all(runs.map((run) => watchedRun(farm, run, running, looks))),
       stages: countStages(running),
       seconds: meanSeconds([...tails.values()].flatMap(({ recent }) => recent)),
@@ -72,19 +80,24 @@ export function watchFarm(farm: Farm, runId?: string): () => Promise<Watched> {
   };
 }
 
-/** Results since the last look. */
-async function readTail(farm: Farm, runId: string, tails: Map<string, RunTail>): Promise<Result[]> {
+/** Follows a run's results; what failed since the last look. */
+async function readTail(farm: Farm, runId: string, tails: Map<string, RunTail>): Promise<RecentFailure[]> {
   const tail = tails.get(runId) ?? { cursor: '0', recent: [] };
   tails.set(runId, tail);
   const fresh: Result[] = [];
+  const failures: RecentFailure[] = [];
   for (;;) {
-    const { results, last_id } = await farm.results.read(runId, tail.cursor, { count: BATCH });
+    const { results, unreadable, last_id } = await farm.results.read(runId, tail.cursor, { count: BATCH });
     for (const { result } of results) fresh.push(result);
+    failures.push(
+      ...results.flatMap(({ result }) => failureOf(result)),
+      ...unreadable.map(unreadableFailure),
+    );
     tail.cursor = last_id;
-    if (results.length < BATCH) break;
+    if (results.length + unreadable.length < BATCH) break;
   }
   tail.recent = [...tail.recent, ...fresh.filter((one) => one.outcome === 'judged')].slice(-KEPT_RESULTS);
-  return fresh;
+  return failures;
 }
 
 function failureOf(result: Result): RecentFailure[] {
@@ -100,6 +113,15 @@ function failureOf(result: Result): RecentFailure[] {
     },
   ];
 }
+
+/** Of a result that cannot be read only its rollout and its time are known. */
+const unreadableFailure = (entry: UnreadableResult): RecentFailure => ({
+  rollout_id: entry.rollout_id ?? 'unknown',
+  node: '',
+  finished_at: Number.parseInt(entry.stream_id, 10),
+  cause: 'result_unreadable',
+  message: describeUnreadable(entry),
+});
 
 async function watchedRun(
   farm: Farm,

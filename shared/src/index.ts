@@ -23,7 +23,9 @@ export * from './metrics/totals.ts';
 export * from './metrics/vitals.ts';
 export * from './metrics/worker.ts';
 export * from './mortal.ts';
+export * from './needs.ts';
 export * from './orphans.ts';
+export * from './parse.ts';
 export * from './placement.ts';
 export * from './policy.ts';
 export * from './policykey.ts';
@@ -33,6 +35,7 @@ export * from './policywire/ledger.ts';
 export { addressOf, type Piece, type Post, type Route } from './policywire/post.ts';
 export type { WireReply } from './policywire/reply.ts';
 export { openSpeaker, type Speaker } from './policywire/speaker.ts';
+export { readUsage } from './policywire/usage.ts';
 export { type Access, type AclRole, aclRules, aclUser, KEY_FAMILIES, type KeyFamily } from './redis/acl.ts';
 export { readAddress, removeAddress, writeAddress } from './redis/address.ts';
 export * from './redis/budget.ts';
@@ -52,8 +55,16 @@ export { refusedByRedis } from './redis/outage.ts';
 export type { Handed, Placement } from './redis/placement.ts';
 export type { Policies } from './redis/policies.ts';
 export * from './redis/queue.ts';
+export { describeUnreadableRun, isNotOurs, type UnreadableRun } from './redis/record.ts';
 export { type Registry, WorkerRecord } from './redis/registry.ts';
-export type { GroupCount, ResultBatch, Results, RunCounts } from './redis/results.ts';
+export {
+  describeUnreadable,
+  type GroupCount,
+  type ResultBatch,
+  type Results,
+  type RunCounts,
+  type UnreadableResult,
+} from './redis/results.ts';
 export type { Runs } from './redis/runs.ts';
 export type { Secrets, StoredKey } from './redis/secrets.ts';
 export { fetchedServer } from './redis/server.ts';

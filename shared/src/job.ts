@@ -1,5 +1,6 @@
 /** What a submit writes: one run record, and per rollout a job of a few hundred bytes that refers to it. */
 import { z } from 'zod';
+import { Needs } from './needs.ts';
 import { PolicyName } from './policy.ts';
 
 /** Reward rows that a run may override; see grading/src/reward.ts for the table itself. */
@@ -108,6 +109,8 @@ export type EvaluationConfig = z.infer<typeof EvaluationConfig>;
 
 export const RunRecord = z.object({
   format: z.literal('swefarm-run-1'),
+  /** What whoever works on it must know of. */
+  needs: Needs,
   run_id: z.string(),
   /** ISO 8601, UTC. */
   created_at: z.string(),
@@ -151,6 +154,8 @@ export type RunRecord = z.infer<typeof RunRecord>;
 
 /** The BullMQ payload. All else is in the run's records in Redis. */
 export const RolloutJob = z.object({
+  /** What whoever works on it must know of. */
+  needs: Needs.optional(),
   rollout_id: z.string(),
   run_id: z.string(),
   instance_id: z.string(),

@@ -62,6 +62,29 @@ test('the winner who repeats its commit hears that it is committed; a run that i
   });
 });
 
+test('what no reader could read is refused before anything is written', async () => {
+  await using farm = await testFarm();
+  const run = testRun();
+  await farm.runs.create(run, [testInstance()]);
+  const whole = testResult(run.run_id, 0);
+  const odd: Record<string, unknown>[] = [
+    { tokens: { prompt: 100.5, completion: 1 } },
+    { turns: Number.NaN },
+    { seconds: { ...whole.seconds, total: Number.POSITIVE_INFINITY } },
+    { exit_status: 'of_tomorrow' },
+    { attempt: undefined },
+  ];
+  for (const change of odd) {
+    await expect(farm.commit(run, { ...whole, ...change } as typeof whole)).rejects.toMatchObject({
+      code: 'result_invalid',
+      message: expect.stringContaining(Object.keys(change)[0] ?? ''),
+    });
+  }
+  expect(await farm.results.latest(run.run_id)).toBe('0');
+  expect(await farm.results.counts(run.run_id)).toMatchObject({ committed: 0 });
+  expect(await farm.commit(run, whole)).toMatchObject({ status: 'committed' });
+});
+
 test('failures and cancelled rollouts are counted apart and are not usable', async () => {
   await using farm = await testFarm();
   const run = testRun();
@@ -90,7 +113,9 @@ test('reading goes on where it stopped, waits for what comes, and stops at once 
   await farm.commit(run, testResult(run.run_id, 0));
   const first = await farm.results.read(run.run_id, '0', { count: 1 });
   expect(first.results).toHaveLength(1);
-  expect(await farm.results.read(run.run_id, first.last_id)).toEqual({ results: [], last_id: first.last_id });
+  expect(await farm.results.read(run.run_id, first.last_id)).toEqual({
+    ...{ results: [], unreadable: [], last_id: first.last_id },
+  });
 
   const waiting = farm.results.read(run.run_id, first.last_id, { blockMs: 5_000 });
   await farm.commit(run, testResult(run.run_id, 1));

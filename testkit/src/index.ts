@@ -23,4 +23,5 @@ export type { PolicyStats, RolloutSeen } from './policy/stats.ts';
 export { type RegistryFault, startRegistry, type TestRegistry } from './registry.ts';
 export * from './results/bare.ts';
 export * from './results/made.ts';
+export * from './results/raw.ts';
 export { madeLiveTurn, madeTrajectory } from './results/trajectory.ts';

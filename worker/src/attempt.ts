@@ -16,6 +16,7 @@ import {
   originsOf,
   RolloutFailure,
   type RolloutJob,
+  type RunRecord,
   refusedByRedis,
   UnusableError,
 } from '@swefarm/shared';
@@ -36,6 +37,7 @@ import { insist } from './insist.ts';
 import { forgetWork, restoreWork } from './kept.ts';
 import { startLive } from './live.ts';
 import type { Node } from './node.ts';
+import { runOf } from './ours.ts';
 import { diskIsFull } from './sandbox/free.ts';
 import { settle } from './settle.ts';
 import { startStageClock } from './stages.ts';
@@ -56,12 +58,14 @@ const RUN_PAUSED_MS = 10_000;
 const LAST_TO_HEAR_MS = 300;
 
 export async function attemptRollout(job: RolloutJob, node: Node, signal: AbortSignal): Promise<Next> {
+  const run = await runOf(job, node, signal);
+  if ('next' in run) return run;
   const claim = await claimOf(job, node, signal);
   if (claim === null) return { next: 'hand_back', gone: Promise.resolve() };
   if (claim.status === 'paused') return { next: 'later', delayMs: RUN_PAUSED_MS };
   if (claim.status !== 'claimed') return DONE;
   node.active.claimed(job.rollout_id, claim.attempt);
-  const claimed = await load(job, claim, node);
+  const claimed = await load(job, run, claim, node);
   if (!claimed) return DONE;
 
   const { identity, liveTurns } = node;
@@ -138,14 +142,13 @@ function unlessDrained<T>(running: Promise<T>, signal: AbortSignal): Promise<T> 
 
 async function load(
   job: RolloutJob,
+  run: RunRecord,
   { attempt, previous }: Claim & { status: 'claimed' },
   { farm, log }: Node,
 ): Promise<Claimed | null> {
-  const how = { log };
-  const run = await insist('run record', () => farm.runs.get(job.run_id), how);
-  const instance =
-    run && (await insist('instance', () => farm.runs.getInstance(job.run_id, job.instance_id), how));
-  if (run && instance) return { job, attempt, previous, run, instance };
+  const read = () => farm.runs.getInstance(job.run_id, job.instance_id);
+  const instance = await insist('instance', read, { log });
+  if (instance) return { job, attempt, previous, run, instance };
   log.warn({ rollout_id: job.rollout_id }, 'the records of this run are gone; the job is dropped');
   return null;
 }

@@ -24,8 +24,11 @@ const PUT_OFF_MS = 2_000;
 /** What `pull.ts` does with the job. */
 export type Next =
   | { next: 'done' }
-  /** `anywhere`: it failed here, or may not run here, so whoever claims it next runs it. */
-  | { next: 'later'; delayMs: number; anywhere?: true }
+  /**
+   * `anywhere`: it failed here, or may not run here, so whoever claims it next runs it. `notOurs`: why only another version may
+   * work on it; nothing was claimed.
+   */
+  | { next: 'later'; delayMs: number; anywhere?: true; notOurs?: string }
   /** Somebody else is to have it at once; `gone` resolves when nothing of it is left on this node. */
   | { next: 'hand_back'; gone: Promise<void> };
 

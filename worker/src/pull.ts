@@ -3,10 +3,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import {
   errorMessage,
   type Handed,
+  needsOf,
+  problemOf,
   QUEUES,
   queueSettings,
   RolloutJob,
   refusedByRedis,
+  UNDERSTOOD,
 } from '@swefarm/shared';
 import { DelayedError, Job, WaitingError, Worker } from 'bullmq';
 import { attemptRollout } from './attempt.ts';
@@ -20,6 +23,8 @@ const UNSETTLED_DELAY_MS = 5_000;
 /** Half of the lock's life, as BullMQ does it. */
 const RENEW_MS = queueSettings.lockDuration / 2;
 const AWAY_MS = 1_000;
+/** How soon a job that this version cannot read is looked at again, by whoever claims it. */
+const NOT_OURS_MS = 5_000;
 /** How soon a rollout that was handed to a worker which claims nothing is claimed by another. */
 const NOT_HERE_MS = 1_000;
 
@@ -34,6 +39,7 @@ export type Pull = {
 export function startPull(node: Node, concurrency: number, prefix: string): Pull {
   let paused = false;
   let draining = false;
+  const notOurs = new Set<string>();
 
   /** Whatever escapes an attempt must not let BullMQ fail the job: it would be lost without a result. */
   const unforeseen = (error: unknown): Next => {
@@ -41,8 +47,12 @@ export function startPull(node: Node, concurrency: number, prefix: string): Pull
     return { next: 'later', delayMs: UNSETTLED_DELAY_MS };
   };
 
-  const run = (data: RolloutJob): Promise<Next> =>
-    node.active.during(data.rollout_id, (signal) => attemptRollout(data, node, signal)).catch(unforeseen);
+  const run = async (data: RolloutJob): Promise<Next> => {
+    const attempt = (signal: AbortSignal): Promise<Next> => attemptRollout(data, node, signal);
+    const next = await node.active.during(data.rollout_id, attempt).catch(unforeseen);
+    if (next.next === 'later' && next.notOurs) sayNotOurs(data.rollout_id, next.notOurs);
+    return next;
+  };
 
   const whither = async (job: Job, data: RolloutJob): Promise<Whither> => {
     const anywhere = data.anywhere === true || job.stalledCounter > 0;
@@ -61,8 +71,29 @@ export function startPull(node: Node, concurrency: number, prefix: string): Pull
     await moved(() => job.moveToDelayed(Date.now() + next.delayMs, token));
   };
 
+  /** Said once of each run, however many rollouts it has. */
+  const sayNotOurs = (rolloutId: string, problem: string): void => {
+    const runId = rolloutId.slice(0, rolloutId.indexOf('.'));
+    if (!notOurs.has(runId))
+      node.log.warn({ rollout_id: rolloutId, problem }, 'left to another version, at no cost');
+    notOurs.add(runId);
+  };
+
+  /** Null: of a newer version, whose workers it waits for, or damaged. */
+  const readJob = (job: Job): RolloutJob | null => {
+    const needs = needsOf(job.data);
+    const read = RolloutJob.safeParse(job.data);
+    if (needs <= UNDERSTOOD && read.success) return read.data;
+    sayNotOurs(job.id ?? '', read.success ? `it needs level ${needs}` : problemOf(read.error));
+    return null;
+  };
+
   const process = async (job: Job, token?: string): Promise<void> => {
-    const data = RolloutJob.parse(job.data);
+    const data = readJob(job);
+    if (!data) {
+      await later(job, { next: 'later', delayMs: NOT_OURS_MS }, token);
+      throw new DelayedError();
+    }
     // A worker that pauses still takes one job with the read it had begun.
     const stays = draining || paused;
     const where: Whither = stays ? { to: 'here' } : await whither(job, data);
@@ -144,9 +175,8 @@ export function startPull(node: Node, concurrency: number, prefix: string): Pull
     locks.set(id, token);
     try {
       const stays = draining || paused;
-      const next: Next = stays
-        ? { next: 'later', delayMs: NOT_HERE_MS }
-        : await run(RolloutJob.parse(job.data));
+      const data = stays ? null : readJob(job);
+      const next: Next = data ? await run(data) : { next: 'later', delayMs: NOT_HERE_MS };
       await node.placing?.leave(id);
       locks.delete(id);
       if (next.next === 'later') await later(job, next, token);

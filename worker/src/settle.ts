@@ -10,6 +10,7 @@ import {
   RolloutFailure,
   type RolloutJob,
   type RunRecord,
+  readUsage,
   SwefarmError,
 } from '@swefarm/shared';
 import { abortKind } from './abort.ts';
@@ -109,7 +110,7 @@ function resultOf(settlement: Settlement, node: Node, artifact: string | null): 
   const { trajectory } = trace;
   const facts = judged?.facts ?? trace.facts;
   const sum = (key: 'prompt_tokens' | 'completion_tokens'): number =>
-    trajectory?.turns.reduce((total, turn) => total + (turn.usage?.[key] ?? 0), 0) ?? 0;
+    trajectory?.turns.reduce((total, turn) => total + (readUsage(turn.usage)?.[key] ?? 0), 0) ?? 0;
   return {
     format: 'swefarm-result-1',
     run_id: run.run_id,

@@ -34,7 +34,7 @@ async function cancel(farm: Farm, ids: readonly string[], flags: Flags): Promise
   if (group !== undefined && rollouts.length > 0)
     throw new UsageError(`--group goes with run ids, and ${rollouts[0]} is a rollout`);
   for (const runId of [...runs, ...rollouts.map((id) => parseRolloutId(id).runId)]) {
-    if (!(await farm.runs.get(runId))) throw new UsageError(`run ${runId}: not at ${farm.address}`);
+    if (!(await farm.runs.exists(runId))) throw new UsageError(`run ${runId}: not at ${farm.address}`);
     if (group !== undefined && !(await farm.runs.instanceIds(runId)).includes(group))
       throw new UsageError(`--group ${group}: run ${runId} has no such instance`);
   }

@@ -81,7 +81,7 @@ export async function collectRun(task: CollectRun): Promise<ExitCode> {
     await writeOutputRun(path, { format: 'swefarm-output-1', record, state_dir: null, rows });
   }
   await using output = await openRunOutput(path, rows, record, () => instancesOf(farm, runId, instanceIds));
-  const { complete } = await follow({
+  const { complete, unreadable } = await follow({
     farm,
     config,
     runId,
@@ -101,6 +101,7 @@ export async function collectRun(task: CollectRun): Promise<ExitCode> {
     instanceIds,
     output,
     complete,
+    unreadable,
     minGroup: task.minGroup ?? record.min_group ?? undefined,
     places: path === '-' ? [] : [`results: ${path}`],
     resumeHint: `go on with: swefarm collect ${runId} --output ${path} --output-format ${rows} --resume`,

@@ -173,7 +173,7 @@ async function evaluateOpen(evaluation: Evaluation, stop: Stop, ended: Map<Item,
     return item && given.lineOf(item.prediction);
   };
   const output = stack.use(await openEvalOutput(flags, record, lineOf));
-  return await runLocally({
+  const { complete } = await runLocally({
     ...{ farm, output, record, instances, place, stop },
     flags: { ...flags, concurrency: flags.maxWorkers },
     patches: patchesOf(open),
@@ -183,6 +183,7 @@ async function evaluateOpen(evaluation: Evaluation, stop: Stop, ended: Map<Item,
       if (item) ended.set(item, await keep(evaluation, item, result, content));
     },
   });
+  return complete;
 }
 
 /** One patch per round; rounds that are not open get one too, which nothing runs. */
@@ -235,7 +236,8 @@ async function finish(evaluation: Evaluation, ended: Map<Item, Ended>, complete:
   for (const path of reports) say(`report: ${path}`);
   if (!complete) return EXIT.interrupted;
   const unjudged = [...ended.values()].some(({ end }) => !JUDGED.has(end));
-  return unjudged || given.problems.length > 0 ? EXIT.someNotJudged : EXIT.allJudged;
+  // What has no end by now has a result that could not be read, and was named.
+  return unjudged || open > 0 || given.problems.length > 0 ? EXIT.someNotJudged : EXIT.allJudged;
 }
 
 /** Ends that are verdicts on the patch: the harness counts some of them as errors, but nothing is left to find out. */

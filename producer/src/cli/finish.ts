@@ -1,5 +1,5 @@
 /** The end of a run on screen: table, where things lie, what to do about what failed; and the exit code. */
-import type { RunRecord } from '@swefarm/shared';
+import type { RunRecord, UnreadableResult } from '@swefarm/shared';
 import { type ExitCode, exitCode } from '../exit.ts';
 import type { Output } from '../output.ts';
 import { type GroupSummary, renderSummary, summarise } from '../summary.ts';
@@ -10,6 +10,8 @@ export type Finish = {
   instanceIds: readonly string[];
   output: Output;
   complete: boolean;
+  /** Results that the output lacks, since nobody here can read them. */
+  unreadable: readonly UnreadableResult[];
   minGroup: number | undefined;
   /** Lines such as where trajectories lie. */
   places: readonly string[];
@@ -37,7 +39,10 @@ function verdict(all: GroupSummary, end: Finish): string {
     `run ${end.record.run_id}: ${all.judged} of ${expected} rollouts judged, ${all.resolved} resolved${rate}`,
     ...(all.failed > 0 ? [styled('yellow', `${all.failed} failed, without a reward`, process.stderr)] : []),
     ...(all.cancelled > 0 ? [`${all.cancelled} cancelled${keptAgainstCancelled(all)}`] : []),
-    ...(end.complete ? [] : [`${expected - all.rollouts} open`]),
+    ...(end.unreadable.length > 0
+      ? [styled('yellow', `${end.unreadable.length} with a result that cannot be read`, process.stderr)]
+      : []),
+    ...(end.complete ? [] : [`${expected - all.rollouts - end.unreadable.length} open`]),
   ];
   return parts.join(', ');
 }

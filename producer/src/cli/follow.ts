@@ -1,6 +1,6 @@
 /** Collecting with someone watching: progress, what the workers do, and human lines when a terminal is the output. */
 import type { Farm, Instance, ProducerConfig, RunRecord } from '@swefarm/shared';
-import { type CollectOptions, collect } from '../collect.ts';
+import { type Collected, type CollectOptions, collect } from '../collect.ts';
 import { openGymOutput } from '../formats/gym/rollouts.ts';
 import type { OutputLine } from '../line.ts';
 import { type Output, type OutputFormat, openOutputFile, streamOutput } from '../output.ts';
@@ -25,7 +25,7 @@ export type Follow = {
 const WATCH_MS = 2_000;
 
 /** Collects until all is there or the signal ends it. Errors as {@link collect}. */
-export async function follow(task: Follow): Promise<{ complete: boolean }> {
+export async function follow(task: Follow): Promise<Collected> {
   const { farm, rollouts, output } = task;
   const progress = startProgress(rollouts.size, output.lines.values());
   task.onProgress?.(progress);

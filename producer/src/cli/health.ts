@@ -103,7 +103,7 @@ async function examine(dataset: Dataset, flags: Flags, times: number, stop: Stop
     rounds.set(instanceId, own);
   };
   const rollouts = new Set(rolloutIds(record, instances));
-  const complete = await runLocally({
+  const { complete } = await runLocally({
     ...{ farm, output, record, instances, patches, rollouts, onResult, flags, place, stop },
   });
   const findings = new Map<string, Finding>();

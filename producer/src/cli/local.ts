@@ -9,7 +9,7 @@ import {
   type RunRecord,
   UsageError,
 } from '@swefarm/shared';
-import type { CollectOptions } from '../collect.ts';
+import type { Collected, CollectOptions } from '../collect.ts';
 import { startLocalRedis } from '../local/redis.ts';
 import { type LocalWorker, startLocalWorker } from '../local/worker.ts';
 import type { Output, OutputRun } from '../output.ts';
@@ -71,10 +71,10 @@ export type LocalRun = {
 };
 
 /** Queues what is missing, lets workers work, collects; false when a signal came first. */
-export async function runLocally(run: LocalRun): Promise<boolean> {
+export async function runLocally(run: LocalRun): Promise<Collected> {
   const { farm, output, record, instances, patches, rollouts, flags, place, stop } = run;
   const open = [...rollouts].filter((id) => !output.lines.has(id));
-  if (open.length === 0) return true;
+  if (open.length === 0) return { complete: true, unreadable: [] };
   const wanted = new Set(open);
   const done = new Set(rolloutIds(record, instances).filter((id) => !wanted.has(id)));
   await submit(farm, { record, instances, done, ...(patches ? { patches } : {}) }, stop.draining);
@@ -95,7 +95,7 @@ export async function runLocally(run: LocalRun): Promise<boolean> {
   });
   let broken = true;
   try {
-    const { complete } = await follow({
+    const collected = await follow({
       farm,
       config: place.config,
       runId: record.run_id,
@@ -111,12 +111,12 @@ export async function runLocally(run: LocalRun): Promise<boolean> {
       },
     });
     progress = null;
-    if (!complete && !stop.draining.aborted) {
+    if (!collected.complete && !stop.draining.aborted) {
       const reason = await watch;
       if (reason) throw reason;
     }
     broken = false;
-    return complete;
+    return collected;
   } finally {
     progress = null;
     drained.forget();

@@ -34,7 +34,7 @@ export function addResume(program: Command): void {
 
 async function openRun(runId: string, flags: Flags): Promise<Farm> {
   const farm = await openPatiently(producerConfig(flags));
-  if (await farm.runs.get(runId)) return farm;
+  if (await farm.runs.exists(runId)) return farm;
   await farm[Symbol.asyncDispose]();
   throw new UsageError(`run ${runId}: not at ${farm.address}; swefarm status lists what there is`);
 }

@@ -1,7 +1,7 @@
 /** `swefarm remove`: everything that Redis and the artifact store keep of runs that are done with. */
 import { type Farm, UsageError } from '@swefarm/shared';
 import type { Command } from 'commander';
-import { knownRun } from '../status.ts';
+import { unknownRun } from '../status.ts';
 import { addFarmOptions, type Flags, producerConfig } from './options.ts';
 import { openPatiently } from './patience.ts';
 import { say } from './terminal.ts';
@@ -23,11 +23,12 @@ export function addRemove(program: Command): void {
 }
 
 async function checkRemovable(farm: Farm, id: string, unfinished: boolean): Promise<void> {
-  await knownRun(farm, id);
-  const [rollouts, committed] = await Promise.all([farm.groups.rollouts(id), farm.results.committedIds(id)]);
-  const left = rollouts.filter((rollout) => !committed.has(rollout)).length;
+  // Also what cannot be read is removed: here alone it can be.
+  if (!(await farm.runs.exists(id))) throw unknownRun(farm, id);
+  const groups = [...(await farm.results.groups(id)).values()];
+  const left = groups.reduce((sum, group) => sum + Math.max(0, group.left), 0);
   if (left === 0 || unfinished) return;
   throw new UsageError(
-    `run ${id}: ${left} of ${rollouts.length} rollouts have no result; cancel it first, or remove it with --unfinished`,
+    `run ${id}: ${left} rollouts have no result; cancel it first, or remove it with --unfinished`,
   );
 }

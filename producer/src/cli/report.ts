@@ -1,13 +1,13 @@
 /** `swefarm report`: the profile of one or several outputs, or of a run that Redis still has. */
 import { existsSync } from 'node:fs';
-import { openFarm, type RunRecord } from '@swefarm/shared';
+import { describeUnreadable, openFarm, type RunRecord } from '@swefarm/shared';
 import { type Command, InvalidArgumentError } from 'commander';
 import { EXIT } from '../exit.ts';
 import { profileOf, type RolloutFact } from '../reports/profile.ts';
 import { countOutput, countRun } from '../reports/read.ts';
 import { type Report, renderReport } from '../reports/render.ts';
 import { addFarmOptions, type Flags, producerConfig } from './options.ts';
-import { print } from './terminal.ts';
+import { print, say } from './terminal.ts';
 
 export function addReport(program: Command): void {
   const command = program
@@ -35,6 +35,7 @@ async function reportOf(names: readonly string[], flags: Flags): Promise<{ repor
     for (const [id, fact] of counted.rollouts) rollouts.set(id, fact);
     if (counted.record) records.set(counted.record.run_id, counted.record);
     else known = false;
+    for (const entry of counted.unreadable) say(`swefarm: not counted: ${describeUnreadable(entry)}`);
   }
   const facts = [...rollouts.values()];
   const runs = [...records.values()];

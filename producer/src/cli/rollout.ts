@@ -1,5 +1,6 @@
 /** `swefarm rollout`: submit, one local worker, collect, in one command; with a Redis of its own when none is given. */
 import type { Command } from 'commander';
+import type { Collected } from '../collect.ts';
 import type { ExitCode } from '../exit.ts';
 import { writeOutputRun } from '../output.ts';
 import { rolloutIds } from '../submit.ts';
@@ -63,12 +64,13 @@ async function runRollout(flags: Flags): Promise<ExitCode> {
   }
   const output = stack.use(await openRunOutput(path, rows, record, async () => prepared.dataset.instances));
   await storeApiKey(farm, place.config, prepared);
-  const end = (complete: boolean): ExitCode =>
+  const end = ({ complete, unreadable }: Collected): ExitCode =>
     finish({
       record,
       instanceIds: prepared.dataset.instances.map((instance) => instance.instance_id),
       output,
       complete,
+      unreadable,
       minGroup: prepared.minGroup,
       places: placesOf(path, place, flags),
       resumeHint:
@@ -82,7 +84,7 @@ async function runRollout(flags: Flags): Promise<ExitCode> {
     const { patches } = prepared;
     return end(await runLocally({ farm, output, record, instances, patches, rollouts, flags, place, stop }));
   } catch (error) {
-    end(false);
+    end({ complete: false, unreadable: [] });
     throw error;
   }
 }

@@ -1,5 +1,5 @@
 /** `swefarm status`: runs, queue and workers of a farm at a glance. */
-import { openFarm, type WorkerRecord } from '@swefarm/shared';
+import { describeUnreadableRun, openFarm, type WorkerRecord } from '@swefarm/shared';
 import type { Command } from 'commander';
 import { harmless } from '../harmless.ts';
 import { type FarmStatus, farmStatus, type RunStatus } from '../status.ts';
@@ -33,6 +33,7 @@ function describe(status: FarmStatus, width: number): string {
       ? [styled('red', `${failed} jobs failed inside the queue: please report this as a bug`, process.stdout)]
       : []),
     runTable(status.runs, width),
+    ...status.unreadable.map((run) => styled('yellow', describeUnreadableRun(run), process.stdout)),
     workerTable(status.workers),
   ];
   return lines.join('\n\n');

@@ -1,5 +1,5 @@
 /** The runs that calls are appended to: one per caller and settings, for a day at most, the same after a restart. */
-import { type Farm, type Instance, newId, type PolicyKey, type RunRecord } from '@swefarm/shared';
+import { type Farm, type Instance, isNotOurs, newId, type PolicyKey, type RunRecord } from '@swefarm/shared';
 import { recordOf, type Tree } from '../record.ts';
 import type { Caller } from './callers.ts';
 import { digest } from './digest.ts';
@@ -22,12 +22,23 @@ const OPEN_SECONDS = 24 * 3600;
 /** How long this process trusts what it read. */
 const TRUST_MS = 10 * 60_000;
 
+async function readable(farm: Farm, runId: string): Promise<RunRecord | null | 'not_ours'> {
+  try {
+    return await farm.runs.get(runId);
+  } catch (error) {
+    if (isNotOurs(error)) return 'not_ours';
+    throw error;
+  }
+}
+
 export function createOpenRuns(farm: Farm, apiKeySeconds: number): OpenRuns {
   const known = new Map<string, { run: Promise<RunRecord>; until: number; holds: Set<string> }>();
 
   const openRun = async (name: string, wish: RunWish): Promise<RunRecord> => {
     const earlier = await farm.runs.getOpen(name);
-    const record = earlier === null ? null : await farm.runs.get(earlier);
+    const record = earlier === null ? null : await readable(farm, earlier);
+    // Made by a newer gateway, or damaged: it stays, and calls of this version have another beside it.
+    if (record === 'not_ours') return await openRun(digest([name, earlier]), wish);
     const keyRef = await storeKey(farm, wish.apiKey, apiKeySeconds);
     if (record) return record;
     refuseEnding(`caller ${wish.caller.name}`, wish.settings);

@@ -1,13 +1,20 @@
 /** One reader per run hands results to the calls that wait for them: Redis is asked per run, not per call. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { errorMessage, type Farm, type Log, type Result } from '@swefarm/shared';
+import {
+  describeUnreadable,
+  errorMessage,
+  type Farm,
+  type Log,
+  type Result,
+  SwefarmError,
+} from '@swefarm/shared';
 import { Refusal } from './refusal.ts';
 
 export type Results = {
   /**
    * The result of a rollout, committed already or later.
    *
-   * @throws what `signal` aborts with; Refusal `run_gone` when Redis lost the run
+   * @throws what `signal` aborts with; Refusal `run_gone` when Redis lost the run; SwefarmError `result_unreadable`
    */
   wait(runId: string, rolloutId: string, signal: AbortSignal): Promise<Result>;
 };
@@ -27,11 +34,17 @@ export function createResultReaders(farm: Farm, log: Log, signal: AbortSignal): 
     while (reader.waiters.size > 0 && !signal.aborted) {
       try {
         const batch = await farm.results.read(runId, cursor, { blockMs: BLOCK_MS, count: BATCH, signal });
+        const before = cursor;
         cursor = batch.last_id;
         for (const { result } of batch.results) {
           for (const waiter of reader.waiters.get(result.rollout_id) ?? []) waiter.resolve(result);
         }
-        if (batch.results.length === 0 && (await farm.runs.get(runId)) === null) {
+        for (const entry of batch.unreadable) {
+          log.error({ run: runId, ...entry }, 'a result cannot be read; it is skipped');
+          const unreadable = new SwefarmError('result_unreadable', describeUnreadable(entry));
+          for (const waiter of reader.waiters.get(entry.rollout_id ?? '') ?? []) waiter.reject(unreadable);
+        }
+        if (batch.last_id === before && (await farm.runs.get(runId)) === null) {
           const gone = new Refusal(503, 'run_gone', `run ${runId} is not in Redis any more`);
           for (const waiters of reader.waiters.values()) for (const waiter of waiters) waiter.reject(gone);
           break;

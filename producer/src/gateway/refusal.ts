@@ -36,6 +36,8 @@ export function refusalOf(error: unknown, bodyLimit?: number): { status: number;
     return told(404, error.code, error.message, NOT_FOUND[error.code]);
   }
   if (error instanceof SwefarmError && error.retryable) return told(503, error.code, error.message);
+  if (error instanceof SwefarmError && UNREADABLE.has(error.code))
+    return told(500, error.code, error.message);
   const { statusCode, code } = error as Partial<FastifyError>;
   if (statusCode !== undefined && statusCode < 500) {
     const [ours, field, message] = FRAMEWORK[code ?? ''] ?? ['bad_request', undefined, errorMessage(error)];
@@ -51,6 +53,9 @@ const NOT_FOUND: Record<string, string> = {
   run_unknown: 'run',
   artifact_missing: 'rollout',
 };
+
+/** Records that lie in Redis and cannot be read: no fault of the request. */
+const UNREADABLE = new Set(['result_unreadable', 'run_unreadable', 'run_newer']);
 
 /** What Fastify refuses by itself, in our words: code, field, message. */
 const FRAMEWORK: Record<string, [code: string, field: string, message: string]> = {

@@ -6,11 +6,12 @@ import {
   type Farm,
   type LiveRollout,
   parseRolloutId,
+  type Result,
   SwefarmError,
 } from '@swefarm/shared';
 import { farmStatus, knownRun, runStatus } from '../status.ts';
 import type { PageDetail, PageSource } from './data.ts';
-import { pageResult, pageRollout, pageTokens, remember } from './view.ts';
+import { pageResult, pageRollout, pageTokens, pageUnreadable, remember } from './view.ts';
 
 const BATCH = 1000;
 /** Decoded artifacts that are kept: a page with two siblings beside each other, for a few people. */
@@ -21,8 +22,16 @@ export function farmSource(farm: Farm): PageSource {
     async (locator: string) => decodeArtifact(await farm.artifacts.get(locator)),
     ARTIFACTS_KEPT,
   );
+  const resultOf = async (rolloutId: string): Promise<{ result: Result | null; problem: string | null }> => {
+    try {
+      return { result: await farm.results.get(rolloutId), problem: null };
+    } catch (error) {
+      if (!(error instanceof SwefarmError) || error.code !== 'result_unreadable') throw error;
+      return { result: null, problem: error.message };
+    }
+  };
   const content = async (rolloutId: string): Promise<ArtifactContent | null> => {
-    const result = await farm.results.get(rolloutId);
+    const { result } = await resultOf(rolloutId);
     return result?.artifact ? await artifact(result.artifact) : null;
   };
   const running = async (runId: string): Promise<LiveRollout[]> => {
@@ -50,22 +59,27 @@ export function farmSource(farm: Farm): PageSource {
       const rollouts = [];
       let cursor = after;
       for (;;) {
-        const { results, last_id } = await farm.results.read(runId, cursor, { count: BATCH });
+        const { results, unreadable, last_id } = await farm.results.read(runId, cursor, { count: BATCH });
         for (const { result } of results) {
           const place = places.get(result.instance_id);
           if (place !== undefined) rollouts.push(pageRollout(result, place));
         }
+        for (const entry of unreadable) {
+          const name = entry.rollout_id === null ? null : parseRolloutId(entry.rollout_id);
+          const place = name && places.get(name.instanceId);
+          if (name && place != null) rollouts.push(pageUnreadable(entry, place, name.index));
+        }
         cursor = last_id;
-        if (results.length < BATCH) break;
+        if (results.length + unreadable.length < BATCH) break;
       }
       const run = runStatus(record, await farm.results.counts(runId));
       return { run, instances, rollouts, running: now, cursor };
     },
     async rollout(rolloutId) {
       const { runId, instanceId } = parseRolloutId(rolloutId);
-      const [record, result, attempts, instance] = await Promise.all([
+      const [record, { result, problem }, attempts, instance] = await Promise.all([
         knownRun(farm, runId),
-        farm.results.get(rolloutId),
+        resultOf(rolloutId),
         farm.journal.read(rolloutId),
         farm.runs.getInstance(runId, instanceId),
       ]);
@@ -73,7 +87,7 @@ export function farmSource(farm: Farm): PageSource {
         throw new SwefarmError('bad_rollout_id', `rollout ${rolloutId}: run ${runId} has no such instance`);
       }
       let kept: ArtifactContent | null = null;
-      let missing: string | null = null;
+      let missing: string | null = problem;
       try {
         if (result?.artifact) kept = await artifact(result.artifact);
         else if (result)
@@ -86,7 +100,7 @@ export function farmSource(farm: Farm): PageSource {
         instance_id: instanceId,
         siblings: Array.from({ length: record.group_size }, (_, index) => index),
         attempts,
-        live: result ? null : await liveState(rolloutId),
+        live: result || problem ? null : await liveState(rolloutId),
         problem: instance.problem_statement,
         gold: instance.patch || null,
         ...pageResult(result, kept, missing),
@@ -95,12 +109,13 @@ export function farmSource(farm: Farm): PageSource {
     tokens: async (rolloutId, turn) => pageTokens(await content(rolloutId), turn),
     log: async (rolloutId) => (await content(rolloutId))?.test_log ?? null,
     async live(rolloutId, after) {
-      const [state, { turns, last_id }, result] = await Promise.all([
+      const [state, { turns, last_id }, { result, problem }] = await Promise.all([
         liveState(rolloutId),
         farm.live.turns(rolloutId, after),
-        farm.results.get(rolloutId),
+        resultOf(rolloutId),
       ]);
-      return { turns, cursor: last_id, live: state, finished: result !== null };
+      const finished = result !== null || problem !== null;
+      return { turns, cursor: last_id, live: state, finished };
     },
   };
 }

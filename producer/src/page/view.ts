@@ -1,5 +1,10 @@
 /** From results and artifacts to what the page shows of them. */
-import type { ArtifactContent, Result } from '@swefarm/shared';
+import {
+  type ArtifactContent,
+  describeUnreadable,
+  type Result,
+  type UnreadableResult,
+} from '@swefarm/shared';
 import type { OutputLine, Tally } from '../line.ts';
 import type { PageDetail, PageRollout, PageTokens } from './data.ts';
 
@@ -28,6 +33,13 @@ export function pageRollout(
     finished_at: of.finished_at,
   };
 }
+
+/** A result that cannot be read stands among the failed ones: there is no reward of it, and it says why. */
+export const pageUnreadable = (entry: UnreadableResult, instance: number, index: number): PageRollout => ({
+  ...{ instance, index, outcome: 'failed', resolved: null, reward: null, exit: null },
+  ...{ failure: 'result_unreadable', reason: describeUnreadable(entry), forged: false, turns: 0, tokens: 0 },
+  ...{ seconds: 0, attempt: 0, node: '', version: null, finished_at: Number.parseInt(entry.stream_id, 10) },
+});
 
 type Kept = Pick<
   PageDetail,

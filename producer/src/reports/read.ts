@@ -1,6 +1,6 @@
 /** What a report counts: the lines of outputs in either form, or the results of a run that Redis still has. */
 import { createReadStream } from 'node:fs';
-import { type Farm, type RunRecord, UsageError } from '@swefarm/shared';
+import { type Farm, type RunRecord, type UnreadableResult, UsageError } from '@swefarm/shared';
 import { parseJsonLines } from '../datasets/jsonl.ts';
 import { gymFiles } from '../formats/gym/rollouts.ts';
 import { readOutputRun } from '../output.ts';
@@ -8,7 +8,12 @@ import { type Counts, factOf } from './facts.ts';
 import type { RolloutFact } from './profile.ts';
 
 /** `record` null: nothing says how many rollouts there should be. */
-export type Counted = { rollouts: Map<string, RolloutFact>; record: RunRecord | null };
+export type Counted = {
+  rollouts: Map<string, RolloutFact>;
+  record: RunRecord | null;
+  /** Results that could not be read, and are not counted. */
+  unreadable: readonly UnreadableResult[];
+};
 
 /** Throws UsageError when it cannot be read or holds something else. */
 export async function countOutput(path: string): Promise<Counted> {
@@ -30,7 +35,7 @@ export async function countOutput(path: string): Promise<Counted> {
       throw new UsageError(`${file}: cannot be read: ${(error as Error).message}`, { cause: error });
     }
   }
-  return { rollouts, record: run?.record ?? null };
+  return { rollouts, record: run?.record ?? null, unreadable: [] };
 }
 
 /** Throws UsageError when the farm does not know the run. */
@@ -43,9 +48,11 @@ export async function countRun(farm: Farm, runId: string): Promise<Counted> {
   }
   const repositories = new Map<string, string>();
   const rollouts = new Map<string, RolloutFact>();
+  const unreadable: UnreadableResult[] = [];
   for (let cursor = '0'; ; ) {
     const batch = await farm.results.read(runId, cursor);
-    if (batch.results.length === 0) return { rollouts, record };
+    unreadable.push(...batch.unreadable);
+    if (batch.results.length + batch.unreadable.length === 0) return { rollouts, record, unreadable };
     for (const { result } of batch.results) {
       const { instance_id: id } = result;
       if (!repositories.has(id)) {

@@ -31,7 +31,11 @@ test('a run is submitted, followed, cancelled and read without another door', as
   const batch = await poll;
   expect(batch.body).toMatchObject({ results: [{ rollout_id: first, reward: 1 }] });
   const { last_id } = batch.body as unknown as { last_id: string };
-  expect((await get(`/v1/runs/${run_id}/results?after=${last_id}`)).body).toEqual({ results: [], last_id });
+  expect((await get(`/v1/runs/${run_id}/results?after=${last_id}`)).body).toEqual({
+    results: [],
+    unreadable: [],
+    last_id,
+  });
   expect((await get(`/v1/rollouts/${first}`)).body).toMatchObject({ status: 'done', result: { reward: 1 } });
   expect((await get(`/v1/rollouts/${first}/trajectory`)).body).toMatchObject({ exit_status: 'submitted' });
   expect((await get(`/v1/rollouts/${second}/trajectory`)).status).toBe(404);

@@ -44,6 +44,13 @@ export const LIVE_METRICS = {
     unit: 'workers',
     help: 'Workers whose registration lapsed: they died or lost Redis without taking leave.',
   },
+  resultsUnreadable: {
+    name: 'swefarm_results_unreadable_total',
+    type: 'counter',
+    labels: [],
+    unit: 'results',
+    help: 'Committed results that a reader had to skip, each counted once: damaged, or of another version of the software.',
+  },
   policyState: {
     name: 'swefarm_policy_state',
     type: 'gauge',

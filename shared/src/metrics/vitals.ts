@@ -8,7 +8,7 @@ import { type Family, family } from './text.ts';
 export function vitalFamilies(vitals: Vitals | null): Family[] {
   const single = (value: number) => [{ labels: {}, value }];
   if (vitals === null) return [family(M.redisUp, single(0))];
-  const { queue, jobs, workers, redis, artifacts, policies, endpoints } = vitals;
+  const { queue, jobs, workers, redis, artifacts, policies, endpoints, unreadable_results } = vitals;
   return [
     family(M.redisUp, single(1)),
     family(
@@ -32,6 +32,7 @@ export function vitalFamilies(vitals: Vitals | null): Family[] {
       { labels: { state: 'free' }, value: workers.slots - workers.busy },
     ]),
     family(M.workersLost, single(workers.lost)),
+    family(M.resultsUnreadable, single(unreadable_results)),
     family(
       M.policyState,
       policies.flatMap(({ name, state }) =>

@@ -156,6 +156,13 @@ export const WORKER_METRICS = {
     unit: 'heartbeats',
     help: 'Heartbeats that Redis did not take.',
   },
+  runsSkipped: {
+    name: 'swefarm_keeper_runs_skipped',
+    type: 'gauge',
+    labels: [],
+    unit: 'runs',
+    help: 'Unfinished runs that the keeper leaves alone, because their records are damaged, out of bounds or of a newer version; 0 at all workers but the keeper.',
+  },
   loopLagSeconds: {
     name: 'swefarm_event_loop_lag_seconds',
     type: 'gauge',

@@ -5,6 +5,7 @@ import { WireFault } from './fault.ts';
 import { cutPromptIds, readIds, readLogProbs } from './ids.ts';
 import { parseJson, refuseBrokenOff, type WireReply } from './reply.ts';
 import { readMeta } from './sglang.ts';
+import { readUsage } from './usage.ts';
 
 const Choice = z.object({
   text: z.string(),
@@ -16,7 +17,7 @@ const Choice = z.object({
 });
 const Completion = z.object({
   choices: z.array(Choice).min(1),
-  usage: z.object({ prompt_tokens: z.number(), completion_tokens: z.number() }).nullish(),
+  usage: z.unknown().optional(),
 });
 /** SGLang's /generate answers one choice without the frame. */
 const Generated = z.object({ text: z.string(), meta_info: z.unknown(), output_ids: z.unknown().optional() });
@@ -46,13 +47,10 @@ export function readCompletion(body: Buffer): TextReply {
       'the completions endpoint returned no token ids (return_token_ids): token-in cannot go on without them',
     );
   }
-  const usage = framed.data?.usage;
   return {
     text: choice.text,
     finish_reason: finishReason,
-    usage: usage
-      ? { prompt_tokens: usage.prompt_tokens, completion_tokens: usage.completion_tokens }
-      : (meta?.usage ?? null),
+    usage: readUsage(framed.data?.usage) ?? meta?.usage ?? null,
     prompt_token_ids: prompt ?? readIds(read.prompt_token_ids),
     generation_token_ids: generation,
     generation_log_probs: readLogProbs(read.logprobs?.token_logprobs ?? meta?.logProbs),

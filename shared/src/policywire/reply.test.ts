@@ -62,6 +62,23 @@ describe('chat completions', () => {
   });
 });
 
+test.each([
+  [
+    { prompt_tokens: 100.5, completion_tokens: 2 },
+    { prompt_tokens: 101, completion_tokens: 2 },
+  ],
+  [{ prompt_tokens: 3, completion_tokens: -1 }, null],
+  [{ prompt_tokens: 1e300, completion_tokens: 1 }, null],
+  [{ prompt_tokens: '3', completion_tokens: 2 }, null],
+  [{ prompt_tokens: 3 }, null],
+  ['a lot', null],
+])('usage %j is whole numbers or none: sums of it go into results', (told, read) => {
+  const choice = { message: { role: 'assistant', content: 'yes' } };
+  expect(readReply(bytes({ choices: [choice], usage: told })).usage).toEqual(read);
+  const text = { text: 'yes', token_ids: [7] };
+  expect(readCompletion(bytes({ choices: [text], usage: told })).usage).toEqual(read);
+});
+
 describe('text completions', () => {
   const choice = { text: 'yes', finish_reason: 'stop' };
   test.each<[string, unknown, Int32Array | null]>([

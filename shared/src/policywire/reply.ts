@@ -4,12 +4,13 @@ import type { Message } from '../trajectory.ts';
 import { WireFault } from './fault.ts';
 import { cutPromptIds, readIds, readLogProbs } from './ids.ts';
 import { readMeta } from './sglang.ts';
+import { readUsage, type Usage } from './usage.ts';
 
 /** One answer, whatever the endpoint's form. */
 export type WireReply = {
   message: Message;
   finish_reason: string | null;
-  usage: { prompt_tokens: number; completion_tokens: number } | null;
+  usage: Usage | null;
   /** As the server returned them; null when it returned none. */
   prompt_token_ids: Int32Array | null;
   generation_token_ids: Int32Array | null;
@@ -40,7 +41,7 @@ const Completion = z.object({
       }),
     )
     .min(1),
-  usage: z.object({ prompt_tokens: z.number(), completion_tokens: z.number() }).nullish(),
+  usage: z.unknown().optional(),
   prompt_token_ids: z.unknown().optional(),
 });
 type Choice = z.infer<typeof Completion>['choices'][number];
@@ -59,11 +60,10 @@ export function readReply(body: Buffer): WireReply {
   refuseBrokenOff(finishReason);
   const { message } = choice;
   const meta = readMeta(choice.meta_info);
-  const usage = parsed.data.usage;
   return {
     message: readMessage(message),
     finish_reason: finishReason,
-    usage: usage ? { prompt_tokens: usage.prompt_tokens, completion_tokens: usage.completion_tokens } : null,
+    usage: readUsage(parsed.data.usage),
     // Three forms: vLLM's own; NeMo Gym's, which puts all three on the message; SGLang's meta_info.
     prompt_token_ids:
       ids ?? readIds(message.prompt_token_ids ?? choice.prompt_token_ids ?? parsed.data.prompt_token_ids),

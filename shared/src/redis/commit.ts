@@ -3,7 +3,8 @@ import type { Redis } from 'ioredis';
 import { SwefarmError } from '../errors.ts';
 import type { RunRecord } from '../job.ts';
 import { VERSION_WINDOW } from '../metrics/outcomes.ts';
-import { Outcome, type Result } from '../result.ts';
+import { readRecord } from '../parse.ts';
+import { Outcome, Result } from '../result.ts';
 import { countersOf, isRefillable, isUsable } from './counters.ts';
 import type { Keys } from './keys.ts';
 import { loadScript } from './script.ts';
@@ -17,7 +18,8 @@ export type CommitReply =
 
 /**
  * Failure messages are trimmed until the record fits 1 KB. Safe to repeat: the winner's repeat says `committed`.
- * Throws SwefarmError `result_too_large` beyond 4 KB, which only a fault of ours can make.
+ * Throws SwefarmError `result_too_large` beyond 4 KB and `result_invalid` for what no reader could read, before anything is
+ * written: only a fault of ours can make either.
  */
 export type Commit = (run: CommitRun, result: Result) => Promise<CommitReply>;
 
@@ -38,6 +40,8 @@ export function createCommit(redis: Redis, keys: Keys): Commit {
   return async (run, result) => {
     const of = keys.run(result.run_id);
     const version = result.policy_version?.slice(0, VERSION_LENGTH) ?? '';
+    const text = encodeResult(result);
+    refuseUnreadable(result, text);
     const reply = (await script(
       [
         of.record,
@@ -61,7 +65,7 @@ export function createCommit(redis: Redis, keys: Keys): Commit {
         result.attempt,
         result.outcome,
         result.worker,
-        encodeResult(result),
+        text,
         result.instance_id,
         isUsable(result) ? 1 : 0,
         run.ttl,
@@ -86,6 +90,16 @@ export function createCommit(redis: Redis, keys: Keys): Commit {
 /** Usable results that end a group; 0: it is never ended early. Of an open run nothing ends: each rollout has a caller. */
 const enoughOf = (run: CommitRun): number =>
   run.open ? 0 : (run.min_group ?? (run.oversample > 0 ? run.group_size : 0));
+
+/** What lies in the stream is final: what its readers would stumble over must not come to be there. */
+function refuseUnreadable({ rollout_id }: Result, text: string): void {
+  const read = readRecord(Result, text);
+  if ('value' in read) return;
+  throw new SwefarmError(
+    'result_invalid',
+    `the result of ${rollout_id} could not be read again: ${read.problem}`,
+  );
+}
 
 /** The result as it lies in the stream: times in milliseconds' precision, the failure's message cut to fit. */
 export function encodeResult(result: Result): string {

@@ -5,9 +5,10 @@
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
 import { parseRolloutId, rolloutId } from '../ids.ts';
-import { RunRecord } from '../job.ts';
+import type { RunRecord } from '../job.ts';
 import { byRun } from './grouping.ts';
 import type { Keys } from './keys.ts';
+import { readRun, type UnreadableRun } from './record.ts';
 import { loadScript } from './script.ts';
 
 /** Why a run stands still, and what was counted of it when somebody let it go on. */
@@ -22,8 +23,11 @@ export const RunPause = z.object({
 export type RunPause = z.infer<typeof RunPause>;
 
 export type Groups = {
-  /** Runs that may have rollouts without a result, and the time by Redis's clock in milliseconds. */
-  unfinishedRuns(): Promise<{ now: number; runs: RunRecord[] }>;
+  /**
+   * Runs that may have rollouts without a result, and the time by Redis's clock in milliseconds. `unreadable`: those of them
+   * whose records this version cannot read, or must leave to a newer one.
+   */
+  unfinishedRuns(): Promise<{ now: number; runs: RunRecord[]; unreadable: UnreadableRun[] }>;
   /** Every rollout of the run, in the order of its groups; refilled ones too. */
   rollouts(runId: string): Promise<string[]>;
   /** Those of them without a result. */
@@ -86,11 +90,19 @@ export function createGroups(redis: Redis, keys: Keys): Groups {
         redis.time(),
       ]);
       const now = Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000);
-      if (ids.length === 0) return { now, runs: [] };
+      if (ids.length === 0) return { now, runs: [], unreadable: [] };
       const texts = await redis.mget(ids.map((id) => keys.run(id).record));
       const gone = ids.filter((_, index) => texts[index] === null);
       if (gone.length > 0) await redis.srem(keys.unfinished, ...gone);
-      return { now, runs: texts.flatMap((text) => (text ? [RunRecord.parse(JSON.parse(text))] : [])) };
+      const read = ids.flatMap((id, index) => {
+        const text = texts[index];
+        return text ? [readRun(id, text)] : [];
+      });
+      return {
+        now,
+        runs: read.flatMap((one) => ('run' in one ? [one.run] : [])),
+        unreadable: read.flatMap((one) => ('unreadable' in one ? [one.unreadable] : [])),
+      };
     },
     async open(runId) {
       const [all, committed] = await Promise.all([

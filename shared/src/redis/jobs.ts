@@ -13,11 +13,43 @@ export type Jobs = {
   missing(rolloutIds: readonly string[]): Promise<string[]>;
   /** Takes jobs off the queue that no worker holds. */
   drop(rolloutIds: readonly string[]): Promise<void>;
+  /**
+   * Takes all jobs of a run off the queue that no worker holds, those of committed rollouts too: found in the queue, not by
+   * the run's records, which may be damaged. What is being worked on ends by itself when it sees its run gone.
+   */
+  dropRun(runId: string): Promise<void>;
 };
 
 const BATCH = 500;
+/** BullMQ's states by how it keeps them. */
+const SORTED = ['prioritized', 'delayed', 'failed', 'completed'] as const;
+const LISTED = ['wait', 'paused', 'active'] as const;
 
 export function createJobs(redis: Redis, keys: Keys, queue: () => Queue<RolloutJob>): Jobs {
+  const drop = async (rolloutIds: readonly string[]): Promise<void> => {
+    for (let at = 0; at < rolloutIds.length; at += BATCH) {
+      await Promise.all(rolloutIds.slice(at, at + BATCH).map((id) => queue().remove(id)));
+    }
+  };
+  /** What the queue holds of a run, in whatever state. */
+  async function* queued(runId: string): AsyncGenerator<string[]> {
+    const own = (ids: readonly string[]): string[] => ids.filter((id) => id.startsWith(`${runId}.`));
+    const [name] = QUEUES;
+    for (const state of SORTED) {
+      let cursor = '0';
+      do {
+        const [next, pairs] = await redis.zscan(keys.queue(name, state), cursor, 'COUNT', BATCH);
+        yield own(pairs.filter((_, at) => at % 2 === 0));
+        cursor = next;
+      } while (cursor !== '0');
+    }
+    for (const state of LISTED) {
+      // From its end: removing what was read moves nothing that is still to be read.
+      for (let end = await redis.llen(keys.queue(name, state)); end > 0; end -= BATCH) {
+        yield own(await redis.lrange(keys.queue(name, state), Math.max(0, end - BATCH), end - 1));
+      }
+    }
+  }
   return {
     async enqueue(run, rolloutIds) {
       const names = rolloutIds.map((id) => ({ id, ...parseRolloutId(id) }));
@@ -65,14 +97,12 @@ export function createJobs(redis: Redis, keys: Keys, queue: () => Queue<RolloutJ
       }
       return missing;
     },
-    async drop(rolloutIds) {
-      for (let at = 0; at < rolloutIds.length; at += BATCH) {
-        await Promise.all(rolloutIds.slice(at, at + BATCH).map((id) => queue().remove(id)));
-      }
+    drop,
+    async dropRun(runId) {
+      for await (const ids of queued(runId)) await drop(ids);
     },
   };
 }
-
 /** Patches by instance, from their references `instance.number`. */
 function patchCounts(refs: readonly string[]): Map<string, number> {
   const counts = new Map<string, number>();

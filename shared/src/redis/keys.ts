@@ -44,7 +44,7 @@ export function keysFor(prefix: string) {
       /** Stream of a running rollout's latest turns, one field `t`. */
       turns: (rolloutId: string) => key('live', 'turns', rolloutId),
     },
-    /** Hash of counters over all runs of a kind; `workers` counts those that were lost. */
+    /** Hash of counters over all runs of a kind; `workers` counts those that were lost, `results` what nobody could read. */
     totals: (kind: string) => key('totals', kind),
     /** Sorted set of the policy versions that committed last, by time (ms), and per version a hash of counters. */
     versions: (kind: string) => key('versions', kind),
@@ -72,6 +72,8 @@ export function keysFor(prefix: string) {
       cancelled: key('run', id, 'cancelled'),
       /** String: RunPause as JSON. */
       paused: key('run', id, 'paused'),
+      /** Hash: stream id of a result that somebody could not read → what was wrong with it. */
+      skipped: key('run', id, 'skipped'),
       /** Set of `rollout/attempt`: artifacts of this run in Redis. */
       artifacts: key('run', id, 'artifacts'),
       /** Hash of an open run: `instance is` → fingerprint of what was appended; `*` → rollouts opened in all. */

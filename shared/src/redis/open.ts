@@ -65,7 +65,8 @@ export async function openConnectedFarm(
   const { commit } = says({ commit: createCommit(redis, keys) });
   const registry = says(createRegistry(redis, keys));
   const policies = says(createPolicies(redis, keys));
-  const { vitals } = says({ vitals: createVitals({ redis, keys, registry, policies, artifacts }) });
+  const results = says(createResults(redis, keys, address));
+  const { vitals } = says({ vitals: createVitals({ redis, keys, registry, policies, artifacts, results }) });
   const id = await farmId(redis, keys).catch((error: unknown) => {
     redis.disconnect();
     throw asUnusable(error, address) ?? error;
@@ -79,7 +80,7 @@ export async function openConnectedFarm(
     commit,
     runs: says(createRuns({ redis, keys, artifacts, queue: openQueue })),
     journal: says(createJournal(redis, keys)),
-    results: says(createResults(redis, keys, address)),
+    results,
     groups: says(createGroups(redis, keys)),
     jobs: says(createJobs(redis, keys, openQueue)),
     nodes: says(createNodes(redis, keys)),

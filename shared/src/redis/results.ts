@@ -1,15 +1,29 @@
 /** Reading what was committed: the run's result stream in order, its ids, its counts and those of its groups. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
+import { SwefarmError } from '../errors.ts';
 import { parseRolloutId } from '../ids.ts';
+import { readRecord } from '../parse.ts';
 import { Result } from '../result.ts';
 import { parseCommitted } from './committed.ts';
 import type { Keys } from './keys.ts';
 import { asUnusable } from './outage.ts';
+import { loadScript } from './script.ts';
+
+/** A committed entry that this version cannot read: damaged, or written by another version. */
+export type UnreadableResult = {
+  stream_id: string;
+  /** Null when nothing tells whose it is. */
+  rollout_id: string | null;
+  /** What is wrong with it, in a line. */
+  problem: string;
+};
 
 export type ResultBatch = {
   results: { stream_id: string; result: Result }[];
-  /** Where to read on; the given `afterId` when nothing came. */
+  /** Entries that were skipped. */
+  unreadable: UnreadableResult[];
+  /** Where to read on, behind what was skipped too; the given `afterId` when nothing came. */
   last_id: string;
 };
 
@@ -34,6 +48,7 @@ export type GroupCount = { left: number; usable: number; size: number; refilled:
 export type Results = {
   /**
    * Up to `count` (1000) results after `afterId` (`0` = from the start), waiting up to `blockMs` (0) for the first.
+   * What cannot be read is skipped, named, and counted once over the farm, whoever reads it how often.
    * Outlasts a restart of Redis of up to `patienceMs` (60 000), then throws UnusableError `redis_unreachable`.
    */
   read(
@@ -46,7 +61,10 @@ export type Results = {
   committedIds(runId: string): Promise<Set<string>>;
   /** Rollout id → the attempt that was committed. */
   winners(runId: string): Promise<Map<string, number>>;
+  /** Null while there is none. Throws SwefarmError `result_unreadable`. */
   get(rolloutId: string): Promise<Result | null>;
+  /** Entries that somebody could not read, over all runs since this farm began. */
+  unreadable(): Promise<number>;
   counts(runId: string): Promise<RunCounts>;
   groups(runId: string): Promise<Map<string, GroupCount>>;
   /** Sums over all runs since this farm began, by kind of run; for the gateway's metrics. */
@@ -60,13 +78,36 @@ const DEFAULTS = { count: 1000, blockMs: 0, patienceMs: 60_000 };
 const PAUSES_MS = { first: 10, longest: 250 };
 const KINDS = ['validation', 'session', 'training', 'collection'];
 
+const SCAN_COUNT = 1000;
+
 export function createResults(redis: Redis, keys: Keys, address: string): Results {
-  const range = async (runId: string, start: string, end: string, count: number) => {
+  const skipped = loadScript(redis, 'result_skipped');
+  const range = async (runId: string, start: string, end: string, count: number): Promise<ResultBatch> => {
     const entries = await redis.xrange(keys.run(runId).results, start, end, 'COUNT', count);
-    return entries.map(([stream_id, fields]) => ({
-      stream_id,
-      result: Result.parse(JSON.parse(fields[1] ?? '')),
-    }));
+    const batch: ResultBatch = { results: [], unreadable: [], last_id: entries.at(-1)?.[0] ?? '' };
+    for (const [stream_id, fields] of entries) {
+      const read = readRecord(Result, fields[1] ?? '');
+      if ('value' in read) batch.results.push({ stream_id, result: read.value });
+      else batch.unreadable.push({ stream_id, rollout_id: null, problem: read.problem });
+    }
+    if (batch.unreadable.length > 0) await name(runId, batch.unreadable);
+    return batch;
+  };
+  /** Whose they are: an entry that cannot be read is not asked, what was committed is. */
+  const name = async (runId: string, unreadable: readonly UnreadableResult[]): Promise<void> => {
+    const { record, committed, skipped: books } = keys.run(runId);
+    const wanted = new Map(unreadable.map((one) => [one.stream_id, one]));
+    let cursor = '0';
+    do {
+      const [next, pairs] = await redis.hscan(committed, cursor, 'COUNT', SCAN_COUNT);
+      for (let at = 0; at < pairs.length; at += 2) {
+        const entry = wanted.get((pairs[at + 1] ?? '').split(' ')[2] ?? '');
+        if (entry) entry.rollout_id = pairs[at] ?? null;
+      }
+      cursor = next;
+    } while (cursor !== '0');
+    const told = unreadable.flatMap(({ stream_id, problem }) => [stream_id, problem]);
+    await skipped([record, books, keys.totals('results')], told);
   };
   return {
     async read(runId, afterId, options = {}) {
@@ -77,11 +118,10 @@ export function createResults(redis: Redis, keys: Keys, address: string): Result
       for (;;) {
         signal?.throwIfAborted();
         try {
-          const results = await range(runId, `(${afterId}`, '+', count);
+          const batch = await range(runId, `(${afterId}`, '+', count);
           awaySince = null;
-          if (results.length > 0 || Date.now() >= until) {
-            return { results, last_id: results.at(-1)?.stream_id ?? afterId };
-          }
+          if (batch.last_id !== '') return batch;
+          if (Date.now() >= until) return { ...batch, last_id: afterId };
         } catch (error) {
           const outage = asUnusable(error, address);
           awaySince ??= Date.now();
@@ -108,8 +148,12 @@ export function createResults(redis: Redis, keys: Keys, address: string): Result
       const entry = await redis.hget(keys.run(runId).committed, rolloutId);
       if (entry === null) return null;
       const { stream_id } = parseCommitted(entry);
-      return (await range(runId, stream_id, stream_id, 1))[0]?.result ?? null;
+      const { results, unreadable } = await range(runId, stream_id, stream_id, 1);
+      if (unreadable[0])
+        throw new SwefarmError('result_unreadable', describeUnreadable(unreadable[0], rolloutId));
+      return results[0]?.result ?? null;
     },
+    unreadable: async () => Number(await redis.hget(keys.totals('results'), 'unreadable')),
     counts: async (runId) => runCounts(await redis.hgetall(keys.run(runId).counts)),
     groups: async (runId) => groupCounts(await redis.hgetall(keys.run(runId).groups)),
     async totals() {
@@ -126,6 +170,15 @@ export function createResults(redis: Redis, keys: Keys, address: string): Result
       return new Map(KINDS.map((kind, index) => [kind, kinds[index] ?? new Map()]));
     },
   };
+}
+
+/** One line for people. */
+export function describeUnreadable(entry: UnreadableResult, rolloutId = entry.rollout_id): string {
+  const whose = rolloutId ?? 'a rollout that nothing names';
+  return (
+    `${whose}: its result (entry ${entry.stream_id} of the run's stream) cannot be read: ${entry.problem}; ` +
+    'the swefarm that wrote it, or a newer one, may read it'
+  );
 }
 
 const numbers = (hash: Record<string, string>): Record<string, number> =>

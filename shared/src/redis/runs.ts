@@ -4,13 +4,16 @@ import { isDeepStrictEqual, promisify } from 'node:util';
 import { gunzip, gzip } from 'node:zlib';
 import type { Queue } from 'bullmq';
 import type { Redis } from 'ioredis';
+import { z } from 'zod';
 import type { ArtifactStore } from '../artifacts/store.ts';
 import { SwefarmError } from '../errors.ts';
 import { Instance } from '../instance.ts';
 import { type RolloutJob, RunRecord } from '../job.ts';
-import { createGroups } from './groups.ts';
+import { readRecord } from '../parse.ts';
+import { createJobs } from './jobs.ts';
 import { allRunKeys, type Keys } from './keys.ts';
 import { classRange, QUEUES, sequenceAt } from './queue.ts';
+import { readRun, requireRun, type UnreadableRun } from './record.ts';
 import { loadScript } from './script.ts';
 
 export type Runs = {
@@ -20,6 +23,7 @@ export type Runs = {
     instances: Iterable<Instance> | AsyncIterable<Instance>,
     patches?: Iterable<readonly [ref: string, patch: string]>,
   ): Promise<void>;
+  /** Null when it is gone. Throws SwefarmError `run_unreadable`, or `run_newer` for what only a newer version may work on. */
   get(runId: string): Promise<RunRecord | null>;
   /**
    * Adds an instance to an open run; once is enough, again does nothing. `differs`: the run has another one of this id.
@@ -33,8 +37,12 @@ export type Runs = {
   getInstance(runId: string, instanceId: string): Promise<Instance | null>;
   getPatch(runId: string, ref: string): Promise<string | null>;
   instanceIds(runId: string): Promise<string[]>;
-  /** Newest first. */
+  /** Newest first; without those that cannot be read. */
   list(): Promise<RunRecord[]>;
+  /** The others among those that are listed. */
+  unreadable(): Promise<UnreadableRun[]>;
+  /** Whether it is there, in whatever state. */
+  exists(runId: string): Promise<boolean>;
   /** Removes everything of the run, its artifacts and its waiting jobs too; no key is left. */
   remove(runId: string): Promise<void>;
 };
@@ -55,7 +63,23 @@ export function createRuns(deps: RunsDeps): Runs {
   const appendScript = loadScript(redis, 'run_append');
   const get = async (runId: string): Promise<RunRecord | null> => {
     const text = await redis.get(keys.run(runId).record);
-    return text === null ? null : RunRecord.parse(JSON.parse(text));
+    return text === null ? null : requireRun(runId, text);
+  };
+  const listed = async () => {
+    const ids = await redis.zrevrange(keys.runs, 0, -1);
+    const texts = await Promise.all(ids.map((id) => redis.get(keys.run(id).record)));
+    const expired = ids.filter((_, index) => texts[index] === null);
+    if (expired.length > 0) {
+      await redis
+        .multi()
+        .zrem(keys.runs, ...expired)
+        .srem(keys.unfinished, ...expired)
+        .exec();
+    }
+    return ids.flatMap((id, index) => {
+      const text = texts[index];
+      return text ? [readRun(id, text)] : [];
+    });
   };
   return {
     get,
@@ -101,24 +125,15 @@ export function createRuns(deps: RunsDeps): Runs {
       return blob === null ? null : (await decompress(blob)).toString('utf8');
     },
     instanceIds: (runId) => redis.hkeys(keys.run(runId).instances),
-    async list() {
-      const ids = await redis.zrevrange(keys.runs, 0, -1);
-      const records = await Promise.all(ids.map(get));
-      const expired = ids.filter((_, index) => records[index] === null);
-      if (expired.length > 0) {
-        await redis
-          .multi()
-          .zrem(keys.runs, ...expired)
-          .srem(keys.unfinished, ...expired)
-          .exec();
-      }
-      return records.filter((record) => record !== null);
-    },
+    list: async () => (await listed()).flatMap((read) => ('run' in read ? [read.run] : [])),
+    unreadable: async () =>
+      (await listed()).flatMap((read) => ('unreadable' in read ? [read.unreadable] : [])),
+    exists: async (runId) => (await redis.exists(keys.run(runId).record)) === 1,
     async remove(runId) {
-      const record = await get(runId);
-      if (record) await removeJobs(deps, record);
+      const text = await redis.get(keys.run(runId).record);
+      if (text !== null) await createJobs(redis, keys, deps.queue).dropRun(runId);
       await deps.artifacts.removeRun(runId);
-      const secret = record?.policy?.api_key_ref;
+      const secret = text === null ? null : keyRefOf(text);
       const own = secret === runId || secret?.startsWith(`${runId}.`);
       await redis
         .multi()
@@ -191,16 +206,13 @@ async function writePatches(
   }
 }
 
-/**
- * Jobs that no worker holds, those of committed rollouts too (a cancel commits while the job still waits). What is being
- * worked on ends by itself when it sees its run gone.
- */
-async function removeJobs({ redis, keys, queue }: RunsDeps, record: RunRecord): Promise<void> {
-  const ids = await createGroups(redis, keys).rollouts(record.run_id);
-  for (let at = 0; at < ids.length; at += BATCH) {
-    await Promise.all(ids.slice(at, at + BATCH).map((id) => queue().remove(id)));
-  }
+/** Also of a record that cannot be read as a whole: a secret should not outlive its run. */
+function keyRefOf(text: string): string | null {
+  const read = readRecord(KeyRef, text);
+  return 'value' in read ? (read.value.policy?.api_key_ref ?? null) : null;
 }
+
+const KeyRef = z.object({ policy: z.object({ api_key_ref: z.string().nullish() }).nullish() });
 
 async function* batches<T>(items: Iterable<T> | AsyncIterable<T>): AsyncGenerator<T[]> {
   let batch: T[] = [];

@@ -7,11 +7,14 @@ import type { Keys } from './keys.ts';
 import type { Policies } from './policies.ts';
 import { classRange, QUEUE_CLASSES, QUEUES, type QueueClass } from './queue.ts';
 import type { Registry, WorkerRecord } from './registry.ts';
+import type { Results } from './results.ts';
 
 export type Vitals = {
   /** By class of priority. `oldest_seconds`: among those that run next; 0 when none waits. */
   queue: { class: QueueClass; waiting: number; oldest_seconds: number }[];
   jobs: { active: number; delayed: number; failed: number };
+  /** Entries of result streams that somebody could not read, since the farm began. */
+  unreadable_results: number;
   workers: { claiming: number; paused: number; busy: number; slots: number; lost: number };
   redis: { seconds: number; used_bytes: number; limit_bytes: number; clients: number };
   artifacts: { used_bytes: number; budget_bytes: number; artifacts: number };
@@ -29,6 +32,7 @@ export type VitalsDeps = {
   registry: Registry;
   policies: Policies;
   artifacts: ArtifactStore;
+  results: Pick<Results, 'unreadable'>;
 };
 
 /** Reads them; throws what Redis throws. */
@@ -38,6 +42,7 @@ export function createVitals({
   registry,
   policies,
   artifacts,
+  results,
 }: VitalsDeps): () => Promise<Vitals> {
   const sum = async (read: (queue: (part: string) => string) => Promise<number>): Promise<number> => {
     const counts = await Promise.all(QUEUES.map((name) => read((part) => keys.queue(name, part))));
@@ -104,7 +109,7 @@ export function createVitals({
   };
   return async () => {
     const records = await registry.list();
-    const [queue, counts, living, redisNow, store, known, asked] = await Promise.all([
+    const [queue, counts, living, redisNow, store, known, asked, unreadable_results] = await Promise.all([
       Promise.all(QUEUE_CLASSES.map(waiting)),
       jobs(),
       workers(records),
@@ -112,10 +117,12 @@ export function createVitals({
       artifacts.usage(),
       policies.list(),
       endpoints(),
+      results.unreadable(),
     ]);
     return {
       queue,
       jobs: counts,
+      unreadable_results,
       workers: living,
       redis: redisNow,
       artifacts: store,

@@ -1,6 +1,7 @@
 /** Artifacts that nobody will ever ask for: of attempts that another one overtook, or that died before their commit. */
 import type { Farm, JournalEntry } from '@swefarm/shared';
 import type { Duty } from './keeper.ts';
+import { eachRun } from './runs.ts';
 
 /** An artifact is written just before its commit, maybe by a worker that the journal has given up: it gets its time. */
 const YOUNG_MS = 10 * 60_000;
@@ -8,15 +9,14 @@ const YOUNG_MS = 10 * 60_000;
 export const ownerlessArtifacts: Duty = {
   name: 'ownerless-artifacts',
   everyMs: 60_000,
-  async run({ farm, log }, signal) {
-    const { now, runs } = await farm.groups.unfinishedRuns();
-    for (const { run_id } of runs) {
-      if (signal.aborted) return;
+  async run(deps, signal) {
+    const { farm, log } = deps;
+    await eachRun('ownerless-artifacts', deps, signal, async ({ run_id }, now) => {
       const ownerless = await ownerlessOf(farm, run_id, now);
       for (const locator of ownerless) await farm.artifacts.remove(locator);
       if (ownerless.length > 0)
         log.info({ run: run_id, artifacts: ownerless.length }, 'removed ownerless artifacts');
-    }
+    });
   },
 };
 

@@ -5,6 +5,7 @@
 
 import { heldBy, livingWorkers } from './holders.ts';
 import type { Duty } from './keeper.ts';
+import { eachRun } from './runs.ts';
 import { settleUnheld } from './verdict.ts';
 
 /** A worker hears of a cancel within a second, and needs a moment to save what was said. */
@@ -18,14 +19,14 @@ export function cancelledDuty(waitMs = WORKERS_TIME_MS): Duty {
   return {
     name: 'cancelled',
     everyMs: 500,
-    async run({ farm, log }, signal) {
-      const { runs } = await farm.groups.unfinishedRuns();
+    async run(deps, signal) {
+      const { farm, log } = deps;
       const still = new Map<string, number>();
       let settled = 0;
-      for (const run of runs) {
-        if (signal.aborted || !(await farm.cancel.anyCancelled(run.run_id))) continue;
+      await eachRun('cancelled', deps, signal, async (run) => {
+        if (!(await farm.cancel.anyCancelled(run.run_id))) return;
         const marked = [...(await farm.cancel.isCancelled(await farm.groups.open(run.run_id)))];
-        if (marked.length === 0) continue;
+        if (marked.length === 0) return;
         const living = await livingWorkers(farm);
         for (let at = 0; at < marked.length && !signal.aborted; at += AT_ONCE) {
           const part = marked.slice(at, at + AT_ONCE).map(async ([id, reason]) => {
@@ -37,7 +38,7 @@ export function cancelledDuty(waitMs = WORKERS_TIME_MS): Duty {
           });
           await Promise.all(part);
         }
-      }
+      });
       waiting = still;
       if (settled > 0) log.info({ rollouts: settled }, 'cancelled rollouts that nobody worked on');
     },

@@ -4,6 +4,7 @@
  */
 import { FAILURES, type FailureClass, type RunCounts, type RunPause, type RunRecord } from '@swefarm/shared';
 import type { Duty } from './keeper.ts';
+import { eachRun } from './runs.ts';
 
 /** Fewer failures than this say nothing about a run. */
 const LEAST_FAILURES = 20;
@@ -11,17 +12,17 @@ const LEAST_FAILURES = 20;
 export const infraPause: Duty = {
   name: 'infra-pause',
   everyMs: 2_000,
-  async run({ farm, log }) {
-    const { runs } = await farm.groups.unfinishedRuns();
-    for (const run of runs) {
+  async run(deps, signal) {
+    const { farm, log } = deps;
+    await eachRun('infra-pause', deps, signal, async (run) => {
       // A run that many callers feed is theirs to judge, each by its own.
-      if (run.infra_pause_share === null || run.open) continue;
+      if (run.infra_pause_share === null || run.open) return;
       const pause = await farm.groups.paused(run.run_id);
-      if (pause && pause.reason !== null) continue;
+      if (pause && pause.reason !== null) return;
       const reason = reasonToPause(run, await farm.results.counts(run.run_id), pause?.since ?? null);
       if (reason !== null && (await farm.groups.pause(run.run_id, reason, pause)))
         log.error({ run: run.run_id, reason }, `run paused; go on with: swefarm resume ${run.run_id}`);
-    }
+    });
   },
 };
 

@@ -34,6 +34,7 @@ export async function keep(
       const holds = await farm.leases.hold(LEASE, worker, LEASE_MS);
       if (holds !== held) log.info({ keeper: worker }, holds ? 'keeper of the farm now' : 'keeper no more');
       held = holds;
+      if (!held) deps.metrics.runsSkipped.set(0);
       if (held) await whileHeld(worker, duties, deps, signal);
     } catch (error) {
       log.debug({ err: errorMessage(error) }, 'no lease to keep by');

@@ -4,6 +4,7 @@
  */
 import type { Farm, RunRecord } from '@swefarm/shared';
 import type { Duty } from './keeper.ts';
+import { eachRun } from './runs.ts';
 
 async function queueAgain(farm: Farm, run: RunRecord, open: readonly string[]): Promise<number> {
   const missing = await farm.jobs.missing(open);
@@ -14,35 +15,34 @@ async function queueAgain(farm: Farm, run: RunRecord, open: readonly string[]): 
 export const lostJobs: Duty = {
   name: 'lost-jobs',
   everyMs: 15_000,
-  async run({ farm, log }, signal) {
-    const { runs } = await farm.groups.unfinishedRuns();
-    for (const run of runs) {
-      if (signal.aborted) return;
+  async run(deps, signal) {
+    const { farm, log } = deps;
+    await eachRun('lost-jobs', deps, signal, async (run) => {
       const open = await farm.groups.open(run.run_id);
       if (open.length === 0) {
         await farm.groups.retire(run.run_id);
-        continue;
+        return;
       }
       const queued = await queueAgain(farm, run, open);
       if (queued > 0) log.warn({ run: run.run_id, rollouts: queued }, 'queued rollouts that had no job');
-    }
+    });
   },
 };
 
 export const refills: Duty = {
   name: 'refills',
   everyMs: 1_000,
-  async run({ farm, log }) {
-    const { runs } = await farm.groups.unfinishedRuns();
-    for (const run of runs) {
-      if (run.refills === 0) continue;
+  async run(deps, signal) {
+    const { farm, log } = deps;
+    await eachRun('refills', deps, signal, async (run) => {
+      if (run.refills === 0) return;
       const groups = await farm.results.groups(run.run_id);
       const waiting = [...groups].filter(([, group]) => group.refilled > 0 && group.left > 0);
-      if (waiting.length === 0) continue;
+      if (waiting.length === 0) return;
       const behind = (id: string): boolean => waiting.some(([instance]) => id.includes(`.${instance}.`));
       const queued = await queueAgain(farm, run, (await farm.groups.open(run.run_id)).filter(behind));
       if (queued > 0)
         log.info({ run: run.run_id, rollouts: queued }, 'queued rollouts in place of lost ones');
-    }
+    });
   },
 };

@@ -2,15 +2,16 @@
 import { decide } from '@swefarm/shared';
 import { heldBy, livingWorkers } from './holders.ts';
 import type { Duty } from './keeper.ts';
+import { eachRun } from './runs.ts';
 import { settleUnheld } from './verdict.ts';
 
 export const parked: Duty = {
   name: 'parked',
   everyMs: 5_000,
-  async run({ farm, log }, signal) {
-    const { runs } = await farm.groups.unfinishedRuns();
+  async run(deps, signal) {
+    const { farm, log } = deps;
     const living = await livingWorkers(farm);
-    for (const run of runs) {
+    await eachRun('parked', deps, signal, async (run) => {
       // Nothing is given up for one death.
       for (const [id, journal] of await farm.journal.readRetried(run.run_id)) {
         if (signal.aborted) return;
@@ -21,6 +22,6 @@ export const parked: Duty = {
         await settleUnheld(farm, run, id, journal, { failed: decision.failure });
         log.warn({ rollout_id: id, history: journal }, 'parked: workers died with it');
       }
-    }
+    });
   },
 };

@@ -4,30 +4,28 @@
  */
 import { DEFAULT_POLICY, followsPolicy, type RunRecord, versionsBehind } from '@swefarm/shared';
 import type { Duty } from './keeper.ts';
+import { eachRun } from './runs.ts';
 
 export const stale: Duty = {
   name: 'stale',
   everyMs: 1_000,
-  async run({ farm, log }) {
-    const { runs } = await farm.groups.unfinishedRuns();
-    const bounded = runs.filter((run) => run.max_staleness !== null && !run.open && run.policy?.version);
-    const policies = new Map(
-      (await farm.policies.get([...new Set(bounded.map(policyOf))])).map((policy) => [policy.name, policy]),
-    );
-    for (const run of bounded) {
-      const policy = policies.get(policyOf(run));
-      if (!policy || !run.policy || !followsPolicy(run.policy, policy)) continue;
+  async run(deps, signal) {
+    const { farm, log } = deps;
+    await eachRun('stale', deps, signal, async (run) => {
+      if (run.max_staleness === null || run.open || !run.policy?.version) return;
+      const [policy] = await farm.policies.get([policyOf(run)]);
+      if (!policy || !followsPolicy(run.policy, policy)) return;
       const behind = versionsBehind(policy, run.policy.version);
-      if (behind === null || behind <= (run.max_staleness ?? behind)) continue;
+      if (behind === null || behind <= run.max_staleness) return;
       const open = await farm.groups.open(run.run_id);
       const marked = await farm.cancel.isCancelled(open);
-      if (open.every((id) => marked.has(id))) continue;
+      if (open.every((id) => marked.has(id))) return;
       log.info(
         { run: run.run_id, behind, open: open.length },
         'a run is too many versions behind its policy',
       );
       await farm.cancel.cancelRun(run.run_id, 'stale');
-    }
+    });
   },
 };
 

@@ -2,7 +2,13 @@
 import { createHash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type ArtifactContent, decodeArtifact, errorMessage, type Result } from '@swefarm/shared';
+import {
+  type ArtifactContent,
+  decodeArtifact,
+  errorMessage,
+  type Result,
+  SwefarmError,
+} from '@swefarm/shared';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { AggregateRequest, aggregate } from '../../formats/gym/aggregate.ts';
@@ -125,16 +131,10 @@ export function gymRoutes(app: FastifyInstance, deps: GatewayDeps): void {
   ): Promise<Served> {
     let found = first;
     for (let pause = RETRY_MS.first; ; pause = Math.min(pause * 2, RETRY_MS.longest)) {
-      const result = await resultOf(found, mode, hold);
-      const release = await writer();
-      const content = await contentOf(result);
-      const cause = causeOf(result) ?? unfit(result, content, mode, found);
-      if (cause === null) return { result, content, unjudged: null, found };
-      if (mode === 'collector') return { result, content, unjudged: { ...cause, shown: 'failure' }, found };
-      if (prefersMasked(mode) && hasTrainedTurn(content)) {
-        return { result, content, unjudged: { ...cause, shown: 'masked' }, found };
-      }
-      release();
+      const ended = await resultOf(found, mode, hold);
+      const given = 'cause' in ended ? ended : await served(ended.result, found, mode, writer);
+      if ('found' in given) return given;
+      const { cause } = given;
       const left = hold.until - Date.now() - pause;
       if (!prefersMasked(mode) || left <= 0) throw unserved(cause, mode);
       log.info(
@@ -148,12 +148,39 @@ export function gymRoutes(app: FastifyInstance, deps: GatewayDeps): void {
     }
   }
 
-  async function resultOf(found: Found, mode: Mode, hold: Hold): Promise<Result> {
+  /** What is answered of a result, holding a writer's slot; else why it is no answer for this caller. */
+  async function served(
+    result: Result,
+    found: Found,
+    mode: Mode,
+    writer: () => Promise<() => void>,
+  ): Promise<Served | { cause: Cause }> {
+    const release = await writer();
+    const content = await contentOf(result);
+    const cause = causeOf(result) ?? unfit(result, content, mode, found);
+    if (cause === null) return { result, content, unjudged: null, found };
+    if (mode === 'collector') return { result, content, unjudged: { ...cause, shown: 'failure' }, found };
+    if (prefersMasked(mode) && hasTrainedTurn(content)) {
+      return { result, content, unjudged: { ...cause, shown: 'masked' }, found };
+    }
+    release();
+    return { cause };
+  }
+
+  /** `cause`: there is a result, and nobody here can read it. */
+  async function resultOf(
+    found: Found,
+    mode: Mode,
+    hold: Hold,
+  ): Promise<{ result: Result } | { cause: Cause }> {
     const late = AbortSignal.timeout(Math.max(1, hold.until - Date.now()));
     try {
       const until = AbortSignal.any([hold.gone, late]);
-      return await results.wait(found.run.run_id, found.rolloutId, until);
+      return { result: await results.wait(found.run.run_id, found.rolloutId, until) };
     } catch (error) {
+      if (error instanceof SwefarmError && error.code === 'result_unreadable') {
+        return { cause: { class: error.code, message: error.message } };
+      }
       if (!late.aborted || hold.gone.aborted) throw error;
       await farm.cancel.cancelRollouts([found.rolloutId], 'deadline');
       throw unserved(

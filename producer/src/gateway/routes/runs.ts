@@ -78,7 +78,10 @@ export function runRoutes(app: FastifyInstance, deps: GatewayDeps): void {
     });
   });
 
-  typed.get('/v1/runs', async () => ({ runs: (await farm.runs.list()).map(shownRun) }));
+  typed.get('/v1/runs', async () => {
+    const [runs, unreadable] = await Promise.all([farm.runs.list(), farm.runs.unreadable()]);
+    return { runs: runs.map(shownRun), unreadable };
+  });
 
   typed.get('/v1/runs/:run', { schema: { params: RunParams } }, async (request) => {
     const run = await knownRun(request.params.run);
@@ -105,10 +108,11 @@ export function runRoutes(app: FastifyInstance, deps: GatewayDeps): void {
           blockMs: wait_seconds * 1000,
           signal: until,
         });
-        return { results: batch.results.map(({ result }) => result), last_id: batch.last_id };
+        const { results, unreadable, last_id } = batch;
+        return { results: results.map(({ result }) => result), unreadable, last_id };
       } catch (error) {
         if (gone.signal.aborted) return reply.hijack();
-        if (signal.aborted) return { results: [], last_id: after };
+        if (signal.aborted) return { results: [], unreadable: [], last_id: after };
         throw error;
       }
     },

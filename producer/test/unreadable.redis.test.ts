@@ -1,0 +1,123 @@
+/** Results that this version cannot read, from an endpoint's odd numbers or another version: skipped, named, and never waited for. */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type Farm, parseRolloutId } from '@swefarm/shared';
+import { plantResult, rawRedis } from '@swefarm/testkit';
+import { expect, test } from 'vitest';
+import { farmSource } from '../src/page/farm.ts';
+import { aResult } from '../src/result.fixture.ts';
+import { submit } from '../src/submit.ts';
+import { watchFarm } from '../src/watching.ts';
+import { linesOf, run, until } from './cli.ts';
+import { instances, redisUrl, testConfig, testFarm, testFolder, testRecord } from './farm.ts';
+import { bearer, testGateway } from './gateway/gateway.ts';
+import { post, row } from './gateway/gym.ts';
+import { settle } from './settle.ts';
+
+const whole = (rollout_id: string) => {
+  const { runId, instanceId, index } = parseRolloutId(rollout_id);
+  const names = { run_id: runId, rollout_id, instance_id: instanceId, rollout_index: index };
+  return aResult(names) as unknown as Record<string, unknown>;
+};
+
+/** A token count as fab4d0c committed it, an exit status and an outcome of a version to come, and bytes that are no JSON. */
+const ODD: readonly ((id: string) => string)[] = [
+  (id) => JSON.stringify({ ...whole(id), tokens: { prompt: 100.5, completion: 5 } }),
+  (id) => JSON.stringify({ ...whole(id), exit_status: 'of_tomorrow' }),
+  (id) => JSON.stringify({ ...whole(id), outcome: 'of_tomorrow' }),
+  (id) => JSON.stringify(whole(id)).slice(0, 300),
+];
+
+/** A run of six rollouts: two can be read, four cannot. */
+async function spoiledRun(config = testConfig()) {
+  const farm = await testFarm(config);
+  const all = instances(1);
+  const record = testRecord(all, 6);
+  const { rollouts } = await submit(farm, { record, instances: all });
+  const say = rawRedis(farm);
+  await settle(farm, record, rollouts[0] ?? '');
+  for (const [at, odd] of ODD.entries()) {
+    const id = rollouts[at + 1] ?? '';
+    await plantResult(say, config.redis_prefix, id, odd(id));
+  }
+  await settle(farm, record, rollouts[5] ?? '');
+  const env = { SWEFARM_REDIS_URL: redisUrl(), SWEFARM_REDIS_PREFIX: config.redis_prefix };
+  return { farm, record, rollouts, env };
+}
+
+test('collect skips and names what cannot be read, comes to its end, and says by its exit code that something is missing', async () => {
+  const { farm, record, rollouts, env } = await spoiledRun();
+  const path = join(await testFolder(), 'out.jsonl');
+  const first = await run(['collect', record.run_id, '--output', path], env);
+  expect(first.code, first.stderr).toBe(10);
+  const held = [rollouts[0], rollouts[5]];
+  expect((await linesOf(path)).map(({ rollout_id }) => rollout_id)).toEqual(held);
+  expect(first.stderr).toMatch(/\.1: its result \(entry \d+-\d+ .*tokens\.prompt: .*expected int/);
+  expect(first.stderr).toMatch(/\.2: its result .*exit_status/);
+  expect(first.stderr).toMatch(/\.3: its result .*outcome/);
+  expect(first.stderr).toMatch(/\.4: its result .*no JSON/);
+  expect(first.stderr).toMatch(/2 of 6 rollouts judged.*4 with a result that cannot be read/);
+  const again = await run(['collect', record.run_id, '--output', path, '--resume'], env);
+  expect(again.code).toBe(10);
+  expect((await readFile(path, 'utf8')).trimEnd().split('\n')).toHaveLength(2);
+  const report = await run(['report', record.run_id], env);
+  expect(report.code).toBe(0);
+  expect(report.stderr).toMatch(/not counted: .*\.1: its result/);
+  // However often it was met.
+  expect(await farm.results.unreadable()).toBe(4);
+});
+
+test('watch and the page go on, and show what cannot be read among the failures', async () => {
+  const { farm, record, rollouts } = await spoiledRun();
+  const seen = await watchFarm(farm)();
+  expect(seen.failures.map(({ rollout_id, cause }) => [rollout_id, cause]).toSorted()).toEqual(
+    rollouts.slice(1, 5).map((id) => [id, 'result_unreadable']),
+  );
+  const page = farmSource(farm);
+  const shown = await page.run(record.run_id, '0');
+  expect(shown.rollouts.map(({ index, failure }) => [index, failure])).toEqual(
+    expect.arrayContaining([
+      [0, null],
+      [1, 'result_unreadable'],
+      [4, 'result_unreadable'],
+      [5, null],
+    ]),
+  );
+  expect(await page.run(record.run_id, shown.cursor)).toMatchObject({ rollouts: [] });
+  const detail = await page.rollout(rollouts[1] ?? '');
+  expect(detail).toMatchObject({ result: null, missing: expect.stringContaining('tokens.prompt') });
+  expect(await page.live(rollouts[1] ?? '', '0')).toMatchObject({ finished: true });
+});
+
+test('a call whose result cannot be read is answered; its siblings, and the results of the run, are not held up', async () => {
+  const { farm, url, config } = await testGateway();
+  const say = rawRedis(farm);
+  const waiting = async (): Promise<string[]> =>
+    (await farm.queue().getJobs(['prioritized'])).flatMap((job) => (job.id ? [job.id] : [])).toSorted();
+  const calls = [0, 1].map(() => post(url, row({ _ng_rollout_index: 0 })));
+  await until(async () => (await waiting()).length === 2);
+  const [odd = '', well = ''] = await waiting();
+  await plantResult(say, config.redis_prefix, odd, ODD[0]?.(odd) ?? '');
+  await settleOf(farm, well);
+  const replies = await Promise.all(calls);
+  expect(replies.map(({ status }) => status).toSorted()).toEqual([200, 503]);
+  const refused = replies.find(({ status }) => status === 503);
+  expect(await refused?.json()).toMatchObject({
+    error: { code: 'result_unreadable', message: expect.stringContaining('tokens.prompt') },
+  });
+  const { runId } = parseRolloutId(odd);
+  const ask = async (path: string) => await fetch(`${url}${path}`, { headers: bearer() });
+  expect(await (await ask(`/v1/runs/${runId}/results`)).json()).toMatchObject({
+    results: [{ rollout_id: well }],
+    unreadable: [{ rollout_id: odd, problem: expect.stringContaining('tokens.prompt') }],
+  });
+  const one = await ask(`/v1/rollouts/${odd}`);
+  expect([one.status, await one.json()]).toMatchObject([500, { error: { code: 'result_unreadable' } }]);
+  expect(await (await ask('/metrics')).text()).toContain('swefarm_results_unreadable_total 1');
+});
+
+async function settleOf(farm: Farm, rolloutId: string): Promise<void> {
+  const record = await farm.runs.get(parseRolloutId(rolloutId).runId);
+  if (!record) throw new Error(`the run of ${rolloutId} is gone`);
+  await settle(farm, record, rolloutId);
+}

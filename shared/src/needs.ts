@@ -1,0 +1,20 @@
+/**
+ * Which records a version of the software may work on. A run or a job says with `needs` what whoever works on it must know of;
+ * who knows less leaves it to others, unopened. So fleets of two versions share one Redis while one replaces the other.
+ *
+ * Whoever gives a record a meaning that earlier versions would miss (a new value of an enum, a new key that changes what is done)
+ * raises {@link UNDERSTOOD} and writes that number as `needs` where the new meaning is used, and only there.
+ */
+import { z } from 'zod';
+
+/** What this version knows of. 1: all that records could say when `needs` was introduced. */
+export const UNDERSTOOD = 1;
+
+/** As it stands in a record; absent in what was written before there was one. */
+export const Needs = z.number().int().nonnegative().default(0);
+
+/** The `needs` of a record of whatever version; 0 when it says nothing. */
+export function needsOf(record: unknown): number {
+  const { needs } = (record !== null && typeof record === 'object' ? record : {}) as { needs?: unknown };
+  return typeof needs === 'number' && needs >= 0 ? needs : 0;
+}

@@ -1,0 +1,127 @@
+/** Records that this version cannot read, or must not touch, beside others: they harm nobody, cost nothing, and wait for whoever can. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { AgentConfig, loadConfig, newId, type RunRecord, UNDERSTOOD } from '@swefarm/shared';
+import { rawRedis } from '@swefarm/testkit';
+import { expect, onTestFinished, test } from 'vitest';
+import { allDuties } from '../../src/keeper/duties.ts';
+import { simulateWorker } from '../../src/simulated.ts';
+import { BY, GROUP, openScene, redisUrl, type Scene, settleBy, startRun } from './farm.ts';
+
+const open = new AbortController().signal;
+const NOOP = { agent: AgentConfig.parse({ type: 'noop' }) };
+
+async function sceneWith(): Promise<{ at: Scene; prefix: string; said: string[] }> {
+  const prefix = `k-${newId()}`;
+  const at = await openScene(prefix);
+  onTestFinished(() => at.farm[Symbol.asyncDispose]());
+  const said: string[] = [];
+  const note = (_fields: unknown, text: string): void => void said.push(text);
+  Object.assign(at.deps, { log: { ...at.deps.log, error: note, warn: note, info: note, debug: note } });
+  return { at, prefix, said };
+}
+
+/** Puts a changed record in place of a run's own, as another version or a fault would have written it. */
+async function rewrite({ farm }: Scene, prefix: string, runId: string, change: (whole: object) => string) {
+  const say = rawRedis(farm);
+  const key = `{${prefix}}:run:${runId}`;
+  const text = String(await say('GET', key));
+  await say('SET', key, change(JSON.parse(text)), 'KEEPTTL');
+}
+
+async function until(holds: () => Promise<boolean>): Promise<void> {
+  const deadline = Date.now() + 45_000;
+  while (!(await holds())) {
+    if (Date.now() > deadline) throw new Error('it did not come about in time');
+    await sleep(50);
+  }
+}
+
+const ODD: Record<string, (whole: object) => string> = {
+  'a value that a version to come has added': (whole) => JSON.stringify({ ...whole, agent: { type: 'new' } }),
+  'a kind to come': (whole) => JSON.stringify({ ...whole, kind: 'of_tomorrow' }),
+  'what needs newer workers': (whole) => JSON.stringify({ ...whole, needs: UNDERSTOOD + 1, agent: 'new' }),
+  'half of a record': (whole) => JSON.stringify(whole).slice(0, 90),
+  'no record at all': () => '[]',
+};
+
+test.each(Object.entries(ODD))(
+  '%s: every duty goes on for the other runs, it is said once, and removed when asked',
+  async (_name, odd) => {
+    const { at, prefix, said } = await sceneWith();
+    const bad = await startRun(at);
+    const due = await startRun(at, { deadline_at: Date.now() - 1, group_size: 2 });
+    const lost = await startRun(at, { group_size: 1 }, false);
+    await rewrite(at, prefix, bad.run.run_id, odd);
+    for (let round = 0; round < 2; round++) for (const duty of allDuties()) await duty.run(at.deps, open);
+    const { results } = await at.farm.results.read(due.run.run_id, '0');
+    expect(results.map(({ result }) => result.reward_row)).toEqual(['deadline', 'deadline']);
+    expect(await at.farm.jobs.missing(lost.ids)).toEqual([]);
+    expect(await at.farm.jobs.missing(bad.ids)).toEqual([]);
+    const told = said.filter((text) => text.includes(bad.run.run_id));
+    expect(told).toHaveLength(1);
+    expect(await at.deps.metrics.registry.metrics()).toContain('swefarm_keeper_runs_skipped 1');
+    const listed = (await at.farm.runs.list()).map(({ run_id }) => run_id);
+    expect(listed.toSorted()).toEqual([due.run.run_id, lost.run.run_id].toSorted());
+    expect(await at.farm.runs.unreadable()).toMatchObject([{ run_id: bad.run.run_id }]);
+    await expect(at.farm.runs.get(bad.run.run_id)).rejects.toMatchObject({ code: /run_(newer|unreadable)/ });
+    await at.farm.runs.remove(bad.run.run_id);
+    expect(await at.farm.jobs.missing(bad.ids)).toEqual(bad.ids);
+    expect(await at.farm.jobs.missing(lost.ids)).toEqual([]);
+    const keys = (await rawRedis(at.farm)('KEYS', `*${bad.run.run_id}*`)) as string[];
+    expect(keys).toEqual([]);
+  },
+);
+
+test('rollouts of a newer version cost no attempt, wait without harm, and are run by those who can', async () => {
+  const { at, prefix } = await sceneWith();
+  const newer = await startRun(at, { ...NOOP, group_size: 3 });
+  await rewrite(at, prefix, newer.run.run_id, (whole) => JSON.stringify({ ...whole, needs: UNDERSTOOD + 1 }));
+  // Its run is as ever, but the job itself asks for more; and one that no version made.
+  const plain = await startRun(at, { ...NOOP, group_size: 3 });
+  const [asks = '', odd = '', well = ''] = plain.ids;
+  const change = async (id: string, data: object): Promise<void> => {
+    const job = await at.farm.queue().getJob(id);
+    await job?.updateData({ ...job.data, ...data });
+  };
+  await change(asks, { needs: UNDERSTOOD + 1 });
+  await change(odd, { rollout_index: 'second' });
+  const flags = { redis_url: redisUrl(), redis_prefix: prefix, worker_id: 'w1', node: 'n1' };
+  const work = { slots: 4, pull: async () => undefined, work: async () => undefined };
+  const worker = await simulateWorker(loadConfig('worker', { env: {}, flags }), work);
+  onTestFinished(() => worker.kill());
+  const committed = async (run: RunRecord): Promise<number> =>
+    (await at.farm.results.counts(run.run_id)).committed;
+  const left = [...newer.ids, asks, odd];
+  const waiting = async (): Promise<string[]> =>
+    (await at.farm.queue().getJobs(['delayed'])).flatMap((job) => (job?.id ? [job.id] : [])).toSorted();
+  await until(async () => (await waiting()).length === left.length);
+  expect(await waiting()).toEqual(left.toSorted());
+  expect(await at.farm.results.get(well)).toMatchObject({ attempt: 1 });
+  for (const id of left) expect(await at.farm.journal.read(id)).toEqual([]);
+  // A version that knows of it comes; here the record loses what was new in it.
+  await rewrite(at, prefix, newer.run.run_id, (whole) => JSON.stringify({ ...whole, needs: UNDERSTOOD }));
+  await change(asks, { needs: UNDERSTOOD });
+  await change(odd, { rollout_index: 1 });
+  await until(async () => (await committed(newer.run)) === 3 && (await committed(plain.run)) === 3);
+  for (const id of left) expect(await at.farm.results.get(id)).toMatchObject({ attempt: 1 });
+});
+
+test('what one run makes fail in a duty keeps no other run from it', async () => {
+  const { at, prefix, said } = await sceneWith();
+  const broken = await startRun(at);
+  const due = await startRun(at, { group_size: 1 });
+  await rawRedis(at.farm)('SET', `{${prefix}}:run:${broken.run.run_id}:paused`, 'no JSON');
+  await rawRedis(at.farm)('HSET', `{${prefix}}:run:${broken.run.run_id}:journal`, broken.ids[0] ?? '', '{[');
+  await settleBy(
+    at,
+    due.run,
+    due.ids[0] ?? '',
+    { judged: 1 },
+    await at.farm.journal.claim(due.ids[0] ?? '', BY),
+  );
+  for (let round = 0; round < 2; round++) for (const duty of allDuties()) await duty.run(at.deps, open);
+  const { runs } = await at.farm.groups.unfinishedRuns();
+  expect(runs.map(({ run_id }) => run_id)).toEqual([broken.run.run_id]);
+  expect(said.filter((text) => text.startsWith('a duty of the keeper failed for this run'))).toHaveLength(2);
+  expect(broken.ids[0]).toContain(GROUP);
+});
