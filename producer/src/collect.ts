@@ -205,7 +205,7 @@ async function readable(
 }
 
 async function checkRunExists(farm: Farm, runId: string, patienceMs: number): Promise<void> {
-  if ((await withPatience(() => farm.runs.get(runId), patienceMs)) !== null) return;
+  if (await withPatience(() => farm.runs.exists(runId), patienceMs)) return;
   throw new UnusableError(
     'run_gone',
     `run ${runId} is not in Redis any more (${farm.address}): it expired, was removed, or Redis lost its data; ` +

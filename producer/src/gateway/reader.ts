@@ -44,7 +44,7 @@ export function createResultReaders(farm: Farm, log: Log, signal: AbortSignal): 
           const unreadable = new SwefarmError('result_unreadable', describeUnreadable(entry));
           for (const waiter of reader.waiters.get(entry.rollout_id ?? '') ?? []) waiter.reject(unreadable);
         }
-        if (batch.last_id === before && (await farm.runs.get(runId)) === null) {
+        if (batch.last_id === before && !(await farm.runs.exists(runId))) {
           const gone = new Refusal(503, 'run_gone', `run ${runId} is not in Redis any more`);
           for (const waiters of reader.waiters.values()) for (const waiter of waiters) waiter.reject(gone);
           break;
