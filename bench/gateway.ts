@@ -201,7 +201,7 @@ async function commitAll(farm: Farm, rollouts: readonly string[], size: GatewayS
     const run = await farm.runs.get(runId);
     const claim = await farm.journal.claim(id, { worker: 'bench', node: 'bench' });
     if (!run || claim.status !== 'claimed') throw new Error(`${id} cannot be claimed: ${claim.status}`);
-    const artifact = await farm.artifacts.put(id, claim.attempt, blob);
+    const artifact = await farm.artifacts.put(id, claim, blob);
     await farm.commit(run, resultOf(run, id, instanceId, index, artifact, size));
   }
 }

@@ -2,6 +2,7 @@
 import {
   errorMessage,
   type Farm,
+  newId,
   openFarm,
   PolicyConfig,
   type PolicyKey,
@@ -113,7 +114,12 @@ async function queueFinding(farm: Farm): Promise<Finding> {
 
 /** One small blob there and back: the store may be full, read-only, or on another machine's disk. */
 async function artifactFinding(farm: Farm, signal: AbortSignal): Promise<Finding> {
-  const locator = await farm.artifacts.put('doctor.probe.0', 1, Buffer.from('probe'), signal);
+  const locator = await farm.artifacts.put(
+    'doctor.probe.0',
+    { attempt: 1, claim: newId() },
+    Buffer.from('probe'),
+    signal,
+  );
   try {
     const back = await farm.artifacts.get(locator);
     if (back.toString() !== 'probe')

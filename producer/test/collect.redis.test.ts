@@ -110,7 +110,8 @@ test('lines carry the patch; artifacts are copied; a missing artifact costs the 
   const path = join(folder, 'out.jsonl');
   const [first = '', second = ''] = rollouts;
   await settle(farm, record, first);
-  await settle(farm, record, second, { artifact: `redis:${second}.9` });
+  await settle(farm, record, second);
+  await farm.artifacts.remove((await farm.results.get(second))?.artifact ?? '');
   const warnings: string[] = [];
   await using output = await openOutputFile(path, record.run_id);
   await collect(farm, {

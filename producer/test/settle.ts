@@ -32,7 +32,7 @@ export async function settle(
     eval_script: null,
     failure_detail: null,
   });
-  const artifact = await farm.artifacts.put(rolloutId, claim.attempt, blob);
+  const artifact = await farm.artifacts.put(rolloutId, claim, blob);
   await farm.commit(
     record,
     aResult({
@@ -41,9 +41,10 @@ export async function settle(
       instance_id: instanceId,
       rollout_index: index,
       attempt: claim.attempt,
+      claim: claim.claim,
       artifact,
       ...over,
     }),
   );
-  await farm.journal.end(rolloutId, claim.attempt, { stage: null, class: 'done', cause: null });
+  await farm.journal.end(rolloutId, claim.claim, { stage: null, class: 'done', cause: null });
 }

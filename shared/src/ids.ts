@@ -12,6 +12,12 @@ export const newId = (): string => letters() + tail();
 export const rolloutId = (runId: string, instanceId: string, index: number): string =>
   `${runId}.${instanceId}.${index}`;
 
+/**
+ * An attempt at a rollout. Its number is for people: a Redis that lost the claim gives the same number to another attempt.
+ * The nonce of its claim is its own for ever.
+ */
+export type AttemptName = { attempt: number; claim: string };
+
 export type RolloutName = { runId: string; instanceId: string; index: number };
 
 /** The reverse of {@link rolloutId}; throws `bad_rollout_id` for anything else. */

@@ -46,7 +46,14 @@ export { newestCopy, restoreCopy, saveCopy } from './redis/copy.ts';
 export * from './redis/farm.ts';
 export { type Groups, RunPause } from './redis/groups.ts';
 export type { Jobs } from './redis/jobs.ts';
-export { AttemptClass, AttemptEnd, type Claim, type Journal, JournalEntry } from './redis/journal.ts';
+export {
+  AttemptClass,
+  AttemptEnd,
+  type Claim,
+  type Journal,
+  JournalEntry,
+  type RunningAttempt,
+} from './redis/journal.ts';
 export { freePort, type LaunchedRedis, type LaunchOptions, launchRedis } from './redis/launch.ts';
 export type { Leases } from './redis/lease.ts';
 export { type Live, LiveRollout, LiveTurn, type LiveTurns } from './redis/live.ts';

@@ -60,6 +60,8 @@ export const Result = z.object({
   rollout_index: z.number().int(),
   /** Number of the attempt that was committed, from 1. */
   attempt: z.number().int(),
+  /** The nonce of that attempt's claim; absent in results of before it was told. */
+  claim: z.string().optional(),
   worker: z.string(),
   node: z.string(),
   runtime: z.string(),

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { aclUser, type Farm, type FarmRole, newId, openFarm, type RunRecord, Secret } from '../src/index.ts';
 import { silentLog } from '../src/log.ts';
 import { connectRedis } from '../src/redis/connect.ts';
-import { testConfig, testInstance, testResult, testRun } from './farm.ts';
+import { nth, testConfig, testInstance, testResult, testRun } from './farm.ts';
 
 const PREFIX = '{acl}';
 const ITEM = 'a__b.c-1';
@@ -54,7 +54,7 @@ async function aWorld(): Promise<World> {
   await producer.jobs.enqueue(run, [rollout]);
   await worker.journal.claim(rollout, { worker: 'w', node: 'n' });
   await producer.sessions.create({ session_id: id, rollout_id: rollout, lease_ms: 60_000 });
-  await worker.sessions.open(id, 'w', 1);
+  await worker.sessions.open(id, 'w', 'one');
   const gateway = await producer.calls.enlist(`h:${newId()}`);
   const opened = await producer.calls.open({ fingerprint: id, named: true }, gateway, run, ITEM, 60_000);
   if (opened.status !== 'opened') throw new Error(opened.status);
@@ -99,13 +99,14 @@ const CALLS: Record<string, Call> = {
   'journal.claim': [W, (farm, { rollout }) => farm.journal.claim(rollout, { worker: 'w', node: 'n' })],
   'journal.end': [
     W,
-    (farm, { rollout }) => farm.journal.end(rollout, 1, { stage: null, class: 'done', cause: null }),
+    (farm, { rollout }) => farm.journal.end(rollout, 'one', { stage: null, class: 'done', cause: null }),
   ],
   'journal.read': [BOTH, (farm, { rollout }) => farm.journal.read(rollout)],
   'journal.readRetried': [BOTH, (farm, { id }) => farm.journal.readRetried(id)],
-  'journal.superseded': [
+  'journal.hold': [
     W,
-    (farm, { rollout }) => farm.journal.superseded([{ rollout_id: rollout, attempt: 1 }]),
+    (farm, { rollout }) =>
+      farm.journal.hold({ worker: 'w', node: 'n' }, [{ rollout_id: rollout, ...nth(1) }]),
   ],
   'results.read': [P, (farm, { id }) => farm.results.read(id, '0')],
   'results.latest': [P, (farm, { id }) => farm.results.latest(id)],
@@ -198,12 +199,12 @@ const CALLS: Record<string, Call> = {
   'sessions.renew': [BOTH, (farm, { session }) => farm.sessions.renew([session])],
   'sessions.say': [P, (farm, { session }) => farm.sessions.say(session, 0, { kind: 'submit' })],
   'sessions.answer': [P, (farm, { session }) => farm.sessions.answer(session, 1, 0)],
-  'sessions.open': [W, (farm, { session }) => farm.sessions.open(session, 'w', 2)],
+  'sessions.open': [W, (farm, { session }) => farm.sessions.open(session, 'w', 'two')],
   'sessions.next': [
     W,
-    (farm, { session }) => farm.sessions.next(session, { worker: 'w', attempt: 1 }, 0, 1, never),
+    (farm, { session }) => farm.sessions.next(session, { worker: 'w', claim: 'one' }, 0, 1, never),
   ],
-  'sessions.lapsed': [W, (farm, { session }) => farm.sessions.lapsed(session, 1)],
+  'sessions.lapsed': [W, (farm, { session }) => farm.sessions.lapsed(session, 'one')],
   'sessions.reply': [
     W,
     (farm, { session }) =>
@@ -212,12 +213,13 @@ const CALLS: Record<string, Call> = {
   'sessions.end': [BOTH, (farm, { session }) => farm.sessions.end(session, 'submitted')],
   'sessions.overdue': [W, (farm) => farm.sessions.overdue(0)],
   'sessions.live': [BOTH, (farm) => farm.sessions.live()],
-  'artifacts.put': [BOTH, (farm, { rollout }) => farm.artifacts.put(rollout, 1, Buffer.from('a'))],
+  'artifacts.put': [BOTH, (farm, { rollout }) => farm.artifacts.put(rollout, nth(1), Buffer.from('a'))],
   'artifacts.get': [
     BOTH,
-    async (farm, { rollout }) => farm.artifacts.get(await farm.artifacts.put(rollout, 1, Buffer.from('a'))),
+    async (farm, { rollout }) =>
+      farm.artifacts.get(await farm.artifacts.put(rollout, nth(1), Buffer.from('a'))),
   ],
-  'artifacts.remove': [BOTH, (farm, { rollout }) => farm.artifacts.remove(`redis:${rollout}/1`)],
+  'artifacts.remove': [BOTH, (farm, { rollout }) => farm.artifacts.remove(`redis:${rollout}/claim1/1`)],
   'artifacts.removeRun': [BOTH, (farm, { id }) => farm.artifacts.removeRun(id)],
   'artifacts.listRun': [BOTH, (farm, { id }) => farm.artifacts.listRun(id)],
   'artifacts.usage': [BOTH, (farm) => farm.artifacts.usage()],

@@ -4,22 +4,25 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { openFarm } from '../src/index.ts';
-import { keysOf, testConfig, testFarm } from './farm.ts';
+import { silentLog } from '../src/log.ts';
+import { connectRedis } from '../src/redis/connect.ts';
+import { keysFor } from '../src/redis/keys.ts';
+import { keysOf, nth, testConfig, testFarm } from './farm.ts';
 
 test('blobs come back byte for byte, the same attempt again replaces, removal frees the budget', async () => {
   const config = testConfig({ artifact_budget_bytes: 1000 });
   await using farm = await openFarm(config, 'worker');
   const blob = randomBytes(400);
-  const locator = await farm.artifacts.put('r.i.0', 1, blob);
-  expect(locator).toBe('redis:r.i.0/1');
+  const locator = await farm.artifacts.put('r.i.0', nth(1), blob);
+  expect(locator).toBe('redis:r.i.0/claim1/1');
   expect((await farm.artifacts.get(locator)).equals(blob)).toBe(true);
-  await farm.artifacts.put('r.i.0', 1, randomBytes(500));
+  await farm.artifacts.put('r.i.0', nth(1), randomBytes(500));
   expect(await farm.artifacts.usage()).toEqual({ used_bytes: 500, budget_bytes: 1000, artifacts: 1 });
-  await expect(farm.artifacts.put('r.i.1', 1, randomBytes(501))).rejects.toMatchObject({
+  await expect(farm.artifacts.put('r.i.1', nth(1), randomBytes(501))).rejects.toMatchObject({
     code: 'artifact_budget',
     retryable: true,
   });
-  await farm.artifacts.put('r.i.1', 1, randomBytes(500));
+  await farm.artifacts.put('r.i.1', nth(1), randomBytes(500));
   await farm.artifacts.remove(locator);
   await farm.artifacts.remove(locator);
   expect((await farm.artifacts.usage()).used_bytes).toBe(500);
@@ -31,7 +34,9 @@ test('blobs come back byte for byte, the same attempt again replaces, removal fr
 
 test('many writers together never pass the budget', async () => {
   await using farm = await testFarm({ artifact_budget_bytes: 10_000 });
-  const puts = Array.from({ length: 50 }, (_, n) => farm.artifacts.put(`r.i.${n}`, 1, randomBytes(1000)));
+  const puts = Array.from({ length: 50 }, (_, n) =>
+    farm.artifacts.put(`r.i.${n}`, nth(1), randomBytes(1000)),
+  );
   const ends = await Promise.allSettled(puts);
   expect(ends.filter(({ status }) => status === 'fulfilled')).toHaveLength(10);
   expect((await farm.artifacts.usage()).used_bytes).toBe(10_000);
@@ -39,10 +44,10 @@ test('many writers together never pass the budget', async () => {
 
 test('artifacts lapse, and what lapsed counts no more', async () => {
   await using farm = await testFarm({ artifact_budget_bytes: 1000, artifact_ttl_seconds: 1 });
-  const locator = await farm.artifacts.put('r.i.0', 1, randomBytes(1000));
+  const locator = await farm.artifacts.put('r.i.0', nth(1), randomBytes(1000));
   await new Promise((resolve) => setTimeout(resolve, 1_100));
   await expect(farm.artifacts.get(locator)).rejects.toMatchObject({ code: 'artifact_missing' });
-  await farm.artifacts.put('r.i.1', 1, randomBytes(1000));
+  await farm.artifacts.put('r.i.1', nth(1), randomBytes(1000));
   expect(await farm.artifacts.usage()).toMatchObject({ used_bytes: 1000, artifacts: 1 });
 });
 
@@ -51,10 +56,29 @@ test('with a directory the files lie there, and a producer without the setting r
   const config = testConfig({ artifacts: `dir:${dir}` });
   await using worker = await openFarm(config, 'worker');
   await using producer = await openFarm({ ...config, artifacts: 'redis:' }, 'producer');
-  const locator = await worker.artifacts.put('r.i.0', 2, Buffer.from('x'));
-  expect(locator).toMatch(/^file:\/\/\/.*r\.i\.0\.2\.swefarm\.json\.gz$/);
+  const locator = await worker.artifacts.put('r.i.0', nth(2), Buffer.from('x'));
+  expect(locator).toMatch(/^file:\/\/\/.*r\.i\.0\.2\.claim2\.swefarm\.json\.gz$/);
   expect((await producer.artifacts.get(locator)).toString()).toBe('x');
   await worker.artifacts.removeRun('r');
   expect(await readdir(dir)).toEqual([]);
   await rm(dir, { recursive: true });
+});
+
+test('what lies there since before names had a claim is found by its locator, listed and removed', async () => {
+  const config = testConfig();
+  await using farm = await openFarm(config, 'worker');
+  const { redis } = await connectRedis(config, 'worker', silentLog());
+  const keys = keysFor(config.redis_prefix);
+  await redis.set(keys.artifact('r.i/a.0/2'), 'old');
+  await redis.sadd(keys.run('r').artifacts, 'r.i/a.0/2');
+  const fresh = await farm.artifacts.put('r.i/a.0', nth(2), Buffer.from('new'));
+  const old = { rollout_id: 'r.i/a.0', attempt: 2, claim: null, locator: 'redis:r.i/a.0/2' };
+  const listed = await farm.artifacts.listRun('r');
+  expect(listed.filter(({ locator }) => locator !== fresh)).toEqual([old]);
+  expect(listed).toContainEqual({ ...old, claim: 'claim2', locator: fresh });
+  expect(String(await farm.artifacts.get(old.locator))).toBe('old');
+  await farm.artifacts.remove(old.locator);
+  expect(await farm.artifacts.listRun('r')).toHaveLength(1);
+  expect(String(await farm.artifacts.get(fresh))).toBe('new');
+  redis.disconnect();
 });

@@ -51,11 +51,13 @@ test('the winner who repeats its commit hears that it is committed; a run that i
   await farm.runs.create(run, [testInstance()]);
   const first = await farm.commit(run, result);
   expect(await farm.commit(run, result)).toEqual(first);
-  expect(await farm.commit(run, { ...result, attempt: 2, outcome: 'failed' })).toEqual({
-    status: 'late',
-    attempt: 1,
-    outcome: 'judged',
-  });
+  for (const other of [{ attempt: 2 }, { claim: 'other' }]) {
+    expect(await farm.commit(run, { ...result, ...other, outcome: 'failed' })).toEqual({
+      status: 'late',
+      attempt: 1,
+      outcome: 'judged',
+    });
+  }
   expect(await farm.results.get(result.rollout_id)).toMatchObject({
     attempt: 1,
     seconds: { queued: 0.1235 },

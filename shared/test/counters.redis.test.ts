@@ -7,7 +7,7 @@ import {
   versionFamilies,
   vitalFamilies,
 } from '../src/index.ts';
-import { testConfig, testFarm, testInstance, testResult, testRun } from './farm.ts';
+import { claimed, nth, testConfig, testFarm, testInstance, testResult, testRun } from './farm.ts';
 
 const FACTS = {
   exit_status: 'submitted',
@@ -24,7 +24,6 @@ const FACTS = {
   ungraded: false,
 } as const;
 const NONE = { resolved: null, reward: null, exit_status: null } as const;
-const BY = { worker: 'w', node: 'n' };
 
 test('every outcome, attempt, group and finding is counted once, whatever was retried and whoever commits again', async () => {
   await using farm = await testFarm();
@@ -33,22 +32,31 @@ test('every outcome, attempt, group and finding is counted once, whatever was re
   const id = (index: number) => `${run.run_id}.a__b.c-1.${index}`;
 
   // Rollout 0: a worker died, one attempt failed, the third is judged.
-  await farm.journal.claim(id(0), BY);
-  await farm.journal.claim(id(0), BY);
-  await farm.journal.end(id(0), 2, { stage: 'policy', class: 'policy_silent', cause: 'x' });
-  await farm.journal.claim(id(0), BY);
-  const first = testResult(run.run_id, 0, { attempt: 3, facts: FACTS, turns: 4 });
+  await claimed(farm, id(0));
+  await farm.journal.end(id(0), (await claimed(farm, id(0))).claim, {
+    stage: 'policy',
+    class: 'policy_silent',
+    cause: 'x',
+  });
+  const first = testResult(run.run_id, 0, {
+    ...(await claimed(farm, id(0))),
+    facts: FACTS,
+    turns: 4,
+  });
   await farm.commit(run, first);
   await farm.commit(run, first);
-  await farm.commit(run, { ...first, attempt: 2, worker: 'late', turns: 90 });
+  await farm.commit(run, { ...first, ...nth(2), worker: 'late', turns: 90 });
   // The others of its group: forged, failed after a drained attempt, and judged.
   await farm.commit(
     run,
     testResult(run.run_id, 1, { facts: { ...FACTS, trust: 'forged' }, reward: 0, turns: 6 }),
   );
-  await farm.journal.claim(id(2), BY);
-  await farm.journal.end(id(2), 1, { stage: null, class: 'drained', cause: null });
-  await farm.journal.claim(id(2), BY);
+  await farm.journal.end(id(2), (await claimed(farm, id(2))).claim, {
+    stage: null,
+    class: 'drained',
+    cause: null,
+  });
+  await claimed(farm, id(2));
   const failure = { stage: 'image', class: 'image_pull', message: 'm', attempts: 2 } as const;
   await farm.commit(
     run,

@@ -1,6 +1,7 @@
 /** What the tests with a real Redis share: a farm with a prefix of its own, records and results to fill it. */
 import { bareInstance, bareRun } from '@swefarm/testkit';
 import {
+  type AttemptName,
   type CommonConfig,
   type Farm,
   type Instance,
@@ -25,6 +26,16 @@ export function testConfig(flags: Record<string, unknown> = {}): CommonConfig {
 
 export const testFarm = (flags: Record<string, unknown> = {}): Promise<Farm> =>
   openFarm(testConfig(flags), 'producer');
+
+/** The nth attempt at whatever it is. */
+export const nth = (attempt: number): AttemptName => ({ attempt, claim: `claim${attempt}` });
+
+/** Claims as a worker does; throws when there is nothing to claim. */
+export async function claimed(farm: Farm, rolloutId: string, worker = 'w1'): Promise<AttemptName> {
+  const claim = await farm.journal.claim(rolloutId, { worker, node: `node-${worker}` });
+  if (claim.status !== 'claimed') throw new Error(`${rolloutId}: ${claim.status}`);
+  return { attempt: claim.attempt, claim: claim.claim };
+}
 
 export const testRun = bareRun;
 

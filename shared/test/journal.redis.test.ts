@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { testFarm, testInstance, testResult, testRun } from './farm.ts';
+import { claimed, nth, testFarm, testInstance, testResult, testRun } from './farm.ts';
 
 const BY = { worker: 'w1', node: 'n1' };
 
@@ -8,18 +8,21 @@ test('attempts are numbered, ends are kept, the first word about an attempt stan
   const run = testRun();
   await farm.runs.create(run, [testInstance()]);
   const id = `${run.run_id}.a__b.c-1.0`;
-  expect(await farm.journal.claim(id, BY)).toEqual({
+  const first = await farm.journal.claim(id, BY);
+  const claim = first.status === 'claimed' ? first.claim : '';
+  expect(first).toEqual({
     status: 'claimed',
     attempt: 1,
+    claim: expect.stringMatching(/^[a-z][0-9a-z]{11}$/),
     previous: [],
     cancelled: null,
   });
-  await farm.journal.end(id, 1, {
+  await farm.journal.end(id, claim, {
     stage: 'image',
     class: 'image_pull',
     cause: `two\nlines ${'x'.repeat(500)}`,
   });
-  await farm.journal.end(id, 1, { stage: null, class: 'done', cause: null });
+  await farm.journal.end(id, claim, { stage: null, class: 'done', cause: null });
   const second = await farm.journal.claim(id, { worker: 'w2', node: 'n2' });
   expect(second).toMatchObject({
     attempt: 2,
@@ -61,18 +64,28 @@ test('a claim tells of a commit, a cancel and a run that is gone', async () => {
   expect(await farm.journal.claim(`${run.run_id}.a__b.c-1.2`, BY)).toMatchObject({ cancelled: null });
 });
 
-test('superseded names what another attempt has, or whose run is gone, and nothing else', async () => {
+test('what another attempt claimed or committed, or whose run is gone, is not to go on; a claim that Redis lost is', async () => {
   await using farm = await testFarm();
-  const run = testRun({ group_size: 5 });
+  const run = testRun({ group_size: 8 });
   await farm.runs.create(run, [testInstance()]);
   const id = (index: number): string => `${run.run_id}.a__b.c-1.${index}`;
-  for (const index of [0, 1, 2, 3]) await farm.journal.claim(id(index), BY);
-  await farm.journal.claim(id(1), { worker: 'w2', node: 'n2' });
-  await farm.commit(run, testResult(run.run_id, 2, { attempt: 9 }));
-  await farm.commit(run, testResult(run.run_id, 3, { attempt: 1 }));
-  const running = [0, 1, 2, 3].map((index) => ({ rollout_id: id(index), attempt: 1 }));
-  const over = await farm.journal.superseded([...running, { rollout_id: 'other.x.0', attempt: 1 }]);
-  expect([...over].sort()).toEqual([id(1), id(2), 'other.x.0'].sort());
+  const attempts = await Promise.all([0, 1, 2, 3].map((index) => claimed(farm, id(index))));
+  const running = attempts.map((attempt, index) => ({ rollout_id: id(index), ...attempt }));
+  await claimed(farm, id(1), 'w2');
+  // A keeper's word carries the number of the attempt that runs, and is another's all the same.
+  await farm.commit(run, testResult(run.run_id, 2, { ...attempts[2], claim: 'keeper' }));
+  await farm.commit(run, testResult(run.run_id, 3, { ...attempts[3] }));
+  const gone = { rollout_id: 'other.x.0', ...nth(1) };
+  // Claims of which the journal knows nothing, the second with a number that has been given to another since.
+  const lost = { rollout_id: id(4), ...nth(2) };
+  await claimed(farm, id(5), 'w2');
+  const taken = { rollout_id: id(5), ...nth(1) };
+  const over = await farm.journal.hold(BY, [...running, gone, lost, taken]);
+  expect([...over].sort()).toEqual([id(1), id(2), 'other.x.0', id(5)].sort());
+  expect(await farm.journal.read(id(4))).toMatchObject([{ ...BY, ...nth(2), ended_at: null }]);
+  const next = await farm.journal.claim(id(4), BY);
+  expect(next).toMatchObject({ attempt: 3, previous: [nth(2)] });
+  expect(await farm.journal.hold(BY, [lost])).toEqual(new Set([id(4)]));
 });
 
 test('retried are those that were begun more than once and have no result, of however many', async () => {

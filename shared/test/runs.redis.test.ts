@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { openFarm, PolicyConfig, Secret } from '../src/index.ts';
-import { keysOf, testConfig, testFarm, testInstance, testResult, testRun } from './farm.ts';
+import { keysOf, nth, testConfig, testFarm, testInstance, testResult, testRun } from './farm.ts';
 
 test('a run, its instances and patches come back as they were given', async () => {
   await using farm = await testFarm();
@@ -72,7 +72,7 @@ test('removing a run leaves no key of it, neither jobs, artifacts nor its secret
   );
   await farm.journal.claim(jobs[0] ?? '', { worker: 'w', node: 'n' });
   await farm.commit(run, testResult(name, 0));
-  await farm.artifacts.put(jobs[0] ?? '', 1, Buffer.from('blob'));
+  await farm.artifacts.put(jobs[0] ?? '', nth(1), Buffer.from('blob'));
   await farm.cancel.cancelRollouts([jobs[1] ?? '']);
   await farm.runs.remove(name);
   expect((await keysOf(config)).filter((key) => key.includes(name))).toEqual([]);

@@ -31,8 +31,8 @@ test('a driver and a worker pass commands and answers; what is repeated changes 
   expect(await sessions.say(id, 1, command('another'))).toEqual({ status: 'differs' });
   expect(await sessions.answer(id, 1, 0)).toEqual({ status: 'waiting' });
 
-  const holder = { worker: 'w1', attempt: 1 };
-  expect(await sessions.open(id, 'w1', 1)).toBe('open');
+  const holder = { worker: 'w1', claim: 'one' };
+  expect(await sessions.open(id, 'w1', 'one')).toBe('open');
   expect(await sessions.state(id)).toMatchObject({ state: 'open' });
   const one = await sessions.next(id, holder, 0, 60_000, signal);
   expect(one).toEqual({ status: 'word', seq: 1, word: command('one') });
@@ -45,8 +45,8 @@ test('a driver and a worker pass commands and answers; what is repeated changes 
   const two = sessions.next(id, holder, 1, 600_000, signal);
   expect(await sessions.say(id, 2, command('two'))).toEqual({ status: 'said' });
   expect(await two).toMatchObject({ status: 'word', seq: 2 });
-  expect(await sessions.open(id, 'w2', 2)).toBe('lost');
-  expect(await sessions.next(id, { worker: 'w2', attempt: 2 }, 1, 0, signal)).toEqual({ status: 'gone' });
+  expect(await sessions.open(id, 'w2', 'two')).toBe('lost');
+  expect(await sessions.next(id, { worker: 'w2', claim: 'two' }, 1, 0, signal)).toEqual({ status: 'gone' });
 
   expect(await sessions.say(id, 0, SUBMIT)).toEqual({ status: 'said' });
   expect(await sessions.say(id, 0, SUBMIT)).toEqual({ status: 'said' });
@@ -71,10 +71,10 @@ test('a driver and a worker pass commands and answers; what is repeated changes 
 test('a session that was opened but never asked anything may be opened again; unknown ones are gone', async () => {
   await using farm = await testFarm();
   const { id } = await aSession(farm);
-  expect(await farm.sessions.open(id, 'w1', 1)).toBe('open');
-  expect(await farm.sessions.open(id, 'w2', 2)).toBe('open');
+  expect(await farm.sessions.open(id, 'w1', 'one')).toBe('open');
+  expect(await farm.sessions.open(id, 'w2', 'two')).toBe('open');
   const unknown = newId();
-  expect(await farm.sessions.open(unknown, 'w', 1)).toBe('gone');
+  expect(await farm.sessions.open(unknown, 'w', 'one')).toBe('gone');
   expect(await farm.sessions.state(unknown)).toBe(null);
   expect(await farm.sessions.say(unknown, 1, command('x'))).toEqual({ status: 'gone' });
   expect(await farm.sessions.answer(unknown, 1, 0)).toEqual({ status: 'gone' });
@@ -85,11 +85,11 @@ test('a lease runs out without its driver, and every call renews it', async () =
   const { sessions } = farm;
   const dead = await aSession(farm, 1);
   const alive = await aSession(farm);
-  await expect.poll(() => sessions.open(dead.id, 'w1', 1)).toBe('lapsed');
+  await expect.poll(() => sessions.open(dead.id, 'w1', 'one')).toBe('lapsed');
   await expect.poll(() => sessions.overdue(0)).toEqual([dead.id]);
   expect(await sessions.overdue(3600_000)).toEqual([]);
-  expect(await sessions.open(alive.id, 'w1', 1)).toBe('open');
-  expect(await sessions.lapsed(alive.id, 1)).toBe(false);
+  expect(await sessions.open(alive.id, 'w1', 'one')).toBe('open');
+  expect(await sessions.lapsed(alive.id, 'one')).toBe(false);
   expect((await sessions.live()).sort()).toEqual([dead.id, alive.id].sort());
   expect(await sessions.renew([dead.id, alive.id])).toEqual([dead.id, alive.id]);
 });

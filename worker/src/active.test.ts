@@ -6,8 +6,8 @@ test('an attempt is listed once claimed, can be ended by name, and is forgotten 
   const active = new ActiveAttempts();
   const ended = active.during('r.i.0', async (signal) => {
     expect(active.list()).toEqual([]);
-    active.claimed('r.i.0', 2);
-    expect(active.list()).toEqual([{ rollout_id: 'r.i.0', attempt: 2 }]);
+    active.claimed('r.i.0', { attempt: 2, claim: 'c' });
+    expect(active.list()).toEqual([{ rollout_id: 'r.i.0', attempt: 2, claim: 'c' }]);
     active.abort('r.i.0', 'cancelled');
     return abortKind(signal);
   });

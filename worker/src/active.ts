@@ -1,8 +1,8 @@
 /** The attempts this worker has in flight, and the one way to end them from outside. */
-import type { CancelReason } from '@swefarm/shared';
+import type { AttemptName, CancelReason, RunningAttempt } from '@swefarm/shared';
 import { type AbortKind, AttemptAborted } from './abort.ts';
 
-type Running = { controller: AbortController; attempt: number | null };
+type Running = { controller: AbortController; attempt: AttemptName | null };
 
 export class ActiveAttempts {
   readonly #running = new Map<string, Running>();
@@ -22,7 +22,7 @@ export class ActiveAttempts {
     }
   }
 
-  claimed(rolloutId: string, attempt: number): void {
+  claimed(rolloutId: string, attempt: AttemptName): void {
     const running = this.#running.get(rolloutId);
     if (running) running.attempt = attempt;
   }
@@ -31,10 +31,10 @@ export class ActiveAttempts {
     return [...this.#running.keys()];
   }
 
-  /** Rollouts with the number of the attempt, once claimed in the journal. */
-  list(): { rollout_id: string; attempt: number }[] {
+  /** Rollouts with their attempt, once claimed in the journal. */
+  list(): RunningAttempt[] {
     return [...this.#running].flatMap(([rollout_id, { attempt }]) =>
-      attempt === null ? [] : [{ rollout_id, attempt }],
+      attempt === null ? [] : [{ rollout_id, ...attempt }],
     );
   }
 

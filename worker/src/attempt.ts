@@ -64,7 +64,7 @@ export async function attemptRollout(job: RolloutJob, node: Node, signal: AbortS
   if (claim === null) return { next: 'hand_back', gone: Promise.resolve() };
   if (claim.status === 'paused') return { next: 'later', delayMs: RUN_PAUSED_MS };
   if (claim.status !== 'claimed') return DONE;
-  node.active.claimed(job.rollout_id, claim.attempt);
+  node.active.claimed(job.rollout_id, { attempt: claim.attempt, claim: claim.claim });
   const claimed = await load(job, run, claim, node);
   if (!claimed) return DONE;
 
@@ -143,19 +143,19 @@ function unlessDrained<T>(running: Promise<T>, signal: AbortSignal): Promise<T> 
 async function load(
   job: RolloutJob,
   run: RunRecord,
-  { attempt, previous }: Claim & { status: 'claimed' },
+  { attempt, claim, previous }: Claim & { status: 'claimed' },
   { farm, log }: Node,
 ): Promise<Claimed | null> {
   const read = () => farm.runs.getInstance(job.run_id, job.instance_id);
   const instance = await insist('instance', read, { log });
-  if (instance) return { job, attempt, previous, run, instance };
+  if (instance) return { job, attempt, claim, previous, run, instance };
   log.warn({ rollout_id: job.rollout_id }, 'the records of this run are gone; the job is dropped');
   return null;
 }
 
 async function taskOf(context: Context): Promise<Task> {
   const { claimed, node, clock, live, log, trace, signal } = context;
-  const { job, attempt, run, instance } = claimed;
+  const { job, attempt, claim, run, instance } = claimed;
   const { farm } = node;
   const how = patiently(context);
   const { patch_ref } = job;
@@ -167,7 +167,7 @@ async function taskOf(context: Context): Promise<Task> {
   // A key of a version that kept no origins is for the endpoints of its run, and for none that a policy entry brings.
   const apiKey = stored && { ...stored, origins: stored.origins ?? originsOf(run.policy?.urls) };
   const kept = await restoreWork(farm, claimed.previous, how);
-  return { job, attempt, run, instance, patch, apiKey, kept, clock, live, log, signal, trace };
+  return { job, attempt, claim, run, instance, patch, apiKey, kept, clock, live, log, signal, trace };
 }
 
 /** True for a short while after a failure that another node should try, when there is another node. */
@@ -192,11 +192,11 @@ async function commit(
   failure: Failure | null,
 ): Promise<Next> {
   const { claimed, node, clock, trace } = context;
-  const { job, attempt, run } = claimed;
+  const { job, attempt, claim, run } = claimed;
   const cancelReason = end === 'judged' || end === 'failed' ? null : end;
   const outcome = end === 'judged' || end === 'failed' ? end : 'cancelled';
   const won = await settle(
-    { job, attempt, run, outcome, cancelReason, judged, failure, trace, clock },
+    { job, attempt, claim, run, outcome, cancelReason, judged, failure, trace, clock },
     node,
     patiently(context),
   );
@@ -213,7 +213,7 @@ async function commit(
 
 async function afterError(context: Context, error: unknown, running: Promise<unknown>): Promise<Next> {
   const { claimed, node, log, signal } = context;
-  const { attempt, previous } = claimed;
+  const { attempt, claim, previous } = claimed;
   const aborted = abortOf(signal);
   const kind = aborted?.kind;
   if (aborted && kind === 'cancelled') return commit(context, aborted.cancelReason, null, null);
@@ -227,6 +227,7 @@ async function afterError(context: Context, error: unknown, running: Promise<unk
   const end = { stage: failed.stage, class: failed.failureClass, cause: errorMessage(failed).slice(0, 200) };
   const entry: JournalEntry = {
     attempt,
+    claim,
     worker: node.identity.worker,
     node: node.identity.node,
     claimed_at: Date.now(),

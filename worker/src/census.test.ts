@@ -20,7 +20,7 @@ test('a container whose attempt is no longer in work here is leaked; those of ot
     images: async () => ({ count: 3, bytes: 1000 }),
   };
   await active.during('a', async () => {
-    active.claimed('a', 2);
+    active.claimed('a', { attempt: 2, claim: 'c' });
     await takeCensus({ identity, active, metrics, runtime } as unknown as Node);
   });
   const value = async (name: 'containers' | 'leaked' | 'images' | 'imageBytes') =>

@@ -35,6 +35,8 @@ export type Next =
 export type Claimed = {
   job: RolloutJob;
   attempt: number;
+  /** The nonce of its claim. */
+  claim: string;
   previous: JournalEntry[];
   run: RunRecord;
   instance: Instance;
@@ -82,7 +84,7 @@ export async function endAttempt(context: Context, end: AttemptEnd, how = patien
   const { claimed, node } = context;
   await insist(
     'end of attempt',
-    () => node.farm.journal.end(claimed.job.rollout_id, claimed.attempt, end),
+    () => node.farm.journal.end(claimed.job.rollout_id, claimed.claim, end),
     how,
   );
 }
@@ -98,7 +100,7 @@ export const unlessOver =
 export async function keep(context: Context, how = patiently(context)): Promise<{ kept?: string }> {
   const { claimed, node, trace, clock } = context;
   const work = workToKeep(trace, clock);
-  const of = { job: claimed.job, attempt: claimed.attempt, trace };
+  const of = { ...claimed, trace };
   const kept = work && (await keepWork(of, work, node, how));
   return kept ? { kept } : {};
 }

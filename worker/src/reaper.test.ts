@@ -32,7 +32,7 @@ async function sweep(all: OwnedContainer[], living: string[], broken: string[] =
     runtime,
     self,
     registry: { list: async () => living.map((worker) => ({ worker }) as WorkerRecord) },
-    active: { list: () => [{ rollout_id: 'r.i.used', attempt: 1 }] },
+    active: { list: () => [{ rollout_id: 'r.i.used', attempt: 1, claim: 'c' }] },
     log: silentLog() as never,
   });
   expect(count).toBe(removed.length);

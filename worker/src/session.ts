@@ -31,7 +31,7 @@ export async function withSession(
   let taken = 0;
   const driver: Driver = {
     async next(done, waitMs) {
-      const holder = { worker: node.identity.worker, attempt: task.attempt };
+      const holder = { worker: node.identity.worker, claim: task.claim };
       const heard = await asking(() => sessions.next(id, holder, done, waitMs, task.signal));
       if (heard.status === 'gone') node.active.abort(task.job.rollout_id, 'superseded');
       if (heard.status !== 'word') return null;
@@ -60,7 +60,7 @@ export async function takeSession(task: Task, node: Node): Promise<void> {
   const { sessions } = node.farm;
   const id = task.run.run_id;
   const asking = askerOf(task);
-  const taken = await asking(() => sessions.open(id, node.identity.worker, task.attempt));
+  const taken = await asking(() => sessions.open(id, node.identity.worker, task.claim));
   if (taken === 'open') return;
   if (taken === 'lost') {
     await asking(() => sessions.end(id, 'failed'));
@@ -97,7 +97,7 @@ async function watchLease(task: Task, node: Node, over: AbortSignal): Promise<vo
   while (!until.aborted) {
     try {
       const asked = performance.now();
-      const lapsed = await node.farm.sessions.lapsed(id, task.attempt);
+      const lapsed = await node.farm.sessions.lapsed(id, task.claim);
       if (lapsed && performance.now() - asked > OUTAGE_MS) await node.farm.sessions.renew([id]);
       else if (lapsed && !until.aborted) node.active.abort(task.job.rollout_id, 'cancelled', 'lease');
     } catch (error) {

@@ -1,6 +1,7 @@
 /** The end of an attempt: artifact first, then the one commit that makes it the rollout's result. */
 import {
   type ArtifactContent,
+  type AttemptName,
   type CancelReason,
   encodeArtifact,
   errorMessage,
@@ -24,9 +25,11 @@ import type { KeptWork, Trace } from './task.ts';
 /** Many rollouts may end at once: their artifacts are made one after the other, so that the loop has time for the others. */
 const encoding = createGate(2);
 
-export type Settlement = {
+/** A Redis that goes back to an older copy does not do so again within moments; one that keeps nothing it is given is at fault. */
+const MOST_STORES = 3;
+
+export type Settlement = AttemptName & {
   job: RolloutJob;
-  attempt: number;
   run: RunRecord;
   outcome: Outcome;
   /** Of outcome `cancelled`. */
@@ -44,17 +47,21 @@ export type Settlement = {
  * @throws RolloutFailure `artifact_store` when the artifact cannot be written: then nothing is committed; and as insist()
  */
 export async function settle(settlement: Settlement, node: Node, how: Insisting): Promise<boolean> {
-  const artifact = await storeArtifact(settlement, node, how);
-  const result = resultOf(settlement, node, artifact);
-  const reply = await insist('commit', () => node.farm.commit(settlement.run, result), how);
-  if (reply.status === 'committed') return true;
-  if (artifact) await insist('artifact of a late attempt', () => node.farm.artifacts.remove(artifact), how);
-  return false;
+  for (let stores = 1; stores <= MOST_STORES; stores++) {
+    const artifact = await storeArtifact(settlement, node, how);
+    const result = resultOf(settlement, node, artifact);
+    const reply = await insist('commit', () => node.farm.commit(settlement.run, result), how);
+    if (reply.status === 'committed') return true;
+    if (reply.status === 'artifact_lost') continue;
+    if (artifact) await insist('artifact of a late attempt', () => node.farm.artifacts.remove(artifact), how);
+    return false;
+  }
+  throw new RolloutFailure('artifact_store', 'what is stored is gone when its result is committed');
 }
 
 /** Stores what the next attempt is to evaluate, under this attempt; null when it cannot be stored: no harm but work. */
 export async function keepWork(
-  what: Pick<Settlement, 'job' | 'attempt' | 'trace'>,
+  what: Pick<Settlement, 'job' | 'attempt' | 'claim' | 'trace'>,
   kept: KeptWork,
   node: Node,
   how: Insisting,
@@ -69,16 +76,19 @@ export async function keepWork(
   }
 }
 
-type Stored = Pick<Settlement, 'job' | 'attempt' | 'trace' | 'failure'> & { kept?: ArtifactContent['kept'] };
+type Stored = Pick<Settlement, 'job' | 'attempt' | 'claim' | 'trace' | 'failure'> & {
+  kept?: ArtifactContent['kept'];
+};
 
 async function storeArtifact(settlement: Stored, node: Node, how: Insisting): Promise<string | null> {
-  const { job, attempt, trace, failure } = settlement;
+  const { job, attempt, claim, trace, failure } = settlement;
   if (!trace.trajectory && trace.patch === null && !trace.report) return null;
   const blob = await encoding(() =>
     encodeArtifact({
       format: 'swefarm-artifact-1',
       rollout_id: job.rollout_id,
       attempt,
+      claim,
       instance_id: job.instance_id,
       trajectory: trace.trajectory,
       patch: trace.patch,
@@ -93,7 +103,7 @@ async function storeArtifact(settlement: Stored, node: Node, how: Insisting): Pr
     return await insist(
       'artifact',
       // Written also while the worker drains; only another owner's claim stops it.
-      () => node.farm.artifacts.put(job.rollout_id, attempt, blob, whenSuperseded(how.signal)),
+      () => node.farm.artifacts.put(job.rollout_id, { attempt, claim }, blob, whenSuperseded(how.signal)),
       how,
     );
   } catch (cause) {
@@ -106,7 +116,7 @@ const whenSuperseded = (signal: AbortSignal | undefined): AbortSignal | undefine
   signal && abortKind(signal) === 'superseded' ? signal : undefined;
 
 function resultOf(settlement: Settlement, node: Node, artifact: string | null): Result {
-  const { job, attempt, run, outcome, judged, failure, trace, clock } = settlement;
+  const { job, attempt, claim, run, outcome, judged, failure, trace, clock } = settlement;
   const { trajectory } = trace;
   const facts = judged?.facts ?? trace.facts;
   const sum = (key: 'prompt_tokens' | 'completion_tokens'): number =>
@@ -118,6 +128,7 @@ function resultOf(settlement: Settlement, node: Node, artifact: string | null): 
     instance_id: job.instance_id,
     rollout_index: job.rollout_index,
     attempt,
+    claim,
     worker: node.identity.worker,
     node: node.identity.node,
     runtime: node.runtime.name,

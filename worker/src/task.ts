@@ -16,6 +16,8 @@ import type { StageClock } from './stages.ts';
 export type Task = {
   job: RolloutJob;
   attempt: number;
+  /** The nonce of the attempt's claim. */
+  claim: string;
   run: RunRecord;
   instance: Instance;
   /** The patch given with the job; null unless the agent is `patch`. */

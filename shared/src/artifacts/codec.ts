@@ -12,6 +12,8 @@ export type ArtifactContent = {
   format: 'swefarm-artifact-1';
   rollout_id: string;
   attempt: number;
+  /** The nonce of the attempt's claim; absent in artifacts of before it was told. */
+  claim?: string;
   instance_id: string;
   trajectory: Trajectory | null;
   patch: string | null;

@@ -5,6 +5,8 @@ import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { directoryArtifacts, writeError } from './directory.ts';
 
+const ONE = { attempt: 1, claim: 'claim1' };
+
 let root = '';
 beforeEach(async () => {
   root = await mkdtemp(join(tmpdir(), 'swefarm-artifacts-'));
@@ -14,10 +16,10 @@ const open = (budgetBytes = 1000) => directoryArtifacts(root, { budgetBytes, ttl
 
 test('put, get, replace, remove', async () => {
   const store = open();
-  const locator = await store.put('r.i.0', 1, Buffer.from('one'));
-  expect(await store.put('r.i.0', 1, Buffer.from('two'))).toBe(locator);
+  const locator = await store.put('r.i.0', ONE, Buffer.from('one'));
+  expect(await store.put('r.i.0', ONE, Buffer.from('two'))).toBe(locator);
   expect((await store.get(locator)).toString()).toBe('two');
-  expect(await readdir(join(root, 'r'))).toEqual(['r.i.0.1.swefarm.json.gz']);
+  expect(await readdir(join(root, 'r'))).toEqual(['r.i.0.1.claim1.swefarm.json.gz']);
   await store.remove(locator);
   await store.remove(locator);
   await expect(store.get(locator)).rejects.toMatchObject({ code: 'artifact_missing' });
@@ -26,20 +28,20 @@ test('put, get, replace, remove', async () => {
 test('the budget counts what lies there, others files not', async () => {
   await writeFile(join(root, 'theirs.bin'), Buffer.alloc(5000));
   const store = open(100);
-  await store.put('r.i.0', 1, Buffer.alloc(60));
-  await expect(store.put('r.i.1', 1, Buffer.alloc(60))).rejects.toMatchObject({
+  await store.put('r.i.0', ONE, Buffer.alloc(60));
+  await expect(store.put('r.i.1', ONE, Buffer.alloc(60))).rejects.toMatchObject({
     code: 'artifact_budget',
     retryable: true,
   });
   expect(await open(100).usage()).toEqual({ used_bytes: 60, budget_bytes: 100, artifacts: 1 });
   await store.removeRun('r');
   expect(await readdir(root)).toEqual(['theirs.bin']);
-  await store.put('r.i.1', 1, Buffer.alloc(60));
+  await store.put('r.i.1', ONE, Buffer.alloc(60));
 });
 
 test('what outlived its time goes, other files stay', async () => {
-  const locator = await open().put('old.i.0', 1, Buffer.from('x'));
-  const young = await open().put('young.i.0', 1, Buffer.from('x'));
+  const locator = await open().put('old.i.0', ONE, Buffer.from('x'));
+  const young = await open().put('young.i.0', ONE, Buffer.from('x'));
   await utimes(fileURLToPath(locator), 1, 1);
   await mkdir(join(root, 'old', 'keep'));
   expect(await open().usage()).toMatchObject({ artifacts: 1 });
@@ -50,7 +52,7 @@ test('what outlived its time goes, other files stay', async () => {
 test('a full disk and a folder that cannot be written are told apart, and nothing half-written stays', async () => {
   const store = open(1e9);
   await writeFile(join(root, 'r'), 'a file where a folder should be');
-  await expect(store.put('r.i.0', 1, Buffer.from('x'))).rejects.toMatchObject({
+  await expect(store.put('r.i.0', ONE, Buffer.from('x'))).rejects.toMatchObject({
     code: 'artifact_store',
     retryable: true,
   });
@@ -59,11 +61,25 @@ test('a full disk and a folder that cannot be written are told apart, and nothin
   expect(await readdir(root)).toEqual(['r']);
 });
 
+test('a name of before there were claims is listed beside the others', async () => {
+  const store = open();
+  await store.put('r.i.0', ONE, Buffer.from('new'));
+  await writeFile(join(root, 'r', 'r.i.0.1.swefarm.json.gz'), 'old');
+  const listed = await store.listRun('r');
+  expect(listed.map(({ rollout_id, attempt, claim }) => [rollout_id, attempt, claim])).toEqual(
+    expect.arrayContaining([
+      ['r.i.0', 1, 'claim1'],
+      ['r.i.0', 1, null],
+    ]),
+  );
+  expect(listed).toHaveLength(2);
+});
+
 test('locators of other places are not touched', async () => {
   await expect(open().remove('file:///etc/x.swefarm.json.gz')).rejects.toMatchObject({
     code: 'bad_artifact_locator',
   });
   await expect(open().get('file:///etc/passwd')).rejects.toMatchObject({ code: 'bad_artifact_locator' });
   const stop = AbortSignal.abort(new Error('stop'));
-  await expect(open().put('r.i.0', 1, Buffer.from('x'), stop)).rejects.toThrow('stop');
+  await expect(open().put('r.i.0', ONE, Buffer.from('x'), stop)).rejects.toThrow('stop');
 });

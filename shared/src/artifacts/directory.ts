@@ -10,6 +10,8 @@ export type DirectoryLimits = { budgetBytes: number; ttlSeconds: number };
 
 /** Only files of this name are ever counted or removed: the directory may hold other things. */
 const SUFFIX = '.swefarm.json.gz';
+/** Rollout, attempt, claim; the last begins with a letter, and was not there before. */
+const NAME = /^(.+)\.(\d+)(?:\.([a-z][0-9a-z]*))?$/;
 /** Walking a shared directory is dear; between walks what this process adds is counted. */
 const WALK_EVERY_MS = 30_000;
 
@@ -24,7 +26,7 @@ export function directoryArtifacts(root: string, limits: DirectoryLimits): Artif
   return {
     kind: 'directory',
     usage,
-    async put(rolloutId, attempt, blob, signal) {
+    async put(rolloutId, { attempt, claim }, blob, signal) {
       const { used_bytes } = await usage().catch((error: unknown) => {
         throw writeError(error, root);
       });
@@ -35,7 +37,7 @@ export function directoryArtifacts(root: string, limits: DirectoryLimits): Artif
           { retryable: true },
         );
       }
-      const path = join(root, parseRolloutId(rolloutId).runId, `${rolloutId}.${attempt}${SUFFIX}`);
+      const path = join(root, parseRolloutId(rolloutId).runId, `${rolloutId}.${attempt}.${claim}${SUFFIX}`);
       await write(path, blob, signal);
       if (known) known = { ...known, bytes: known.bytes + blob.byteLength, files: known.files + 1 };
       return pathToFileURL(path).href;
@@ -52,10 +54,11 @@ export function directoryArtifacts(root: string, limits: DirectoryLimits): Artif
     async listRun(runId) {
       const folder = join(root, runId);
       return (await namesIn(folder)).flatMap((name) => {
-        const match = /^(.+)\.(\d+)$/.exec(name.endsWith(SUFFIX) ? name.slice(0, -SUFFIX.length) : '');
+        const match = NAME.exec(name.endsWith(SUFFIX) ? name.slice(0, -SUFFIX.length) : '');
         if (!match) return [];
         const locator = pathToFileURL(join(folder, name)).href;
-        return [{ rollout_id: match[1] ?? '', attempt: Number(match[2]), locator }];
+        const [, rollout_id = '', attempt, claim = null] = match;
+        return [{ rollout_id, attempt: Number(attempt), claim, locator }];
       });
     },
     async removeRun(runId) {

@@ -1,8 +1,11 @@
 /** Where artifacts lie: one compressed blob per attempt, written before the commit. Two kinds: Redis, a directory. */
 
+import type { AttemptName } from '../ids.ts';
+
 export type ArtifactUsage = { used_bytes: number; budget_bytes: number; artifacts: number };
 
-export type StoredArtifact = { rollout_id: string; attempt: number; locator: string };
+/** `claim`: null when it was stored before names had it. */
+export type StoredArtifact = { rollout_id: string; attempt: number; claim: string | null; locator: string };
 
 export interface ArtifactStore {
   readonly kind: 'redis' | 'directory';
@@ -10,7 +13,7 @@ export interface ArtifactStore {
    * Stores the blob and returns its locator for `Result.artifact`. The same attempt again replaces it.
    * Throws SwefarmError `artifact_budget` (over the byte budget), `artifact_disk_full`, `artifact_store`: all retryable.
    */
-  put(rolloutId: string, attempt: number, blob: Uint8Array, signal?: AbortSignal): Promise<string>;
+  put(rolloutId: string, attempt: AttemptName, blob: Uint8Array, signal?: AbortSignal): Promise<string>;
   /** The blob of a locator of either kind. Throws SwefarmError `artifact_missing`, `bad_artifact_locator`. */
   get(locator: string): Promise<Buffer>;
   /** No error when it is already gone. */

@@ -1,6 +1,6 @@
 /** Artifacts in Redis: compressed blobs with a life time, under one byte budget that Lua keeps in the same step. */
 import type { Redis } from 'ioredis';
-import type { ArtifactStore } from '../artifacts/store.ts';
+import type { ArtifactStore, StoredArtifact } from '../artifacts/store.ts';
 import { SwefarmError } from '../errors.ts';
 import { parseRolloutId } from '../ids.ts';
 import type { Keys } from './keys.ts';
@@ -16,14 +16,14 @@ export function redisArtifacts(redis: Redis, keys: Keys, limits: RedisArtifactLi
   };
   const books = [keys.artifactBytes, keys.artifactExpiry, keys.artifactUsed];
   const keysOf = (name: string): string[] => {
-    const { runId } = parseRolloutId(name.slice(0, name.lastIndexOf('/')));
+    const { runId } = parseRolloutId(readName(name).rollout_id);
     return [...books, keys.run(runId).artifacts, keys.artifact(name)];
   };
   return {
     kind: 'redis',
-    async put(rolloutId, attempt, blob, signal) {
+    async put(rolloutId, { attempt, claim }, blob, signal) {
       signal?.throwIfAborted();
-      const name = `${rolloutId}/${attempt}`;
+      const name = `${rolloutId}/${claim}/${attempt}`;
       const bytes = Buffer.from(blob.buffer, blob.byteOffset, blob.byteLength);
       const args = [name, bytes, limits.ttlSeconds * 1000, limits.budgetBytes];
       const [stored, used] = (await scripts.put(keysOf(name), args)) as [number, number];
@@ -50,14 +50,7 @@ export function redisArtifacts(redis: Redis, keys: Keys, limits: RedisArtifactLi
     },
     async listRun(runId) {
       const names = await redis.smembers(keys.run(runId).artifacts);
-      return names.map((name) => {
-        const cut = name.lastIndexOf('/');
-        return {
-          rollout_id: name.slice(0, cut),
-          attempt: Number(name.slice(cut + 1)),
-          locator: `redis:${name}`,
-        };
-      });
+      return names.map((name) => ({ ...readName(name), locator: `redis:${name}` }));
     },
     async usage() {
       const [used_bytes, artifacts] = (await scripts.usage(books, [])) as [number, number];
@@ -66,9 +59,20 @@ export function redisArtifacts(redis: Redis, keys: Keys, limits: RedisArtifactLi
   };
 }
 
+/** Null for what does not lie in Redis. */
+export const keyOfArtifact = (keys: Keys, locator: string): string | null =>
+  locator.startsWith('redis:') ? keys.artifact(nameOf(locator)) : null;
+
 function nameOf(locator: string): string {
   const name = /^redis:(.+\/\d+)$/.exec(locator)?.[1];
   if (name === undefined)
     throw new SwefarmError('bad_artifact_locator', `"${locator}" is no artifact in Redis`);
   return name;
+}
+
+/** `rollout/claim/attempt`; of before there were claims, `rollout/attempt`. The number stands last for versions that knew no claims. */
+function readName(name: string): Omit<StoredArtifact, 'locator'> {
+  const [, rollout_id = '', claim = null, attempt] =
+    /^(.+\.\d+)(?:\/([a-z][0-9a-z]*))?\/(\d+)$/.exec(name) ?? [];
+  return { rollout_id, attempt: Number(attempt), claim };
 }

@@ -5,6 +5,8 @@ import type { RunRecord } from '../job.ts';
 import { VERSION_WINDOW } from '../metrics/outcomes.ts';
 import { readRecord } from '../parse.ts';
 import { Outcome, Result } from '../result.ts';
+import { keyOfArtifact } from './artifacts.ts';
+import { signature } from './committed.ts';
 import { countersOf, isRefillable, isUsable } from './counters.ts';
 import type { Keys } from './keys.ts';
 import { loadScript } from './script.ts';
@@ -13,11 +15,13 @@ export type CommitReply =
   | { status: 'committed'; stream_id: string }
   /** Another attempt won. */
   | { status: 'late'; attempt: number; outcome: Outcome }
+  /** Redis has lost the artifact since it was stored: nothing was written. */
+  | { status: 'artifact_lost' }
   /** The run was removed or has expired: nothing was written. */
   | { status: 'gone' };
 
 /**
- * Failure messages are trimmed until the record fits 1 KB. Safe to repeat: the winner's repeat says `committed`.
+ * Failure messages are trimmed until the record fits 1 KB. Safe to repeat: the winner, known by its claim, hears `committed` again.
  * Throws SwefarmError `result_too_large` beyond 4 KB and `result_invalid` for what no reader could read, before anything is
  * written: only a fault of ours can make either.
  */
@@ -42,6 +46,7 @@ export function createCommit(redis: Redis, keys: Keys): Commit {
     const version = result.policy_version?.slice(0, VERSION_LENGTH) ?? '';
     const text = encodeResult(result);
     refuseUnreadable(result, text);
+    const by = signature(result.worker, result.claim);
     const reply = (await script(
       [
         of.record,
@@ -55,6 +60,7 @@ export function createCommit(redis: Redis, keys: Keys): Commit {
         of.journal,
         of.cancelled,
         keys.cancelEpoch,
+        (result.artifact && keyOfArtifact(keys, result.artifact)) ?? of.record,
         of.instances,
         of.patches,
         of.appended,
@@ -64,7 +70,7 @@ export function createCommit(redis: Redis, keys: Keys): Commit {
         result.rollout_id,
         result.attempt,
         result.outcome,
-        result.worker,
+        by,
         text,
         result.instance_id,
         isUsable(result) ? 1 : 0,
@@ -76,11 +82,11 @@ export function createCommit(redis: Redis, keys: Keys): Commit {
         ...countersOf(result).flat(),
       ],
     )) as string[];
-    const [status, first = '', outcome, streamId = '', worker] = reply;
-    if (status === 'gone') return { status };
+    const [status, first = '', outcome, streamId = '', winner] = reply;
+    if (status === 'gone' || status === 'artifact_lost') return { status };
     if (status === 'committed') return { status, stream_id: first };
     // A command that was resent after a broken connection finds its own commit.
-    if (Number(first) === result.attempt && worker === result.worker) {
+    if (Number(first) === result.attempt && winner === by) {
       return { status: 'committed', stream_id: streamId };
     }
     return { status: 'late', attempt: Number(first), outcome: Outcome.parse(outcome) };

@@ -2,9 +2,8 @@
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
 import { FAILURE_CLASSES, FailureStage } from '../failure.ts';
-import { newId, parseRolloutId } from '../ids.ts';
+import { type AttemptName, newId, parseRolloutId } from '../ids.ts';
 import { CancelReason, Outcome } from '../result.ts';
-import { parseCommitted } from './committed.ts';
 import { byRun } from './grouping.ts';
 import type { Keys } from './keys.ts';
 import { loadScript } from './script.ts';
@@ -25,6 +24,8 @@ export type AttemptEnd = z.infer<typeof AttemptEnd>;
 
 export const JournalEntry = z.object({
   attempt: z.number().int().positive(),
+  /** The nonce of its claim, by which alone it is known; absent in what was written before there were any. */
+  claim: z.string().optional(),
   worker: z.string(),
   node: z.string(),
   /** Milliseconds since the epoch, by Redis's clock. */
@@ -38,6 +39,7 @@ export type Claim =
   | {
       status: 'claimed';
       attempt: number;
+      claim: string;
       previous: JournalEntry[];
       /** Why it was cancelled meanwhile; null: it was not. */
       cancelled: CancelReason | null;
@@ -47,16 +49,22 @@ export type Claim =
   | { status: 'paused' }
   | { status: 'gone' };
 
+/** An attempt in work, as its worker knows it. */
+export type RunningAttempt = AttemptName & { rollout_id: string };
+
 export type Journal = {
   /** Opens the next attempt, unless the rollout is committed already or its run is gone. */
   claim(rolloutId: string, by: { worker: string; node: string }): Promise<Claim>;
   /** The first word about an attempt stands; nothing happens when its run is gone. */
-  end(rolloutId: string, attempt: number, end: AttemptEnd): Promise<void>;
+  end(rolloutId: string, claim: string, end: AttemptEnd): Promise<void>;
   read(rolloutId: string): Promise<JournalEntry[]>;
   /** By rollout, for those of the run that were begun more than once and have no result: few, however large the run. */
   readRetried(runId: string): Promise<Map<string, JournalEntry[]>>;
-  /** Of these running attempts, the rollouts that another attempt has claimed or committed since, or whose run is gone. */
-  superseded(running: readonly { rollout_id: string; attempt: number }[]): Promise<Set<string>>;
+  /**
+   * Says that these attempts are in work with this worker, and answers the rollouts of those that are not to go on: another
+   * attempt has claimed or committed since, or the run is gone. A claim that Redis has lost is written down again.
+   */
+  hold(by: { worker: string; node: string }, running: readonly RunningAttempt[]): Promise<Set<string>>;
 };
 
 const Entries = z.array(JournalEntry);
@@ -65,11 +73,16 @@ const CAUSE_LENGTH = 200;
 const SCAN_COUNT = 500;
 
 export function createJournal(redis: Redis, keys: Keys): Journal {
-  const scripts = { claim: loadScript(redis, 'claim'), end: loadScript(redis, 'end') };
+  const scripts = {
+    claim: loadScript(redis, 'claim'),
+    end: loadScript(redis, 'end'),
+    hold: loadScript(redis, 'hold'),
+  };
   const of = (rolloutId: string) => keys.run(parseRolloutId(rolloutId).runId);
   return {
     async claim(rolloutId, { worker, node }) {
       const run = of(rolloutId);
+      const nonce = newId();
       const reply = (await scripts.claim(
         [
           run.record,
@@ -84,7 +97,7 @@ export function createJournal(redis: Redis, keys: Keys): Journal {
           run.counts,
           run.appended,
         ],
-        [rolloutId, worker, node, newId(), parseRolloutId(rolloutId).instanceId],
+        [rolloutId, worker, node, nonce, parseRolloutId(rolloutId).instanceId],
       )) as ['claimed' | 'committed' | 'paused' | 'gone', string, string];
       if (reply[0] === 'gone' || reply[0] === 'paused') return { status: reply[0] };
       if (reply[0] === 'committed') {
@@ -93,11 +106,11 @@ export function createJournal(redis: Redis, keys: Keys): Journal {
       const entries = Entries.parse(JSON.parse(reply[1]));
       const attempt = entries.at(-1)?.attempt ?? 1;
       const cancelled = reply[2] === '' ? null : CancelReason.parse(reply[2]);
-      return { status: 'claimed', attempt, previous: entries.slice(0, -1), cancelled };
+      return { status: 'claimed', attempt, claim: nonce, previous: entries.slice(0, -1), cancelled };
     },
-    async end(rolloutId, attempt, end) {
+    async end(rolloutId, claim, end) {
       const cause = end.cause === null ? null : oneLine(end.cause);
-      await scripts.end([of(rolloutId).journal], [rolloutId, attempt, JSON.stringify({ ...end, cause })]);
+      await scripts.end([of(rolloutId).journal], [rolloutId, claim, JSON.stringify({ ...end, cause })]);
     },
     async read(rolloutId) {
       return parseEntries(await redis.hget(of(rolloutId).journal, rolloutId));
@@ -120,20 +133,17 @@ export function createJournal(redis: Redis, keys: Keys): Journal {
       const open = ids.filter((_, index) => committed[index] === null);
       return new Map(open.map((id) => [id, parseEntries(retried.get(id))]));
     },
-    async superseded(running) {
-      const mine = new Map(running.map(({ rollout_id, attempt }) => [rollout_id, attempt]));
+    async hold({ worker, node }, running) {
+      const mine = new Map(running.map((one) => [one.rollout_id, one]));
       const over = new Set<string>();
       for (const [runId, ids] of byRun([...mine.keys()])) {
         const run = keys.run(runId);
-        const [journals, committed] = await Promise.all([
-          redis.hmget(run.journal, ...ids),
-          redis.hmget(run.committed, ...ids),
-        ]);
-        for (const [index, id] of ids.entries()) {
-          const winner = committed[index];
-          const newest = parseEntries(journals[index]).at(-1)?.attempt;
-          const holder = winner ? parseCommitted(winner).attempt : newest;
-          if (holder !== mine.get(id)) over.add(id);
+        for (let at = 0; at < ids.length; at += SCAN_COUNT) {
+          const names = ids
+            .slice(at, at + SCAN_COUNT)
+            .flatMap((id) => [id, mine.get(id)?.attempt ?? 0, mine.get(id)?.claim ?? '']);
+          const lost = await scripts.hold([run.record, run.committed, run.journal], [worker, node, ...names]);
+          for (const id of lost as string[]) over.add(id);
         }
       }
       return over;

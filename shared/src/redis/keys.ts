@@ -60,7 +60,7 @@ export function keysFor(prefix: string) {
       patches: key('run', id, 'patches'),
       /** Hash: rollout id → JSON array of attempts. */
       journal: key('run', id, 'journal'),
-      /** Hash: rollout id → `attempt outcome stream-id worker`. */
+      /** Hash: rollout id → `attempt outcome stream-id worker TAB claim`. */
       committed: key('run', id, 'committed'),
       /** Stream of results, one field `r`. */
       results: key('run', id, 'results'),
@@ -74,7 +74,7 @@ export function keysFor(prefix: string) {
       paused: key('run', id, 'paused'),
       /** Hash: stream id of a result that somebody could not read → what was wrong with it. */
       skipped: key('run', id, 'skipped'),
-      /** Set of `rollout/attempt`: artifacts of this run in Redis. */
+      /** Set of `rollout/claim/attempt`: artifacts of this run in Redis. */
       artifacts: key('run', id, 'artifacts'),
       /** Hash of an open run: `instance is` → fingerprint of what was appended; `*` → rollouts opened in all. */
       appended: key('run', id, 'appended'),

@@ -59,8 +59,8 @@ export type Results = {
   /** Stream id of the run's latest result; `0` when it has none. */
   latest(runId: string): Promise<string>;
   committedIds(runId: string): Promise<Set<string>>;
-  /** Rollout id → the attempt that was committed. */
-  winners(runId: string): Promise<Map<string, number>>;
+  /** Rollout id → the attempt that was committed; `claim` is null for what was committed before entries had it. */
+  winners(runId: string): Promise<Map<string, { attempt: number; claim: string | null }>>;
   /** Null while there is none. Throws SwefarmError `result_unreadable`. */
   get(rolloutId: string): Promise<Result | null>;
   /** Entries that somebody could not read, over all runs since this farm began. */
@@ -141,7 +141,7 @@ export function createResults(redis: Redis, keys: Keys, address: string): Result
     },
     async winners(runId) {
       const entries = Object.entries(await redis.hgetall(keys.run(runId).committed));
-      return new Map(entries.map(([id, entry]) => [id, parseCommitted(entry).attempt]));
+      return new Map(entries.map(([id, entry]) => [id, parseCommitted(entry)]));
     },
     async get(rolloutId) {
       const { runId } = parseRolloutId(rolloutId);

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { SwefarmError } from '../errors.ts';
 import type { Result } from '../result.ts';
 import { encodeResult } from './commit.ts';
-import { parseCommitted } from './committed.ts';
+import { parseCommitted, signature } from './committed.ts';
 import { asUnusable, refusedByRedis } from './outage.ts';
 import { priorityOf } from './queue.ts';
 
@@ -38,13 +38,11 @@ test('beyond 4 KB a result is a fault of ours', () => {
   expect(() => encodeResult({ ...base, artifact: 'a'.repeat(5000) })).toThrow(/has \d+ bytes/);
 });
 
-test('a committed entry is read back, worker names with spaces too', () => {
-  expect(parseCommitted('3 judged 17-0 a worker')).toEqual({
-    attempt: 3,
-    outcome: 'judged',
-    stream_id: '17-0',
-    worker: 'a worker',
-  });
+test('a committed entry is read back, worker names with spaces and entries of before there were claims too', () => {
+  const entry = { attempt: 3, outcome: 'judged', stream_id: '17-0', worker: 'a worker' };
+  expect(parseCommitted('3 judged 17-0 a worker')).toEqual({ ...entry, claim: null });
+  const written = `3 judged 17-0 ${signature('a worker', 'kx1')}`;
+  expect(parseCommitted(written)).toEqual({ ...entry, claim: 'kx1' });
 });
 
 test.each([

@@ -36,17 +36,17 @@ export type Sessions = {
   /** Waits up to `blockMs` for the answer to command `seq`. */
   answer(sessionId: string, seq: number, blockMs: number, signal?: AbortSignal): Promise<Heard>;
   /** An attempt takes the session. `lost`: an earlier attempt ran commands, which nobody can run again honestly. */
-  open(sessionId: string, worker: string, attempt: number): Promise<'open' | 'lost' | 'lapsed' | 'gone'>;
+  open(sessionId: string, worker: string, claim: string): Promise<'open' | 'lost' | 'lapsed' | 'gone'>;
   /** What was said after command `done`; `waitMs` is waited for it at most. */
   next(
     sessionId: string,
-    holder: { worker: string; attempt: number },
+    holder: { worker: string; claim: string },
     done: number,
     waitMs: number,
     signal: AbortSignal,
   ): Promise<Next>;
   /** Whether the driver's lease has run out, for the attempt that holds the session. */
-  lapsed(sessionId: string, attempt: number): Promise<boolean>;
+  lapsed(sessionId: string, claim: string): Promise<boolean>;
   reply(sessionId: string, answer: SessionAnswer): Promise<void>;
   /** The first word stands. Nothing more is taken; what is there may be read for an hour. */
   end(sessionId: string, end: SessionEnd): Promise<void>;
@@ -83,12 +83,12 @@ export function createSessions(redis: Redis, keys: Keys, connect: () => Redis): 
     return reply === 1;
   };
   type Reply = ['command', number, string] | ['none' | 'gone' | 'lapsed'];
-  const look = async (id: string, attempt: number, done: number): Promise<Reply> => {
+  const look = async (id: string, claim: string, done: number): Promise<Reply> => {
     const of = keys.session(id);
-    return (await next([of.record, of.commands], [attempt, done])) as Reply;
+    return (await next([of.record, of.commands], [claim, done])) as Reply;
   };
-  const ask = async (id: string, attempt: number, done: number): Promise<Next> => {
-    const reply = await look(id, attempt, done);
+  const ask = async (id: string, claim: string, done: number): Promise<Next> => {
+    const reply = await look(id, claim, done);
     if (reply[0] === 'command') {
       return { status: 'word', seq: reply[1], word: SessionWord.parse(JSON.parse(reply[2])) };
     }
@@ -160,18 +160,18 @@ export function createSessions(redis: Redis, keys: Keys, connect: () => Redis): 
         await sleep(pause, undefined, signal ? { signal } : {});
       }
     },
-    async open(id, worker, attempt) {
-      const reply = await open([keys.session(id).record], [worker, attempt]);
+    async open(id, worker, claim) {
+      const reply = await open([keys.session(id).record], [worker, claim]);
       return reply as 'open' | 'lost' | 'lapsed' | 'gone';
     },
-    async next(id, { worker, attempt }, done, waitMs, signal) {
-      const first = await ask(id, attempt, done);
+    async next(id, { worker, claim }, done, waitMs, signal) {
+      const first = await ask(id, claim, done);
       if (first.status !== 'none') return first;
       await wakesOf(worker).wait(id, waitMs, signal);
-      return await ask(id, attempt, done);
+      return await ask(id, claim, done);
     },
-    async lapsed(id, attempt) {
-      return (await look(id, attempt, -1))[0] === 'lapsed';
+    async lapsed(id, claim) {
+      return (await look(id, claim, -1))[0] === 'lapsed';
     },
     async reply(id, answer) {
       const of = keys.session(id);

@@ -13,6 +13,8 @@ export type QueueRules = {
 
 export type Delivery = { rolloutId: string; token: number };
 
+export type Copy = ReadonlyMap<string, Readonly<Job>>;
+
 type Job = { state: 'waiting' | 'active' | 'gone' | 'failed'; token: number; stalls: number };
 
 export class ModelQueue {
@@ -58,6 +60,22 @@ export class ModelQueue {
   /** The queue's data is lost for one job: a restart without its last second. */
   lose(rolloutId: string): void {
     this.#jobs.delete(rolloutId);
+  }
+
+  /** The locks of all but these have run out. */
+  expire(held: readonly Delivery[]): void {
+    const tokens = new Set(held.map(({ token }) => token));
+    for (const [rolloutId, { token }] of this.#jobs) if (!tokens.has(token)) this.stall({ rolloutId, token });
+  }
+
+  /** What is kept of it in a copy of Redis; a later call with it puts everything back as it was. */
+  copy(): Copy {
+    return new Map([...this.#jobs].map(([id, job]) => [id, { ...job }]));
+  }
+
+  restore(copy: Copy): void {
+    this.#jobs.clear();
+    for (const [id, job] of copy) this.#jobs.set(id, { ...job });
   }
 
   missing(rolloutIds: readonly string[]): string[] {

@@ -4,22 +4,27 @@
  */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { queueSettings } from '../../src/index.ts';
-import { testFarm } from '../farm.ts';
+import { openFarm, queueSettings } from '../../src/index.ts';
+import { silentLog } from '../../src/log.ts';
+import { connectRedis } from '../../src/redis/connect.ts';
+import { keysFor } from '../../src/redis/keys.ts';
+import { testConfig } from '../farm.ts';
 import type { QueueRules } from './delivery.ts';
 import { openWorld, type Step, WORKERS } from './world.ts';
 
 const SIZE = 2;
 const RUNS = 300;
+const FORGETFUL_RUNS = 150;
 const OURS: QueueRules = { maxStalledCount: queueSettings.maxStalledCount, outcomeBy: 'commit' };
 /** BullMQ 6 as it comes: one lost lock is forgiven, and the return value of a job is its outcome. */
 const DEFAULTS: QueueRules = { maxStalledCount: 1, outcomeBy: 'completion' };
 
 const choice = fc.nat({ max: 5 });
-const step: fc.Arbitrary<Step> = fc.oneof(
+const worker = fc.nat({ max: WORKERS - 1 });
+const steps: fc.WeightedArbitrary<Step>[] = [
   {
     weight: 4,
-    arbitrary: fc.record({ do: fc.constant('claim' as const), worker: fc.nat({ max: WORKERS - 1 }), choice }),
+    arbitrary: fc.record({ do: fc.constant('claim' as const), worker, choice }),
   },
   {
     weight: 4,
@@ -32,23 +37,48 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     }),
   },
   { weight: 1, arbitrary: fc.record({ do: fc.constant('lose job' as const), index: choice }) },
-);
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('beat' as const), worker }) },
+];
+const forgetful: typeof steps = [
+  ...steps,
+  { weight: 4, arbitrary: fc.record({ do: fc.constant('claim' as const), worker, choice }) },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant('go back' as const) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('copy' as const, 'locks lapse') }) },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('store' as const), choice }) },
+];
 
-async function check(rules: QueueRules, seed: number) {
-  await using farm = await testFarm();
-  const property = fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 24 }), async (steps) => {
-    const world = await openWorld(farm, SIZE, rules);
-    for (const one of steps) await world.step(one);
+async function check(rules: QueueRules, seed: number, kinds = steps) {
+  const config = testConfig();
+  await using farm = await openFarm(config, 'producer');
+  const { redis } = await connectRedis(config, 'producer', silentLog());
+  const ground = { farm, redis, keys: keysFor(config.redis_prefix) };
+  const all = fc.array(fc.oneof(...kinds), { minLength: 1, maxLength: 24 });
+  const property = fc.asyncProperty(all, async (order) => {
+    const world = await openWorld(ground, SIZE, rules);
+    for (const one of order) await world.step(one);
     await world.settle();
-    return [...(await world.results()).values()].every((count) => count === 1);
+    const once = [...(await world.results()).values()].every((count) => count === 1);
+    return once && (await world.torn()).length === 0;
   });
-  return await fc.check(property, { seed, numRuns: RUNS, endOnFailure: rules === DEFAULTS });
+  const details = await fc.check(property, {
+    seed,
+    numRuns: kinds === forgetful ? FORGETFUL_RUNS : RUNS,
+    endOnFailure: rules === DEFAULTS,
+  });
+  redis.disconnect();
+  return details;
 }
 
 const seed = Number(process.env.SWEFARM_TEST_SEED ?? Math.floor(Math.random() * 2 ** 31));
 
 test('exactly one result per rollout, whatever order things happen in', async () => {
   const { failed, counterexample, numRuns } = await check(OURS, seed);
+  const found = JSON.stringify(counterexample?.[0] ?? null);
+  expect(failed, `seed ${seed} (SWEFARM_TEST_SEED), after ${numRuns} runs: ${found}`).toBe(false);
+});
+
+test('a Redis that goes back to an older copy under living workers: one result each, and its artifact is of the same attempt', async () => {
+  const { failed, counterexample, numRuns } = await check(OURS, seed, forgetful);
   const found = JSON.stringify(counterexample?.[0] ?? null);
   expect(failed, `seed ${seed} (SWEFARM_TEST_SEED), after ${numRuns} runs: ${found}`).toBe(false);
 });

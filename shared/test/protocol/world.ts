@@ -1,28 +1,49 @@
 /** Workers, a submitter, a canceller and a keeper over one run: each step is one call they really make. */
-import { decide, type Farm, parseRolloutId, type Result, type RunRecord } from '../../src/index.ts';
+import type { Redis } from 'ioredis';
+import {
+  type AttemptName,
+  decide,
+  type Farm,
+  newId,
+  parseRolloutId,
+  type Result,
+  type RunRecord,
+} from '../../src/index.ts';
+import type { Keys } from '../../src/redis/keys.ts';
 import { testInstance, testResult, testRun } from '../farm.ts';
-import { type Delivery, ModelQueue, type QueueRules } from './delivery.ts';
+import { copyRun, type KeyCopy, restoreRun } from './copy.ts';
+import { type Copy, type Delivery, ModelQueue, type QueueRules } from './delivery.ts';
 
 export const WORKERS = 3;
 const GROUP = 'a__b.c-1';
 
-/** `pause`: the lock is lost, the attempt goes on and may finish late. `die`: it never says another word. */
+/**
+ * `store`: the artifact is written, and the commit is yet to be answered. `pause`: the lock is lost, the attempt goes on and may
+ * finish late. `die`: its worker never says another word. `beat`: a worker asks which of its attempts are not to go on.
+ * `go back`: Redis is as it was at the last `copy`, and everybody lives on.
+ */
 export type Step =
   | { do: 'claim'; worker: number; choice: number }
-  | { do: 'finish' | 'fail' | 'pause' | 'die' | 'drain'; choice: number }
+  | { do: 'finish' | 'store' | 'fail' | 'pause' | 'die' | 'drain'; choice: number }
   | { do: 'resubmit' | 'cancel' | 'keep' | 'keeper dies half way' }
+  | { do: 'copy' | 'go back' | 'locks lapse' }
+  | { do: 'beat'; worker: number }
   | { do: 'lose job'; index: number };
 
-type Attempt = { delivery: Delivery; attempt: number; worker: string; alive: boolean };
+type Attempt = AttemptName & { delivery: Delivery; worker: string; stored: string | null };
 
 export type World = {
   step(step: Step): Promise<void>;
   settle(): Promise<void>;
   results(): Promise<Map<string, number>>;
+  /** Rollouts whose result and artifact are not of one attempt. */
+  torn(): Promise<string[]>;
 };
 
+export type Ground = { farm: Farm; redis: Redis; keys: Keys };
+
 export async function openWorld(
-  farm: Farm,
+  { farm, redis, keys }: Ground,
   size: number,
   rules: QueueRules,
 ): Promise<World & { ids: string[] }> {
@@ -31,46 +52,58 @@ export async function openWorld(
   const ids = await farm.groups.rollouts(run.run_id);
   const queue = new ModelQueue(rules);
   const running: Attempt[] = [];
-  let life = 0;
+  const lives = Array(WORKERS).fill(0);
   /** What the queue alone would call the outcome: every job that it completed or failed. */
   const completed = new Map<string, number>();
 
-  const commit = async (
-    id: string,
-    attempt: number,
-    worker: string,
-    change: Partial<Result>,
-  ): Promise<void> => {
-    if (rules.outcomeBy === 'completion') return;
+  const commit = async (id: string, by: AttemptName & { worker: string }, change: Partial<Result>) => {
     const { index } = parseRolloutId(id);
-    await farm.commit(run, testResult(run.run_id, index, { instance_id: GROUP, attempt, worker, ...change }));
+    const { attempt, claim, worker } = by;
+    return await farm.commit(
+      run,
+      testResult(run.run_id, index, { instance_id: GROUP, attempt, claim, worker, ...change }),
+    );
   };
-  const cancelled = { outcome: 'cancelled', resolved: null, reward: null, reward_row: 'cancelled' } as const;
+  const store = async (one: Attempt): Promise<void> => {
+    one.stored = await farm.artifacts.put(one.delivery.rolloutId, one, Buffer.from(one.claim));
+  };
+  /** As settle.ts does it: artifact first, then the commit; who is late removes its own. */
+  const settleOne = async (one: Attempt): Promise<void> => {
+    if (rules.outcomeBy === 'completion') return;
+    for (;;) {
+      if (one.stored === null) await store(one);
+      const reply = await commit(one.delivery.rolloutId, one, { artifact: one.stored });
+      if (reply.status === 'artifact_lost') one.stored = null;
+      else if (reply.status === 'committed') return;
+      else if (one.stored) return await farm.artifacts.remove(one.stored);
+    }
+  };
+  const none = { resolved: null, reward: null, artifact: null } as const;
+  const cancelled = { ...none, outcome: 'cancelled', reward_row: 'cancelled' } as const;
   const end = (one: Attempt): void => void running.splice(running.indexOf(one), 1);
-  const complete = (one: Attempt): void => {
+  const complete = (one: { delivery: Delivery }): void => {
     const { rolloutId } = one.delivery;
     if (queue.complete(one.delivery)) completed.set(rolloutId, (completed.get(rolloutId) ?? 0) + 1);
   };
+  const nameOf = (worker: number): string => `w${worker}-${lives[worker]}`;
 
   const claim = async (worker: number, choice: number): Promise<void> => {
     const delivery = queue.take(choice);
     if (!delivery) return;
-    const name = `w${worker}-${life++}`;
-    const claim = await farm.journal.claim(delivery.rolloutId, { worker: name, node: `n${worker}` });
-    const one: Attempt = { delivery, attempt: 0, worker: name, alive: true };
-    if (claim.status !== 'claimed') return complete(one);
-    one.attempt = claim.attempt;
-    const decision = decide(claim.previous, 0);
-    if (claim.cancelled || decision.action === 'give_up') {
+    const { rolloutId } = delivery;
+    const by = { worker: nameOf(worker), node: `n${worker}` };
+    // What a worker has in work already it does not begin again; its attempt has the new lock.
+    const same = running.find((one) => one.worker === by.worker && one.delivery.rolloutId === rolloutId);
+    if (same) return void Object.assign(same, { delivery });
+    const reply = await farm.journal.claim(rolloutId, by);
+    if (reply.status !== 'claimed') return complete({ delivery });
+    const { attempt, claim } = reply;
+    const one: Attempt = { delivery, attempt, claim, worker: by.worker, stored: null };
+    const decision = decide(reply.previous, 0);
+    if (reply.cancelled || decision.action === 'give_up') {
       const failure = decision.action === 'give_up' ? decision.failure : null;
-      const failed = {
-        outcome: 'failed',
-        resolved: null,
-        reward: null,
-        reward_row: 'failed',
-        failure,
-      } as const;
-      await commit(delivery.rolloutId, claim.attempt, name, claim.cancelled ? cancelled : failed);
+      const failed = { ...none, outcome: 'failed', reward_row: 'failed', failure } as const;
+      if (rules.outcomeBy === 'commit') await commit(rolloutId, one, reply.cancelled ? cancelled : failed);
       return complete(one);
     }
     running.push(one);
@@ -83,66 +116,119 @@ export async function openWorld(
     const marks = await farm.cancel.isCancelled(open);
     for (const id of open) {
       if (done++ >= most) return;
-      const held = running.some((one) => one.alive && one.delivery.rolloutId === id);
-      if (marks.has(id) && !held)
-        await commit(id, (await farm.journal.read(id)).at(-1)?.attempt ?? 0, 'keeper', cancelled);
-      else for (const lost of queue.missing([id])) queue.add(lost);
+      const held = running.some((one) => one.delivery.rolloutId === id);
+      if (marks.has(id) && !held && rules.outcomeBy === 'commit') {
+        const attempt = (await farm.journal.read(id)).at(-1)?.attempt ?? 0;
+        await commit(id, { attempt, claim: newId(), worker: 'keeper' }, cancelled);
+      } else for (const lost of queue.missing([id])) queue.add(lost);
     }
   };
 
-  const step = async (what: Step): Promise<void> => {
-    if (what.do === 'claim') return await claim(what.worker, what.choice);
-    if (what.do === 'resubmit') {
-      const settled = await farm.results.committedIds(run.run_id);
-      for (const id of ids) if (!settled.has(id) && !completed.has(id)) queue.add(id);
+  const beat = async (worker: number): Promise<void> => {
+    const by = { worker: nameOf(worker), node: `n${worker}` };
+    const mine = running.filter((one) => one.worker === by.worker);
+    const names = mine.map(({ delivery: { rolloutId: rollout_id }, attempt, claim }) => ({
+      rollout_id,
+      attempt,
+      claim,
+    }));
+    const over = await farm.journal.hold(by, names);
+    for (const one of mine.filter(({ delivery }) => over.has(delivery.rolloutId))) {
+      end(one);
+      complete(one);
+    }
+  };
+
+  let saved: { keys: KeyCopy; queue: Copy };
+  const copy = async (): Promise<void> => {
+    saved = { keys: await copyRun(redis, keys, run.run_id), queue: queue.copy() };
+  };
+
+  const during = async (what: 'finish' | 'store' | 'fail' | 'pause' | 'die' | 'drain', one: Attempt) => {
+    const { rolloutId } = one.delivery;
+    if (what === 'store') return rules.outcomeBy === 'commit' ? await store(one) : undefined;
+    if (what === 'pause') return queue.stall(one.delivery);
+    if (what === 'die') {
+      lives[Number(one.worker[1])] += 1;
+      for (const lost of running.filter(({ worker }) => worker === one.worker)) {
+        queue.stall(lost.delivery);
+        end(lost);
+      }
       return;
     }
-    if (what.do === 'cancel') return await farm.cancel.cancelRollouts(ids.slice(0, 1));
-    if (what.do === 'keep') return await keep();
-    if (what.do === 'keeper dies half way') return await keep(1);
-    if (what.do === 'lose job') return queue.lose(ids[what.index % ids.length] ?? '');
-    if (!('choice' in what)) return;
-    const alive = running.filter((one) => one.alive);
-    const one = alive[what.choice % Math.max(1, alive.length)];
-    if (!one) return;
-    const { rolloutId } = one.delivery;
-    if (what.do === 'pause') return queue.stall(one.delivery);
-    if (what.do === 'die') {
-      one.alive = false;
-      queue.stall(one.delivery);
-      return end(one);
-    }
     end(one);
-    if (what.do === 'drain') {
-      await farm.journal.end(rolloutId, one.attempt, { stage: null, class: 'drained', cause: null });
-      return queue.giveBack(one.delivery);
+    if (what === 'finish') {
+      await settleOne(one);
+      await farm.journal.end(rolloutId, one.claim, { stage: null, class: 'done', cause: null });
+      return complete(one);
     }
-    if (what.do === 'fail') {
-      const lost = { stage: 'sandbox', class: 'sandbox_lost', cause: null } as const;
-      await farm.journal.end(rolloutId, one.attempt, lost);
-      return queue.giveBack(one.delivery);
+    const lost = { stage: 'sandbox', class: 'sandbox_lost', cause: null } as const;
+    const drained = { stage: null, class: 'drained', cause: null } as const;
+    await farm.journal.end(rolloutId, one.claim, what === 'drain' ? drained : lost);
+    return queue.giveBack(one.delivery);
+  };
+
+  const step = async (what: Step): Promise<void> => {
+    switch (what.do) {
+      case 'claim':
+        return await claim(what.worker, what.choice);
+      case 'resubmit': {
+        const settled = await farm.results.committedIds(run.run_id);
+        for (const id of ids) if (!settled.has(id) && !completed.has(id)) queue.add(id);
+        return;
+      }
+      case 'cancel':
+        return await farm.cancel.cancelRollouts(ids.slice(0, 1));
+      case 'keep':
+        return await keep();
+      case 'keeper dies half way':
+        return await keep(1);
+      case 'lose job':
+        return queue.lose(ids[what.index % ids.length] ?? '');
+      case 'locks lapse':
+        return queue.expire([]);
+      case 'beat':
+        return await beat(what.worker);
+      case 'copy':
+        return await copy();
+      case 'go back':
+        await restoreRun(redis, keys, run.run_id, saved.keys);
+        return queue.restore(saved.queue);
+      default: {
+        const one = running[what.choice % Math.max(1, running.length)];
+        if (one) await during(what.do, one);
+      }
     }
-    await commit(rolloutId, one.attempt, one.worker, {});
-    await farm.journal.end(rolloutId, one.attempt, { stage: null, class: 'done', cause: null });
-    complete(one);
   };
 
   /** The faults are over: everybody does what they do until nothing changes. */
   const settle = async (): Promise<void> => {
     for (let round = 0; round < 12 * ids.length; round++) {
       while (running.length > 0) await step({ do: 'finish', choice: 0 });
+      if (rules.outcomeBy === 'commit') queue.expire([]);
       await keep();
       await claim(0, 0);
     }
   };
 
+  const read = async () => (await farm.results.read(run.run_id, '0')).results.map(({ result }) => result);
   const results = async (): Promise<Map<string, number>> => {
     if (rules.outcomeBy === 'completion') return new Map(ids.map((id) => [id, completed.get(id) ?? 0]));
     const counts = new Map(ids.map((id) => [id, 0]));
-    for (const { result } of (await farm.results.read(run.run_id, '0')).results)
-      counts.set(result.rollout_id, (counts.get(result.rollout_id) ?? 0) + 1);
+    for (const { rollout_id } of await read()) counts.set(rollout_id, (counts.get(rollout_id) ?? 0) + 1);
     return counts;
   };
+  const torn = async (): Promise<string[]> => {
+    const judged = (await read()).filter(({ outcome }) => outcome === 'judged');
+    const whole = await Promise.all(
+      judged.map(async ({ artifact, claim }) => {
+        const content = farm.artifacts.get(artifact ?? '').then(String, () => null);
+        return (await content) === claim;
+      }),
+    );
+    return judged.flatMap(({ rollout_id }, at) => (whole[at] ? [] : [rollout_id]));
+  };
   for (const id of ids) queue.add(id);
-  return { ids, step, settle, results };
+  await copy();
+  return { ids, step, settle, results, torn };
 }

@@ -208,5 +208,5 @@ async function storeArtifact(farm: Farm, result: Result, trajectory: Trajectory)
     eval_script: null,
     failure_detail: null,
   });
-  return await farm.artifacts.put(rollout_id, attempt, blob);
+  return await farm.artifacts.put(rollout_id, { attempt, claim: newId() }, blob);
 }

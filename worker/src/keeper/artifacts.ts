@@ -26,10 +26,12 @@ export async function ownerlessOf(farm: Farm, runId: string, now: number): Promi
   if (stored.length === 0) return [];
   const winners = await farm.results.winners(runId);
   const ownerless: string[] = [];
-  for (const { rollout_id, attempt, locator } of stored) {
+  for (const { rollout_id, attempt, claim, locator } of stored) {
     const winner = winners.get(rollout_id);
-    if (winner === attempt) continue;
-    const entry = (await farm.journal.read(rollout_id)).find((one) => one.attempt === attempt);
+    if (winner && winner.claim === claim && winner.attempt === attempt) continue;
+    const journal = await farm.journal.read(rollout_id);
+    // One of before there were claims is known by its number.
+    const entry = journal.find((one) => (claim === null ? one.attempt === attempt : one.claim === claim));
     if (entry && now - (entry.ended_at ?? entry.claimed_at) < YOUNG_MS) continue;
     if (winner === undefined && (!entry || keeps(entry))) continue;
     ownerless.push(locator);

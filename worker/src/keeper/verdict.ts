@@ -4,6 +4,7 @@ import {
   type Failure,
   type Farm,
   type JournalEntry,
+  newId,
   parseRolloutId,
   type Result,
   type RunRecord,
@@ -31,6 +32,8 @@ export async function settleUnheld(
     instance_id: instanceId,
     rollout_index: index,
     attempt: journal.at(-1)?.attempt ?? 0,
+    // Not the claim of an attempt: one that runs is told that it is over.
+    claim: newId(),
     worker: KEEPER,
     node: KEEPER,
     runtime: 'none',

@@ -119,12 +119,14 @@ export const DEBTS: readonly Debt[] = [
     async arrange(at) {
       const { run, ids } = await startRun(at, { group_size: 2 });
       const [won = '', open = ''] = ids;
-      await settleBy(at, run, won, { judged: 1 });
+      const claim = await at.farm.journal.claim(won, BY);
+      await settleBy(at, run, won, { judged: 1 }, claim);
+      const winner = { attempt: 1, claim: claim.status === 'claimed' ? claim.claim : '' };
       for (const [id, attempt] of [
-        [won, 1],
-        [won, 2],
-        [won, 3],
-        [open, 1],
+        [won, winner],
+        [won, { attempt: 1, claim: 'lost' }],
+        [won, { attempt: 3, claim: 'late' }],
+        [open, { attempt: 1, claim: 'runs' }],
       ] as const)
         await at.farm.artifacts.put(id, attempt, Buffer.from('x'));
       return undefined;
@@ -164,7 +166,9 @@ export async function stateOf({ farm }: Scene): Promise<unknown> {
         counts: await farm.results.counts(id),
         marks: [...(await farm.cancel.isCancelled(await farm.groups.rollouts(id)))],
         paused: (await farm.groups.paused(id))?.reason ?? null,
-        artifacts: (await farm.artifacts.listRun(id)).map(({ locator }) => locator).sort(),
+        artifacts: (await farm.artifacts.listRun(id))
+          .map(({ rollout_id, attempt }) => `${rollout_id} ${attempt}`)
+          .sort(),
       };
     }),
   );

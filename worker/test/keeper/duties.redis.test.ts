@@ -9,7 +9,7 @@ import type { Duty } from '../../src/keeper/keeper.ts';
 import { lostJobs, refills } from '../../src/keeper/lost.ts';
 import { parked } from '../../src/keeper/parked.ts';
 import { stale } from '../../src/keeper/stale.ts';
-import { aWorker, BY, GROUP, type Scene, scene, settleBy, startRun } from './farm.ts';
+import { aWorker, BY, claimBy, GROUP, type Scene, scene, settleBy, startRun } from './farm.ts';
 
 const open = new AbortController().signal;
 
@@ -205,28 +205,32 @@ test('artifacts of overtaken attempts go, those of the winner, of running attemp
   const { run, ids } = await startRun(at);
   const [won = '', running = '', kept = '', failed = ''] = ids;
   const blob = Buffer.from('x');
-  for (const id of [won, failed]) await at.farm.journal.claim(id, BY);
-  for (const id of [won, failed])
-    await at.farm.journal.end(id, 1, { stage: 'sandbox', class: 'sandbox_lost', cause: null });
-  await at.farm.artifacts.put(won, 1, blob);
-  await at.farm.artifacts.put(failed, 1, blob);
-  await settleBy(at, run, won, { judged: 1 });
-  await at.farm.artifacts.put(won, 2, blob);
-  await at.farm.journal.claim(running, BY);
-  await at.farm.artifacts.put(running, 1, blob);
-  await at.farm.journal.claim(kept, BY);
-  const locator = await at.farm.artifacts.put(kept, 1, blob);
-  await at.farm.journal.end(kept, 1, {
+  const overtaken: string[] = [];
+  for (const id of [won, failed]) {
+    const over = await claimBy(at, id);
+    await at.farm.journal.end(id, over.claim, { stage: 'sandbox', class: 'sandbox_lost', cause: null });
+    overtaken.push(await at.farm.artifacts.put(id, over, blob));
+  }
+  const winner = await at.farm.journal.claim(won, BY);
+  await settleBy(at, run, won, { judged: 1 }, winner);
+  if (winner.status === 'claimed') await at.farm.artifacts.put(won, winner, blob);
+  // Redis lost this claim, and gave its number to the winner.
+  const lost = await at.farm.artifacts.put(won, { attempt: 2, claim: 'lost' }, blob);
+  await at.farm.artifacts.put(running, await claimBy(at, running), blob);
+  const worked = await claimBy(at, kept);
+  const locator = await at.farm.artifacts.put(kept, worked, blob);
+  await at.farm.journal.end(kept, worked.claim, {
     stage: 'evaluation',
     class: 'evaluation_lost',
     cause: null,
     kept: locator,
   });
   const now = Date.now();
-  expect(await ownerlessOf(at.farm, run.run_id, now)).toEqual([]);
   expect((await ownerlessOf(at.farm, run.run_id, now + 3_600_000)).sort()).toEqual(
-    [`redis:${won}/1`, `redis:${failed}/1`].sort(),
+    [...overtaken, lost].sort(),
   );
+  // Of what was written moments ago only that goes which no claim is known of beside a winner.
+  expect(await ownerlessOf(at.farm, run.run_id, now)).toEqual([lost]);
 });
 
 test('runs of a class take turns: a later one starts beside the first that waits', async () => {

@@ -1,5 +1,6 @@
 /** A farm on the tests' Redis for the keeper's duties, with runs whose rollouts have jobs. */
 import {
+  type AttemptName,
   type Claim,
   createWorkerMetrics,
   type FailureClass,
@@ -60,6 +61,13 @@ export async function aWorker({ farm }: Scene, worker: string): Promise<void> {
   await farm.registry.beat({ worker, node: `node-${worker}`, ...rest });
 }
 
+/** Claims as the worker {@link BY} does. */
+export async function claimBy({ farm }: Scene, id: string): Promise<AttemptName> {
+  const claim = await farm.journal.claim(id, BY);
+  if (claim.status !== 'claimed') throw new Error(`${id}: ${claim.status}`);
+  return { attempt: claim.attempt, claim: claim.claim };
+}
+
 /** A rollout is claimed and ends, judged by its worker or failed for good. */
 export async function settleBy(
   at: Scene,
@@ -79,12 +87,19 @@ export async function settleBy(
   const zero = { queued: 0, image: 0, sandbox: 0, agent: 0, model: 0, command: 0, patch: 0, evaluation: 0 };
   const result: Result = {
     ...{ format: 'swefarm-result-1', run_id: runId, rollout_id: id, instance_id: instanceId },
-    ...{ rollout_index: index, attempt: claim.attempt, worker: 'w1', node: 'n1', runtime: 'host' },
+    ...{
+      rollout_index: index,
+      attempt: claim.attempt,
+      claim: claim.claim,
+      worker: 'w1',
+      node: 'n1',
+      runtime: 'host',
+    },
     ...{ outcome: 'judged', resolved: end.judged === 1, reward: end.judged, reward_row: 'judged' },
     ...{ reward_table: 'default:cd', turns: 3, exit_status: 'submitted', failure: null, facts: null },
     ...{ tokens: { prompt: 1, completion: 1 }, policy_version: null, seconds: { ...zero, total: 0 } },
     ...{ artifact: null, finished_at: 1 },
   };
   await at.farm.commit(run, result);
-  await at.farm.journal.end(id, claim.attempt, { stage: null, class: 'done', cause: null });
+  await at.farm.journal.end(id, claim.claim, { stage: null, class: 'done', cause: null });
 }

@@ -2,19 +2,24 @@
 -- A group that has enough usable results is ended, and one that lost a rollout to infrastructure gets another, here too:
 -- nobody can see the run complete in between.
 -- KEYS: 1 record  2 committed  3 results  4 groups  5 counts  6 totals  7 versions  8 totals of the version  9 journal
---       10 cancelled  11 cancel epoch  12.. the run's other keys (life time only)
--- ARGV: 1 rollout id  2 attempt  3 outcome  4 worker  5 result (JSON)  6 group (instance id)  7 usable (1 or 0)
+--       10 cancelled  11 cancel epoch  12 what must be there beside the result: its artifact, if it lies in this Redis, else the record
+--       13.. the run's other keys (life time only)
+-- ARGV: 1 rollout id  2 attempt  3 outcome  4 signature (worker, claim)  5 result (JSON)  6 group (instance id)  7 usable (1 or 0)
 --       8 life time of the run in seconds  9 policy version ('' for none)  10 versions to keep
 --       11 usable results that are enough for a group (0: never)
 --       12 rollouts that may be opened for lost ones in all (0: none for this one)  13.. pairs: counter, increment
--- Reply: {'committed', stream id} | {'late', attempt, outcome, stream id, worker} | {'gone'}
+-- Reply: {'committed', stream id} | {'late', attempt, outcome, stream id, signature} | {'artifact_lost'} | {'gone'}
 if redis.call('EXISTS', KEYS[1]) == 0 then
   return { 'gone' }
 end
 local winner = redis.call('HGET', KEYS[2], ARGV[1])
 if winner then
-  local attempt, outcome, id, worker = string.match(winner, '^(%S+) (%S+) (%S+) (.*)$')
-  return { 'late', attempt, outcome, id, worker }
+  local attempt, outcome, id, signature = string.match(winner, '^(%S+) (%S+) (%S+) (.*)$')
+  return { 'late', attempt, outcome, id, signature }
+end
+-- Redis may have gone back to before it was stored.
+if redis.call('EXISTS', KEYS[12]) == 0 then
+  return { 'artifact_lost' }
 end
 
 local sums = { KEYS[5], KEYS[6] }
@@ -68,7 +73,7 @@ for i = 13, #ARGV, 2 do
   count(ARGV[i], ARGV[i + 1])
 end
 for i = 1, #KEYS do
-  if i ~= 6 and i ~= 11 then
+  if i ~= 6 and i ~= 11 and i ~= 12 then
     redis.call('EXPIRE', KEYS[i], ARGV[8])
   end
 end

@@ -1,13 +1,13 @@
 -- Writes how an attempt ended; the first word about an attempt stands.
 -- KEYS: 1 journal
--- ARGV: 1 rollout id  2 attempt  3 end (JSON)
+-- ARGV: 1 rollout id  2 nonce of the attempt's claim  3 end (JSON)
 local text = redis.call('HGET', KEYS[1], ARGV[1])
 if not text then
   return 0
 end
 local journal = cjson.decode(text)
 for _, entry in ipairs(journal) do
-  if entry.attempt == tonumber(ARGV[2]) and entry.ended_at == cjson.null then
+  if entry.claim == ARGV[2] and entry.ended_at == cjson.null then
     local now = redis.call('TIME')
     entry.ended_at = now[1] * 1000 + math.floor(now[2] / 1000)
     entry['end'] = cjson.decode(ARGV[3])

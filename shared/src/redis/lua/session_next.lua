@@ -1,5 +1,5 @@
 -- The next thing said to a session, handed out to the attempt that holds it; with a negative number the lease is looked at instead.
--- KEYS: 1 session  2 commands   ARGV: 1 attempt  2 number of the last command done, or -1
+-- KEYS: 1 session  2 commands   ARGV: 1 nonce of the attempt's claim  2 number of the last command done, or -1
 -- Reply: {'command', number, entry (JSON)} | {'none'} | {'lapsed'} | {'gone'}
 if redis.call('HGET', KEYS[1], 'attempt') ~= ARGV[1] then
   return { 'gone' }

@@ -1,5 +1,5 @@
 -- An attempt takes a session: once a command was handed out, no other attempt can honestly go on.
--- KEYS: 1 session   ARGV: 1 worker  2 attempt   Reply: 'open' | 'lost' | 'lapsed' | 'gone'
+-- KEYS: 1 session   ARGV: 1 worker  2 nonce of the attempt's claim   Reply: 'open' | 'lost' | 'lapsed' | 'gone'
 if redis.call('EXISTS', KEYS[1]) == 0 then
   return 'gone'
 end

@@ -1,0 +1,112 @@
+/** Redis comes back with an older copy while the workers of the lost claims live on. */
+import { startRedis } from '@swefarm/testkit';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type AttemptName, type Farm, openFarm, type RunRecord } from '../src/index.ts';
+import { silentLog } from '../src/log.ts';
+import { connectRedis } from '../src/redis/connect.ts';
+import { claimed, testConfig, testInstance, testResult, testRun } from './farm.ts';
+
+let redis: Awaited<ReturnType<typeof startRedis>>;
+beforeAll(async () => {
+  redis = await startRedis({ settings: ['appendonly no', 'save ""'] });
+});
+afterAll(() => redis[Symbol.asyncDispose]());
+
+type Scene = {
+  farm: Farm;
+  run: RunRecord;
+  id: string;
+  /** Takes what is there now as the copy that Redis goes back to. */
+  save(): Promise<void>;
+  /** Redis crashes and starts from that copy; connections come back by themselves. */
+  goBack(): Promise<void>;
+};
+
+async function scene(use: (at: Scene) => Promise<void>): Promise<void> {
+  const config = testConfig({ redis_url: redis.url, redis_durability: 'best_effort' });
+  await using farm = await openFarm(config, 'worker');
+  const { redis: client } = await connectRedis(config, 'worker', silentLog());
+  const run = testRun();
+  await farm.runs.create(run, [testInstance()]);
+  const at: Scene = {
+    farm,
+    run,
+    id: `${run.run_id}.a__b.c-1.0`,
+    save: async () => void (await client.save()),
+    async goBack() {
+      await redis.kill();
+      await redis.restart();
+      await expect.poll(() => farm.ping().catch(() => null), { timeout: 30_000 }).not.toBeNull();
+    },
+  };
+  await at.save();
+  await use(at);
+  client.disconnect();
+}
+
+/** As settle.ts ends an attempt: the artifact says whose it is. */
+async function settleBy({ farm, run, id }: Scene, worker: string, by: AttemptName): Promise<string> {
+  const artifact = await farm.artifacts.put(id, by, Buffer.from(worker));
+  const result = testResult(run.run_id, 0, { ...by, worker, artifact, reward_row: `judged ${worker}` });
+  const reply = await farm.commit(run, result);
+  if (reply.status === 'late') await farm.artifacts.remove(artifact);
+  return reply.status;
+}
+
+const ORDERS = [
+  { second: 'b', first: 'a', name: 'another worker claims, the first one ends first' },
+  { second: 'b', first: 'b', name: 'another worker claims, and ends first' },
+  { second: 'a', first: 'a', name: 'the same worker claims again' },
+];
+
+test.each(ORDERS)(
+  'a claim is lost, $name: reward and artifact are of one attempt',
+  async ({ second, first }) => {
+    await scene(async (at) => {
+      const { farm, id } = at;
+      const lost = await claimed(farm, id, 'a');
+      await at.goBack();
+      const next = await claimed(farm, id, second);
+      expect(next.attempt).toBe(lost.attempt);
+      expect(next.claim).not.toBe(lost.claim);
+      const running = (by: AttemptName) => [{ rollout_id: id, ...by }];
+      const overOf = (by: AttemptName) => farm.journal.hold({ worker: 'a', node: 'n' }, running(by));
+      expect([(await overOf(lost)).size, (await overOf(next)).size]).toEqual([1, 0]);
+
+      const order = first === 'a' ? [lost, next] : [next, lost];
+      const replies: string[] = [];
+      for (const by of order) replies.push(await settleBy(at, `${by.claim}`, by));
+      expect(replies).toEqual(['committed', 'late']);
+      const won = await farm.results.get(id);
+      expect(won).toMatchObject({ claim: order[0]?.claim, reward_row: `judged ${order[0]?.claim}` });
+      expect(String(await farm.artifacts.get(won?.artifact ?? ''))).toBe(order[0]?.claim);
+      expect(await farm.artifacts.listRun(at.run.run_id)).toHaveLength(1);
+    });
+  },
+);
+
+test('nobody has claimed since: the attempt goes on, its claim is known again, and its end is heard', async () => {
+  await scene(async (at) => {
+    const { farm, id } = at;
+    const by = { worker: 'a', node: 'n' };
+    const lost = await claimed(farm, id, 'a');
+    await at.goBack();
+    expect(await farm.journal.hold(by, [{ rollout_id: id, ...lost }])).toEqual(new Set());
+    await farm.journal.end(id, lost.claim, { stage: null, class: 'drained', cause: null });
+    expect(await farm.journal.read(id)).toMatchObject([{ ...lost, worker: 'a', end: { class: 'drained' } }]);
+  });
+});
+
+test('an artifact that was stored and lost is stored again before its result is committed', async () => {
+  await scene(async (at) => {
+    const { farm, run, id } = at;
+    const by = await claimed(farm, id, 'a');
+    await at.save();
+    const artifact = await farm.artifacts.put(id, by, Buffer.from('a'));
+    await at.goBack();
+    const result = testResult(run.run_id, 0, { ...by, worker: 'a', artifact });
+    expect(await farm.commit(run, result)).toEqual({ status: 'artifact_lost' });
+    expect(await farm.results.get(id)).toBeNull();
+    expect(await settleBy(at, 'a', by)).toBe('committed');
+  });
+});
