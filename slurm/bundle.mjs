@@ -7,6 +7,7 @@ import { createRequire } from 'node:module';
 import { dirname, join, relative, resolve, sep } from 'node:path';
 import { parseArgs } from 'node:util';
 import { build } from 'esbuild';
+import { ensurePage } from '../producer/src/page/built.ts';
 import { fetchedServer } from '../shared/src/index.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
@@ -124,6 +125,7 @@ const draft = `${target}.draft-${process.pid}`;
 await rm(draft, { recursive: true, force: true });
 await mkdir(draft, { recursive: true });
 await Promise.all(ENTRIES.map((entry) => bundleEntry(entry, draft)));
+await ensurePage(() => console.error('bundle: the page is built'));
 await copyTexts(draft);
 await addPrograms(draft);
 await cp(join(ROOT, 'slurm'), join(draft, 'slurm'), {

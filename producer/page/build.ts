@@ -1,30 +1,25 @@
-/** Builds the page into `dist/`, which the gateway and `swefarm show --web` serve. `--if-needed`: only when sources are newer. */
-import { readdirSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+/** Builds the page apart and moves it to `dist/` whole, where it is served from. `--if-needed`: only when sources are newer. */
+import { rename, rm } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import react from '@vitejs/plugin-react';
 import { build } from 'vite';
+import { PAGE_DIST, pageIsCurrent } from '../src/page/built.ts';
 
-const root = fileURLToPath(new URL('.', import.meta.url));
-const outDir = join(root, 'dist');
-
-const newest = (folder: string): number =>
-  Math.max(
-    ...readdirSync(folder, { withFileTypes: true, recursive: true })
-      .filter((entry) => entry.isFile())
-      .map((entry) => statSync(join(entry.parentPath, entry.name)).mtimeMs),
-  );
-const madeAt = statSync(join(outDir, 'index.html'), { throwIfNoEntry: false })?.mtimeMs ?? 0;
-const sources = Math.max(newest(join(root, 'src')), statSync(join(root, 'index.html')).mtimeMs);
-
-if (!process.argv.includes('--if-needed') || madeAt < sources) {
-  await build({
-    root,
-    base: './',
-    configFile: false,
-    logLevel: 'warn',
-    plugins: [react()],
-    // No inlined files: the policy of the page allows none.
-    build: { outDir, emptyOutDir: true, assetsInlineLimit: 0, modulePreload: { polyfill: false } },
-  });
+if (!process.argv.includes('--if-needed') || !pageIsCurrent()) {
+  const draft = `${PAGE_DIST}.draft-${process.pid}`;
+  try {
+    await build({
+      root: fileURLToPath(new URL('.', import.meta.url)),
+      base: './',
+      configFile: false,
+      logLevel: 'warn',
+      plugins: [react()],
+      // No inlined files: the policy of the page allows none.
+      build: { outDir: draft, emptyOutDir: true, assetsInlineLimit: 0, modulePreload: { polyfill: false } },
+    });
+    await rm(PAGE_DIST, { recursive: true, force: true });
+    await rename(draft, PAGE_DIST);
+  } finally {
+    await rm(draft, { recursive: true, force: true });
+  }
 }

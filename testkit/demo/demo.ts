@@ -74,4 +74,7 @@ Folder:        ${shown(dirname(resolve(mini)))}
 
 The same with a model and a dataset of your own:
   npx swefarm rollout --dataset YOUR.jsonl --agent mini --group-size ${GROUP_SIZE} \\
-    --policy-url http://localhost:8000/v1 --model YOUR-MODEL --output rollouts.jsonl`);
+    --policy-url http://localhost:8000/v1 --model YOUR-MODEL --output rollouts.jsonl
+
+These rollouts in a browser, turn by turn (prints the address to open):
+  npx swefarm show --web ${mini}`);

@@ -1,8 +1,8 @@
 /** `swefarm show --web FILE`: the page over a result file alone, until Ctrl-C. */
-import { createLog, UnusableError } from '@swefarm/shared';
+import { createLog } from '@swefarm/shared';
 import { EXIT } from '../exit.ts';
 import { lateFarm } from '../latefarm.ts';
-import { NOT_BUILT, pageIsBuilt } from '../page/assets.ts';
+import { ensurePage } from '../page/built.ts';
 import { fileSource } from '../page/file.ts';
 import { servePage } from '../page/serve.ts';
 import { type Flags, producerConfig } from './options.ts';
@@ -10,11 +10,11 @@ import { listenForStop } from './stop.ts';
 import { print, say } from './terminal.ts';
 
 export async function showWeb(path: string, flags: Flags): Promise<number> {
-  if (!pageIsBuilt()) throw new UnusableError('page_not_built', NOT_BUILT);
   const stop = listenForStop();
   await using late = lateFarm(() => producerConfig(flags));
   const dataset = typeof flags.dataset === 'string' ? flags.dataset : null;
   const source = await fileSource(path, { dataset, farm: late.farm });
+  await ensurePage(() => say('the page is built, once; that takes some seconds'));
   await using page = await servePage(source, createLog({ log_level: 'warn', log_format: 'auto' }));
   await print(page.url);
   say('open this address; it is for you alone, and ends with Ctrl-C');

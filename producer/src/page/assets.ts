@@ -1,10 +1,8 @@
 /** The built page as files, with the headers that keep whatever a model wrote from doing anything. */
-import { existsSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import fastifyStatic from '@fastify/static';
+import { errorMessage, type Log } from '@swefarm/shared';
 import type { FastifyInstance } from 'fastify';
-
-const BUILT = fileURLToPath(new URL('../../page/dist', import.meta.url));
+import { ensurePage, PAGE_DIST } from './built.ts';
 
 /** Nothing from elsewhere, no inline script or style, no frame around it. */
 const HEADERS = {
@@ -16,20 +14,21 @@ const HEADERS = {
   'cross-origin-opener-policy': 'same-origin',
 };
 
-export const NOT_BUILT = 'the page is not built: run "npm run page" in the repository, then start this again';
-
-export const pageIsBuilt = (): boolean => existsSync(`${BUILT}/index.html`);
-
 /** The page's own files at `/ui/`: public, for they hold nothing of the farm; what they ask for needs the token. */
-export async function serveAssets(app: FastifyInstance): Promise<void> {
+export async function serveAssets(app: FastifyInstance, log: Log): Promise<void> {
   const route = { config: { public: true } };
   app.get('/ui', route, (_request, reply) => reply.redirect('/ui/'));
-  if (!pageIsBuilt()) {
-    app.get('/ui/*', route, (_request, reply) => reply.code(503).type('text/plain').send(`${NOT_BUILT}\n`));
-    return;
-  }
-  await app.register(fastifyStatic, { root: BUILT, serve: false, cacheControl: false });
-  app.get<{ Params: { '*': string } }>('/ui/*', route, (request, reply) => {
+  await app.register(fastifyStatic, { root: PAGE_DIST, serve: false, cacheControl: false });
+  app.get<{ Params: { '*': string } }>('/ui/*', route, async (request, reply) => {
+    try {
+      await ensurePage(() => log.info('the page is built, once; whoever asks for it waits'));
+    } catch (error) {
+      log.warn({ error: errorMessage(error) }, 'the page cannot be shown');
+      return reply
+        .code(503)
+        .type('text/plain')
+        .send(`${errorMessage(error)}\n`);
+    }
     const path = request.params['*'] || 'index.html';
     // Names of built files carry their hash; only the page itself changes under one name.
     const lasting = path.startsWith('assets/');

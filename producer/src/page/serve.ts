@@ -31,7 +31,7 @@ export async function servePage(source: PageSource, log: Log, port = 0): Promise
     throw new Refusal(401, 'unauthorized', 'open the address that swefarm show printed, with its key');
   });
   app.get('/', { config: { public: true } }, (_request, reply) => reply.redirect('/ui/'));
-  await serveAssets(app);
+  await serveAssets(app, log);
   servePageData(app, source, granted);
   await app.listen({ host: '127.0.0.1', port });
   const address = app.server.address() as AddressInfo;

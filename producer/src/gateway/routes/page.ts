@@ -5,7 +5,7 @@ import { farmSource } from '../../page/farm.ts';
 import { servePageData } from '../../page/routes.ts';
 import type { GatewayDeps } from '../deps.ts';
 
-export async function pageRoutes(app: FastifyInstance, { farm }: GatewayDeps): Promise<void> {
-  await serveAssets(app);
+export async function pageRoutes(app: FastifyInstance, { farm, log }: GatewayDeps): Promise<void> {
+  await serveAssets(app, log);
   servePageData(app, farmSource(farm), (request) => request.callers.length > 0);
 }

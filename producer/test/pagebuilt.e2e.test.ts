@@ -1,0 +1,117 @@
+/** The page of a checkout where nobody built it: it is there when it is first asked for, once, and says what to do when it cannot be. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { appendFile, cp, readdir, stat, symlink, writeFile } from 'node:fs/promises';
+import { join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { test as base, expect, onTestFinished } from 'vitest';
+import { until } from './cli.ts';
+import { redisUrl, testFolder } from './farm.ts';
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+const PRODUCER = join(ROOT, 'producer');
+/** What of ours its sources name by path. */
+const BESIDE = ['shared', 'grading', 'node_modules', 'tsconfig.json'];
+
+type Served = { said: () => string; code: () => number | null; origin: () => string };
+
+const test = base.extend<{ checkout: string }>({
+  // biome-ignore lint/correctness/noEmptyPattern: vitest reads from it what is asked for
+  checkout: async ({}, use) => {
+    const folder = await testFolder();
+    for (const name of BESIDE) await symlink(join(ROOT, name), join(folder, name));
+    const isOurs = (path: string): boolean =>
+      !/^(node_modules|test|page\/dist.*)(\/|$)/.test(relative(PRODUCER, path));
+    await cp(PRODUCER, join(folder, 'producer'), { recursive: true, filter: isOurs });
+    await writeFile(join(folder, 'empty.jsonl'), '');
+    await use(folder);
+  },
+});
+
+function serve(checkout: string, args: readonly string[]): Served {
+  const child = spawn(process.execPath, [join(checkout, 'producer/bin/swefarm.mjs'), ...args], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let said = '';
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      said += text;
+    });
+  }
+  onTestFinished(async () => {
+    if (child.exitCode === null && child.kill()) await once(child, 'exit');
+  });
+  const origin = (): string => /http:\/\/127\.0\.0\.1:\d+/.exec(said)?.[0] ?? '';
+  return { said: () => said, code: () => child.exitCode, origin };
+}
+
+const showWeb = (checkout: string): Served =>
+  serve(checkout, ['show', '--web', join(checkout, 'empty.jsonl')]);
+const gateway = (checkout: string): Served =>
+  serve(checkout, [
+    'serve',
+    '--port',
+    '0',
+    '--redis-url',
+    redisUrl(),
+    '--state-dir',
+    join(checkout, 'state'),
+  ]);
+
+async function started(served: Served): Promise<string> {
+  await until(() => served.origin() !== '' || served.code() !== null);
+  expect(served.origin(), served.said()).not.toBe('');
+  return served.origin();
+}
+
+/** The page as a browser takes it: itself, and every file it names. */
+async function open(origin: string): Promise<string> {
+  const page = await fetch(`${origin}/ui/`);
+  const html = await page.text();
+  expect([page.status, html]).toEqual([200, expect.stringContaining('<title>')]);
+  for (const [, file] of html.matchAll(/(?:src|href)="\.\/([^"]+)"/g)) {
+    expect((await fetch(`${origin}/ui/${file}`)).status, file).toBe(200);
+  }
+  return html;
+}
+
+test('two processes and many requests that need it at once: one build, whole for all', async ({
+  checkout,
+}) => {
+  const page = join(checkout, 'producer/page');
+  expect(await readdir(page)).not.toContain('dist');
+  const farm = await started(gateway(checkout));
+  const file = showWeb(checkout);
+  const asked = Array.from({ length: 8 }, () => open(farm));
+  const [html] = await Promise.all(asked);
+  const { mtimeMs } = await stat(join(page, 'dist/index.html'));
+  expect(await open(await started(file))).toBe(html);
+  expect(file.said()).toContain('the page is built');
+  expect((await stat(join(page, 'dist/index.html'))).mtimeMs).toBe(mtimeMs);
+  expect((await readdir(page)).filter((name) => name.startsWith('dist')).sort()).toEqual([
+    'dist',
+    'dist.lock',
+  ]);
+
+  // A source that is newer than the page: whoever starts next builds it again.
+  await appendFile(join(page, 'src/style.css'), '\n.newer-than-the-page { color: red; }\n');
+  const again = await open(await started(showWeb(checkout)));
+  expect(again).not.toBe(html);
+});
+
+test('a page that cannot be built: what failed and what to do, from the command and from the gateway', async ({
+  checkout,
+}) => {
+  await appendFile(join(checkout, 'producer/page/src/main.tsx'), '\nthis is no program (\n');
+  const farm = await started(gateway(checkout));
+  const refused = await fetch(`${farm}/ui/`);
+  const text = await refused.text();
+  expect(refused.status).toBe(503);
+  expect(text).toMatch(/could not be built: .*main\.tsx.*run "npm ci" and "npm run page"/s);
+  const command = showWeb(checkout);
+  await until(() => command.code() !== null);
+  expect(command.code()).toBe(12);
+  expect(command.said()).toContain('run "npm ci" and "npm run page"');
+  // Everything else of the gateway works.
+  expect((await fetch(`${farm}/healthz`)).status).toBe(200);
+});
