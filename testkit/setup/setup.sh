@@ -1,74 +1,183 @@
 #!/usr/bin/env bash
-# Brings what a fresh Debian machine lacks: our npm dependencies (with their own Node 24), and by name the Debian
-# packages and the engine that the caller asks for. Quiet when there is nothing to do.
-# usage: setup.sh [redis] [rootfs] [prometheus] [examples] [docker] [podman] [apptainer] [slurm] [chromium] [page] [faketime] [shellcheck]
+# Brings what a fresh Debian machine lacks: our npm dependencies (with their own Node 24), and by name the parts that the
+# caller asks for (`all`: every one). Quiet when there is nothing to do. Says loudly what could not be brought, and why.
+# usage: setup.sh [--report FILE] [--prove] PART...
+#   --report FILE   a line for each part that is missing in the end: PART<tab>why
+#   --prove         shows what each program of the parts answers (all of them when none is named)
+# Ends with 3 when a part is missing: callers that can do without it go on.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
+
+# A line for each program: part | proof that it is there and runs | Debian packages that bring it, or `run` and a command.
+# What a script or a test starts belongs here, however common it is: a bare machine has none of it.
+parts=$(
+  cat <<'TABLE'
+tools      | curl --version                           | curl ca-certificates
+tools      | git --version                            | git
+tools      | ps --version                             | procps
+tools      | patch --version                          | patch
+tools      | openssl version                          | openssl
+tools      | python3 --version                        | python3
+redis      | redis-server --version \|\| valkey-server --version | redis-server
+redis      | redis-cli --version \|\| valkey-cli --version       | redis-tools
+rootfs     | bwrap --version                          | bubblewrap
+prometheus | prometheus --version                     | prometheus
+prometheus | promtool --version                       | prometheus
+prometheus | prometheus-alertmanager --version        | prometheus-alertmanager
+examples   | python3 -c 'import sys, venv, ensurepip; print(sys.version)' | python3 python3-venv
+examples   | python3 -m pip --version                 | python3-pip
+examples   | git --version                            | git
+examples   | patch --version                          | patch
+examples   | gcc -fsyntax-only -include Python.h $(python3-config --includes) -x c /dev/null && gcc --version | gcc libc6-dev python3-dev
+examples   | debootstrap --version                    | debootstrap
+docker     | dockerd --version                        | docker.io
+docker     | iptables --version                       | iptables
+docker     | curl --version                           | curl
+docker     | docker version --format '{{.Server.Version}}' | run bash testkit/ci/dockerd.sh
+podman     | podman --version                         | podman
+podman     | runc --version                           | runc
+podman     | type -P newuidmap newgidmap              | uidmap
+podman     | slirp4netns --version                    | slirp4netns
+podman     | fuse-overlayfs --version \| grep overlay   | fuse-overlayfs
+apptainer  | bwrap --version                          | bubblewrap
+apptainer  | unsquashfs -version \| grep version         | squashfs-tools
+apptainer  | apptainer --version \|\| singularity --version | run bash testkit/setup/apptainer.sh
+slurm      | slurmctld -V                             | slurmctld
+slurm      | slurmd -V                                | slurmd
+slurm      | type -P sbatch squeue scancel sinfo      | slurm-client
+slurm      | munged --version                         | munge
+slurm      | python3 --version                        | python3
+chromium   | chromium --version                       | chromium fonts-dejavu-core
+faketime   | faketime --version                       | faketime
+shellcheck | shellcheck --version                     | shellcheck
+page       | test -s producer/page/dist/index.html && echo built | run flock producer/page/dist.lock node producer/page/build.ts --if-needed
+fresh      | debootstrap --version                    | debootstrap
+fresh      | slirp4netns --version                    | slirp4netns
+fresh      | unshare --version && setpriv --version && flock --version | util-linux
+TABLE
+)
 
 say() { printf 'setup: %s\n' "$*" >&2; }
+log=$(mktemp)
+trap 'rm -f "$log" "$log.err"' EXIT
 
-npm_dependencies() {
-  if [ -e node_modules/.package-lock.json ] && [ node_modules/.package-lock.json -nt package-lock.json ]; then return; fi
-  say 'npm ci'
-  # Engine warnings are about the Node that runs npm; what runs our code comes with the dependencies.
-  npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >&2
+npm_dependencies() { # one at a time: two of them would remove one another's files
+  mkdir -p .swefarm
+  (
+    flock 8
+    if [ ! -e node_modules/.package-lock.json ] || [ ! node_modules/.package-lock.json -nt package-lock.json ]; then
+      say 'npm ci'
+      # Engine warnings are about the Node that runs npm; what runs our code comes with the dependencies.
+      npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >&2
+    fi
+    # npm 10, which comes with Node 20, takes this link away with the one of the package for the other architecture.
+    for packaged in node_modules/node-linux-*/bin/node; do
+      if [ ! -e node_modules/.bin/node ] && "$packaged" --version >/dev/null 2>&1; then
+        ln -s "../${packaged#node_modules/}" node_modules/.bin/node
+      fi
+    done
+  ) 8>.swefarm/setup.lock
 }
 
-apt_updated=
-debian() { # debian COMMAND PACKAGE...: installs the packages when the command is missing
-  local command=$1
-  shift
-  type -P "$command" >/dev/null || [ -x "/usr/sbin/$command" ] && return 0
-  if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null 2>&1; then
-    say "missing: $command (apt-get install $*)"
-    return 1
-  fi
+table() { # table PART...: the lines of these parts, as part<tab>proof<tab>what brings it
+  local part
+  for part in "$@"; do
+    awk -v part="$part" '{
+      gsub(/\\\|/, "\001")
+      if (split($0, field, /[ \t]*[|][ \t]*/) != 3 || field[2] == "" || field[3] == "") { print "setup: a line without its proof: " $0 > "/dev/stderr"; exit 1 }
+      if (field[1] == part) { line = field[1] "\t" field[2] "\t" field[3]; gsub(/\001/, "|", line); print line }
+    }' <<<"$parts"
+  done
+}
+
+proven() { bash -c "$1" >"$log" 2>"$log.err" </dev/null; }
+last_words() { cat "$log" "$log.err" 2>/dev/null | tail -n 1; }
+
+# Why the machine's own package manager brought nothing; empty when there is nothing to say.
+why=
+debian() { # debian PACKAGE...: all at once, and one by one where that fails, so that one that is missing costs only itself
+  local package try
+  [ $# -gt 0 ] || return 0
+  if [ "$(id -u)" != 0 ]; then why='only root can install it' && return; fi
+  if ! type -P apt-get >/dev/null; then why='this is no Debian: there is no apt-get' && return; fi
+  # Another apt may hold the lists for a while.
+  for try in 1 2 3 4 5 6; do
+    if apt_get update; then break; fi
+    if [ "$try" = 6 ] || ! grep -q 'Could not get lock' "$log"; then break; fi
+    sleep 10
+  done
   say "apt-get install $*"
-  if [ -z "$apt_updated" ]; then
-    apt-get update -qq >&2
-    apt_updated=1
-  fi
-  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null 2>&1 ||
-    { say "apt-get install $* failed; run it by hand to see why"; return 1; }
+  apt_get install "$@" && return
+  for package in "$@"; do
+    if ! apt_get install "$package"; then
+      failed[$package]=$(grep -m 1 '^E: ' "$log" || tail -n 1 "$log")
+      say "apt-get install $package: ${failed[$package]}"
+    fi
+  done
+}
+declare -A failed=()
+
+apt_get() { # what it says is kept for the case that it fails
+  DEBIAN_FRONTEND=noninteractive apt-get -y -q -o DPkg::Lock::Timeout=300 -o APT::Install-Recommends=false "$@" >"$log" 2>&1 </dev/null
 }
 
-redis() { command -v valkey-server >/dev/null 2>&1 || debian redis-server redis-server || true; }
-rootfs() { debian bwrap bubblewrap || true; }
-prometheus() {
-  debian prometheus prometheus || true
-  debian prometheus-alertmanager prometheus-alertmanager || true
-}
-examples() {
-  debian python3 python3 python3-venv || true
-  debian git git || true
-  debian patch patch || true
-  debian gcc gcc libc6-dev python3-dev || true
-  debian debootstrap debootstrap || true
-}
-shellcheck() { debian shellcheck shellcheck || true; }
-faketime() { debian faketime faketime || true; }
-chromium() { debian chromium chromium fonts-dejavu-core || true; }
-# The page of the gateway, from its sources: only when they are newer than what is there.
-page() { PATH="$PWD/node_modules/.bin:$PATH" node producer/page/build.ts --if-needed; }
-slurm() { debian slurmctld slurmctld slurmd slurm-client munge || true; }
-docker() { debian dockerd docker.io iptables && bash testkit/ci/dockerd.sh; }
-podman() {
-  debian podman podman || true
-  debian runc runc || true
-  debian newuidmap uidmap || true
-  debian slirp4netns slirp4netns || true
-  debian fuse-overlayfs fuse-overlayfs || true
-}
-apptainer() {
-  debian bwrap bubblewrap || true
-  debian unsquashfs squashfs-tools || true
-  bash testkit/setup/apptainer.sh || true
+bring() { # bring PART...
+  local part proof how package wanted=()
+  while IFS=$'\t' read -r part proof how; do
+    if [[ $how = run\ * ]] || proven "$proof"; then continue; fi
+    for package in $how; do
+      [[ " ${wanted[*]-} " = *" $package "* ]] || wanted+=("$package")
+    done
+  done < <(table "$@")
+  debian "${wanted[@]}"
 }
 
-npm_dependencies
-for part in "$@"; do
-  case $part in
-    redis | rootfs | prometheus | examples | docker | podman | apptainer | slurm | chromium | page | faketime | shellcheck) "$part" ;;
-    *) say "unknown part: $part"; exit 2 ;;
+missing=0
+check() { # check PART...: runs what is to be run, and says what is still not there
+  local part proof how reason package
+  while IFS=$'\t' read -r part proof how; do
+    reason=
+    if [[ $how = run\ * ]]; then
+      PATH="$PWD/node_modules/.bin:$PATH" bash -c "${how#run }" >"$log" 2>&1 </dev/null || reason=$(grep '#####' "$log" | head -n 1 || true)
+      [ -z "$reason" ] && [ -s "$log" ] && reason=$(tail -n 1 "$log")
+    fi
+    if proven "$proof"; then
+      if [ -n "$prove" ]; then printf '%-10s %s: %s\n' "$part" "$how" "$(grep -m 1 . "$log" || true)"; fi
+      continue
+    fi
+    if [[ $how != run\ * ]]; then
+      for package in $how; do reason=${reason:-${failed[$package]:-}}; done
+      reason=${reason:-${why:-$(last_words)}}" (apt-get install $how)"
+    fi
+    missing=$((missing + 1))
+    reason="\`$proof\` does not run: ${reason:-it said nothing}"
+    say "######## $part is missing: $reason"
+    [ -z "$report" ] || printf '%s\t%s\n' "$part" "$reason" >>"$report"
+  done < <(table "$@")
+}
+
+report='' prove='' asked=()
+known=$(awk '!seen[$1]++ {print $1}' <<<"$parts")
+while [ $# -gt 0 ]; do
+  case $1 in
+    --report) report=${2:?a file for what is missing} && shift ;;
+    --prove) prove=1 ;;
+    all) mapfile -t asked <<<"$known" ;;
+    *)
+      if ! grep -qx -- "$1" <<<"$known"; then
+        say "unknown part: $1; the parts are: ${known//$'\n'/ }"
+        exit 2
+      fi
+      asked+=("$1")
+      ;;
   esac
+  shift
 done
+if [ -n "$prove" ] && [ ${#asked[@]} = 0 ]; then mapfile -t asked <<<"$known"; fi
+
+[ -z "$report" ] || : >"$report"
+npm_dependencies
+bring "${asked[@]}"
+check "${asked[@]}"
+[ "$missing" = 0 ] || exit 3

@@ -1,0 +1,113 @@
+/** setup.sh on a machine that lacks programs: a copy of it beside nothing, with an apt-get that we answer for. */
+import { execFile } from 'node:child_process';
+import { chmod, copyFile, mkdir, mkdtemp, readFile, rm, symlink, utimes, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { expect, onTestFinished, test } from 'vitest';
+
+const run = promisify(execFile);
+const SCRIPT = resolve(import.meta.dirname, '../setup/setup.sh');
+/** What the script itself is made of; a bare machine has these. */
+const TOOLS = 'bash sh awk cat dirname flock grep mkdir mktemp rm tail sleep'.split(' ');
+const INSTALLED = '#!/bin/sh\necho version 1\n';
+
+type Machine = { folder: string; bin: string; setup: (...args: string[]) => Promise<Ended> };
+type Ended = { code: number; said: string; missing: string[] };
+
+async function executable(path: string, text: string): Promise<void> {
+  await writeFile(path, text);
+  await chmod(path, 0o755);
+}
+
+/** @param apt what apt-get does, as a shell script; `$*` is what it was asked */
+async function machine(apt: string, user = 0): Promise<Machine> {
+  const folder = await mkdtemp(join(tmpdir(), 'swefarm-setup-'));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const bin = join(folder, 'bin');
+  const script = join(folder, 'testkit/setup/setup.sh');
+  await mkdir(bin);
+  await mkdir(dirname(script), { recursive: true });
+  await copyFile(SCRIPT, script);
+  await writeFile(join(folder, 'package-lock.json'), '{}');
+  await utimes(join(folder, 'package-lock.json'), 1, 1);
+  await mkdir(join(folder, 'node_modules/.bin'), { recursive: true });
+  await writeFile(join(folder, 'node_modules/.package-lock.json'), '{}');
+  const where = await Promise.all(TOOLS.map((name) => run('sh', ['-c', `command -v ${name}`])));
+  await Promise.all(where.map(({ stdout }, at) => symlink(stdout.trim(), join(bin, `${TOOLS[at]}`))));
+  await executable(join(bin, 'id'), `#!/bin/sh\necho ${user}\n`);
+  await executable(join(bin, 'apt-get'), `#!/bin/sh\necho "$*" >>${folder}/asked\n${apt}\n`);
+  const report = join(folder, 'report');
+  return {
+    folder,
+    bin,
+    async setup(...args) {
+      const asked = [script, '--report', report, ...args];
+      const ended = await run(join(bin, 'bash'), asked, { env: { PATH: bin } }).then(
+        ({ stderr }) => ({ code: 0, said: stderr }),
+        (error) => ({ code: error.code as number, said: `${error.stderr}` }),
+      );
+      const missing = (await readFile(report, 'utf8')).split('\n').filter(Boolean);
+      return { ...ended, missing };
+    },
+  };
+}
+
+const asked = async ({ folder }: Machine): Promise<string[]> =>
+  (await readFile(join(folder, 'asked'), 'utf8').catch(() => ''))
+    .split('\n')
+    .filter((line) => line.includes(' install '))
+    .map((line) => line.replace(/.* install /, ''));
+
+test('every part is asked for by the name of its packages, also one that a function of the script could be named like', async () => {
+  const here = await machine('exit 0');
+  await here.setup('shellcheck', 'podman', 'prometheus', 'chromium', 'faketime');
+  const [together] = await asked(here);
+  expect(together?.split(' ')).toEqual(
+    expect.arrayContaining(['shellcheck', 'podman', 'uidmap', 'prometheus', 'chromium', 'faketime']),
+  );
+});
+
+test('what is there is not asked for, and what was brought is there afterwards', async () => {
+  const here = await machine('cp "$0.new" "$(dirname "$0")/faketime"');
+  await symlink((await run('sh', ['-c', 'command -v cp'])).stdout.trim(), join(here.bin, 'cp'));
+  await executable(join(here.bin, 'apt-get.new'), INSTALLED);
+  await executable(join(here.bin, 'shellcheck'), INSTALLED);
+  expect(await here.setup('shellcheck', 'faketime')).toMatchObject({ code: 0, missing: [] });
+  expect(await asked(here)).toEqual(['faketime']);
+  expect(await here.setup('shellcheck', 'faketime')).toEqual({ code: 0, said: '', missing: [] });
+});
+
+test('a package that cannot be had costs only itself, and is named with what apt-get said', async () => {
+  const here = await machine(
+    'case "$*" in *" install faketime") cp "$0.new" "$(dirname "$0")/faketime" ;;\n' +
+      '*install*shellcheck*) echo "E: Unable to locate package shellcheck" >&2; exit 100 ;; esac',
+  );
+  await symlink((await run('sh', ['-c', 'command -v cp'])).stdout.trim(), join(here.bin, 'cp'));
+  await executable(join(here.bin, 'apt-get.new'), INSTALLED);
+  const ended = await here.setup('shellcheck', 'faketime');
+  expect(ended.code).toBe(3);
+  expect(ended.missing).toEqual([
+    expect.stringMatching(
+      /^shellcheck\t.*E: Unable to locate package shellcheck \(apt-get install shellcheck\)/,
+    ),
+  ]);
+  expect(ended.said).toContain('######## shellcheck is missing');
+});
+
+test('a program that is there and does not run is missing, whatever apt-get says', async () => {
+  const here = await machine('exit 0');
+  await executable(join(here.bin, 'shellcheck'), '#!/bin/sh\necho "cannot load libgmp" >&2\nexit 127\n');
+  const { code, missing } = await here.setup('shellcheck');
+  expect([code, missing]).toEqual([3, [expect.stringContaining('cannot load libgmp')]]);
+});
+
+test('who is not root is told what to install', async () => {
+  const here = await machine('exit 0', 1000);
+  const { code, missing } = await here.setup('faketime');
+  expect([code, missing]).toEqual([
+    3,
+    [expect.stringMatching(/only root can install it \(apt-get install faketime\)/)],
+  ]);
+  expect(await asked(here)).toEqual([]);
+});
