@@ -170,7 +170,7 @@ test('an end that was printed where nobody reads is no end', () => {
 const CORPUS = new URL('../../../shared/grading/corpus/', import.meta.url);
 const here = existsSync(new URL('expected.json', CORPUS));
 
-describe.runIf(here)('the corpus', () => {
+describe('the corpus', () => {
   const entries: Record<string, { family: string; log: string }> = here
     ? JSON.parse(readFileSync(new URL('expected.json', CORPUS), 'utf8'))
     : {};
@@ -186,7 +186,8 @@ describe.runIf(here)('the corpus', () => {
     expect(gradeOf(one, one.log)).toMatchObject({ resolved: true, trust: { level } });
   });
 
-  test('colours, line ends and prefixes change neither verdict nor trust', () => {
+  test('colours, line ends and prefixes change neither verdict nor trust', ({ skip }) => {
+    skip(!here, '../shared/grading/corpus is not beside the repository');
     expect(holds(all, 1000)).toBeGreaterThan(0.25);
   });
 });

@@ -113,4 +113,6 @@ if (isRoot) {
       refused(/everybody may rename what is in \S+loose: chmod \+t/),
     );
   });
+} else {
+  test('what somebody else made', ({ skip }) => skip('only root can make what belongs to somebody else'));
 }

@@ -111,6 +111,13 @@ test('process.env is read in shared/src/config only', () => {
   expect(wrong).toEqual([]);
 });
 
+test('what a machine cannot run is skipped by skip(why), which the closing lines of `npm test` repeat', () => {
+  const wrong = offenders(({ text }) =>
+    [...text.matchAll(/\b(?:describe|test|it)\.(?:runIf|skipIf|skip|todo)\b/g)].map(([call]) => call),
+  );
+  expect(wrong).toEqual([]);
+});
+
 test('sources have no default exports and no folders of leftovers', () => {
   const wrong = offenders(({ path, text }) => [
     ...(/^export default /m.test(text) ? ['export default'] : []),

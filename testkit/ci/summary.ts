@@ -1,8 +1,11 @@
 // Adds up the checks and vitest's reports into the one closing line. A test that failed and then passed alone counts as
-// passed and is named as unsteady; a project that left no report, or ran no test, is a failure.
+// passed and is named as unsteady; a project that left no report, or ran no test, is a failure. What this machine could not
+// be given, and what tests left out for that, is named with the reason; a test that is skipped without one is a failure.
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { failuresOf, readReport } from './report.ts';
+
+type LeftOut = { file: string; name: string; why: string | null };
 
 const folder = process.argv[2] ?? '.';
 const lines = (name: string): string[] =>
@@ -46,10 +49,25 @@ for (const project of ['unit', 'redis', 'containers', 'e2e']) {
   }
 }
 
+const missing = lines('missing').map((line) => line.replace('\t', ': '));
+const tests = new Map(
+  lines('leftout').map((line) => {
+    const test = JSON.parse(line) as LeftOut;
+    return [`${test.file}: ${test.name}`, test.why];
+  }),
+);
+const reasons = [...tests].filter(([, why]) => why !== null).map(([name, why]) => `${name}: ${why}`);
+failed.push(
+  ...[...tests].filter(([, why]) => why === null).map(([name]) => `${name}: skipped without a reason`),
+);
+const checks = lines('leftout.checks');
+
 const list = (title: string, names: readonly string[]): void => {
   if (names.length > 0) console.log(`\n${title}\n${names.map((name) => `  ${name}`).join('\n')}`);
 };
 list('UNSTEADY: failed once, passed when its file was run once more; each wants mending', unsteady);
+list('MISSING: what this machine lacks and could not be given, and why', missing);
+list('LEFT OUT: what was not tried on this machine, and why', [...checks, ...reasons]);
 list('FAILED', failed);
 console.log(`\n${passed} passed, ${failed.length} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`);
 process.exitCode = failed.length === 0 ? 0 : 1;

@@ -2,7 +2,7 @@
  * `swefarm images convert` by a real Apptainer, from an engine and from an archive, as a person would: whole or not there, also
  * when it is killed in the middle; what it made is checked by its digest and runs.
  */
-import { execFile, spawn, spawnSync } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { chmod, mkdir, mkdtemp, open, readdir, readFile, rm, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -14,12 +14,11 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { knownImages } from '../../src/sandbox/apptainer/known.ts';
 import { apptainerRuntime } from '../../src/sandbox/apptainer/runtime.ts';
 import { bareTree } from '../../src/sandbox/apptainer/tools.ts';
-import { describeIf, NEVER, spec } from '../sandbox/subject.ts';
+import { describeUnless, NEVER, noApptainer, spec } from '../sandbox/subject.ts';
 
 const run = promisify(execFile);
 const WORKER = resolve(import.meta.dirname, '../../bin/swefarm-worker.mjs');
 const socketPath = '/var/run/docker.sock';
-const present = spawnSync('apptainer', ['--version']).status === 0;
 const folder = await mkdtemp(join(tmpdir(), 'swefarm-convert-'));
 await chmod(folder, 0o755);
 const short = `convert-${newId().toLowerCase()}`;
@@ -49,7 +48,7 @@ async function images(action: string, names: readonly string[], more: readonly s
   return { code: ended.code, stderr: ended.stderr, lines: lines.map((line): Line => JSON.parse(line)) };
 }
 
-describeIf(present, 'convert', () => {
+describeUnless(noApptainer(), 'convert', () => {
   let engine: AsyncDisposable;
   beforeAll(async () => {
     engine = await ensureDocker({ socketPath });

@@ -2,7 +2,7 @@
  * The contract on Apptainer, and what is its own: where images are looked for, limits without control groups, life without
  * root. Where setup could not install it, that is said and nothing else is run.
  */
-import { execFile, spawnSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { chmod, cp, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,29 +13,27 @@ import { apptainerRuntime } from '../../src/sandbox/apptainer/runtime.ts';
 import type { Runtime } from '../../src/sandbox/runtime.ts';
 import { sandboxContract } from './contract.ts';
 import { memoryContract } from './memory-contract.ts';
-import { canBeAnother, tryAsUser } from './other.ts';
-import { describeIf, NEVER, sh, spec, WHOLE } from './subject.ts';
+import { cannotBeAnother, tryAsUser } from './other.ts';
+import { describeUnless, NEVER, noApptainer, sh, spec, WHOLE } from './subject.ts';
 
 const run = promisify(execFile);
 const CHILD = new URL('./apptainer.child.ts', import.meta.url).pathname;
-const present = spawnSync('apptainer', ['--version']).status === 0;
+const missing = noApptainer();
 const folder = await mkdtemp(join(tmpdir(), 'swefarm-apptainer-'));
 await chmod(folder, 0o755);
 const places = { imagesDir: join(folder, 'images'), scratchDir: join(folder, 'scratch') };
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
 it('is installed, or said to be missing', async () => {
-  if (!present)
-    console.warn('######## no Apptainer here: its contract is not run (testkit/setup/setup.sh apptainer)');
   await using runtime = await apptainerRuntime({
     ...places,
     templates: [],
-    command: present ? null : '/none',
+    command: missing === null ? null : '/none',
   });
-  expect((await runtime.check(NEVER)).usable).toBe(present);
+  expect((await runtime.check(NEVER)).usable).toBe(missing === null);
 });
 
-describeIf(present, 'apptainer', () => {
+describeUnless(missing, 'apptainer', () => {
   let sif: string;
   let tree: string;
   beforeAll(async () => {
@@ -94,7 +92,7 @@ describeIf(present, 'apptainer', () => {
     expect(names).not.toMatch(/^(APPTAINER|SINGULARITY|npm_|VITEST)/m);
   });
 
-  describeIf(canBeAnother(CHILD), 'without root', () => {
+  describeUnless(cannotBeAnother(CHILD), 'without root', () => {
     it('starts, limits processes, and leaves nothing', () => tryAsUser(CHILD, folder, tree));
   });
 });

@@ -10,9 +10,9 @@ const run = promisify(execFile);
 const USER = 50_000 + (process.pid % 10_000);
 const LINE = ['--reuid', String(USER), '--regid', String(USER), '--clear-groups'];
 
-/** Only root can become somebody else, who must be able to read this checkout and may have user namespaces. */
-export function canBeAnother(program: string): boolean {
-  if (process.getuid?.() !== 0) return false;
+/** Why nobody else can be tried here; null when it can: root becomes somebody who can read this checkout and may have user namespaces. */
+export function cannotBeAnother(program: string): string | null {
+  if (process.getuid?.() !== 0) return 'only root can become another user';
   const read = `require('fs').accessSync(${JSON.stringify(program)})`;
   const probe = spawnSync('setpriv', [...LINE, process.execPath, '-e', read]);
   const namespaces = spawnSync('setpriv', [
@@ -23,7 +23,8 @@ export function canBeAnother(program: string): boolean {
     '--mount',
     'true',
   ]);
-  return probe.status === 0 && namespaces.status === 0;
+  if (probe.status !== 0) return `another user cannot read this checkout (${program}) or its Node`;
+  return namespaces.status === 0 ? null : 'this kernel gives users without root no user namespaces';
 }
 
 /** Runs a program of ours as that user; its last line, which is JSON. */

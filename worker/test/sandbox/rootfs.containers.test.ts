@@ -12,8 +12,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { rootfsRuntime } from '../../src/sandbox/rootfs/runtime.ts';
 import type { Container, Runtime } from '../../src/sandbox/runtime.ts';
 import { sandboxContract } from './contract.ts';
-import { canBeAnother, tryAsUser } from './other.ts';
-import { describeIf, LIMITS, NEVER, sh, spec } from './subject.ts';
+import { cannotBeAnother, tryAsUser } from './other.ts';
+import { describeUnless, LIMITS, NEVER, sh, spec } from './subject.ts';
 
 const run = promisify(execFile);
 const folder = await mkdtemp(join(tmpdir(), 'swefarm-rootfs-'));
@@ -234,8 +234,8 @@ for call in (("mount", b"none", b"/tmp", b"tmpfs", 0, None), ("unshare", 0x10000
     expect(existsSync(join(places.scratchDir, id))).toBe(false);
   });
 
-  // Only root can make what belongs to somebody else.
-  describeIf(process.getuid?.() === 0, 'a scratch folder of somebody else', () => {
+  const root = process.getuid?.() === 0 ? null : 'only root can make what belongs to somebody else';
+  describeUnless(root, 'a scratch folder of somebody else', () => {
     const STRANGER = 54_321;
 
     it('is refused at the start, and at each sandbox when it took the place of ours', async () => {
@@ -260,7 +260,7 @@ for call in (("mount", b"none", b"/tmp", b"tmpfs", 0, None), ("unshare", 0x10000
     });
   });
 
-  describeIf(canBeAnother(CHILD), 'without root', () => {
+  describeUnless(cannotBeAnother(CHILD), 'without root', () => {
     it('starts, limits processes, and leaves nothing', () => tryAsUser(CHILD, folder, tree));
   });
 });

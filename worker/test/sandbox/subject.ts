@@ -1,5 +1,6 @@
 /** What the contract suites are run against, and the small things every case needs. */
-import { describe } from 'vitest';
+import { spawnSync } from 'node:child_process';
+import { describe, it } from 'vitest';
 import type {
   Container,
   ContainerSpec,
@@ -61,6 +62,18 @@ export async function start(subject: Subject, changes: Partial<ContainerSpec> = 
 export function describeIf(holds: boolean, name: string, cases: () => void): void {
   if (holds) describe(name, cases);
 }
+
+/** Cases that a machine may be unable to run: `why` says what it lacks, and the closing lines of `npm test` say it again. */
+export function describeUnless(why: string | null, name: string, cases: () => void): void {
+  if (why === null) describe(name, cases);
+  else it(name, ({ skip }) => skip(why));
+}
+
+/** Why nothing can be run on Apptainer here; null when it can. */
+export const noApptainer = (): string | null =>
+  spawnSync('apptainer', ['--version']).status === 0
+    ? null
+    : 'there is no Apptainer: bash testkit/setup/setup.sh apptainer';
 
 /** What a rollout does to the tree of a container before its first command. */
 export async function snapshotOf(container: Container): Promise<Snapshot> {

@@ -1,14 +1,13 @@
 /** The suite on Docker and the light runtime; in `npm run ci:full` on every runtime, with the slow attempts. */
-import { spawnSync } from 'node:child_process';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { importTree, minimalImage, type PodmanEngine, startPodman } from '@swefarm/testkit';
-import { afterAll } from 'vitest';
+import { afterAll, it } from 'vitest';
 import { apptainerRuntime } from '../../../src/sandbox/apptainer/runtime.ts';
 import { dockerRuntime } from '../../../src/sandbox/docker/runtime.ts';
 import { rootfsRuntime } from '../../../src/sandbox/rootfs/runtime.ts';
-import { type Subject, WHOLE } from '../subject.ts';
+import { noApptainer, type Subject, WHOLE } from '../subject.ts';
 import { escapeSuite } from './suite.ts';
 
 const folder = await mkdtemp(join(tmpdir(), 'swefarm-escapes-'));
@@ -45,7 +44,10 @@ if (WHOLE) {
     podman = await startPodman();
     return engineSubject('podman', podman.socketPath);
   });
-  if (spawnSync('apptainer', ['--version']).status === 0) {
+  const missing = noApptainer();
+  if (missing === null) {
     escapeSuite('apptainer', async () => treeSubject(await apptainerRuntime({ ...places, templates: [] })));
+  } else {
+    it('apptainer', ({ skip }) => skip(missing));
   }
 }
