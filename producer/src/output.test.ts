@@ -49,7 +49,9 @@ test('what exists is not overwritten', async () => {
   await writeFile(path, '');
   await refuseExisting(path);
   await writeFile(path, 'x\n');
-  await expect(refuseExisting(path)).rejects.toThrow(/exists already; pass --resume/);
+  await expect(refuseExisting(path, 'pass --resume')).rejects.toThrow(
+    /exists already; pass --resume, or choose another/,
+  );
   await expect(openOutputFile(path, 'r1')).rejects.toThrow(/is no line of an output/);
   await writeFile(path, 'someone else, without a line feed');
   await expect(openOutputFile(path, 'r1')).rejects.toThrow(/is no output of swefarm/);

@@ -23,6 +23,20 @@ import { encodeLine, type OutputLine, type Tally, tallyOf } from './line.ts';
 export const OutputFormat = z.enum(['swefarm', 'gym']);
 export type OutputFormat = z.infer<typeof OutputFormat>;
 
+/** What `swefarm eval` was doing when it wrote lines: the same command goes on with it. */
+const OutputEvaluation = z.object({
+  /** `--run-id`: its name in the harness's tree. */
+  run_id: z.string(),
+  /** Its run in the farm; the lines are another run's when they are mended. */
+  record: RunRecord,
+  /** All that it evaluates, and the fingerprint of their patches. */
+  rollouts: z.array(z.string()),
+  patches_sha256: z.string(),
+  /** With `--from`: its lines are old ones, mended. */
+  mends: z.boolean(),
+});
+export type OutputEvaluation = z.infer<typeof OutputEvaluation>;
+
 /** Stands beside the output as `OUTPUT.run.json`. */
 export const OutputRun = z.object({
   format: z.literal('swefarm-output-1'),
@@ -31,6 +45,7 @@ export const OutputRun = z.object({
   state_dir: z.string().nullable(),
   /** What its lines are. */
   rows: OutputFormat.default('swefarm'),
+  evaluation: OutputEvaluation.optional(),
 });
 export type OutputRun = z.infer<typeof OutputRun>;
 
@@ -51,16 +66,17 @@ export interface Output extends AsyncDisposable {
 export const runFile = (path: string): string => `${path}.run.json`;
 
 /**
- * Refuses a path that holds something, unless it is to be resumed. A new output must not exist, an empty file may.
+ * Refuses a path that holds something. A new output must not exist, an empty file may. `remedy`: how this command would go
+ * on with it.
  *
  * @throws UsageError
  */
-export async function refuseExisting(path: string): Promise<void> {
+export async function refuseExisting(path: string, remedy?: string): Promise<void> {
   for (const one of [path, runFile(path)]) {
     const size = await sizeOf(one);
     if (size !== null && size > 0) {
       throw new UsageError(
-        `${one}: exists already; pass --resume to go on with its run, or choose another --output`,
+        `${one}: exists already; ${remedy === undefined ? '' : `${remedy}, or `}choose another --output`,
         { code: 'output_exists' },
       );
     }
@@ -85,15 +101,17 @@ export async function writeOutputRun(path: string, run: z.input<typeof OutputRun
 }
 
 /**
- * Opens for appending, repairs a torn last line, and reads the lines that are there.
+ * Opens for appending, repairs a torn last line, and reads the lines that are there. `runId` null: of whatever runs, and
+ * without a place in the stream of one.
  *
  * @throws UsageError when the file holds lines of another run or is no output; UnusableError when it cannot be written
  */
-export async function openOutputFile(path: string, runId: string): Promise<Output> {
+export async function openOutputFile(path: string, runId: string | null): Promise<Output> {
   const file = await openLines(path, '{"run_id":"');
   try {
     const lines = await readLines(path, runId);
-    return new OutputFile(resolve(path), file, lines, await readCursor(path, runId), runId);
+    const cursor = runId === null ? '0' : await readCursor(path, runId);
+    return new OutputFile(resolve(path), file, lines, cursor, runId);
   } catch (error) {
     await file.close();
     throw error;
@@ -105,9 +123,15 @@ class OutputFile implements Output {
   readonly lines: Map<string, Tally>;
   cursor: string;
   readonly #file: FileHandle;
-  readonly #runId: string;
+  readonly #runId: string | null;
 
-  constructor(name: string, file: FileHandle, lines: Map<string, Tally>, cursor: string, runId: string) {
+  constructor(
+    name: string,
+    file: FileHandle,
+    lines: Map<string, Tally>,
+    cursor: string,
+    runId: string | null,
+  ) {
     this.name = name;
     this.lines = lines;
     this.cursor = cursor;
@@ -122,7 +146,7 @@ class OutputFile implements Output {
         await this.#file.datasync();
       }
       for (const line of lines) this.lines.set(line.rollout_id, tallyOf(line));
-      if (cursor !== this.cursor) {
+      if (cursor !== this.cursor && this.#runId !== null) {
         await writeCursor(this.name, this.#runId, cursor);
       }
       this.cursor = cursor;
@@ -156,14 +180,14 @@ export function streamOutput(write: (text: string) => Promise<void>): Output {
 }
 
 /** The lines of an output, read one at a time and kept without their patches. */
-async function readLines(path: string, runId?: string): Promise<Map<string, Tally>> {
+async function readLines(path: string, runId: string | null): Promise<Map<string, Tally>> {
   const lines = new Map<string, Tally>();
   for await (const row of parseJsonLines(createReadStream(path))) {
     const line = 'value' in row ? (row.value as Partial<OutputLine>) : null;
     if (typeof line?.rollout_id !== 'string') {
       throw new UsageError(`${path}: ${row.where} is no line of an output; choose another file`);
     }
-    if (runId !== undefined && line.run_id !== runId) {
+    if (runId !== null && line.run_id !== runId) {
       throw new UsageError(
         `${path}: ${row.where} belongs to run ${line.run_id}, not to ${runId}; choose another --output`,
       );

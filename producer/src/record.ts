@@ -219,7 +219,7 @@ export function refuseDifferent(stored: RunRecord, wanted: RunRecord): void {
   if (differences.length === 0) return;
   throw new UsageError(
     [
-      `--resume: run ${stored.run_id} was submitted with other settings (run → now):`,
+      `run ${stored.run_id} was submitted with other settings (run → now):`,
       ...differences.map((line) => `  ${line}`),
       'give the same settings again, or choose another output for a new run',
     ].join('\n'),

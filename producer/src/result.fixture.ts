@@ -1,5 +1,5 @@
 /** A whole result for tests; `over` replaces fields. */
-import type { Result } from '@swefarm/shared';
+import type { Report, Result } from '@swefarm/shared';
 import { type OutputLine, outputLine } from './line.ts';
 
 export function aResult(over: Partial<Result> = {}): Result {
@@ -55,3 +55,25 @@ export const aFailure = (over: Partial<Result> = {}): Result =>
 
 export const aLine = (over: Partial<Result> = {}, patch: string | null = ''): OutputLine =>
   outputLine(aResult(over), { patch, report: null });
+
+export const aReport = (over: Partial<Report> = {}): Report => ({
+  format: 'swefarm-report-1',
+  instance_id: 'a__b-1',
+  patch_state: 'applied',
+  evaluation: 'completed',
+  resolved: true,
+  tests_status: {
+    FAIL_TO_PASS: { success: ['test_ü'], failure: [] },
+    PASS_TO_PASS: { success: [], failure: [] },
+    FAIL_TO_FAIL: { success: [], failure: [] },
+    PASS_TO_FAIL: { success: [], failure: [] },
+  },
+  status_map: { test_ü: 'PASSED' },
+  applied_with: 'git apply --verbose --reject',
+  test_exit_code: 0,
+  grader: 'swebench-4.1.0',
+  parser: 'pytest',
+  image_digest: null,
+  trust: { level: 'clean', reasons: [] },
+  ...over,
+});

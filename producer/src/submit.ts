@@ -40,7 +40,7 @@ export async function submit(farm: Farm, submission: Submission, signal?: AbortS
     if (signal?.aborted) {
       throw new SwefarmError(
         'aborted',
-        `stopped after ${at} of ${missing.length} jobs; --resume adds the others`,
+        `stopped after ${at} of ${missing.length} jobs; the others are added when the run goes on`,
       );
     }
     await farm.jobs.enqueue(record, missing.slice(at, at + CHUNK));

@@ -5,8 +5,8 @@
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { loadConfig, openFarm, parseRolloutId } from '@swefarm/shared';
-import { aFailure } from '../src/result.fixture.ts';
+import { loadConfig, openFarm, parseRolloutId, type Result } from '@swefarm/shared';
+import { aFailure, aReport } from '../src/result.fixture.ts';
 import { settle } from './settle.ts';
 
 const END_MS = 2_000;
@@ -50,10 +50,14 @@ while (!stopping) {
     await sleep(50);
     continue;
   }
-  const { runId, index } = parseRolloutId(job.id);
+  const { runId, instanceId, index } = parseRolloutId(job.id);
   const record = await farm.runs.get(runId);
   if (mode === 'slow') await sleep(300);
-  if (record) await settle(farm, record, job.id, outcome(index));
+  const over = outcome(index);
+  // Patches are there to be evaluated.
+  const report =
+    record?.agent.type === 'patch' && over.outcome !== 'failed' ? aReport({ instance_id: instanceId }) : null;
+  if (record) await settle(farm, record, job.id, over, report);
   await job.remove();
   settled += 1;
   if (mode === 'crash' && settled === 3) process.exit(1);
@@ -61,7 +65,7 @@ while (!stopping) {
 await farm.registry.leave('fake');
 process.exit(0);
 
-function outcome(index: number) {
+function outcome(index: number): Partial<Result> {
   if (mode === 'fail' && index === 0) {
     const { outcome: failed, resolved, reward, reward_row, exit_status, turns, failure } = aFailure();
     return { outcome: failed, resolved, reward, reward_row, exit_status, turns, failure };

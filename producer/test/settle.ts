@@ -1,5 +1,12 @@
 /** One rollout settled as a worker does it, without anything run. */
-import { encodeArtifact, type Farm, parseRolloutId, type Result, type RunRecord } from '@swefarm/shared';
+import {
+  encodeArtifact,
+  type Farm,
+  parseRolloutId,
+  type Report,
+  type Result,
+  type RunRecord,
+} from '@swefarm/shared';
 import { aResult } from '../src/result.fixture.ts';
 
 /** Claims and commits one rollout as a worker does: artifact first, then the one commit. */
@@ -8,6 +15,7 @@ export async function settle(
   record: RunRecord,
   rolloutId: string,
   over: Partial<Result> = {},
+  report: Report | null = null,
 ): Promise<void> {
   const { instanceId, index } = parseRolloutId(rolloutId);
   const claim = await farm.journal.claim(rolloutId, { worker: 'fake', node: 'here' });
@@ -27,7 +35,7 @@ export async function settle(
       exit_status: 'submitted',
     },
     patch: `patch of ${rolloutId}`,
-    report: null,
+    report,
     test_log: null,
     eval_script: null,
     failure_detail: null,

@@ -6,7 +6,6 @@ import {
   parseRolloutId,
   type Result,
   type RunRecord,
-  rolloutId,
   UsageError,
 } from '@swefarm/shared';
 import type { Command } from 'commander';
@@ -21,10 +20,18 @@ import { isFolderName, type Prediction } from '../eval/predictions.ts';
 import { reportName, writeReportFile, writeRunReport } from '../eval/runreport.ts';
 import { type Ended, renderEnds } from '../eval/summary.ts';
 import { LOGS, roundName, writeFolder } from '../eval/tree.ts';
+import { patchesOf, type Work, workOf } from '../eval/work.ts';
 import { EXIT, type ExitCode } from '../exit.ts';
 import { newRunRecord } from '../record.ts';
 import { type Given, givenPredictions } from './evalinput.ts';
-import { addOutputFlags, openEvalOutput } from './evaloutput.ts';
+import {
+  addOutputFlags,
+  type Begun,
+  beginOutput,
+  begunEvaluation,
+  endsIn,
+  openEvalOutput,
+} from './evaloutput.ts';
 import { openPlace, runLocally } from './local.ts';
 import {
   addDatasetOptions,
@@ -37,6 +44,7 @@ import {
   runFlags,
   wholeNumber,
 } from './options.ts';
+import { pasteable } from './pasteable.ts';
 import { openPatiently } from './patience.ts';
 import { listenForStop, type Stop } from './stop.ts';
 import { say, widthOf } from './terminal.ts';
@@ -82,6 +90,9 @@ type Evaluation = {
   given: Given;
   plans: Plans;
   items: Item[];
+  /** What an earlier start left in the output. */
+  begun: Begun | null;
+  work: Work | null;
   timeoutSeconds: number;
 };
 
@@ -89,7 +100,9 @@ async function runEval(flags: Flags): Promise<ExitCode> {
   const stop = listenForStop(() =>
     say('\nswefarm: draining: running evaluations may end, no new ones start; Ctrl-C again stops at once'),
   );
-  const runId = String(flags.runId ?? `eval-${new Date().toISOString().slice(0, 19).replace(/[-:]/g, '')}`);
+  const begun = await begunEvaluation(flags);
+  const now = new Date().toISOString().slice(0, 19).replace(/[-:]/g, '');
+  const runId = String(flags.runId ?? begun?.evaluation.run_id ?? `eval-${now}`);
   if (!isFolderName(runId)) throw new UsageError(`--run-id ${runId}: expected a name that can be a folder`);
   const config = producerConfig(flags);
   if (flags.localWorker === false && config.redis_url === null) {
@@ -108,8 +121,26 @@ async function runEval(flags: Flags): Promise<ExitCode> {
   const plans = plansOf(dataset.instances, record.evaluation.grader);
   const grader = (id: string) => plans.of(id)?.grader ?? null;
   const items = await listItems({ logs, runId, rounds, grader });
+  const work = workOf({
+    items,
+    instances: dataset.instances,
+    describe: (instances) => recordOf(flags, { ...dataset, instances: [...instances] }, given.rounds.length),
+    begun: begun?.evaluation ?? null,
+  });
   const timeoutSeconds = record.evaluation.timeout;
-  const evaluation = { flags, config, logs, runId, dataset, given, plans, items, timeoutSeconds };
+  const evaluation = {
+    flags,
+    config,
+    logs,
+    runId,
+    dataset,
+    given,
+    plans,
+    items,
+    begun,
+    work,
+    timeoutSeconds,
+  };
   await announce(evaluation);
   const ended = new Map<Item, Ended>();
   try {
@@ -146,7 +177,49 @@ function recordOf(
 
 /** Writes what needs no container, runs the rest; false when a signal came first. */
 async function evaluateOpen(evaluation: Evaluation, stop: Stop, ended: Map<Item, Ended>): Promise<boolean> {
-  const { items, plans, dataset, given, flags, config } = evaluation;
+  const { begun, work, given, flags, config, runId } = evaluation;
+  await settleWithout(evaluation, ended);
+  if (!work) return true;
+  const { record, instances, items } = work;
+  const lineOf = (id: string) => {
+    const item = items.get(id);
+    return item && given.lineOf(item.prediction);
+  };
+  await using stack = new AsyncDisposableStack();
+  let output = begun && stack.use(await openEvalOutput(flags, work, lineOf));
+  if (output) {
+    say(`swefarm: going on with what ${output.name} holds: ${output.lines.size} of ${items.size} lines`);
+    const ends = await endsIn(flags, work, lineOf);
+    for (const [id, item] of items) {
+      const { prediction, round, state } = item;
+      const found = ends.get(id);
+      // Its report was written, its line was not: both are made again.
+      if (!found) ended.delete(item);
+      else if (state === 'open') ended.set(item, { instance_id: prediction.instance_id, round, ...found });
+    }
+    if (ends.size === items.size) return true;
+  }
+  const place = await openPlace(config, record, begun, stack, stop.draining);
+  const farm = stack.use(await openPatiently(place.config, stop.draining, { entrusts: true }));
+  if (!output) {
+    await beginOutput(flags, work, runId, place.stateDir);
+    output = stack.use(await openEvalOutput(flags, work, lineOf));
+  }
+  const { complete } = await runLocally({
+    ...{ farm, output, record, instances, place, stop },
+    flags: { ...flags, concurrency: flags.maxWorkers },
+    patches: patchesOf(work),
+    rollouts: new Set(items.keys()),
+    onResult: async (result, content) => {
+      const item = items.get(result.rollout_id);
+      if (item) ended.set(item, await keep(evaluation, item, result, content));
+    },
+  });
+  return complete;
+}
+
+/** Whatever needs no container: what is empty or blank, and what an earlier start has done. */
+async function settleWithout({ items, plans }: Evaluation, ended: Map<Item, Ended>): Promise<void> {
   for (const item of items) {
     const { prediction, round, folder, state } = item;
     const { instance_id } = prediction;
@@ -157,45 +230,6 @@ async function evaluateOpen(evaluation: Evaluation, stop: Stop, ended: Map<Item,
     await writeFolder(folder, blankFiles(prediction, plans.of(instance_id)));
     note('patch_not_applied');
   }
-  const open = items.filter((item) => item.state === 'open');
-  if (open.length === 0) return true;
-  const ids = new Set(open.map((item) => item.prediction.instance_id));
-  const instances = dataset.instances.filter((instance) => ids.has(instance.instance_id));
-  const record = recordOf(flags, { ...dataset, instances }, given.rounds.length);
-  await using stack = new AsyncDisposableStack();
-  const place = await openPlace(config, record, null, stack, stop.draining);
-  const farm = stack.use(await openPatiently(place.config, stop.draining, { entrusts: true }));
-  const byRollout = new Map(
-    open.map((item) => [rolloutId(record.run_id, item.prediction.instance_id, item.round), item]),
-  );
-  const lineOf = (id: string) => {
-    const item = byRollout.get(id);
-    return item && given.lineOf(item.prediction);
-  };
-  const output = stack.use(await openEvalOutput(flags, record, lineOf));
-  const { complete } = await runLocally({
-    ...{ farm, output, record, instances, place, stop },
-    flags: { ...flags, concurrency: flags.maxWorkers },
-    patches: patchesOf(open),
-    rollouts: new Set(byRollout.keys()),
-    onResult: async (result, content) => {
-      const item = byRollout.get(result.rollout_id);
-      if (item) ended.set(item, await keep(evaluation, item, result, content));
-    },
-  });
-  return complete;
-}
-
-/** One patch per round; rounds that are not open get one too, which nothing runs. */
-function patchesOf(open: readonly Item[]): Map<string, string[]> {
-  const patches = new Map<string, string[]>();
-  for (const { prediction, round } of open) {
-    const own = patches.get(prediction.instance_id) ?? [];
-    patches.set(prediction.instance_id, own);
-    for (let at = own.length; at <= round; at++) own.push('');
-    own[round] = prediction.model_patch ?? '';
-  }
-  return patches;
 }
 
 async function keep(
@@ -231,7 +265,7 @@ async function finish(evaluation: Evaluation, ended: Map<Item, Ended>, complete:
   say(renderEnds([...ended.values()], widthOf(process.stderr)));
   if (given.times > 1) for (const line of await flakyLines(evaluation, reportDir)) say(line);
   const open = items.filter((item) => !ended.has(item)).length;
-  if (open > 0) say(`${open} open: go on with the same command and --run-id ${runId}`);
+  if (open > 0) say(`${open} open; go on with: ${pasteable(process.argv.slice(2), ['--run-id', runId])}`);
   say(`logs: ${join(logs, runId)}`);
   for (const path of reports) say(`report: ${path}`);
   if (!complete) return EXIT.interrupted;

@@ -1,9 +1,21 @@
 /** Where `eval` writes result lines, if anywhere: the harness's tree is its output, lines are for `show`, `regrade` and trainers. */
-import type { RunRecord } from '@swefarm/shared';
+import { createReadStream } from 'node:fs';
+import { UsageError } from '@swefarm/shared';
 import type { Command } from 'commander';
+import { parseJsonLines } from '../datasets/jsonl.ts';
 import { mendingOutput, mergeLine } from '../eval/again.ts';
-import type { OutputLine } from '../line.ts';
-import { type Output, readOutputRun, refuseExisting, streamOutput, writeOutputRun } from '../output.ts';
+import { type End, endOf } from '../eval/ends.ts';
+import { fingerprintOf, type Work } from '../eval/work.ts';
+import type { OutputLine, Tally } from '../line.ts';
+import {
+  type Output,
+  type OutputEvaluation,
+  type OutputRun,
+  readOutputRun,
+  refuseExisting,
+  streamOutput,
+  writeOutputRun,
+} from '../output.ts';
 import { openOutput } from './follow.ts';
 import type { Flags } from './options.ts';
 
@@ -16,31 +28,100 @@ export function addOutputFlags(command: Command): Command {
     .option('--copy-artifacts <dir>', 'copy patches, reports and logs into this folder');
 }
 
+export type Begun = OutputRun & { evaluation: OutputEvaluation };
+
+/** With --from: the old line of a rollout, which is written with its new verdict. */
+type LineOf = (rolloutId: string) => OutputLine | undefined;
+
+const fileOf = ({ output }: Flags): string | null =>
+  output === undefined || output === '-' ? null : String(output);
+
 /**
- * With `lineOf` (--from) the old lines are written with their new verdicts.
+ * What an earlier start of this evaluation left in the output; null when the output is new, or nothing that lasts.
  *
- * @throws UsageError when the file exists
+ * @throws UsageError when the file is of something else
  */
-export async function openEvalOutput(
-  flags: Flags,
-  record: RunRecord,
-  lineOf: (rolloutId: string) => OutputLine | undefined,
-): Promise<Output> {
-  const path = flags.output as string | undefined;
-  const nowhere = streamOutput(() => Promise.resolve());
-  if (path === undefined) return nowhere;
-  const from = flags.from as string | undefined;
-  const old = from === undefined ? null : await readOutputRun(from);
-  const written = old?.record ?? record;
-  if (path !== '-') {
+export async function begunEvaluation(flags: Flags): Promise<Begun | null> {
+  const path = fileOf(flags);
+  if (path === null) return null;
+  const stored = await readOutputRun(path);
+  const evaluation = stored?.evaluation;
+  if (!stored || !evaluation) {
     await refuseExisting(path);
-    await writeOutputRun(path, { format: 'swefarm-output-1', record: written, state_dir: null });
+    return null;
   }
-  const output = await openOutput(path, written.run_id);
-  if (from === undefined) return output;
-  const overrides = { ...old?.record.reward.overrides, ...record.reward.overrides };
-  return mendingOutput(output, nowhere, (fresh) => {
+  const other = (say: string) =>
+    new UsageError(`${path}: ${say}, or choose another --output`, { code: 'output_exists' });
+  if (flags.runId !== undefined && flags.runId !== evaluation.run_id) {
+    const { run_id } = evaluation;
+    throw other(`holds the lines of evaluation ${run_id}; give --run-id ${run_id} to go on with it`);
+  }
+  if (evaluation.mends !== (flags.from !== undefined)) {
+    throw other(`was begun with ${evaluation.mends ? '--from' : '--predictions'}; give the same again`);
+  }
+  return { ...stored, evaluation };
+}
+
+/** Writes beside a new output what it is going to hold, so that the same command can go on with it. */
+export async function beginOutput(
+  flags: Flags,
+  work: Work,
+  runId: string,
+  stateDir: string | null,
+): Promise<void> {
+  const path = fileOf(flags);
+  if (path === null) return;
+  const old = flags.from === undefined ? null : await readOutputRun(String(flags.from));
+  await writeOutputRun(path, {
+    format: 'swefarm-output-1',
+    record: old?.record ?? work.record,
+    state_dir: stateDir,
+    evaluation: {
+      run_id: runId,
+      record: work.record,
+      rollouts: [...work.items.keys()],
+      patches_sha256: fingerprintOf(work.items),
+      mends: flags.from !== undefined,
+    },
+  });
+}
+
+/** With --from the old lines are written with their new verdicts. */
+export async function openEvalOutput(flags: Flags, work: Work, lineOf: LineOf): Promise<Output> {
+  if (flags.output === undefined) return streamOutput(() => Promise.resolve());
+  const path = String(flags.output);
+  if (flags.from === undefined) return await openOutput(path, work.record.run_id);
+  const old = await readOutputRun(String(flags.from));
+  const overrides = { ...old?.record.reward.overrides, ...work.record.reward.overrides };
+  // The lines are of the old run, or of several.
+  const output = await openOutput(path, null);
+  const known = new Map<string, Tally>();
+  for (const id of work.items.keys()) {
+    const tally = output.lines.get(lineOf(id)?.rollout_id ?? '');
+    if (tally) known.set(id, tally);
+  }
+  return mendingOutput(output, known, (fresh) => {
     const line = lineOf(fresh.rollout_id);
     return line ? mergeLine(line, fresh, overrides) : fresh;
   });
+}
+
+/** How those rollouts ended that have their line in the output. */
+export async function endsIn(
+  flags: Flags,
+  work: Work,
+  lineOf: LineOf,
+): Promise<Map<string, { end: End; message: string | null }>> {
+  const ends = new Map<string, { end: End; message: string | null }>();
+  const path = fileOf(flags);
+  if (path === null) return ends;
+  const ids = new Map([...work.items.keys()].map((id) => [lineOf(id)?.rollout_id ?? id, id]));
+  for await (const row of parseJsonLines(createReadStream(path))) {
+    if (!('value' in row)) continue;
+    const line = row.value as OutputLine;
+    const id = ids.get(line.rollout_id);
+    if (id !== undefined)
+      ends.set(id, { end: endOf(line, line.report), message: line.failure?.message ?? null });
+  }
+  return ends;
 }

@@ -78,7 +78,7 @@ export async function openRunOutput(
 }
 
 /** `-` is standard output: JSON lines in a pipe, one readable line per rollout on a terminal. */
-export async function openOutput(path: string, runId: string): Promise<Output> {
+export async function openOutput(path: string, runId: string | null): Promise<Output> {
   if (path !== '-') return await openOutputFile(path, runId);
   if (!process.stdout.isTTY) return streamOutput((text) => writeTo(process.stdout, text));
   return streamOutput(async (text) => {

@@ -47,7 +47,7 @@ export async function goOnWith(path: string, rows: OutputFormat, resume: boolean
   }
   const stored = resume ? await readOutputRun(path) : null;
   if (!stored) {
-    await refuseExisting(path);
+    await refuseExisting(path, 'pass --resume to go on with its run');
     return null;
   }
   if (stored.rows !== rows) {

@@ -113,7 +113,8 @@ async function regradeOutput(work: Work, path: string): Promise<void> {
   const run = await readOutputRun(source);
   const was = run?.record.reward.overrides ?? {};
   const rules = { was, now: givenOverrides(flags) ?? was };
-  if (run) await writeOutputRun(path, run);
+  // Nothing is evaluated for this file: no command goes on with it.
+  if (run) await writeOutputRun(path, { ...run, evaluation: undefined });
   await using store = artifactReader(() => openFarm(producerConfig(flags), 'producer'));
   for await (const line of outputLines(source)) {
     if (work.signal.aborted) return;

@@ -7,7 +7,7 @@ import type { RewardOverrides } from '@swefarm/grading';
 import { type RewardFacts, UsageError } from '@swefarm/shared';
 import { parseJsonLines } from '../datasets/jsonl.ts';
 import type { RowProblem } from '../datasets/problem.ts';
-import type { OutputLine } from '../line.ts';
+import { type OutputLine, type Tally, tallyOf } from '../line.ts';
 import type { Output } from '../output.ts';
 import { rewarded } from '../rewarded.ts';
 import type { Prediction } from './predictions.ts';
@@ -97,20 +97,25 @@ export function mergeLine(old: OutputLine, fresh: OutputLine, overrides: RewardO
   };
 }
 
-/** Takes lines of the new run and writes the old ones, mended; `lines` is the new run's. */
-export function mendingOutput(inner: Output, seen: Output, mend: (fresh: OutputLine) => OutputLine): Output {
-  return {
+/** Takes lines of the new run and writes the old ones, mended. `known`: rollouts of the new run whose old lines are there. */
+export function mendingOutput(
+  inner: Output,
+  known: ReadonlyMap<string, Tally>,
+  mend: (fresh: OutputLine) => OutputLine,
+): Output {
+  const lines = new Map(known);
+  const output = {
     name: inner.name,
-    lines: seen.lines,
-    get cursor() {
-      return seen.cursor;
+    lines,
+    cursor: '0',
+    async append(fresh: readonly OutputLine[], cursor: string): Promise<void> {
+      await inner.append(fresh.map(mend), inner.cursor);
+      for (const line of fresh) lines.set(line.rollout_id, tallyOf(line));
+      output.cursor = cursor;
     },
-    async append(lines, cursor) {
-      await inner.append(lines.map(mend), inner.cursor);
-      await seen.append(lines, cursor);
-    },
-    async [Symbol.asyncDispose]() {
+    async [Symbol.asyncDispose](): Promise<void> {
       await inner[Symbol.asyncDispose]();
     },
   };
+  return output;
 }

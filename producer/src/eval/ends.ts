@@ -33,7 +33,10 @@ const BY_CLASS: Readonly<Record<string, End>> = {
 };
 
 /** What the evaluation itself came to is more telling than the failure that the reward table makes of it. */
-export function endOf(result: Pick<Result, 'outcome' | 'failure'>, report: Report | null): End {
+export function endOf(
+  result: Pick<Result, 'outcome' | 'failure'>,
+  report: Pick<Report, 'patch_state' | 'evaluation' | 'resolved' | 'unreadable'> | null,
+): End {
   if (report) {
     if (report.patch_state === 'not_applied') return 'patch_not_applied';
     if (report.patch_state === 'too_large') return 'patch_too_large';

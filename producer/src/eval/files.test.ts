@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Report } from '@swefarm/shared';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { aFailure, aResult } from '../result.fixture.ts';
+import { aFailure, aReport, aResult } from '../result.fixture.ts';
 import { endOf } from './ends.ts';
 import { blankFiles, filesOf } from './files.ts';
 import { pythonJson } from './pythonjson.ts';
@@ -16,26 +16,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(logs, { recursive: true }));
 
-const REPORT: Report = {
-  format: 'swefarm-report-1',
-  instance_id: 'a__b-1',
-  patch_state: 'applied',
-  evaluation: 'completed',
-  resolved: true,
-  tests_status: {
-    FAIL_TO_PASS: { success: ['test_ü'], failure: [] },
-    PASS_TO_PASS: { success: [], failure: [] },
-    FAIL_TO_FAIL: { success: [], failure: [] },
-    PASS_TO_FAIL: { success: [], failure: [] },
-  },
-  status_map: { test_ü: 'PASSED' },
-  applied_with: 'git apply --verbose --reject',
-  test_exit_code: 0,
-  grader: 'swebench-4.1.0',
-  parser: 'pytest',
-  image_digest: null,
-  trust: { level: 'clean', reasons: [] },
-};
+const REPORT = aReport();
 const PLAN = {
   grader: 'swebench-4.1.0' as const,
   parser: 'pytest',

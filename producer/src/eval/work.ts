@@ -1,0 +1,83 @@
+/** The run of the farm that an evaluation is: a new one of what is open, or the one that an earlier start of it began. */
+import { createHash } from 'node:crypto';
+import { type Instance, type RunRecord, rolloutId, UsageError } from '@swefarm/shared';
+import type { OutputEvaluation } from '../output.ts';
+import { refuseDifferent } from '../record.ts';
+import type { Item } from './items.ts';
+
+export type Work = {
+  record: RunRecord;
+  instances: readonly Instance[];
+  /** By rollout id. */
+  items: ReadonlyMap<string, Item>;
+};
+
+export type WorkRequest = {
+  items: readonly Item[];
+  /** The chosen rows. */
+  instances: readonly Instance[];
+  /** The record of a new run of these rows. */
+  describe(instances: readonly Instance[]): RunRecord;
+  /** What the output says was begun; null for a new evaluation. */
+  begun: OutputEvaluation | null;
+};
+
+/**
+ * Null when nothing is open and nothing was begun.
+ *
+ * @throws UsageError when what was begun is not what is asked for now
+ */
+export function workOf({ items, instances, describe, begun }: WorkRequest): Work | null {
+  const rows = (chosen: Iterable<Item>): Instance[] => {
+    const ids = new Set([...chosen].map(({ prediction }) => prediction.instance_id));
+    return instances.filter(({ instance_id }) => ids.has(instance_id));
+  };
+  if (!begun) {
+    const open = items.filter(({ state }) => state === 'open');
+    if (open.length === 0) return null;
+    const chosen = rows(open);
+    const record = describe(chosen);
+    return { record, instances: chosen, items: byRollout(record, open) };
+  }
+  const { record } = begun;
+  const rollouts = new Set(begun.rollouts);
+  const given = byRollout(
+    record,
+    items.filter(({ state }) => state === 'open' || state === 'done'),
+  );
+  const own = new Map([...given].filter(([id]) => rollouts.has(id)));
+  const added = [...given].some(([id, { state }]) => state === 'open' && !own.has(id));
+  if (own.size < rollouts.size || added || fingerprintOf(own) !== begun.patches_sha256) {
+    throw new UsageError(
+      `evaluation ${begun.run_id} was begun with other predictions; give the same again, or choose another --run-id and --output`,
+      { code: 'resume_differs' },
+    );
+  }
+  const chosen = rows(own.values());
+  refuseDifferent(record, describe(chosen));
+  return { record, instances: chosen, items: own };
+}
+
+const byRollout = (record: RunRecord, items: readonly Item[]): Map<string, Item> =>
+  new Map(items.map((item) => [rolloutId(record.run_id, item.prediction.instance_id, item.round), item]));
+
+/** Of all patches, each with the rollout that it is for. */
+export function fingerprintOf(items: Work['items']): string {
+  const hash = createHash('sha256');
+  for (const id of [...items.keys()].sort()) {
+    hash.update(JSON.stringify([id, items.get(id)?.prediction.model_patch]));
+  }
+  return hash.digest('hex');
+}
+
+/** One patch per round; rounds that are not evaluated get one too, which nothing runs. */
+export function patchesOf({ items }: Work): Map<string, string[]> {
+  const patches = new Map<string, string[]>();
+  for (const { prediction, round } of items.values()) {
+    const own = patches.get(prediction.instance_id) ?? [];
+    patches.set(prediction.instance_id, own);
+    for (let at = own.length; at <= round; at++) own.push('');
+    own[round] = prediction.model_patch ?? '';
+  }
+  return patches;
+}

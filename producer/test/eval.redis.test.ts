@@ -1,0 +1,155 @@
+/** `swefarm eval --output` as a process that is killed, stopped and given again: each prediction has one line and one report. */
+import { existsSync } from 'node:fs';
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { lines, row } from '../src/datasets/rows.fixture.ts';
+import { fakeWorker, linesOf, processesOf, run, start, until } from './cli.ts';
+import { testFolder } from './farm.ts';
+
+const COUNT = 6;
+const idOf = (at: number): string => `pallets__flask-${at}`;
+
+async function place() {
+  const folder = await testFolder();
+  const [dataset, output, predictions] = ['rows.jsonl', 'out.jsonl', 'predictions.jsonl'].map((name) =>
+    join(folder, name),
+  ) as [string, string, string];
+  const ids = Array.from({ length: COUNT }, (_, at) => idOf(at));
+  await writeFile(dataset, lines(...ids.map((instance_id) => row({ instance_id }))));
+  const predict = (patch: string) =>
+    writeFile(
+      predictions,
+      lines(...ids.map((instance_id) => ({ instance_id, model_name_or_path: 'm', model_patch: patch }))),
+    );
+  await predict('a patch');
+  const args = (mode: string, ...more: string[]) => [
+    ...['eval', '--dataset', dataset, '--predictions', predictions, '--output', output],
+    ...['--state-dir', join(folder, 'state'), '--logs-dir', join(folder, 'logs'), '--report-dir', folder],
+    ...['--worker-command', fakeWorker(mode), ...more],
+  ];
+  const reports = async (runId: string) => {
+    const own = join(folder, 'logs', runId, 'm');
+    const found = existsSync(own) ? await readdir(own) : [];
+    return found.filter((id) => existsSync(join(own, id, 'report.json')));
+  };
+  return { folder, output, predict, args, reports };
+}
+
+/** Lines that are there once two are. */
+const twoLines = (output: string) =>
+  until(async () => existsSync(output) && (await linesOf(output)).length >= 2);
+
+async function whole(output: string): Promise<void> {
+  const found = await linesOf(output);
+  expect(found.map((line) => line.instance_id).sort()).toEqual(
+    Array.from({ length: COUNT }, (_, at) => idOf(at)),
+  );
+  expect(new Set(found.map((line) => line.run_id)).size).toBe(1);
+}
+
+test('kill -9, and the same command goes on, with or without its --run-id', async () => {
+  const { folder, output, args, reports } = await place();
+  const running = start(args('slow'));
+  await twoLines(output);
+  running.child.kill('SIGKILL');
+  await running.ended;
+  await until(async () => (await processesOf(folder)).length === 0);
+  const [runId = ''] = await readdir(join(folder, 'logs'));
+  // It died between a report and its line.
+  const text = await readFile(output, 'utf8');
+  await writeFile(output, text.slice(0, text.trimEnd().lastIndexOf('\n') + 1));
+
+  const again = await run(args('ok'));
+  expect(again.code, again.stderr).toBe(0);
+  expect(again.stderr).toContain(`run ${runId}`);
+  await whole(output);
+  expect(await reports(runId)).toHaveLength(COUNT);
+  const report = JSON.parse(await readFile(join(folder, `m.${runId}.json`), 'utf8'));
+  expect(report).toMatchObject({ submitted_instances: COUNT, completed_instances: COUNT });
+
+  const nothing = await run(args('broken', '--run-id', runId));
+  expect(nothing.code, nothing.stderr).toBe(0);
+  expect(nothing.stderr).toContain(`0 of ${COUNT} predictions to evaluate`);
+  await whole(output);
+});
+
+test('Ctrl-C prints a command that goes on when it is pasted', async () => {
+  const { output, args } = await place();
+  const running = start(args('slow', '--run-id', 'mine'));
+  await twoLines(output);
+  running.child.kill('SIGINT');
+  const stopped = await running.ended;
+  expect(stopped.code).toBe(130);
+  const advice = /open; go on with: swefarm (.+)/.exec(stopped.stderr)?.[1] ?? '';
+  const words = advice.match(/'[^']*'|\S+/g)?.map((word) => word.replaceAll("'", '')) ?? [];
+  expect(words.slice(0, 2)).toEqual(['eval', '--dataset']);
+  const again = await run(words);
+  expect(again.code, again.stderr).toBe(0);
+  await whole(output);
+});
+
+test('what was begun is not mixed with anything else', async () => {
+  const { output, predict, args } = await place();
+  expect((await run(args('ok', '--run-id', 'mine'))).code).toBe(0);
+  const refused = async (said: RegExp, ...more: string[]) => {
+    const ran = await run(args('ok', ...more));
+    expect(ran.code, ran.stderr).toBe(2);
+    expect(ran.stderr).toMatch(said);
+    expect(ran.stderr).not.toContain('--resume');
+  };
+  await refused(/give --run-id mine to go on with it, or choose another --output/, '--run-id', 'other');
+  await refused(/other settings[\s\S]+timeout: 1800 → 60/, '--timeout', '60');
+  await predict('another patch');
+  await refused(/begun with other predictions/);
+  await predict('a patch');
+  await refused(/begun with other predictions/, '--ids', idOf(0));
+  await rm(`${output}.run.json`);
+  await refused(/exists already; choose another --output/);
+  await whole(output);
+});
+
+test('mended lines are gone on with too', async () => {
+  const { folder, output, args } = await place();
+  expect((await run(args('ok', '--run-id', 'first'))).code).toBe(0);
+  const lost = (await linesOf(output)).map((line) => ({
+    ...line,
+    ...{ outcome: 'failed', resolved: null, reward: null, reward_row: 'failed' },
+    failure: { stage: 'evaluation', class: 'evaluation_lost', message: 'gone', attempts: 3 },
+    facts: { ...FACTS },
+  }));
+  const [broken, mended] = [join(folder, 'broken.jsonl'), join(folder, 'mended.jsonl')];
+  await writeFile(broken, lines(...lost));
+  const mend = (mode: string) =>
+    args(mode)
+      .map((word, at, all) =>
+        all[at - 1] === '--output' ? mended : all[at - 1] === '--predictions' ? broken : word,
+      )
+      .map((word) => (word === '--predictions' ? '--from' : word));
+  const running = start(mend('slow'));
+  await twoLines(mended);
+  running.child.kill('SIGKILL');
+  await running.ended;
+  await until(async () => (await processesOf(folder)).length === 0);
+  const again = await run(mend('ok'));
+  expect(again.code, again.stderr).toBe(0);
+  await whole(mended);
+  expect((await linesOf(mended)).map((line) => line.rollout_id).sort()).toEqual(
+    lost.map((line) => line.rollout_id).sort(),
+  );
+});
+
+const FACTS = {
+  exit_status: 'submitted',
+  patch_state: 'applied',
+  patch_origin: 'tree',
+  evaluation: 'not_run',
+  resolved: null,
+  trust: 'clean',
+  cut_by_token_limit: false,
+  policy_share: 0,
+  sandbox_killed: false,
+  gold_healthy: null,
+  gold_time_share: null,
+  ungraded: false,
+};
