@@ -48,7 +48,10 @@ const program = new Command('swefarm-worker')
 withConfig(program.command('run'))
   .description('pull rollouts until told to stop; SIGTERM drains, a second one stops at once')
   .action(async (flags: Record<string, unknown>) => {
-    await runWorker(loadConfig('worker', { flags }), stop.signal);
+    await runWorker(loadConfig('worker', { flags }), stop.signal).catch((error: unknown) => {
+      // Told to stop while it waited for Redis or its engine: it had begun nothing.
+      if (!stop.signal.aborted || (error as Error).name !== 'AbortError') throw error;
+    });
   });
 
 withConfig(program.command('doctor'))

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { UnusableError, type WorkerConfig } from '@swefarm/shared';
 import type { Logger } from 'pino';
 import { readMirrors } from './images/fetch.ts';
+import { ENGINE_AWAY } from './outwait.ts';
 import { apptainerRuntime } from './sandbox/apptainer/runtime.ts';
 import { dockerRuntime, type ImageSettings } from './sandbox/docker/runtime.ts';
 import { hostRuntime } from './sandbox/host.ts';
@@ -76,7 +77,7 @@ export async function openRuntime(name: RuntimeName, config: WorkerConfig, log: 
 
 export type ChosenRuntime = { runtime: Runtime; check: RuntimeCheck };
 
-/** Throws UnusableError `runtime` with every problem found and its remedy. */
+/** Throws UnusableError with every problem found and its remedy: `engine_unreachable` where an engine may yet answer, else `runtime`. */
 export async function chooseRuntime(
   config: WorkerConfig,
   log: Logger,
@@ -90,7 +91,7 @@ export async function chooseRuntime(
   );
 }
 
-/** Docker or Podman, whatever runs the sandboxes. Throws UnusableError `runtime`. */
+/** Docker or Podman, whatever runs the sandboxes. Throws as {@link chooseRuntime}. */
 export async function chooseEngine(
   config: WorkerConfig,
   log: Logger,
@@ -110,12 +111,15 @@ async function firstUsable(
   signal: AbortSignal,
 ): Promise<ChosenRuntime> {
   const problems: string[] = [];
+  let isAway = false;
   for (const name of names) {
     const runtime = await openRuntime(name, config, log);
     const check = await runtime.check(signal);
     if (check.usable) return { runtime, check };
     problems.push(...check.problems.map((problem) => `${name}: ${problem}`));
+    // Of several, an engine without a socket was never meant to be there.
+    isAway ||= names.length === 1 ? check.away !== undefined : check.away === 'no_answer';
     await runtime[Symbol.asyncDispose]();
   }
-  throw new UnusableError('runtime', `no usable runtime: ${problems.join('; ')}`);
+  throw new UnusableError(isAway ? ENGINE_AWAY : 'runtime', `no usable runtime: ${problems.join('; ')}`);
 }

@@ -114,6 +114,11 @@ export const WORKER_KEYS = {
     'Socket of the container engine (path or unix://); default /var/run/docker.sock.',
     ['DOCKER_HOST'],
   ),
+  engine_patience_seconds: plain(
+    form.seconds,
+    60,
+    'Seconds that a worker waits at start for a container engine that does not answer; with runtime auto, one that has a socket.',
+  ),
   podman_socket: key<string>(
     z.string().min(1),
     (env) =>

@@ -223,6 +223,7 @@ describe('the runtime', () => {
     const { code, stderr } = await runCommand('swefarm', flags, {
       ...env(),
       SWEFARM_DOCKER_SOCKET: '/nowhere/docker.sock',
+      SWEFARM_ENGINE_PATIENCE_SECONDS: '1',
     });
     expect(code).toBe(12);
     expect(stderr).toContain('/nowhere/docker.sock');

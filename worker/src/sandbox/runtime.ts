@@ -111,6 +111,8 @@ export type RuntimeCheck = {
   limits: Record<'cpu' | 'memory' | 'pids' | 'disk', 'enforced' | 'watched' | 'none'>;
   /** One line each: what is wrong, and what to do. */
   problems: string[];
+  /** Not usable now, and perhaps soon: its engine has no socket, or does not answer there. */
+  away?: 'no_socket' | 'no_answer';
 };
 
 export type OwnedContainer = { id: string; owner: Owner; startedAt: number };

@@ -179,7 +179,8 @@ async function checkEngine(
   socketPath: string,
   signal: AbortSignal,
 ): Promise<RuntimeCheck> {
-  const unusable = (problem: string): RuntimeCheck => ({
+  const unusable = (problem: string, away?: RuntimeCheck['away']): RuntimeCheck => ({
+    ...(away ? { away } : {}),
     usable: false,
     version: null,
     limits: { cpu: 'none', memory: 'none', pids: 'none', disk: 'none' },
@@ -189,12 +190,14 @@ async function checkEngine(
     await access(socketPath, constants.R_OK | constants.W_OK);
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code;
+    const barred = code === 'EACCES' || code === 'EPERM';
     return unusable(
-      code === 'EACCES' || code === 'EPERM'
+      barred
         ? `no permission for ${socketPath}: add this user to the group that owns it (often "docker"), or run as root`
         : engine === 'podman'
           ? `no Podman socket at ${socketPath}: start one with \`podman system service --time=0 unix://${socketPath}\`, or name it with podman_socket`
           : `no engine socket at ${socketPath}: start Docker or Podman, or name the socket, or use --runtime rootfs`,
+      barred ? undefined : 'no_socket',
     );
   }
   try {
@@ -212,7 +215,10 @@ async function checkEngine(
       problems: weaknesses(limits),
     };
   } catch (error) {
-    return unusable(`the engine at ${socketPath} does not answer (${errorMessage(error)}): is it running?`);
+    return unusable(
+      `the engine at ${socketPath} does not answer (${errorMessage(error)}): is it running?`,
+      'no_answer',
+    );
   }
 }
 

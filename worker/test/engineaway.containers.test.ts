@@ -1,0 +1,86 @@
+/** A worker that starts while its container engine is away: it waits, says so once, and goes on or tells why not. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer, request, type Server } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { newId } from '@swefarm/shared';
+import { ensureDocker, type Started, startCommand } from '@swefarm/testkit';
+import { beforeAll, expect, onTestFinished, test } from 'vitest';
+import { redisUrl } from './keeper/farm.ts';
+
+let engine: string;
+beforeAll(async () => {
+  engine = (await ensureDocker()).socketPath;
+});
+
+async function place(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'swefarm-away-'));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+function startWorker(folder: string, patience: number): Started {
+  const flags = ['--runtime', 'docker', '--docker-socket', join(folder, 'engine.sock'), '--concurrency', '1'];
+  const worker = startCommand(
+    'swefarm-worker',
+    ['run', ...flags, '--engine-patience-seconds', String(patience)],
+    {
+      SWEFARM_REDIS_URL: redisUrl(),
+      SWEFARM_REDIS_PREFIX: `away-${newId()}`,
+      SWEFARM_STATE_DIR: join(folder, 'state'),
+      SWEFARM_SCRATCH_DIR: join(folder, 'scratch'),
+      SWEFARM_IMAGES_DIR: join(folder, 'images'),
+    },
+  );
+  onTestFinished(() => worker.kill('SIGKILL'));
+  return worker;
+}
+
+const WAITS = /waiting for the container engine/;
+
+/** The machine's engine at another socket; of lists of containers the first `refused` break off, as those of an engine that ends do. */
+async function engineAt(socketPath: string, refused: number): Promise<{ asked(): number }> {
+  let asked = 0;
+  const server: Server = createServer((question, answer) => {
+    if (question.url?.includes('/containers/json') && asked++ < refused)
+      return void question.socket.destroy();
+    const { method, url: path, headers } = question;
+    const passed = request({ socketPath: engine, method, path, headers }, (reply) => {
+      answer.writeHead(reply.statusCode ?? 502, reply.headers);
+      reply.pipe(answer);
+    });
+    question.pipe(passed);
+  });
+  await new Promise<void>((resolve) => server.listen(socketPath, resolve));
+  onTestFinished(() => void server.closeAllConnections());
+  onTestFinished(() => void server.close());
+  return { asked: () => asked };
+}
+
+test('an engine that comes later is waited for, also when it breaks off once more; it is said once each', async () => {
+  const folder = await place();
+  const worker = startWorker(folder, 60);
+  await worker.until(WAITS);
+  const { asked } = await engineAt(join(folder, 'engine.sock'), 2);
+  await worker.until(/"msg":"ready"/);
+  expect(asked()).toBeGreaterThanOrEqual(3);
+  const said = worker.stdout() + worker.stderr();
+  // For a runtime to choose, and for the list of what dead workers left.
+  expect(said.match(new RegExp(WAITS, 'g'))).toHaveLength(2);
+  worker.kill('SIGTERM');
+  expect(await worker.exit).toBe(0);
+});
+
+test('an engine that does not come is exit code 12 with the reason; told to stop meanwhile, a worker ends well', async () => {
+  const folder = await place();
+  const impatient = startWorker(folder, 1);
+  const patient = startWorker(folder, 60);
+  expect(await impatient.exit).toBe(12);
+  expect(impatient.stderr()).toMatch(
+    /no usable runtime: docker: no engine socket at .*engine\.sock: start Docker/,
+  );
+  expect((impatient.stdout() + impatient.stderr()).match(new RegExp(WAITS, 'g'))).toHaveLength(1);
+  await patient.until(WAITS);
+  patient.kill('SIGTERM');
+  expect(await patient.exit).toBe(0);
+});
