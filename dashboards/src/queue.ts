@@ -1,5 +1,5 @@
 /** What waits, who could take it, and whether Redis holds. */
-import { LIVE_METRICS as L, OUTCOME_METRICS as O } from '@swefarm/shared';
+import { LIVE_METRICS as L, OUTCOME_METRICS as O, WORKER_METRICS as W } from '@swefarm/shared';
 import { promql } from './promql.ts';
 import type { DashboardSpec } from './spec.ts';
 
@@ -159,6 +159,19 @@ export const QUEUE: DashboardSpec = {
           unit: 'short',
           queries: [{ expr: now(L.artifacts, [], {}, 'max'), legend: 'artifacts' }],
           about: 'In the store now.',
+        },
+        {
+          key: 'skipped',
+          title: 'Skipped records',
+          kind: 'timeseries',
+          unit: 'short',
+          queries: [
+            { expr: now(L.resultsUnreadable, [], {}, 'max'), legend: 'results that cannot be read' },
+            { expr: now(W.runsSkipped, [], {}, 'max'), legend: 'runs that the keeper leaves alone' },
+          ],
+          about:
+            'Damaged, out of bounds, or written by a newer version of the software. Everything else goes on.',
+          todo: 'The logs of gateway and keeper name each. A newer version: upgrade the rest. Damaged: `swefarm remove RUN`.',
         },
       ],
     },
