@@ -1,6 +1,7 @@
 export * from './address.ts';
 export * from './artifacts/codec.ts';
 export type * from './artifacts/store.ts';
+export * from './bounds.ts';
 export * from './config/child.ts';
 export * from './config/environment.ts';
 export * from './config/load.ts';

@@ -23,5 +23,6 @@ export type { PolicyStats, RolloutSeen } from './policy/stats.ts';
 export { type RegistryFault, startRegistry, type TestRegistry } from './registry.ts';
 export * from './results/bare.ts';
 export * from './results/made.ts';
+export * from './results/odd.ts';
 export * from './results/raw.ts';
 export { madeLiveTurn, madeTrajectory } from './results/trajectory.ts';

@@ -1,5 +1,13 @@
 /** The runs that calls are appended to: one per caller and settings, for a day at most, the same after a restart. */
-import { type Farm, type Instance, isNotOurs, newId, type PolicyKey, type RunRecord } from '@swefarm/shared';
+import {
+  type Farm,
+  type Instance,
+  isNotOurs,
+  newId,
+  type PolicyKey,
+  type RunRecord,
+  SwefarmError,
+} from '@swefarm/shared';
 import { recordOf, type Tree } from '../record.ts';
 import type { Caller } from './callers.ts';
 import { digest } from './digest.ts';
@@ -19,6 +27,8 @@ export type OpenRuns = {
 
 /** After this a new run begins, so that none grows for ever. */
 const OPEN_SECONDS = 24 * 3600;
+const FULL =
+  'the open run of this caller holds as many instances as a run may; a new one begins within a day';
 /** How long this process trusts what it read. */
 const TRUST_MS = 10 * 60_000;
 
@@ -79,6 +89,7 @@ export function createOpenRuns(farm: Farm, apiKeySeconds: number): OpenRuns {
           entry.holds.add(is);
           return run;
         }
+        if (appended === 'full') throw new SwefarmError('run_full', FULL, { retryable: true });
         if (appended === 'gone') {
           known.delete(place);
           return await this.find(wish, instance);

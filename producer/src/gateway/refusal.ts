@@ -100,9 +100,11 @@ export function settingsRefusal(error: unknown, prefix: string, policy: PolicyFi
     const field = /add --policy-url/.test(message) ? policy.url : policy.model;
     return refuse(field, `${field}: expected one here, with the caller in gateway_callers, or with serve`);
   }
-  const [, unknown, known] =
-    /\bunknown key ([\w.]+)|\b((?:policy|agent|sandbox|evaluation)\.[a-z_.]+)/.exec(message) ?? [];
-  const named = unknown ?? known;
+  const [, unknown, known, count] =
+    /\bunknown key ([\w.]+)|\b((?:policy|agent|sandbox|evaluation)\.[a-z_.]+)|\((group_size|oversample|refills|min_group|ttl|deadline_at|max_staleness|infra_pause_share)\)/.exec(
+      message,
+    ) ?? [];
+  const named = unknown ?? known ?? count;
   return refuse(named === undefined ? prefix.slice(0, -1) || 'body' : `${prefix}${named}`, message);
 }
 

@@ -13,8 +13,10 @@ export type Cancel = {
   cancelRollouts(rolloutIds: readonly string[], reason?: CancelReason): Promise<void>;
   /** Those of the given rollouts that are cancelled, by name, with their group or with their run; and why. */
   isCancelled(rolloutIds: readonly string[]): Promise<Map<string, CancelReason>>;
-  /** Whether anything of the run was ever cancelled. */
-  anyCancelled(runId: string): Promise<boolean>;
+  /** Why the whole run was cancelled; null: it was not. */
+  runCancelled(runId: string): Promise<CancelReason | null>;
+  /** Rollouts and instances of the run that were cancelled by name, some hundred at once: as many as marks, however large the run. */
+  markParts(runId: string): AsyncGenerator<{ rollouts: string[]; groups: string[] }>;
   /** Grows with every cancel; ask `isCancelled` only when it changed. */
   epoch(): Promise<number>;
 };
@@ -22,7 +24,10 @@ export type Cancel = {
 const ALL = '*';
 
 /** The mark of a group, told from a rollout id by its blank. */
-const groupMark = (instanceId: string): string => `group ${instanceId}`;
+const GROUP = 'group ';
+const groupMark = (instanceId: string): string => `${GROUP}${instanceId}`;
+/** Marks read at once. */
+const SCAN_COUNT = 500;
 
 export function createCancel(redis: Redis, keys: Keys): Cancel {
   const add = async (runId: string, marks: readonly string[], reason: CancelReason): Promise<void> => {
@@ -51,7 +56,20 @@ export function createCancel(redis: Redis, keys: Keys): Cancel {
       }
       return cancelled;
     },
-    anyCancelled: async (runId) => (await redis.exists(keys.run(runId).cancelled)) === 1,
+    async runCancelled(runId) {
+      const reason = await redis.hget(keys.run(runId).cancelled, ALL);
+      return reason === null ? null : CancelReason.parse(reason);
+    },
+    async *markParts(runId) {
+      let cursor = '0';
+      do {
+        const [next, fields] = await redis.hscan(keys.run(runId).cancelled, cursor, 'COUNT', SCAN_COUNT);
+        const marks = fields.filter((mark, at) => at % 2 === 0 && mark !== ALL);
+        const groups = marks.filter((mark) => mark.startsWith(GROUP)).map((mark) => mark.slice(GROUP.length));
+        yield { rollouts: marks.filter((mark) => !mark.startsWith(GROUP)), groups };
+        cursor = next;
+      } while (cursor !== '0');
+    },
     epoch: async () => Number(await redis.get(keys.cancelEpoch)),
   };
 }

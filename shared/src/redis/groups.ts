@@ -4,10 +4,13 @@
  */
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
+import { MOST } from '../bounds.ts';
+import { UsageError } from '../errors.ts';
 import { parseRolloutId, rolloutId } from '../ids.ts';
 import type { RunRecord } from '../job.ts';
 import { byRun } from './grouping.ts';
 import type { Keys } from './keys.ts';
+import { createOpened } from './opened.ts';
 import { readRun, type UnreadableRun } from './record.ts';
 import { loadScript } from './script.ts';
 
@@ -28,10 +31,21 @@ export type Groups = {
    * whose records this version cannot read, or must leave to a newer one.
    */
   unfinishedRuns(): Promise<{ now: number; runs: RunRecord[]; unreadable: UnreadableRun[] }>;
-  /** Every rollout of the run, in the order of its groups; refilled ones too. */
+  /**
+   * Every rollout of the run, group by group, refilled ones too: some hundred at once, however many there are. All that read
+   * sizes of groups throw SwefarmError `group_out_of_bounds` for what no version of ours has written.
+   */
+  rolloutParts(runId: string): AsyncGenerator<string[]>;
+  /** Those of them without a result; of these instances, if given. */
+  openParts(runId: string, instanceIds?: readonly string[]): AsyncGenerator<string[]>;
+  /** All of {@link rolloutParts}, for who holds them anyway. */
   rollouts(runId: string): Promise<string[]>;
-  /** Those of them without a result. */
+  /** All of {@link openParts}. */
   open(runId: string): Promise<string[]>;
+  /** How many have no result. */
+  left(runId: string): Promise<number>;
+  /** Those of the given rollouts of a run that were opened and have no result. */
+  stillOpen(runId: string, rolloutIds: readonly string[]): Promise<string[]>;
   /** Opens `count` more rollouts of an instance whose record is there; their ids. Their jobs are the caller's. */
   add(runId: string, instanceId: string, count: number): Promise<string[]>;
   /** These are not to be run: an output outside of Redis has their results. Safe to repeat. */
@@ -59,12 +73,7 @@ export function createGroups(redis: Redis, keys: Keys): Groups {
     retire: loadScript(redis, 'run_retire'),
     elsewhere: loadScript(redis, 'group_elsewhere'),
   };
-  const rollouts = async (runId: string): Promise<string[]> => {
-    const sizes = await sizesOf(redis, keys, runId);
-    return [...sizes].flatMap(([instanceId, size]) =>
-      Array.from({ length: size }, (_, index) => rolloutId(runId, instanceId, index)),
-    );
-  };
+  const opened = createOpened(redis, keys);
   const paused = async (runId: string): Promise<RunPause | null> => {
     const text = await redis.get(keys.run(runId).paused);
     return text === null ? null : RunPause.parse(JSON.parse(text));
@@ -82,7 +91,9 @@ export function createGroups(redis: Redis, keys: Keys): Groups {
     }
   };
   return {
-    rollouts,
+    ...opened,
+    rollouts: async (runId) => (await Array.fromAsync(opened.rolloutParts(runId))).flat(),
+    open: async (runId) => (await Array.fromAsync(opened.openParts(runId))).flat(),
     paused,
     async unfinishedRuns() {
       const [ids, [seconds, microseconds]] = await Promise.all([
@@ -104,14 +115,10 @@ export function createGroups(redis: Redis, keys: Keys): Groups {
         unreadable: read.flatMap((one) => ('unreadable' in one ? [one.unreadable] : [])),
       };
     },
-    async open(runId) {
-      const [all, committed] = await Promise.all([
-        rollouts(runId),
-        redis.hkeys(keys.run(runId).committed).then((ids) => new Set(ids)),
-      ]);
-      return all.filter((id) => !committed.has(id));
-    },
     async add(runId, instanceId, count) {
+      if (!Number.isInteger(count) || count < 1 || count > MOST.group) {
+        throw new UsageError(`${count} more rollouts: expected a whole number from 1 to ${MOST.group}`);
+      }
       const of = keys.run(runId);
       const size = await scripts.add([of.record, of.groups, keys.unfinished], [runId, instanceId, count]);
       const from = Number(size) - count;
@@ -134,12 +141,4 @@ export function createGroups(redis: Redis, keys: Keys): Groups {
       await redis.set(pause, JSON.stringify({ reason: null, at: Date.now(), since }), 'PX', lifeMs);
     },
   };
-}
-
-async function sizesOf(redis: Redis, keys: Keys, runId: string): Promise<Map<string, number>> {
-  const fields = Object.entries(await redis.hgetall(keys.run(runId).groups));
-  const sizes = fields.flatMap(([name, value]): [string, number][] =>
-    name.endsWith(' size') ? [[name.slice(0, -' size'.length), Number(value)]] : [],
-  );
-  return new Map(sizes);
 }

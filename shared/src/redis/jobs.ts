@@ -1,6 +1,7 @@
 /** Rollouts on the queue: made from the run's records alone, so that whoever finds one missing can put it there again. */
 import type { Queue } from 'bullmq';
 import type { Redis } from 'ioredis';
+import { sizeOf } from '../bounds.ts';
 import { parseRolloutId } from '../ids.ts';
 import type { RolloutJob, RunRecord } from '../job.ts';
 import type { Keys } from './keys.ts';
@@ -61,7 +62,7 @@ export function createJobs(redis: Redis, keys: Keys, queue: () => Queue<RolloutJ
         redis.hmget(of.groups, ...instanceIds.map((id) => `${id} image`)),
         redis.hkeys(of.patches),
       ]);
-      const sequenceOf = new Map(instanceIds.map((id, at) => [id, Number(sequences[at] ?? 0)]));
+      const sequenceOf = new Map(instanceIds.map((id, at) => [id, sizeOf(sequences[at]) ?? 0]));
       const imageOf = new Map(instanceIds.map((id, at) => [id, images[at]]));
       const given = patchCounts(refs);
       const jobs = names.map(({ id, instanceId, index }) => {
@@ -82,18 +83,23 @@ export function createJobs(redis: Redis, keys: Keys, queue: () => Queue<RolloutJ
       for (let at = 0; at < jobs.length; at += BATCH) await queue().addBulk(jobs.slice(at, at + BATCH));
     },
     async missing(rolloutIds) {
-      const asked = new Set(rolloutIds);
-      // A job that ended in the queue without a result would hide a new one with the same id.
-      for (const job of await queue().getJobs(['failed', 'completed'])) {
-        if (job?.id !== undefined && asked.has(job.id)) await job.remove();
-      }
       const missing: string[] = [];
       for (let at = 0; at < rolloutIds.length; at += BATCH) {
         const batch = rolloutIds.slice(at, at + BATCH);
         const read = redis.pipeline();
-        for (const id of batch) read.exists(keys.queue(QUEUES[0], id));
+        for (const id of batch) read.hmget(keys.queue(QUEUES[0], id), 'timestamp', 'finishedOn');
         const replies = (await read.exec()) ?? [];
-        missing.push(...batch.filter((_, index) => replies[index]?.[1] === 0));
+        const [gone, ended]: [string[], string[]] = [[], []];
+        for (const [index, id] of batch.entries()) {
+          const [error, found] = replies[index] ?? [];
+          if (error) throw error;
+          const [timestamp, finished] = (found ?? []) as (string | null)[];
+          if (finished) ended.push(id);
+          else if (!timestamp) gone.push(id);
+        }
+        // A job that ended in the queue without a result would hide a new one with the same id.
+        await drop(ended);
+        missing.push(...gone, ...ended);
       }
       return missing;
     },

@@ -74,11 +74,24 @@ function protocolHint(reason: string, address: string): string {
 }
 
 type Call = (...args: never[]) => Promise<unknown>;
+type Parts = (...args: never[]) => AsyncGenerator<unknown>;
+
+const partsWithOutages = (parts: Parts, address: string): Parts =>
+  async function* (...args) {
+    try {
+      yield* parts(...args);
+    } catch (error) {
+      throw asUnusable(error, address) ?? error;
+    }
+  };
 
 /** The same functions (and plain values), whose outages of Redis are thrown as UnusableError. */
 export function saysOutages<T extends object>(part: T, address: string): T {
   const wrapped = Object.entries(part as Record<string, unknown>).map(([name, member]) => {
     if (typeof member !== 'function') return [name, member];
+    if (Object.prototype.toString.call(member) === '[object AsyncGeneratorFunction]') {
+      return [name, partsWithOutages(member as Parts, address)];
+    }
     const call = member as Call;
     const wrapper: Call = async (...args) => {
       try {

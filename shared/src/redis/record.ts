@@ -25,7 +25,11 @@ export function readRun(run_id: string, text: string): { run: RunRecord } | { un
     return { unreadable: { run_id, newer: true, problem } };
   }
   const read: Read<RunRecord> = readRecord(RunRecord, text);
-  if ('value' in read) return { run: read.value };
+  if ('value' in read) {
+    if (read.value.run_id === run_id) return { run: read.value };
+    const problem = `run_id: it says ${JSON.stringify(read.value.run_id.slice(0, 40))}`;
+    return { unreadable: { run_id, newer: false, problem } };
+  }
   return { unreadable: { run_id, newer: false, problem: read.problem } };
 }
 

@@ -6,10 +6,11 @@ import type { Queue } from 'bullmq';
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
 import type { ArtifactStore } from '../artifacts/store.ts';
-import { SwefarmError } from '../errors.ts';
+import { MOST, tooMany } from '../bounds.ts';
+import { SwefarmError, UsageError } from '../errors.ts';
 import { Instance } from '../instance.ts';
 import { type RolloutJob, RunRecord } from '../job.ts';
-import { readRecord } from '../parse.ts';
+import { problemOf, readRecord } from '../parse.ts';
 import { createJobs } from './jobs.ts';
 import { allRunKeys, type Keys } from './keys.ts';
 import { classRange, QUEUES, sequenceAt } from './queue.ts';
@@ -17,7 +18,10 @@ import { readRun, requireRun, type UnreadableRun } from './record.ts';
 import { loadScript } from './script.ts';
 
 export type Runs = {
-  /** Idempotent: the same run again adds what is missing. Throws SwefarmError `run_differs` when another record has the id. */
+  /**
+   * Idempotent: the same run again adds what is missing. Throws SwefarmError `run_differs` when another record has the id, and
+   * UsageError `run_invalid` for one that asks for more than a run may.
+   */
   create(
     record: RunRecord,
     instances: Iterable<Instance> | AsyncIterable<Instance>,
@@ -26,10 +30,11 @@ export type Runs = {
   /** Null when it is gone. Throws SwefarmError `run_unreadable`, or `run_newer` for what only a newer version may work on. */
   get(runId: string): Promise<RunRecord | null>;
   /**
-   * Adds an instance to an open run; once is enough, again does nothing. `differs`: the run has another one of this id.
+   * Adds an instance to an open run; once is enough, again does nothing. `differs`: the run has another one of this id; `full`: it
+   * has as many as a run may have.
    * Its rollouts come with the calls for them (`farm.calls.open`).
    */
-  append(runId: string, instance: Instance): Promise<'appended' | 'differs' | 'gone'>;
+  append(runId: string, instance: Instance): Promise<'appended' | 'differs' | 'full' | 'gone'>;
   /** The run now open under this name; null when there is none. */
   getOpen(name: string): Promise<string | null>;
   /** Makes `runId` the one open run of this name for `seconds`, unless there is one: answers which it is. */
@@ -84,7 +89,7 @@ export function createRuns(deps: RunsDeps): Runs {
   return {
     get,
     async create(given, instances, patches = []) {
-      const record = RunRecord.parse(given);
+      const record = checked(given, Array.isArray(instances) ? instances.length : 0);
       const known = await get(record.run_id);
       if (known && !isDeepStrictEqual({ ...known, created_at: '' }, { ...record, created_at: '' })) {
         throw new SwefarmError('run_differs', `run ${record.run_id} exists with other settings`);
@@ -108,8 +113,8 @@ export function createRuns(deps: RunsDeps): Runs {
       const fingerprint = createHash('sha256').update(text).digest('base64url');
       return (await appendScript(
         [of.record, of.instances, of.appended],
-        [instance.instance_id, await compress(text), fingerprint],
-      )) as 'appended' | 'differs' | 'gone';
+        [instance.instance_id, await compress(text), fingerprint, MOST.instances],
+      )) as 'appended' | 'differs' | 'full' | 'gone';
     },
     getOpen: (name) => redis.get(keys.calls.openRun(name)),
     async setOpen(name, runId, seconds) {
@@ -148,6 +153,14 @@ export function createRuns(deps: RunsDeps): Runs {
   };
 }
 
+/** Before anything is written: what is in Redis is met by every worker. Throws UsageError `run_invalid`. */
+function checked(given: RunRecord, instances: number): RunRecord {
+  const parsed = RunRecord.safeParse(given);
+  const problem = parsed.success ? tooMany(parsed.data, instances) : problemOf(parsed.error);
+  if (parsed.success && problem === null) return parsed.data;
+  throw new UsageError(`run ${given.run_id} cannot be made: ${problem}`, { code: 'run_invalid' });
+}
+
 async function writeInstances(
   deps: RunsDeps,
   record: RunRecord,
@@ -157,7 +170,12 @@ async function writeInstances(
   const of = keys.run(record.run_id);
   const size = record.group_size + record.oversample;
   let sequence = await firstSequence(deps, record.kind);
+  let count = 0;
   for await (const batch of batches(instances)) {
+    count += batch.length;
+    const problem = tooMany(record, count);
+    if (problem)
+      throw new UsageError(`run ${record.run_id} cannot be made: ${problem}`, { code: 'run_invalid' });
     const blobs = await Promise.all(batch.map((instance) => compress(JSON.stringify(instance))));
     const write = redis.multi();
     for (const [index, { instance_id, image }] of batch.entries()) {

@@ -10,10 +10,10 @@ export const deadlines: Duty = {
     await eachRun('deadlines', deps, signal, async ({ run_id, deadline_at, open: takesCalls }, now) => {
       // A run that takes calls for a day has no instant at which all of them are over.
       if (takesCalls || deadline_at === null || now < deadline_at) return;
-      const open = await farm.groups.open(run_id);
-      const marked = await farm.cancel.isCancelled(open);
-      if (open.every((id) => marked.has(id))) return;
-      log.info({ run: run_id, open: open.length }, 'the deadline of a run has passed');
+      if ((await farm.cancel.runCancelled(run_id)) !== null) return;
+      const open = await farm.groups.left(run_id);
+      if (open === 0) return;
+      log.info({ run: run_id, open }, 'the deadline of a run has passed');
       await farm.cancel.cancelRun(run_id, 'deadline');
     });
   },

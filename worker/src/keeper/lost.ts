@@ -18,12 +18,14 @@ export const lostJobs: Duty = {
   async run(deps, signal) {
     const { farm, log } = deps;
     await eachRun('lost-jobs', deps, signal, async (run) => {
-      const open = await farm.groups.open(run.run_id);
-      if (open.length === 0) {
-        await farm.groups.retire(run.run_id);
-        return;
+      let open = 0;
+      let queued = 0;
+      for await (const ids of farm.groups.openParts(run.run_id)) {
+        if (signal.aborted) return;
+        open += ids.length;
+        queued += await queueAgain(farm, run, ids);
       }
-      const queued = await queueAgain(farm, run, open);
+      if (open === 0) await farm.groups.retire(run.run_id);
       if (queued > 0) log.warn({ run: run.run_id, rollouts: queued }, 'queued rollouts that had no job');
     });
   },
@@ -39,8 +41,10 @@ export const refills: Duty = {
       const groups = await farm.results.groups(run.run_id);
       const waiting = [...groups].filter(([, group]) => group.refilled > 0 && group.left > 0);
       if (waiting.length === 0) return;
-      const behind = (id: string): boolean => waiting.some(([instance]) => id.includes(`.${instance}.`));
-      const queued = await queueAgain(farm, run, (await farm.groups.open(run.run_id)).filter(behind));
+      const instanceIds = waiting.map(([instanceId]) => instanceId);
+      let queued = 0;
+      for await (const ids of farm.groups.openParts(run.run_id, instanceIds))
+        queued += await queueAgain(farm, run, ids);
       if (queued > 0)
         log.info({ run: run.run_id, rollouts: queued }, 'queued rollouts in place of lost ones');
     });

@@ -17,13 +17,10 @@ export const stale: Duty = {
       if (!policy || !followsPolicy(run.policy, policy)) return;
       const behind = versionsBehind(policy, run.policy.version);
       if (behind === null || behind <= run.max_staleness) return;
-      const open = await farm.groups.open(run.run_id);
-      const marked = await farm.cancel.isCancelled(open);
-      if (open.every((id) => marked.has(id))) return;
-      log.info(
-        { run: run.run_id, behind, open: open.length },
-        'a run is too many versions behind its policy',
-      );
+      if ((await farm.cancel.runCancelled(run.run_id)) !== null) return;
+      const open = await farm.groups.left(run.run_id);
+      if (open === 0) return;
+      log.info({ run: run.run_id, behind, open }, 'a run is too many versions behind its policy');
       await farm.cancel.cancelRun(run.run_id, 'stale');
     });
   },

@@ -64,10 +64,12 @@ export function runRoutes(app: FastifyInstance, deps: GatewayDeps): void {
     const runId = typeof again === 'string' && again !== '' ? idFrom(caller.name, again) : newId();
     const operator = merge(merge({}, deps.settings ?? {}), caller.run);
     const key = keyFor(caller, asTree(operator.policy).urls, asTree(run.policy).urls);
-    const keyRef = await storeKey(farm, key, config.policy_api_key_ttl_seconds);
     const settings = merge(operator, { ...run, group_size });
     const dataset = { path: `rows of ${caller.name}`, sha256: chosenSha256(instances), instances };
-    const wanted = described(() => recordOf(settings, runId, dataset, keyRef));
+    const keyless = described(() => recordOf(settings, runId, dataset, null));
+    // Only once nothing is wrong with the run: what is refused leaves nothing.
+    const keyRef = await storeKey(farm, key, config.policy_api_key_ttl_seconds);
+    const wanted = withKey(keyless, keyRef);
     const stored = await farm.runs.get(runId);
     if (stored) refuseOther(stored, wanted);
     const submitted = await submit(farm, { record: stored ?? wanted, instances }, signal);
@@ -182,6 +184,9 @@ const shownRun = (run: RunRecord) => ({
   group_size: run.group_size,
   dataset: run.dataset,
 });
+
+const withKey = (run: RunRecord, api_key_ref: string | null): RunRecord =>
+  run.policy ? { ...run, policy: { ...run.policy, api_key_ref } } : run;
 
 /** A run id from what the caller chose: a letter first, as all of ours. */
 const idFrom = (caller: string, key: string): string =>

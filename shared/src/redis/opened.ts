@@ -1,0 +1,117 @@
+/**
+ * The rollouts of a run, a part at a time: a run may have more of them than a process should hold, and the sizes of its groups are
+ * numbers that lie in Redis, written by whoever.
+ */
+import type { Redis } from 'ioredis';
+import { sizeOf } from '../bounds.ts';
+import { SwefarmError } from '../errors.ts';
+import { parseRolloutId, rolloutId } from '../ids.ts';
+import type { Keys } from './keys.ts';
+
+/** Ids at once. */
+const PART = 500;
+/** Fields of groups read at once. */
+const SCAN_COUNT = 1000;
+const SIZE = ' size';
+
+type Group = { instanceId: string; size: number; left: number };
+
+export function createOpened(redis: Redis, keys: Keys) {
+  /** Named groups, or all of the run, in parts. Throws SwefarmError `group_out_of_bounds`. */
+  async function* groups(runId: string, named?: readonly string[]): AsyncGenerator<Group[]> {
+    const { groups: key } = keys.run(runId);
+    if (named) {
+      for (let at = 0; at < named.length; at += PART) yield await read(runId, named.slice(at, at + PART));
+      return;
+    }
+    const seen = new Set<string>();
+    let cursor = '0';
+    do {
+      const [next, fields] = await redis.hscan(key, cursor, 'COUNT', SCAN_COUNT);
+      const names = fields.flatMap((field, at) =>
+        at % 2 === 0 && field.endsWith(SIZE) ? [field.slice(0, -SIZE.length)] : [],
+      );
+      // A hash that grows meanwhile may tell a field twice.
+      const fresh = names.filter((name) => !seen.has(name));
+      for (const name of fresh) seen.add(name);
+      if (fresh.length > 0) yield await read(runId, fresh);
+      cursor = next;
+    } while (cursor !== '0');
+  }
+
+  const read = async (runId: string, names: readonly string[]): Promise<Group[]> => {
+    const fields = names.flatMap((name) => [`${name}${SIZE}`, `${name} left`]);
+    const values = await redis.hmget(keys.run(runId).groups, ...fields);
+    return names.map((instanceId, at) => {
+      const size = sizeOf(values[2 * at]);
+      if (size === null) {
+        throw new SwefarmError(
+          'group_out_of_bounds',
+          `run ${runId}: the size of group ${instanceId} is out of bounds: ${values[2 * at]}`,
+        );
+      }
+      return { instanceId, size, left: Number(values[2 * at + 1] ?? size) };
+    });
+  };
+
+  /** Ids of the groups that `wanted` takes. */
+  async function* parts(
+    runId: string,
+    wanted: (group: Group) => boolean,
+    named?: readonly string[],
+  ): AsyncGenerator<string[]> {
+    let part: string[] = [];
+    for await (const some of groups(runId, named)) {
+      for (const { instanceId, size } of some.filter(wanted)) {
+        for (let index = 0; index < size; index++) {
+          part.push(rolloutId(runId, instanceId, index));
+          if (part.length < PART) continue;
+          yield part;
+          part = [];
+        }
+      }
+    }
+    if (part.length > 0) yield part;
+  }
+
+  const withoutResult = async (runId: string, ids: readonly string[]): Promise<string[]> => {
+    if (ids.length === 0) return [];
+    const committed = await redis.hmget(keys.run(runId).committed, ...ids);
+    return ids.filter((_, at) => committed[at] === null);
+  };
+
+  return {
+    async *rolloutParts(runId: string): AsyncGenerator<string[]> {
+      yield* parts(runId, () => true);
+    },
+    async *openParts(runId: string, instanceIds?: readonly string[]): AsyncGenerator<string[]> {
+      // What is left of a group is counted in the same step as a result: groups that are done cost nothing here.
+      for await (const ids of parts(runId, ({ left }) => !(left <= 0), instanceIds)) {
+        const open = await withoutResult(runId, ids);
+        if (open.length > 0) yield open;
+      }
+    },
+    async left(runId: string): Promise<number> {
+      let sum = 0;
+      for await (const some of groups(runId)) for (const { left } of some) sum += Math.max(0, left);
+      return sum;
+    },
+    async stillOpen(runId: string, ids: readonly string[]): Promise<string[]> {
+      const open: string[] = [];
+      for (let at = 0; at < ids.length; at += PART) {
+        const some = ids.slice(at, at + PART).map((id) => ({ id, ...parseRolloutId(id) }));
+        const names = [...new Set(some.map(({ instanceId }) => instanceId))];
+        const sizes = await redis.hmget(keys.run(runId).groups, ...names.map((name) => `${name}${SIZE}`));
+        const opened = new Map(names.map((name, place) => [name, sizeOf(sizes[place]) ?? 0]));
+        const known = some.filter(({ instanceId, index }) => index < (opened.get(instanceId) ?? 0));
+        open.push(
+          ...(await withoutResult(
+            runId,
+            known.map(({ id }) => id),
+          )),
+        );
+      }
+      return open;
+    },
+  };
+}

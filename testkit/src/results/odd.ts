@@ -1,0 +1,43 @@
+/** Records as faults, strangers and other versions make them: one place of a tree replaced by what it should not hold. */
+
+/** JSON has no word for these two; whoever writes `@infinity` as 1e999 is read so. */
+const VALUES: readonly unknown[] = [
+  ...[1e300, -1e300, -1, 0, 0.5, 3, 200_000_000, 2 ** 31, 2 ** 53],
+  ...[Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, '@infinity'],
+  ...[null, true, false, '', 'x', '7', '\u0000', '*', 'x'.repeat(70_000)],
+  ...[[], [1], {}, { of_tomorrow: 1 }, [[[[]]]]],
+];
+
+/** Which place, and what becomes of it: any two whole numbers from 0. */
+export type Oddness = { at: number; what: number };
+
+type Tree = Record<string, unknown>;
+
+/** A copy of the tree with these places changed: replaced, removed, or given a neighbour that nobody knows. */
+export function oddTree(whole: object, changes: readonly Oddness[]): { tree: object; said: string } {
+  const tree = structuredClone(whole) as Tree;
+  const said = changes.map(({ at, what }) => {
+    const places = placesOf(tree);
+    const place = places[at % places.length];
+    if (!place) return 'nothing';
+    const [holder, key, name] = place;
+    const kind = what % (VALUES.length + 2);
+    if (kind === VALUES.length) delete holder[key];
+    else if (kind === VALUES.length + 1) Object.assign(holder, { of_tomorrow: { [key]: holder[key] } });
+    else holder[key] = VALUES[kind];
+    return `${name} ${kind < VALUES.length ? `= ${String(JSON.stringify(VALUES[kind])).slice(0, 30)}` : kind}`;
+  });
+  return { tree, said: said.join(', ') };
+}
+
+/** As JSON, with an infinity where one was asked for. */
+export const oddJson = (tree: unknown): string => JSON.stringify(tree).replaceAll('"@infinity"', '1e999');
+
+/** Every place of the tree: its holder, its key and its path. */
+function placesOf(tree: Tree, path = ''): [holder: Tree, key: string, name: string][] {
+  return Object.entries(tree).flatMap(([key, value]): [Tree, string, string][] => {
+    const name = path === '' ? key : `${path}.${key}`;
+    const inner = value !== null && typeof value === 'object' ? placesOf(value as Tree, name) : [];
+    return [[tree, key, name], ...inner];
+  });
+}
