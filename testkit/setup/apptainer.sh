@@ -9,8 +9,13 @@ libraries=/opt/apptainer-libs
 state=${SWEFARM_APPTAINER_STATE:-/var/tmp/swefarm-apptainer}
 
 say() { printf 'setup: %s\n' "$*" >&2; }
+# What apt-get said last, for the case that it was the reason.
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
 cannot() {
-  say "######## no Apptainer: $*"
+  local said
+  said=$(grep -m 1 '^E: ' "$log" || true)
+  say "######## no Apptainer: $*${said:+ ($said)}"
   say '######## what needs it is left out; install it from https://apptainer.org to have it run'
   exit 1
 }
@@ -38,8 +43,8 @@ for package in patchelf squashfs-tools uidmap fuse-overlayfs squashfuse fuse3 bu
   dpkg -s "$package" >/dev/null 2>&1 || wanted+=("$package")
 done
 if [ ${#wanted[@]} -gt 0 ]; then
-  apt-get update -qq >&2 || cannot 'apt-get update fails'
-  apt-get install -y -qq --no-install-recommends -o DPkg::Lock::Timeout=300 "${wanted[@]}" >/dev/null 2>&1 ||
+  apt-get update -qq >"$log" 2>&1 || cannot 'apt-get update fails'
+  apt-get install -y -qq --no-install-recommends -o DPkg::Lock::Timeout=300 "${wanted[@]}" >"$log" 2>&1 ||
     cannot "apt-get install ${wanted[*]} fails"
 fi
 
@@ -48,14 +53,14 @@ keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 echo "deb [signed-by=$keyring] $from $suite main" >"$state/sources.list"
 moving() { # apt-get on the moving suite alone, with lists and cache of its own
   apt-get -o Dir::Etc::sourcelist="$state/sources.list" -o Dir::Etc::sourceparts=/nonexistent \
-    -o Dir::State::lists="$state/lists" -o Dir::Cache="$state/cache" -o APT::Sandbox::User=root "$@" >/dev/null 2>&1
+    -o Dir::State::lists="$state/lists" -o Dir::Cache="$state/cache" -o APT::Sandbox::User=root "$@" >"$log" 2>&1
 }
 moving update -q || cannot "$suite does not answer at the mirror"
 (cd "$state/packages" && rm -f ./*.deb && moving download -q "apptainer/$suite" "libc6/$suite" "libseccomp2/$suite" "libsqlite3-0/$suite") ||
   cannot "$suite has no apptainer, or not its libraries"
 
 tree=$(mktemp -d "$state/tree.XXXXXX")
-trap 'rm -rf "$tree"' EXIT
+trap 'rm -rf "$tree" "$log"' EXIT
 for package in "$state"/packages/*.deb; do dpkg-deb -x "$package" "$tree/$(basename "${package%%_*}")"; done
 mkdir -p "$libraries"
 for name in libc6 libseccomp2 libsqlite3-0; do
