@@ -183,6 +183,8 @@ export const RolloutJob = z.object({
   image: z.string().optional(),
   /** It failed once: whoever claims it next runs it, whatever its image. */
   anywhere: z.boolean().optional(),
+  /** Claim of an attempt that had its time to come back for this job after an outage; it is waited for no more. */
+  passed: z.string().optional(),
   /** Milliseconds since the epoch at submit, for the time spent in the queue. */
   submitted_at: z.number(),
 });

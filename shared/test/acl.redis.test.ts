@@ -148,6 +148,8 @@ const CALLS: Record<string, Call> = {
   'cancel.epoch': [BOTH, (farm) => farm.cancel.epoch()],
   'registry.beat': [W, (farm) => farm.registry.beat(beat)],
   'registry.leave': [W, (farm) => farm.registry.leave('w')],
+  'registry.lives': [BOTH, (farm) => farm.registry.lives('w')],
+  'registry.sure': [BOTH, async (farm) => farm.registry.sure()],
   'registry.list': [BOTH, (farm) => farm.registry.list()],
   'registry.lost': [P, (farm) => farm.registry.lost()],
   'secrets.put': [
@@ -196,6 +198,7 @@ const CALLS: Record<string, Call> = {
   'live.end': [W, (farm, { rollout }) => farm.live.end('w', rollout)],
   'live.running': [P, (farm) => farm.live.running(['w'])],
   'live.turns': [P, (farm, { rollout }) => farm.live.turns(rollout)],
+  'locks.renew': [BOTH, (farm, { rollout }) => farm.locks.renew([{ job: rollout, token: 't', back: true }])],
   'sessions.create': [
     P,
     (farm, { rollout }) => farm.sessions.create({ session_id: newId(), rollout_id: rollout, lease_ms: 1000 }),

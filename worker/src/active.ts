@@ -27,6 +27,11 @@ export class ActiveAttempts {
     if (running) running.attempt = attempt;
   }
 
+  /** Whether it was told to end, and has not done so yet. */
+  isEnding(rolloutId: string): boolean {
+    return this.#running.get(rolloutId)?.controller.signal.aborted === true;
+  }
+
   ids(): string[] {
     return [...this.#running.keys()];
   }

@@ -55,6 +55,8 @@ const ELSEWHERE_MS = 2_000;
 const ELSEWHERE_PATIENCE_MS = 10_000;
 /** How soon a rollout of a run that stands still is looked at again. */
 const RUN_PAUSED_MS = 10_000;
+/** How long the worker of an attempt that seems to go on has to come back for the job: it looks each three seconds. */
+const HELD_MS = 7_000;
 const LAST_TO_HEAR_MS = 300;
 
 export async function attemptRollout(job: RolloutJob, node: Node, signal: AbortSignal): Promise<Next> {
@@ -63,6 +65,7 @@ export async function attemptRollout(job: RolloutJob, node: Node, signal: AbortS
   const claim = await claimOf(job, node, signal);
   if (claim === null) return { next: 'hand_back', gone: Promise.resolve() };
   if (claim.status === 'paused') return { next: 'later', delayMs: RUN_PAUSED_MS };
+  if (claim.status === 'held') return { next: 'later', delayMs: HELD_MS, passed: claim.claim };
   if (claim.status !== 'claimed') return DONE;
   node.active.claimed(job.rollout_id, { attempt: claim.attempt, claim: claim.claim });
   const claimed = await load(job, run, claim, node);
@@ -99,7 +102,16 @@ export async function attemptRollout(job: RolloutJob, node: Node, signal: AbortS
 async function claimOf(job: RolloutJob, node: Node, signal: AbortSignal): Promise<Claim | null> {
   const { log, farm, identity } = node;
   try {
-    const claim = () => farm.journal.claim(job.rollout_id, identity);
+    let over = job.passed ?? null;
+    // Whoever was killed is not waited for; of those who live, and after an outage of those who may, nothing is taken at once.
+    const claim = async (): Promise<Claim> => {
+      const claimed = await farm.journal.claim(job.rollout_id, identity, { over });
+      const { registry } = farm;
+      if (claimed.status !== 'held' || !registry.sure() || (await registry.lives(claimed.worker)))
+        return claimed;
+      over = claimed.claim;
+      return await claim();
+    };
     return await insist('claim', claim, { log, signal, endedBy: ['drain'] });
   } catch (error) {
     if (error !== abortOf(signal)) throw error;
@@ -217,7 +229,13 @@ async function afterError(context: Context, error: unknown, running: Promise<unk
   const aborted = abortOf(signal);
   const kind = aborted?.kind;
   if (aborted && kind === 'cancelled') return commit(context, aborted.cancelReason, null, null);
-  if (kind === 'superseded') return DONE;
+  if (kind === 'superseded') {
+    // A word of its own, so that nobody takes it for a crash.
+    const said = endAttempt(context, { stage: null, class: 'drained', cause: 'another attempt has it' });
+    await said.catch(unlessOver(context));
+    node.metrics.attempts.inc({ class: 'drained' });
+    return DONE;
+  }
   if (kind === 'drain') return handBack(context, running);
   if (error instanceof UnusableError && refusedByRedis(error)) return putOff(context, error);
   const failed = await asFailure(error, node, log);

@@ -26,9 +26,9 @@ export type Next =
   | { next: 'done' }
   /**
    * `anywhere`: it failed here, or may not run here, so whoever claims it next runs it. `notOurs`: why only another version may
-   * work on it; nothing was claimed.
+   * work on it; nothing was claimed. `passed`: the claim of an attempt of another worker that may come back for it meanwhile.
    */
-  | { next: 'later'; delayMs: number; anywhere?: true; notOurs?: string }
+  | { next: 'later'; delayMs: number; anywhere?: true; notOurs?: string; passed?: string }
   /** Somebody else is to have it at once; `gone` resolves when nothing of it is left on this node. */
   | { next: 'hand_back'; gone: Promise<void> };
 

@@ -38,8 +38,6 @@ export async function beat(deps: HeartbeatDeps, signal: AbortSignal): Promise<vo
       if (tick % SLOW_BEATS === 0) {
         void node.sick.recheck(async () => (await node.runtime.check(signal)).usable);
         paused = await updatePause(deps, paused);
-        for (const id of await node.farm.journal.hold(node.identity, node.active.list()))
-          node.active.abort(id, 'superseded');
         await node.placing?.settle(node.active.ids());
       }
       const reply = await node.farm.registry.beat(recordOf(deps, started, paused));

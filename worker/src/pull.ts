@@ -8,20 +8,20 @@ import {
   QUEUES,
   queueSettings,
   RolloutJob,
-  refusedByRedis,
   UNDERSTOOD,
 } from '@swefarm/shared';
-import { DelayedError, Job, WaitingError, Worker } from 'bullmq';
+import { Job, WaitingError, Worker } from 'bullmq';
 import { attemptRollout } from './attempt.ts';
 import type { Grace } from './drain.ts';
 import type { Next } from './ending.ts';
+import { holdJobs } from './held.ts';
 import { insist } from './insist.ts';
 import type { Node } from './node.ts';
 import type { Whither } from './placing.ts';
 
 const UNSETTLED_DELAY_MS = 5_000;
-/** Half of the lock's life, as BullMQ does it. */
-const RENEW_MS = queueSettings.lockDuration / 2;
+/** How long a job waits for an attempt at it to end that this worker was told to end. */
+const ENDING_MS = 1_000;
 const AWAY_MS = 1_000;
 /** How soon a job that this version cannot read is looked at again, by whoever claims it. */
 const NOT_OURS_MS = 5_000;
@@ -66,9 +66,47 @@ export function startPull(node: Node, concurrency: number, prefix: string): Pull
   /** A job that Redis would not move stays ours, under its lock: else BullMQ took it for failed, and it were lost. */
   const moved = (move: () => Promise<unknown>): Promise<unknown> => insist('job', move, { log: node.log });
 
-  const later = async (job: Job, next: Next & { next: 'later' }, token?: string): Promise<void> => {
-    if (next.anywhere) await moved(() => job.updateData({ ...job.data, anywhere: true }));
+  const held = holdJobs(node);
+
+  const later = async (job: Job, next: Next & { next: 'later' }, token: string): Promise<void> => {
+    const { anywhere, passed } = next;
+    const change = { ...(anywhere ? { anywhere } : {}), ...(passed ? { passed } : {}) };
+    if (anywhere || passed) await moved(() => job.updateData({ ...job.data, ...change }));
     await moved(() => job.moveToDelayed(Date.now() + next.delayMs, token));
+  };
+
+  /** Moves the job by the lock that it has now, unless somebody else has it. */
+  const move = async (job: Job, next: Next): Promise<void> => {
+    const id = job.id ?? '';
+    const token = held.toMove(id);
+    if (token === null) return;
+    try {
+      if (next.next === 'later') await later(job, next, token);
+      // At the head of its priority; an idle worker looks within a second (drainDelay).
+      else if (next.next === 'hand_back') await moved(() => job.moveToWait(token));
+      else await moved(() => job.moveToCompleted(null, token, false));
+    } catch (error) {
+      node.log.warn({ job: id, err: errorMessage(error) }, 'the job is not ours to move any more');
+    } finally {
+      held.drop(id, token);
+    }
+    if (next.next === 'hand_back') await next.gone;
+  };
+
+  /**
+   * A job that is in work here came back under a new lock: the machine was suspended, or Redis was away. What runs goes on with that
+   * lock; what was told to end comes to its end before it is begun anew.
+   */
+  const isAgain = async (job: Job, token: string): Promise<boolean> => {
+    const id = job.id ?? '';
+    if (held.has(id) && !node.active.isEnding(id)) {
+      held.take(id, token);
+      node.log.info({ job: id }, 'a job came back that is in work here; it goes on');
+      return true;
+    }
+    if (!node.active.ids().includes(id)) return false;
+    await moved(() => job.moveToDelayed(Date.now() + ENDING_MS, token));
+    return true;
   };
 
   /** Said once of each run, however many rollouts it has. */
@@ -88,40 +126,32 @@ export function startPull(node: Node, concurrency: number, prefix: string): Pull
     return null;
   };
 
-  const process = async (job: Job, token?: string): Promise<void> => {
+  /** Moves each job itself, so that BullMQ is told by an error that it has nothing more to do. */
+  const process = async (job: Job, token = ''): Promise<void> => {
+    const id = job.id ?? '';
+    if (await isAgain(job, token)) throw new WaitingError();
+    held.take(id, token);
     const data = readJob(job);
-    if (!data) {
-      await later(job, { next: 'later', delayMs: NOT_OURS_MS }, token);
-      throw new DelayedError();
-    }
     // A worker that pauses still takes one job with the read it had begun.
     const stays = draining || paused;
-    const where: Whither = stays ? { to: 'here' } : await whither(job, data);
-    if (where.to === 'later') {
-      await moved(() => job.moveToDelayed(Date.now() + where.delayMs, token));
-      throw new DelayedError();
-    }
+    const where: Whither = stays || !data ? { to: 'here' } : await whither(job, data);
     if (where.to === 'worker') {
+      held.drop(id, token);
       await node.farm.placement
-        .hand(where.worker, { job: job.id ?? '', token: token ?? '' })
+        .hand(where.worker, { job: id, token })
         .catch((error: unknown) =>
           node.log.warn({ err: errorMessage(error) }, 'not handed on; it will stall'),
         );
       // It stays active under the same lock, which is the other worker's to renew; when that one dies, it stalls.
-      throw new WaitingError();
+    } else if (where.to === 'later') await move(job, { next: 'later', delayMs: where.delayMs });
+    else if (!data) await move(job, { next: 'later', delayMs: NOT_OURS_MS });
+    else if (stays) await move(job, { next: 'hand_back', gone: Promise.resolve() });
+    else {
+      const next = await run(data);
+      await node.placing?.leave(id);
+      await move(job, next);
     }
-    const next: Next = stays ? { next: 'hand_back', gone: Promise.resolve() } : await run(data);
-    if (!stays) await node.placing?.leave(data.rollout_id);
-    if (next.next === 'later') {
-      await later(job, next, token);
-      throw new DelayedError();
-    }
-    if (next.next === 'hand_back') {
-      // At the head of its priority; an idle worker looks within a second (drainDelay).
-      await moved(() => job.moveToWait(token));
-      await next.gone;
-      throw new WaitingError();
-    }
+    throw new WaitingError();
   };
 
   const [queue] = QUEUES;
@@ -130,30 +160,16 @@ export function startPull(node: Node, concurrency: number, prefix: string): Pull
     prefix,
     concurrency,
     ...queueSettings,
+    // It renews by the clock of the node, and takes no lock again that has run out.
+    skipLockRenewal: true,
   });
   worker.on('error', (error) => node.log.warn({ err: errorMessage(error) }, 'queue'));
-  worker.on('failed', (job, error) => {
-    if (!refusedByRedis(error))
-      node.log.error({ job: job?.id, err: error }, 'a job failed in the queue: our bug');
-    // Its result is there, and Redis would not take the job's end when it was told of it.
-    else if (job) void moved(() => job.remove()).catch(() => undefined);
-  });
-  worker.on('lockRenewalFailed', (ids) => {
-    // The attempt goes on: the journal, read by the heartbeat, tells whether somebody else has it by now.
-    node.metrics.lockLosses.inc(ids.length);
-    node.log.warn({ jobs: ids }, 'lost the lock; going on until another worker claims');
-  });
+  worker.on('failed', (job, error) =>
+    node.log.error({ job: job?.id, err: error }, 'a job failed in the queue: our bug'),
+  );
 
-  /** What others handed to this worker, which BullMQ's loop does not count; and the locks of those jobs, by token. */
+  /** What others handed to this worker, which BullMQ's loop does not count. */
   const handed = new Set<Promise<void>>();
-  const locks = new Map<string, string>();
-  /** All in one call: a farm may hold tens of thousands. One that is lost is noticed by the heartbeat, in the journal. */
-  const renew = (): void => {
-    if (locks.size === 0) return;
-    worker
-      .extendJobLocks([...locks.keys()], [...locks.values()], queueSettings.lockDuration)
-      .catch(() => undefined);
-  };
 
   /** Seats bound both together; BullMQ's share is what the handed ones leave. */
   const share = (): void => {
@@ -172,19 +188,13 @@ export function startPull(node: Node, concurrency: number, prefix: string): Pull
       await node.placing?.leave(id);
       return;
     }
-    locks.set(id, token);
-    try {
-      const stays = draining || paused;
-      const data = stays ? null : readJob(job);
-      const next: Next = data ? await run(data) : { next: 'later', delayMs: NOT_HERE_MS };
-      await node.placing?.leave(id);
-      locks.delete(id);
-      if (next.next === 'later') await later(job, next, token);
-      else if (next.next === 'hand_back') await moved(() => job.moveToWait(token)).then(() => next.gone);
-      else await moved(() => job.moveToCompleted(null, token, false));
-    } finally {
-      locks.delete(id);
-    }
+    if (await isAgain(job, token)) return;
+    held.take(id, token);
+    const stays = draining || paused;
+    const data = stays ? null : readJob(job);
+    const next: Next = data ? await run(data) : { next: 'later', delayMs: NOT_HERE_MS };
+    await node.placing?.leave(id);
+    await move(job, next);
   };
 
   const listening = new AbortController();
@@ -210,14 +220,13 @@ export function startPull(node: Node, concurrency: number, prefix: string): Pull
       }
     }
   };
-  const renewing = setInterval(renew, RENEW_MS).unref();
   const listened = node.placing ? listen() : Promise.resolve();
   const settled = async (): Promise<void> => {
     await worker.close();
     listening.abort();
     await listened;
     await Promise.all(handed);
-    clearInterval(renewing);
+    await held.end();
   };
 
   return {

@@ -12,6 +12,7 @@ import type { Jobs } from './jobs.ts';
 import type { Journal } from './journal.ts';
 import type { Leases } from './lease.ts';
 import type { Live } from './live.ts';
+import type { Locks } from './locks.ts';
 import type { Nodes } from './nodes.ts';
 import type { Placement } from './placement.ts';
 import type { Policies } from './policies.ts';
@@ -48,6 +49,7 @@ export interface Farm extends AsyncDisposable {
   readonly placement: Placement;
   readonly calls: Calls;
   readonly live: Live;
+  readonly locks: Locks;
   readonly sessions: Sessions;
   readonly artifacts: ArtifactStore;
   /** The BullMQ queue to submit to; opened at first use, closed with the farm. */

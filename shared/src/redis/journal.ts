@@ -44,6 +44,8 @@ export type Claim =
       /** Why it was cancelled meanwhile; null: it was not. */
       cancelled: CancelReason | null;
     }
+  /** An attempt of another worker has no end yet: nothing was opened. */
+  | { status: 'held'; worker: string; claim: string }
   | { status: 'committed'; attempt: number; outcome: Outcome }
   /** The run stands still: nothing was opened. */
   | { status: 'paused' }
@@ -53,8 +55,15 @@ export type Claim =
 export type RunningAttempt = AttemptName & { rollout_id: string };
 
 export type Journal = {
-  /** Opens the next attempt, unless the rollout is committed already or its run is gone. */
-  claim(rolloutId: string, by: { worker: string; node: string }): Promise<Claim>;
+  /**
+   * Opens the next attempt, unless the rollout is committed already or its run is gone. `heed`: nor while an attempt of another
+   * worker has no end, but for the one whose claim is `over`.
+   */
+  claim(
+    rolloutId: string,
+    by: { worker: string; node: string },
+    heed?: { over: string | null },
+  ): Promise<Claim>;
   /** The first word about an attempt stands; nothing happens when its run is gone. */
   end(rolloutId: string, claim: string, end: AttemptEnd): Promise<void>;
   read(rolloutId: string): Promise<JournalEntry[]>;
@@ -80,7 +89,7 @@ export function createJournal(redis: Redis, keys: Keys): Journal {
   };
   const of = (rolloutId: string) => keys.run(parseRolloutId(rolloutId).runId);
   return {
-    async claim(rolloutId, { worker, node }) {
+    async claim(rolloutId, { worker, node }, heed) {
       const run = of(rolloutId);
       const nonce = newId();
       const reply = (await scripts.claim(
@@ -97,9 +106,13 @@ export function createJournal(redis: Redis, keys: Keys): Journal {
           run.counts,
           run.appended,
         ],
-        [rolloutId, worker, node, nonce, parseRolloutId(rolloutId).instanceId],
-      )) as ['claimed' | 'committed' | 'paused' | 'gone', string, string];
+        [
+          ...[rolloutId, worker, node, nonce, parseRolloutId(rolloutId).instanceId],
+          ...[heed ? 1 : 0, heed?.over ?? ''],
+        ],
+      )) as ['claimed' | 'committed' | 'paused' | 'held' | 'gone', string, string];
       if (reply[0] === 'gone' || reply[0] === 'paused') return { status: reply[0] };
+      if (reply[0] === 'held') return { status: 'held', worker: reply[1], claim: reply[2] };
       if (reply[0] === 'committed') {
         return { status: 'committed', attempt: Number(reply[1]), outcome: Outcome.parse(reply[2]) };
       }

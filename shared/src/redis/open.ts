@@ -20,6 +20,7 @@ import { createJournal } from './journal.ts';
 import { type Keys, keysFor } from './keys.ts';
 import { createLeases } from './lease.ts';
 import { createLive } from './live.ts';
+import { createLocks } from './locks.ts';
 import { createNodes } from './nodes.ts';
 import { asUnusable, saysOutages } from './outage.ts';
 import { createPlacement } from './placement.ts';
@@ -92,6 +93,7 @@ export async function openConnectedFarm(
     policies,
     placement: says(createPlacement(redis, keys, connect)),
     live: says(createLive(redis, keys)),
+    locks: says(createLocks(redis, keys)),
     sessions: says(createSessions(redis, keys, connect)),
     artifacts,
     vitals,

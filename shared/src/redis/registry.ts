@@ -29,15 +29,38 @@ export type Registry = {
   beat(record: WorkerRecord): Promise<{ cancel_epoch: number; drained: boolean }>;
   leave(worker: string): Promise<void>;
   list(): Promise<WorkerRecord[]>;
+  /** Whether this worker beats. */
+  lives(worker: string): Promise<boolean>;
+  /**
+   * Whether one who does not beat is dead: not while this process has heard of Redis again only moments ago, and the living have
+   * not come round to it.
+   */
+  sure(): boolean;
   /** Workers whose record lapsed without their leave, over the life of the farm; noticed by {@link list}, once each. */
   lost(): Promise<number>;
 };
 
 /** Of a worker's record, from its last beat. */
 export const LIFE_MS = 15_000;
+/** Beats of our own that are further apart mean that Redis was away, or this process stood still. */
+const AWAY_MS = 5_000;
+/** How long the living may need to beat again: their clients try each two seconds at most. */
+const RETURN_MS = 6_000;
 
 export function createRegistry(redis: Redis, keys: Keys): Registry {
   const strike = loadScript(redis, 'workers_strike');
+  /** By the monotonic clock: our last beat, and when the first one after an outage was answered. */
+  let heardAt: number | null = null;
+  let backAt = Number.NEGATIVE_INFINITY;
+  const heard = (): void => {
+    const now = performance.now();
+    if (heardAt !== null && now - heardAt > AWAY_MS) backAt = now;
+    heardAt = now;
+  };
+  const sure = (): boolean => {
+    const now = performance.now();
+    return (heardAt === null || now - heardAt < AWAY_MS) && now - backAt > RETURN_MS;
+  };
   return {
     async beat(record) {
       const lapse = Date.now() + LIFE_MS;
@@ -49,18 +72,21 @@ export function createRegistry(redis: Redis, keys: Keys): Registry {
           .get(keys.cancelEpoch)
           .hexists(keys.drained, record.node)
           .exec()) ?? [];
+      heard();
       return { cancel_epoch: Number(epoch?.[1] ?? 0), drained: drained?.[1] === 1 };
     },
     async leave(worker) {
       await redis.multi().del(keys.worker(worker)).zrem(keys.workers, worker).exec();
     },
+    lives: async (worker) => (await redis.exists(keys.worker(worker))) === 1,
+    sure,
     async list() {
       const ids = await redis.zrange(keys.workers, '0', '-1');
       if (ids.length === 0) return [];
       const records = await redis.mget(ids.map(keys.worker));
       // The record's own life time decides: clocks of nodes may differ.
       const dead = ids.filter((_, index) => records[index] === null);
-      if (dead.length > 0) await strike([keys.workers, keys.totals('workers')], dead);
+      if (dead.length > 0 && sure()) await strike([keys.workers, keys.totals('workers')], dead);
       return records.flatMap((text) => (text ? [WorkerRecord.parse(JSON.parse(text))] : []));
     },
     lost: async () => Number(await redis.hget(keys.totals('workers'), 'lost')),

@@ -10,6 +10,8 @@ export const parked: Duty = {
   everyMs: 5_000,
   async run(deps, signal) {
     const { farm, log } = deps;
+    // After an outage who lives is not known for a moment, and an attempt that goes on would be taken for a crash.
+    if (!farm.registry.sure()) return;
     const living = await livingWorkers(farm);
     await eachRun('parked', deps, signal, async (run) => {
       // Nothing is given up for one death.

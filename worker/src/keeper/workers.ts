@@ -8,6 +8,7 @@ export function deadWorkersDuty(): Duty {
     name: 'dead-workers',
     everyMs: 2_000,
     async run({ farm, log }) {
+      if (!farm.registry.sure()) return;
       const living = new Map((await farm.registry.list()).map((one) => [one.worker, one]));
       for (const [worker, { node, active }] of seen) {
         // One that left by itself had nothing in hand.

@@ -96,6 +96,7 @@ test('rollouts of a newer version cost no attempt, wait without harm, and are ru
     (await at.farm.queue().getJobs(['delayed'])).flatMap((job) => (job?.id ? [job.id] : [])).toSorted();
   await until(async () => (await waiting()).length === left.length);
   expect(await waiting()).toEqual(left.toSorted());
+  await until(async () => (await at.farm.results.get(well)) !== null);
   expect(await at.farm.results.get(well)).toMatchObject({ attempt: 1 });
   for (const id of left) expect(await at.farm.journal.read(id)).toEqual([]);
   // A version that knows of it comes; here the record loses what was new in it.

@@ -1,7 +1,8 @@
 -- Opens the next attempt at a rollout in its journal, unless it is committed or its run is gone.
 -- KEYS: 1 record  2 committed  3 journal  4 cancelled  5 paused  6.. the run's other keys (life time only)
 -- ARGV: 1 rollout id  2 worker  3 node  4 nonce of this claim (a resent command opens no second attempt)  5 group (instance id)
--- Reply: {'claimed', journal (JSON, the new attempt last), reason of the cancel or ''} | {'paused'} | {'committed', attempt, outcome} | {'gone'}
+--       6 whether an attempt in work with another worker is heeded (1 or 0)  7 the nonce of the one that is not, if any
+-- Reply: {'claimed', journal (JSON, the new attempt last), reason of the cancel or ''} | {'paused'} | {'held', worker, nonce of its claim} | {'committed', attempt, outcome} | {'gone'}
 local record = redis.call('GET', KEYS[1])
 if not record then
   return { 'gone' }
@@ -20,6 +21,9 @@ end
 local text = redis.call('HGET', KEYS[3], ARGV[1])
 local journal = text and cjson.decode(text) or {}
 local last = journal[#journal]
+if ARGV[6] == '1' and last and last.ended_at == cjson.null and last.worker ~= ARGV[2] and last.claim and last.claim ~= ARGV[7] then
+  return { 'held', last.worker, last.claim }
+end
 if not last or last.claim ~= ARGV[4] then
   local now = redis.call('TIME')
   journal[#journal + 1] = {

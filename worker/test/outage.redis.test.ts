@@ -1,0 +1,171 @@
+/** Locks run out while their workers live: Redis was away, or the machine stood still. What runs goes on, and nothing runs twice. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { AgentConfig, loadConfig, newId, openFarm } from '@swefarm/shared';
+import { bareInstance, bareRun, startRedis, type TestRedis } from '@swefarm/testkit';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
+import { simulateWorker } from '../src/simulated.ts';
+
+const PATIENCE = { timeout: 60_000, interval: 50 };
+
+let redis: TestRedis;
+beforeAll(async () => {
+  redis = await startRedis();
+});
+afterAll(() => redis[Symbol.asyncDispose]());
+
+/** As the queue is after 20 s without Redis and one stall check: no locks, and each job of an active list waits again. */
+const STALLED = `
+local prefix = ARGV[1] .. ':rollouts:'
+for _, job in ipairs(redis.call('LRANGE', prefix .. 'active', 0, -1)) do
+  redis.call('DEL', prefix .. job .. ':lock')
+  redis.call('LREM', prefix .. 'active', 1, job)
+  redis.call('RPUSH', prefix .. 'wait', job)
+  redis.call('HINCRBY', prefix .. job, 'stc', 1)
+end
+if ARGV[2] == 'alive' then
+  redis.call('ZADD', prefix .. 'marker', 0, '0')
+else
+  -- No marker, so that nobody looks before the outage is there.
+  for _, worker in ipairs(redis.call('ZRANGE', ARGV[1] .. ':workers', 0, -1)) do
+    redis.call('DEL', ARGV[1] .. ':worker:' .. worker)
+  end
+end`;
+
+async function scene(size: number) {
+  const flags = { redis_url: redis.url, redis_prefix: `{o-${newId()}}`, placement: 'off' };
+  const flagsOf = (worker: string) => ({ ...flags, worker_id: worker, node: `node-${worker}` });
+  const configOf = (worker: string) => loadConfig('worker', { env: {}, flags: flagsOf(worker) });
+  const farm = await openFarm(configOf('none'), 'producer');
+  onTestFinished(() => farm[Symbol.asyncDispose]());
+  const run = bareRun({ group_size: size, agent: AgentConfig.parse({ type: 'noop' }) });
+  await farm.runs.create(run, [bareInstance()]);
+  const ids = await farm.groups.rollouts(run.run_id);
+  await farm.jobs.enqueue(run, ids);
+  const ended = Promise.withResolvers<void>();
+  const begun: string[] = [];
+  const start = async (worker: string, slots: number) => {
+    const one = await simulateWorker(configOf(worker), {
+      slots,
+      pull: async () => undefined,
+      async work(job, { signal }) {
+        begun.push(job.rollout_id);
+        const aborted = once(signal, 'abort').then(() => Promise.reject(signal.reason));
+        await Promise.race([ended.promise, aborted]);
+      },
+    });
+    onTestFinished(() => one.kill());
+    return one;
+  };
+  return {
+    ...{ farm, run, ids, start, begun, flagsOf },
+    end: () => ended.resolve(),
+    journals: () => Promise.all(ids.map((id) => farm.journal.read(id))),
+    stall: (workers: 'alive' | 'dead') => redis.cli('EVAL', STALLED, '0', flags.redis_prefix, workers),
+    committed: () =>
+      expect.poll(async () => (await farm.results.counts(run.run_id)).committed, PATIENCE).toBe(size),
+    /** Jobs in work under a lock. */
+    async locked() {
+      const locks = await redis.cli(
+        'EVAL',
+        "return #redis.call('KEYS', ARGV[1])",
+        '0',
+        `${flags.redis_prefix}:rollouts:*:lock`,
+      );
+      const { active = 0 } = await farm.queue().getJobCounts('active');
+      return [Number(locks), active];
+    },
+    lost: async () => (await farm.results.totals()).get('collection')?.['attempt:lost'] ?? 0,
+  };
+}
+
+test.each([
+  { name: 'only the locks are lost', workers: 'alive', pauseMs: 0 },
+  { name: 'an outage longer than locks and heartbeats', workers: 'dead', pauseMs: 7_000 },
+] as const)(
+  '$name: each attempt keeps its job, and none is counted as a crash',
+  async ({ workers, pauseMs }) => {
+    const at = await scene(4);
+    for (const worker of ['a', 'b']) await at.start(worker, 4);
+    await expect.poll(at.locked, PATIENCE).toEqual([4, 4]);
+    await at.stall(workers);
+    if (pauseMs > 0) await redis.cli('CLIENT', 'PAUSE', String(pauseMs), 'ALL');
+    await expect.poll(at.locked, PATIENCE).toEqual([4, 4]);
+    // Longer than whoever claims a rollout of another worker waits for it.
+    const until = performance.now() + 9_000;
+    await expect.poll(() => performance.now() > until, PATIENCE).toBe(true);
+    await expect.poll(at.locked, PATIENCE).toEqual([4, 4]);
+    at.end();
+    await at.committed();
+    expect([...at.begun].sort()).toEqual([...at.ids].sort());
+    expect((await at.journals()).map((journal) => journal.map(({ end }) => end?.class))).toEqual(
+      at.ids.map(() => ['done']),
+    );
+    expect(await at.lost()).toBe(0);
+  },
+);
+
+test('jobs that come back to the worker that has them in work go on there, end once, and leave it free to be drained', async () => {
+  const at = await scene(2);
+  const worker = await at.start('a', 4);
+  await expect.poll(() => at.begun.length, PATIENCE).toBe(2);
+  for (let times = 0; times < 2; times++) {
+    await at.stall('alive');
+    await expect.poll(at.locked, PATIENCE).toEqual([2, 2]);
+  }
+  expect([worker.active(), at.begun.length]).toEqual([2, 2]);
+  at.end();
+  await at.committed();
+  await expect.poll(at.locked, PATIENCE).toEqual([0, 0]);
+  expect((await at.journals()).map(({ length }) => length)).toEqual([1, 1]);
+});
+
+test('a job whose worker lives, and has it in work no more, is claimed after its time to come back', async () => {
+  const at = await scene(1);
+  const [id = ''] = at.ids;
+  const rest = { runtime: 'host', slots: 4, active: 1, started_at: 1, metrics: null, paused: null };
+  await at.farm.registry.beat({ worker: 'silent', node: 'n', ...rest });
+  await at.farm.journal.claim(id, { worker: 'silent', node: 'n' });
+  at.end();
+  await at.start('a', 1);
+  await at.committed();
+  expect((await at.journals())[0]?.map(({ worker }) => worker)).toEqual(['silent', 'a']);
+});
+
+test('who was overtaken while it lived says so, and counts as no crash', async () => {
+  const at = await scene(1);
+  const [id = ''] = at.ids;
+  await at.start('a', 1);
+  await expect.poll(() => at.begun.length, PATIENCE).toBe(1);
+  await at.farm.journal.claim(id, { worker: 'b', node: 'n' });
+  await expect
+    .poll(async () => (await at.farm.journal.read(id)).map(({ end }) => end?.class ?? null), PATIENCE)
+    .toEqual(['drained', null]);
+});
+
+test('a worker process that was stopped longer than its locks live takes its rollouts up again, each once', async () => {
+  const at = await scene(2);
+  const script = fileURLToPath(new URL('oneworker.ts', import.meta.url));
+  const child = spawn(process.execPath, [script, JSON.stringify(at.flagsOf('a')), '4000'], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  let said = '';
+  child.stdout.on('data', (text) => {
+    said += String(text);
+  });
+  const begun = () => said.split('\n').filter((line) => line.startsWith('begun '));
+  await expect.poll(() => begun().length, PATIENCE).toBe(2);
+  child.kill('SIGSTOP');
+  await at.stall('dead');
+  child.kill('SIGCONT');
+  await at.committed();
+  expect(begun()).toHaveLength(2);
+  expect((await at.journals()).map((journal) => journal.map(({ end }) => end?.class))).toEqual([
+    ['done'],
+    ['done'],
+  ]);
+  child.kill('SIGTERM');
+  expect((await once(child, 'exit'))[0]).toBe(0);
+});
