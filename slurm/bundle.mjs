@@ -132,7 +132,9 @@ await cp(join(ROOT, 'slurm'), join(draft, 'slurm'), {
   recursive: true,
   filter: (path) => !path.endsWith('.mjs'),
 });
-await writeFile(join(draft, 'package.json'), '{ "type": "module", "private": true }\n');
+const { version } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'));
+const own = { type: 'module', private: true, version };
+await writeFile(join(draft, 'package.json'), `${JSON.stringify(own)}\n`);
 await writeId(draft);
 const size = (await readdir(draft, { recursive: true, withFileTypes: true })).filter((file) => file.isFile());
 let bytes = 0;

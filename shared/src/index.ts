@@ -83,3 +83,4 @@ export * from './result.ts';
 export * from './secret.ts';
 export * from './session.ts';
 export * from './trajectory.ts';
+export { softwareVersion } from './version.ts';

@@ -11,6 +11,10 @@ export type Outcome = z.infer<typeof Outcome>;
 export const CancelReason = z.enum(['cancelled', 'deadline', 'early_stop', 'stale', 'orphan', 'lease']);
 export type CancelReason = z.infer<typeof CancelReason>;
 
+/** As they lie in Redis beside results, where a version to come may have written words of its own: read as the plainest. */
+export const reasonOf = (text: string): CancelReason => CancelReason.catch('cancelled').parse(text);
+export const outcomeOf = (text: string | undefined): Outcome => Outcome.catch('failed').parse(text);
+
 /** Seconds by stage. `model` and `command` are sums inside `agent`; `evaluation_start` and `tests` are inside `evaluation`. */
 export const Seconds = z.object({
   queued: z.number(),
@@ -62,6 +66,8 @@ export const Result = z.object({
   attempt: z.number().int(),
   /** The nonce of that attempt's claim; absent in results of before it was told. */
   claim: z.string().optional(),
+  /** Of the software that committed it; absent in results of before it was told. */
+  software_version: z.string().optional(),
   worker: z.string(),
   node: z.string(),
   runtime: z.string(),

@@ -1,6 +1,6 @@
 /** Once a second: tell the farm that we live, learn what was cancelled or taken over, and stop claiming under pressure. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { errorMessage, type WorkerRecord } from '@swefarm/shared';
+import { errorMessage, softwareVersion, UNDERSTOOD, type WorkerRecord } from '@swefarm/shared';
 import type { HandDrain } from './drain.ts';
 import type { Node } from './node.ts';
 import type { Pressure } from './pressure.ts';
@@ -71,6 +71,8 @@ function recordOf(deps: HeartbeatDeps, started_at: number, paused: string | null
     metrics: deps.metricsAddress,
     paused: deps.stop.aborted ? 'draining' : paused,
     placed: node.placing !== null,
+    software_version: softwareVersion(),
+    understands: UNDERSTOOD,
   };
 }
 

@@ -13,6 +13,7 @@ import {
   type RunRecord,
   readUsage,
   SwefarmError,
+  softwareVersion,
 } from '@swefarm/shared';
 import { abortKind } from './abort.ts';
 import type { Judged } from './facts.ts';
@@ -89,6 +90,7 @@ async function storeArtifact(settlement: Stored, node: Node, how: Insisting): Pr
       rollout_id: job.rollout_id,
       attempt,
       claim,
+      software_version: softwareVersion(),
       instance_id: job.instance_id,
       trajectory: trace.trajectory,
       patch: trace.patch,
@@ -129,6 +131,7 @@ function resultOf(settlement: Settlement, node: Node, artifact: string | null): 
     rollout_index: job.rollout_index,
     attempt,
     claim,
+    software_version: softwareVersion(),
     worker: node.identity.worker,
     node: node.identity.node,
     runtime: node.runtime.name,

@@ -82,7 +82,7 @@ function runTable(runs: readonly RunStatus[], width: number): string {
 function workerTable(workers: readonly WorkerRecord[]): string {
   if (workers.length === 0)
     return styled('yellow', 'no worker is alive: nothing runs, and deadlines do not fire', process.stdout);
-  const columns = ['worker', 'node', 'runtime', 'busy', 'up', 'state'].map((name) => ({ name }));
+  const columns = ['worker', 'node', 'runtime', 'version', 'busy', 'up', 'state'].map((name) => ({ name }));
   const rows = workers.map((one) => {
     const minutes = Math.round((Date.now() - one.started_at) / 60_000);
     const state = one.paused === null ? 'claiming' : `paused: ${one.paused}`;
@@ -90,10 +90,22 @@ function workerTable(workers: readonly WorkerRecord[]): string {
       one.worker,
       one.node,
       one.runtime,
+      versionOf(one),
       `${one.active}/${one.slots}`,
       `${minutes} min`,
       harmless(state),
     ];
   });
-  return renderTable(columns, rows);
+  return [renderTable(columns, rows), ...mixedVersions(workers)].join('\n');
+}
+
+const versionOf = (worker: WorkerRecord): string => harmless(worker.software_version ?? 'unknown');
+
+/** A line when workers run different software: an upgrade in the middle, or a node that was left out of one. */
+function mixedVersions(workers: readonly WorkerRecord[]): string[] {
+  const counts = new Map<string, number>();
+  for (const one of workers) counts.set(versionOf(one), (counts.get(versionOf(one)) ?? 0) + 1);
+  if (counts.size < 2) return [];
+  const told = [...counts].sort(([, a], [, b]) => b - a).map(([version, count]) => `${version} (${count})`);
+  return [styled('yellow', `workers of ${counts.size} versions: ${told.join(', ')}`, process.stdout)];
 }

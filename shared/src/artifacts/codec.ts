@@ -14,6 +14,8 @@ export type ArtifactContent = {
   attempt: number;
   /** The nonce of the attempt's claim; absent in artifacts of before it was told. */
   claim?: string;
+  /** Of the software that wrote it; absent in artifacts of before it was told. */
+  software_version?: string;
   instance_id: string;
   trajectory: Trajectory | null;
   patch: string | null;

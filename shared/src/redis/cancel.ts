@@ -1,7 +1,7 @@
 /** Cancelling: marks with a reason per run and one epoch number that workers poll, so that one GET a second covers all runs. */
 import type { Redis } from 'ioredis';
 import { parseRolloutId } from '../ids.ts';
-import { CancelReason } from '../result.ts';
+import { type CancelReason, reasonOf } from '../result.ts';
 import { byRun } from './grouping.ts';
 import type { Keys } from './keys.ts';
 
@@ -51,14 +51,14 @@ export function createCancel(redis: Redis, keys: Keys): Cancel {
         const [all, ...each] = await redis.hmget(keys.run(runId).cancelled, ALL, ...ids, ...groups);
         for (const [index, id] of ids.entries()) {
           const reason = each[index] ?? each[ids.length + index] ?? all;
-          if (reason) cancelled.set(id, CancelReason.parse(reason));
+          if (reason) cancelled.set(id, reasonOf(reason));
         }
       }
       return cancelled;
     },
     async runCancelled(runId) {
       const reason = await redis.hget(keys.run(runId).cancelled, ALL);
-      return reason === null ? null : CancelReason.parse(reason);
+      return reason === null ? null : reasonOf(reason);
     },
     async *markParts(runId) {
       let cursor = '0';

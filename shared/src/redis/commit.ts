@@ -4,7 +4,7 @@ import { SwefarmError } from '../errors.ts';
 import type { RunRecord } from '../job.ts';
 import { VERSION_WINDOW } from '../metrics/outcomes.ts';
 import { readRecord } from '../parse.ts';
-import { Outcome, Result } from '../result.ts';
+import { type Outcome, outcomeOf, Result } from '../result.ts';
 import { keyOfArtifact } from './artifacts.ts';
 import { signature } from './committed.ts';
 import { countersOf, isRefillable, isUsable } from './counters.ts';
@@ -89,7 +89,7 @@ export function createCommit(redis: Redis, keys: Keys): Commit {
     if (Number(first) === result.attempt && winner === by) {
       return { status: 'committed', stream_id: streamId };
     }
-    return { status: 'late', attempt: Number(first), outcome: Outcome.parse(outcome) };
+    return { status: 'late', attempt: Number(first), outcome: outcomeOf(outcome) };
   };
 }
 

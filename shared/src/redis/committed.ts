@@ -1,5 +1,5 @@
 /** The entry of a committed rollout: `attempt outcome stream-id worker TAB claim`, as commit.lua writes it. */
-import { Outcome } from '../result.ts';
+import { type Outcome, outcomeOf } from '../result.ts';
 
 /** `claim`: null for what was committed before entries had it. */
 export type CommittedEntry = {
@@ -13,7 +13,7 @@ export type CommittedEntry = {
 export function parseCommitted(entry: string): CommittedEntry {
   const [attempt = '', outcome = '', stream_id = '', ...rest] = entry.split(' ');
   const [worker = '', claim = null] = rest.join(' ').split('\t');
-  return { attempt: Number(attempt), outcome: Outcome.parse(outcome), stream_id, worker, claim };
+  return { attempt: Number(attempt), outcome: outcomeOf(outcome), stream_id, worker, claim };
 }
 
 /** Who committed, as it ends the entry. Versions that know no claims read it as the name of a worker that is not theirs. */

@@ -3,7 +3,7 @@ import type { Redis } from 'ioredis';
 import { z } from 'zod';
 import { FAILURE_CLASSES, FailureStage } from '../failure.ts';
 import { type AttemptName, newId, parseRolloutId } from '../ids.ts';
-import { CancelReason, Outcome } from '../result.ts';
+import { type CancelReason, type Outcome, outcomeOf, reasonOf } from '../result.ts';
 import { byRun } from './grouping.ts';
 import type { Keys } from './keys.ts';
 import { loadScript } from './script.ts';
@@ -13,8 +13,9 @@ export const AttemptClass = z.enum(['done', 'drained', ...FAILURE_CLASSES]);
 export type AttemptClass = z.infer<typeof AttemptClass>;
 
 export const AttemptEnd = z.object({
-  stage: FailureStage.nullable(),
-  class: AttemptClass,
+  stage: FailureStage.nullable().catch(null),
+  /** A class of a version to come is counted by that version; here it costs nothing. */
+  class: AttemptClass.catch('drained'),
   /** One line of at most 200 characters. */
   cause: z.string().nullable(),
   /** Where the work lies that the next attempt need not do again; absent: it starts anew. */
@@ -114,11 +115,11 @@ export function createJournal(redis: Redis, keys: Keys): Journal {
       if (reply[0] === 'gone' || reply[0] === 'paused') return { status: reply[0] };
       if (reply[0] === 'held') return { status: 'held', worker: reply[1], claim: reply[2] };
       if (reply[0] === 'committed') {
-        return { status: 'committed', attempt: Number(reply[1]), outcome: Outcome.parse(reply[2]) };
+        return { status: 'committed', attempt: Number(reply[1]), outcome: outcomeOf(reply[2]) };
       }
       const entries = Entries.parse(JSON.parse(reply[1]));
       const attempt = entries.at(-1)?.attempt ?? 1;
-      const cancelled = reply[2] === '' ? null : CancelReason.parse(reply[2]);
+      const cancelled = reply[2] === '' ? null : reasonOf(reply[2]);
       return { status: 'claimed', attempt, claim: nonce, previous: entries.slice(0, -1), cancelled };
     },
     async end(rolloutId, claim, end) {

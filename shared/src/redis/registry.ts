@@ -1,6 +1,7 @@
 /** Which workers live: a record with a life time, renewed by each heartbeat. */
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
+import { readRecord } from '../parse.ts';
 import type { Keys } from './keys.ts';
 import { loadScript } from './script.ts';
 
@@ -18,6 +19,10 @@ export const WorkerRecord = z.object({
   paused: z.string().nullable(),
   /** Rollouts may be handed to it because of their image; absent: no. */
   placed: z.boolean().optional(),
+  /** Of its software; absent: of before it was told. */
+  software_version: z.string().optional(),
+  /** Which records it may work on (needs.ts). */
+  understands: z.number().optional(),
 });
 export type WorkerRecord = z.infer<typeof WorkerRecord>;
 
@@ -87,8 +92,18 @@ export function createRegistry(redis: Redis, keys: Keys): Registry {
       // The record's own life time decides: clocks of nodes may differ.
       const dead = ids.filter((_, index) => records[index] === null);
       if (dead.length > 0 && sure()) await strike([keys.workers, keys.totals('workers')], dead);
-      return records.flatMap((text) => (text ? [WorkerRecord.parse(JSON.parse(text))] : []));
+      return records.flatMap((text, index) => (text ? [recordOf(ids[index] ?? '', text)] : []));
     },
     lost: async () => Number(await redis.hget(keys.totals('workers'), 'lost')),
+  };
+}
+
+/** One that cannot be read, of another version, lives all the same: what it holds must not be taken for lost. */
+function recordOf(worker: string, text: string): WorkerRecord {
+  const read = readRecord(WorkerRecord, text);
+  if ('value' in read) return read.value;
+  return {
+    ...{ worker, node: 'unknown', runtime: 'unknown', slots: 0, active: 0, started_at: Date.now() },
+    ...{ metrics: null, paused: `its record cannot be read here: ${read.problem}` },
   };
 }

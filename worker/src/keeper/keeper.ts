@@ -3,7 +3,7 @@
  * Redis. Every duty may be cut off anywhere and begun again by the next keeper, or run twice at once.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { errorMessage, type Farm, type WorkerMetrics } from '@swefarm/shared';
+import { errorMessage, type Farm, UNDERSTOOD, type WorkerMetrics } from '@swefarm/shared';
 import type { Logger } from 'pino';
 
 export type KeeperDeps = { farm: Farm; log: Logger; metrics: WorkerMetrics };
@@ -19,6 +19,9 @@ const LEASE = 'keeper';
 /** A keeper that died is followed by another after this long. */
 const LEASE_MS = 10_000;
 const TICK_MS = 1_000;
+/** How often a keeper asks whether a newer worker should be one in its place, and for how long it then leaves the lease to others. */
+const NEWER_EVERY_MS = 5_000;
+const STEP_BACK_MS = 15_000;
 
 /** Does the duties while `worker` holds the lease, until the signal aborts; then gives the lease back. */
 export async function keep(
@@ -36,6 +39,14 @@ export async function keep(
       held = holds;
       if (!held) deps.metrics.runsSkipped.set(0);
       if (held) await whileHeld(worker, duties, deps, signal);
+      if (held && !signal.aborted && (await newerShouldKeep(farm))) {
+        log.info(
+          { keeper: worker },
+          'the lease is left to a newer worker: there are runs that only it can keep',
+        );
+        await farm.leases.release(LEASE, worker);
+        await sleep(STEP_BACK_MS, undefined, { signal }).catch(() => undefined);
+      }
     } catch (error) {
       log.debug({ err: errorMessage(error) }, 'no lease to keep by');
     }
@@ -44,7 +55,14 @@ export async function keep(
   if (held) await farm.leases.release(LEASE, worker).catch(() => undefined);
 }
 
-/** Rounds of duties until the lease is lost. It is renewed beside them: a long duty must not lose it. */
+/** Whether there are runs of a newer version, and a living worker that understands more than this one. */
+async function newerShouldKeep(farm: Farm): Promise<boolean> {
+  const { unreadable } = await farm.groups.unfinishedRuns();
+  if (!unreadable.some(({ newer }) => newer)) return false;
+  return (await farm.registry.list()).some(({ understands = 0 }) => understands > UNDERSTOOD);
+}
+
+/** Rounds of duties until the lease is lost, or a newer worker should have it. It is renewed beside them: a long duty must not lose it. */
 async function whileHeld(
   worker: string,
   duties: readonly Duty[],
@@ -62,6 +80,7 @@ async function whileHeld(
   }, LEASE_MS / 4);
   const until = AbortSignal.any([signal, lost.signal]);
   const due = new Map<string, number>();
+  let asked = performance.now();
   const said = new Map<string, string>();
   try {
     while (!until.aborted) {
@@ -70,6 +89,10 @@ async function whileHeld(
         if (performance.now() < (due.get(duty.name) ?? 0)) continue;
         due.set(duty.name, performance.now() + duty.everyMs);
         await attend(duty, deps, until, said);
+      }
+      if (performance.now() - asked > NEWER_EVERY_MS) {
+        asked = performance.now();
+        if (await newerShouldKeep(deps.farm)) return;
       }
       await sleep(TICK_MS / 4, undefined, { signal: until }).catch(() => undefined);
     }

@@ -8,6 +8,7 @@ import {
   parseRolloutId,
   type Result,
   type RunRecord,
+  softwareVersion,
 } from '@swefarm/shared';
 
 /** Who signs what the keeper commits. */
@@ -34,6 +35,7 @@ export async function settleUnheld(
     attempt: journal.at(-1)?.attempt ?? 0,
     // Not the claim of an attempt: one that runs is told that it is over.
     claim: newId(),
+    software_version: softwareVersion(),
     worker: KEEPER,
     node: KEEPER,
     runtime: 'none',

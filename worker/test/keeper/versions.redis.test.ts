@@ -1,9 +1,10 @@
 /** Records that this version cannot read, or must not touch, beside others: they harm nobody, cost nothing, and wait for whoever can. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { AgentConfig, loadConfig, newId, type RunRecord, UNDERSTOOD } from '@swefarm/shared';
+import { AgentConfig, decide, loadConfig, newId, type RunRecord, UNDERSTOOD } from '@swefarm/shared';
 import { rawRedis } from '@swefarm/testkit';
 import { expect, onTestFinished, test } from 'vitest';
 import { allDuties } from '../../src/keeper/duties.ts';
+import { keep } from '../../src/keeper/keeper.ts';
 import { simulateWorker } from '../../src/simulated.ts';
 import { BY, GROUP, openScene, redisUrl, type Scene, settleBy, startRun } from './farm.ts';
 
@@ -125,4 +126,50 @@ test('what one run makes fail in a duty keeps no other run from it', async () =>
   expect(runs.map(({ run_id }) => run_id)).toEqual([broken.run.run_id]);
   expect(said.filter((text) => text.startsWith('a duty of the keeper failed for this run'))).toHaveLength(2);
   expect(broken.ids[0]).toContain(GROUP);
+});
+
+test('a keeper leaves the lease to a newer worker while there are runs that only that one can keep', async () => {
+  const { at, prefix } = await sceneWith();
+  const newer = await startRun(at);
+  await rewrite(at, prefix, newer.run.run_id, (whole) => JSON.stringify({ ...whole, needs: UNDERSTOOD + 1 }));
+  const stop = new AbortController();
+  const keeping = keep('old', [], at.deps, stop.signal);
+  const taken = (): Promise<boolean> => at.farm.leases.hold('keeper', 'new', 60_000);
+  await until(async () => !(await taken()));
+  const beat = { runtime: 'host', slots: 4, active: 0, started_at: 1, metrics: null, paused: null };
+  const alive = setInterval(() => {
+    void at.farm.registry.beat({ worker: 'new', node: 'n2', ...beat, understands: UNDERSTOOD + 1 });
+  }, 500);
+  onTestFinished(() => clearInterval(alive));
+  await until(taken);
+  stop.abort();
+  await keeping;
+  expect(await at.farm.leases.hold('keeper', 'old', 1_000)).toBe(false);
+});
+
+test('after a roll-back: what a newer version wrote beside results is read as the plainest, and costs no attempt', async () => {
+  const { at, prefix } = await sceneWith();
+  const say = rawRedis(at.farm);
+  const { run, ids } = await startRun(at);
+  const [tried = '', marked = '', done = ''] = ids;
+  const key = `{${prefix}}:run:${run.run_id}`;
+  const entry = { worker: 'w9', node: 'n9', claim: 'c', claimed_at: 1, ended_at: 2, of_tomorrow: true };
+  const ended = { stage: 'of_tomorrow', class: 'of_tomorrow', cause: 'new', kept: null };
+  const entries = [1, 2, 3, 4].map((attempt) => ({ ...entry, attempt, end: ended }));
+  await say('HSET', `${key}:journal`, tried, JSON.stringify(entries));
+  await say('HSET', `${key}:cancelled`, marked, 'of_tomorrow');
+  await say('HSET', `${key}:committed`, done, '1 of_tomorrow 1-0 w9\tc more');
+  await say('SET', `{${prefix}}:worker:w9`, JSON.stringify({ worker: 'w9', runtime: 7 }), 'PX', 15_000);
+  await say('ZADD', `{${prefix}}:workers`, Date.now() + 15_000, 'w9');
+  const claim = await at.farm.journal.claim(tried, BY);
+  expect(claim).toMatchObject({ status: 'claimed', attempt: 5 });
+  if (claim.status === 'claimed') expect(decide(claim.previous)).toMatchObject({ action: 'run', delayMs: 0 });
+  expect(await at.farm.cancel.isCancelled([marked])).toEqual(new Map([[marked, 'cancelled']]));
+  expect(await at.farm.journal.claim(done, BY)).toMatchObject({ status: 'committed', attempt: 1 });
+  // A worker whose record cannot be read lives: what it has in hand is not taken for lost.
+  expect(await at.farm.registry.list()).toMatchObject([
+    { worker: 'w9', slots: 0, paused: expect.any(String) },
+  ]);
+  for (const duty of allDuties()) await duty.run(at.deps, open);
+  expect(await at.farm.results.get(marked)).toMatchObject({ outcome: 'cancelled', reward_row: 'cancelled' });
 });
