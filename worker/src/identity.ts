@@ -40,6 +40,9 @@ function pidNamespace(): string {
   return namespace;
 }
 
+/** The mark of this process, for what it leaves where processes of other namespaces can see it. */
+export const ownMark = (): string => mark(process.pid) ?? '';
+
 /**
  * Whether the very process that made the mark is alive; null when it cannot be seen from here, because its pid counts
  * in another namespace.
@@ -52,5 +55,5 @@ export function ownerAlive(owner: Pick<Owner, 'pid' | 'pid_started'>): boolean |
 }
 
 export function identify(farm: string, worker: string, node: string): Identity {
-  return { farm, worker, node, pid: process.pid, pid_started: mark(process.pid) ?? '' };
+  return { farm, worker, node, pid: process.pid, pid_started: ownMark() };
 }

@@ -6,6 +6,7 @@ import { expect, test } from 'vitest';
 import { identify, processStarted } from './identity.ts';
 import { reap } from './reaper.ts';
 import type { OwnedContainer, Owner, Runtime } from './sandbox/runtime.ts';
+import { createUnseen } from './unseen.ts';
 
 const self = identify('farm', 'me', 'here');
 const HOUR = 3_600_000;
@@ -65,4 +66,45 @@ test('a sweep removes what has no living owner, and nothing else', async () => {
   child.kill('SIGKILL');
   await once(child, 'exit');
   expect(await sweep(all, ['me', 'elsewhere'])).toContain('neighbour');
+});
+
+test('who cannot be seen from here is dead when it was missed for long, and not after an outage or at our own start', () => {
+  let now = 0;
+  const unseen = createUnseen(() => now);
+  const isDead = (...listed: string[]) => unseen.isDead('other', new Set(listed), 'me');
+  // At our own start, and right after an outage, we are not listed ourselves.
+  expect(isDead()).toBe(false);
+  now += 600_000;
+  expect(isDead()).toBe(false);
+  expect(isDead('me')).toBe(false);
+  now += 60_000;
+  expect(isDead('me')).toBe(false);
+  // An outage in between: all begins anew.
+  now += 30_000;
+  expect(isDead()).toBe(false);
+  now += 60_000;
+  expect(isDead('me')).toBe(false);
+  now += 60_000;
+  expect(isDead('me', 'other')).toBe(false);
+  expect(isDead('me')).toBe(false);
+  now += 60_000;
+  expect(isDead('me')).toBe(false);
+  now += 60_000;
+  expect(isDead('me')).toBe(true);
+});
+
+test('a sweep keeps the sandboxes of who may only be late, and removes those of the dead that can be seen', async () => {
+  const [, namespace] = self.pid_started.split('@');
+  const removed: string[] = [];
+  const all = [
+    sandbox('unseen', { worker: 'elsewhere', pid: 1, pid_started: '1@1' }),
+    sandbox('dead', { worker: 'dead', pid: 4_000_000, pid_started: `1@${namespace}` }),
+  ];
+  const runtime = { listOwned: async () => all, remove: async (id: string) => void removed.push(id) };
+  await reap({
+    ...{ runtime: runtime as unknown as Runtime, self, active: { list: () => [] }, unseen: createUnseen() },
+    registry: { list: async () => [{ worker: 'me' } as WorkerRecord] },
+    log: silentLog() as never,
+  });
+  expect(removed).toEqual(['dead']);
 });

@@ -7,6 +7,7 @@ import type { Logger } from 'pino';
 import type { ActiveAttempts } from './active.ts';
 import { type Identity, ownerAlive } from './identity.ts';
 import type { OwnedContainer, Runtime } from './sandbox/runtime.ts';
+import type { Unseen } from './unseen.ts';
 
 const SWEEP_MS = 60_000;
 /** A sandbox of ours whose attempt is over was to be removed long ago; removals are not waited for. */
@@ -17,6 +18,8 @@ export type ReaperDeps = {
   self: Pick<Identity, 'farm' | 'worker' | 'pid' | 'pid_started'>;
   /** Who lives of those whose processes cannot be seen from here. */
   registry: Pick<Farm['registry'], 'list'>;
+  /** How long they were missed; absent: who is not listed is dead. */
+  unseen?: Unseen;
   active: Pick<ActiveAttempts, 'list'>;
   log: Logger;
 };
@@ -42,7 +45,7 @@ export async function reap(deps: ReaperDeps): Promise<number> {
 }
 
 async function whyRemovable(one: OwnedContainer, deps: ReaperDeps): Promise<string | null> {
-  const { self, registry, active } = deps;
+  const { self, active } = deps;
   const { owner, startedAt } = one;
   if (owner.worker === self.worker && owner.pid === self.pid && owner.pid_started === self.pid_started) {
     const used = active
@@ -52,8 +55,13 @@ async function whyRemovable(one: OwnedContainer, deps: ReaperDeps): Promise<stri
       ? null
       : 'removed a sandbox of ours that was forgotten';
   }
-  const alive = ownerAlive(owner) ?? (await registry.list()).some(({ worker }) => worker === owner.worker);
+  const alive = ownerAlive(owner) ?? (await isListed(owner.worker, deps));
   return alive ? null : 'removed the sandbox of a dead worker';
+}
+
+async function isListed(worker: string, { self, registry, unseen }: ReaperDeps): Promise<boolean> {
+  const listed = new Set((await registry.list()).map((one) => one.worker));
+  return unseen ? !unseen.isDead(worker, listed, self.worker) : listed.has(worker);
 }
 
 /** Sweeps once a minute until the signal ends it. The first sweep is the caller's, before any job is claimed. */

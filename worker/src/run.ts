@@ -33,6 +33,7 @@ import { createLeaving } from './sandbox/leaving.ts';
 import { SCRATCH } from './sandbox/scratch.ts';
 import { createSick } from './sick.ts';
 import { startThreads } from './threads/pool.ts';
+import { createUnseen } from './unseen.ts';
 
 /** Runs until `stop` aborts, then drains. Throws UnusableError when Redis or the runtime cannot be used at start. */
 export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promise<void> {
@@ -77,7 +78,8 @@ export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promis
     liveTurns: config.live_turns,
     log,
   };
-  const reaping = { runtime, self: identity, registry: farm.registry, active: node.active, log };
+  const unseen = createUnseen();
+  const reaping = { runtime, self: identity, registry: farm.registry, unseen, active: node.active, log };
   metrics.reaped.inc(await outwaitEngine(() => reap(reaping), patience));
   const until = new AbortController();
   const idle = new AbortController();

@@ -5,7 +5,7 @@
 import { link, readFile, rename, stat, unlink, utimes, writeFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { newId } from '@swefarm/shared';
-import { ownerAlive, processStarted } from '../identity.ts';
+import { ownerAlive, ownMark } from '../identity.ts';
 
 const RENEW_MS = 2_000;
 const STALE_MS = 30_000;
@@ -14,7 +14,7 @@ const POLL_MS = 100;
 /** Waits for the lock, then runs `work` while holding it. Rejects with the signal's reason when aborted while waiting. */
 export async function withLock<T>(path: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
   const mine = `${path}.${newId()}`;
-  await writeFile(mine, JSON.stringify({ pid: process.pid, pid_started: processStarted(process.pid) }));
+  await writeFile(mine, JSON.stringify({ pid: process.pid, pid_started: ownMark() }));
   try {
     while (!(await taken(mine, path))) {
       await dropStale(path);
@@ -52,15 +52,27 @@ async function taken(mine: string, path: string): Promise<boolean> {
 async function dropStale(path: string): Promise<void> {
   try {
     const [text, { mtimeMs }] = await Promise.all([readFile(path, 'utf8'), stat(path)]);
-    const owner = JSON.parse(text) as { pid: number; pid_started: string };
+    const owner = ownerIn(text);
     const silent = Date.now() - mtimeMs;
+    // Of a process that cannot be seen from here, only silence tells.
+    const alive = owner === null ? null : ownerAlive(owner);
     // A dead pid alone is no proof while the lock is renewed: the owner may be in another container on this node.
-    if (silent < STALE_MS && (ownerAlive(owner) || silent < 3 * RENEW_MS)) return;
+    if (silent < STALE_MS && (alive !== false || silent < 3 * RENEW_MS)) return;
     const grave = `${path}.${newId()}`;
     await rename(path, grave);
     await unlink(grave);
   } catch (error) {
     ignoreAbsent(error);
+  }
+}
+
+/** Null for what a power cut left half written. */
+function ownerIn(text: string): { pid: number; pid_started: string } | null {
+  try {
+    const { pid, pid_started } = JSON.parse(text) as { pid: number; pid_started: string };
+    return typeof pid_started === 'string' ? { pid, pid_started } : null;
+  } catch {
+    return null;
   }
 }
 

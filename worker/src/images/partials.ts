@@ -1,17 +1,48 @@
 /** Work in hand, in folders named by their process: whoever comes later removes what dead ones left. */
-import { mkdir, readdir, rm } from 'node:fs/promises';
+import { mkdir, readdir, rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { newId, ownFolder } from '@swefarm/shared';
-import { ownerAlive, processStarted } from '../identity.ts';
+import { ownerAlive, ownMark } from '../identity.ts';
 
 /** A name in such a folder that is this process's and nobody else's. */
-export const partialName = (): string => `${process.pid}-${processStarted(process.pid)}-${newId()}`;
+export const partialName = (): string => `${process.pid}-${ownMark()}-${newId()}`;
+
+const FRESH_EVERY_MS = 10 * 60_000;
+/** Longer than any unpacking may take, and than a worker stands still. */
+const STALE_MS = 2 * 3_600_000;
+
+/**
+ * Whether the process that a folder is named by is gone. One of another process namespace (a container that shares the folder with
+ * us) cannot be looked at: it counts as gone when the folder was not touched for hours.
+ */
+export async function isAbandoned(path: string, pid: string, started: string): Promise<boolean> {
+  const found = await stat(path).catch(() => null);
+  return isGone(pid, started, found?.mtimeMs ?? Date.now());
+}
+
+/** @param touchedAt milliseconds since the epoch */
+export function isGone(pid: string, started: string, touchedAt: number): boolean {
+  const alive = ownerAlive({ pid: Number(pid), pid_started: started });
+  return alive === null ? Date.now() - touchedAt > STALE_MS : !alive;
+}
+
+/** Touches a folder that lives as long as its process, so that those who cannot see that process see that. */
+export function keepFresh(path: string): Disposable {
+  const touch = (): void => {
+    const now = new Date();
+    // Removed with all of it: there is nothing to keep.
+    utimes(path, now, now).catch(() => undefined);
+  };
+  const timer = setInterval(touch, FRESH_EVERY_MS);
+  timer.unref();
+  return { [Symbol.dispose]: () => clearInterval(timer) };
+}
 
 /** Names that are of another form are somebody else's and stay. */
 export async function removeDeadPartials(folder: string): Promise<void> {
   for (const name of await readdir(folder)) {
-    const [, pid, started] = /^(\d+)-(\d+)-/.exec(name) ?? [];
-    if (pid && started && ownerAlive({ pid: Number(pid), pid_started: started })) continue;
+    const [, pid, started] = /^(\d+)-(\d+(?:@\d+)?)-/.exec(name) ?? [];
+    if (pid && started && !(await isAbandoned(join(folder, name), pid, started))) continue;
     if (!pid && !name.startsWith('name-')) continue;
     await rm(join(folder, name), { recursive: true, force: true });
   }

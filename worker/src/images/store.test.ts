@@ -134,3 +134,25 @@ it('nobody else reaches the set-id programs of an image, nor those that an older
     said: null,
   });
 });
+
+it('a half written record is no image and stops nobody; what another namespace unpacks stays', async () => {
+  const store = await openImageStore(folder);
+  const counted = { times: 0 };
+  const { tree } = await store.ensure(DIGEST, unpacking(counted), NEVER);
+  await store.name('a/b:latest', DIGEST);
+  writeFileSync(join(tree, '../image.json'), Buffer.alloc(200));
+  const [name = ''] = readdirSync(join(store.root, 'names'));
+  writeFileSync(join(store.root, 'names', name), Buffer.alloc(50));
+  expect([await store.digestOf('a/b:latest'), await store.usage(), await store.kept()]).toEqual([
+    null,
+    { count: 0, bytes: 0 },
+    [],
+  ]);
+  await store.ensure(DIGEST, unpacking(counted), NEVER);
+  expect(counted.times).toBe(2);
+
+  const foreign = '4000000-1@1-x';
+  writeFileSync(join(store.root, 'partial', foreign), '');
+  await openImageStore(folder);
+  expect(readdirSync(join(store.root, 'partial'))).toEqual([foreign]);
+});

@@ -27,6 +27,7 @@ const ImageRecord = z.object({
   /** Until the files are known to be on the disk, an image is whole only within the boot that unpacked it. */
   boot_id: z.string(),
 });
+const NameRecord = z.object({ name: z.string(), digest: z.string() });
 export type ImageRecord = z.infer<typeof ImageRecord>;
 /** An image of the store as whoever makes room sees it. */
 export type KeptImage = { digest: string; names: string[]; bytes: number; usedAt: number };
@@ -81,10 +82,9 @@ export async function openImageStore(imagesDir: string): Promise<ImageStore> {
     root,
     async find(digest) {
       const folder = folderOf(digest);
-      const text = await readFile(join(folder, 'image.json'), 'utf8').catch(() => null);
-      if (text === null) return null;
-      const record = ImageRecord.parse(JSON.parse(text));
-      if (record.boot_id !== BOOT_ID && !existsSync(join(folder, 'synced'))) {
+      if (!existsSync(join(folder, 'image.json'))) return null;
+      const record = await readAs(ImageRecord, join(folder, 'image.json'));
+      if (record === null || (record.boot_id !== BOOT_ID && !existsSync(join(folder, 'synced')))) {
         await discard(root, folder);
         return null;
       }
@@ -92,8 +92,7 @@ export async function openImageStore(imagesDir: string): Promise<ImageStore> {
       return { digest: record.digest, tree: join(folder, 'tree'), config: record.config };
     },
     async digestOf(name) {
-      const text = await readFile(nameFile(name), 'utf8').catch(() => null);
-      return text === null ? null : z.object({ digest: z.string() }).parse(JSON.parse(text)).digest;
+      return (await readAs(NameRecord, nameFile(name)))?.digest ?? null;
     },
     async name(name, digest) {
       const partial = join(root, 'partial', `name-${newId()}`);
@@ -137,22 +136,33 @@ async function stamp(folder: string): Promise<void> {
 
 async function recordsOf(root: string): Promise<ImageRecord[]> {
   const records = await Promise.all(
-    (await readdir(join(root, 'images'))).map(async (folder) => {
+    (await readdir(join(root, 'images'))).map((folder) =>
       // Another worker may be removing it.
-      const text = await readFile(join(root, 'images', folder, 'image.json'), 'utf8').catch(() => null);
-      return text === null ? null : ImageRecord.parse(JSON.parse(text));
-    }),
+      readAs(ImageRecord, join(root, 'images', folder, 'image.json')),
+    ),
   );
   return records.filter((record) => record !== null);
+}
+
+/** Null for what is not there, and for what a power cut left half written. */
+async function readAs<T>(schema: z.ZodType<T>, path: string): Promise<T | null> {
+  const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOENT') throw error;
+    return null;
+  });
+  try {
+    return text === null ? null : schema.parse(JSON.parse(text));
+  } catch {
+    return null;
+  }
 }
 
 /** Names by digest; those of images that have gone stay, and cost a line. */
 async function namesOf(root: string): Promise<Map<string, string[]>> {
   const names = new Map<string, string[]>();
   for (const file of await readdir(join(root, 'names'))) {
-    const text = await readFile(join(root, 'names', file), 'utf8');
-    const { name, digest } = z.object({ name: z.string(), digest: z.string() }).parse(JSON.parse(text));
-    names.set(digest, [...(names.get(digest) ?? []), name]);
+    const record = await readAs(NameRecord, join(root, 'names', file));
+    if (record) names.set(record.digest, [...(names.get(record.digest) ?? []), record.name]);
   }
   return names;
 }

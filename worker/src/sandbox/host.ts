@@ -123,10 +123,19 @@ async function listOwned(scratchDir: string): Promise<OwnedContainer[]> {
     if (!found?.isDirectory() || !isOurs(found)) continue;
     const text = await readFile(join(scratchDir, id, 'owner.json'), 'utf8').catch(() => null);
     if (text === null) continue;
-    const { owner, started_at } = JSON.parse(text) as { owner: Owner; started_at: number };
-    owned.push({ id, owner, startedAt: started_at });
+    const record = readOwner(text);
+    if (record) owned.push({ id, owner: record.owner, startedAt: record.started_at });
   }
   return owned;
+}
+
+/** Null for what a power cut left half written. */
+function readOwner(text: string): { owner: Owner; started_at: number } | null {
+  try {
+    return JSON.parse(text) as { owner: Owner; started_at: number };
+  } catch {
+    return null;
+  }
 }
 
 /** Also what the model's code made unreadable, and what is still being written while its processes end. */

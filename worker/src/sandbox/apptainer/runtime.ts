@@ -137,7 +137,7 @@ export async function apptainerRuntime(options: ApptainerRuntimeOptions): Promis
     ensureImage: (name, signal, instanceId) => images.ensure(name, instanceId, signal),
     start: async (spec, signal) => startSandbox(ground, program, spec, images.find(spec.image), signal),
     listOwned: () => readRecords(options.scratchDir, 'apptainer'),
-    sweep: () => removeNameless(options.scratchDir),
+    sweep: () => removeNameless(options.scratchDir, options.log),
     diskFree: () => diskFree(options.scratchDir),
     remove: ground.remove,
     [Symbol.asyncDispose]: () => ground[Symbol.asyncDispose](),

@@ -5,26 +5,64 @@
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { DENIED, ENOSYS, EPERM, NEW_NAMESPACES, TIOCLINUX, TIOCSTI } from '../rootfs/seccomp.ts';
+import {
+  AF_NETLINK,
+  DENIED,
+  DENIED_FAMILIES,
+  ENOSYS,
+  EPERM,
+  NETLINK_AUDIT,
+  NEW_NAMESPACES,
+  PERSONALITIES,
+  TIOCLINUX,
+  TIOCSTI,
+} from '../rootfs/seccomp.ts';
 
 type Condition = {
   index: number;
   value: number;
-  valueTwo?: number;
-  op: 'SCMP_CMP_EQ' | 'SCMP_CMP_MASKED_EQ';
+  valueTwo: number;
+  op: 'SCMP_CMP_MASKED_EQ';
 };
 type Rule = { names: string[]; action: 'SCMP_ACT_ERRNO'; errnoRet: number; args?: Condition[] };
 
-const refuse = (names: string[], errnoRet: number, condition?: Condition): Rule => ({
+/** Of the lower half, which is all that the kernel reads of such a value. */
+const equal = (index: number, value: number): Condition => ({
+  ...{ index, value: 0xffffffff, valueTwo: value, op: 'SCMP_CMP_MASKED_EQ' },
+});
+
+const refuse = (names: string[], errnoRet: number, ...conditions: Condition[]): Rule => ({
   names,
   action: 'SCMP_ACT_ERRNO',
   errnoRet,
-  ...(condition ? { args: [condition] } : {}),
+  ...(conditions.length > 0 ? { args: conditions } : {}),
 });
 
 /** One rule for each namespace that clone could make: a condition is on one value of the masked bits. */
 const namespaceBits = (): number[] =>
   Array.from({ length: 31 }, (_, bit) => 2 ** bit).filter((value) => (NEW_NAMESPACES & value) !== 0);
+
+const SOCKETS = ['socket', 'socketpair'];
+
+/**
+ * All but {@link PERSONALITIES}: the bits that none of them has may be set all together, with the rest, or not at all. A rule has one
+ * condition on one value, so each bit is compared with the next.
+ */
+function strangePersonalities(): Condition[] {
+  const bits = Array.from({ length: 32 }, (_, bit) => 2 ** bit);
+  const usual = PERSONALITIES.slice(0, -1);
+  const strange = bits.filter((bit) => usual.every((value) => Math.floor(value / bit) % 2 === 0));
+  const pairs = [
+    ...strange.map((bit, at) => [bit, strange[(at + 1) % strange.length] ?? bit]),
+    ...bits.filter((bit) => !strange.includes(bit)).map((bit) => [strange[0] ?? 0, bit]),
+  ];
+  return pairs.map(([set = 0, unset = 0]) => ({
+    index: 0,
+    value: set + unset,
+    valueTwo: set,
+    op: 'SCMP_CMP_MASKED_EQ',
+  }));
+}
 
 export function seccompProfile(arch: NodeJS.Architecture = process.arch): object {
   return {
@@ -36,9 +74,10 @@ export function seccompProfile(arch: NodeJS.Architecture = process.arch): object
       ...namespaceBits().map((value) =>
         refuse(['clone'], EPERM, { index: 0, value, valueTwo: value, op: 'SCMP_CMP_MASKED_EQ' }),
       ),
-      ...[TIOCSTI, TIOCLINUX].map((value) =>
-        refuse(['ioctl'], EPERM, { index: 1, value, op: 'SCMP_CMP_EQ' }),
-      ),
+      ...[TIOCSTI, TIOCLINUX].map((value) => refuse(['ioctl'], EPERM, equal(1, value))),
+      ...Object.values(DENIED_FAMILIES).map((value) => refuse(SOCKETS, EPERM, equal(0, value))),
+      refuse(SOCKETS, EPERM, equal(0, AF_NETLINK), equal(2, NETLINK_AUDIT)),
+      ...strangePersonalities().map((condition) => refuse(['personality'], EPERM, condition)),
     ],
   };
 }

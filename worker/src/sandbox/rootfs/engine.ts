@@ -2,10 +2,11 @@
 import { access } from 'node:fs/promises';
 import { errorMessage, RolloutFailure } from '@swefarm/shared';
 import Docker from 'dockerode';
-import { ownerAlive, processStarted } from '../../identity.ts';
+import { ownMark } from '../../identity.ts';
 import type { Brought } from '../../images/brought.ts';
 import { readConfig } from '../../images/config.ts';
 import type { Fetch } from '../../images/fetch.ts';
+import { isGone } from '../../images/partials.ts';
 import { requireDisk, type Unpacked } from '../../images/store.ts';
 import { engineFailure, statusCode } from '../docker/errors.ts';
 import { evict } from '../docker/evict.ts';
@@ -78,7 +79,7 @@ export function engineSource({ socketPath, fetch, brought }: EngineOptions): Eng
           Image: image.digest,
           Cmd: ['true'],
           NetworkDisabled: true,
-          Labels: { [EXPORT_LABEL]: `${process.pid}:${processStarted(process.pid)}` },
+          Labels: { [EXPORT_LABEL]: `${process.pid}:${ownMark()}` },
         });
         id = created.id;
         const known = { digest: image.digest, config: image.config };
@@ -99,9 +100,9 @@ export function engineSource({ socketPath, fetch, brought }: EngineOptions): Eng
 
 async function removeOrphans(docker: Docker): Promise<void> {
   const found = await docker.listContainers({ all: true, filters: { label: [EXPORT_LABEL] } });
-  for (const { Id, Labels } of found) {
-    const [pid, started] = (Labels[EXPORT_LABEL] ?? '').split(':');
-    if (!ownerAlive({ pid: Number(pid), pid_started: started ?? '' })) await removeContainer(docker, Id);
+  for (const { Id, Labels, Created } of found) {
+    const [pid = '', started = ''] = (Labels[EXPORT_LABEL] ?? '').split(':');
+    if (isGone(pid, started, Created * 1000)) await removeContainer(docker, Id);
   }
 }
 

@@ -2,7 +2,8 @@
 import { mkdir, rm, rmdir, writeFile } from 'node:fs/promises';
 import { dirname, isAbsolute, join } from 'node:path';
 import { errorMessage, newId, ownFolder, UsageError } from '@swefarm/shared';
-import { processStarted } from '../../identity.ts';
+import { ownMark } from '../../identity.ts';
+import { keepFresh } from '../../images/partials.ts';
 import type { Container } from '../runtime.ts';
 import { SCRATCH } from '../scratch.ts';
 import { type Cgroups, openCgroups, removeGroups } from './cgroups.ts';
@@ -46,9 +47,10 @@ export type GroundOptions = {
 export async function openGround({ scratchDir, cgroups: wanted, log }: GroundOptions): Promise<Ground> {
   requireUsable(scratchDir);
   await ownFolder(scratchDir, SCRATCH);
-  await removeNameless(scratchDir);
-  const own = join(scratchDir, `runtime-${process.pid}-${processStarted(process.pid)}-${newId()}`);
+  await removeNameless(scratchDir, log);
+  const own = join(scratchDir, `runtime-${process.pid}-${ownMark()}-${newId()}`);
   await mkdir(own, { mode: 0o711 });
+  const fresh = keepFresh(own);
   const filter = join(own, 'filter.bpf');
   await writeFile(filter, seccompProgram());
   const programs = await findPrograms();
@@ -83,6 +85,7 @@ export async function openGround({ scratchDir, cgroups: wanted, log }: GroundOpt
       watchdog[Symbol.dispose]();
       await pipes[Symbol.asyncDispose]();
       await cgroups?.close();
+      fresh[Symbol.dispose]();
       await rm(own, { recursive: true, force: true });
     },
   };

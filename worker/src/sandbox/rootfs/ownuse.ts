@@ -1,6 +1,6 @@
 /** What a runtime of ours starts for itself, to see whether and how sandboxes work here: no rollout asked for it. */
 
-import { processStarted } from '../../identity.ts';
+import { ownMark } from '../../identity.ts';
 import type { ContainerSpec } from '../runtime.ts';
 
 export const OWN_USE: ContainerSpec = {
@@ -10,7 +10,7 @@ export const OWN_USE: ContainerSpec = {
     farm: '',
     worker: 'runtime',
     pid: process.pid,
-    pid_started: processStarted(process.pid) ?? '',
+    pid_started: ownMark(),
     rollout_id: '',
     attempt: 0,
   },

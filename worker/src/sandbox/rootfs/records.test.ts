@@ -1,4 +1,4 @@
-import { chown, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { chown, mkdir, mkdtemp, readdir, rm, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
@@ -53,4 +53,35 @@ test('in a folder for everybody, what somebody else put there under such a name 
   expect((await readRecords(folder, 'rootfs')).map(({ id }) => id)).toEqual(['rootfs-ours']);
   await removeNameless(folder);
   expect((await readdir(folder)).sort()).toEqual(['rootfs-empty', 'rootfs-ours', 'rootfs-planted']);
+});
+
+test('what a living worker of another process namespace has stays; when nobody touched it for hours, it goes', async () => {
+  const folder = await scratch();
+  // As a worker in a container that shares the folder names it: its pid is nobody's here.
+  const names = ['runtime', 'making'].map((kind) => `${kind}-4000000-1@1-rootfs-x`);
+  for (const name of names) await mkdir(join(folder, name));
+  await removeNameless(folder);
+  expect((await readdir(folder)).sort()).toEqual([...names].sort());
+  const old = (Date.now() - 3 * 3_600_000) / 1000;
+  for (const name of names) await utimes(join(folder, name), old, old);
+  await removeNameless(folder);
+  expect(await readdir(folder)).toEqual([]);
+});
+
+test('a record that a power cut left empty of sense stops nobody: it is told, and goes after a while', async () => {
+  const folder = await scratch();
+  await writeRecord(join(folder, 'rootfs-whole'), { owner, cgroups: [] }, []);
+  await mkdir(join(folder, 'rootfs-torn'));
+  const record = join(folder, 'rootfs-torn', 'owner.json');
+  await writeFile(record, Buffer.alloc(120));
+  expect((await readRecords(folder, 'rootfs')).map(({ id }) => id)).toEqual(['rootfs-whole']);
+  const told: unknown[] = [];
+  const log = { warn: (fields: Record<string, unknown>) => void told.push(fields) };
+  await removeNameless(folder, log);
+  expect(await readdir(folder)).toContain('rootfs-torn');
+  const old = (Date.now() - 3_600_000) / 1000;
+  await utimes(record, old, old);
+  await removeNameless(folder, log);
+  expect(await readdir(folder)).toEqual(['rootfs-whole']);
+  expect(told).toEqual([{ folder: join(folder, 'rootfs-torn') }]);
 });

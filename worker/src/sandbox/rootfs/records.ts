@@ -1,18 +1,31 @@
 /** What a sandbox leaves on the disk: its folder with a record of its owner, so that any process can find and remove it. */
 import { execFile } from 'node:child_process';
-import { lstat, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { lstat, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { isOurs, newId } from '@swefarm/shared';
-import { ownerAlive } from '../../identity.ts';
+import { z } from 'zod';
+import { isAbandoned } from '../../images/partials.ts';
 import type { OwnedContainer, Owner } from '../runtime.ts';
 import { holdersOf, killQuietly } from './processes.ts';
 
 const run = promisify(execFile);
+export type RecordLog = { warn(fields: Record<string, unknown>, message: string): void };
+
 /** Ids of sandboxes begin with the name of their runtime. */
 export type Kind = 'rootfs' | 'apptainer';
 const RECORD = 'owner.json';
+const SandboxRecord = z.object({
+  owner: z.object({
+    ...{ farm: z.string(), worker: z.string(), pid: z.number(), pid_started: z.string() },
+    ...{ rollout_id: z.string(), attempt: z.number() },
+  }),
+  cgroups: z.array(z.string()),
+  started_at: z.number(),
+});
+/** A sandbox that starts at this moment has its record; one that is still unreadable after this long has lost it. */
+const UNREADABLE_MS = 10 * 60_000;
 const ID = /^(?:rootfs|apptainer)-[0-9a-z]+$/;
 
 export const newSandboxId = (kind: Kind): string => `${kind}-${newId()}`;
@@ -36,6 +49,23 @@ export async function writeRecord(
   for (const path of folders) await mkdir(path, { mode: 0o755 });
 }
 
+/** Null: there is none. A power cut leaves some files as long as they were, and empty of sense. */
+async function recordOf(
+  scratchDir: string,
+  id: string,
+): Promise<z.infer<typeof SandboxRecord> | 'unreadable' | null> {
+  const text = await readFile(join(scratchDir, id, RECORD), 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return null;
+    throw error;
+  });
+  if (text === null) return null;
+  try {
+    return SandboxRecord.parse(JSON.parse(text));
+  } catch {
+    return 'unreadable';
+  }
+}
+
 /** What this user made: in a folder for everybody, anybody can make one of such a name. */
 async function ownNames(scratchDir: string): Promise<string[]> {
   const names = await readdir(scratchDir);
@@ -50,11 +80,10 @@ export async function readRecords(scratchDir: string, kind: Kind): Promise<Owned
   const owned: OwnedContainer[] = [];
   const names = (await ownNames(scratchDir)).filter((name) => ID.test(name) && name.startsWith(`${kind}-`));
   for (const id of names) {
-    const text = await readFile(join(scratchDir, id, RECORD), 'utf8').catch(() => null);
-    // Being removed.
-    if (!text) continue;
-    const { owner, started_at } = JSON.parse(text) as { owner: Owner; started_at: number };
-    owned.push({ id, owner, startedAt: started_at });
+    const record = await recordOf(scratchDir, id);
+    // Being removed, or half written.
+    if (record === null || record === 'unreadable') continue;
+    owned.push({ id, owner: record.owner, startedAt: record.started_at });
   }
   return owned;
 }
@@ -62,8 +91,8 @@ export async function readRecords(scratchDir: string, kind: Kind): Promise<Owned
 /** The control groups that a sandbox was given; none when there is no record of it. */
 export async function groupsOf(scratchDir: string, id: string): Promise<string[]> {
   if (!ID.test(id)) return [];
-  const text = await readFile(join(scratchDir, id, RECORD), 'utf8').catch(() => null);
-  return text ? (JSON.parse(text) as { cgroups: string[] }).cgroups : [];
+  const record = await recordOf(scratchDir, id);
+  return record === null || record === 'unreadable' ? [] : record.cgroups;
 }
 
 /** Ends the sandbox of another, dead or living, process. */
@@ -96,17 +125,21 @@ export async function removeFolder(scratchDir: string, id: string): Promise<void
  * Removes what dead processes left that no record names: their runtimes' own folders, sandboxes half made, and sandboxes half
  * removed. The last may also be in a living process's hands; removing the same folder twice harms neither.
  */
-export async function removeNameless(scratchDir: string): Promise<void> {
+export async function removeNameless(scratchDir: string, log?: RecordLog): Promise<void> {
   for (const name of await ownNames(scratchDir)) {
     const [, pid, started] = /^(?:runtime|making)-(\d+)-([\d@]+)-/.exec(name) ?? [];
-    if (pid && started && ownerAlive({ pid: Number(pid), pid_started: started }) === false) {
-      await rm(join(scratchDir, name), { recursive: true, force: true });
+    const path = join(scratchDir, name);
+    if (pid && started && (await isAbandoned(path, pid, started))) {
+      await rm(path, { recursive: true, force: true });
     }
     if (!ID.test(name)) continue;
-    const record = await stat(join(scratchDir, name, RECORD)).catch(
-      (error: NodeJS.ErrnoException) => error.code,
-    );
-    if (record !== 'ENOENT') continue;
+    const record = await recordOf(scratchDir, name);
+    if (record !== null && record !== 'unreadable') continue;
+    if (record === 'unreadable') {
+      const found = await lstat(join(path, RECORD)).catch(() => null);
+      if (found && Date.now() - found.mtimeMs < UNREADABLE_MS) continue;
+      log?.warn({ folder: path }, 'removing a sandbox whose record of its owner cannot be read');
+    }
     await killById(name);
     await removeFolder(scratchDir, name);
   }

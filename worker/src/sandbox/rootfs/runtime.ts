@@ -91,7 +91,7 @@ export async function rootfsRuntime(options: RootfsRuntimeOptions): Promise<Runt
       : {}),
     start: async (spec, signal) => startSandbox(ground, host, spec, images.layers(spec.image), signal),
     listOwned: () => readRecords(scratchDir, 'rootfs'),
-    sweep: () => removeNameless(scratchDir),
+    sweep: () => removeNameless(scratchDir, log),
     diskFree: () => diskFree(scratchDir),
     remove: ground.remove,
     [Symbol.asyncDispose]: () => ground[Symbol.asyncDispose](),

@@ -69,6 +69,30 @@ it('lets terminals be asked, and not be typed into', () => {
   expect(ioctl(0x541c)).toBe(EPERM);
 });
 
+it.each([
+  ['x64', X64, [41, 53]],
+  ['arm64', ARM64, [198, 199]],
+] as const)(
+  '%s: no sockets to the hypervisor, to the ciphers of the kernel, to its audit; all others',
+  (arch, audit, numbers) => {
+    for (const number of numbers) {
+      const socket = (...args: number[]) => decide(seccompProgram(arch), { arch: audit, number, args });
+      for (const family of [1, 2, 10, 17]) expect(socket(family, 1, 0)).toBe(ALLOW);
+      expect([socket(40, 1, 0), socket(38, 5, 0), socket(16, 3, 9)]).toEqual([EPERM, EPERM, EPERM]);
+      expect([socket(16, 3, 0), socket(2, 2, 9)]).toEqual([ALLOW, ALLOW]);
+    }
+  },
+);
+
+it('asks for the personality, and does not weaken it', () => {
+  const program = seccompProgram('x64');
+  const become = (value: number) => decide(program, { arch: X64, number: 135, args: [value] });
+  for (const value of [0, 8, 0x20000, 0x20008, 0xffffffff]) expect(become(value)).toBe(ALLOW);
+  for (const value of [0x40000, 0x400000, 0xfffdfff7, 1]) expect(become(value)).toBe(EPERM);
+  // What follows in the program still sees the number of the call.
+  expect(decide(program, { arch: X64, number: 440 })).toBe(EPERM);
+});
+
 it('lets nothing of another instruction set through', () => {
   expect(decide(seccompProgram('x64'), { arch: 0x40000003, number: 0 })).toBe(ENOSYS);
 });

@@ -128,6 +128,18 @@ call("setns", os.open("/proc/self/ns/mnt", os.O_RDONLY), 0)`,
       ),
   },
   {
+    name: 'sockets of the hypervisor and of the kernel, which no network namespace holds',
+    run: ({ container }) =>
+      python(
+        container,
+        `for family, kind in ((40, 1), (40, 2), (38, 5)): # AF_VSOCK, AF_ALG
+    call("socket", family, kind, 0)
+    attempt(f"socketpair {family}", lambda: socket.socketpair(family, kind))
+call("socket", 16, 3, 9) # NETLINK_AUDIT
+call("personality", 0x0040000)`,
+      ),
+  },
+  {
     name: 'raw devices',
     run: ({ container }) =>
       python(

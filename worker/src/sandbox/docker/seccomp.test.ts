@@ -1,0 +1,58 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { DENIED, PERSONALITIES } from '../rootfs/seccomp.ts';
+import { seccompProfile } from './seccomp.ts';
+
+type Condition = { index: number; value: number; valueTwo?: number; op: string };
+type Group = {
+  names: string[];
+  action: string;
+  args?: Condition[];
+  includes?: { caps?: string[]; arches?: string[] };
+};
+
+const ours = (seccompProfile('x64') as { syscalls: Group[] }).syscalls;
+const refused = (name: string, ...args: number[]): boolean =>
+  ours.some(
+    (rule) =>
+      rule.names.includes(name) &&
+      (rule.args ?? []).every(({ index, value, valueTwo = 0, op }) => {
+        const given = BigInt(args[index] ?? 0);
+        return op === 'SCMP_CMP_EQ' ? given === BigInt(value) : (given & BigInt(value)) === BigInt(valueTwo);
+      }),
+  );
+
+test('the conditions are those of the light runtime', () => {
+  expect([refused('socket', 40, 1, 0), refused('socketpair', 38, 1, 0), refused('socket', 16, 3, 9)]).toEqual(
+    [true, true, true],
+  );
+  expect([refused('socket', 2, 1, 9), refused('socket', 16, 3, 0), refused('socket', 1)]).toEqual([
+    false,
+    false,
+    false,
+  ]);
+  for (const value of PERSONALITIES) expect(refused('personality', value)).toBe(false);
+  for (const value of [0x40000, 0x400000, 0xfffdfff7, 0xfffffff7, 0x80000000, 1])
+    expect(refused('personality', value), String(value)).toBe(true);
+  // The kernel reads the lower half alone.
+  expect([refused('socket', 0x1_0000_0028), refused('ioctl', 1, 0x1_0000_5412)]).toEqual([true, true]);
+  expect([refused('clone', 0x10000000), refused('clone', 0x01200011)]).toEqual([true, false]);
+});
+
+const PODMANS = '/usr/share/containers/seccomp.json';
+if (existsSync(PODMANS)) {
+  test("what Podman's own list denies a container without privileges is denied by ours", () => {
+    const groups = (JSON.parse(readFileSync(PODMANS, 'utf8')) as { syscalls: Group[] }).syscalls;
+    const given = (group: Group): boolean =>
+      group.action === 'SCMP_ACT_ALLOW' &&
+      !group.includes?.caps?.length &&
+      (!group.includes?.arches?.length || group.includes.arches.includes('amd64'));
+    const allowed = new Set(groups.filter(given).flatMap(({ names }) => names));
+    const denied = new Set(groups.flatMap(({ names }) => names).filter((name) => !allowed.has(name)));
+    // Of other machines, or of 32 bit: the number means nothing here.
+    const elsewhere =
+      /^(bdflush|nice|old\w+|pciconfig_\w+|[sg]{1,2}etmask|swapcontext|vm86(old)?|s390_\w+|stime|\w+64|sync_file_range2|arm_\w+|breakpoint|cacheflush|set_tls|riscv_\w+|spu_\w+|subpage_prot|multiplexer|rtas|switch_endian|socketcall|ipc|idle|sigreturn|chown32|ssetmask)$/;
+    const open = [...denied].filter((name) => !(name in DENIED) && !elsewhere.test(name));
+    expect(open).toEqual([]);
+  });
+}
