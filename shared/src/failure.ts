@@ -92,6 +92,12 @@ export const FAILURES = {
   ),
   no_bash: rule('instance', 1, 'nowhere', 'the image has no usable bash'),
   no_worktree: rule('instance', 1, 'nowhere', 'the image has no git work tree where the row says it is'),
+  sandbox_refused: rule(
+    'instance',
+    2,
+    'elsewhere',
+    'no sandbox can be as the run or its image asks: limits beyond what the kernel or this node gives, an unknown user; not held against the node',
+  ),
   instance_invalid: rule('instance', 1, 'nowhere', 'the row lacks what a rollout or its grading needs'),
   artifact_store: rule('worker', 5, 'elsewhere', 'the artifact could not be written'),
   session_lost: rule(

@@ -241,7 +241,9 @@ async function afterError(context: Context, error: unknown, running: Promise<unk
   const failed = await asFailure(error, node, log);
   // A batch scheduler tells every process of a job, sandboxes too: what they lose by it is no failure of theirs.
   if (failed.stage !== 'instance' && (await toldToStop(node.stop))) return handBack(context, running);
-  node.sick.failed(failed.failureClass, errorMessage(failed).slice(0, 200));
+  const { run_id: run, instance_id: instance } = claimed.job;
+  const sample = { run, instance, image: claimed.instance.image };
+  node.sick.failed(failed.failureClass, errorMessage(failed).slice(0, 200), sample);
   const end = { stage: failed.stage, class: failed.failureClass, cause: errorMessage(failed).slice(0, 200) };
   const entry: JournalEntry = {
     attempt,

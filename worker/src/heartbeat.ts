@@ -36,7 +36,7 @@ export async function beat(deps: HeartbeatDeps, signal: AbortSignal): Promise<vo
     node.metrics.activeRollouts.set(node.active.count);
     try {
       if (tick % SLOW_BEATS === 0) {
-        void node.sick.recheck(async () => (await node.runtime.check(signal)).usable);
+        void node.sick.recheck();
         paused = await updatePause(deps, paused);
         await node.placing?.settle(node.active.ids());
       }

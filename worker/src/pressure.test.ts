@@ -1,6 +1,9 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { ArtifactStore } from '@swefarm/shared';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { availableBytes, watchPressure } from './pressure.ts';
 
 const artifacts = { usage: async () => ({ used_bytes: 0, budget_bytes: 1e12 }) } as unknown as ArtifactStore;
@@ -18,3 +21,26 @@ test('available memory is read as the kernel writes it', () => {
   expect(availableBytes('MemTotal:       24609332 kB\nMemAvailable:     1024 kB\n')).toBe(1024 ** 2);
   expect(availableBytes('')).toBeNull();
 });
+
+// Mounts are root's.
+if (process.getuid?.() === 0) {
+  test('a node with too few inodes left claims nothing and says so', async () => {
+    const scratchDir = await mkdtemp(join(tmpdir(), 'swefarm-pressure-'));
+    execFileSync('mount', [
+      '-t',
+      'tmpfs',
+      '-o',
+      'size=4g,nr_inodes=1000,mode=0700',
+      'swefarm-test',
+      scratchDir,
+    ]);
+    onTestFinished(async () => {
+      execFileSync('umount', [scratchDir]);
+      await rm(scratchDir, { recursive: true });
+    });
+    using pressure = watchPressure({ artifacts, scratchDir, memoryReserveBytes: 0 });
+    expect((await pressure.reason()) ?? '').not.toMatch(/inodes/);
+    for (let at = 0; at < 960; at++) await writeFile(join(scratchDir, String(at)), '');
+    expect(await pressure.reason()).toMatch(/^disk: \d+ inodes are free at/);
+  });
+}

@@ -2,12 +2,16 @@
 import { readFile, statfs } from 'node:fs/promises';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { type ArtifactStore, errorMessage, ownFolder } from '@swefarm/shared';
+import { freeFiles } from './sandbox/free.ts';
 import { SCRATCH } from './sandbox/scratch.ts';
 
 /** Claiming stops when less than this share of the artifact budget is free, or this many bytes; it goes on at twice that. */
 const BUDGET_FREE_SHARE = 0.05;
 const BUDGET_FREE_BYTES = 4 * 1024 ** 2;
 const DISK_STOP_BYTES = 1024 ** 3;
+/** Claiming stops with fewer inodes free than this, or than this share of them. */
+const DISK_STOP_FILES = 100_000;
+const DISK_STOP_FILES_SHARE = 0.05;
 const LAG_STOP_MS = 1_000;
 /** Of the timer by which the delay is measured; an idle loop shows just this much. */
 const RESOLUTION_MS = 20;
@@ -47,7 +51,11 @@ export function watchPressure({ artifacts, scratchDir, memoryReserveBytes }: Pre
     const stats = await statfs(scratchDir);
     const free = stats.bavail * stats.bsize;
     disk = { freeBytes: free, sizeBytes: stats.blocks * stats.bsize };
-    return free < DISK_STOP_BYTES ? `disk: ${free} bytes are free at ${scratchDir}` : null;
+    if (free < DISK_STOP_BYTES) return `disk: ${free} bytes are free at ${scratchDir}`;
+    const files = freeFiles(stats);
+    return files < Math.min(DISK_STOP_FILES, stats.files * DISK_STOP_FILES_SHARE)
+      ? `disk: ${files} inodes are free at ${scratchDir}`
+      : null;
   };
   let starved = false;
   const memoryReason = async (): Promise<string | null> => {

@@ -7,10 +7,11 @@ import { evaluate } from './evaluation/evaluate.ts';
 import { knownGold } from './evaluation/gold.ts';
 import { addVerdict, factsOf, type Judged, judge } from './facts.ts';
 import type { Node } from './node.ts';
+import { requirePossible } from './sandbox/possible.ts';
 import { PreparedContainer } from './sandbox/prepared.ts';
 import type { Task } from './task.ts';
 import { given, letAgentWork, resumed } from './work.ts';
-import { containerSpec, networkOf } from './workplace.ts';
+import { containerSpec, limitsOf, networkOf } from './workplace.ts';
 
 /** Throws RolloutFailure when infrastructure is at fault; the task's trace says how far it came. */
 export async function runRollout(task: Task, node: Node): Promise<Judged> {
@@ -18,6 +19,7 @@ export async function runRollout(task: Task, node: Node): Promise<Judged> {
   const plan = planEvaluation(instance, run.evaluation.grader);
   trace.evalScript = plan.evalScript;
 
+  requirePossible(limitsOf(task), (await node.runtime.most?.()) ?? null);
   const image = await clock.time('image', () =>
     node.runtime.ensureImage(instance.image, signal, instance.instance_id),
   );

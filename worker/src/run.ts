@@ -33,6 +33,7 @@ import { createLeaving } from './sandbox/leaving.ts';
 import { SCRATCH } from './sandbox/scratch.ts';
 import { createSick } from './sick.ts';
 import { startThreads } from './threads/pool.ts';
+import { trySandbox } from './trial.ts';
 import { createUnseen } from './unseen.ts';
 
 /** Runs until `stop` aborts, then drains. Throws UnusableError when Redis or the runtime cannot be used at start. */
@@ -55,9 +56,15 @@ export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promis
   // Ends before the runtime does.
   stack.defer(() => leaving.settled());
   const endpoints = openEndpoints();
+  const owner = {
+    farm: farm.id,
+    worker: identity.worker,
+    pid: identity.pid,
+    pid_started: identity.pid_started,
+  };
   const node: Node = {
     identity,
-    owner: { farm: farm.id, worker: identity.worker, pid: identity.pid, pid_started: identity.pid_started },
+    owner,
     farm,
     runtime,
     rollout: runRollout,
@@ -69,7 +76,7 @@ export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promis
     leaving,
     cleanImages: new Set(),
     active: new ActiveAttempts(),
-    sick: createSick(log),
+    sick: createSick(log, (last) => trySandbox({ runtime, owner }, last, stop)),
     stop,
     endpoints,
     policies: stack.use(watchPolicies({ farm, worker: identity.worker, endpoints, log })),

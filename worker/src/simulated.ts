@@ -91,7 +91,7 @@ export async function simulateWorker(
     leaving: createLeaving(),
     cleanImages: new Set(),
     active: new ActiveAttempts(),
-    sick: createSick(log),
+    sick: createSick(log, () => Promise.resolve(true)),
     stop: stop.signal,
     endpoints,
     policies: watchPolicies({ farm, worker: identity.worker, endpoints, log }),

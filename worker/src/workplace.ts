@@ -48,14 +48,18 @@ export function containerSpec(
     role,
     owner: { ...node.owner, rollout_id: job.rollout_id, attempt: task.attempt },
     network: networkOf(task, role),
-    limits: {
-      cpus: run.sandbox.cpus,
-      memoryBytes: run.sandbox.memory_bytes,
-      pids: run.sandbox.pids,
-      diskBytes: run.sandbox.disk_bytes,
-    },
+    limits: limitsOf(task),
     workdir: run.sandbox.workdir,
     env: evaluation ? run.evaluation.envelope : {},
+  };
+}
+
+export function limitsOf({ run: { sandbox } }: Task): ContainerSpec['limits'] {
+  return {
+    cpus: sandbox.cpus,
+    memoryBytes: sandbox.memory_bytes,
+    pids: sandbox.pids,
+    diskBytes: sandbox.disk_bytes,
   };
 }
 

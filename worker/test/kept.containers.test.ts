@@ -37,6 +37,7 @@ import { startThreads, type Threads } from '../src/threads/pool.ts';
 import { scene } from './keeper/farm.ts';
 
 const DISK_BYTES = 96 * 1024 ** 2;
+const DISK_FILES = 20_000;
 const open = new AbortController().signal;
 
 let folder: string;
@@ -50,7 +51,14 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'swefarm-kept-'));
   scratchDir = join(folder, 'scratch');
   mkdirSync(scratchDir);
-  execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${DISK_BYTES}`, 'swefarm-test', scratchDir]);
+  execFileSync('mount', [
+    '-t',
+    'tmpfs',
+    '-o',
+    `size=${DISK_BYTES},nr_inodes=${DISK_FILES}`,
+    'swefarm-test',
+    scratchDir,
+  ]);
   runtime = await rootfsRuntime({ imagesDir: join(folder, 'images'), scratchDir });
   tree = join(folder, 'tree');
   execFileSync('cp', ['-al', (await minimalImage()).tree, tree]);
@@ -165,7 +173,7 @@ async function attempts({ tests, mishaps }: Trial) {
     owner: { farm: farm.id, worker: identity.worker, pid: identity.pid, pid_started: identity.pid_started },
     ...{
       active: new ActiveAttempts(),
-      sick: createSick(log),
+      sick: createSick(log, () => Promise.resolve(true)),
       stop: stopping.signal,
       metrics: createWorkerMetrics(),
     },
@@ -249,6 +257,13 @@ test('a disk that is full is the node, whatever the tests printed; tests that ca
   expect(await during.again()).toMatchObject({ next: 'later' });
   expect(await during.journal()).toEqual(['node_disk kept']);
   await during.end();
+
+  // As full, with all its bytes: a neighbour that eats the inodes earns nobody a 0.
+  const eating = 'mkdir /tmp/i; cd /tmp/i; for i in {1..25000}; do : >$i || break; done; echo no tests ran';
+  const starved = await attempts({ tests: eating, mishaps: [] });
+  expect(await starved.again()).toMatchObject({ next: 'later' });
+  expect(await starved.journal()).toEqual(['node_disk kept']);
+  await starved.end();
 
   const broken = await attempts({ tests: 'echo cannot start; exit 1', mishaps: [] });
   expect(await broken.again()).toEqual({ next: 'done' });

@@ -127,7 +127,11 @@ async function place(rollout: (task: Task) => Promise<Judged>, artifacts = 'redi
   const active = new ActiveAttempts();
   const node = {
     ...{ identity, farm, log, active, rollout, liveTurns: 0, placing: null, runtime: { name: 'rootfs' } },
-    ...{ metrics: createWorkerMetrics(), sick: createSick(log), stop: new AbortController().signal },
+    ...{
+      metrics: createWorkerMetrics(),
+      sick: createSick(log, async () => true),
+      stop: new AbortController().signal,
+    },
   } as unknown as Node;
   const job = {
     ...{ rollout_id: id, run_id: record.run_id, instance_id: 'a__b.c-1', rollout_index: 0 },

@@ -1,16 +1,26 @@
 /** What is left of a node's disk, where its sandboxes write: on a full one, neither an agent nor tests can show anything. */
+import type { StatsFs } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 import type { Runtime } from './runtime.ts';
 
 const FULL_BYTES = 16 * 1024 ** 2;
+/** With fewer free inodes than this there is room, and no file can be made in it: a disk can be full of empty files too. */
+const FULL_FILES = 1_024;
 
-/** Bytes free for this user below `folder`; null when the folder cannot be seen (an engine on another machine). */
+/**
+ * Bytes that this user can still write below `folder`, none when no more files can be made there; null when the folder cannot be
+ * seen (an engine on another machine).
+ */
 export async function diskFree(folder: string): Promise<number | null> {
   return statfs(folder).then(
-    ({ bavail, bsize }) => bavail * bsize,
+    (stats) => (freeFiles(stats) < FULL_FILES ? 0 : stats.bavail * stats.bsize),
     () => null,
   );
 }
+
+/** Free inodes; as many as you like where the file system does not count them (btrfs). */
+export const freeFiles = ({ files, ffree }: Pick<StatsFs, 'files' | 'ffree'>): number =>
+  files > 0 ? ffree : Number.POSITIVE_INFINITY;
 
 /** False also when it cannot be seen. */
 export async function diskIsFull(runtime: Pick<Runtime, 'diskFree'>): Promise<boolean> {

@@ -148,7 +148,9 @@ export interface Runtime extends AsyncDisposable {
    * Throws RolloutFailure image_not_found / image_pull / engine_unreachable / node_disk.
    */
   ensureImage(image: string, signal: AbortSignal, instanceId?: string): Promise<ReadyImage>;
-  /** Throws RolloutFailure sandbox_start / engine_unreachable / node_disk / node_memory. */
+  /** What one sandbox may have at most here; absent or null: the kernel takes what is asked for. */
+  most?(): Promise<{ cpus: number } | null>;
+  /** Throws RolloutFailure sandbox_start / sandbox_refused / engine_unreachable / node_disk / node_memory. */
   start(spec: ContainerSpec, signal: AbortSignal): Promise<Container>;
   /** Everything on this host that carries our marks, of this and other workers. */
   listOwned(): Promise<OwnedContainer[]>;

@@ -6,6 +6,7 @@ import {
   type ContractOptions,
   describeIf,
   FARM,
+  LIMITS,
   NEVER,
   PATH,
   type Subject,
@@ -218,6 +219,19 @@ except OSError: print("refused")`;
       expect(new Set(many.map((one) => one.id)).size).toBe(12);
       await Promise.all(many.map((one) => one[Symbol.asyncDispose]()));
     });
+  });
+
+  it.each([
+    ['too few CPUs', { cpus: 0.001 }],
+    ['too many CPUs', { cpus: 100_000 }],
+    ['too little memory', { memoryBytes: 1_000_000 }],
+    ['more processes than the kernel has numbers', { pids: 1_000_000_000 }],
+  ])('%s are refused as the wish of the run, and nothing is left', async (_, wish) => {
+    if (!options.isolated) return;
+    await expect(start(subject(), { limits: { ...LIMITS, ...wish } })).rejects.toMatchObject({
+      failureClass: 'sandbox_refused',
+    });
+    expect((await subject().runtime.listOwned()).filter(({ owner }) => owner.farm === FARM)).toHaveLength(1);
   });
 
   it('an unknown image is a failure of the image', async () => {

@@ -1,6 +1,6 @@
 import { RolloutFailure } from '@swefarm/shared';
 import { describe, expect, it } from 'vitest';
-import { engineFailure, pullFailure } from './errors.ts';
+import { createFailure, engineFailure, pullFailure } from './errors.ts';
 import { withTag } from './images.ts';
 
 const engineError = (message: string, extra: object = {}) => Object.assign(new Error(message), extra);
@@ -33,6 +33,24 @@ describe('engine errors', () => {
     ['write /layer: no space left on device', 'node_disk'],
   ])('%s', (message, failureClass) => {
     expect(pullFailure(new Error(message), 'a/b:1')).toMatchObject({ failureClass });
+  });
+
+  it.each([
+    ['Range of CPUs is from 0.01 to 16.00, as there are only 16 CPUs available', 400, 'sandbox_refused'],
+    ['Minimum memory limit allowed is 6MB', 400, 'sandbox_refused'],
+    ['denied by an authorization plugin', 403, 'sandbox_refused'],
+    [
+      'runc create failed: error setting cgroup config for procHooks process: failed to write "1000000000": write /sys/fs/cgroup/pids/x/pids.max: invalid argument',
+      500,
+      'sandbox_refused',
+    ],
+    ['container create: CPU cfs quota cannot be less than 1ms (i.e. 1000)', 500, 'sandbox_refused'],
+    ['no such image: a/b', 404, 'image_not_found'],
+    ['conflict: the name is in use', 409, 'sandbox_start'],
+    ['failed to create shim task: ttrpc: closed', 500, 'sandbox_start'],
+    ['error setting cgroup config: cannot allocate memory', 500, 'node_memory'],
+  ])('a create that fails with %s (%i) is %s', (message, statusCode, failureClass) => {
+    expect(createFailure(engineError(message, { statusCode }), false, 'x')).toMatchObject({ failureClass });
   });
 
   it('leaves failures and aborts as they are', () => {

@@ -34,6 +34,22 @@ export function engineFailure(error: unknown, otherwise: FailureClass, doing: st
   return new RolloutFailure(failureClass, `${doing}: ${message.trim()}`.slice(0, 400), { cause: error });
 }
 
+/** What engines say of limits that their kernel does not take, some of them as errors of their own. */
+const REFUSED =
+  /error setting cgroup config|cfs quota|memory limit|limit.*(?:too low|too small)|cannot unmarshal number|invalid argument.*(?:cgroup|\.max)/i;
+/** Of the answers 4xx these are about the moment, not about what was asked. */
+const PASSING = new Set([404, 408, 409, 429]);
+
+/** Of a container that the engine did not create or start: what it refuses is the run's fault, unless its words mean something else. */
+export function createFailure(error: unknown, created: boolean, doing: string): unknown {
+  const status = statusCode(error);
+  if (status === 404 && !created) return engineFailure(error, 'image_not_found', doing);
+  const asked =
+    (status !== null && status >= 400 && status < 500 && !PASSING.has(status)) ||
+    (status !== null && REFUSED.test(errorMessage(error)));
+  return engineFailure(error, asked ? 'sandbox_refused' : 'sandbox_start', doing);
+}
+
 export function pullFailure(error: unknown, image: string): unknown {
   if (UNKNOWN_IMAGE.test(errorMessage(error)) || statusCode(error) === 404) {
     return new RolloutFailure(

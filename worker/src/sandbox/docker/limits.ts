@@ -6,6 +6,7 @@ export type EngineInfo = {
   DriverStatus?: [string, string][];
   CgroupVersion?: string;
   SecurityOptions?: string[];
+  NCPU?: number;
 } & Partial<Record<'MemoryLimit' | 'SwapLimit' | 'CpuCfsQuota' | 'PidsLimit' | 'Rootless', boolean>>;
 
 /** Without root and with control groups of version 1 there are no limits, whatever the engine says it can do. */

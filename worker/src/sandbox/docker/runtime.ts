@@ -8,11 +8,12 @@ import { untilAborted } from '../abort.ts';
 import { diskFree } from '../free.ts';
 import { createGate } from '../gate.ts';
 import { FARM_LABEL, readOwner } from '../labels.ts';
+import { requirePossible } from '../possible.ts';
 import { startWatchdog } from '../rootfs/watchdog.ts';
 import type { ContainerSpec, OwnedContainer, Runtime, RuntimeCheck } from '../runtime.ts';
 import { DockerContainer, type Engine } from './container.ts';
 import { createOptions } from './create.ts';
-import { engineFailure, statusCode } from './errors.ts';
+import { createFailure, engineFailure, statusCode } from './errors.ts';
 import { evict } from './evict.ts';
 import { imageSource } from './images.ts';
 import { knownImages } from './known.ts';
@@ -51,7 +52,7 @@ export async function dockerRuntime(options: DockerRuntimeOptions): Promise<Runt
   const docker = new Docker({ socketPath: options.socketPath });
   const gate = createGate(ENGINE_SLOTS);
   const creates = createGate(ENGINE_SLOTS, options.gapMs ?? 0);
-  const limitsHere = askedOnce(docker);
+  const infoHere = askedOnce(docker);
   const { images } = options;
   const fetch = createFetch(images ?? { atOnce: 2, mirrors: [] });
   const brought = images ? openBrought(images.broughtFile) : null;
@@ -88,7 +89,8 @@ export async function dockerRuntime(options: DockerRuntimeOptions): Promise<Runt
         }
       : {}),
     start: async (asked, signal) => {
-      const limits = await limitsHere();
+      const limits = (await infoHere())?.limits;
+      requirePossible(asked.limits, null);
       const spec: ContainerSpec =
         asked.limits.diskBytes !== null && limits?.disk !== 'enforced'
           ? { ...asked, limits: { ...asked.limits, diskBytes: null } }
@@ -102,6 +104,11 @@ export async function dockerRuntime(options: DockerRuntimeOptions): Promise<Runt
       );
       if (limits) unwatch = await watchContainer(watchdog, container, limits);
       return container;
+    },
+    // Podman gives more than there is, as the kernel does; Docker refuses it.
+    most: async () => {
+      const cpus = engine === 'docker' ? (await infoHere())?.cpus : undefined;
+      return cpus ? { cpus } : null;
     },
     listOwned: () => listOwned(docker),
     images: async () => {
@@ -140,8 +147,7 @@ async function startContainer(
     // Not awaited inside the gate's slot: the removal needs a slot itself.
     if (id) void remove(id);
     signal.throwIfAborted();
-    const doing = `starting a container of ${spec.image.name}`;
-    throw engineFailure(error, statusCode(error) === 404 && !id ? 'image_not_found' : 'sandbox_start', doing);
+    throw createFailure(error, id !== null, `starting a container of ${spec.image.name}`);
   }
 }
 
@@ -158,12 +164,12 @@ async function listOwned(docker: Docker): Promise<OwnedContainer[]> {
   }
 }
 
-/** What the engine limits, asked until it has answered once; null while it does not. */
-function askedOnce(docker: Docker): () => Promise<EngineLimits | null> {
-  let known: Promise<EngineLimits | null> | null = null;
+/** What the engine has and limits, asked until it has answered once; null while it does not. */
+function askedOnce(docker: Docker): () => Promise<{ limits: EngineLimits; cpus: number | undefined } | null> {
+  let known: ReturnType<ReturnType<typeof askedOnce>> | null = null;
   return () => {
     known ??= docker.info().then(
-      (info: EngineInfo) => engineLimits(info),
+      (info: EngineInfo) => ({ limits: engineLimits(info), cpus: info.NCPU }),
       () => {
         known = null;
         return null;

@@ -5,6 +5,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { errorMessage, ownFolder, RolloutFailure } from '@swefarm/shared';
+import { requirePossible } from '../possible.ts';
 import type { Container, ContainerSpec } from '../runtime.ts';
 import { SCRATCH } from '../scratch.ts';
 import { type Cgroup, removeGroups } from './cgroups.ts';
@@ -29,7 +30,7 @@ export type Plan = {
   enter(cgroup: Cgroup | null): string[];
 };
 
-/** Throws RolloutFailure sandbox_start / node_disk / node_memory. */
+/** Throws RolloutFailure sandbox_start / sandbox_refused / node_disk / node_memory. */
 export async function holdSandbox(
   ground: Ground,
   id: string,
@@ -37,6 +38,7 @@ export async function holdSandbox(
   plan: Plan,
   signal: AbortSignal,
 ): Promise<Container> {
+  requirePossible(spec.limits, null);
   const groups = ground.cgroups?.folders(id) ?? [];
   const discard = async (): Promise<void> => {
     ground.live.delete(id);
@@ -44,8 +46,9 @@ export async function holdSandbox(
     await removeFolder(ground.scratchDir, id);
   };
   let keeper: Keeper | null = null;
+  let cgroup: Cgroup | null = null;
   try {
-    const cgroup = await lay(ground, id, spec, plan, groups);
+    cgroup = await lay(ground, id, spec, plan, groups);
     keeper = await plan.keep(cgroup);
     const env = { ...(await plan.env(keeper)), ...spec.env };
     const container = contain(ground, id, spec, plan, { env, cgroup, keeper, discard });
@@ -53,9 +56,10 @@ export async function holdSandbox(
     await container[Symbol.asyncDispose]();
   } catch (error) {
     await keeper?.end();
+    const starved = ((await cgroup?.oomKills()) ?? 0) > 0;
     // What cannot be removed now has a record, and the reaper.
     await discard().catch(() => undefined);
-    throw startFailure(error);
+    throw starved ? ownLimit(spec, error) : startFailure(error);
   }
   throw signal.reason;
 }
@@ -127,12 +131,29 @@ function contain(
   return container;
 }
 
+const ownLimit = ({ limits }: ContainerSpec, cause: unknown): RolloutFailure =>
+  new RolloutFailure(
+    'sandbox_refused',
+    `a sandbox does not start within ${limits.memoryBytes} bytes of memory`,
+    {
+      cause,
+    },
+  );
+
 function startFailure(error: unknown): RolloutFailure {
   if (error instanceof RolloutFailure) return error;
   const { code } = error as NodeJS.ErrnoException;
   const full = code === 'ENOSPC' || code === 'EDQUOT';
   const starved = code === 'ENOMEM' || code === 'EAGAIN';
-  const failureClass = full ? 'node_disk' : starved ? 'node_memory' : 'sandbox_start';
+  // A limit that the kernel does not take.
+  const refused = code === 'EINVAL' || code === 'ERANGE';
+  const failureClass = full
+    ? 'node_disk'
+    : starved
+      ? 'node_memory'
+      : refused
+        ? 'sandbox_refused'
+        : 'sandbox_start';
   const message = `starting a sandbox: ${errorMessage(error)}`.slice(0, 400);
   return new RolloutFailure(failureClass, message, { cause: error });
 }

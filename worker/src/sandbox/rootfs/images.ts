@@ -192,7 +192,7 @@ function ociPath(path: string): [string, 'oci', string | null] {
 
 export type Account = { uid: number; gid: number; home: string };
 
-/** Who processes run as: the image's user by number or by name in its own /etc/passwd. Throws RolloutFailure sandbox_start. */
+/** Who processes run as: the image's user by number or by name in its own /etc/passwd. Throws RolloutFailure sandbox_refused. */
 export function accountOf(image: RootImage): Account {
   const [user = '', group] = image.config.user.split(':');
   const rows = (name: string): string[][] => {
@@ -209,7 +209,7 @@ export function accountOf(image: RootImage): Account {
   const wanted = user === '' ? '0' : user;
   const row = rows('passwd').find((fields) => fields[0] === wanted || fields[2] === wanted);
   if (!row && !numeric && user !== '' && user !== 'root') {
-    throw new RolloutFailure('sandbox_start', `the image's user ${user} is not in its /etc/passwd`);
+    throw new RolloutFailure('sandbox_refused', `the image's user ${user} is not in its /etc/passwd`);
   }
   const uid = Number(row?.[2] ?? (numeric ? user : 0));
   let gid = Number(row?.[3] ?? uid);
@@ -219,6 +219,6 @@ export function accountOf(image: RootImage): Account {
       : Number(rows('group').find((fields) => fields[0] === group)?.[2]);
   }
   if (!Number.isInteger(gid))
-    throw new RolloutFailure('sandbox_start', `the image's group ${group} is not in its /etc/group`);
+    throw new RolloutFailure('sandbox_refused', `the image's group ${group} is not in its /etc/group`);
   return { uid, gid, home: row?.[5] || (uid === 0 ? '/root' : '/') };
 }

@@ -1,20 +1,20 @@
 /**
  * Limits for nodes where no control groups can be made: once a second the processes of all sandboxes are counted and
- * weighed, and what is over its limit is killed, first a process, then the sandbox. Disk is always limited this way.
+ * weighed, and what is over its limit is killed, first a process, then the sandbox. Disk is always limited this way, beside it.
  */
-import { execFile } from 'node:child_process';
-import { promisify } from 'node:util';
+import { createGate } from '../gate.ts';
 import { OWN_PROCESSES } from './cgroups.ts';
+import { diskUse, type Measure } from './diskuse.ts';
 import { killQuietly, membersBy, parentsOfDead, proportionalBytes, residentBytes } from './processes.ts';
 
-const run = promisify(execFile);
 const TICK_MS = 1_000;
 /** While something is over its limit. */
 const FAST_TICK_MS = 100;
 /** So many times the limit within a second is no mistake. */
 const BOMB = 2;
 const DISK_EVERY_MS = 10_000;
-const DISK_TIMEOUT_MS = 60_000;
+/** Sandboxes measured side by side. */
+const DISK_AT_ONCE = 4;
 
 export type Watched = {
   /** `pid:[…]`. */
@@ -38,11 +38,16 @@ export type Watchdog = Disposable & {
   watch(sandbox: Watched): () => void;
 };
 
-export function startWatchdog(): Watchdog {
+export type WatchdogOptions = { measure?: Measure; diskEveryMs?: number };
+
+/** The options are for tests. */
+export function startWatchdog({
+  measure = diskUse,
+  diskEveryMs = DISK_EVERY_MS,
+}: WatchdogOptions = {}): Watchdog {
   const sandboxes = new Set<Watched>();
   const over = new Map<Watched, number>();
   let timer: NodeJS.Timeout | null = null;
-  let diskAt = 0;
   let closed = false;
 
   const tick = async (): Promise<void> => {
@@ -63,11 +68,27 @@ export function startWatchdog(): Watchdog {
         }
       }
     }
-    if (Date.now() - diskAt > DISK_EVERY_MS) {
-      diskAt = Date.now();
-      for (const one of sandboxes) if (await overDisk(one)) one.end('disk');
+  };
+
+  // Not in the tick: a sandbox of a million files takes minutes to measure, and the others' memory does not wait.
+  const gate = createGate(DISK_AT_ONCE);
+  const measuring = new Set<Watched>();
+  const measureAll = (): void => {
+    for (const one of sandboxes) {
+      if (one.diskBytes === null || measuring.has(one)) continue;
+      const limit = one.diskBytes;
+      measuring.add(one);
+      gate(() => measure(one.folder))
+        .then((used) => {
+          if (used !== null && used > limit && sandboxes.has(one)) one.end('disk');
+        })
+        // What could not be measured now is measured the next time.
+        .catch(() => undefined)
+        .finally(() => measuring.delete(one));
     }
   };
+  const diskTimer = setInterval(measureAll, diskEveryMs);
+  diskTimer.unref();
 
   const schedule = (): void => {
     if (timer || closed || sandboxes.size === 0) return;
@@ -98,6 +119,7 @@ export function startWatchdog(): Watchdog {
     [Symbol.dispose]() {
       closed = true;
       if (timer) clearTimeout(timer);
+      clearInterval(diskTimer);
       sandboxes.clear();
     },
   };
@@ -135,15 +157,6 @@ async function overMemory(one: Watched, pids: number[]): Promise<'memory' | null
     left -= bytes;
   }
   return 'memory';
-}
-
-async function overDisk(one: Watched): Promise<boolean> {
-  if (one.diskBytes === null) return false;
-  // Its exit code tells of files that vanished meanwhile; the sum on the last line is good all the same.
-  const { stdout } = await run('du', ['-sx', '--block-size=1', one.folder], {
-    timeout: DISK_TIMEOUT_MS,
-  }).catch((error: { stdout?: string }) => ({ stdout: error.stdout ?? '' }));
-  return Number(stdout.trim().split('\n').at(-1)?.split(/\s/)[0] ?? 0) > one.diskBytes;
 }
 
 const sum = (numbers: readonly number[]): number => numbers.reduce((all, one) => all + one, 0);

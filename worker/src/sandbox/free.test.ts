@@ -1,0 +1,29 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { diskFree, diskIsFull, freeFiles } from './free.ts';
+
+test('a file system that does not count inodes never lacks them; a folder that cannot be seen is not full', async () => {
+  expect(freeFiles({ files: 0, ffree: 0 })).toBe(Number.POSITIVE_INFINITY);
+  expect(await diskFree('/does/not/exist')).toBeNull();
+  expect(await diskIsFull({ diskFree: () => diskFree('/does/not/exist') })).toBe(false);
+});
+
+// Mounts are root's.
+if (process.getuid?.() === 0) {
+  test('a disk without a free inode is full, however many bytes it has', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'swefarm-free-'));
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64m,nr_inodes=2000', 'swefarm-test', folder]);
+    onTestFinished(async () => {
+      execFileSync('umount', [folder]);
+      await rm(folder, { recursive: true });
+    });
+    const runtime = { diskFree: () => diskFree(folder) };
+    expect(await diskIsFull(runtime)).toBe(false);
+    for (let at = 0; at < 1_500; at++) await writeFile(join(folder, String(at)), '');
+    expect(await diskFree(folder)).toBe(0);
+    expect(await diskIsFull(runtime)).toBe(true);
+  });
+}

@@ -1,0 +1,76 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { diskUse } from './diskuse.ts';
+import { namespaceOf } from './processes.ts';
+import { startWatchdog, type Watched } from './watchdog.ts';
+
+const PATIENCE = { timeout: 25_000, interval: 50 };
+
+async function folder(files: number): Promise<string> {
+  const made = await mkdtemp(join(tmpdir(), 'swefarm-watchdog-'));
+  onTestFinished(() => rm(made, { recursive: true, force: true }));
+  await mkdir(join(made, 'upper'));
+  for (let at = 0; at < files; at++) await writeFile(join(made, 'upper', `f${at}`), '');
+  return made;
+}
+
+const watched = (changes: Partial<Watched>): Watched => ({
+  ...{ namespace: 'pid:[0]', init: 0, memoryBytes: null, pids: null, diskBytes: null, folder: '/nowhere' },
+  onMemoryKill: () => undefined,
+  killAll: async () => undefined,
+  end: () => undefined,
+  ...changes,
+});
+
+/** Processes in a namespace of their own, as a sandbox's. */
+async function swarm(size: number): Promise<{ init: number; namespace: string }> {
+  const user = process.getuid?.() === 0 ? [] : ['--user', '--map-root-user'];
+  const line = `for i in $(seq ${size}); do sleep 600 & done; echo up; wait`;
+  const child: ChildProcess = spawn(
+    'unshare',
+    [...user, '--pid', '--fork', '--kill-child', 'sh', '-c', line],
+    { stdio: ['ignore', 'pipe', 'inherit'] },
+  );
+  onTestFinished(() => void child.kill('SIGKILL'));
+  await new Promise((resolve) => child.stdout?.once('data', resolve));
+  const children = await readFile(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8');
+  const init = Number(children.trim().split(' ')[0]);
+  return { init, namespace: (await namespaceOf(init, 'pid')) ?? '' };
+}
+
+test('files count, empty ones too, and what cannot be counted in time is over every limit', async () => {
+  const made = await folder(500);
+  expect(await diskUse(made)).toBeGreaterThanOrEqual(500 * 4096);
+  expect(await diskUse('/usr', 1)).toBe(Number.POSITIVE_INFINITY);
+  expect(await diskUse(join(made, 'gone'))).toBeNull();
+});
+
+test('a sandbox of many empty files is ended for its disk limit', async () => {
+  using dog = startWatchdog({ diskEveryMs: 100 });
+  const [small, large] = [vi.fn(), vi.fn()];
+  dog.watch(watched({ folder: await folder(10), diskBytes: 1_000_000, end: small }));
+  dog.watch(watched({ folder: await folder(400), diskBytes: 1_000_000, end: large }));
+  await vi.waitFor(() => expect(large).toHaveBeenCalledWith('disk'), PATIENCE);
+  expect(small).not.toHaveBeenCalled();
+});
+
+test('a measurement that takes for ever holds up neither the watch of processes nor the other disks', async () => {
+  const slow = await folder(0);
+  using dog = startWatchdog({
+    diskEveryMs: 100,
+    measure: (path) => (path === slow ? sleep(600_000, 0, { ref: false }) : Promise.resolve(2)),
+  });
+  const [killAll, end] = [vi.fn(async () => undefined), vi.fn()];
+  dog.watch(watched({ folder: slow, diskBytes: 1 }));
+  await sleep(300);
+  dog.watch(watched({ ...(await swarm(20)), pids: 4, killAll }));
+  dog.watch(watched({ folder: '/else', diskBytes: 1, end }));
+  await vi.waitFor(() => {
+    expect(end).toHaveBeenCalledWith('disk');
+    expect(killAll).toHaveBeenCalled();
+  }, PATIENCE);
+});
