@@ -137,6 +137,10 @@ async function nodeOf(nodes: Nodes, address: string): Promise<string> {
 }
 
 async function findReplica(nodes: Nodes, masterId: string): Promise<Nodes[number]> {
+  // A node hears of another one's replicas some time after these are ready.
+  await expect
+    .poll(() => nodes[0]?.say('CLUSTER', 'NODES'), { timeout: 60_000 })
+    .toContain(`slave ${masterId}`);
   const table = (await nodes[0]?.say('CLUSTER', 'NODES')) ?? '';
   const line = table.split('\n').find((one) => one.includes(`slave ${masterId}`)) ?? '';
   const node = nodes.find(({ port }) => line.includes(`:${port}@`));
