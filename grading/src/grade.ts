@@ -2,6 +2,9 @@
 import type { Instance, Report } from '@swefarm/shared';
 import type { EvaluationFacts, EvaluationPlan } from './grading.ts';
 import { type Outcomes, readOutcomes, signOfTests } from './outcomes.ts';
+import { plain } from './parsers/escapes.ts';
+import { readsPytest } from './parsers/pytest.ts';
+import { sessionIn } from './session.ts';
 import { evalTypeOf } from './specs.ts';
 import { universalNewlines } from './text.ts';
 import { assessTrust, lastExitCode } from './trust.ts';
@@ -28,7 +31,7 @@ export function gradeEvaluation(
     format: 'swefarm-report-1',
     instance_id: instance.instance_id,
     patch_state: facts.patch_state,
-    evaluation: ran ? endOf(facts, read, log, evalTypeOf(instance, plan.grader)) : 'not_run',
+    evaluation: ran ? endOf(facts, read, log, plan.parser, evalTypeOf(instance, plan.grader)) : 'not_run',
     resolved,
     tests_status: tests,
     status_map: outcomes && Object.fromEntries(outcomes),
@@ -53,20 +56,29 @@ export function gradeEvaluation(
   };
 }
 
-/** Unreadable for what the patch's own output says is an end like any other; silence is not. */
+/**
+ * Unreadable for what the patch's own output says is an end like any other; silence is not. Where no outcome could be read and
+ * the session says that all tests were skipped, they did start, and the harness's verdict on that stands.
+ */
 function endOf(
   facts: EvaluationFacts,
   read: Outcomes | null,
   log: string,
+  parser: string,
   evalType: 'pass_and_fail' | 'fail_only',
 ): Report['evaluation'] {
   if (facts.timed_out || read === null) return 'timed_out';
   if (facts.sandbox_killed) return 'sandbox_killed';
   if (read.readable && read.outcomes.size > 0) return 'completed';
-  if (read.readable) return evalType === 'fail_only' && signOfTests(log) ? 'completed' : 'tests_cannot_start';
   const silent =
-    read.why === 'no_markers' || read.why === 'no_sign_of_tests' || read.why === 'test_patch_not_applied';
-  return silent ? 'tests_cannot_start' : 'completed';
+    read.readable ||
+    read.why === 'no_markers' ||
+    read.why === 'no_sign_of_tests' ||
+    read.why === 'test_patch_not_applied';
+  if (!silent) return 'completed';
+  if (read.readable && evalType === 'fail_only' && signOfTests(log)) return 'completed';
+  const started = (read.readable || read.why === 'no_sign_of_tests') && readsPytest(parser);
+  return started && sessionIn(plain(log)).skippedAll ? 'completed' : 'tests_cannot_start';
 }
 
 export type { TestsStatus };

@@ -12,7 +12,7 @@ export {
 } from './official.ts';
 export type { Dialect } from './parsers/reader.ts';
 export { parserName, parserNames, readLog } from './parsers/registry.ts';
-export { planEvaluation } from './plan.ts';
+export { isNoPatch, planEvaluation } from './plan.ts';
 export * from './reward.ts';
 export { knownRepos } from './specs.ts';
 export * from './table.ts';

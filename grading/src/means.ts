@@ -5,15 +5,16 @@ import { hooksOf, isStarter } from './touched.ts';
 
 /**
  * The patch without files that run on their own in every test (conftest.py, sitecustomize.py, …) and without new modules that
- * hook into the test run; gold's own files stay. Null when there are none, or when this reader cannot take the patch apart.
+ * hook into the test run; gold's own files stay. New files that stand where the test patch brings its own go too. Null when there are none, or when this reader cannot take the patch apart.
  */
 export function withoutMeans(
   patch: string,
-  instance: Pick<Instance, 'patch'>,
+  instance: Pick<Instance, 'patch' | 'test_patch'>,
 ): { patch: string; files: string[] } | null {
   const sections = patch.split(/^(?=diff --git )/m);
   const head = sections[0]?.startsWith('diff --git ') ? [] : sections.splice(0, 1);
   const gold = new Set(filesOf(instance.patch)?.map(pathOf));
+  const hidden = new Set(newFiles(instance.test_patch));
   const files: string[] = [];
   const kept: string[] = [];
   for (const section of sections) {
@@ -22,10 +23,23 @@ export function withoutMeans(
     const [file] = found;
     const path = pathOf(file);
     const means = !gold.has(path) && (isStarter(path) || (isNew(file) && hooksOf(file.added)));
-    if (means) files.push(path);
+    if (means || (isNew(file) && hidden.has(path))) files.push(path);
     else kept.push(section);
   }
   return files.length === 0 ? null : { patch: [...head, ...kept].join(''), files };
+}
+
+/** Paths of the files that a patch adds; none where it cannot be read. */
+const newFiles = (patch: string): string[] => filesOf(patch)?.filter(isNew).map(pathOf) ?? [];
+
+/** Of the new files that a patch brings where the test patch has its own, those that are not gold's to the letter. */
+export function inTheWay(patch: string, instance: Pick<Instance, 'patch' | 'test_patch'>): string[] {
+  const hidden = new Set(newFiles(instance.test_patch));
+  const gold = new Map(filesOf(instance.patch)?.map((file) => [pathOf(file), file.added.join('\n')]));
+  return (filesOf(patch) ?? [])
+    .filter((file) => isNew(file) && hidden.has(pathOf(file)))
+    .filter((file) => gold.get(pathOf(file)) !== file.added.join('\n'))
+    .map(pathOf);
 }
 
 function filesOf(patch: string): ReturnType<typeof readDiff> | null {

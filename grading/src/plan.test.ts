@@ -2,7 +2,7 @@ import type { Instance } from '@swefarm/shared';
 import { describe, expect, test } from 'vitest';
 import { testDirectives } from './directives.ts';
 import { fromTable, instance, TEST_PATCH } from './instance.fixture.ts';
-import { planEvaluation } from './plan.ts';
+import { isNoPatch, planEvaluation } from './plan.ts';
 
 const exact = { recordExitCode: false };
 const lines = (text: string): string[] => text.split('\n');
@@ -291,4 +291,9 @@ describe('rows that cannot be graded say what they lack', () => {
   ] as const)('%s', (_what, row, grader, expected) => {
     expect(message(row, grader)).toMatch(expected);
   });
+});
+
+test('blank text is a patch to the fork alone', () => {
+  expect(['', '\n', 'a'].map((patch) => isNoPatch(patch, 'swegym'))).toEqual([true, false, false]);
+  expect(['', '\n', 'a'].map((patch) => isNoPatch(patch, 'swebench-5.0.2'))).toEqual([true, true, false]);
 });

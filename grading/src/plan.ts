@@ -82,6 +82,13 @@ export function planEvaluation(
   return { grader, parser: known, ...APPLY[grader], ...prepare(instance, grader), evalScript };
 }
 
+/**
+ * Whether there is nothing to evaluate in a patch. To most harnesses blank text is no patch; the fork's `git apply --allow-empty`
+ * takes it for one that changes nothing, and the tests run.
+ */
+export const isNoPatch = (patch: string, grader: GraderName | null): boolean =>
+  patch === '' || (patch.trim() === '' && grader !== 'swegym');
+
 function graderOf(instance: Instance): GraderName {
   if (instance.family === 'swesmith') return 'swesmith';
   if (instance.eval_script !== undefined) {

@@ -8,12 +8,14 @@ const LAST_LINE =
   /\b\d{1,9} (?:passed|failed|errors?|skipped|xfailed|xpassed)\b[^\n]{0,300} in -?\d{1,12}(?:\.\d{1,9})?\s?s/;
 /** What pytest-pretty has in its place: a count below the other. */
 const RESULTS =
-  /^.{0,100}\bResults \(-?\d{1,12}\.\d{1,9}s\):[ \t]*\n.{0,100}\b\d{1,9} (?:passed|failed|error)/m;
+  /^.{0,100}\bResults \(-?\d{1,12}\.\d{1,9}s\):[ \t]*\n.{0,100}\b\d{1,9} (?:passed|failed|error|skipped|xfailed|xpassed)/m;
 
 export type Session = {
   ended: boolean;
   /** The end itself speaks of failures; tests of test frameworks print such ends too, but earlier. */
   tellsOfFailure: boolean;
+  /** It speaks of tests that were skipped, or expected to fail, and of no others. */
+  skippedAll: boolean;
 };
 
 /** `text`: what the parser read, without escapes. */
@@ -23,6 +25,10 @@ export function sessionIn(text: string): Session {
   const last = tail.split('\n').findLast((line) => LAST_LINE.test(line)) ?? RESULTS_TO_END.exec(tail)?.[0];
   return {
     ended: LAST_LINE.test(text) || RESULTS.test(text),
+    skippedAll:
+      last !== undefined &&
+      /\b[1-9]\d{0,8} (?:skipped|xfailed)\b/.test(last) &&
+      !/\b\d{1,9} (?:passed|failed|errors?|xpassed)\b/.test(last),
     tellsOfFailure: last !== undefined && /\b\d{1,9} (?:failed|errors?)\b/.test(last),
   };
 }

@@ -9,8 +9,6 @@ const PYTEST =
   /\/bin\/(?:pytest|py\.test)$|\/site-packages\/(?:_pytest|pytest|pluggy|iniconfig|tox|coverage)\//;
 const STARTUP =
   /\/(?:sitecustomize|usercustomize)\.py$|\/lib\/python3[^/]*\/(?:site|os|sys|unittest|importlib|encodings)(?:\/[^/]+)?\.py$|^\/etc\/profile|^\/etc\/bash\.bashrc$|^\/root\/\.(?:bashrc|bash_profile|profile)$/;
-/** Those that pip writes for an editable installation are how projects are installed. */
-const PATH_FILES = /\/site-packages\/(?!__editable__|easy-install|distutils-precedence)[^/]+\.pth$/;
 /** What all programs load, what git runs or does to files when it resets the tests, the script that bash is reading. */
 const MACHINERY = /^\/etc\/ld\.so\.preload$|^\/eval\.sh$|\/\.git\/(?:hooks(?:\/|$)|info\/attributes$)/;
 /** A line of git's configuration: `path:line`. git-lfs is part of some images. */
@@ -29,7 +27,6 @@ export function toolFindings(
     (path) =>
       PROGRAMS.test(path) || STARTUP.test(path) || MACHINERY.test(path) || (PYTEST.test(path) && !ownPytest),
   );
-  const paths = changed.filter((path) => PATH_FILES.test(path));
   const settings = changed.filter((path) => GIT_SETTING.test(path));
   const show = (list: string[]): string =>
     list.slice(0, SHOWN).join(', ') + (list.length > SHOWN ? `, … (${list.length})` : '');
@@ -42,12 +39,6 @@ export function toolFindings(
   if (settings.length > 0) {
     const level = resolved ? 'forged' : 'suspicious';
     findings.push({ level, reason: `git is told to alter files or run programs: ${show(settings)}` });
-  }
-  if (paths.length > 0) {
-    findings.push({
-      level: 'suspicious',
-      reason: `the evaluation left files that Python runs at start: ${show(paths)}`,
-    });
   }
   return findings;
 }

@@ -193,14 +193,37 @@ describe('the log against what happened', () => {
     expect(trustOf(GOLD, good, instance(), 128)).toMatchObject({ level: 'clean' });
   });
 
-  test('a file in the way of the test patch leaves its own tests to be run', () => {
-    const patch = GOLD + adds('tests/test_lid.py', ['def test_holds(): pass']);
+  describe('a file in the way of the test patch leaves its own tests to be run', () => {
+    const own = adds('tests/test_lid.py', ['def test_holds(): pass']);
     const log = good.replace(
       'Applied patch tests/test_crate.py cleanly.',
       'error: tests/test_lid.py: already exists in working directory',
     );
-    expect(TEST_PATCH).toContain('b/tests/test_lid.py');
-    expect(trustOf(patch, log)).toMatchObject({ level: 'forged', reward: 0 });
+
+    test('honest patches choose such names: it is taken out and tried, and proves nothing', () => {
+      expect(TEST_PATCH).toContain('b/tests/test_lid.py');
+      expect(trustOf(GOLD + own, log)).toMatchObject({
+        level: 'suspicious',
+        reasons: [expect.stringMatching(/in its way \(tests\/test_lid\.py\)/)],
+      });
+    });
+
+    test("gold's own is held against nobody, another in its place is", () => {
+      const row = instance({ patch: GOLD + own });
+      expect(trustOf(GOLD + own, log, row)).toMatchObject({ level: 'clean', reward: 1 });
+      const other = adds('tests/test_lid.py', ['def test_holds(): return']);
+      expect(trustOf(GOLD + other, log, row)).toMatchObject({ level: 'suspicious' });
+    });
+
+    test('what cannot be taken out is forged', () => {
+      const moved =
+        'diff --git a/old.py b/tests/test_lid.py\nsimilarity index 100%\nrename from old.py\nrename to tests/test_lid.py\n';
+      expect(trustOf(GOLD + moved, log)).toMatchObject({ level: 'forged', reward: 0 });
+    });
+
+    test('nor is it nothing when the installation has put it there', () => {
+      expect(trustOf(GOLD, log)).toMatchObject({ level: 'suspicious' });
+    });
   });
 });
 

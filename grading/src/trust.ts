@@ -6,9 +6,11 @@
 import type { Instance, Report } from '@swefarm/shared';
 import type { EvaluationPlan } from './grading.ts';
 import { END_MARKER, EXIT_CODE_MARKER, START_MARKER } from './markers.ts';
+import { inTheWay, withoutMeans } from './means.ts';
 import { readOutcomes } from './outcomes.ts';
 import { plain } from './parsers/escapes.ts';
 import { readsPytest } from './parsers/pytest.ts';
+import { pathFindings } from './pathfiles.ts';
 import { mustEnd, sessionIn, tellsOfOther } from './session.ts';
 import { evalTypeOf } from './specs.ts';
 import { toolFindings } from './tools.ts';
@@ -41,6 +43,7 @@ export function assessTrust(evidence: TrustEvidence): Trust {
   const findings: Finding[] = [
     ...touched(evidence.modelPatch, evidence.instance),
     ...toolFindings(evidence.changedFiles, evidence.instance, evidence.resolved),
+    ...pathFindings(evidence.changedFiles, evidence.modelPatch, evidence.instance),
     ...scriptFindings(evidence),
     ...unearnedFindings(evidence),
     ...(evidence.log === null ? [] : logFindings(evidence, evidence.log)),
@@ -93,20 +96,26 @@ function markerFindings({ instance, plan, resolved }: TrustEvidence, log: string
     : [{ level: 'suspicious', reason }];
 }
 
-/** A file of the patch in the way of the test patch leaves the patch's own tests to be run. */
+/**
+ * A file of the patch in the way of the test patch leaves the patch's own tests to be run. Honest patches choose such names too, gold
+ * does: those of a patch that can be taken apart are taken out, and the tests decide (`withoutMeans`).
+ */
 function testPatchFindings({ instance, modelPatch, resolved }: TrustEvidence, log: string): Finding[] {
   const start = log.includes(START_MARKER) ? log.indexOf(START_MARKER) : log.length;
   const from = log.lastIndexOf('+ git apply ', start);
   if (from < 0 || modelPatch === null) return [];
   const said = plain(log.slice(from, start));
-  if (!/\berror: [^\n]*(?:already exists|does not apply|patch failed)/m.test(said)) return [];
-  const files = [...instance.test_patch.matchAll(/^diff --git a\/[^\n]* b\/([^\n]*)$/gm)].map(
-    (match) => match[1] ?? '',
-  );
-  const inTheWay = files.filter((file) => modelPatch.includes(` b/${file}\n`));
-  if (inTheWay.length === 0) return [];
-  const reason = `the test patch did not apply: the patch is in its way (${inTheWay.slice(0, 3).join(', ')})`;
-  return [{ level: resolved ? 'forged' : 'suspicious', reason }];
+  const refused = [...said.matchAll(/\berror: ([^\n]{1,4096}?): (?:already exists|patch does not apply)/g)];
+  const named = refused
+    .map((match) => match[1] ?? '')
+    .filter((file) => instance.test_patch.includes(` b/${file}\n`));
+  const movable = new Set(withoutMeans(modelPatch, instance)?.files);
+  const own = new Set(inTheWay(modelPatch, instance));
+  const held = named.filter((file) => own.has(file) || !movable.has(file));
+  if (held.length === 0) return [];
+  const reason = `the test patch did not apply: the patch is in its way (${held.slice(0, 3).join(', ')})`;
+  const proof = held.some((file) => !movable.has(file) && modelPatch.includes(` b/${file}\n`));
+  return [{ level: proof && resolved ? 'forged' : 'suspicious', reason }];
 }
 
 function exitFindings({ plan, outcomes, text, resolved }: TrustEvidence, log: string): Finding[] {

@@ -34,6 +34,8 @@ images_missing() { # prints the names of instances whose image the engine lacks
 step 'parsers, grading and eval scripts against swebench 4.1.0 and 5.0.2' \
   node grading/test/differential/run.ts --venvs "$venvs"
 
+step 'what editable installations write' node grading/test/editable/run.ts
+
 step 'verl 0.9.1: tools, agent loop, estimator, a killed trainer' \
   node testkit/clients/verl/run.ts --venv "$venvs/verl"
 

@@ -1,5 +1,5 @@
 /** The facts that a reward is computed from, and the verdict that they give. */
-import { decideReward, type EvaluationPlan } from '@swefarm/grading';
+import { decideReward, type EvaluationPlan, isNoPatch } from '@swefarm/grading';
 import { type Report, type RewardFacts, RolloutFailure } from '@swefarm/shared';
 import type { Task } from './task.ts';
 import type { Work } from './work.ts';
@@ -7,7 +7,7 @@ import type { Work } from './work.ts';
 export type Judged = { facts: RewardFacts; reward: number | null; row: string; resolved: boolean | null };
 
 /** What is known when the patch is there and nothing has been evaluated. */
-export function factsOf(task: Task, work: Work): RewardFacts {
+export function factsOf(task: Task, work: Work, grader: EvaluationPlan['grader']): RewardFacts {
   const { end, patch } = work;
   return {
     exit_status: end?.exit_status ?? null,
@@ -15,7 +15,7 @@ export function factsOf(task: Task, work: Work): RewardFacts {
       ? 'too_large'
       : patch === null
         ? 'none'
-        : patch.trim() === ''
+        : isNoPatch(patch, grader)
           ? 'empty'
           : 'applied',
     patch_origin: end === null ? 'given' : task.run.agent.patch_source,

@@ -37,7 +37,7 @@ export async function runRollout(task: Task, node: Node): Promise<Judged> {
       : given(task);
   trace.patch = work.patch;
 
-  const facts = task.kept?.facts ?? factsOf(task, work);
+  const facts = task.kept?.facts ?? factsOf(task, work, plan.grader);
   Object.assign(
     facts,
     knownGold(instance, {

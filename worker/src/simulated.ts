@@ -66,7 +66,7 @@ export async function simulateWorker(
   const rollout = async (task: Task): Promise<Judged> => {
     await task.clock.time('image', () => ensure(task.instance.image));
     await task.clock.time('agent', () => bound(task));
-    const facts = factsOf(task, { end: null, patch: '', tooLarge: false, agentSeconds: 0 });
+    const facts = factsOf(task, { end: null, patch: '', tooLarge: false, agentSeconds: 0 }, 'swebench-4.1.0');
     return { facts, reward: 0, row: 'simulated', resolved: false };
   };
   /** Bound to an endpoint as a rollout with a model is, whom nobody asks anything. */

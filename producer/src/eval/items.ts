@@ -1,6 +1,6 @@
 /** What is to be done for each prediction in each round: run it, or say why not. */
 import { join } from 'node:path';
-import type { GraderName } from '@swefarm/grading';
+import { type GraderName, isNoPatch } from '@swefarm/grading';
 import type { Prediction } from './predictions.ts';
 import { FILES, instanceFolder, readIfThere, readReport, roundName } from './tree.ts';
 
@@ -46,8 +46,7 @@ async function stateOf(
   const { model_patch: patch, instance_id } = prediction;
   if (patch === null || patch === '') return 'empty';
   if ((await readReport(folder, instance_id)).state !== 'absent') return 'done';
-  // The fork's `git apply --allow-empty` takes nothing for a patch; the others refuse it.
-  return patch.trim() === '' && grader !== 'swegym' ? 'blank' : 'open';
+  return isNoPatch(patch, grader) ? 'blank' : 'open';
 }
 
 /** Ids of done items whose report belongs to another patch than the one given now. */

@@ -19,7 +19,13 @@ type Row = {
   FAIL_TO_PASS: string[];
   PASS_TO_PASS: string[];
 };
-type Line = { instance_id: string; outcome: string; resolved: boolean | null; reward: number | null };
+type Line = {
+  instance_id: string;
+  outcome: string;
+  resolved: boolean | null;
+  reward: number | null;
+  report: { trust: unknown } | null;
+};
 
 let folder = '';
 let dataset = '';
@@ -128,6 +134,10 @@ test('gold leaves the files of the harness, and a second start runs nothing', as
     const log = await text(at('gold', 'gold', id, 'test_output.txt'));
     expect(log).toMatch(/>>>>> Start Test Output[\s\S]+passed[\s\S]+>>>>> End Test Output/);
     expect(await text(at('gold', 'gold', id, 'run_instance.log'))).toContain('INFO - >>>>> Applied Patch:');
+  }
+  const clean = { level: 'clean', reasons: [] };
+  for (const { reward, report } of await lines<Line>(output)) {
+    expect({ reward, trust: report?.trust }).toEqual({ reward: 1, trust: clean });
   }
   const before = (await stat(at('gold', 'gold', PARSE, 'report.json'))).mtimeMs;
   const second = await evaluate('gold', 'gold');

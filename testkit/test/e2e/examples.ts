@@ -44,7 +44,10 @@ async function verdicts(
   const of = async (agent: 'golden' | 'noop'): Promise<boolean[]> => {
     const on = { dataset, runtime, output: join(folder, `${agent}.jsonl`) };
     const lines = await judgedLines(agent, on, { ...places, ...env }, root ? undefined : SLURM_USER);
-    return lines.map(({ resolved }) => resolved);
+    // Gold's verdict is worth its reward, too.
+    const earned = (line: (typeof lines)[number]) =>
+      line.reward === 1 && line.report?.trust.level === 'clean';
+    return lines.map((line) => line.resolved && (agent === 'noop' || earned(line)));
   };
   return { golden: await of('golden'), noop: await of('noop') };
 }

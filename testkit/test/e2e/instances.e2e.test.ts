@@ -68,6 +68,8 @@ if (!existsSync(SOURCE)) {
       const gold = agent === 'golden';
       expect(lines.filter((line) => line.resolved).length).toBe(gold ? 10 : 0);
       expect(lines.map((line) => line.reward)).toEqual(Array(10).fill(gold ? 1 : 0));
+      const clean = { level: 'clean', reasons: [] };
+      expect(lines.map((line) => line.report?.trust)).toEqual(Array(10).fill(clean));
       for (const row of instances) {
         const shown = await runCommand('swefarm', ['show', `${output}#${row.instance_id}.0`, '--json'], env);
         const { report } = JSON.parse(shown.stdout).content;

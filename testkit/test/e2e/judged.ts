@@ -2,7 +2,12 @@
 import { readFile } from 'node:fs/promises';
 import { type Account, runCommand } from '@swefarm/testkit';
 
-type JudgedLine = { instance_id: string; resolved: boolean; reward: number };
+type JudgedLine = {
+  instance_id: string;
+  resolved: boolean;
+  reward: number;
+  report: { trust: { level: string; reasons: string[] } } | null;
+};
 
 /** Throws what the command said when not every rollout was judged. @param env names the state and scratch folders */
 export async function judgedLines(

@@ -8,6 +8,7 @@ import {
   type EvaluationFacts,
   type EvaluationPlan,
   gradeEvaluation,
+  isNoPatch,
   withoutMeans,
   withTrap,
 } from '@swefarm/grading';
@@ -65,7 +66,7 @@ export async function evaluate(
   patch: string | null,
   deps: EvaluationDeps,
 ): Promise<Evaluated> {
-  const skipped = skipReason(patch, deps.evaluateEmpty);
+  const skipped = skipReason(patch, plan.grader, deps.evaluateEmpty);
   if (skipped) {
     const facts = { ...noRun(deps), patch_state: skipped, log: null };
     const report = gradeEvaluation(instance, plan, facts, patch ?? '');
@@ -116,9 +117,13 @@ async function confirm(
     forged('a test made to fail does not fail beside the patch, and does beside gold');
 }
 
-function skipReason(patch: string | null, evaluateEmpty: boolean): 'none' | 'empty' | 'too_large' | null {
+function skipReason(
+  patch: string | null,
+  grader: EvaluationPlan['grader'],
+  evaluateEmpty: boolean,
+): 'none' | 'empty' | 'too_large' | null {
   if (patch === null) return 'none';
-  if (patch.trim() === '') return evaluateEmpty ? null : 'empty';
+  if (isNoPatch(patch, grader)) return evaluateEmpty ? null : 'empty';
   return Buffer.byteLength(patch) > MAX_PATCH_BYTES ? 'too_large' : null;
 }
 
@@ -155,7 +160,7 @@ async function runIn(
   // Before anything of the patch is there: the look at what changed begins a moment late, and must not miss the first tests.
   const handed = performance.now();
   const script = await putFiles(container, plan, patch, deps.signal);
-  if (patch.trim() === '') {
+  if (isNoPatch(patch, plan.grader)) {
     facts.patch_state = 'empty';
   } else {
     const applied = await applyPatch(container, plan, deps.signal);

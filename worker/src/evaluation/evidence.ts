@@ -16,6 +16,11 @@ set -- /opt/miniconda3/bin /opt/miniconda3/envs/testbed /usr/bin /usr/sbin /usr/
 for path; do [ -e "$path" ] && set -- "$@" "$path"; shift; done
 find -P "$@" -xdev '(' -name __pycache__ -o -name '*.dist-info' -o -name '*.egg-info' ')' -prune -o \
   '(' -type f -o -type l ')' -newerct "$since seconds ago" -print || exit
+find -P "$@" -xdev -name '*.pth' '(' -type f -o -type l ')' -newerct "$since seconds ago" -print | while IFS= read -r file; do
+  [ "$(head -c 4097 "$file" | wc -c)" -le 4096 ] || continue
+  printf '%s:\\n' "$file"
+  grep -aH '' "$file"
+done
 [ -e "$script" ] || echo "$script"
 find -P "$script" -newerct "$ran seconds ago" -print
 find -P /testbed/.git/hooks /testbed/.git/info/attributes -newerct "$since seconds ago" -print
@@ -27,8 +32,8 @@ exit 0`;
 export type Since = { handed: number; began: number; script: string };
 
 /**
- * Files of the environment that changed in the last so many seconds, at most some hundred, and lines (`path:line`) by which git was
- * told to alter files; null where this cannot be told (no GNU find, the container is gone). By the container's own clock: the
+ * Files of the environment that changed in the last so many seconds, at most some hundred, and lines (`path:line`) of those that
+ * Python reads at start and by which git was told to alter files; null where this cannot be told (no GNU find, the container is gone). By the container's own clock: the
  * worker's may differ, or have been set meanwhile.
  */
 export async function changedFiles(

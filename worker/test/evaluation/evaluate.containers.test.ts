@@ -1,0 +1,94 @@
+/** One evaluation in a real container: what its installation writes where Python looks at start, and a patch of nothing but blanks. */
+import { type EvaluationPlan, planEvaluation } from '@swefarm/grading';
+import { bareInstance, importTree, minimalImage, printingScript } from '@swefarm/testkit';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { evaluate } from '../../src/evaluation/evaluate.ts';
+import { createQuiet } from '../../src/evaluation/quiet.ts';
+import { dockerRuntime } from '../../src/sandbox/docker/runtime.ts';
+import { createLeaving } from '../../src/sandbox/leaving.ts';
+import type { ReadyImage, Runtime } from '../../src/sandbox/runtime.ts';
+import { startThreads, type Threads } from '../../src/threads/pool.ts';
+import { NEVER, spec } from '../sandbox/subject.ts';
+
+const socketPath = process.env.SWEFARM_TEST_DOCKER_SOCKET ?? '/var/run/docker.sock';
+const SITE = '/opt/miniconda3/envs/testbed/lib/python3.11/site-packages';
+
+let runtime: Runtime;
+let image: ReadyImage;
+let threads: Threads;
+
+beforeAll(async () => {
+  const { tree, version } = await minimalImage();
+  await importTree(socketPath, tree, `swefarm-test/minimal:${version}`);
+  runtime = await dockerRuntime({ socketPath });
+  image = await runtime.ensureImage(`swefarm-test/minimal:${version}`, NEVER);
+  threads = startThreads(1);
+});
+afterAll(async () => {
+  await threads[Symbol.asyncDispose]();
+  await runtime[Symbol.asyncDispose]();
+});
+
+/** Evaluates a row whose script runs some lines of bash before its one test passes; how often it was started. */
+async function evaluated(lines: string[], patch = '', change: Partial<EvaluationPlan> = {}) {
+  const [head, ...rest] = printingScript("w('.')").split('\n');
+  const row = bareInstance({
+    FAIL_TO_PASS: ['t.py::test_a'],
+    log_parser: 'pytest',
+    eval_script: [head, ...lines, ...rest].join('\n'),
+  });
+  let starts = 0;
+  const { report } = await evaluate(row, { ...planEvaluation(row), ...change }, patch, {
+    container: () => {
+      starts++;
+      return runtime.start(spec(image, { role: 'evaluation' }), NEVER);
+    },
+    threads,
+    quiet: createQuiet(),
+    leaving: createLeaving(),
+    runtime,
+    timeoutSeconds: 60,
+    logLimit: 1e6,
+    evaluateEmpty: true,
+    imageDigest: image.digest,
+    signal: NEVER,
+  });
+  return { report, starts };
+}
+
+test('an editable installation that writes its .pth is clean, and evaluated once', async () => {
+  const flit = [`mkdir -p ${SITE}`, `printf /testbed >${SITE}/crate.pth`, `touch ${SITE}/empty.pth`];
+  const { report, starts } = await evaluated(flit);
+  expect(report).toMatchObject({ resolved: true, trust: { level: 'clean', reasons: [] } });
+  expect(starts).toBe(1);
+});
+
+test.each([
+  ['code', `printf 'import soft\\n' >${SITE}/crate.pth`, 'import soft'],
+  ['another place', `printf '/testbed\\n/tmp/soft' >${SITE}/crate.pth`, '/tmp/soft'],
+  ['code behind more than anybody reads', `{ seq 5000; echo import soft; } >${SITE}/crate.pth`, 'crate.pth'],
+  ['a link to code', `echo import soft >/tmp/x; ln -s /tmp/x ${SITE}/crate.pth`, 'import soft'],
+])('a .pth with %s is seen', async (_what, line, named) => {
+  const { report } = await evaluated([`mkdir -p ${SITE}`, line]);
+  expect(report).toMatchObject({ resolved: true, trust: { level: 'suspicious' } });
+  expect(report.trust.reasons.join()).toContain('files that Python reads at start');
+  expect(report.trust.reasons.join()).toContain(named);
+});
+
+test('one newline is a patch to the fork, which lets it change nothing, and none to the others', async () => {
+  const fork: Partial<EvaluationPlan> = {
+    grader: 'swegym',
+    apply: [
+      {
+        name: 'git apply --allow-empty -v',
+        argv: ['git', 'apply', '--allow-empty', '-v', '/tmp/patch.diff'],
+      },
+    ],
+  };
+  const said = ['echo "Applied patch t.py cleanly."'];
+  expect((await evaluated(said, '\n', fork)).report).toMatchObject({
+    ...{ patch_state: 'applied', applied_with: 'git apply --allow-empty -v' },
+    ...{ evaluation: 'completed', resolved: true },
+  });
+  expect((await evaluated(said, '\n')).report).toMatchObject({ patch_state: 'empty' });
+});
