@@ -228,10 +228,13 @@ except OSError: print("refused")`;
     ['more processes than the kernel has numbers', { pids: 1_000_000_000 }],
   ])('%s are refused as the wish of the run, and nothing is left', async (_, wish) => {
     if (!options.isolated) return;
+    const ours = async (): Promise<string[]> =>
+      (await subject().runtime.listOwned()).filter(({ owner }) => owner.farm === FARM).map(({ id }) => id);
+    const before = await ours();
     await expect(start(subject(), { limits: { ...LIMITS, ...wish } })).rejects.toMatchObject({
       failureClass: 'sandbox_refused',
     });
-    expect((await subject().runtime.listOwned()).filter(({ owner }) => owner.farm === FARM)).toHaveLength(1);
+    expect(await ours()).toEqual(before);
   });
 
   it('an unknown image is a failure of the image', async () => {
