@@ -1,12 +1,9 @@
 /** What the farm left on this machine and in its Redis after all was done: each list must be empty. */
-import { execFile } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { promisify } from 'node:util';
 import { runCommand } from '../src/launchers/commands.ts';
 import { endlessKeys, processesOf, scratchOf } from '../test/e2e/leftovers.ts';
 import type { ChaosFarm } from './farm.ts';
-
-const run = promisify(execFile);
 
 /** Sandboxes of dead workers go with the sweep of a living one, once a minute. */
 const SWEPT_MS = 150_000;
@@ -49,14 +46,22 @@ export async function tracesLeft(farm: ChaosFarm): Promise<string[]> {
   return [
     ...(await farm.engine.containers()).map((id) => `container ${id}`),
     ...files.flat().map((path) => `file ${path}`),
+    ...(await mountsIn(folders)).map((path) => `mount ${path}`),
     ...processes.map((line) => `process ${line}`),
-    ...(await endlessKeys(farm.redis.url)).map((key) => `key without a life time: ${key}`),
+    ...(await endlessKeys((await farm.redis.server()).url)).map((key) => `key without a life time: ${key}`),
   ];
+}
+
+/** What is mounted below these folders, in the namespace that all workers have from us. */
+async function mountsIn(folders: readonly string[]): Promise<string[]> {
+  const lines = (await readFile('/proc/self/mountinfo', 'utf8')).split('\n');
+  const paths = lines.map((line) => line.split(' ')[4] ?? '');
+  return paths.filter((path) => folders.some((folder) => path.startsWith(`${folder}/`)));
 }
 
 /** Bytes that Redis holds as data. */
 export async function redisMemory(farm: ChaosFarm): Promise<number> {
-  const info = await redisCli(farm, 'INFO', 'memory');
+  const info = await farm.redis.cli('INFO', 'memory');
   return Number(/used_memory_dataset:(\d+)/.exec(info)?.[1]);
 }
 
@@ -68,7 +73,7 @@ export async function keysLeft(
 ): Promise<string[]> {
   const removed = await runCommand('swefarm', ['remove', ...runIds], { ...farm.env });
   if (removed.code !== 0) return [`runs that cannot be removed: ${removed.stderr}`];
-  const keys = (await redisCli(farm, '--scan')).split('\n').filter(Boolean);
+  const keys = (await farm.redis.cli('--scan')).split('\n').filter(Boolean);
   const grown = (await redisMemory(farm)) - baseBytes;
   return [
     // What runs show live has a short life time of its own.
@@ -79,13 +84,4 @@ export async function keysLeft(
       ? [`${grown} bytes more in Redis than before, in ${keys.length} keys`]
       : []),
   ];
-}
-
-async function redisCli(farm: ChaosFarm, ...args: string[]): Promise<string> {
-  const { port, password } = new URL(farm.redis.url);
-  const { stdout } = await run('redis-cli', ['-p', port, ...args], {
-    env: { ...process.env, REDISCLI_AUTH: password },
-    maxBuffer: 64 * 1024 ** 2,
-  });
-  return stdout;
 }

@@ -2,11 +2,12 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { keysLeft, redisMemory, sandboxesLeft, tracesLeft } from './aftermath.ts';
+import { artifactsApart } from './artifacts.ts';
 import { type ChaosFarm, groupSizeFor, startChaosFarm } from './farm.ts';
 import { callRun } from './gateway.ts';
 import { type Collector, startCollector, submitRun } from './producer.ts';
 import { followProgress, type Progress } from './progress.ts';
-import { type FaultKind, makeSchedule } from './schedule.ts';
+import { type FaultKind, makeSchedule, type ScheduledFault } from './schedule.ts';
 import { actOf, CALLED } from './script.ts';
 import { type Overcome, strikeAll } from './strike.ts';
 import { quantile, startTimeline } from './timeline.ts';
@@ -19,6 +20,8 @@ export type ChaosOptions = {
   workers: number;
   /** Fewer faults, and none that needs minutes. */
   short: boolean;
+  /** Redis is led by `swefarm redis`, and fails over. */
+  led: boolean;
   /** Where the logs of a seed that went wrong are kept. */
   keep?: string | undefined;
   /** The run is given up after this. */
@@ -45,17 +48,17 @@ const CALLERS = 4;
 
 /** Runs it; a farm that broke its word is a report with problems, not a throw. */
 export async function runChaos(options: ChaosOptions): Promise<ChaosReport & { timeline: string }> {
-  const { seed, rollouts, workers, short } = options;
+  const { seed, rollouts, workers, short, led } = options;
   const from = performance.now();
   const timeline = startTimeline(options.onNote);
-  const schedule = makeSchedule({ seed, workers, short });
+  const schedule = makeSchedule({ seed, workers, short, led });
   const groups = short ? GROUPS.short : GROUPS.long;
   const groupSize = groupSizeFor(rollouts * (1 - CALLED_SHARE), groups);
   const callCount = Math.max(1, rollouts - groups * groupSize);
   const total = groups * groupSize + callCount;
 
   await using farm = await startChaosFarm({
-    ...{ groups, groupSize, workers },
+    ...{ groups, groupSize, workers, led },
     concurrency: 4,
     policyDelayMs: short ? 500 : 1_200,
   });
@@ -71,7 +74,9 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport & { t
   const outcome: Outcome = { calls: [], overcome: [], problems: [] };
   try {
     const calling = callAll(farm, callCount, limit, outcome.calls);
-    outcome.overcome = await strikeAll(ground, schedule, total, limit);
+    const { overcome, problems } = await strikeAll(ground, schedule, total, limit);
+    outcome.overcome = overcome;
+    outcome.problems.push(...problems);
     await calling;
     const code = await unlessLate(collector.done(), limit);
     timeline.note(`all is collected, exit code ${code}`);
@@ -92,7 +97,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport & { t
   if (problems.length > 0 && options.keep !== undefined) await keepLogs(farm, collector, options.keep);
   collector.kill();
   return {
-    ...summary(progress, outcome.overcome),
+    ...summary(progress, schedule, outcome.overcome),
     ...{ seed, rollouts: total, problems },
     redis_bytes: { base, end: await redisMemory(farm) },
     seconds: Math.round((performance.now() - from) / 1000),
@@ -132,11 +137,13 @@ async function end(
   const surprises = farm.workers.flatMap((worker) => worker.surprises);
   const answered = outcome.calls.length;
   note(`everybody has ended; ${progress.committed()} results, ${answered} answered calls`);
-  return [...left.map((what) => `left behind: ${what}`), ...wrong, ...surprises, ...(await tracesLeft(farm))];
+  const apart = await artifactsApart(farm, progress.results);
+  const traces = [...left, ...(await tracesLeft(farm))].map((what) => `left behind: ${what}`);
+  return [...traces, ...wrong, ...surprises, ...apart];
 }
 
-function summary(progress: Progress, overcome: readonly Overcome[]) {
-  const faults = tally(overcome.map(({ kind }) => kind));
+function summary(progress: Progress, schedule: readonly ScheduledFault[], overcome: readonly Overcome[]) {
+  const faults = tally(schedule.map(({ kind }) => kind));
   const played = progress.results.flatMap((seen) => actOf(seen.instance_id, seen.rollout_index).fault ?? []);
   const slowest = [...overcome].sort((a, b) => b.seconds - a.seconds)[0];
   const seconds = overcome.map((one) => one.seconds);
@@ -174,6 +181,7 @@ function unlessLate<T>(promise: Promise<T>, limit: AbortSignal): Promise<T> {
 async function keepLogs(farm: ChaosFarm, collector: Collector, folder: string): Promise<void> {
   await mkdir(folder, { recursive: true });
   for (const worker of farm.workers) await writeFile(join(folder, `${worker.name}.log`), worker.log());
+  await writeFile(join(folder, 'redis.log'), farm.redis.log());
   await writeFile(join(folder, 'gateway.log'), farm.gateway.log());
   await writeFile(join(folder, 'collector.log'), collector.log());
 }

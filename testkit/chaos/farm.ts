@@ -6,10 +6,10 @@ import { type Farm, freePort, loadConfig, openFarm } from '@swefarm/shared';
 import { type FaultProxy, startFaultProxy } from '../src/faultproxy.ts';
 import { importTree } from '../src/images/import.ts';
 import { prepareSubject } from '../src/images/subject.ts';
-import { startRedis, type TestRedis } from '../src/launchers/redis.ts';
 import { type ScriptedPolicy, startScriptedPolicy } from '../src/policy/server.ts';
 import { type Engine, startEngine } from './engine.ts';
 import { type Gateway, startGateway } from './gateway.ts';
+import { aloneRedis, type ChaosRedis, ledRedis } from './redis.ts';
 import { mountScratch, type SmallScratch } from './scratch.ts';
 import { ACTS, CALLED, chaosScript, SANDBOX } from './script.ts';
 import { type WorkerPlace, workerPlace } from './workers.ts';
@@ -17,7 +17,7 @@ import { type WorkerPlace, workerPlace } from './workers.ts';
 export type ChaosFarm = AsyncDisposable & {
   readonly folder: string;
   readonly env: Readonly<Record<string, string>>;
-  readonly redis: TestRedis;
+  readonly redis: ChaosRedis;
   readonly engine: Engine;
   readonly policy: ScriptedPolicy;
   /** Between the workers and the policy. */
@@ -38,6 +38,8 @@ export type FarmSize = {
   groupSize: number;
   workers: number;
   concurrency: number;
+  /** Redis is led by `swefarm redis`, with a standby. */
+  led: boolean;
   /** Between a question and its answer. */
   policyDelayMs: number;
 };
@@ -47,7 +49,8 @@ export async function startChaosFarm(size: FarmSize): Promise<ChaosFarm> {
   await using stack = new AsyncDisposableStack();
   const folder = await mkdtemp(join(tmpdir(), 'farm-'));
   stack.defer(() => rm(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 500 }));
-  const redis = stack.use(await startRedis({ dir: join(folder, 'redis') }));
+  const redisDir = join(folder, 'redis');
+  const redis = stack.use(await (size.led ? ledRedis(redisDir) : aloneRedis(redisDir)));
   const engine = stack.use(await startEngine(folder));
   const subject = await prepareSubject();
   await importTree(engine.socketPath, subject.tree, subject.image);

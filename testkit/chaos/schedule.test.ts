@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { FAULT_KINDS, makeSchedule, STAGES } from './schedule.ts';
 
-const long = (seed: number) => makeSchedule({ seed, workers: 3, short: false });
+const long = (seed: number) => makeSchedule({ seed, workers: 3, short: false, led: true });
 
 test('a seed is one schedule, another seed another one', () => {
   expect(long(11)).toEqual(long(11));
@@ -18,8 +18,14 @@ test('a long schedule has every kind, and kills and stops workers at every stage
 });
 
 test('a short schedule leaves the engine alone', () => {
-  const kinds = makeSchedule({ seed: 1, workers: 3, short: true }).map(({ kind }) => kind);
-  expect(new Set(kinds)).toEqual(new Set(FAULT_KINDS.filter((kind) => kind !== 'engine_restart')));
+  const kinds = makeSchedule({ seed: 1, workers: 3, short: true, led: true }).map(({ kind }) => kind);
+  const left = ['engine_restart', 'redis_pause'];
+  expect(new Set(kinds)).toEqual(new Set(FAULT_KINDS.filter((kind) => !left.includes(kind))));
+});
+
+test('Redis fails over where somebody stands by, and only there', () => {
+  const kinds = makeSchedule({ seed: 2, workers: 3, short: false, led: false }).map(({ kind }) => kind);
+  expect(new Set(kinds)).toEqual(new Set(FAULT_KINDS.filter((kind) => kind !== 'redis_failover')));
 });
 
 test('faults come in order, and leave work to recover with', () => {

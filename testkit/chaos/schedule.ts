@@ -7,6 +7,9 @@ export const FAULT_KINDS = [
   'worker_clock',
   'redis_kill',
   'redis_pause',
+  'redis_refuse',
+  'redis_failover',
+  'redis_and_gateway',
   'engine_restart',
   'endpoint_errors',
   'endpoint_hang',
@@ -32,20 +35,25 @@ export type ScheduledFault = {
   stage: Stage | null;
   /** How long it lasts; 0: it is over at once. */
   ms: number;
+  /** Of a clock, as faketime takes it. */
+  offset: string;
 };
 
 /** Longer than a job's lock (20 s) and the time in which a lost one is noticed (5 s). */
 const BEYOND_LOCK_MS = 28_000;
+/** Longer than anything that a worker holds in Redis. */
+const BEYOND_ALL_MS = 40_000;
 
-type Wish = Pick<ScheduledFault, 'kind'> & Partial<Pick<ScheduledFault, 'stage' | 'ms'>>;
+type Wish = Pick<ScheduledFault, 'kind'> & Partial<Pick<ScheduledFault, 'stage' | 'ms' | 'offset'>>;
 
 const SHORT: readonly Wish[] = [
   { kind: 'worker_kill', stage: 'agent' },
   { kind: 'worker_kill', stage: 'evaluation' },
   { kind: 'worker_stop', stage: 'agent', ms: 4_000 },
-  { kind: 'worker_clock' },
+  { kind: 'worker_clock', offset: '+1d' },
   { kind: 'redis_kill', ms: 2_000 },
-  { kind: 'redis_pause', ms: 25_000 },
+  { kind: 'redis_refuse', ms: 1_000 },
+  { kind: 'redis_and_gateway', ms: 25_000 },
   { kind: 'endpoint_errors', ms: 4_000 },
   { kind: 'endpoint_hang', ms: 5_000 },
   { kind: 'endpoint_cut', ms: 4_000 },
@@ -61,9 +69,13 @@ const LONG: readonly Wish[] = [
     { kind: 'worker_kill', stage },
     { kind: 'worker_stop', stage, ms: 6_000 },
   ]),
-  { kind: 'worker_stop', stage: 'agent', ms: BEYOND_LOCK_MS },
-  { kind: 'worker_stop', stage: 'evaluation', ms: BEYOND_LOCK_MS },
-  { kind: 'redis_kill', ms: 6_000 },
+  { kind: 'worker_stop', stage: 'agent', ms: BEYOND_ALL_MS },
+  { kind: 'worker_stop', stage: 'evaluation', ms: BEYOND_ALL_MS },
+  { kind: 'worker_clock', offset: '-45m' },
+  { kind: 'redis_kill', ms: BEYOND_LOCK_MS },
+  { kind: 'redis_pause', ms: BEYOND_LOCK_MS },
+  { kind: 'redis_refuse', ms: 1_000 },
+  { kind: 'redis_refuse', ms: 5_000 },
   { kind: 'engine_restart', ms: 3_000 },
   { kind: 'engine_restart', ms: 8_000 },
   { kind: 'endpoint_errors', ms: 10_000 },
@@ -73,12 +85,22 @@ const LONG: readonly Wish[] = [
   { kind: 'gateway_kill', ms: 4_000 },
 ];
 
+/** Where a standby waits for the leader of Redis to end. */
+const LED: readonly Wish[] = [{ kind: 'redis_failover' }, { kind: 'redis_failover' }];
+
 /** The last fault strikes when this share of the results is there, so that the farm has work left to recover with. */
 const LAST_AT = 0.8;
 
-export function makeSchedule(options: { seed: number; workers: number; short: boolean }): ScheduledFault[] {
-  const { seed, workers, short } = options;
-  const wishes = short ? SHORT : LONG;
+export type ScheduleOptions = {
+  seed: number;
+  workers: number;
+  short: boolean;
+  /** Redis is led by `swefarm redis`. */
+  led: boolean;
+};
+
+export function makeSchedule({ seed, workers, short, led }: ScheduleOptions): ScheduledFault[] {
+  const wishes = [...(short ? SHORT : LONG), ...(led ? LED.slice(short ? 1 : 0) : [])];
   const draw = (what: string, index: number): number => unit(hash32(what, seed), index);
   const order = wishes
     .map((wish, index) => ({ wish, place: draw('order', index) }))
@@ -89,5 +111,6 @@ export function makeSchedule(options: { seed: number; workers: number; short: bo
     worker: Math.floor(draw('worker', index) * workers),
     stage: wish.stage ?? null,
     ms: wish.ms ?? 0,
+    offset: wish.offset ?? '',
   }));
 }

@@ -16,8 +16,8 @@ export async function strikeAll(
   schedule: readonly ScheduledFault[],
   total: number,
   signal: AbortSignal,
-): Promise<Overcome[]> {
-  const overcome: Promise<Overcome>[] = [];
+): Promise<{ overcome: Overcome[]; problems: string[] }> {
+  const recoveries: Promise<Overcome | string | null>[] = [];
   for (const fault of schedule) {
     while (ground.progress.committed() < fault.at * total) {
       signal.throwIfAborted();
@@ -27,22 +27,27 @@ export async function strikeAll(
     const from = performance.now();
     const struck = await FAULTS[fault.kind](ground, fault);
     ground.note(`${fault.kind}: ${struck.what}`);
-    overcome.push(recovery(ground, fault.kind, struck, from, signal));
+    recoveries.push(recovery(ground, { fault, struck, from, total }, signal));
   }
-  return await Promise.all(overcome);
+  const told = await Promise.all(recoveries);
+  return {
+    overcome: told.flatMap((one) => (one === null || typeof one === 'string' ? [] : one)),
+    problems: told.filter((one) => typeof one === 'string'),
+  };
 }
+
+type Strike = { fault: ScheduledFault; struck: Struck; from: number; total: number };
 
 /**
  * From the strike until the work goes on: every rollout that was in hand has its result or is in other hands; where
- * nothing in particular was hit, until the next result. What the fault itself lasts is part of it.
+ * nothing in particular was hit, until the next result. What the fault itself lasts is part of it. Null: there was nothing to
+ * recover, in the hands of what was hit or at all. A text: it was not overcome.
  */
-async function recovery(
+export async function recovery(
   { farm, progress, note }: Ground,
-  kind: FaultKind,
-  struck: Struck,
-  from: number,
+  { fault: { kind }, struck, from, total }: Strike,
   signal: AbortSignal,
-): Promise<Overcome> {
+): Promise<Overcome | string | null> {
   const committed = progress.committed();
   const taken = new Set<string>();
   const isOver = async (): Promise<boolean> => {
@@ -54,11 +59,13 @@ async function recovery(
     }
     return struck.held.every(({ rollout_id }) => taken.has(rollout_id));
   };
+  if (struck.held === null ? committed >= total : struck.held.length === 0) return null;
   while (!(await isOver())) {
     signal.throwIfAborted();
     if (performance.now() - from > LONGEST_MS) {
-      note(`${kind}: not overcome after ${LONGEST_MS / 1000} s`);
-      break;
+      const problem = `${kind}: not overcome after ${LONGEST_MS / 1000} s`;
+      note(problem);
+      return problem;
     }
     await sleep(LOOK_MS);
   }

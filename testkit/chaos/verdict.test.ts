@@ -1,4 +1,6 @@
+import type { ArtifactContent } from '@swefarm/shared';
 import { expect, test } from 'vitest';
+import { differences } from './artifacts.ts';
 import type { FaultKind } from './schedule.ts';
 import { actOf } from './script.ts';
 import { type Evidence, judgeFarm, type Seen } from './verdict.ts';
@@ -10,6 +12,7 @@ const seen = (index: number, more: Partial<Seen> = {}): Seen => ({
   outcome: 'judged',
   reward_row: 'evaluated',
   failure: null,
+  ...{ attempt: 1, claim: 'c1', artifact: 'redis:a' },
   ...actOf('asked', index).earns,
   ...more,
 });
@@ -64,4 +67,19 @@ test('a call has one answer, that of its own rollout', () => {
   expect(judged(call('a', 'run.asked.0', 1), call('b', 'run.asked.0', 1))).toHaveLength(1);
   expect(judged(call('a', 'run.asked.0', 0))).toHaveLength(1);
   expect(judged(call('a', null, null))).toHaveLength(1);
+});
+
+test('an artifact of another attempt, or of another verdict, is told from its result', () => {
+  const result = seen(0);
+  const content = {
+    ...{ format: 'swefarm-artifact-1', rollout_id: result.rollout_id, attempt: 1, claim: 'c1' },
+    trajectory: { turns: Array(result.turns) },
+    report: { resolved: true },
+  } as unknown as ArtifactContent;
+  expect(differences(result, content)).toEqual([]);
+  expect(differences(result, { ...content, claim: 'c2' })).toEqual([
+    'run.asked.0: claim c1, its artifact has c2',
+  ]);
+  expect(differences(result, { ...content, report: null })).toHaveLength(1);
+  expect(differences({ ...result, attempt: 2, turns: 9 }, content)).toHaveLength(2);
 });

@@ -13,6 +13,9 @@ export type Seen = {
   reward_row: string;
   resolved: boolean | null;
   turns: number;
+  attempt: number;
+  claim?: string | undefined;
+  artifact: string | null;
   failure: { class: FailureClass; message: string } | null;
 };
 

@@ -5,7 +5,7 @@ import { fillDisk } from './disk.ts';
 import { cutEndpoint, failEndpoint, hangEndpoint } from './endpoint.ts';
 import { restartEngine } from './engine.ts';
 import type { Fault } from './fault.ts';
-import { killRedis, pauseRedis } from './redis.ts';
+import { failOverRedis, killRedis, pauseRedis, pauseRedisAndKillGateway, refuseWrites } from './redis.ts';
 import { refit } from './refit.ts';
 import { killWorker, shiftWorkerClock, stopWorker } from './worker.ts';
 
@@ -15,6 +15,9 @@ export const FAULTS: Readonly<Record<FaultKind, Fault>> = {
   worker_clock: shiftWorkerClock,
   redis_kill: killRedis,
   redis_pause: pauseRedis,
+  redis_refuse: refuseWrites,
+  redis_failover: failOverRedis,
+  redis_and_gateway: pauseRedisAndKillGateway,
   engine_restart: restartEngine,
   endpoint_errors: failEndpoint,
   endpoint_hang: hangEndpoint,

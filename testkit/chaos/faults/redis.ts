@@ -1,18 +1,44 @@
-/** Redis dies and comes back from its append-only file, or stands still for longer than a lock lives. */
+/** Redis dies, stands still for longer than a lock lives, refuses writes, or is led by another host from now on. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Fault } from './fault.ts';
 
 export const killRedis: Fault = async ({ farm }, { ms }) => {
-  await farm.redis.kill();
-  await sleep(ms);
-  await farm.redis.restart();
+  await farm.redis.outage(ms);
   return { what: `Redis killed, back after ${ms / 1000} s`, held: null };
 };
 
 export const pauseRedis: Fault = async ({ farm }, { ms }) => {
-  const pid = farm.redis.pid();
+  const { pid } = await farm.redis.server();
   process.kill(pid, 'SIGSTOP');
   await sleep(ms);
   process.kill(pid, 'SIGCONT');
   return { what: `Redis stood still for ${ms / 1000} s`, held: null };
+};
+
+/** The gateway is killed while Redis is silent, and starts before it answers. */
+export const pauseRedisAndKillGateway: Fault = async (ground, scheduled) => {
+  const { farm } = ground;
+  const { pid } = await farm.redis.server();
+  process.kill(pid, 'SIGSTOP');
+  await sleep(scheduled.ms / 3);
+  await farm.gateway.replace(scheduled.ms / 3);
+  await sleep(scheduled.ms / 3);
+  process.kill(pid, 'SIGCONT');
+  return {
+    what: `Redis stood still for ${scheduled.ms / 1000} s, and the gateway was killed beside it`,
+    held: null,
+  };
+};
+
+export const refuseWrites: Fault = async ({ farm, progress }, { ms }) => {
+  const running = await progress.running(farm.workers.map((place) => place.id()));
+  await farm.redis.cli('CONFIG', 'SET', 'min-replicas-to-write', '1');
+  await sleep(ms);
+  await farm.redis.cli('CONFIG', 'SET', 'min-replicas-to-write', '0');
+  return { what: `Redis refused writes for ${ms / 1000} s, beside ${running.length} rollouts`, held: null };
+};
+
+export const failOverRedis: Fault = async ({ farm }) => {
+  await farm.redis.failover?.();
+  return { what: 'the leader of Redis ended, and its standby took over', held: null };
 };

@@ -51,12 +51,10 @@ export const stopWorker: Fault = async (ground, scheduled) => {
   return { ...struck, held: null };
 };
 
-const OFFSETS = ['+90m', '-45m', '+2d'];
-
 export const shiftWorkerClock: Fault = async (ground, scheduled) => {
   const { farm } = ground;
   const place = farm.workers[scheduled.worker % farm.workers.length] as WorkerPlace;
-  const offset = OFFSETS[Math.floor(scheduled.at * 997) % OFFSETS.length] ?? '+90m';
+  const { offset } = scheduled;
   const held = await ground.progress.running([place.id()]);
   const what = `${place.id()} (${place.runtime}) replaced by one whose clock is ${offset} off`;
   await place.replace(await shiftedClock(offset));

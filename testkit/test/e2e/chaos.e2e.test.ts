@@ -40,7 +40,7 @@ test('60 rollouts under a seeded schedule of faults: each its one result, what i
   const report = JSON.parse(run.stdout().trimEnd().split('\n').at(-1) ?? '');
   expect(report.problems).toEqual([]);
   expect(report.results).toEqual({ 'reward 0': 24, 'reward 1': 36 });
-  expect(Object.keys(report.faults)).toHaveLength(15);
+  expect(Object.keys(report.faults)).toHaveLength(16);
   expect(await readdir(run.folder)).toEqual([]);
 });
 

@@ -1,0 +1,51 @@
+import { expect, test } from 'vitest';
+import type { Ground } from './faults/fault.ts';
+import { recovery } from './strike.ts';
+
+const never = new AbortController().signal;
+
+/** A farm of which only what it has done so far is seen. */
+function ground(committed: () => number): Ground & { notes: string[] } {
+  const notes: string[] = [];
+  const progress = { committed, has: () => false, running: async () => [], results: [], runIds: () => [] };
+  const rest = { farm: { workers: [] }, note: (what: string) => void notes.push(what), collector: null };
+  return { ...rest, progress, notes } as unknown as Ground & { notes: string[] };
+}
+
+const strike = (held: { rollout_id: string; attempt: number }[] | null) => ({
+  fault: { kind: 'worker_kill' as const, at: 0, worker: 0, stage: null, ms: 0, offset: '' },
+  ...{ struck: { what: 'struck', held }, from: performance.now(), total: 8 },
+});
+
+test('where nothing was in hand, or nothing was left to do, there is no recovery to tell', async () => {
+  expect(
+    await recovery(
+      ground(() => 3),
+      strike([]),
+      never,
+    ),
+  ).toBeNull();
+  expect(
+    await recovery(
+      ground(() => 8),
+      strike(null),
+      never,
+    ),
+  ).toBeNull();
+});
+
+test('what goes on after a fault was overcome; what does not is a problem of the farm', async () => {
+  let committed = 3;
+  const going = recovery(
+    ground(() => committed),
+    strike(null),
+    never,
+  );
+  committed = 4;
+  expect(await going).toMatchObject({ kind: 'worker_kill' });
+
+  const late = { ...strike([{ rollout_id: 'r', attempt: 1 }]), from: performance.now() - 200_000 };
+  const stuck = ground(() => 3);
+  expect(await recovery(stuck, late, never)).toBe('worker_kill: not overcome after 180 s');
+  expect(stuck.notes).toHaveLength(1);
+});
