@@ -21,7 +21,7 @@ import { identify } from './identity.ts';
 import { allDuties } from './keeper/duties.ts';
 import { keep } from './keeper/keeper.ts';
 import type { Node } from './node.ts';
-import { outwaitEngine } from './outwait.ts';
+import { outwaitRuntime } from './outwait.ts';
 import { createPlacing, placesHere } from './placing.ts';
 import { watchPressure } from './pressure.ts';
 import { startPull } from './pull.ts';
@@ -46,7 +46,7 @@ export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promis
   const farm = stack.use(await openFarm(config, 'worker', { log, signal: stop }));
   for (const warning of farm.warnings) log.warn(warning);
   const patience = { patienceSeconds: config.engine_patience_seconds, log, signal: stop };
-  const { runtime, check } = await outwaitEngine(() => chooseRuntime(config, log, stop), patience);
+  const { runtime, check } = await outwaitRuntime(() => chooseRuntime(config, log, stop), patience);
   stack.use(runtime);
   for (const problem of check.problems) log.warn({ runtime: runtime.name }, problem);
 
@@ -87,7 +87,7 @@ export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promis
   };
   const unseen = createUnseen();
   const reaping = { runtime, self: identity, registry: farm.registry, unseen, active: node.active, log };
-  metrics.reaped.inc(await outwaitEngine(() => reap(reaping), patience));
+  metrics.reaped.inc(await outwaitRuntime(() => reap(reaping), patience));
   const until = new AbortController();
   const idle = new AbortController();
   startReaper(reaping, (count) => metrics.reaped.inc(count), until.signal);

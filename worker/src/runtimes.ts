@@ -3,9 +3,10 @@ import { join } from 'node:path';
 import { UnusableError, type WorkerConfig } from '@swefarm/shared';
 import type { Logger } from 'pino';
 import { readMirrors } from './images/fetch.ts';
-import { ENGINE_AWAY } from './outwait.ts';
+import { RUNTIME_AWAY } from './outwait.ts';
 import { apptainerRuntime } from './sandbox/apptainer/runtime.ts';
 import { dockerRuntime, type ImageSettings } from './sandbox/docker/runtime.ts';
+import { diskIsFull } from './sandbox/free.ts';
 import { hostRuntime } from './sandbox/host.ts';
 import { rootfsRuntime } from './sandbox/rootfs/runtime.ts';
 import type { Runtime, RuntimeCheck, RuntimeName } from './sandbox/runtime.ts';
@@ -77,7 +78,7 @@ export async function openRuntime(name: RuntimeName, config: WorkerConfig, log: 
 
 export type ChosenRuntime = { runtime: Runtime; check: RuntimeCheck };
 
-/** Throws UnusableError with every problem found and its remedy: `engine_unreachable` where an engine may yet answer, else `runtime`. */
+/** Throws UnusableError with every problem found and its remedy: `runtime_away` where that may pass, else `runtime`. */
 export async function chooseRuntime(
   config: WorkerConfig,
   log: Logger,
@@ -117,9 +118,10 @@ async function firstUsable(
     const check = await runtime.check(signal);
     if (check.usable) return { runtime, check };
     problems.push(...check.problems.map((problem) => `${name}: ${problem}`));
-    // Of several, an engine without a socket was never meant to be there.
-    isAway ||= names.length === 1 ? check.away !== undefined : check.away === 'no_answer';
+    // Of several, an engine without a socket was never meant to be there. A full disk shows in many ways.
+    const isAwaited = names.length === 1 ? check.away !== undefined : check.away === 'no_answer';
+    isAway ||= isAwaited || (await diskIsFull(runtime));
     await runtime[Symbol.asyncDispose]();
   }
-  throw new UnusableError(isAway ? ENGINE_AWAY : 'runtime', `no usable runtime: ${problems.join('; ')}`);
+  throw new UnusableError(isAway ? RUNTIME_AWAY : 'runtime', `no usable runtime: ${problems.join('; ')}`);
 }

@@ -117,7 +117,7 @@ export const WORKER_KEYS = {
   engine_patience_seconds: plain(
     form.seconds,
     60,
-    'Seconds that a worker waits at start for a container engine that does not answer; with runtime auto, one that has a socket.',
+    'Seconds that a worker waits at start for a container engine that does not answer (with runtime auto: one that has a socket), or for room on the disk of its sandboxes.',
   ),
   podman_socket: key<string>(
     z.string().min(1),

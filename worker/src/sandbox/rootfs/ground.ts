@@ -50,7 +50,16 @@ export async function openGround({ scratchDir, cgroups: wanted, log }: GroundOpt
   await removeNameless(scratchDir, log);
   const own = join(scratchDir, `runtime-${process.pid}-${ownMark()}-${newId()}`);
   await mkdir(own, { mode: 0o711 });
-  const fresh = keepFresh(own);
+  try {
+    return await groundIn(own, { scratchDir, cgroups: wanted, log });
+  } catch (error) {
+    // On a full disk, say, which may be tried again.
+    await rm(own, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+async function groundIn(own: string, { scratchDir, cgroups: wanted, log }: GroundOptions): Promise<Ground> {
   const filter = join(own, 'filter.bpf');
   await writeFile(filter, seccompProgram());
   const programs = await findPrograms();
@@ -58,6 +67,7 @@ export async function openGround({ scratchDir, cgroups: wanted, log }: GroundOpt
   const pipes = await openPipes(join(own, 'pipes'));
   const watchdog = startWatchdog();
   const live = new Map<string, Container>();
+  const fresh = keepFresh(own);
   return {
     scratchDir,
     own,

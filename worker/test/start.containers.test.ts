@@ -1,5 +1,6 @@
-/** A worker that starts while its container engine is away: it waits, says so once, and goes on or tells why not. */
-import { mkdtemp, rm } from 'node:fs/promises';
+/** A worker that starts while its container engine is away, or its disk is full: it waits, says so once, and goes on or tells why not. */
+import { execFileSync } from 'node:child_process';
+import { mkdir, mkdtemp, readdir, rm, statfs, writeFile } from 'node:fs/promises';
 import { createServer, request, type Server } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -19,8 +20,8 @@ async function place(): Promise<string> {
   return folder;
 }
 
-function startWorker(folder: string, patience: number): Started {
-  const flags = ['--runtime', 'docker', '--docker-socket', join(folder, 'engine.sock'), '--concurrency', '1'];
+function startWorker(folder: string, patience: number, runtime = 'docker'): Started {
+  const flags = ['--runtime', runtime, '--docker-socket', join(folder, 'engine.sock'), '--concurrency', '1'];
   const worker = startCommand(
     'swefarm-worker',
     ['run', ...flags, '--engine-patience-seconds', String(patience)],
@@ -36,7 +37,7 @@ function startWorker(folder: string, patience: number): Started {
   return worker;
 }
 
-const WAITS = /waiting for the container engine/;
+const WAITS = /sandboxes cannot be started yet; waiting/;
 
 /** The machine's engine at another socket; of lists of containers the first `refused` break off, as those of an engine that ends do. */
 async function engineAt(socketPath: string, refused: number): Promise<{ asked(): number }> {
@@ -83,4 +84,21 @@ test('an engine that does not come is exit code 12 with the reason; told to stop
   await patient.until(WAITS);
   patient.kill('SIGTERM');
   expect(await patient.exit).toBe(0);
+});
+
+test('a disk that is full at the start is waited for as well, and nothing of the tries is left', async () => {
+  const folder = await place();
+  const scratch = join(folder, 'scratch');
+  await mkdir(scratch, { mode: 0o755 });
+  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64m,mode=0755', 'swefarm-test', scratch]);
+  onTestFinished(() => void execFileSync('umount', ['--lazy', scratch]));
+  const { bavail, bsize } = await statfs(scratch);
+  await writeFile(join(scratch, 'filler'), Buffer.alloc(bavail * bsize)).catch(() => undefined);
+  const worker = startWorker(folder, 60, 'rootfs');
+  await worker.until(WAITS);
+  await rm(join(scratch, 'filler'));
+  await worker.until(/"msg":"ready"/);
+  worker.kill('SIGTERM');
+  expect(await worker.exit).toBe(0);
+  expect(await readdir(scratch)).toEqual([]);
 });
