@@ -50,6 +50,8 @@ for name in unit redis containers e2e; do
     wait
     trap 'rm -rf "$out"' EXIT
   fi
+  # Tests that need an example would each build it from nothing, side by side and within the time of a hook.
+  if [ "$name" = containers ]; then check examples timeout 1200 node testkit/src/examples/build.ts --for both --out "$out/examples"; fi
   printf '\n== vitest project %s (load %s)\n' "$name" "$(cut -d' ' -f1-3 /proc/loadavg)"
   project "$name" "$name" && continue
   # The files that failed run once more, each with nothing beside it: what fails twice is a failure, what passes is named as unsteady.
