@@ -12,6 +12,8 @@ class LeftOut implements Reporter {
       for (const test of module.children.allTests('skipped')) {
         const result = test.result();
         const why = result.state === 'skipped' ? (result.note ?? null) : null;
+        // Skipped because a hook failed: that failure counts, and what the second run of the file makes of it.
+        if (why === null && module.state() === 'failed') continue;
         const file = relative(process.cwd(), module.moduleId);
         appendFileSync(path, `${JSON.stringify({ file, name: test.fullName, why })}\n`);
       }
