@@ -1,0 +1,42 @@
+/** The sources of an earlier commit in a folder of their own, ready to run beside ours with the packages that we have. */
+import { execFile } from 'node:child_process';
+import { mkdir, mkdtemp, readdir, rm, symlink } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
+const ROOT = resolve(import.meta.dirname, '../../..');
+const PACKAGES = ['shared', 'grading', 'producer', 'worker', 'testkit', 'dashboards'];
+
+/** @throws Error that says why, when this checkout does not have the commit */
+export async function checkOut(commit: string): Promise<AsyncDisposable & { path: string }> {
+  await run('git', ['-C', ROOT, 'cat-file', '-e', `${commit}^{commit}`]).catch((cause: unknown) => {
+    throw new Error(
+      `commit ${commit} is not in this checkout (a shallow clone?): git fetch --unshallow, or run this test in a whole one`,
+      { cause },
+    );
+  });
+  const path = await mkdtemp(join(tmpdir(), 'swefarm-old-'));
+  const archive = join(path, 'archive.tar');
+  await run('git', ['-C', ROOT, 'archive', '--output', archive, commit]);
+  await run('tar', ['-xf', archive, '-C', path]);
+  await linkPackages(path);
+  return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
+}
+
+/** Every package that we have, but its own sources under the names of ours. */
+async function linkPackages(path: string): Promise<void> {
+  const modules = join(path, 'node_modules');
+  await mkdir(join(modules, '@swefarm'), { recursive: true });
+  for (const name of await readdir(join(ROOT, 'node_modules'))) {
+    if (name === '@swefarm' || name === '.cache') continue;
+    await symlink(join(ROOT, 'node_modules', name), join(modules, name));
+  }
+  for (const name of PACKAGES) {
+    await symlink(join(path, name), join(modules, '@swefarm', name));
+    const nested = join(ROOT, name, 'node_modules');
+    const own = await readdir(nested).catch(() => []);
+    if (own.length > 0) await symlink(nested, join(path, name, 'node_modules'));
+  }
+}
