@@ -42,6 +42,7 @@ export { readAddress, removeAddress, writeAddress } from './redis/address.ts';
 export * from './redis/budget.ts';
 export type { CallClaim, CallOpening, CallRequest, Calls } from './redis/calls.ts';
 export type { Cancel } from './redis/cancel.ts';
+export type { Clock } from './redis/clock.ts';
 export type { Commit, CommitReply } from './redis/commit.ts';
 export { newestCopy, restoreCopy, saveCopy } from './redis/copy.ts';
 export * from './redis/farm.ts';

@@ -198,6 +198,10 @@ const CALLS: Record<string, Call> = {
   'live.end': [W, (farm, { rollout }) => farm.live.end('w', rollout)],
   'live.running': [P, (farm) => farm.live.running(['w'])],
   'live.turns': [P, (farm, { rollout }) => farm.live.turns(rollout)],
+  'clock.now': [BOTH, async (farm) => farm.clock.now()],
+  'clock.ask': [BOTH, (farm) => farm.clock.ask()],
+  'clock.heard': [BOTH, async (farm) => farm.clock.heard(['1', '0'])],
+  'jobs.hasten': [BOTH, (farm) => farm.jobs.hasten(0)],
   'locks.renew': [BOTH, (farm, { rollout }) => farm.locks.renew([{ job: rollout, token: 't', back: true }])],
   'sessions.create': [
     P,
@@ -233,7 +237,7 @@ const CALLS: Record<string, Call> = {
   'artifacts.usage': [BOTH, (farm) => farm.artifacts.usage()],
 };
 /** They only hand out connections, which the end-to-end test under these users puts to use. */
-const CONNECTIONS = ['queue', 'bullConnection'];
+const CONNECTIONS = ['queue', 'bullConnection', 'bullBackend'];
 
 test('the list of calls is complete', () => {
   const functions = Object.entries(farms.worker).flatMap(([name, member]) => {

@@ -75,11 +75,11 @@ export async function attemptRollout(job: RolloutJob, node: Node, signal: AbortS
   const { run_id, instance_id, rollout_id } = job;
   const log = node.log.child({ run_id, instance_id, rollout_id, attempt: claim.attempt });
   const live = startLive(
-    { live: node.farm.live, ...identity, keep: liveTurns, log },
+    { live: node.farm.live, clock: node.farm.clock, ...identity, keep: liveTurns, log },
     job.rollout_id,
     claim.attempt,
   );
-  const clock = startStageClock((Date.now() - job.submitted_at) / 1000, {
+  const clock = startStageClock((node.farm.clock.now() - job.submitted_at) / 1000, {
     onEnter: (stage) => live.stage(stage),
     onStage: (stage, seconds) => {
       node.metrics.stageSeconds.observe({ stage }, seconds);
@@ -192,7 +192,7 @@ async function betterElsewhere(
   const failedAt = Math.max(
     ...previous.filter((e) => e.end?.class !== 'drained').map((e) => e.ended_at ?? 0),
   );
-  if (Date.now() - failedAt > ELSEWHERE_PATIENCE_MS) return false;
+  if (node.farm.clock.now() - failedAt > ELSEWHERE_PATIENCE_MS) return false;
   const workers = await node.farm.registry.list();
   return workers.some((other) => !avoidNodes.includes(other.node) && other.paused === null);
 }
@@ -250,8 +250,8 @@ async function afterError(context: Context, error: unknown, running: Promise<unk
     claim,
     worker: node.identity.worker,
     node: node.identity.node,
-    claimed_at: Date.now(),
-    ended_at: Date.now(),
+    claimed_at: node.farm.clock.now(),
+    ended_at: node.farm.clock.now(),
     end,
   };
   const decision = decide([...previous, entry]);

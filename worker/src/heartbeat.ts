@@ -25,14 +25,14 @@ export type HeartbeatDeps = {
 /** Runs until the signal aborts, then leaves the registry. Redis being away is logged once, and outlasted. */
 export async function beat(deps: HeartbeatDeps, signal: AbortSignal): Promise<void> {
   const { node } = deps;
-  const started = Date.now();
+  const started = node.farm.clock.now();
   let epoch = -1;
   let paused: string | null = null;
   let away = false;
-  let busyAt = started;
+  let busyAt = performance.now();
   for (let tick = 0; !signal.aborted; tick++) {
-    if (node.active.count > 0) busyAt = Date.now();
-    deps.onIdle((Date.now() - busyAt) / 1000);
+    if (node.active.count > 0) busyAt = performance.now();
+    deps.onIdle((performance.now() - busyAt) / 1000);
     node.metrics.activeRollouts.set(node.active.count);
     try {
       if (tick % SLOW_BEATS === 0) {

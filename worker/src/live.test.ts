@@ -22,7 +22,14 @@ function watched(keep = 3) {
     running: async () => [],
     turns: async () => ({ turns: [], last_id: '0' }),
   };
-  const deps = { live, worker: 'w', node: 'n', keep, log: pino({ level: 'silent' }) };
+  const deps = {
+    live,
+    clock: { now: () => 7 },
+    worker: 'w',
+    node: 'n',
+    keep,
+    log: pino({ level: 'silent' }),
+  };
   return {
     ...{ marks, turns, ended, live, deps },
     block(until: Promise<void>) {

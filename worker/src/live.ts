@@ -2,11 +2,12 @@
  * Tells those who watch what a rollout does while it runs. It costs the rollout nothing: one write at a time, never
  * waited for, and what fails is let go.
  */
-import { errorMessage, type Live, type LiveTurn, type Trajectory } from '@swefarm/shared';
+import { type Clock, errorMessage, type Live, type LiveTurn, type Trajectory } from '@swefarm/shared';
 import type { Logger } from 'pino';
 
 export type LiveDeps = {
   live: Live;
+  clock: Pick<Clock, 'now'>;
   worker: string;
   node: string;
   /** Latest turns that are kept; 0: nothing is told. */
@@ -23,8 +24,8 @@ export type LiveTrace = {
 };
 
 export function startLive(deps: LiveDeps, rolloutId: string, attempt: number): LiveTrace {
-  const { live, worker, node, keep, log } = deps;
-  const claimed_at = Date.now();
+  const { live, clock, worker, node, keep, log } = deps;
+  const claimed_at = clock.now();
   let stage = 'starting';
   let trajectory: Trajectory | null = null;
   let sent = 0;
@@ -39,10 +40,10 @@ export function startLive(deps: LiveDeps, rolloutId: string, attempt: number): L
       await live.mark({
         ...{ rollout_id: rolloutId, attempt, worker, node, stage, claimed_at },
         turns: said,
-        at: Date.now(),
+        at: clock.now(),
       });
       for (sent = Math.max(sent, said - keep); trajectory && sent < said && !over; sent++) {
-        await live.turn(rolloutId, turnOf(trajectory, sent, attempt), keep);
+        await live.turn(rolloutId, turnOf(trajectory, sent, attempt, clock.now()), keep);
       }
     }
   };
@@ -75,7 +76,7 @@ export function startLive(deps: LiveDeps, rolloutId: string, attempt: number): L
 }
 
 /** Turn `index`: the answer and what followed; the first also has what was said before it. */
-function turnOf({ turns, messages }: Trajectory, index: number, attempt: number): LiveTurn {
+function turnOf({ turns, messages }: Trajectory, index: number, attempt: number, at: number): LiveTurn {
   const turn = turns[index];
   if (!turn) throw new RangeError(`there is no turn ${index}`);
   const from = index === 0 ? 0 : turn.message;
@@ -83,7 +84,7 @@ function turnOf({ turns, messages }: Trajectory, index: number, attempt: number)
   return {
     attempt,
     turn: index + 1,
-    at: Date.now(),
+    at,
     messages: messages.slice(from, turns[index + 1]?.message),
     answer: turn.message - from,
     ...{ finish_reason, model_seconds, usage, policy_version, commands },

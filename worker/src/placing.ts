@@ -63,7 +63,7 @@ export function createPlacing(farm: Farm, self: Pick<Identity, 'worker' | 'node'
       if (alone()) return { to: 'here' };
       const image = job.image ?? job.instance_id;
       const order = ranking(image, [...rest, self]);
-      const left = job.submitted_at + waitMs - Date.now();
+      const left = job.submitted_at + waitMs - farm.clock.now();
       const where = left > 0 ? 'home' : 'any';
       const looked = anywhere
         ? [self]

@@ -155,14 +155,15 @@ export function startPull(node: Node, concurrency: number, prefix: string): Pull
   };
 
   const [queue] = QUEUES;
-  const worker = new Worker(queue, process, {
+  const options = {
     connection: node.farm.bullConnection(),
     prefix,
     concurrency,
     ...queueSettings,
     // It renews by the clock of the node, and takes no lock again that has run out.
     skipLockRenewal: true,
-  });
+  };
+  const worker = new Worker(queue, process, options, node.farm.bullBackend);
   worker.on('error', (error) => node.log.warn({ err: errorMessage(error) }, 'queue'));
   worker.on('failed', (job, error) =>
     node.log.error({ job: job?.id, err: error }, 'a job failed in the queue: our bug'),

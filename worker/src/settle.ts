@@ -148,6 +148,6 @@ function resultOf(settlement: Settlement, node: Node, artifact: string | null): 
     policy_version: trajectory?.turns.at(-1)?.policy_version.end ?? run.policy?.version ?? null,
     seconds: clock.seconds(),
     artifact,
-    finished_at: Date.now(),
+    finished_at: node.farm.clock.now(),
   };
 }

@@ -1,11 +1,12 @@
 /** All that the farm keeps in Redis behind one object: the only door through which worker and producer reach it. */
-import type { ConnectionOptions, Queue } from 'bullmq';
+import type { BackendFactory, ConnectionOptions, Queue, RedisQueueBackend } from 'bullmq';
 import type { ArtifactStore } from '../artifacts/store.ts';
 import type { CommonConfig } from '../config/load.ts';
 import type { RolloutJob } from '../job.ts';
 import type { Log } from '../log.ts';
 import type { Calls } from './calls.ts';
 import type { Cancel } from './cancel.ts';
+import type { Clock } from './clock.ts';
 import type { Commit } from './commit.ts';
 import type { Groups } from './groups.ts';
 import type { Jobs } from './jobs.ts';
@@ -34,6 +35,8 @@ export interface Farm extends AsyncDisposable {
   readonly hazards: readonly string[];
   /** The same, and what is questionable about it otherwise. */
   readonly warnings: readonly string[];
+  /** What goes into Redis, or is compared with what came from there, goes by this clock. A worker's beats keep it right. */
+  readonly clock: Clock;
   readonly runs: Runs;
   readonly journal: Journal;
   readonly commit: Commit;
@@ -56,6 +59,8 @@ export interface Farm extends AsyncDisposable {
   queue(): Queue<RolloutJob>;
   /** `connection` for a BullMQ Worker: retries for ever; closed with the farm. */
   bullConnection(): ConnectionOptions;
+  /** The backend for it, which goes by {@link clock}. */
+  readonly bullBackend: BackendFactory<RedisQueueBackend>;
   /** How queue, workers, Redis and artifact store stand now, for metrics. */
   vitals(): Promise<Vitals>;
   /** Milliseconds of one round trip. */

@@ -8,6 +8,7 @@ import { MOST } from '../bounds.ts';
 import { UsageError } from '../errors.ts';
 import { parseRolloutId, rolloutId } from '../ids.ts';
 import type { RunRecord } from '../job.ts';
+import type { Clock } from './clock.ts';
 import { byRun } from './grouping.ts';
 import type { Keys } from './keys.ts';
 import { createOpened } from './opened.ts';
@@ -66,7 +67,7 @@ export type Groups = {
 
 const BATCH = 500;
 
-export function createGroups(redis: Redis, keys: Keys): Groups {
+export function createGroups(redis: Redis, keys: Keys, clock: Clock): Groups {
   const scripts = {
     add: loadScript(redis, 'group_add'),
     pause: loadScript(redis, 'run_pause'),
@@ -138,7 +139,7 @@ export function createGroups(redis: Redis, keys: Keys): Groups {
       const { record, paused: pause } = keys.run(runId);
       const lifeMs = await redis.pttl(record);
       if (lifeMs < 0) return;
-      await redis.set(pause, JSON.stringify({ reason: null, at: Date.now(), since }), 'PX', lifeMs);
+      await redis.set(pause, JSON.stringify({ reason: null, at: await clock.ask(), since }), 'PX', lifeMs);
     },
   };
 }

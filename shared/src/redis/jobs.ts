@@ -4,7 +4,9 @@ import type { Redis } from 'ioredis';
 import { sizeOf } from '../bounds.ts';
 import { parseRolloutId } from '../ids.ts';
 import type { RolloutJob, RunRecord } from '../job.ts';
+import type { Clock } from './clock.ts';
 import type { Keys } from './keys.ts';
+import { refusedByRedis } from './outage.ts';
 import { priorityOf, QUEUES } from './queue.ts';
 
 export type Jobs = {
@@ -12,6 +14,8 @@ export type Jobs = {
   enqueue(run: Pick<RunRecord, 'run_id' | 'kind'>, rolloutIds: readonly string[]): Promise<void>;
   /** Those of the rollouts that the queue does not hold, or holds as failed, which only a bug of ours can cause. */
   missing(rolloutIds: readonly string[]): Promise<string[]>;
+  /** Lets those go on that are put off by more than `mostMs`, by a worker whose clock was wrong; their ids. */
+  hasten(mostMs: number): Promise<string[]>;
   /** Takes jobs off the queue that no worker holds. */
   drop(rolloutIds: readonly string[]): Promise<void>;
   /**
@@ -22,11 +26,13 @@ export type Jobs = {
 };
 
 const BATCH = 500;
+/** BullMQ's scores of delayed jobs: milliseconds times this, and a counter. */
+const DELAYED_SCALE = 4096;
 /** BullMQ's states by how it keeps them. */
 const SORTED = ['prioritized', 'delayed', 'failed', 'completed'] as const;
 const LISTED = ['wait', 'paused', 'active'] as const;
 
-export function createJobs(redis: Redis, keys: Keys, queue: () => Queue<RolloutJob>): Jobs {
+export function createJobs(redis: Redis, keys: Keys, clock: Clock, queue: () => Queue<RolloutJob>): Jobs {
   const drop = async (rolloutIds: readonly string[]): Promise<void> => {
     for (let at = 0; at < rolloutIds.length; at += BATCH) {
       await Promise.all(rolloutIds.slice(at, at + BATCH).map((id) => queue().remove(id)));
@@ -65,6 +71,7 @@ export function createJobs(redis: Redis, keys: Keys, queue: () => Queue<RolloutJ
       const sequenceOf = new Map(instanceIds.map((id, at) => [id, sizeOf(sequences[at]) ?? 0]));
       const imageOf = new Map(instanceIds.map((id, at) => [id, images[at]]));
       const given = patchCounts(refs);
+      const now = await clock.ask();
       const jobs = names.map(({ id, instanceId, index }) => {
         const patches = given.get(instanceId);
         const image = imageOf.get(instanceId);
@@ -73,12 +80,12 @@ export function createJobs(redis: Redis, keys: Keys, queue: () => Queue<RolloutJ
           run_id: run.run_id,
           instance_id: instanceId,
           rollout_index: index,
-          submitted_at: Date.now(),
+          submitted_at: now,
           ...(image ? { image } : {}),
           ...(patches ? { patch_ref: `${instanceId}.${index % patches}` } : {}),
         };
         const priority = priorityOf(run.kind, sequenceOf.get(instanceId) ?? 0);
-        return { name: 'rollout', data, opts: { jobId: id, priority } };
+        return { name: 'rollout', data, opts: { jobId: id, priority, timestamp: now } };
       });
       for (let at = 0; at < jobs.length; at += BATCH) await queue().addBulk(jobs.slice(at, at + BATCH));
     },
@@ -103,6 +110,20 @@ export function createJobs(redis: Redis, keys: Keys, queue: () => Queue<RolloutJ
       }
       return missing;
     },
+    async hasten(mostMs) {
+      const from = ((await clock.ask()) + mostMs) * DELAYED_SCALE;
+      const ids = await redis.zrangebyscore(
+        keys.queue(QUEUES[0], 'delayed'),
+        from,
+        '+inf',
+        'LIMIT',
+        0,
+        BATCH,
+      );
+      const promote = async (id: string): Promise<void> => (await queue().getJob(id))?.promote();
+      await Promise.all(ids.map((id) => promote(id).catch(unlessRefused)));
+      return ids;
+    },
     drop,
     async dropRun(runId) {
       for await (const ids of queued(runId)) await drop(ids);
@@ -117,4 +138,9 @@ function patchCounts(refs: readonly string[]): Map<string, number> {
     counts.set(instanceId, (counts.get(instanceId) ?? 0) + 1);
   }
   return counts;
+}
+
+/** What Redis refuses is the caller's to repeat; BullMQ's own errors say that the job is elsewhere by now. */
+function unlessRefused(error: unknown): void {
+  if (refusedByRedis(error)) throw error;
 }

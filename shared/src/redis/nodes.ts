@@ -1,5 +1,6 @@
 /** Nodes that somebody asked to empty: their workers claim nothing until that is taken back. */
 import type { Redis } from 'ioredis';
+import type { Clock } from './clock.ts';
 import type { Keys } from './keys.ts';
 
 export type Nodes = {
@@ -9,9 +10,9 @@ export type Nodes = {
   drained(): Promise<Map<string, number>>;
 };
 
-export function createNodes(redis: Redis, keys: Keys): Nodes {
+export function createNodes(redis: Redis, keys: Keys, clock: Clock): Nodes {
   return {
-    drain: async (node) => void (await redis.hsetnx(keys.drained, node, Date.now())),
+    drain: async (node) => void (await redis.hsetnx(keys.drained, node, await clock.ask())),
     undrain: async (node) => void (await redis.hdel(keys.drained, node)),
     drained: async () =>
       new Map(Object.entries(await redis.hgetall(keys.drained)).map(([node, at]) => [node, Number(at)])),

@@ -9,8 +9,10 @@ import { newId } from '../ids.ts';
 import type { RolloutJob } from '../job.ts';
 import { type Log, silentLog } from '../log.ts';
 import { redisArtifacts } from './artifacts.ts';
+import { byClock } from './bullclock.ts';
 import { createCalls } from './calls.ts';
 import { createCancel } from './cancel.ts';
+import { type Clock, createClock } from './clock.ts';
 import { createCommit } from './commit.ts';
 import { type Connection, connectRedis, duplicateOf } from './connect.ts';
 import type { Farm, FarmRole, OpenOptions } from './farm.ts';
@@ -63,12 +65,15 @@ export async function openConnectedFarm(
     });
     return queue.on('error', () => undefined);
   };
+  const clock = createClock(redis);
   const { commit } = says({ commit: createCommit(redis, keys) });
-  const registry = says(createRegistry(redis, keys));
+  const registry = says(createRegistry(redis, keys, clock));
   const policies = says(createPolicies(redis, keys));
   const results = says(createResults(redis, keys, address));
-  const { vitals } = says({ vitals: createVitals({ redis, keys, registry, policies, artifacts, results }) });
-  const id = await farmId(redis, keys).catch((error: unknown) => {
+  const { vitals } = says({
+    vitals: createVitals({ redis, keys, clock, registry, policies, artifacts, results }),
+  });
+  const id = await farmId(redis, keys, clock).catch((error: unknown) => {
     redis.disconnect();
     throw asUnusable(error, address) ?? error;
   });
@@ -79,12 +84,12 @@ export async function openConnectedFarm(
     hazards,
     warnings,
     commit,
-    runs: says(createRuns({ redis, keys, artifacts, queue: openQueue })),
+    runs: says(createRuns({ redis, keys, clock, artifacts, queue: openQueue })),
     journal: says(createJournal(redis, keys)),
     results,
-    groups: says(createGroups(redis, keys)),
-    jobs: says(createJobs(redis, keys, openQueue)),
-    nodes: says(createNodes(redis, keys)),
+    groups: says(createGroups(redis, keys, clock)),
+    jobs: says(createJobs(redis, keys, clock, openQueue)),
+    nodes: says(createNodes(redis, keys, clock)),
     cancel: says(createCancel(redis, keys)),
     registry,
     secrets: says(createSecrets(redis, keys)),
@@ -98,7 +103,9 @@ export async function openConnectedFarm(
     artifacts,
     vitals,
     queue: openQueue,
+    clock,
     bullConnection: connect,
+    bullBackend: byClock(clock),
     async ping() {
       const start = performance.now();
       await redis.ping().catch((error: unknown) => {
@@ -142,7 +149,8 @@ const limitsOf = (config: CommonConfig) => ({
 const isFile = (locator: string): boolean => locator.startsWith('file:');
 
 /** Made once per Redis and prefix; also the first proof that our user may use these keys. */
-async function farmId(redis: Redis, keys: Keys): Promise<string> {
+async function farmId(redis: Redis, keys: Keys, clock: Clock): Promise<string> {
+  await clock.ask();
   const fresh = newId();
   await redis.set(keys.farmId, fresh, 'NX');
   return (await redis.get(keys.farmId)) ?? fresh;

@@ -2,6 +2,7 @@
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
 import { readRecord } from '../parse.ts';
+import type { Clock } from './clock.ts';
 import type { Keys } from './keys.ts';
 import { loadScript } from './script.ts';
 
@@ -52,7 +53,7 @@ const AWAY_MS = 5_000;
 /** How long the living may need to beat again: their clients try each two seconds at most. */
 const RETURN_MS = 6_000;
 
-export function createRegistry(redis: Redis, keys: Keys): Registry {
+export function createRegistry(redis: Redis, keys: Keys, clock: Clock): Registry {
   const strike = loadScript(redis, 'workers_strike');
   /** By the monotonic clock: our last beat, and when the first one after an outage was answered. */
   let heardAt: number | null = null;
@@ -68,16 +69,18 @@ export function createRegistry(redis: Redis, keys: Keys): Registry {
   };
   return {
     async beat(record) {
-      const lapse = Date.now() + LIFE_MS;
-      const [, , epoch, drained] =
+      const lapse = clock.now() + LIFE_MS;
+      const [, , epoch, drained, time] =
         (await redis
           .multi()
           .set(keys.worker(record.worker), JSON.stringify(record), 'PX', LIFE_MS)
           .zadd(keys.workers, String(lapse), record.worker)
           .get(keys.cancelEpoch)
           .hexists(keys.drained, record.node)
+          .time()
           .exec()) ?? [];
       heard();
+      if (Array.isArray(time?.[1])) clock.heard(time[1] as unknown as [string, string]);
       return { cancel_epoch: Number(epoch?.[1] ?? 0), drained: drained?.[1] === 1 };
     },
     async leave(worker) {

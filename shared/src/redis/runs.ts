@@ -11,6 +11,7 @@ import { SwefarmError, UsageError } from '../errors.ts';
 import { Instance } from '../instance.ts';
 import { type RolloutJob, RunRecord } from '../job.ts';
 import { problemOf, readRecord } from '../parse.ts';
+import type { Clock } from './clock.ts';
 import { createJobs } from './jobs.ts';
 import { allRunKeys, type Keys } from './keys.ts';
 import { classRange, QUEUES, sequenceAt } from './queue.ts';
@@ -55,6 +56,7 @@ export type Runs = {
 export type RunsDeps = {
   redis: Redis;
   keys: Keys;
+  clock: Clock;
   artifacts: ArtifactStore;
   queue: () => Queue<RolloutJob>;
 };
@@ -136,7 +138,7 @@ export function createRuns(deps: RunsDeps): Runs {
     exists: async (runId) => (await redis.exists(keys.run(runId).record)) === 1,
     async remove(runId) {
       const text = await redis.get(keys.run(runId).record);
-      if (text !== null) await createJobs(redis, keys, deps.queue).dropRun(runId);
+      if (text !== null) await createJobs(redis, keys, deps.clock, deps.queue).dropRun(runId);
       await deps.artifacts.removeRun(runId);
       const secret = text === null ? null : keyRefOf(text);
       const own = secret === runId || secret?.startsWith(`${runId}.`);

@@ -3,6 +3,7 @@ import type { Redis } from 'ioredis';
 import type { ArtifactStore } from '../artifacts/store.ts';
 import type { PolicyRecord } from '../policy.ts';
 import { maskUrl } from '../secret.ts';
+import type { Clock } from './clock.ts';
 import type { Keys } from './keys.ts';
 import type { Policies } from './policies.ts';
 import { classRange, QUEUE_CLASSES, QUEUES, type QueueClass } from './queue.ts';
@@ -29,6 +30,7 @@ const SAMPLE = 200;
 export type VitalsDeps = {
   redis: Redis;
   keys: Keys;
+  clock: Clock;
   registry: Registry;
   policies: Policies;
   artifacts: ArtifactStore;
@@ -39,6 +41,7 @@ export type VitalsDeps = {
 export function createVitals({
   redis,
   keys,
+  clock,
   registry,
   policies,
   artifacts,
@@ -64,7 +67,7 @@ export function createVitals({
       return since.flatMap((time) => (time === null ? [] : [Number(time)]));
     });
     const times = (await Promise.all(ages)).flat();
-    return times.length === 0 ? 0 : Math.max(0, Date.now() - Math.min(...times)) / 1000;
+    return times.length === 0 ? 0 : Math.max(0, clock.now() - Math.min(...times)) / 1000;
   };
   const waiting = async (name: QueueClass): Promise<Vitals['queue'][number]> => {
     const [from, to] = classRange(name);

@@ -1,10 +1,13 @@
 /**
  * Rollouts without a job: refilled ones, which the commit opened; those of a submit that was cut off; and what the
- * queue lost. Their jobs are made again from the run's records. One too many does no harm: its claim finds the result.
+ * queue lost, or holds back for hours. Their jobs are made again from the run's records. One too many does no harm: its claim finds the result.
  */
 import type { Farm, RunRecord } from '@swefarm/shared';
 import type { Duty } from './keeper.ts';
 import { eachRun } from './runs.ts';
+
+/** No delay of ours comes near it: whoever set one longer had a clock that was ahead. */
+const FAR_MS = 3_600_000;
 
 async function queueAgain(farm: Farm, run: RunRecord, open: readonly string[]): Promise<number> {
   const missing = await farm.jobs.missing(open);
@@ -17,6 +20,8 @@ export const lostJobs: Duty = {
   everyMs: 15_000,
   async run(deps, signal) {
     const { farm, log } = deps;
+    const late = await farm.jobs.hasten(FAR_MS);
+    if (late.length > 0) log.warn({ rollouts: late.length }, 'rollouts were put off for hours: they go on');
     await eachRun('lost-jobs', deps, signal, async (run) => {
       let open = 0;
       let queued = 0;

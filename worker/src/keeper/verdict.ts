@@ -55,7 +55,7 @@ export async function settleUnheld(
       ...{ patch: 0, evaluation: 0, total: 0 },
     },
     artifact: null,
-    finished_at: Date.now(),
+    finished_at: farm.clock.now(),
   };
   const reply = await farm.commit(run, result);
   await farm.jobs.drop([rolloutId]);

@@ -233,6 +233,25 @@ test('artifacts of overtaken attempts go, those of the winner, of running attemp
   expect(await ownerlessOf(at.farm, run.run_id, now)).toEqual([lost]);
 });
 
+test('what a wrong clock put off for a day goes on, what was put off as usual waits', async () => {
+  const at = await scene();
+  const { ids } = await startRun(at, { group_size: 2 });
+  const redis = at.farm.bullConnection() as unknown as { call(...words: unknown[]): Promise<unknown> };
+  const now = await at.farm.clock.ask();
+  const [far = '', near = ''] = ids;
+  const prefix = at.farm.queue().toKey('');
+  for (const [id, ms] of [
+    [far, 86_400_000],
+    [near, 60_000],
+  ] as const) {
+    await redis.call('ZREM', `${prefix}prioritized`, id);
+    await redis.call('ZADD', `${prefix}delayed`, (now + ms) * 4096, id);
+  }
+  await twice(lostJobs, at);
+  const state = async (id: string) => (await at.farm.queue().getJob(id))?.getState();
+  expect([await state(far), await state(near)]).toEqual(['prioritized', 'delayed']);
+});
+
 test('runs of a class take turns: a later one starts beside the first that waits', async () => {
   const at = await scene();
   const first = await startRun(at, { group_size: 2 });
