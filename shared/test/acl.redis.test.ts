@@ -56,7 +56,13 @@ async function aWorld(): Promise<World> {
   await producer.sessions.create({ session_id: id, rollout_id: rollout, lease_ms: 60_000 });
   await worker.sessions.open(id, 'w', 'one');
   const gateway = await producer.calls.enlist(`h:${newId()}`);
-  const opened = await producer.calls.open({ fingerprint: id, named: true }, gateway, run, ITEM, 60_000);
+  const opened = await producer.calls.open(
+    { fingerprint: id, nonce: newId(), named: true },
+    gateway,
+    run,
+    ITEM,
+    60_000,
+  );
   if (opened.status !== 'opened') throw new Error(opened.status);
   await producer.secrets.put(id, { secret: new Secret('a-key-of-a-policy'), origins: [] }, 60);
   await producer.policies.set(id, { version: '1' });
@@ -181,11 +187,18 @@ const CALLS: Record<string, Call> = {
   'calls.enlist': [P, (farm) => farm.calls.enlist(`h:${newId()}`)],
   'calls.beat': [P, (farm, { gateway }) => farm.calls.beat(gateway)],
   'calls.retire': [P, (farm, { gateway }) => farm.calls.retire(gateway)],
-  'calls.claim': [P, (farm, { id, gateway }) => farm.calls.claim({ fingerprint: id, named: true }, gateway)],
+  'calls.claim': [
+    P,
+    (farm, { id, gateway }) => farm.calls.claim({ fingerprint: id, nonce: newId(), named: true }, gateway),
+  ],
   'calls.open': [
     P,
     (farm, { run, gateway }) =>
-      farm.calls.open({ fingerprint: newId(), named: false }, gateway, run, ITEM, 60_000),
+      farm.calls.open({ fingerprint: newId(), nonce: newId(), named: false }, gateway, run, ITEM, 60_000),
+  ],
+  'calls.abandon': [
+    P,
+    (farm, { id, gateway }) => farm.calls.abandon({ fingerprint: id, nonce: 'n', named: true }, gateway, 1),
   ],
   'calls.drop': [P, (farm, { call, gateway }) => farm.calls.drop(call, gateway, 1000)],
   'calls.settle': [P, (farm, { call }) => farm.calls.settle(call, 0)],

@@ -15,12 +15,12 @@ async function setup() {
   await farm.runs.append(run.run_id, testInstance(ITEM));
   const gateway = await farm.calls.enlist(`h:${newId()}`);
   const open = async (fingerprint: string, by = gateway, named = false) => {
-    const opened = await farm.calls.open({ fingerprint, named }, by, run, ITEM, LIFE);
+    const opened = await farm.calls.open({ fingerprint, nonce: newId(), named }, by, run, ITEM, LIFE);
     if (opened.status !== 'opened') throw new Error(opened.status);
     return opened;
   };
   const claim = (fingerprint: string, by = gateway, named = false) =>
-    farm.calls.claim({ fingerprint, named }, by);
+    farm.calls.claim({ fingerprint, nonce: newId(), named }, by);
   return { farm, run, gateway, open, claim, [Symbol.asyncDispose]: () => farm[Symbol.asyncDispose]() };
 }
 
@@ -36,7 +36,13 @@ test('an open run grows: indices go on, groups count what is left, another insta
   expect(await at.farm.runs.append(at.run.run_id, { ...testInstance(ITEM), patch: 'x' })).toBe('differs');
   expect(await at.farm.runs.append('r0', testInstance(ITEM))).toBe('gone');
   expect(
-    await at.farm.calls.open({ fingerprint: 'f', named: false }, at.gateway, testRun(), ITEM, LIFE),
+    await at.farm.calls.open(
+      { fingerprint: 'f', nonce: newId(), named: false },
+      at.gateway,
+      testRun(),
+      ITEM,
+      LIFE,
+    ),
   ).toEqual({
     status: 'gone',
   });
@@ -54,6 +60,29 @@ test('only an orphan is taken up, once; siblings that are held never', async () 
   expect(await at.claim('another')).toEqual({ status: 'none' });
 });
 
+test('what was opened or taken up by a request whose answer was lost is found by its nonce: again, and to let it go', async () => {
+  await using at = await setup();
+  const { calls } = at.farm;
+  const first = { fingerprint: 'blip', nonce: newId(), named: false };
+  const opened = await calls.open(first, at.gateway, at.run, ITEM, LIFE);
+  // The command that was resent opens no second rollout.
+  expect(await calls.open(first, at.gateway, at.run, ITEM, LIFE)).toEqual(opened);
+  expect(await at.farm.groups.open(at.run.run_id)).toHaveLength(1);
+  await calls.abandon(first, at.gateway, GRACE);
+  await calls.abandon(first, at.gateway, GRACE);
+  const second = { ...first, nonce: newId() };
+  const taken = await calls.claim(second, at.gateway);
+  expect(taken).toMatchObject({ status: 'attached', call_id: opened.status === 'opened' && opened.call_id });
+  expect(await calls.claim(second, at.gateway)).toEqual(taken);
+  // A stranger's request, and one that took nothing, let nothing go.
+  await calls.abandon({ ...first, nonce: newId() }, at.gateway, GRACE);
+  await calls.abandon(first, 'another', GRACE);
+  expect(await at.claim('blip')).toEqual({ status: 'none' });
+  await calls.abandon(second, at.gateway, GRACE);
+  expect(await at.claim('blip')).toMatchObject({ status: 'attached' });
+  expect(await at.claim('blip')).toEqual({ status: 'none' });
+});
+
 test('what was answered is never given again, unless it has a name', async () => {
   await using at = await setup();
   const plain = await at.open('plain');
@@ -62,7 +91,13 @@ test('what was answered is never given again, unless it has a name', async () =>
 
   const named = await at.open('id', at.gateway, true);
   expect(
-    await at.farm.calls.open({ fingerprint: 'id', named: true }, at.gateway, at.run, ITEM, LIFE),
+    await at.farm.calls.open(
+      { fingerprint: 'id', nonce: newId(), named: true },
+      at.gateway,
+      at.run,
+      ITEM,
+      LIFE,
+    ),
   ).toEqual({ status: 'taken' });
   expect(await at.claim('id', at.gateway, true)).toMatchObject({ rollout_id: named.rollout_id });
   await at.farm.calls.settle(named.call_id, LIFE);

@@ -9,10 +9,12 @@ import {
   cancelOrphans,
   errorMessage,
   type Instance,
+  newId,
   parseRolloutId,
   type RunRecord,
 } from '@swefarm/shared';
 import type { FastifyInstance } from 'fastify';
+import { createDebts } from './debts.ts';
 import type { GatewayDeps } from './deps.ts';
 import type { OpenRuns, RunWish } from './openruns.ts';
 import { Refusal } from './refusal.ts';
@@ -20,8 +22,13 @@ import { Refusal } from './refusal.ts';
 export type Found = { callId: string; rolloutId: string; run: RunRecord; attached: boolean };
 
 export type CallDesk = {
-  /** The rollout of a request: one that lost its caller, or a new one on the queue. */
-  find(request: CallRequest, wish: RunWish, instance: Instance, signal: AbortSignal): Promise<Found>;
+  /** The rollout of a request: one that lost its caller, or a new one on the queue. When it throws, nothing is held. */
+  find(
+    request: Omit<CallRequest, 'nonce'>,
+    wish: RunWish,
+    instance: Instance,
+    signal: AbortSignal,
+  ): Promise<Found>;
   /** Its connection closed unanswered. */
   drop(callId: string): Promise<void>;
   answered(callId: string, named: boolean): Promise<void>;
@@ -36,10 +43,14 @@ const NAMED_MS = 3600_000;
 /** A call's own record outlives the longest hold by this. */
 const SPARE_MS = 3600_000;
 
+/** A call id is `fingerprint.nonce`. */
+const fingerprintOf = (callId: string): string => callId.slice(0, callId.lastIndexOf('.'));
+
 export function createCallDesk(app: FastifyInstance, deps: GatewayDeps, runs: OpenRuns): CallDesk {
   const { farm, config, log } = deps;
   const graceMs = config.gateway_grace_seconds * 1000;
   const longest = Math.max(0, ...app.callers.map((caller) => caller.maxHoldSeconds));
+  const debts = createDebts();
   const enlisted = Promise.withResolvers<string>();
   enlisted.promise.catch(() => undefined);
   let retired = false;
@@ -55,6 +66,7 @@ export function createCallDesk(app: FastifyInstance, deps: GatewayDeps, runs: Op
   const beat = async (): Promise<void> => {
     if (retired) return;
     await farm.calls.beat(await enlisted.promise);
+    await debts.settleAll();
     const cancelled = await cancelOrphans(farm, graceMs);
     if (cancelled.length > 0) log.info({ rollouts: cancelled }, 'nobody waits for these any more: cancelled');
   };
@@ -68,37 +80,63 @@ export function createCallDesk(app: FastifyInstance, deps: GatewayDeps, runs: Op
 
   const take = async (rolloutId: string, callId: string): Promise<Found> => {
     const run = await farm.runs.get(parseRolloutId(rolloutId).runId);
-    if (!run) throw new Refusal(503, 'run_gone', `the run of ${rolloutId} is not in Redis any more`);
+    if (!run) {
+      // Nobody can take it up: the next request begins anew.
+      await farm.calls.settle(callId, 0);
+      throw new Refusal(503, 'run_gone', `the run of ${rolloutId} is not in Redis any more`);
+    }
     // Its first gateway may have died between writing the call and queueing its job.
     const settled = await farm.results.get(rolloutId);
     if (settled === null) await farm.jobs.enqueue(run, [rolloutId]);
     return { callId, rolloutId, run, attached: true };
   };
 
+  const search = async (
+    request: CallRequest,
+    gateway: string,
+    wish: RunWish,
+    instance: Instance,
+    signal: AbortSignal,
+  ): Promise<Found> => {
+    for (;;) {
+      signal.throwIfAborted();
+      const claim = await farm.calls.claim(request, gateway);
+      if (claim.status === 'attached') return await take(claim.rollout_id, claim.call_id);
+      if (claim.status === 'wait') {
+        await sleep(WAIT_MS, undefined, { signal });
+        continue;
+      }
+      const run = await runs.find(wish, instance);
+      const life = longest * 1000 + SPARE_MS;
+      const opened = await farm.calls.open(request, gateway, run, instance.instance_id, life);
+      if (opened.status === 'gone') runs.forget(run.run_id);
+      if (opened.status !== 'opened') continue;
+      await farm.jobs.enqueue(run, [opened.rollout_id]);
+      return { callId: opened.call_id, rolloutId: opened.rollout_id, run, attached: false };
+    }
+  };
+
   return {
-    async find(request, wish, instance, signal) {
+    async find(asked, wish, instance, signal) {
       const gateway = await enlisted.promise;
-      for (;;) {
-        signal.throwIfAborted();
-        const claim = await farm.calls.claim(request, gateway);
-        if (claim.status === 'attached') return await take(claim.rollout_id, claim.call_id);
-        if (claim.status === 'wait') {
-          await sleep(WAIT_MS, undefined, { signal });
-          continue;
-        }
-        const run = await runs.find(wish, instance);
-        const life = longest * 1000 + SPARE_MS;
-        const opened = await farm.calls.open(request, gateway, run, instance.instance_id, life);
-        if (opened.status === 'gone') runs.forget(run.run_id);
-        if (opened.status !== 'opened') continue;
-        await farm.jobs.enqueue(run, [opened.rollout_id]);
-        return { callId: opened.call_id, rolloutId: opened.rollout_id, run, attached: false };
+      await debts.settle(asked.fingerprint);
+      const request = { ...asked, nonce: newId() };
+      try {
+        return await search(request, gateway, wish, instance, signal);
+      } catch (error) {
+        // Perhaps it was opened, or taken up, and Redis went away before that was said or its job was there: whoever asks again
+        // takes it up.
+        await debts.owe(asked.fingerprint, () => farm.calls.abandon(request, gateway, graceMs));
+        throw error;
       }
     },
     async drop(callId) {
-      if (!retired) await farm.calls.drop(callId, await enlisted.promise, graceMs);
+      if (retired) return;
+      const gateway = await enlisted.promise;
+      await debts.owe(fingerprintOf(callId), () => farm.calls.drop(callId, gateway, graceMs));
     },
-    answered: (callId, named) => farm.calls.settle(callId, named ? NAMED_MS : 0),
+    answered: (callId, named) =>
+      debts.owe(fingerprintOf(callId), () => farm.calls.settle(callId, named ? NAMED_MS : 0)),
     async retry(found) {
       const rolloutId = await farm.calls.retry(found.callId, found.rolloutId);
       if (rolloutId === null) return null;

@@ -10,6 +10,8 @@ import { firstSequence } from './runs.ts';
 import { loadScript } from './script.ts';
 
 export type CallRequest = {
+  /** Of this one request: what it took, when no answer tells, is found and given back by it. */
+  nonce: string;
   /** What makes two requests the same: caller, settings and body, or caller and the id that it gave. */
   fingerprint: string;
   /** The caller gave an id: all requests with it are one call, also once it was answered. */
@@ -48,6 +50,8 @@ export type Calls = {
   ): Promise<CallOpening>;
   /** Its connection closed unanswered. */
   drop(callId: string, gateway: string, graceMs: number): Promise<void>;
+  /** Whatever this request opened or took up is held for it no more: for when the answer that named it was lost. */
+  abandon(request: CallRequest, gateway: string, graceMs: number): Promise<void>;
   /** It was answered. `nameLifeMs`: how long its name is remembered; 0 when it has none. */
   settle(callId: string, nameLifeMs: number): Promise<void>;
   /** A fresh rollout for a call whose rollout failed; null when call or run are gone. */
@@ -93,6 +97,7 @@ export function createCalls(redis: Redis, keys: Keys): Calls {
     const alive = Object.keys(beats).length > dead.length;
     return { now, alive, dead: dead.map(([gateway]) => gateway) };
   };
+  const idOf = ({ fingerprint, nonce }: CallRequest): string => `${fingerprint}.${nonce}`;
   const named = (request: CallRequest): number => (request.named ? 1 : 0);
   return {
     async enlist(address) {
@@ -105,13 +110,13 @@ export function createCalls(redis: Redis, keys: Keys): Calls {
     async claim(request, gateway) {
       const [status, call_id = '', rollout_id = ''] = (await scripts.claim(
         [of.alike(request.fingerprint), of.open, of.gateways],
-        [gateway, named(request)],
+        [gateway, named(request), request.nonce],
       )) as string[];
       return status === 'attached' ? { status, call_id, rollout_id } : { status: status as 'wait' | 'none' };
     },
     async open(request, gateway, { run_id, kind }, instanceId, lifeMs) {
       const run = keys.run(run_id);
-      const call_id = `${request.fingerprint}.${newId()}`;
+      const call_id = idOf(request);
       const first = await firstSequence({ redis, keys }, kind);
       const [status, rollout_id = ''] = (await scripts.open(
         [
@@ -129,7 +134,12 @@ export function createCalls(redis: Redis, keys: Keys): Calls {
       return { status, call_id, rollout_id };
     },
     drop: async (callId, gateway, graceMs) =>
-      void (await scripts.drop([siblings(callId), of.open], [callId, gateway, Math.round(graceMs)])),
+      void (await scripts.drop([siblings(callId), of.open], [callId, gateway, Math.round(graceMs), 'id'])),
+    async abandon(request, gateway, graceMs) {
+      const at = [of.alike(request.fingerprint), of.open];
+      await scripts.drop(at, [idOf(request), gateway, Math.round(graceMs), 'id']);
+      await scripts.drop(at, [request.nonce, gateway, Math.round(graceMs), 'by']);
+    },
     settle: async (callId, nameLifeMs) =>
       void (await scripts.settle([siblings(callId), of.open], [callId, Math.round(nameLifeMs)])),
     async retry(callId, failedRolloutId) {

@@ -36,7 +36,7 @@ export const DEBTS: readonly Debt[] = [
       const { run } = await startRun(at, { open: true, group_size: 1 });
       const gateway = await at.farm.calls.enlist('127.0.0.1:1');
       for (const fingerprint of ['one', 'two']) {
-        const call = { fingerprint, named: false };
+        const call = { fingerprint, nonce: newId(), named: false };
         const opened = await at.farm.calls.open(call, gateway, run, GROUP, 3_600_000);
         if (opened.status === 'opened') await at.farm.calls.drop(opened.call_id, gateway, -60_000);
       }

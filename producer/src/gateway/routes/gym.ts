@@ -8,6 +8,7 @@ import {
   errorMessage,
   type Result,
   SwefarmError,
+  UnusableError,
 } from '@swefarm/shared';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
@@ -116,6 +117,8 @@ export function gymRoutes(app: FastifyInstance, deps: GatewayDeps): void {
       return await reply.type('application/json').send(Readable.from(pieces, { highWaterMark: 4 }));
     } catch (error) {
       if (hold.gone.aborted) return leave(reply);
+      // Its rollout goes on: whoever asks again takes it up.
+      if (error instanceof UnusableError) hold.lost();
       throw error;
     } finally {
       hold.done();
@@ -255,6 +258,8 @@ type Hold = {
   until: number;
   has(callId: string): Promise<void>;
   sleep(ms: number): Promise<void>;
+  /** What is sent is no answer to the call. */
+  lost(): void;
   done(): void;
 };
 
@@ -268,10 +273,11 @@ function heldCall(
 ): Hold {
   const closed = new AbortController();
   let callId: string | null = null;
+  let lost = false;
   const onStop = (): void => closed.abort(new Error('the gateway stops'));
   const settle = async (): Promise<void> => {
     if (callId === null) return;
-    if (reply.raw.writableFinished) await desk.answered(callId, named);
+    if (reply.raw.writableFinished && !lost) await desk.answered(callId, named);
     else await desk.drop(callId);
   };
   const settleQuietly = (): void => {
@@ -292,6 +298,9 @@ function heldCall(
       if (reply.raw.destroyed && !reply.raw.writableFinished) await settle();
     },
     sleep: async (ms) => await sleep(ms, undefined, { signal: closed.signal }),
+    lost() {
+      lost = true;
+    },
     done: () => stopping.removeEventListener('abort', onStop),
   };
 }

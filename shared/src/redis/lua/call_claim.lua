@@ -1,12 +1,16 @@
 -- Looks for a call that a caller may take up again: one that lost its connection, or whose gateway died, and is in grace.
 -- KEYS: 1 calls of this fingerprint  2 open calls  3 gateways
 -- ARGV: 1 gateway  2 named (1: the caller gave an id, which stands for one call for as long as it is remembered)
+--       3 nonce of this claim: a command that was resent finds what it took
 -- Reply: {'attached', call id, rollout id} | {'wait'} (it will be known in a moment) | {'none'}
 local unsure = false
 local best, best_id
 local all = redis.call('HGETALL', KEYS[1])
 for i = 1, #all, 2 do
   local call = cjson.decode(all[i + 1])
+  if call.by == ARGV[3] and call.holder == ARGV[1] and call.held > 0 then
+    return { 'attached', all[i], call.rollout_id }
+  end
   local free
   if call.held == 0 then
     free = call.answered or call.orphan_until >= now
@@ -36,6 +40,7 @@ if best then
   best.holder = ARGV[1]
   best.held = best.held + 1
   best.orphan_until = nil
+  best.by = ARGV[3]
   redis.call('HSET', KEYS[1], best_id, cjson.encode(best))
   if not best.answered then
     redis.call('ZADD', KEYS[2], 'inf', best_id)

@@ -1,7 +1,16 @@
 -- A connection closed before it was answered: the last one makes the call an orphan.
 -- KEYS: 1 calls of this fingerprint  2 open calls
--- ARGV: 1 call id  2 gateway that held it  3 grace (ms)
-local text = redis.call('HGET', KEYS[1], ARGV[1])
+-- ARGV: 1 call id, or the nonce by which one was taken up (4)  2 gateway that held it  3 grace (ms)  4 what 1 is: id or by
+local id = ARGV[1]
+if ARGV[4] == 'by' then
+  local all = redis.call('HGETALL', KEYS[1])
+  for i = 1, #all, 2 do
+    if cjson.decode(all[i + 1]).by == ARGV[1] then
+      id = all[i]
+    end
+  end
+end
+local text = redis.call('HGET', KEYS[1], id)
 local call = text and cjson.decode(text)
 if not call or call.holder ~= ARGV[2] or call.held == 0 then
   return 0
@@ -9,7 +18,7 @@ end
 call.held = call.held - 1
 if call.held == 0 and not call.answered then
   call.orphan_until = now + ARGV[3]
-  redis.call('ZADD', KEYS[2], call.orphan_until, ARGV[1])
+  redis.call('ZADD', KEYS[2], call.orphan_until, id)
 end
-redis.call('HSET', KEYS[1], ARGV[1], cjson.encode(call))
+redis.call('HSET', KEYS[1], id, cjson.encode(call))
 return 1

@@ -2,7 +2,12 @@
 -- KEYS: 1 calls of this fingerprint  2 open calls  3 run record  4 groups  5 appended  6 committed  7 unfinished runs
 -- ARGV: 1 call id  2 gateway  3 named  4 run id  5 instance id  6 life time of the call (ms)
 --       7 sequence of the first rollout that waits in this class
+-- A command that was resent finds its own call.
 -- Reply: {'opened', rollout id} | {'taken'} (a call of this name exists: claim it) | {'gone'}
+local own = redis.call('HGET', KEYS[1], ARGV[1])
+if own then
+  return { 'opened', cjson.decode(own).rollout_id }
+end
 if ARGV[3] == '1' and redis.call('EXISTS', KEYS[1]) == 1 then
   return { 'taken' }
 end
