@@ -67,6 +67,11 @@ export function recordOf(
   dataset: RunRequest['dataset'],
   apiKeyRef: string | null,
 ): RunRecord {
+  if (settings.kind === 'session') {
+    throw new UsageError(
+      'kind: expected validation, training or collection; a session is opened by POST /v1/sessions',
+    );
+  }
   const policy = policySettings(settings, apiKeyRef);
   const reward = asTree(settings.reward);
   const raw = {

@@ -2,6 +2,7 @@ export * from './address.ts';
 export * from './artifacts/codec.ts';
 export type * from './artifacts/store.ts';
 export * from './bounds.ts';
+export * from './ceilings.ts';
 export * from './config/child.ts';
 export * from './config/environment.ts';
 export * from './config/load.ts';
@@ -65,6 +66,7 @@ export type { Handed, Placement } from './redis/placement.ts';
 export type { Policies } from './redis/policies.ts';
 export * from './redis/queue.ts';
 export { describeUnreadableRun, isNotOurs, type UnreadableRun } from './redis/record.ts';
+export type { Quotas } from './redis/quotas.ts';
 export { type Registry, WorkerRecord } from './redis/registry.ts';
 export {
   describeUnreadable,

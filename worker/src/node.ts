@@ -1,5 +1,5 @@
 /** What one worker process holds for all its rollouts. */
-import type { Farm, WorkerMetrics } from '@swefarm/shared';
+import type { Ceilings, Farm, WorkerMetrics } from '@swefarm/shared';
 import type { Logger } from 'pino';
 import type { ActiveAttempts } from './active.ts';
 import type { Endpoints } from './agent/policy/endpoints.ts';
@@ -36,6 +36,8 @@ export type Node = {
   /** Aborts when this worker is told to end. */
   stop: AbortSignal;
   metrics: WorkerMetrics;
+  /** What no run may pass here. */
+  ceilings: Ceilings;
   /** This worker permits rewards from the `host` dry run, when the run asks for them too. */
   hostRewards: boolean;
   /** Latest turns of each running rollout that can be watched; 0: none. */

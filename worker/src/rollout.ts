@@ -11,15 +11,16 @@ import { requirePossible } from './sandbox/possible.ts';
 import { PreparedContainer } from './sandbox/prepared.ts';
 import type { Task } from './task.ts';
 import { given, letAgentWork, resumed } from './work.ts';
-import { containerSpec, limitsOf, networkOf } from './workplace.ts';
+import { containerSpec, limitsOf, networkOf, refuseExcess } from './workplace.ts';
 
 /** Throws RolloutFailure when infrastructure is at fault; the task's trace says how far it came. */
 export async function runRollout(task: Task, node: Node): Promise<Judged> {
   const { run, instance, clock, signal, trace } = task;
+  refuseExcess(task, node);
   const plan = planEvaluation(instance, run.evaluation.grader);
   trace.evalScript = plan.evalScript;
 
-  requirePossible(limitsOf(task), (await node.runtime.most?.()) ?? null);
+  requirePossible(limitsOf(task, node), (await node.runtime.most?.()) ?? null);
   const image = await clock.time('image', () =>
     node.runtime.ensureImage(instance.image, signal, instance.instance_id),
   );

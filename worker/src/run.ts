@@ -81,6 +81,7 @@ export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promis
     endpoints,
     policies: stack.use(watchPolicies({ farm, worker: identity.worker, endpoints, log })),
     metrics,
+    ceilings: config,
     hostRewards: config.host_rewards,
     liveTurns: config.live_turns,
     log,

@@ -96,6 +96,7 @@ export async function simulateWorker(
     endpoints,
     policies: watchPolicies({ farm, worker: identity.worker, endpoints, log }),
     metrics,
+    ceilings: config,
     hostRewards: false,
     liveTurns: config.live_turns,
     log,

@@ -1,4 +1,5 @@
 /** The containers of one attempt: the one the agent works in, and what those for the evaluation look like. */
+import { beyondCeiling, describeExcess, RolloutFailure } from '@swefarm/shared';
 import type { Node } from './node.ts';
 import { removeHistory } from './sandbox/history.ts';
 import type { Container, ContainerSpec, ReadyImage } from './sandbox/runtime.ts';
@@ -48,19 +49,30 @@ export function containerSpec(
     role,
     owner: { ...node.owner, rollout_id: job.rollout_id, attempt: task.attempt },
     network: networkOf(task, role),
-    limits: limitsOf(task),
+    limits: limitsOf(task, node),
     workdir: run.sandbox.workdir,
     env: evaluation ? run.evaluation.envelope : {},
   };
 }
 
-export function limitsOf({ run: { sandbox } }: Task): ContainerSpec['limits'] {
+export function limitsOf({ run: { sandbox } }: Task, { ceilings }: Node): ContainerSpec['limits'] {
   return {
     cpus: sandbox.cpus,
     memoryBytes: sandbox.memory_bytes,
     pids: sandbox.pids,
-    diskBytes: sandbox.disk_bytes,
+    // A run that sets none has what the operator lets a sandbox have.
+    diskBytes: sandbox.disk_bytes ?? ceilings.max_disk_bytes,
   };
+}
+
+/** Throws RolloutFailure `instance_invalid`, the run's fault, for what is beyond a ceiling of this worker: nothing was started. */
+export function refuseExcess({ run, instance }: Task, { ceilings, identity }: Node): void {
+  const excess = beyondCeiling(run, ceilings, instance.needs_egress);
+  if (excess === null) return;
+  throw new RolloutFailure(
+    'instance_invalid',
+    describeExcess(excess, `worker ${identity.worker} on ${identity.node}`),
+  );
 }
 
 export function networkOf({ run, instance }: Task, role: ContainerSpec['role']): ContainerSpec['network'] {

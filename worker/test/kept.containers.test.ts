@@ -12,6 +12,7 @@ import {
   createWorkerMetrics,
   type Failure,
   Instance,
+  loadConfig,
   newId,
   type Result,
   RolloutFailure,
@@ -178,6 +179,7 @@ async function attempts({ tests, mishaps }: Trial) {
       metrics: createWorkerMetrics(),
     },
     ...{ quiet: createQuiet(), leaving: createLeaving(), cleanImages: new Set(), hostRewards: false },
+    ceilings: loadConfig('worker', { env: {} }),
     ...{ liveTurns: 0, policies: watchPolicies({ farm, worker: identity.worker, endpoints, log }) },
   };
   const job = {

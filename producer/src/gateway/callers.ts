@@ -41,6 +41,11 @@ export type Caller = {
   apiKeyOrigins: readonly string[];
   /** Policies of which this caller may say what is served, `*`: all; null: see {@link maySpeakOf}. */
   policies: readonly string[] | null;
+  /** Classes of priority that its requests may ask for beside training and collection; null: see {@link hasOneToken}. */
+  kinds: readonly string[] | null;
+  /** Most rollouts without a result, and most requests in a minute; null: as many as it likes. */
+  maxInFlight: number | null;
+  maxRequestsPerMinute: number | null;
 };
 
 const Entry = z.strictObject({
@@ -54,6 +59,9 @@ const Entry = z.strictObject({
   ng_trajectory: z.boolean().optional(),
   api_key_env: z.string().optional(),
   api_key_origins: z.array(z.url({ protocol: /^https?$/ })).optional(),
+  kinds: z.array(z.enum(['validation', 'training', 'collection'])).optional(),
+  max_in_flight: z.number().int().positive().optional(),
+  max_requests_per_minute: z.number().int().positive().optional(),
   policies: z.array(z.union([z.literal('*'), PolicyName])).optional(),
   run: z.record(z.string(), z.unknown()).optional(),
 });
@@ -74,6 +82,9 @@ export function readCallers(config: ProducerConfig): Caller[] {
     apiKey: config.policy_api_key,
     apiKeyOrigins: config.policy_api_key_origins,
     policies: null,
+    kinds: null,
+    maxInFlight: config.gateway_max_in_flight,
+    maxRequestsPerMinute: config.gateway_max_requests_per_minute,
   };
   const callers: Caller[] = config.gateway_callers === null ? [] : fromFile(config.gateway_callers, plain);
   if (config.gateway_token) callers.push({ ...plain, name: 'default', token: config.gateway_token });
@@ -109,6 +120,9 @@ function fromFile(path: string, plain: Omit<Caller, 'name' | 'token'>): Caller[]
       : plain.apiKey,
     apiKeyOrigins: [...(given.api_key_env ? [] : plain.apiKeyOrigins), ...originsOf(given.api_key_origins)],
     policies: given.policies ?? plain.policies,
+    kinds: given.kinds ?? plain.kinds,
+    maxInFlight: given.max_in_flight ?? plain.maxInFlight,
+    maxRequestsPerMinute: given.max_requests_per_minute ?? plain.maxRequestsPerMinute,
   }));
 }
 
@@ -132,13 +146,18 @@ function tokenOf(where: string, given: z.infer<typeof Entry>): Secret | null {
   throw new UsageError(`${where}: ${given.name}: token_file ${given.token_file} is empty`);
 }
 
+/** Whether everybody who may call has the token of this request: then there is one tenant, and nobody to keep apart from. */
+export function hasOneToken({ server, callers: [own] }: FastifyRequest): boolean {
+  return server.callers.every(({ token }) => token?.reveal() === own?.token?.reveal());
+}
+
 /**
  * Refuses who may not say what a policy serves: by that, all rollouts that follow it are paused, or sent elsewhere. An entry's
  * `policies` decide; without them a caller speaks of the policy that its own settings name, and of all where there is one token.
  */
 export function maySpeakOf(request: FastifyRequest, policy: string): void {
   const { callers: own } = request;
-  const alone = request.server.callers.every(({ token }) => token?.reveal() === own[0]?.token?.reveal());
+  const alone = hasOneToken(request);
   const allowed = own.some(({ policies, run }) =>
     policies === null
       ? alone || asTree(run.policy).name === policy

@@ -15,7 +15,7 @@ import {
 } from '@swefarm/shared';
 import type { FastifyInstance } from 'fastify';
 import { createDebts } from './debts.ts';
-import type { GatewayDeps } from './deps.ts';
+import type { RouteDeps } from './deps.ts';
 import type { OpenRuns, RunWish } from './openruns.ts';
 import { Refusal } from './refusal.ts';
 
@@ -46,8 +46,8 @@ const SPARE_MS = 3600_000;
 /** A call id is `fingerprint.nonce`. */
 const fingerprintOf = (callId: string): string => callId.slice(0, callId.lastIndexOf('.'));
 
-export function createCallDesk(app: FastifyInstance, deps: GatewayDeps, runs: OpenRuns): CallDesk {
-  const { farm, config, log } = deps;
+export function createCallDesk(app: FastifyInstance, deps: RouteDeps, runs: OpenRuns): CallDesk {
+  const { farm, config, log, quota } = deps;
   const graceMs = config.gateway_grace_seconds * 1000;
   const longest = Math.max(0, ...app.callers.map((caller) => caller.maxHoldSeconds));
   const debts = createDebts();
@@ -108,7 +108,10 @@ export function createCallDesk(app: FastifyInstance, deps: GatewayDeps, runs: Op
       }
       const run = await runs.find(wish, instance);
       const life = longest * 1000 + SPARE_MS;
-      const opened = await farm.calls.open(request, gateway, run, instance.instance_id, life);
+      const opened = await quota.admit(wish.caller, 1, async () => {
+        const value = await farm.calls.open(request, gateway, run, instance.instance_id, life);
+        return { value, booked: value.status === 'opened' ? { ...run, rollouts: 0 } : null };
+      });
       if (opened.status === 'gone') runs.forget(run.run_id);
       if (opened.status !== 'opened') continue;
       await farm.jobs.enqueue(run, [opened.rollout_id]);

@@ -4,6 +4,7 @@ import type { FastifyInstance } from 'fastify';
 import type { HealthRegistry } from '../health/registry.ts';
 import type { Tree } from '../record.ts';
 import type { Caller } from './callers.ts';
+import type { Quota } from './quota.ts';
 
 export type GatewayDeps = {
   farm: Farm;
@@ -19,8 +20,11 @@ export type GatewayDeps = {
   health?: HealthRegistry;
 };
 
+/** What all routes of one gateway share beside what it was given. */
+export type RouteDeps = GatewayDeps & { quota: Quota };
+
 /** A group of routes; it registers what it serves on `app`. */
-export type Routes = (app: FastifyInstance, deps: GatewayDeps) => Promise<void> | void;
+export type Routes = (app: FastifyInstance, deps: RouteDeps) => Promise<void> | void;
 
 declare module 'fastify' {
   interface FastifyContextConfig {

@@ -5,11 +5,13 @@ import {
   isNotOurs,
   newId,
   type PolicyKey,
+  type ProducerConfig,
   type RunRecord,
   SwefarmError,
 } from '@swefarm/shared';
 import { recordOf, type Tree } from '../record.ts';
 import type { Caller } from './callers.ts';
+import { holdToCeilings } from './ceilings.ts';
 import { digest } from './digest.ts';
 import { refuseEnding } from './opensettings.ts';
 import { storeKey } from './policykeys.ts';
@@ -41,7 +43,7 @@ async function readable(farm: Farm, runId: string): Promise<RunRecord | null | '
   }
 }
 
-export function createOpenRuns(farm: Farm, apiKeySeconds: number): OpenRuns {
+export function createOpenRuns(farm: Farm, config: ProducerConfig): OpenRuns {
   const known = new Map<string, { run: Promise<RunRecord>; until: number; holds: Set<string> }>();
 
   const openRun = async (name: string, wish: RunWish): Promise<RunRecord> => {
@@ -49,11 +51,15 @@ export function createOpenRuns(farm: Farm, apiKeySeconds: number): OpenRuns {
     const record = earlier === null ? null : await readable(farm, earlier);
     // Made by a newer gateway, or damaged: it stays, and calls of this version have another beside it.
     if (record === 'not_ours') return await openRun(digest([name, earlier]), wish);
-    const keyRef = await storeKey(farm, wish.apiKey, apiKeySeconds);
-    if (record) return record;
+    const keyRef = await storeKey(farm, wish.apiKey, config.policy_api_key_ttl_seconds);
+    if (record) {
+      holdToCeilings(record, config, '');
+      return record;
+    }
     refuseEnding(`caller ${wish.caller.name}`, wish.settings);
     const dataset = { path: `calls of ${wish.caller.name}`, sha256: '', instances: [] };
     const fresh = { ...recordOf(wish.settings, newId(), dataset, keyRef), open: true };
+    holdToCeilings(fresh, config, '');
     await farm.runs.create(fresh, []);
     const winner = await farm.runs.setOpen(name, fresh.run_id, OPEN_SECONDS);
     if (winner === fresh.run_id) return fresh;

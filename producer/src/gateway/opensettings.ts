@@ -18,6 +18,8 @@ const REMEDY =
 
 /** Throws UsageError that names the first such key. `where` begins the message. */
 export function refuseEnding(where: string, settings: Tree): void {
+  if (settings.kind === 'session')
+    throw new UsageError(`${where}: kind: a session is opened by POST /v1/sessions`);
   for (const [key, harmless] of Object.entries(ENDING)) {
     const value = settings[key];
     if (value === undefined || value === null || value === harmless) continue;

@@ -10,16 +10,19 @@ export class Refusal extends SwefarmError {
   override readonly name = 'Refusal';
   readonly status: number;
   readonly field: string | undefined;
+  /** Header `retry-after` of the answer. */
+  readonly retryAfterSeconds: number | undefined;
 
   constructor(
     status: number,
     code: string,
     message: string,
-    options: { field?: string; cause?: unknown } = {},
+    options: { field?: string; cause?: unknown; retryAfterSeconds?: number } = {},
   ) {
     super(code, message, { cause: options.cause, retryable: status >= 500 });
     this.status = status;
     this.field = options.field;
+    this.retryAfterSeconds = options.retryAfterSeconds;
   }
 }
 
@@ -101,7 +104,7 @@ export function settingsRefusal(error: unknown, prefix: string, policy: PolicyFi
     return refuse(field, `${field}: expected one here, with the caller in gateway_callers, or with serve`);
   }
   const [, unknown, known, count] =
-    /\bunknown key ([\w.]+)|\b((?:policy|agent|sandbox|evaluation)\.[a-z_.]+)|\((group_size|oversample|refills|min_group|ttl|deadline_at|max_staleness|infra_pause_share)\)/.exec(
+    /\bunknown key ([\w.]+)|(^kind|\b(?:policy|agent|sandbox|evaluation)\.[a-z_.]+)|\((group_size|oversample|refills|min_group|ttl|deadline_at|max_staleness|infra_pause_share)\)/.exec(
       message,
     ) ?? [];
   const named = unknown ?? known ?? count;
@@ -120,5 +123,8 @@ export const answerErrors =
     const said = { method: request.method, url: request.url, status, code: body.error.code };
     if (status === 500) log.error({ ...said, err: error }, 'a request failed for a reason nobody foresaw');
     else log.info({ ...said, reason: body.error.message }, 'refused');
+    if (error instanceof Refusal && error.retryAfterSeconds !== undefined) {
+      reply.header('retry-after', error.retryAfterSeconds);
+    }
     await reply.code(status).send(body);
   };

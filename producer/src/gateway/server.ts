@@ -7,6 +7,7 @@ import type { GatewayDeps } from './deps.ts';
 import { guard } from './guard.ts';
 import { checkOpenSettings } from './opensettings.ts';
 import { warnOfIdleKeys } from './policykeys.ts';
+import { createQuota, limitRequests } from './quota.ts';
 import { answerErrors, refusalOf } from './refusal.ts';
 import { ROUTES } from './routes.ts';
 
@@ -63,7 +64,9 @@ export async function startGateway(
   checkOpenSettings(deps.settings ?? {}, callers);
   warnOfIdleKeys(callers, deps.settings ?? {}, log);
   guard(app, callers);
-  for (const routes of ROUTES) await app.register(async (scope) => await routes(scope, deps));
+  limitRequests(app);
+  const served = { ...deps, quota: createQuota(deps.farm) };
+  for (const routes of ROUTES) await app.register(async (scope) => await routes(scope, served));
   await app.listen({ host: config.gateway_host, port: config.gateway_port, backlog: BACKLOG });
   const { address, port, family } = app.server.address() as AddressInfo;
   const shown = family === 'IPv6' ? `[${address}]` : address;

@@ -6,6 +6,7 @@ import {
   EvaluationConfig,
   type Farm,
   Instance,
+  type ProducerConfig,
   RunRecord,
   rolloutId,
   SandboxConfig,
@@ -13,6 +14,7 @@ import {
 import { z } from 'zod';
 import { chosenSha256 } from '../datasets/read.ts';
 import { toInstance } from '../datasets/row.ts';
+import { holdInstance, holdToCeilings } from '../gateway/ceilings.ts';
 import { Refusal } from '../gateway/refusal.ts';
 import { submit } from '../submit.ts';
 
@@ -49,6 +51,7 @@ export async function openSession(
   farm: Farm,
   request: SessionRequest,
   caller: { name: string; run: Readonly<Record<string, unknown>> },
+  config: ProducerConfig,
 ): Promise<OpenedSession> {
   const { instance, settings } = await instanceOf(farm, request, caller.run);
   const sessionId = sessionIdOf(caller.name, request.request_id);
@@ -72,6 +75,8 @@ export async function openSession(
     const [issue] = parsed.error.issues;
     throw wrong(issue?.path.join('.') ?? 'request', issue?.message ?? 'cannot be read');
   }
+  holdToCeilings(parsed.data, config, '');
+  holdInstance(instance, config, 'instance.needs_egress');
   const rollout = rolloutId(sessionId, instance.instance_id, 0);
   const session = { session_id: sessionId, rollout_id: rollout, lease_ms: request.lease_s * 1000 };
   try {

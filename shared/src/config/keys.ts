@@ -3,32 +3,10 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { newId } from '../ids.ts';
 import type { Secret } from '../secret.ts';
+import { CEILING_KEYS } from './ceilingkeys.ts';
+import { type ConfigKey, type Environment, key, plain } from './key.ts';
 import { RUNTIMES } from './runtimes.ts';
 import * as form from './schema.ts';
-
-export type Environment = Readonly<Record<string, string | undefined>>;
-
-export type ConfigKey<T> = {
-  schema: z.ZodType<T>;
-  /** Used when nothing is given; sees the keys declared before it. The text `shown` is what the table shows. */
-  default: (env: Environment, soFar: Readonly<Record<string, unknown>>) => T;
-  shown: string;
-  doc: string;
-  /** Variables of other programs that are honoured when ours is absent. */
-  otherEnv?: readonly string[];
-};
-
-const key = <T>(
-  schema: z.ZodType<T>,
-  fallback: ConfigKey<T>['default'],
-  shown: string,
-  doc: string,
-  otherEnv: readonly string[] = [],
-): ConfigKey<T> => ({ schema, default: fallback, shown, doc, otherEnv });
-
-/** A key whose default is a plain value. */
-const plain = <T>(schema: z.ZodType<T>, value: T, doc: string, otherEnv: readonly string[] = []) =>
-  key(schema, () => value, value === null ? '' : String(value), doc, otherEnv);
 
 const stateDir = (env: Environment): string =>
   env.XDG_STATE_HOME ? join(env.XDG_STATE_HOME, 'swefarm') : form.path.parse('~/.swefarm');
@@ -93,6 +71,7 @@ export const COMMON_KEYS = {
     '604800 (7 days)',
     'Seconds that an artifact is kept.',
   ),
+  ...CEILING_KEYS,
 };
 
 const numberOrAuto = z.union([z.literal('auto'), form.positiveInteger]);
@@ -316,6 +295,27 @@ export const PRODUCER_KEYS = {
     null,
     'File that `serve` keeps for Prometheus (file_sd): what GET /sd answers, for where that cannot be reached.',
   ),
+  gateway_max_instances: plain(form.positiveInteger, 10_000, 'Most instances of one `POST /v1/runs`.'),
+  gateway_max_group_size: plain(
+    form.positiveInteger,
+    10_000,
+    'Most rollouts of one instance in one `POST /v1/runs`: group_size, oversample and refills together.',
+  ),
+  gateway_max_rollouts: plain(
+    form.positiveInteger,
+    1_000_000,
+    'Most rollouts of one `POST /v1/runs`, over all its instances.',
+  ),
+  gateway_max_in_flight: plain<number | null>(
+    form.positiveInteger,
+    null,
+    'Most rollouts that a caller may have without a result; more are answered 429. An entry of gateway_callers has its own as max_in_flight.',
+  ),
+  gateway_max_requests_per_minute: plain<number | null>(
+    form.positiveInteger,
+    null,
+    'Most requests of a token in a minute; more are answered 429. An entry of gateway_callers has its own as max_requests_per_minute.',
+  ),
   gateway_body_bytes: key(form.bytes, () => 64 * 1024 ** 2, '64 MiB', 'Largest body that `serve` reads.'),
 };
 
@@ -324,6 +324,8 @@ export type CommonConfig = Values<typeof COMMON_KEYS>;
 export type WorkerConfig = CommonConfig & Values<typeof WORKER_KEYS>;
 export type ProducerConfig = CommonConfig & Values<typeof PRODUCER_KEYS>;
 export type ConfigRole = 'worker' | 'producer';
+
+export type { ConfigKey, Environment } from './key.ts';
 
 export const ALL_KEYS: Readonly<Record<string, ConfigKey<unknown>>> = {
   ...COMMON_KEYS,

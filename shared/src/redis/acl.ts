@@ -62,6 +62,7 @@ export const KEY_FAMILIES: readonly KeyFamily[] = [
   family('calls:gateways', 'write', 'write', 'the keeper strikes out dead gateways'),
   family('calls:addresses', 'none', 'write', 'of gateways alone'),
   family('calls:run:*', 'none', 'write', 'of gateways alone'),
+  family('quota:*', 'none', 'write', 'gateways count what a caller has in flight'),
   family('artifact:*', 'write', 'write', 'stored by workers, removed with the run'),
   family('artifacts:*', 'write', 'write', 'the books of the byte budget'),
 ];

@@ -17,6 +17,7 @@ import type { Locks } from './locks.ts';
 import type { Nodes } from './nodes.ts';
 import type { Placement } from './placement.ts';
 import type { Policies } from './policies.ts';
+import type { Quotas } from './quotas.ts';
 import type { Registry } from './registry.ts';
 import type { Results } from './results.ts';
 import type { Runs } from './runs.ts';
@@ -51,6 +52,7 @@ export interface Farm extends AsyncDisposable {
   readonly policies: Policies;
   readonly placement: Placement;
   readonly calls: Calls;
+  readonly quotas: Quotas;
   readonly live: Live;
   readonly locks: Locks;
   readonly sessions: Sessions;

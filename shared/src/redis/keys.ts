@@ -91,6 +91,8 @@ export function keysFor(prefix: string) {
     }),
     /** List of session ids to which something was said, for the worker that has them. */
     sessionWakes: (worker: string) => key('session-wakes', worker),
+    /** Hash of a caller: run id → its rollouts in all; 0: an open run, which counts them itself. */
+    quota: (caller: string) => key('quota', caller),
     calls: {
       /** Hash: call id → call as JSON, of the requests that are alike. */
       alike: (fingerprint: string) => key('calls', 'alike', fingerprint),

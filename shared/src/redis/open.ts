@@ -28,6 +28,7 @@ import { asUnusable, saysOutages } from './outage.ts';
 import { createPlacement } from './placement.ts';
 import { createPolicies } from './policies.ts';
 import { jobSettings, QUEUES } from './queue.ts';
+import { createQuotas } from './quotas.ts';
 import { createRegistry } from './registry.ts';
 import { createResults } from './results.ts';
 import { createRuns } from './runs.ts';
@@ -95,6 +96,7 @@ export async function openConnectedFarm(
     secrets: says(createSecrets(redis, keys)),
     leases: says(createLeases(redis, keys)),
     calls: says(createCalls(redis, keys)),
+    quotas: says(createQuotas(redis, keys)),
     policies,
     placement: says(createPlacement(redis, keys, connect)),
     live: says(createLive(redis, keys)),

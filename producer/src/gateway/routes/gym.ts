@@ -19,7 +19,8 @@ import { globalConfig } from '../../formats/gym/entries.ts';
 import { GymRow } from '../../formats/gym/row.ts';
 import { type Caller, callerOf } from '../callers.ts';
 import { type CallDesk, createCallDesk, type Found } from '../calls.ts';
-import type { GatewayDeps } from '../deps.ts';
+import { holdInstance } from '../ceilings.ts';
+import type { RouteDeps } from '../deps.ts';
 import { digest } from '../digest.ts';
 import { CONSEQUENCES, type Mode, modeOf, prefersMasked, trains } from '../failures.ts';
 import { tokenOf } from '../guard.ts';
@@ -40,10 +41,10 @@ const RETRY_MS = { first: 5_000, longest: 60_000 };
 
 type Served = { result: Result; content: ArtifactContent | null; unjudged: Unjudged | null; found: Found };
 
-export function gymRoutes(app: FastifyInstance, deps: GatewayDeps): void {
+export function gymRoutes(app: FastifyInstance, deps: RouteDeps): void {
   const { farm, config, log, signal } = deps;
   const typed = app.withTypeProvider<ZodTypeProvider>();
-  const runs = createOpenRuns(farm, config.policy_api_key_ttl_seconds);
+  const runs = createOpenRuns(farm, config);
   const desk = createCallDesk(app, deps, runs);
   const results = createResultReaders(farm, log, signal);
   const writers = createSlots(WRITERS);
@@ -73,6 +74,7 @@ export function gymRoutes(app: FastifyInstance, deps: GatewayDeps): void {
       log.info({ caller: caller.name, mode }, 'failures of this caller are answered in this mode (auto)');
     }
     const instance = requestedInstance(row, deps);
+    holdInstance(instance, config, 'needs_egress');
     const wish = wishOf(caller, mode, row, deps);
     const named = nameOf(request, row);
     const body = digest(row);

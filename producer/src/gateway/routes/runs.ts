@@ -18,7 +18,8 @@ import { toInstance } from '../../datasets/row.ts';
 import { asTree, checkSettings, merge, recordOf, refuseDifferent } from '../../record.ts';
 import { submit } from '../../submit.ts';
 import { callerOf } from '../callers.ts';
-import type { GatewayDeps } from '../deps.ts';
+import { holdCount, holdInstance, holdKind, holdSize, holdToCeilings, rolloutCount } from '../ceilings.ts';
+import type { GatewayDeps, RouteDeps } from '../deps.ts';
 import { keyFor, storeKey } from '../policykeys.ts';
 import { Refusal, settingsRefusal } from '../refusal.ts';
 
@@ -31,9 +32,8 @@ const Submit = z.strictObject({
         'expected a row with its instance_id, or an id of the dataset of serve',
       ),
     )
-    .min(1)
-    .max(10_000),
-  group_size: z.number().int().positive().max(10_000).default(1),
+    .min(1),
+  group_size: z.number().int().positive().default(1),
   /** Keys of a run's record, as in a --run-config file. */
   run: z.record(z.string(), z.unknown()).default({}),
 });
@@ -50,29 +50,39 @@ const ResultsQuery = z.object({
 });
 const Cancel = z.strictObject({ rollouts: z.array(z.string()).min(1).optional() }).nullish();
 
-export function runRoutes(app: FastifyInstance, deps: GatewayDeps): void {
-  const { farm, config, signal } = deps;
+export function runRoutes(app: FastifyInstance, deps: RouteDeps): void {
+  const { farm, config, signal, quota } = deps;
   const typed = app.withTypeProvider<ZodTypeProvider>();
 
   typed.post('/v1/runs', { schema: { body: Submit } }, async (request, reply) => {
     const caller = callerOf(request);
     const { instances: given, group_size, run } = request.body;
     described(() => checkSettings('run', run));
+    holdCount(given.length, config);
     const instances = given.map((one, index) => instanceAt(index, one, deps));
+    for (const [index, one] of instances.entries())
+      holdInstance(one, config, `instances.${index}.needs_egress`);
     const again = request.headers['idempotency-key'];
     // The same key is the same run, whoever was cut off in between.
     const runId = typeof again === 'string' && again !== '' ? idFrom(caller.name, again) : newId();
     const operator = merge(merge({}, deps.settings ?? {}), caller.run);
+    holdKind(request, caller, operator, run);
     const key = keyFor(caller, asTree(operator.policy).urls, asTree(run.policy).urls);
     const settings = merge(operator, { ...run, group_size });
     const dataset = { path: `rows of ${caller.name}`, sha256: chosenSha256(instances), instances };
     const keyless = described(() => recordOf(settings, runId, dataset, null));
+    holdToCeilings(keyless, config, 'run.');
+    holdSize(keyless, config);
     // Only once nothing is wrong with the run: what is refused leaves nothing.
     const keyRef = await storeKey(farm, key, config.policy_api_key_ttl_seconds);
     const wanted = withKey(keyless, keyRef);
     const stored = await farm.runs.get(runId);
     if (stored) refuseOther(stored, wanted);
-    const submitted = await submit(farm, { record: stored ?? wanted, instances }, signal);
+    const rollouts = rolloutCount(wanted);
+    const submitted = await quota.admit(caller, stored ? 0 : rollouts, async () => ({
+      value: await submit(farm, { record: stored ?? wanted, instances }, signal),
+      booked: { run_id: runId, rollouts },
+    }));
     return reply.code(stored ? 200 : 201).send({
       run_id: runId,
       rollouts: submitted.rollouts.length,

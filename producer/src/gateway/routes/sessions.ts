@@ -6,10 +6,10 @@ import type { Farm, Said, SessionState } from '@swefarm/shared';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import { openSession, SessionRequest } from '../../sessions/open.ts';
+import { openSession, SessionRequest, sessionIdOf } from '../../sessions/open.ts';
 import { awaitVerdict } from '../../sessions/result.ts';
 import { callerOf } from '../callers.ts';
-import type { GatewayDeps } from '../deps.ts';
+import type { GatewayDeps, RouteDeps } from '../deps.ts';
 import { Refusal } from '../refusal.ts';
 
 const Id = z.object({ id: z.string().regex(/^[a-z][0-9a-z]{3,40}$/) });
@@ -25,13 +25,18 @@ const CommandBody = z.strictObject({
 const SubmitBody = z.strictObject({ wait_s: Wait }).prefault({});
 const HeartbeatBody = z.strictObject({ session_ids: z.array(z.string()).max(10_000) });
 
-export function sessionRoutes(app: FastifyInstance, deps: GatewayDeps): void {
+export function sessionRoutes(app: FastifyInstance, deps: RouteDeps): void {
   const { farm } = deps;
   const routes = app.withTypeProvider<ZodTypeProvider>();
   const { sessions } = farm;
 
   routes.post('/v1/sessions', { schema: { body: SessionRequest } }, async (request) => {
-    const { session_id, record } = await openSession(farm, request.body, callerOf(request));
+    const caller = callerOf(request);
+    const known = await sessions.state(sessionIdOf(caller.name, request.body.request_id));
+    const { session_id, record } = await deps.quota.admit(caller, known ? 0 : 1, async () => {
+      const value = await openSession(farm, request.body, caller, deps.config);
+      return { value, booked: { ...value.record, rollouts: 1 } };
+    });
     const state = await stateOf(farm, session_id);
     const { step_timeout, step_limit, time_limit } = record.agent;
     return { ...state, limits: { step_timeout, step_limit, time_limit } };

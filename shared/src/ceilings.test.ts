@@ -1,0 +1,34 @@
+import { expect, test } from 'vitest';
+import { beyondCeiling, type Ceilings, describeExcess } from './ceilings.ts';
+import { loadConfig } from './config/load.ts';
+import { AgentConfig, EvaluationConfig, SandboxConfig } from './job.ts';
+
+const none: Ceilings = loadConfig('worker', { env: {} });
+const run = {
+  agent: AgentConfig.parse({}),
+  sandbox: SandboxConfig.parse({ agent_network: 'egress', cpus: 1e6, disk_bytes: 2 ** 50 }),
+  evaluation: EvaluationConfig.parse({ timeout: 1e9 }),
+  ttl: 1e9,
+};
+
+test('nothing is bounded unless a setting says so', () => {
+  expect(beyondCeiling(run, none, true)).toBeNull();
+});
+
+test('a ceiling is passed by what is above it, told with field, value, ceiling and setting', () => {
+  const excess = beyondCeiling(run, { ...none, max_cpus: 8 });
+  expect(excess).toEqual({ field: 'sandbox.cpus', value: 1e6, ceiling: 8, setting: 'max_cpus' });
+  expect(excess && describeExcess(excess, 'this gateway')).toBe(
+    'sandbox.cpus: 1000000 is beyond 8, the ceiling of this gateway; ask for less, or have its operator raise max_cpus',
+  );
+  expect(beyondCeiling(run, { ...none, max_cpus: 1e6 })).toBeNull();
+  expect(beyondCeiling(run, { ...none, max_disk_bytes: 1 })?.field).toBe('sandbox.disk_bytes');
+});
+
+test('no network is no network, also for the tests of an instance; a disk without a limit is beyond none', () => {
+  const quiet = { ...run, sandbox: SandboxConfig.parse({}) };
+  const closed: Ceilings = { ...none, max_network: 'none', max_disk_bytes: 1 };
+  expect(beyondCeiling(run, closed)?.field).toBe('sandbox.agent_network');
+  expect(beyondCeiling(quiet, closed)).toBeNull();
+  expect(beyondCeiling(quiet, closed, true)?.field).toBe('needs_egress');
+});

@@ -1,0 +1,55 @@
+/** What no caller may pass: the settings of a run that a gateway or a worker bounds, and the first that is beyond its bound. */
+import type { CommonConfig } from './config/keys.ts';
+import type { RunRecord } from './job.ts';
+
+type Bounded = Pick<RunRecord, 'agent' | 'sandbox' | 'evaluation' | 'ttl'>;
+
+const NUMBERS = {
+  max_cpus: ['sandbox.cpus', (run: Bounded) => run.sandbox.cpus],
+  max_memory_bytes: ['sandbox.memory_bytes', (run: Bounded) => run.sandbox.memory_bytes],
+  max_pids: ['sandbox.pids', (run: Bounded) => run.sandbox.pids],
+  max_disk_bytes: ['sandbox.disk_bytes', (run: Bounded) => run.sandbox.disk_bytes],
+  max_turns: ['agent.step_limit', (run: Bounded) => run.agent.step_limit],
+  max_command_seconds: ['agent.step_timeout', (run: Bounded) => run.agent.step_timeout],
+  max_agent_seconds: ['agent.time_limit', (run: Bounded) => run.agent.time_limit],
+  max_evaluation_seconds: ['evaluation.timeout', (run: Bounded) => run.evaluation.timeout],
+  max_log_bytes: ['evaluation.log_limit', (run: Bounded) => run.evaluation.log_limit],
+  max_ttl_seconds: ['ttl', (run: Bounded) => run.ttl],
+} as const;
+
+/** The part of the configuration that holds them. */
+export type Ceilings = Pick<CommonConfig, 'max_network' | keyof typeof NUMBERS>;
+
+export type Excess = {
+  field: string;
+  value: string | number;
+  ceiling: string | number;
+  /** The configuration key that holds it. */
+  setting: string;
+};
+
+/**
+ * The first setting of a run that is beyond its ceiling; null: none is. `needsEgress`: an instance of it wants the network for
+ * its tests. A disk without a limit is beyond none: workers give it the ceiling.
+ */
+export function beyondCeiling(run: Bounded, ceilings: Ceilings, needsEgress = false): Excess | null {
+  if (ceilings.max_network === 'none') {
+    const { agent_network, eval_network } = run.sandbox;
+    const asked = { 'sandbox.agent_network': agent_network, 'sandbox.eval_network': eval_network };
+    const network = { value: 'egress', ceiling: 'none', setting: 'max_network' } as const;
+    for (const [field, value] of Object.entries(asked)) if (value === 'egress') return { field, ...network };
+    if (needsEgress) return { field: 'needs_egress', ...network };
+  }
+  for (const [setting, [field, read]] of Object.entries(NUMBERS)) {
+    const ceiling = ceilings[setting as keyof typeof NUMBERS];
+    const value = read(run);
+    if (ceiling !== null && value !== null && value > ceiling) {
+      return { field, value, ceiling, setting };
+    }
+  }
+  return null;
+}
+
+/** `where`: who holds to the ceiling, and whose operator may raise it. */
+export const describeExcess = ({ field, value, ceiling, setting }: Excess, where: string): string =>
+  `${field}: ${value} is beyond ${ceiling}, the ceiling of ${where}; ask for less, or have its operator raise ${setting}`;

@@ -1,0 +1,26 @@
+/** What one configuration key is: schema, default, and what the table of keys shows of it. */
+import type { z } from 'zod';
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+export type ConfigKey<T> = {
+  schema: z.ZodType<T>;
+  /** Used when nothing is given; sees the keys declared before it. The text `shown` is what the table shows. */
+  default: (env: Environment, soFar: Readonly<Record<string, unknown>>) => T;
+  shown: string;
+  doc: string;
+  /** Variables of other programs that are honoured when ours is absent. */
+  otherEnv?: readonly string[];
+};
+
+export const key = <T>(
+  schema: z.ZodType<T>,
+  fallback: ConfigKey<T>['default'],
+  shown: string,
+  doc: string,
+  otherEnv: readonly string[] = [],
+): ConfigKey<T> => ({ schema, default: fallback, shown, doc, otherEnv });
+
+/** A key whose default is a plain value. */
+export const plain = <T>(schema: z.ZodType<T>, value: T, doc: string, otherEnv: readonly string[] = []) =>
+  key(schema, () => value, value === null ? '' : String(value), doc, otherEnv);
