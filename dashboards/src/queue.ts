@@ -108,6 +108,19 @@ export const QUEUE: DashboardSpec = {
           about: 'As the trainer said: while updating or asleep nothing is sent and clocks stand still.',
           todo: 'Updating for very long: the trainer died in the middle. `swefarm policy set --state serving` lets rollouts go on.',
         },
+        {
+          key: 'escaped',
+          title: 'Errors that nobody caught',
+          kind: 'timeseries',
+          unit: 'short',
+          queries: [
+            { expr: increase(W.escaped, WINDOW, ['node', 'kind']), legend: '{{node}} {{kind}}' },
+            { expr: increase(L.escaped, WINDOW, ['kind']), legend: 'gateway {{kind}}' },
+          ],
+          about:
+            'A rejection costs at most the rollout that it belonged to. After an exception the process hands back what it has and ends with code 70.',
+          todo: 'Each is a fault of ours: its log has the stack, report it.',
+        },
       ],
     },
     {

@@ -9,6 +9,7 @@ export * from './config/load.ts';
 export * from './config/nearest.ts';
 export * from './config/runtimes.ts';
 export * from './errors.ts';
+export * from './escaped.ts';
 export * from './failure.ts';
 export * from './folder.ts';
 export * from './health.ts';

@@ -1,8 +1,10 @@
 /** The worker's command line. */
 import { text } from 'node:stream/consumers';
 import {
+  catchEscaped,
   configOptions,
   errorMessage,
+  escapedExit,
   loadConfig,
   SwefarmError,
   silentLog,
@@ -14,7 +16,7 @@ import { diagnose } from './doctor.ts';
 import { IMAGE_ACTIONS, type ImageAction, readNeeded, runImages } from './images/command.ts';
 import { runWorker } from './run.ts';
 
-/** 2: usage; 10: an image is missing; 12: infrastructure unusable; 130: told to stop; never 1. */
+/** 2: usage; 10: an image is missing; 12: infrastructure unusable; 70: an error that nobody caught; 130: told to stop; never 1. */
 const EXIT = { usage: 2, missing: 10, unusable: 12, interrupted: 130 } as const;
 
 /** A batch scheduler tells every process of a job, and a launcher passes on what it was told: so close, two signals are one. */
@@ -22,6 +24,10 @@ const ONE_WORD_MS = 1_500;
 
 const stop = new AbortController();
 let stoppedAt = 0;
+catchEscaped('swefarm-worker', () => {
+  stop.abort();
+  return true;
+});
 for (const signal of ['SIGTERM', 'SIGINT'] as const) {
   process.on(signal, () => {
     // The second signal stops at once; what was running is picked up elsewhere when its locks expire.
@@ -111,4 +117,4 @@ try {
   }
 }
 // Idle sockets of an endpoint or an engine must not hold the process once all work is settled.
-process.exit();
+process.exit(escapedExit());

@@ -3,7 +3,10 @@ import {
   createLog,
   createWorkerMetrics,
   describeConfig,
+  escapedExit,
   type Log,
+  logEscaped,
+  onEscaped,
   openFarm,
   ownFolder,
   type WorkerConfig,
@@ -40,6 +43,7 @@ import { createUnseen } from './unseen.ts';
 export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promise<void> {
   const log = createLog(config, { worker: config.worker_id, node: config.node });
   log.info({ config: describeConfig(config) }, 'starting');
+  using _escaped = onEscaped(logEscaped(log));
   await ownFolder(config.scratch_dir, SCRATCH);
 
   await using stack = new AsyncDisposableStack();
@@ -52,6 +56,7 @@ export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promis
 
   const identity = identify(farm.id, config.worker_id, config.node);
   const metrics = createWorkerMetrics();
+  using _counted = onEscaped((kind) => metrics.escaped.inc({ kind }));
   const leaving = createLeaving();
   // Ends before the runtime does.
   stack.defer(() => leaving.settled());
@@ -165,7 +170,7 @@ export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promis
 function exitInTime(graceMs: number, log: Log): void {
   const timer = setTimeout(() => {
     log.error('the grace period is over; what is left is removed by the next worker');
-    process.exit(0);
+    process.exit(escapedExit() ?? 0);
   }, graceMs);
   timer.unref();
 }

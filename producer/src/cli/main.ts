@@ -1,5 +1,5 @@
 /** The command line `swefarm`: a file per command, one place for errors and exit codes. */
-import { errorMessage, SwefarmError } from '@swefarm/shared';
+import { catchEscaped, errorMessage, escapedExit, SwefarmError } from '@swefarm/shared';
 import { Command, CommanderError } from 'commander';
 import { EXIT, errorExitCode } from '../exit.ts';
 import { addAcl } from './acl.ts';
@@ -66,6 +66,9 @@ for (const add of [
 ])
   add(program);
 
+// A command that nothing can stop in order ends at once.
+catchEscaped('swefarm', () => process.emit('SIGTERM', 'SIGTERM'));
+
 // A reader that went away (`| head`) is no error of ours.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(EXIT.interrupted);
@@ -78,7 +81,7 @@ try {
   process.exitCode = report(error);
 }
 // Idle connections must not hold the process once everything is said.
-process.exit();
+process.exit(escapedExit());
 
 function report(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT.usage;

@@ -4,7 +4,9 @@ import { join } from 'node:path';
 import {
   createLog,
   environmentSecret,
+  logEscaped,
   newId,
+  onEscaped,
   openFarm,
   ownFolder,
   type ProducerConfig,
@@ -57,6 +59,7 @@ async function serve(flags: Flags): Promise<number> {
   const health = await readRegistry(registryPath(flags.health, config.state_dir));
   const callers = readCallers(config);
   const log = createLog(config, { role: 'gateway' });
+  using _escaped = onEscaped(logEscaped(log));
   await using farm = await openFarm(config, 'producer', {
     ...{ log, signal: stop.draining, patienceSeconds: config.redis_patience_seconds, entrusts: true },
   });

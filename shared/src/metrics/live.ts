@@ -51,6 +51,13 @@ export const LIVE_METRICS = {
     unit: 'results',
     help: 'Committed results that a reader had to skip, each counted once: damaged, or of another version of the software.',
   },
+  escaped: {
+    name: 'swefarm_gateway_escaped_errors_total',
+    type: 'counter',
+    labels: ['kind'],
+    unit: 'errors',
+    help: 'Errors that no handler of this gateway caught: rejection (it went on) or exception (it ends with code 70).',
+  },
   policyState: {
     name: 'swefarm_policy_state',
     type: 'gauge',

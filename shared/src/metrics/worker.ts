@@ -163,6 +163,13 @@ export const WORKER_METRICS = {
     unit: 'runs',
     help: 'Unfinished runs that the keeper leaves alone, because their records are damaged, out of bounds or of a newer version; 0 at all workers but the keeper.',
   },
+  escaped: {
+    name: 'swefarm_worker_escaped_errors_total',
+    type: 'counter',
+    labels: ['kind'],
+    unit: 'errors',
+    help: 'Errors that no handler of the worker caught: rejection (it went on) or exception (it handed its rollouts back and ended with code 70).',
+  },
   loopLagSeconds: {
     name: 'swefarm_event_loop_lag_seconds',
     type: 'gauge',

@@ -1,40 +1,13 @@
 /** A weight update in the middle of a step, on the whole farm: the servers go away and come back, and nobody is the worse for it. */
-import { execFileSync } from 'node:child_process';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { runCommand, startCommand, startRedis, startScriptedPolicy } from '@swefarm/testkit';
 import { expect, onTestFinished, test } from 'vitest';
+import { writeRow } from './hostrow.ts';
 
 const ROLLOUTS = 4;
 const TURNS = 25;
-
-/** One row whose image is a folder with a work tree: what the dry run on the host takes. */
-async function writeRow(folder: string): Promise<string> {
-  const tree = join(folder, 'tree');
-  const git = 'git -c user.name=t -c user.email=t@t';
-  execFileSync('sh', [
-    '-c',
-    `mkdir "$1" && cd "$1" && echo one > file && git init -q && git add . && ${git} commit -qm one`,
-    'sh',
-    tree,
-  ]);
-  const row = {
-    instance_id: 'pallets__flask-1',
-    repo: 'pallets/flask',
-    base_commit: execFileSync('git', ['-C', tree, 'rev-parse', 'HEAD'], { encoding: 'utf8' }).trim(),
-    image: `dir:${tree}`,
-    problem_statement: 'It breaks.',
-    version: '2.3',
-    patch: 'diff --git a/file b/file\n',
-    test_patch: '',
-    FAIL_TO_PASS: '["test_a.py::test_a"]',
-    PASS_TO_PASS: '[]',
-  };
-  const path = join(folder, 'rows.jsonl');
-  await writeFile(path, `${JSON.stringify(row)}\n`);
-  return path;
-}
 
 test('rollouts wait for new weights without patience, and go on where they were', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'swefarm-refit-'));

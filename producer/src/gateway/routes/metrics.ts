@@ -2,9 +2,12 @@
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
+  escapedErrors,
   type Family,
   type Farm,
+  family,
   hostPort,
+  LIVE_METRICS,
   outcomeFamilies,
   reachableHost,
   renderFamilies,
@@ -29,7 +32,8 @@ export async function metricsRoutes(app: FastifyInstance, { farm, config, log }:
       return vitalFamilies(null);
     });
     reply.type(Registry.PROMETHEUS_CONTENT_TYPE);
-    return renderFamilies(families) + (await own.metrics());
+    const escaped = Object.entries(escapedErrors()).map(([kind, value]) => ({ labels: { kind }, value }));
+    return renderFamilies([...families, family(LIVE_METRICS.escaped, escaped)]) + (await own.metrics());
   });
 
   // Prometheus reaches the gateway under the name by which it asked.

@@ -1,0 +1,57 @@
+/**
+ * Errors that escaped every handler. A promise that nobody awaited costs at most what it belonged to: it is logged and counted,
+ * and the process goes on. After an exception out of nowhere nothing can be relied on: what runs is handed back, and the exit
+ * code says so. Node alone would end the process with code 1 for either.
+ */
+import { maskSecrets } from './secret.ts';
+
+export type EscapedKind = 'rejection' | 'exception';
+export type EscapedListener = (kind: EscapedKind, error: unknown) => void;
+
+/** Exit code after an exception that nobody caught; sysexits calls it an internal software error. */
+export const ESCAPED_EXIT = 70;
+
+const counts: Record<EscapedKind, number> = { rejection: 0, exception: 0 };
+const listeners = new Set<EscapedListener>();
+
+/** How many there were in this process. */
+export const escapedErrors = (): Readonly<Record<EscapedKind, number>> => counts;
+
+/** Is told of each from now on, in place of standard error. */
+export function onEscaped(listener: EscapedListener): Disposable {
+  listeners.add(listener);
+  return { [Symbol.dispose]: () => void listeners.delete(listener) };
+}
+
+/**
+ * Call once, first of all. `stop` has the process end in order, and says whether it will; it is asked at the first exception. At
+ * the second one the process ends at once.
+ */
+export function catchEscaped(name: string, stop: () => boolean): void {
+  const tell = (kind: EscapedKind, error: unknown): void => {
+    counts[kind] += 1;
+    if (listeners.size === 0) {
+      const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
+      process.stderr.write(`${name}: ${WORDS[kind]}, please report it: ${maskSecrets(text)}\n`);
+    }
+    for (const listener of listeners) listener(kind, error);
+  };
+  process.on('unhandledRejection', (reason) => tell('rejection', reason));
+  process.on('uncaughtException', (error) => {
+    tell('exception', error);
+    if (counts.exception > 1 || !stop()) process.exit(ESCAPED_EXIT);
+  });
+}
+
+const WORDS: Record<EscapedKind, string> = {
+  rejection: 'an error that nobody waited for',
+  exception: 'an error that nobody caught',
+};
+
+/** For a log: the words and the error with its stack. */
+export function logEscaped(log: { error(fields: object, message: string): void }): EscapedListener {
+  return (kind, error) => log.error({ err: error, escaped: kind }, WORDS[kind]);
+}
+
+/** What the process exits with; undefined: what was decided elsewhere. */
+export const escapedExit = (): number | undefined => (counts.exception > 0 ? ESCAPED_EXIT : undefined);

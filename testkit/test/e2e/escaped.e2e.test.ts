@@ -1,0 +1,132 @@
+/** Errors that no handler caught, in real processes: what they belong to ends, the farm does not. And a job beyond a worker's ceilings. */
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { loadConfig, openFarm } from '@swefarm/shared';
+import { runCommand, type Started, startCommand, startRedis, startScriptedPolicy } from '@swefarm/testkit';
+import { expect, onTestFinished, test } from 'vitest';
+import { writeRow } from './hostrow.ts';
+
+/** A fault of ours, let in from outside: one signal loses a promise, the other throws where nobody catches. */
+const FAULTS = `
+  process.on('SIGUSR2', () => void Promise.reject(new Error('a promise that was lost')));
+  process.on('SIGHUP', () => { throw new Error('thrown at nobody'); });
+`;
+const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(FAULTS)}`;
+
+const POLL = { timeout: 120_000, interval: 200 };
+
+async function farmOf(turns: number) {
+  const folder = await mkdtemp(join(tmpdir(), 'swefarm-escaped-'));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const redis = await startRedis();
+  onTestFinished(() => redis[Symbol.asyncDispose]());
+  const policy = await startScriptedPolicy({
+    script: { conversations: [{ variants: [[{ command: 'pwd', repeat: turns }, { submit: true }]] }] },
+    delay: { fixed_ms: 200 },
+  });
+  onTestFinished(() => policy[Symbol.asyncDispose]());
+  const env = {
+    SWEFARM_REDIS_URL: redis.url,
+    SWEFARM_STATE_DIR: join(folder, 'state'),
+    SWEFARM_SCRATCH_DIR: join(folder, 'scratch'),
+    SWEFARM_RUNTIME: 'host',
+    SWEFARM_DRAIN_GRACE_SECONDS: '3',
+  };
+  const start = (
+    name: 'swefarm' | 'swefarm-worker',
+    args: string[],
+    more: Record<string, string>,
+  ): Started => {
+    const started = startCommand(name, args, { ...env, ...more });
+    onTestFinished(() => started.kill('SIGKILL'));
+    return started;
+  };
+  const dataset = await writeRow(folder);
+  const submit = async (...flags: string[]): Promise<string> => {
+    const args = ['submit', '--dataset', dataset, '--no-eval', '--activate', 'true', '--model', 'm'];
+    const ran = await runCommand('swefarm', [...args, '--policy-url', policy.url, ...flags], env);
+    expect(ran.code, ran.stderr).toBe(0);
+    return JSON.parse(ran.stdout).run_id;
+  };
+  const collect = async (run: string): Promise<Record<string, unknown>[]> => {
+    const output = join(folder, `${run}.jsonl`);
+    await runCommand('swefarm', ['collect', run, '--output', output], env);
+    const text = await readFile(output, 'utf8');
+    return text
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+  };
+  const farm = await openFarm(
+    loadConfig('producer', { env: {}, flags: { redisUrl: redis.url } }),
+    'producer',
+  );
+  onTestFinished(() => farm[Symbol.asyncDispose]());
+  return { env, policy, start, submit, collect, farm };
+}
+
+test('a worker outlives a lost promise, hands back what it has after an exception and ends with 70', async () => {
+  const { policy, start, submit, collect, farm } = await farmOf(40);
+  const faulty = {
+    NODE_OPTIONS,
+    SWEFARM_METRICS_PORT: 'auto',
+    SWEFARM_MAX_CPUS: '2',
+    SWEFARM_MAX_NETWORK: 'none',
+  };
+  const first = start('swefarm-worker', ['run'], faulty);
+  await first.until(/"msg":"ready"/);
+  const run = await submit('--cpus', '2');
+  // Beyond a ceiling of this worker it is the run's fault, and not tried again.
+  for (const [flags, said] of [
+    [['--cpus', '3'], 'sandbox.cpus: 3 is beyond 2'],
+    [['--agent-network', 'egress'], 'sandbox.agent_network: egress is beyond none'],
+  ] as const) {
+    const [line] = await collect(await submit(...flags));
+    expect(line).toMatchObject({
+      outcome: 'failed',
+      reward: null,
+      attempt: 1,
+      failure: { class: 'instance_invalid', message: expect.stringContaining(said) },
+    });
+  }
+  await expect.poll(() => policy.stats().answered, POLL).toBeGreaterThan(2);
+  first.kill('SIGUSR2');
+  await first.until(/"escaped":"rejection"/);
+  expect(first.stderr() + first.stdout()).toMatch(/a promise that was lost.*\\n +at /);
+  const [, address = ''] = /"metrics":"([^"]+)"/.exec(first.stdout() + first.stderr()) ?? [];
+  const metrics = await (await fetch(`http://${address}/metrics`)).text();
+  expect(metrics).toContain('swefarm_worker_escaped_errors_total{kind="rejection"} 1');
+  const answered = policy.stats().answered;
+  await expect.poll(() => policy.stats().answered, POLL).toBeGreaterThan(answered + 2);
+
+  first.kill('SIGHUP');
+  expect(await first.exit).toBe(70);
+  const said = first.stdout() + first.stderr();
+  expect(said).toMatch(/"escaped":"exception"/);
+  expect(said).toContain('thrown at nobody');
+  const [id = ''] = await farm.groups.open(run);
+  expect(await farm.journal.read(id)).toMatchObject([{ end: { class: 'drained' } }]);
+  const second = start('swefarm-worker', ['run'], {});
+  expect(await collect(run)).toMatchObject([{ outcome: 'judged', attempt: 2 }]);
+  second.kill('SIGTERM');
+  expect(await second.exit).toBe(0);
+});
+
+test('a gateway outlives a lost promise, and ends with 70 after an exception', async () => {
+  const { start } = await farmOf(1);
+  const serving = start('swefarm', ['serve', '--port', '0'], {
+    NODE_OPTIONS,
+    SWEFARM_GATEWAY_TOKEN: 'token-of-this',
+  });
+  await serving.until(/"port":\d+/);
+  const { url } = JSON.parse(serving.stdout().split('\n')[0] ?? '{}') as { url: string };
+  serving.kill('SIGUSR2');
+  await serving.until(/a promise that was lost/);
+  const headers = { authorization: 'Bearer token-of-this' };
+  const metrics = await (await fetch(`${url}/metrics`, { headers })).text();
+  expect(metrics).toContain('swefarm_gateway_escaped_errors_total{kind="rejection"} 1');
+  serving.kill('SIGHUP');
+  expect(await serving.exit).toBe(70);
+  expect(serving.stderr() + serving.stdout()).toContain('thrown at nobody');
+});
