@@ -180,6 +180,21 @@ export const ALERTS: readonly AlertSpec[] = [
     },
   },
   {
+    name: 'SwefarmPolicyUpdatingForLong',
+    expr: `${now(L.policyState, ['policy'], { state: 'updating' }, 'max')} > 0`,
+    for: '30m',
+    severity: 'page',
+    summary:
+      'Policy {{ $labels.policy }} is updating for half an hour: every rollout that follows it stands still.',
+    todo: 'The trainer died in the middle of a weight update, most likely. `swefarm policy set NAME --state serving` lets rollouts go on, `swefarm cancel RUN` gives up what nobody waits for.',
+    panel: 'queue/policies',
+    test: {
+      series: { [`${L.policyState.name}{policy="default",state="updating"}`]: '0x5 1x60 0x30' },
+      fires: { at: '50m', labels: { policy: 'default' } },
+      clears: '80m',
+    },
+  },
+  {
     name: 'SwefarmPolicyEndpointDown',
     expr: `${now(L.endpointUp, ['endpoint'], {}, 'max')} == 0`,
     for: '2m',

@@ -6,8 +6,8 @@ import { AgentConfig, EvaluationConfig, SandboxConfig } from './job.ts';
 const none: Ceilings = loadConfig('worker', { env: {} });
 const run = {
   agent: AgentConfig.parse({}),
-  sandbox: SandboxConfig.parse({ agent_network: 'egress', cpus: 1e6, disk_bytes: 2 ** 50 }),
-  evaluation: EvaluationConfig.parse({ timeout: 1e9 }),
+  sandbox: SandboxConfig.parse({ agent_network: 'egress', cpus: 64, disk_bytes: 2 ** 40 }),
+  evaluation: EvaluationConfig.parse({ timeout: 3600 }),
   ttl: 1e9,
 };
 
@@ -17,11 +17,11 @@ test('nothing is bounded unless a setting says so', () => {
 
 test('a ceiling is passed by what is above it, told with field, value, ceiling and setting', () => {
   const excess = beyondCeiling(run, { ...none, max_cpus: 8 });
-  expect(excess).toEqual({ field: 'sandbox.cpus', value: 1e6, ceiling: 8, setting: 'max_cpus' });
+  expect(excess).toEqual({ field: 'sandbox.cpus', value: 64, ceiling: 8, setting: 'max_cpus' });
   expect(excess && describeExcess(excess, 'this gateway')).toBe(
-    'sandbox.cpus: 1000000 is beyond 8, the ceiling of this gateway; ask for less, or have its operator raise max_cpus',
+    'sandbox.cpus: 64 is beyond 8, the ceiling of this gateway; ask for less, or have its operator raise max_cpus',
   );
-  expect(beyondCeiling(run, { ...none, max_cpus: 1e6 })).toBeNull();
+  expect(beyondCeiling(run, { ...none, max_cpus: 64 })).toBeNull();
   expect(beyondCeiling(run, { ...none, max_disk_bytes: 1 })?.field).toBe('sandbox.disk_bytes');
 });
 

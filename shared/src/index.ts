@@ -66,8 +66,8 @@ export { refusedByRedis } from './redis/outage.ts';
 export type { Handed, Placement } from './redis/placement.ts';
 export type { Policies } from './redis/policies.ts';
 export * from './redis/queue.ts';
-export { describeUnreadableRun, isNotOurs, type UnreadableRun } from './redis/record.ts';
 export type { Quotas } from './redis/quotas.ts';
+export { describeUnreadableRun, isNotOurs, type UnreadableRun } from './redis/record.ts';
 export { type Registry, WorkerRecord } from './redis/registry.ts';
 export {
   describeUnreadable,

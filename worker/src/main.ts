@@ -117,4 +117,4 @@ try {
   }
 }
 // Idle sockets of an endpoint or an engine must not hold the process once all work is settled.
-process.exit(escapedExit());
+process.exit(escapedExit() ?? process.exitCode);

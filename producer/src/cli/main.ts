@@ -81,7 +81,7 @@ try {
   process.exitCode = report(error);
 }
 // Idle connections must not hold the process once everything is said.
-process.exit(escapedExit());
+process.exit(escapedExit() ?? process.exitCode);
 
 function report(error: unknown): number {
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT.usage;

@@ -148,7 +148,7 @@ test.each<[string, Partial<ProducerConfig>, object, string, string]>([
   [
     'the tests',
     { max_evaluation_seconds: 1800 },
-    { evaluation: { timeout: 1e9 } },
+    { evaluation: { timeout: 1801 } },
     'run.evaluation.timeout',
     'max_evaluation_seconds',
   ],

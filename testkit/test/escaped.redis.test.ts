@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { loadConfig, openFarm } from '@swefarm/shared';
 import { runCommand, type Started, startCommand, startRedis, startScriptedPolicy } from '@swefarm/testkit';
 import { expect, onTestFinished, test } from 'vitest';
-import { writeRow } from './hostrow.ts';
+import { writeRow } from './e2e/hostrow.ts';
 
 /** A fault of ours, let in from outside: one signal loses a promise, the other throws where nobody catches. */
 const FAULTS = `
