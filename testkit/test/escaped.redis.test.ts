@@ -77,7 +77,7 @@ test('a worker outlives a lost promise, hands back what it has after an exceptio
   const first = start('swefarm-worker', ['run'], faulty);
   await first.until(/"msg":"ready"/);
   const run = await submit('--cpus', '2');
-  // Beyond a ceiling of this worker it is the run's fault, and not tried again.
+  // Beyond a ceiling of this worker it is the run's fault, and never a reward.
   for (const [flags, said] of [
     [['--cpus', '3'], 'sandbox.cpus: 3 is beyond 2'],
     [['--agent-network', 'egress'], 'sandbox.agent_network: egress is beyond none'],
@@ -86,8 +86,7 @@ test('a worker outlives a lost promise, hands back what it has after an exceptio
     expect(line).toMatchObject({
       outcome: 'failed',
       reward: null,
-      attempt: 1,
-      failure: { class: 'instance_invalid', message: expect.stringContaining(said) },
+      failure: { class: 'sandbox_refused', message: expect.stringContaining(said) },
     });
   }
   await expect.poll(() => policy.stats().answered, POLL).toBeGreaterThan(2);

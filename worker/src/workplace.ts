@@ -65,12 +65,12 @@ export function limitsOf({ run: { sandbox } }: Task, { ceilings }: Node): Contai
   };
 }
 
-/** Throws RolloutFailure `instance_invalid`, the run's fault, for what is beyond a ceiling of this worker: nothing was started. */
+/** Throws RolloutFailure `sandbox_refused`, the run's fault, for what is beyond a ceiling of this worker: nothing was started. */
 export function refuseExcess({ run, instance }: Task, { ceilings, identity }: Node): void {
   const excess = beyondCeiling(run, ceilings, instance.needs_egress);
   if (excess === null) return;
   throw new RolloutFailure(
-    'instance_invalid',
+    'sandbox_refused',
     describeExcess(excess, `worker ${identity.worker} on ${identity.node}`),
   );
 }

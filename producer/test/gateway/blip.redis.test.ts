@@ -1,7 +1,6 @@
 /** Redis goes away for a moment while hundreds of rows are posted: each row has one rollout, however often it is posted again. */
 import { type Farm, Secret } from '@swefarm/shared';
 import { startFaultProxy, startRedis } from '@swefarm/testkit';
-import { Redis } from 'ioredis';
 import { expect, onTestFinished, test } from 'vitest';
 import { until } from '../cli.ts';
 import { redisUrl, testConfig, testFarm } from '../farm.ts';
@@ -25,9 +24,7 @@ async function finish(farm: Farm): Promise<void> {
 test('a rollout whose job cannot be queued is taken up by the same request again, and is no second one', async () => {
   const server = await startRedis();
   onTestFinished(() => server[Symbol.asyncDispose]());
-  const admin = new Redis(server.url);
-  onTestFinished(() => admin.disconnect());
-  await admin.call('ACL', 'SETUSER', 'gw', 'on', '>gw-password', '~*', '+@all');
+  await server.cli('ACL', 'SETUSER', 'gw', 'on', '>gw-password', '~*', '+@all');
   const { farm, ...at } = await testGateway({
     redis_url: new Secret(server.url),
     redis_username: 'gw',
@@ -39,12 +36,12 @@ test('a rollout whose job cannot be queued is taken up by the same request again
   const but = ['run:*', 'runs', 'calls:*', 'unfinished', 'policies', 'cancel-epoch'].map(
     (key) => `~${prefix}:${key}`,
   );
-  await admin.call('ACL', 'SETUSER', 'gw', 'resetkeys', '%R~*', ...but);
+  await server.cli('ACL', 'SETUSER', 'gw', 'resetkeys', '%R~*', ...but);
   const refused = await Promise.all(rows.map((one) => post(at.url, one)));
   expect(refused.map(({ status }) => status)).toEqual(rows.map(() => 503));
   const before = await opened(farm);
   expect(before).toHaveLength(8);
-  await admin.call('ACL', 'SETUSER', 'gw', 'allkeys');
+  await server.cli('ACL', 'SETUSER', 'gw', 'allkeys');
   const asked = rows.map((one) => post(at.url, one));
   await until(async () => (await queued(farm)).length === 8);
   await finish(farm);
