@@ -23,7 +23,7 @@ async function farmOf(turns: number) {
   onTestFinished(() => redis[Symbol.asyncDispose]());
   const policy = await startScriptedPolicy({
     script: { conversations: [{ variants: [[{ command: 'pwd', repeat: turns }, { submit: true }]] }] },
-    delay: { fixed_ms: 200 },
+    delay: { fixed_ms: 250 },
   });
   onTestFinished(() => policy[Symbol.asyncDispose]());
   const env = {
@@ -67,7 +67,7 @@ async function farmOf(turns: number) {
 }
 
 test('a worker outlives a lost promise, hands back what it has after an exception and ends with 70', async () => {
-  const { policy, start, submit, collect, farm } = await farmOf(40);
+  const { policy, start, submit, collect, farm } = await farmOf(150);
   const faulty = {
     NODE_OPTIONS,
     SWEFARM_METRICS_PORT: 'auto',
@@ -76,7 +76,6 @@ test('a worker outlives a lost promise, hands back what it has after an exceptio
   };
   const first = start('swefarm-worker', ['run'], faulty);
   await first.until(/"msg":"ready"/);
-  const run = await submit('--cpus', '2');
   // Beyond a ceiling of this worker it is the run's fault, and never a reward.
   for (const [flags, said] of [
     [['--cpus', '3'], 'sandbox.cpus: 3 is beyond 2'],
@@ -89,6 +88,7 @@ test('a worker outlives a lost promise, hands back what it has after an exceptio
       failure: { class: 'sandbox_refused', message: expect.stringContaining(said) },
     });
   }
+  const run = await submit('--cpus', '2');
   await expect.poll(() => policy.stats().answered, POLL).toBeGreaterThan(2);
   first.kill('SIGUSR2');
   await first.until(/"escaped":"rejection"/);
