@@ -51,6 +51,7 @@ export function gradeEvaluation(
       scriptExitCode: ran && !facts.timed_out && !facts.sandbox_killed ? facts.exit_code : null,
       imageDigest: facts.image_digest,
       changedFiles: facts.changed_files,
+      changesUnknown: facts.changes_unknown,
     }),
     ...(read && !read.readable ? { unreadable: read.why } : {}),
   };

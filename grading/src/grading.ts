@@ -30,8 +30,10 @@ export type EvaluationFacts = {
   exit_code: number | null;
   sandbox_killed: boolean;
   image_digest: string | null;
-  /** Files outside of the repository that changed while the eval script ran; absent where nobody looked. */
+  /** Files that decide outcomes and are not as the image has them; absent where nobody looked. */
   changed_files?: string[];
+  /** Why they are not known, although somebody looked. */
+  changes_unknown?: string;
 };
 
 export type GraderName = 'swebench-4.1.0' | 'swebench-5.0.2' | 'swegym' | 'swesmith';

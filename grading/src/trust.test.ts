@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { gradeEvaluation } from './grade.ts';
+import type { EvaluationFacts } from './grading.ts';
 import { GOLD, instance, ran, TEST_PATCH } from './instance.fixture.ts';
 import { planEvaluation } from './plan.ts';
 import { decideReward } from './reward.ts';
@@ -12,8 +13,15 @@ const logOf = ({ before = '', tests = PASSES + END, code = 0 }: Log): string =>
   `${before}\n+ git apply -v -\nApplied patch tests/test_crate.py cleanly.\n+ : '>>>>> Start Test Output'\n${tests}` +
   `+ SWEBENCH_TEST_EXIT_CODE=${code}\n+ : '>>>>> End Test Output'\n+ echo '>>>>> Test Exit Code: ${code}'\n>>>>> Test Exit Code: ${code}\n`;
 
-function trustOf(patch: string, log: string, row = instance(), exitCode = 0) {
-  const report = gradeEvaluation(row, planEvaluation(row), ran(log, { exit_code: exitCode }), patch);
+function trustOf(
+  patch: string,
+  log: string,
+  row = instance(),
+  exitCode = 0,
+  seen: Pick<EvaluationFacts, 'changed_files' | 'changes_unknown'> = {},
+) {
+  const facts = ran(log, { exit_code: exitCode, ...seen });
+  const report = gradeEvaluation(row, planEvaluation(row), facts, patch);
   const { reward } = decideReward({
     exit_status: 'submitted',
     patch_state: report.patch_state,
@@ -276,4 +284,15 @@ describe('tests that had to pass, and count without it', () => {
     expect(trustOf(GOLD, skipped, row)).toMatchObject({ level: 'suspicious', resolved: true });
     expect(trustOf(says, skipped, row)).toMatchObject({ level: 'forged', reward: 0 });
   });
+});
+
+test('what changed is not known: nothing to rely on where the tests pass, of no matter where they do not', () => {
+  const unknown = { changes_unknown: 'no answer in 120 s' };
+  expect(trustOf(GOLD, logOf({}), instance(), 0, unknown)).toMatchObject({
+    level: 'suspicious',
+    reasons: ['what changed during the tests is not known: no answer in 120 s'],
+    reward: 1,
+  });
+  const fails = logOf({ tests: 'FAILED tests/test_crate.py::test_holds\n1 failed in 0.01s\n', code: 1 });
+  expect(trustOf(GOLD, fails, instance(), 1, unknown)).toMatchObject({ level: 'clean', resolved: false });
 });

@@ -33,8 +33,10 @@ export type TrustEvidence = {
   /** As the runtime saw it; null: unknown. */
   scriptExitCode: number | null;
   imageDigest: string | null;
-  /** Files outside of the repository that changed while the eval script ran. */
+  /** Files that decide outcomes and are not as the image has them. */
   changedFiles?: readonly string[] | undefined;
+  /** Why they are not known, although somebody looked. */
+  changesUnknown?: string | undefined;
 };
 
 export type Finding = { level: 'suspicious' | 'forged'; reason: string };
@@ -44,6 +46,7 @@ export function assessTrust(evidence: TrustEvidence): Trust {
     ...touched(evidence.modelPatch, evidence.instance),
     ...toolFindings(evidence.changedFiles, evidence.instance, evidence.resolved),
     ...pathFindings(evidence.changedFiles, evidence.modelPatch, evidence.instance),
+    ...unseenFindings(evidence),
     ...scriptFindings(evidence),
     ...unearnedFindings(evidence),
     ...(evidence.log === null ? [] : logFindings(evidence, evidence.log)),
@@ -69,6 +72,12 @@ function scriptFindings({ scriptExitCode, resolved }: TrustEvidence): Finding[] 
   if (scriptExitCode === null || scriptExitCode <= 128) return [];
   const reason = `the eval script was killed before its end (exit code ${scriptExitCode})`;
   return [{ level: resolved ? 'forged' : 'suspicious', reason }];
+}
+
+/** What nobody could look at is no proof of anything, and nothing to rely on either. */
+function unseenFindings({ changesUnknown, resolved }: TrustEvidence): Finding[] {
+  if (changesUnknown === undefined || !resolved) return [];
+  return [{ level: 'suspicious', reason: `what changed during the tests is not known: ${changesUnknown}` }];
 }
 
 function logFindings(evidence: TrustEvidence, log: string): Finding[] {

@@ -18,11 +18,10 @@ import type { Leaving } from '../sandbox/leaving.ts';
 import type { Container, ContainerState, ExecResult, Runtime } from '../sandbox/runtime.ts';
 import type { Threads } from '../threads/pool.ts';
 import { applyPatch, PATCH_PATH } from './apply.ts';
-import { changedFiles } from './evidence.ts';
+import { EVAL_PATH, sealScript, whatChanged } from './evidence.ts';
 import type { Quiet } from './quiet.ts';
 
 const PARSE_TIMEOUT_MS = 60_000;
-const EVAL_PATH = '/eval.sh';
 /** 128 + SIGKILL. */
 const KILLED = 137;
 /** 128 + SIGTERM. */
@@ -157,9 +156,8 @@ async function runIn(
   deps: EvaluationDeps,
 ): Promise<Omit<Ran, 'diskFull'>> {
   const facts = noRun(deps);
-  // Before anything of the patch is there: the look at what changed begins a moment late, and must not miss the first tests.
-  const handed = performance.now();
   const script = await putFiles(container, plan, patch, deps.signal);
+  const seal = await sealScript(container, script);
   if (isNoPatch(patch, plan.grader)) {
     facts.patch_state = 'empty';
   } else {
@@ -172,7 +170,7 @@ async function runIn(
     facts.applied_with = applied.applied_with;
   }
   const from = performance.now();
-  const result = await runEvalScript(container, script, deps);
+  const result = await runEvalScript(container, script.path, deps);
   const testsSeconds = secondsSince(from);
   facts.timed_out = result.timedOut;
   facts.exit_code = result.exitCode;
@@ -185,11 +183,7 @@ async function runIn(
       `the evaluation container is ${state} and not by its own limit`,
     );
   }
-  if (result.exitCode !== null && container.workdir === '/testbed') {
-    const since = { handed: secondsSince(handed), began: secondsSince(from), script };
-    const changed = await changedFiles(container, since, deps.signal);
-    if (changed) facts.changed_files = changed;
-  }
+  if (result.exitCode !== null) Object.assign(facts, await whatChanged(container, seal, deps.signal));
   return { facts, log: result.output, startSeconds, testsSeconds };
 }
 
@@ -205,24 +199,24 @@ async function stateAfter(container: Container, exitCode: number | null): Promis
 
 const secondsSince = (from: number): number => (performance.now() - from) / 1000;
 
-/** Patch and eval script in one go, for each call costs an engine's round trip. Returns the script's path. */
+/** Patch and eval script in one go, for each call costs an engine's round trip. */
 async function putFiles(
   container: Container,
   plan: EvaluationPlan,
   patch: string,
   signal: AbortSignal,
-): Promise<string> {
-  // The `host` dry run has no /testbed of its own: its container stands somewhere else.
-  const path = container.workdir === '/testbed' ? EVAL_PATH : `${container.workdir}/../eval.sh`;
-  const script = Buffer.from(plan.evalScript.replaceAll('/testbed', container.workdir));
+): Promise<{ path: string; content: Buffer }> {
+  // The `host` dry run has no root of its own: its container stands somewhere else.
+  const path = container.end ? EVAL_PATH : `${container.workdir}/../eval.sh`;
+  const content = Buffer.from(plan.evalScript.replaceAll('/testbed', container.workdir));
   await container.putFiles(
     [
       { path: PATCH_PATH, content: Buffer.from(patch, 'utf8') },
-      { path, content: script, mode: 0o755 },
+      { path, content, mode: 0o755 },
     ],
     signal,
   );
-  return path;
+  return { path, content };
 }
 
 function runEvalScript(container: Container, path: string, deps: EvaluationDeps): Promise<ExecResult> {

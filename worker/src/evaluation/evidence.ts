@@ -1,67 +1,173 @@
 /**
  * What ran in the evaluation can change the tools that it is judged by: pytest, python, bash, the script that bash is still
- * reading, what git does when it resets the tests. Which of them changed while it ran is looked up afterwards, by plain exec;
- * `trust` makes of it what it may.
+ * reading, what git does when it resets the tests. Which of them are not as the image has them is looked up from outside, when
+ * every process of the container has ended; `trust` makes of it what it may.
  */
-import { RolloutFailure } from '@swefarm/shared';
-import type { Container, ExecResult } from '../sandbox/runtime.ts';
+import { posix } from 'node:path';
+import { decides, type EvaluationFacts, isPathFile } from '@swefarm/grading';
+import { errorMessage, SwefarmError } from '@swefarm/shared';
+import type { Remains } from '../sandbox/remains.ts';
+import type { Container } from '../sandbox/runtime.ts';
 
-const LIMIT_BYTES = 64 * 1024;
-const TIMEOUT_MS = 10_000;
-/** A changed inode time cannot be set back by who changed the file, a modification time can. */
-const SCRIPT = `
-since=$1 ran=$2 script=$3
-set -- /opt/miniconda3/bin /opt/miniconda3/envs/testbed /usr/bin /usr/sbin /usr/local/bin /usr/lib/python3* \
-  /etc/profile /etc/bash.bashrc /etc/profile.d /etc/ld.so.preload /root/.bashrc /root/.bash_profile /root/.profile
-for path; do [ -e "$path" ] && set -- "$@" "$path"; shift; done
-find -P "$@" -xdev '(' -name __pycache__ -o -name '*.dist-info' -o -name '*.egg-info' ')' -prune -o \
-  '(' -type f -o -type l ')' -newerct "$since seconds ago" -print || exit
-find -P "$@" -xdev -name '*.pth' '(' -type f -o -type l ')' -newerct "$since seconds ago" -print | while IFS= read -r file; do
-  [ "$(head -c 4097 "$file" | wc -c)" -le 4096 ] || continue
-  printf '%s:\\n' "$file"
-  grep -aH '' "$file"
-done
-[ -e "$script" ] || echo "$script"
-find -P "$script" -newerct "$ran seconds ago" -print
-find -P /testbed/.git/hooks /testbed/.git/info/attributes -newerct "$since seconds ago" -print
-grep -isE '^[[:space:]]*(\\[(filter|include)|hookspath|attributesfile|fsmonitor)' -H \
-  $(find -P /testbed/.git/config /etc/gitconfig /root/.gitconfig -newerct "$since seconds ago" -print) /dev/null
-exit 0`;
+/** Where the eval script is put. */
+export const EVAL_PATH = '/eval.sh';
+const TESTBED = '/testbed';
+const TIMEOUT_MS = 120_000;
+/** More than any installation replaces: who makes so many wants one of them not to be found. */
+const MOST_PATHS = 1_000;
+const START_BYTES = 4096;
+const CONFIG_BYTES = 256 * 1024;
+const ROOTS = /^\/(?:usr|opt|s?bin|lib[^/]*|etc|root|testbed)(?:\/|$)/;
+/** Python writes the first as it imports, installations write the others. */
+const PRUNED = /\/(?:__pycache__|[^/]*\.(?:dist|egg)-info)(?:\/|$)/;
+/** Of the work tree only what git itself goes by, of root's home only what stands in it: the rest is a project's own. */
+const INNER =
+  /^\/testbed\/(?!\.git(?:\/(?:hooks|info)(?:\/|$)|\/[^/]*$|$))|^\/root\/(?!\.config\/git(?:\/|$))[^/]+\//;
+const GIT_CONFIGS = new Set([
+  '/testbed/.git/config',
+  '/testbed/.git/config.worktree',
+  '/etc/gitconfig',
+  '/root/.gitconfig',
+  '/root/.config/git/config',
+]);
+/** By which git alters files or runs programs. */
+const GIT_SETTING = /^\s*(?:\[(?:filter|include)|(?:hookspath|attributesfile|fsmonitor|worktree)\b)/i;
 
-/** Seconds since the files of the evaluation were handed over, and since its script began; the script's path. */
-export type Since = { handed: number; began: number; script: string };
+/** The eval script as it was handed over. */
+export type Seal = { path: string; content: Buffer; stamp: string | null };
 
-/**
- * Files of the environment that changed in the last so many seconds, at most some hundred, and lines (`path:line`) of those that
- * Python reads at start and by which git was told to alter files; null where this cannot be told (no GNU find, the container is gone). By the container's own clock: the
- * worker's may differ, or have been set meanwhile.
- */
-export async function changedFiles(
+export async function sealScript(
   container: Container,
-  since: Since,
-  signal: AbortSignal,
-): Promise<string[] | null> {
-  const result = await list(container, since, signal);
-  if (result?.exitCode !== 0) return null;
-  return result.output
-    .toString('utf8')
-    .split('\n')
-    .filter((line) => line.startsWith('/'));
+  script: { path: string; content: Buffer },
+): Promise<Seal> {
+  return { ...script, stamp: (await container.stampOf?.(script.path)) ?? null };
 }
 
-async function list(container: Container, since: Since, signal: AbortSignal): Promise<ExecResult | null> {
-  const seconds = [since.handed, since.began].map((one) => one.toFixed(3));
+/** Ends the container. Nothing is known of one whose files are not its own, and nothing said of it. */
+export async function whatChanged(
+  container: Container,
+  seal: Seal,
+  signal: AbortSignal,
+): Promise<Pick<EvaluationFacts, 'changed_files' | 'changes_unknown'>> {
+  if (!container.end) return {};
+  const limit = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]);
   try {
-    return await container.exec(['/bin/sh', '-c', SCRIPT, 'swefarm', ...seconds, since.script], {
-      env: { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C' },
-      cwd: '/',
-      timeoutMs: TIMEOUT_MS,
-      maxOutputBytes: LIMIT_BYTES,
-      signal,
-    });
+    const remains = atTestbed(await container.end(limit), container.workdir);
+    const touched = await touchedPaths(remains, limit);
+    const files = await changedTools(remains, touched, limit);
+    for (const path of touched.configs) files.push(...(await gitSettings(remains, path, limit)));
+    if (!(await holds(container, remains, seal, limit))) files.push(seal.path);
+    return { changed_files: files };
   } catch (error) {
-    // The tests have ended and their log is here: a container that dies now takes no verdict with it.
-    if (error instanceof RolloutFailure && !signal.aborted) return null;
-    throw error;
+    // The tests have ended and their log is here: a container that is lost now takes no verdict with it.
+    signal.throwIfAborted();
+    const why = limit.aborted ? `no answer in ${TIMEOUT_MS / 1000} s` : errorMessage(error);
+    return { changes_unknown: why.slice(0, 200) };
   }
+}
+
+/** The same with the work tree at /testbed, wherever it is. */
+function atTestbed(remains: Remains, workdir: string): Remains {
+  if (workdir === TESTBED) return remains;
+  const moved = (from: string, to: string) => (path: string) =>
+    path === from || path.startsWith(`${from}/`) ? to + path.slice(from.length) : path;
+  const [shown, real] = [moved(workdir, TESTBED), moved(TESTBED, workdir)];
+  return {
+    changes: ({ within, see }, signal) =>
+      remains.changes(
+        {
+          within: (path) => within(shown(path)),
+          see: ({ path, removed }) => see({ path: shown(path), removed }),
+        },
+        signal,
+      ),
+    kindOf: (path) => remains.kindOf(real(path)),
+    getFile: (path, ...rest) => remains.getFile(real(path), ...rest),
+  };
+}
+
+type Touched = {
+  /** What decides outcomes if it is no folder, with whether it is gone. */
+  tools: Map<string, boolean>;
+  /** Folders among them: something in them is told, and is there. */
+  folders: Set<string>;
+  /** Files of git's configuration. */
+  configs: Set<string>;
+};
+
+/** Throws when it is more than can be told apart. */
+async function touchedPaths(remains: Remains, signal: AbortSignal): Promise<Touched> {
+  const found: Touched = { tools: new Map(), folders: new Set(), configs: new Set() };
+  const within = (path: string): boolean => ROOTS.test(path) && !PRUNED.test(path) && !INNER.test(path);
+  let parent = '';
+  const see = ({ path, removed }: { path: string; removed: boolean }): void => {
+    const folder = posix.dirname(path);
+    if (!removed && folder !== parent) {
+      parent = folder;
+      if (decides(folder, false)) found.folders.add(folder);
+    }
+    if (path === EVAL_PATH) return;
+    if (GIT_CONFIGS.has(path) && !removed) found.configs.add(path);
+    else if (within(path) && decides(path, removed)) found.tools.set(path, removed);
+    if (found.tools.size > MOST_PATHS || found.folders.size > MOST_PATHS)
+      throw new Error(`more than ${MOST_PATHS} files that decide outcomes were written`);
+  };
+  await remains.changes({ within, see }, signal);
+  return found;
+}
+
+/** A folder is told when something in it has changed: what it is itself is asked where that does not show. */
+async function changedTools(
+  remains: Remains,
+  { tools, folders }: Touched,
+  signal: AbortSignal,
+): Promise<string[]> {
+  const files: string[] = [];
+  for (const [path, removed] of tools) {
+    if (folders.has(path)) continue;
+    if (removed || (await remains.kindOf(path)) !== 'folder') files.push(path);
+    if (isPathFile(path)) files.push(...(await startLines(remains, path, signal)));
+  }
+  return files;
+}
+
+/** Of what Python reads at start: `path:`, and `path:line` of each line; nothing where there is no file that can be read. */
+async function startLines(remains: Remains, path: string, signal: AbortSignal): Promise<string[]> {
+  const content = await contentOf(remains, path, START_BYTES, signal);
+  if (content === null) return [];
+  const lines = content.toString('utf8').replace(/\n$/, '').split('\n');
+  return [`${path}:`, ...lines.map((line) => `${path}:${line}`)];
+}
+
+/** Null when it is no regular file, or a larger one. */
+async function contentOf(
+  remains: Remains,
+  path: string,
+  most: number,
+  signal: AbortSignal,
+): Promise<Buffer | null> {
+  return remains.getFile(path, most, signal).catch((error: unknown) => {
+    if (error instanceof SwefarmError && error.code === 'file_too_large') return null;
+    throw error;
+  });
+}
+
+/** `path:line` of each setting. */
+async function gitSettings(remains: Remains, path: string, signal: AbortSignal): Promise<string[]> {
+  const content = await contentOf(remains, path, CONFIG_BYTES, signal);
+  if (content === null) return [`${path}:what is there cannot be read`];
+  const lines = content.toString('utf8').split('\n');
+  return lines.filter((line) => GIT_SETTING.test(line)).map((line) => `${path}:${line.slice(0, 200)}`);
+}
+
+/** Whether bash has read what it was given. The stamp tells of a script that was put back as it had been, too. */
+async function holds(
+  container: Container,
+  remains: Remains,
+  seal: Seal,
+  signal: AbortSignal,
+): Promise<boolean> {
+  if (seal.stamp !== null) return (await container.stampOf?.(seal.path)) === seal.stamp;
+  const content = await contentOf(remains, seal.path, 2 * seal.content.length, signal);
+  return content?.equals(seal.content) ?? false;
 }

@@ -4,6 +4,7 @@
  * All else (the shell protocol, the patch, the evaluation) is written once on top of this.
  */
 import type { Duplex } from 'node:stream';
+import type { Remains } from './remains.ts';
 
 export type RuntimeName = 'docker' | 'podman' | 'apptainer' | 'rootfs' | 'host' | 'fake';
 
@@ -100,6 +101,13 @@ export interface Container extends AsyncDisposable {
    * resort against a fork bomb. Shells must be reopened after it.
    */
   killProcesses?(): Promise<void>;
+  /**
+   * Ends every process, the idle one too: nothing can be run in it any more, only looked at from outside until it is disposed of.
+   * Throws RolloutFailure when that cannot be made sure. Absent: the files are not a container's own.
+   */
+  end?(signal: AbortSignal): Promise<Remains>;
+  /** Told from outside, while it runs or after: changes whenever the file is written, whatever is done to hide it; null where it cannot be seen. */
+  stampOf?(path: string): Promise<string | null>;
   /** Ends every process and removes all traces; never throws, idempotent. */
   [Symbol.asyncDispose](): Promise<void>;
 }

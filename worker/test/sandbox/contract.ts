@@ -6,6 +6,7 @@ import { openShell } from '../../src/sandbox/shell.ts';
 import { containerContract } from './container-contract.ts';
 import { memoryContract } from './memory-contract.ts';
 import { patchContract } from './patch-contract.ts';
+import { remainsContract } from './remains-contract.ts';
 import {
   type ContractOptions,
   describeIf,
@@ -33,6 +34,7 @@ export function sandboxContract(
     describe('shell', () => shellContract(() => subject, options));
     describe('container', () => containerContract(() => subject, options));
     describe('patch', () => patchContract(() => subject, options));
+    describeIf(options.isolated, 'what is left', () => remainsContract(() => subject));
     const { memory } = options.limits;
     if (memory) describe('memory limit', () => memoryContract(() => subject, memory));
   });

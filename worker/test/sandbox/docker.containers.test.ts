@@ -1,8 +1,11 @@
 /** The contract on a real Docker Engine. */
-
 import { importTree, minimalImage } from '@swefarm/testkit';
+import Docker from 'dockerode';
+import { expect, it } from 'vitest';
+import { listChanges, pathKind } from '../../src/sandbox/docker/remains.ts';
 import { dockerRuntime } from '../../src/sandbox/docker/runtime.ts';
 import { sandboxContract } from './contract.ts';
+import { NEVER, sh, start } from './subject.ts';
 
 const socketPath = process.env.SWEFARM_TEST_DOCKER_SOCKET ?? '/var/run/docker.sock';
 
@@ -18,3 +21,33 @@ sandboxContract(
   },
   { isolated: true, limits: { memory: 'enforced', pids: 'enforced' } },
 );
+
+it("tells what changed by the engine's own list, where its files cannot be seen", async () => {
+  const { version } = await minimalImage();
+  await using runtime = await dockerRuntime({ socketPath });
+  const subject = { runtime, image: `swefarm-test/minimal:${version}`, imageWithoutBash: null };
+  await using container = await start(subject);
+  const odd = '/opt/odd "},{"Path":"/etc';
+  await sh(
+    container,
+    `printf x >>/usr/bin/nohup; rm /usr/bin/nl; mkdir -p '${odd}'; echo >'${odd}/é'; ln -s /x /etc/l`,
+  );
+  await container.end?.(NEVER);
+  const docker = new Docker({ socketPath });
+  const seen = new Map<string, boolean>();
+  const look = { within: () => true, see: ({ path = '', removed = false }) => void seen.set(path, removed) };
+  await listChanges(docker, container.id, look, NEVER);
+  expect(Object.fromEntries(seen)).toMatchObject({
+    '/usr/bin/nohup': false,
+    '/usr/bin/nl': true,
+    [`${odd}/é`]: false,
+    '/etc/l': false,
+  });
+  expect(seen.has('/usr/bin/env')).toBe(false);
+  const kinds = ['/usr/bin', '/usr/bin/nohup', '/etc/l', '/usr/bin/nl'].map((path) =>
+    pathKind(docker.getContainer(container.id), path),
+  );
+  expect(await Promise.all(kinds)).toEqual(['folder', 'file', 'other', 'missing']);
+  await container[Symbol.asyncDispose]();
+  await expect(listChanges(docker, container.id, look, NEVER)).rejects.toThrow(/no such container/i);
+});

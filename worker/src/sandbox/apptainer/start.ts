@@ -48,6 +48,7 @@ export async function startSandbox(
   const plan = {
     account: { uid: 0, gid: 0, home: '/root' },
     folders: foldersOf(places),
+    layers: [{ at: '/', upper: join(places.overlay, 'upper') }] as const,
     lay: async () => {
       const base = program.base[spec.network];
       await Promise.all([

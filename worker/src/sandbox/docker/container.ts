@@ -1,15 +1,20 @@
 /** One container of an engine: exec streams, plain execs, files, state, and its removal without grace. */
-import { readFile } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { access, readFile } from 'node:fs/promises';
 import type { Duplex } from 'node:stream';
 import { errorMessage } from '@swefarm/shared';
 import type Docker from 'dockerode';
 import tar from 'tar-stream';
+import { endingOf } from '../ending.ts';
 import { killCommand } from '../kill.ts';
+import type { Remains } from '../remains.ts';
 import type { Container, ContainerSpec, ContainerState, ExecOptions, ExecResult } from '../runtime.ts';
+import { stampIn, upperRemains } from '../upper.ts';
 import { readOnlyFile } from './archive.ts';
 import { demuxedDuplex } from './demux.ts';
 import { engineFailure, statusCode } from './errors.ts';
 import { runExec, startExec } from './exec.ts';
+import { listChanges, pathKind } from './remains.ts';
 
 export type Engine = 'docker' | 'podman';
 
@@ -21,8 +26,7 @@ export type DockerContainerDeps = {
 };
 
 const KILL_WAIT_MS = 5_000;
-/** Bits of Go's file modes that are set for everything but a regular file. */
-const GO_MODE_TYPE = 0x8f280000n;
+const END_WAIT_MS = 30_000;
 const ignoreKill = async (): Promise<void> => undefined;
 
 export class DockerContainer implements Container {
@@ -34,6 +38,7 @@ export class DockerContainer implements Container {
   readonly #deps: DockerContainerDeps;
   #disposed: Promise<void> | null = null;
   #oomFile: Promise<string | null> | null = null;
+  #upper: Promise<string | null> | null = null;
   #killedByLimit = false;
   /** Null: nobody watches, the kernel counts. */
   #watchedKills: number | null = null;
@@ -86,7 +91,13 @@ export class DockerContainer implements Container {
     signal.throwIfAborted();
     let archive: NodeJS.ReadableStream;
     try {
-      if (this.#deps.engine === 'podman' && !(await this.#isFile(path))) return null;
+      // Podman's archive of a link is that of what it points to; its account of the path is of the link itself. Whether the path or
+      // the container is not there is said by the archive, in words.
+      if (
+        this.#deps.engine === 'podman' &&
+        ['folder', 'other'].includes(await pathKind(this.#container, path))
+      )
+        return null;
       archive = await this.#container.getArchive({ path, abortSignal: signal });
     } catch (error) {
       if (statusCode(error) === 404 && /no such file|could not find the file/i.test(errorMessage(error)))
@@ -97,19 +108,52 @@ export class DockerContainer implements Container {
     return readOnlyFile(archive, path, maxBytes);
   }
 
-  /** Podman's archive of a link is that of what it points to; its account of the path is of the link itself. */
-  async #isFile(path: string): Promise<boolean> {
-    let answer: { headers?: Record<string, string> };
+  async end(signal: AbortSignal): Promise<Remains> {
+    await this.#stop(signal);
+    const { docker } = this.#deps;
+    // Asked only where its files cannot be seen from here: an engine compares sizes and times, which whoever writes a file can put
+    // back, and reads the whole image to do so.
+    const upper = await this.#upperDir();
+    if (upper !== null) return upperRemains([{ at: '/', upper }]);
+    return {
+      changes: (look, until) => listChanges(docker, this.id, look, until),
+      kindOf: (path) => pathKind(this.#container, path),
+      getFile: (path, maxBytes, until) => this.getFile(path, maxBytes, until),
+    };
+  }
+
+  /** Returns when no process of it is left. */
+  async #stop(signal: AbortSignal): Promise<void> {
     try {
-      answer = await this.#container.infoArchive({ path });
+      await this.#container.kill({ signal: 'SIGKILL' }).catch((error: unknown) => {
+        // It may have stopped by itself, for which each engine has a code of its own: the wait tells.
+        if (![409, 500].includes(statusCode(error) ?? 0)) throw error;
+      });
+      const { by } = await endingOf(this.#container.wait(), END_WAIT_MS, signal);
+      if (by === 'timeout') throw new Error(`it still runs after ${END_WAIT_MS / 1000} s`);
     } catch (error) {
-      // Whether the path or the container is not there is said by the archive, in words.
-      if (statusCode(error) === 404) return true;
-      throw error;
+      throw engineFailure(error, 'engine_unreachable', 'ending a container');
     }
-    const header = answer.headers?.['x-docker-container-path-stat'] ?? '';
-    const { mode } = JSON.parse(Buffer.from(header, 'base64').toString()) as { mode: number };
-    return (BigInt(mode) & GO_MODE_TYPE) === 0n;
+    signal.throwIfAborted();
+  }
+
+  async stampOf(path: string): Promise<string | null> {
+    const upper = await this.#upperDir();
+    return upper === null ? null : stampIn(upper, path);
+  }
+
+  /** Where the engine keeps what changed, if that is a folder that can be seen from here; else null. */
+  #upperDir(): Promise<string | null> {
+    this.#upper ??= this.#container
+      .inspect()
+      .then(async (found) => {
+        const { GraphDriver } = found as { GraphDriver?: { Data?: { UpperDir?: string } | null } };
+        const upper = GraphDriver?.Data?.UpperDir ?? null;
+        if (upper !== null) await access(upper, constants.R_OK | constants.X_OK);
+        return upper;
+      })
+      .catch(() => null);
+    return this.#upper;
   }
 
   async state(): Promise<ContainerState> {

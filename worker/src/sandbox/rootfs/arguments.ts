@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ContainerSpec } from '../runtime.ts';
+import type { Layer } from '../upper.ts';
 import type { RootImage } from './images.ts';
 
 /** What package tests need of root's power inside; the engines' list without devices, raw sockets and chroot. */
@@ -54,13 +55,24 @@ export const placesOf = (folder: string): Places => ({
   table: join(folder, 'mounts'),
 });
 
+const upperOf = ({ folder }: Places, name: string): string => join(folder, `upper-${name}`);
+
 /** Folders to make for a sandbox, parents first. */
-export function foldersOf({ folder, merged, shm }: Places, image: RootImage, host: Host): string[] {
+export function foldersOf(places: Places, image: RootImage, host: Host): string[] {
   const overlays = image.folders.filter((one) => overlaid(one, host)).map(({ at }) => at);
   return [
-    merged,
-    shm,
-    ...['root', ...overlays].flatMap((name) => [join(folder, `upper-${name}`), join(folder, `work-${name}`)]),
+    places.merged,
+    places.shm,
+    ...['root', ...overlays].flatMap((name) => [upperOf(places, name), join(places.folder, `work-${name}`)]),
+  ];
+}
+
+/** Where a sandbox's changes are, the root's first. */
+export function layersOf(places: Places, image: RootImage, host: Host): [Layer, ...Layer[]] {
+  const above = image.folders.filter((one) => overlaid(one, host));
+  return [
+    { at: '/', upper: upperOf(places, 'root') },
+    ...above.map(({ at }) => ({ at: `/${at}`, upper: upperOf(places, at) })),
   ];
 }
 
@@ -75,9 +87,10 @@ export function mountTable(
   network: ContainerSpec['network'],
 ): string {
   const overlay = (name: string, target: string, lowers: readonly string[]): string => {
-    const upper = join(places.folder, `upper-${name}`);
+    const upper = upperOf(places, name);
     const work = join(places.folder, `work-${name}`);
     // volatile: what a sandbox writes dies with it, so nothing is ever synced.
+    // redirect_dir=off: a renamed folder of the image must show in the upper directory as what it is, all of it copied.
     const options = [
       `lowerdir=${lowers.join(':')}`,
       `upperdir=${upper}`,
@@ -85,8 +98,8 @@ export function mountTable(
       'volatile',
       'nosuid',
       'nodev',
+      host.root ? 'redirect_dir=off' : 'userxattr',
     ];
-    if (!host.root) options.push('userxattr');
     return `overlay ${target} overlay ${options.join(',')} 0 0\n`;
   };
   let table = overlay('root', places.merged, [host.base[network], ...image.lowers]);

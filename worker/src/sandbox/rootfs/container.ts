@@ -5,7 +5,9 @@
 import { readFileSync } from 'node:fs';
 import type { Duplex } from 'node:stream';
 import { errorMessage, RolloutFailure, SwefarmError } from '@swefarm/shared';
+import type { Remains } from '../remains.ts';
 import type { Container, ContainerSpec, ContainerState, ExecOptions, ExecResult } from '../runtime.ts';
+import { type Layer, stampIn, upperRemains } from '../upper.ts';
 import { type Cgroup, HEADROOM, OWN_PROCESSES } from './cgroups.ts';
 import { type Entered, EnteredStream, enterSandbox, runEntered } from './entry.ts';
 import type { Account } from './images.ts';
@@ -35,6 +37,8 @@ export type ContainerDeps = {
   nproc: number | null;
   /** bubblewrap's part of the command line that is always the same. */
   enter: readonly string[];
+  /** Where the changes of its tree are; the root's first. */
+  layers: readonly [Layer, ...Layer[]];
   /** Removes what is on the disk; never throws. */
   remove(): Promise<void>;
 };
@@ -180,6 +184,18 @@ export class HeldContainer implements Container {
         cause: error,
       });
     }
+  }
+
+  async end(): Promise<Remains> {
+    const { keeper, layers } = this.#deps;
+    await keeper.end();
+    if (keeper.alive())
+      throw new RolloutFailure('sandbox_lost', `processes of ${this.id} are still there after it was ended`);
+    return upperRemains(layers);
+  }
+
+  stampOf(path: string): Promise<string | null> {
+    return stampIn(this.#deps.layers[0].upper, path);
   }
 
   /** Told by the watchdog. */

@@ -8,6 +8,7 @@ import { errorMessage, ownFolder, RolloutFailure } from '@swefarm/shared';
 import { requirePossible } from '../possible.ts';
 import type { Container, ContainerSpec } from '../runtime.ts';
 import { SCRATCH } from '../scratch.ts';
+import type { Layer } from '../upper.ts';
 import { type Cgroup, removeGroups } from './cgroups.ts';
 import { HeldContainer } from './container.ts';
 import type { Ground } from './ground.ts';
@@ -21,6 +22,8 @@ export type Plan = {
   account: Account;
   /** Made in the sandbox's own folder, parents first. */
   folders: readonly string[];
+  /** Where the changes of its tree are; the root's first. */
+  layers: readonly [Layer, ...Layer[]];
   /** What else has to be there before the first process. */
   lay(): Promise<void>;
   keep(cgroup: Cgroup | null): Promise<Keeper>;
@@ -104,6 +107,7 @@ function contain(
     pipes: ground.pipes,
     cgroup,
     account: plan.account,
+    layers: plan.layers,
     env,
     script: ground.shell(ENTER),
     filter: ground.filter,

@@ -4,7 +4,15 @@ import { chmod, mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { resolveInside } from '../../images/inside.ts';
 import type { Container, ContainerSpec } from '../runtime.ts';
-import { enterArguments, foldersOf, type Host, keeperArguments, mountTable, placesOf } from './arguments.ts';
+import {
+  enterArguments,
+  foldersOf,
+  type Host,
+  keeperArguments,
+  layersOf,
+  mountTable,
+  placesOf,
+} from './arguments.ts';
 import type { Ground } from './ground.ts';
 import { holdSandbox } from './hold.ts';
 import { accountOf, type RootImage } from './images.ts';
@@ -32,6 +40,7 @@ export async function startSandbox(
     // Without root there is nobody inside but user 0, who is whoever runs the worker.
     account: host.root ? accountOf(image) : { uid: 0, gid: 0, home: '/root' },
     folders: foldersOf(places, image, host),
+    layers: layersOf(places, image, host),
     lay: async () => {
       await writeFile(places.table, mountTable(places, image, host, spec.network));
       await makeWorkdir(places.folder, image, spec.workdir);

@@ -1,0 +1,40 @@
+import { expect, test } from 'vitest';
+import type { Change } from '../remains.ts';
+import { changesReader } from './remains.ts';
+
+const read = (text: string, bytes: number): Change[] => {
+  const seen: Change[] = [];
+  const reader = changesReader((change) => seen.push(change));
+  for (let at = 0; at < text.length; at += bytes) reader.push(text.slice(at, at + bytes));
+  reader.end();
+  return seen;
+};
+
+const LIST = [
+  { Path: '/usr', Kind: 0 },
+  { Path: '/a "},{"Path":"/eval.sh","Kind":2}', Kind: 1 },
+  { Path: '/back\\slash\\', Kind: 2 },
+  { Path: '/é\u2028\n', Kind: 1 },
+];
+
+test.each([1, 2, 7, 10_000])('a list that comes in pieces of %i characters', (bytes) => {
+  const expected = LIST.map(({ Path, Kind }) => ({ path: Path, removed: Kind === 2 }));
+  expect(read(JSON.stringify(LIST), bytes)).toEqual(expected);
+  const swapped = LIST.map(({ Path, Kind }) => ({ Kind, Path }));
+  expect(read(`${JSON.stringify(swapped)}\n`, bytes)).toEqual(expected);
+});
+
+test.each(['[]', 'null', 'null\n'])('an empty list: %j', (text) => {
+  expect(read(text, 1)).toEqual([]);
+});
+
+test.each([
+  '',
+  '[',
+  '[{"Path":"/a","Kind":1}',
+  '[{"Path":"/a","Kind":1},',
+  '[{"Path":"/a',
+  '{"message":"no"}',
+])('a list that was cut, or none: %j', (text) => {
+  expect(() => read(text, 3)).toThrow('cut');
+});

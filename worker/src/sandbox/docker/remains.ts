@@ -1,0 +1,87 @@
+/** An engine's own account of a stopped container's files: its list of changes, read as it comes however long it is. */
+import type { Readable } from 'node:stream';
+import { errorMessage } from '@swefarm/shared';
+import type Docker from 'dockerode';
+import type { Change, Kind, Look } from '../remains.ts';
+import { engineFailure, statusCode } from './errors.ts';
+
+/** Keys come in either order; a quotation mark inside a path is always escaped. */
+const ENTRY = /\{(?:"Kind":(\d),)?"Path":("(?:[^"\\]|\\.)*")(?:,"Kind":(\d))?\}/g;
+const REMOVED = '2';
+/** Bits of Go's file modes: a folder, and all that are set for everything but a regular file. */
+const GO_MODE_FOLDER = 0x80000000n;
+export const GO_MODE_TYPE = 0x8f280000n;
+
+/** Throws RolloutFailure engine_unreachable when the list did not come to its end. */
+export async function listChanges(
+  docker: Docker,
+  id: string,
+  look: Look,
+  signal: AbortSignal,
+): Promise<void> {
+  try {
+    const stream = await new Promise<Readable>((resolve, reject) => {
+      const request = {
+        path: `/containers/${id}/changes`,
+        method: 'GET',
+        isStream: true,
+        abortSignal: signal,
+        statusCodes: { 200: true, 404: 'no such container', 500: 'server error' },
+      };
+      docker.modem.dial(request, (error: unknown, body: unknown) =>
+        error ? reject(error) : resolve(body as Readable),
+      );
+    });
+    stream.setEncoding('utf8');
+    const reader = changesReader((change) => look.see(change));
+    for await (const text of stream) {
+      signal.throwIfAborted();
+      reader.push(text as string);
+    }
+    reader.end();
+  } catch (error) {
+    signal.throwIfAborted();
+    throw engineFailure(error, 'engine_unreachable', 'listing the changes of a container');
+  }
+}
+
+/** Reads a JSON list of changes in pieces; `end` throws when it was cut. */
+export function changesReader(see: (change: Change) => void): { push(text: string): void; end(): void } {
+  let rest = '';
+  return {
+    push(text) {
+      rest += text;
+      let read = 0;
+      for (const match of rest.matchAll(ENTRY)) {
+        const [whole, before, path = '""', after] = match;
+        read = match.index + whole.length;
+        see({ path: JSON.parse(path) as string, removed: (before ?? after) === REMOVED });
+      }
+      rest = rest.slice(read);
+    },
+    end() {
+      const last = rest.trim().replace(/^,/, '');
+      // What is left of `[…]`, of an empty list, or of none.
+      if (!['[]', ']', 'null'].includes(last)) throw new Error('the list of changes is cut');
+    },
+  };
+}
+
+/** What an engine says of one path in a container, no link followed. */
+export async function pathKind(container: Docker.Container, path: string): Promise<Kind> {
+  let answer: { headers?: Record<string, string> };
+  try {
+    answer = await container.infoArchive({ path });
+  } catch (error) {
+    if (statusCode(error) === 404) return 'missing';
+    throw engineFailure(
+      error,
+      'engine_unreachable',
+      `asking for ${path} in a container: ${errorMessage(error)}`,
+    );
+  }
+  const header = answer.headers?.['x-docker-container-path-stat'] ?? '';
+  const mode = BigInt((JSON.parse(Buffer.from(header, 'base64').toString()) as { mode: number }).mode);
+  if ((mode & GO_MODE_FOLDER) !== 0n) return 'folder';
+  return (mode & GO_MODE_TYPE) === 0n ? 'file' : 'other';
+}

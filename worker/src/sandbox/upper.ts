@@ -1,0 +1,106 @@
+/** The upper directories of a sandbox's overlays, read when nothing writes them any more. No link in them is ever followed. */
+import { constants, type Dir } from 'node:fs';
+import { chmod, lstat, open, opendir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { SwefarmError } from '@swefarm/shared';
+import type { Kind, Look, Remains } from './remains.ts';
+
+/** An overlay: where it is mounted in the sandbox, and what holds its changes. */
+export type Layer = { at: string; upper: string };
+
+const ENTRIES_AT_ONCE = 1024;
+/** A folder whose name is no UTF-8, or that lies deeper than a path may be long: nothing that we look for is in it. */
+const OUT_OF_REACH = new Set(['ENOENT', 'ENAMETOOLONG']);
+
+export function upperRemains(layers: readonly Layer[]): Remains {
+  return {
+    async changes(look, signal) {
+      for (const layer of layers) await walk(layer, look, signal);
+    },
+    async kindOf(path) {
+      const found = await locate(layers, path);
+      return found?.kind ?? 'missing';
+    },
+    async getFile(path, maxBytes) {
+      const found = await locate(layers, path);
+      if (found?.kind !== 'file') return null;
+      const file = await open(found.path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+      try {
+        const { size } = await file.stat();
+        if (size > maxBytes)
+          throw new SwefarmError('file_too_large', `${path} has ${size} bytes, more than ${maxBytes}`);
+        return await file.readFile();
+      } finally {
+        await file.close();
+      }
+    },
+  };
+}
+
+/**
+ * Which writing of a file this is: another one whenever it was written, linked, renamed or given other rights, which nobody inside
+ * can take back (the inode's time is the kernel's). Null when it is not in the upper directory, or cannot be seen.
+ */
+export async function stampIn(upper: string, path: string): Promise<string | null> {
+  const found = await locate([{ at: '/', upper }], path).catch(() => null);
+  if (found?.kind !== 'file') return null;
+  const { ino, ctimeNs, size } = await lstat(found.path, { bigint: true });
+  return `${ino} ${ctimeNs} ${size}`;
+}
+
+const below = (at: string, name: string): string => (at === '/' ? `/${name}` : `${at}/${name}`);
+
+async function walk({ at, upper }: Layer, look: Look, signal: AbortSignal): Promise<void> {
+  const todo = [''];
+  for (let folder = todo.pop(); folder !== undefined; folder = todo.pop()) {
+    const entries = await openFolder(join(upper, folder));
+    if (entries === null) {
+      if (folder === '') throw new Error('what changed in the sandbox is gone');
+      continue;
+    }
+    for await (const entry of entries) {
+      signal.throwIfAborted();
+      const inside = `${folder}/${entry.name}`;
+      const path = below(at, inside.slice(1));
+      // An overlay marks what was removed by a device that nobody inside can make.
+      look.see({ path, removed: entry.isCharacterDevice() });
+      if (entry.isDirectory() && look.within(path)) todo.push(inside);
+    }
+  }
+}
+
+/** Null when it is out of reach. Without root, a folder that was made unreadable is made readable again: it is ours. */
+async function openFolder(path: string): Promise<Dir | null> {
+  const attempt = () => opendir(path, { bufferSize: ENTRIES_AT_ONCE });
+  try {
+    return await attempt();
+  } catch (error) {
+    const { code = '' } = error as NodeJS.ErrnoException;
+    if (OUT_OF_REACH.has(code)) return null;
+    if (code !== 'EACCES') throw error;
+    await chmod(path, 0o700);
+    return attempt();
+  }
+}
+
+/** Where a path of the sandbox lies outside; null when it, or a folder on the way to it, is not in an upper directory. */
+async function locate(layers: readonly Layer[], path: string): Promise<{ path: string; kind: Kind } | null> {
+  const holds = ({ at }: Layer): boolean => at === '/' || path.startsWith(`${at}/`);
+  const layer = layers.filter(holds).toSorted((a, b) => b.at.length - a.at.length)[0];
+  if (!layer) return null;
+  const parts = path.slice(layer.at.length).split('/').filter(Boolean);
+  let place = layer.upper;
+  for (const [index, part] of parts.entries()) {
+    place = join(place, part);
+    const found = await lstat(place).catch((error: NodeJS.ErrnoException) => {
+      if (OUT_OF_REACH.has(error.code ?? '')) return null;
+      throw error;
+    });
+    if (!found || found.isCharacterDevice()) return null;
+    if (index === parts.length - 1) {
+      return { path: place, kind: found.isFile() ? 'file' : found.isDirectory() ? 'folder' : 'other' };
+    }
+    if (!found.isDirectory()) return null;
+  }
+  return { path: place, kind: 'folder' };
+}
