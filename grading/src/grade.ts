@@ -58,6 +58,22 @@ export function gradeEvaluation(
 }
 
 /**
+ * What became of a log that could not be read in any reasonable time, from the report of an empty one: not resolved, and no report.json,
+ * as where the harness itself breaks on the log.
+ */
+export const unreadReport = (empty: Report): Report => ({
+  ...empty,
+  evaluation:
+    empty.evaluation === 'sandbox_killed' || empty.evaluation === 'timed_out'
+      ? empty.evaluation
+      : 'completed',
+  resolved: false,
+  tests_status: null,
+  status_map: null,
+  unreadable: 'raises',
+});
+
+/**
  * Unreadable for what the patch's own output says is an end like any other; silence is not. Where no outcome could be read and
  * the session says that all tests were skipped, they did start, and the harness's verdict on that stands.
  */

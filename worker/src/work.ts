@@ -6,6 +6,7 @@ import { givenPatch } from './agent/given.ts';
 import { runMiniAgent } from './agent/loop.ts';
 import { openPolicy } from './agent/policy/policy.ts';
 import type { Node } from './node.ts';
+import { filledDisk, isOwnDoing } from './sandbox/blame.ts';
 import { diskIsFull } from './sandbox/free.ts';
 import type { PreparedContainer } from './sandbox/prepared.ts';
 import type { ReadyImage } from './sandbox/runtime.ts';
@@ -46,14 +47,28 @@ export async function letAgentWork(
   clock.set('command', end.command_seconds);
 
   if (end.sandbox_killed) return { end, patch: null, tooLarge: false, agentSeconds };
-  if (await diskIsFull(node.runtime))
+  if (await diskIsFull(node.runtime)) {
+    if (await filledDisk(sandbox.suspect))
+      return { end: { ...end, sandbox_killed: true }, patch: null, tooLarge: false, agentSeconds };
     throw new RolloutFailure('node_disk', 'the disk was full when the agent ended');
+  }
   if (run.agent.patch_source === 'submission' && end.submission !== null) {
     return { end, patch: end.submission, tooLarge: false, agentSeconds };
   }
   await sandbox.history.done;
-  const taken = await clock.time('patch', () => takePatch(sandbox.container, sandbox.snapshot, signal));
-  return { end, patch: taken.patch.toString('utf8'), tooLarge: taken.tooLarge, agentSeconds };
+  const taken = await clock.time('patch', () => patchOf(sandbox, signal));
+  const patch = taken?.patch.toString('utf8') ?? null;
+  return { end, patch, tooLarge: taken?.tooLarge ?? false, agentSeconds };
+}
+
+/** Null when the agent left no tree that a patch can be taken from: git, our marks, the tree itself were there when it began. */
+async function patchOf({ container, snapshot, suspect }: Sandbox, signal: AbortSignal) {
+  try {
+    return await takePatch(container, snapshot, signal);
+  } catch (error) {
+    if (await isOwnDoing(error, suspect)) return null;
+    throw error;
+  }
 }
 
 async function mini(task: Task, node: Node): Promise<Player> {

@@ -1,6 +1,8 @@
 /** The containers of one attempt: the one the agent works in, and what those for the evaluation look like. */
-import { beyondCeiling, describeExcess, RolloutFailure } from '@swefarm/shared';
+import { beyondCeiling, describeExcess, errorMessage, RolloutFailure } from '@swefarm/shared';
 import type { Node } from './node.ts';
+import { isOwnDoing, type Suspect } from './sandbox/blame.ts';
+import { SandboxKilledError, type Shell } from './sandbox/command.ts';
 import { removeHistory } from './sandbox/history.ts';
 import type { Container, ContainerSpec, ReadyImage } from './sandbox/runtime.ts';
 import { openShellBeside } from './sandbox/shell.ts';
@@ -29,11 +31,33 @@ export async function startSandbox(task: Task, node: Node, image: ReadyImage) {
   stack.use(shell);
   const snapshot = tree.snapshot(ended);
   const known = { digest: image.digest, clean: node.cleanImages };
-  const history = removeHistory(container, snapshot, shell, known, signal);
+  const suspect: Suspect = {
+    container,
+    runtime: node.runtime,
+    fresh: () => node.runtime.start(containerSpec(task, node, image, 'evaluation'), signal),
+    diskBytes: run.sandbox.disk_bytes,
+    signal,
+  };
+  const history = removeHistory(container, snapshot, answerable(shell, suspect), known, signal);
   const owned = stack.move();
   const dispose = (): Promise<void> =>
     node.leaving.remove({ [Symbol.asyncDispose]: () => owned.disposeAsync() });
-  return { container, snapshot, history, [Symbol.asyncDispose]: dispose };
+  return { container, snapshot, history, suspect, [Symbol.asyncDispose]: dispose };
+}
+
+/** A shell that calls what its own commands broke by its name. */
+function answerable(shell: Shell, suspect: Suspect): Shell {
+  return {
+    async run(command, options) {
+      try {
+        return await shell.run(command, options);
+      } catch (error) {
+        if (!(await isOwnDoing(error, suspect))) throw error;
+        throw new SandboxKilledError(`a command broke the sandbox: ${errorMessage(error)}`);
+      }
+    },
+    [Symbol.asyncDispose]: () => shell[Symbol.asyncDispose](),
+  };
 }
 
 export function containerSpec(

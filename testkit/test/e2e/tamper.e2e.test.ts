@@ -181,3 +181,28 @@ describe('an agent that attacks its own container', () => {
     expect(line.report?.trust).toEqual({ level: 'clean', reasons: [] });
   });
 });
+
+describe('an agent that breaks the sandbox it loses in', () => {
+  test.each([
+    ['git', 'echo "x = 1" >>parse.py; rm -f "$(command -v git)" /usr/bin/git', 'empty_patch'],
+    ['bash', 'rm -f /bin/bash /usr/bin/bash; kill -9 $$', 'sandbox_killed'],
+  ])('earns 0 at its first attempt when it takes %s away', async (what, command, row) => {
+    const turns = [
+      { command, repeat: 1 },
+      { submit: true as const, repeat: 1 },
+    ];
+    await using policy = await startScriptedPolicy({ script: { conversations: [{ variants: [turns] }] } });
+    const options = [
+      '--agent',
+      'mini',
+      '--policy-url',
+      policy.url,
+      '--model',
+      'scripted',
+      '--runtime',
+      'rootfs',
+    ];
+    const [line] = await rollouts(`breaks-${what}`, join(folder, 'instances.rootfs.jsonl'), options);
+    expect(line).toMatchObject({ outcome: 'judged', reward: 0, reward_row: row, attempt: 1 });
+  });
+});

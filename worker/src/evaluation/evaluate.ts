@@ -12,7 +12,8 @@ import {
   withoutMeans,
   withTrap,
 } from '@swefarm/grading';
-import { type Instance, type Report, RolloutFailure, SwefarmError } from '@swefarm/shared';
+import { type Instance, type Report, RolloutFailure } from '@swefarm/shared';
+import { filledDisk, isOwnDoing, type Suspect } from '../sandbox/blame.ts';
 import { diskIsFull } from '../sandbox/free.ts';
 import type { Leaving } from '../sandbox/leaving.ts';
 import type { Container, ContainerState, ExecResult, Runtime } from '../sandbox/runtime.ts';
@@ -20,8 +21,8 @@ import type { Threads } from '../threads/pool.ts';
 import { applyPatch, PATCH_PATH } from './apply.ts';
 import { EVAL_PATH, sealScript, whatChanged } from './evidence.ts';
 import type { Quiet } from './quiet.ts';
+import { readVerdict } from './reading.ts';
 
-const PARSE_TIMEOUT_MS = 60_000;
 /** 128 + SIGKILL. */
 const KILLED = 137;
 /** 128 + SIGTERM. */
@@ -43,6 +44,8 @@ export type EvaluationDeps = {
   evaluateEmpty: boolean;
   imageDigest: string;
   runtime: Pick<Runtime, 'diskFree'>;
+  /** What a container may write; null: no limit. */
+  diskBytes: number | null;
   signal: AbortSignal;
 };
 
@@ -51,8 +54,8 @@ export type Evaluated = { report: Report; log: Buffer | null; startSeconds: numb
 
 type Ran = {
   facts: Omit<EvaluationFacts, 'log'>;
-  /** The node's disk was, by the end: who filled it may be another's sandbox. */
-  diskFull: boolean;
+  /** The node's disk by the end: full, maybe by another's sandbox, or filled by this one. */
+  disk: 'free' | 'full' | 'filled';
   log: Buffer | null;
   startSeconds: number;
   testsSeconds: number;
@@ -74,9 +77,13 @@ export async function evaluate(
   deps.threads.expect();
   let ran = await deps.quiet.shared(() => runOnce(plan, patch ?? '', deps));
   if (ran.facts.timed_out) ran = await deps.quiet.alone(() => runOnce(plan, patch ?? '', deps));
-  const report = await grade(instance, plan, patch ?? '', ran, deps);
-  if (ran.diskFull && !report.resolved)
+  let report = await grade(instance, plan, patch ?? '', ran, deps);
+  if (ran.disk === 'full' && !report.resolved)
     throw new RolloutFailure('node_disk', 'the disk was full at the end of the tests');
+  if (ran.disk === 'filled' && !report.resolved) {
+    ran.facts.sandbox_killed = true;
+    report = await grade(instance, plan, patch ?? '', ran, deps);
+  }
   if (report.resolved && report.trust.level === 'suspicious') {
     await confirm(instance, plan, patch ?? '', report, deps);
   }
@@ -140,21 +147,24 @@ async function runOnce(plan: EvaluationPlan, patch: string, deps: EvaluationDeps
   const began = performance.now();
   const container = await deps.container();
   try {
-    const ran = await runIn(container, secondsSince(began), plan, patch, deps);
+    const suspect = { ...deps, container, fresh: deps.container };
+    const ran = await runIn(suspect, secondsSince(began), plan, patch, deps);
     // What a sandbox fills up to its own limit is its own doing.
-    return { ...ran, diskFull: !ran.facts.sandbox_killed && (await diskIsFull(deps.runtime)) };
+    const full = !ran.facts.sandbox_killed && (await diskIsFull(deps.runtime));
+    return { ...ran, disk: !full ? 'free' : (await filledDisk(suspect)) ? 'filled' : 'full' };
   } finally {
     await deps.leaving.remove(container);
   }
 }
 
 async function runIn(
-  container: Container,
+  suspect: Suspect,
   startSeconds: number,
   plan: EvaluationPlan,
   patch: string,
   deps: EvaluationDeps,
-): Promise<Omit<Ran, 'diskFull'>> {
+): Promise<Omit<Ran, 'disk'>> {
+  const { container } = suspect;
   const facts = noRun(deps);
   const script = await putFiles(container, plan, patch, deps.signal);
   const seal = await sealScript(container, script);
@@ -170,8 +180,12 @@ async function runIn(
     facts.applied_with = applied.applied_with;
   }
   const from = performance.now();
-  const result = await runEvalScript(container, script.path, deps);
+  const result = await runEvalScript(suspect, script.path, deps);
   const testsSeconds = secondsSince(from);
+  if (result === null) {
+    const log = Buffer.alloc(0);
+    return { facts: { ...facts, sandbox_killed: true }, log, startSeconds, testsSeconds };
+  }
   facts.timed_out = result.timedOut;
   facts.exit_code = result.exitCode;
   // A container killed under its tests shows an exit code of its own on some engines.
@@ -219,38 +233,30 @@ async function putFiles(
   return { path, content };
 }
 
-function runEvalScript(container: Container, path: string, deps: EvaluationDeps): Promise<ExecResult> {
-  return container.exec(['/bin/bash', path], {
-    cwd: container.workdir,
-    timeoutMs: deps.timeoutSeconds * 1000,
-    maxOutputBytes: deps.logLimit,
-    signal: deps.signal,
-  });
+/** Null when what ran in it broke the container under it. */
+async function runEvalScript(
+  suspect: Suspect,
+  path: string,
+  deps: EvaluationDeps,
+): Promise<ExecResult | null> {
+  const { container } = suspect;
+  try {
+    return await container.exec(['/bin/bash', path], {
+      cwd: container.workdir,
+      timeoutMs: deps.timeoutSeconds * 1000,
+      maxOutputBytes: deps.logLimit,
+      signal: deps.signal,
+    });
+  } catch (error) {
+    if (await isOwnDoing(error, suspect)) return null;
+    throw error;
+  }
 }
 
-async function grade(
+const grade = (
   instance: Instance,
   plan: EvaluationPlan,
   patch: string,
-  ran: Ran,
-  deps: EvaluationDeps,
-): Promise<Report> {
-  try {
-    return await deps.threads.run(
-      'grade',
-      { instance, plan, patch, facts: ran.facts, log: ran.log },
-      { timeoutMs: PARSE_TIMEOUT_MS },
-    );
-  } catch (cause) {
-    if (cause instanceof SwefarmError && cause.code === 'thread_timeout') {
-      throw new RolloutFailure(
-        'parse_timeout',
-        `the test log could not be read in ${PARSE_TIMEOUT_MS / 1000} s`,
-        {
-          cause,
-        },
-      );
-    }
-    throw cause;
-  }
-}
+  { facts, log }: Ran,
+  { threads }: EvaluationDeps,
+): Promise<Report> => readVerdict({ instance, plan, patch, facts, log }, threads);

@@ -5,6 +5,7 @@
  */
 import type { Duplex } from 'node:stream';
 import type { Remains } from './remains.ts';
+import type { DiskUse } from './use.ts';
 
 export type RuntimeName = 'docker' | 'podman' | 'apptainer' | 'rootfs' | 'host' | 'fake';
 
@@ -108,6 +109,8 @@ export interface Container extends AsyncDisposable {
   end?(signal: AbortSignal): Promise<Remains>;
   /** Told from outside, while it runs or after: changes whenever the file is written, whatever is done to hide it; null where it cannot be seen. */
   stampOf?(path: string): Promise<string | null>;
+  /** What it has written to the disk, measured from outside; null where that cannot be seen. */
+  diskUse?(): Promise<DiskUse | null>;
   /** Ends every process and removes all traces; never throws, idempotent. */
   [Symbol.asyncDispose](): Promise<void>;
 }

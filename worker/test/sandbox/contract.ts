@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type CommandResult, SandboxKilledError, type Shell } from '../../src/sandbox/command.ts';
 import type { Container } from '../../src/sandbox/runtime.ts';
 import { openShell } from '../../src/sandbox/shell.ts';
+import { blameContract } from './blame-contract.ts';
 import { containerContract } from './container-contract.ts';
 import { memoryContract } from './memory-contract.ts';
 import { patchContract } from './patch-contract.ts';
@@ -34,6 +35,7 @@ export function sandboxContract(
     describe('shell', () => shellContract(() => subject, options));
     describe('container', () => containerContract(() => subject, options));
     describe('patch', () => patchContract(() => subject, options));
+    describeIf(options.isolated, 'blame', () => blameContract(() => subject));
     describeIf(options.isolated, 'what is left', () => remainsContract(() => subject));
     const { memory } = options.limits;
     if (memory) describe('memory limit', () => memoryContract(() => subject, memory));

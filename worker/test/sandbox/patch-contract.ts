@@ -7,7 +7,7 @@ import { type ContractOptions, NEVER, type Subject, sh, snapshotOf, start } from
 
 const IDENTITY = 'export GIT_CONFIG_GLOBAL=/dev/null; gitc() { git -c user.name=n -c user.email=e@x "$@"; };';
 /** A repository with a base commit, a builder's commit on top, and edits that were never committed. */
-const REPOSITORY = `${IDENTITY}
+export const REPOSITORY = `${IDENTITY}
 git init -q -b main .
 mkdir -p pkg bin 'odd dir'
 printf 'one\\ntwo\\nthree\\n' > pkg/a.py

@@ -10,6 +10,7 @@ import { killCommand } from '../kill.ts';
 import type { Remains } from '../remains.ts';
 import type { Container, ContainerSpec, ContainerState, ExecOptions, ExecResult } from '../runtime.ts';
 import { stampIn, upperRemains } from '../upper.ts';
+import { type DiskUse, diskUse } from '../use.ts';
 import { readOnlyFile } from './archive.ts';
 import { demuxedDuplex } from './demux.ts';
 import { engineFailure, statusCode } from './errors.ts';
@@ -140,6 +141,11 @@ export class DockerContainer implements Container {
   async stampOf(path: string): Promise<string | null> {
     const upper = await this.#upperDir();
     return upper === null ? null : stampIn(upper, path);
+  }
+
+  async diskUse(): Promise<DiskUse | null> {
+    const upper = await this.#upperDir();
+    return upper === null ? null : diskUse(upper);
   }
 
   /** Where the engine keeps what changed, if that is a folder that can be seen from here; else null. */

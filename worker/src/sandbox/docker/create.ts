@@ -5,9 +5,9 @@ import type { ContainerSpec } from '../runtime.ts';
 
 /**
  * As process 1 it is immune to signals from inside (`kill -9 -1` of the model's code), reaps orphans, and on USR1 ends
- * everything else. With an extra init in front of it, it would be killable, and the container with it.
+ * everything else. It goes on when there is no sleep any more, for whoever took it away must not end the container by it. With an extra init in front of it, it would be killable, and the container with it.
  */
-const IDLE = `trap 'kill -9 -1' USR1; while :; do sleep 86400 & wait $!; [ $? -eq 127 ] && exit 127; done`;
+const IDLE = `sleep 0 || exit 127; trap 'kill -9 -1' USR1; while :; do sleep 86400 & wait $!; done`;
 /** bash retries a fork that the process limit refuses, where dash would exit. */
 const ENTRYPOINT = [
   '/bin/sh',

@@ -8,6 +8,7 @@ import { errorMessage, RolloutFailure, SwefarmError } from '@swefarm/shared';
 import type { Remains } from '../remains.ts';
 import type { Container, ContainerSpec, ContainerState, ExecOptions, ExecResult } from '../runtime.ts';
 import { type Layer, stampIn, upperRemains } from '../upper.ts';
+import { type DiskUse, diskUse } from '../use.ts';
 import { type Cgroup, HEADROOM, OWN_PROCESSES } from './cgroups.ts';
 import { type Entered, EnteredStream, enterSandbox, runEntered } from './entry.ts';
 import type { Account } from './images.ts';
@@ -196,6 +197,14 @@ export class HeldContainer implements Container {
 
   stampOf(path: string): Promise<string | null> {
     return stampIn(this.#deps.layers[0].upper, path);
+  }
+
+  async diskUse(): Promise<DiskUse | null> {
+    // Shared memory and what the runtime itself wrote lie in other folders, or are nothing beside it.
+    const uses = await Promise.all(this.#deps.layers.map(({ upper }) => diskUse(upper)));
+    const known = uses.filter((use) => use !== null);
+    if (known.length < uses.length) return null;
+    return known.reduce((sum, use) => ({ bytes: sum.bytes + use.bytes, share: sum.share + use.share }));
   }
 
   /** Told by the watchdog. */

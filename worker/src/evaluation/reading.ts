@@ -1,0 +1,46 @@
+/** From a log to a report, in a thread. The log is the patch's own: one that nobody can read in time is judged, as one on which the harness breaks. */
+import { type EvaluationFacts, type EvaluationPlan, unreadReport } from '@swefarm/grading';
+import { type Instance, type Report, RolloutFailure, SwefarmError } from '@swefarm/shared';
+import type { Threads } from '../threads/pool.ts';
+
+const LIMIT_MS = 60_000;
+
+export type Evaluation = {
+  instance: Instance;
+  plan: EvaluationPlan;
+  patch: string;
+  facts: Omit<EvaluationFacts, 'log'>;
+  log: Buffer | null;
+};
+
+/**
+ * Reads twice, the second time for twice as long. Throws RolloutFailure `parse_timeout` when not even an empty log is read: then the
+ * node is at fault.
+ */
+export async function readVerdict(
+  evaluation: Evaluation,
+  threads: Pick<Threads, 'run'>,
+  limitMs = LIMIT_MS,
+): Promise<Report> {
+  for (const timeoutMs of [limitMs, 2 * limitMs]) {
+    const report = await inTime(threads.run('grade', evaluation, { timeoutMs }));
+    if (report) return report;
+  }
+  const empty = { ...evaluation, log: Buffer.alloc(0) };
+  const bare = await inTime(threads.run('grade', empty, { timeoutMs: LIMIT_MS }));
+  if (bare) return unreadReport(bare);
+  throw new RolloutFailure(
+    'parse_timeout',
+    `not even an empty test log could be read in ${LIMIT_MS / 1000} s`,
+  );
+}
+
+/** Null when the thread's time was over. */
+async function inTime<T>(reading: Promise<T>): Promise<T | null> {
+  try {
+    return await reading;
+  } catch (cause) {
+    if (cause instanceof SwefarmError && cause.code === 'thread_timeout') return null;
+    throw cause;
+  }
+}

@@ -1,0 +1,88 @@
+/** What code in a sandbox breaks must be known as its own doing in every isolating runtime, and what the node breaks must not. */
+import { RolloutFailure } from '@swefarm/shared';
+import { expect, it } from 'vitest';
+import { isOwnDoing, type Suspect } from '../../src/sandbox/blame.ts';
+import type { Container } from '../../src/sandbox/runtime.ts';
+import { openShell } from '../../src/sandbox/shell.ts';
+import { takePatch } from '../../src/sandbox/snapshot.ts';
+import { REPOSITORY } from './patch-contract.ts';
+import { NEVER, type Subject, sh, snapshotOf, start, TEST_IMAGE_MARKER } from './subject.ts';
+
+/** Nothing of it would be survived by a machine that is no sandbox. */
+const ONLY = `[ -e ${TEST_IMAGE_MARKER} ] || exit 99;`;
+
+export function blameContract(subject: () => Subject): void {
+  const suspect = (container: Container, changes: Partial<Suspect> = {}): Suspect => ({
+    container,
+    runtime: subject().runtime,
+    fresh: () => start(subject()),
+    diskBytes: null,
+    signal: NEVER,
+    ...changes,
+  });
+  const errorOf = (work: Promise<unknown>): Promise<unknown> =>
+    work.then(
+      () => null,
+      (error: unknown) => error,
+    );
+
+  it.each([
+    ['git is gone', 'rm /usr/bin/git'],
+    [
+      'git says what it likes',
+      'printf "#!/bin/sh\\nexit 0\\n" >/tmp/g; chmod +x /tmp/g; mv /tmp/g /usr/bin/git; rm -rf /.swefarm-* /var/tmp/.swefarm-*',
+    ],
+    ['our folder is gone', 'rm -rf /.swefarm-* /var/tmp/.swefarm-* /tmp/.swefarm-*'],
+    ['the repository is gone', 'rm -rf .git'],
+    [
+      'a file is where the tree was',
+      'cd /; rm -rf /testbed/* /testbed/.[a-z]*; rm -rf /testbed; echo >/testbed',
+    ],
+    ['the shell is gone', 'rm -f /bin/sh /usr/bin/sh'],
+    ['nothing can be loaded', 'rm -rf /usr/lib/*'],
+  ])('%s: no patch can be taken, by its own doing', async (_what, script) => {
+    await using container = await start(subject());
+    await sh(container, REPOSITORY);
+    const snapshot = await snapshotOf(container);
+    // Its end may have no shell left to tell of it.
+    await sh(container, `${ONLY} echo work >>pkg/a.py; ${script}`).catch(() => undefined);
+    const error = await errorOf(takePatch(container, snapshot, NEVER));
+    expect(error).toBeInstanceOf(RolloutFailure);
+    expect(await isOwnDoing(error, suspect(container))).toBe(true);
+  });
+
+  it('bash is gone, and the shell with it: its own doing', async () => {
+    await using container = await start(subject());
+    await using shell = await openShell(container, { workdir: container.workdir, activate: '', env: {} });
+    const options = { timeoutMs: 20_000, maxOutputBytes: 1_000, signal: NEVER };
+    const error = await errorOf(shell.run(`${ONLY} rm -f /bin/bash /usr/bin/bash; kill -9 $$`, options));
+    expect(error).toBeInstanceOf(RolloutFailure);
+    expect(await isOwnDoing(error, suspect(container))).toBe(true);
+  });
+
+  it('no sleep is left: the container goes on', async () => {
+    await using container = await start(subject());
+    const ends =
+      'rm -f /bin/sleep /usr/bin/sleep; for p in $(grep -lx sleep /proc/[0-9]*/comm | cut -d/ -f3); do kill -9 $p; done; true';
+    await sh(container, `${ONLY} ${ends}`);
+    await sh(container, 'for i in 1 2 3 4 5 6 7 8 9; do env true; done');
+    expect(await container.state()).toBe('running');
+  });
+
+  it('a container that was removed, a node where none starts, a caller who left: not its doing', async () => {
+    await using container = await start(subject());
+    const failure = new RolloutFailure('sandbox_lost', 'the stream broke');
+    expect(await isOwnDoing(failure, suspect(container))).toBe(true);
+    expect(await isOwnDoing(failure, suspect(container, { signal: AbortSignal.abort() }))).toBe(false);
+    const fresh = () => Promise.reject(new RolloutFailure('sandbox_start', 'the engine starts nothing'));
+    expect(await isOwnDoing(failure, suspect(container, { fresh }))).toBe(false);
+    for (const other of [
+      new RolloutFailure('engine_unreachable', 'x'),
+      new RolloutFailure('policy_slow', 'x'),
+      new Error('x'),
+    ])
+      expect(await isOwnDoing(other, suspect(container))).toBe(false);
+    await subject().runtime.remove(container.id);
+    expect(await isOwnDoing(failure, suspect(container))).toBe(false);
+  });
+}
