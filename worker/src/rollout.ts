@@ -62,6 +62,7 @@ export async function runRollout(task: Task, node: Node): Promise<Judged> {
         evaluateEmpty: preflight,
         imageDigest: image.digest,
         runtime: node.runtime,
+        goldTimeShare: facts.gold_time_share,
         diskBytes: run.sandbox.disk_bytes,
         signal,
       }),
