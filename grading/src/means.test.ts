@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { instance } from './instance.fixture.ts';
 import { inTheWay, withoutMeans } from './means.ts';
 
 const adds = (path: string, line: string): string =>
@@ -7,7 +8,7 @@ const changes = (path: string, line: string): string =>
   `diff --git a/${path} b/${path}\n--- a/${path}\n+++ b/${path}\n@@ -1 +1 @@\n-x\n+${line}\n`;
 const HOOK = 'def pytest_runtest_makereport(item): pass';
 const FIX = changes('src/a.py', 'y');
-const none = { patch: '', test_patch: '' };
+const none = instance({ patch: '', test_patch: '' });
 
 test.each([
   ['a conftest.py', adds('tests/conftest.py', 'x'), ['tests/conftest.py']],
@@ -34,10 +35,10 @@ test("gold's own files are nobody's means", () => {
 
 test('a new file where the test patch has its own goes, whoever else brings it', () => {
   const [own, golds] = [adds('tests/test_new.py', 'x'), adds('tests/test_new.py', 'y')];
-  const hidden = {
+  const hidden = instance({
     patch: FIX + golds,
     test_patch: adds('tests/test_new.py', 'z') + changes('tests/test_old.py', 'z'),
-  };
+  });
   expect(withoutMeans(FIX + own, hidden)).toEqual({ patch: FIX, files: ['tests/test_new.py'] });
   expect(withoutMeans(FIX + changes('tests/test_old.py', 'x'), hidden)).toBeNull();
   expect(inTheWay(FIX + own, hidden)).toEqual(['tests/test_new.py']);

@@ -1,20 +1,23 @@
 /** A patch without its means of deciding tests: what its verdict is worth when they are taken away. */
 import type { Instance } from '@swefarm/shared';
 import { isNew, pathOf, readDiff } from './diff.ts';
+import { runnersOf } from './runners.ts';
 import { hooksOf, isStarter } from './touched.ts';
 
 /**
- * The patch without files that run on their own in every test (conftest.py, sitecustomize.py, …) and without new modules that
- * hook into the test run; gold's own files stay. New files that stand where the test patch brings its own go too. Null when there are none, or when this reader cannot take the patch apart.
+ * The patch without files that run on their own in every test (conftest.py, sitecustomize.py, …) without new modules that
+ * hook into the test run, and without its edits of the program that runs the tests; gold's own files stay. New files that stand where the
+ * test patch brings its own go too. Null when there are none, or when this reader cannot take the patch apart.
  */
 export function withoutMeans(
   patch: string,
-  instance: Pick<Instance, 'patch' | 'test_patch'>,
+  instance: Instance,
 ): { patch: string; files: string[] } | null {
   const sections = patch.split(/^(?=diff --git )/m);
   const head = sections[0]?.startsWith('diff --git ') ? [] : sections.splice(0, 1);
   const gold = new Set(filesOf(instance.patch)?.map(pathOf));
   const hidden = new Set(newFiles(instance.test_patch));
+  const runs = runnersOf(instance);
   const files: string[] = [];
   const kept: string[] = [];
   for (const section of sections) {
@@ -22,7 +25,7 @@ export function withoutMeans(
     if (found?.length !== 1 || !found[0]) return null;
     const [file] = found;
     const path = pathOf(file);
-    const means = !gold.has(path) && (isStarter(path) || (isNew(file) && hooksOf(file.added)));
+    const means = !gold.has(path) && (isStarter(path) || runs(path) || (isNew(file) && hooksOf(file.added)));
     if (means || (isNew(file) && hidden.has(path))) files.push(path);
     else kept.push(section);
   }
