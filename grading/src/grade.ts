@@ -50,6 +50,7 @@ export function gradeEvaluation(
       resolved: resolved === true,
       scriptExitCode: ran && !facts.timed_out && !facts.sandbox_killed ? facts.exit_code : null,
       imageDigest: facts.image_digest,
+      egress: instance.needs_egress || facts.network === 'egress',
       changedFiles: facts.changed_files,
       changesUnknown: facts.changes_unknown,
     }),

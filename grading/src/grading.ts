@@ -30,6 +30,8 @@ export type EvaluationFacts = {
   exit_code: number | null;
   sandbox_killed: boolean;
   image_digest: string | null;
+  /** Of the container in which the tests ran; absent: not known. */
+  network?: 'none' | 'egress';
   /** Files that decide outcomes and are not as the image has them; absent where nobody looked. */
   changed_files?: string[];
   /** Why they are not known, although somebody looked. */

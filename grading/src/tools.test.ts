@@ -1,7 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { instance } from './instance.fixture.ts';
-import { decides, toolFindings } from './tools.ts';
+import { decides, toolFindings as findings } from './tools.ts';
 
+const toolFindings = (
+  changedFiles: string[] | undefined,
+  row: ReturnType<typeof instance>,
+  resolved: boolean,
+  egress = false,
+) => findings({ changedFiles, instance: row, resolved, egress });
 const ENV = '/opt/miniconda3/envs/testbed';
 
 describe('files of the environment that changed while tests ran', () => {
@@ -20,9 +26,7 @@ describe('files of the environment that changed while tests ran', () => {
   ])('%s proves a forgery where the tests pass', (path) => {
     expect(toolFindings([path], instance(), true)).toMatchObject([{ level: 'forged' }]);
     expect(toolFindings([path], instance(), false)).toMatchObject([{ level: 'suspicious' }]);
-    expect(toolFindings([path], instance({ needs_egress: true }), true)).toMatchObject([
-      { level: 'suspicious' },
-    ]);
+    expect(toolFindings([path], instance(), true, true)).toMatchObject([{ level: 'suspicious' }]);
   });
 
   test.each([`${ENV}/bin/flask`, `${ENV}/lib/python3.11/site-packages/pytest_cov/plugin.py`])(

@@ -1,7 +1,6 @@
 /** What the evaluation changed outside of the repository: tools that decide the verdict have no reason to change. */
-import type { Instance } from '@swefarm/shared';
 import { isPathFile } from './pathfiles.ts';
-import type { Finding } from './trust.ts';
+import type { Finding, TrustEvidence } from './trust.ts';
 
 /** Programs that run the tests, or that the eval script is made of. */
 const PROGRAMS = /\/s?bin\/(?:python[\d.]*|bash|sh|dash|env|git|cat|echo|tox|conda|activate|runtests)$/;
@@ -26,12 +25,12 @@ const isTool = (path: string): boolean =>
 export const decides = (path: string, removed: boolean): boolean =>
   isTool(path) || WAY.test(path) || (!removed && isPathFile(path));
 
-/** `resolved`: the official verdict, which a forgery needs to be worth the name. */
-export function toolFindings(
-  changed: readonly string[] | undefined,
-  instance: Instance,
-  resolved: boolean,
-): Finding[] {
+export function toolFindings({
+  changedFiles: changed,
+  instance,
+  egress,
+  resolved,
+}: Pick<TrustEvidence, 'changedFiles' | 'instance' | 'egress' | 'resolved'>): Finding[] {
   if (!changed) return [];
   const ownPytest = instance.repo === 'pytest-dev/pytest';
   const tools = changed.filter(
@@ -43,7 +42,7 @@ export function toolFindings(
   const findings: Finding[] = [];
   if (tools.length > 0) {
     // With a network, an honest installation may bring another pytest.
-    const level = resolved && !instance.needs_egress ? 'forged' : 'suspicious';
+    const level = resolved && !egress ? 'forged' : 'suspicious';
     findings.push({ level, reason: `the evaluation replaced its own tools: ${show(tools)}` });
   }
   if (settings.length > 0) {

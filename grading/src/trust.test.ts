@@ -18,7 +18,7 @@ function trustOf(
   log: string,
   row = instance(),
   exitCode = 0,
-  seen: Pick<EvaluationFacts, 'changed_files' | 'changes_unknown'> = {},
+  seen: Pick<EvaluationFacts, 'changed_files' | 'changes_unknown' | 'network'> = {},
 ) {
   const facts = ran(log, { exit_code: exitCode, ...seen });
   const report = gradeEvaluation(row, planEvaluation(row), facts, patch);
@@ -295,4 +295,13 @@ test('what changed is not known: nothing to rely on where the tests pass, of no 
   });
   const fails = logOf({ tests: 'FAILED tests/test_crate.py::test_holds\n1 failed in 0.01s\n', code: 1 });
   expect(trustOf(GOLD, fails, instance(), 1, unknown)).toMatchObject({ level: 'clean', resolved: false });
+});
+
+test('with a network, whoever brought it, an installation may bring another pytest', () => {
+  const changed_files = ['/opt/miniconda3/envs/testbed/bin/pytest'];
+  const level = (network: 'none' | 'egress', row = instance()) =>
+    trustOf(GOLD, logOf({}), row, 0, { changed_files, network }).level;
+  expect(level('none')).toBe('forged');
+  expect(level('egress')).toBe('suspicious');
+  expect(level('egress', instance({ needs_egress: true }))).toBe('suspicious');
 });

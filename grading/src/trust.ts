@@ -33,6 +33,8 @@ export type TrustEvidence = {
   /** As the runtime saw it; null: unknown. */
   scriptExitCode: number | null;
   imageDigest: string | null;
+  /** The tests ran with a network. */
+  egress?: boolean;
   /** Files that decide outcomes and are not as the image has them. */
   changedFiles?: readonly string[] | undefined;
   /** Why they are not known, although somebody looked. */
@@ -44,7 +46,7 @@ export type Finding = { level: 'suspicious' | 'forged'; reason: string };
 export function assessTrust(evidence: TrustEvidence): Trust {
   const findings: Finding[] = [
     ...touched(evidence.modelPatch, evidence.instance),
-    ...toolFindings(evidence.changedFiles, evidence.instance, evidence.resolved),
+    ...toolFindings(evidence),
     ...pathFindings(evidence.changedFiles, evidence.modelPatch, evidence.instance),
     ...unseenFindings(evidence),
     ...scriptFindings(evidence),

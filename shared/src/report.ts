@@ -22,7 +22,7 @@ export const EvaluationEnd = z.enum([
   'completed',
   'timed_out',
   'tests_cannot_start', // the log holds no readable test outcome
-  'sandbox_killed', // by its own memory or pids limit
+  'sandbox_killed', // by its own memory or pids limit, or by what ran in it
 ]);
 export type EvaluationEnd = z.infer<typeof EvaluationEnd>;
 

@@ -46,7 +46,7 @@ export const RewardFacts = z.object({
   cut_by_token_limit: z.boolean(),
   /** Share of the agent's time spent waiting for the policy, 0 to 1. */
   policy_share: z.number(),
-  /** The agent's sandbox was killed by its own limit. */
+  /** The agent's sandbox was killed by its own limit, or broken by the agent. */
   sandbox_killed: z.boolean(),
   /** What the instance registry knows of gold: resolves here, and in which share of the time limit; null: unknown. */
   gold_healthy: z.boolean().nullable(),

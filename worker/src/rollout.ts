@@ -38,13 +38,14 @@ export async function runRollout(task: Task, node: Node): Promise<Judged> {
       : given(task);
   trace.patch = work.patch;
 
+  const network = networkOf(task, 'evaluation');
   const facts = task.kept?.facts ?? factsOf(task, work, plan.grader);
   Object.assign(
     facts,
     knownGold(instance, {
       imageDigest: image.digest,
       grader: plan.grader,
-      network: networkOf(task, 'evaluation'),
+      network,
       timeoutSeconds: run.evaluation.timeout,
     }),
   );
@@ -61,6 +62,7 @@ export async function runRollout(task: Task, node: Node): Promise<Judged> {
         logLimit: run.evaluation.log_limit,
         evaluateEmpty: preflight,
         imageDigest: image.digest,
+        network,
         runtime: node.runtime,
         goldTimeShare: facts.gold_time_share,
         diskBytes: run.sandbox.disk_bytes,

@@ -12,7 +12,8 @@ export const END_MEANINGS: Readonly<Record<string, string>> = {
   patch_too_large: 'the patch is over 10 MB',
   tests_timed_out: 'the tests ran into the time limit, also alone on the node',
   tests_cannot_start: 'the log holds no test outcome that could be read',
-  killed_by_own_limit: 'the container was killed by its own memory or process limit',
+  killed_by_own_limit:
+    'the container was killed by its own memory or process limit, filled the disk, or was broken by what ran in it',
   log_unreadable: 'the harness itself breaks on this log',
   image_unavailable: 'the image is not to be had',
   node_out_of_disk: 'the node ran out of disk',

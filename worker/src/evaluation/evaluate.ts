@@ -45,6 +45,7 @@ export type EvaluationDeps = {
   /** Evaluate an empty patch too (golden, noop and preflight want per-test verdicts of the bare tree). */
   evaluateEmpty: boolean;
   imageDigest: string;
+  network: 'none' | 'egress';
   runtime: Pick<Runtime, 'diskFree'>;
   /** What gold is known to need of the time limit; null: not known. */
   goldTimeShare: number | null;
@@ -148,6 +149,7 @@ const noRun = (deps: EvaluationDeps): Omit<EvaluationFacts, 'log'> => ({
   exit_code: null,
   sandbox_killed: false,
   image_digest: deps.imageDigest,
+  network: deps.network,
 });
 
 async function runOnce(plan: EvaluationPlan, patch: string, deps: EvaluationDeps): Promise<Ran> {

@@ -55,6 +55,7 @@ async function graded(instance: Instance) {
     timeoutSeconds: 120,
     logLimit: 64 * MB,
     evaluateEmpty: true,
+    network: 'none',
     goldTimeShare: null,
     diskBytes: null,
     imageDigest: image.digest,

@@ -122,6 +122,7 @@ async function ours(row: Instance, patch: string) {
     timeoutSeconds: 120,
     logLimit: 1e8,
     evaluateEmpty: true,
+    network: 'none',
     goldTimeShare: null,
     diskBytes: null,
     imageDigest: image.digest,
