@@ -9,10 +9,7 @@ import { hooksOf, isStarter } from './touched.ts';
  * hook into the test run, and without its edits of the program that runs the tests; gold's own files stay. New files that stand where the
  * test patch brings its own go too. Null when there are none, or when this reader cannot take the patch apart.
  */
-export function withoutMeans(
-  patch: string,
-  instance: Instance,
-): { patch: string; files: string[] } | null {
+export function withoutMeans(patch: string, instance: Instance): { patch: string; files: string[] } | null {
   const sections = patch.split(/^(?=diff --git )/m);
   const head = sections[0]?.startsWith('diff --git ') ? [] : sections.splice(0, 1);
   const gold = new Set(filesOf(instance.patch)?.map(pathOf));

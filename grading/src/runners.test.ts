@@ -27,6 +27,7 @@ describe('who runs the tests', () => {
       'tools/check.py',
     ],
     ['its configuration', instance({ test_cmd: 'python tools/check.py --config=unit.json' }), 'unit.json'],
+    ['behind variables', instance({ test_cmd: "MODE='x y' ONE=1 ./run-tests.py -d thread" }), 'run-tests.py'],
     ['a wrapper', instance({ test_cmd: './gradlew test --tests A' }), 'gradlew'],
     ["a tool's configuration", instance({ test_cmd: 'npx karma start --single-run' }), 'karma.conf.js'],
     [
@@ -49,6 +50,7 @@ describe('who runs the tests', () => {
     ['what is tested', DJANGO, 'django/db/models/query.py'],
     ['a test', DJANGO, 'tests/queries/tests.py'],
     ['a part of a name', DJANGO, 'runtests.py'],
+    ['what a command is about', instance({ test_cmd: 'test -e fix.txt && pytest src/a.py' }), 'fix.txt'],
     ['a tool of the machine', instance({ test_cmd: 'tox -e py' }), 'tox'],
     [
       'what the test patch puts back',

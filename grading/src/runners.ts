@@ -21,7 +21,13 @@ const BEHIND: readonly { program: string; modules: RegExp }[] = [
   { program: 'tests/runtests.py', modules: /^django\/test\/(?:__init__|runner|simple|testcases|utils)\.py$/ },
   { program: 'bin/test', modules: /^sympy\/(?:testing|utilities)\/(?:__init__|runtests\w*)\.py$/ },
 ];
-const WORD = /[^\s'"`;|&()=,]+/g;
+/** What runs the program that follows it. */
+const LAUNCHER =
+  /^(?:python[\d.]*|node|ruby|php|perl|bash|sh|source|\.|exec|env|time|command|npx|yarn|xvfb-run)$/;
+/** Options whose value is a file, or Django's module, by which the tests are run. */
+const CONFIGURES = /^--?(?:c|config|configuration|rcfile|settings|require)$/;
+/** Before a program. */
+const ASSIGNMENTS = /^\s*(?:[A-Za-z_]\w*=(?:'[^']*'|"[^"]*"|[^\s'"]*)\s+)*/;
 const FILE = /^(?:\.\/)?((?:[\w.@+-]+\/)*[\w.@+-]*\w)$/;
 
 /**
@@ -30,20 +36,41 @@ const FILE = /^(?:\.\/)?((?:[\w.@+-]+\/)*[\w.@+-]*\w)$/;
  */
 export function runnersOf(instance: Instance): (path: string) => boolean {
   const spared = new Set([...pathsOf(instance.patch), ...pathsOf(instance.test_patch)]);
-  const words = commandOf(instance).match(WORD) ?? [];
-  const bare = (word: string): string[] => FILE.exec(word)?.[1]?.split('/').slice(-1) ?? [];
-  const named = new Set(
-    words.filter((word) => /[./]/.test(word)).flatMap((word) => FILE.exec(word)?.[1] ?? []),
-  );
-  const tools = new Set(words.flatMap(bare));
+  const named = new Set<string>();
+  const tools = new Set<string>();
+  for (const command of commandOf(instance).split(/[\n;|&()]+/)) {
+    for (const { word, settings } of runnersIn(
+      command
+        .replace(ASSIGNMENTS, '')
+        .replaceAll(/['"]/g, ' ')
+        .trim()
+        .split(/[\s=]+/),
+    )) {
+      const [, file] = FILE.exec(word) ?? [];
+      if (file === undefined) continue;
+      tools.add(file.split('/').at(-1) ?? '');
+      if (settings) named.add(`tests/${file.replaceAll('.', '/')}.py`);
+      if (/[./]/.test(word)) named.add(file);
+    }
+  }
   const patterns = Object.entries(CONFIGURATION).flatMap(([tool, files]) => (tools.has(tool) ? [files] : []));
   for (const { program, modules } of BEHIND) {
     if (named.has(program) && ![...spared].some((path) => modules.test(path))) patterns.push(modules);
   }
-  // Django's command names its settings as Python does.
-  const settings = words.flatMap((word, at) => (word === '--settings' ? (words[at + 1] ?? []) : []));
-  for (const module of settings) named.add(`tests/${module.replaceAll('.', '/')}.py`);
   return (path) => !spared.has(path) && (named.has(path) || patterns.some((one) => one.test(path)));
+}
+
+/** Of a simple command's words the program, what a launcher launches, and the values of options that configure it. */
+function* runnersIn(words: readonly string[]): Generator<{ word: string; settings: boolean }> {
+  let program = true;
+  for (const [at, word] of words.entries()) {
+    const option = words[at - 1] ?? '';
+    if (CONFIGURES.test(option)) yield { word, settings: option === '--settings' };
+    else if (program && !word.startsWith('-')) {
+      yield { word, settings: false };
+      program = LAUNCHER.test(word);
+    }
+  }
 }
 
 /** The row's own, the table's, or what stands between the markers of the row's script; '' when none is known. */

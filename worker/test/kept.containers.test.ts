@@ -96,10 +96,19 @@ const killed: Mishap = async (container) => {
 /** As a batch scheduler ends a job: every process of it gets TERM, the sandboxes' before us. */
 const everybodyTold: Mishap = async (container) => {
   await began(container);
-  for (const pid of descendants(process.pid)) process.kill(pid, 'SIGTERM');
+  // One may have gone since they were listed, and must not keep the others from being told.
+  for (const pid of descendants(process.pid)) tell(pid);
   stopping.abort();
 };
 let stopping = new AbortController();
+
+function tell(pid: number): void {
+  try {
+    process.kill(pid, 'SIGTERM');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+}
 
 function descendants(of: number): number[] {
   const lines = execFileSync('ps', ['-eo', 'pid=,ppid=,comm=']).toString().trim().split('\n');
@@ -243,7 +252,7 @@ test('a scheduler that tells sandboxes and worker to end at once costs the rollo
   await at.end();
 });
 
-test('a disk that is full is the node, whatever the tests printed; tests that cannot start are the instance', async () => {
+test('a disk that another filled is the node, one that the tests filled is theirs; tests that cannot start are the instance', async () => {
   // While the agent works: what it left cannot be trusted either.
   const before = await attempts({ tests: PASSES, mishaps: [filled] });
   expect(await before.again()).toMatchObject({ next: 'later' });
@@ -253,11 +262,14 @@ test('a disk that is full is the node, whatever the tests printed; tests that ca
   expect(await before.resultOf()).toMatchObject({ outcome: 'judged', resolved: true, attempt: 2 });
   await before.end();
 
-  // Nothing is left by the time the tests write: they say so, and show no test.
+  // The patch's own tests fill it, all by themselves: that is no way out of their verdict.
   const filling = 'dd if=/dev/zero of=/tmp/fill bs=1M; echo no tests ran';
   const during = await attempts({ tests: filling, mishaps: [] });
-  expect(await during.again()).toMatchObject({ next: 'later' });
-  expect(await during.journal()).toEqual(['node_disk kept']);
+  expect(await during.again()).toEqual({ next: 'done' });
+  expect(await during.journal()).toEqual(['done']);
+  expect(await during.resultOf()).toMatchObject({
+    ...{ outcome: 'judged', resolved: false, reward: 0, reward_row: 'evaluation_killed', attempt: 1 },
+  });
   await during.end();
 
   // As full, with all its bytes: a neighbour that eats the inodes earns nobody a 0.

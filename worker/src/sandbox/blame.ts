@@ -3,6 +3,7 @@
  * to say anything, so nobody there is asked: the runtime says whether the container is still there, a fresh one of the same image
  * whether the node still does its work, and the disk who filled it.
  */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type FailureClass, RolloutFailure } from '@swefarm/shared';
 import { diskIsFull } from './free.ts';
 import type { Container, Runtime } from './runtime.ts';
@@ -16,6 +17,7 @@ const BY_CODE: ReadonlySet<FailureClass> = new Set([
   'node_disk',
 ]);
 const CONTROL_MS = 60_000;
+const GOING_MS = 1_000;
 /** Without a limit of its own, a sandbox has filled a disk when it wrote so much of it alone. */
 const MOST_BYTES = 8 * 1024 ** 3;
 const MOST_SHARE = 0.25;
@@ -37,7 +39,10 @@ export async function isOwnDoing(error: unknown, suspect: Suspect): Promise<bool
   if (await diskIsFull(runtime)) return filledDisk(suspect);
   const state = await container.state().catch(() => null);
   if (state !== 'running') return state === 'own_limit';
-  return nodeWorks(suspect);
+  if (!(await nodeWorks(suspect))) return false;
+  // Whoever ends this node's processes one by one may have come to a stream of the container's before the container.
+  await sleep(GOING_MS, undefined, { signal }).catch(() => undefined);
+  return !signal.aborted && (await container.state().catch(() => null)) === 'running';
 }
 
 /** Whether a disk that is full was filled by this sandbox: by what it wrote, and what its processes still held. Ends the container. */

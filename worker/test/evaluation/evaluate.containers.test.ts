@@ -50,6 +50,9 @@ async function evaluated(lines: string[], patch = '', change: Partial<Evaluation
     timeoutSeconds: 60,
     logLimit: 1e6,
     evaluateEmpty: true,
+    network: 'none',
+    goldTimeShare: null,
+    diskBytes: null,
     imageDigest: image.digest,
     signal: NEVER,
   });
