@@ -74,6 +74,23 @@ test('a worker waits at start for a Redis that comes later', async () => {
   expect(lines.join('')).toContain('Redis does not answer');
 });
 
+test('a worker waits at start for a Redis that refuses writes, and says so once', async () => {
+  await using redis = await startRedis();
+  await redis.cli('CONFIG', 'SET', 'min-replicas-to-write', '1');
+  const said: string[] = [];
+  const config = testConfig({ redis_url: redis.url });
+  const opening = openFarm(config, 'worker', { onWait: (text) => said.push(text) });
+  await Promise.race([opening, untilSome(said)]);
+  await redis.cli('CONFIG', 'SET', 'min-replicas-to-write', '0');
+  await using farm = await opening;
+  expect(farm.id).not.toBe('');
+  expect(said).toEqual([expect.stringMatching(/refuses for now: NOREPLICAS.* Trying again for 60 s\.$/)]);
+});
+
+async function untilSome(list: readonly unknown[]): Promise<void> {
+  while (list.length === 0) await sleep(20);
+}
+
 test('a producer waits as long as it is told, says once that it does, and tells what was wrong in the end', async () => {
   const port = await freePort();
   const said: string[] = [];

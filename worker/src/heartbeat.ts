@@ -56,7 +56,9 @@ export async function beat(deps: HeartbeatDeps, signal: AbortSignal): Promise<vo
     }
     await sleep(BEAT_MS, undefined, { signal }).catch(() => undefined);
   }
-  await node.farm.registry.leave(node.identity.worker);
+  await node.farm.registry.leave(node.identity.worker).catch((error: unknown) => {
+    node.log.warn({ err: errorMessage(error) }, 'the registry lists this worker until its record lapses');
+  });
 }
 
 function recordOf(deps: HeartbeatDeps, started_at: number, paused: string | null): WorkerRecord {

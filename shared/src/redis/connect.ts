@@ -13,6 +13,12 @@ import { type ClientOptions, type Place, type Target, targetOf } from './target.
 const WORKER_PATIENCE_SECONDS = 60;
 const CONNECT_TIMEOUT_MS = 10_000;
 
+/** Errors that pass while a Redis starts, fails over, or has no room. */
+const PASSING: ReadonlySet<string> = new Set(['redis_unreachable', 'redis_full']);
+
+/** What is asked of the server before it is taken for usable: refused, it is waited for as well. */
+type Begin = (redis: Redis) => Promise<void>;
+
 export type Connection = {
   redis: Redis;
   address: string;
@@ -34,7 +40,8 @@ export async function connectRedis(
     patienceSeconds = role === 'worker' ? WORKER_PATIENCE_SECONDS : 0,
     onWait = (text) => log.warn(text),
     entrusts = role === 'worker',
-  }: Pick<OpenOptions, 'signal' | 'patienceSeconds' | 'onWait' | 'entrusts'> = {},
+    begin,
+  }: Pick<OpenOptions, 'signal' | 'patienceSeconds' | 'onWait' | 'entrusts'> & { begin?: Begin } = {},
 ): Promise<Connection> {
   const target = targetOf(config);
   const until = Date.now() + patienceSeconds * 1000;
@@ -43,10 +50,10 @@ export async function connectRedis(
     let place: Place = target;
     try {
       place = (await target.locate?.()) ?? target;
-      return await connectPlace(target, place, config, { role, entrusts });
+      return await connectPlace(target, place, config, { role, entrusts, begin });
     } catch (error) {
       const unusable = asUnusable(error, place.address);
-      if (unusable?.code !== 'redis_unreachable' || Date.now() >= until) throw unusable ?? error;
+      if (!unusable || !PASSING.has(unusable.code) || Date.now() >= until) throw unusable ?? error;
       if (tries === 1) onWait(`${unusable.message} Trying again for ${patienceSeconds} s.`);
       const pause = Math.min(250 * tries, 2_000, Math.max(1, until - Date.now()));
       await sleep(pause, undefined, signal ? { signal } : {});
@@ -58,7 +65,7 @@ async function connectPlace(
   target: Target,
   { options, address }: Place,
   config: CommonConfig,
-  { role, entrusts }: { role: FarmRole; entrusts: boolean },
+  { role, entrusts, begin }: { role: FarmRole; entrusts: boolean; begin: Begin | undefined },
 ): Promise<Connection> {
   const redis = await connectOnce(options, role, target);
   const inspect = (): Promise<Inspection> => inspectServer(redis, { kind: target.kind, address }, config);
@@ -70,6 +77,7 @@ async function connectPlace(
         `${inspection.hazards.join('. ')} (or accept it: redis_durability best_effort)`,
       );
     }
+    await begin?.(redis);
     return { redis, address, inspect, ...inspection };
   } catch (error) {
     redis.disconnect();

@@ -12,7 +12,7 @@ import { redisArtifacts } from './artifacts.ts';
 import { byClock } from './bullclock.ts';
 import { createCalls } from './calls.ts';
 import { createCancel } from './cancel.ts';
-import { type Clock, createClock } from './clock.ts';
+import { createClock } from './clock.ts';
 import { createCommit } from './commit.ts';
 import { type Connection, connectRedis, duplicateOf } from './connect.ts';
 import type { Farm, FarmRole, OpenOptions } from './farm.ts';
@@ -42,11 +42,15 @@ export async function openConnectedFarm(
   options: OpenOptions,
 ): Promise<Farm> {
   const log = options.log ?? silentLog();
-  const connection = await connectRedis(config, role, log, options);
+  const keys = keysFor(config.redis_prefix);
+  let id = '';
+  const begin = async (redis: Redis): Promise<void> => {
+    id = await farmId(redis, keys);
+  };
+  const connection = await connectRedis(config, role, log, { ...options, begin });
   const { redis, address, hazards } = connection;
   const warnings = [...hazards, ...connection.warnings];
   watchOutages(connection, log);
-  const keys = keysFor(config.redis_prefix);
   const says = <T extends object>(part: T): T => saysOutages(part, address);
   const artifacts = artifactsOf(config, says(redisArtifacts(redis, keys, limitsOf(config))));
   const connections: Redis[] = [];
@@ -74,7 +78,7 @@ export async function openConnectedFarm(
   const { vitals } = says({
     vitals: createVitals({ redis, keys, clock, registry, policies, artifacts, results }),
   });
-  const id = await farmId(redis, keys, clock).catch((error: unknown) => {
+  await clock.ask().catch((error: unknown) => {
     redis.disconnect();
     throw asUnusable(error, address) ?? error;
   });
@@ -151,8 +155,7 @@ const limitsOf = (config: CommonConfig) => ({
 const isFile = (locator: string): boolean => locator.startsWith('file:');
 
 /** Made once per Redis and prefix; also the first proof that our user may use these keys. */
-async function farmId(redis: Redis, keys: Keys, clock: Clock): Promise<string> {
-  await clock.ask();
+async function farmId(redis: Redis, keys: Keys): Promise<string> {
   const fresh = newId();
   await redis.set(keys.farmId, fresh, 'NX');
   return (await redis.get(keys.farmId)) ?? fresh;
