@@ -27,10 +27,13 @@ async function scene() {
     const child = spawn('faketime', ['-f', offset, process.execPath, SCRIPT, own, '0'], {
       stdio: ['ignore', 'inherit', 'inherit'],
       env: { ...process.env, FAKETIME_DONT_FAKE_MONOTONIC: '1' },
+      // faketime starts the worker as a child of its own: both are in this group.
+      detached: true,
     });
+    const ended = once(child, 'exit');
     onTestFinished(async () => {
-      child.kill('SIGKILL');
-      await once(child, 'exit');
+      if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
+      await ended;
     });
   };
   /** Milliseconds by the clock of Redis until each delayed job is due. */
