@@ -185,7 +185,7 @@ export const ALERTS: readonly AlertSpec[] = [
     for: '30m',
     severity: 'page',
     summary:
-      'Policy {{ $labels.policy }} is updating for half an hour: every rollout that follows it stands still.',
+      'Policy {{ $labels.policy }} is updating for half an hour: every rollout that follows it stands still, and after policy_pause_limit_seconds gives its slot back.',
     todo: 'The trainer died in the middle of a weight update, most likely. `swefarm policy set NAME --state serving` lets rollouts go on, `swefarm cancel RUN` gives up what nobody waits for.',
     panel: 'queue/policies',
     test: {

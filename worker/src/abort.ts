@@ -2,7 +2,7 @@
 import type { CancelReason } from '@swefarm/shared';
 
 export type AbortKind =
-  | 'drain' // this worker is going away: hand the job back, at no cost to its budgets
+  | 'drain' // this worker is going away, or is not to wait: hand the job back, at no cost to its budgets
   | 'cancelled' // the run or the rollout was cancelled: commit that
   | 'superseded'; // another worker has claimed it since: leave everything to it
 
@@ -11,11 +11,14 @@ export class AttemptAborted extends Error {
   readonly kind: AbortKind;
   /** Of a cancelled one. */
   readonly cancelReason: CancelReason;
+  /** What the journal says of it. */
+  readonly why: string | null;
 
-  constructor(kind: AbortKind, cancelReason: CancelReason = 'cancelled') {
+  constructor(kind: AbortKind, cancelReason: CancelReason = 'cancelled', why: string | null = null) {
     super(`attempt ended: ${kind === 'cancelled' ? cancelReason : kind}`);
     this.kind = kind;
     this.cancelReason = cancelReason;
+    this.why = why;
   }
 }
 

@@ -48,6 +48,11 @@ export class ActiveAttempts {
     this.#running.get(rolloutId)?.controller.abort(new AttemptAborted(kind, reason));
   }
 
+  /** Ends it so that it is handed back at no cost, while this worker stays; the journal says why. */
+  letGo(rolloutId: string, why: string): void {
+    this.#running.get(rolloutId)?.controller.abort(new AttemptAborted('drain', undefined, why));
+  }
+
   abortAll(kind: AbortKind): void {
     for (const { controller } of this.#running.values()) controller.abort(new AttemptAborted(kind));
   }

@@ -21,6 +21,7 @@ import {
   UnusableError,
 } from '@swefarm/shared';
 import { abortKind, abortOf } from './abort.ts';
+import { standsStill } from './agent/policy/standstill.ts';
 import {
   type Claimed,
   type Context,
@@ -53,7 +54,7 @@ const DONE: Next = { next: 'done' };
 /** How long a job waits for another node when the one that failed it claims it again. */
 const ELSEWHERE_MS = 2_000;
 const ELSEWHERE_PATIENCE_MS = 10_000;
-/** How soon a rollout of a run that stands still is looked at again. */
+/** How soon a rollout whose run, or whose policy, stands still is looked at again. */
 const RUN_PAUSED_MS = 10_000;
 /** How long the worker of an attempt that seems to go on has to come back for the job: it looks each three seconds. */
 const HELD_MS = 7_000;
@@ -62,7 +63,7 @@ const LAST_TO_HEAR_MS = 300;
 export async function attemptRollout(job: RolloutJob, node: Node, signal: AbortSignal): Promise<Next> {
   const run = await runOf(job, node, signal);
   if ('next' in run) return run;
-  const claim = await claimOf(job, node, signal);
+  const claim = await claimOf(job, run, node, signal);
   if (claim === null) return { next: 'hand_back', gone: Promise.resolve() };
   if (claim.status === 'paused') return { next: 'later', delayMs: RUN_PAUSED_MS };
   if (claim.status === 'held') return { next: 'later', delayMs: HELD_MS, passed: claim.claim };
@@ -99,13 +100,19 @@ export async function attemptRollout(job: RolloutJob, node: Node, signal: AbortS
 }
 
 /** Null: Redis refused until the worker was to go. */
-async function claimOf(job: RolloutJob, node: Node, signal: AbortSignal): Promise<Claim | null> {
+async function claimOf(
+  job: RolloutJob,
+  run: RunRecord,
+  node: Node,
+  signal: AbortSignal,
+): Promise<Claim | null> {
   const { log, farm, identity } = node;
   try {
     let over = job.passed ?? null;
     // Whoever was killed is not waited for; of those who live, and after an outage of those who may, nothing is taken at once.
     const claim = async (): Promise<Claim> => {
-      const claimed = await farm.journal.claim(job.rollout_id, identity, { over });
+      const onlyKept = await awaitsPolicy(run, node);
+      const claimed = await farm.journal.claim(job.rollout_id, identity, { over, onlyKept });
       const { registry } = farm;
       if (claimed.status !== 'held' || !registry.sure() || (await registry.lives(claimed.worker)))
         return claimed;
@@ -118,6 +125,10 @@ async function claimOf(job: RolloutJob, node: Node, signal: AbortSignal): Promis
     return null;
   }
 }
+
+/** Whether all that the rollout could do here is wait for its policy. */
+const awaitsPolicy = async ({ agent, policy }: RunRecord, { farm, policyPauseLimitMs }: Node) =>
+  agent.type === 'mini' && policy !== null && (await standsStill(policy, farm, policyPauseLimitMs));
 
 async function attemptClaimed(context: Context, cancelled: CancelReason | null): Promise<Next> {
   const { claimed, node } = context;

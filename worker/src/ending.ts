@@ -55,7 +55,7 @@ export type Context = {
 
 /** At no cost to the rollout's budgets. */
 export async function handBack(context: Context, running: Promise<unknown>): Promise<Next> {
-  await giveBack(context, null);
+  await giveBack(context, abortOf(context.signal)?.why ?? null);
   return { next: 'hand_back', gone: running.then(nothing, nothing) };
 }
 

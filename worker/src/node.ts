@@ -28,6 +28,8 @@ export type Node = {
   /** Policy endpoints of this worker's rollouts, and what trainers say of the policies. */
   endpoints: Endpoints;
   policies: PolicyWatch;
+  /** How long a policy may not serve before nobody here waits for it. */
+  policyPauseLimitMs: number;
   threads: Threads;
   quiet: Quiet;
   leaving: Leaving;

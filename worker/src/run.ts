@@ -85,6 +85,7 @@ export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promis
     stop,
     endpoints,
     policies: stack.use(watchPolicies({ farm, worker: identity.worker, endpoints, log })),
+    policyPauseLimitMs: config.policy_pause_limit_seconds * 1000,
     metrics,
     ceilings: config,
     hostRewards: config.host_rewards,

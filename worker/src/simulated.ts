@@ -95,6 +95,7 @@ export async function simulateWorker(
     stop: stop.signal,
     endpoints,
     policies: watchPolicies({ farm, worker: identity.worker, endpoints, log }),
+    policyPauseLimitMs: config.policy_pause_limit_seconds * 1000,
     metrics,
     ceilings: config,
     hostRewards: false,

@@ -5,6 +5,7 @@ import { runExternalAgent } from './agent/external.ts';
 import { givenPatch } from './agent/given.ts';
 import { runMiniAgent } from './agent/loop.ts';
 import { openPolicy } from './agent/policy/policy.ts';
+import { watchStandstill } from './agent/policy/standstill.ts';
 import type { Node } from './node.ts';
 import { filledDisk, isOwnDoing } from './sandbox/blame.ts';
 import { diskIsFull } from './sandbox/free.ts';
@@ -84,6 +85,16 @@ async function mini(task: Task, node: Node): Promise<Player> {
       attempt: task.attempt,
       followed,
       endpoints: node.endpoints,
+      awaiting: () =>
+        watchStandstill({
+          followed,
+          clock: node.farm.clock,
+          limitMs: node.policyPauseLimitMs,
+          onOverdue(why) {
+            task.log.warn({ why }, 'handed back: it has waited too long for its policy');
+            node.active.letGo(task.job.rollout_id, why);
+          },
+        }),
       log: task.log,
     }),
   );

@@ -189,6 +189,7 @@ async function attempts({ tests, mishaps }: Trial) {
     },
     ...{ quiet: createQuiet(), leaving: createLeaving(), cleanImages: new Set(), hostRewards: false },
     ceilings: loadConfig('worker', { env: {} }),
+    policyPauseLimitMs: 3_600_000,
     ...{ liveTurns: 0, policies: watchPolicies({ farm, worker: identity.worker, endpoints, log }) },
   };
   const job = {

@@ -93,6 +93,11 @@ export const WORKER_KEYS = {
     'Socket of the container engine (path or unix://); default /var/run/docker.sock.',
     ['DOCKER_HOST'],
   ),
+  policy_pause_limit_seconds: plain(
+    form.positiveSeconds,
+    3600,
+    'A policy that has not served for longer (updating or asleep, by the clock of Redis) is not waited for: its rollouts are handed back at no cost, and begin when it serves again.',
+  ),
   engine_patience_seconds: plain(
     form.seconds,
     60,

@@ -48,7 +48,7 @@ export type Claim =
   /** An attempt of another worker has no end yet: nothing was opened. */
   | { status: 'held'; worker: string; claim: string }
   | { status: 'committed'; attempt: number; outcome: Outcome }
-  /** The run stands still: nothing was opened. */
+  /** The run stands still, or its policy does: nothing was opened. */
   | { status: 'paused' }
   | { status: 'gone' };
 
@@ -58,12 +58,12 @@ export type RunningAttempt = AttemptName & { rollout_id: string };
 export type Journal = {
   /**
    * Opens the next attempt, unless the rollout is committed already or its run is gone. `heed`: nor while an attempt of another
-   * worker has no end, but for the one whose claim is `over`.
+   * worker has no end, but for the one whose claim is `over`; `onlyKept`: nor one whose agent has work left to do, unless it was cancelled.
    */
   claim(
     rolloutId: string,
     by: { worker: string; node: string },
-    heed?: { over: string | null },
+    heed?: { over: string | null; onlyKept?: boolean },
   ): Promise<Claim>;
   /** The first word about an attempt stands; nothing happens when its run is gone. */
   end(rolloutId: string, claim: string, end: AttemptEnd): Promise<void>;
@@ -109,7 +109,7 @@ export function createJournal(redis: Redis, keys: Keys): Journal {
         ],
         [
           ...[rolloutId, worker, node, nonce, parseRolloutId(rolloutId).instanceId],
-          ...[heed ? 1 : 0, heed?.over ?? ''],
+          ...[heed ? 1 : 0, heed?.over ?? '', heed?.onlyKept ? 1 : 0],
         ],
       )) as ['claimed' | 'committed' | 'paused' | 'held' | 'gone', string, string];
       if (reply[0] === 'gone' || reply[0] === 'paused') return { status: reply[0] };

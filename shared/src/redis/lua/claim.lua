@@ -2,6 +2,7 @@
 -- KEYS: 1 record  2 committed  3 journal  4 cancelled  5 paused  6.. the run's other keys (life time only)
 -- ARGV: 1 rollout id  2 worker  3 node  4 nonce of this claim (a resent command opens no second attempt)  5 group (instance id)
 --       6 whether an attempt in work with another worker is heeded (1 or 0)  7 the nonce of the one that is not, if any
+--       8 whether nothing is opened for a rollout of which no work is kept (1 or 0)
 -- Reply: {'claimed', journal (JSON, the new attempt last), reason of the cancel or ''} | {'paused'} | {'held', worker, nonce of its claim} | {'committed', attempt, outcome} | {'gone'}
 local record = redis.call('GET', KEYS[1])
 if not record then
@@ -20,6 +21,16 @@ if pause and cancelled == '' and cjson.decode(pause).reason ~= cjson.null then
 end
 local text = redis.call('HGET', KEYS[3], ARGV[1])
 local journal = text and cjson.decode(text) or {}
+if ARGV[8] == '1' and cancelled == '' then
+  local kept = false
+  for _, entry in ipairs(journal) do
+    local ended = entry['end']
+    kept = kept or type(ended) == 'table' and type(ended.kept) == 'string'
+  end
+  if not kept then
+    return { 'paused' }
+  end
+end
 local last = journal[#journal]
 if ARGV[6] == '1' and last and last.ended_at == cjson.null and last.worker ~= ARGV[2] and last.claim and last.claim ~= ARGV[7] then
   return { 'held', last.worker, last.claim }

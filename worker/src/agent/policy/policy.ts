@@ -33,6 +33,8 @@ export type PolicyDeps = {
   /** What the trainer says of this policy; must outlive it. */
   followed: Followed;
   endpoints: Endpoints;
+  /** Begun whenever an answer is awaited, and disposed when it came. */
+  awaiting?: () => Disposable;
   log: { warn(fields: Record<string, unknown>, message: string): void };
 };
 
@@ -65,6 +67,7 @@ export function openPolicy(config: PolicyConfig, deps: PolicyDeps): Policy & Dis
     requireTokens: config.require_tokens,
     pause: followed.pause,
     async complete(messages, tools, signal) {
+      using _awaiting = deps.awaiting?.();
       await untilServing(followed.pause, signal);
       const url = place.settle();
       const endpoint = withoutUser(url);

@@ -1,0 +1,199 @@
+/** A trainer that never says `serving` again: nobody waits for its policy longer than the limit, and everybody goes on when it serves. */
+import { execFileSync } from 'node:child_process';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import {
+  AgentConfig,
+  createWorkerMetrics,
+  loadConfig,
+  newId,
+  PolicyConfig,
+  silentLog,
+} from '@swefarm/shared';
+import {
+  bareInstance,
+  bareRun,
+  printingScript,
+  type ScriptedPolicy,
+  startScriptedPolicy,
+} from '@swefarm/testkit';
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
+import { ActiveAttempts } from '../src/active.ts';
+import { openEndpoints } from '../src/agent/policy/endpoints.ts';
+import { watchPolicies } from '../src/agent/policy/watch.ts';
+import { createQuiet } from '../src/evaluation/quiet.ts';
+import { identify } from '../src/identity.ts';
+import type { Node } from '../src/node.ts';
+import { startPull } from '../src/pull.ts';
+import { runRollout } from '../src/rollout.ts';
+import { hostRuntime } from '../src/sandbox/host.ts';
+import { createLeaving } from '../src/sandbox/leaving.ts';
+import { createSick } from '../src/sick.ts';
+import { startThreads, type Threads } from '../src/threads/pool.ts';
+import { openScene } from './keeper/farm.ts';
+
+const POLL = { timeout: 60_000, interval: 50 };
+vi.setConfig({ testTimeout: 120_000 });
+
+let folder: string;
+let policy: ScriptedPolicy;
+let threads: Threads;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'swefarm-standstill-'));
+  const tree = join(folder, 'tree');
+  await mkdir(tree);
+  const git = (...line: string[]) => execFileSync('git', ['-C', tree, ...line]);
+  git('init', '-q');
+  git('-c', 'user.name=t', '-c', 'user.email=t@t', 'commit', '-q', '--allow-empty', '-m', 'base');
+  const talk = [...Array.from({ length: 20 }, () => ({ command: 'pwd' })), { submit: true as const }];
+  policy = await startScriptedPolicy({
+    script: { conversations: [{ variants: [talk] }] },
+    delay: { fixed_ms: 50 },
+  });
+  threads = startThreads(1);
+});
+afterAll(async () => {
+  await threads[Symbol.asyncDispose]();
+  await policy[Symbol.asyncDispose]();
+  await rm(folder, { recursive: true, force: true });
+});
+
+/** A farm with one run that follows policy `train`, one that asks no model, and workers of one slot. */
+async function farmOf() {
+  const prefix = `{s-${newId()}}`;
+  const { farm } = await openScene(prefix);
+  onTestFinished(() => farm[Symbol.asyncDispose]());
+  const instance = bareInstance({
+    ...{ image: `dir:${join(folder, 'tree')}`, base_commit: 'HEAD' },
+    ...{ eval_script: printingScript("w('')"), log_parser: 'parse_log_pytest' },
+  });
+  const evaluation = { ...bareRun().evaluation, enabled: false };
+  const sandbox = { ...bareRun().sandbox, activate: ':' };
+  const begin = async (change: Partial<ReturnType<typeof bareRun>>): Promise<string> => {
+    const run = bareRun({ group_size: 1, evaluation, sandbox, ...change });
+    await farm.runs.create(run, [instance]);
+    const [id = ''] = await farm.groups.rollouts(run.run_id);
+    await farm.jobs.enqueue(run, [id]);
+    return id;
+  };
+  await farm.policies.set('train', { version: 'step-1', endpoints: [policy.url], state: 'serving' });
+  const work = async (limitMs: number) => {
+    const scratchDir = join(folder, newId());
+    const runtime = await hostRuntime({ scratchDir });
+    const log = silentLog() as never;
+    const identity = identify(farm.id, `w-${newId()}`, 'n1');
+    const endpoints = openEndpoints();
+    const policies = watchPolicies({ farm, worker: identity.worker, endpoints, log, intervalMs: 50 });
+    const node: Node = {
+      ...{ rollout: runRollout, placing: null, identity, farm, runtime, threads, endpoints, policies, log },
+      owner: { farm: farm.id, worker: identity.worker, pid: identity.pid, pid_started: identity.pid_started },
+      ...{ active: new ActiveAttempts(), sick: createSick(log, async () => true) },
+      ...{ stop: new AbortController().signal, metrics: createWorkerMetrics(), quiet: createQuiet() },
+      ...{ leaving: createLeaving(), cleanImages: new Set(), hostRewards: false, liveTurns: 0 },
+      ...{ ceilings: loadConfig('worker', { env: {} }), policyPauseLimitMs: limitMs },
+    };
+    const pull = startPull(node, 1, prefix);
+    onTestFinished(async () => {
+      await pull.drain({ finishMs: 0, handBackMs: 5_000 });
+      policies[Symbol.dispose]();
+      await node.leaving.settled();
+    });
+    return { sandboxes: async () => (await runtime.listOwned()).length };
+  };
+  return {
+    farm,
+    work,
+    followed: () =>
+      begin({ policy: PolicyConfig.parse({ name: 'train', urls: [], model: 'scripted', patience: 0 }) }),
+    other: () => begin({ agent: AgentConfig.parse({ type: 'noop' }) }),
+    journal: async (id: string) => (await farm.journal.read(id)).map(({ end }) => end),
+    result: (id: string) => farm.results.get(id),
+    delayed: async () => (await farm.queue().getJobCounts('delayed')).delayed,
+  };
+}
+
+test('a rollout whose policy is updating beyond the limit gives its slot and sandbox back at no cost, is put off, and is run when it serves', async () => {
+  const at = await farmOf();
+  const worker = await at.work(1_500);
+  const waits = await at.followed();
+  const before = policy.stats().answered;
+  await expect.poll(() => policy.stats().answered, POLL).toBeGreaterThan(before + 1);
+  await at.farm.policies.set('train', { state: 'updating' });
+  // Its slot is the only one.
+  const beside = await at.other();
+  await expect.poll(() => at.result(beside), POLL).toMatchObject({ attempt: 1 });
+  await expect.poll(at.delayed, POLL).toBe(1);
+  await expect.poll(worker.sandboxes, POLL).toBe(0);
+  const drained = {
+    class: 'drained',
+    stage: null,
+    cause: expect.stringContaining('has been updating for'),
+  };
+  expect(await at.journal(waits)).toEqual([expect.objectContaining(drained)]);
+  expect(await at.result(waits)).toBeNull();
+
+  await at.farm.policies.set('train', { version: 'step-2', state: 'serving' });
+  await expect
+    .poll(() => at.result(waits), POLL)
+    .toMatchObject({
+      ...{
+        outcome: 'judged',
+        attempt: 2,
+        exit_status: 'submitted',
+        failure: null,
+        policy_version: 'step-2',
+      },
+    });
+  expect((await at.journal(waits)).map((end) => end?.class)).toEqual(['drained', 'done']);
+});
+
+test('asleep is no other: a worker that starts later goes by the time of the record: it claims nothing of that policy, and runs the rest', async () => {
+  const at = await farmOf();
+  await at.farm.policies.set('train', { state: 'asleep' });
+  const [record] = await at.farm.policies.get(['train']);
+  await expect
+    .poll(async () => (await at.farm.clock.ask()) - (record?.changed_at ?? 0), POLL)
+    .toBeGreaterThan(500);
+  const waits = await at.followed();
+  const beside = await at.other();
+  const cancelled = await at.followed();
+  await at.farm.cancel.cancelRollouts([cancelled], 'cancelled');
+  await at.work(500);
+  await expect.poll(() => at.result(beside), POLL).toMatchObject({ attempt: 1 });
+  await expect.poll(() => at.result(cancelled), POLL).toMatchObject({ outcome: 'cancelled' });
+  await expect.poll(at.delayed, POLL).toBe(1);
+  expect(await at.journal(waits)).toEqual([]);
+});
+
+test('a short update changes nothing: the same attempt goes on in its sandbox', async () => {
+  const at = await farmOf();
+  await at.work(3_600_000);
+  const waits = await at.followed();
+  const before = policy.stats().answered;
+  await expect.poll(() => policy.stats().answered, POLL).toBeGreaterThan(before + 1);
+  await at.farm.policies.set('train', { state: 'updating' });
+  const [record] = await at.farm.policies.get(['train']);
+  await expect
+    .poll(async () => (await at.farm.clock.ask()) - (record?.changed_at ?? 0), POLL)
+    .toBeGreaterThan(2_500);
+  expect(await at.journal(waits)).toEqual([null]);
+  await at.farm.policies.set('train', { state: 'serving' });
+  await expect.poll(() => at.result(waits), POLL).toMatchObject({ outcome: 'judged', attempt: 1 });
+});
+
+test('work that is kept asks no model: it is claimed for its evaluation while the policy stands still', async () => {
+  const at = await farmOf();
+  const by = { worker: 'w1', node: 'n1' };
+  const onlyKept = { over: null, onlyKept: true };
+  const id = await at.followed();
+  expect(await at.farm.journal.claim(id, by, onlyKept)).toEqual({ status: 'paused' });
+  const claim = await at.farm.journal.claim(id, by);
+  if (claim.status !== 'claimed') throw new Error(claim.status);
+  await at.farm.journal.end(id, claim.claim, { stage: null, class: 'drained', cause: null });
+  expect(await at.farm.journal.claim(id, by, onlyKept)).toEqual({ status: 'paused' });
+  const again = await at.farm.journal.claim(id, by);
+  if (again.status !== 'claimed') throw new Error(again.status);
+  await at.farm.journal.end(id, again.claim, { stage: null, class: 'drained', cause: null, kept: 'redis:x' });
+  expect(await at.farm.journal.claim(id, by, onlyKept)).toMatchObject({ status: 'claimed', attempt: 3 });
+});
