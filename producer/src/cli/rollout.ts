@@ -5,6 +5,7 @@ import type { ExitCode } from '../exit.ts';
 import { writeOutputRun } from '../output.ts';
 import { rolloutIds } from '../submit.ts';
 import { refuseUncontiguous } from './contiguous.ts';
+import { timed } from './deadline.ts';
 import { finish } from './finish.ts';
 import { openRunOutput } from './follow.ts';
 import { addGymConfig, withGymConfig } from './gymconfig.ts';
@@ -52,12 +53,12 @@ async function runRollout(flags: Flags): Promise<ExitCode> {
   const stored = await goOnWith(path, rows, flags.resume === true || flags.skipIfExists === true);
   if (stored) say(`swefarm: going on with run ${stored.record.run_id}`);
   const prepared = await prepare(flags, given, stored?.record ?? null, stop.draining);
-  const { record } = prepared;
 
   await using stack = new AsyncDisposableStack();
-  const place = await openPlace(given, record, stored, stack, stop.draining);
+  const place = await openPlace(given, prepared.record, stored, stack, stop.draining);
   const farm = stack.use(await openPatiently(place.config, stop.draining, { entrusts: true }));
   if (place.stateDir === null) for (const warning of farm.warnings) say(`swefarm: ${warning}`);
+  const record = stored ? prepared.record : await timed(prepared.record, flags, farm);
   await refuseUncontiguous(farm, record, prepared.apiKey, stop.draining);
   if (path !== '-') {
     await writeOutputRun(path, { format: 'swefarm-output-1', record, state_dir: place.stateDir, rows });

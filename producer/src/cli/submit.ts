@@ -5,6 +5,7 @@ import { EXIT } from '../exit.ts';
 import { submit } from '../submit.ts';
 import { collectRun, refuseOther } from './collect.ts';
 import { refuseUncontiguous } from './contiguous.ts';
+import { timed } from './deadline.ts';
 import { addGymConfig, withGymConfig } from './gymconfig.ts';
 import { addDatasetOptions, addFarmOptions, addRunOptions, type Flags, producerConfig } from './options.ts';
 import { addOptionalOutput, formatOf, goOnWith } from './outputs.ts';
@@ -41,7 +42,9 @@ async function runSubmit(given: Flags): Promise<number> {
   const first = flags.resume === undefined ? await prepare(flags, config, null, stop.draining) : null;
   await using farm = await openPatiently(config, stop.draining, { entrusts: true });
   for (const warning of farm.warnings) say(`swefarm: ${warning}`);
-  const prepared = first ?? (await resumed(flags));
+  const prepared = first
+    ? { ...first, record: await timed(first.record, flags, farm) }
+    : await resumed(flags);
   await refuseUncontiguous(farm, prepared.record, prepared.apiKey, stop.draining);
   await storeApiKey(farm, config, prepared);
   const { record, dataset, patches } = prepared;

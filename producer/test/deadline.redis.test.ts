@@ -1,0 +1,65 @@
+/** Deadlines from a machine whose clock is a day off, either way: what is meant is a time of the farm, which is Redis's. */
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { loadConfig, newId, openFarm } from '@swefarm/shared';
+import { expect, onTestFinished, test } from 'vitest';
+import { lines, row } from '../src/datasets/rows.fixture.ts';
+import { fakeWorker, type Ran, start } from './cli.ts';
+import { redisUrl, testFolder } from './farm.ts';
+
+const HALF_AN_HOUR = 30 * 60_000;
+const ENV = { FAKETIME_DONT_FAKE_MONOTONIC: '1' };
+
+async function place(offset: string) {
+  const folder = await testFolder();
+  const dataset = join(folder, 'rows.jsonl');
+  await writeFile(dataset, lines(row()));
+  const flags = { redis_url: redisUrl(), redis_prefix: newId() };
+  const farm = await openFarm(loadConfig('producer', { env: {}, flags }), 'producer');
+  onTestFinished(() => farm[Symbol.asyncDispose]());
+  const common = ['--dataset', dataset, '--agent', 'noop', '--state-dir', folder];
+  const at = ['--redis-url', flags.redis_url, '--redis-prefix', flags.redis_prefix];
+  const clock = ['faketime', '-f', offset];
+  return {
+    farm,
+    output: join(folder, 'out.jsonl'),
+    run: (command: string, ...more: string[]): Promise<Ran> =>
+      start([command, ...common, ...at, ...more], ENV, clock).ended,
+    /** Milliseconds that the farm gives its only run from now. */
+    left: async (): Promise<number> => {
+      const [run] = await farm.runs.list();
+      return (run?.deadline_at ?? Number.NaN) - (await farm.clock.ask());
+    },
+  };
+}
+
+test.each(['+1d', '-1d'])(
+  'submitted by a clock that is %s off: a span counts from now, and an instant is what it says',
+  async (offset) => {
+    const at = await place(offset);
+    const now = await at.farm.clock.ask();
+    const iso = (ms: number): string => new Date(now + ms).toISOString();
+    const over = await at.run('submit', '--deadline', iso(-60_000));
+    expect(over).toMatchObject({ code: 2, stdout: '' });
+    expect(over.stderr).toMatch(/--deadline: .* is over already: by the clock of Redis it is/);
+    expect(await at.farm.runs.list()).toEqual([]);
+
+    expect(await at.run('submit', '--deadline', '30m')).toMatchObject({ code: 0 });
+    const left = await at.left();
+    expect(left).toBeLessThanOrEqual(HALF_AN_HOUR);
+    expect(left).toBeGreaterThan(HALF_AN_HOUR - 120_000);
+    const [first] = await at.farm.runs.list();
+    await at.farm.runs.remove(first?.run_id ?? '');
+    expect(await at.run('submit', '--deadline', iso(HALF_AN_HOUR))).toMatchObject({ code: 0 });
+    expect((await at.farm.runs.list())[0]?.deadline_at).toBe(now + HALF_AN_HOUR);
+  },
+);
+
+test('a rollout from a machine a day behind is not over before it begins', async () => {
+  const at = await place('-1d');
+  const worker = ['--worker-command', fakeWorker('ok'), '--output', at.output];
+  expect(await at.run('rollout', '--deadline', '30m', ...worker)).toMatchObject({ code: 0 });
+  const left = await at.left();
+  expect(left).toBeLessThanOrEqual(HALF_AN_HOUR);
+  expect(left).toBeGreaterThan(HALF_AN_HOUR - 120_000);
+});
