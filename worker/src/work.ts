@@ -7,8 +7,8 @@ import { runMiniAgent } from './agent/loop.ts';
 import { openPolicy } from './agent/policy/policy.ts';
 import { watchStandstill } from './agent/policy/standstill.ts';
 import type { Node } from './node.ts';
-import { filledDisk, isOwnDoing } from './sandbox/blame.ts';
-import { diskIsFull } from './sandbox/free.ts';
+import { filledDisk, holdsDisk, isOwnDoing } from './sandbox/blame.ts';
+import { diskIsFull, watchDisk } from './sandbox/free.ts';
 import type { PreparedContainer } from './sandbox/prepared.ts';
 import type { ReadyImage } from './sandbox/runtime.ts';
 import { takePatch } from './sandbox/snapshot.ts';
@@ -41,6 +41,7 @@ export async function letAgentWork(
 
   const agentClock = () => performance.now() / 1000 - player.pausedSeconds();
   const from = agentClock();
+  using disk = watchDisk(node.runtime, () => holdsDisk(sandbox.suspect));
   const end = await clock.time('agent', () => player.play(sandbox));
   const agentSeconds = agentClock() - from;
   trace.trajectory = end.trajectory;
@@ -53,6 +54,7 @@ export async function letAgentWork(
       return { end: { ...end, sandbox_killed: true }, patch: null, tooLarge: false, agentSeconds };
     throw new RolloutFailure('node_disk', 'the disk was full when the agent ended');
   }
+  if (await disk.wasFull()) throw new RolloutFailure('node_disk', 'the disk was full while the agent worked');
   if (run.agent.patch_source === 'submission' && end.submission !== null) {
     return { end, patch: end.submission, tooLarge: false, agentSeconds };
   }

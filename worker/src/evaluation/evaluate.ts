@@ -13,8 +13,8 @@ import {
   withTrap,
 } from '@swefarm/grading';
 import { type Instance, type Report, RolloutFailure } from '@swefarm/shared';
-import { filledDisk, isOwnDoing, type Suspect } from '../sandbox/blame.ts';
-import { diskIsFull } from '../sandbox/free.ts';
+import { filledDisk, holdsDisk, isOwnDoing, type Suspect } from '../sandbox/blame.ts';
+import { diskIsFull, watchDisk } from '../sandbox/free.ts';
 import type { Leaving } from '../sandbox/leaving.ts';
 import type { Container, ContainerState, ExecResult, Runtime } from '../sandbox/runtime.ts';
 import type { Threads } from '../threads/pool.ts';
@@ -157,10 +157,12 @@ async function runOnce(plan: EvaluationPlan, patch: string, deps: EvaluationDeps
   const container = await deps.container();
   try {
     const suspect = { ...deps, container, fresh: deps.container };
+    using disk = watchDisk(deps.runtime, () => holdsDisk(suspect));
     const ran = await runIn(suspect, secondsSince(began), plan, patch, deps);
     // What a sandbox fills up to its own limit is its own doing.
     const full = !ran.facts.sandbox_killed && (await diskIsFull(deps.runtime));
-    return { ...ran, disk: !full ? 'free' : (await filledDisk(suspect)) ? 'filled' : 'full' };
+    if (full) return { ...ran, disk: (await filledDisk(suspect)) ? 'filled' : 'full' };
+    return { ...ran, disk: !ran.facts.sandbox_killed && (await disk.wasFull()) ? 'full' : 'free' };
   } finally {
     await deps.leaving.remove(container);
   }

@@ -51,9 +51,17 @@ export async function filledDisk({ container, runtime, diskBytes, signal }: Susp
   const before = await free();
   await container.end?.(signal).catch(() => undefined);
   const held = Math.max(0, (await free()) - before);
+  return holdsDisk({ container, diskBytes }, held);
+}
+
+/** The same of a sandbox that goes on, by what it has written and not removed. @param more bytes that are held beside that */
+export async function holdsDisk(
+  { container, diskBytes }: Pick<Suspect, 'container' | 'diskBytes'>,
+  more = 0,
+): Promise<boolean> {
   const use = await container.diskUse?.().catch(() => null);
   if (!use) return false;
-  const bytes = use.bytes + held;
+  const bytes = use.bytes + more;
   return diskBytes === null ? bytes >= MOST_BYTES || use.share >= MOST_SHARE : bytes >= diskBytes;
 }
 

@@ -2,8 +2,9 @@ import { execFileSync } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
-import { diskFree, diskIsFull, freeFiles } from './free.ts';
+import { diskFree, diskIsFull, freeFiles, watchDisk } from './free.ts';
 
 test('a file system that does not count inodes never lacks them; a folder that cannot be seen is not full', async () => {
   expect(freeFiles({ files: 0, ffree: 0 })).toBe(Number.POSITIVE_INFINITY);
@@ -25,5 +26,26 @@ if (process.getuid?.() === 0) {
     for (let at = 0; at < 1_500; at++) await writeFile(join(folder, String(at)), '');
     expect(await diskFree(folder)).toBe(0);
     expect(await diskIsFull(runtime)).toBe(true);
+  });
+
+  test('a disk that was full in the middle is told when it is free again; one that the watched itself filled is not', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'swefarm-free-'));
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64m', 'swefarm-test', folder]);
+    onTestFinished(async () => {
+      execFileSync('umount', [folder]);
+      await rm(folder, { recursive: true });
+    });
+    const runtime = { diskFree: () => diskFree(folder) };
+    let asked = 0;
+    using quiet = watchDisk(runtime, async () => false);
+    expect(await quiet.wasFull()).toBe(false);
+    using neighbour = watchDisk(runtime, async () => false);
+    using culprit = watchDisk(runtime, async () => ++asked > 0);
+    await writeFile(join(folder, 'filler'), Buffer.alloc(60 * 1024 ** 2));
+    while (asked === 0 || !(await neighbour.wasFull())) await sleep(20);
+    await rm(join(folder, 'filler'));
+    expect(await diskIsFull(runtime)).toBe(false);
+    expect(await neighbour.wasFull()).toBe(true);
+    expect(await culprit.wasFull()).toBe(false);
   });
 }

@@ -27,3 +27,41 @@ export async function diskIsFull(runtime: Pick<Runtime, 'diskFree'>): Promise<bo
   const free = await runtime.diskFree?.().catch(() => null);
   return typeof free === 'number' && free < FULL_BYTES;
 }
+
+const LOOK_MS = 250;
+
+export type DiskWatch = Disposable & {
+  /** Whether the disk was full at any look since the watch began, and not by the doing of who is watched. */
+  wasFull(): Promise<boolean>;
+};
+
+/**
+ * Looks at the disk while something is at work on it: one that was full in the middle, and is free at the end, has failed commands all
+ * the same. `isOwnDoing` is asked each time that it has become full.
+ */
+export function watchDisk(runtime: Pick<Runtime, 'diskFree'>, isOwnDoing: () => Promise<boolean>): DiskWatch {
+  let byOthers = false;
+  let isFull = false;
+  let looking: Promise<void> = Promise.resolve();
+  const look = async (): Promise<void> => {
+    const before = isFull;
+    isFull = await diskIsFull(runtime);
+    if (isFull && !before && !(await isOwnDoing().catch(() => false))) byOthers = true;
+  };
+  let busy = false;
+  const timer = setInterval(() => {
+    if (busy || byOthers) return;
+    busy = true;
+    looking = look().finally(() => {
+      busy = false;
+    });
+  }, LOOK_MS);
+  timer.unref();
+  return {
+    async wasFull() {
+      await looking;
+      return byOthers;
+    },
+    [Symbol.dispose]: () => clearInterval(timer),
+  };
+}
