@@ -126,6 +126,15 @@ const filled: Mishap = async () => {
   const { bavail, bsize } = await statfs(scratchDir);
   await writeFile(join(scratchDir, 'filler'), Buffer.alloc(bavail * bsize)).catch(() => undefined);
 };
+const eaten: Mishap = async () => {
+  execFileSync(
+    'bash',
+    ['-c', 'mkdir eaten; cd eaten; for i in {1..25000}; do : >$i || break; done 2>/dev/null'],
+    {
+      cwd: scratchDir,
+    },
+  );
+};
 const emptied = (): Promise<void> => rm(join(scratchDir, 'filler'), { force: true });
 
 /** The runtime with mishaps: at the start of an evaluation's container, or beside its tests. */
@@ -273,11 +282,16 @@ test('a disk that another filled is the node, one that the tests filled is their
   });
   await during.end();
 
-  // As full, with all its bytes: a neighbour that eats the inodes earns nobody a 0.
+  // As full, with all its bytes: who eats all inodes by itself is judged, and a neighbour that does earns nobody a 0.
   const eating = 'mkdir /tmp/i; cd /tmp/i; for i in {1..25000}; do : >$i || break; done; echo no tests ran';
-  const starved = await attempts({ tests: eating, mishaps: [] });
+  const eater = await attempts({ tests: eating, mishaps: [] });
+  expect(await eater.again()).toEqual({ next: 'done' });
+  expect(await eater.resultOf()).toMatchObject({ reward: 0, reward_row: 'evaluation_killed' });
+  await eater.end();
+  const starved = await attempts({ tests: 'echo no tests ran', mishaps: [eaten] });
   expect(await starved.again()).toMatchObject({ next: 'later' });
   expect(await starved.journal()).toEqual(['node_disk kept']);
+  await rm(join(scratchDir, 'eaten'), { recursive: true });
   await starved.end();
 
   const broken = await attempts({ tests: 'echo cannot start; exit 1', mishaps: [] });
