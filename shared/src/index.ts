@@ -67,7 +67,7 @@ export type { Handed, Placement } from './redis/placement.ts';
 export type { Policies } from './redis/policies.ts';
 export * from './redis/queue.ts';
 export type { Quotas } from './redis/quotas.ts';
-export { describeUnreadableRun, isNotOurs, type UnreadableRun } from './redis/record.ts';
+export { describeUnreadableRun, isDamagedInstance, isNotOurs, type UnreadableRun } from './redis/record.ts';
 export { type Registry, WorkerRecord } from './redis/registry.ts';
 export {
   describeUnreadable,

@@ -1,5 +1,5 @@
 /**
- * Which records a version of the software may work on. A run or a job says with `needs` what whoever works on it must know of;
+ * Which records a version of the software may work on. A run, an instance or a job says with `needs` what whoever works on it must know of;
  * who knows less leaves it to others, unopened. So fleets of two versions share one Redis while one replaces the other.
  *
  * Whoever gives a record a meaning that earlier versions would miss (a new value of an enum, a new key that changes what is done)

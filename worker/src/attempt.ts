@@ -18,6 +18,7 @@ import {
   type RolloutJob,
   type RunRecord,
   refusedByRedis,
+  SwefarmError,
   UnusableError,
 } from '@swefarm/shared';
 import { abortKind, abortOf } from './abort.ts';
@@ -38,7 +39,7 @@ import { insist } from './insist.ts';
 import { forgetWork, restoreWork } from './kept.ts';
 import { startLive } from './live.ts';
 import type { Node } from './node.ts';
-import { runOf } from './ours.ts';
+import { recordsOf } from './ours.ts';
 import { diskIsFull } from './sandbox/free.ts';
 import { settle } from './settle.ts';
 import { startStageClock } from './stages.ts';
@@ -61,16 +62,17 @@ const HELD_MS = 7_000;
 const LAST_TO_HEAR_MS = 300;
 
 export async function attemptRollout(job: RolloutJob, node: Node, signal: AbortSignal): Promise<Next> {
-  const run = await runOf(job, node, signal);
-  if ('next' in run) return run;
+  const records = await recordsOf(job, node, signal);
+  if ('next' in records) return records;
+  const { run } = records;
   const claim = await claimOf(job, run, node, signal);
   if (claim === null) return { next: 'hand_back', gone: Promise.resolve() };
   if (claim.status === 'paused') return { next: 'later', delayMs: RUN_PAUSED_MS };
   if (claim.status === 'held') return { next: 'later', delayMs: HELD_MS, passed: claim.claim };
   if (claim.status !== 'claimed') return DONE;
   node.active.claimed(job.rollout_id, { attempt: claim.attempt, claim: claim.claim });
-  const claimed = await load(job, run, claim, node);
-  if (!claimed) return DONE;
+  const { attempt, claim: nonce, previous } = claim;
+  const claimed: Claimed = { job, attempt, claim: nonce, previous, ...records };
 
   const { identity, liveTurns } = node;
   const { run_id, instance_id, rollout_id } = job;
@@ -163,22 +165,11 @@ function unlessDrained<T>(running: Promise<T>, signal: AbortSignal): Promise<T> 
   });
 }
 
-async function load(
-  job: RolloutJob,
-  run: RunRecord,
-  { attempt, claim, previous }: Claim & { status: 'claimed' },
-  { farm, log }: Node,
-): Promise<Claimed | null> {
-  const read = () => farm.runs.getInstance(job.run_id, job.instance_id);
-  const instance = await insist('instance', read, { log });
-  if (instance) return { job, attempt, claim, previous, run, instance };
-  log.warn({ rollout_id: job.rollout_id }, 'the records of this run are gone; the job is dropped');
-  return null;
-}
-
 async function taskOf(context: Context): Promise<Task> {
   const { claimed, node, clock, live, log, trace, signal } = context;
-  const { job, attempt, claim, run, instance } = claimed;
+  const { job, attempt, claim, run } = claimed;
+  if ('problem' in claimed.instance) throw new RolloutFailure('instance_invalid', claimed.instance.problem);
+  const { value: instance } = claimed.instance;
   const { farm } = node;
   const how = patiently(context);
   const { patch_ref } = job;
@@ -252,9 +243,11 @@ async function afterError(context: Context, error: unknown, running: Promise<unk
   const failed = await asFailure(error, node, log);
   // A batch scheduler tells every process of a job, sandboxes too: what they lose by it is no failure of theirs.
   if (failed.stage !== 'instance' && (await toldToStop(node.stop))) return handBack(context, running);
-  const { run_id: run, instance_id: instance } = claimed.job;
-  const sample = { run, instance, image: claimed.instance.image };
-  node.sick.failed(failed.failureClass, errorMessage(failed).slice(0, 200), sample);
+  if ('value' in claimed.instance) {
+    const { run_id: run, instance_id: instance } = claimed.job;
+    const sample = { run, instance, image: claimed.instance.value.image };
+    node.sick.failed(failed.failureClass, errorMessage(failed).slice(0, 200), sample);
+  }
   const end = { stage: failed.stage, class: failed.failureClass, cause: errorMessage(failed).slice(0, 200) };
   const entry: JournalEntry = {
     attempt,
@@ -304,6 +297,8 @@ async function asFailure(error: unknown, { runtime }: Node, log: Log): Promise<R
     const byDisk = DISK_BREAKS.has(error.stage) && (await diskIsFull(runtime));
     return byDisk ? new RolloutFailure('node_disk', error.message, { cause: error }) : error;
   }
+  if (error instanceof SwefarmError && error.code === 'instance_invalid')
+    return new RolloutFailure('instance_invalid', error.message, { cause: error });
   log.error({ err: error }, 'an error nobody foresaw');
   return new RolloutFailure('bug', errorMessage(error), { cause: error });
 }

@@ -5,6 +5,7 @@ import {
   type Instance,
   type JournalEntry,
   type Log,
+  type Read,
   type RolloutJob,
   type RunRecord,
   type UnusableError,
@@ -39,7 +40,7 @@ export type Claimed = {
   claim: string;
   previous: JournalEntry[];
   run: RunRecord;
-  instance: Instance;
+  instance: Read<Instance>;
 };
 
 /** One attempt that has been claimed, from then to its end. */

@@ -58,7 +58,13 @@ const NOT_FOUND: Record<string, string> = {
 };
 
 /** Records that lie in Redis and cannot be read: no fault of the request. */
-const UNREADABLE = new Set(['result_unreadable', 'run_unreadable', 'run_newer']);
+const UNREADABLE = new Set([
+  'result_unreadable',
+  'run_unreadable',
+  'run_newer',
+  'instance_unreadable',
+  'instance_newer',
+]);
 
 /** What Fastify refuses by itself, in our words: code, field, message. */
 const FRAMEWORK: Record<string, [code: string, field: string, message: string]> = {

@@ -1,6 +1,9 @@
-/** One run record as it lies in Redis: read by itself, so that none that is damaged or newer stops what is done for the others. */
+/** One record of a run, or of an instance, as it lies in Redis: read by itself, so that none that is damaged or newer stops what is done for the others. */
+import { promisify } from 'node:util';
+import { gunzip } from 'node:zlib';
 import { z } from 'zod';
-import { SwefarmError } from '../errors.ts';
+import { errorMessage, SwefarmError } from '../errors.ts';
+import { Instance } from '../instance.ts';
 import { RunRecord } from '../job.ts';
 import { needsOf, UNDERSTOOD } from '../needs.ts';
 import { type Read, readRecord } from '../parse.ts';
@@ -15,14 +18,14 @@ export type UnreadableRun = {
 };
 
 const Anything = z.unknown();
+const decompress = promisify(gunzip);
 
 /** Never throws. */
 export function readRun(run_id: string, text: string): { run: RunRecord } | { unreadable: UnreadableRun } {
   const raw = readRecord(Anything, text);
   const needs = 'value' in raw ? needsOf(raw.value) : 0;
   if (needs > UNDERSTOOD) {
-    const problem = `it needs workers that know of level ${needs}, and this version knows of ${UNDERSTOOD}`;
-    return { unreadable: { run_id, newer: true, problem } };
+    return { unreadable: { run_id, newer: true, problem: tooNew(needs) } };
   }
   const read: Read<RunRecord> = readRecord(RunRecord, text);
   if ('value' in read) {
@@ -44,9 +47,35 @@ export function requireRun(runId: string, text: string): RunRecord {
   );
 }
 
-/** Whether an error says that a run was left alone as {@link requireRun} does. */
+const tooNew = (needs: number): string =>
+  `it needs workers that know of level ${needs}, and this version knows of ${UNDERSTOOD}`;
+
+/** An instance as it was compressed. @throws SwefarmError `instance_newer` or `instance_unreadable` */
+export async function requireInstance(runId: string, instanceId: string, blob: Buffer): Promise<Instance> {
+  const refused = (code: 'instance_newer' | 'instance_unreadable', problem: string): SwefarmError =>
+    new SwefarmError(code, `instance ${instanceId} of run ${runId} cannot be read: ${problem}`);
+  const text = await decompress(blob).catch((error: unknown) => {
+    throw refused('instance_unreadable', `no gzip: ${errorMessage(error)}`);
+  });
+  const raw = readRecord(Anything, text.toString('utf8'));
+  const needs = 'value' in raw ? needsOf(raw.value) : 0;
+  if (needs > UNDERSTOOD) throw refused('instance_newer', tooNew(needs));
+  const read: Read<Instance> = readRecord(Instance, text.toString('utf8'));
+  if ('problem' in read) throw refused('instance_unreadable', read.problem);
+  if (read.value.instance_id === instanceId) return read.value;
+  const said = JSON.stringify(read.value.instance_id.slice(0, 40));
+  throw refused('instance_unreadable', `instance_id: it says ${said}`);
+}
+
+const NOT_OURS: ReadonlySet<string> = new Set(['run_newer', 'run_unreadable', 'instance_newer']);
+
+/** Whether an error says that a run or an instance is for another version of the software, perhaps. */
 export const isNotOurs = (error: unknown): error is SwefarmError =>
-  error instanceof SwefarmError && (error.code === 'run_newer' || error.code === 'run_unreadable');
+  error instanceof SwefarmError && NOT_OURS.has(error.code);
+
+/** Whether it says that an instance is damaged, for every version. */
+export const isDamagedInstance = (error: unknown): error is SwefarmError =>
+  error instanceof SwefarmError && error.code === 'instance_unreadable';
 
 /** One line for people, with what to do about it. */
 export const describeUnreadableRun = ({ run_id, newer, problem }: UnreadableRun): string =>

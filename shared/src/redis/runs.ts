@@ -8,14 +8,14 @@ import { z } from 'zod';
 import type { ArtifactStore } from '../artifacts/store.ts';
 import { MOST, tooMany } from '../bounds.ts';
 import { SwefarmError, UsageError } from '../errors.ts';
-import { Instance } from '../instance.ts';
+import type { Instance } from '../instance.ts';
 import { type RolloutJob, RunRecord } from '../job.ts';
 import { problemOf, readRecord } from '../parse.ts';
 import type { Clock } from './clock.ts';
 import { createJobs } from './jobs.ts';
 import { allRunKeys, type Keys } from './keys.ts';
 import { classRange, QUEUES, sequenceAt } from './queue.ts';
-import { readRun, requireRun, type UnreadableRun } from './record.ts';
+import { readRun, requireInstance, requireRun, type UnreadableRun } from './record.ts';
 import { loadScript } from './script.ts';
 
 export type Runs = {
@@ -40,6 +40,7 @@ export type Runs = {
   getOpen(name: string): Promise<string | null>;
   /** Makes `runId` the one open run of this name for `seconds`, unless there is one: answers which it is. */
   setOpen(name: string, runId: string, seconds: number): Promise<string>;
+  /** Null when it is gone. Throws SwefarmError `instance_unreadable`, or `instance_newer` for what only a newer version may work on. */
   getInstance(runId: string, instanceId: string): Promise<Instance | null>;
   getPatch(runId: string, ref: string): Promise<string | null>;
   instanceIds(runId: string): Promise<string[]>;
@@ -125,7 +126,7 @@ export function createRuns(deps: RunsDeps): Runs {
     },
     async getInstance(runId, instanceId) {
       const blob = await redis.hgetBuffer(keys.run(runId).instances, instanceId);
-      return blob === null ? null : Instance.parse(JSON.parse((await decompress(blob)).toString('utf8')));
+      return blob === null ? null : await requireInstance(runId, instanceId, blob);
     },
     async getPatch(runId, ref) {
       const blob = await redis.hgetBuffer(keys.run(runId).patches, ref);

@@ -1,7 +1,7 @@
 /** What other versions, and faults, leave in Redis: written past the farm's own doors, which would refuse it. */
 import { type Farm, parseRolloutId } from '@swefarm/shared';
 
-export type Say = (command: string, ...args: (string | number)[]) => Promise<unknown>;
+export type Say = (command: string, ...args: (string | number | Buffer)[]) => Promise<unknown>;
 
 /** One command to the farm's Redis. */
 export function rawRedis(farm: Farm): Say {

@@ -1,7 +1,9 @@
 /** Records that this version cannot read, or must not touch, beside others: they harm nobody, cost nothing, and wait for whoever can. */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { gzipSync } from 'node:zlib';
+import { planEvaluation } from '@swefarm/grading';
 import { AgentConfig, decide, loadConfig, newId, type RunRecord, UNDERSTOOD } from '@swefarm/shared';
-import { rawRedis } from '@swefarm/testkit';
+import { bareInstance, rawRedis } from '@swefarm/testkit';
 import { expect, onTestFinished, test } from 'vitest';
 import { allDuties } from '../../src/keeper/duties.ts';
 import { keep } from '../../src/keeper/keeper.ts';
@@ -106,6 +108,66 @@ test('rollouts of a newer version cost no attempt, wait without harm, and are ru
   await change(odd, { rollout_index: 1 });
   await until(async () => (await committed(newer.run)) === 3 && (await committed(plain.run)) === 3);
   for (const id of left) expect(await at.farm.results.get(id)).toMatchObject({ attempt: 1 });
+});
+
+const AN_INSTANCE = bareInstance({ instance_id: GROUP });
+const DAMAGED: Record<string, string | Buffer> = {
+  'no gzip': 'text',
+  'no JSON': gzipSync('{"instance_id": "half'),
+  'what the schema refuses': gzipSync(JSON.stringify({ ...AN_INSTANCE, image: 7 })),
+  'another one': gzipSync(JSON.stringify({ ...AN_INSTANCE, instance_id: 'a__b.c-2' })),
+};
+
+test('a damaged instance fails its rollouts by name, once; a newer one costs no attempt and waits for who can read it', async () => {
+  const { at, prefix } = await sceneWith();
+  const put = async (runId: string, blob: string | Buffer): Promise<unknown> =>
+    await rawRedis(at.farm)('HSET', `{${prefix}}:run:${runId}:instances`, GROUP, blob);
+  const damaged = await Promise.all(
+    Object.values(DAMAGED).map(async (blob) => {
+      const { run, ids } = await startRun(at, { ...NOOP, group_size: 1 });
+      await put(run.run_id, blob);
+      return ids[0] ?? '';
+    }),
+  );
+  const newer = await startRun(at, { ...NOOP, group_size: 1 });
+  const [waits = ''] = newer.ids;
+  const of = { ...AN_INSTANCE, needs: UNDERSTOOD + 1, family: 'of_tomorrow' };
+  await put(newer.run.run_id, gzipSync(JSON.stringify(of)));
+  const flags = { redis_url: redisUrl(), redis_prefix: prefix, worker_id: 'w1', node: 'n1' };
+  const work = { slots: 4, pull: async () => undefined, work: async () => undefined };
+  const worker = await simulateWorker(loadConfig('worker', { env: {}, flags }), work);
+  onTestFinished(() => worker.kill());
+  const failure = { stage: 'instance', class: 'instance_invalid', attempts: 1 };
+  for (const id of damaged) {
+    await until(async () => (await at.farm.results.get(id)) !== null);
+    const message = expect.stringContaining(`instance ${GROUP} of run ${id.split('.')[0]} cannot be read: `);
+    expect(await at.farm.results.get(id)).toMatchObject({
+      ...{ outcome: 'failed', reward: null, attempt: 1 },
+      failure: { ...failure, message },
+    });
+    expect(await at.farm.journal.read(id)).toMatchObject([{ end: { class: 'instance_invalid' } }]);
+  }
+  await until(async () => (await at.farm.queue().getJobCounts('delayed')).delayed === 1);
+  expect(await at.farm.journal.read(waits)).toEqual([]);
+  // A version that knows of it comes; here the record loses what was new in it.
+  await put(newer.run.run_id, gzipSync(JSON.stringify(AN_INSTANCE)));
+  await until(async () => (await at.farm.results.get(waits)) !== null);
+  expect(await at.farm.results.get(waits)).toMatchObject({ outcome: 'judged', attempt: 1 });
+});
+
+test('a row that names no test is the fault of the row, and no bug of ours', async () => {
+  const { at, prefix } = await sceneWith();
+  const { run, ids } = await startRun(at, { ...NOOP, group_size: 1 });
+  const flags = { redis_url: redisUrl(), redis_prefix: prefix, worker_id: 'w1', node: 'n1' };
+  const work = async () => void planEvaluation(AN_INSTANCE, run.evaluation.grader);
+  const worker = await simulateWorker(loadConfig('worker', { env: {}, flags }), {
+    ...{ slots: 1, pull: async () => undefined, work },
+  });
+  onTestFinished(() => worker.kill());
+  const [id = ''] = ids;
+  await until(async () => (await at.farm.results.get(id)) !== null);
+  const failure = { class: 'instance_invalid', message: expect.stringContaining('no test command is known') };
+  expect(await at.farm.results.get(id)).toMatchObject({ outcome: 'failed', reward: null, failure });
 });
 
 test('what one run makes fail in a duty keeps no other run from it', async () => {
