@@ -3,6 +3,7 @@ import type { Readable } from 'node:stream';
 import { errorMessage } from '@swefarm/shared';
 import type Docker from 'dockerode';
 import type { Change, Kind, Look } from '../remains.ts';
+import { inTime } from './deadline.ts';
 import { engineFailure, statusCode } from './errors.ts';
 
 /** Keys come in either order; a quotation mark inside a path is always escaped. */
@@ -68,12 +69,15 @@ export function changesReader(see: (change: Change) => void): { push(text: strin
 }
 
 /** What an engine says of one path in a container, no link followed. */
-export async function pathKind(container: Docker.Container, path: string): Promise<Kind> {
+export async function pathStat(
+  container: Docker.Container,
+  path: string,
+): Promise<{ kind: Kind; bytes: number }> {
   let answer: { headers?: Record<string, string> };
   try {
-    answer = await container.infoArchive({ path });
+    answer = await inTime(container.infoArchive({ path }));
   } catch (error) {
-    if (statusCode(error) === 404) return 'missing';
+    if (statusCode(error) === 404) return { kind: 'missing', bytes: 0 };
     throw engineFailure(
       error,
       'engine_unreachable',
@@ -81,7 +85,8 @@ export async function pathKind(container: Docker.Container, path: string): Promi
     );
   }
   const header = answer.headers?.['x-docker-container-path-stat'] ?? '';
-  const mode = BigInt((JSON.parse(Buffer.from(header, 'base64').toString()) as { mode: number }).mode);
-  if ((mode & GO_MODE_FOLDER) !== 0n) return 'folder';
-  return (mode & GO_MODE_TYPE) === 0n ? 'file' : 'other';
+  const stat = JSON.parse(Buffer.from(header, 'base64').toString()) as { mode: number; size: number };
+  const mode = BigInt(stat.mode);
+  const regular = (mode & GO_MODE_TYPE) === 0n ? 'file' : 'other';
+  return { kind: (mode & GO_MODE_FOLDER) !== 0n ? 'folder' : regular, bytes: stat.size };
 }
