@@ -3,6 +3,7 @@ import {
   createLog,
   createWorkerMetrics,
   describeConfig,
+  escapedErrors,
   escapedExit,
   type Log,
   logEscaped,
@@ -56,6 +57,8 @@ export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promis
 
   const identity = identify(farm.id, config.worker_id, config.node);
   const metrics = createWorkerMetrics();
+  // A counter that is not there before the first error shows no increase by it.
+  for (const [kind, count] of Object.entries(escapedErrors())) metrics.escaped.inc({ kind }, count);
   using _counted = onEscaped((kind) => metrics.escaped.inc({ kind }));
   const leaving = createLeaving();
   // Ends before the runtime does.

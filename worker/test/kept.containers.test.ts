@@ -126,16 +126,15 @@ const filled: Mishap = async () => {
   const { bavail, bsize } = await statfs(scratchDir);
   await writeFile(join(scratchDir, 'filler'), Buffer.alloc(bavail * bsize)).catch(() => undefined);
 };
-const eaten: Mishap = async () => {
-  execFileSync(
-    'bash',
-    ['-c', 'mkdir eaten; cd eaten; for i in {1..25000}; do : >$i || break; done 2>/dev/null'],
-    {
-      cwd: scratchDir,
-    },
-  );
+/** Takes all inodes while the tests run; before, the agent's own end would meet a full disk. */
+const eaten: Mishap = async (container) => {
+  await began(container);
+  const eating = 'mkdir eaten; cd eaten; for i in {1..25000}; do : >$i || break; done 2>/dev/null';
+  execFileSync('bash', ['-c', eating], { cwd: scratchDir });
 };
 const emptied = (): Promise<void> => rm(join(scratchDir, 'filler'), { force: true });
+
+const BESIDE_TESTS: ReadonlySet<Mishap> = new Set([killed, everybodyTold, eaten]);
 
 /** The runtime with mishaps: at the start of an evaluation's container, or beside its tests. */
 function spoilt(mishaps: Mishap[]): Runtime {
@@ -146,7 +145,7 @@ function spoilt(mishaps: Mishap[]): Runtime {
       const container = await runtime.start(spec, signal);
       const befalls = left[0] === filled ? 'agent' : 'evaluation';
       const mishap = spec.role === befalls ? left.shift() : undefined;
-      if (mishap === killed || mishap === everybodyTold) void mishap(container).catch(() => undefined);
+      if (mishap && BESIDE_TESTS.has(mishap)) void mishap(container).catch(() => undefined);
       else
         await mishap?.(container).finally(() =>
           mishap === engineAway ? container[Symbol.asyncDispose]() : null,
@@ -288,7 +287,8 @@ test('a disk that another filled is the node, one that the tests filled is their
   expect(await eater.again()).toEqual({ next: 'done' });
   expect(await eater.resultOf()).toMatchObject({ reward: 0, reward_row: 'evaluation_killed' });
   await eater.end();
-  const starved = await attempts({ tests: 'echo no tests ran', mishaps: [eaten] });
+  const untilNoFile = 'touch /tmp/began; n=0; while : >/tmp/n$((n++)); do sleep 0.1; done; echo no tests ran';
+  const starved = await attempts({ tests: untilNoFile, mishaps: [eaten] });
   expect(await starved.again()).toMatchObject({ next: 'later' });
   expect(await starved.journal()).toEqual(['node_disk kept']);
   await rm(join(scratchDir, 'eaten'), { recursive: true });
