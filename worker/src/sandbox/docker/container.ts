@@ -224,18 +224,18 @@ export class DockerContainer implements Container {
   }
 
   /**
-   * The idle process answers USR1 with a kill of everything else: no free process slot is needed for it. Returns when nothing else is
-   * left: where processes come and go, as those of a fork bomb do, that the first have gone says nothing of the kill, and one that
-   * comes late would meet the shell that is opened next.
+   * The idle process answers USR1 with a kill of everything else: no free process slot is needed for it. Returns when what ran
+   * before is gone: a kill that comes late would meet the shell that is opened next.
    */
   async killProcesses(): Promise<void> {
     try {
       const idle = String((await inTime(this.#container.inspect())).State.Pid);
+      const before = new Set((await this.#pids())?.filter((pid) => pid !== idle));
       await inTime(this.#container.kill({ signal: 'SIGUSR1' }));
       const deadline = performance.now() + KILL_WAIT_MS;
       while (performance.now() < deadline) {
         const now = await this.#pids();
-        if (now?.every((pid) => pid === idle)) return;
+        if (now && !now.some((pid) => before.has(pid))) return;
         await new Promise((resolve) => setTimeout(resolve, 20));
       }
     } catch (error) {

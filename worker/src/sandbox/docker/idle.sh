@@ -23,8 +23,8 @@ while :; do
     name=${line#*(} id=${place#/proc/}
     set -- ${line##*) }
     [[ $2 == 0 && $name == @(runc|crun)* ]] || continue
-    now[id]=${seen[id]:-$SECONDS}
-    ((SECONDS - now[id] < 24)) || kill -9 "$id"
+    now[id]=$((${seen[id]:-0} + 1))
+    ((now[id] < 8)) || kill -9 "$id"
   done
   seen=()
   for id in "${!now[@]}"; do seen[id]=${now[id]}; done
