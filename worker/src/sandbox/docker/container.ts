@@ -12,11 +12,10 @@ import type { Container, ContainerSpec, ContainerState, ExecOptions, ExecResult 
 import { stampIn, upperRemains } from '../upper.ts';
 import { type DiskUse, diskUse } from '../use.ts';
 import { readOnlyFile } from './archive.ts';
-import { inTime } from './deadline.ts';
 import { demuxedDuplex } from './demux.ts';
 import { engineFailure, statusCode } from './errors.ts';
 import { runExec, startExec } from './exec.ts';
-import { listChanges, pathStat } from './remains.ts';
+import { listChanges, pathKind } from './remains.ts';
 
 export type Engine = 'docker' | 'podman';
 
@@ -27,12 +26,6 @@ export type DockerContainerDeps = {
   remove(id: string): Promise<void>;
 };
 
-/**
- * To make an archive, an engine looks for the names of users in the container: it would wait for ever for a pipe, with the container
- * held, and read without end what has none.
- */
-const READ_BY_ENGINES = ['/etc/passwd', '/etc/group', '/etc/nsswitch.conf'];
-const READ_BY_ENGINES_BYTES = 16 * 1024 ** 2;
 const KILL_WAIT_MS = 5_000;
 const END_WAIT_MS = 30_000;
 const ignoreKill = async (): Promise<void> => undefined;
@@ -88,7 +81,7 @@ export class DockerContainer implements Container {
     const chunks: Buffer[] = [];
     for await (const chunk of pack) chunks.push(chunk as Buffer);
     try {
-      await inTime(this.#container.putArchive(Buffer.concat(chunks), { path: '/', abortSignal: signal }));
+      await this.#container.putArchive(Buffer.concat(chunks), { path: '/', abortSignal: signal });
     } catch (error) {
       signal.throwIfAborted();
       throw engineFailure(error, 'sandbox_lost', 'writing files into a container');
@@ -99,18 +92,14 @@ export class DockerContainer implements Container {
     signal.throwIfAborted();
     let archive: NodeJS.ReadableStream;
     try {
-      for (const read of READ_BY_ENGINES) {
-        const { kind, bytes } = await pathStat(this.#container, read);
-        if (kind !== 'missing' && (kind !== 'file' || bytes > READ_BY_ENGINES_BYTES)) return null;
-      }
       // Podman's archive of a link is that of what it points to; its account of the path is of the link itself. Whether the path or
       // the container is not there is said by the archive, in words.
       if (
         this.#deps.engine === 'podman' &&
-        ['folder', 'other'].includes((await pathStat(this.#container, path)).kind)
+        ['folder', 'other'].includes(await pathKind(this.#container, path))
       )
         return null;
-      archive = await inTime(this.#container.getArchive({ path, abortSignal: signal }));
+      archive = await this.#container.getArchive({ path, abortSignal: signal });
     } catch (error) {
       if (statusCode(error) === 404 && /no such file|could not find the file/i.test(errorMessage(error)))
         return null;
@@ -129,7 +118,7 @@ export class DockerContainer implements Container {
     if (upper !== null) return upperRemains([{ at: '/', upper }]);
     return {
       changes: (look, until) => listChanges(docker, this.id, look, until),
-      kindOf: async (path) => (await pathStat(this.#container, path)).kind,
+      kindOf: (path) => pathKind(this.#container, path),
       getFile: (path, maxBytes, until) => this.getFile(path, maxBytes, until),
     };
   }
@@ -137,7 +126,7 @@ export class DockerContainer implements Container {
   /** Returns when no process of it is left. */
   async #stop(signal: AbortSignal): Promise<void> {
     try {
-      await inTime(this.#container.kill({ signal: 'SIGKILL' })).catch((error: unknown) => {
+      await this.#container.kill({ signal: 'SIGKILL' }).catch((error: unknown) => {
         // It may have stopped by itself, for which each engine has a code of its own: the wait tells.
         if (![409, 500].includes(statusCode(error) ?? 0)) throw error;
       });
@@ -161,7 +150,8 @@ export class DockerContainer implements Container {
 
   /** Where the engine keeps what changed, if that is a folder that can be seen from here; else null. */
   #upperDir(): Promise<string | null> {
-    this.#upper ??= inTime(this.#container.inspect())
+    this.#upper ??= this.#container
+      .inspect()
       .then(async (found) => {
         const { GraphDriver } = found as { GraphDriver?: { Data?: { UpperDir?: string } | null } };
         const upper = GraphDriver?.Data?.UpperDir ?? null;
@@ -174,7 +164,7 @@ export class DockerContainer implements Container {
 
   async state(): Promise<ContainerState> {
     try {
-      const { State } = await inTime(this.#container.inspect());
+      const { State } = await this.#container.inspect();
       if (this.#killedByLimit) return 'own_limit';
       if (State.Running) return 'running';
       return State.OOMKilled && State.ExitCode === 137 ? 'own_limit' : 'exited';
@@ -196,7 +186,7 @@ export class DockerContainer implements Container {
 
   /** The container's first process as the host numbers it; null when it has none. */
   async idlePid(): Promise<number | null> {
-    const pid = await inTime(this.#container.inspect()).then(
+    const pid = await this.#container.inspect().then(
       ({ State }) => State.Pid,
       () => 0,
     );
@@ -229,9 +219,9 @@ export class DockerContainer implements Container {
    */
   async killProcesses(): Promise<void> {
     try {
-      const idle = String((await inTime(this.#container.inspect())).State.Pid);
+      const idle = String((await this.#container.inspect()).State.Pid);
       const before = new Set((await this.#pids())?.filter((pid) => pid !== idle));
-      await inTime(this.#container.kill({ signal: 'SIGUSR1' }));
+      await this.#container.kill({ signal: 'SIGUSR1' });
       const deadline = performance.now() + KILL_WAIT_MS;
       while (performance.now() < deadline) {
         const now = await this.#pids();
@@ -248,9 +238,9 @@ export class DockerContainer implements Container {
   async #pids(): Promise<string[] | null> {
     // Podman runs a foreign `ps` inside, where no process may be free; its own words are answered from outside.
     const [options, title] = this.#deps.engine === 'podman' ? ['hpid', 'HPID'] : ['-eo pid', 'PID'];
-    const top: { Titles?: string[]; Processes?: string[][] } = await inTime(
-      this.#container.top({ ps_args: options }),
-    );
+    const top: { Titles?: string[]; Processes?: string[][] } = await this.#container.top({
+      ps_args: options,
+    });
     const column = top.Titles?.indexOf(title) ?? -1;
     return top.Processes?.map((row) => row[column] ?? '') ?? null;
   }

@@ -1,19 +1,19 @@
 /** What a container of ours is made of: an idle first process that cannot be killed from inside, limits, no privileges. */
-import { readFileSync } from 'node:fs';
 import type Docker from 'dockerode';
 import { ownerLabels } from '../labels.ts';
 import type { ContainerSpec } from '../runtime.ts';
 
-const IDLE = readFileSync(new URL('./idle.sh', import.meta.url), 'utf8');
-/** Where there is no bash no rollout can be: it is only to be told so. */
-const IDLE_WITHOUT_BASH = `sleep 0 || exit 127; trap 'kill -9 -1' USR1; while :; do sleep 86400 & wait $!; done`;
+/**
+ * As process 1 it is immune to signals from inside (`kill -9 -1` of the model's code), reaps orphans, and on USR1 ends
+ * everything else. It goes on when there is no sleep any more, for whoever took it away must not end the container by it. With an extra init in front of it, it would be killable, and the container with it.
+ */
+const IDLE = `sleep 0 || exit 127; trap 'kill -9 -1' USR1; while :; do sleep 86400 & wait $!; done`;
 /** bash retries a fork that the process limit refuses, where dash would exit. */
 const ENTRYPOINT = [
   '/bin/sh',
   '-c',
-  'if [ -x /bin/bash ]; then exec /bin/bash --norc -c "$0"; else eval "$1"; fi',
+  'if [ -x /bin/bash ]; then exec /bin/bash --norc -c "$0"; else eval "$0"; fi',
   IDLE,
-  IDLE_WITHOUT_BASH,
 ];
 
 /** What package managers and test suites plausibly need as root; all others are dropped. */

@@ -1,11 +1,10 @@
 /** One plain exec: merged and capped output, exit code from the engine, time limit by the host's clock. */
 import type { Duplex } from 'node:stream';
-import { errorMessage, newId, RolloutFailure } from '@swefarm/shared';
+import { newId, RolloutFailure } from '@swefarm/shared';
 import type Docker from 'dockerode';
 import { Capture } from '../capture.ts';
 import { endingOf } from '../ending.ts';
 import type { ExecOptions, ExecResult } from '../runtime.ts';
-import { inTime, killFromOutside, NOT_YET_COMMAND } from './deadline.ts';
 import { createDemuxer } from './demux.ts';
 import { engineFailure } from './errors.ts';
 
@@ -21,29 +20,18 @@ export async function startExec(
   options: { cwd?: string; env?: string[]; stdin: boolean },
 ): Promise<{ exec: Docker.Exec; socket: Duplex }> {
   try {
-    const exec = await inTime(
-      container.exec({
-        Cmd: [...argv],
-        AttachStdin: options.stdin,
-        AttachStdout: true,
-        AttachStderr: true,
-        Tty: false,
-        ...(options.env ? { Env: options.env } : {}),
-        ...(options.cwd ? { WorkingDir: options.cwd } : {}),
-      }),
-    );
-    const starting = exec.start({ hijack: true, stdin: true });
-    // What comes too late is nobody's.
-    const socket = await inTime(starting).catch((error: unknown) => {
-      starting.then((late) => late.destroy()).catch(() => undefined);
-      throw error;
+    const exec = await container.exec({
+      Cmd: [...argv],
+      AttachStdin: options.stdin,
+      AttachStdout: true,
+      AttachStderr: true,
+      Tty: false,
+      ...(options.env ? { Env: options.env } : {}),
+      ...(options.cwd ? { WorkingDir: options.cwd } : {}),
     });
+    const socket = await exec.start({ hijack: true, stdin: true });
     return { exec, socket: socket as Duplex };
   } catch (error) {
-    if ((error as { code?: unknown }).code === 'ETIMEDOUT') {
-      await killFromOutside(container.id, NOT_YET_COMMAND);
-      throw new RolloutFailure('sandbox_lost', `starting ${argv[0]} in a container: ${errorMessage(error)}`);
-    }
     throw engineFailure(error, 'sandbox_lost', `starting ${argv[0]} in a container`);
   }
 }
@@ -114,7 +102,7 @@ function watchEnd(exec: Docker.Exec, ended: Promise<void>): { done: Promise<void
   const exited = new Promise<void>((resolve) => {
     let seen = false;
     const ask = async () => {
-      const running = await inTime(exec.inspect()).then(
+      const running = await exec.inspect().then(
         (state) => state.Running,
         () => true,
       );
@@ -139,7 +127,7 @@ async function exitCode(exec: Docker.Exec): Promise<number> {
   for (let attempt = 0; attempt < 50; attempt++) {
     let state: Docker.ExecInspectInfo;
     try {
-      state = await inTime(exec.inspect());
+      state = await exec.inspect();
     } catch (error) {
       throw engineFailure(error, 'sandbox_lost', 'asking for an exit code');
     }

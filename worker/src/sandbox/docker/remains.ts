@@ -3,7 +3,6 @@ import type { Readable } from 'node:stream';
 import { errorMessage } from '@swefarm/shared';
 import type Docker from 'dockerode';
 import type { Change, Kind, Look } from '../remains.ts';
-import { inTime } from './deadline.ts';
 import { engineFailure, statusCode } from './errors.ts';
 
 /** Keys come in either order; a quotation mark inside a path is always escaped. */
@@ -69,15 +68,12 @@ export function changesReader(see: (change: Change) => void): { push(text: strin
 }
 
 /** What an engine says of one path in a container, no link followed. */
-export async function pathStat(
-  container: Docker.Container,
-  path: string,
-): Promise<{ kind: Kind; bytes: number }> {
+export async function pathKind(container: Docker.Container, path: string): Promise<Kind> {
   let answer: { headers?: Record<string, string> };
   try {
-    answer = await inTime(container.infoArchive({ path }));
+    answer = await container.infoArchive({ path });
   } catch (error) {
-    if (statusCode(error) === 404) return { kind: 'missing', bytes: 0 };
+    if (statusCode(error) === 404) return 'missing';
     throw engineFailure(
       error,
       'engine_unreachable',
@@ -85,8 +81,7 @@ export async function pathStat(
     );
   }
   const header = answer.headers?.['x-docker-container-path-stat'] ?? '';
-  const stat = JSON.parse(Buffer.from(header, 'base64').toString()) as { mode: number; size: number };
-  const mode = BigInt(stat.mode);
-  const regular = (mode & GO_MODE_TYPE) === 0n ? 'file' : 'other';
-  return { kind: (mode & GO_MODE_FOLDER) !== 0n ? 'folder' : regular, bytes: stat.size };
+  const mode = BigInt((JSON.parse(Buffer.from(header, 'base64').toString()) as { mode: number }).mode);
+  if ((mode & GO_MODE_FOLDER) !== 0n) return 'folder';
+  return (mode & GO_MODE_TYPE) === 0n ? 'file' : 'other';
 }

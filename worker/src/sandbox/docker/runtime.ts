@@ -13,7 +13,6 @@ import { startWatchdog } from '../rootfs/watchdog.ts';
 import type { ContainerSpec, OwnedContainer, Runtime, RuntimeCheck } from '../runtime.ts';
 import { DockerContainer, type Engine } from './container.ts';
 import { createOptions } from './create.ts';
-import { inTime, killFromOutside } from './deadline.ts';
 import { createFailure, engineFailure, statusCode } from './errors.ts';
 import { evict } from './evict.ts';
 import { imageSource } from './images.ts';
@@ -65,12 +64,10 @@ export async function dockerRuntime(options: DockerRuntimeOptions): Promise<Runt
   const remove = async (id: string): Promise<void> => {
     for (let attempt = 1; ; attempt++) {
       try {
-        await gate(() => inTime(docker.getContainer(id).remove({ force: true, v: true })));
+        await gate(() => docker.getContainer(id).remove({ force: true, v: true }));
         return;
       } catch (error) {
         if (statusCode(error) === 404) return;
-        // Its engine is held up by what is in it.
-        if ((error as { code?: unknown }).code === 'ETIMEDOUT') await killFromOutside(id);
         if (attempt === REMOVE_ATTEMPTS) throw engineFailure(error, 'engine_unreachable', `removing ${id}`);
         await new Promise((resolve) => setTimeout(resolve, 200 * attempt));
       }
