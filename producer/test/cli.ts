@@ -13,17 +13,12 @@ export type Ran = { code: number | null; stdout: string; stderr: string };
 
 export type Running = { child: ChildProcess; ended: Promise<Ran>; stderr: () => string };
 
-/** Without any SWEFARM variable of whoever runs the tests. `under`: a command that runs it. */
-export function start(
-  args: readonly string[],
-  env: Record<string, string> = {},
-  under: readonly string[] = [],
-): Running {
+/** Without any SWEFARM variable of whoever runs the tests. */
+export function start(args: readonly string[], env: Record<string, string> = {}): Running {
   const clean = Object.fromEntries(
     Object.entries(process.env).filter(([name]) => !/^(SWEFARM_|REDIS_URL|OPENAI_API_KEY)/.test(name)),
   );
-  const [program = '', ...words] = [...under, process.execPath, BIN, ...args];
-  const child = spawn(program, words, {
+  const child = spawn(process.execPath, [BIN, ...args], {
     env: { ...clean, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });

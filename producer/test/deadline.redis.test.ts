@@ -2,13 +2,13 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { loadConfig, newId, openFarm } from '@swefarm/shared';
+import { shiftedClock } from '@swefarm/testkit';
 import { expect, onTestFinished, test } from 'vitest';
 import { lines, row } from '../src/datasets/rows.fixture.ts';
 import { fakeWorker, type Ran, start } from './cli.ts';
 import { redisUrl, testFolder } from './farm.ts';
 
 const HALF_AN_HOUR = 30 * 60_000;
-const ENV = { FAKETIME_DONT_FAKE_MONOTONIC: '1' };
 
 async function place(offset: string) {
   const folder = await testFolder();
@@ -19,12 +19,12 @@ async function place(offset: string) {
   onTestFinished(() => farm[Symbol.asyncDispose]());
   const common = ['--dataset', dataset, '--agent', 'noop', '--state-dir', folder];
   const at = ['--redis-url', flags.redis_url, '--redis-prefix', flags.redis_prefix];
-  const clock = ['faketime', '-f', offset];
+  const env = await shiftedClock(offset);
   return {
     farm,
     output: join(folder, 'out.jsonl'),
     run: (command: string, ...more: string[]): Promise<Ran> =>
-      start([command, ...common, ...at, ...more], ENV, clock).ended,
+      start([command, ...common, ...at, ...more], env).ended,
     /** Milliseconds that the farm gives its only run from now. */
     left: async (): Promise<number> => {
       const [run] = await farm.runs.list();

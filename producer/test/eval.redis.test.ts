@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs';
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { bareFacts } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
 import { lines, row } from '../src/datasets/rows.fixture.ts';
 import { fakeWorker, linesOf, processesOf, run, start, until } from './cli.ts';
@@ -116,7 +117,7 @@ test('mended lines are gone on with too', async () => {
     ...line,
     ...{ outcome: 'failed', resolved: null, reward: null, reward_row: 'failed' },
     failure: { stage: 'evaluation', class: 'evaluation_lost', message: 'gone', attempts: 3 },
-    facts: { ...FACTS },
+    facts: bareFacts({ evaluation: 'not_run', resolved: null }),
   }));
   const [broken, mended] = [join(folder, 'broken.jsonl'), join(folder, 'mended.jsonl')];
   await writeFile(broken, lines(...lost));
@@ -138,18 +139,3 @@ test('mended lines are gone on with too', async () => {
     lost.map((line) => line.rollout_id).sort(),
   );
 });
-
-const FACTS = {
-  exit_status: 'submitted',
-  patch_state: 'applied',
-  patch_origin: 'tree',
-  evaluation: 'not_run',
-  resolved: null,
-  trust: 'clean',
-  cut_by_token_limit: false,
-  policy_share: 0,
-  sandbox_killed: false,
-  gold_healthy: null,
-  gold_time_share: null,
-  ungraded: false,
-};

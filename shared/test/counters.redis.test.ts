@@ -1,3 +1,4 @@
+import { bareFacts } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
 import {
   openFarm,
@@ -9,20 +10,6 @@ import {
 } from '../src/index.ts';
 import { claimed, nth, testConfig, testFarm, testInstance, testResult, testRun } from './farm.ts';
 
-const FACTS = {
-  exit_status: 'submitted',
-  patch_state: 'applied',
-  patch_origin: 'tree',
-  evaluation: 'completed',
-  resolved: true,
-  trust: 'clean',
-  cut_by_token_limit: false,
-  policy_share: 0,
-  sandbox_killed: false,
-  gold_healthy: null,
-  gold_time_share: null,
-  ungraded: false,
-} as const;
 const NONE = { resolved: null, reward: null, exit_status: null } as const;
 
 test('every outcome, attempt, group and finding is counted once, whatever was retried and whoever commits again', async () => {
@@ -40,7 +27,7 @@ test('every outcome, attempt, group and finding is counted once, whatever was re
   });
   const first = testResult(run.run_id, 0, {
     ...(await claimed(farm, id(0))),
-    facts: FACTS,
+    facts: bareFacts(),
     turns: 4,
   });
   await farm.commit(run, first);
@@ -49,7 +36,7 @@ test('every outcome, attempt, group and finding is counted once, whatever was re
   // The others of its group: forged, failed after a drained attempt, and judged.
   await farm.commit(
     run,
-    testResult(run.run_id, 1, { facts: { ...FACTS, trust: 'forged' }, reward: 0, turns: 6 }),
+    testResult(run.run_id, 1, { facts: bareFacts({ trust: 'forged' }), reward: 0, turns: 6 }),
   );
   await farm.journal.end(id(2), (await claimed(farm, id(2))).claim, {
     stage: null,

@@ -1,7 +1,5 @@
 /** The workers of the farm, each in a place that a fresh process takes when the old one is killed, as a scheduler would. */
-import { access, readdir } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { UnusableError } from '@swefarm/shared';
 import { type Started, startCommand } from '../src/launchers/commands.ts';
 
 export type WorkerPlace = {
@@ -80,21 +78,4 @@ export function workerPlace(
     },
   };
   return place;
-}
-
-/** What a process needs to see another time of day. Throws UnusableError without libfaketime. */
-export async function shiftedClock(offset: string): Promise<Record<string, string>> {
-  const found = await Promise.all(
-    (await readdir('/usr/lib')).map(async (folder) => {
-      const path = `/usr/lib/${folder}/faketime/libfaketimeMT.so.1`;
-      return await access(path).then(
-        () => [path],
-        () => [],
-      );
-    }),
-  );
-  const [library] = found.flat();
-  if (!library)
-    throw new UnusableError('faketime_missing', 'no libfaketime: testkit/setup/setup.sh faketime');
-  return { LD_PRELOAD: library, FAKETIME: offset, FAKETIME_DONT_FAKE_MONOTONIC: '1' };
 }

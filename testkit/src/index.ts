@@ -5,6 +5,7 @@ export { type MinimalImage, minimalImage } from './images/minimal.ts';
 export { buildSif } from './images/sif.ts';
 export { prepareSubject, type Subject } from './images/subject.ts';
 export * from './launchers/certificates.ts';
+export * from './launchers/clock.ts';
 export * from './launchers/commands.ts';
 export { type Started, startCommand } from './launchers/commands.ts';
 export * from './launchers/docker.ts';

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { AgentConfig, loadConfig, newId, openFarm } from '@swefarm/shared';
-import { bareInstance, bareRun } from '@swefarm/testkit';
+import { bareInstance, bareRun, shiftedClock } from '@swefarm/testkit';
 import { expect, onTestFinished, test } from 'vitest';
 
 const PATIENCE = { timeout: 60_000, interval: 50 };
@@ -22,17 +22,15 @@ async function scene() {
   const ids = await farm.groups.rollouts(run.run_id);
   await farm.groups.pause(run.run_id, 'somebody looks at it');
   await farm.jobs.enqueue(run, ids);
-  const start = (worker: string, offset: string) => {
+  const start = async (worker: string, offset: string) => {
     const own = JSON.stringify({ ...flags, worker_id: worker, node: `node-${worker}` });
-    const child = spawn('faketime', ['-f', offset, process.execPath, SCRIPT, own, '0'], {
+    const child = spawn(process.execPath, [SCRIPT, own, '0'], {
       stdio: ['ignore', 'inherit', 'inherit'],
-      env: { ...process.env, FAKETIME_DONT_FAKE_MONOTONIC: '1' },
-      // faketime starts the worker as a child of its own: both are in this group.
-      detached: true,
+      env: { ...process.env, ...(await shiftedClock(offset)) },
     });
     const ended = once(child, 'exit');
     onTestFinished(async () => {
-      if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
+      child.kill('SIGKILL');
       await ended;
     });
   };
@@ -50,7 +48,7 @@ test.each(['+1d', '-1d'])(
   'a worker whose clock is %s off puts off by what was meant, and goes on by itself',
   async (offset) => {
     const at = await scene();
-    at.start('off', offset);
+    await at.start('off', offset);
     await expect.poll(async () => (await at.dueIn()).length, PATIENCE).toBe(2);
     const { delayed = 0 } = await at.farm.queue().getJobCounts('delayed');
     expect(delayed).toBe(2);

@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { Instance } from '@swefarm/shared';
 import { describe, expect, test } from 'vitest';
 import { gradeEvaluation } from '../grade.ts';
+import { ran } from '../instance.fixture.ts';
 import { planEvaluation } from '../plan.ts';
 import type { Dialect } from './reader.ts';
 import { parserName, readLog } from './registry.ts';
@@ -78,16 +79,7 @@ describe('recorded runs of real instances', () => {
       const report = gradeEvaluation(
         instance,
         planEvaluation(instance, grader),
-        {
-          patch_state: kind === 'gold' ? 'applied' : 'empty',
-          applied_with: null,
-          log,
-          timed_out: false,
-          timeout_seconds: 1800,
-          exit_code: 0,
-          sandbox_killed: false,
-          image_digest: null,
-        },
+        ran(log, { patch_state: kind === 'gold' ? 'applied' : 'empty', applied_with: null }),
         kind === 'gold' ? instance.patch : '',
       );
       expect(report).toMatchObject({

@@ -1,5 +1,5 @@
 /** The least that a run, an instance and its tests are, for tests of what is done with them. */
-import { Instance, newId, RunRecord } from '@swefarm/shared';
+import { Instance, newId, type RewardFacts, RunRecord } from '@swefarm/shared';
 
 export const bareRun = (change: Partial<RunRecord> = {}): RunRecord =>
   RunRecord.parse({
@@ -28,6 +28,23 @@ export const bareInstance = (change: Partial<Instance> = {}): Instance =>
     image: 'example:1',
     ...change,
   });
+
+/** What a reward is decided from, of a rollout that submitted and whose tests passed. */
+export const bareFacts = (change: Partial<RewardFacts> = {}): RewardFacts => ({
+  exit_status: 'submitted',
+  patch_state: 'applied',
+  patch_origin: 'tree',
+  evaluation: 'completed',
+  resolved: true,
+  trust: 'clean',
+  cut_by_token_limit: false,
+  policy_share: 0,
+  sandbox_killed: false,
+  gold_healthy: null,
+  gold_time_share: null,
+  ungraded: false,
+  ...change,
+});
 
 /** An eval script whose tests print what a line of Python says (with `w` to write), then one result that counts. */
 export const printingScript = (prints: string): string =>

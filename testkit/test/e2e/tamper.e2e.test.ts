@@ -63,6 +63,17 @@ async function rollouts(name: string, dataset: string, options: string[]): Promi
   return (await rowsOf<Line>(output)).toSorted((a, b) => a.rollout_index - b.rollout_index);
 }
 
+/** Rollouts of an agent that runs some commands and submits. */
+async function played(name: string, dataset: string, runtime: string, commands: string[]): Promise<Line[]> {
+  const turns = [
+    ...commands.map((command) => ({ command, repeat: 1 })),
+    { submit: true as const, repeat: 1 },
+  ];
+  await using policy = await startScriptedPolicy({ script: { conversations: [{ variants: [turns] }] } });
+  const asked = ['--policy-url', policy.url, '--model', 'scripted'];
+  return await rollouts(name, dataset, ['--agent', 'mini', ...asked, '--runtime', runtime]);
+}
+
 describe.each(['docker', 'rootfs'] as const)('patches that attack the tests, on %s', (runtime) => {
   const here = ({ only }: Attack): boolean => only === undefined || only === runtime;
   let lines: Line[];
@@ -139,23 +150,7 @@ describe('an agent that attacks its own container', () => {
     try {
       const dataset = join(folder, 'future.jsonl');
       await writeFile(dataset, `${JSON.stringify({ ...row, image })}\n`);
-      const turns = [
-        { command: LOOKS, repeat: 1 },
-        { command: SHIMS, repeat: 1 },
-        { submit: true as const, repeat: 1 },
-      ];
-      await using policy = await startScriptedPolicy({ script: { conversations: [{ variants: [turns] }] } });
-      const options = [
-        '--agent',
-        'mini',
-        '--policy-url',
-        policy.url,
-        '--model',
-        'scripted',
-        '--runtime',
-        'docker',
-      ];
-      line = (await rollouts('agent', dataset, options))[0] as Line;
+      line = (await played('agent', dataset, 'docker', [LOOKS, SHIMS]))[0] as Line;
       const text = await runCommand(
         'swefarm',
         ['show', `${join(folder, 'agent.jsonl')}#${EXAMPLE_ID}.0`, '--json'],
@@ -187,22 +182,9 @@ describe('an agent that breaks the sandbox it loses in', () => {
     ['git', 'echo "x = 1" >>parse.py; rm -f "$(command -v git)" /usr/bin/git', 'empty_patch'],
     ['bash', 'rm -f /bin/bash /usr/bin/bash; kill -9 $$', 'sandbox_killed'],
   ])('earns 0 at its first attempt when it takes %s away', async (what, command, row) => {
-    const turns = [
-      { command, repeat: 1 },
-      { submit: true as const, repeat: 1 },
-    ];
-    await using policy = await startScriptedPolicy({ script: { conversations: [{ variants: [turns] }] } });
-    const options = [
-      '--agent',
-      'mini',
-      '--policy-url',
-      policy.url,
-      '--model',
-      'scripted',
-      '--runtime',
-      'rootfs',
-    ];
-    const [line] = await rollouts(`breaks-${what}`, join(folder, 'instances.rootfs.jsonl'), options);
+    const [line] = await played(`breaks-${what}`, join(folder, 'instances.rootfs.jsonl'), 'rootfs', [
+      command,
+    ]);
     expect(line).toMatchObject({ outcome: 'judged', reward: 0, reward_row: row, attempt: 1 });
   });
 });

@@ -1,8 +1,9 @@
 import { decideReward, officialReport, planEvaluation } from '@swefarm/grading';
-import { bareInstance, printingScript } from '@swefarm/testkit';
+import { bareFacts, bareInstance, printingScript } from '@swefarm/testkit';
 import { afterAll, expect, test } from 'vitest';
 import { startThreads, type Threads } from '../threads/pool.ts';
-import { type Evaluation, readVerdict } from './reading.ts';
+import type { GradeInput } from '../threads/tasks.ts';
+import { readVerdict } from './reading.ts';
 
 const threads = startThreads(1);
 afterAll(() => threads[Symbol.asyncDispose]());
@@ -12,7 +13,7 @@ const instance = bareInstance({
   log_parser: 'pytest',
   eval_script: printingScript('x'),
 });
-const evaluation = (changes: Partial<Evaluation['facts']> = {}): Evaluation => ({
+const evaluation = (changes: Partial<GradeInput['facts']> = {}): GradeInput => ({
   instance,
   plan: planEvaluation(instance),
   patch: '',
@@ -33,18 +34,9 @@ test('a log that nobody can read in time is judged as one on which the harness b
   const report = await readVerdict(evaluation(), threads, 1);
   expect(report).toMatchObject({ evaluation: 'completed', resolved: false, tests_status: null });
   expect(officialReport(report, { log: null, model: 'm', timeoutSeconds: 1800 })).toBeNull();
-  const facts = {
-    exit_status: null,
-    patch_origin: 'tree' as const,
-    cut_by_token_limit: false,
-    policy_share: 0,
-    sandbox_killed: false,
-    gold_healthy: null,
-    gold_time_share: null,
-    ungraded: false,
-  };
   const { patch_state, evaluation: end, resolved, trust } = report;
-  const decided = decideReward({ ...facts, patch_state, evaluation: end, resolved, trust: trust.level });
+  const judged = { patch_state, evaluation: end, resolved, trust: trust.level };
+  const decided = decideReward(bareFacts({ exit_status: null, ...judged }));
   expect(decided).toMatchObject({ outcome: 'judged', reward: 0, row: 'unresolved' });
 });
 

@@ -1,24 +1,17 @@
 /** From a log to a report, in a thread. The log is the patch's own: one that nobody can read in time is judged, as one on which the harness breaks. */
-import { type EvaluationFacts, type EvaluationPlan, unreadReport } from '@swefarm/grading';
-import { type Instance, type Report, RolloutFailure, SwefarmError } from '@swefarm/shared';
+import { unreadReport } from '@swefarm/grading';
+import { type Report, RolloutFailure, SwefarmError } from '@swefarm/shared';
 import type { Threads } from '../threads/pool.ts';
+import type { GradeInput } from '../threads/tasks.ts';
 
 const LIMIT_MS = 60_000;
-
-export type Evaluation = {
-  instance: Instance;
-  plan: EvaluationPlan;
-  patch: string;
-  facts: Omit<EvaluationFacts, 'log'>;
-  log: Buffer | null;
-};
 
 /**
  * Reads twice, the second time for twice as long. Throws RolloutFailure `parse_timeout` when not even an empty log is read: then the
  * node is at fault.
  */
 export async function readVerdict(
-  evaluation: Evaluation,
+  evaluation: GradeInput,
   threads: Pick<Threads, 'run'>,
   limitMs = LIMIT_MS,
 ): Promise<Report> {

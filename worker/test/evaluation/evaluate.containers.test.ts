@@ -1,62 +1,29 @@
 /** One evaluation in a real container: what its installation writes where Python looks at start, and a patch of nothing but blanks. */
-import { type EvaluationPlan, planEvaluation } from '@swefarm/grading';
-import { bareInstance, importTree, minimalImage, printingScript } from '@swefarm/testkit';
+import type { EvaluationPlan } from '@swefarm/grading';
+import { bareInstance, printingScript } from '@swefarm/testkit';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { evaluate } from '../../src/evaluation/evaluate.ts';
-import { createQuiet } from '../../src/evaluation/quiet.ts';
-import { dockerRuntime } from '../../src/sandbox/docker/runtime.ts';
-import { createLeaving } from '../../src/sandbox/leaving.ts';
-import type { ReadyImage, Runtime } from '../../src/sandbox/runtime.ts';
-import { startThreads, type Threads } from '../../src/threads/pool.ts';
-import { NEVER, spec } from '../sandbox/subject.ts';
+import { type Evaluator, openEvaluator } from './evaluator.ts';
 
-const socketPath = process.env.SWEFARM_TEST_DOCKER_SOCKET ?? '/var/run/docker.sock';
 const SITE = '/opt/miniconda3/envs/testbed/lib/python3.11/site-packages';
 
-let runtime: Runtime;
-let image: ReadyImage;
-let threads: Threads;
+let evaluator: Evaluator;
+let image: string;
 
 beforeAll(async () => {
-  const { tree, version } = await minimalImage();
-  await importTree(socketPath, tree, `swefarm-test/minimal:${version}`);
-  runtime = await dockerRuntime({ socketPath });
-  image = await runtime.ensureImage(`swefarm-test/minimal:${version}`, NEVER);
-  threads = startThreads(1);
+  evaluator = await openEvaluator();
+  image = await evaluator.minimal();
 });
-afterAll(async () => {
-  await threads[Symbol.asyncDispose]();
-  await runtime[Symbol.asyncDispose]();
-});
+afterAll(() => evaluator[Symbol.asyncDispose]());
 
-/** Evaluates a row whose script runs some lines of bash before its one test passes; how often it was started. */
-async function evaluated(lines: string[], patch = '', change: Partial<EvaluationPlan> = {}) {
+/** Evaluates a row whose script runs some lines of bash before its one test passes. */
+function evaluated(lines: string[], patch = '', plan: Partial<EvaluationPlan> = {}) {
   const [head, ...rest] = printingScript("w('.')").split('\n');
   const row = bareInstance({
     FAIL_TO_PASS: ['t.py::test_a'],
     log_parser: 'pytest',
     eval_script: [head, ...lines, ...rest].join('\n'),
   });
-  let starts = 0;
-  const { report } = await evaluate(row, { ...planEvaluation(row), ...change }, patch, {
-    container: () => {
-      starts++;
-      return runtime.start(spec(image, { role: 'evaluation' }), NEVER);
-    },
-    threads,
-    quiet: createQuiet(),
-    leaving: createLeaving(),
-    runtime,
-    timeoutSeconds: 60,
-    logLimit: 1e6,
-    evaluateEmpty: true,
-    network: 'none',
-    goldTimeShare: null,
-    diskBytes: null,
-    imageDigest: image.digest,
-    signal: NEVER,
-  });
-  return { report, starts };
+  return evaluator.run(row, patch, image, { plan });
 }
 
 test('an editable installation that writes its .pth is clean, and evaluated once', async () => {

@@ -1,37 +1,22 @@
 /** Hostile logs on the whole way: written in a container, read by the runtime, graded in a thread, while the event loop stays free. */
 import { monitorEventLoopDelay } from 'node:perf_hooks';
-import { planEvaluation } from '@swefarm/grading';
 import type { Instance } from '@swefarm/shared';
-import { bareInstance, importTree, minimalImage, printingScript } from '@swefarm/testkit';
+import { bareInstance, printingScript } from '@swefarm/testkit';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { evaluate } from '../../src/evaluation/evaluate.ts';
-import { createQuiet } from '../../src/evaluation/quiet.ts';
-import { dockerRuntime } from '../../src/sandbox/docker/runtime.ts';
-import { createLeaving } from '../../src/sandbox/leaving.ts';
-import type { ReadyImage, Runtime } from '../../src/sandbox/runtime.ts';
-import { startThreads, type Threads } from '../../src/threads/pool.ts';
-import { NEVER, spec } from '../sandbox/subject.ts';
+import { type Evaluator, openEvaluator } from './evaluator.ts';
 
-const socketPath = process.env.SWEFARM_TEST_DOCKER_SOCKET ?? '/var/run/docker.sock';
 const MB = 1024 ** 2;
 /** BullMQ renews the locks of 64 rollouts every 10 s of the 20 they hold; a worker stops claiming at 1 s. */
 const MOST_LAG_MS = 1000;
 
-let runtime: Runtime;
-let image: ReadyImage;
-let threads: Threads;
+let evaluator: Evaluator;
+let image: string;
 
 beforeAll(async () => {
-  const { tree, version } = await minimalImage();
-  await importTree(socketPath, tree, `swefarm-test/minimal:${version}`);
-  runtime = await dockerRuntime({ socketPath });
-  image = await runtime.ensureImage(`swefarm-test/minimal:${version}`, NEVER);
-  threads = startThreads(2);
+  evaluator = await openEvaluator();
+  image = await evaluator.minimal();
 });
-afterAll(async () => {
-  await threads[Symbol.asyncDispose]();
-  await runtime[Symbol.asyncDispose]();
-});
+afterAll(() => evaluator[Symbol.asyncDispose]());
 
 /** A row whose tests print what a line of Python says, then one result. */
 const row = (parser: string, prints: string): Instance =>
@@ -46,21 +31,7 @@ async function graded(instance: Instance) {
   const delay = monitorEventLoopDelay({ resolution: 10 });
   delay.enable();
   const from = performance.now();
-  const { report, log } = await evaluate(instance, planEvaluation(instance), '', {
-    container: () => runtime.start(spec(image, { role: 'evaluation' }), NEVER),
-    threads,
-    quiet: createQuiet(),
-    leaving: createLeaving(),
-    runtime,
-    timeoutSeconds: 120,
-    logLimit: 64 * MB,
-    evaluateEmpty: true,
-    network: 'none',
-    goldTimeShare: null,
-    diskBytes: null,
-    imageDigest: image.digest,
-    signal: NEVER,
-  });
+  const { report, log } = await evaluator.run(instance, '', image, { logLimit: 64 * MB });
   delay.disable();
   return { report, log, lagMs: delay.max / 1e6, seconds: (performance.now() - from) / 1000 };
 }

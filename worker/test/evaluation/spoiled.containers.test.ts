@@ -6,26 +6,17 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { planEvaluation } from '@swefarm/grading';
 import { Instance } from '@swefarm/shared';
 import { buildExamples } from '@swefarm/testkit';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { evaluate } from '../../src/evaluation/evaluate.ts';
-import { createQuiet } from '../../src/evaluation/quiet.ts';
-import { dockerRuntime } from '../../src/sandbox/docker/runtime.ts';
-import { createLeaving } from '../../src/sandbox/leaving.ts';
-import type { Runtime } from '../../src/sandbox/runtime.ts';
-import { startThreads, type Threads } from '../../src/threads/pool.ts';
-import { NEVER, spec } from '../sandbox/subject.ts';
+import { type Evaluator, openEvaluator } from './evaluator.ts';
 
-const socketPath = process.env.SWEFARM_TEST_DOCKER_SOCKET ?? '/var/run/docker.sock';
 const DIRTY = 'r1chardj0n3s__parse-1.20.2';
 const BUILDERS_COMMIT = 'sdispater__tomlkit-0.11.5';
 const HEAD = 'source /opt/miniconda3/bin/activate; conda activate testbed; cd /testbed\n';
 
 let folder: string;
-let runtime: Runtime;
-let threads: Threads;
+let evaluator: Evaluator;
 let rows: Map<string, Instance>;
 
 beforeAll(async () => {
@@ -37,12 +28,10 @@ beforeAll(async () => {
       .map((line) => Instance.parse({ ...JSON.parse(line), family: 'custom' }))
       .map((row) => [row.instance_id, row]),
   );
-  runtime = await dockerRuntime({ socketPath });
-  threads = startThreads(1);
+  evaluator = await openEvaluator();
 });
 afterAll(async () => {
-  await threads[Symbol.asyncDispose]();
-  await runtime[Symbol.asyncDispose]();
+  await evaluator[Symbol.asyncDispose]();
   await rm(folder, { recursive: true });
 });
 
@@ -111,33 +100,13 @@ function plainly(row: Instance, patch: string): { applied: boolean; statuses: Re
   }
 }
 
-async function ours(row: Instance, patch: string) {
-  const image = await runtime.ensureImage(row.image, NEVER);
-  const { report } = await evaluate(row, planEvaluation(row), patch, {
-    container: () => runtime.start(spec(image, { role: 'evaluation' }), NEVER),
-    threads,
-    quiet: createQuiet(),
-    leaving: createLeaving(),
-    runtime,
-    timeoutSeconds: 120,
-    logLimit: 1e8,
-    evaluateEmpty: true,
-    network: 'none',
-    goldTimeShare: null,
-    diskBytes: null,
-    imageDigest: image.digest,
-    signal: NEVER,
-  });
-  return report;
-}
-
 describe.each([DIRTY, BUILDERS_COMMIT])('%s', (id) => {
   test.each(Object.keys(SPOILED))('%s', async (name) => {
     const row = rows.get(id);
     if (!row) throw new Error(`${id} was not built`);
     const patch = SPOILED[name]?.(row) ?? '';
     const plain = plainly(row, patch);
-    const report = await ours(row, patch);
+    const { report } = await evaluator.run(row, patch);
     expect(report.patch_state).toBe(patch === '' ? 'empty' : plain.applied ? 'applied' : 'not_applied');
     expect(report.status_map ?? {}).toEqual(plain.statuses);
     const named = [...row.FAIL_TO_PASS, ...row.PASS_TO_PASS];

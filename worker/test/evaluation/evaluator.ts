@@ -1,0 +1,63 @@
+/** A real Docker engine that evaluates rows, for the tests of the whole way from a container to a report. */
+import { planEvaluation } from '@swefarm/grading';
+import type { Instance } from '@swefarm/shared';
+import { importTree, minimalImage } from '@swefarm/testkit';
+import { evaluate } from '../../src/evaluation/evaluate.ts';
+import { createQuiet } from '../../src/evaluation/quiet.ts';
+import { dockerRuntime } from '../../src/sandbox/docker/runtime.ts';
+import { createLeaving } from '../../src/sandbox/leaving.ts';
+import { startThreads } from '../../src/threads/pool.ts';
+import { NEVER, spec } from '../sandbox/subject.ts';
+
+const socketPath = process.env.SWEFARM_TEST_DOCKER_SOCKET ?? '/var/run/docker.sock';
+
+export type Evaluator = Awaited<ReturnType<typeof openEvaluator>>;
+type Evaluated = Awaited<ReturnType<typeof evaluate>> & { starts: number };
+type Changes = Partial<Pick<Parameters<typeof evaluate>[3], 'timeoutSeconds' | 'logLimit'>> & {
+  plan?: Partial<Parameters<typeof evaluate>[1]>;
+};
+
+/** Dispose it after the tests: its threads and its connection to the engine end. */
+export async function openEvaluator() {
+  const runtime = await dockerRuntime({ socketPath });
+  const threads = startThreads(2);
+  return {
+    /** Brings the image of little more than Python; its name. */
+    async minimal(): Promise<string> {
+      const { tree, version } = await minimalImage();
+      const name = `swefarm-test/minimal:${version}`;
+      await importTree(socketPath, tree, name);
+      return name;
+    },
+    /** Evaluates one patch in containers of `image`; `starts` says how many there were. */
+    async run(row: Instance, patch: string, image = row.image, changes: Changes = {}): Promise<Evaluated> {
+      const ready = await runtime.ensureImage(image, NEVER);
+      const { plan, ...limits } = changes;
+      let starts = 0;
+      const evaluated = await evaluate(row, { ...planEvaluation(row), ...plan }, patch, {
+        container: () => {
+          starts++;
+          return runtime.start(spec(ready, { role: 'evaluation' }), NEVER);
+        },
+        threads,
+        quiet: createQuiet(),
+        leaving: createLeaving(),
+        runtime,
+        timeoutSeconds: 120,
+        logLimit: 1e8,
+        evaluateEmpty: true,
+        network: 'none',
+        goldTimeShare: null,
+        diskBytes: null,
+        imageDigest: ready.digest,
+        signal: NEVER,
+        ...limits,
+      });
+      return { ...evaluated, starts };
+    },
+    async [Symbol.asyncDispose]() {
+      await threads[Symbol.asyncDispose]();
+      await runtime[Symbol.asyncDispose]();
+    },
+  };
+}
