@@ -1,0 +1,61 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { circlesOf } from './circles.ts';
+import { figuresOf } from './figures.ts';
+import { readTree } from './tree.ts';
+
+async function treeOf(files: Record<string, string>) {
+  const root = await mkdtemp(join(tmpdir(), 'swefarm-house-'));
+  onTestFinished(() => rm(root, { recursive: true }));
+  const config = { compilerOptions: { allowImportingTsExtensions: true, noEmit: true, lib: ['es2024'] } };
+  for (const [path, text] of Object.entries({ 'worker/tsconfig.json': JSON.stringify(config), ...files })) {
+    await mkdir(dirname(join(root, path)), { recursive: true });
+    await writeFile(join(root, path), text);
+  }
+  return readTree(root, ['worker/tsconfig.json']);
+}
+
+const LONG = `export function long() {
+${Array.from(
+  { length: 60 },
+  (_, i) => `  one(${i});
+`,
+).join('')}}
+`;
+const PASSAGE = 'two(1);\ntwo(2);\ntwo(3);\ntwo(4);\ntwo(5);\ntwo(6);\n';
+
+test('rooms, arrows, circles of types and of values, long functions and repeated passages', async () => {
+  const figures = figuresOf(
+    await treeOf({
+      'worker/src/main.ts': "import { a } from './a/a.ts';\nimport { b } from './b/b.ts';\na(b);\n",
+      'worker/src/a/a.ts': `import type { B } from '../b/b.ts';\nexport const a = (b: B) => b;\n${PASSAGE}`,
+      'worker/src/b/b.ts': `import { a } from '../a/a.ts';\nexport type B = 1;\nexport const b = a;\n{\n${PASSAGE}}\n`,
+      'worker/src/b/long.ts': `import { type B, b } from './b.ts';\n${LONG}long(b as B);\n`,
+      'worker/src/b/b.test.ts': "import { b } from './b.ts';\nb;\n",
+    }),
+  );
+  expect(figures.product).toMatchObject({ files: 4, folders: 3 });
+  expect(figures.tests).toEqual({ files: 1, lines: 2 });
+  expect(figures).toMatchObject({ folderArrows: 4, folderImports: 4 });
+  expect(figures.fileCircles).toEqual([['worker/src/a/a.ts', 'worker/src/b/b.ts']]);
+  expect(figures.fileCirclesAtRunTime).toEqual([]);
+  expect(figures.folderCircles).toEqual([['worker/src/a', 'worker/src/b']]);
+  expect(figures.looseFiles).toMatchObject({ worker: 1 });
+  expect(figures.longFunctions).toEqual([{ path: 'worker/src/b/long.ts', name: 'long', line: 2, lines: 62 }]);
+  expect(figures.repeatedPassages).toEqual([
+    { at: ['worker/src/a/a.ts:3', 'worker/src/b/b.ts:5'], lines: 6 },
+  ]);
+});
+
+test('two circles that share no node are two; a chain and a node that points at itself are none', () => {
+  const arrows = ['ab', 'bc', 'ca', 'cd', 'de', 'ed', 'ef', 'gg'].map(([from = '', to = '']) => ({
+    from,
+    to,
+  }));
+  expect(circlesOf(arrows)).toEqual([
+    ['a', 'b', 'c'],
+    ['d', 'e'],
+  ]);
+});
