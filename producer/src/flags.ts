@@ -168,6 +168,7 @@ export const RUN_FLAGS: readonly RunFlag[] = [
   agent('--step-timeout <seconds>', 'step_timeout', 'most time of one command'),
   agent('--time-limit <seconds>', 'time_limit', 'most time of the agent'),
   agent('--context-limit <tokens>', 'context_limit', 'most tokens of prompt and answer'),
+  agent('--max-sequence-tokens <n>', 'max_sequence_tokens', 'most tokens after the first prompt, all turns'),
   agent('--format-limit <n>', 'format_limit', 'malformed answers in a row that end a rollout'),
   agent('--collapse-limit <n>', 'collapse_limit', 'equal commands in a row that bring a warning; 0: never'),
   agent('--observation-limit <chars>', 'observation_limit', 'longer observations keep head and tail'),

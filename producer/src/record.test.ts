@@ -50,6 +50,14 @@ test('flags land where the record has them', () => {
   expect(make({ ...policy, eval: true }).evaluation.enabled).toBe(true);
 });
 
+test('a run needs a newer worker only where it says what older ones do not know', () => {
+  expect(make(policy).needs).toBe(0);
+  expect(make({ ...policy, maxSequenceTokens: '4096' })).toMatchObject({
+    needs: 2,
+    agent: { max_sequence_tokens: 4096 },
+  });
+});
+
 test('a configuration file gives what flags do not', () => {
   const file = config(
     'group_size: 4\nagent: {step_limit: 10, time_limit: 60}\npolicy: {urls: ["http://h/v1"], model: m}\n',

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { checkOverrides, REWARD_TABLE } from '@swefarm/grading';
-import { newId, RunRecord, UsageError } from '@swefarm/shared';
+import { neededBy, newId, RunRecord, UsageError } from '@swefarm/shared';
 import { parse as parseYaml } from 'yaml';
 import type { ZodError } from 'zod';
 import type { Dataset } from './datasets/read.ts';
@@ -97,7 +97,7 @@ export function recordOf(
   const parsed = RunRecord.safeParse(raw);
   if (!parsed.success) throw new UsageError(issues(parsed.error));
   checkOverrides(parsed.data.reward.overrides);
-  return parsed.data;
+  return { ...parsed.data, needs: neededBy(parsed.data) };
 }
 
 /** Only the `mini` agent asks a policy; others must not wait for one. */

@@ -39,7 +39,11 @@ export function describeTurns({ messages, turns, ...end }: Trajectory, options: 
     end.contiguous === undefined ? '' : `, token ids ${end.contiguous ? 'contiguous' : 'not contiguous'}`;
   return [
     ...messages.flatMap((message, at) => describeMessage(message, turnsByMessage.get(at), options)),
-    section('end', `${end.exit_status ?? 'no exit status'} after ${turns.length} turns${tokens}`, options),
+    section(
+      'end',
+      `${end.exit_status ?? 'no exit status'}${end.limit && end.limit !== end.exit_status ? ` (${end.limit})` : ''} after ${turns.length} turns${tokens}`,
+      options,
+    ),
   ].join('\n');
 }
 

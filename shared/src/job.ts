@@ -27,6 +27,8 @@ export const AgentConfig = z.object({
   time_limit: seconds.positive().default(3600),
   /** Most tokens of prompt and answer; null: only the endpoint's own limit. */
   context_limit: z.number().int().positive().max(MOST.tokens).nullable().default(null),
+  /** Most tokens after the first prompt, over all turns: what a trainer takes of one rollout; null: no limit of its own. */
+  max_sequence_tokens: z.number().int().positive().max(MOST.tokens).nullable().default(null),
   /** Malformed answers in a row before the rollout ends as format_limit. */
   format_limit: steps.positive().default(3),
   /** The same command this often in a row brings a warning into the observation; 0 turns it off. */

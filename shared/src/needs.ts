@@ -7,8 +7,11 @@
  */
 import { z } from 'zod';
 
-/** What this version knows of. 1: all that records could say when `needs` was introduced. */
-export const UNDERSTOOD = 1;
+/**
+ * What this version knows of. 1: all that records could say when `needs` was introduced. 2: the sampling contract, sequence
+ * budgets, spans, what trainers ask of a run.
+ */
+export const UNDERSTOOD = 2;
 
 /** As it stands in a record; absent in what was written before there was one. */
 export const Needs = z.number().int().nonnegative().default(0);
@@ -18,3 +21,13 @@ export function needsOf(record: unknown): number {
   const { needs } = (record !== null && typeof record === 'object' ? record : {}) as { needs?: unknown };
   return typeof needs === 'number' && needs >= 0 ? needs : 0;
 }
+
+/** Of a run's settings those that level 2 brought. */
+type Asked = {
+  agent: { max_sequence_tokens: number | null };
+};
+
+const LEVEL_2: readonly ((run: Asked) => boolean)[] = [({ agent }) => agent.max_sequence_tokens !== null];
+
+/** The `needs` of a new run: as little as its settings allow, so that older workers take what they know all of. */
+export const neededBy = (run: Asked): number => (LEVEL_2.some((uses) => uses(run)) ? 2 : 0);

@@ -64,6 +64,8 @@ export type Trajectory = {
   messages: Message[];
   turns: Turn[];
   exit_status: ExitStatus | null;
+  /** Of exit status `context_limit`: whose limit it was. `endpoint`: the server's own. */
+  limit?: 'context_limit' | 'max_sequence_tokens' | 'max_tokens' | 'endpoint';
   /** Whether each prompt with token ids continued all tokens before it; absent: no turn has token ids. */
   contiguous?: boolean;
 };

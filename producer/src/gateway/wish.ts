@@ -13,13 +13,16 @@ import { Refusal } from './refusal.ts';
 /** Later ones win; what `serve` was started with, the caller's own, the row's. */
 export function wishOf(caller: Caller, mode: Mode, row: GymRow, deps: GatewayDeps): RunWish {
   const base = merge(merge({}, deps.settings ?? {}), caller.run);
-  const { urls, apiKey, model, sampling } = policyOf(row);
+  const { urls, apiKey, model, version, sampling } = policyOf(row);
   const policy = asTree(base.policy);
+  const sequence = lower(asTree(base.agent).max_sequence_tokens, row.max_sequence_tokens);
   const settings = merge(
     { kind: trains(mode) ? 'training' : 'collection', policy: { require_tokens: trains(mode) } },
     merge(base, {
+      ...(sequence === null ? {} : { agent: { max_sequence_tokens: sequence } }),
       policy: {
         ...(urls === null ? {} : { urls: [...urls] }),
+        ...(version === null ? {} : { version }),
         ...(model === null || (policy.model !== undefined && !row.policy_model_name) ? {} : { model }),
         sampling: { ...asTree(policy.sampling), ...sampling },
       },
@@ -31,6 +34,12 @@ export function wishOf(caller: Caller, mode: Mode, row: GymRow, deps: GatewayDep
   // A key that the row brings is for the row's own endpoints, or for the operator's where it names none.
   const own = apiKey && { secret: apiKey, origins: keyOrigins(caller, urls ?? policy.urls) };
   return { caller, settings, apiKey: own ?? keyFor(caller, policy.urls, urls) };
+}
+
+/** The smaller of what the operator allows and what the row asks for; null: the row asks for nothing. */
+function lower(allowed: unknown, asked: number | null | undefined): number | null {
+  if (asked == null) return null;
+  return typeof allowed === 'number' ? Math.min(allowed, asked) : asked;
 }
 
 /** The instance of a row, from the row itself or from the dataset of `serve`; refuses what is unknown or incomplete. */

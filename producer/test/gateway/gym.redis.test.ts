@@ -210,15 +210,21 @@ test('both shapes of a row, its policy and key: the key is in no record', async 
         instance_dict: JSON.stringify(instance),
       },
     },
+    max_sequence_tokens: 12_000,
+    policy_version: '7',
     _rowidx: 3,
   });
   await until(async () => (await waiting(farm)).length === 1);
   const [run] = await farm.runs.list();
   expect(run).toMatchObject({
     kind: 'training',
+    // A worker that knows no such limit must not play it.
+    needs: 2,
+    agent: { max_sequence_tokens: 12_000 },
     policy: {
       urls: ['http://127.0.0.1:9/v1', 'http://127.0.0.1:10/v1'],
       require_tokens: true,
+      version: '7',
       sampling: { max_tokens: 512 },
     },
   });
@@ -236,6 +242,20 @@ test('both shapes of a row, its policy and key: the key is in no record', async 
   // Judged, but without one trained turn: no sample for a trainer.
   await finish(farm);
   expect((await asked).status).toBe(503);
+});
+
+test('a row lowers the tokens of a sequence that the operator allows, and raises them never', async () => {
+  const { url, farm } = await testGateway({}, { agent: { max_sequence_tokens: 1000 } });
+  const limits = [500, 2000, undefined];
+  const asked = limits.map((limit) =>
+    post(url, row({ max_sequence_tokens: limit, instance_id: `a__b-${limit}` })),
+  );
+  await until(async () => (await waiting(farm)).length === limits.length);
+  const runs = await farm.runs.list();
+  expect(runs.map(({ agent }) => agent.max_sequence_tokens).sort()).toEqual([1000, 500]);
+  expect((await post(url, row({ max_sequence_tokens: 0 }))).status).toBe(400);
+  for (const _ of limits) await finish(farm);
+  await Promise.all(asked);
 });
 
 test('Gym finds agent and environment server, its metrics, and a status', async () => {

@@ -137,7 +137,31 @@ describe('limits', () => {
     const end = await play([bash('ls'), { context_overflow: true, message: 'too long', seconds: 0 }]);
     expect(end).toMatchObject({ exit_status: 'context_limit', cut_by_token_limit: false });
     expect(end.trajectory.turns).toHaveLength(1);
+    expect(end.trajectory.limit).toBe('endpoint');
   });
+  test.each(['usage', 'ids'])(
+    'max_sequence_tokens by %s: all after the first prompt count, told or said',
+    async (by) => {
+      const turn = (prompt: number, answer: number) => ({
+        reply: replyOf(bash(`echo ${prompt}`), {
+          usage: by === 'usage' ? { prompt_tokens: prompt, completion_tokens: answer } : null,
+          prompt_token_ids: new Int32Array(prompt),
+          generation_token_ids: new Int32Array(answer),
+          generation_log_probs: new Float32Array(answer),
+        }),
+      });
+      const shell = echoShell();
+      const answers = [turn(5000, 10), turn(5030, 20), turn(5070, 30), turn(5200, 1)];
+      const end = await play(answers, { max_sequence_tokens: 100 }, shell);
+      expect(end).toMatchObject({ exit_status: 'context_limit', submission: null });
+      expect(end.trajectory.limit).toBe('max_sequence_tokens');
+      // The turn that meets the limit is whole: what it says is done, and the tree is graded.
+      expect(shell.commands).toEqual(['echo 5000', 'echo 5030', 'echo 5070']);
+      expect((await play(answers.slice(0, 1), { max_sequence_tokens: 100, step_limit: 3 })).exit_status).toBe(
+        'turn_limit',
+      );
+    },
+  );
   test('time_limit while a model thinks: the request is aborted', async () => {
     const never: Answer = (signal) =>
       new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));

@@ -8,6 +8,7 @@ import {
   RolloutFailure,
   recordTokens,
   TokenBreak,
+  type Trajectory,
   type Turn,
 } from '@swefarm/shared';
 import { SandboxKilledError } from '../sandbox/command.ts';
@@ -48,18 +49,29 @@ function limitReached(state: RolloutState): Stop | null {
   const { turns } = state.trajectory;
   if (turns.length >= config.step_limit) return stopAt('turn_limit');
   if (state.remainingSeconds() <= 0) return stopAt('time_limit');
-  if (config.context_limit !== null && tokensOf(turns.at(-1)) >= config.context_limit) {
-    return stopAt('context_limit');
+  const first = tokensOf(turns[0]);
+  const last = tokensOf(turns.at(-1));
+  const all = last.prompt + last.answer;
+  if (config.context_limit !== null && all >= config.context_limit)
+    return outOfTokens(state, 'context_limit');
+  if (config.max_sequence_tokens !== null && all - first.prompt >= config.max_sequence_tokens) {
+    return outOfTokens(state, 'max_sequence_tokens');
   }
   return null;
 }
 
-/** Tokens of prompt and answer: by usage, else by the ids; 0 when the endpoint tells neither. */
-function tokensOf(turn: Turn | undefined): number {
-  if (turn?.usage) return turn.usage.prompt_tokens + turn.usage.completion_tokens;
-  if (!turn?.tokens) return 0;
+/** The end of a rollout that has no tokens left, with the limit that it met. */
+function outOfTokens(state: RolloutState, limit: Trajectory['limit'] & string): Stop {
+  state.trajectory.limit = limit;
+  return stopAt('context_limit');
+}
+
+/** Tokens of a turn: by usage, else by the ids; 0 when the endpoint tells neither. */
+function tokensOf(turn: Turn | undefined): { prompt: number; answer: number } {
+  if (turn?.usage) return { prompt: turn.usage.prompt_tokens, answer: turn.usage.completion_tokens };
+  if (!turn?.tokens) return { prompt: 0, answer: 0 };
   const { prefix_length, prompt_suffix, generation } = turn.tokens;
-  return prefix_length + prompt_suffix.length + generation.length;
+  return { prompt: prefix_length + prompt_suffix.length, answer: generation.length };
 }
 
 /** One answer of the model and what it caused; null when the rollout goes on. */
@@ -87,7 +99,7 @@ async function ask(state: RolloutState): Promise<PolicyReply | Stop> {
   const started = clock();
   try {
     const reply = await deps.policy.complete(trajectory.messages, tools, state.signal);
-    return 'context_overflow' in reply ? stopAt('context_limit') : reply;
+    return 'context_overflow' in reply ? outOfTokens(state, 'endpoint') : reply;
   } catch (error) {
     deps.signal.throwIfAborted();
     if (state.signal.aborted) return stopAt('time_limit');
@@ -151,7 +163,7 @@ function reject(state: RolloutState, message: Message, action: Action): Stop | n
   state.badArguments ||= malformed?.badArguments ?? false;
   state.malformedInARow++;
   if (state.malformedInARow >= config.format_limit)
-    return stopAt(state.cut ? 'context_limit' : 'format_limit');
+    return state.cut ? outOfTokens(state, 'max_tokens') : stopAt('format_limit');
   const told = state.cut
     ? state.prompts.render('token_cut')
     : state.prompts.render('format_error', { reason: malformed?.malformed ?? '' });

@@ -171,6 +171,7 @@ export function verdictOf({ result, content, repo }: Pick<Answer, 'result' | 'co
     evaluation_error: result.failure?.stage === 'evaluation' || report?.evaluation === 'tests_cannot_start',
     turns: result.turns,
     exit_status: result.exit_status,
+    limit: content?.trajectory?.limit ?? null,
     policy_version: result.policy_version,
     policy_versions: versionsOf(content),
     trust: report?.trust ?? null,

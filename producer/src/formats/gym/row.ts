@@ -2,7 +2,7 @@
  * A row as NeMo Gym's callers post it to `/run`, read into what the farm needs. Instances come in two shapes: as fields
  * of the row (mini_swe_agent), or as strings in the metadata of the request (swe_agents).
  */
-import { type Instance, Secret } from '@swefarm/shared';
+import { type Instance, MOST, Secret } from '@swefarm/shared';
 import { z } from 'zod';
 import type { RowProblem } from '../../datasets/problem.ts';
 import { toInstance } from '../../datasets/row.ts';
@@ -29,6 +29,10 @@ export const GymRow = z.looseObject({
   policy_base_url: Urls.nullish(),
   policy_api_key: z.string().min(1).nullish(),
   policy_model_name: z.string().min(1).nullish(),
+  /** Name of the weights that the call is made for, where neither the endpoint nor the policy's record tells. */
+  policy_version: z.string().min(1).max(200).nullish(),
+  /** Most tokens after the first prompt; lowers the caller's own, never raises it. */
+  max_sequence_tokens: z.number().int().positive().max(MOST.tokens).nullish(),
   _ng_task_index: z.number().int().nullish(),
   _ng_rollout_index: z.number().int().nullish(),
   _ng_attempt_index: z.number().int().nullish(),
@@ -46,6 +50,7 @@ export type RowPolicy = {
   urls: readonly string[] | null;
   apiKey: Secret | null;
   model: string | null;
+  version: string | null;
   sampling: { temperature?: number; top_p?: number; max_tokens?: number };
 };
 
@@ -55,6 +60,7 @@ export function policyOf(row: GymRow): RowPolicy {
     urls: row.policy_base_url ?? null,
     apiKey: row.policy_api_key ? new Secret(row.policy_api_key) : null,
     model: row.policy_model_name ?? params.model ?? null,
+    version: row.policy_version ?? null,
     sampling: {
       ...(params.temperature == null ? {} : { temperature: params.temperature }),
       ...(params.top_p == null ? {} : { top_p: params.top_p }),
