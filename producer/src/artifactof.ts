@@ -1,16 +1,34 @@
-/** The artifact of a line of an output: from the copy beside it, from a folder, or from the farm. */
+/** The artifact of a line of an output: from the copy beside it, from a folder of artifacts, or from the farm. */
 import { readFile } from 'node:fs/promises';
-import { type ArtifactContent, decodeArtifact, type Farm } from '@swefarm/shared';
+import {
+  type ArtifactContent,
+  decodeArtifact,
+  errorMessage,
+  type Farm,
+  readArtifactFile,
+  UsageError,
+} from '@swefarm/shared';
 import type { OutputLine } from './line.ts';
 
-/** Null when none was kept; `farm` is called only when the artifact lies in Redis. */
+/**
+ * Null when none was kept; `farm` is called only when the artifact lies in Redis.
+ *
+ * @throws UsageError when the copy that the line names cannot be read; SwefarmError `artifact_missing` when the artifact is gone
+ */
 export async function artifactOfLine(
   line: Pick<OutputLine, 'artifact' | 'artifact_file'>,
   farm: () => Promise<Farm>,
 ): Promise<ArtifactContent | null> {
-  if (line.artifact_file !== undefined) return await decodeArtifact(await readFile(line.artifact_file));
+  if (line.artifact_file !== undefined) return await decodeArtifact(await copyAt(line.artifact_file));
   if (line.artifact === null) return null;
-  const path = /^(?:dir:|file:\/\/)?(\/.+)$/.exec(line.artifact)?.[1];
-  if (path !== undefined) return await decodeArtifact(await readFile(path));
+  if (line.artifact.startsWith('file:')) return await decodeArtifact(await readArtifactFile(line.artifact));
   return await decodeArtifact(await (await farm()).artifacts.get(line.artifact));
+}
+
+async function copyAt(path: string): Promise<Buffer> {
+  try {
+    return await readFile(path);
+  } catch (error) {
+    throw new UsageError(`its artifact ${path} cannot be read: ${errorMessage(error)}`, { cause: error });
+  }
 }

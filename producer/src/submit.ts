@@ -1,5 +1,12 @@
 /** Puts the rollouts of a run on the queue: one small job each, grouped by priority. */
-import { type Farm, type Instance, type RunRecord, rolloutId, SwefarmError } from '@swefarm/shared';
+import {
+  type Farm,
+  type Instance,
+  type RunRecord,
+  rolloutId,
+  SwefarmError,
+  startedGroup,
+} from '@swefarm/shared';
 
 export type Submission = {
   record: RunRecord;
@@ -54,9 +61,7 @@ export function rolloutIds(
   instances: Iterable<Pick<Instance, 'instance_id'>>,
 ): string[] {
   return Array.from(instances, ({ instance_id }) =>
-    Array.from({ length: record.group_size + record.oversample }, (_, index) =>
-      rolloutId(record.run_id, instance_id, index),
-    ),
+    Array.from({ length: startedGroup(record) }, (_, index) => rolloutId(record.run_id, instance_id, index)),
   ).flat();
 }
 

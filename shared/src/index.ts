@@ -1,5 +1,6 @@
 export * from './address.ts';
 export * from './artifacts/codec.ts';
+export { readArtifactFile } from './artifacts/directory.ts';
 export type * from './artifacts/store.ts';
 export * from './bounds.ts';
 export * from './ceilings.ts';

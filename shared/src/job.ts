@@ -171,6 +171,14 @@ export const RunRecord = z
   });
 export type RunRecord = z.infer<typeof RunRecord>;
 
+/** Rollouts that each group starts with; refills come on top, one for each that failed. */
+export const startedGroup = (run: Pick<RunRecord, 'group_size' | 'oversample'>): number =>
+  run.group_size + run.oversample;
+
+/** Rollouts that a submitted run starts with. */
+export const startedRollouts = (run: Pick<RunRecord, 'group_size' | 'oversample' | 'dataset'>): number =>
+  startedGroup(run) * run.dataset.instances;
+
 /** The BullMQ payload. All else is in the run's records in Redis. */
 export const RolloutJob = z.object({
   /** What whoever works on it must know of. */

@@ -29,16 +29,16 @@ async function runtimeFindings(config: WorkerConfig, signal: AbortSignal): Promi
   const log = createLog({ ...config, log_level: 'silent' });
   const asked = config.runtime === 'auto' ? RUNTIMES : [config.runtime];
   const findings: Finding[] = [];
+  let usable = false;
   for (const name of asked) {
     await using runtime = await openRuntime(name, config, log);
     const check = await runtime.check(signal);
     const needed = config.runtime === name;
     const status = check.usable ? (check.problems.length > 0 ? 'warn' : 'ok') : needed ? 'fail' : 'warn';
     findings.push({ status, subject: `runtime ${name}`, detail: describe(check) });
+    // Without a sandbox around it, nothing is chosen that nobody named.
+    usable ||= check.usable && name !== 'host';
   }
-  const usable = findings.some(
-    (finding, i) => asked[i] !== 'host' && finding.status !== 'fail' && !/^not usable/.test(finding.detail),
-  );
   if (config.runtime === 'auto' && !usable) {
     findings.push({
       status: 'fail',

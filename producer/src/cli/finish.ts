@@ -1,12 +1,12 @@
 /** The end of a run on screen: table, where things lie, what to do about what failed; and the exit code. */
-import type { RunRecord, UnreadableResult } from '@swefarm/shared';
+import { type RunRecord, startedGroup, type UnreadableResult } from '@swefarm/shared';
 import { type ExitCode, exitCode } from '../exit.ts';
 import type { Output } from '../output.ts';
 import { type GroupSummary, renderSummary, summarise } from '../summary.ts';
 import { say, styled, widthOf } from './terminal.ts';
 
 export type Finish = {
-  record: Pick<RunRecord, 'run_id' | 'group_size'>;
+  record: Pick<RunRecord, 'run_id' | 'group_size' | 'oversample'>;
   instanceIds: readonly string[];
   output: Output;
   complete: boolean;
@@ -33,7 +33,7 @@ export function finish(end: Finish): ExitCode {
 }
 
 function verdict(all: GroupSummary, end: Finish): string {
-  const expected = end.instanceIds.length * end.record.group_size;
+  const expected = end.instanceIds.length * startedGroup(end.record);
   const rate = all.judged > 0 ? ` (${((100 * all.resolved) / all.judged).toFixed(1)} %)` : '';
   const parts = [
     `run ${end.record.run_id}: ${all.judged} of ${expected} rollouts judged, ${all.resolved} resolved${rate}`,

@@ -8,7 +8,6 @@ import {
   encodeArtifact,
   errorMessage,
   type Instance,
-  openFarm,
   type Report,
   RewardChoice,
   SwefarmError,
@@ -16,12 +15,13 @@ import {
   UsageError,
 } from '@swefarm/shared';
 import { type Command, Option } from 'commander';
+import { artifactOfLine } from '../artifactof.ts';
 import { readDataset } from '../datasets/read.ts';
 import { EXIT, type ExitCode } from '../exit.ts';
 import { harmless } from '../harmless.ts';
+import { lateFarm } from '../latefarm.ts';
 import { encodeLine, type OutputLine, summariseReport } from '../line.ts';
 import { readOutputRun, refuseExisting, writeOutputRun } from '../output.ts';
-import { artifactReader } from '../regrade/artifacts.ts';
 import { describeChange, verdictOf } from '../regrade/changes.ts';
 import { gradeAgain, type RewardRules, rewardAgain } from '../regrade/regrade.ts';
 import { isFolder, logOfArtifact, outputLines, type TreeFolder, treeFolders } from '../regrade/sources.ts';
@@ -115,12 +115,13 @@ async function regradeOutput(work: Work, path: string): Promise<void> {
   const rules = { was, now: givenOverrides(flags) ?? was };
   // Nothing is evaluated for this file: no command goes on with it.
   if (run) await writeOutputRun(path, { ...run, evaluation: undefined });
-  await using store = artifactReader(() => openFarm(producerConfig(flags), 'producer'));
+  await using late = lateFarm(() => producerConfig(flags));
+  const read = (line: OutputLine) => artifactOfLine(line, late.farm);
   for await (const line of outputLines(source)) {
     if (work.signal.aborted) return;
     tally.seen += 1;
     const name = `${line.instance_id}.${line.rollout_index}`;
-    const fresh = await trying(work, name, () => regradeLine(line, work, rules, store.read));
+    const fresh = await trying(work, name, () => regradeLine(line, work, rules, read));
     await work.write(`${encodeLine(fresh ?? line)}\n`);
     const change = fresh && describeChange(name, verdictOf(line), verdictOf(fresh));
     if (!change) continue;

@@ -1,6 +1,6 @@
 /** `swefarm report`: the profile of one or several outputs, or of a run that Redis still has. */
 import { existsSync } from 'node:fs';
-import { describeUnreadable, openFarm, type RunRecord } from '@swefarm/shared';
+import { describeUnreadable, openFarm, type RunRecord, startedRollouts } from '@swefarm/shared';
 import { type Command, InvalidArgumentError } from 'commander';
 import { EXIT } from '../exit.ts';
 import { profileOf, type RolloutFact } from '../reports/profile.ts';
@@ -46,7 +46,7 @@ async function reportOf(names: readonly string[], flags: Flags): Promise<{ repor
   // A group without any result is a group, too.
   const total = size === undefined ? 0 : (first?.dataset.instances ?? 0);
   const groups = { ...profile.groups, total: Math.max(total, profile.groups.total) };
-  const expected = known ? runs.reduce((sum, run) => sum + run.dataset.instances * run.group_size, 0) : null;
+  const expected = known ? runs.reduce((sum, run) => sum + startedRollouts(run), 0) : null;
   const most = Object.keys(profile.pass_at).length;
   const ks = (flags.k as number[] | undefined) ?? powersOfTwo(most);
   return { report: { expected, ...profile, groups }, ks };

@@ -6,6 +6,7 @@ import {
   type Instance,
   type ProducerConfig,
   type RunRecord,
+  startedGroup,
 } from '@swefarm/shared';
 import type { FastifyRequest } from 'fastify';
 import type { Tree } from '../record.ts';
@@ -34,13 +35,9 @@ export function holdInstance({ needs_egress }: Instance, config: ProducerConfig,
 export const holdCount = (instances: number, config: ProducerConfig): void =>
   hold('instances', instances, 'gateway_max_instances', config);
 
-/** Rollouts of a submitted run at its start. */
-export const rolloutCount = (run: RunRecord): number =>
-  (run.group_size + run.oversample) * run.dataset.instances;
-
 /** The size of one submitted run, with what may be refilled. */
 export function holdSize(run: RunRecord, config: ProducerConfig): void {
-  const group = run.group_size + run.oversample + run.refills;
+  const group = startedGroup(run) + run.refills;
   hold('group_size', group, 'gateway_max_group_size', config);
   hold('group_size', group * run.dataset.instances, 'gateway_max_rollouts', config);
 }

@@ -8,6 +8,7 @@ import {
   parseRolloutId,
   type Result,
   SwefarmError,
+  startedGroup,
 } from '@swefarm/shared';
 import { farmStatus, knownRun, runStatus } from '../status.ts';
 import type { PageDetail, PageSource } from './data.ts';
@@ -98,7 +99,7 @@ export function farmSource(farm: Farm): PageSource {
       return {
         rollout_id: rolloutId,
         instance_id: instanceId,
-        siblings: Array.from({ length: record.group_size }, (_, index) => index),
+        siblings: Array.from({ length: startedGroup(record) }, (_, index) => index),
         attempts,
         live: result || problem ? null : await liveState(rolloutId),
         problem: instance.problem_statement,

@@ -1,6 +1,13 @@
 /** The page's view of a result file alone: its lines, the artifacts they name, and the dataset when it is at hand. */
 import { dirname, resolve } from 'node:path';
-import { errorMessage, type Farm, type Instance, type RunRecord, UsageError } from '@swefarm/shared';
+import {
+  errorMessage,
+  type Farm,
+  type Instance,
+  type RunRecord,
+  startedRollouts,
+  UsageError,
+} from '@swefarm/shared';
 import { artifactOfLine } from '../artifactof.ts';
 import { readDataset } from '../datasets/read.ts';
 import type { OutputLine } from '../line.ts';
@@ -117,7 +124,7 @@ function statusOf(
     model: own?.policy?.model ?? null,
     instances: own?.dataset.instances ?? instances.size,
     group_size,
-    rollouts: Math.max(rollouts.length, own ? own.dataset.instances * own.group_size : 0),
+    rollouts: Math.max(rollouts.length, own ? startedRollouts(own) : 0),
     committed: rollouts.length,
     judged: judged.length,
     resolved: judged.filter((one) => one.resolved).length,

@@ -1,6 +1,6 @@
 /** What the driver of a session is told of its end. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { decodeArtifact, errorMessage, type Farm, type Report, type Result } from '@swefarm/shared';
+import { decodeArtifact, type Farm, type Report, type Result, SwefarmError } from '@swefarm/shared';
 
 export type SessionVerdict = Pick<
   Result,
@@ -40,13 +40,16 @@ async function verdictOf(farm: Farm, result: Result): Promise<SessionVerdict> {
   };
 }
 
+/** Nothing is where the artifact lay, or what is there cannot be read. */
+const GONE = new Set(['artifact_missing', 'bad_artifact_locator', 'bad_artifact']);
+
 async function reportOf(farm: Farm, { artifact }: Result): Promise<Report | null> {
   if (artifact === null) return null;
   try {
     return (await decodeArtifact(await farm.artifacts.get(artifact))).report ?? null;
   } catch (error) {
     // Artifacts have a shorter life than results; the verdict stands without its details.
-    if (/artifact/.test(errorMessage(error))) return null;
+    if (error instanceof SwefarmError && GONE.has(error.code)) return null;
     throw error;
   }
 }

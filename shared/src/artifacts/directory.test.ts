@@ -49,6 +49,14 @@ test('what outlived its time goes, other files stay', async () => {
   expect((await open().get(young)).toString()).toBe('x');
 });
 
+test('the folder of a run whose artifacts are all gone goes too, whatever others have', async () => {
+  await open().put('a.i.0', ONE, Buffer.from('x'));
+  const old = await open().put('b.i.0', ONE, Buffer.from('x'));
+  await utimes(fileURLToPath(old), 1, 1);
+  await open().usage();
+  expect(await readdir(root)).toEqual(['a']);
+});
+
 test('a full disk and a folder that cannot be written are told apart, and nothing half-written stays', async () => {
   const store = open(1e9);
   await writeFile(join(root, 'r'), 'a file where a folder should be');

@@ -122,16 +122,18 @@ async function walk(root: string, expiredBefore: number): Promise<{ bytes: numbe
   for (const run of await namesIn(root)) {
     const folder = join(root, run);
     const names = (await namesIn(folder)).filter((name) => name.endsWith(SUFFIX));
+    let kept = 0;
     for (const name of names) {
       const info = await stat(join(folder, name)).catch(ifGone);
       if (!info) continue;
       if (info.mtimeMs < expiredBefore) await rm(join(folder, name), { force: true });
       else {
         bytes += info.size;
-        files += 1;
+        kept += 1;
       }
     }
-    if (names.length > 0 && files === 0) await removeEmpty(folder);
+    files += kept;
+    if (names.length > 0 && kept === 0) await removeEmpty(folder);
   }
   return { bytes, files };
 }

@@ -9,7 +9,7 @@ import type { ArtifactStore } from '../artifacts/store.ts';
 import { MOST, tooMany } from '../bounds.ts';
 import { SwefarmError, UsageError } from '../errors.ts';
 import type { Instance } from '../instance.ts';
-import { type RolloutJob, RunRecord } from '../job.ts';
+import { type RolloutJob, RunRecord, startedGroup } from '../job.ts';
 import { problemOf, readRecord } from '../parse.ts';
 import type { Clock } from './clock.ts';
 import { createJobs } from './jobs.ts';
@@ -171,7 +171,7 @@ async function writeInstances(
 ): Promise<void> {
   const { redis, keys } = deps;
   const of = keys.run(record.run_id);
-  const size = record.group_size + record.oversample;
+  const size = startedGroup(record);
   let sequence = await firstSequence(deps, record.kind);
   let count = 0;
   for await (const batch of batches(instances)) {

@@ -13,6 +13,7 @@ import {
   type Instance,
   type Result,
   type RunRecord,
+  startedGroup,
   UsageError,
 } from '@swefarm/shared';
 import { parseJsonLines } from '../../datasets/jsonl.ts';
@@ -262,7 +263,7 @@ async function writeInputs(
     }
     return asked;
   }
-  const size = record.group_size + record.oversample;
+  const size = startedGroup(record);
   function* rows(): Generator<string> {
     for (const [task, instance] of instances.entries()) {
       for (let index = 0; index < size; index++) {

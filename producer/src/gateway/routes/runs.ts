@@ -7,6 +7,7 @@ import {
   newId,
   parseRolloutId,
   type RunRecord,
+  startedRollouts,
   UsageError,
 } from '@swefarm/shared';
 import type { FastifyInstance } from 'fastify';
@@ -18,7 +19,7 @@ import { toInstance } from '../../datasets/row.ts';
 import { asTree, checkSettings, merge, recordOf, refuseDifferent } from '../../record.ts';
 import { submit } from '../../submit.ts';
 import { callerOf } from '../callers.ts';
-import { holdCount, holdInstance, holdKind, holdSize, holdToCeilings, rolloutCount } from '../ceilings.ts';
+import { holdCount, holdInstance, holdKind, holdSize, holdToCeilings } from '../ceilings.ts';
 import type { GatewayDeps, RouteDeps } from '../deps.ts';
 import { keyFor, storeKey } from '../policykeys.ts';
 import { Refusal, settingsRefusal } from '../refusal.ts';
@@ -78,7 +79,7 @@ export function runRoutes(app: FastifyInstance, deps: RouteDeps): void {
     const wanted = withKey(keyless, keyRef);
     const stored = await farm.runs.get(runId);
     if (stored) refuseOther(stored, wanted);
-    const rollouts = rolloutCount(wanted);
+    const rollouts = startedRollouts(wanted);
     const submitted = await quota.admit(caller, stored ? 0 : rollouts, async () => ({
       value: await submit(farm, { record: stored ?? wanted, instances }, signal),
       booked: { run_id: runId, rollouts },

@@ -1,0 +1,22 @@
+import { bareRun } from '@swefarm/testkit';
+import { expect, test } from 'vitest';
+import { runStatus } from './status.ts';
+
+const counts = (committed: number): Parameters<typeof runStatus>[1] => ({
+  ...{ committed, resolved: 0, turns_sum: 0, rewarded: 0, reward_sum: 0, failures: {} },
+  ...{ prompt_tokens: 0, completion_tokens: 0, exit_statuses: {} },
+  outcomes: { judged: committed, failed: 0, cancelled: 0 },
+});
+const run = bareRun({
+  group_size: 4,
+  oversample: 2,
+  dataset: { path: 'rows.jsonl', sha256: 'ab', instances: 3 },
+});
+
+test('the size of a run counts what its groups start beyond their size', () => {
+  expect(runStatus(run, counts(12))).toMatchObject({ group_size: 4, rollouts: 18, committed: 12 });
+});
+
+test('refills come on top, so that no run shows more done than there is', () => {
+  expect(runStatus(run, counts(20)).rollouts).toBe(20);
+});
