@@ -197,6 +197,15 @@ export const RUN_FLAGS: readonly RunFlag[] = [
     ...policy('--require-tokens', ['require_tokens'], 'fail rollouts whose token ids are missing'),
     constant: true,
   },
+  {
+    ...policy(
+      '--routed-experts <how>',
+      ['routed_experts'],
+      'experts that the endpoint tells per token',
+      text,
+    ),
+    choices: ['auto', 'require', 'drop'],
+  },
   policy('--request-timeout <seconds>', ['request_timeout'], 'wait for one answer'),
   policy('--patience <seconds>', ['patience'], 'try a refusing endpoint again within one turn'),
   { ...sandbox('--agent-network <net>', 'agent_network', 'network of the agent', text), choices: NETWORKS },

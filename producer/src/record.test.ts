@@ -56,6 +56,11 @@ test('a run needs a newer worker only where it says what older ones do not know'
     needs: 2,
     agent: { max_sequence_tokens: 4096 },
   });
+  expect(make({ ...policy, routedExperts: 'require' })).toMatchObject({
+    needs: 2,
+    policy: { routed_experts: 'require' },
+  });
+  expect(make({ ...policy, routedExperts: 'drop' }).needs).toBe(0);
 });
 
 test('a configuration file gives what flags do not', () => {

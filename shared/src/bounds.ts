@@ -24,6 +24,8 @@ export const MOST = {
   tokens: 1_000_000_000,
   /** One text in memory; Node's strings end at 512 MiB. */
   textBytes: 256 * 1024 ** 2,
+  /** Experts of one rollout's tokens: as base64 they must fit into one text beside the rest of its artifact. */
+  expertBytes: 192 * 1024 ** 2,
   cpus: 4096,
   bytes: 2 ** 50,
   pids: 4_194_304,

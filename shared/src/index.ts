@@ -34,6 +34,8 @@ export * from './placement.ts';
 export * from './policy.ts';
 export * from './policykey.ts';
 export { readAnswer } from './policywire/answer.ts';
+export { type ExpertMode, expertModeOf } from './policywire/expertrows.ts';
+export { ID_BYTES } from './policywire/experts.ts';
 export { WireFault } from './policywire/fault.ts';
 export * from './policywire/ledger.ts';
 export { addressOf, type Piece, type Post, type Route } from './policywire/post.ts';

@@ -67,6 +67,8 @@ export const PolicyConfig = z.object({
   tokenizer: z.string().nullable().default(null),
   /** Fail the rollout (policy_tokens) when an answer lacks token ids or breaks contiguity. */
   require_tokens: z.boolean().default(false),
+  /** Experts that the endpoint tells for each token: `auto` keeps them where tokens are required; see docs/tokens.md. */
+  routed_experts: z.enum(['auto', 'require', 'drop']).default('auto'),
   version: z.string().nullable().default(null),
   /** The policy whose record this run follows; null: `default`, when the two share an endpoint. */
   name: PolicyName.nullable().default(null),

@@ -25,9 +25,14 @@ export function needsOf(record: unknown): number {
 /** Of a run's settings those that level 2 brought. */
 type Asked = {
   agent: { max_sequence_tokens: number | null };
+  policy: { routed_experts: string } | null;
 };
 
-const LEVEL_2: readonly ((run: Asked) => boolean)[] = [({ agent }) => agent.max_sequence_tokens !== null];
+const LEVEL_2: readonly ((run: Asked) => boolean)[] = [
+  ({ agent }) => agent.max_sequence_tokens !== null,
+  // Older workers drop the experts, which is what `auto` and `drop` allow.
+  ({ policy }) => policy?.routed_experts === 'require',
+];
 
 /** The `needs` of a new run: as little as its settings allow, so that older workers take what they know all of. */
 export const neededBy = (run: Asked): number => (LEVEL_2.some((uses) => uses(run)) ? 2 : 0);

@@ -25,6 +25,22 @@ export const Message = z.looseObject({
 });
 export type Message = z.infer<typeof Message>;
 
+export type ExpertType = 'int8' | 'uint8' | 'int16' | 'uint16' | 'int32';
+
+/**
+ * The experts that the model's router chose, one row a token: ids of `layers` x `top_k` experts. Only rows that no earlier turn has; the
+ * first of them replaces what an earlier turn had there, since the last token of an answer is routed when the next prompt is read.
+ */
+export type TurnExperts = {
+  dtype: ExpertType;
+  layers: number;
+  top_k: number;
+  /** The token, counted from the start of the prompt, whose row is the first. */
+  start: number;
+  /** The ids' bytes, little-endian. */
+  rows: Int8Array;
+};
+
 /** Token ids and log-probabilities of one turn; equal lengths of the last two. */
 export type TurnTokens = {
   /** How many tokens of earlier turns (prompt and generation) this turn's prompt begins with. */
@@ -33,6 +49,8 @@ export type TurnTokens = {
   prompt_suffix: Int32Array;
   generation: Int32Array;
   log_probs: Float32Array;
+  /** Absent where the run keeps none, or the endpoint tells none. */
+  routed_experts?: TurnExperts;
 };
 
 export type CommandRecord = {

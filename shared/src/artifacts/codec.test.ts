@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import type { Turn } from '../trajectory.ts';
+import type { Turn, TurnExperts } from '../trajectory.ts';
 import { type ArtifactContent, decodeArtifact, encodeArtifact } from './codec.ts';
 import { inPieces } from './pieces.ts';
 
@@ -26,6 +26,11 @@ function randomFrom(seed: number): () => number {
   };
 }
 
+const experts = (random: () => number): TurnExperts => ({
+  ...{ dtype: 'uint8', layers: 4, top_k: 2, start: Math.floor(random() * 100) },
+  rows: Int8Array.from({ length: 8 * Math.floor(random() * 8000) }, () => random() * 256 - 128),
+});
+
 function randomTurn(random: () => number): Turn {
   const ids = (length: number) => Int32Array.from({ length }, () => Math.floor((random() - 0.5) * 2 ** 32));
   const generated = Math.floor(random() * 50);
@@ -42,6 +47,8 @@ function randomTurn(random: () => number): Turn {
       log_probs: Float32Array.from({ length: generated }, () =>
         random() < 0.1 ? -Infinity : -random() * 20,
       ),
+      // Also more than one piece of the encoder.
+      ...(random() < 0.5 ? {} : { routed_experts: experts(random) }),
     },
     commands: [],
   };

@@ -30,7 +30,7 @@ export type ArtifactContent = {
 
 const decompress = promisify(gunzip);
 
-const DTYPES = { int32: Int32Array, float32: Float32Array } as const;
+const DTYPES = { int8: Int8Array, int32: Int32Array, float32: Float32Array } as const;
 type Encoded = { dtype: keyof typeof DTYPES; base64: string };
 
 /** The log as text, or as the bytes that came. */
@@ -68,7 +68,7 @@ export async function decodeArtifact(blob: Uint8Array): Promise<ArtifactContent>
 function decodeValue(_key: string, value: unknown): unknown {
   if (!isEncoded(value)) return value;
   // A copy of its own: pooled buffers need not be aligned.
-  const bytes = Uint8Array.from(Buffer.from(value.base64, 'base64'));
+  const bytes = new Uint8Array(Buffer.from(value.base64, 'base64'));
   return new DTYPES[value.dtype](bytes.buffer);
 }
 

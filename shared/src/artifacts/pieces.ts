@@ -23,6 +23,7 @@ export function* inPieces(value: unknown): Generator<Buffer> {
 function* partsOf(value: unknown, depth: number): Generator<string> {
   if (typeof value === 'string') yield* quoted(sliced(value));
   else if (value instanceof Uint8Array) yield* quoted(decoded(value));
+  else if (isPacked(value)) yield* packed(value);
   else if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value) || depth === DEPTH) {
     yield JSON.stringify(value, encodeValue) ?? 'null';
   } else {
@@ -57,9 +58,26 @@ function* decoded(bytes: Uint8Array): Generator<string> {
   yield decoder.end();
 }
 
-/** Node runs on little-endian machines only where we ship (x64, arm64), so the memory is the wire form. */
-function encodeValue(_key: string, value: unknown): unknown {
-  if (!(value instanceof Int32Array) && !(value instanceof Float32Array)) return value;
-  const base64 = Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString('base64');
-  return { dtype: value instanceof Int32Array ? 'int32' : 'float32', base64 };
+type Packed = Int8Array | Int32Array | Float32Array;
+
+const isPacked = (value: unknown): value is Packed => dtypeOf(value) !== null;
+
+function dtypeOf(value: unknown): 'int8' | 'int32' | 'float32' | null {
+  if (value instanceof Int8Array) return 'int8';
+  if (value instanceof Int32Array) return 'int32';
+  return value instanceof Float32Array ? 'float32' : null;
 }
+
+/** Node runs on little-endian machines only where we ship (x64, arm64), so the memory is the wire form. */
+function* packed(value: Packed): Generator<string> {
+  yield `{"dtype":"${dtypeOf(value)}","base64":"`;
+  const bytes = Buffer.from(value.buffer, value.byteOffset, value.byteLength);
+  // Three bytes are four characters: pieces of such a length can stand one behind the other.
+  const step = Math.floor(PIECE / 4) * 3;
+  for (let at = 0; at < bytes.length; at += step) yield bytes.toString('base64', at, at + step);
+  yield '"}';
+}
+
+/** What is nested too deep for pieces. */
+const encodeValue = (_key: string, value: unknown): unknown =>
+  isPacked(value) ? JSON.parse([...packed(value)].join('')) : value;

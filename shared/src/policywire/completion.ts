@@ -1,6 +1,7 @@
 /** From the bytes of a text completion to text and tokens: vLLM's form, and SGLang's with `meta_info`. */
 import { z } from 'zod';
 import { RolloutFailure } from '../failure.ts';
+import { cutExperts } from './experts.ts';
 import { WireFault } from './fault.ts';
 import { cutPromptIds, readIds, readLogProbs } from './ids.ts';
 import { parseJson, refuseBrokenOff, type WireReply } from './reply.ts';
@@ -29,7 +30,8 @@ export type TextReply = Omit<WireReply, 'message'> & { text: string; generation_
  *   tells no token ids: the next prompt could not be made
  */
 export function readCompletion(body: Buffer): TextReply {
-  const { text: json, ids: prompt } = cutPromptIds(body);
+  const { json: bytes, experts } = cutExperts(body);
+  const { text: json, ids: prompt } = cutPromptIds(bytes);
   const value = parseJson(json);
   const framed = Completion.safeParse(value);
   const bare = framed.success ? null : Generated.safeParse(value);
@@ -54,5 +56,6 @@ export function readCompletion(body: Buffer): TextReply {
     prompt_token_ids: prompt ?? readIds(read.prompt_token_ids),
     generation_token_ids: generation,
     generation_log_probs: readLogProbs(read.logprobs?.token_logprobs ?? meta?.logProbs),
+    ...(experts ? { routed_experts: experts } : {}),
   };
 }

@@ -4,6 +4,7 @@
  */
 import { RolloutFailure } from '../failure.ts';
 import type { TurnTokens } from '../trajectory.ts';
+import { type ExpertLedger, type ExpertMode, keepExperts } from './expertrows.ts';
 import type { WireReply } from './reply.ts';
 
 /** A prompt that does not continue what was seen. */
@@ -20,13 +21,18 @@ export class TokenBreak extends RolloutFailure {
 }
 
 /** All tokens seen so far, as pieces shared with the stored turns. */
-export type TokenLedger = { pieces: Int32Array[]; length: number; contiguous: boolean };
+export type TokenLedger = {
+  pieces: Int32Array[];
+  length: number;
+  contiguous: boolean;
+  experts: ExpertLedger | null;
+};
 
-export const openLedger = (): TokenLedger => ({ pieces: [], length: 0, contiguous: true });
+export const openLedger = (): TokenLedger => ({ pieces: [], length: 0, contiguous: true, experts: null });
 
 type ReplyTokens = Pick<
   WireReply,
-  'prompt_token_ids' | 'generation_token_ids' | 'generation_log_probs' | 'usage'
+  'prompt_token_ids' | 'generation_token_ids' | 'generation_log_probs' | 'usage' | 'routed_experts'
 >;
 
 /**
@@ -35,13 +41,14 @@ type ReplyTokens = Pick<
  *
  * @param turn number of the turn, from 1, for messages
  * @throws RolloutFailure `policy_tokens` when `required` and the tokens are missing, of unequal lengths, at odds with
- *   usage, or not contiguous
+ *   usage, or not contiguous; and for experts that `experts` requires or that cannot be used
  */
 export function recordTokens(
   ledger: TokenLedger,
   reply: ReplyTokens,
   turn: number,
   required: boolean,
+  experts: ExpertMode = 'drop',
 ): TurnTokens | null {
   const {
     prompt_token_ids: prompt,
@@ -49,7 +56,8 @@ export function recordTokens(
     generation_log_probs: logProbs,
   } = reply;
   const flaw = flawOf(reply);
-  if (required && flaw !== null) throw new RolloutFailure('policy_tokens', `turn ${turn}: ${flaw}`);
+  if ((required || experts === 'require') && flaw !== null)
+    throw new RolloutFailure('policy_tokens', `turn ${turn}: ${flaw}`);
   if (!prompt || !generation || logProbs?.length !== generation.length) return null;
 
   const prefix = commonPrefix(ledger, prompt);
@@ -62,7 +70,13 @@ export function recordTokens(
   const suffix = prompt.slice(prefix);
   ledger.pieces.push(suffix, generation);
   ledger.length += suffix.length + generation.length;
-  return { prefix_length: prefix, prompt_suffix: suffix, generation, log_probs: logProbs };
+  const place = { turn, total: ledger.length, prefix };
+  const routed = keepExperts(ledger.experts, reply.routed_experts ?? null, experts, place);
+  if (routed) ledger.experts = routed.ledger;
+  return {
+    ...{ prefix_length: prefix, prompt_suffix: suffix, generation, log_probs: logProbs },
+    ...(routed ? { routed_experts: routed.kept } : {}),
+  };
 }
 
 function flawOf(reply: ReplyTokens): string | null {
@@ -127,6 +141,7 @@ function truncate(ledger: TokenLedger, length: number): void {
   }
   ledger.pieces = pieces;
   ledger.length = length;
+  if (ledger.experts && ledger.experts.known > length) ledger.experts = { ...ledger.experts, known: length };
 }
 
 /** The reverse of the storage: whole prompt and generation of each turn that has tokens, one at a time. */

@@ -1,6 +1,7 @@
 /** From the bytes of a chat completion to what was said: the border at which everything the endpoint says is checked. */
 import { z } from 'zod';
 import type { Message } from '../trajectory.ts';
+import { cutExperts, type Experts } from './experts.ts';
 import { WireFault } from './fault.ts';
 import { cutPromptIds, readIds, readLogProbs } from './ids.ts';
 import { readMeta } from './sglang.ts';
@@ -15,6 +16,8 @@ export type WireReply = {
   prompt_token_ids: Int32Array | null;
   generation_token_ids: Int32Array | null;
   generation_log_probs: Float32Array | null;
+  /** A view into the answer's bytes: whoever keeps a reply lets go of it. Absent or null: none were told. */
+  routed_experts?: Experts | null;
 };
 
 const ToolCall = z.object({
@@ -48,7 +51,8 @@ type Choice = z.infer<typeof Completion>['choices'][number];
 
 /** Throws WireFault for what is no chat completion, or one that the engine broke off. */
 export function readReply(body: Buffer): WireReply {
-  const { text, ids } = cutPromptIds(body);
+  const { json, experts } = cutExperts(body);
+  const { text, ids } = cutPromptIds(json);
   const parsed = Completion.safeParse(parseJson(text));
   const choice = parsed.data?.choices[0];
   if (!parsed.success || !choice) {
@@ -71,6 +75,7 @@ export function readReply(body: Buffer): WireReply {
       message.generation_token_ids ?? choice.token_ids ?? meta?.ids ?? idsInLogProbs(choice),
     ),
     generation_log_probs: readLogProbs(message.generation_log_probs ?? meta?.logProbs ?? logProbsOf(choice)),
+    ...(experts ? { routed_experts: experts } : {}),
   };
 }
 
@@ -90,7 +95,10 @@ export function parseJson(text: string): unknown {
   }
 }
 
-const TOKEN_FIELDS = ['prompt_token_ids', 'generation_token_ids', 'generation_log_probs'];
+const TOKEN_FIELDS = [
+  ...['prompt_token_ids', 'generation_token_ids', 'generation_log_probs'],
+  ...['routed_experts', 'prompt_routed_experts'],
+];
 
 /** The message as it will be sent back: what is empty goes, what we do not know stays, token ids are kept apart. */
 function readMessage(raw: Choice['message']): Message {

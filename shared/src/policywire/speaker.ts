@@ -36,7 +36,8 @@ function chatSpeaker(config: PolicyConfig): Speaker {
   return {
     async ask(messages, tools, post) {
       const reply = readReply(await post('chat', requestBody(config, messages, tools, last)));
-      if (config.token_mode === 'echo') last = reply;
+      // Not its experts: those are the whole answer's bytes.
+      if (config.token_mode === 'echo') last = { ...reply, routed_experts: null };
       return reply;
     },
   };

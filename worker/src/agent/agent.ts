@@ -2,6 +2,7 @@
 import type {
   AgentConfig,
   ExitStatus,
+  ExpertMode,
   Instance,
   Message,
   PolicyConfig,
@@ -32,6 +33,8 @@ export interface Policy {
   readonly tokenMode: PolicyConfig['token_mode'];
   /** The trainer needs every token: an answer without them fails the rollout. */
   readonly requireTokens: boolean;
+  /** Whether the experts that it tells for each token are kept. */
+  readonly experts: ExpertMode;
   /** When it cannot be asked: the agent's clocks stand still. */
   readonly pause: Pause;
   complete(

@@ -133,6 +133,15 @@ describe('limits', () => {
     expect(end.exit_status).toBe('context_limit');
     expect(shell.commands).toEqual(['echo y', 'echo x']);
   });
+  test('experts that are required and not told fail the rollout', async () => {
+    const reply = { prompt_token_ids: new Int32Array(3), generation_token_ids: new Int32Array(1) };
+    const told = { reply: { ...reply, generation_log_probs: new Float32Array(1), usage: null } };
+    const policy = scriptedPolicy([told], { requireTokens: true, experts: 'require' });
+    await expect(runMiniAgent(scriptedTask(), depsOf(policy, echoShell()))).rejects.toMatchObject({
+      failureClass: 'policy_tokens',
+      message: expect.stringContaining('turn 1: routed_experts: there are none'),
+    });
+  });
   test('context_limit by the endpoint', async () => {
     const end = await play([bash('ls'), { context_overflow: true, message: 'too long', seconds: 0 }]);
     expect(end).toMatchObject({ exit_status: 'context_limit', cut_by_token_limit: false });

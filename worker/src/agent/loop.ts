@@ -81,6 +81,8 @@ async function takeTurn(state: RolloutState): Promise<Stop | null> {
   const turn = recordAnswer(state, reply);
   try {
     await recordTurnTokens(state, reply, turn);
+    // They hold the whole answer's bytes, and a command may take long.
+    reply.routed_experts = null;
     state.cut = reply.finish_reason === 'length';
     const action = readAction(reply.message, state.task.config.action);
     if (state.cut || 'malformed' in action) return reject(state, reply.message, action);
@@ -136,7 +138,8 @@ function recordAnswer(state: RolloutState, reply: PolicyReply): Turn {
 async function recordTurnTokens(state: RolloutState, reply: PolicyReply, turn: Turn): Promise<void> {
   const { trajectory, ledger, deps } = state;
   try {
-    turn.tokens = recordTokens(ledger, reply, trajectory.turns.length, deps.policy.requireTokens);
+    const { requireTokens, experts } = deps.policy;
+    turn.tokens = recordTokens(ledger, reply, trajectory.turns.length, requireTokens, experts);
   } catch (error) {
     throw error instanceof TokenBreak ? await spelt(error, state) : error;
   }

@@ -82,6 +82,7 @@ export function scriptedPolicy(answers: Answer[], flags: Partial<Policy> = {}): 
     model: 'scripted',
     tokenMode: 'text',
     requireTokens: false,
+    experts: 'drop',
     pause: NEVER_PAUSED,
     spell: async () => null,
     ...flags,

@@ -4,6 +4,7 @@
  */
 import { officialReport } from '@swefarm/grading';
 import type { ArtifactContent, Result, Turn } from '@swefarm/shared';
+import { openExpertTable } from './experts.ts';
 import { type Conversation, conversationOf, usesTools } from './items.ts';
 import { float, IdText, single } from './json.ts';
 import type { GymRow } from './row.ts';
@@ -115,13 +116,17 @@ function responseHead({ row, result, content }: Answer, tools: readonly unknown[
 
 function* outputPieces(conversation: Conversation): Generator<Piece> {
   const ids = new IdText();
+  const experts = openExpertTable();
   let first = true;
   for (const { turn, answer, observations } of conversation.calls) {
     for (const [index, item] of [...answer, ...observations].entries()) {
       yield `${first ? '' : ','}{${inner(item)}`;
       first = false;
       // The last item of the model's own carries the tokens of the whole call.
-      if (index === answer.length - 1) yield* tokenPieces(turn, ids);
+      if (index === answer.length - 1) {
+        yield* tokenPieces(turn, ids);
+        if (turn.tokens) yield* experts.add(turn.tokens);
+      }
       yield '}';
     }
   }

@@ -179,12 +179,15 @@ export function runRoutes(app: FastifyInstance, deps: RouteDeps): void {
   }
 }
 
-/** Typed arrays as plain ones: what an artifact holds packed is for everybody here. */
+/** Typed arrays as plain ones: what an artifact holds packed is for everybody here. Bytes stay base64. */
 const plain = (value: unknown): unknown =>
   JSON.parse(
-    JSON.stringify(value, (_key, inner: unknown) =>
-      inner instanceof Int32Array || inner instanceof Float32Array ? Array.from(inner) : inner,
-    ),
+    JSON.stringify(value, (_key, inner: unknown) => {
+      if (inner instanceof Int8Array) {
+        return Buffer.from(inner.buffer, inner.byteOffset, inner.byteLength).toString('base64');
+      }
+      return inner instanceof Int32Array || inner instanceof Float32Array ? Array.from(inner) : inner;
+    }),
   );
 
 const shownRun = (run: RunRecord) => ({

@@ -1,6 +1,7 @@
 /** The policy client: one endpoint for a whole rollout, one answer a call, every fault named. */
 import {
   addressOf,
+  expertModeOf,
   keyAt,
   openSpeaker,
   type Piece,
@@ -65,6 +66,7 @@ export function openPolicy(config: PolicyConfig, deps: PolicyDeps): Policy & Dis
     model: config.model,
     tokenMode: config.token_mode,
     requireTokens: config.require_tokens,
+    experts: expertModeOf(config),
     pause: followed.pause,
     async complete(messages, tools, signal) {
       using _awaiting = deps.awaiting?.();
