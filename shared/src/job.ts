@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { MOST, tooMany } from './bounds.ts';
 import { Needs } from './needs.ts';
 import { PolicyName } from './policy.ts';
+import { TOOL_PARSERS } from './policywire/toolcalls/names.ts';
 
 /** Reward rows that a run may override; see grading/src/reward.ts for the table itself. */
 export const RewardChoice = z.enum(['zero', 'grade', 'none']);
@@ -65,6 +66,8 @@ export const PolicyConfig = z.object({
   token_mode: z.enum(['echo', 'token-in', 'text']).default('text'),
   /** Mode `token-in`: folder with tokenizer.json and chat template on every worker; null: the endpoint's /tokenize. */
   tokenizer: z.string().nullable().default(null),
+  /** Mode `token-in`: in which form the model calls tools; auto: by the markers in its answers and by its template. */
+  tool_parser: z.enum(TOOL_PARSERS).default('auto'),
   /** Fail the rollout (policy_tokens) when an answer lacks token ids or breaks contiguity. */
   require_tokens: z.boolean().default(false),
   /** Experts that the endpoint tells for each token: `auto` keeps them where tokens are required; see docs/tokens.md. */

@@ -1,17 +1,34 @@
 import { describe, expect, test } from 'vitest';
 import { readAnswer } from './answer.ts';
 
-const read = (text: string, tools = true) => readAnswer(text, tools, (place) => `c${place}`);
+const read = (text: string, { tools = true, opened = false, parser = 'auto' as const } = {}) =>
+  readAnswer(text, { withTools: tools, parser, opened, callId: (place) => `c${place}` });
 
 describe('thinking', () => {
   test.each([
-    ['before the answer', '<think>\nhm\n</think>\n\nyes', 'hm', 'yes'],
-    ['opened by the template', 'hm</think>yes', 'hm', 'yes'],
-    ['never closed', '<think>hm, and', 'hm, and', ''],
-    ['none', 'yes', undefined, 'yes'],
-    ['empty', '<think>\n\n</think>\n\nyes', undefined, 'yes'],
-  ])('%s', (_, text, reasoning, content) => {
-    expect(read(text)).toEqual({
+    ['before the answer', '<think>\nhm\n</think>\n\nyes', false, 'hm', 'yes'],
+    ['opened by the template', 'hm</think>yes', true, 'hm', 'yes'],
+    ['never closed', '<think>hm, and', false, 'hm, and', ''],
+    ['opened by the template and never closed', 'hm, and', true, 'hm, and', ''],
+    ['none', 'yes', false, undefined, 'yes'],
+    ['empty', '<think>\n\n</think>\n\nyes', false, undefined, 'yes'],
+    [
+      'a word that a command writes is text',
+      '```bash\ncat > a <<E\n</think>\nE\n```',
+      false,
+      undefined,
+      '```bash\ncat > a <<E\n</think>\nE\n```',
+    ],
+    [
+      'only the first word closes the thought',
+      'hm</think>```bash\ngrep "</think>" a\n```',
+      true,
+      'hm',
+      '```bash\ngrep "</think>" a\n```',
+    ],
+    ['nothing but the end of a thought is text, too', 'a </think> b', false, undefined, 'a </think> b'],
+  ])('%s', (_, text, opened, reasoning, content) => {
+    expect(read(text, { opened })).toEqual({
       role: 'assistant',
       content,
       ...(reasoning === undefined ? {} : { reasoning_content: reasoning }),
@@ -19,12 +36,13 @@ describe('thinking', () => {
   });
 });
 
+const call = (id: string, name: string, args: string) => ({
+  id,
+  type: 'function',
+  function: { name, arguments: args },
+});
+
 describe('tool calls', () => {
-  const call = (id: string, name: string, args: string) => ({
-    id,
-    type: 'function',
-    function: { name, arguments: args },
-  });
   test('of Hermes and Qwen: JSON, one or many, after plain words', () => {
     const text =
       'I look.\n<tool_call>\n{"name": "bash", "arguments": {"command": "ls"}}\n</tool_call>\n' +
@@ -45,6 +63,22 @@ describe('tool calls', () => {
       call('c0', 'submit_solution', '{}'),
     ]);
   });
+  test('keep the ids that the model sampled, unless they cannot tell calls apart', () => {
+    const kimi = (...ids: string[]) =>
+      ids.map((id) => `<|tool_call_begin|>${id}<|tool_call_argument_begin|>{}<|tool_call_end|>`).join('');
+    const idsOf = (text: string) => read(text).tool_calls?.map(({ id }) => id);
+    expect(idsOf(kimi('functions.a:1', 'functions.b:2'))).toEqual(['functions.a:1', 'functions.b:2']);
+    expect(idsOf(kimi('functions.a:1', 'functions.a:1'))).toEqual(['c0', 'c1']);
+    expect(idsOf(kimi(`functions.${'a'.repeat(100)}:1`))).toEqual(['c0']);
+  });
+  test('words of a thought call nothing', () => {
+    const text = '<think>or <tool_call>{"name":"rm"}</tool_call>?</think>no';
+    expect(read(text)).toEqual({
+      role: 'assistant',
+      content: 'no',
+      reasoning_content: 'or <tool_call>{"name":"rm"}</tool_call>?',
+    });
+  });
   test.each([
     ['not closed', '<tool_call>{"name":"bash"'],
     ['no JSON', '<tool_call>{"name":"bash", "arguments": Infinity}</tool_call>'],
@@ -57,10 +91,45 @@ describe('tool calls', () => {
   });
   test('without tools the markup is text', () => {
     const text = '<tool_call>{"name":"bash"}</tool_call>';
-    expect(read(text, false)).toEqual({ role: 'assistant', content: text });
+    expect(read(text, { tools: false })).toEqual({ role: 'assistant', content: text });
   });
   test('a hostile text of a megabyte is read at once', () => {
     const text = '<tool_call>'.repeat(100_000);
     expect(read(text).content).toBe(text);
+  });
+});
+
+describe('channels of gpt-oss', () => {
+  const ANALYSIS = '<|channel|>analysis<|message|>Look first.<|end|><|start|>assistant';
+  test('a thought, words before, and a call', () => {
+    const text = `${ANALYSIS}<|channel|>commentary<|message|>I look.<|end|><|start|>assistant<|channel|>commentary to=functions.bash <|constrain|>json<|message|>{"command":"ls"}`;
+    expect(read(text)).toEqual({
+      role: 'assistant',
+      content: 'I look.',
+      reasoning_content: 'Look first.',
+      tool_calls: [call('c0', 'bash', '{"command":"ls"}')],
+    });
+  });
+  test('the recipient may stand before the channel, and the end of a call in the text', () => {
+    const text = ' to=functions.bash<|channel|>commentary json<|message|>{"command":"ls"}<|call|>';
+    expect(read(text)).toEqual({
+      role: 'assistant',
+      content: null,
+      tool_calls: [call('c0', 'bash', '{"command":"ls"}')],
+    });
+  });
+  test('a final answer, with tools and with fenced commands', () => {
+    const text = `${ANALYSIS}<|channel|>final<|message|>\`\`\`bash\nls\n\`\`\`<|return|>`;
+    for (const tools of [true, false]) {
+      expect(read(text, { tools })).toEqual({
+        role: 'assistant',
+        content: '```bash\nls\n```',
+        reasoning_content: 'Look first.',
+      });
+    }
+  });
+  test('what cannot be read is shown as it is', () => {
+    const text = `${ANALYSIS}<|channel|>commentary to=functions.bash`;
+    expect(read(text)).toEqual({ role: 'assistant', content: text });
   });
 });

@@ -1,23 +1,57 @@
 /** From sampled text to the assistant's message, where no server parses it: mode `token-in`. */
 import type { Message } from '../trajectory.ts';
 import { splitThinking } from './thinking.ts';
-import { splitToolCalls } from './toolcalls.ts';
+import type { SampledCall } from './toolcalls/form.ts';
+import { splitToolCalls } from './toolcalls/forms.ts';
+import { isHarmony, readHarmony } from './toolcalls/harmony.ts';
+import type { ToolParser } from './toolcalls/names.ts';
 
-/**
- * @param withTools tools were offered: calls are read; otherwise the text stays whole (fenced commands are the agent's to read)
- * @param callId makes the id of a call from its place
- */
-export function readAnswer(text: string, withTools: boolean, callId: (place: number) => string): Message {
-  const { reasoning, rest } = splitThinking(text);
-  const split = withTools ? splitToolCalls(rest) : null;
-  const calls = (split?.calls ?? []).map((called, place) => ({
-    id: callId(place),
+export type AnswerForm = {
+  /** Tools were offered: calls are read; otherwise the text stays whole (fenced commands are the agent's to read). */
+  withTools: boolean;
+  parser: ToolParser;
+  /** The template opened a thought. */
+  opened: boolean;
+  /** Makes the id of a call from its place, for models that give none. */
+  callId: (place: number) => string;
+};
+
+export function readAnswer(text: string, form: AnswerForm): Message {
+  const inChannels = (form.parser === 'auto' || form.parser === 'harmony') && isHarmony(text);
+  if (inChannels) {
+    const answer = readHarmony(text);
+    // What cannot be read is shown as it is, so that the model can be told.
+    if (answer === null || 'unread' in answer) return { role: 'assistant', content: text };
+    const { calls, content, reasoning } = answer;
+    return messageOf(
+      form.withTools ? calls : [],
+      calls.length > 0 && !form.withTools ? text : content,
+      reasoning,
+      form,
+    );
+  }
+  const { reasoning, rest } = splitThinking(text, form.opened);
+  const split = form.withTools ? splitToolCalls(rest, form.parser) : null;
+  return messageOf(split?.calls ?? [], split?.content ?? rest, reasoning, form);
+}
+
+function messageOf(
+  called: readonly SampledCall[],
+  content: string,
+  reasoning: string | null,
+  { callId }: AnswerForm,
+): Message {
+  const own = called.map(({ id }) => id ?? '');
+  // A sampled id is kept when it can tell the calls of this answer apart.
+  const usable = new Set(own).size === own.length && own.every((id) => /^[\w.:-]{1,80}$/.test(id));
+  const calls = called.map(({ name, arguments: args, id }, place) => ({
+    id: usable && id !== undefined ? id : callId(place),
     type: 'function' as const,
-    function: called,
+    function: { name, arguments: args },
   }));
   return {
     role: 'assistant',
-    content: calls.length > 0 ? split?.content || null : rest,
+    content: calls.length > 0 ? content || null : content,
     ...(calls.length > 0 ? { tool_calls: calls } : {}),
     ...(reasoning ? { reasoning_content: reasoning } : {}),
   };

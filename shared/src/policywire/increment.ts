@@ -7,82 +7,78 @@
  * known, and a template that rewrites earlier answers (drops their thinking) cannot touch what was sampled.
  *
  * The token that ends a turn is sampled by the model when it stops by itself, and is missing when a limit cut it off: it
- * is left out in the first case and written in the second. Where tool results follow, some templates want to see calls
- * before them: the stand-ins then carry calls, and what their markup leaves before the end of the turn is cut away.
+ * is left out in the first case and written in the second. Where tool results follow, see callend.ts.
  */
 import type { Message } from '../trajectory.ts';
-import { WireFault } from './fault.ts';
+import { type CallEnd, findCallEnd } from './callend.ts';
 import type { Post } from './post.ts';
 import type { Renderer } from './renderer.ts';
+import { atLatest, callsFor, type Sides, tailAfter } from './standins.ts';
+
+/** The answer that is continued. */
+export type Answered = {
+  message: Message;
+  /** The last token sampled. */
+  lastId: number | undefined;
+  /** The model ended the answer by itself: the last token is one that it ends answers with. */
+  ended: boolean;
+};
 
 export type Incrementer = {
   /**
    * The ids to append to what was seen so that the model hears `messages` and answers.
    *
-   * @param lastId the last token sampled
    * @throws WireFault `template` when the template's text after an answer cannot be told from the answer
    */
-  after(lastId: number | undefined, messages: readonly Message[], post: Post): Promise<Int32Array>;
+  after(answered: Answered, messages: readonly Message[], post: Post): Promise<Int32Array>;
 };
 
-export function openIncrementer(renderer: Renderer, tools: readonly object[]): Incrementer {
-  let end: Promise<number> | null = null;
+const YES_NO: Sides = [
+  { role: 'assistant', content: 'yes' },
+  { role: 'assistant', content: 'no' },
+];
 
-  const tailAfter = async (messages: readonly Message[], post: Post): Promise<Int32Array> => {
-    const render = (word: string) => renderer.render([...standIn(word, messages), ...messages], tools, post);
-    const [one, other] = await Promise.all([render('yes'), render('no')]);
-    const tail = commonEnd(one, other);
-    // Alike from the first token on: the template leaves out what was said, and its end cannot be found.
-    if (tail.length > 0 && tail.length < Math.min(one.length, other.length)) return tail;
-    throw new WireFault(
-      'template',
-      'what the chat template writes after an answer cannot be told from the answer',
-    );
+export function openIncrementer(renderer: Renderer, tools: readonly object[]): Incrementer {
+  const callEnd = once((post) => findCallEnd(renderer, tools, post));
+  /** Tokens between an answer and what a person says next: among them is the one that ends the turn. */
+  const heading = once(async (post) => {
+    const after = (content: string) => tailAfter(renderer, YES_NO, [{ role: 'user', content }], tools, post);
+    return atLatest(await after('and?'), await after('but why?'));
+  });
+  return {
+    async after({ message, lastId, ended }, messages, post) {
+      if (!messages.some(({ role }) => role === 'tool')) {
+        const tail = await tailAfter(renderer, YES_NO, messages, tools, post);
+        if (tail[0] === lastId || lastId === undefined || !ended) return withoutFirst(tail, lastId);
+        // Some templates write white space before the token that ends the turn.
+        const at = tail.subarray(0, await heading(post)).indexOf(lastId);
+        return tail.subarray(at + 1);
+      }
+      const end = await callEnd(post);
+      return withoutFirst(await afterCalls(end, message, messages, post), lastId);
+    },
   };
-  /** The token that ends a turn: the first one after an answer without calls. */
-  const endOfTurn = async (post: Post): Promise<number> => {
-    end ??= tailAfter([{ role: 'user', content: 'and?' }], post).then((tail) => tail[0] ?? -1);
+
+  async function afterCalls(end: CallEnd, message: Message, messages: readonly Message[], post: Post) {
+    if (end.markup === null) return await tailAfter(renderer, YES_NO, messages, tools, post);
+    const tail = await tailAfter(renderer, callsFor(messages, message), messages, tools, post);
+    return end.cut(tail);
+  }
+}
+
+const withoutFirst = (tail: Int32Array, id: number | undefined): Int32Array =>
+  tail[0] === id ? tail.subarray(1) : tail;
+
+/** Looked up the first time it is asked for; again only after a failure. */
+function once<T>(look: (post: Post) => Promise<T>): (post: Post) => Promise<T> {
+  let found: Promise<T> | null = null;
+  return async (post) => {
+    found ??= look(post);
     try {
-      return await end;
+      return await found;
     } catch (error) {
-      end = null;
+      found = null;
       throw error;
     }
   };
-
-  return {
-    async after(lastId, messages, post) {
-      let tail = await tailAfter(messages, post);
-      if (messages.some((message) => message.role === 'tool')) {
-        const at = tail.indexOf(await endOfTurn(post));
-        if (at === -1)
-          throw new WireFault('template', 'no end of turn between an answer and its tool results');
-        tail = tail.subarray(at);
-      }
-      return tail[0] === lastId ? tail.subarray(1) : tail;
-    },
-  };
-}
-
-/** A question and its answer; with a call for each of the tool results that follow. */
-function standIn(word: string, messages: readonly Message[]): Message[] {
-  const calls = messages
-    .filter((message) => message.role === 'tool')
-    .map((message, place) => ({
-      id: message.tool_call_id ?? `call_${place}`,
-      type: 'function' as const,
-      function: { name: 'bash', arguments: JSON.stringify({ command: word }) },
-    }));
-  const answer: Message =
-    calls.length > 0
-      ? { role: 'assistant', content: '', tool_calls: calls }
-      : { role: 'assistant', content: word };
-  return [{ role: 'user', content: 'well?' }, answer];
-}
-
-function commonEnd(one: Int32Array, other: Int32Array): Int32Array {
-  let length = 0;
-  while (length < one.length && length < other.length && one.at(-1 - length) === other.at(-1 - length))
-    length++;
-  return one.subarray(one.length - length);
 }

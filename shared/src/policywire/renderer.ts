@@ -5,35 +5,52 @@ import { readIds } from './ids.ts';
 import type { Post } from './post.ts';
 
 export type Renderer = {
-  /** The chat with the head of the next answer. Throws what `post` throws, or WireFault. */
-  render(messages: readonly Message[], tools: readonly object[], post: Post): Promise<Int32Array>;
+  /**
+   * The chat with the head of the next answer, or without (`open: false`).
+   * Throws what `post` throws, or WireFault: `template` where the template cannot render it.
+   */
+  render(
+    messages: readonly Message[],
+    tools: readonly object[],
+    post: Post,
+    how?: { open: boolean },
+  ): Promise<Int32Array>;
+  /** The text of ids. Throws what `post` throws, or WireFault. */
+  decode(ids: Int32Array, post: Post): Promise<string>;
 };
 
 /**
- * vLLM's /tokenize takes chat messages and gives the ids that its chat completions would use. `template` are the
- * request fields that change the rendering (`chat_template_kwargs`).
+ * vLLM's /tokenize takes chat messages and gives the ids that its chat completions would use; /detokenize takes ids.
+ * `template` are the request fields that change the rendering (`chat_template_kwargs`).
  */
 export function serverRenderer(model: string, template: Readonly<Record<string, unknown>>): Renderer {
   return {
-    async render(messages, tools, post) {
+    async render(messages, tools, post, how = { open: true }) {
       const body = {
         model,
         messages,
-        add_generation_prompt: true,
+        add_generation_prompt: how.open,
         ...template,
         ...(tools.length > 0 ? { tools } : {}),
       };
       const answer = (await post('tokenize', [JSON.stringify(body)])).toString('utf8');
-      const ids = readIds(tokensIn(answer));
+      const ids = readIds(fieldOf(answer, 'tokens'));
       if (ids?.length) return ids;
       throw new WireFault('garbage', `/tokenize answered no token ids: ${answer.slice(0, 100)}`);
+    },
+    async decode(ids, post) {
+      const body = JSON.stringify({ model, tokens: Array.from(ids) });
+      const answer = (await post('detokenize', [body])).toString('utf8');
+      const text = fieldOf(answer, 'prompt');
+      if (typeof text === 'string') return text;
+      throw new WireFault('garbage', `/detokenize answered no text: ${answer.slice(0, 100)}`);
     },
   };
 }
 
-function tokensIn(answer: string): unknown {
+function fieldOf(answer: string, field: string): unknown {
   try {
-    return (JSON.parse(answer) as { tokens?: unknown } | null)?.tokens;
+    return (JSON.parse(answer) as Record<string, unknown> | null)?.[field];
   } catch (error) {
     if (error instanceof SyntaxError) return null;
     throw error;

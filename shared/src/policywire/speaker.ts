@@ -8,6 +8,10 @@ import type { Post } from './post.ts';
 import { type Renderer, serverRenderer } from './renderer.ts';
 import { readReply, type WireReply } from './reply.ts';
 import { completionBody, requestBody } from './request.ts';
+import { opensThinking, splitThinking } from './thinking.ts';
+import { bareForm } from './toolcalls/bare.ts';
+import { bareCallIn } from './toolcalls/forms.ts';
+import type { ToolParser } from './toolcalls/names.ts';
 
 export type Speaker = {
   /**
@@ -43,7 +47,10 @@ function chatSpeaker(config: PolicyConfig): Speaker {
   };
 }
 
-type Said = { ids: Int32Array; message: Message; turn: number };
+/** Of the end of a prompt: enough for `<think>`, however it is cut into tokens. */
+const HEAD_TOKENS = 5;
+
+type Said = { ids: Int32Array; message: Message; turn: number; ended: boolean };
 
 /** All ids so far and what is new go to the completions endpoint: contiguous by construction. */
 export function tokenSpeaker(config: PolicyConfig, renderer: Renderer): Speaker {
@@ -51,6 +58,18 @@ export function tokenSpeaker(config: PolicyConfig, renderer: Renderer): Speaker 
   let incrementer: Incrementer | null = null;
   /** Rendered once a turn, however often the turn is asked. */
   let prepared: { at: number; prompt: Int32Array } | null = null;
+  const opened = openHeads(renderer);
+  let bare: ToolParser | null = null;
+  // With texts that end an answer, its last token says nothing.
+  const stops = { ...config.sampling, ...config.extra_body } as { stop?: unknown };
+
+  /** Calls without markers are calls only if the template writes them so. */
+  const parserFor = async (text: string, opens: boolean, tools: readonly object[], post: Post) => {
+    if (config.tool_parser !== 'auto' || tools.length === 0) return config.tool_parser;
+    if (bareCallIn(splitThinking(text, opens).rest) === null) return 'auto';
+    bare ??= await bareForm(renderer, tools, post);
+    return bare;
+  };
 
   const promptFor = async (
     messages: readonly Message[],
@@ -63,7 +82,7 @@ export function tokenSpeaker(config: PolicyConfig, renderer: Renderer): Speaker 
     else {
       incrementer ??= openIncrementer(renderer, tools);
       const news = messages.slice(messages.lastIndexOf(said.message) + 1);
-      const increment = await incrementer.after(said.ids.at(-1), news, post);
+      const increment = await incrementer.after({ ...said, lastId: said.ids.at(-1) }, news, post);
       prompt = joined(said.ids, increment);
     }
     prepared = { at: messages.length, prompt };
@@ -73,15 +92,38 @@ export function tokenSpeaker(config: PolicyConfig, renderer: Renderer): Speaker 
   return {
     async ask(messages, tools, post) {
       const sent = await promptFor(messages, tools, post);
+      const opensThought = await opened(sent, post);
       const { text, ...read } = readCompletion(await post('completions', completionBody(config, sent)));
       const turn = (said?.turn ?? 0) + 1;
-      const message = readAnswer(text, tools.length > 0, (place) => `call_${turn}_${place}`);
+      const message = readAnswer(text, {
+        withTools: tools.length > 0,
+        parser: await parserFor(text, opensThought, tools, post),
+        opened: opensThought,
+        callId: (place) => nineLetters(turn, place),
+      });
       // A server that says nothing of the prompt was still asked exactly this.
       const prompt = read.prompt_token_ids ?? sent;
-      said = { ids: joined(prompt, read.generation_token_ids), message, turn };
+      const ended = read.finish_reason !== 'length' && stops.stop === undefined;
+      said = { ids: joined(prompt, read.generation_token_ids), message, turn, ended };
       prepared = null;
       return { ...read, message, prompt_token_ids: prompt };
     },
+  };
+}
+
+/** Templates of Mistral take ids of nine letters and digits, and no others. */
+const nineLetters = (turn: number, place: number): string =>
+  `c${turn.toString(36).padStart(4, '0')}${place.toString(36).padStart(4, '0')}`;
+
+/** Whether the head of the answer, as the template wrote it, opens a thought: asked once for each head. */
+function openHeads(renderer: Renderer): (prompt: Int32Array, post: Post) => Promise<boolean> {
+  const known = new Map<string, boolean>();
+  return async (prompt, post) => {
+    const head = prompt.subarray(-HEAD_TOKENS);
+    const key = head.join();
+    const opens = known.get(key) ?? opensThinking(await renderer.decode(head, post));
+    known.set(key, opens);
+    return opens;
   };
 }
 

@@ -1,9 +1,9 @@
 /** A renderer from a tokenizer's own folder, for endpoints without /tokenize. Loaded only when one is named. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Template } from '@huggingface/jinja';
 import { Tokenizer } from '@huggingface/tokenizers';
 import { errorMessage, UsageError } from '../errors.ts';
+import { openTemplate } from './chattemplate.ts';
 import type { Renderer } from './renderer.ts';
 
 const known = new Map<string, Promise<Renderer>>();
@@ -30,22 +30,23 @@ async function open(folder: string, template: Readonly<Record<string, unknown>>)
       JSON.parse(await readFile(join(folder, 'tokenizer.json'), 'utf8')),
       config,
     );
-    const source = (await optional(join(folder, 'chat_template.jinja'))) ?? templateIn(config);
+    const own = template.chat_template;
+    const source =
+      typeof own === 'string'
+        ? own
+        : ((await optional(join(folder, 'chat_template.jinja'))) ?? templateIn(config));
     if (source === null) throw new Error('there is neither chat_template.jinja nor a chat_template');
-    const chat = new Template(source);
-    const kwargs = template.chat_template_kwargs as Record<string, unknown> | undefined;
+    const write = openTemplate(source, {
+      bos_token: wordOf(config.bos_token),
+      eos_token: wordOf(config.eos_token),
+      ...(template.chat_template_kwargs as Record<string, unknown> | undefined),
+    });
     return {
-      async render(messages, tools) {
-        const text = chat.render({
-          messages,
-          add_generation_prompt: true,
-          bos_token: wordOf(config.bos_token),
-          eos_token: wordOf(config.eos_token),
-          ...(tools.length > 0 ? { tools } : {}),
-          ...kwargs,
-        });
+      async render(messages, tools, _post, how = { open: true }) {
+        const text = write(messages, tools, how.open);
         return Int32Array.from(tokenizer.encode(text, { add_special_tokens: false }).ids);
       },
+      decode: async (ids) => tokenizer.decode(Array.from(ids), { skip_special_tokens: false }),
     };
   } catch (error) {
     throw new UsageError(`tokenizer folder ${folder}: ${errorMessage(error)}`, {

@@ -1,0 +1,73 @@
+/** A model's chat template, rendered here as servers render it: what its engine throws is named, and what it is given is theirs. */
+import { Template } from '@huggingface/jinja';
+import { errorMessage } from '../errors.ts';
+import type { Message } from '../trajectory.ts';
+import { WireFault } from './fault.ts';
+
+export type WriteChat = (messages: readonly Message[], tools: readonly object[], open: boolean) => string;
+
+/**
+ * @param words what the template finds beside the chat: its tokens and its own switches
+ * @returns a function that throws WireFault `template` for whatever the template cannot do
+ */
+export function openTemplate(source: string, words: Readonly<Record<string, unknown>>): WriteChat {
+  let parsed: Template | null = null;
+  return (messages, tools, open) => {
+    const render = (asGiven: readonly object[]): string => {
+      parsed ??= new Template(source);
+      return parsed.render({
+        messages: asGiven,
+        add_generation_prompt: open,
+        ...(tools.length > 0 ? { tools } : {}),
+        ...words,
+      });
+    };
+    const [asObjects, hasCalls] = withObjects(messages);
+    try {
+      return render(asObjects);
+    } catch (error) {
+      // Some templates join the arguments to other text, and want them as text.
+      const text = hasCalls ? attempt(() => render(messages)) : null;
+      if (text !== null) return text;
+      throw new WireFault(
+        'template',
+        `the chat template cannot render this chat: ${errorMessage(error).slice(0, 200)}; ` +
+          'leave --tokenizer out where the endpoint has /tokenize, or give a chat_template in --extra-body',
+        { cause: error },
+      );
+    }
+  };
+}
+
+function attempt(render: () => string): string | null {
+  try {
+    return render();
+  } catch {
+    return null;
+  }
+}
+
+/** Arguments of calls as objects, as templates walk them and servers give them; what is no JSON stays text. */
+function withObjects(messages: readonly Message[]): [messages: object[], hasCalls: boolean] {
+  let hasCalls = false;
+  const given = messages.map((message) => {
+    if (!message.tool_calls) return message;
+    hasCalls = true;
+    const calls = message.tool_calls.map((call) => ({
+      ...call,
+      function: { ...call.function, arguments: objectOf(call.function.arguments) },
+    }));
+    return { ...message, tool_calls: calls };
+  });
+  return [given, hasCalls];
+}
+
+function objectOf(text: string): unknown {
+  try {
+    const value: unknown = JSON.parse(text);
+    return typeof value === 'object' && value !== null ? value : text;
+  } catch (error) {
+    if (error instanceof SyntaxError) return text;
+    throw error;
+  }
+}

@@ -1,0 +1,20 @@
+/** The names of the readers of tool calls, as a run's `tool_parser` has them. A new reader is a line here and one in forms.ts. */
+export const TOOL_PARSERS = [
+  'auto',
+  'hermes',
+  'qwen3_coder',
+  'glm',
+  'kimi_k2',
+  'deepseek_v3',
+  'deepseek_dsml',
+  'llama3_json',
+  'pythonic',
+  'lfm2',
+  'mistral',
+  'minimax_m1',
+  'minimax_m2',
+  'nemotron',
+  'seed_oss',
+  'harmony',
+] as const;
+export type ToolParser = (typeof TOOL_PARSERS)[number];
