@@ -44,7 +44,25 @@ describe('one fenced block', () => {
       '<think>maybe\n```bash\nrm -rf /\n```\n</think>\n```bash\nls\n```',
       ['ls'],
     ],
+    [
+      'the end of a thought in a command is text',
+      '```bash\ncat <<X\n</think>\nX\n```',
+      ['cat <<X\n</think>\nX'],
+    ],
+    [
+      'a thought that the template opened, with a block',
+      'maybe\n```bash\nrm -rf /\n```\n</think>\n```bash\ncat <<X\n</think>\nX\n```',
+      ['cat <<X\n</think>\nX'],
+    ],
   ])('%s', (_, content, commands) => expect(commandsOf(fenced(content))).toEqual(commands));
+
+  test('where thoughts are known to be apart, the word is text wherever it stands', () => {
+    const message: Message = { role: 'assistant', content: '```bash\nls\n```\nThen </think> is closed.' };
+    expect(commandsOf(readAction(message, 'fenced', true))).toEqual(['ls']);
+    expect(commandsOf(readAction({ ...message, reasoning_content: 'hm' }, 'fenced'))).toEqual(['ls']);
+    const begun = { ...message, content: '<think>\n```bash\nrm\n```\n</think>\n```bash\nls\n```' };
+    expect(commandsOf(readAction(begun, 'fenced', true))).toEqual(['ls']);
+  });
 
   test.each([
     ['no block', 'I am done.', /no ```bash block/],
@@ -106,6 +124,20 @@ describe('tool calls', () => {
   ] as const)('malformed: %s', (_, calls, reason, badArguments) => {
     const action = called(...(calls as unknown as [string, string][]));
     expect(action).toMatchObject({ malformed: expect.stringMatching(reason), badArguments });
+  });
+  test.each([
+    [
+      '<tool_call>{"name":"bash","arguments":{"command":"ls\npwd"}}</tool_call>',
+      /a line break .* write it as/,
+    ],
+    ['I look. <tool_call>{"name":"bash"', /could not be read: it is not valid JSON/],
+    ['<|tool_calls_section_begin|>functions.bash', /could not be read: it holds no/],
+    ['<tool_call>{"name":"bash","arguments":{"command":"ls"}}</tool_call>', /could not be read: its form/],
+    ['<think>perhaps <tool_call>?</think>no', /^it calls no tool/],
+    ['a tool call', /^it calls no tool/],
+  ])('the model is told why a call that it began is none: %s', (content, reason) => {
+    const action = readAction({ role: 'assistant', content }, 'tool');
+    expect(action).toMatchObject({ malformed: expect.stringMatching(reason), badArguments: false });
   });
   test('a hostile name does not flood the message', () => {
     const action = called([`x${'\n'.repeat(100_000)}`, '{}']);

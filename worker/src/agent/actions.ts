@@ -2,7 +2,7 @@
  * From an answer to what is to be done: one fenced block, or tool calls.
  * The text is hostile and may be long: every reader here walks it once, line by line, without backtracking.
  */
-import type { Message } from '@swefarm/shared';
+import { type Message, splitThinking, unreadCallIn } from '@swefarm/shared';
 import type { ToolDefinition } from './agent.ts';
 
 export type Call =
@@ -14,20 +14,25 @@ export type Action =
   /** `badArguments`: a tool call whose arguments are no JSON; some servers cannot read such a history again. */
   | { malformed: string; badArguments: boolean };
 
-/** Reads the action of one answer. All or nothing: one bad tool call spoils the answer, and nothing of it runs. */
-export function readAction(message: Message, action: 'fenced' | 'tool'): Action {
-  return action === 'tool' ? readToolCalls(message) : readFenced(message.content ?? '');
+/**
+ * Reads the action of one answer. All or nothing: one bad tool call spoils the answer, and nothing of it runs.
+ *
+ * @param apart the content is known to hold no thought that the template opened; else whoever reads it has to look
+ */
+export function readAction(message: Message, action: 'fenced' | 'tool', apart = false): Action {
+  const opened = apart || message.reasoning_content ? false : null;
+  const { rest } = splitThinking(message.content ?? '', opened);
+  return action === 'tool' ? readToolCalls(message, rest) : readFenced(rest);
 }
 
 const OPENERS = ['bash', 'mswea_bash_command'];
 
 /**
  * Exactly one block, opened by ```bash (or ```mswea_bash_command) and closed by at least as many backticks, both at the
- * start of a line and alone on it. Blocks of other languages are text. What a model thought before `</think>` is no answer.
+ * start of a line and alone on it. Blocks of other languages are text.
  */
 function readFenced(content: string): Action {
-  const thought = content.lastIndexOf('</think>');
-  let at = thought === -1 ? 0 : thought + '</think>'.length;
+  let at = 0;
   let command: string | null = null;
   let open: { start: number; ticks: number } | null = null;
   while (at <= content.length) {
@@ -68,9 +73,13 @@ function infoOf(text: string, from: number, end: number): string {
   return end - from > 80 ? '' : text.slice(from, end).trim();
 }
 
-function readToolCalls(message: Message): Action {
+/** `said`: what was said beside calls and thoughts. */
+function readToolCalls(message: Message, said: string): Action {
   const toolCalls = message.tool_calls ?? [];
-  if (toolCalls.length === 0) return malformed('it calls no tool');
+  if (toolCalls.length === 0) {
+    const unread = unreadCallIn(said);
+    return malformed(unread ? `the call could not be read: ${unread.reason}` : 'it calls no tool');
+  }
   const calls: Call[] = [];
   for (const { id, function: called } of toolCalls) {
     const values = readArguments(called.arguments);

@@ -84,7 +84,8 @@ async function takeTurn(state: RolloutState): Promise<Stop | null> {
     // They hold the whole answer's bytes, and a command may take long.
     reply.routed_experts = null;
     state.cut = reply.finish_reason === 'length';
-    const action = readAction(reply.message, state.task.config.action);
+    const apart = state.deps.policy.tokenMode === 'token-in';
+    const action = readAction(reply.message, state.task.config.action, apart);
     if (state.cut || 'malformed' in action) return reject(state, reply.message, action);
     state.malformedInARow = 0;
     return await act(state, turn, action.calls);
