@@ -1,6 +1,6 @@
 /** `npm run test:chaos -- --seed N`: a real farm under a seeded schedule of faults; the last line is JSON. */
 import { resolve } from 'node:path';
-import { parseArgs } from 'node:util';
+import { inspect, parseArgs } from 'node:util';
 import { runChaos } from './chaos.ts';
 
 const { values } = parseArgs({
@@ -24,6 +24,9 @@ const { timeline, ...report } = await runChaos({
   keep,
   limitMs: values.short ? 8 * 60_000 : 25 * 60_000,
   onNote: (line) => process.stderr.write(`${line}\n`),
+}).catch((error: unknown) => {
+  for (const each of withSuppressed(error)) process.stderr.write(`${inspect(each)}\n`);
+  process.exit(1);
 });
 if (report.problems.length > 0) {
   process.stderr.write(`\nseed ${report.seed} went wrong; logs are in ${keep}\n${timeline}\n\n`);
@@ -31,3 +34,10 @@ if (report.problems.length > 0) {
 }
 process.stdout.write(`${JSON.stringify(report)}\n`);
 process.exit(report.problems.length === 0 ? 0 : 1);
+
+/** What went wrong first, and what then went wrong while all came down: Node shows neither of the two. */
+function withSuppressed(error: unknown): unknown[] {
+  return error instanceof SuppressedError
+    ? [...withSuppressed(error.suppressed), ...withSuppressed(error.error)]
+    : [error];
+}
