@@ -1,6 +1,6 @@
 /** A Docker engine of our own beside the machine's, so that it can be restarted, and so that all of its containers are ours. */
 import { execFile } from 'node:child_process';
-import { rm } from 'node:fs/promises';
+import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
@@ -40,7 +40,14 @@ export async function startEngine(folder: string): Promise<Engine> {
     },
     async [Symbol.asyncDispose]() {
       await engine[Symbol.asyncDispose]();
+      await unmount(dataRoot);
       await rm(stateDir, { recursive: true, force: true });
     },
   };
+}
+
+/** An engine binds its data folder to itself, and leaves that where `/` is a folder of another file system, as in a bare root. */
+async function unmount(folder: string): Promise<void> {
+  const mounts = (await readFile('/proc/self/mountinfo', 'utf8')).split('\n');
+  if (mounts.some((line) => line.split(' ')[4] === folder)) await run('umount', ['--lazy', folder]);
 }
