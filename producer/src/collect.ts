@@ -167,6 +167,7 @@ async function lineOf(
   return outputLine(result, {
     patch: content?.patch ?? null,
     report: content?.report ?? null,
+    sampling: content?.trajectory?.sampling ?? null,
     artifact_file: copy,
   });
 }

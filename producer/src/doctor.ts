@@ -1,10 +1,11 @@
 /** The producer's view of what a run needs: Redis, queue, artifacts, workers, policy; each finding with its remedy. */
 import {
+  effectiveSampling,
   errorMessage,
   type Farm,
   newId,
   openFarm,
-  PolicyConfig,
+  type PolicyConfig,
   type PolicyKey,
   type ProducerConfig,
   SwefarmError,
@@ -22,9 +23,9 @@ export type Finding = {
 export type DoctorOptions = {
   config: ProducerConfig;
   policyUrls: readonly string[];
-  model: string | null;
-  /** Whether a training run in this token mode could be contiguous; null: not asked. */
-  tokens: { mode: PolicyConfig['token_mode']; tokenizer: string | null } | null;
+  /** How it would be asked; with `require_tokens`, whether a training run could be contiguous is tried too. Its URLs are not looked at. */
+  policy: PolicyConfig;
+  acceptRawLogprobs: boolean;
   apiKey: PolicyKey | null;
   signal: AbortSignal;
 };
@@ -42,6 +43,9 @@ const fail = (subject: string, detail: string, remedy: string): Finding => ({
   detail,
   remedy,
 });
+
+/** Stands for the first model that an endpoint serves. */
+export const ANY_MODEL = '(any)';
 
 /** Never throws for what it finds. */
 export async function diagnose(options: DoctorOptions): Promise<Finding[]> {
@@ -160,24 +164,22 @@ async function workerFinding(farm: Farm): Promise<Finding> {
     : ok('workers', detail);
 }
 
-async function policyFindings(url: string, options: DoctorOptions): Promise<Finding[]> {
-  const probe = await probePolicy(url, options);
+async function policyFindings(
+  url: string,
+  { policy, apiKey, signal, acceptRawLogprobs }: DoctorOptions,
+): Promise<Finding[]> {
+  const named = policy.model === ANY_MODEL ? null : policy.model;
+  const model = named ?? (await firstModel(url, { model: null, apiKey, signal }));
+  const config = model === null ? null : { ...policy, model };
+  const probe = await probePolicy(url, { model: named, sampling: effectiveSampling(policy), apiKey, signal });
   const healthy = probe.every(({ status }) => status !== 'fail');
-  const tokens = healthy && options.tokens ? await tokenFindings(url, options, options.tokens) : [];
+  const tokens =
+    healthy && config?.require_tokens
+      ? await probeTokens(url, { config, apiKey, signal, acceptRawLogprobs })
+      : [];
   return [...probe, ...tokens].map((finding) => ({
     ...finding,
     subject: `policy ${finding.subject}`,
     detail: `${url}: ${finding.detail}`,
   }));
-}
-
-async function tokenFindings(
-  url: string,
-  { model, apiKey, signal }: DoctorOptions,
-  { mode, tokenizer }: NonNullable<DoctorOptions['tokens']>,
-): Promise<Finding[]> {
-  const name = model ?? (await firstModel(url, { model, apiKey, signal }));
-  if (name === null) return [fail('tokens', 'no model to ask', 'name one with --model')];
-  const config = PolicyConfig.parse({ urls: [url], model: name, token_mode: mode, tokenizer });
-  return await probeTokens(url, { config, apiKey, signal });
 }

@@ -1,6 +1,6 @@
 /** Every option of a run, once: its flag, where it lies in the run's record, how its text is read. Help, merging and error messages come from here. */
 import { readFileSync } from 'node:fs';
-import { UsageError } from '@swefarm/shared';
+import { type SamplingKey, UsageError } from '@swefarm/shared';
 
 export type RunFlag = {
   flag: string;
@@ -64,6 +64,8 @@ const policy = (flag: string, path: string[], help: string, read: RunFlag['read'
   read,
   group: 'Policy:',
 });
+const sampling = (flag: string, key: SamplingKey, help: string, read?: RunFlag['read']): RunFlag =>
+  policy(flag, ['sampling', key], help, read);
 const sandbox = (flag: string, key: string, help: string, read: RunFlag['read'] = number): RunFlag => ({
   flag,
   path: ['sandbox', key],
@@ -183,10 +185,19 @@ export const RUN_FLAGS: readonly RunFlag[] = [
   policy('--model <name>', ['model'], 'model name at the endpoint', text),
   policy('--policy-version <name>', ['version'], 'the weights, as the trainer names them', text),
   policy('--policy-name <name>', ['name'], "the trainer's name for the policy; see swefarm policy", text),
-  policy('--temperature <t>', ['sampling', 'temperature'], 'sampling temperature'),
-  policy('--top-p <p>', ['sampling', 'top_p'], 'nucleus sampling'),
-  policy('--max-tokens <n>', ['sampling', 'max_tokens'], 'most tokens of one answer'),
-  policy('--seed <n>', ['sampling', 'seed'], 'sampling seed'),
+  sampling('--temperature <t>', 'temperature', 'sampling temperature'),
+  sampling('--top-p <p>', 'top_p', 'nucleus sampling'),
+  sampling('--top-k <n>', 'top_k', 'only the n likeliest tokens; -1: all'),
+  sampling('--min-p <p>', 'min_p', 'only tokens at least p times as likely as the likeliest'),
+  sampling('--repetition-penalty <r>', 'repetition_penalty', 'above 1: what was said before is less likely'),
+  sampling('--presence-penalty <p>', 'presence_penalty', 'above 0: tokens that were sampled are less likely'),
+  sampling('--frequency-penalty <p>', 'frequency_penalty', 'the same, by how often they were'),
+  {
+    ...sampling('--stop <text>', 'stop', 'ends an answer (repeatable)', text),
+    many: 'list',
+  },
+  sampling('--max-tokens <n>', 'max_tokens', 'most tokens of one answer, held to the room that is left'),
+  sampling('--seed <n>', 'seed', 'first seed: each rollout and turn samples with its own, counted from it'),
   policy('--extra-body <json>', ['extra_body'], 'further request fields', json),
   {
     ...policy('--token-mode <mode>', ['token_mode'], 'what is promised of token ids', text),

@@ -1,10 +1,12 @@
 /** One line of an output file: the flat facts of a result, its patch, and a summary of its report. */
-import type { Report, Result } from '@swefarm/shared';
+import type { Report, Result, Sampling } from '@swefarm/shared';
 
 /** What the artifact adds to a result's line. */
 export type LineParts = {
   patch: string | null;
   report: Report | null;
+  /** What its policy was asked to sample with; null: no policy was, or nobody told. */
+  sampling?: Sampling | null;
   /** Path of the copy made for `--artifacts`. */
   artifact_file?: string | undefined;
 };
@@ -37,16 +39,17 @@ export type OutputLine = Pick<
 > & {
   patch: string | null;
   report: ReportSummary | null;
+  sampling?: Sampling;
   artifact_file?: string;
   /** The rollout of a later run that evaluated this one's patch again. */
   evaluated_by?: Pick<Result, 'rollout_id' | 'artifact'>;
 };
 
 /** A line without what is long: what is kept in memory of an output. */
-export type Tally = Omit<OutputLine, 'patch' | 'report' | 'facts'>;
+export type Tally = Omit<OutputLine, 'patch' | 'report' | 'facts' | 'sampling'>;
 
 export function tallyOf(line: OutputLine): Tally {
-  const { patch: _patch, report: _report, facts: _facts, ...tally } = line;
+  const { patch: _patch, report: _report, facts: _facts, sampling: _sampling, ...tally } = line;
   return tally;
 }
 
@@ -85,6 +88,7 @@ export function outputLine(result: Result, parts: LineParts): OutputLine {
     seconds: result.seconds,
     tokens: result.tokens,
     policy_version: result.policy_version,
+    ...(parts.sampling ? { sampling: parts.sampling } : {}),
     artifact: result.artifact,
     ...(parts.artifact_file === undefined ? {} : { artifact_file: parts.artifact_file }),
     attempt: result.attempt,

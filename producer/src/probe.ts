@@ -1,5 +1,5 @@
 /** One look at a policy endpoint: reachable, model known, one completion, token ids and log-probabilities offered. */
-import { authorizationAt, errorMessage, type PolicyKey } from '@swefarm/shared';
+import { authorizationAt, errorMessage, type PolicyKey, type Sampling } from '@swefarm/shared';
 import { z } from 'zod';
 import type { Finding } from './doctor.ts';
 
@@ -19,7 +19,13 @@ const Completion = z.object({
     .min(1),
 });
 
-export type ProbeOptions = { model: string | null; apiKey: PolicyKey | null; signal: AbortSignal };
+export type ProbeOptions = {
+  model: string | null;
+  /** As the run will be sampled; absent: as the server likes. */
+  sampling?: Sampling;
+  apiKey: PolicyKey | null;
+  signal: AbortSignal;
+};
 
 /** Never throws for what the endpoint does. `url` is the base, as `--policy-url` takes it. */
 export async function probePolicy(url: string, options: ProbeOptions): Promise<Finding[]> {
@@ -57,6 +63,7 @@ async function completionFindings(url: string, model: string, options: ProbeOpti
   const body = {
     model,
     messages: [{ role: 'user', content: 'Say yes.' }],
+    ...options.sampling,
     max_tokens: 4,
     logprobs: true,
     return_token_ids: true,

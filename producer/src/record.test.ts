@@ -60,7 +60,11 @@ test('a run needs a newer worker only where it says what older ones do not know'
     needs: 2,
     policy: { routed_experts: 'require' },
   });
-  expect(make({ ...policy, routedExperts: 'drop' }).needs).toBe(0);
+  expect(
+    make({ ...policy, routedExperts: 'drop', temperature: '1', topP: '0.9', maxTokens: '5' }).needs,
+  ).toBe(0);
+  for (const asked of [{ requireTokens: true }, { topK: '-1' }, { seed: '1' }, { stop: ['END'] }])
+    expect(make({ ...policy, ...asked }).needs).toBe(2);
 });
 
 test('a configuration file gives what flags do not', () => {

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { checkOverrides, REWARD_TABLE } from '@swefarm/grading';
-import { neededBy, newId, RunRecord, UsageError } from '@swefarm/shared';
+import { neededBy, newId, RunRecord, Sampling, UsageError } from '@swefarm/shared';
 import { parse as parseYaml } from 'yaml';
 import type { ZodError } from 'zod';
 import type { Dataset } from './datasets/read.ts';
@@ -138,7 +138,7 @@ const ALLOWED: Tree = {
   ...Object.fromEntries(GROUP_KEYS.map((key) => [key, true])),
   ttl: true,
   agent: { ...shape.agent.shape },
-  policy: { ...shape.policy.unwrap().shape, sampling: { temperature: 1, top_p: 1, max_tokens: 1, seed: 1 } },
+  policy: { ...shape.policy.unwrap().shape, sampling: { ...Sampling.shape } },
   sandbox: { ...shape.sandbox.shape },
   evaluation: { ...shape.evaluation.shape },
   reward: { overrides: true, host: true },
@@ -197,6 +197,8 @@ const FREE = new Set([
   'infra_pause_share',
   // When a run goes on, what is given then only decides the exit code.
   'min_group',
+  // Follows from the rest, and from the version that wrote it.
+  'needs',
   'run_id',
   'created_at',
   'ttl',

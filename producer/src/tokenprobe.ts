@@ -3,28 +3,37 @@
  * with tools in the run's own token mode, held to the trainer's rule. What breaks here would break in every rollout.
  */
 import {
-  addressOf,
-  authorizationAt,
+  effectiveSampling,
   errorMessage,
+  type Limits,
   type Message,
+  OverflowSignal,
   openLedger,
+  openRenderer,
   openSpeaker,
   type PolicyConfig,
-  type PolicyKey,
-  type Post,
   RolloutFailure,
   recordTokens,
+  reshapes,
   UsageError,
   WireFault,
 } from '@swefarm/shared';
 import type { Finding } from './doctor.ts';
+import { probeLogProbs } from './logprobs.ts';
+import { type Asker, postTo, servedLength, Unanswered } from './probewire.ts';
 
-export type TokenProbeOptions = { config: PolicyConfig; apiKey: PolicyKey | null; signal: AbortSignal };
+export type TokenProbeOptions = Asker & {
+  /** Tokens of prompt and answer that the run allows; null: no limit of its own. */
+  contextLimit?: number | null;
+  /** Tokens after the first prompt that it allows. */
+  sequenceBudget?: number | null;
+  /** The longest problem that the run will show. */
+  problem?: string;
+  /** The trainer corrects for log-probabilities of another distribution than the sampled one. */
+  acceptRawLogprobs?: boolean;
+};
 
 const TURNS = 3;
-const TIMEOUT_MS = 120_000;
-/** Room for a thought. */
-const MOST_TOKENS = 256;
 
 const TOOL = {
   type: 'function',
@@ -35,9 +44,16 @@ const TOOL = {
   },
 };
 
-/** One finding for each talk, `fail` when a trainer could not use it. Never throws for what the endpoint does. */
+/** One finding for each talk and one for what they rest on, `fail` when a trainer could not use it. Never throws for what the endpoint does. */
 export async function probeTokens(url: string, options: TokenProbeOptions): Promise<Finding[]> {
-  const { config } = options;
+  const config = { ...options.config, require_tokens: true };
+  const asking = { ...options, config };
+  const length = await servedLength(url, asking);
+  const limits = {
+    contextLimit: options.contextLimit ?? null,
+    sequenceBudget: options.sequenceBudget ?? null,
+    modelLength: async () => length,
+  };
   const talks: [name: string, ask: string, tools: readonly object[]][] = [
     [
       'text',
@@ -48,28 +64,43 @@ export async function probeTokens(url: string, options: TokenProbeOptions): Prom
   ];
   const findings: Finding[] = [];
   for (const [name, ask, tools] of talks) {
-    findings.push(await guarded(config, `tokens (${name})`, () => talk(url, options, ask, tools)));
+    findings.push(await guarded(config, `tokens (${name})`, () => talk(url, asking, limits, ask, tools)));
   }
-  const healthy = findings.every(({ status }) => status === 'ok');
-  if (healthy && config.token_mode === 'text') {
-    findings.push(await guarded(config, 'tokens (thinking)', () => keepsThinking(url, options)));
+  if (findings.some(({ status }) => status === 'fail')) return findings;
+  if (config.token_mode === 'text') {
+    findings.push(await guarded(config, 'tokens (thinking)', () => keepsThinking(url, asking, limits)));
   }
+  findings.push(await guarded(config, 'context', () => fits(url, asking, limits)));
+  findings.push(await guarded(config, 'logprobs', () => ownLogProbs(url, asking)));
   return findings;
 }
 
-/** Three turns, whose answers go back as the worker sends them. Throws RolloutFailure `policy_tokens` at the first break. */
+/** What is found beside a plain yes. */
+class Found extends Error {
+  override readonly name = 'Found';
+  readonly status: 'warn' | 'fail';
+  readonly remedy: string;
+  constructor(status: 'warn' | 'fail', message: string, remedy: string) {
+    super(message);
+    this.status = status;
+    this.remedy = remedy;
+  }
+}
+
+/** Whose talk the probe's are: its seeds are its own. */
+const PROBE = 'probe';
+
+/** Three turns, asked as the run asks: its requests differ in their messages only. Throws RolloutFailure `policy_tokens` at the first break. */
 async function talk(
   url: string,
-  { config, apiKey, signal }: TokenProbeOptions,
+  asker: Asker,
+  limits: Limits,
   ask: string,
   tools: readonly object[],
 ): Promise<string> {
-  const sampling = {
-    ...config.sampling,
-    max_tokens: Math.min(MOST_TOKENS, config.sampling.max_tokens ?? MOST_TOKENS),
-  };
-  const speaker = await openSpeaker({ ...config, sampling, require_tokens: true });
-  const post = postTo(url, apiKey, signal);
+  const { config } = asker;
+  const speaker = await openSpeaker(config, { rolloutId: PROBE, limits });
+  const post = postTo(url, asker);
   const ledger = openLedger();
   const messages: Message[] = [
     { role: 'system', content: 'You work in a shell.' },
@@ -78,7 +109,15 @@ async function talk(
   let thoughts = 0;
   let calls = 0;
   for (let turn = 1; turn <= TURNS; turn++) {
-    const reply = await speaker.ask(messages, tools, post);
+    const reply = await speaker.ask(messages, tools, post).catch((error: unknown) => {
+      if (turn > 1 && isFull(error))
+        throw new Found(
+          'warn',
+          `${turn - 1} answers fill the context, ${turn - 2} of ${TURNS - 1} transitions could be tried: ${errorMessage(error)}`,
+          'set --max-tokens, so that one answer leaves room for the next',
+        );
+      throw error;
+    });
     recordTokens(ledger, reply, turn, true);
     messages.push(reply.message, ...observations(reply.message));
     if (reply.message.reasoning_content || reply.message.content?.includes('</think>')) thoughts++;
@@ -87,19 +126,79 @@ async function talk(
   return `${TURNS} turns in mode ${config.token_mode} are contiguous, ${ledger.length} tokens (${thoughts} with thinking, ${calls} tool calls)`;
 }
 
+const isFull = (error: unknown): boolean =>
+  error instanceof OverflowSignal || (error instanceof WireFault && error.kind === 'no_room');
+
 function observations({ tool_calls: calls = [] }: Message): Message[] {
   if (calls.length === 0) return [{ role: 'user', content: 'README.md\nsrc\n\nAnd what would you do next?' }];
   return calls.map(({ id }) => ({ role: 'tool', tool_call_id: id, content: 'README.md\nsrc' }));
 }
 
+/** Whether the first prompt and one answer have room. */
+async function fits(url: string, asker: TokenProbeOptions, limits: Limits): Promise<string> {
+  const lengths = [limits.contextLimit, await limits.modelLength()].filter((limit) => limit !== null);
+  if (lengths.length === 0)
+    throw new Found(
+      'warn',
+      'nobody tells how many tokens prompt and answer may have (no max_model_len at /models)',
+      'set --context-limit',
+    );
+  const limit = Math.min(...lengths);
+  const prompt = await promptTokens(url, asker);
+  const { max_tokens: most = 1 } = effectiveSampling(asker.config);
+  const sizes = `${prompt === null ? 'a first prompt' : `a first prompt of ${prompt} tokens`} and an answer of up to ${most}`;
+  if ((prompt ?? 1) + most <= limit) return `${sizes} have room in ${limit} tokens`;
+  const room = limit - (prompt ?? 1);
+  throw new Found(
+    'fail',
+    `${sizes} have no room in ${limit} tokens`,
+    room > 0
+      ? `set --max-tokens to at most ${room}, or serve the model with a longer context (max_model_len)`
+      : 'serve the model with a longer context (max_model_len), or raise --context-limit',
+  );
+}
+
+/** Of the longest problem as the model sees it; null where it cannot be rendered. */
+async function promptTokens(url: string, asker: TokenProbeOptions): Promise<number | null> {
+  const renderer = await openRenderer(asker.config);
+  const messages: Message[] = [
+    { role: 'system', content: 'You work in a shell.' },
+    { role: 'user', content: asker.problem ?? 'List the files.' },
+  ];
+  try {
+    return (await renderer.render(messages, [TOOL], postTo(url, asker))).length;
+  } catch (error) {
+    if (error instanceof UsageError) throw error;
+    return null;
+  }
+}
+
+/** Whether the log-probabilities are those of what is sampled, where the run's sampling makes a difference. */
+async function ownLogProbs(url: string, asker: TokenProbeOptions): Promise<string> {
+  const changed = reshapes(effectiveSampling(asker.config));
+  const { verdict, detail } = await probeLogProbs(url, asker);
+  const told = `logprobs: ${verdict} (${detail})`;
+  if (changed.length === 0 || verdict === 'processed') return told;
+  const reason = `${told}, and the run samples with another ${changed.join(', ')}`;
+  if (verdict === 'unknown')
+    throw new Found(
+      'warn',
+      reason,
+      'make sure that the server gives processed log-probabilities (vLLM: --logprobs-mode)',
+    );
+  throw new Found(
+    asker.acceptRawLogprobs ? 'warn' : 'fail',
+    reason,
+    'serve with --logprobs-mode processed_logprobs (vLLM), sample as the model is (temperature 1, nothing left out), or say --accept-raw-logprobs when the trainer corrects for it',
+  );
+}
+
 /** A thought in an earlier answer must be in the prompt: a model that thinks now and then would lose it otherwise. */
-async function keepsThinking(url: string, { config, apiKey, signal }: TokenProbeOptions): Promise<string> {
-  const speaker = await openSpeaker({
-    ...config,
-    sampling: { ...config.sampling, max_tokens: 1 },
-    require_tokens: true,
-  });
-  const post = postTo(url, apiKey, signal);
+async function keepsThinking(url: string, asker: Asker, limits: Limits): Promise<string> {
+  const { config } = asker;
+  const short = { ...config, sampling: { ...config.sampling, max_tokens: 1 } };
+  const speaker = await openSpeaker(short, { rolloutId: PROBE, limits });
+  const post = postTo(url, asker);
   const promptLength = async (answer: Message): Promise<number> => {
     const more: Message[] = [answer, { role: 'user', content: 'And?' }];
     const reply = await speaker.ask([{ role: 'user', content: 'Well?' }, ...more], [], post);
@@ -124,17 +223,16 @@ async function guarded(
     return { status: 'ok', subject, detail: await probe(), remedy: null };
   } catch (error) {
     if (error instanceof UsageError) throw error;
-    return {
-      status: 'fail',
-      subject,
-      detail: errorMessage(error).slice(0, 400),
-      remedy: remedyFor(config, error),
-    };
+    const status = error instanceof Found ? error.status : 'fail';
+    const remedy = error instanceof Found ? error.remedy : remedyFor(config, error);
+    return { status, subject, detail: errorMessage(error).slice(0, 400), remedy };
   }
 }
 
 function remedyFor({ token_mode: mode, tokenizer }: PolicyConfig, error: unknown): string {
+  if (isFull(error)) return 'serve the model with a longer context (max_model_len), or lower --max-tokens';
   if (error instanceof Unanswered) {
+    if (error.remedy !== null) return error.remedy;
     const tokenizing = error.route === 'tokenize' && tokenizer === null;
     return tokenizing && error.status === 404
       ? "this server has no /tokenize for chats: add --tokenizer FOLDER with the model's tokenizer, the same on every worker"
@@ -144,30 +242,4 @@ function remedyFor({ token_mode: mode, tokenizer }: PolicyConfig, error: unknown
     return 'start the endpoint, or check its URL';
   if (mode !== 'token-in') return 'use --token-mode token-in, which sends token ids and not text';
   return 'token-in needs a completions endpoint that takes and returns token ids (vLLM: return_token_ids and logprobs)';
-}
-
-class Unanswered extends Error {
-  override readonly name = 'Unanswered';
-  readonly route: string;
-  readonly status: number;
-  constructor(route: string, status: number, text: string) {
-    super(`/${route}: HTTP ${status}: ${text.slice(0, 200)}`);
-    this.route = route;
-    this.status = status;
-  }
-}
-
-function postTo(url: string, apiKey: PolicyKey | null, signal: AbortSignal): Post {
-  return async (route, body) => {
-    const address = addressOf(url, route);
-    const response = await fetch(address, {
-      method: 'POST',
-      redirect: 'manual',
-      headers: { 'content-type': 'application/json', ...authorizationAt(apiKey, address) },
-      body: Buffer.concat(body.map((piece) => (typeof piece === 'string' ? Buffer.from(piece) : piece))),
-      signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
-    });
-    if (!response.ok) throw new Unanswered(route, response.status, await response.text());
-    return Buffer.from(await response.arrayBuffer());
-  };
 }

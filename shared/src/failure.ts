@@ -55,6 +55,12 @@ export const FAILURES = {
     'nowhere',
     'the policy endpoint refuses our request (400, 422) for another reason than context length',
   ),
+  policy_context: rule(
+    'policy',
+    1,
+    'nowhere',
+    'the first prompt leaves no room for an answer: the context of the endpoint, or of the run, is too small for it',
+  ),
   policy_server_error: rule(
     'policy',
     5,

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { MOST, tooMany } from './bounds.ts';
 import { Needs } from './needs.ts';
 import { PolicyName } from './policy.ts';
+import { Sampling } from './policywire/sampling.ts';
 import { TOOL_PARSERS } from './policywire/toolcalls/names.ts';
 
 /** Reward rows that a run may override; see grading/src/reward.ts for the table itself. */
@@ -46,21 +47,15 @@ const EndpointUrl = z.url().refine((text) => !/^[a-z]+:\/\/[^/]*@/i.test(text), 
   error: 'expected a URL without user and password; the key goes into SWEFARM_POLICY_API_KEY',
 });
 
-/** Sampling parameters go to the endpoint as they are; `extra_body` fields too. */
+/** What of `sampling` goes to the endpoint, and what stands where it says nothing: policywire/sampling.ts. */
 export const PolicyConfig = z.object({
   /** Empty only when the policy `name` brings its own. */
   urls: z.array(EndpointUrl),
   model: z.string().min(1),
   /** Name under which the key lies in Redis; null when the endpoint wants none. */
   api_key_ref: z.string().nullable().default(null),
-  sampling: z
-    .object({
-      temperature: z.number().optional(),
-      top_p: z.number().optional(),
-      max_tokens: z.number().int().positive().max(MOST.tokens).optional(),
-      seed: z.number().int().optional(),
-    })
-    .default({}),
+  sampling: Sampling.default({}),
+  /** Further request fields, as they are. */
   extra_body: z.record(z.string(), z.json()).default({}),
   /** What is promised of token ids, and which endpoint is asked: see docs/tokens.md. */
   token_mode: z.enum(['echo', 'token-in', 'text']).default('text'),

@@ -6,6 +6,7 @@
  * raises {@link UNDERSTOOD} and writes that number as `needs` where the new meaning is used, and only there.
  */
 import { z } from 'zod';
+import type { Sampling, SamplingKey } from './policywire/sampling.ts';
 
 /**
  * What this version knows of. 1: all that records could say when `needs` was introduced. 2: the sampling contract, sequence
@@ -25,13 +26,27 @@ export function needsOf(record: unknown): number {
 /** Of a run's settings those that level 2 brought. */
 type Asked = {
   agent: { max_sequence_tokens: number | null };
-  policy: { routed_experts: string } | null;
+  policy: { routed_experts: string; require_tokens: boolean; sampling: Sampling } | null;
 };
 
 const LEVEL_2: readonly ((run: Asked) => boolean)[] = [
   ({ agent }) => agent.max_sequence_tokens !== null,
   // Older workers drop the experts, which is what `auto` and `drop` allow.
   ({ policy }) => policy?.routed_experts === 'require',
+  // They leave keys of the sampling to the server, which training must not.
+  ({ policy }) => policy?.require_tokens === true,
+  ({ policy }) => NEW_KEYS.some((key) => policy?.sampling[key] !== undefined),
+];
+
+/** They do not know the first ones; the last they send as it is, the same for all siblings and turns. */
+const NEW_KEYS: readonly SamplingKey[] = [
+  'top_k',
+  'min_p',
+  'repetition_penalty',
+  'presence_penalty',
+  'frequency_penalty',
+  'stop',
+  'seed',
 ];
 
 /** The `needs` of a new run: as little as its settings allow, so that older workers take what they know all of. */

@@ -3,6 +3,7 @@
  * Token ids are stored once: per turn only the new suffix of the prompt and what was generated.
  */
 import { z } from 'zod';
+import type { Sampling } from './policywire/sampling.ts';
 
 export const ExitStatus = z.enum(['submitted', 'turn_limit', 'time_limit', 'context_limit', 'format_limit']);
 export type ExitStatus = z.infer<typeof ExitStatus>;
@@ -63,6 +64,9 @@ export type CommandRecord = {
   note: 'timed_out' | 'shell_reopened' | 'killed_by_limit' | null;
 };
 
+/** `max_tokens`: after it was held to the room that was left; null: all that was left, by the server's own count. */
+export type Asked = { max_tokens?: number | null; seed?: number };
+
 export type Turn = {
   /** Index in `messages` of the assistant's message. */
   message: number;
@@ -70,6 +74,8 @@ export type Turn = {
   model_seconds: number;
   usage: { prompt_tokens: number; completion_tokens: number } | null;
   policy_version: { start: string | null; end: string | null };
+  /** What this request alone asked for; absent where the run sets neither, and in trajectories of before it was told. */
+  asked?: Asked;
   tokens: TurnTokens | null;
   commands: CommandRecord[];
 };
@@ -79,6 +85,8 @@ export type Trajectory = {
   token_mode: 'echo' | 'token-in' | 'text' | null;
   model: string | null;
   endpoint: string | null;
+  /** What the policy was asked to sample with; absent: no policy was asked, or before it was told. */
+  sampling?: Sampling;
   messages: Message[];
   turns: Turn[];
   exit_status: ExitStatus | null;

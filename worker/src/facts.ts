@@ -38,8 +38,9 @@ export function addVerdict(facts: RewardFacts, report: Report): void {
   facts.trust = report.trust.level;
 }
 
-/** Throws RolloutFailure when the reward table calls these facts a failure. */
+/** Throws RolloutFailure when the reward table calls these facts a failure, or when nothing was played that could be judged. */
 export function judge(task: Task, facts: RewardFacts, plan: EvaluationPlan): Judged {
+  refuseUnplayed(task, facts);
   const decision = decideReward(facts, task.run.reward.overrides);
   if (decision.failure) {
     throw new RolloutFailure(decision.failure.class, `${decision.failure.message} (grader ${plan.grader})`);
@@ -47,4 +48,15 @@ export function judge(task: Task, facts: RewardFacts, plan: EvaluationPlan): Jud
   // What earned a zero without any test (an empty patch, say) is judged too: it did not resolve.
   const resolved = facts.resolved ?? (decision.reward === null ? null : false);
   return { facts, reward: decision.reward, row: decision.row, resolved };
+}
+
+/** A model that never answered did nothing right or wrong: whatever ended such a rollout was ours, the endpoint's or the trainer's. */
+function refuseUnplayed({ run, trace }: Task, facts: RewardFacts): void {
+  if (run.agent.type !== 'mini' || trace.trajectory === null || trace.trajectory.turns.length > 0) return;
+  const [failureClass, why] = facts.sandbox_killed
+    ? (['sandbox_lost', 'its sandbox was killed'] as const)
+    : facts.exit_status === 'time_limit'
+      ? (['policy_slow', 'the time limit was reached'] as const)
+      : (['policy_context', `it ended as ${facts.exit_status}`] as const);
+  throw new RolloutFailure(failureClass, `${why} before the model's first answer`);
 }

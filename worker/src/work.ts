@@ -85,6 +85,10 @@ async function mini(task: Task, node: Node): Promise<Player> {
       apiKey: task.apiKey,
       rolloutId: task.job.rollout_id,
       attempt: task.attempt,
+      limits: {
+        contextLimit: run.agent.context_limit,
+        sequenceBudget: run.agent.max_sequence_tokens,
+      },
       followed,
       endpoints: node.endpoints,
       awaiting: () =>

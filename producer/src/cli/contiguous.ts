@@ -1,15 +1,20 @@
 /** Before anything of a run with --require-tokens is queued: its endpoints are tried, and a run that cannot train is refused. */
-import { type Farm, type PolicyKey, type RunRecord, UnusableError } from '@swefarm/shared';
+import { type Farm, type Instance, type PolicyKey, type RunRecord, UnusableError } from '@swefarm/shared';
 import { probeTokens } from '../tokenprobe.ts';
 import { say } from './terminal.ts';
 
+export type Trial = {
+  record: RunRecord;
+  /** What the run will show: the longest of them must have room. */
+  instances: readonly Instance[];
+  apiKey: PolicyKey | null;
+  acceptRawLogprobs: boolean;
+  signal: AbortSignal;
+};
+
 /** Throws UnusableError `policy_tokens` with what breaks and its remedy. Does nothing for runs that need no tokens. */
-export async function refuseUncontiguous(
-  farm: Farm,
-  { policy }: RunRecord,
-  apiKey: PolicyKey | null,
-  signal: AbortSignal,
-): Promise<void> {
+export async function refuseUncontiguous(farm: Farm, trial: Trial): Promise<void> {
+  const { policy, agent } = trial.record;
   if (!policy?.require_tokens) return;
   const [spoken] = policy.name === null ? [] : await farm.policies.get([policy.name]);
   if (spoken && spoken.state !== 'serving') {
@@ -17,9 +22,21 @@ export async function refuseUncontiguous(
     return;
   }
   const urls = spoken && spoken.endpoints.length > 0 ? spoken.endpoints : policy.urls;
+  const { apiKey, signal, acceptRawLogprobs } = trial;
+  const options = {
+    ...{ config: policy, apiKey, signal, acceptRawLogprobs },
+    ...{
+      contextLimit: agent.context_limit,
+      sequenceBudget: agent.max_sequence_tokens,
+      problem: longest(trial.instances),
+    },
+  };
   const findings = await Promise.all(
-    urls.map(async (url) => ({ url, found: await probeTokens(url, { config: policy, apiKey, signal }) })),
+    urls.map(async (url) => ({ url, found: await probeTokens(url, options) })),
   );
+  for (const { url, found } of findings)
+    for (const { status, subject, detail, remedy } of found)
+      if (status === 'warn') say(`swefarm: ${url}, ${subject}: ${detail}\n    → ${remedy}`);
   const lines = findings.flatMap(({ url, found }) =>
     found
       .filter(({ status }) => status === 'fail')
@@ -33,3 +50,9 @@ export async function refuseUncontiguous(
     ),
   );
 }
+
+const longest = (instances: readonly Instance[]): string =>
+  instances.reduce(
+    (most, { problem_statement: one }) => (one.length > most.length ? one : most),
+    'List the files.',
+  );

@@ -1,10 +1,11 @@
 /** `swefarm doctor`: everything a run will need, one line each: ok, warn or fail, with the remedy. */
-import { environmentSecret, originsOf, PolicyConfig } from '@swefarm/shared';
+import { environmentSecret, originsOf, PolicyConfig, UsageError } from '@swefarm/shared';
 import { type Command, Option } from 'commander';
-import { diagnose, type Finding } from '../doctor.ts';
+import { ANY_MODEL, diagnose, type Finding } from '../doctor.ts';
 import { EXIT } from '../exit.ts';
 import { harmless } from '../harmless.ts';
-import { addFarmOptions, type Flags, producerConfig } from './options.ts';
+import { asTree, runSettings } from '../record.ts';
+import { addFarmOptions, addProbeOptions, type Flags, producerConfig, runFlags } from './options.ts';
 import { listenForStop } from './stop.ts';
 import { print, styled } from './terminal.ts';
 
@@ -27,6 +28,7 @@ export function addDoctor(program: Command): void {
     )
     .option('--tokenizer <folder>', "token-in without the endpoint's /tokenize")
     .option('--json', 'findings as JSON (the default in a pipe)');
+  addProbeOptions(command);
   addFarmOptions(command).action(async (flags: Flags) => {
     const config = producerConfig(flags);
     const policyUrls = (flags.policyUrl as string[] | undefined) ?? [];
@@ -37,14 +39,8 @@ export function addDoctor(program: Command): void {
     const findings = await diagnose({
       config,
       policyUrls,
-      model: (flags.model as string | undefined) ?? null,
-      tokens:
-        flags.requireTokens === true
-          ? {
-              mode: flags.tokenMode as PolicyConfig['token_mode'],
-              tokenizer: (flags.tokenizer as string | undefined) ?? null,
-            }
-          : null,
+      policy: policyOf(flags),
+      acceptRawLogprobs: flags.acceptRawLogprobs === true,
       apiKey: secret && { secret, origins: originsOf(policyUrls) },
       signal: listenForStop().draining,
     });
@@ -52,6 +48,15 @@ export function addDoctor(program: Command): void {
     else for (const finding of findings) await print(JSON.stringify(finding));
     process.exitCode = findings.some((finding) => finding.status === 'fail') ? EXIT.unusable : 0;
   });
+}
+
+/** As the flags of a run describe it; the model is found when it is asked. Throws UsageError naming the flag. */
+function policyOf(flags: Flags): PolicyConfig {
+  const { policy } = runSettings({ flags: runFlags(flags) });
+  const read = PolicyConfig.safeParse({ ...asTree(policy), urls: [], model: flags.model ?? ANY_MODEL });
+  if (read.success) return read.data;
+  const [issue] = read.error.issues;
+  throw new UsageError(`${issue?.path.join('.')}: ${issue?.message}`);
 }
 
 const MARKS = { ok: ['green', '✓ ok  '], warn: ['yellow', '! warn'], fail: ['red', '✗ fail'] } as const;

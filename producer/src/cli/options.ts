@@ -105,6 +105,7 @@ export function addRunOptions(command: Command): Command {
   );
   for (const flag of RUN_FLAGS) command.addOption(optionOf(flag));
   return command
+    .addOption(rawOption())
     .addOption(
       new Option(
         '--api-key-env <variable>',
@@ -116,6 +117,20 @@ export function addRunOptions(command: Command): Command {
         'Agent:',
       ),
     );
+}
+
+/** A word to the probe alone: it is not the run's. */
+const rawOption = (): Option =>
+  new Option(
+    '--accept-raw-logprobs',
+    'with --require-tokens: the trainer corrects for log-probabilities taken before the sampling',
+  ).helpGroup('Policy:');
+
+/** What the doctor's probe samples with. */
+export function addProbeOptions(command: Command): Command {
+  for (const flag of RUN_FLAGS)
+    if (flag.path[1] === 'sampling' || flag.path[1] === 'extra_body') command.addOption(optionOf(flag));
+  return command.addOption(rawOption());
 }
 
 /** Of a run's options those that matter when patches are only graded. */

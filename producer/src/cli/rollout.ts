@@ -59,7 +59,10 @@ async function runRollout(flags: Flags): Promise<ExitCode> {
   const farm = stack.use(await openPatiently(place.config, stop.draining, { entrusts: true }));
   if (place.stateDir === null) for (const warning of farm.warnings) say(`swefarm: ${warning}`);
   const record = stored ? prepared.record : await timed(prepared.record, flags, farm);
-  await refuseUncontiguous(farm, record, prepared.apiKey, stop.draining);
+  await refuseUncontiguous(farm, {
+    ...{ record, instances: prepared.dataset.instances, apiKey: prepared.apiKey },
+    ...{ acceptRawLogprobs: flags.acceptRawLogprobs === true, signal: stop.draining },
+  });
   if (path !== '-') {
     await writeOutputRun(path, { format: 'swefarm-output-1', record, state_dir: place.stateDir, rows });
   }

@@ -45,7 +45,10 @@ async function runSubmit(given: Flags): Promise<number> {
   const prepared = first
     ? { ...first, record: await timed(first.record, flags, farm) }
     : await resumed(flags);
-  await refuseUncontiguous(farm, prepared.record, prepared.apiKey, stop.draining);
+  await refuseUncontiguous(farm, {
+    ...{ record: prepared.record, instances: prepared.dataset.instances, apiKey: prepared.apiKey },
+    ...{ acceptRawLogprobs: flags.acceptRawLogprobs === true, signal: stop.draining },
+  });
   await storeApiKey(farm, config, prepared);
   const { record, dataset, patches } = prepared;
   const submitted = await submit(

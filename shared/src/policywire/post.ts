@@ -5,7 +5,7 @@ export type Piece = string | Buffer;
 
 export type Route = 'chat' | 'completions' | 'tokenize' | 'detokenize';
 
-/** Throws whatever the user's transport throws for anything but HTTP 200. */
+/** Throws OverflowSignal when the endpoint says that prompt and answer do not fit, else whatever the user's transport throws for anything but HTTP 200. */
 export type Post = (route: Route, body: Piece[]) => Promise<Buffer>;
 
 /** Where a route lies. vLLM's tokenizer routes stand beside /v1, not below it. */

@@ -1,4 +1,5 @@
 /** Messages to token ids by the model's own chat template: the endpoint's /tokenize, or a tokenizer on this machine. */
+import type { PolicyConfig } from '../job.ts';
 import type { Message } from '../trajectory.ts';
 import { WireFault } from './fault.ts';
 import { readIds } from './ids.ts';
@@ -19,11 +20,23 @@ export type Renderer = {
   decode(ids: Int32Array, post: Post): Promise<string>;
 };
 
+/** Throws UsageError `tokenizer` when the configuration names a folder that is none. */
+export async function openRenderer({ model, tokenizer, extra_body }: PolicyConfig): Promise<Renderer> {
+  const { chat_template_kwargs: kwargs, chat_template: chat } = extra_body;
+  const template = {
+    ...(kwargs === undefined ? {} : { chat_template_kwargs: kwargs }),
+    ...(chat === undefined ? {} : { chat_template: chat }),
+  };
+  if (tokenizer === null) return serverRenderer(model, template);
+  const { folderRenderer } = await import('./tokenizer.ts');
+  return await folderRenderer(tokenizer, template);
+}
+
 /**
  * vLLM's /tokenize takes chat messages and gives the ids that its chat completions would use; /detokenize takes ids.
  * `template` are the request fields that change the rendering (`chat_template_kwargs`).
  */
-export function serverRenderer(model: string, template: Readonly<Record<string, unknown>>): Renderer {
+function serverRenderer(model: string, template: Readonly<Record<string, unknown>>): Renderer {
   return {
     async render(messages, tools, post, how = { open: true }) {
       const body = {

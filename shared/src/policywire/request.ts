@@ -1,9 +1,10 @@
 /** The body of one request: what is asked as it is, and the token ids that go with it. */
 import type { PolicyConfig } from '../job.ts';
-import type { Message } from '../trajectory.ts';
+import type { Asked, Message } from '../trajectory.ts';
 import { listOfIds } from './ids.ts';
 import type { Piece } from './post.ts';
 import type { WireReply } from './reply.ts';
+import { effectiveSampling, otherFields } from './sampling.ts';
 
 /**
  * JSON of a Chat Completions request, in pieces.
@@ -17,18 +18,30 @@ export function requestBody(
   messages: readonly Message[],
   tools: readonly object[],
   last: WireReply | null,
+  asked: Asked,
 ): Piece[] {
   const wantsTokens = config.token_mode === 'echo' || config.require_tokens;
   const rest = JSON.stringify({
     model: config.model,
     ...(tools.length > 0 ? { tools } : {}),
-    ...config.sampling,
     ...(wantsTokens ? { logprobs: true, return_token_ids: true } : {}),
-    ...config.extra_body,
+    ...otherFields(config.extra_body),
+    ...samplingFields(config, asked),
   });
   const listed =
     config.token_mode === 'echo' && last ? withTokens(messages, last) : [JSON.stringify(messages)];
   return ['{"messages":', ...listed, ',', rest.slice(1)];
+}
+
+/** What shapes the answer: the same for each turn but for the turn's own length and seed. */
+function samplingFields(config: PolicyConfig, { max_tokens: most, seed }: Asked): Record<string, unknown> {
+  const { max_tokens: _most, seed: _seed, ...shape } = effectiveSampling(config);
+  return {
+    ...shape,
+    // In chat nothing means "as many as fit".
+    ...(most === undefined || most === null ? {} : { max_tokens: most }),
+    ...(seed === undefined ? {} : { seed }),
+  };
 }
 
 /** The messages as JSON, with the ids written into the last answer: they become text only here and are not kept. */
@@ -63,18 +76,19 @@ const CHAT_ONLY = new Set([
 
 /**
  * JSON of a completions request for a prompt of ids. Markup is asked for (`skip_special_tokens: false`), because calls and
- * thinking are read here; without `max_tokens` a null says "as many as fit", where silence would mean 16.
+ * thinking are read here. `max_tokens` always stands in it: silence would mean 16. It is a number wherever one is known; a null
+ * says "as many as fit" to vLLM, and SGLang, which refuses it, tells how many that are (`max_model_len`).
  */
-export function completionBody(config: PolicyConfig, prompt: Int32Array): Piece[] {
-  const extra = Object.entries(config.extra_body).filter(([key]) => !CHAT_ONLY.has(key));
+export function completionBody(config: PolicyConfig, prompt: Int32Array, asked: Asked): Piece[] {
+  const extra = Object.entries(otherFields(config.extra_body)).filter(([key]) => !CHAT_ONLY.has(key));
   const rest = JSON.stringify({
     model: config.model,
     max_tokens: null,
-    ...config.sampling,
     logprobs: 0,
     return_token_ids: true,
     skip_special_tokens: false,
     ...Object.fromEntries(extra),
+    ...samplingFields(config, asked),
   });
   return ['{"prompt":', listOfIds(prompt), ',', rest.slice(1)];
 }

@@ -1,13 +1,15 @@
 /** One rollout's side of the talk with a policy, in one of three token modes; transport and retries are the user's. */
 import type { PolicyConfig } from '../job.ts';
-import type { Message } from '../trajectory.ts';
+import type { Asked, Message } from '../trajectory.ts';
 import { readAnswer } from './answer.ts';
+import { type Asking, askFor, openAsking, type Who } from './asking.ts';
 import { readCompletion } from './completion.ts';
 import { type Incrementer, openIncrementer } from './increment.ts';
 import type { Post } from './post.ts';
-import { type Renderer, serverRenderer } from './renderer.ts';
+import { openRenderer, type Renderer } from './renderer.ts';
 import { readReply, type WireReply } from './reply.ts';
 import { completionBody, requestBody } from './request.ts';
+import { effectiveSampling } from './sampling.ts';
 import { opensThinking, splitThinking } from './thinking.ts';
 import { bareForm } from './toolcalls/bare.ts';
 import { bareCallIn } from './toolcalls/forms.ts';
@@ -16,33 +18,36 @@ import type { ToolParser } from './toolcalls/names.ts';
 export type Speaker = {
   /**
    * Asks once. A call that throws leaves the speaker as it was, so that the same messages may be asked again.
-   * `messages` only grow from call to call, and hold the message of each reply as it was given.
+   * `messages` only grow from call to call, and hold the message of each reply as it was given. Throws what `post` throws,
+   * WireFault, RolloutFailure `policy_tokens`.
    */
-  ask(messages: readonly Message[], tools: readonly object[], post: Post): Promise<WireReply>;
+  ask(messages: readonly Message[], tools: readonly object[], post: Post): Promise<SpokenReply>;
 };
 
+/** An answer, and what its request alone asked for. */
+export type SpokenReply = WireReply & { asked: Asked };
+
 /** Throws UsageError `tokenizer` when the configuration names a folder that is none. */
-export async function openSpeaker(config: PolicyConfig): Promise<Speaker> {
-  if (config.token_mode !== 'token-in') return chatSpeaker(config);
-  const { chat_template_kwargs: kwargs, chat_template: chat } = config.extra_body;
-  const template = {
-    ...(kwargs === undefined ? {} : { chat_template_kwargs: kwargs }),
-    ...(chat === undefined ? {} : { chat_template: chat }),
-  };
-  if (config.tokenizer === null) return tokenSpeaker(config, serverRenderer(config.model, template));
-  const { folderRenderer } = await import('./tokenizer.ts');
-  return tokenSpeaker(config, await folderRenderer(config.tokenizer, template));
+export async function openSpeaker(config: PolicyConfig, who: Who): Promise<Speaker> {
+  const asking = openAsking(config, who);
+  if (config.token_mode !== 'token-in') return chatSpeaker(config, asking);
+  return tokenSpeaker(config, asking, await openRenderer(config));
 }
 
-function chatSpeaker(config: PolicyConfig): Speaker {
+function chatSpeaker(config: PolicyConfig, asking: Asking): Speaker {
   // Only mode `echo` needs the last answer's ids; the trajectory stores them in its own way.
   let last: WireReply | null = null;
   return {
     async ask(messages, tools, post) {
-      const reply = readReply(await post('chat', requestBody(config, messages, tools, last)));
+      const [body, asked] = await askFor(
+        asking.forChat(messages),
+        (one) => post('chat', requestBody(config, messages, tools, last, one)),
+        null,
+      );
+      const reply = readReply(body);
       // Not its experts: those are the whole answer's bytes.
       if (config.token_mode === 'echo') last = { ...reply, routed_experts: null };
-      return reply;
+      return { ...reply, asked };
     },
   };
 }
@@ -53,7 +58,7 @@ const HEAD_TOKENS = 5;
 type Said = { ids: Int32Array; message: Message; turn: number; ended: boolean };
 
 /** All ids so far and what is new go to the completions endpoint: contiguous by construction. */
-export function tokenSpeaker(config: PolicyConfig, renderer: Renderer): Speaker {
+export function tokenSpeaker(config: PolicyConfig, asking: Asking, renderer: Renderer): Speaker {
   let said: Said | null = null;
   let incrementer: Incrementer | null = null;
   /** Rendered once a turn, however often the turn is asked. */
@@ -61,7 +66,7 @@ export function tokenSpeaker(config: PolicyConfig, renderer: Renderer): Speaker 
   const opened = openHeads(renderer);
   let bare: ToolParser | null = null;
   // With texts that end an answer, its last token says nothing.
-  const stops = { ...config.sampling, ...config.extra_body } as { stop?: unknown };
+  const { stop } = effectiveSampling(config);
 
   /** Calls without markers are calls only if the template writes them so. */
   const parserFor = async (text: string, opens: boolean, tools: readonly object[], post: Post) => {
@@ -93,7 +98,12 @@ export function tokenSpeaker(config: PolicyConfig, renderer: Renderer): Speaker 
     async ask(messages, tools, post) {
       const sent = await promptFor(messages, tools, post);
       const opensThought = await opened(sent, post);
-      const { text, ...read } = readCompletion(await post('completions', completionBody(config, sent)));
+      const [body, asked] = await askFor(
+        await asking.forPrompt(messages, sent.length),
+        (one) => post('completions', completionBody(config, sent, one)),
+        sent.length,
+      );
+      const { text, ...read } = readCompletion(body);
       const turn = (said?.turn ?? 0) + 1;
       const message = readAnswer(text, {
         withTools: tools.length > 0,
@@ -103,10 +113,10 @@ export function tokenSpeaker(config: PolicyConfig, renderer: Renderer): Speaker 
       });
       // A server that says nothing of the prompt was still asked exactly this.
       const prompt = read.prompt_token_ids ?? sent;
-      const ended = read.finish_reason !== 'length' && stops.stop === undefined;
+      const ended = read.finish_reason !== 'length' && stop === undefined;
       said = { ids: joined(prompt, read.generation_token_ids), message, turn, ended };
       prepared = null;
-      return { ...read, message, prompt_token_ids: prompt };
+      return { ...read, message, prompt_token_ids: prompt, asked };
     },
   };
 }

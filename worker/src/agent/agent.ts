@@ -1,11 +1,13 @@
 /** What an agent is given and what it gives back. Ends are values; only infrastructure throws (RolloutFailure). */
 import type {
   AgentConfig,
+  Asked,
   ExitStatus,
   ExpertMode,
   Instance,
   Message,
   PolicyConfig,
+  Sampling,
   Trajectory,
   WireReply,
 } from '@swefarm/shared';
@@ -16,6 +18,8 @@ export type PolicyReply = WireReply & {
   /** Without those in which the policy stood still. */
   seconds: number;
   policy_version: { start: string | null; end: string | null };
+  /** What its request alone asked for. */
+  asked?: Asked;
 };
 
 /** The endpoint said, as HTTP 400, that the prompt no longer fits its context: an end of the rollout, not a fault. */
@@ -35,6 +39,8 @@ export interface Policy {
   readonly requireTokens: boolean;
   /** Whether the experts that it tells for each token are kept. */
   readonly experts: ExpertMode;
+  /** What it is asked to sample with. */
+  readonly sampling: Sampling;
   /** When it cannot be asked: the agent's clocks stand still. */
   readonly pause: Pause;
   complete(

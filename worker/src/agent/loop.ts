@@ -102,7 +102,16 @@ async function ask(state: RolloutState): Promise<PolicyReply | Stop> {
   const started = clock();
   try {
     const reply = await deps.policy.complete(trajectory.messages, tools, state.signal);
-    return 'context_overflow' in reply ? outOfTokens(state, 'endpoint') : reply;
+    if (!('context_overflow' in reply)) return reply;
+    // A rollout that never began is no rollout of the agent's: the context is too small, or an answer was asked for that is too large.
+    if (trajectory.turns.length > 0) return outOfTokens(state, 'endpoint');
+    throw new RolloutFailure(
+      'policy_context',
+      `${deps.policy.endpoint}: the first prompt leaves no room for an answer: ${reply.message}`.slice(
+        0,
+        400,
+      ),
+    );
   } catch (error) {
     deps.signal.throwIfAborted();
     if (state.signal.aborted) return stopAt('time_limit');
@@ -128,6 +137,7 @@ function recordAnswer(state: RolloutState, reply: PolicyReply): Turn {
     model_seconds: reply.seconds,
     usage: reply.usage,
     policy_version: reply.policy_version,
+    ...(reply.asked && Object.keys(reply.asked).length > 0 ? { asked: reply.asked } : {}),
     tokens: null,
     commands: [],
   };

@@ -47,6 +47,7 @@ export function beginRollout(task: AgentTask, deps: AgentDeps, prompts: Prompts)
       token_mode: deps.policy.tokenMode,
       model: deps.policy.model,
       endpoint: deps.policy.endpoint,
+      sampling: deps.policy.sampling,
       messages: [
         { role: 'system', content: prompts.render('system', values) },
         { role: 'user', content: prompts.render('instance', values) },

@@ -1,11 +1,13 @@
 /** The policy client against a server of its own: what is sent, what is read, and the table of faults. */
 import {
   type Message,
+  NO_LIMITS,
   originsOf,
   PolicyConfig,
   type PolicyKey,
   RolloutFailure,
   Secret,
+  turnSeed,
 } from '@swefarm/shared';
 import { afterAll, describe, expect, test } from 'vitest';
 import type { PolicyReply } from '../../src/agent/agent.ts';
@@ -45,6 +47,7 @@ const open = (url: string, config: Record<string, unknown> = {}, apiKey: PolicyK
     apiKey,
     rolloutId: 'run.a__b-1.0',
     attempt: 2,
+    limits: NO_LIMITS,
     followed: unfollowed,
     endpoints: openEndpoints(),
     log,
@@ -66,7 +69,7 @@ const failureOf = async (asked: Promise<unknown>): Promise<RolloutFailure> => {
 };
 
 describe('what is sent', () => {
-  test('model, messages, sampling and extra fields as they are, and who asks', async () => {
+  test('model, messages, sampling and extra fields, and who asks', async () => {
     await using endpoint = await startEndpoint(sendJson(completion('ok')));
     const tools = [
       { type: 'function' as const, function: { name: 'bash', description: 'd', parameters: {} } },
@@ -89,7 +92,7 @@ describe('what is sent', () => {
       temperature: 0.7,
       top_p: 0.9,
       max_tokens: 100,
-      seed: 1,
+      seed: turnSeed(1, 'run.a__b-1.0', 1),
       chat_template_kwargs: { enable_thinking: false },
       top_k: 20,
     });
@@ -112,7 +115,10 @@ describe('what is sent', () => {
     const config = PolicyConfig.parse({ urls: ['http://a/v1', 'http://b/v1', 'http://c/v1'], model: 'm' });
     const endpoints = openEndpoints();
     const chosen = Array.from({ length: 30 }, (_, attempt) =>
-      openPolicy(config, { apiKey: null, rolloutId: 'r.i.0', attempt, followed: unfollowed, endpoints, log }),
+      openPolicy(config, {
+        ...{ apiKey: null, rolloutId: 'r.i.0', attempt, limits: NO_LIMITS },
+        ...{ followed: unfollowed, endpoints, log },
+      }),
     );
     const bound = chosen.map(({ endpoint }) => endpoint);
     expect(chosen.map(({ endpoint }) => endpoint)).toEqual(bound);
@@ -269,14 +275,24 @@ describe('the prompt no longer fits', () => {
     expect(reply).toMatchObject({ context_overflow: true });
     expect(endpoint.requests).toHaveLength(1);
   });
-  test('an answer size that leaves no room for any prompt is a wrong configuration', async () => {
+  test('an answer larger than the context is asked for once more, with what there is', async () => {
     const handler = sendError(
       400,
       "'max_tokens' is too large: 99999. This model's maximum context length is 8192",
     );
-    await using endpoint = await startEndpoint(handler);
-    expect(await failureOf(ask(endpoint))).toMatchObject({ failureClass: 'policy_bad_request' });
+    await using endpoint = await startEndpoint(handler, sendJson(completion('ok')));
+    const reply = await answered(ask(endpoint, { sampling: { max_tokens: 99_999 } }));
+    expect(endpoint.requests.map(({ body }) => body.max_tokens)).toEqual([99_999, undefined]);
+    expect(reply.asked).toEqual({ max_tokens: null });
   });
+});
+
+test('a key that the endpoint does not know is named, with what to do', async () => {
+  await using endpoint = await startEndpoint(sendError(400, 'Unrecognized request argument supplied: top_k'));
+  const failure = await failureOf(ask(endpoint, { require_tokens: true }));
+  expect(failure).toMatchObject({ failureClass: 'policy_bad_request' });
+  expect(failure.message).toMatch(/does not take "top_k": training \(--require-tokens\) always sends it/);
+  expect(endpoint.requests).toHaveLength(1);
 });
 
 describe('faults that no retry mends', () => {

@@ -1,5 +1,12 @@
 /** The operator's key and endpoints that a caller brings: whatever a policy entry or an endpoint says, it goes to its own origins only. */
-import { originsOf, PolicyConfig, type PolicyRecord, RolloutFailure, Secret } from '@swefarm/shared';
+import {
+  NO_LIMITS,
+  originsOf,
+  PolicyConfig,
+  type PolicyRecord,
+  RolloutFailure,
+  Secret,
+} from '@swefarm/shared';
 import { afterAll, expect, test } from 'vitest';
 import { NEVER_PAUSED } from '../../src/agent/pause.ts';
 import { closePolicyConnections } from '../../src/agent/policy/connection.ts';
@@ -30,6 +37,7 @@ function rollout(operator: Endpoint, said: string[], config: Record<string, unkn
     apiKey: { secret: new Secret(KEY), origins: originsOf([operator.url]) },
     rolloutId: 'run.a__b-1.0',
     attempt: 1,
+    limits: NO_LIMITS,
     followed: {
       pause: NEVER_PAUSED,
       record: () => record,

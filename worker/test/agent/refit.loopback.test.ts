@@ -1,5 +1,5 @@
 /** A weight update in the middle of rollouts, as the trainer tells it: nothing is sent, nothing fails, no clock runs. */
-import { AgentConfig, PolicyConfig, type PolicyRecord } from '@swefarm/shared';
+import { AgentConfig, NO_LIMITS, PolicyConfig, type PolicyRecord } from '@swefarm/shared';
 import { type ScriptedPolicy, type ScriptedPolicyOptions, startScriptedPolicy } from '@swefarm/testkit';
 import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { runMiniAgent } from '../../src/agent/loop.ts';
@@ -100,6 +100,7 @@ async function begin(
     apiKey: null,
     rolloutId: 'run.a__b-1.0',
     attempt: 1,
+    limits: NO_LIMITS,
     followed,
     endpoints: say.endpoints,
     log: { warn: () => undefined },

@@ -1,5 +1,5 @@
 /** Test tools: a policy and a shell that play a script, for tests of the loop alone. */
-import { AgentConfig, Instance, type Message, type PolicyConfig } from '@swefarm/shared';
+import { AgentConfig, Instance, type Message, NO_LIMITS, type PolicyConfig } from '@swefarm/shared';
 import type { AgentDeps, AgentTask, ContextOverflow, Policy, PolicyReply } from '../../src/agent/agent.ts';
 import { NEVER_PAUSED } from '../../src/agent/pause.ts';
 import { openEndpoints } from '../../src/agent/policy/endpoints.ts';
@@ -31,6 +31,7 @@ export const policyAt = (config: PolicyConfig, rolloutId = 'run.a__b-1.0') =>
     apiKey: null,
     rolloutId,
     attempt: 1,
+    limits: NO_LIMITS,
     followed: {
       pause: NEVER_PAUSED,
       record: () => null,
@@ -83,6 +84,7 @@ export function scriptedPolicy(answers: Answer[], flags: Partial<Policy> = {}): 
     tokenMode: 'text',
     requireTokens: false,
     experts: 'drop',
+    sampling: {},
     pause: NEVER_PAUSED,
     spell: async () => null,
     ...flags,

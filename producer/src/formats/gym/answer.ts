@@ -155,6 +155,8 @@ function facts(answer: Answer) {
     });
   return {
     ...verdictOf(answer),
+    // As it was asked for: of a training run every key that shapes what is sampled.
+    sampling: content?.trajectory?.sampling ?? null,
     metadata: {
       instance_id: result.instance_id,
       model_patch: content?.patch ?? null,

@@ -4,6 +4,7 @@ import {
   decodeArtifact,
   encodeArtifact,
   type Message,
+  NO_LIMITS,
   openLedger,
   openSpeaker,
   PolicyConfig,
@@ -71,7 +72,7 @@ async function play(
     token_mode: 'echo',
     require_tokens: true,
   });
-  const speaker = await openSpeaker(config);
+  const speaker = await openSpeaker(config, { rolloutId: 'run.i.0', limits: NO_LIMITS });
   const ledger = openLedger();
   const messages: Message[] = [{ role: 'user', content: 'go' }];
   const turns: Turn[] = [];

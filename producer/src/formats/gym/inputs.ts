@@ -16,7 +16,8 @@ export function inputRow(
   rollout: number,
 ): InputRow {
   const { health: _health, family, patch, FAIL_TO_PASS, PASS_TO_PASS, ...fields } = instance;
-  const { model = null, sampling } = record.policy ?? {};
+  const { model = null, sampling = {} } = record.policy ?? {};
+  const { max_tokens: most, ...sampled } = sampling;
   return {
     _ng_task_index: task,
     _ng_rollout_index: rollout,
@@ -24,9 +25,8 @@ export function inputRow(
     responses_create_params: {
       input: [],
       ...(model === null ? {} : { model }),
-      ...(sampling?.temperature === undefined ? {} : { temperature: sampling.temperature }),
-      ...(sampling?.top_p === undefined ? {} : { top_p: sampling.top_p }),
-      ...(sampling?.max_tokens === undefined ? {} : { max_output_tokens: sampling.max_tokens }),
+      ...sampled,
+      ...(most === undefined ? {} : { max_output_tokens: most }),
     },
     ...fields,
     // SWE-smith's rows carry the bug, ours the patch that takes it back.

@@ -2,7 +2,7 @@
  * A row as NeMo Gym's callers post it to `/run`, read into what the farm needs. Instances come in two shapes: as fields
  * of the row (mini_swe_agent), or as strings in the metadata of the request (swe_agents).
  */
-import { type Instance, MOST, Secret } from '@swefarm/shared';
+import { type Instance, MOST, Sampling, Secret } from '@swefarm/shared';
 import { z } from 'zod';
 import type { RowProblem } from '../../datasets/problem.ts';
 import { toInstance } from '../../datasets/row.ts';
@@ -12,15 +12,28 @@ const Urls = z.union(
   'expected a URL, or a list of URLs',
 );
 
+const { shape } = Sampling;
+/** As the Responses interface has them, and under the same names those that it lacks. */
+const sampled = {
+  temperature: shape.temperature.nullish(),
+  top_p: shape.top_p.nullish(),
+  top_k: shape.top_k.nullish(),
+  min_p: shape.min_p.nullish(),
+  repetition_penalty: shape.repetition_penalty.nullish(),
+  presence_penalty: shape.presence_penalty.nullish(),
+  frequency_penalty: shape.frequency_penalty.nullish(),
+  stop: z.union([shape.stop, z.string().transform((text) => [text])]).nullish(),
+  seed: shape.seed.nullish(),
+};
+
 /** What must hold of a row before anything is read from it; other fields are the caller's own. */
 export const GymRow = z.looseObject({
   responses_create_params: z.looseObject({
     input: z
       .union([z.string(), z.array(z.looseObject({}))], 'expected a text, or a list of items')
       .optional(),
-    temperature: z.number().min(0).nullish(),
-    top_p: z.number().gt(0).max(1).nullish(),
-    max_output_tokens: z.number().int().positive().nullish(),
+    ...sampled,
+    max_output_tokens: shape.max_tokens.nullish(),
     model: z.string().nullish(),
     metadata: z.record(z.string(), z.string()).nullish(),
   }),
@@ -51,7 +64,7 @@ export type RowPolicy = {
   apiKey: Secret | null;
   model: string | null;
   version: string | null;
-  sampling: { temperature?: number; top_p?: number; max_tokens?: number };
+  sampling: Sampling;
 };
 
 export function policyOf(row: GymRow): RowPolicy {
@@ -61,12 +74,17 @@ export function policyOf(row: GymRow): RowPolicy {
     apiKey: row.policy_api_key ? new Secret(row.policy_api_key) : null,
     model: row.policy_model_name ?? params.model ?? null,
     version: row.policy_version ?? null,
-    sampling: {
-      ...(params.temperature == null ? {} : { temperature: params.temperature }),
-      ...(params.top_p == null ? {} : { top_p: params.top_p }),
-      ...(params.max_output_tokens == null ? {} : { max_tokens: params.max_output_tokens }),
-    },
+    sampling: samplingOf(params),
   };
+}
+
+function samplingOf(params: GymRow['responses_create_params']): Sampling {
+  const { max_output_tokens: most } = params;
+  const given = Object.keys(sampled).flatMap((key) => {
+    const value = params[key];
+    return value === undefined || value === null ? [] : [[key, value]];
+  });
+  return { ...Object.fromEntries(given), ...(most == null ? {} : { max_tokens: most }) };
 }
 
 /** Null when the row names no instance at all. */

@@ -1,5 +1,13 @@
 /** What can go wrong with one request, and whether sending it again can help: the table of the policy's faults. */
-import { errorMessage, type FailureClass, type WireFault } from '@swefarm/shared';
+import {
+  errorMessage,
+  type FailureClass,
+  keyRemedy,
+  OverflowSignal,
+  readOverflow,
+  refusedKey,
+  type WireFault,
+} from '@swefarm/shared';
 import { APIConnectionError, APIError } from 'openai';
 
 /** `patience`: as long as the run's patience lasts; `few`: at most {@link FEW} requests within it; `never`: at once. */
@@ -30,13 +38,9 @@ export class PolicyFault extends Error {
   }
 }
 
-/** The endpoint's word that the prompt does not fit, in its own words. */
-export class OverflowSignal extends Error {
-  override readonly name = 'OverflowSignal';
-}
-
-/** An answer that is none. What the model's template cannot do, no further request mends. */
-export function readWireFault(fault: WireFault): PolicyFault {
+/** An answer that is none. What the model's template cannot do, no further request mends; a full context is the rollout's end. */
+export function readWireFault(fault: WireFault): PolicyFault | OverflowSignal {
+  if (fault.kind === 'no_room') return new OverflowSignal(fault.message);
   if (fault.kind === 'template')
     return new PolicyFault('policy_tokens', 'never', fault.message, { cause: fault.cause });
   const failureClass = fault.kind === 'garbage' ? 'policy_garbage' : 'policy_server_error';
@@ -44,21 +48,17 @@ export function readWireFault(fault: WireFault): PolicyFault {
 }
 
 /** Reads what the client threw. `phase` says whether the head of the answer had arrived. */
-export function readFault(
-  error: unknown,
-  phase: 'head' | 'body',
-  firstTurn: boolean,
-): PolicyFault | OverflowSignal {
+export function readFault(error: unknown, phase: 'head' | 'body'): PolicyFault | OverflowSignal {
   if (phase === 'body') {
     return new PolicyFault('policy_unreachable', 'few', `answer cut off: ${shown(error)}`, { cause: error });
   }
   if (error instanceof APIConnectionError || !(error instanceof APIError) || error.status === undefined) {
     return new PolicyFault('policy_unreachable', 'patience', shown(error), { cause: error });
   }
-  return readStatus(error.status, error, firstTurn);
+  return readStatus(error.status, error);
 }
 
-function readStatus(status: number, error: APIError, firstTurn: boolean): PolicyFault | OverflowSignal {
+function readStatus(status: number, error: APIError): PolicyFault | OverflowSignal {
   const said = `HTTP ${shown(error)}`;
   const fault = (failureClass: FailureClass, retry: RetryRule) =>
     new PolicyFault(failureClass, retry, said, {
@@ -79,28 +79,17 @@ function readStatus(status: number, error: APIError, firstTurn: boolean): Policy
   if (status === 404) return fault('policy_model_unknown', 'never');
   if (status === 429 || status === 503) return fault('policy_server_error', 'patience');
   if (status >= 500 || status === 408) return fault('policy_server_error', 'few');
-  if ((status === 400 || status === 413 || status === 422) && saysOverflow(error, firstTurn)) {
-    return new OverflowSignal(said);
-  }
+  if (status === 400 || status === 413 || status === 422) return readRefusal(said, error);
   return fault('policy_bad_request', 'never');
 }
 
-/** How vLLM, SGLang, OpenAI, TGI and their proxies say that a prompt is too long. */
-const OVERFLOW = [
-  /maximum (context|model|sequence|input) length/i,
-  /context[ _](length|window)/i,
-  /max_model_len|max_seq_len/i,
-  /(prompt|input|request)[^.]{0,60} (is|are) (too long|longer than)/i,
-  /input tokens[^.]{0,60} exceed/i,
-];
-/** An answer size that no prompt leaves room for is a wrong configuration, not a long rollout. */
-const ANSWER_TOO_LARGE = /max_(completion_)?tokens\b[^.]{0,60} too large/i;
-
-function saysOverflow(error: APIError, firstTurn: boolean): boolean {
-  const text = error.message.slice(0, 2000);
-  if (firstTurn && ANSWER_TOO_LARGE.test(text)) return false;
-  if (error.code === 'context_length_exceeded') return true;
-  return OVERFLOW.some((pattern) => pattern.test(text));
+/** A request that the endpoint understood and will not serve. */
+function readRefusal(said: string, error: APIError): PolicyFault | OverflowSignal {
+  const overflow = readOverflow(error.message, error.code);
+  if (overflow) return new OverflowSignal(said, overflow);
+  const key = refusedKey(error.message);
+  const why = key === null ? said : `${keyRemedy(key)}: ${said}`;
+  return new PolicyFault('policy_bad_request', 'never', why, { cause: error });
 }
 
 /** `Retry-After` as seconds or date, or the older `retry-after-ms`; null when absent or unreadable. */

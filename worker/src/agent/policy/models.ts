@@ -1,27 +1,31 @@
-/** The version that an endpoint serves by its own /models, for policies that no trainer and no header tells of. */
-import { authorizationAt, type PolicyKey } from '@swefarm/shared';
+/** Asks endpoints for their /models: the version, where no trainer and no header tells of it, and the length of sequences. */
+import { authorizationAt, type PolicyKey, readServed, type ServedModel, UNTOLD } from '@swefarm/shared';
 import { fetch } from 'undici';
-import { z } from 'zod';
-
-const Models = z.object({
-  data: z.array(z.looseObject({ id: z.string(), version: z.string().nullish(), root: z.string().nullish() })),
-});
 
 const TIMEOUT_MS = 5_000;
 const FRESH_MS = 30_000;
-const known = new Map<string, { at: number; version: Promise<string | null> }>();
+/** After this an endpoint that could not be asked is asked again. */
+const AGAIN_MS = 5_000;
+const known = new Map<string, { at: number; served: Promise<ServedModel | null> }>();
 
-/** `version` of the model's entry, else its `root` (vLLM: the path the weights came from); null when neither tells. */
-export function servedVersion(url: string, model: string, apiKey: PolicyKey | null): Promise<string | null> {
+/** As it was told within the last half minute. An endpoint that cannot be asked tells nothing, and is asked again soon. */
+export async function servedModel(
+  url: string,
+  model: string,
+  apiKey: PolicyKey | null,
+): Promise<ServedModel> {
   const key = `${url} ${model}`;
-  const before = known.get(key);
-  if (before && performance.now() - before.at < FRESH_MS) return before.version;
-  const version = ask(url, model, apiKey);
-  known.set(key, { at: performance.now(), version });
-  return version;
+  let before = known.get(key);
+  if (!before || performance.now() - before.at >= FRESH_MS) {
+    before = { at: performance.now(), served: ask(url, model, apiKey) };
+    known.set(key, before);
+  }
+  const served = await before.served;
+  if (served === null) before.at = Math.min(before.at, performance.now() - FRESH_MS + AGAIN_MS);
+  return served ?? UNTOLD;
 }
 
-async function ask(url: string, model: string, apiKey: PolicyKey | null): Promise<string | null> {
+async function ask(url: string, model: string, apiKey: PolicyKey | null): Promise<ServedModel | null> {
   try {
     const address = `${url.replace(/\/$/, '')}/models`;
     const response = await fetch(address, {
@@ -29,10 +33,7 @@ async function ask(url: string, model: string, apiKey: PolicyKey | null): Promis
       redirect: 'error',
       signal: AbortSignal.timeout(TIMEOUT_MS),
     });
-    const models = Models.safeParse(await response.json());
-    const entry = models.data?.data.find(({ id }) => id === model);
-    const root = entry?.root === entry?.id ? null : entry?.root;
-    return entry?.version ?? root ?? null;
+    return readServed(await response.json(), model);
   } catch {
     // It is a courtesy: who wants versions for certain says them.
     return null;

@@ -1,8 +1,11 @@
 /** The policy client: one endpoint for a whole rollout, one answer a call, every fault named. */
 import {
   addressOf,
+  effectiveSampling,
   expertModeOf,
   keyAt,
+  type Limits,
+  OverflowSignal,
   openSpeaker,
   type Piece,
   type PolicyConfig,
@@ -20,8 +23,8 @@ import { untilServing } from '../pause.ts';
 import { sentOnce } from './body.ts';
 import { openClient } from './connection.ts';
 import type { Endpoints, Held } from './endpoints.ts';
-import { OverflowSignal, PolicyFault, readFault, readWireFault } from './fault.ts';
-import { servedVersion } from './models.ts';
+import { PolicyFault, readFault, readWireFault } from './fault.ts';
+import { servedModel } from './models.ts';
 import { retrying } from './retry.ts';
 import { spell } from './spell.ts';
 import type { Followed } from './watch.ts';
@@ -31,6 +34,8 @@ export type PolicyDeps = {
   apiKey: PolicyKey | null;
   rolloutId: string;
   attempt: number;
+  /** What the run allows beside the endpoint's own limit. */
+  limits: Pick<Limits, 'contextLimit' | 'sequenceBudget'>;
   /** What the trainer says of this policy; must outlive it. */
   followed: Followed;
   endpoints: Endpoints;
@@ -55,7 +60,7 @@ export function openPolicy(config: PolicyConfig, deps: PolicyDeps): Policy & Dis
   /** The header of the answer knows best; the record knows better than what the run was told at its start. */
   const settleVersion = async (header: string | null): Promise<string | null> => {
     if (header !== null) heardVersion = header;
-    else if (said() === null) heardVersion = await servedVersion(place.url, config.model, apiKey);
+    else if (said() === null) heardVersion = (await servedModel(place.url, config.model, apiKey)).version;
     return header ?? said();
   };
 
@@ -67,6 +72,7 @@ export function openPolicy(config: PolicyConfig, deps: PolicyDeps): Policy & Dis
     tokenMode: config.token_mode,
     requireTokens: config.require_tokens,
     experts: expertModeOf(config),
+    sampling: effectiveSampling(config),
     pause: followed.pause,
     async complete(messages, tools, signal) {
       using _awaiting = deps.awaiting?.();
@@ -76,20 +82,25 @@ export function openPolicy(config: PolicyConfig, deps: PolicyDeps): Policy & Dis
       const started = performance.now();
       const pausedBefore = followed.pause.seconds();
       const seconds = () => (performance.now() - started) / 1000 - (followed.pause.seconds() - pausedBefore);
-      const firstTurn = !messages.some((message) => message.role === 'assistant');
       const spoken = () => ({
         changed: followed.record()?.changed_at ?? 0,
         version: followed.record()?.version ?? null,
       });
       let sent = spoken();
       try {
-        speaker ??= openSpeaker(config);
+        speaker ??= openSpeaker(config, {
+          rolloutId: deps.rolloutId,
+          limits: {
+            ...deps.limits,
+            modelLength: async () => (await servedModel(place.url, config.model, apiKey)).length,
+          },
+        });
         const { ask } = await speaker;
         let header: string | null = null;
         const onVersion = (version: string | null) => (header = version);
         const client = clientAt(url);
         const post: Post = (route, body) =>
-          request(route, body, { client, url, config, deps, signal, firstTurn, onVersion });
+          request(route, body, { client, url, config, deps, signal, onVersion });
         const answer = await retrying(
           async () => {
             sent = spoken();
@@ -183,7 +194,6 @@ type Sending = {
   config: PolicyConfig;
   deps: PolicyDeps;
   signal: AbortSignal;
-  firstTurn: boolean;
   onVersion: (version: string | null) => void;
 };
 
@@ -205,7 +215,7 @@ function keptClient({ apiKey, rolloutId, attempt, log }: PolicyDeps): (url: stri
 async function request(
   route: Route,
   body: Piece[],
-  { client, url, config, deps, signal, firstTurn, onVersion }: Sending,
+  { client, url, config, deps, signal, onVersion }: Sending,
 ): Promise<Buffer> {
   signal.throwIfAborted();
   // One controller a request: the client keeps listeners on the signal that it is given.
@@ -239,7 +249,7 @@ async function request(
         cause: error,
       });
     }
-    throw readFault(error, phase, firstTurn);
+    throw readFault(error, phase);
   } finally {
     signal.removeEventListener('abort', onAbort);
   }

@@ -1,0 +1,71 @@
+/** How the probe asks an endpoint: as the worker does, once, and with its own words for what is no answer. */
+import {
+  addressOf,
+  authorizationAt,
+  keyRemedy,
+  OverflowSignal,
+  type PolicyConfig,
+  type PolicyKey,
+  type Post,
+  type Route,
+  readOverflow,
+  readServed,
+  refusedKey,
+  UNTOLD,
+} from '@swefarm/shared';
+
+export type Asker = { config: PolicyConfig; apiKey: PolicyKey | null; signal: AbortSignal };
+
+/** Anything but HTTP 200. */
+export class Unanswered extends Error {
+  override readonly name = 'Unanswered';
+  readonly route: Route;
+  readonly status: number;
+  /** What to do where the answer itself tells. */
+  readonly remedy: string | null;
+
+  constructor(route: Route, status: number, text: string) {
+    super(`/${route}: HTTP ${status}: ${text.slice(0, 200)}`);
+    this.route = route;
+    this.status = status;
+    const key = status === 400 || status === 422 ? refusedKey(text) : null;
+    this.remedy = key && keyRemedy(key);
+  }
+}
+
+/** Waits as long as the run would. */
+export function postTo(url: string, { config, apiKey, signal }: Asker): Post {
+  return async (route, body) => {
+    const address = addressOf(url, route);
+    const response = await fetch(address, {
+      method: 'POST',
+      redirect: 'manual',
+      headers: { 'content-type': 'application/json', ...authorizationAt(apiKey, address) },
+      body: Buffer.concat(body.map((piece) => (typeof piece === 'string' ? Buffer.from(piece) : piece))),
+      signal: AbortSignal.any([signal, AbortSignal.timeout(config.request_timeout * 1000)]),
+    });
+    if (response.ok) return Buffer.from(await response.arrayBuffer());
+    const text = await response.text();
+    const overflow = [400, 413, 422].includes(response.status) ? readOverflow(text) : null;
+    if (overflow)
+      throw new OverflowSignal(`/${route}: HTTP ${response.status}: ${text.slice(0, 200)}`, overflow);
+    throw new Unanswered(route, response.status, text);
+  };
+}
+
+/** Tokens of prompt and answer that the server takes; null when it does not tell. */
+export async function servedLength(url: string, { config, apiKey, signal }: Asker): Promise<number | null> {
+  const address = `${url.replace(/\/$/, '')}/models`;
+  try {
+    const response = await fetch(address, {
+      redirect: 'manual',
+      headers: authorizationAt(apiKey, address),
+      signal: AbortSignal.any([signal, AbortSignal.timeout(MODELS_TIMEOUT_MS)]),
+    });
+    return readServed(await response.json(), config.model).length;
+  } catch {
+    // Whether it answers at all is told by the talks.
+    return UNTOLD.length;
+  }
+}
+const MODELS_TIMEOUT_MS = 10_000;
