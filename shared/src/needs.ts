@@ -26,13 +26,20 @@ export function needsOf(record: unknown): number {
 /** Of a run's settings those that level 2 brought. */
 type Asked = {
   agent: { max_sequence_tokens: number | null };
-  policy: { routed_experts: string; require_tokens: boolean; sampling: Sampling } | null;
+  policy: {
+    routed_experts: string;
+    tool_parser: string;
+    require_tokens: boolean;
+    sampling: Sampling;
+  } | null;
 };
 
 const LEVEL_2: readonly ((run: Asked) => boolean)[] = [
   ({ agent }) => agent.max_sequence_tokens !== null,
   // Older workers drop the experts, which is what `auto` and `drop` allow.
   ({ policy }) => policy?.routed_experts === 'require',
+  // They read two forms, whatever is said.
+  ({ policy }) => policy !== null && policy.tool_parser !== 'auto',
   // They leave keys of the sampling to the server, which training must not.
   ({ policy }) => policy?.require_tokens === true,
   ({ policy }) => NEW_KEYS.some((key) => policy?.sampling[key] !== undefined),
