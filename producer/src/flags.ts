@@ -217,7 +217,11 @@ export const RUN_FLAGS: readonly RunFlag[] = [
     ),
     choices: ['auto', 'require', 'drop'],
   },
-  policy('--request-timeout <seconds>', ['request_timeout'], 'wait for one answer'),
+  {
+    ...policy('--stream <when>', ['stream'], 'ask for answers as a stream (default: auto)', text),
+    choices: ['auto', 'on', 'off'],
+  },
+  policy('--request-timeout <seconds>', ['request_timeout'], 'longest silence of an answer'),
   policy('--patience <seconds>', ['patience'], 'try a refusing endpoint again within one turn'),
   { ...sandbox('--agent-network <net>', 'agent_network', 'network of the agent', text), choices: NETWORKS },
   {

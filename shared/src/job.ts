@@ -70,7 +70,9 @@ export const PolicyConfig = z.object({
   version: z.string().nullable().default(null),
   /** The policy whose record this run follows; null: `default`, when the two share an endpoint. */
   name: PolicyName.nullable().default(null),
-  /** Seconds to wait for one answer. */
+  /** Whether answers are asked for as a stream; `auto`: where token ids come with one (docs/tokens.md). */
+  stream: z.enum(['auto', 'on', 'off']).default('auto'),
+  /** Seconds to wait for one answer; of a streamed one for its first, or next, chunk. */
   request_timeout: seconds.positive().default(600),
   /** Seconds during which a refused or overloaded endpoint is tried again within one turn. */
   patience: seconds.nonnegative().default(60),

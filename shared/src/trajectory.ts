@@ -66,6 +66,8 @@ export type CommandRecord = {
 
 /** `max_tokens`: after it was held to the room that was left; null: all that was left, by the server's own count. */
 export type Asked = { max_tokens?: number | null; seed?: number };
+/** Tokens of one answer that one policy version sampled; null: not known, or it changed while they were. */
+export type Span = { version: string | null; tokens: number };
 
 export type Turn = {
   /** Index in `messages` of the assistant's message. */
@@ -76,6 +78,10 @@ export type Turn = {
   policy_version: { start: string | null; end: string | null };
   /** What this request alone asked for; absent where the run sets neither, and in trajectories of before it was told. */
   asked?: Asked;
+  /** The endpoint that answered, the last one where several did; absent in what was written before it was told. */
+  endpoint?: string;
+  /** The generation in the order it was sampled: several when it was broken off and gone on with. Absent without token ids. */
+  spans?: Span[];
   tokens: TurnTokens | null;
   commands: CommandRecord[];
 };

@@ -25,6 +25,12 @@ const Generated = z.object({ text: z.string(), meta_info: z.unknown(), output_id
 
 export type TextReply = Omit<WireReply, 'message'> & { text: string; generation_token_ids: Int32Array };
 
+export const noIds = (): RolloutFailure =>
+  new RolloutFailure(
+    'policy_tokens',
+    'the completions endpoint returned no token ids (return_token_ids): token-in cannot go on without them',
+  );
+
 /**
  * @throws WireFault for what is no completion, or one that the engine broke off; RolloutFailure `policy_tokens` when it
  *   tells no token ids: the next prompt could not be made
@@ -43,12 +49,7 @@ export function readCompletion(body: Buffer): TextReply {
   const finishReason = read.finish_reason ?? meta?.finishReason ?? null;
   refuseBrokenOff(finishReason);
   const generation = readIds(read.token_ids ?? meta?.ids);
-  if (generation === null) {
-    throw new RolloutFailure(
-      'policy_tokens',
-      'the completions endpoint returned no token ids (return_token_ids): token-in cannot go on without them',
-    );
-  }
+  if (generation === null) throw noIds();
   return {
     text: choice.text,
     finish_reason: finishReason,

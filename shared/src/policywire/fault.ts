@@ -15,10 +15,11 @@ export class OverflowSignal extends Error {
 export class WireFault extends Error {
   override readonly name = 'WireFault';
   /**
-   * `garbage`: not the protocol. `broken_off`: the engine stopped the answer for reasons of its own.
+   * `garbage`: not the protocol. `broken_off`: something went wrong in the engine. `aborted`: it stopped the answer for other reasons.
+   * `cut_short`: the stream ended before the answer.
    * `template`: the model's chat template cannot be continued by appending. `no_room`: the prompt fills the context.
    */
-  readonly kind: 'garbage' | 'broken_off' | 'template' | 'no_room';
+  readonly kind: 'garbage' | 'broken_off' | 'aborted' | 'cut_short' | 'template' | 'no_room';
 
   constructor(kind: WireFault['kind'], message: string, options: { cause?: unknown } = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });

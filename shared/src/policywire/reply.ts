@@ -79,12 +79,15 @@ export function readReply(body: Buffer): WireReply {
   };
 }
 
-/** An engine that stopped generating for reasons of its own (paused for new weights, shut down), not the model. */
-const BROKEN_OFF = new Set(['abort', 'error']);
-
+/**
+ * Refuses an answer that the engine stopped for reasons of its own (paused for new weights, shut down), not the model's.
+ *
+ * @throws WireFault `aborted` or `broken_off`
+ */
 export function refuseBrokenOff(finishReason: string | null): void {
-  if (finishReason === null || !BROKEN_OFF.has(finishReason)) return;
-  throw new WireFault('broken_off', `the engine broke the answer off (${finishReason})`);
+  if (finishReason !== 'abort' && finishReason !== 'error') return;
+  const kind = finishReason === 'abort' ? 'aborted' : 'broken_off';
+  throw new WireFault(kind, `the engine broke the answer off (${finishReason})`);
 }
 
 export function parseJson(text: string): unknown {
@@ -101,7 +104,7 @@ const TOKEN_FIELDS = [
 ];
 
 /** The message as it will be sent back: what is empty goes, what we do not know stays, token ids are kept apart. */
-function readMessage(raw: Choice['message']): Message {
+export function readMessage(raw: Choice['message']): Message {
   const { content, tool_calls: toolCalls, ...rest } = raw;
   const kept = Object.entries(rest).filter(
     ([key, value]) =>

@@ -5,6 +5,7 @@ import { listOfIds } from './ids.ts';
 import type { Piece } from './post.ts';
 import type { WireReply } from './reply.ts';
 import { effectiveSampling, otherFields } from './sampling.ts';
+import { streamFields } from './stream.ts';
 
 /**
  * JSON of a Chat Completions request, in pieces.
@@ -25,6 +26,7 @@ export function requestBody(
     model: config.model,
     ...(tools.length > 0 ? { tools } : {}),
     ...(wantsTokens ? { logprobs: true, return_token_ids: true } : {}),
+    ...streamFields(config),
     ...otherFields(config.extra_body),
     ...samplingFields(config, asked),
   });
@@ -87,6 +89,7 @@ export function completionBody(config: PolicyConfig, prompt: Int32Array, asked: 
     logprobs: 0,
     return_token_ids: true,
     skip_special_tokens: false,
+    ...streamFields(config),
     ...Object.fromEntries(extra),
     ...samplingFields(config, asked),
   });

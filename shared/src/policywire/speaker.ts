@@ -3,25 +3,36 @@ import type { PolicyConfig } from '../job.ts';
 import type { Asked, Message } from '../trajectory.ts';
 import { readAnswer } from './answer.ts';
 import { type Asking, askFor, openAsking, type Who } from './asking.ts';
-import { readCompletion } from './completion.ts';
+import { type ChatStream, openChatStream } from './chatstream.ts';
+import { readCompletion, type TextReply } from './completion.ts';
+import { type CompletionStream, openCompletionStream } from './completionstream.ts';
+import { areEvents } from './events.ts';
+import { WireFault } from './fault.ts';
 import { type Incrementer, openIncrementer } from './increment.ts';
 import type { Post } from './post.ts';
 import { openRenderer, type Renderer } from './renderer.ts';
-import { readReply, type WireReply } from './reply.ts';
+import { readReply, refuseBrokenOff, type WireReply } from './reply.ts';
 import { completionBody, requestBody } from './request.ts';
 import { effectiveSampling } from './sampling.ts';
 import { opensThinking, splitThinking } from './thinking.ts';
 import { bareForm } from './toolcalls/bare.ts';
 import { bareCallIn } from './toolcalls/forms.ts';
 import type { ToolParser } from './toolcalls/names.ts';
+import { joinedIds, openUnfinished } from './unfinished.ts';
 
 export type Speaker = {
   /**
-   * Asks once. A call that throws leaves the speaker as it was, so that the same messages may be asked again.
-   * `messages` only grow from call to call, and hold the message of each reply as it was given. Throws what `post` throws,
-   * WireFault, RolloutFailure `policy_tokens`.
+   * Asks once. After a call that threw the same messages may be asked again: in mode `token-in` what came of the answer is kept
+   * then and gone on from, else the speaker is as it was. `messages` only grow from call to call, and hold the message of
+   * each reply as it was given. Throws what `post` throws, WireFault, RolloutFailure `policy_tokens`.
    */
   ask(messages: readonly Message[], tools: readonly object[], post: Post): Promise<SpokenReply>;
+  /** Tokens that are kept of an answer that was broken off; 0 when the next one begins anew. */
+  kept(): number;
+  /** Tokens that came of the answer at hand, whole or not: for who measures speed. */
+  generated(): number;
+  /** No endpoint is asked for a stream from now on. */
+  unstreamed(): void;
 };
 
 /** An answer, and what its request alone asked for. */
@@ -34,20 +45,32 @@ export async function openSpeaker(config: PolicyConfig, who: Who): Promise<Speak
   return tokenSpeaker(config, asking, await openRenderer(config));
 }
 
-function chatSpeaker(config: PolicyConfig, asking: Asking): Speaker {
+function chatSpeaker(first: PolicyConfig, asking: Asking): Speaker {
+  let config = first;
   // Only mode `echo` needs the last answer's ids; the trajectory stores them in its own way.
   let last: WireReply | null = null;
+  let stream: ChatStream | null = null;
   return {
     async ask(messages, tools, post) {
-      const [body, asked] = await askFor(
+      const [reply, asked] = await askFor(
         asking.forChat(messages),
-        (one) => post('chat', requestBody(config, messages, tools, last, one)),
+        async (one) => {
+          stream = openChatStream();
+          const body = await post('chat', requestBody(config, messages, tools, last, one), stream);
+          if (areEvents(body)) stream.take(body);
+          return body.length === 0 || areEvents(body) ? stream.end() : readReply(body);
+        },
         null,
       );
-      const reply = readReply(body);
+      stream = null;
       // Not its experts: those are the whole answer's bytes.
       if (config.token_mode === 'echo') last = { ...reply, routed_experts: null };
       return { ...reply, asked };
+    },
+    kept: () => 0,
+    generated: () => stream?.tokens ?? 0,
+    unstreamed() {
+      config = { ...config, stream: 'off' };
     },
   };
 }
@@ -58,7 +81,8 @@ const HEAD_TOKENS = 5;
 type Said = { ids: Int32Array; message: Message; turn: number; ended: boolean };
 
 /** All ids so far and what is new go to the completions endpoint: contiguous by construction. */
-export function tokenSpeaker(config: PolicyConfig, asking: Asking, renderer: Renderer): Speaker {
+export function tokenSpeaker(first: PolicyConfig, asking: Asking, renderer: Renderer): Speaker {
+  let config = first;
   let said: Said | null = null;
   let incrementer: Incrementer | null = null;
   /** Rendered once a turn, however often the turn is asked. */
@@ -66,7 +90,7 @@ export function tokenSpeaker(config: PolicyConfig, asking: Asking, renderer: Ren
   const opened = openHeads(renderer);
   let bare: ToolParser | null = null;
   // With texts that end an answer, its last token says nothing.
-  const { stop } = effectiveSampling(config);
+  const { stop } = effectiveSampling(first);
 
   /** Calls without markers are calls only if the template writes them so. */
   const parserFor = async (text: string, opens: boolean, tools: readonly object[], post: Post) => {
@@ -75,6 +99,8 @@ export function tokenSpeaker(config: PolicyConfig, asking: Asking, renderer: Ren
     bare ??= await bareForm(renderer, tools, post);
     return bare;
   };
+  let unfinished = openUnfinished();
+  let stream: CompletionStream | null = null;
 
   const promptFor = async (
     messages: readonly Message[],
@@ -88,22 +114,51 @@ export function tokenSpeaker(config: PolicyConfig, asking: Asking, renderer: Ren
       incrementer ??= openIncrementer(renderer, tools);
       const news = messages.slice(messages.lastIndexOf(said.message) + 1);
       const increment = await incrementer.after({ ...said, lastId: said.ids.at(-1) }, news, post);
-      prompt = joined(said.ids, increment);
+      prompt = joinedIds(said.ids, increment);
     }
     prepared = { at: messages.length, prompt };
     return prompt;
+  };
+  /** Asks for what is left of the answer; what comes of it is kept when it is broken off. */
+  const restOf = async (prompt: Int32Array, asked: Asked, post: Post): Promise<TextReply> => {
+    stream = openCompletionStream();
+    try {
+      const body = await post(
+        'completions',
+        completionBody(unfinished.config(config), prompt, asked),
+        stream,
+      );
+      if (areEvents(body)) stream.take(body);
+      const read = body.length === 0 || areEvents(body) ? stream.end() : readCompletion(body);
+      refuseBrokenOff(read.finish_reason);
+      return read;
+    } catch (error) {
+      if (mayBeKept(error)) unfinished.keep(stream.part());
+      stream = null;
+      throw error;
+    }
+  };
+  /** `asked` for the whole answer. */
+  const wholeOf = async (
+    sent: Int32Array,
+    asked: Asked,
+    post: Post,
+  ): Promise<TextReply & { asked: Asked }> => {
+    const rest = unfinished.rest(asked);
+    if (rest === null) return { ...unfinished.cut(sent), asked };
+    const before = unfinished.tokens;
+    const prompt = joinedIds(sent, unfinished.ids);
+    const [read, held] = await askFor(rest, (one) => restOf(prompt, one, post), prompt.length);
+    const most = typeof held.max_tokens === 'number' ? { max_tokens: held.max_tokens + before } : {};
+    return { ...unfinished.whole(read, sent), asked: { ...asked, ...most } };
   };
 
   return {
     async ask(messages, tools, post) {
       const sent = await promptFor(messages, tools, post);
       const opensThought = await opened(sent, post);
-      const [body, asked] = await askFor(
-        await asking.forPrompt(messages, sent.length),
-        (one) => post('completions', completionBody(config, sent, one)),
-        sent.length,
-      );
-      const { text, ...read } = readCompletion(body);
+      const asked = await asking.forPrompt(messages, sent.length);
+      const { text, ...read } = await wholeOf(sent, asked, post);
       const turn = (said?.turn ?? 0) + 1;
       const message = readAnswer(text, {
         withTools: tools.length > 0,
@@ -114,9 +169,16 @@ export function tokenSpeaker(config: PolicyConfig, asking: Asking, renderer: Ren
       // A server that says nothing of the prompt was still asked exactly this.
       const prompt = read.prompt_token_ids ?? sent;
       const ended = read.finish_reason !== 'length' && stop === undefined;
-      said = { ids: joined(prompt, read.generation_token_ids), message, turn, ended };
+      said = { ids: joinedIds(prompt, read.generation_token_ids), message, turn, ended };
       prepared = null;
-      return { ...read, message, prompt_token_ids: prompt, asked };
+      unfinished = openUnfinished();
+      stream = null;
+      return { ...read, message, prompt_token_ids: prompt };
+    },
+    kept: () => unfinished.tokens,
+    generated: () => unfinished.tokens + (stream?.tokens ?? 0),
+    unstreamed() {
+      config = { ...config, stream: 'off' };
     },
   };
 }
@@ -137,9 +199,6 @@ function openHeads(renderer: Renderer): (prompt: Int32Array, post: Post) => Prom
   };
 }
 
-function joined(first: Int32Array, second: Int32Array): Int32Array {
-  const both = new Int32Array(first.length + second.length);
-  both.set(first);
-  both.set(second, first.length);
-  return both;
-}
+/** An error in the midst, or nonsense: the engine does not stand by what came before. An abort, a cut or silence says nothing against it. */
+const mayBeKept = (error: unknown): boolean =>
+  !(error instanceof WireFault) || error.kind === 'cut_short' || error.kind === 'aborted';

@@ -50,3 +50,33 @@ const logProbsOf = (ids: Int32Array, seed: number): string[] =>
 /** The same rollout hears the same log-probabilities when it asks twice; another rollout hears others. */
 export const generationSeed = (rollout: string, turn: number, seed: number): number =>
   hash32(`${rollout}#${turn}`, seed);
+
+/** What is still to be said of a generation whose first tokens stand in the prompt already; null when they are others. */
+export function restOf(whole: Generation, begun: Int32Array, tokenizer: Tokenizer): Generation | null {
+  if (begun.length === 0) return whole;
+  if (begun.some((id, at) => whole.tokens.ids[at] !== id)) return null;
+  return sliced(whole, begun.length, whole.tokens.ids.length, whole.said.finish, tokenizer);
+}
+
+/** The first half of it, as an engine leaves it that is paused for new weights. */
+export function brokenOff(whole: Generation, tokenizer: Tokenizer): Generation {
+  return sliced(whole, 0, whole.tokens.ids.length >> 1, 'abort', tokenizer);
+}
+
+function sliced(
+  { said, tokens, logProbs }: Generation,
+  from: number,
+  to: number,
+  finish: Said['finish'],
+  tokenizer: Tokenizer,
+): Generation {
+  const ids = tokens.ids.slice(from, to);
+  // The token that ends an answer is no text.
+  const ended = to === tokens.ids.length && said.finish !== 'length';
+  const raw = tokenizer.decode(ended ? ids.subarray(0, -1) : ids);
+  return {
+    said: { raw, content: raw, reasoning: null, toolCalls: [], finish },
+    tokens: { ids, json: ids.join(',') },
+    logProbs: logProbs.slice(from, to),
+  };
+}

@@ -2,7 +2,7 @@
 import { type Chooser, openChooser, rolloutName } from './choice.ts';
 import { type Delay, delayMs } from './delay.ts';
 import type { Fault, FaultBook } from './faults.ts';
-import { type Generation, generate, generationSeed } from './generation.ts';
+import { brokenOff, type Generation, generate, generationSeed, restOf } from './generation.ts';
 import { openPrompter, type Prompt, type Prompter } from './prompt.ts';
 import { hash32 } from './random.ts';
 import { type Asking, BadRequest, type ChatRequest, type CompletionRequest } from './request.ts';
@@ -81,6 +81,8 @@ type History = {
   firstAssistant: string | null;
   prompt: () => Prompt | null;
   characters: () => number;
+  /** Token-in: what the prompt has of the answer already. */
+  begun?: Int32Array;
 };
 
 function reply(
@@ -165,9 +167,13 @@ function compose(
     const completionLength = Math.ceil(said.raw.length / 4) + 1;
     return { ...base, generation, promptIds: null, completionLength, tokenIds: null, logProbs: null };
   }
-  const budget = Math.min(asking.maxTokens ?? Number.POSITIVE_INFINITY, room);
+  const { begun = new Int32Array(0) } = history;
+  const budget = begun.length + Math.min(asking.maxTokens ?? Number.POSITIVE_INFINITY, room);
   const endId = tokens.tokenizer.idOf('<|im_end|>');
-  const generation = generate(said, tokens.tokenizer, endId, budget, seed);
+  const whole = generate(said, tokens.tokenizer, endId, budget, seed);
+  const rest = restOf(whole, begun, tokens.tokenizer);
+  if (rest === null) throw new BadRequest('the prompt ends with an answer that was not begun here', 'prompt');
+  const generation = fault?.kind === 'aborted' && history.begun ? brokenOff(rest, tokens.tokenizer) : rest;
   const answer: Answer = {
     ...base,
     generation,
@@ -234,9 +240,11 @@ function readHistory(ids: Int32Array, tokenizer: Tokenizer, prompter: Prompter) 
   let firstUser: string | null = null;
   let firstAssistant: string | null = null;
   let offersTools = false;
+  let begun = new Int32Array(0);
   for (let at = ids.indexOf(start); at !== -1; at = ids.indexOf(start, at + 1)) {
     if (assistant.every((id, i) => ids[at + 1 + i] === id)) {
       if (++turn === 0) firstAssistant = block(at).slice('assistant\n'.length);
+      begun = ids.slice(at + 1 + assistant.length);
     } else if (turn === -1) {
       const text = block(at);
       if (text.startsWith('system\n')) offersTools = text.includes('\n<tools>\n');
@@ -246,7 +254,7 @@ function readHistory(ids: Int32Array, tokenizer: Tokenizer, prompter: Prompter) 
   if (turn === -1)
     throw new BadRequest('the prompt has no head of an answer: expected <|im_start|>assistant', 'prompt');
   const tools: ToolOffer[] = offersTools ? TOKEN_IN_TOOLS : [];
-  return { turn, firstUser: firstUser ?? '', firstAssistant, tools };
+  return { turn, firstUser: firstUser ?? '', firstAssistant, tools, begun };
 }
 
 /** The declarations are text by then; the names are the farm's own. */

@@ -12,7 +12,7 @@ import { openStats, type PolicyStats } from './stats.ts';
 import { loadTemplate } from './template.ts';
 import { loadTokenizer } from './tokenizer.ts';
 import { readJson, sendAnswer, sendError, sendEvents, sendFault } from './transport.ts';
-import { chatBody, chatEvents, completionBody } from './wire.ts';
+import { chatBody, chatEvents, completionBody, completionEvents } from './wire.ts';
 
 export type ScriptedPolicyOptions = {
   /** A script, or the path of one. */
@@ -154,12 +154,14 @@ async function complete(service: Service, path: string, request: IncomingMessage
     return;
   }
   const asked = readCompletionRequest(body);
-  if (asked.stream) throw new BadRequest('text completions are not streamed here', 'stream');
   const { caller, reply: begin } = service.model.completion(asked, rollout);
   await visit(service, response, caller, asked.model, begin, async (reply, signal) => {
     const answer = reply.answer();
     const tokenizer = service.model.tokenizer;
-    if (tokenizer) {
+    if (tokenizer && asked.stream) {
+      const events = completionEvents(answer, tokenizer, asked.withUsage);
+      await sendEvents(response, events, reply.fault, signal);
+    } else if (tokenizer) {
       const text = answer.generation.said.raw;
       await sendAnswer(response, completionBody(answer, tokenizer, text), reply.fault, signal);
     }

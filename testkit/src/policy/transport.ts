@@ -147,7 +147,8 @@ export async function sendEvents(
   const gapMs = fault?.kind === 'slow_body' ? (fault.ms ?? 2000) / all.length : 0;
   for (const event of sent) {
     if (signal.aborted) return;
-    response.write(event);
+    // Out before the connection ends: what was written arrives.
+    await new Promise((resolve) => response.write(event, resolve));
     await pause(gapMs, signal);
   }
   if (fault?.kind === 'cut') response.socket?.destroy();

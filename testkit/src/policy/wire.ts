@@ -76,6 +76,42 @@ export function completionBody(answer: Answer, tokenizer: Tokenizer, text: strin
   );
 }
 
+/** Tokens of one chunk; a real server sends one, or what its steps of a moment brought. */
+const CHUNK_TOKENS = 4;
+
+/** Server-sent events of a streamed text completion, as vLLM sends them: the prompt's ids with the first chunk only. */
+export function* completionEvents(
+  answer: Answer,
+  tokenizer: Tokenizer,
+  withUsage: boolean,
+): Generator<string> {
+  const { said, tokens } = answer.generation;
+  const open = `{"id":"${answer.id}","object":"text_completion","created":${answer.created},"model":${JSON.stringify(answer.model)}`;
+  const finish = said.finish === 'tool_calls' ? 'stop' : said.finish;
+  // What was told of the text, and the first token whose text was not told whole.
+  let [told, from] = ['', 0];
+  for (let at = 0; at === 0 || at < tokens.ids.length; at += CHUNK_TOKENS) {
+    const ids = tokens.ids.subarray(at, at + CHUNK_TOKENS);
+    const last = at + CHUNK_TOKENS >= tokens.ids.length;
+    const logProbs = answer.logProbs?.slice(at, at + CHUNK_TOKENS) ?? null;
+    const logprobs =
+      answer.wanted.logprobs && logProbs
+        ? completionLogprobs({ ...answer, logProbs }, ids, tokenizer)
+        : 'null';
+    // A character whose bytes are not all there yet is held back, as servers do.
+    const fresh = tokenizer.decode(tokens.ids.subarray(from, at + CHUNK_TOKENS));
+    const held = !last && fresh.endsWith('\ufffd');
+    const delta = last ? said.raw.slice(told.length) : held ? '' : fresh;
+    if (!held) from = at + CHUNK_TOKENS;
+    told += delta;
+    const tokenIds = answer.tokenIds === null ? 'null' : `[${ids.join(',')}]`;
+    const prompt = at === 0 && answer.wanted.tokenIds ? `,"prompt_token_ids":${list(answer.promptIds)}` : '';
+    yield `data: ${open},"choices":[{"index":0,"text":${JSON.stringify(delta)},"logprobs":${logprobs},"finish_reason":${last ? `"${finish}"` : 'null'},"stop_reason":null${prompt},"token_ids":${tokenIds}}]}\n\n`;
+  }
+  if (withUsage) yield `data: ${open},"choices":[],"usage":${usageOf(answer)}}\n\n`;
+  yield 'data: [DONE]\n\n';
+}
+
 /** Server-sent events of a streamed chat completion: role, words, the end, usage if asked for. */
 export function* chatEvents(
   answer: Answer,

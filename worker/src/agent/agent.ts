@@ -8,6 +8,7 @@ import type {
   Message,
   PolicyConfig,
   Sampling,
+  Span,
   Trajectory,
   WireReply,
 } from '@swefarm/shared';
@@ -17,9 +18,13 @@ import type { Pause } from './pause.ts';
 export type PolicyReply = WireReply & {
   /** Without those in which the policy stood still. */
   seconds: number;
+  /** Which one answered, the last part where it was several. */
+  endpoint: string;
   policy_version: { start: string | null; end: string | null };
   /** What its request alone asked for. */
   asked?: Asked;
+  /** Which weights made which tokens; absent when the ids were not told. */
+  spans?: Span[];
 };
 
 /** The endpoint said, as HTTP 400, that the prompt no longer fits its context: an end of the rollout, not a fault. */
@@ -48,6 +53,8 @@ export interface Policy {
     tools: readonly ToolDefinition[],
     signal: AbortSignal,
   ): Promise<PolicyReply | ContextOverflow>;
+  /** Tokens that were heard of it so far, and the seconds that they took; null: not known. */
+  heard(): { tokens: number; seconds: number } | null;
   /** The texts of token ids, for messages; null where the endpoint does not tell. */
   spell(ids: readonly number[], signal: AbortSignal): Promise<string[] | null>;
 }

@@ -1,31 +1,40 @@
 /** A time limit that does not count the seconds in which the policy stands still. */
 import type { Pause } from './pause.ts';
+import { REAL_TIME, type Time } from './time.ts';
 
 export type Deadline = Disposable & {
   /** 0 once it is over. */
   remainingSeconds(): number;
+  /** Gives it all its seconds again, unless it is over. Costs next to nothing. */
+  restart(): void;
 };
 
 /** Node's longest timer. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /** Calls `onOver` once when the seconds are used up. Dispose it to stop the clock. */
-export function startDeadline(seconds: number, pause: Pause, onOver: () => void): Deadline {
-  const started = performance.now();
-  const pausedBefore = pause.seconds();
+export function startDeadline(
+  seconds: number,
+  pause: Pause,
+  onOver: () => void,
+  time: Time = REAL_TIME,
+): Deadline {
+  let started = time.now();
+  let pausedBefore = pause.seconds();
   let over = false;
-  let timer: NodeJS.Timeout | undefined;
+  let timer: Disposable | null = null;
   const remainingSeconds = (): number => {
     if (over) return 0;
-    const spent = (performance.now() - started) / 1000 - (pause.seconds() - pausedBefore);
+    const spent = (time.now() - started) / 1000 - (pause.seconds() - pausedBefore);
     return Math.max(0, seconds - spent);
   };
   const arm = () => {
-    clearTimeout(timer);
+    timer?.[Symbol.dispose]();
+    timer = null;
     if (pause.paused || over) return;
     const left = remainingSeconds();
     if (left > 0) {
-      timer = setTimeout(arm, Math.min(Math.ceil(left * 1000), LONGEST_TIMER_MS));
+      timer = time.after(Math.min(Math.ceil(left * 1000), LONGEST_TIMER_MS), arm);
       return;
     }
     over = true;
@@ -35,8 +44,13 @@ export function startDeadline(seconds: number, pause: Pause, onOver: () => void)
   arm();
   return {
     remainingSeconds,
+    // The timer stays as it is: when it fires it sees what is left now.
+    restart() {
+      started = time.now();
+      pausedBefore = pause.seconds();
+    },
     [Symbol.dispose]() {
-      clearTimeout(timer);
+      timer?.[Symbol.dispose]();
       stop();
     },
   };

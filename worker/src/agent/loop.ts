@@ -138,6 +138,8 @@ function recordAnswer(state: RolloutState, reply: PolicyReply): Turn {
     usage: reply.usage,
     policy_version: reply.policy_version,
     ...(reply.asked && Object.keys(reply.asked).length > 0 ? { asked: reply.asked } : {}),
+    endpoint: reply.endpoint,
+    ...(reply.spans ? { spans: reply.spans } : {}),
     tokens: null,
     commands: [],
   };

@@ -93,6 +93,8 @@ describe('what is sent', () => {
       top_p: 0.9,
       max_tokens: 100,
       seed: turnSeed(1, 'run.a__b-1.0', 1),
+      stream: true,
+      stream_options: { include_usage: true },
       chat_template_kwargs: { enable_thinking: false },
       top_k: 20,
     });
@@ -109,7 +111,12 @@ describe('what is sent', () => {
     await ask(endpoint);
     expect(endpoint.requests[0]?.headers.authorization).toBeUndefined();
     expect(endpoint.requests[0]?.headers['transfer-encoding']).toBeUndefined();
-    expect(Object.keys(endpoint.requests[0]?.body ?? {})).toEqual(['messages', 'model']);
+    expect(Object.keys(endpoint.requests[0]?.body ?? {})).toEqual([
+      'messages',
+      'model',
+      'stream',
+      'stream_options',
+    ]);
   });
   test('an attempt stays on one endpoint, and attempts spread', async () => {
     const config = PolicyConfig.parse({ urls: ['http://a/v1', 'http://b/v1', 'http://c/v1'], model: 'm' });

@@ -1,5 +1,5 @@
 /** A weight update in the middle of rollouts, as the trainer tells it: nothing is sent, nothing fails, no clock runs. */
-import { AgentConfig, NO_LIMITS, PolicyConfig, type PolicyRecord } from '@swefarm/shared';
+import { AgentConfig, cumulative, NO_LIMITS, PolicyConfig, type PolicyRecord } from '@swefarm/shared';
 import { type ScriptedPolicy, type ScriptedPolicyOptions, startScriptedPolicy } from '@swefarm/testkit';
 import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { runMiniAgent } from '../../src/agent/loop.ts';
@@ -169,6 +169,36 @@ describe('an answer that breaks in the update', () => {
       expect(say.endpoints.views()).toMatchObject([{ reason: null }]);
     },
   );
+  test('goes on with the new weights from what the old ones said, and says which said what', async () => {
+    const say = trainer(1_000_000);
+    const long = { conversations: [{ variants: [[{ command: 'echo 0' }, ...turns(2)]] }] };
+    const plain = await begin(say, await endpoint({ script: long }));
+    const server = await endpoint({ faults: [{ kind: 'aborted', turn: 1, times: 1 }], script: long });
+    say.say('default', { state: 'serving', version: 'step-1' });
+    const shell = scriptedShell((command) => {
+      if (server.stats().requests === 1) say.say('default', { state: 'updating' });
+      return { output: `${command.slice('echo '.length)}\n` };
+    });
+    const playing = begin(say, server, {}, {}, shell);
+    await expect.poll(() => server.stats().requests, POLL).toBe(2);
+    say.say('default', { state: 'serving', version: 'step-2' });
+    await say.tell();
+    const { trajectory } = await playing;
+    const whole = (end: { trajectory: typeof trajectory }) =>
+      [...cumulative(end.trajectory.turns.map(({ tokens }) => tokens))].map(({ prompt, generation }) => [
+        Array.from(prompt),
+        Array.from(generation),
+      ]);
+    expect(whole({ trajectory })).toEqual(whole(plain));
+    const [before, broken, after] = trajectory.turns;
+    expect(before?.spans).toMatchObject([{ version: 'step-1' }]);
+    expect(broken?.policy_version).toEqual({ start: 'step-1', end: 'step-2' });
+    expect(broken?.spans).toMatchObject([{ version: 'step-1' }, { version: 'step-2' }]);
+    expect(broken?.spans?.reduce((sum, { tokens }) => sum + tokens, 0)).toBe(
+      broken?.tokens?.generation.length,
+    );
+    expect(after?.spans).toMatchObject([{ version: 'step-2' }]);
+  });
   test('without a word of the trainer it is a fault like any other', async () => {
     const say = trainer();
     const server = await endpoint({ faults: [{ kind: 'aborted', turn: 2 }] });

@@ -26,7 +26,11 @@ export const scriptedTask = (config: Record<string, unknown> = {}): AgentTask =>
 });
 
 /** The real client of a policy that nobody pauses, for the only rollout there is. */
-export const policyAt = (config: PolicyConfig, rolloutId = 'run.a__b-1.0') =>
+export const policyAt = (
+  config: PolicyConfig,
+  rolloutId = 'run.a__b-1.0',
+  more: Partial<Parameters<typeof openPolicy>[1]> = {},
+) =>
   openPolicy(config, {
     apiKey: null,
     rolloutId,
@@ -40,6 +44,7 @@ export const policyAt = (config: PolicyConfig, rolloutId = 'run.a__b-1.0') =>
     },
     endpoints: openEndpoints(),
     log: { warn: () => undefined },
+    ...more,
   });
 
 /** An answer of the model: its text, a message, or a whole reply; an Error is thrown. */
@@ -69,6 +74,7 @@ export const replyOf = (content: string, more: Partial<PolicyReply> = {}): Polic
   generation_token_ids: null,
   generation_log_probs: null,
   seconds: 0.01,
+  endpoint: 'http://scripted',
   policy_version: { start: 'v1', end: 'v1' },
   ...more,
 });
@@ -86,6 +92,7 @@ export function scriptedPolicy(answers: Answer[], flags: Partial<Policy> = {}): 
     experts: 'drop',
     sampling: {},
     pause: NEVER_PAUSED,
+    heard: () => null,
     spell: async () => null,
     ...flags,
     requests,

@@ -13,6 +13,8 @@ export type Endpoints = {
    * `key` breaks ties, so that rollouts spread. Throws RolloutFailure `policy_bad_request` when there is none.
    */
   bind(urls: readonly string[], key: string): Held;
+  /** As bind(), among those that are not set aside; null when all are. */
+  bindInUse(urls: readonly string[], key: string): Held | null;
   /** Sets it aside for 1 s, and for twice as long each time until it answers, a minute at the most. */
   failed(url: string, reason: string): void;
   answered(url: string): void;
@@ -40,24 +42,31 @@ export function openEndpoints(now: () => number = () => performance.now()): Endp
     (known.get(url)?.load ?? 0) + (others.get(url) ?? 0),
     createHash('sha256').update(`${key} ${url}`).digest().readUInt32BE(),
   ];
+  const best = (urls: readonly string[], key: string) =>
+    urls.map((url) => ({ url, rank: rank(url, key) })).sort((a, b) => compare(a.rank, b.rank))[0];
+  const hold = (url: string): Held => {
+    const entry = of(url);
+    entry.load++;
+    let held = true;
+    return {
+      url,
+      [Symbol.dispose]() {
+        if (held) entry.load--;
+        held = false;
+        if (entry.load === 0 && entry.failures === 0) known.delete(url);
+      },
+    };
+  };
   return {
     bind(urls, key) {
-      const [best] = urls
-        .map((url) => ({ url, rank: rank(url, key) }))
-        .sort((a, b) => compare(a.rank, b.rank));
-      if (!best)
+      const chosen = best(urls, key);
+      if (!chosen)
         throw new RolloutFailure('policy_bad_request', 'neither the run nor its policy names an endpoint');
-      const entry = of(best.url);
-      entry.load++;
-      let held = true;
-      return {
-        url: best.url,
-        [Symbol.dispose]() {
-          if (held) entry.load--;
-          held = false;
-          if (entry.load === 0 && entry.failures === 0) known.delete(best.url);
-        },
-      };
+      return hold(chosen.url);
+    },
+    bindInUse(urls, key) {
+      const chosen = best(urls, key);
+      return chosen && chosen.rank[0] === 0 ? hold(chosen.url) : null;
     },
     failed(url, reason) {
       const entry = of(url);

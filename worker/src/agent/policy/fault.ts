@@ -38,12 +38,19 @@ export class PolicyFault extends Error {
   }
 }
 
+const WIRE_CLASSES = {
+  garbage: 'policy_garbage',
+  broken_off: 'policy_server_error',
+  aborted: 'policy_server_error',
+  cut_short: 'policy_unreachable',
+} as const;
+
 /** An answer that is none. What the model's template cannot do, no further request mends; a full context is the rollout's end. */
 export function readWireFault(fault: WireFault): PolicyFault | OverflowSignal {
   if (fault.kind === 'no_room') return new OverflowSignal(fault.message);
   if (fault.kind === 'template')
     return new PolicyFault('policy_tokens', 'never', fault.message, { cause: fault.cause });
-  const failureClass = fault.kind === 'garbage' ? 'policy_garbage' : 'policy_server_error';
+  const failureClass = WIRE_CLASSES[fault.kind];
   return new PolicyFault(failureClass, 'few', fault.message, { cause: fault.cause });
 }
 

@@ -15,7 +15,11 @@ export type RetryOptions = {
   /** True when a weight update broke the request: it is sent again at no cost. Called once per fault. */
   excused: (fault: PolicyFault) => Promise<boolean>;
   signal: AbortSignal;
+  /** True when the request that failed brought something of the answer that is kept: patience and count begin anew. */
+  progressed: () => boolean;
   onFault: (fault: PolicyFault) => void;
+  /** True when another endpoint is to be asked from now on: at once, and with a count of its own. */
+  elsewhere: (fault: PolicyFault) => boolean;
   onRetry: (fault: PolicyFault, waitSeconds: number, tries: number) => void;
 };
 
@@ -32,7 +36,16 @@ export async function retrying<T>(request: () => Promise<T>, options: RetryOptio
       if (await options.excused(error)) continue;
       options.onFault(error);
       deadline ??= patience.use(startDeadline(options.patienceSeconds, options.pause, () => undefined));
-      const wait = waitBefore(error, tries, deadline.remainingSeconds());
+      if (options.progressed()) {
+        tries = 1;
+        deadline.restart();
+      }
+      const left = deadline.remainingSeconds();
+      if (left > 0 && options.elsewhere(error)) {
+        tries = 1;
+        continue;
+      }
+      const wait = waitBefore(error, tries, left);
       if (wait === null) throw error;
       options.onRetry(error, wait, tries++);
       await pause(wait, options.signal);

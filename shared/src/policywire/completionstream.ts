@@ -1,0 +1,93 @@
+/** A streamed text completion, chunk by chunk, as vLLM and SGLang send it: text, ids and log-probabilities of what is new. */
+import { MOST } from '../bounds.ts';
+import { noIds, type TextReply } from './completion.ts';
+import { WireFault } from './fault.ts';
+import { growingIds, growingLogProbs } from './growing.ts';
+import { readIds, readLogProbs } from './ids.ts';
+import { type Chunk, choiceOf, chunkReader, cutShort, refuseError, type Sink } from './stream.ts';
+import { readUsage } from './usage.ts';
+
+/** Tokens that came of an answer, with their log-probabilities and text; the lists are of one length. */
+export type Part = { text: string; ids: Int32Array; logProbs: Float32Array };
+
+export type CompletionStream = Sink & {
+  /** Tokens that came so far. */
+  readonly tokens: number;
+  /**
+   * What came, up to the last chunk that ended with a whole character, when ids and log-probabilities are complete up to there;
+   * else null. A character that was torn could not be read: the server does not tell the bytes that it holds back.
+   */
+  part(): Part | null;
+  /**
+   * The answer, when the stream is over.
+   *
+   * @throws WireFault `cut_short` when it ended before the answer; RolloutFailure `policy_tokens` when it told no ids
+   */
+  end(): TextReply;
+};
+
+export function openCompletionStream(): CompletionStream {
+  const texts: string[] = [];
+  let characters = 0;
+  const ids = growingIds();
+  const logProbs = growingLogProbs();
+  let promptIds: Int32Array | null = null;
+  let finish: string | null = null;
+  let usage: TextReply['usage'] = null;
+  /** False once a chunk brought text without its ids. */
+  let told = true;
+  let scored = true;
+  /** Where the text was whole last, by texts and tokens. */
+  let whole = { texts: 0, tokens: 0 };
+
+  const onChunk = ({ json, promptIds: found }: Chunk): void => {
+    refuseError(json);
+    promptIds ??= found;
+    usage = readUsage(json.usage) ?? usage;
+    const choice = choiceOf(json);
+    if (choice === null) return;
+    if (typeof choice.text !== 'string') throw new WireFault('garbage', 'a chunk of the stream has no text');
+    if (choice.text !== '') texts.push(choice.text);
+    characters += choice.text.length;
+    const more = readIds(choice.token_ids);
+    if (more) ids.push(more);
+    else if (choice.text !== '') told = false;
+    const { token_logprobs: scores } = (choice.logprobs ?? {}) as { token_logprobs?: unknown };
+    const values = readLogProbs(scores);
+    if (values) logProbs.push(values);
+    // A chunk of no token may have no list; a list of other than numbers spoils all that follows.
+    else if (more?.length || (scores !== undefined && scores !== null)) scored = false;
+    if (choice.text !== '' && !choice.text.endsWith('\ufffd'))
+      whole = { texts: texts.length, tokens: ids.length };
+    if (typeof choice.finish_reason === 'string') finish = choice.finish_reason;
+    if (characters > MOST.textBytes || ids.length > MOST.tokens)
+      throw new WireFault('garbage', 'an answer beyond all bounds');
+  };
+  const { take } = chunkReader(onChunk);
+  return {
+    take,
+    get tokens() {
+      return ids.length;
+    },
+    part: () =>
+      told && scored && whole.tokens > 0 && ids.length === logProbs.length
+        ? {
+            text: texts.slice(0, whole.texts).join(''),
+            ids: ids.all().slice(0, whole.tokens),
+            logProbs: logProbs.all().slice(0, whole.tokens),
+          }
+        : null,
+    end() {
+      if (finish === null) throw cutShort(ids.length);
+      if (!told) throw noIds();
+      return {
+        text: texts.join(''),
+        finish_reason: finish,
+        usage,
+        prompt_token_ids: promptIds,
+        generation_token_ids: ids.all(),
+        generation_log_probs: scored ? logProbs.all() : null,
+      };
+    },
+  };
+}

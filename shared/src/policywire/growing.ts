@@ -1,0 +1,34 @@
+/** Typed arrays that grow as tokens come: twice as long each time, so that a token costs the same at any length. */
+
+export type Growing<T extends Int32Array | Float32Array> = {
+  readonly length: number;
+  push(items: T): void;
+  /** A copy of what is there. */
+  all(): T;
+};
+
+const FIRST = 256;
+
+export const growingIds = (): Growing<Int32Array> => growing((length) => new Int32Array(length));
+export const growingLogProbs = (): Growing<Float32Array> => growing((length) => new Float32Array(length));
+
+function growing<T extends Int32Array | Float32Array>(make: (length: number) => T): Growing<T> {
+  let items = make(FIRST);
+  let length = 0;
+  return {
+    get length() {
+      return length;
+    },
+    push(more) {
+      const needed = length + more.length;
+      if (needed > items.length) {
+        const larger = make(Math.max(needed, 2 * items.length));
+        larger.set(items.subarray(0, length));
+        items = larger;
+      }
+      items.set(more, length);
+      length = needed;
+    },
+    all: () => items.slice(0, length) as T,
+  };
+}

@@ -1,0 +1,26 @@
+/** How fast a policy speaks, as its rollout heard it: what tells an endpoint that is slow from a model that thinks. */
+import type { WireReply } from '@swefarm/shared';
+
+export type Sums = { tokens: number; seconds: number };
+export type Heard = ReturnType<typeof openHeard>;
+
+export function openHeard() {
+  let tokens = 0;
+  let seconds = 0;
+  return {
+    /** Tokens that were heard, and the seconds that they took; an answer that was heard of in no part is in neither. */
+    sums: (): Sums => ({ tokens, seconds }),
+    whole({ generation_token_ids: ids, usage }: WireReply, took: number): void {
+      const came = ids?.length ?? usage?.completion_tokens ?? 0;
+      if (came === 0) return;
+      tokens += came;
+      seconds += took;
+    },
+    /** An answer that did not come to its end. */
+    unfinished(came: number, took: number): void {
+      if (came === 0) return;
+      tokens += came;
+      seconds += took;
+    },
+  };
+}

@@ -1,0 +1,95 @@
+/** One request to a policy endpoint, whole or streamed: silence is what times out, aborting closes the socket. */
+import { addressOf, type Piece, type Route, type Sink, WireFault } from '@swefarm/shared';
+import { startDeadline } from '../deadline.ts';
+import type { Pause } from '../pause.ts';
+import type { Time } from '../time.ts';
+import { sentOnce } from './body.ts';
+import type { openClient } from './connection.ts';
+import { PolicyFault, readFault } from './fault.ts';
+
+export type Client = ReturnType<typeof openClient>;
+
+export type Sending = {
+  client: Client;
+  url: string;
+  /** Longest silence: before the answer, and between the chunks of a streamed one. */
+  silenceSeconds: number;
+  pause: Pause;
+  time: Time;
+  signal: AbortSignal;
+  /** Called with the head of the answer. */
+  onHead: (head: { version: string | null; streamed: boolean }) => void;
+};
+
+/** Routed experts of a long sequence are the largest thing an answer holds. */
+const MOST_BODY_BYTES = 512 * 1024 ** 2;
+const NOTHING = Buffer.alloc(0);
+
+/**
+ * The bytes of the answer; none when it was a stream, which `sink` was given.
+ *
+ * @throws PolicyFault, OverflowSignal, WireFault of the sink, or the signal's reason when aborted
+ */
+export async function send(
+  route: Route,
+  body: Piece[],
+  sink: Sink | undefined,
+  { client, url, silenceSeconds, pause, time, signal, onHead }: Sending,
+): Promise<Buffer> {
+  signal.throwIfAborted();
+  // One controller a request: the client keeps listeners on the signal that it is given.
+  const controller = new AbortController();
+  const onAbort = () => controller.abort(signal.reason);
+  signal.addEventListener('abort', onAbort, { once: true });
+  let silent = false;
+  const onSilence = () => {
+    silent = true;
+    controller.abort();
+  };
+  using silence = startDeadline(silenceSeconds, pause, onSilence, time);
+  let phase: 'head' | 'body' = 'head';
+  try {
+    const { stream, length } = sentOnce(body);
+    const response = await client
+      .post(addressOf(url, route), {
+        body: stream,
+        headers: { 'content-type': 'application/json', 'content-length': String(length) },
+        signal: controller.signal,
+      })
+      .asResponse();
+    phase = 'body';
+    const streamed = sink !== undefined && isStream(response.headers.get('content-type'));
+    if (route === 'chat' || route === 'completions')
+      onHead({ version: response.headers.get('x-policy-version'), streamed });
+    if (!streamed) return await wholeOf(response);
+    for await (const chunk of response.body ?? []) if (sink.take(chunk)) silence.restart();
+    return NOTHING;
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof WireFault) throw error;
+    if (silent) {
+      const what = phase === 'head' ? 'answer' : 'more of the answer';
+      throw new PolicyFault('policy_silent', 'never', `no ${what} within ${silenceSeconds} s`, {
+        cause: error,
+      });
+    }
+    throw readFault(error, phase);
+  } finally {
+    signal.removeEventListener('abort', onAbort);
+  }
+}
+
+const isStream = (type: string | null): boolean =>
+  type?.toLowerCase().startsWith('text/event-stream') ?? false;
+
+async function wholeOf(response: Response): Promise<Buffer> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of response.body ?? []) {
+    chunks.push(chunk);
+    bytes += chunk.length;
+    if (bytes > MOST_BODY_BYTES)
+      throw new WireFault('garbage', `the answer has over ${MOST_BODY_BYTES} bytes`);
+  }
+  return Buffer.concat(chunks);
+}

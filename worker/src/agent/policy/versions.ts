@@ -1,0 +1,71 @@
+/** Which weights made an answer: what the trainer says of them, else the header of the answer, else the endpoint's list of models. */
+import type { PolicyConfig, PolicyKey, Span } from '@swefarm/shared';
+import { servedModel } from './models.ts';
+import type { Followed } from './watch.ts';
+
+/** What the trainer said last when a request was sent. */
+export type Spoken = { changed: number; version: string | null };
+type Head = { version: string | null; streamed: boolean };
+
+export type Versions = {
+  spoken(): Spoken;
+  /** Those of one turn. */
+  openTurn(): TurnVersions;
+};
+
+export type TurnVersions = {
+  /** A request is sent. */
+  sent(spoken: Spoken): void;
+  heard(head: Head): void;
+  /** It was broken off, and so many tokens of it are kept. */
+  broke(tokens: number): void;
+  /** It brought the rest, so many tokens; null when it told none. */
+  ended(
+    url: string,
+    tokens: number | null,
+  ): Promise<{ policy_version: { start: string | null; end: string | null }; spans?: Span[] }>;
+};
+
+export function openVersions(
+  config: PolicyConfig,
+  { followed, apiKey }: { followed: Followed; apiKey: PolicyKey | null },
+): Versions {
+  let told: string | null = null;
+  const known = (): string | null => followed.record()?.version ?? told ?? config.version;
+  return {
+    spoken: () => ({
+      changed: followed.record()?.changed_at ?? 0,
+      version: followed.record()?.version ?? null,
+    }),
+    openTurn() {
+      const spans: Span[] = [];
+      let at: Spoken = { changed: 0, version: null };
+      let head: Head | null = null;
+      return {
+        sent(spoken) {
+          at = spoken;
+          head = null;
+        },
+        heard(said) {
+          head = said;
+          if (said.version !== null) told = said.version;
+        },
+        broke(tokens) {
+          if (tokens > 0) spans.push({ version: at.version ?? head?.version ?? known(), tokens });
+        },
+        async ended(url, tokens) {
+          const header = head?.version ?? null;
+          if (header === null && known() === null)
+            told = (await servedModel(url, config.model, apiKey)).version;
+          // The head of a stream was sent when the answer began, that of a whole answer when it was done.
+          const end = head?.streamed ? known() : (header ?? known());
+          const start = at.version ?? (head?.streamed ? (header ?? end) : end);
+          // What one request brought while the weights changed cannot be told apart.
+          if (tokens !== null) spans.push({ version: start === end ? end : null, tokens });
+          const policy_version = { start: spans.length > 1 ? (spans[0]?.version ?? null) : start, end };
+          return tokens === null ? { policy_version } : { policy_version, spans };
+        },
+      };
+    },
+  };
+}
