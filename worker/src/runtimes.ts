@@ -115,7 +115,10 @@ async function firstUsable(
   let isAway = false;
   for (const name of names) {
     const runtime = await openRuntime(name, config, log);
-    const check = await runtime.check(signal);
+    const check = await runtime.check(signal).catch(async (error: unknown) => {
+      await runtime[Symbol.asyncDispose]();
+      throw error;
+    });
     if (check.usable) return { runtime, check };
     problems.push(...check.problems.map((problem) => `${name}: ${problem}`));
     // Of several, an engine without a socket was never meant to be there. A full disk shows in many ways.

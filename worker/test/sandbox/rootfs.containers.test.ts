@@ -49,6 +49,14 @@ describe('rootfs', () => {
   const said = async (container: Container, script: string): Promise<string> =>
     (await sh(container, script)).output.toString().trim();
 
+  it('leaves nothing in the scratch folder when it cannot be opened', async () => {
+    const scratchDir = join(folder, 'unopened');
+    const imagesDir = join(folder, 'nofolder');
+    await writeFile(imagesDir, '');
+    await expect(rootfsRuntime({ imagesDir, scratchDir })).rejects.toThrow();
+    expect((await readdir(scratchDir)).filter((name) => name.startsWith('runtime-'))).toEqual([]);
+  });
+
   it('says that it works, and what it limits how', async () => {
     const check = await runtime.check(NEVER);
     expect(check).toMatchObject({ usable: true, limits: { disk: 'watched' } });

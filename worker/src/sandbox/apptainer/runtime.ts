@@ -10,7 +10,7 @@ import { EMPTY_CONFIG } from '../../images/config.ts';
 import { makeRoom } from '../../images/room.ts';
 import { openImageStore } from '../../images/store.ts';
 import { diskFree } from '../free.ts';
-import { type GroundLog, imagesOf, openGround, requireUsable } from '../rootfs/ground.ts';
+import { type Ground, type GroundLog, imagesOf, onGround, requireUsable } from '../rootfs/ground.ts';
 import { explainNamespaces, limitsOf, makeBase, warnings } from '../rootfs/host.ts';
 import { OWN_USE } from '../rootfs/ownuse.ts';
 import { readRecords, removeNameless } from '../rootfs/records.ts';
@@ -46,11 +46,13 @@ export type ApptainerRuntimeOptions = {
 /** Throws UsageError for folders that cannot be used; whether sandboxes start is told by `check`. */
 export async function apptainerRuntime(options: ApptainerRuntimeOptions): Promise<Runtime> {
   requireUsable(options.imagesDir);
-  const ground = await openGround({
-    scratchDir: options.scratchDir,
-    cgroups: options.cgroups !== false,
-    log: options.log,
-  });
+  const { scratchDir, log } = options;
+  return onGround({ scratchDir, cgroups: options.cgroups !== false, log }, (ground) =>
+    openApptainer(ground, options),
+  );
+}
+
+async function openApptainer(ground: Ground, options: ApptainerRuntimeOptions): Promise<Runtime> {
   const { root, own, programs } = ground;
   const path = options.command ?? (await findCommand(PROGRAMS));
   const program: Program = {

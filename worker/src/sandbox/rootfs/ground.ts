@@ -36,15 +36,25 @@ export type Ground = AsyncDisposable & {
   remove(id: string): Promise<void>;
 };
 
-export type GroundOptions = {
+type GroundOptions = {
   scratchDir: string;
   /** False: limits are left to the watchdog even where control groups could be made. */
   cgroups: boolean;
   log?: GroundLog | undefined;
 };
 
-/** Throws UsageError for a folder that cannot be used. */
-export async function openGround({ scratchDir, cgroups: wanted, log }: GroundOptions): Promise<Ground> {
+/** Opens a runtime on ground of its own, which goes again when the runtime cannot be opened. Throws UsageError for a folder that cannot be used. */
+export async function onGround<T>(options: GroundOptions, open: (ground: Ground) => Promise<T>): Promise<T> {
+  const ground = await openGround(options);
+  try {
+    return await open(ground);
+  } catch (error) {
+    await ground[Symbol.asyncDispose]();
+    throw error;
+  }
+}
+
+async function openGround({ scratchDir, cgroups: wanted, log }: GroundOptions): Promise<Ground> {
   requireUsable(scratchDir);
   await ownFolder(scratchDir, SCRATCH);
   await removeNameless(scratchDir, log);

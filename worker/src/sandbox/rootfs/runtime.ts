@@ -12,7 +12,7 @@ import { diskFree } from '../free.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Host } from './arguments.ts';
 import { engineSource } from './engine.ts';
-import { type GroundLog, imagesOf, openGround, requireUsable } from './ground.ts';
+import { type Ground, type GroundLog, imagesOf, onGround, requireUsable } from './ground.ts';
 import { bubblewrapVersion, explain, limitsOf, makeBase, warnings } from './host.ts';
 import { hostTree } from './hosttree.ts';
 import { imageSource, type RootImage } from './images.ts';
@@ -37,9 +37,15 @@ export type RootfsRuntimeOptions = {
 
 /** Throws UsageError for folders that cannot be used; whether sandboxes start is told by `check`. */
 export async function rootfsRuntime(options: RootfsRuntimeOptions): Promise<Runtime> {
+  requireUsable(options.imagesDir);
+  const { scratchDir, log } = options;
+  return onGround({ scratchDir, cgroups: options.cgroups !== false, log }, (ground) =>
+    openRootfs(ground, options),
+  );
+}
+
+async function openRootfs(ground: Ground, options: RootfsRuntimeOptions): Promise<Runtime> {
   const { imagesDir, scratchDir, log } = options;
-  requireUsable(imagesDir);
-  const ground = await openGround({ scratchDir, cgroups: options.cgroups !== false, log });
   const { programs } = ground;
   const host: Host = {
     root: ground.root,
