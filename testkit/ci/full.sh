@@ -50,6 +50,9 @@ for seed in 11 12 13; do
   step "300 rollouts under faults, seed $seed" bash testkit/chaos/chaos.sh --seed "$seed"
 done
 
+step 'ten thousand conversations under the chat templates of eight families, ours and the real ones' \
+  node shared/test/templates/run.ts --folder .swefarm/cache/templates
+
 step 'the policy client against a real vLLM' \
   node worker/test/agent/vllm/run.ts --folder .swefarm/cache/vllm
 

@@ -21,6 +21,7 @@ export * from './policy/generate.ts';
 export * from './policy/script.ts';
 export * from './policy/server.ts';
 export type { PolicyStats, RolloutSeen } from './policy/stats.ts';
+export { loadTokenizer, type Tokenizer } from './policy/tokenizer.ts';
 export { type RegistryFault, startRegistry, type TestRegistry } from './registry.ts';
 export * from './results/bare.ts';
 export * from './results/made.ts';

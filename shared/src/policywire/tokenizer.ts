@@ -46,7 +46,11 @@ async function open(folder: string, template: Readonly<Record<string, unknown>>)
         const text = write(messages, tools, how.open);
         return Int32Array.from(tokenizer.encode(text, { add_special_tokens: false }).ids);
       },
-      decode: async (ids) => tokenizer.decode(Array.from(ids), { skip_special_tokens: false }),
+      decode: async (ids) =>
+        tokenizer.decode(Array.from(ids), {
+          skip_special_tokens: false,
+          clean_up_tokenization_spaces: false,
+        }),
     };
   } catch (error) {
     throw new UsageError(`tokenizer folder ${folder}: ${errorMessage(error)}`, {

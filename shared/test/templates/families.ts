@@ -1,0 +1,140 @@
+/** Eight families of models: how each writes its answers, beside a chat template in its structure (chats/NAME.jinja). */
+
+export type Spoken = {
+  think: string;
+  say: string;
+  commands: readonly string[];
+};
+
+export type Family = {
+  name: string;
+  /** Tokens of its own, each one id. */
+  tokens: readonly string[];
+  /** Most calls of one answer. */
+  calls: number;
+  /** What the model samples to end an answer, and what its template writes there. */
+  end: { model: string; template: string };
+  endOfCalls: { model: string; template: string };
+  /** The thought as it is sampled; the template may have opened it. */
+  thought: (think: string) => string;
+  /** What is said and called, without end. */
+  speech: (spoken: Spoken) => string;
+  /** A result as it stands in the prompt. */
+  result?: (text: string) => string;
+};
+
+const think = (thought: string): string => (thought === '' ? '' : `<think>\n${thought}\n</think>\n\n`);
+const args = (command: string): string => JSON.stringify({ command });
+/** As Python's templates write JSON, with blanks. */
+const spaced = (command: string): string => `{"command": ${JSON.stringify(command)}}`;
+const same = (token: string) => ({ model: token, template: token });
+const [END, OVER] = ['<|im_end|>', '<｜end▁of▁sentence｜>'];
+
+const tagged = (command: string): string =>
+  `<tool_call>\n<function=bash>\n<parameter=command>\n${command}\n</parameter>\n</function>\n</tool_call>`;
+
+export const FAMILIES: readonly Family[] = [
+  {
+    name: 'qwen3',
+    ...{ tokens: ['<|im_start|>', END], calls: 3, end: same(END), endOfCalls: same(END), thought: think },
+    speech: ({ say, commands }) =>
+      [
+        ...(say === '' ? [] : [say]),
+        ...commands.map((c) => `<tool_call>\n{"name": "bash", "arguments": ${args(c)}}\n</tool_call>`),
+      ].join('\n'),
+  },
+  {
+    name: 'qwen3-coder',
+    ...{ tokens: ['<|im_start|>', END], calls: 3, end: same(END), endOfCalls: same(END), thought: think },
+    speech: ({ say, commands }) =>
+      commands.length === 0 ? say : [...(say === '' ? [] : [say, '']), ...commands.map(tagged)].join('\n'),
+  },
+  {
+    name: 'nemotron-3',
+    ...{ tokens: ['<|im_start|>', END], calls: 3, end: same(END), endOfCalls: same(END) },
+    thought: (thought) => `${thought}\n</think>\n`,
+    speech: ({ say, commands }) =>
+      commands.length === 0 ? say : `${say}\n${commands.map((c) => `${tagged(c)}\n`).join('')}`,
+  },
+  {
+    name: 'glm-4',
+    tokens: ['[gMASK]', '<sop>', '<|system|>', '<|user|>', '<|assistant|>', '<|observation|>'],
+    ...{ calls: 3, end: same('<|user|>'), endOfCalls: same('<|observation|>') },
+    thought: (thought) => `\n<think>${thought}</think>`,
+    speech: ({ say, commands }) =>
+      (say === '' ? '' : `\n${say}`) +
+      commands
+        .map(
+          (c) => `\n<tool_call>bash\n<arg_key>command</arg_key>\n<arg_value>${c}</arg_value>\n</tool_call>`,
+        )
+        .join(''),
+  },
+  {
+    name: 'deepseek-v3',
+    tokens: [
+      ...[
+        '<｜User｜>',
+        '<｜Assistant｜>',
+        OVER,
+        '<｜tool▁calls▁begin｜>',
+        '<｜tool▁calls▁end｜>',
+        '<｜tool▁sep｜>',
+      ],
+      ...['<｜tool▁call▁begin｜>', '<｜tool▁call▁end｜>', '<｜tool▁output▁begin｜>', '<｜tool▁output▁end｜>'],
+    ],
+    ...{ calls: 3, end: same(OVER), endOfCalls: same(OVER), thought: () => '' },
+    speech: ({ say, commands }) => {
+      const calls = commands.map(
+        (c) => `<｜tool▁call▁begin｜>bash<｜tool▁sep｜>${args(c)}<｜tool▁call▁end｜>`,
+      );
+      return calls.length === 0 ? say : `${say}<｜tool▁calls▁begin｜>${calls.join('')}<｜tool▁calls▁end｜>`;
+    },
+  },
+  {
+    name: 'llama-3.1',
+    tokens: ['<|start_header_id|>', '<|end_header_id|>', '<|eot_id|>'],
+    ...{ calls: 1, end: same('<|eot_id|>'), endOfCalls: same('<|eot_id|>'), thought: () => '' },
+    speech: ({ say, commands: [command] }) =>
+      command === undefined ? say : `{"name": "bash", "parameters": ${spaced(command)}}`,
+    result: (text) => JSON.stringify(text),
+  },
+  {
+    name: 'mistral',
+    tokens: [
+      ...[
+        '[SYSTEM_PROMPT]',
+        '[/SYSTEM_PROMPT]',
+        '[AVAILABLE_TOOLS]',
+        '[/AVAILABLE_TOOLS]',
+        '[INST]',
+        '[/INST]',
+      ],
+      ...[
+        '[TOOL_CALLS]',
+        '[CALL_ID]',
+        '[ARGS]',
+        '[TOOL_RESULTS]',
+        '[TOOL_CONTENT]',
+        '[/TOOL_RESULTS]',
+        '</s>',
+      ],
+    ],
+    ...{ calls: 3, end: same('</s>'), endOfCalls: same('</s>'), thought: () => '' },
+    speech: ({ say, commands }) =>
+      say + commands.map((c, i) => `[TOOL_CALLS]bash[CALL_ID]sampled0${i}[ARGS]${spaced(c)}`).join(''),
+  },
+  {
+    name: 'gpt-oss',
+    tokens: ['<|start|>', '<|end|>', '<|message|>', '<|channel|>', '<|constrain|>', '<|call|>', '<|return|>'],
+    calls: 1,
+    end: { model: '<|return|>', template: '<|end|>' },
+    endOfCalls: same('<|call|>'),
+    thought: (thought) =>
+      thought === '' ? '' : `<|channel|>analysis<|message|>${thought}<|end|><|start|>assistant`,
+    speech: ({ say, commands: [command] }) =>
+      command === undefined
+        ? `<|channel|>final<|message|>${say}`
+        : ` to=functions.bash<|channel|>commentary json<|message|>${spaced(command)}`,
+    result: (text) => JSON.stringify(text),
+  },
+];
