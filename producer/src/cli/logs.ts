@@ -10,6 +10,7 @@ import {
 } from '@swefarm/shared';
 import type { Command } from 'commander';
 import { EXIT } from '../exit.ts';
+import { plainJson } from '../plain.ts';
 import { describeLiveTurn, describeTurns } from '../transcript.ts';
 import { addFarmOptions, type Flags, producerConfig } from './options.ts';
 import { listenForStop } from './stop.ts';
@@ -73,7 +74,7 @@ type Options = Parameters<typeof describeTurns>[1];
 async function kept(farm: Farm, locator: string | null, flags: Flags, options: Options): Promise<string> {
   const content = locator === null ? null : await decodeArtifact(await farm.artifacts.get(locator));
   if (!content?.trajectory) return 'no trajectory was kept for this rollout';
-  if (flags.json === true) return JSON.stringify(content.trajectory);
+  if (flags.json === true) return plainJson(content.trajectory);
   return describeTurns(content.trajectory, options);
 }
 

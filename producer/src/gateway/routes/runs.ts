@@ -16,6 +16,7 @@ import { z } from 'zod';
 import { describeProblems } from '../../datasets/problem.ts';
 import { chosenSha256 } from '../../datasets/read.ts';
 import { toInstance } from '../../datasets/row.ts';
+import { plainJson } from '../../plain.ts';
 import { asTree, checkSettings, merge, recordOf, refuseDifferent } from '../../record.ts';
 import { submit } from '../../submit.ts';
 import { callerOf } from '../callers.ts';
@@ -179,16 +180,7 @@ export function runRoutes(app: FastifyInstance, deps: RouteDeps): void {
   }
 }
 
-/** Typed arrays as plain ones: what an artifact holds packed is for everybody here. Bytes stay base64. */
-const plain = (value: unknown): unknown =>
-  JSON.parse(
-    JSON.stringify(value, (_key, inner: unknown) => {
-      if (inner instanceof Int8Array) {
-        return Buffer.from(inner.buffer, inner.byteOffset, inner.byteLength).toString('base64');
-      }
-      return inner instanceof Int32Array || inner instanceof Float32Array ? Array.from(inner) : inner;
-    }),
-  );
+const plain = (value: unknown): unknown => JSON.parse(plainJson(value));
 
 const shownRun = (run: RunRecord) => ({
   run_id: run.run_id,

@@ -1,0 +1,9 @@
+/** What an artifact holds packed, as JSON for everybody: numbers as lists, bytes as base64. */
+export const plainJson = (value: unknown): string =>
+  JSON.stringify(value, (_key, inner: unknown) => {
+    // Of experts there are millions.
+    if (inner instanceof Int8Array) {
+      return Buffer.from(inner.buffer, inner.byteOffset, inner.byteLength).toString('base64');
+    }
+    return inner instanceof Int32Array || inner instanceof Float32Array ? Array.from(inner) : inner;
+  });
