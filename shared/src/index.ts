@@ -36,7 +36,7 @@ export * from './policykey.ts';
 export { readAnswer } from './policywire/answer.ts';
 export { type ExpertMode, expertModeOf } from './policywire/expertrows.ts';
 export { ID_BYTES } from './policywire/experts.ts';
-export { OverflowSignal, WireFault } from './policywire/fault.ts';
+export { NoRoom, OverflowSignal, WireFault } from './policywire/fault.ts';
 export * from './policywire/ledger.ts';
 export { readServed, type ServedModel, UNTOLD } from './policywire/models.ts';
 export { addressOf, type Piece, type Post, type Route } from './policywire/post.ts';

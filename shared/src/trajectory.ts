@@ -8,6 +8,9 @@ import type { Sampling } from './policywire/sampling.ts';
 export const ExitStatus = z.enum(['submitted', 'turn_limit', 'time_limit', 'context_limit', 'format_limit']);
 export type ExitStatus = z.infer<typeof ExitStatus>;
 
+/** Which limit of tokens ended a rollout: a setting of the run, or the server's own (`endpoint`). */
+export type TokenLimit = 'context_limit' | 'max_sequence_tokens' | 'max_tokens' | 'endpoint';
+
 /** A chat message as sent to, or received from, the endpoint; unknown fields of the endpoint are kept. */
 export const Message = z.looseObject({
   role: z.enum(['system', 'user', 'assistant', 'tool']),
@@ -96,8 +99,8 @@ export type Trajectory = {
   messages: Message[];
   turns: Turn[];
   exit_status: ExitStatus | null;
-  /** Of exit status `context_limit`: whose limit it was. `endpoint`: the server's own. */
-  limit?: 'context_limit' | 'max_sequence_tokens' | 'max_tokens' | 'endpoint';
+  /** Of exit status `context_limit`. */
+  limit?: TokenLimit;
   /** Whether each prompt with token ids continued all tokens before it; absent: no turn has token ids. */
   contiguous?: boolean;
 };

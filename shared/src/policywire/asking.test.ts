@@ -66,7 +66,9 @@ describe('token-in knows its prompt', () => {
 
   test('no room for one token is said before anything is sent', async () => {
     const { bodies, post } = endpoint();
-    await expect(ask(TOKEN_IN, { post, length: PROMPT })).rejects.toMatchObject({ kind: 'no_room' });
+    await expect(ask(TOKEN_IN, { post, length: PROMPT })).rejects.toMatchObject({
+      ...{ kind: 'no_room', of: 'endpoint' },
+    });
     expect(bodies).toEqual([]);
   });
 

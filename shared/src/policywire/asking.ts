@@ -11,7 +11,7 @@ export type Who = { rolloutId: string; limits: Limits };
 export type Asking = {
   /** In chat the length of the prompt is the server's to count. */
   forChat(messages: readonly Message[]): Asked;
-  /** Throws WireFault `no_room` when the prompt leaves none. */
+  /** Throws NoRoom when the prompt leaves none. */
   forPrompt(messages: readonly Message[], prompt: number): Promise<Asked>;
 };
 

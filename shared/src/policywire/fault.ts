@@ -1,14 +1,22 @@
 /** What an endpoint can say that is no answer, before anyone decides whether to ask again. */
+import type { TokenLimit } from '../trajectory.ts';
 import type { Overflow } from './refusal.ts';
 
 /** The endpoint's word that prompt and answer do not fit, in its own words. */
 export class OverflowSignal extends Error {
   override readonly name = 'OverflowSignal';
   readonly overflow: Overflow;
+  /** Whose limit it is. */
+  readonly of: TokenLimit;
 
-  constructor(message: string, overflow: Overflow = { limit: null, room: null }) {
+  constructor(
+    message: string,
+    overflow: Overflow = { limit: null, room: null },
+    of: TokenLimit = 'endpoint',
+  ) {
     super(message);
     this.overflow = overflow;
+    this.of = of;
   }
 }
 
@@ -24,5 +32,15 @@ export class WireFault extends Error {
   constructor(kind: WireFault['kind'], message: string, options: { cause?: unknown } = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.kind = kind;
+  }
+}
+
+/** The prompt fills what it may have. */
+export class NoRoom extends WireFault {
+  readonly of: TokenLimit;
+
+  constructor(message: string, of: TokenLimit) {
+    super('no_room', message);
+    this.of = of;
   }
 }

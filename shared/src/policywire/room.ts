@@ -1,5 +1,6 @@
 /** How many tokens one answer may have: what the run allows, held to what is left of the context. */
-import { WireFault } from './fault.ts';
+import type { TokenLimit } from '../trajectory.ts';
+import { NoRoom } from './fault.ts';
 
 /** Who knows how long a sequence may be. */
 export type Limits = {
@@ -13,27 +14,36 @@ export type Limits = {
 
 export const NO_LIMITS: Limits = { contextLimit: null, sequenceBudget: null, modelLength: async () => null };
 
-/** Tokens of prompt and answer together, after a first prompt of `first`; null when nobody tells. */
+/** Tokens that prompt and answer may have together, and who says so. */
+export type SequenceLimit = { tokens: number; of: TokenLimit };
+
+/** The smallest after a first prompt of `first`; null when nobody tells. */
 export async function sequenceLimit(
   { contextLimit, sequenceBudget, modelLength }: Limits,
   first: number,
-): Promise<number | null> {
-  const budget = sequenceBudget === null ? null : first + sequenceBudget;
-  const known = [contextLimit, budget, await modelLength()].filter((limit) => limit !== null);
-  return known.length > 0 ? Math.min(...known) : null;
+): Promise<SequenceLimit | null> {
+  const told: [number | null, TokenLimit][] = [
+    [sequenceBudget === null ? null : first + sequenceBudget, 'max_sequence_tokens'],
+    [contextLimit, 'context_limit'],
+    [await modelLength(), 'endpoint'],
+  ];
+  const known = told.flatMap(([tokens, of]) => (tokens === null ? [] : [{ tokens, of }]));
+  return known.reduce<SequenceLimit | null>(
+    (least, one) => (least && least.tokens <= one.tokens ? least : one),
+    null,
+  );
 }
 
 /**
  * What to ask for after a prompt of so many tokens; null when nothing limits it.
  *
- * @throws WireFault `no_room` when there is no room for one token
+ * @throws NoRoom when there is no room for one token
  */
-export function roomAfter(prompt: number, limit: number | null, wanted: number | null): number | null {
+export function roomAfter(prompt: number, limit: SequenceLimit | null, wanted: number | null): number | null {
   if (limit === null) return wanted;
-  if (prompt >= limit)
-    throw new WireFault(
-      'no_room',
-      `the prompt has ${prompt} tokens, and prompt and answer may have ${limit}`,
-    );
-  return Math.min(wanted ?? Number.POSITIVE_INFINITY, limit - prompt);
+  const { tokens, of } = limit;
+  if (prompt >= tokens) {
+    throw new NoRoom(`the prompt has ${prompt} tokens, and prompt and answer may have ${tokens} (${of})`, of);
+  }
+  return Math.min(wanted ?? Number.POSITIVE_INFINITY, tokens - prompt);
 }

@@ -9,6 +9,7 @@ import type {
   PolicyConfig,
   Sampling,
   Span,
+  TokenLimit,
   Trajectory,
   WireReply,
 } from '@swefarm/shared';
@@ -27,8 +28,14 @@ export type PolicyReply = WireReply & {
   spans?: Span[];
 };
 
-/** The endpoint said, as HTTP 400, that the prompt no longer fits its context: an end of the rollout, not a fault. */
-export type ContextOverflow = { context_overflow: true; message: string; seconds: number };
+/** The endpoint said, as HTTP 400, or the run's own limits say, that the prompt no longer fits its context: an end of the rollout, not a fault. */
+export type ContextOverflow = {
+  context_overflow: true;
+  /** Whose limit it is; the endpoint's where it is not said. */
+  of?: TokenLimit;
+  message: string;
+  seconds: number;
+};
 
 export type ToolDefinition = {
   type: 'function';

@@ -133,6 +133,18 @@ describe('limits', () => {
     expect(end.exit_status).toBe('context_limit');
     expect(shell.commands).toEqual(['echo y', 'echo x']);
   });
+  test('an answer held to what is left of the budget, for the last time, is out of it and not of its own length', async () => {
+    const cut = (prompt: number, answer: number) => ({
+      reply: replyOf('And so on', {
+        ...{ finish_reason: 'length', usage: { prompt_tokens: prompt, completion_tokens: answer } },
+      }),
+    });
+    const end = await play([cut(100, 40), cut(160, 20), cut(190, 10)], { max_sequence_tokens: 100 });
+    expect(end).toMatchObject({ exit_status: 'context_limit', cut_by_token_limit: true });
+    expect(end.trajectory.limit).toBe('max_sequence_tokens');
+    const ours = await play([cut(100, 40), cut(160, 20), cut(190, 10)], { max_sequence_tokens: 101 });
+    expect(ours.trajectory.limit).toBe('max_tokens');
+  });
   test('experts that are required and not told fail the rollout', async () => {
     const reply = { prompt_token_ids: new Int32Array(3), generation_token_ids: new Int32Array(1) };
     const told = { reply: { ...reply, generation_log_probs: new Float32Array(1), usage: null } };

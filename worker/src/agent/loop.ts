@@ -8,7 +8,7 @@ import {
   RolloutFailure,
   recordTokens,
   TokenBreak,
-  type Trajectory,
+  type TokenLimit,
   type Turn,
 } from '@swefarm/shared';
 import { SandboxKilledError } from '../sandbox/command.ts';
@@ -45,23 +45,24 @@ const stopAt = (exit_status: ExitStatus): Stop => ({ exit_status, submission: nu
 
 /** Limits that are looked at between turns, when all that the model asked for has been done. */
 function limitReached(state: RolloutState): Stop | null {
-  const { config } = state.task;
-  const { turns } = state.trajectory;
-  if (turns.length >= config.step_limit) return stopAt('turn_limit');
+  if (state.trajectory.turns.length >= state.task.config.step_limit) return stopAt('turn_limit');
   if (state.remainingSeconds() <= 0) return stopAt('time_limit');
-  const first = tokensOf(turns[0]);
-  const last = tokensOf(turns.at(-1));
+  const limit = tokenLimitMet(state);
+  return limit && outOfTokens(state, limit);
+}
+
+/** The run's own limit that the tokens so far have met; null: none. */
+function tokenLimitMet({ task, trajectory }: RolloutState): 'context_limit' | 'max_sequence_tokens' | null {
+  const { context_limit: context, max_sequence_tokens: budget } = task.config;
+  const first = tokensOf(trajectory.turns[0]);
+  const last = tokensOf(trajectory.turns.at(-1));
   const all = last.prompt + last.answer;
-  if (config.context_limit !== null && all >= config.context_limit)
-    return outOfTokens(state, 'context_limit');
-  if (config.max_sequence_tokens !== null && all - first.prompt >= config.max_sequence_tokens) {
-    return outOfTokens(state, 'max_sequence_tokens');
-  }
-  return null;
+  if (budget !== null && all - first.prompt >= budget) return 'max_sequence_tokens';
+  return context !== null && all >= context ? 'context_limit' : null;
 }
 
 /** The end of a rollout that has no tokens left, with the limit that it met. */
-function outOfTokens(state: RolloutState, limit: Trajectory['limit'] & string): Stop {
+function outOfTokens(state: RolloutState, limit: TokenLimit): Stop {
   state.trajectory.limit = limit;
   return stopAt('context_limit');
 }
@@ -104,7 +105,7 @@ async function ask(state: RolloutState): Promise<PolicyReply | Stop> {
     const reply = await deps.policy.complete(trajectory.messages, tools, state.signal);
     if (!('context_overflow' in reply)) return reply;
     // A rollout that never began is no rollout of the agent's: the context is too small, or an answer was asked for that is too large.
-    if (trajectory.turns.length > 0) return outOfTokens(state, 'endpoint');
+    if (trajectory.turns.length > 0) return outOfTokens(state, reply.of ?? 'endpoint');
     throw new RolloutFailure(
       'policy_context',
       `${deps.policy.endpoint}: the first prompt leaves no room for an answer: ${reply.message}`.slice(
@@ -179,7 +180,8 @@ function reject(state: RolloutState, message: Message, action: Action): Stop | n
   state.badArguments ||= malformed?.badArguments ?? false;
   state.malformedInARow++;
   if (state.malformedInARow >= config.format_limit)
-    return state.cut ? outOfTokens(state, 'max_tokens') : stopAt('format_limit');
+    // The answer may have been held to what was left of a limit.
+    return state.cut ? outOfTokens(state, tokenLimitMet(state) ?? 'max_tokens') : stopAt('format_limit');
   const told = state.cut
     ? state.prompts.render('token_cut')
     : state.prompts.render('format_error', { reason: malformed?.malformed ?? '' });

@@ -34,8 +34,11 @@ async function play(config: Record<string, unknown>, agent: Record<string, unkno
     ...options,
   });
   onTestFinished(() => server[Symbol.asyncDispose]());
+  const { max_sequence_tokens: sequenceBudget } = AgentConfig.parse(agent);
   const policy = policyAt(
     PolicyConfig.parse({ urls: [server.url], model: 'm', patience: 0, require_tokens: true, ...config }),
+    'run.a__b-1.0',
+    { limits: { contextLimit: null, sequenceBudget } },
   );
   onTestFinished(() => policy[Symbol.dispose]());
   const shell = echoShell();
@@ -88,6 +91,30 @@ describe.each(['fenced', 'tool'])('%s answers', (action) => {
     ];
     expect(promptsOf(tokenIn.end)).toEqual(promptsOf(echo.end));
   });
+});
+
+test('a budget holds to the token, wherever it ends: in an answer, in what the model is told, or between', async () => {
+  const whole = await play({ token_mode: 'token-in' }, { max_sequence_tokens: 5000 });
+  expect(whole.end.exit_status).toBe('submitted');
+  const lengths = (end: AgentEnd) => {
+    const turns = end.trajectory.turns.flatMap(({ tokens }) => tokens ?? []);
+    const prompts = turns.reduce((sum, { prompt_suffix }) => sum + prompt_suffix.length, 0);
+    const answers = turns.reduce((sum, { generation }) => sum + generation.length, 0);
+    return { after: prompts + answers - (turns[0]?.prompt_suffix.length ?? 0), turns: turns.length };
+  };
+  const needed = lengths(whole.end).after;
+  for (let budget = 1; budget < needed; budget += Math.ceil(needed / 11)) {
+    const { end } = await play({ token_mode: 'token-in' }, { max_sequence_tokens: budget });
+    expect(end, `budget ${budget}`).toMatchObject({
+      exit_status: 'context_limit',
+      trajectory: { limit: 'max_sequence_tokens', contiguous: true },
+    });
+    const { after, turns } = lengths(end);
+    expect(turns).toBeGreaterThan(0);
+    expect(after).toBeLessThanOrEqual(budget);
+  }
+  const exact = await play({ token_mode: 'token-in' }, { max_sequence_tokens: needed });
+  expect(exact.end.exit_status).toBe('submitted');
 });
 
 test('resent text breaks under a template that strips thinking, and the failure names turn, token and texts', async () => {

@@ -65,7 +65,8 @@ export async function answerTo(talk: Talk, asked: Asked): Promise<PolicyReply | 
   } catch (error) {
     heard.unfinished(generated(), seconds());
     if (!(error instanceof OverflowSignal)) throw asFailure(error, place.url, apiKey);
-    return { context_overflow: true, message: redact(error.message, apiKey), seconds: seconds() };
+    const message = redact(error.message, apiKey);
+    return { context_overflow: true, of: error.of, message, seconds: seconds() };
   }
 }
 

@@ -3,6 +3,7 @@ import {
   errorMessage,
   type FailureClass,
   keyRemedy,
+  NoRoom,
   OverflowSignal,
   readOverflow,
   refusedKey,
@@ -47,7 +48,9 @@ const WIRE_CLASSES = {
 
 /** An answer that is none. What the model's template cannot do, no further request mends; a full context is the rollout's end. */
 export function readWireFault(fault: WireFault): PolicyFault | OverflowSignal {
-  if (fault.kind === 'no_room') return new OverflowSignal(fault.message);
+  if (fault.kind === 'no_room') {
+    return new OverflowSignal(fault.message, undefined, fault instanceof NoRoom ? fault.of : undefined);
+  }
   if (fault.kind === 'template')
     return new PolicyFault('policy_tokens', 'never', fault.message, { cause: fault.cause });
   const failureClass = WIRE_CLASSES[fault.kind];
