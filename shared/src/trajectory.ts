@@ -89,6 +89,12 @@ export type Turn = {
   commands: CommandRecord[];
 };
 
+/** A tool as the endpoint is told of it. */
+export type ToolDefinition = {
+  type: 'function';
+  function: { name: string; description: string; parameters: Record<string, unknown> };
+};
+
 export type Trajectory = {
   format: 'swefarm-trajectory-1';
   token_mode: 'echo' | 'token-in' | 'text' | null;
@@ -96,6 +102,8 @@ export type Trajectory = {
   endpoint: string | null;
   /** What the policy was asked to sample with; absent: no policy was asked, or before it was told. */
   sampling?: Sampling;
+  /** What the policy was shown beside the messages; absent: no tools. */
+  tools?: ToolDefinition[];
   messages: Message[];
   turns: Turn[];
   exit_status: ExitStatus | null;

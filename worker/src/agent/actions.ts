@@ -2,8 +2,7 @@
  * From an answer to what is to be done: one fenced block, or tool calls.
  * The text is hostile and may be long: every reader here walks it once, line by line, without backtracking.
  */
-import { type Message, splitThinking, unreadCallIn } from '@swefarm/shared';
-import type { ToolDefinition } from './agent.ts';
+import { type Message, splitThinking, type ToolDefinition, unreadCallIn } from '@swefarm/shared';
 
 export type Call =
   | { kind: 'bash'; command: string; toolCallId: string | null }

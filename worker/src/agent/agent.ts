@@ -10,6 +10,7 @@ import type {
   Sampling,
   Span,
   TokenLimit,
+  ToolDefinition,
   Trajectory,
   WireReply,
 } from '@swefarm/shared';
@@ -35,11 +36,6 @@ export type ContextOverflow = {
   of?: TokenLimit;
   message: string;
   seconds: number;
-};
-
-export type ToolDefinition = {
-  type: 'function';
-  function: { name: string; description: string; parameters: Record<string, unknown> };
 };
 
 /** One endpoint for the whole rollout. Throws RolloutFailure policy_*; aborting the signal closes the request at the server. */

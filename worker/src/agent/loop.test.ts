@@ -44,6 +44,11 @@ describe('a rollout that submits', () => {
     ]);
     expect(end.trajectory).toMatchObject({ exit_status: 'submitted', model: 'scripted', token_mode: 'text' });
   });
+  test('the tools that the policy was shown stand in the record; in fenced mode there are none', async () => {
+    const shown = await play([toolCalls(['submit_solution', '{}'])], { action: 'tool' });
+    expect(shown.trajectory.tools?.map((tool) => tool.function.name)).toEqual(['bash', 'submit_solution']);
+    expect((await play([SUBMIT])).trajectory).not.toHaveProperty('tools');
+  });
   test('what was printed after the sentinel is the submission', async () => {
     const shell = scriptedShell(() => ({ output: `${SENTINEL}\ndiff --git a b\n` }));
     expect((await play([bash('cat patch')], {}, shell)).submission).toBe('diff --git a b\n');

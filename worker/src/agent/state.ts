@@ -1,7 +1,13 @@
 /** What one rollout of the mini agent knows while it runs: history, counters in a row, and its clock. */
-import { type Message, openLedger, type TokenLedger, type Trajectory } from '@swefarm/shared';
+import {
+  type Message,
+  openLedger,
+  type TokenLedger,
+  type ToolDefinition,
+  type Trajectory,
+} from '@swefarm/shared';
 import { toolDefinitions } from './actions.ts';
-import type { AgentDeps, AgentTask, ToolDefinition } from './agent.ts';
+import type { AgentDeps, AgentTask } from './agent.ts';
 import { startDeadline } from './deadline.ts';
 import type { Pause } from './pause.ts';
 import type { Prompts } from './prompts.ts';
@@ -36,12 +42,13 @@ export function beginRollout(task: AgentTask, deps: AgentDeps, prompts: Prompts)
     repo: instance.repo,
     hints_text: instance.hints_text,
   };
+  const tools = toolDefinitions(config.action, config.patch_source);
   const clock = startClock(config.time_limit, deps.policy.pause, deps.signal);
   return {
     task,
     deps,
     prompts,
-    tools: toolDefinitions(config.action, config.patch_source),
+    tools,
     trajectory: {
       format: 'swefarm-trajectory-1',
       token_mode: deps.policy.tokenMode,
@@ -54,6 +61,7 @@ export function beginRollout(task: AgentTask, deps: AgentDeps, prompts: Prompts)
       ],
       turns: [],
       exit_status: null,
+      ...(tools.length > 0 ? { tools } : {}),
     },
     ledger: openLedger(),
     ...clock,

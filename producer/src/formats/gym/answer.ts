@@ -5,7 +5,7 @@
 import { officialReport } from '@swefarm/grading';
 import type { ArtifactContent, Result, Turn } from '@swefarm/shared';
 import { openExpertTable } from './experts.ts';
-import { type Conversation, conversationOf, usesTools } from './items.ts';
+import { type Conversation, conversationOf, offered } from './items.ts';
 import { float, IdText, single } from './json.ts';
 import type { GymRow } from './row.ts';
 import { trajectoryParts } from './trajectory.ts';
@@ -43,7 +43,7 @@ export const hasTrainedTurn = (content: ArtifactContent | null): boolean =>
 export function* answerPieces(answer: Answer): Generator<Piece> {
   const { row, result, content, unjudged } = answer;
   const conversation = conversationOf(content?.trajectory?.messages ?? [], content?.trajectory?.turns ?? []);
-  const tools = usesTools(conversation) ? TOOLS : [];
+  const tools = (content?.trajectory?.tools ?? []).map(offered);
   const params = { ...row.responses_create_params, input: conversation.prompt, tools };
   yield `{"responses_create_params":${JSON.stringify(params)},"response":{`;
   yield `${inner(responseHead(answer, tools))},"created_at":${float(result.finished_at / 1000)},"output":[`;
@@ -79,27 +79,16 @@ function correlationId(row: GymRow): string {
 /** The fields of an object, without its braces. */
 const inner = (object: Readonly<Record<string, unknown>>): string => JSON.stringify(object).slice(1, -1);
 
-/** The one tool, as the agent offers it. */
-const TOOLS = [
-  {
-    type: 'function',
-    name: 'bash',
-    description: 'Runs a command in the repository and returns its output.',
-    parameters: { type: 'object', properties: { command: { type: 'string' } }, required: ['command'] },
-    strict: false,
-  },
-];
-
 function responseHead({ row, result, content }: Answer, tools: readonly unknown[]) {
   const { prompt, completion } = result.tokens;
-  const complete = result.exit_status === 'submitted';
   return {
     id: `resp_${result.rollout_id}`,
     object: 'response',
     model: content?.trajectory?.model ?? row.responses_create_params.model ?? '',
-    status: result.exit_status === null ? 'incomplete' : 'completed',
+    status: result.exit_status === 'submitted' ? 'completed' : 'incomplete',
     error: null,
-    incomplete_details: complete || result.exit_status === null ? null : { reason: 'max_output_tokens' },
+    // The API knows no other reason than tokens: what turns, time or form ended has none.
+    incomplete_details: result.exit_status === 'context_limit' ? { reason: 'max_output_tokens' } : null,
     parallel_tool_calls: false,
     tool_choice: 'auto',
     tools,
@@ -126,6 +115,8 @@ function* outputPieces(conversation: Conversation): Generator<Piece> {
       if (index === answer.length - 1) {
         yield* tokenPieces(turn, ids);
         if (turn.tokens) yield* experts.add(turn.tokens);
+        const version = turn.policy_version.end ?? turn.policy_version.start;
+        if (version !== null) yield `,"policy_version":${JSON.stringify(version)}`;
       }
       yield '}';
     }

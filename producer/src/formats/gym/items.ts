@@ -1,5 +1,5 @@
 /** What was said in a rollout as items of the Responses API, model call by model call. */
-import type { Message, Turn } from '@swefarm/shared';
+import type { Message, ToolDefinition, Turn } from '@swefarm/shared';
 
 export type Item = Record<string, unknown> & { type: string };
 
@@ -67,6 +67,9 @@ const said = (text: string, index: number): Item => ({
   content: [{ type: 'output_text', text, annotations: [] }],
 });
 
-/** The tools a policy was shown, as its answers tell: none when it never called one. */
-export const usesTools = (conversation: Conversation): boolean =>
-  conversation.calls.some(({ answer }) => answer.some((item) => item.type === 'function_call'));
+/** A tool that the policy was shown, in the words of the Responses API. */
+export const offered = ({ function: shown }: ToolDefinition): Item => ({
+  type: 'function',
+  ...shown,
+  strict: false,
+});

@@ -9,10 +9,11 @@ import {
   type Speaker,
   type SpokenReply,
   streams,
+  type ToolDefinition,
   UsageError,
   WireFault,
 } from '@swefarm/shared';
-import type { ContextOverflow, PolicyReply, ToolDefinition } from '../agent.ts';
+import type { ContextOverflow, PolicyReply } from '../agent.ts';
 import { untilServing } from '../pause.ts';
 import type { Time } from '../time.ts';
 import { redact, withheld, withoutUser } from './client.ts';

@@ -1,0 +1,68 @@
+import type { ArtifactContent, ExitStatus, ToolDefinition } from '@swefarm/shared';
+import { madeTrajectory } from '@swefarm/testkit';
+import { expect, test } from 'vitest';
+import { aResult } from '../../result.fixture.ts';
+import { answerPieces } from './answer.ts';
+import { GymRow } from './row.ts';
+
+const SUBMIT: ToolDefinition = {
+  type: 'function',
+  function: {
+    name: 'submit_solution',
+    description: 'Hand in the work.',
+    parameters: { type: 'object', properties: {}, required: [], additionalProperties: false },
+  },
+};
+
+function answerTo(exit_status: ExitStatus | null, tools?: ToolDefinition[]) {
+  const made = madeTrajectory(2, 0);
+  const trajectory = { ...made, ...(tools ? { tools } : {}) };
+  trajectory.turns[1] = {
+    ...trajectory.turns[1],
+    policy_version: { start: 'step-41', end: 'step-42' },
+  } as (typeof made.turns)[number];
+  const content = { trajectory, patch: '', report: null } as unknown as ArtifactContent;
+  const row = GymRow.parse({ responses_create_params: { input: [] } });
+  const pieces = answerPieces({
+    row,
+    result: aResult({ exit_status }),
+    content,
+    repo: 'a/b',
+    evaluationTimeout: 1,
+    unjudged: null,
+    trajectory: false,
+  });
+  return JSON.parse([...pieces].map(String).join('')) as {
+    responses_create_params: { tools: unknown[] };
+    response: {
+      tools: unknown[];
+      status: string;
+      incomplete_details: unknown;
+      output: { policy_version?: string; generation_token_ids?: number[] }[];
+    };
+  };
+}
+
+test('tools are those that the policy was shown, whether it called one or not', () => {
+  const shown = [{ type: 'function', strict: false, ...SUBMIT.function }];
+  const { responses_create_params, response } = answerTo('submitted', [SUBMIT]);
+  expect(responses_create_params.tools).toEqual(shown);
+  expect(response.tools).toEqual(shown);
+  expect(answerTo('submitted').response.tools).toEqual([]);
+});
+
+test.each<[ExitStatus | null, string, unknown]>([
+  ['submitted', 'completed', null],
+  ['context_limit', 'incomplete', { reason: 'max_output_tokens' }],
+  ['turn_limit', 'incomplete', null],
+  ['time_limit', 'incomplete', null],
+  ['format_limit', 'incomplete', null],
+  [null, 'incomplete', null],
+])('a rollout that ended by %s says no other reason than tokens', (exit, status, details) => {
+  expect(answerTo(exit).response).toMatchObject({ status, incomplete_details: details });
+});
+
+test('the item that carries the tokens of a model call says which weights gave them', () => {
+  const trained = answerTo('submitted').response.output.filter((item) => item.generation_token_ids);
+  expect(trained.map((item) => item.policy_version)).toEqual(['step-41', 'step-42']);
+});
