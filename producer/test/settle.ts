@@ -6,8 +6,20 @@ import {
   type Report,
   type Result,
   type RunRecord,
+  type Trajectory,
 } from '@swefarm/shared';
 import { aResult } from '../src/result.fixture.ts';
+
+/** Nobody answered, and no tokens. */
+const SAID: Trajectory = {
+  format: 'swefarm-trajectory-1',
+  token_mode: null,
+  model: null,
+  endpoint: null,
+  messages: [{ role: 'user', content: 'Fix it.\u001b[31m' }],
+  turns: [],
+  exit_status: 'submitted',
+};
 
 /** Claims and commits one rollout as a worker does: artifact first, then the one commit. */
 export async function settle(
@@ -16,6 +28,7 @@ export async function settle(
   rolloutId: string,
   over: Partial<Result> = {},
   report: Report | null = null,
+  trajectory: Trajectory = SAID,
 ): Promise<void> {
   const { instanceId, index } = parseRolloutId(rolloutId);
   const claim = await farm.journal.claim(rolloutId, { worker: 'fake', node: 'here' });
@@ -25,15 +38,7 @@ export async function settle(
     rollout_id: rolloutId,
     attempt: claim.attempt,
     instance_id: instanceId,
-    trajectory: {
-      format: 'swefarm-trajectory-1',
-      token_mode: null,
-      model: null,
-      endpoint: null,
-      messages: [{ role: 'user', content: 'Fix it.\u001b[31m' }],
-      turns: [],
-      exit_status: 'submitted',
-    },
+    trajectory,
     patch: `patch of ${rolloutId}`,
     report,
     test_log: null,

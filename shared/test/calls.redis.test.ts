@@ -73,7 +73,7 @@ test('what was opened or taken up by a request whose answer was lost is found by
   const second = { ...first, nonce: newId() };
   const taken = await calls.claim(second, at.gateway);
   expect(taken).toMatchObject({ status: 'attached', call_id: opened.status === 'opened' && opened.call_id });
-  expect(await calls.claim(second, at.gateway)).toEqual(taken);
+  expect(await calls.claim(second, at.gateway)).toEqual({ ...taken, age_ms: expect.any(Number) });
   // A stranger's request, and one that took nothing, let nothing go.
   await calls.abandon({ ...first, nonce: newId() }, at.gateway, GRACE);
   await calls.abandon(first, 'another', GRACE);
@@ -159,4 +159,21 @@ test('a call goes on with a fresh rollout, however often that is asked', async (
   await at.farm.calls.drop(call.call_id, at.gateway, GRACE);
   expect(await at.claim('hold')).toMatchObject({ rollout_id: fresh });
   expect(await at.farm.calls.retry('none.x', call.rollout_id)).toBeNull();
+});
+
+test('the calls of a gateway that died wait for their own grace, whoever sweeps', async () => {
+  await using at = await setup();
+  const address = `h:${randomUUID()}`;
+  const dead = await at.farm.calls.enlist(address);
+  const patient = { fingerprint: 'patient', nonce: newId(), named: false, graceMs: LIFE };
+  const opened = await at.farm.calls.open(patient, dead, at.run, ITEM, LIFE);
+  const hasty = await at.open('hasty', dead);
+  await at.farm.calls.enlist(address);
+  await expect
+    .poll(() => at.farm.calls.lapsed(0), { timeout: 30_000 })
+    .toEqual([{ call_id: hasty.call_id, rollout_id: hasty.rollout_id }]);
+  expect(await at.claim('patient')).toMatchObject({
+    status: 'attached',
+    rollout_id: opened.status === 'opened' && opened.rollout_id,
+  });
 });

@@ -28,3 +28,5 @@ export * from './results/made.ts';
 export * from './results/odd.ts';
 export * from './results/raw.ts';
 export { madeLiveTurn, madeTrajectory } from './results/trajectory.ts';
+export { type Consumed, consume } from './trainers/consume.ts';
+export { asyncCollector, type Post, singleController, weightOf } from './trainers/nemorl.ts';

@@ -22,6 +22,11 @@ import { Refusal } from './refusal.ts';
 export const FailureAnswer = z.enum(['collector', 'nemo-rl', 'nemo-rl-sync', 'verl-recipe', 'auto']);
 export type FailureAnswer = z.infer<typeof FailureAnswer>;
 
+/** What a caller's trainer does with `mask_sample`. */
+const MaskSample = z.enum(['auto', 'honoured', 'ignored']);
+const honoured = (said: z.infer<typeof MaskSample>): boolean | null =>
+  said === 'auto' ? null : said === 'honoured';
+
 export type Caller = {
   name: string;
   /** Null: whoever reaches the port. */
@@ -29,6 +34,8 @@ export type Caller = {
   /** Only rows whose `agent_ref.name` is this; null: all others. */
   entry: string | null;
   failures: FailureAnswer;
+  /** Whether it leaves out what `mask_sample` marks; null: as is known of callers with its `failures`. */
+  honoursMask: boolean | null;
   /** Seconds a call is held at most. */
   maxHoldSeconds: number;
   /** Answers carry `ng_trajectory`, by which Gym's own health check judges them. */
@@ -55,6 +62,7 @@ const Entry = z.strictObject({
   anonymous: z.boolean().optional(),
   entry: z.string().optional(),
   failures: FailureAnswer.optional(),
+  mask_sample: MaskSample.optional(),
   max_hold_seconds: z.number().positive().optional(),
   ng_trajectory: z.boolean().optional(),
   api_key_env: z.string().optional(),
@@ -76,6 +84,7 @@ export function readCallers(config: ProducerConfig): Caller[] {
   const plain = {
     entry: null,
     failures: config.gateway_failures,
+    honoursMask: honoured(config.gateway_mask_sample),
     maxHoldSeconds: config.gateway_max_hold_seconds,
     trajectory: true,
     run: {},
@@ -112,6 +121,7 @@ function fromFile(path: string, plain: Omit<Caller, 'name' | 'token'>): Caller[]
     token: tokenOf(where, given),
     entry: given.entry ?? null,
     failures: given.failures ?? plain.failures,
+    honoursMask: given.mask_sample === undefined ? plain.honoursMask : honoured(given.mask_sample),
     maxHoldSeconds: given.max_hold_seconds ?? plain.maxHoldSeconds,
     trajectory: given.ng_trajectory ?? plain.trajectory,
     run: given.run ?? plain.run,

@@ -19,18 +19,24 @@ import type { RouteDeps } from './deps.ts';
 import type { OpenRuns, RunWish } from './openruns.ts';
 import { Refusal } from './refusal.ts';
 
-export type Found = { callId: string; rolloutId: string; run: RunRecord; attached: boolean };
+export type Found = {
+  callId: string;
+  rolloutId: string;
+  run: RunRecord;
+  attached: boolean;
+  /** When the call began, by our own clock; what is taken up began with whoever asked first. */
+  begunAt: number;
+};
+
+/** How a caller is told from others; `graceMs`: how long its call waits for it when its connection, or we, are gone. */
+export type Asked = { fingerprint: string; named: boolean; graceMs: number };
 
 export type CallDesk = {
   /** The rollout of a request: one that lost its caller, or a new one on the queue. When it throws, nothing is held. */
-  find(
-    request: Omit<CallRequest, 'nonce'>,
-    wish: RunWish,
-    instance: Instance,
-    signal: AbortSignal,
-  ): Promise<Found>;
+  find(asked: Asked, wish: RunWish, instance: Instance, signal: AbortSignal): Promise<Found>;
   /** Its connection closed unanswered. */
-  drop(callId: string): Promise<void>;
+  drop(callId: string, graceMs: number): Promise<void>;
+  /** `named`: what it was answered is remembered under the id that its caller gave. */
   answered(callId: string, named: boolean): Promise<void>;
   /** A fresh rollout in place of a failed one; null when that cannot be had. */
   retry(found: Found): Promise<Found | null>;
@@ -48,7 +54,6 @@ const fingerprintOf = (callId: string): string => callId.slice(0, callId.lastInd
 
 export function createCallDesk(app: FastifyInstance, deps: RouteDeps, runs: OpenRuns): CallDesk {
   const { farm, config, log, quota } = deps;
-  const graceMs = config.gateway_grace_seconds * 1000;
   const longest = Math.max(0, ...app.callers.map((caller) => caller.maxHoldSeconds));
   const debts = createDebts();
   const enlisted = Promise.withResolvers<string>();
@@ -67,7 +72,7 @@ export function createCallDesk(app: FastifyInstance, deps: RouteDeps, runs: Open
     if (retired) return;
     await farm.calls.beat(await enlisted.promise);
     await debts.settleAll();
-    const cancelled = await cancelOrphans(farm, graceMs);
+    const cancelled = await cancelOrphans(farm, config.gateway_grace_seconds * 1000);
     if (cancelled.length > 0) log.info({ rollouts: cancelled }, 'nobody waits for these any more: cancelled');
   };
   app.addHook('preClose', async () => {
@@ -78,7 +83,7 @@ export function createCallDesk(app: FastifyInstance, deps: RouteDeps, runs: Open
     if (gateway !== null) await farm.calls.retire(gateway);
   });
 
-  const take = async (rolloutId: string, callId: string): Promise<Found> => {
+  const take = async (rolloutId: string, callId: string, ageMs: number): Promise<Found> => {
     const run = await farm.runs.get(parseRolloutId(rolloutId).runId);
     if (!run) {
       // Nobody can take it up: the next request begins anew.
@@ -88,7 +93,7 @@ export function createCallDesk(app: FastifyInstance, deps: RouteDeps, runs: Open
     // Its first gateway may have died between writing the call and queueing its job.
     const settled = await farm.results.get(rolloutId);
     if (settled === null) await farm.jobs.enqueue(run, [rolloutId]);
-    return { callId, rolloutId, run, attached: true };
+    return { callId, rolloutId, run, attached: true, begunAt: Date.now() - ageMs };
   };
 
   const search = async (
@@ -101,7 +106,7 @@ export function createCallDesk(app: FastifyInstance, deps: RouteDeps, runs: Open
     for (;;) {
       signal.throwIfAborted();
       const claim = await farm.calls.claim(request, gateway);
-      if (claim.status === 'attached') return await take(claim.rollout_id, claim.call_id);
+      if (claim.status === 'attached') return await take(claim.rollout_id, claim.call_id, claim.age_ms);
       if (claim.status === 'wait') {
         await sleep(WAIT_MS, undefined, { signal });
         continue;
@@ -115,7 +120,8 @@ export function createCallDesk(app: FastifyInstance, deps: RouteDeps, runs: Open
       if (opened.status === 'gone') runs.forget(run.run_id);
       if (opened.status !== 'opened') continue;
       await farm.jobs.enqueue(run, [opened.rollout_id]);
-      return { callId: opened.call_id, rolloutId: opened.rollout_id, run, attached: false };
+      const { call_id: callId, rollout_id: rolloutId } = opened;
+      return { callId, rolloutId, run, attached: false, begunAt: Date.now() };
     }
   };
 
@@ -129,11 +135,11 @@ export function createCallDesk(app: FastifyInstance, deps: RouteDeps, runs: Open
       } catch (error) {
         // Perhaps it was opened, or taken up, and Redis went away before that was said or its job was there: whoever asks again
         // takes it up.
-        await debts.owe(asked.fingerprint, () => farm.calls.abandon(request, gateway, graceMs));
+        await debts.owe(asked.fingerprint, () => farm.calls.abandon(request, gateway, asked.graceMs));
         throw error;
       }
     },
-    async drop(callId) {
+    async drop(callId, graceMs) {
       if (retired) return;
       const gateway = await enlisted.promise;
       await debts.owe(fingerprintOf(callId), () => farm.calls.drop(callId, gateway, graceMs));

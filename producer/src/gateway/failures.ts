@@ -1,23 +1,60 @@
 /** What a caller is told of a rollout without a verdict: callers want opposite things (docs/gateway.md has the table). */
-import type { GymRow } from '../formats/gym/row.ts';
+import type { Cause } from '../formats/gym/cause.ts';
+import type { RunRequest } from '../formats/gym/request.ts';
 import type { Caller, FailureAnswer } from './callers.ts';
 
 export type Mode = Exclude<FailureAnswer, 'auto'>;
 
-/** `auto` decides between two callers only: the collector numbers its repeats, NeMo RL does not. */
-export const modeOf = (caller: Pick<Caller, 'failures'>, row: GymRow): Mode =>
-  caller.failures === 'auto' ? (row._ng_rollout_index == null ? 'nemo-rl' : 'collector') : caller.failures;
+/**
+ * `auto` goes by what callers stamp on their rows: only NeMo RL and what copies it write `_rowidx`, and of those only its own
+ * asynchronous collector numbers prompts (`_ng_task_index`) without numbering rollouts. Gym's collector numbers both.
+ */
+export function modeOf(caller: Pick<Caller, 'failures'>, { row, episode }: RunRequest): Mode {
+  if (caller.failures !== 'auto') return caller.failures;
+  const numbered = row._ng_rollout_index != null;
+  if (row._rowidx == null) return numbered || episode ? 'collector' : 'nemo-rl';
+  return row._ng_task_index != null && !numbered ? 'nemo-rl-sync' : 'nemo-rl';
+}
 
 /** Callers whose samples are trained on: these need token ids in every one. */
 export const trains = (mode: Mode): boolean => mode !== 'collector';
 
-/** Callers that cannot be told of a failure without ending their step: they get a sample without weight where there is one. */
-export const prefersMasked = (mode: Mode): boolean => mode === 'nemo-rl-sync' || mode === 'verl-recipe';
+/** Callers whose step, or whole batch, a refusal ends: another rollout takes the place of a failed one under the held call. */
+export const holdsOn = (mode: Mode): boolean => mode === 'nemo-rl-sync' || mode === 'verl-recipe';
 
-/** What a 503 does to the caller, in a line. */
+/**
+ * Whether the trainer leaves a masked sample out of its loss: NeMo RL's GRPO loop and asynchronous collector do; its
+ * SingleController came to it later than to be taken for granted, and verl's recipe reads no mask at all.
+ */
+export const honoursMask = (caller: Pick<Caller, 'honoursMask'>, mode: Mode): boolean =>
+  caller.honoursMask ?? mode === 'nemo-rl-sync';
+
+/**
+ * `failure`: an answer that the collector keeps apart. `masked`: a sample without weight. `again`: nothing yet, another rollout
+ * takes its place. `refused`: 422, for good. `unavailable`: 503, the caller sends the row again.
+ */
+export type Told = 'failure' | 'masked' | 'again' | 'refused' | 'unavailable';
+
+/**
+ * @param maskable there are tokens to train on, and the caller honours the mask
+ * @param rollouts that were played under this call; what was said before a failure is given only when a fresh one failed too
+ */
+export function toldOf(
+  { kind }: Pick<Cause, 'kind'>,
+  mode: Mode,
+  { maskable, rollouts }: { maskable: boolean; rollouts: number },
+): Told {
+  if (mode === 'collector') return 'failure';
+  if (maskable && kind === 'withheld') return 'masked';
+  if (!holdsOn(mode)) return kind === 'passing' ? 'unavailable' : 'refused';
+  if (maskable && (kind === 'broken' || rollouts > 1)) return 'masked';
+  return kind === 'passing' ? 'again' : 'refused';
+}
+
+/** What a 422 or 503 does to the caller, in a line. */
 export const CONSEQUENCES: Record<Mode, string> = {
   collector: 'the collection ends here unless it runs with +route_failures_to_sidecar=true',
-  'nemo-rl': 'the trainer sends this row again, as after any failure of infrastructure',
+  'nemo-rl': 'SingleController sends the row again after a 503, and counts a 422 against max_skipped_prompts',
   'nemo-rl-sync': 'the trainer has no re-dispatch: this step ends with an error',
-  'verl-recipe': 'the recipe takes an empty sample in its place',
+  'verl-recipe': 'the recipe has no re-dispatch: this step ends with an error',
 };

@@ -105,7 +105,7 @@ test.each([
 });
 
 test('a caller that does not come back costs no rollout: it is cancelled after the grace', async () => {
-  const { url, farm } = await testGateway({ gateway_grace_seconds: 0.5 });
+  const { url, farm } = await testGateway({ gateway_collector_grace_seconds: 0.5 });
   const cut = new AbortController();
   const lost = post(url, row({ _ng_rollout_index: 0 }), { signal: cut.signal });
   await until(async () => (await waiting(farm)).length === 1);
@@ -138,6 +138,9 @@ test('failures are answered as the caller wants them', async () => {
   expect(await answerOf('nemo-rl', { _ng_rollout_index: 0 })).toMatchObject(row503);
   expect(await answerOf('auto', { _ng_rollout_index: 0 })).toMatchObject(row200);
   expect(await answerOf('auto', { _rowidx: 0 })).toMatchObject(row503);
+  expect(await answerOf('auto', { _rowidx: 0, _ng_rollout_index: 0, _ng_task_index: 0 })).toMatchObject(
+    row503,
+  );
 });
 
 test('a sync trainer is held on with fresh rollouts while there is time, then told what comes', async () => {
@@ -239,9 +242,9 @@ test('both shapes of a row, its policy and key: the key is in no record', async 
     patch: 'p',
     image: 'x:1',
   });
-  // Judged, but without one trained turn: no sample for a trainer.
+  // Judged, but without one trained turn: no sample for a trainer, nor would the same row be another time.
   await finish(farm);
-  expect((await asked).status).toBe(503);
+  expect((await asked).status).toBe(422);
 });
 
 test('a row lowers the tokens of a sequence that the operator allows, and raises them never', async () => {

@@ -285,6 +285,11 @@ export const PRODUCER_KEYS = {
     'auto',
     'How `serve` answers a rollout that could not be judged (docs/gateway.md).',
   ),
+  gateway_mask_sample: plain(
+    z.enum(['auto', 'honoured', 'ignored']),
+    'auto',
+    'Whether trainers leave out what `mask_sample` marks; auto: as `gateway_failures` says of each (docs/nemo-gym.md). An entry of gateway_callers has its own as mask_sample.',
+  ),
   gateway_max_hold_seconds: plain(
     form.positiveSeconds,
     6 * 3600,
@@ -293,7 +298,17 @@ export const PRODUCER_KEYS = {
   gateway_grace_seconds: plain(
     form.positiveSeconds,
     20,
-    'Seconds in which a caller whose connection dropped may call again; then its rollout is cancelled.',
+    'Seconds in which a trainer whose connection dropped may call again; then its rollout is cancelled.',
+  ),
+  gateway_collector_grace_seconds: plain(
+    form.positiveSeconds,
+    120,
+    'The same for a collector, whose callers are started again by hand or by a scheduler.',
+  ),
+  gateway_group_hold_seconds: plain(
+    form.positiveSeconds,
+    1800,
+    'Seconds that a failure is held back from NeMo RL while rollouts of the same prompt run, which it would abandon (docs/nemo-gym.md).',
   ),
   file_sd: plain<string | null>(
     form.path,

@@ -16,10 +16,12 @@ export type CallRequest = {
   fingerprint: string;
   /** The caller gave an id: all requests with it are one call, also once it was answered. */
   named: boolean;
+  /** How long the call waits for its caller when its gateway is gone; without, as who sweeps says. */
+  graceMs?: number;
 };
 
 export type CallClaim =
-  | { status: 'attached'; call_id: string; rollout_id: string }
+  | { status: 'attached'; call_id: string; rollout_id: string; age_ms: number }
   /** A gateway that may be dead holds one like it: ask again in a moment. */
   | { status: 'wait' }
   | { status: 'none' };
@@ -58,7 +60,7 @@ export type Calls = {
   retry(callId: string, failedRolloutId: string): Promise<string | null>;
   /**
    * Calls out of grace: nobody can take them up again; `forget` them once their rollouts are cancelled. Those of a dead
-   * gateway have `graceMs` from when this first finds another one alive, and 15 minutes when it finds none.
+   * gateway have their own grace, else `graceMs`, from when this first finds another one alive, and 15 minutes when it finds none.
    */
   lapsed(graceMs: number): Promise<{ call_id: string; rollout_id: string }[]>;
   forget(callIds: readonly string[]): Promise<void>;
@@ -108,11 +110,12 @@ export function createCalls(redis: Redis, keys: Keys): Calls {
     beat: async (gateway) => void (await scripts.beat([of.gateways], [gateway, GATEWAYS_SECONDS, 0])),
     retire: async (gateway) => void (await scripts.beat([of.gateways], [gateway, GATEWAYS_SECONDS, 1])),
     async claim(request, gateway) {
-      const [status, call_id = '', rollout_id = ''] = (await scripts.claim(
+      const [status, call_id = '', rollout_id = '', age] = (await scripts.claim(
         [of.alike(request.fingerprint), of.open, of.gateways],
         [gateway, named(request), request.nonce],
       )) as string[];
-      return status === 'attached' ? { status, call_id, rollout_id } : { status: status as 'wait' | 'none' };
+      if (status !== 'attached') return { status: status as 'wait' | 'none' };
+      return { status, call_id, rollout_id, age_ms: Number(age) };
     },
     async open(request, gateway, { run_id, kind }, instanceId, lifeMs) {
       const run = keys.run(run_id);
@@ -128,7 +131,16 @@ export function createCalls(redis: Redis, keys: Keys): Calls {
           run.committed,
           keys.unfinished,
         ],
-        [call_id, gateway, named(request), run_id, instanceId, Math.round(lifeMs), first],
+        [
+          call_id,
+          gateway,
+          named(request),
+          run_id,
+          instanceId,
+          Math.round(lifeMs),
+          first,
+          request.graceMs ?? '',
+        ],
       )) as string[];
       if (status !== 'opened') return { status: status as 'taken' | 'gone' };
       return { status, call_id, rollout_id };

@@ -5,13 +5,14 @@ import { join } from 'node:path';
 import { parseRolloutId } from '@swefarm/shared';
 import {
   buildExamples,
+  type Consumed,
+  consume,
   type ScriptedPolicy,
   startCommand,
   startRedis,
   startScriptedPolicy,
 } from '@swefarm/testkit';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { type Consumed, consume } from './nemorl.ts';
 import { EXAMPLE_ID, twentyTurns } from './scripts.ts';
 
 const TOKEN = 'the-token-of-this-farm';
@@ -106,14 +107,14 @@ test('a template that strips thinking breaks text: a collector sees it, a traine
   const broken: Policy = { template: 'strips-thinking', think: true };
   expect(await rollout('text', broken)).toMatchObject({ raises: 'non-contiguous', reward: 1 });
   const refused = await rollout('strict', broken);
-  expect(refused).toMatchObject({ raises: 'infrastructure' });
+  expect(refused).toMatchObject({ raises: 'data' });
   expect(refused.text).toContain('policy_tokens');
 });
 
 test('no tokens at all are no sample: the same', async () => {
   expect(await rollout('text', { tokens: false })).toMatchObject({ raises: 'no trainable item', reward: 1 });
   const refused = await rollout('strict', { tokens: false });
-  expect(refused).toMatchObject({ raises: 'infrastructure' });
+  expect(refused).toMatchObject({ raises: 'data' });
   expect(refused.text).toContain('policy_tokens');
 });
 

@@ -1,20 +1,38 @@
-/** Why a result is no verdict, in the words of Gym's failure rows. */
-import { FAILURES, type Result } from '@swefarm/shared';
+/** Why a result is no verdict, in the words of Gym's failure rows, and whether that would be so again. */
+import { FAILURES, type Failure, type FailureClass, type Result } from '@swefarm/shared';
 import type { Unjudged } from './answer.ts';
 
-export type Cause = Pick<Unjudged, 'class' | 'message' | 'terminal' | 'noPersist'>;
+/**
+ * `passing`: infrastructure, another rollout may be judged. `broken`: the same row ends so each time. `withheld`: it was played to its
+ * end and gets no reward, so another rollout in its place would be a choice among rollouts.
+ */
+export type CauseKind = 'passing' | 'broken' | 'withheld';
+
+export type Cause = Pick<Unjudged, 'class' | 'message' | 'terminal' | 'noPersist'> & { kind: CauseKind };
+
+/** Final for the worker, yet of the whole fleet and not of the row: an operator mends it while trainers wait. */
+const OF_THE_FLEET: readonly FailureClass[] = ['policy_unauthorized', 'policy_model_unknown'];
+/** What is wrong with the instance is wrong with every attempt at it. */
+const OF_THE_INSTANCE: readonly FailureClass[] = ['image_not_found'];
 
 /** Why a result is no verdict; null when it is one. */
 export function causeOf(result: Result): Cause | null {
   const { failure, outcome, reward, reward_row } = result;
   if (failure) {
-    // What is wrong with the instance is wrong with every attempt at it.
-    const terminal = FAILURES[failure.class].stage === 'instance';
-    return { class: failure.class, message: failure.message, terminal };
+    const terminal = FAILURES[failure.class].stage === 'instance' || OF_THE_INSTANCE.includes(failure.class);
+    return { class: failure.class, message: failure.message, terminal, kind: kindOf(failure, terminal) };
   }
   if (outcome === 'cancelled') {
-    return { class: reward_row, message: 'the rollout was cancelled', noPersist: true };
+    const message = 'the rollout was cancelled';
+    return { class: reward_row, message, noPersist: true, kind: 'passing' };
   }
   if (reward !== null) return null;
-  return { class: 'no_reward', message: `row ${reward_row} of the reward table gives no reward` };
+  const message = `row ${reward_row} of the reward table gives no reward`;
+  return { class: 'no_reward', message, kind: 'withheld' };
+}
+
+function kindOf({ class: name, stage }: Failure, terminal: boolean): CauseKind {
+  if (terminal) return 'broken';
+  if (FAILURES[name].retryable || OF_THE_FLEET.includes(name)) return 'passing';
+  return stage === 'evaluation' ? 'withheld' : 'broken';
 }

@@ -49,6 +49,10 @@ export const GymRow = z.looseObject({
   _ng_task_index: z.number().int().nullish(),
   _ng_rollout_index: z.number().int().nullish(),
   _ng_attempt_index: z.number().int().nullish(),
+  /** NeMo RL's place of a row in its group, or in its batch. */
+  _rowidx: z.number().int().nullish(),
+  /** Seconds from the call's beginning after which its caller has given it up. */
+  rollout_timeout_s: z.number().positive().nullish(),
   /** Gym's own pattern (nemo_gym/rollout_correlation.py). */
   _ng_rollout_id: z
     .string()

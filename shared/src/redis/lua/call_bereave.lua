@@ -1,6 +1,6 @@
 -- Makes an orphan of a call whose gateway died. While no gateway lives nobody could call again: then it waits for one.
 -- KEYS: 1 open calls  2 calls of one fingerprint  3 gateways
--- ARGV: 1 call id  2 grace (ms)  3 whether a gateway lives (1)
+-- ARGV: 1 call id  2 grace (ms) of calls that have none of their own  3 whether a gateway lives (1)
 local text = redis.call('HGET', KEYS[2], ARGV[1])
 if not text then
   redis.call('ZREM', KEYS[1], ARGV[1])
@@ -16,7 +16,7 @@ if ARGV[3] == '0' and not abandoned then
   return 0
 end
 call.held = 0
-call.orphan_until = abandoned and now - 1 or now + ARGV[2]
+call.orphan_until = abandoned and now - 1 or now + grace_of(call, ARGV[2])
 redis.call('HSET', KEYS[2], ARGV[1], cjson.encode(call))
 redis.call('ZADD', KEYS[1], call.orphan_until, ARGV[1])
 return 1

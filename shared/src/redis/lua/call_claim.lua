@@ -2,14 +2,14 @@
 -- KEYS: 1 calls of this fingerprint  2 open calls  3 gateways
 -- ARGV: 1 gateway  2 named (1: the caller gave an id, which stands for one call for as long as it is remembered)
 --       3 nonce of this claim: a command that was resent finds what it took
--- Reply: {'attached', call id, rollout id} | {'wait'} (it will be known in a moment) | {'none'}
+-- Reply: {'attached', call id, rollout id, its age (ms)} | {'wait'} (it will be known in a moment) | {'none'}
 local unsure = false
 local best, best_id
 local all = redis.call('HGETALL', KEYS[1])
 for i = 1, #all, 2 do
   local call = cjson.decode(all[i + 1])
   if call.by == ARGV[3] and call.holder == ARGV[1] and call.held > 0 then
-    return { 'attached', all[i], call.rollout_id }
+    return { 'attached', all[i], call.rollout_id, tostring(now - call.at) }
   end
   local free
   if call.held == 0 then
@@ -45,6 +45,6 @@ if best then
   if not best.answered then
     redis.call('ZADD', KEYS[2], 'inf', best_id)
   end
-  return { 'attached', best_id, best.rollout_id }
+  return { 'attached', best_id, best.rollout_id, tostring(now - best.at) }
 end
 return { unsure and 'wait' or 'none' }

@@ -1,7 +1,7 @@
 -- Writes down a new call and gives its rollout the next index of its instance in an open run.
 -- KEYS: 1 calls of this fingerprint  2 open calls  3 run record  4 groups  5 appended  6 committed  7 unfinished runs
 -- ARGV: 1 call id  2 gateway  3 named  4 run id  5 instance id  6 life time of the call (ms)
---       7 sequence of the first rollout that waits in this class
+--       7 sequence of the first rollout that waits in this class  8 grace of the call (ms), or nothing
 -- A command that was resent finds its own call.
 -- Reply: {'opened', rollout id} | {'taken'} (a call of this name exists: claim it) | {'gone'}
 local own = redis.call('HGET', KEYS[1], ARGV[1])
@@ -28,7 +28,7 @@ for i = 3, 6 do
 end
 redis.call('SADD', KEYS[7], ARGV[4])
 local rollout_id = ARGV[4] .. '.' .. ARGV[5] .. '.' .. index
-local call = { rollout_id = rollout_id, holder = ARGV[2], held = 1, at = now }
+local call = { rollout_id = rollout_id, holder = ARGV[2], held = 1, at = now, grace = tonumber(ARGV[8]) }
 redis.call('HSET', KEYS[1], ARGV[1], cjson.encode(call))
 redis.call('PEXPIRE', KEYS[1], ARGV[6])
 redis.call('ZADD', KEYS[2], 'inf', ARGV[1])

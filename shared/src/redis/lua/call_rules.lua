@@ -1,5 +1,6 @@
 -- Joined before the other call scripts: what a call held over HTTP is to the farm.
--- A call is JSON: rollout_id, holder (gateway), held (its open connections), orphan_until (ms, when held is 0), answered
+-- A call is JSON: rollout_id, holder (gateway), held (its open connections), orphan_until (ms, when held is 0), answered,
+-- at (ms, when it began), grace (ms, how long it waits for its caller when its gateway died; absent: as who sweeps says)
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 -- Of a gateway's last beat: how long it is surely alive, and after how long it is surely dead.
@@ -21,4 +22,7 @@ local function state_of(beat)
     return 'unsure'
   end
   return beat + LIFE_MS
+end
+local function grace_of(call, default)
+  return tonumber(call.grace or default)
 end

@@ -1,0 +1,56 @@
+/** The answer to an episode request (nemo_gym/episode_types.py): what was asked for, and exactly one of result and failure. */
+import { FAILURES, type FailureClass } from '@swefarm/shared';
+import type { Piece } from './answer.ts';
+import type { Cause } from './cause.ts';
+import type { Episode } from './request.ts';
+
+/** Longest reason that Gym takes. */
+const REASON_CHARACTERS = 2000;
+
+/** The pieces of a `/run` answer as the result of an episode. */
+export function* episodePieces(episode: Episode, result: Iterable<Piece>): Generator<Piece> {
+  yield `${JSON.stringify(episode).slice(0, -1)},"result":`;
+  yield* result;
+  yield '}';
+}
+
+/** A rollout without a verdict. `terminal`: Gym, and NeMo RL behind it, shall not ask for it again. */
+export function episodeFailure(episode: Episode, cause: Cause): Record<string, unknown> {
+  const { class: name, message, kind, terminal } = cause;
+  return {
+    ...episode,
+    failure: {
+      failure_reason: `${name}: ${message}`.slice(0, REASON_CHARACTERS),
+      terminal: terminal === true || kind === 'withheld',
+      ...namesOf(cause),
+    },
+  };
+}
+
+/** Gym's own words where it has some (nemo_gym/failure_kinds.py), else ours with our name before it. */
+function namesOf({ class: name, noPersist }: Cause): { failure_kind: string; stage?: string } {
+  if (noPersist) return { failure_kind: 'cancelled' };
+  const { stage } = FAILURES[name as FailureClass] ?? {};
+  const own = `swe_farm:${name}`;
+  switch (stage) {
+    case 'image':
+    case 'instance':
+      return { failure_kind: own, stage: 'seed' };
+    case 'sandbox':
+      return { failure_kind: 'provider_unavailable', stage: 'agent' };
+    case 'policy':
+      return { failure_kind: POLICY_KINDS[name] ?? own, stage: 'agent' };
+    case 'evaluation':
+      return { failure_kind: 'verifier_error', stage: 'verification' };
+    case 'worker':
+      return { failure_kind: name === 'lost' ? 'session_lost' : own, stage: 'agent' };
+    default:
+      return { failure_kind: own };
+  }
+}
+
+const POLICY_KINDS: Readonly<Record<string, string>> = {
+  policy_unreachable: 'transport_unreachable',
+  policy_silent: 'transport_timeout',
+  policy_slow: 'agent_timeout',
+};

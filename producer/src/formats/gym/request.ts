@@ -1,0 +1,71 @@
+/**
+ * What is posted to `/run`: a row, or an episode request, which is how a released Gym (0.7.0) asks environment servers for
+ * tasks that it routes by their taskset. An episode is read into a row, and remembered, so that its answer has its form.
+ */
+import { z } from 'zod';
+import { GymRow } from './row.ts';
+
+const RolloutId = z
+  .string()
+  .regex(/^[A-Za-z0-9][A-Za-z0-9._-]*$/, 'expected letters, digits, ".", "_" and "-"')
+  .regex(/(?<!-a[1-9][0-9]*)$/, 'expected no ending -aN, which is how an attempt is named')
+  .max(300);
+
+/** nemo_gym/episode_types.py and single_agent_turn_types.py: unknown keys are an error there too. */
+const EpisodeRequest = z.strictObject({
+  episode_id: z.strictObject({ rollout_id: RolloutId, attempt: z.number().int().min(0).default(0) }),
+  task: z.strictObject({
+    task_id: z.strictObject({ taskset: z.string().min(1), task_id: z.string().min(1) }),
+    task_input: z.looseObject({
+      responses_create_params: z.looseObject({}),
+      task_data: z.record(z.string(), z.unknown()).default({}),
+    }),
+  }),
+});
+
+/** What an answer to an episode repeats. */
+export type Episode = {
+  episode_id: { rollout_id: string; attempt: number };
+  task_id: { taskset: string; task_id: string };
+};
+
+export type RunRequest = {
+  row: GymRow;
+  /** Null: the caller posted the row itself. */
+  episode: Episode | null;
+};
+
+/** Where the fields of a row stand in an episode request, for messages. */
+const INPUT = ['task', 'task_input'];
+
+export const RunRequest = z.unknown().transform((body, context): RunRequest => {
+  const report = (error: z.ZodError, where: readonly string[] = []): never => {
+    for (const issue of error.issues) {
+      context.issues.push({ ...issue, path: [...where, ...issue.path], input: body } as never);
+    }
+    return z.NEVER;
+  };
+  if (!isEpisode(body)) {
+    const row = GymRow.safeParse(body);
+    return row.success ? { row: row.data, episode: null } : report(row.error);
+  }
+  const asked = EpisodeRequest.safeParse(body);
+  if (!asked.success) return report(asked.error);
+  const { episode_id, task } = asked.data;
+  const { responses_create_params, task_data, ...flat } = task.task_input;
+  const row = GymRow.safeParse({ ...task_data, ...flat, responses_create_params });
+  if (!row.success) return report(row.error, INPUT);
+  return { row: row.data, episode: { episode_id, task_id: task.task_id } };
+});
+
+/** A dataset's own `episode_id` would be a text. */
+const isEpisode = (body: unknown): boolean =>
+  body !== null &&
+  typeof body === 'object' &&
+  'episode_id' in body &&
+  body.episode_id !== null &&
+  typeof body.episode_id === 'object';
+
+/** As Gym names an attempt (EpisodeId.capture_key). */
+export const episodeName = ({ episode_id: { rollout_id, attempt } }: Episode): string =>
+  attempt === 0 ? rollout_id : `${rollout_id}-a${attempt}`;

@@ -1,0 +1,79 @@
+import { FAILURE_CLASSES, FAILURES } from '@swefarm/shared';
+import { describe, expect, test } from 'vitest';
+import { causeOf } from '../formats/gym/cause.ts';
+import { GymRow } from '../formats/gym/row.ts';
+import { aFailure, aResult } from '../result.fixture.ts';
+import { honoursMask, type Mode, modeOf, toldOf } from './failures.ts';
+
+const row = (over: Record<string, unknown>) => ({
+  row: GymRow.parse({ responses_create_params: {}, ...over }),
+  episode: null,
+});
+
+describe('auto goes by what callers stamp on their rows', () => {
+  test.each<[string, Record<string, unknown>, Mode]>([
+    ["Gym's collector", { _ng_task_index: 3, _ng_rollout_index: 0 }, 'collector'],
+    ['SingleController at 7ea279abf, and the synchronous loop', { _rowidx: 0 }, 'nemo-rl'],
+    ['a later SingleController', { _rowidx: 0, _ng_rollout_index: 0, _ng_group_id: 'g1' }, 'nemo-rl'],
+    [
+      'rows that a collector wrote before',
+      { _rowidx: 0, _ng_rollout_index: 0, _ng_task_index: 3 },
+      'nemo-rl',
+    ],
+    ['the asynchronous collector', { _rowidx: 5, _ng_task_index: 1 }, 'nemo-rl-sync'],
+    ['a loop of its own', {}, 'nemo-rl'],
+  ])('%s', (_who, fields, mode) => {
+    expect(modeOf({ failures: 'auto' }, row(fields))).toBe(mode);
+    expect(modeOf({ failures: 'verl-recipe' }, row(fields))).toBe('verl-recipe');
+  });
+
+  test('an episode is a collector of Gym: a trainer says what it is', () => {
+    const episode = {
+      episode_id: { rollout_id: 'r', attempt: 0 },
+      task_id: { taskset: 't', task_id: 'i' },
+    };
+    expect(modeOf({ failures: 'auto' }, { ...row({}), episode })).toBe('collector');
+  });
+});
+
+const told = (name: (typeof FAILURE_CLASSES)[number], mode: Mode, maskable = false, rollouts = 1) => {
+  const { stage } = FAILURES[name];
+  const cause = causeOf(aFailure({ failure: { class: name, stage, message: 'x', attempts: 1 } }));
+  if (!cause) throw new Error(name);
+  return toldOf(cause, mode, { maskable, rollouts });
+};
+
+describe('what a trainer is told', () => {
+  test.each(FAILURE_CLASSES)('%s: sent again only where another rollout can help', (name) => {
+    const ofTheFleet = name === 'policy_unauthorized' || name === 'policy_model_unknown';
+    const helps = (FAILURES[name].retryable || ofTheFleet) && FAILURES[name].stage !== 'instance';
+    expect(told(name, 'nemo-rl')).toBe(helps ? 'unavailable' : 'refused');
+    expect(told(name, 'nemo-rl-sync')).toBe(helps ? 'again' : 'refused');
+    expect(told(name, 'collector', true)).toBe('failure');
+  });
+
+  test('no reward by intention is a sample without weight, or none, and never another try', () => {
+    const cause = causeOf(aResult({ reward: null, reward_row: 'turn_limit' }));
+    if (!cause) throw new Error('a verdict');
+    for (const mode of ['nemo-rl', 'nemo-rl-sync', 'verl-recipe'] as const) {
+      expect(toldOf(cause, mode, { maskable: true, rollouts: 1 })).toBe('masked');
+      expect(toldOf(cause, mode, { maskable: false, rollouts: 9 })).toBe('refused');
+    }
+  });
+
+  test('what was said before a failure is given only when a fresh rollout failed too, and to who honours masks', () => {
+    expect(told('policy_silent', 'nemo-rl-sync', true, 1)).toBe('again');
+    expect(told('policy_silent', 'nemo-rl-sync', true, 2)).toBe('masked');
+    expect(told('policy_silent', 'nemo-rl-sync', false, 2)).toBe('again');
+    expect(told('policy_silent', 'nemo-rl', true, 2)).toBe('unavailable');
+  });
+
+  test('masks are taken to be honoured where that is known, and as an operator says', () => {
+    const known = (['nemo-rl', 'nemo-rl-sync', 'verl-recipe'] as const).map((mode) =>
+      honoursMask({ honoursMask: null }, mode),
+    );
+    expect(known).toEqual([false, true, false]);
+    expect(honoursMask({ honoursMask: true }, 'nemo-rl')).toBe(true);
+    expect(honoursMask({ honoursMask: false }, 'nemo-rl-sync')).toBe(false);
+  });
+});

@@ -1,0 +1,147 @@
+/** From a held call to what stands in its answer: the result of its rollout, or what its caller takes in place of one. */
+import {
+  type ArtifactContent,
+  decodeArtifact,
+  errorMessage,
+  type Result,
+  SwefarmError,
+} from '@swefarm/shared';
+import { hasTrainedTurn, type Unjudged } from '../formats/gym/answer.ts';
+import { type Cause, causeOf } from '../formats/gym/cause.ts';
+import type { CallDesk, Found } from './calls.ts';
+import type { RouteDeps } from './deps.ts';
+import { CONSEQUENCES, type Mode, type Told, toldOf, trains } from './failures.ts';
+import type { Hold } from './hold.ts';
+import { createResultReaders } from './reader.ts';
+import { Refusal } from './refusal.ts';
+
+export type Served = {
+  result: Result;
+  content: ArtifactContent | null;
+  /** Why it is no verdict, and how the answer shows that; null: it is one. */
+  cause: Cause | null;
+  unjudged: Unjudged | null;
+  found: Found;
+};
+
+/** How the caller of this row takes what is no verdict. */
+export type Terms = { mode: Mode; honoursMask: boolean };
+
+export type Outcomes = {
+  /**
+   * A result, or what stands in its place for this caller, and a writer's slot with it.
+   *
+   * @throws Unserved, what `hold.gone` aborts with, errors of Redis
+   */
+  of(found: Found, terms: Terms, hold: Hold, takeSlot: () => Promise<() => void>): Promise<Served>;
+};
+
+/** Between a failed rollout and its successor, when a call is held on. */
+const RETRY_MS = { first: 5_000, longest: 60_000 };
+
+/** Told as 503 or 422, or as the failure of an episode. */
+export class Unserved extends Refusal {
+  readonly kept: Cause;
+
+  constructor(kept: Cause, mode: Mode) {
+    const status = kept.kind === 'passing' ? 503 : 422;
+    super(status, kept.class, `${kept.class}: ${kept.message}; ${CONSEQUENCES[mode]}`);
+    this.kept = kept;
+  }
+}
+
+export function createOutcomes(deps: RouteDeps, desk: CallDesk): Outcomes {
+  const { farm, log, signal } = deps;
+  const results = createResultReaders(farm, log, signal);
+
+  return {
+    async of(first, terms, hold, takeSlot) {
+      let found = first;
+      let pause = RETRY_MS.first;
+      for (let rollouts = 1; ; rollouts++) {
+        const ended = await resultOf(found, hold, terms.mode);
+        const given =
+          'cause' in ended ? ended : await served(ended.result, found, { ...terms, rollouts }, takeSlot);
+        if ('found' in given) return given;
+        const { cause, told } = given;
+        if (told !== 'again' || hold.until - Date.now() - pause <= 0) throw new Unserved(cause, terms.mode);
+        const said = { rollout_id: found.rolloutId, cause: cause.class };
+        log.info(said, 'held on: another rollout takes its place');
+        await hold.sleep(pause);
+        pause = Math.min(pause * 2, RETRY_MS.longest);
+        const next = await desk.retry(found);
+        if (!next) throw new Unserved(cause, terms.mode);
+        found = next;
+      }
+    },
+  };
+
+  /** What is answered of a result, holding a writer's slot; else why it is no answer for this caller. */
+  async function served(
+    result: Result,
+    found: Found,
+    { mode, honoursMask, rollouts }: Terms & { rollouts: number },
+    takeSlot: () => Promise<() => void>,
+  ): Promise<Served | { cause: Cause; told: Told }> {
+    const release = await takeSlot();
+    const content = await contentOf(result);
+    const cause = causeOf(result) ?? unfit(result, content, mode, found);
+    if (cause === null) return { result, content, cause, unjudged: null, found };
+    const told = toldOf(cause, mode, { maskable: honoursMask && hasTrainedTurn(content), rollouts });
+    if (told === 'failure' || told === 'masked') {
+      return { result, content, cause, unjudged: { ...cause, shown: told }, found };
+    }
+    release();
+    return { cause, told };
+  }
+
+  /** `cause`: there is a result, and nobody here can read it. */
+  async function resultOf(
+    found: Found,
+    hold: Hold,
+    mode: Mode,
+  ): Promise<{ result: Result } | { cause: Cause; told: Told }> {
+    const late = AbortSignal.timeout(Math.max(1, hold.until - Date.now()));
+    try {
+      const until = AbortSignal.any([hold.gone, late]);
+      return { result: await results.wait(found.run.run_id, found.rolloutId, until) };
+    } catch (error) {
+      if (error instanceof SwefarmError && error.code === 'result_unreadable') {
+        const cause: Cause = { class: error.code, message: error.message, kind: 'passing' };
+        return { cause, told: toldOf(cause, mode, { maskable: false, rollouts: 1 }) };
+      }
+      if (!late.aborted || hold.gone.aborted) throw error;
+      await farm.cancel.cancelRollouts([found.rolloutId], 'deadline');
+      const { seconds, field } = hold.limit;
+      const message = `no verdict within ${seconds} s (${field}); the rollout is cancelled`;
+      throw new Unserved({ class: 'hold_expired', message, kind: 'passing' }, mode);
+    }
+  }
+
+  async function contentOf(result: Result): Promise<ArtifactContent | null> {
+    if (result.artifact === null) return null;
+    try {
+      return await decodeArtifact(await farm.artifacts.get(result.artifact));
+    } catch (error) {
+      log.warn({ rollout_id: result.rollout_id, err: errorMessage(error) }, 'the artifact cannot be read');
+      return null;
+    }
+  }
+}
+
+/** Judged, but no sample that a trainer could take: with a policy there must be tokens of it. */
+function unfit(result: Result, content: ArtifactContent | null, mode: Mode, found: Found): Cause | null {
+  if (!trains(mode) || found.run.policy === null || hasTrainedTurn(content)) return null;
+  if (result.artifact !== null && content === null) {
+    return {
+      class: 'artifact_unreadable',
+      message: 'judged, but its trajectory cannot be read',
+      kind: 'passing',
+    };
+  }
+  return {
+    class: 'no_trained_turn',
+    message: `judged after ${result.turns} turns, but none has token ids`,
+    kind: 'broken',
+  };
+}

@@ -1,0 +1,137 @@
+/**
+ * NeMo RL as a caller of `/run`, by the rules of its own code (nemo_rl/experience/rollout_manager.py and failures.py,
+ * nemo_rl/algorithms/async_utils/trajectory_collector.py): one stream of answers, which ends at the first failure while the other
+ * connections stay open, and budgets by whether the failure is infrastructure's or the row's.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Consumed, consume } from './consume.ts';
+
+export type Row = Record<string, unknown>;
+export type Posted = { status: number; text: string };
+/** Sends one row, and never takes it back. */
+export type Post = (row: Row) => Promise<Posted>;
+
+export type Sample = Consumed & { row: Row; text: string };
+
+/** As `async_rl.rollout_failure` of SingleController has them by default. */
+export type Budgets = {
+  rowAttempts: number;
+  infraAttempts: number;
+  dataAttempts: number;
+  skippedPrompts: number;
+  backoffMs: number;
+};
+export const BUDGETS: Budgets = {
+  rowAttempts: 3,
+  infraAttempts: 5,
+  dataAttempts: 2,
+  skippedPrompts: 0,
+  backoffMs: 0,
+};
+
+export type Group =
+  | { end: 'committed'; samples: Sample[] }
+  /** Given up within `max_skipped_prompts`: nothing of the prompt is trained on. */
+  | { end: 'skipped' }
+  /** The training ends with this. */
+  | { end: 'raised'; what: string };
+
+class RolloutError extends Error {
+  readonly infrastructure: boolean;
+  constructor(sample: Consumed, text: string) {
+    super(`${sample.raises}: ${text.slice(0, 200)}`);
+    this.infrastructure = sample.raises === 'infrastructure';
+  }
+}
+
+/** Answers in the order in which they come, until one is none; what is under way then is left alone. */
+async function* stream(rows: readonly Row[], post: Post): AsyncGenerator<Sample> {
+  const pending = new Map(
+    rows.map((row, at) => [at, post(row).then((answer) => ({ at, row, ...answer }))] as const),
+  );
+  for (const one of pending.values()) one.catch(() => undefined);
+  while (pending.size > 0) {
+    const { at, row, status, text } = await Promise.race(pending.values());
+    pending.delete(at);
+    const sample = consume(status, text);
+    if (sample.raises !== null) throw new RolloutError(sample, text);
+    yield { ...sample, row, text };
+  }
+}
+
+const numbered = (row: Row, index: number): Row => ({ ...row, _rowidx: index });
+
+/** One prompt of SingleController (RolloutManager.generate_and_push): rows that are missing again, then the whole prompt. */
+export async function singleController(
+  prompt: Row,
+  generations: number,
+  post: Post,
+  budgets: Partial<Budgets> = {},
+): Promise<Group> {
+  const own = { ...BUDGETS, ...budgets };
+  for (let infra = 0, data = 0; ; ) {
+    try {
+      return { end: 'committed', samples: await groupOf(prompt, generations, post, own.rowAttempts) };
+    } catch (error) {
+      if (!(error instanceof RolloutError)) throw error;
+      if (error.infrastructure) {
+        if (++infra >= own.infraAttempts) return { end: 'raised', what: error.message };
+        await sleep(own.backoffMs * 2 ** (infra - 1));
+      } else if (++data >= own.dataAttempts) {
+        return own.skippedPrompts > 0 ? { end: 'skipped' } : { end: 'raised', what: error.message };
+      }
+    }
+  }
+}
+
+async function groupOf(prompt: Row, generations: number, post: Post, rowAttempts: number): Promise<Sample[]> {
+  const rows = Array.from({ length: generations }, (_, index) => numbered(prompt, index));
+  const samples = new Map<unknown, Sample>();
+  for (let attempt = 1; samples.size < rows.length; attempt++) {
+    const missing = rows.filter(({ _rowidx }) => !samples.has(_rowidx));
+    try {
+      for await (const sample of stream(missing, post)) samples.set(sample.row._rowidx, sample);
+    } catch (error) {
+      if (!(error instanceof RolloutError) || !error.infrastructure || attempt >= rowAttempts) throw error;
+    }
+  }
+  return rows.flatMap(({ _rowidx }) => samples.get(_rowidx) ?? []);
+}
+
+/** A batch of the asynchronous collector: groups are kept once they are complete; a failure sends all others again, as wholes. */
+export async function asyncCollector(
+  prompts: readonly Row[],
+  generations: number,
+  post: Post,
+  retries: number,
+): Promise<Sample[][]> {
+  const groups = new Map<number, Sample[]>();
+  for (let attempt = 0; groups.size < prompts.length; attempt++) {
+    const rows = prompts.flatMap((prompt, task) =>
+      groups.has(task)
+        ? []
+        : Array.from({ length: generations }, (_, at) => ({
+            ...numbered(prompt, task * generations + at),
+            _ng_task_index: task,
+          })),
+    );
+    const complete = new Map<number, Sample[]>();
+    try {
+      for await (const sample of stream(rows, post)) {
+        const task = Number(sample.row._ng_task_index);
+        const group = [...(complete.get(task) ?? []), sample];
+        complete.set(task, group);
+        if (group.length === generations) groups.set(task, group);
+      }
+    } catch (error) {
+      if (!(error instanceof RolloutError) || attempt >= retries) throw error;
+    }
+  }
+  return [...groups.values()];
+}
+
+/** What of a sample enters a training step. SingleController leaves out what is masked since pull request 3766 only. */
+export function weightOf(sample: Sample, honoursMask: boolean): { loss: 0 | 1; inBaseline: boolean } {
+  const out = honoursMask && sample.masked;
+  return { loss: out ? 0 : 1, inBaseline: !out };
+}
