@@ -31,6 +31,8 @@ export type OutputLine = Pick<
   | 'seconds'
   | 'tokens'
   | 'policy_version'
+  | 'policy_version_first'
+  | 'policy_version_last'
   | 'attempt'
   | 'worker'
   | 'node'
@@ -88,6 +90,12 @@ export function outputLine(result: Result, parts: LineParts): OutputLine {
     seconds: result.seconds,
     tokens: result.tokens,
     policy_version: result.policy_version,
+    ...(result.policy_version_first === undefined
+      ? {}
+      : {
+          policy_version_first: result.policy_version_first,
+          policy_version_last: result.policy_version_last,
+        }),
     ...(parts.sampling ? { sampling: parts.sampling } : {}),
     artifact: result.artifact,
     ...(parts.artifact_file === undefined ? {} : { artifact_file: parts.artifact_file }),

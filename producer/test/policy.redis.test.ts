@@ -94,3 +94,17 @@ test('policy set, show and remove; a run may name a policy in place of an endpoi
   expect((await run(['policy', 'remove', 'train', ...farm])).code).toBe(0);
   expect(await run(['policy', 'show', 'train', ...farm])).toMatchObject({ code: 2 });
 });
+
+test('a limit of staleness that nothing can be counted for is said to be idle, loudly', async () => {
+  const { dataset, farm } = await place();
+  const submit = async () => {
+    const flags = ['--policy-url', 'http://127.0.0.1:9/v1', '--model', 'm', '--max-staleness', '2'];
+    return (await run(['submit', '--dataset', dataset, ...flags, ...farm])).stderr;
+  };
+  expect(await submit()).toContain('max_staleness 2 has no effect');
+  const other = ['--endpoint', 'http://127.0.0.1:8/v1', '--policy-version', 'w1'];
+  await run(['policy', 'set', ...other, ...farm]);
+  expect(await submit()).toContain('PUT /policy');
+  await run(['policy', 'set', '--endpoint', 'http://127.0.0.1:9/v1', ...farm]);
+  expect(await submit()).not.toContain('no effect');
+});

@@ -12,10 +12,13 @@ export const PolicyName = z
 /** The policy that runs follow when they name none and share an endpoint with it. */
 export const DEFAULT_POLICY = 'default';
 
+/** Versions that a record keeps, as policy_set.lua has it. */
+const MOST_VERSIONS = 100;
+
 export const PolicyRecord = z.object({
   name: PolicyName,
   version: z.string().nullable(),
-  /** Versions in the order in which they came, newest last; the last 100. */
+  /** Versions in the order in which they came, newest last; the last {@link MOST_VERSIONS}. */
   versions: z.array(z.string()),
   /** Empty: each run's own. */
   endpoints: z.array(z.string()),
@@ -62,11 +65,16 @@ export function followsPolicy(
 }
 const bare = (url: string): string => url.replace(/\/+$/, '');
 
-/** How many versions lie between the one a rollout began with and the present one; null when that is not known. */
+/**
+ * How many versions lie between the one a rollout began with and the present one; null when that is not known. One that a full record
+ * no longer has is behind by more than it keeps.
+ */
 export function versionsBehind(
   record: Pick<PolicyRecord, 'versions'>,
   version: string | null,
 ): number | null {
-  const at = version === null ? -1 : record.versions.lastIndexOf(version);
-  return at === -1 ? null : record.versions.length - 1 - at;
+  if (version === null) return null;
+  const at = record.versions.lastIndexOf(version);
+  if (at !== -1) return record.versions.length - 1 - at;
+  return record.versions.length < MOST_VERSIONS ? null : Number.POSITIVE_INFINITY;
 }

@@ -82,7 +82,10 @@ export const Result = z.object({
   failure: Failure.nullable(),
   facts: RewardFacts.nullable(),
   tokens: z.object({ prompt: z.number().int(), completion: z.number().int() }),
+  /** That of the last turn; its first and last one, where turns tell: who trains on it cares for the oldest. */
   policy_version: z.string().nullable(),
+  policy_version_first: z.string().nullable().optional(),
+  policy_version_last: z.string().nullable().optional(),
   seconds: Seconds,
   /** Where trajectory, patch, report and test log lie; null when nothing was kept. */
   artifact: z.string().nullable(),

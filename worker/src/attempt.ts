@@ -43,6 +43,7 @@ import { recordsOf } from './ours.ts';
 import { diskIsFull } from './sandbox/free.ts';
 import { settle } from './settle.ts';
 import { startStageClock } from './stages.ts';
+import { isStale } from './stale.ts';
 import { summaryOf } from './summary.ts';
 import { emptyTrace, type Task } from './task.ts';
 
@@ -147,7 +148,10 @@ async function attemptClaimed(context: Context, cancelled: CancelReason | null):
   try {
     const judged = await unlessDrained(running, context.signal);
     node.sick.succeeded();
-    return await commit(context, 'judged', judged, null);
+    // Between the last look and the commit the policy may have gone on.
+    const look = () => isStale(context.claimed.run, context.trace.trajectory, node.farm.policies);
+    const stale = await insist('policy', look, patiently(context));
+    return stale ? await commit(context, 'stale', null, null) : await commit(context, 'judged', judged, null);
   } catch (error) {
     return await afterError(context, error, running);
   }

@@ -9,6 +9,7 @@ import { addVerdict, factsOf, type Judged, judge } from './facts.ts';
 import type { Node } from './node.ts';
 import { requirePossible } from './sandbox/possible.ts';
 import { PreparedContainer } from './sandbox/prepared.ts';
+import { type Staleness, watchStaleness } from './stale.ts';
 import type { Task } from './task.ts';
 import { given, letAgentWork, resumed } from './work.ts';
 import { containerSpec, limitsOf, networkOf, refuseExcess } from './workplace.ts';
@@ -29,12 +30,14 @@ export async function runRollout(task: Task, node: Node): Promise<Judged> {
     node.runtime.start(containerSpec(task, node, image, 'evaluation'), signal),
   );
 
+  // Over all stages: work that an earlier attempt left, and an evaluation, age as a turn does.
+  using staleness = await followStaleness(task, node);
   const plays = run.agent.type === 'mini' || run.agent.type === 'external';
   if (task.kept) clean.begin();
   const work = task.kept
     ? resumed(task, task.kept)
     : plays
-      ? await letAgentWork(task, node, image, clean)
+      ? await letAgentWork(task, node, image, clean, staleness)
       : given(task);
   trace.patch = work.patch;
 
@@ -78,4 +81,20 @@ export async function runRollout(task: Task, node: Node): Promise<Judged> {
   // The dry run is evaluated, so that one sees it work; a reward it has only by explicit leave.
   if (node.runtime.name === 'host' && !(run.reward.host && node.hostRewards)) facts.ungraded = true;
   return judge(task, facts, plan);
+}
+
+async function followStaleness({ run, job, trace }: Task, node: Node): Promise<Staleness> {
+  const watched = run.max_staleness === null ? null : run.policy;
+  using stack = new DisposableStack();
+  const followed = watched && stack.use(await node.policies.follow(watched));
+  const staleness = stack.use(
+    watchStaleness({
+      most: watched && run.max_staleness,
+      trajectory: () => trace.trajectory,
+      policy: () => followed?.record() ?? null,
+      onStale: () => node.active.abort(job.rollout_id, 'cancelled', 'stale'),
+    }),
+  );
+  const owned = stack.move();
+  return { look: staleness.look, [Symbol.dispose]: () => owned.dispose() };
 }

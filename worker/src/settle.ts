@@ -21,6 +21,7 @@ import { type Insisting, insist } from './insist.ts';
 import type { Node } from './node.ts';
 import { createGate } from './sandbox/gate.ts';
 import type { StageClock } from './stages.ts';
+import { versionsOf } from './stale.ts';
 import type { KeptWork, Trace } from './task.ts';
 
 /** Many rollouts may end at once: their artifacts are made one after the other, so that the loop has time for the others. */
@@ -146,6 +147,7 @@ function resultOf(settlement: Settlement, node: Node, artifact: string | null): 
     facts,
     tokens: { prompt: sum('prompt_tokens'), completion: sum('completion_tokens') },
     policy_version: trajectory?.turns.at(-1)?.policy_version.end ?? run.policy?.version ?? null,
+    ...(trajectory ? versionsOf(trajectory) : {}),
     seconds: clock.seconds(),
     artifact,
     finished_at: node.farm.clock.now(),

@@ -1,30 +1,53 @@
-/** A rollout whose first turn had weights that are too old by now is of no use to its trainer. */
-import { type PolicyRecord, type Turn, versionsBehind } from '@swefarm/shared';
+/** A rollout whose first turn had weights that are too old by now is of no use to its trainer: not while it plays, is graded or is committed. */
+import {
+  DEFAULT_POLICY,
+  followsPolicy,
+  type Policies,
+  type PolicyRecord,
+  type RunRecord,
+  type Trajectory,
+  versionsBehind,
+} from '@swefarm/shared';
+
+type Known = Pick<PolicyRecord, 'versions'> | null;
+
+/** The oldest weights that are known to have made a turn of it. */
+const firstVersion = (trajectory: Trajectory | null): string | null =>
+  trajectory?.turns.find(({ policy_version: { start } }) => start !== null)?.policy_version.start ?? null;
+
+/** What a result tells of the weights: its turns name each. */
+export const versionsOf = (trajectory: Trajectory) => ({
+  policy_version_first: firstVersion(trajectory),
+  policy_version_last:
+    trajectory.turns.findLast(({ policy_version: { end } }) => end !== null)?.policy_version.end ?? null,
+});
+
+function tooOld(most: number | null, trajectory: Trajectory | null, policy: Known): boolean {
+  if (most === null || policy === null) return false;
+  const behind = versionsBehind(policy, firstVersion(trajectory));
+  return behind !== null && behind > most;
+}
 
 type StaleDeps = {
   /** Most versions that the policy may be ahead of the first turn; null: any number. */
   most: number | null;
-  first(): Turn | undefined;
+  trajectory(): Trajectory | null;
   /** What the trainer says of the policy now; null: nothing. */
-  policy(): Pick<PolicyRecord, 'versions'> | null;
+  policy(): Known;
   onStale(): void;
 };
 
-type Staleness = Disposable & {
+export type Staleness = Disposable & {
   /** Looks now: before a turn, so that none is asked for in vain. */
   look(): void;
 };
 
-/** How often it looks by itself: a turn may last for minutes. */
+/** How often it looks by itself: a turn, or an evaluation, may last for minutes. */
 const EVERY_MS = 1_000;
 
 export function watchStaleness(deps: StaleDeps, everyMs: number = EVERY_MS): Staleness {
   const look = (): void => {
-    const policy = deps.policy();
-    const first = deps.first();
-    if (deps.most === null || !policy || !first) return;
-    const behind = versionsBehind(policy, first.policy_version.start);
-    if (behind !== null && behind > deps.most) deps.onStale();
+    if (tooOld(deps.most, deps.trajectory(), deps.policy())) deps.onStale();
   };
   const timer = deps.most === null ? null : setInterval(look, everyMs);
   return {
@@ -33,4 +56,15 @@ export function watchStaleness(deps: StaleDeps, everyMs: number = EVERY_MS): Sta
       if (timer) clearInterval(timer);
     },
   };
+}
+
+/** Asks Redis: what it says may be newer than what was heard. */
+export async function isStale(
+  { max_staleness: most, policy }: Pick<RunRecord, 'max_staleness' | 'policy'>,
+  trajectory: Trajectory | null,
+  policies: Pick<Policies, 'get'>,
+): Promise<boolean> {
+  if (most === null || policy === null || firstVersion(trajectory) === null) return false;
+  const [record] = await policies.get([policy.name ?? DEFAULT_POLICY]);
+  return record !== undefined && followsPolicy(policy, record) && tooOld(most, trajectory, record);
 }

@@ -13,7 +13,7 @@ import type { PreparedContainer } from './sandbox/prepared.ts';
 import type { ReadyImage } from './sandbox/runtime.ts';
 import { takePatch } from './sandbox/snapshot.ts';
 import { takeSession, withSession } from './session.ts';
-import { watchStaleness } from './stale.ts';
+import type { Staleness } from './stale.ts';
 import type { KeptWork, Task } from './task.ts';
 import { startSandbox } from './workplace.ts';
 
@@ -33,9 +33,11 @@ export async function letAgentWork(
   node: Node,
   image: ReadyImage,
   clean: PreparedContainer,
+  staleness: Staleness,
 ): Promise<Work> {
   const { run, clock, signal, trace } = task;
-  using player = run.agent.type === 'external' ? await external(task, node) : await mini(task, node);
+  using player =
+    run.agent.type === 'external' ? await external(task, node) : await mini(task, node, staleness);
   await using sandbox = await clock.time('sandbox', () => startSandbox(task, node, image));
   if (run.evaluation.enabled) clean.begin();
 
@@ -74,7 +76,7 @@ async function patchOf({ container, snapshot, suspect }: Sandbox, signal: AbortS
   }
 }
 
-async function mini(task: Task, node: Node): Promise<Player> {
+async function mini(task: Task, node: Node, staleness: Staleness): Promise<Player> {
   const { run, instance, signal } = task;
   if (!run.policy)
     throw new RolloutFailure('instance_invalid', 'the run names no policy endpoint for agent mini');
@@ -102,14 +104,6 @@ async function mini(task: Task, node: Node): Promise<Player> {
           },
         }),
       log: task.log,
-    }),
-  );
-  const staleness = stack.use(
-    watchStaleness({
-      most: run.max_staleness,
-      first: () => task.trace.trajectory?.turns[0],
-      policy: () => followed.record(),
-      onStale: () => node.active.abort(task.job.rollout_id, 'cancelled', 'stale'),
     }),
   );
   const owned = stack.move();

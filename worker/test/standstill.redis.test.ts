@@ -1,5 +1,6 @@
 /** A trainer that never says `serving` again: nobody waits for its policy longer than the limit, and everybody goes on when it serves. */
 import { execFileSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -18,7 +19,7 @@ import {
   type ScriptedPolicy,
   startScriptedPolicy,
 } from '@swefarm/testkit';
-import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { ActiveAttempts } from '../src/active.ts';
 import { openEndpoints } from '../src/agent/policy/endpoints.ts';
 import { watchPolicies } from '../src/agent/policy/watch.ts';
@@ -70,21 +71,24 @@ async function farmOf() {
   });
   const evaluation = { ...bareRun().evaluation, enabled: false };
   const sandbox = { ...bareRun().sandbox, activate: ':' };
-  const begin = async (change: Partial<ReturnType<typeof bareRun>>): Promise<string> => {
+  const begin = async (
+    change: Partial<ReturnType<typeof bareRun>>,
+    of: Partial<typeof instance> = {},
+  ): Promise<string> => {
     const run = bareRun({ group_size: 1, evaluation, sandbox, ...change });
-    await farm.runs.create(run, [instance]);
+    await farm.runs.create(run, [{ ...instance, ...of }]);
     const [id = ''] = await farm.groups.rollouts(run.run_id);
     await farm.jobs.enqueue(run, [id]);
     return id;
   };
   await farm.policies.set('train', { version: 'step-1', endpoints: [policy.url], state: 'serving' });
-  const work = async (limitMs: number) => {
+  const work = async (limitMs: number, intervalMs = 50) => {
     const scratchDir = join(folder, newId());
     const runtime = await hostRuntime({ scratchDir });
     const log = silentLog() as never;
     const identity = identify(farm.id, `w-${newId()}`, 'n1');
     const endpoints = openEndpoints();
-    const policies = watchPolicies({ farm, worker: identity.worker, endpoints, log, intervalMs: 50 });
+    const policies = watchPolicies({ farm, worker: identity.worker, endpoints, log, intervalMs });
     const node: Node = {
       ...{ rollout: runRollout, placing: null, identity, farm, runtime, threads, endpoints, policies, log },
       owner: { farm: farm.id, worker: identity.worker, pid: identity.pid, pid_started: identity.pid_started },
@@ -103,6 +107,7 @@ async function farmOf() {
   };
   return {
     farm,
+    begin,
     work,
     followed: () =>
       begin({ policy: PolicyConfig.parse({ name: 'train', urls: [], model: 'scripted', patience: 0 }) }),
@@ -196,4 +201,47 @@ test('work that is kept asks no model: it is claimed for its evaluation while th
   if (again.status !== 'claimed') throw new Error(again.status);
   await at.farm.journal.end(id, again.claim, { stage: null, class: 'drained', cause: null, kept: 'redis:x' });
   expect(await at.farm.journal.claim(id, by, onlyKept)).toMatchObject({ status: 'claimed', attempt: 3 });
+});
+
+describe('weights that grow too old after the agent is done', () => {
+  const stale = { outcome: 'cancelled', reward: null, reward_row: 'stale', policy_version_first: 'w1' };
+  const own = async (farm: Awaited<ReturnType<typeof farmOf>>['farm'], talk: object[]) => {
+    const server = await startScriptedPolicy({
+      script: { conversations: [{ variants: [[...talk, { submit: true }]] }] } as never,
+      delay: { fixed_ms: 50 },
+    });
+    onTestFinished(() => server[Symbol.asyncDispose]());
+    await farm.policies.set('own', { version: 'w1', endpoints: [server.url], state: 'serving' });
+    const policy = PolicyConfig.parse({ name: 'own', urls: [], model: 'scripted', patience: 0 });
+    return { server, run: { max_staleness: 0, policy } };
+  };
+
+  test('while it is evaluated, it is cancelled as stale', async () => {
+    const at = await farmOf();
+    await at.work(3_600_000);
+    const { run } = await own(at.farm, [{ command: 'echo x > new.txt' }]);
+    const marker = join(folder, newId());
+    const id = await at.begin(
+      { ...run, evaluation: { ...bareRun().evaluation, enabled: true } },
+      { eval_script: `#!/bin/bash\ntouch ${marker}\nsleep 600\n` },
+    );
+    await expect.poll(() => existsSync(marker), POLL).toBe(true);
+    await at.farm.policies.set('own', { version: 'w2' });
+    await expect.poll(() => at.result(id), POLL).toMatchObject(stale);
+  });
+
+  test('before its commit, where nobody heard of it', async () => {
+    const at = await farmOf();
+    // It asks when a rollout begins, and never again.
+    await at.work(3_600_000, 1_000_000);
+    const { server, run } = await own(
+      at.farm,
+      Array.from({ length: 20 }, () => ({ command: 'pwd' })),
+    );
+    const id = await at.begin(run);
+    await expect.poll(() => server.stats().answered, POLL).toBeGreaterThan(1);
+    await at.farm.policies.set('own', { version: 'w2' });
+    await expect.poll(() => at.result(id), POLL).toMatchObject(stale);
+    expect(server.stats().answered).toBe(21);
+  });
 });

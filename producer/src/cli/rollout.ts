@@ -3,6 +3,7 @@ import type { Command } from 'commander';
 import type { Collected } from '../collect.ts';
 import type { ExitCode } from '../exit.ts';
 import { writeOutputRun } from '../output.ts';
+import { idleStaleness } from '../staleness.ts';
 import { rolloutIds } from '../submit.ts';
 import { refuseUncontiguous } from './contiguous.ts';
 import { timed } from './deadline.ts';
@@ -66,6 +67,8 @@ async function runRollout(flags: Flags): Promise<ExitCode> {
   if (path !== '-') {
     await writeOutputRun(path, { format: 'swefarm-output-1', record, state_dir: place.stateDir, rows });
   }
+  const idle = await idleStaleness(record, farm);
+  if (idle) say(`swefarm: ${idle}`);
   const output = stack.use(await openRunOutput(path, rows, record, async () => prepared.dataset.instances));
   await storeApiKey(farm, place.config, prepared);
   const end = ({ complete, unreadable }: Collected): ExitCode =>

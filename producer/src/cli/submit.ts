@@ -2,6 +2,7 @@
 import { UsageError } from '@swefarm/shared';
 import type { Command } from 'commander';
 import { EXIT } from '../exit.ts';
+import { idleStaleness } from '../staleness.ts';
 import { submit } from '../submit.ts';
 import { collectRun, refuseOther } from './collect.ts';
 import { refuseUncontiguous } from './contiguous.ts';
@@ -49,6 +50,8 @@ async function runSubmit(given: Flags): Promise<number> {
     ...{ record: prepared.record, instances: prepared.dataset.instances, apiKey: prepared.apiKey },
     ...{ acceptRawLogprobs: flags.acceptRawLogprobs === true, signal: stop.draining },
   });
+  const idle = await idleStaleness(prepared.record, farm);
+  if (idle) say(`swefarm: ${idle}`);
   await storeApiKey(farm, config, prepared);
   const { record, dataset, patches } = prepared;
   const submitted = await submit(

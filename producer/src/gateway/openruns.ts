@@ -3,6 +3,7 @@ import {
   type Farm,
   type Instance,
   isNotOurs,
+  type Log,
   newId,
   type PolicyKey,
   type ProducerConfig,
@@ -10,6 +11,7 @@ import {
   SwefarmError,
 } from '@swefarm/shared';
 import { recordOf, type Tree } from '../record.ts';
+import { idleStaleness } from '../staleness.ts';
 import type { Caller } from './callers.ts';
 import { holdToCeilings } from './ceilings.ts';
 import { digest } from './digest.ts';
@@ -43,7 +45,7 @@ async function readable(farm: Farm, runId: string): Promise<RunRecord | null | '
   }
 }
 
-export function createOpenRuns(farm: Farm, config: ProducerConfig): OpenRuns {
+export function createOpenRuns(farm: Farm, config: ProducerConfig, log: Pick<Log, 'warn'>): OpenRuns {
   const known = new Map<string, { run: Promise<RunRecord>; until: number; holds: Set<string> }>();
 
   const openRun = async (name: string, wish: RunWish): Promise<RunRecord> => {
@@ -60,6 +62,8 @@ export function createOpenRuns(farm: Farm, config: ProducerConfig): OpenRuns {
     const dataset = { path: `calls of ${wish.caller.name}`, sha256: '', instances: [] };
     const fresh = { ...recordOf(wish.settings, newId(), dataset, keyRef), open: true };
     holdToCeilings(fresh, config, '');
+    const idle = await idleStaleness(fresh, farm);
+    if (idle) log.warn({ caller: wish.caller.name, run: fresh.run_id }, idle);
     await farm.runs.create(fresh, []);
     const winner = await farm.runs.setOpen(name, fresh.run_id, OPEN_SECONDS);
     if (winner === fresh.run_id) return fresh;

@@ -113,6 +113,7 @@ function* outputPieces(conversation: Conversation): Generator<Piece> {
       first = false;
       // The last item of the model's own carries the tokens of the whole call.
       if (index === answer.length - 1) {
+        yield* versionPieces(turn);
         yield* tokenPieces(turn, ids);
         if (turn.tokens) yield* experts.add(turn.tokens);
         const version = turn.policy_version.end ?? turn.policy_version.start;
@@ -121,6 +122,12 @@ function* outputPieces(conversation: Conversation): Generator<Piece> {
       yield '}';
     }
   }
+}
+
+/** The oldest weights that made the call. */
+function* versionPieces({ policy_version: { start, end } }: Turn): Generator<Piece> {
+  const version = start ?? end;
+  if (version !== null) yield `,"policy_version":${JSON.stringify(version)}`;
 }
 
 function* tokenPieces({ tokens }: Turn, ids: IdText): Generator<Piece> {
@@ -171,6 +178,7 @@ export function verdictOf({ result, content, repo }: Pick<Answer, 'result' | 'co
     exit_status: result.exit_status,
     limit: content?.trajectory?.limit ?? null,
     policy_version: result.policy_version,
+    policy_version_first: result.policy_version_first ?? null,
     policy_versions: versionsOf(content),
     trust: report?.trust ?? null,
   };

@@ -44,7 +44,7 @@ type Call = RunRequest & {
 export function gymRoutes(app: FastifyInstance, deps: RouteDeps): void {
   const { farm, config, log, signal } = deps;
   const typed = app.withTypeProvider<ZodTypeProvider>();
-  const runs = createOpenRuns(farm, config);
+  const runs = createOpenRuns(farm, config, log);
   const desk = createCallDesk(app, deps, runs);
   const outcomes = createOutcomes(deps, desk);
   const cohorts = createCohorts();

@@ -12,6 +12,7 @@ for i = 3, #ARGV, 2 do
       local known = redis.call('HGET', policy, 'versions')
       local versions = known and cjson.decode(known) or {}
       versions[#versions + 1] = value
+      -- MOST_VERSIONS of policy.ts.
       while #versions > 100 do table.remove(versions, 1) end
       redis.call('HSET', policy, 'versions', cjson.encode(versions))
     end
