@@ -5,8 +5,8 @@ import { runCommand } from '../src/launchers/commands.ts';
 import { endlessKeys, processesOf, scratchOf } from '../test/e2e/leftovers.ts';
 import type { ChaosFarm } from './farm.ts';
 
-/** Sandboxes of dead workers go with the sweep of a living one, once a minute. */
-const SWEPT_MS = 150_000;
+/** Sandboxes of dead workers go with the sweep of a living one, once a minute; what an engine did not remove, after two minutes. */
+const SWEPT_MS = 240_000;
 /** What a Redis of a few hundred rollouts may keep: counters, the farm's own lists, and memory that it has not given back. */
 const MEMORY_SLACK_BYTES = 2 * 1024 ** 2;
 

@@ -7,7 +7,7 @@ import type { Node } from './node.ts';
 test('a container whose attempt is no longer in work here is leaked; those of others are not ours to count', async () => {
   const identity = { farm: 'f', worker: 'w', node: 'n', pid: 7, pid_started: '1' };
   const owned = (rollout_id: string, attempt: number, over: object = {}) => ({
-    ...{ id: `${rollout_id}/${attempt}`, startedAt: 0 },
+    ...{ id: `${rollout_id}/${attempt}` },
     owner: { ...identity, rollout_id, attempt, ...over },
   });
   const active = new ActiveAttempts();

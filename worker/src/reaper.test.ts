@@ -2,25 +2,29 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { silentLog, type WorkerRecord } from '@swefarm/shared';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { identify, processStarted } from './identity.ts';
-import { reap } from './reaper.ts';
+import { type ReaperDeps, reap } from './reaper.ts';
 import type { OwnedContainer, Owner, Runtime } from './sandbox/runtime.ts';
 import { createUnseen } from './unseen.ts';
 
 const self = identify('farm', 'me', 'here');
 const HOUR = 3_600_000;
 
-function sandbox(id: string, owner: Partial<Owner>, ageMs = HOUR): OwnedContainer {
+function sandbox(id: string, owner: Partial<Owner>): OwnedContainer {
   const mine = { farm: self.farm, worker: self.worker, pid: self.pid, pid_started: self.pid_started };
   return {
     id,
     owner: { ...mine, rollout_id: `r.i.${id}`, attempt: 1, ...owner },
-    startedAt: Date.now() - ageMs,
   };
 }
 
-async function sweep(all: OwnedContainer[], living: string[], broken: string[] = []) {
+async function sweep(
+  all: OwnedContainer[],
+  living: string[],
+  broken: string[] = [],
+  more: Partial<ReaperDeps> = {},
+) {
   const removed: string[] = [];
   const runtime = {
     listOwned: async () => all,
@@ -35,6 +39,7 @@ async function sweep(all: OwnedContainer[], living: string[], broken: string[] =
     registry: { list: async () => living.map((worker) => ({ worker }) as WorkerRecord) },
     active: { list: () => [{ rollout_id: 'r.i.used', attempt: 1, claim: 'c' }] },
     log: silentLog() as never,
+    ...more,
   });
   expect(count).toBe(removed.length);
   return removed.sort();
@@ -49,7 +54,7 @@ test('a sweep removes what has no living owner, and nothing else', async () => {
     sandbox('used', {}),
     sandbox('older-attempt', { rollout_id: 'r.i.used', attempt: 0 }),
     sandbox('forgotten', {}),
-    sandbox('young', {}, 1_000),
+    sandbox('young', {}),
     sandbox('neighbour', { ...neighbour, pid_started }),
     sandbox('dead', { worker: 'dead', pid: 4_000_000, pid_started: `1@${namespace}` }),
     sandbox('stuck', { worker: 'dead', pid: 4_000_000, pid_started: `1@${namespace}` }),
@@ -57,7 +62,13 @@ test('a sweep removes what has no living owner, and nothing else', async () => {
     sandbox('unseen-dead', { worker: 'gone', pid: 1, pid_started: '1@1' }),
     sandbox('other-farm', { farm: 'other', worker: 'dead', pid: 4_000_000, pid_started: `1@${namespace}` }),
   ];
-  expect(await sweep(all, ['me', 'elsewhere'], ['stuck'])).toEqual([
+  const since = performance.now() - HOUR;
+  const unused = new Map([
+    ['forgotten', since],
+    ['older-attempt', since],
+    ['used', since],
+  ]);
+  expect(await sweep(all, ['me', 'elsewhere'], ['stuck'], { unused })).toEqual([
     'dead',
     'forgotten',
     'older-attempt',
@@ -66,6 +77,21 @@ test('a sweep removes what has no living owner, and nothing else', async () => {
   child.kill('SIGKILL');
   await once(child, 'exit');
   expect(await sweep(all, ['me', 'elsewhere'])).toContain('neighbour');
+});
+
+test('what is left of ours goes when it was seen so for long, whatever the time of day, and at our end at once', async () => {
+  const all = [sandbox('used', {}), sandbox('left', {})];
+  const unused = new Map<string, number>();
+  const day = vi.spyOn(Date, 'now').mockReturnValue(0);
+  onTestFinished(() => day.mockRestore());
+  expect(await sweep(all, ['me'], [], { unused })).toEqual([]);
+  day.mockReturnValue(HOUR);
+  expect(await sweep(all, ['me'], [], { unused })).toEqual([]);
+  expect([...unused.keys()]).toEqual(['left']);
+  expect(await sweep(all, ['me'], [], { unused, ending: true })).toEqual(['left']);
+  // Used again in between: its time begins anew.
+  expect(await sweep([sandbox('used', {})], ['me'], [], { unused })).toEqual([]);
+  expect(unused.size).toBe(0);
 });
 
 test('who cannot be seen from here is dead when it was missed for long, and not after an outage or at our own start', () => {

@@ -6,12 +6,12 @@ import { errorMessage, type Farm } from '@swefarm/shared';
 import type { Logger } from 'pino';
 import type { ActiveAttempts } from './active.ts';
 import { type Identity, ownerAlive } from './identity.ts';
-import type { OwnedContainer, Runtime } from './sandbox/runtime.ts';
+import type { OwnedContainer, Owner, Runtime } from './sandbox/runtime.ts';
 import type { Unseen } from './unseen.ts';
 
 const SWEEP_MS = 60_000;
-/** A sandbox of ours whose attempt is over was to be removed long ago; removals are not waited for. */
-const FORGOTTEN_MS = 5 * 60_000;
+/** For so long a sandbox of ours may be seen without an attempt: removals are not waited for. */
+const FORGOTTEN_MS = 2 * 60_000;
 
 export type ReaperDeps = {
   runtime: Runtime;
@@ -22,16 +22,24 @@ export type ReaperDeps = {
   unseen?: Unseen;
   active: Pick<ActiveAttempts, 'list'>;
   log: Logger;
+  /** Sandboxes of ours that had no attempt in earlier sweeps; kept from one sweep to the next. */
+  unused?: Unused;
+  /** This worker ends: nothing of ours is needed any more. */
+  ending?: boolean;
 };
+
+/** When each was first seen so, by a clock that nobody sets: an engine's and a worker's time of day may be hours apart. */
+export type Unused = Map<string, number>;
 
 /** One sweep; returns how many sandboxes were removed. What cannot be removed is logged and left for the next sweep. */
 export async function reap(deps: ReaperDeps): Promise<number> {
   const { runtime, self, log } = deps;
   await runtime.sweep?.();
   const mine = (await runtime.listOwned()).filter(({ owner }) => owner.farm === self.farm);
+  const unused = unusedOf(mine, deps);
   let removed = 0;
   for (const one of mine) {
-    const why = await whyRemovable(one, deps);
+    const why = await whyRemovable(one, unused, deps);
     if (why === null) continue;
     try {
       await runtime.remove(one.id);
@@ -44,16 +52,28 @@ export async function reap(deps: ReaperDeps): Promise<number> {
   return removed;
 }
 
-async function whyRemovable(one: OwnedContainer, deps: ReaperDeps): Promise<string | null> {
-  const { self, active } = deps;
-  const { owner, startedAt } = one;
-  if (owner.worker === self.worker && owner.pid === self.pid && owner.pid_started === self.pid_started) {
-    const used = active
-      .list()
-      .some(({ rollout_id, attempt }) => rollout_id === owner.rollout_id && attempt === owner.attempt);
-    return used || Date.now() - startedAt < FORGOTTEN_MS
-      ? null
-      : 'removed a sandbox of ours that was forgotten';
+/** Our own without an attempt, and since when; those of earlier sweeps that are gone or in use again are forgotten. */
+function unusedOf(mine: readonly OwnedContainer[], { self, active, unused = new Map() }: ReaperDeps): Unused {
+  const attempts = new Set(active.list().map(({ rollout_id, attempt }) => `${rollout_id} ${attempt}`));
+  const now = performance.now();
+  const found = mine
+    .filter(({ owner }) => isOwn(owner, self) && !attempts.has(`${owner.rollout_id} ${owner.attempt}`))
+    .map(({ id }) => [id, unused.get(id) ?? now] as const);
+  unused.clear();
+  for (const [id, since] of found) unused.set(id, since);
+  return unused;
+}
+
+const isOwn = (owner: Owner, self: ReaperDeps['self']): boolean =>
+  owner.worker === self.worker && owner.pid === self.pid && owner.pid_started === self.pid_started;
+
+async function whyRemovable(one: OwnedContainer, unused: Unused, deps: ReaperDeps): Promise<string | null> {
+  const { owner, id } = one;
+  if (isOwn(owner, deps.self)) {
+    const since = unused.get(id);
+    if (since === undefined) return null;
+    if (deps.ending) return 'removed a sandbox of ours that was left';
+    return performance.now() - since < FORGOTTEN_MS ? null : 'removed a sandbox of ours that was forgotten';
   }
   const alive = ownerAlive(owner) ?? (await isListed(owner.worker, deps));
   return alive ? null : 'removed the sandbox of a dead worker';

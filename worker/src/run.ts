@@ -3,6 +3,7 @@ import {
   createLog,
   createWorkerMetrics,
   describeConfig,
+  errorMessage,
   escapedErrors,
   escapedExit,
   type Log,
@@ -29,11 +30,11 @@ import { outwaitRuntime } from './outwait.ts';
 import { createPlacing, placesHere } from './placing.ts';
 import { watchPressure } from './pressure.ts';
 import { startPull } from './pull.ts';
-import { reap, startReaper } from './reaper.ts';
+import { type ReaperDeps, reap, startReaper } from './reaper.ts';
 import { runRollout } from './rollout.ts';
 import { chooseRuntime } from './runtimes.ts';
 import { diskFree } from './sandbox/free.ts';
-import { createLeaving } from './sandbox/leaving.ts';
+import { createLeaving, type Leaving } from './sandbox/leaving.ts';
 import { SCRATCH } from './sandbox/scratch.ts';
 import { createSick } from './sick.ts';
 import { startThreads } from './threads/pool.ts';
@@ -96,7 +97,10 @@ export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promis
     log,
   };
   const unseen = createUnseen();
-  const reaping = { runtime, self: identity, registry: farm.registry, unseen, active: node.active, log };
+  const reaping = {
+    ...{ runtime, self: identity, registry: farm.registry, unseen, active: node.active, log },
+    unused: new Map(),
+  };
   metrics.reaped.inc(await outwaitRuntime(() => reap(reaping), patience));
   const until = new AbortController();
   const idle = new AbortController();
@@ -167,7 +171,16 @@ export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promis
   until.abort();
   await heart;
   await keeping;
+  await removeLeft(leaving, reaping);
   log.info('stopped');
+}
+
+/** What an engine that was away did not remove; nobody comes after us on this node, perhaps. */
+async function removeLeft(leaving: Leaving, reaping: ReaperDeps): Promise<void> {
+  await leaving.settled();
+  await reap({ ...reaping, ending: true }).catch((error: unknown) =>
+    reaping.log.warn({ err: errorMessage(error) }, 'the last sweep for left sandboxes failed'),
+  );
 }
 
 /** What comes after the grace period is SIGKILL: what is not removed by then is the next worker's to reap. */

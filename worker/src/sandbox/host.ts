@@ -124,7 +124,7 @@ async function listOwned(scratchDir: string): Promise<OwnedContainer[]> {
     const text = await readFile(join(scratchDir, id, 'owner.json'), 'utf8').catch(() => null);
     if (text === null) continue;
     const record = readOwner(text);
-    if (record) owned.push({ id, owner: record.owner, startedAt: record.started_at });
+    if (record) owned.push({ id, owner: record.owner });
   }
   return owned;
 }

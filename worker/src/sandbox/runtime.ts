@@ -126,7 +126,7 @@ export type RuntimeCheck = {
   away?: 'no_socket' | 'no_answer';
 };
 
-export type OwnedContainer = { id: string; owner: Owner; startedAt: number };
+export type OwnedContainer = { id: string; owner: Owner };
 
 export type ImageLine = {
   image: string;

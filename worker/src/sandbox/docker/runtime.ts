@@ -157,7 +157,7 @@ async function listOwned(docker: Docker): Promise<OwnedContainer[]> {
     const found = await docker.listContainers({ all: true, filters: { label: [FARM_LABEL] } });
     return found.flatMap((container) => {
       const owner = readOwner(container.Labels);
-      return owner ? [{ id: container.Id, owner, startedAt: container.Created * 1000 }] : [];
+      return owner ? [{ id: container.Id, owner }] : [];
     });
   } catch (error) {
     throw engineFailure(error, 'engine_unreachable', 'listing containers');

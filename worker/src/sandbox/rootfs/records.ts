@@ -83,7 +83,7 @@ export async function readRecords(scratchDir: string, kind: Kind): Promise<Owned
     const record = await recordOf(scratchDir, id);
     // Being removed, or half written.
     if (record === null || record === 'unreadable') continue;
-    owned.push({ id, owner: record.owner, startedAt: record.started_at });
+    owned.push({ id, owner: record.owner });
   }
   return owned;
 }
