@@ -3,7 +3,16 @@ import { expect, test } from 'vitest';
 import { runStatus } from './status.ts';
 
 const counts = (committed: number): Parameters<typeof runStatus>[1] => ({
-  ...{ committed, resolved: 0, turns_sum: 0, rewarded: 0, reward_sum: 0, failures: {} },
+  ...{
+    committed,
+    resolved: 0,
+    turns_sum: 0,
+    rewarded: 0,
+    reward_sum: 0,
+    failures: {},
+    answers: 0,
+    unread: {},
+  },
   ...{ prompt_tokens: 0, completion_tokens: 0, exit_statuses: {} },
   outcomes: { judged: committed, failed: 0, cancelled: 0 },
 });

@@ -56,6 +56,10 @@ export const RewardFacts = z.object({
 });
 export type RewardFacts = z.infer<typeof RewardFacts>;
 
+/** Answers whose tool call was begun and could not be read, and the word that most of them begin it with. */
+export const UnreadCalls = z.object({ answers: z.number().int().positive(), marker: z.string() });
+export type UnreadCalls = z.infer<typeof UnreadCalls>;
+
 export const Result = z.object({
   format: z.literal('swefarm-result-1'),
   run_id: z.string(),
@@ -79,6 +83,8 @@ export const Result = z.object({
   reward_table: z.string(),
   turns: z.number().int(),
   exit_status: ExitStatus.nullable(),
+  /** Absent when every call was read. */
+  unread_calls: UnreadCalls.optional(),
   failure: Failure.nullable(),
   facts: RewardFacts.nullable(),
   tokens: z.object({ prompt: z.number().int(), completion: z.number().int() }),

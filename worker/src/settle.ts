@@ -16,6 +16,7 @@ import {
   softwareVersion,
 } from '@swefarm/shared';
 import { abortKind } from './abort.ts';
+import { countUnread } from './agent/words.ts';
 import type { Judged } from './facts.ts';
 import { type Insisting, insist } from './insist.ts';
 import type { Node } from './node.ts';
@@ -121,6 +122,7 @@ const whenSuperseded = (signal: AbortSignal | undefined): AbortSignal | undefine
 function resultOf(settlement: Settlement, node: Node, artifact: string | null): Result {
   const { job, attempt, claim, run, outcome, judged, failure, trace, clock } = settlement;
   const { trajectory } = trace;
+  const unread = trajectory && run.agent.action === 'tool' ? countUnread(trajectory) : undefined;
   const facts = judged?.facts ?? trace.facts;
   const sum = (key: 'prompt_tokens' | 'completion_tokens'): number =>
     trajectory?.turns.reduce((total, turn) => total + (readUsage(turn.usage)?.[key] ?? 0), 0) ?? 0;
@@ -143,6 +145,7 @@ function resultOf(settlement: Settlement, node: Node, artifact: string | null): 
     reward_table: `${run.reward.table}:${run.reward.hash}`,
     turns: trajectory?.turns.length ?? 0,
     exit_status: trajectory?.exit_status ?? null,
+    ...(unread ? { unread_calls: unread } : {}),
     failure,
     facts,
     tokens: { prompt: sum('prompt_tokens'), completion: sum('completion_tokens') },

@@ -26,8 +26,8 @@ export function addResume(program: Command): void {
     await using farm = await openRun(runId, flags);
     const paused = await farm.groups.paused(runId);
     if (!paused || paused.reason === null) throw new UsageError(`run ${runId} is not paused`);
-    const { committed, failures } = await farm.results.counts(runId);
-    await farm.groups.resume(runId, { committed, failures });
+    const { committed, failures, answers, unread } = await farm.results.counts(runId);
+    await farm.groups.resume(runId, { committed, failures, answers, unread });
     say(`run ${runId} goes on; it was paused: ${paused.reason}`);
   });
 }

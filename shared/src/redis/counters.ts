@@ -18,6 +18,7 @@ export function countersOf(result: Result): [counter: string, increment: number]
     [`attempt:${attemptEnd(result)}`, 1],
     ['prompt_tokens', result.tokens.prompt],
     ['completion_tokens', result.tokens.completion],
+    ['answers', result.turns],
     ['total_sum', result.seconds.total],
     [`total_in:${bucketOf(result.seconds.total, ROLLOUT_BUCKETS)}`, 1],
   ];
@@ -27,6 +28,8 @@ export function countersOf(result: Result): [counter: string, increment: number]
   if (result.resolved === true) counters.push(['resolved', 1]);
   if (result.reward !== null) counters.push(['rewarded', 1], ['reward_sum', result.reward]);
   if (result.exit_status !== null) counters.push([`exit:${result.exit_status}`, 1]);
+  const { unread_calls: unread } = result;
+  if (unread !== undefined) counters.push([`unread:${unread.marker}`, unread.answers]);
   if (failure !== null) counters.push([`failure:${failure.class}`, 1]);
   if (facts !== null) counters.push([`evaluation:${facts.evaluation}`, 1]);
   if (outcome === 'cancelled') counters.push([`cancelled:${result.reward_row}`, 1]);

@@ -22,7 +22,14 @@ export const RunPause = z.object({
   /** Milliseconds since the epoch. */
   at: z.number(),
   /** Counts when it was resumed: what came before is not held against it again. */
-  since: z.object({ committed: z.number(), failures: z.record(z.string(), z.number()) }).nullable(),
+  since: z
+    .object({
+      committed: z.number(),
+      failures: z.record(z.string(), z.number()),
+      answers: z.number().default(0),
+      unread: z.record(z.string(), z.number()).default({}),
+    })
+    .nullable(),
 });
 export type RunPause = z.infer<typeof RunPause>;
 

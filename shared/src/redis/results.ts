@@ -38,6 +38,10 @@ export type RunCounts = {
   turns_sum: number;
   prompt_tokens: number;
   completion_tokens: number;
+  /** Of the model, in rollouts of any outcome. */
+  answers: number;
+  /** Of them those whose tool call could not be read, by the word that begins it. */
+  unread: Record<string, number>;
   exit_statuses: Record<string, number>;
   failures: Record<string, number>;
 };
@@ -205,6 +209,8 @@ function runCounts(hash: Record<string, string>): RunCounts {
     turns_sum: of('turns_sum'),
     prompt_tokens: of('prompt_tokens'),
     completion_tokens: of('completion_tokens'),
+    answers: of('answers'),
+    unread: labelled('unread'),
     exit_statuses: labelled('exit'),
     failures: labelled('failure'),
   };

@@ -2,7 +2,8 @@
  * From an answer to what is to be done: one fenced block, or tool calls.
  * The text is hostile and may be long: every reader here walks it once, line by line, without backtracking.
  */
-import { type Message, splitThinking, type ToolDefinition, unreadCallIn } from '@swefarm/shared';
+import type { Message, ToolDefinition } from '@swefarm/shared';
+import { unreadCall, wordsOf } from './words.ts';
 
 export type Call =
   | { kind: 'bash'; command: string; toolCallId: string | null }
@@ -18,11 +19,8 @@ export type Action =
  *
  * @param apart the content is known to hold no thought that the template opened; else whoever reads it has to look
  */
-export function readAction(message: Message, action: 'fenced' | 'tool', apart = false): Action {
-  const opened = apart || message.reasoning_content ? false : null;
-  const { rest } = splitThinking(message.content ?? '', opened);
-  return action === 'tool' ? readToolCalls(message, rest) : readFenced(rest);
-}
+export const readAction = (message: Message, action: 'fenced' | 'tool', apart = false): Action =>
+  action === 'tool' ? readToolCalls(message, apart) : readFenced(wordsOf(message, apart));
 
 const OPENERS = ['bash', 'mswea_bash_command'];
 
@@ -72,11 +70,10 @@ function infoOf(text: string, from: number, end: number): string {
   return end - from > 80 ? '' : text.slice(from, end).trim();
 }
 
-/** `said`: what was said beside calls and thoughts. */
-function readToolCalls(message: Message, said: string): Action {
+function readToolCalls(message: Message, apart: boolean): Action {
   const toolCalls = message.tool_calls ?? [];
   if (toolCalls.length === 0) {
-    const unread = unreadCallIn(said);
+    const unread = unreadCall(message, apart);
     return malformed(unread ? `the call could not be read: ${unread.reason}` : 'it calls no tool');
   }
   const calls: Call[] = [];

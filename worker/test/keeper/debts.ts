@@ -79,8 +79,8 @@ export const DEBTS: readonly Debt[] = [
       await Promise.all(ids.slice(1).map((id) => settleBy(at, run, id, { failed: 'engine_unreachable' })));
       // Somebody mends what was wrong.
       return async () => {
-        const { committed, failures } = await at.farm.results.counts(run.run_id);
-        await at.farm.groups.resume(run.run_id, { committed, failures });
+        const { committed, failures, answers, unread } = await at.farm.results.counts(run.run_id);
+        await at.farm.groups.resume(run.run_id, { committed, failures, answers, unread });
       };
     },
   },

@@ -1,5 +1,5 @@
 /** Each duty on a real Redis: what it does, that doing it twice is doing it once, and that it may be cut off. */
-import { parseRolloutId, type RunRecord } from '@swefarm/shared';
+import { parseRolloutId, RunPause, type RunRecord } from '@swefarm/shared';
 import { expect, test } from 'vitest';
 import { ownerlessOf } from '../../src/keeper/artifacts.ts';
 import { cancelledDuty } from '../../src/keeper/cancelled.ts';
@@ -161,14 +161,49 @@ test('a run that infrastructure spoils pauses itself, and goes on from where it 
     '20 of 20 rollouts failed by infrastructure (engine_unreachable 20)',
   );
   expect(await at.farm.journal.claim(ids[30] ?? '', BY)).toEqual({ status: 'paused' });
-  const { committed, failures } = await at.farm.results.counts(run.run_id);
-  await at.farm.groups.resume(run.run_id, { committed, failures });
+  const { committed, failures, answers, unread } = await at.farm.results.counts(run.run_id);
+  await at.farm.groups.resume(run.run_id, { committed, failures, answers, unread });
   await twice(infraPause, at);
   expect(await at.farm.journal.claim(ids[30] ?? '', BY)).toMatchObject({ status: 'claimed' });
   // Instances that are broken are no reason, however many.
   for (const id of ids.slice(31, 55)) await settleBy(at, run, id, { failed: 'image_not_found' });
   await twice(infraPause, at);
   expect((await at.farm.groups.paused(run.run_id))?.reason).toBeNull();
+});
+
+test('a run whose tool calls nobody can read pauses itself, names how they begin, and goes on from where it was resumed', async () => {
+  const at = await scene();
+  const { run, ids } = await startRun(at, { group_size: 60 });
+  const play = async (from: number, to: number, unread?: number): Promise<void> => {
+    for (const id of ids.slice(from, to))
+      await settleBy(at, run, id, { judged: 0, ...(unread === undefined ? {} : { unread }) });
+    await twice(infraPause, at);
+  };
+  const reason = async () => (await at.farm.groups.paused(run.run_id))?.reason ?? null;
+  // Each rollout has three answers: 18 unread ones of 18 are too few to say anything, 21 of 21 are not.
+  await play(0, 6, 3);
+  expect(await reason()).toBeNull();
+  await play(6, 7, 3);
+  expect(await reason()).toMatch(
+    /^the tool calls of 21 of 21 answers could not be read \(<tool_call> 21\): .*--tool-parser/,
+  );
+  const { committed, failures, answers, unread } = await at.farm.results.counts(run.run_id);
+  await at.farm.groups.resume(run.run_id, { committed, failures, answers, unread });
+  // A model that misses the form in two of three answers may learn it.
+  await play(7, 27, 2);
+  expect(await reason()).toBeNull();
+  await play(27, 60, 3);
+  expect(await reason()).toBeNull();
+});
+
+test('a pause that an earlier version wrote is read, and a run may ask for none', async () => {
+  const earlier = { reason: null, at: 1, since: { committed: 2, failures: {} } };
+  expect(RunPause.parse(earlier).since).toEqual({ committed: 2, failures: {}, answers: 0, unread: {} });
+  const at = await scene();
+  const { run, ids } = await startRun(at, { group_size: 8, infra_pause_share: null });
+  for (const id of ids) await settleBy(at, run, id, { judged: 0, unread: 3 });
+  await twice(infraPause, at);
+  expect(await at.farm.groups.paused(run.run_id)).toBeNull();
 });
 
 test('a run too far behind its policy is cancelled as stale', async () => {

@@ -73,7 +73,7 @@ export async function settleBy(
   at: Scene,
   run: RunRecord,
   id: string,
-  end: { judged: number } | { failed: FailureClass },
+  end: { judged: number; unread?: number } | { failed: FailureClass },
   claimed?: Claim,
 ): Promise<void> {
   const claim = claimed ?? (await at.farm.journal.claim(id, BY));
@@ -99,6 +99,7 @@ export async function settleBy(
     ...{ reward_table: 'default:cd', turns: 3, exit_status: 'submitted', failure: null, facts: null },
     ...{ tokens: { prompt: 1, completion: 1 }, policy_version: null, seconds: { ...zero, total: 0 } },
     ...{ artifact: null, finished_at: 1 },
+    ...(end.unread === undefined ? {} : { unread_calls: { answers: end.unread, marker: '<tool_call>' } }),
   };
   await at.farm.commit(run, result);
   await at.farm.journal.end(id, claim.claim, { stage: null, class: 'done', cause: null });
