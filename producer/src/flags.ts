@@ -1,6 +1,6 @@
 /** Every option of a run, once: its flag, where it lies in the run's record, how its text is read. Help, merging and error messages come from here. */
 import { readFileSync } from 'node:fs';
-import { type SamplingKey, UsageError } from '@swefarm/shared';
+import { type SamplingKey, TOOL_PARSERS, UsageError } from '@swefarm/shared';
 
 export type RunFlag = {
   flag: string;
@@ -204,6 +204,10 @@ export const RUN_FLAGS: readonly RunFlag[] = [
     choices: ['echo', 'token-in', 'text'],
   },
   policy('--tokenizer <folder>', ['tokenizer'], "token-in without the endpoint's /tokenize", text),
+  {
+    ...policy('--tool-parser <form>', ['tool_parser'], 'how the model writes tool calls, in token-in', text),
+    choices: TOOL_PARSERS,
+  },
   {
     ...policy('--require-tokens', ['require_tokens'], 'fail rollouts whose token ids are missing'),
     constant: true,

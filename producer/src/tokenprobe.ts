@@ -18,11 +18,14 @@ import {
   UsageError,
   WireFault,
 } from '@swefarm/shared';
+import { callTold, NUDGE } from './callprobe.ts';
 import type { Finding } from './doctor.ts';
 import { probeLogProbs } from './logprobs.ts';
 import { type Asker, postTo, servedLength, Unanswered } from './probewire.ts';
 
 export type TokenProbeOptions = Asker & {
+  /** How the run's model gives its commands: with `tool`, a call must have been read. */
+  action?: 'fenced' | 'tool';
   /** Tokens of prompt and answer that the run allows; null: no limit of its own. */
   contextLimit?: number | null;
   /** Tokens after the first prompt that it allows. */
@@ -93,7 +96,7 @@ const PROBE = 'probe';
 /** Three turns, asked as the run asks: its requests differ in their messages only. Throws RolloutFailure `policy_tokens` at the first break. */
 async function talk(
   url: string,
-  asker: Asker,
+  asker: TokenProbeOptions,
   limits: Limits,
   ask: string,
   tools: readonly object[],
@@ -119,9 +122,14 @@ async function talk(
       throw error;
     });
     recordTokens(ledger, reply, turn, true);
-    messages.push(reply.message, ...observations(reply.message));
+    const mustCall = tools.length > 0 && asker.action === 'tool';
+    messages.push(reply.message, ...observations(reply.message, mustCall ? NUDGE : undefined));
     if (reply.message.reasoning_content || reply.message.content?.includes('</think>')) thoughts++;
     calls += reply.message.tool_calls?.length ?? 0;
+    if (turn === TURNS && mustCall && calls === 0) {
+      const { detail, remedy } = callTold(config, messages);
+      throw new Found('fail', detail, remedy);
+    }
   }
   return `${TURNS} turns in mode ${config.token_mode} are contiguous, ${ledger.length} tokens (${thoughts} with thinking, ${calls} tool calls)`;
 }
@@ -129,8 +137,11 @@ async function talk(
 const isFull = (error: unknown): boolean =>
   error instanceof OverflowSignal || (error instanceof WireFault && error.kind === 'no_room');
 
-function observations({ tool_calls: calls = [] }: Message): Message[] {
-  if (calls.length === 0) return [{ role: 'user', content: 'README.md\nsrc\n\nAnd what would you do next?' }];
+function observations(
+  { tool_calls: calls = [] }: Message,
+  next = 'README.md\nsrc\n\nAnd what would you do next?',
+): Message[] {
+  if (calls.length === 0) return [{ role: 'user', content: next }];
   return calls.map(({ id }) => ({ role: 'tool', tool_call_id: id, content: 'README.md\nsrc' }));
 }
 
@@ -240,6 +251,8 @@ function remedyFor({ token_mode: mode, tokenizer }: PolicyConfig, error: unknown
   }
   if (!(error instanceof RolloutFailure || error instanceof WireFault))
     return 'start the endpoint, or check its URL';
+  if (error instanceof WireFault && error.kind === 'template')
+    return 'the chat template cannot be continued by appending: use --token-mode echo where the server pins the prefix, or serve and render another chat template';
   if (mode !== 'token-in') return 'use --token-mode token-in, which sends token ids and not text';
   return 'token-in needs a completions endpoint that takes and returns token ids (vLLM: return_token_ids and logprobs)';
 }

@@ -12,7 +12,11 @@ const THINKING = [
   { text: 'That is all.' },
 ];
 
-async function probe(config: object, options: Partial<ScriptedPolicyOptions> = {}) {
+async function probe(
+  config: object,
+  options: Partial<ScriptedPolicyOptions> = {},
+  action: 'fenced' | 'tool' = 'fenced',
+) {
   const server = await startScriptedPolicy({
     script: { conversations: [{ variants: [THINKING] }] },
     ...options,
@@ -20,7 +24,7 @@ async function probe(config: object, options: Partial<ScriptedPolicyOptions> = {
   onTestFinished(() => server[Symbol.asyncDispose]());
   const policy = PolicyConfig.parse({ urls: [server.url], model: 'm', ...config });
   const signal = new AbortController().signal;
-  const found = await probeTokens(server.url, { config: policy, apiKey: null, signal });
+  const found = await probeTokens(server.url, { config: policy, apiKey: null, signal, action });
   return found.map(
     ({ status, subject, detail, remedy }) => `${status} ${subject}: ${detail}${remedy ? ` → ${remedy}` : ''}`,
   );
@@ -70,4 +74,38 @@ test.each<[string, object, RegExp]>([
   const [first] = await probe({ token_mode: 'token-in' }, options);
   expect(first).toMatch(/^fail tokens \(text\): /);
   expect(first).toMatch(message);
+});
+
+describe('a run by tool calls', () => {
+  const tools = async (turns: object[], config: object = {}, options: object = {}) => {
+    const script = { conversations: [{ variants: [turns as typeof THINKING] }] };
+    const all = await probe({ token_mode: 'token-in', ...config }, { script, ...options }, 'tool');
+    return all.find((line) => line.includes('tokens (tools)'));
+  };
+  test('passes with one call in three answers', async () => {
+    expect(await tools([{ text: 'I could.' }, { text: 'I will.' }, { command: 'ls' }])).toMatch(
+      /^ok tokens \(tools\): .* 1 tool calls/,
+    );
+  });
+  test('is refused when the model calls nothing, by what it says', async () => {
+    expect(await tools([{ text: 'I run ls.' }])).toMatch(
+      /^fail .*: no tool call could be read in 3 answers: the last one begins: "I run ls." → name .* --tool-parser \(now auto\), or use --action fenced$/,
+    );
+    expect(await tools([{ text: 'I run ls.' }], { token_mode: 'echo' })).toMatch(
+      /→ serve the model with its own tool-call parser/,
+    );
+  });
+  test('is refused by the name of the marker and what is wrong with the call', async () => {
+    const text = '<|tool_call_begin|>0<|tool_call_argument_begin|>{}<|tool_call_end|>';
+    expect(await tools([{ text }])).toMatch(
+      /no tool call .*: one begins a call with <\|tool_call_begin\|>, and its id names no function/,
+    );
+    expect(await tools([{ command: 'ls' }], { tool_parser: 'glm' })).toMatch(
+      /one begins a call with <tool_call>, and its form is not the one that is read here .*\(now glm\)/,
+    );
+  });
+  test('in fenced blocks is asked for no call', async () => {
+    const script = { conversations: [{ variants: [[{ text: 'I run ls.' }]] }] };
+    expect((await probe({ token_mode: 'token-in' }, { script }))[1]).toMatch(/^ok tokens \(tools\)/);
+  });
 });

@@ -16,7 +16,7 @@ import {
   softwareVersion,
 } from '@swefarm/shared';
 import { abortKind } from './abort.ts';
-import { countUnread } from './agent/words.ts';
+import { countUnread } from './agent/unread.ts';
 import type { Judged } from './facts.ts';
 import { type Insisting, insist } from './insist.ts';
 import type { Node } from './node.ts';

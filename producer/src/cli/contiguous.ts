@@ -26,6 +26,7 @@ export async function refuseUncontiguous(farm: Farm, trial: Trial): Promise<void
   const options = {
     ...{ config: policy, apiKey, signal, acceptRawLogprobs },
     ...{
+      action: agent.type === 'mini' ? agent.action : ('fenced' as const),
       contextLimit: agent.context_limit,
       sequenceBudget: agent.max_sequence_tokens,
       problem: longest(trial.instances),

@@ -2,8 +2,7 @@
  * From an answer to what is to be done: one fenced block, or tool calls.
  * The text is hostile and may be long: every reader here walks it once, line by line, without backtracking.
  */
-import type { Message, ToolDefinition } from '@swefarm/shared';
-import { unreadCall, wordsOf } from './words.ts';
+import { type Message, type ToolDefinition, unreadCall, wordsOf } from '@swefarm/shared';
 
 export type Call =
   | { kind: 'bash'; command: string; toolCallId: string | null }
