@@ -14,6 +14,12 @@ test.each([
   expect(JSON.parse(line).reward).toBe(reward);
 });
 
+test('a line says what its policy was asked to sample with, where that is known', () => {
+  const sampling = { temperature: 1, top_k: -1 };
+  expect(outputLine(aResult(), { patch: null, report: null, sampling }).sampling).toEqual(sampling);
+  expect(outputLine(aResult(), { patch: null, report: null, sampling: null })).not.toHaveProperty('sampling');
+});
+
 test('a line holds the fields that readers rely on, without line feeds of its own', () => {
   const line = encodeLine(outputLine(aFailure(), { patch: 'a\nb\u2028', report: null }));
   expect(line).not.toContain('\n');

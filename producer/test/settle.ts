@@ -1,5 +1,6 @@
 /** One rollout settled as a worker does it, without anything run. */
 import {
+  effectiveSampling,
   encodeArtifact,
   type Farm,
   parseRolloutId,
@@ -38,7 +39,10 @@ export async function settle(
     rollout_id: rolloutId,
     attempt: claim.attempt,
     instance_id: instanceId,
-    trajectory,
+    trajectory: trajectory && {
+      ...trajectory,
+      ...(record.policy ? { sampling: effectiveSampling(record.policy) } : {}),
+    },
     patch: `patch of ${rolloutId}`,
     report,
     test_log: null,

@@ -1,37 +1,13 @@
 /** A trainer that never says `serving` again: nobody waits for its policy longer than the limit, and everybody goes on when it serves. */
-import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import {
-  AgentConfig,
-  createWorkerMetrics,
-  loadConfig,
-  newId,
-  PolicyConfig,
-  silentLog,
-} from '@swefarm/shared';
-import {
-  bareInstance,
-  bareRun,
-  printingScript,
-  type ScriptedPolicy,
-  startScriptedPolicy,
-} from '@swefarm/testkit';
+import { AgentConfig, type Instance, newId, PolicyConfig } from '@swefarm/shared';
+import { bareRun, type ScriptedPolicy, startScriptedPolicy } from '@swefarm/testkit';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { ActiveAttempts } from '../src/active.ts';
-import { openEndpoints } from '../src/agent/policy/endpoints.ts';
-import { watchPolicies } from '../src/agent/policy/watch.ts';
-import { createQuiet } from '../src/evaluation/quiet.ts';
-import { identify } from '../src/identity.ts';
-import type { Node } from '../src/node.ts';
-import { startPull } from '../src/pull.ts';
-import { runRollout } from '../src/rollout.ts';
-import { hostRuntime } from '../src/sandbox/host.ts';
-import { createLeaving } from '../src/sandbox/leaving.ts';
-import { createSick } from '../src/sick.ts';
 import { startThreads, type Threads } from '../src/threads/pool.ts';
+import { makeTree, startHostWorker, treeInstance, ungraded } from './hostworker.ts';
 import { openScene } from './keeper/farm.ts';
 
 const POLL = { timeout: 60_000, interval: 50 };
@@ -42,11 +18,7 @@ let policy: ScriptedPolicy;
 let threads: Threads;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'swefarm-standstill-'));
-  const tree = join(folder, 'tree');
-  await mkdir(tree);
-  const git = (...line: string[]) => execFileSync('git', ['-C', tree, ...line]);
-  git('init', '-q');
-  git('-c', 'user.name=t', '-c', 'user.email=t@t', 'commit', '-q', '--allow-empty', '-m', 'base');
+  await makeTree(folder);
   const talk = [...Array.from({ length: 20 }, () => ({ command: 'pwd' })), { submit: true as const }];
   policy = await startScriptedPolicy({
     script: { conversations: [{ variants: [talk] }] },
@@ -65,46 +37,27 @@ async function farmOf() {
   const prefix = `{s-${newId()}}`;
   const { farm } = await openScene(prefix);
   onTestFinished(() => farm[Symbol.asyncDispose]());
-  const instance = bareInstance({
-    ...{ image: `dir:${join(folder, 'tree')}`, base_commit: 'HEAD' },
-    ...{ eval_script: printingScript("w('')"), log_parser: 'parse_log_pytest' },
-  });
-  const evaluation = { ...bareRun().evaluation, enabled: false };
-  const sandbox = { ...bareRun().sandbox, activate: ':' };
   const begin = async (
     change: Partial<ReturnType<typeof bareRun>>,
-    of: Partial<typeof instance> = {},
+    of: Partial<Instance> = {},
   ): Promise<string> => {
-    const run = bareRun({ group_size: 1, evaluation, sandbox, ...change });
-    await farm.runs.create(run, [{ ...instance, ...of }]);
+    const run = bareRun({ group_size: 1, ...ungraded(), ...change });
+    await farm.runs.create(run, [{ ...treeInstance(folder), ...of }]);
     const [id = ''] = await farm.groups.rollouts(run.run_id);
     await farm.jobs.enqueue(run, [id]);
     return id;
   };
   await farm.policies.set('train', { version: 'step-1', endpoints: [policy.url], state: 'serving' });
-  const work = async (limitMs: number, intervalMs = 50) => {
-    const scratchDir = join(folder, newId());
-    const runtime = await hostRuntime({ scratchDir });
-    const log = silentLog() as never;
-    const identity = identify(farm.id, `w-${newId()}`, 'n1');
-    const endpoints = openEndpoints();
-    const policies = watchPolicies({ farm, worker: identity.worker, endpoints, log, intervalMs });
-    const node: Node = {
-      ...{ rollout: runRollout, placing: null, identity, farm, runtime, threads, endpoints, policies, log },
-      owner: { farm: farm.id, worker: identity.worker, pid: identity.pid, pid_started: identity.pid_started },
-      ...{ active: new ActiveAttempts(), sick: createSick(log, async () => true) },
-      ...{ stop: new AbortController().signal, metrics: createWorkerMetrics(), quiet: createQuiet() },
-      ...{ leaving: createLeaving(), cleanImages: new Set(), hostRewards: false, liveTurns: 0 },
-      ...{ ceilings: loadConfig('worker', { env: {} }), policyPauseLimitMs: limitMs },
-    };
-    const pull = startPull(node, 1, prefix);
-    onTestFinished(async () => {
-      await pull.drain({ finishMs: 0, handBackMs: 5_000 });
-      policies[Symbol.dispose]();
-      await node.leaving.settled();
+  const work = (limitMs: number, intervalMs?: number) =>
+    startHostWorker({
+      farm,
+      prefix,
+      folder,
+      threads,
+      slots: 1,
+      limitMs,
+      ...(intervalMs ? { intervalMs } : {}),
     });
-    return { sandboxes: async () => (await runtime.listOwned()).length };
-  };
   return {
     farm,
     begin,

@@ -16,6 +16,13 @@ from swefarm_verl.trajectory import Sequence, is_masked, sequence_of
 
 logger = logging.getLogger(__name__)
 
+#: verl's name of what shapes an answer -> ours, in a row.
+SAMPLING = {
+    **{key: key for key in ("temperature", "top_p", "top_k", "min_p", "stop", "seed")},
+    **{key: key for key in ("repetition_penalty", "presence_penalty", "frequency_penalty")},
+    "max_tokens": "max_output_tokens",
+}
+
 #: A rollout waits its turn, works, and is graded.
 ROLLOUT_S = 6 * 3600.0
 
@@ -68,9 +75,11 @@ class SwefarmLoop(AgentLoopBase):
         tools = plain(extra.get("tools_kwargs"))
         instance = plain(plain(plain(tools.get("bash")).get("create_kwargs")).get("instance"))
         create: dict[str, Any] = {"input": [], "metadata": {}}
-        for ours, theirs in (("temperature", "temperature"), ("top_p", "top_p"), ("max_output_tokens", "max_tokens")):
+        for theirs in SAMPLING:
             if sampling_params.get(theirs) is not None:
-                create[ours] = sampling_params[theirs]
+                create[SAMPLING[theirs]] = sampling_params[theirs]
+        if create.get("top_k") == 0:  # As verl writes "all tokens" for its own rollouts.
+            create["top_k"] = -1
         if self.model:
             create["model"] = self.model
         policy = self.policy_base_url

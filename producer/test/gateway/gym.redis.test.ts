@@ -48,6 +48,7 @@ test('a row is answered when its rollout is done: floats are floats, no header c
     response: { object: 'response', output: [], usage: { total_tokens: 15 } },
     metadata: { instance_id: 'a__b-1', model_patch: expect.stringContaining('patch of') },
     ng_trajectory: { task_id: 'a__b-1', rollout_id: '0-0' },
+    sampling: { temperature: 1 },
   });
   const [run] = await farm.runs.list();
   expect(run).toMatchObject({ open: true, kind: 'collection', policy: { sampling: { temperature: 1 } } });
@@ -204,7 +205,7 @@ test('both shapes of a row, its policy and key: the key is in no record', async 
     policy_api_key: 'hunter2hunter2',
     responses_create_params: {
       ...(responses_create_params as object),
-      max_output_tokens: 512,
+      ...{ max_output_tokens: 512, top_k: 20, min_p: 0.1, repetition_penalty: 1.1, stop: 'END', seed: 7 },
       metadata: {
         instance_id: 'a__b-1',
         base_commit: 'c1',
@@ -228,7 +229,7 @@ test('both shapes of a row, its policy and key: the key is in no record', async 
       urls: ['http://127.0.0.1:9/v1', 'http://127.0.0.1:10/v1'],
       require_tokens: true,
       version: '7',
-      sampling: { max_tokens: 512 },
+      sampling: { max_tokens: 512, top_k: 20, min_p: 0.1, repetition_penalty: 1.1, stop: ['END'], seed: 7 },
     },
   });
   expect(JSON.stringify(run)).not.toContain('hunter2');

@@ -3,6 +3,7 @@ import { type Chooser, openChooser, rolloutName } from './choice.ts';
 import { type Delay, delayMs } from './delay.ts';
 import type { Fault, FaultBook } from './faults.ts';
 import { brokenOff, type Generation, generate, generationSeed, restOf } from './generation.ts';
+import { type Dialect, refusalOf, spokenOf } from './overflow.ts';
 import { openPrompter, type Prompt, type Prompter } from './prompt.ts';
 import { hash32 } from './random.ts';
 import { type Asking, BadRequest, type ChatRequest, type CompletionRequest } from './request.ts';
@@ -18,6 +19,8 @@ export type ModelOptions = {
   tokens: { tokenizer: Tokenizer; template: ChatTemplate } | null;
   /** Tokens of prompt and answer together; null: no limit. */
   contextLimit: number | null;
+  /** How it says that something does not fit. */
+  dialect: Dialect;
   delay: Delay;
   reasoning: 'content' | 'field';
   seed: number;
@@ -52,6 +55,7 @@ export function openModel(options: ModelOptions) {
         tools: request.tools,
         firstAssistant: request.messages.find((message) => message.role === 'assistant')?.content ?? null,
         prompt: () => prompter?.fromMessages(request.messages, request.tools) ?? null,
+        counted: false,
         characters: () => request.messages.reduce((sum, { content }) => sum + (content?.length ?? 0) + 16, 0),
       }),
     /** Token-in: the history is read out of the prompt itself. */
@@ -70,6 +74,7 @@ export function openModel(options: ModelOptions) {
         ...read,
         prompt: () => ({ runs: [tokens], length: tokens.ids.length }),
         characters: () => 0,
+        counted: typeof request.prompt !== 'string',
       };
       return { caller, reply: () => reply(options, chooser, caller, request, asked) };
     },
@@ -83,6 +88,8 @@ type History = {
   characters: () => number;
   /** Token-in: what the prompt has of the answer already. */
   begun?: Int32Array;
+  /** The prompt came as ids. */
+  counted: boolean;
 };
 
 function reply(
@@ -141,7 +148,7 @@ const failing = (fault: Fault): Reply => ({
 });
 
 function compose(
-  { tokens, contextLimit }: ModelOptions,
+  { tokens, contextLimit, dialect }: ModelOptions,
   caller: Caller,
   asking: Asking,
   history: History,
@@ -152,8 +159,10 @@ function compose(
   const prompt = history.prompt();
   const promptLength = prompt?.length ?? Math.ceil(history.characters() / 4);
   const room = contextLimit === null ? Number.POSITIVE_INFINITY : contextLimit - promptLength;
-  if (contextLimit !== null && room < (asking.maxTokens ?? 1)) {
-    throw overflow(contextLimit, promptLength, asking.maxTokens ?? 1);
+  if (contextLimit !== null) {
+    const sizes = { limit: contextLimit, prompt: promptLength, most: asking.maxTokens };
+    const refusal = refusalOf(dialect, sizes, history.counted);
+    if (refusal) throw refusal;
   }
   const base = {
     id: answerId('chatcmpl', `${caller.rollout}#${caller.turn}`),
@@ -207,16 +216,8 @@ function spoil(answer: Answer, fault: Fault, turn: number): Answer {
   return answer;
 }
 
-function overflow(limit: number, prompt: number, most: number): BadRequest {
-  return new BadRequest(
-    `This model's maximum context length is ${limit} tokens. However, you requested ${prompt + most} tokens ` +
-      `(${prompt} in the messages, ${most} in the completion). Please reduce the length of the messages or completion.`,
-    'input_tokens',
-  );
-}
-
 /** What a fault of kind `context_overflow` says. */
-export const anyOverflow = (): BadRequest => overflow(8192, 9000, 1);
+export const anyOverflow = (): BadRequest => spokenOf({ limit: 8192, prompt: 9000, most: 1 });
 
 function chatCaller(messages: readonly ChatMessage[], header: string | undefined): Caller {
   let turn = 0;

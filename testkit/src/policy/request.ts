@@ -49,6 +49,12 @@ export function readCompletionRequest(value: unknown): CompletionRequest {
   return { ...readAsking(body), prompt };
 }
 
+/** A text completion of SGLang takes a number or nothing at all, and nothing means 16. Throws BadRequest. */
+export function needsNumber(value: unknown): void {
+  const { max_tokens: most } = objectOf(value);
+  if (most === null) throw new BadRequest('body.max_tokens: Input should be a valid integer', 'max_tokens');
+}
+
 export function objectOf(value: unknown): Body {
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Body;
   throw new BadRequest('the body is not a JSON object');

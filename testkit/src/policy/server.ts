@@ -5,7 +5,8 @@ import { Delay, pause } from './delay.ts';
 import { type Door, openDoor } from './door.ts';
 import { type FaultRule, type FaultRuleInput, isBareRefusal, openFaultBook, readRules } from './faults.ts';
 import { anyOverflow, type Caller, openModel, type Reply } from './model.ts';
-import { BadRequest, readChatRequest, readCompletionRequest } from './request.ts';
+import type { Dialect } from './overflow.ts';
+import { BadRequest, needsNumber, readChatRequest, readCompletionRequest } from './request.ts';
 import { type Desk, isAllowed, serveRest } from './routes.ts';
 import { loadScript, readScript, type ScriptInput } from './script.ts';
 import { openStats, type PolicyStats } from './stats.ts';
@@ -27,6 +28,8 @@ export type ScriptedPolicyOptions = {
   /** False: no token is counted and usage is an estimate. Faster, and for clients that want no ids. */
   tokens?: boolean;
   contextLimit?: number;
+  /** Whose words it has for what does not fit; absent: vLLM's of 0.9. SGLang's also refuses a `max_tokens` that is no number. */
+  dialect?: Dialect;
   /** Instead of the script's. */
   delay?: Partial<Delay>;
   faults?: readonly FaultRuleInput[];
@@ -50,7 +53,7 @@ export type ScriptedPolicy = AsyncDisposable & {
   setVersion(version: string): void;
 };
 
-type Service = Desk & { door: Door; version: string | undefined };
+type Service = Desk & { door: Door; version: string | undefined; dialect: Dialect };
 
 /** Starts the server. Throws UsageError for a bad script, template, tokenizer or a port in use. */
 export async function startScriptedPolicy(options: ScriptedPolicyOptions): Promise<ScriptedPolicy> {
@@ -67,6 +70,7 @@ export async function startScriptedPolicy(options: ScriptedPolicyOptions): Promi
             template: loadTemplate(options.template ?? 'plain'),
           },
     contextLimit: options.contextLimit ?? null,
+    dialect: options.dialect ?? 'vllm-0.9',
     delay: Delay.parse(options.delay ?? script.delay ?? {}),
     reasoning: options.reasoning ?? 'content',
     seed,
@@ -93,6 +97,7 @@ export async function startScriptedPolicy(options: ScriptedPolicyOptions): Promi
     contextLimit: options.contextLimit ?? null,
     apiKey: options.apiKey,
     version: options.version,
+    dialect: options.dialect ?? 'vllm-0.9',
   };
   await door.open();
   const port = door.port();
@@ -153,6 +158,7 @@ async function complete(service: Service, path: string, request: IncomingMessage
     );
     return;
   }
+  if (service.dialect === 'sglang') needsNumber(body);
   const asked = readCompletionRequest(body);
   const { caller, reply: begin } = service.model.completion(asked, rollout);
   await visit(service, response, caller, asked.model, begin, async (reply, signal) => {
