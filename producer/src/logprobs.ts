@@ -130,6 +130,7 @@ async function sampled({ config }: Asker, post: Post, prompt: string, sampling: 
     ...config,
     sampling,
     require_tokens: true,
+    stream: 'off' as const,
     extra_body: { ...(otherFields(config.extra_body) as typeof config.extra_body), ...listed },
   };
   if (config.token_mode !== 'token-in')

@@ -23,13 +23,17 @@ export class Unanswered extends Error {
   readonly status: number;
   /** What to do where the answer itself tells. */
   readonly remedy: string | null;
+  /** It does not answer in a stream what was asked. */
+  readonly refusesStream: boolean;
 
   constructor(route: Route, status: number, text: string) {
     super(`/${route}: HTTP ${status}: ${text.slice(0, 200)}`);
     this.route = route;
     this.status = status;
-    const key = status === 400 || status === 422 ? refusedKey(text) : null;
+    const refused = status === 400 || status === 422;
+    const key = refused ? refusedKey(text) : null;
     this.remedy = key && keyRemedy(key);
+    this.refusesStream = refused && /\bstream/i.test(text);
   }
 }
 

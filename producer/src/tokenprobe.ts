@@ -15,6 +15,7 @@ import {
   RolloutFailure,
   recordTokens,
   reshapes,
+  type Speaker,
   UsageError,
   WireFault,
 } from '@swefarm/shared';
@@ -112,15 +113,17 @@ async function talk(
   let thoughts = 0;
   let calls = 0;
   for (let turn = 1; turn <= TURNS; turn++) {
-    const reply = await speaker.ask(messages, tools, post).catch((error: unknown) => {
-      if (turn > 1 && isFull(error))
-        throw new Found(
-          'warn',
-          `${turn - 1} answers fill the context, ${turn - 2} of ${TURNS - 1} transitions could be tried: ${errorMessage(error)}`,
-          'set --max-tokens, so that one answer leaves room for the next',
-        );
-      throw error;
-    });
+    const reply = await unstreamedIfNeeded(asker, speaker, () => speaker.ask(messages, tools, post)).catch(
+      (error: unknown) => {
+        if (turn > 1 && isFull(error))
+          throw new Found(
+            'warn',
+            `${turn - 1} answers fill the context, ${turn - 2} of ${TURNS - 1} transitions could be tried: ${errorMessage(error)}`,
+            'set --max-tokens, so that one answer leaves room for the next',
+          );
+        throw error;
+      },
+    );
     recordTokens(ledger, reply, turn, true);
     const mustCall = tools.length > 0 && asker.action === 'tool';
     messages.push(reply.message, ...observations(reply.message, mustCall ? NUDGE : undefined));
@@ -132,6 +135,17 @@ async function talk(
     }
   }
   return `${TURNS} turns in mode ${config.token_mode} are contiguous, ${ledger.length} tokens (${thoughts} with thinking, ${calls} tool calls)`;
+}
+
+/** As workers do: an endpoint that streams no token ids (SGLang's chats) is asked for whole answers. */
+async function unstreamedIfNeeded<T>({ config }: Asker, speaker: Speaker, ask: () => Promise<T>): Promise<T> {
+  try {
+    return await ask();
+  } catch (error) {
+    if (config.stream !== 'auto' || !(error instanceof Unanswered && error.refusesStream)) throw error;
+    speaker.unstreamed();
+    return await ask();
+  }
 }
 
 const isFull = (error: unknown): boolean =>
@@ -212,7 +226,8 @@ async function keepsThinking(url: string, asker: Asker, limits: Limits): Promise
   const post = postTo(url, asker);
   const promptLength = async (answer: Message): Promise<number> => {
     const more: Message[] = [answer, { role: 'user', content: 'And?' }];
-    const reply = await speaker.ask([{ role: 'user', content: 'Well?' }, ...more], [], post);
+    const asked: Message[] = [{ role: 'user', content: 'Well?' }, ...more];
+    const reply = await unstreamedIfNeeded(asker, speaker, () => speaker.ask(asked, [], post));
     return reply.prompt_token_ids?.length ?? 0;
   };
   const thought = 'The answer wants some thought, and the thought some words.';

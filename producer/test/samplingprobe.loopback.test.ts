@@ -77,6 +77,14 @@ test.each<[string, object, object, RegExp]>([
   expect(`${status} ${detail} → ${remedy}`).toMatch(line);
 });
 
+test('an endpoint that streams no chat with token ids is asked for whole answers, as workers ask it', async () => {
+  const server = await startSoftmax({ logprobs: 'processed', spread: 2, wholeChats: true });
+  const config = configOf(server.url, { token_mode: 'text' });
+  const [first] = await probeTokens(server.url, { config, apiKey: null, signal });
+  expect(first?.detail).toMatch(/^turn 2: the prompt does not continue/);
+  expect(server.bodies.map(({ stream }) => stream ?? false).slice(0, 3)).toEqual([true, false, false]);
+});
+
 /** Values as a run may have them; none of them long. */
 const sampling = fc.record(
   {

@@ -13,6 +13,8 @@ export type SoftmaxOptions = {
   /** Refuses another temperature than 1, as NeMo RL's server does. */
   strict?: boolean;
   length?: number;
+  /** Streams no chat with token ids, as SGLang. */
+  wholeChats?: boolean;
 };
 
 const VOCABULARY = 60;
@@ -95,6 +97,11 @@ export async function startSoftmax(options: SoftmaxOptions) {
         return send(
           { error: { message: 'request sampling matches neither the train sampling params' } },
           500,
+        );
+      if (options.wholeChats && body.stream && path === '/v1/chat/completions')
+        return send(
+          { error: { message: 'return_token_ids is not supported with streaming on /v1/chat/completions.' } },
+          400,
         );
       send(answered(path, body, sample(body.prompt ?? PROMPT, body, options, random)));
     });
