@@ -39,7 +39,7 @@ export async function settle(
     rollout_id: rolloutId,
     attempt: claim.attempt,
     instance_id: instanceId,
-    trajectory: trajectory && {
+    trajectory: {
       ...trajectory,
       ...(record.policy ? { sampling: effectiveSampling(record.policy) } : {}),
     },
