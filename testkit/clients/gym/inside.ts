@@ -55,6 +55,9 @@ async function driveAll(): Promise<void> {
   const model = join(folder, 'responses_api_models/vllm_model');
   await mkdir(model, { recursive: true });
   await symlink(venv, join(model, '.venv'));
+  const alone = startGym(['env', 'start', '--config', config, '++head_server.host=127.0.0.1']);
+  check('rc of Gym with the farm alone', (await alone.ended) === 0, false);
+  check('why it refuses', /No server instances are configured/.test(alone.said()), true);
   const from = Date.now();
   const env = startGym([
     ...['env', 'start', '--config', config, '--model-type', 'vllm_model', '--model', 'scripted'],
@@ -72,7 +75,9 @@ async function driveAll(): Promise<void> {
     servers.map(({ process_name }) => process_name),
     ['policy_model'],
   );
-  await collect(head);
+  await collect(head, 'rows', rowsOf(2), [], 'image_not_found');
+  const routed = '+environment_server_routes.swe=swe_farm_environment_server';
+  await collect(head, 'episodes', rowsOf(2).map(episodeOf), [routed], 'environment_server_failed');
   env.child.kill('SIGTERM');
   await env.ended;
 }
@@ -108,29 +113,37 @@ function rowsOf(count: number): Record<string, unknown>[] {
   }));
 }
 
-/** The collector asks Gym's head server where the farm is, and posts there. */
-async function collect(head: number): Promise<void> {
-  const input = join(folder, 'in.jsonl');
-  const output = join(folder, 'out.jsonl');
-  await writeFile(
-    input,
-    rowsOf(2)
-      .map((row) => `${JSON.stringify(row)}\n`)
-      .join(''),
-  );
+/** The same row as a materialized task, which Gym routes by its taskset and posts as an episode. */
+function episodeOf(row: Record<string, unknown>): Record<string, unknown> {
+  const { agent_ref: _agent, ...task_input } = row;
+  return { task_id: { taskset: 'swe', task_id: String(row.instance_id) }, task_input };
+}
+
+/** The collector asks Gym's head server where the farm is, and posts there: half of the rows can be judged. */
+async function collect(
+  head: number,
+  what: string,
+  rows: readonly Record<string, unknown>[],
+  args: readonly string[],
+  failureClass: string,
+): Promise<void> {
+  await mkdir(join(folder, what));
+  const input = join(folder, what, 'in.jsonl');
+  const output = join(folder, what, 'out.jsonl');
+  await writeFile(input, rows.map((row) => `${JSON.stringify(row)}\n`).join(''));
   const run = startGym([
     ...['eval', 'run', '--no-serve', `+input_jsonl_fpath=${input}`, `+output_jsonl_fpath=${output}`],
-    ...['+num_repeats=2', '+num_samples_in_parallel=4'],
+    ...['+num_repeats=2', '+num_samples_in_parallel=4', ...args],
     ...['++head_server.host=127.0.0.1', `++head_server.port=${head}`],
   ]);
-  check('rc of the collector through the head server of Gym', await run.ended, 0);
+  check(`rc of the collector of ${what} through the head server of Gym`, await run.ended, 0);
   const rewards = (await linesOf(output)).map(({ reward }) => reward).toSorted();
-  check('its rows', rewards, [0, 1]);
+  check(`${what}: rewards`, rewards, [0, 1]);
   const failures = await linesOf(output.replace('.jsonl', '_failures.jsonl'));
   check(
-    'its failures',
-    failures.map((row) => row._ng_failure_class),
-    ['image_not_found', 'image_not_found'],
+    `${what}: failures`,
+    failures.map((row) => [row._ng_failure_class, row._ng_failure_terminal]),
+    [failureClass, failureClass].map((name) => [name, true]),
   );
 }
 

@@ -14,12 +14,18 @@ const SUBMIT: ToolDefinition = {
   },
 };
 
+const SPANS = [
+  { version: 'step-41', tokens: 60 },
+  { version: 'step-42', tokens: 30 },
+];
+
 function answerTo(exit_status: ExitStatus | null, tools?: ToolDefinition[]) {
   const made = madeTrajectory(2, 0);
   const trajectory = { ...made, ...(tools ? { tools } : {}) };
   trajectory.turns[1] = {
     ...trajectory.turns[1],
     policy_version: { start: 'step-41', end: 'step-42' },
+    spans: SPANS,
   } as (typeof made.turns)[number];
   const content = { trajectory, patch: '', report: null } as unknown as ArtifactContent;
   const row = GymRow.parse({ responses_create_params: { input: [] } });
@@ -38,7 +44,7 @@ function answerTo(exit_status: ExitStatus | null, tools?: ToolDefinition[]) {
       tools: unknown[];
       status: string;
       incomplete_details: unknown;
-      output: { policy_version?: string; generation_token_ids?: number[] }[];
+      output: { policy_version?: string; policy_spans?: unknown; generation_token_ids?: number[] }[];
     };
   };
 }
@@ -65,4 +71,5 @@ test.each<[ExitStatus | null, string, unknown]>([
 test('the item that carries the tokens of a model call says which weights gave them', () => {
   const trained = answerTo('submitted').response.output.filter((item) => item.generation_token_ids);
   expect(trained.map((item) => item.policy_version)).toEqual(['step-41', 'step-42']);
+  expect(trained.map((item) => item.policy_spans)).toEqual([undefined, SPANS]);
 });

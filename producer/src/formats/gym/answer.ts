@@ -118,6 +118,7 @@ function* outputPieces(conversation: Conversation): Generator<Piece> {
         if (turn.tokens) yield* experts.add(turn.tokens);
         const version = turn.policy_version.end ?? turn.policy_version.start;
         if (version !== null) yield `,"policy_version":${JSON.stringify(version)}`;
+        if (turn.spans && turn.spans.length > 1) yield `,"policy_spans":${JSON.stringify(turn.spans)}`;
       }
       yield '}';
     }
