@@ -52,6 +52,17 @@ describe('what a trainer is told', () => {
     expect(told(name, 'collector', true)).toBe('failure');
   });
 
+  test('the collector never asks again for what is wrong with the instance, its image included', () => {
+    const terminal = FAILURE_CLASSES.filter(
+      (name) =>
+        causeOf(
+          aFailure({ failure: { class: name, stage: FAILURES[name].stage, message: 'x', attempts: 1 } }),
+        )?.terminal,
+    );
+    const instances = FAILURE_CLASSES.filter((name) => FAILURES[name].stage === 'instance');
+    expect(terminal.toSorted()).toEqual([...instances, 'image_not_found'].toSorted());
+  });
+
   test('no reward by intention is a sample without weight, or none, and never another try', () => {
     const cause = causeOf(aResult({ reward: null, reward_row: 'turn_limit' }));
     if (!cause) throw new Error('a verdict');

@@ -39,13 +39,17 @@ export type Outcomes = {
 /** Between a failed rollout and its successor, when a call is held on. */
 const RETRY_MS = { first: 5_000, longest: 60_000 };
 
+const MASKS =
+  'a caller whose trainer leaves masked samples out gets it masked: mask_sample: honoured in its entry, or gateway_mask_sample';
+
 /** Told as 503 or 422, or as the failure of an episode. */
 export class Unserved extends Refusal {
   readonly kept: Cause;
 
   constructor(kept: Cause, mode: Mode) {
     const status = kept.kind === 'passing' ? 503 : 422;
-    super(status, kept.class, `${kept.class}: ${kept.message}; ${CONSEQUENCES[mode]}`);
+    const hint = kept.kind === 'withheld' ? `; ${MASKS}` : '';
+    super(status, kept.class, `${kept.class}: ${kept.message}; ${CONSEQUENCES[mode]}${hint}`);
     this.kept = kept;
   }
 }

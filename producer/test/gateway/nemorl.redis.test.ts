@@ -131,6 +131,12 @@ test('no reward by intention: a trainer that ignores masks drops the prompt, and
   const group = await singleController(row(), 4, send, { skippedPrompts: 1, dataAttempts: 1 });
   expect(group).toEqual({ end: 'skipped' });
   expect(told).toContain(422);
+  // Without that budget it ends, and is told what to do.
+  const strict = await trained(() => withheld);
+  expect(await singleController(row(), 4, strict.send)).toMatchObject({
+    end: 'raised',
+    what: expect.stringContaining('mask_sample: honoured'),
+  });
   // What it would do with a masked answer, which is why it is not given one.
   const honouring = await trained(decide, { gateway_mask_sample: 'honoured' });
   const masked = await singleController(row(), 4, honouring.send);

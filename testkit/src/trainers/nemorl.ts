@@ -39,7 +39,7 @@ export type Group =
 class RolloutError extends Error {
   readonly infrastructure: boolean;
   constructor(sample: Consumed, text: string) {
-    super(`${sample.raises}: ${text.slice(0, 200)}`);
+    super(`${sample.raises}: ${text.slice(0, 600)}`);
     this.infrastructure = sample.raises === 'infrastructure';
   }
 }

@@ -125,6 +125,8 @@ export function gymRoutes(app: FastifyInstance, deps: RouteDeps): void {
       if (seat && !seat.decide()) throw new Superseded();
       return send(call, served, repo);
     } catch (error) {
+      // Closed before we listened for it, perhaps.
+      if (hold.gone.aborted) seat?.leave();
       if (!(error instanceof Unserved)) throw error;
       const { kept } = error;
       if (kept.kind === 'passing') {
