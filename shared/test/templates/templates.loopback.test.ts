@@ -5,7 +5,9 @@
 import { readFileSync } from 'node:fs';
 import { Template } from '@huggingface/jinja';
 import fc from 'fast-check';
-import { describe, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { PolicyConfig } from '../../src/job.ts';
+import { openRenderer } from '../../src/policywire/renderer.ts';
 import { FAMILIES } from './families.ts';
 import { familyFolder, type Render, startSamplingServer, withObjects } from './server.ts';
 import { play, talks } from './talk.ts';
@@ -36,4 +38,21 @@ describe.each(FAMILIES)('$name', (family) => {
       { numRuns: CONVERSATIONS, seed: 14 },
     );
   });
+});
+
+const never = () => Promise.reject(new Error('nothing is sent here'));
+const QUESTION = [{ role: 'user' as const, content: 'hi' }];
+
+test("a chat template of the run's own wins over the folder's, and its switches reach it", async () => {
+  await using made = await familyFolder([], "{{ 'folder' }}");
+  const render = async (extra_body: object): Promise<string> => {
+    const config = { urls: [], model: 'm', token_mode: 'token-in', tokenizer: made.folder, extra_body };
+    const renderer = await openRenderer(PolicyConfig.parse(config));
+    return await renderer.decode(await renderer.render(QUESTION, [], never), never);
+  };
+  expect(await render({})).toBe('folder');
+  const chat_template = "{{ 'own' }}{{ ' and quick' if not enable_thinking }}";
+  expect(await render({ chat_template })).toBe('own and quick');
+  expect(await render({ chat_template, chat_template_kwargs: { enable_thinking: true } })).toBe('own');
+  await expect(render({ chat_template: '{% if %}' })).rejects.toMatchObject({ kind: 'template' });
 });
