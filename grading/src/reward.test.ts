@@ -28,8 +28,39 @@ const CASES: Case[] = [
   { row: 'sandbox_killed', facts: facts({ ...notRun, sandbox_killed: true }), gives: 0 },
   {
     row: 'policy_slow',
-    facts: facts({ exit_status: 'time_limit', policy_share: 0.5 }),
+    facts: facts({ exit_status: 'time_limit', policy_share: 0.5, policy_pace: 0.24 }),
     gives: 'policy_slow',
+  },
+  {
+    row: 'policy_slow',
+    facts: facts({ ...notRun, exit_status: 'time_limit', policy_share: 0.9, policy_pace: 0, training: true }),
+    gives: 'policy_slow',
+  },
+  // A model that thinks, as far as anybody can tell.
+  ...[0.25, 1, null].map((policy_pace) => ({
+    row: 'policy_time',
+    facts: facts({ exit_status: 'time_limit', policy_share: 0.9, policy_pace, training: true }),
+    gives: null,
+  })),
+  {
+    row: 'policy_time',
+    facts: facts({
+      ...{ ...notRun, exit_status: 'time_limit', patch_state: 'empty' },
+      ...{ policy_share: 0.5, policy_pace: 1, training: true },
+    }),
+    gives: null,
+  },
+  {
+    row: 'resolved',
+    facts: facts({ exit_status: 'time_limit', policy_share: 0.9, policy_pace: 1, training: false }),
+    gives: 1,
+  },
+  // Of before pace and kind were recorded.
+  { row: 'resolved', facts: facts({ exit_status: 'time_limit', policy_share: 0.9 }), gives: 1 },
+  {
+    row: 'resolved',
+    facts: facts({ exit_status: 'time_limit', policy_share: 0.49, policy_pace: 0.1, training: true }),
+    gives: 1,
   },
   { row: 'format_limit', facts: facts({ ...notRun, exit_status: 'format_limit' }), gives: 0 },
   { row: 'resolved', facts: facts({ exit_status: 'turn_limit' }), gives: 1 },
@@ -150,7 +181,10 @@ describe('overrides', () => {
     else expect(decided).toEqual(decideReward(given, {}, timeouts));
   });
 
-  test('on_limit speaks for the four limits, a single row beats it', () => {
+  test('on_limit speaks for all limits, a single row beats it', () => {
+    const thinking = facts({ exit_status: 'time_limit', policy_share: 0.9, training: true });
+    expect(decideReward(thinking, { on_limit: 'grade' })).toMatchObject({ reward: 1, row: 'resolved' });
+    expect(decideReward(thinking, { on_limit: 'zero' })).toMatchObject({ reward: 0, row: 'policy_time' });
     const limited = facts({ exit_status: 'turn_limit' });
     expect(decideReward(limited, { on_limit: 'zero' })).toMatchObject({ reward: 0, row: 'turn_limit' });
     expect(decideReward(facts({ cut_by_token_limit: true }), { on_limit: 'none' })).toMatchObject({
@@ -201,9 +235,33 @@ describe('needsEvaluation', () => {
       true,
     ],
     [
-      'waited for the policy',
-      facts({ ...notRun, exit_status: 'time_limit', policy_share: 0.9 }),
+      'waited for a slow policy',
+      facts({ ...notRun, exit_status: 'time_limit', policy_share: 0.9, policy_pace: 0.1 }),
       {},
+      {},
+      false,
+    ],
+    [
+      'waited for a policy that thought',
+      facts({ ...notRun, exit_status: 'time_limit', policy_share: 0.9, training: true }),
+      {},
+      {},
+      true,
+    ],
+    [
+      'thought, and nothing to evaluate',
+      facts({
+        ...{ ...notRun, exit_status: 'time_limit', patch_state: 'empty' },
+        ...{ policy_share: 0.9, training: true },
+      }),
+      {},
+      {},
+      false,
+    ],
+    [
+      'thought, no reward by choice',
+      facts({ ...notRun, exit_status: 'time_limit', policy_share: 0.9, training: true }),
+      { policy_time: 'none' },
       {},
       false,
     ],

@@ -28,7 +28,14 @@ export type RewardOverrides = Readonly<Record<string, RewardChoice>>;
  * a patch that is there and not yet tried counts as `applied`. */
 export type FactsBeforeEvaluation = Pick<
   RewardFacts,
-  'exit_status' | 'cut_by_token_limit' | 'policy_share' | 'sandbox_killed' | 'ungraded' | 'patch_state'
+  | 'exit_status'
+  | 'cut_by_token_limit'
+  | 'policy_share'
+  | 'policy_pace'
+  | 'training'
+  | 'sandbox_killed'
+  | 'ungraded'
+  | 'patch_state'
 >;
 
 /**
@@ -82,6 +89,7 @@ export function needsEvaluation(
   for (const row of REWARD_ROWS) {
     if (!holds(row.when, assumed, 1)) continue;
     if (chosen(row, choices.get(row.row), true) === 'grade') continue;
+    if (row.evaluated && !choices.has(row.row)) continue;
     return row.row === 'resolved';
   }
   return false;
@@ -141,7 +149,11 @@ function decision(row: string, verdict: Exclude<RewardVerdict, 'grade'>, facts: 
   if ('reward' in verdict) return { outcome: 'judged', reward: verdict.reward, row, failure: null };
   const failureClass = verdict.failed;
   const share = facts.policy_share.toFixed(2);
-  const detail = failureClass === 'policy_slow' ? ` (share of the time spent waiting: ${share})` : '';
+  const pace = facts.policy_pace?.toFixed(2);
+  const detail =
+    failureClass === 'policy_slow'
+      ? ` (share of the time spent waiting: ${share}; tokens a second by the median of the run: ${pace})`
+      : '';
   return {
     outcome: 'failed',
     reward: null,

@@ -20,6 +20,8 @@ export type RewardRow = {
   verdict: RewardVerdict;
   /** A run may not override this row. */
   fixed?: true;
+  /** Its verdict stands whatever the evaluation says; what it says is worth knowing all the same. */
+  evaluated?: true;
 };
 
 /** The first row whose conditions all hold decides. */
@@ -28,8 +30,19 @@ const ROWS = [
   { row: 'sandbox_killed', when: { sandbox_killed: [true] }, verdict: { reward: 0 } },
   {
     row: 'policy_slow',
-    when: { exit_status: ['time_limit'], policy_share: { at_least: 0.5 } },
+    when: {
+      exit_status: ['time_limit'],
+      policy_share: { at_least: 0.5 },
+      policy_pace: { below: 0.25 },
+    },
     verdict: { failed: 'policy_slow' },
+  },
+  {
+    // The policy kept answering: a model that thinks for long. To a trainer such a rollout is cut off, and says nothing of the model.
+    row: 'policy_time',
+    when: { exit_status: ['time_limit'], policy_share: { at_least: 0.5 }, training: [true] },
+    verdict: { reward: null },
+    evaluated: true,
   },
   { row: 'format_limit', when: { exit_status: ['format_limit'] }, verdict: { reward: 0 } },
   { row: 'turn_limit', when: { exit_status: ['turn_limit'] }, verdict: 'grade' },
@@ -87,7 +100,9 @@ const ROWS = [
 ] as const satisfies readonly RewardRow[];
 
 /** One name for several rows, so that a run can say `on_limit: zero`. */
-const GROUPS = { on_limit: ['turn_limit', 'context_limit', 'time_limit', 'token_limit'] } as const;
+const GROUPS = {
+  on_limit: ['turn_limit', 'context_limit', 'time_limit', 'policy_time', 'token_limit'],
+} as const;
 
 export type RewardRowName = (typeof ROWS)[number]['row'];
 

@@ -78,7 +78,7 @@ export const FAILURES = {
     'policy',
     2,
     'anywhere',
-    'time limit reached, at least half of it spent waiting for the policy',
+    'time limit reached, at least half of it spent waiting for a policy that was silent, or slow by the median of the run',
   ),
   policy_tokens: rule('policy', 1, 'nowhere', 'token ids missing, of unequal lengths or not contiguous'),
   evaluation_apply: rule(

@@ -46,6 +46,13 @@ export const RewardFacts = z.object({
   cut_by_token_limit: z.boolean(),
   /** Share of the agent's time spent waiting for the policy, 0 to 1. */
   policy_share: z.number(),
+  /**
+   * Tokens a second that it heard, as a share of the median of the run's other rollouts on its worker; 0: it heard none. Null: not known;
+   * absent in what was written before it was told.
+   */
+  policy_pace: z.number().nullable().optional(),
+  /** The run is for training: of kind `training`, or its token ids are required. Absent as above. */
+  training: z.boolean().optional(),
   /** The agent's sandbox was killed by its own limit, or broken by the agent. */
   sandbox_killed: z.boolean(),
   /** What the instance registry knows of gold: resolves here, and in which share of the time limit; null: unknown. */

@@ -24,6 +24,8 @@ export function factsOf(task: Task, work: Work, grader: EvaluationPlan['grader']
     trust: 'clean',
     cut_by_token_limit: end?.cut_by_token_limit ?? false,
     policy_share: end && work.agentSeconds > 0 ? Math.min(1, end.model_seconds / work.agentSeconds) : 0,
+    policy_pace: work.policyPace,
+    training: task.run.kind === 'training' || task.run.policy?.require_tokens === true,
     sandbox_killed: end?.sandbox_killed ?? false,
     gold_healthy: null,
     gold_time_share: null,

@@ -6,6 +6,7 @@ import type { Endpoints } from './agent/policy/endpoints.ts';
 import type { PolicyWatch } from './agent/policy/watch.ts';
 import type { Quiet } from './evaluation/quiet.ts';
 import type { Identity } from './identity.ts';
+import type { Paces } from './paces.ts';
 import type { Placing } from './placing.ts';
 import type { runRollout } from './rollout.ts';
 import type { CleanImages } from './sandbox/history.ts';
@@ -28,6 +29,8 @@ export type Node = {
   /** Policy endpoints of this worker's rollouts, and what trainers say of the policies. */
   endpoints: Endpoints;
   policies: PolicyWatch;
+  /** How fast the rollouts here hear their policies. */
+  paces: Paces;
   /** How long a policy may not serve before nobody here waits for it. */
   policyPauseLimitMs: number;
   threads: Threads;

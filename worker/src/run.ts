@@ -27,6 +27,7 @@ import { allDuties } from './keeper/duties.ts';
 import { keep } from './keeper/keeper.ts';
 import type { Node } from './node.ts';
 import { outwaitRuntime } from './outwait.ts';
+import { openPaces } from './paces.ts';
 import { createPlacing, placesHere } from './placing.ts';
 import { watchPressure } from './pressure.ts';
 import { startPull } from './pull.ts';
@@ -84,6 +85,7 @@ export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promis
     quiet: createQuiet(),
     leaving,
     cleanImages: new Set(),
+    paces: openPaces(),
     active: new ActiveAttempts(),
     sick: createSick(log, (last) => trySandbox({ runtime, owner }, last, stop)),
     stop,

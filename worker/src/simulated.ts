@@ -20,6 +20,7 @@ import { identify } from './identity.ts';
 import { allDuties } from './keeper/duties.ts';
 import { keep } from './keeper/keeper.ts';
 import type { Node } from './node.ts';
+import { openPaces } from './paces.ts';
 import { createPlacing } from './placing.ts';
 import { startPull } from './pull.ts';
 import { createLeaving } from './sandbox/leaving.ts';
@@ -66,7 +67,11 @@ export async function simulateWorker(
   const rollout = async (task: Task): Promise<Judged> => {
     await task.clock.time('image', () => ensure(task.instance.image));
     await task.clock.time('agent', () => bound(task));
-    const facts = factsOf(task, { end: null, patch: '', tooLarge: false, agentSeconds: 0 }, 'swebench-4.1.0');
+    const facts = factsOf(
+      task,
+      { end: null, patch: '', tooLarge: false, agentSeconds: 0, policyPace: null },
+      'swebench-4.1.0',
+    );
     return { facts, reward: 0, row: 'simulated', resolved: false };
   };
   /** Bound to an endpoint as a rollout with a model is, whom nobody asks anything. */
@@ -90,6 +95,7 @@ export async function simulateWorker(
     quiet: createQuiet(),
     leaving: createLeaving(),
     cleanImages: new Set(),
+    paces: openPaces(),
     active: new ActiveAttempts(),
     sick: createSick(log, () => Promise.resolve(true)),
     stop: stop.signal,

@@ -17,7 +17,14 @@ import type { Staleness } from './stale.ts';
 import type { KeptWork, Task } from './task.ts';
 import { startSandbox } from './workplace.ts';
 
-export type Work = { end: AgentEnd | null; patch: string | null; tooLarge: boolean; agentSeconds: number };
+export type Work = {
+  end: AgentEnd | null;
+  patch: string | null;
+  tooLarge: boolean;
+  agentSeconds: number;
+  /** As in RewardFacts. */
+  policyPace: number | null;
+};
 
 type Sandbox = Awaited<ReturnType<typeof startSandbox>>;
 /** An agent that is ready to begin, given its sandbox. */
@@ -25,6 +32,7 @@ type Player = Disposable & {
   play(sandbox: Sandbox): Promise<AgentEnd>;
   /** Seconds in which its clock stood still. */
   pausedSeconds(): number;
+  pace(): number | null;
 };
 
 /** `clean` is started beside the agent, so that the evaluation need not wait for its container. */
@@ -46,24 +54,25 @@ export async function letAgentWork(
   using disk = watchDisk(node.runtime, () => holdsDisk(sandbox.suspect));
   const end = await clock.time('agent', () => player.play(sandbox));
   const agentSeconds = agentClock() - from;
+  const took = { end, agentSeconds, policyPace: player.pace() };
   trace.trajectory = end.trajectory;
   clock.set('model', end.model_seconds);
   clock.set('command', end.command_seconds);
 
-  if (end.sandbox_killed) return { end, patch: null, tooLarge: false, agentSeconds };
+  if (end.sandbox_killed) return { ...took, patch: null, tooLarge: false };
   if (await diskIsFull(node.runtime)) {
     if (await filledDisk(sandbox.suspect))
-      return { end: { ...end, sandbox_killed: true }, patch: null, tooLarge: false, agentSeconds };
+      return { ...took, end: { ...end, sandbox_killed: true }, patch: null, tooLarge: false };
     throw new RolloutFailure('node_disk', 'the disk was full when the agent ended');
   }
   if (await disk.wasFull()) throw new RolloutFailure('node_disk', 'the disk was full while the agent worked');
   if (run.agent.patch_source === 'submission' && end.submission !== null) {
-    return { end, patch: end.submission, tooLarge: false, agentSeconds };
+    return { ...took, patch: end.submission, tooLarge: false };
   }
   await sandbox.history.done;
   const taken = await clock.time('patch', () => patchOf(sandbox, signal));
   const patch = taken?.patch.toString('utf8') ?? null;
-  return { end, patch, tooLarge: taken?.tooLarge ?? false, agentSeconds };
+  return { ...took, patch, tooLarge: taken?.tooLarge ?? false };
 }
 
 /** Null when the agent left no tree that a patch can be taken from: git, our marks, the tree itself were there when it began. */
@@ -106,6 +115,11 @@ async function mini(task: Task, node: Node, staleness: Staleness): Promise<Playe
       log: task.log,
     }),
   );
+  const told = onTurn(task, node);
+  const tellPace = () => {
+    const heard = policy.heard();
+    if (heard) node.paces.note(run.run_id, task.job.rollout_id, heard);
+  };
   const owned = stack.move();
   return {
     play: ({ container, history }) =>
@@ -116,10 +130,17 @@ async function mini(task: Task, node: Node, staleness: Staleness): Promise<Playe
           policy,
           signal,
           beforeTurn: () => staleness.look(),
-          onTurn: onTurn(task, node),
+          onTurn(trajectory) {
+            tellPace();
+            told(trajectory);
+          },
         },
       ),
     pausedSeconds: () => policy.pause.seconds(),
+    pace() {
+      tellPace();
+      return node.paces.of(run.run_id, task.job.rollout_id);
+    },
     [Symbol.dispose]: () => owned.dispose(),
   };
 }
@@ -136,6 +157,7 @@ async function external(task: Task, node: Node): Promise<Player> {
         ),
       ),
     pausedSeconds: () => 0,
+    pace: () => null,
     [Symbol.dispose]: () => undefined,
   };
 }
@@ -159,12 +181,12 @@ function observeTurn(trajectory: Trajectory, { metrics }: Node): void {
 /** The patch of the agents golden, noop and patch: no turn is taken, no sandbox is needed. */
 export function given(task: Task): Work {
   const patch = givenPatch(task.run.agent.type, task.instance, task.patch);
-  return { end: null, patch, tooLarge: false, agentSeconds: 0 };
+  return { end: null, patch, tooLarge: false, agentSeconds: 0, policyPace: null };
 }
 
 /** The work of an earlier attempt, whose evaluation was lost: the agent is not asked again. */
 export function resumed({ clock, trace }: Task, { trajectory, patch, seconds }: KeptWork): Work {
   clock.resume(seconds);
   trace.trajectory = trajectory;
-  return { end: null, patch, tooLarge: false, agentSeconds: 0 };
+  return { end: null, patch, tooLarge: false, agentSeconds: 0, policyPace: null };
 }

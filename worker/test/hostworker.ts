@@ -11,6 +11,7 @@ import { watchPolicies } from '../src/agent/policy/watch.ts';
 import { createQuiet } from '../src/evaluation/quiet.ts';
 import { identify } from '../src/identity.ts';
 import type { Node } from '../src/node.ts';
+import { openPaces } from '../src/paces.ts';
 import { startPull } from '../src/pull.ts';
 import { runRollout } from '../src/rollout.ts';
 import { hostRuntime } from '../src/sandbox/host.ts';
@@ -47,6 +48,7 @@ type HostWorker = {
   limitMs: number;
   /** How often it hears of policies. */
   intervalMs?: number;
+  hostRewards?: boolean;
 };
 
 /** Works until the test ends. */
@@ -58,6 +60,7 @@ export async function startHostWorker({
   slots,
   limitMs,
   intervalMs = 50,
+  hostRewards = false,
 }: HostWorker) {
   const runtime = await hostRuntime({ scratchDir: join(folder, newId()) });
   const log = silentLog() as never;
@@ -69,7 +72,7 @@ export async function startHostWorker({
     owner: { farm: farm.id, worker: identity.worker, pid: identity.pid, pid_started: identity.pid_started },
     ...{ active: new ActiveAttempts(), sick: createSick(log, async () => true) },
     ...{ stop: new AbortController().signal, metrics: createWorkerMetrics(), quiet: createQuiet() },
-    ...{ leaving: createLeaving(), cleanImages: new Set(), hostRewards: false, liveTurns: 0 },
+    ...{ leaving: createLeaving(), cleanImages: new Set(), paces: openPaces(), hostRewards, liveTurns: 0 },
     ...{ ceilings: loadConfig('worker', { env: {} }), policyPauseLimitMs: limitMs },
   };
   const pull = startPull(node, slots, prefix);

@@ -29,6 +29,7 @@ import type { Next } from '../src/ending.ts';
 import { createQuiet } from '../src/evaluation/quiet.ts';
 import { identify } from '../src/identity.ts';
 import type { Node } from '../src/node.ts';
+import { openPaces } from '../src/paces.ts';
 import { runRollout } from '../src/rollout.ts';
 import { createLeaving } from '../src/sandbox/leaving.ts';
 import { rootfsRuntime } from '../src/sandbox/rootfs/runtime.ts';
@@ -195,7 +196,13 @@ async function attempts({ tests, mishaps }: Trial) {
       stop: stopping.signal,
       metrics: createWorkerMetrics(),
     },
-    ...{ quiet: createQuiet(), leaving: createLeaving(), cleanImages: new Set(), hostRewards: false },
+    ...{
+      quiet: createQuiet(),
+      leaving: createLeaving(),
+      cleanImages: new Set(),
+      paces: openPaces(),
+      hostRewards: false,
+    },
     ceilings: loadConfig('worker', { env: {} }),
     policyPauseLimitMs: 3_600_000,
     ...{ liveTurns: 0, policies: watchPolicies({ farm, worker: identity.worker, endpoints, log }) },

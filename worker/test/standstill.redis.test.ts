@@ -48,7 +48,7 @@ async function farmOf() {
     return id;
   };
   await farm.policies.set('train', { version: 'step-1', endpoints: [policy.url], state: 'serving' });
-  const work = (limitMs: number, intervalMs?: number) =>
+  const work = (limitMs: number, intervalMs?: number, hostRewards = false) =>
     startHostWorker({
       farm,
       prefix,
@@ -56,6 +56,7 @@ async function farmOf() {
       threads,
       slots: 1,
       limitMs,
+      hostRewards,
       ...(intervalMs ? { intervalMs } : {}),
     });
   return {
@@ -198,3 +199,40 @@ describe('weights that grow too old after the agent is done', () => {
     expect(server.stats().answered).toBe(21);
   });
 });
+
+test.each([
+  ['training', { outcome: 'judged', reward: null, resolved: false, reward_row: 'policy_time' }],
+  ['validation', { outcome: 'judged', reward: 0, resolved: false, reward_row: 'unresolved' }],
+] as const)(
+  'a model that thinks past the time limit of a %s run is judged once, and not run again',
+  async (kind, result) => {
+    const at = await farmOf();
+    await at.work(3_600_000, 50, true);
+    const server = await startScriptedPolicy({
+      script: {
+        conversations: [
+          {
+            variants: [
+              [{ command: 'echo x > new.txt' }, { think: 'hm '.repeat(50), command: 'pwd', repeat: 1000 }],
+            ],
+          },
+        ],
+      },
+      delay: { fixed_ms: 700 },
+    });
+    onTestFinished(() => server[Symbol.asyncDispose]());
+    const id = await at.begin({
+      kind,
+      policy: PolicyConfig.parse({ urls: [server.url], model: 'm', token_mode: 'token-in' }),
+      agent: AgentConfig.parse({ time_limit: 4 }),
+      evaluation: { ...bareRun().evaluation, enabled: true },
+      reward: { ...bareRun().reward, host: true },
+    });
+    await expect
+      .poll(() => at.result(id), POLL)
+      .toMatchObject({ ...result, exit_status: 'time_limit', attempt: 1 });
+    expect((await at.result(id))?.facts).toMatchObject({
+      ...{ evaluation: 'completed', policy_pace: null, training: kind === 'training' },
+    });
+  },
+);

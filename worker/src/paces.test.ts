@@ -1,0 +1,34 @@
+import { expect, test } from 'vitest';
+import { openPaces } from './paces.ts';
+
+test('a share of the median of the others of its run; 0 for silence, null while nobody can tell', () => {
+  const paces = openPaces();
+  const note = (id: string, tokens: number, seconds = 10, run = 'run') =>
+    paces.note(run, id, { tokens, seconds });
+  expect(paces.of('run', 'a')).toBe(0);
+  note('a', 100);
+  expect(paces.of('run', 'a')).toBeNull();
+  note('b', 400);
+  note('c', 500);
+  note('quiet', 0, 0);
+  note('elsewhere', 1, 10, 'other');
+  expect(paces.of('run', 'a')).toBeNull();
+  note('d', 300);
+  expect(paces.of('run', 'a')).toBeCloseTo(0.25);
+  expect(paces.of('run', 'quiet')).toBe(0);
+  note('e', 500);
+  expect(paces.of('run', 'a')).toBeCloseTo(100 / 450);
+  // All its tokens and all its seconds: a later word replaces the earlier one.
+  note('a', 4500, 100);
+  expect(paces.of('run', 'a')).toBeCloseTo(1);
+});
+
+test('what is remembered is bounded', () => {
+  const paces = openPaces();
+  for (let index = 0; index < 1000; index++)
+    paces.note('run', `r${index}`, { tokens: index + 1, seconds: 1 });
+  expect(paces.of('run', 'r0')).toBe(0);
+  expect(paces.of('run', 'r999')).toBeGreaterThan(1);
+  for (let index = 0; index < 100; index++) paces.note(`run${index}`, 'r', { tokens: 1, seconds: 1 });
+  expect(paces.of('run', 'r999')).toBe(0);
+});

@@ -1,0 +1,51 @@
+/** How fast the rollouts of a run hear their policy: what tells an endpoint that is slow from a model that thinks for long. */
+
+export type Paces = {
+  /** So many tokens in so many seconds, in all of one rollout. */
+  note(runId: string, rolloutId: string, heard: { tokens: number; seconds: number }): void;
+  /**
+   * A rollout's tokens a second, as a share of the median of the run's others that this worker heard; 0 when it heard none, null when
+   * there are too few others to tell.
+   */
+  of(runId: string, rolloutId: string): number | null;
+};
+
+/** Fewer say nothing of a run. */
+const FEWEST = 3;
+/** The latest; older ones are forgotten. */
+const MOST_ROLLOUTS = 256;
+const MOST_RUNS = 64;
+
+export function openPaces(): Paces {
+  const runs = new Map<string, Map<string, number>>();
+  return {
+    note(runId, rolloutId, { tokens, seconds }) {
+      const rates = runs.get(runId) ?? new Map<string, number>();
+      latest(runs, runId, rates, MOST_RUNS);
+      latest(rates, rolloutId, seconds > 0 ? tokens / seconds : 0, MOST_ROLLOUTS);
+    },
+    of(runId, rolloutId) {
+      const rates = runs.get(runId) ?? new Map<string, number>();
+      const own = rates.get(rolloutId) ?? 0;
+      if (own === 0) return 0;
+      const others = [...rates]
+        .filter(([id, rate]) => id !== rolloutId && rate > 0)
+        .map(([, rate]) => rate)
+        .sort((a, b) => a - b);
+      if (others.length < FEWEST) return null;
+      const middle = others.length >> 1;
+      const high = others[middle] ?? 0;
+      return own / (others.length % 2 ? high : ((others[middle - 1] ?? 0) + high) / 2);
+    },
+  };
+}
+
+/** Puts an entry at the end, and lets go of the first ones. */
+function latest<T>(entries: Map<string, T>, key: string, value: T, most: number): void {
+  entries.delete(key);
+  entries.set(key, value);
+  for (const first of entries.keys()) {
+    if (entries.size <= most) return;
+    entries.delete(first);
+  }
+}
