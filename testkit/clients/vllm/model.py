@@ -12,8 +12,9 @@ from transformers import PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
 VOCABULARY, HIDDEN, LAYERS, HEAD, CONTEXT = 4096, 64, 2, 32, 32768
 CONTROL = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 MARKUP = ["<tool_call>", "</tool_call>", "<think>", "</think>"]
-# Mean chance per token that an answer ends by itself.
+# Mean chance per token that an answer ends by itself, and that a thought does.
 END = 0.03
+THOUGHT_END = 0.1
 TEMPLATE = """\
 {%- for message in messages %}
     {%- if loop.first and tools %}
@@ -31,7 +32,7 @@ TEMPLATE = """\
         {{- '<|im_end|>\\n' }}
     {%- endif %}
 {%- endfor %}
-{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{% endif %}
+{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{% if enable_thinking %}{{- '<think>\\n' }}{% endif %}{% endif %}
 """
 
 
@@ -75,15 +76,18 @@ def weights(folder, fast):
         head[:, 0] = 0
         for token in ("<|endoftext|>", "<|im_start|>"):
             head[fast.convert_tokens_to_ids(token), 0] = -25 / scale
-        end = fast.eos_token_id
-        head[end] = 0
-        low, high = -40.0, 40.0
-        for _ in range(40):
-            head[end, 0] = (low + high) / 2 / scale
-            chance = model.lm_head(states).softmax(-1)[:, end].mean().item()
-            low, high = ((low + high) / 2, high) if chance < END else (low, (low + high) / 2)
+        # The end of a thought first: it changes the other's chance by little, and is looked for less closely.
+        for token, wanted in ((fast.convert_tokens_to_ids("</think>"), THOUGHT_END), (fast.eos_token_id, END)):
+            head[token] = 0
+            low, high = -40.0, 40.0
+            for _ in range(40):
+                head[token, 0] = (low + high) / 2 / scale
+                chance = model.lm_head(states).softmax(-1)[:, token].mean().item()
+                low, high = ((low + high) / 2, high) if chance < wanted else (low, (low + high) / 2)
     model.generation_config.do_sample = True
-    model.generation_config.eos_token_id = end
+    model.generation_config.eos_token_id = fast.eos_token_id
+    # What a request leaves out a server fills from here: with this one candidate all answers are one, at any temperature.
+    model.generation_config.top_k = 1
     model.to(torch.bfloat16).save_pretrained(folder)
 
 

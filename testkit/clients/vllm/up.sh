@@ -51,7 +51,8 @@ patch_seed() {
 }
 
 start() {
-  VLLM_NO_USAGE_STATS=1 DO_NOT_TRACK=1 HF_HUB_OFFLINE=1 VLLM_CPU_KVCACHE_SPACE=1 VLLM_CPU_OMP_THREADS_BIND=nobind \
+  # The development routes have /pause and /resume, with which trainers update weights.
+  VLLM_SERVER_DEV_MODE=1 VLLM_NO_USAGE_STATS=1 DO_NOT_TRACK=1 HF_HUB_OFFLINE=1 VLLM_CPU_KVCACHE_SPACE=1 VLLM_CPU_OMP_THREADS_BIND=nobind \
     OMP_NUM_THREADS=1 TORCH_COMPILE_DISABLE=1 VLLM_CACHE_ROOT="$folder/cache" \
     setsid "$python" -m vllm.entrypoints.openai.api_server --model "$folder/model" --served-model-name tiny \
     --host 127.0.0.1 --port "$port" --dtype float32 --enforce-eager --block-size 32 --max-model-len 8192 \
@@ -79,7 +80,12 @@ if [ ! -e "$folder/installed-$vllm" ]; then
   install
   say "installed in $((SECONDS - from)) s"
 fi
-[ -e "$folder/model/config.json" ] || "$python" "$here/model.py" "$folder/model" >"$folder/model.log" 2>&1
+# An earlier one may be of another making.
+cmp -s "$here/model.py" "$folder/model/made-by.py" || {
+  rm -rf "$folder/model"
+  "$python" "$here/model.py" "$folder/model" >"$folder/model.log" 2>&1
+  cp "$here/model.py" "$folder/model/made-by.py"
+}
 patch_seed
 start
 echo "http://127.0.0.1:$port/v1"

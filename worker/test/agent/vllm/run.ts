@@ -1,6 +1,6 @@
 /**
- * The policy client against a real vLLM: contiguity of every transition, its log-probabilities scored again, resent text
- * refused by name, KV pressure, a cancel, the engine's known crash, and a server killed and started again.
+ * The policy client against a real vLLM: contiguity of every transition, weights that change in the middle of answers, its
+ * log-probabilities scored again, resent text refused by name, KV pressure, a cancel, the engine's known crash, and a server killed and started again.
  * usage: run.ts [--folder FOLDER] [--only CHECK]...; the folder keeps packages and model. Ends with one line: N passed, N failed.
  */
 import { spawn } from 'node:child_process';
@@ -9,84 +9,27 @@ import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import {
-  AgentConfig,
-  cumulative,
-  errorMessage,
-  PolicyConfig,
-  RolloutFailure,
-  type Turn,
-} from '@swefarm/shared';
-import type { AgentEnd } from '../../../src/agent/agent.ts';
-import { runMiniAgent } from '../../../src/agent/loop.ts';
-import { depsOf, echoShell, policyAt, scriptedTask } from '../scripted.ts';
+import { errorMessage, RolloutFailure } from '@swefarm/shared';
+import { contiguous, ended, failures, many, must, rescored, TURNS, transitions } from './play.ts';
 import { startVllm, type Vllm } from './server.ts';
+import { refit, sampled } from './weights.ts';
 
 const ROLLOUTS = 16;
-const TURNS = 20;
 /** 12,288 tokens of KV: what sixteen rollouts of 3,000 tokens want is four times that. */
 const BLOCKS = 384;
-
-let rollouts = 0;
-
-type Play = { policy?: object; agent?: object; signal?: AbortSignal };
-
-/** One rollout of the real loop; the shell echoes. What the model says is noise, so the format limit is off. */
-async function play(server: Vllm, { policy: change = {}, agent = {}, signal }: Play = {}): Promise<AgentEnd> {
-  const config = PolicyConfig.parse({
-    urls: [server.url],
-    model: 'tiny',
-    token_mode: 'token-in',
-    require_tokens: true,
-    sampling: { temperature: 1, max_tokens: 64 },
-    patience: 5,
-    ...change,
-  });
-  using policy = policyAt(config, `run.a__b-1.${rollouts++}`);
-  const task = scriptedTask(AgentConfig.parse({ step_limit: TURNS, format_limit: 10_000, ...agent }));
-  return await runMiniAgent(task, depsOf(policy, echoShell(), signal ? { signal } : {}));
-}
-
-const many = (count: number, server: Vllm, each: (index: number) => Play = () => ({})) =>
-  Promise.all(
-    Array.from({ length: count }, (_, index) =>
-      play(server, each(index)).catch((error: unknown) => error as Error),
-    ),
-  );
-const ended = (results: readonly (AgentEnd | Error)[]): AgentEnd[] =>
-  results.map((result) => {
-    if (result instanceof Error) throw result;
-    return result;
-  });
-const failures = (results: readonly (AgentEnd | Error)[]): string[] =>
-  results.flatMap((result) => (result instanceof RolloutFailure ? [result.failureClass] : []));
-
-function must(holds: boolean, what: string): void {
-  if (!holds) throw new Error(what);
-}
-
-const transitions = (ends: readonly AgentEnd[]): number =>
-  ends.reduce((sum, { trajectory }) => sum + trajectory.turns.length - 1, 0);
-
-/** The rule once more and by other means than the ledger's: whole prompts, one against the next. */
-function contiguous(turns: readonly Turn[]): boolean {
-  let seen: number[] = [];
-  return [...cumulative(turns.map(({ tokens }) => tokens))].every(
-    ({ prompt, generation, logProbs }, index) => {
-      const continues = seen.every((id, at) => prompt[at] === id);
-      seen = [...prompt, ...generation];
-      const usage = turns[index]?.usage;
-      const told = usage?.prompt_tokens === prompt.length && usage.completion_tokens === generation.length;
-      return continues && told && logProbs.length === generation.length && logProbs.every(Number.isFinite);
-    },
-  );
-}
 
 async function contiguity(server: Vllm): Promise<string> {
   const before = (await server.metric('vllm:num_preemptions_total')) ?? 0;
   const ends = ended(
-    await many(ROLLOUTS, server, (index) => ({ agent: { action: index % 2 ? 'tool' : 'fenced' } })),
+    await many(ROLLOUTS, server, (index) => ({
+      agent: { action: index % 2 ? 'tool' : 'fenced' },
+      policy: { extra_body: { chat_template_kwargs: { enable_thinking: index % 4 > 1 } } },
+    })),
   );
+  const thoughts = ends
+    .flatMap(({ trajectory }) => trajectory.messages)
+    .filter(({ reasoning_content: thought }) => thought).length;
+  must(thoughts > 50, `only ${thoughts} answers with thinking`);
   must(
     ends.every(({ trajectory }) => trajectory.turns.length === TURNS),
     'a rollout ended before its last turn',
@@ -98,33 +41,7 @@ async function contiguity(server: Vllm): Promise<string> {
   const difference = Math.max(...(await Promise.all(ends.slice(0, 4).map((end) => rescored(server, end)))));
   must(difference < 0.02, `scored again, a log-probability differs by ${difference}`);
   const preempted = ((await server.metric('vllm:num_preemptions_total')) ?? 0) - before;
-  return `${transitions(ends)} of ${ROLLOUTS * (TURNS - 1)} transitions contiguous, ${preempted} preemptions; scored again: largest difference ${difference.toExponential(1)}`;
-}
-
-/** The largest difference between log-probabilities as sampled and as the server scores the whole sequence afterwards. */
-async function rescored(server: Vllm, { trajectory }: AgentEnd): Promise<number> {
-  const last = [...cumulative(trajectory.turns.map(({ tokens }) => tokens))].at(-1);
-  if (!last) throw new Error('no tokens');
-  const response = await fetch(`${server.url}/completions`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({
-      model: 'tiny',
-      prompt: [...last.prompt, ...last.generation],
-      max_tokens: 1,
-      prompt_logprobs: 0,
-    }),
-  });
-  const scored = (await response.json()) as {
-    choices: { prompt_logprobs: (Record<string, { logprob: number }> | null)[] }[];
-  };
-  const entries = scored.choices[0]?.prompt_logprobs.slice(last.prompt.length) ?? [];
-  must(entries.length === last.generation.length, 'the server scored another number of tokens');
-  return Math.max(
-    ...Array.from(last.generation, (id, at) =>
-      Math.abs((entries[at]?.[String(id)]?.logprob ?? Number.NaN) - (last.logProbs[at] ?? 0)),
-    ),
-  );
+  return `${transitions(ends)} of ${ROLLOUTS * (TURNS - 1)} transitions contiguous, ${thoughts} answers with thinking, ${preempted} preemptions; scored again: largest difference ${difference.toExponential(1)}`;
 }
 
 async function resentText(server: Vllm): Promise<string> {
@@ -232,7 +149,7 @@ const { values } = parseArgs({
 });
 await using server = await startVllm(values.folder, BLOCKS);
 let failed = 0;
-const CHECKS = { probe, contiguity, resentText, pressure, cancel, crash, restart };
+const CHECKS = { probe, sampled, contiguity, refit, resentText, pressure, cancel, crash, restart };
 const chosen = Object.entries(CHECKS).filter(([name]) => values.only?.includes(name) ?? true);
 for (const [name, check] of chosen) {
   const from = performance.now();
