@@ -21,8 +21,12 @@ export type StartPodmanOptions = {
 const UP_MS = 60_000;
 const END_MS = 15_000;
 const POLICY = '{"default":[{"type":"insecureAcceptAnything"}]}';
-/** runc, not crun, where both are there; no rlimits of its own; no log driver or event logger that asks for systemd. */
-const CONTAINERS = `[engine]
+/**
+ * runc, not crun, where both are there; no rlimits of its own; no log driver or event logger that asks for systemd. Its own tmp_dir:
+ * where the default is shared, the `system reset` of one takes the containers of all others for stopped.
+ */
+const containersConf = (dir: string): string => `[engine]
+tmp_dir = "${dir}/run/libpod"
 # Its default keeps two processes of every exec for five minutes.
 exit_command_delay = 1
 cgroup_manager = "cgroupfs"
@@ -93,7 +97,7 @@ async function layOut(dir: string): Promise<Record<string, string>> {
   for (const name of ['run', 'storage', 'devices', 'home/.config/containers'])
     await mkdir(join(dir, name), { recursive: true });
   const storage = `[storage]\ndriver = "overlay"\ngraphroot = "${dir}/storage"\nrunroot = "${dir}/run/containers"\n`;
-  await writeFile(join(dir, 'containers.conf'), CONTAINERS);
+  await writeFile(join(dir, 'containers.conf'), containersConf(dir));
   await writeFile(join(dir, 'storage.conf'), storage);
   await writeFile(join(home, '.config/containers/policy.json'), POLICY);
   return {
