@@ -1,7 +1,9 @@
 /** What code in a sandbox breaks must be known as its own doing in every isolating runtime, and what the node breaks must not. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { RolloutFailure } from '@swefarm/shared';
 import { expect, it } from 'vitest';
 import { isOwnDoing, type Suspect } from '../../src/sandbox/blame.ts';
+import { endingOf } from '../../src/sandbox/ending.ts';
 import type { Container } from '../../src/sandbox/runtime.ts';
 import { openShell } from '../../src/sandbox/shell.ts';
 import { takePatch } from '../../src/sandbox/snapshot.ts';
@@ -10,6 +12,17 @@ import { NEVER, type Subject, sh, snapshotOf, start, TEST_IMAGE_MARKER } from '.
 
 /** Nothing of it would be survived by a machine that is no sandbox. */
 const ONLY = `[ -e ${TEST_IMAGE_MARKER} ] || exit 99;`;
+
+/** Who has opened it by then can be let go under no name any more. */
+const LATE_PIPE =
+  'mkfifo /tmp/p; ln -sf /tmp/p /etc/passwd; (sleep 2; rm /tmp/p; sleep 600) >/dev/null 2>&1 &';
+
+/** Fails with what it was waited for, long before the test's own time is over. */
+async function within<T>(seconds: number, work: Promise<T>): Promise<T> {
+  const ending = await endingOf(work, seconds * 1000);
+  if (ending.by !== 'itself') throw new Error(`not done after ${seconds} s`);
+  return ending.value;
+}
 
 export function blameContract(subject: () => Subject): void {
   const suspect = (container: Container, changes: Partial<Suspect> = {}): Suspect => ({
@@ -58,6 +71,37 @@ export function blameContract(subject: () => Subject): void {
     const error = await errorOf(shell.run(`${ONLY} rm -f /bin/bash /usr/bin/bash; kill -9 $$`, options));
     expect(error).toBeInstanceOf(RolloutFailure);
     expect(await isOwnDoing(error, suspect(container))).toBe(true);
+  });
+
+  it.each([
+    ['a pipe is where the users are', 'rm /etc/passwd; mkfifo /etc/passwd'],
+    ['a pipe is where the groups are', 'rm /etc/group; mkfifo /etc/group'],
+    ['a link to a pipe, which is gone once it is opened', LATE_PIPE],
+    ['the groups have no end', 'ln -sf /dev/zero /etc/group'],
+    ['the groups are a thousand gigabytes', 'truncate -s 1000G /etc/group'],
+    ['a link to a pipe where an engine does not look', 'mkfifo /dev/shm/p; ln -sf /dev/shm/p /etc/group'],
+  ])('%s: no call of ours waits for ever, and nothing stays', async (_what, script) => {
+    const { runtime } = subject();
+    const container = await start(subject());
+    await sh(container, REPOSITORY);
+    const snapshot = await snapshotOf(container);
+    await sh(container, `${ONLY} ${script}`);
+    // An engine that reads them fails, by the agent's doing; where nobody does, nothing is to be judged.
+    const error = await within(90, errorOf(takePatch(container, snapshot, NEVER)));
+    if (error !== null) expect(await within(90, isOwnDoing(error, suspect(container)))).toBe(true);
+    expect(
+      await within(
+        60,
+        container.getFile('/etc/passwd', 1e6, NEVER).catch(() => null),
+      ),
+    ).toBeDefined();
+    // Removed in the middle of another one.
+    const options = { timeoutMs: 60_000, maxOutputBytes: 100, signal: NEVER };
+    const last = errorOf(container.exec(['true'], options));
+    await sleep(1_000);
+    await within(90, container[Symbol.asyncDispose]());
+    await within(90, last);
+    expect((await runtime.listOwned()).map(({ id }) => id)).not.toContain(container.id);
   });
 
   it('no sleep is left: the container goes on', async () => {

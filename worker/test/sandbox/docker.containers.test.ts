@@ -1,11 +1,13 @@
 /** The contract on a real Docker Engine. */
+import { existsSync, readFileSync } from 'node:fs';
 import { importTree, minimalImage } from '@swefarm/testkit';
 import Docker from 'dockerode';
 import { expect, it } from 'vitest';
+import { inTime, killFromOutside, NOT_YET_COMMAND } from '../../src/sandbox/docker/deadline.ts';
 import { listChanges, pathKind } from '../../src/sandbox/docker/remains.ts';
 import { dockerRuntime } from '../../src/sandbox/docker/runtime.ts';
 import { sandboxContract } from './contract.ts';
-import { NEVER, sh, start } from './subject.ts';
+import { describeUnless, NEVER, sh, start } from './subject.ts';
 
 const socketPath = process.env.SWEFARM_TEST_DOCKER_SOCKET ?? '/var/run/docker.sock';
 
@@ -51,3 +53,35 @@ it("tells what changed by the engine's own list, where its files cannot be seen"
   await container[Symbol.asyncDispose]();
   await expect(listChanges(docker, container.id, look, NEVER)).rejects.toThrow(/no such container/i);
 });
+
+describeUnless(
+  process.getuid?.() === 0 ? null : "needs root, as ending an engine's processes does",
+  'an engine that waits for what is in a container',
+  () => {
+    it('is let go from outside', async () => {
+      const docker = new Docker({ socketPath });
+      const Image = `swefarm-test/minimal:${(await minimalImage()).version}`;
+      const watchless = { Image, Cmd: ['/bin/sh', '-c', 'mkfifo /p; ln -sf /p /etc/passwd; exec sleep 600'] };
+      const container = await docker.createContainer({ ...watchless, NetworkDisabled: true });
+      try {
+        await container.start();
+        const { State } = await container.inspect();
+        // Until the pipe is there.
+        await expect.poll(() => existsSync(`/proc/${State.Pid}/root/p`), { timeout: 30_000 }).toBe(true);
+        await expect
+          .poll(() => readFileSync(`/proc/${State.Pid}/comm`, 'latin1').trim(), { timeout: 30_000 })
+          .toBe('sleep');
+        const exec = await container.exec({ Cmd: ['true'], AttachStdout: true });
+        (await exec.start({ hijack: true, stdin: true })).resume();
+        await expect
+          .poll(() => killFromOutside(container.id, NOT_YET_COMMAND), { timeout: 30_000 })
+          .toBeGreaterThan(0);
+        expect((await inTime(container.inspect(), 30_000)).State.Running).toBe(true);
+        expect(await killFromOutside('f'.repeat(64))).toBe(0);
+      } finally {
+        await killFromOutside(container.id);
+        await inTime(container.remove({ force: true }), 60_000);
+      }
+    });
+  },
+);

@@ -1,7 +1,7 @@
 /** One container of an engine: exec streams, plain execs, files, state, and its removal without grace. */
 import { constants } from 'node:fs';
 import { access, readFile } from 'node:fs/promises';
-import type { Duplex } from 'node:stream';
+import type { Duplex, Readable } from 'node:stream';
 import { errorMessage } from '@swefarm/shared';
 import type Docker from 'dockerode';
 import tar from 'tar-stream';
@@ -11,7 +11,9 @@ import type { Remains } from '../remains.ts';
 import type { Container, ContainerSpec, ContainerState, ExecOptions, ExecResult } from '../runtime.ts';
 import { stampIn, upperRemains } from '../upper.ts';
 import { type DiskUse, diskUse } from '../use.ts';
+import { requireReadable } from './accounts.ts';
 import { readOnlyFile } from './archive.ts';
+import { inTime, isLate, killFromOutside } from './deadline.ts';
 import { demuxedDuplex } from './demux.ts';
 import { engineFailure, statusCode } from './errors.ts';
 import { runExec, startExec } from './exec.ts';
@@ -81,7 +83,8 @@ export class DockerContainer implements Container {
     const chunks: Buffer[] = [];
     for await (const chunk of pack) chunks.push(chunk as Buffer);
     try {
-      await this.#container.putArchive(Buffer.concat(chunks), { path: '/', abortSignal: signal });
+      await requireReadable(this.#container);
+      await inTime(this.#container.putArchive(Buffer.concat(chunks), { path: '/', abortSignal: signal }));
     } catch (error) {
       signal.throwIfAborted();
       throw engineFailure(error, 'sandbox_lost', 'writing files into a container');
@@ -92,6 +95,7 @@ export class DockerContainer implements Container {
     signal.throwIfAborted();
     let archive: NodeJS.ReadableStream;
     try {
+      await requireReadable(this.#container);
       // Podman's archive of a link is that of what it points to; its account of the path is of the link itself. Whether the path or
       // the container is not there is said by the archive, in words.
       if (
@@ -99,14 +103,17 @@ export class DockerContainer implements Container {
         ['folder', 'other'].includes(await pathKind(this.#container, path))
       )
         return null;
-      archive = await this.#container.getArchive({ path, abortSignal: signal });
+      archive = await inTime(this.#container.getArchive({ path, abortSignal: signal }));
     } catch (error) {
       if (statusCode(error) === 404 && /no such file|could not find the file/i.test(errorMessage(error)))
         return null;
       signal.throwIfAborted();
       throw engineFailure(error, 'sandbox_lost', `reading ${path} from a container`);
     }
-    return readOnlyFile(archive, path, maxBytes);
+    return inTime(readOnlyFile(archive, path, maxBytes)).catch((error: unknown) => {
+      (archive as Readable).destroy();
+      throw isLate(error) ? engineFailure(error, 'sandbox_lost', `reading ${path} from a container`) : error;
+    });
   }
 
   async end(signal: AbortSignal): Promise<Remains> {
@@ -126,9 +133,10 @@ export class DockerContainer implements Container {
   /** Returns when no process of it is left. */
   async #stop(signal: AbortSignal): Promise<void> {
     try {
-      await this.#container.kill({ signal: 'SIGKILL' }).catch((error: unknown) => {
+      await inTime(this.#container.kill({ signal: 'SIGKILL' })).catch(async (error: unknown) => {
+        if (isLate(error)) await killFromOutside(this.id);
         // It may have stopped by itself, for which each engine has a code of its own: the wait tells.
-        if (![409, 500].includes(statusCode(error) ?? 0)) throw error;
+        else if (![409, 500].includes(statusCode(error) ?? 0)) throw error;
       });
       const { by } = await endingOf(this.#container.wait(), END_WAIT_MS, signal);
       if (by === 'timeout') throw new Error(`it still runs after ${END_WAIT_MS / 1000} s`);
@@ -150,8 +158,7 @@ export class DockerContainer implements Container {
 
   /** Where the engine keeps what changed, if that is a folder that can be seen from here; else null. */
   #upperDir(): Promise<string | null> {
-    this.#upper ??= this.#container
-      .inspect()
+    this.#upper ??= inTime(this.#container.inspect())
       .then(async (found) => {
         const { GraphDriver } = found as { GraphDriver?: { Data?: { UpperDir?: string } | null } };
         const upper = GraphDriver?.Data?.UpperDir ?? null;
@@ -164,7 +171,7 @@ export class DockerContainer implements Container {
 
   async state(): Promise<ContainerState> {
     try {
-      const { State } = await this.#container.inspect();
+      const { State } = await inTime(this.#container.inspect());
       if (this.#killedByLimit) return 'own_limit';
       if (State.Running) return 'running';
       return State.OOMKilled && State.ExitCode === 137 ? 'own_limit' : 'exited';
@@ -186,7 +193,7 @@ export class DockerContainer implements Container {
 
   /** The container's first process as the host numbers it; null when it has none. */
   async idlePid(): Promise<number | null> {
-    const pid = await this.#container.inspect().then(
+    const pid = await inTime(this.#container.inspect()).then(
       ({ State }) => State.Pid,
       () => 0,
     );
@@ -219,9 +226,9 @@ export class DockerContainer implements Container {
    */
   async killProcesses(): Promise<void> {
     try {
-      const idle = String((await this.#container.inspect()).State.Pid);
+      const idle = String((await inTime(this.#container.inspect())).State.Pid);
       const before = new Set((await this.#pids())?.filter((pid) => pid !== idle));
-      await this.#container.kill({ signal: 'SIGUSR1' });
+      await inTime(this.#container.kill({ signal: 'SIGUSR1' }));
       const deadline = performance.now() + KILL_WAIT_MS;
       while (performance.now() < deadline) {
         const now = await this.#pids();
@@ -238,9 +245,9 @@ export class DockerContainer implements Container {
   async #pids(): Promise<string[] | null> {
     // Podman runs a foreign `ps` inside, where no process may be free; its own words are answered from outside.
     const [options, title] = this.#deps.engine === 'podman' ? ['hpid', 'HPID'] : ['-eo pid', 'PID'];
-    const top: { Titles?: string[]; Processes?: string[][] } = await this.#container.top({
-      ps_args: options,
-    });
+    const top: { Titles?: string[]; Processes?: string[][] } = await inTime(
+      this.#container.top({ ps_args: options }),
+    );
     const column = top.Titles?.indexOf(title) ?? -1;
     return top.Processes?.map((row) => row[column] ?? '') ?? null;
   }

@@ -1,10 +1,12 @@
 /** One plain exec: merged and capped output, exit code from the engine, time limit by the host's clock. */
 import type { Duplex } from 'node:stream';
-import { newId, RolloutFailure } from '@swefarm/shared';
+import { errorMessage, newId, RolloutFailure } from '@swefarm/shared';
 import type Docker from 'dockerode';
 import { Capture } from '../capture.ts';
 import { endingOf } from '../ending.ts';
 import type { ExecOptions, ExecResult } from '../runtime.ts';
+import { requireReadable } from './accounts.ts';
+import { inTime, isLate, killFromOutside, NOT_YET_COMMAND } from './deadline.ts';
 import { createDemuxer } from './demux.ts';
 import { engineFailure } from './errors.ts';
 
@@ -20,18 +22,30 @@ export async function startExec(
   options: { cwd?: string; env?: string[]; stdin: boolean },
 ): Promise<{ exec: Docker.Exec; socket: Duplex }> {
   try {
-    const exec = await container.exec({
-      Cmd: [...argv],
-      AttachStdin: options.stdin,
-      AttachStdout: true,
-      AttachStderr: true,
-      Tty: false,
-      ...(options.env ? { Env: options.env } : {}),
-      ...(options.cwd ? { WorkingDir: options.cwd } : {}),
+    await requireReadable(container);
+    const exec = await inTime(
+      container.exec({
+        Cmd: [...argv],
+        AttachStdin: options.stdin,
+        AttachStdout: true,
+        AttachStderr: true,
+        Tty: false,
+        ...(options.env ? { Env: options.env } : {}),
+        ...(options.cwd ? { WorkingDir: options.cwd } : {}),
+      }),
+    );
+    const starting = exec.start({ hijack: true, stdin: true });
+    // What comes too late is nobody's.
+    const socket = await inTime(starting).catch((error: unknown) => {
+      starting.then((late) => late.destroy()).catch(() => undefined);
+      throw error;
     });
-    const socket = await exec.start({ hijack: true, stdin: true });
     return { exec, socket: socket as Duplex };
   } catch (error) {
+    if (isLate(error)) {
+      await killFromOutside(container.id, NOT_YET_COMMAND);
+      throw new RolloutFailure('sandbox_lost', `starting ${argv[0]} in a container: ${errorMessage(error)}`);
+    }
     throw engineFailure(error, 'sandbox_lost', `starting ${argv[0]} in a container`);
   }
 }
@@ -77,6 +91,8 @@ export async function runExec(
   try {
     const { by } = await endingOf(watch.done, options.timeoutMs, options.signal);
     if (by !== 'itself') {
+      // What never became the command holds the container, and nothing else can be started to end it.
+      await killFromOutside(container.id, NOT_YET_COMMAND);
       await kill(mark);
       await endingOf(watch.done, AFTER_KILL_MS);
       options.signal.throwIfAborted();
@@ -102,7 +118,7 @@ function watchEnd(exec: Docker.Exec, ended: Promise<void>): { done: Promise<void
   const exited = new Promise<void>((resolve) => {
     let seen = false;
     const ask = async () => {
-      const running = await exec.inspect().then(
+      const running = await inTime(exec.inspect()).then(
         (state) => state.Running,
         () => true,
       );
@@ -127,7 +143,7 @@ async function exitCode(exec: Docker.Exec): Promise<number> {
   for (let attempt = 0; attempt < 50; attempt++) {
     let state: Docker.ExecInspectInfo;
     try {
-      state = await exec.inspect();
+      state = await inTime(exec.inspect());
     } catch (error) {
       throw engineFailure(error, 'sandbox_lost', 'asking for an exit code');
     }

@@ -3,13 +3,15 @@ import type { Readable } from 'node:stream';
 import { errorMessage } from '@swefarm/shared';
 import type Docker from 'dockerode';
 import type { Change, Kind, Look } from '../remains.ts';
+import { inTime } from './deadline.ts';
 import { engineFailure, statusCode } from './errors.ts';
 
 /** Keys come in either order; a quotation mark inside a path is always escaped. */
 const ENTRY = /\{(?:"Kind":(\d),)?"Path":("(?:[^"\\]|\\.)*")(?:,"Kind":(\d))?\}/g;
 const REMOVED = '2';
-/** Bits of Go's file modes: a folder, and all that are set for everything but a regular file. */
+/** Bits of Go's file modes: a folder, a link, and all that are set for everything but a regular file. */
 const GO_MODE_FOLDER = 0x80000000n;
+const GO_MODE_LINK = 0x08000000n;
 export const GO_MODE_TYPE = 0x8f280000n;
 
 /** Throws RolloutFailure engine_unreachable when the list did not come to its end. */
@@ -67,21 +69,46 @@ export function changesReader(see: (change: Change) => void): { push(text: strin
   };
 }
 
-/** What an engine says of one path in a container, no link followed. */
-export async function pathKind(container: Docker.Container, path: string): Promise<Kind> {
+type PathStat = {
+  kind: Kind;
+  bytes: number;
+  /** Where a link ends, after all links on the way; null: it is none. */
+  target: string | null;
+};
+
+/** What an engine says of one path in a container, no link followed. Throws the engine's own error. */
+export async function pathStat(container: Docker.Container, path: string): Promise<PathStat> {
   let answer: { headers?: Record<string, string> };
   try {
-    answer = await container.infoArchive({ path });
+    answer = await inTime(container.infoArchive({ path }));
   } catch (error) {
-    if (statusCode(error) === 404) return 'missing';
+    if (statusCode(error) === 404) return { kind: 'missing', bytes: 0, target: null };
+    throw error;
+  }
+  const header = answer.headers?.['x-docker-container-path-stat'] ?? '';
+  const { mode, size, linkTarget } = JSON.parse(Buffer.from(header, 'base64').toString()) as {
+    mode: number;
+    size: number;
+    linkTarget: string;
+  };
+  const bits = BigInt(mode);
+  const regular = (bits & GO_MODE_TYPE) === 0n ? 'file' : 'other';
+  return {
+    kind: (bits & GO_MODE_FOLDER) !== 0n ? 'folder' : regular,
+    bytes: size,
+    target: (bits & GO_MODE_LINK) !== 0n ? linkTarget : null,
+  };
+}
+
+/** @throws RolloutFailure engine_unreachable */
+export async function pathKind(container: Docker.Container, path: string): Promise<Kind> {
+  try {
+    return (await pathStat(container, path)).kind;
+  } catch (error) {
     throw engineFailure(
       error,
       'engine_unreachable',
       `asking for ${path} in a container: ${errorMessage(error)}`,
     );
   }
-  const header = answer.headers?.['x-docker-container-path-stat'] ?? '';
-  const mode = BigInt((JSON.parse(Buffer.from(header, 'base64').toString()) as { mode: number }).mode);
-  if ((mode & GO_MODE_FOLDER) !== 0n) return 'folder';
-  return (mode & GO_MODE_TYPE) === 0n ? 'file' : 'other';
 }

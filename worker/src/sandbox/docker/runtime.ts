@@ -13,11 +13,13 @@ import { startWatchdog } from '../rootfs/watchdog.ts';
 import type { ContainerSpec, OwnedContainer, Runtime, RuntimeCheck } from '../runtime.ts';
 import { DockerContainer, type Engine } from './container.ts';
 import { createOptions } from './create.ts';
-import { createFailure, engineFailure, statusCode } from './errors.ts';
+import { inTime } from './deadline.ts';
+import { createFailure, engineFailure } from './errors.ts';
 import { evict } from './evict.ts';
 import { imageSource } from './images.ts';
 import { knownImages } from './known.ts';
 import { type EngineInfo, engineLimits } from './limits.ts';
+import { createRemoval } from './removal.ts';
 import { profileFile } from './seccomp.ts';
 import { type EngineLimits, watchContainer } from './watch.ts';
 
@@ -30,6 +32,8 @@ export type DockerRuntimeOptions = {
   images?: ImageSettings;
   /** Least milliseconds between two creates; default 0. */
   gapMs?: number;
+  /** The longest that a removal is waited for; default two minutes. */
+  answerMs?: number;
   log?: { warn(fields: Record<string, unknown>, message: string): void };
 };
 
@@ -43,14 +47,12 @@ export type ImageSettings = FetchSettings & {
 /** Creates, starts and removals in flight: an engine saturates far below what a worker could ask of it. */
 const ENGINE_SLOTS = 8;
 const START_TIMEOUT_MS = 120_000;
-const REMOVE_ATTEMPTS = 5;
 const CHECK_TIMEOUT_MS = 10_000;
 
 /** @throws never: whether the engine is usable is said by `check`, and by the first call that needs it. */
 export async function dockerRuntime(options: DockerRuntimeOptions): Promise<Runtime> {
   const engine = options.engine ?? 'docker';
   const docker = new Docker({ socketPath: options.socketPath });
-  const gate = createGate(ENGINE_SLOTS);
   const creates = createGate(ENGINE_SLOTS, options.gapMs ?? 0);
   const infoHere = askedOnce(docker);
   const { images } = options;
@@ -60,19 +62,8 @@ export async function dockerRuntime(options: DockerRuntimeOptions): Promise<Runt
   let rootDir: string | null = null;
   const profile = engine === 'podman' ? await profileFile() : null;
 
-  /** Retries, because a removal may meet a start still under way; what is left is the reaper's. */
-  const remove = async (id: string): Promise<void> => {
-    for (let attempt = 1; ; attempt++) {
-      try {
-        await gate(() => docker.getContainer(id).remove({ force: true, v: true }));
-        return;
-      } catch (error) {
-        if (statusCode(error) === 404) return;
-        if (attempt === REMOVE_ATTEMPTS) throw engineFailure(error, 'engine_unreachable', `removing ${id}`);
-        await new Promise((resolve) => setTimeout(resolve, 200 * attempt));
-      }
-    }
-  };
+  /** What is left is the reaper's. */
+  const remove = createRemoval(docker, createGate(ENGINE_SLOTS), options.answerMs);
   const removeQuietly = (id: string): Promise<void> =>
     remove(id).catch((error: unknown) => {
       options.log?.warn({ container: id, error: errorMessage(error) }, 'container left for the reaper');
@@ -116,7 +107,7 @@ export async function dockerRuntime(options: DockerRuntimeOptions): Promise<Runt
       return { count: all.length, bytes: all.reduce((sum, { Size }) => sum + Size, 0) };
     },
     diskFree: async () => {
-      rootDir ??= ((await docker.info()) as { DockerRootDir?: string }).DockerRootDir ?? null;
+      rootDir ??= ((await inTime(docker.info())) as { DockerRootDir?: string }).DockerRootDir ?? null;
       return rootDir === null ? null : diskFree(rootDir);
     },
     remove,
@@ -154,7 +145,7 @@ async function startContainer(
 /** All that carries the farm label, running or not. Throws RolloutFailure engine_unreachable. */
 async function listOwned(docker: Docker): Promise<OwnedContainer[]> {
   try {
-    const found = await docker.listContainers({ all: true, filters: { label: [FARM_LABEL] } });
+    const found = await inTime(docker.listContainers({ all: true, filters: { label: [FARM_LABEL] } }));
     return found.flatMap((container) => {
       const owner = readOwner(container.Labels);
       return owner ? [{ id: container.Id, owner }] : [];
@@ -168,7 +159,7 @@ async function listOwned(docker: Docker): Promise<OwnedContainer[]> {
 function askedOnce(docker: Docker): () => Promise<{ limits: EngineLimits; cpus: number | undefined } | null> {
   let known: ReturnType<ReturnType<typeof askedOnce>> | null = null;
   return () => {
-    known ??= docker.info().then(
+    known ??= inTime(docker.info()).then(
       (info: EngineInfo) => ({ limits: engineLimits(info), cpus: info.NCPU }),
       () => {
         known = null;

@@ -182,6 +182,17 @@ call("iopl", 3)`,
     },
   },
   {
+    name: 'holding up the engine, by what it reads before an exec',
+    async run({ container, shell }) {
+      const command = `[ -e ${TEST_IMAGE_MARKER} ] || exit 99; rm /etc/passwd /etc/group; mkfifo /etc/passwd /etc/group`;
+      await shell.run(command, { timeoutMs: 10_000, maxOutputBytes: 1_000, signal: NEVER });
+      const options = { timeoutMs: 60_000, maxOutputBytes: 100, signal: NEVER };
+      // Refused, by engines that read them.
+      const ended = await container.exec(['true'], options).catch(() => null);
+      return ended?.timedOut ? 'an exec that does not end' : null;
+    },
+  },
+  {
     name: 'a fork bomb',
     slow: true,
     async run({ shell }) {

@@ -1,0 +1,47 @@
+/**
+ * What an engine reads in a container before it starts a command there or makes an archive. Who opens a pipe in its place waits for
+ * ever with the container held, so that neither kill nor removal is answered; Podman's own service opens it, not a process inside.
+ */
+import { posix } from 'node:path';
+import { RolloutFailure } from '@swefarm/shared';
+import type Docker from 'dockerode';
+import { statusCode } from './errors.ts';
+import { pathStat } from './remains.ts';
+
+const READ = ['/etc/passwd', '/etc/group'];
+/** No list of users is so long; who reads it takes as much memory. */
+const MOST_BYTES = 16 * 1024 ** 2;
+/** Mounted inside only: an engine that looks from outside does not see what stands there, and what it starts inside does. */
+const INSIDE_ONLY = /^\/(?:dev|proc|sys)(?:\/|$)/;
+
+/**
+ * Throws RolloutFailure `sandbox_lost` when an engine would wait for what stands there, or read it without end; else the engine's own
+ * error. What an engine can open and not use is left to it: it says so itself.
+ */
+export async function requireReadable(container: Docker.Container): Promise<void> {
+  await Promise.all(
+    READ.map(async (path) => {
+      const why = await trapAt(container, path);
+      if (why !== null)
+        throw new RolloutFailure('sandbox_lost', `an engine cannot read ${path}: it is ${why}`);
+    }),
+  );
+}
+
+async function trapAt(container: Docker.Container, path: string): Promise<string | null> {
+  try {
+    const found = await pathStat(container, path);
+    if (found.target === null) return trapIn(found);
+    // Engines tell where all links end.
+    const end = posix.resolve(posix.dirname(path), found.target);
+    return INSIDE_ONLY.test(end) ? `a link to ${end}` : trapIn(await pathStat(container, end));
+  } catch (error) {
+    if (statusCode(error) !== null) return null;
+    throw error;
+  }
+}
+
+function trapIn({ kind, bytes }: Awaited<ReturnType<typeof pathStat>>): string | null {
+  if (kind === 'other') return 'no file';
+  return kind === 'file' && bytes > MOST_BYTES ? `${bytes} bytes long` : null;
+}

@@ -1,0 +1,13 @@
+import { expect, test } from 'vitest';
+import { inTime } from './deadline.ts';
+import { engineFailure } from './errors.ts';
+
+test('a call is waited for only so long, and its own end is passed on', async () => {
+  const late = await inTime(new Promise(() => undefined), 10).catch((error: unknown) => error);
+  expect(engineFailure(late, 'sandbox_lost', 'removing x')).toMatchObject({
+    failureClass: 'engine_unreachable',
+    message: expect.stringContaining('did not answer in 0.01 s'),
+  });
+  expect(await inTime(Promise.resolve(7), 10_000)).toBe(7);
+  await expect(inTime(Promise.reject(new Error('no such container')), 10_000)).rejects.toThrow('no such');
+});

@@ -1,0 +1,40 @@
+/** The longest that a call of an engine is waited for. What is inside a container can make its engine wait, and must not make us. */
+import { readdir, readFile } from 'node:fs/promises';
+import { endingOf } from '../ending.ts';
+import { killQuietly, namespaceOf } from '../rootfs/processes.ts';
+
+/** An engine on a loaded disk takes its time. */
+const ANSWER_MS = 120_000;
+const LATE = 'ETIMEDOUT';
+/** What engines start in a container, until it has become the command. */
+export const NOT_YET_COMMAND = /^(runc|crun)/;
+
+/** Settles as the call does; rejects when it has not by then, while the engine goes on with it. */
+export async function inTime<T>(call: Promise<T>, answerMs = ANSWER_MS): Promise<T> {
+  const ending = await endingOf(call, answerMs);
+  if (ending.by === 'itself') return ending.value;
+  throw Object.assign(new Error(`the engine did not answer in ${answerMs / 1000} s`), { code: LATE });
+}
+
+export const isLate = (error: unknown): boolean => (error as { code?: unknown } | null)?.code === LATE;
+
+/**
+ * Kills the processes of a container without its engine; answers how many. None where this process does not see the host's processes,
+ * or may not end them.
+ */
+export async function killFromOutside(id: string, name = /^/): Promise<number> {
+  const own = await namespaceOf(process.pid, 'pid');
+  let killed = 0;
+  for (const pid of (await readdir('/proc')).filter((entry) => /^\d+$/.test(entry)).map(Number)) {
+    const of = (file: string) => readFile(`/proc/${pid}/${file}`, 'latin1').catch(() => '');
+    if (!(await of('cgroup')).includes(id) || !name.test(await of('comm'))) continue;
+    // What looks after a container from outside may be in its control group.
+    if ((await namespaceOf(pid, 'pid')) === own) continue;
+    try {
+      if (killQuietly(pid)) killed++;
+    } catch {
+      // Another user's: a worker without root cannot help its engine here.
+    }
+  }
+  return killed;
+}
