@@ -83,7 +83,7 @@ describe('text completions', () => {
   const choice = { text: 'yes', finish_reason: 'stop' };
   test.each<[string, unknown, Int32Array | null]>([
     [
-      'vLLM',
+      'vLLM, and SGLang where it knows return_token_ids',
       {
         choices: [
           {
@@ -97,7 +97,7 @@ describe('text completions', () => {
       },
       Int32Array.of(1, 2, 3),
     ],
-    ['SGLang', { choices: [{ ...choice, meta_info: meta }], usage }, null],
+    ['a router that keeps meta_info', { choices: [{ ...choice, meta_info: meta }], usage }, null],
     ['SGLang, natively', { text: 'yes', meta_info: meta }, null],
   ])('%s', (_, body, prompt) => {
     expect(readCompletion(bytes(body))).toEqual({
