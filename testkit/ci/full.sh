@@ -50,7 +50,7 @@ for seed in 11 12 13; do
   step "300 rollouts under faults, seed $seed" bash testkit/chaos/chaos.sh --seed "$seed"
 done
 
-step 'ten thousand conversations under the chat templates of eight families, ours and the real ones' \
+step 'ten thousand conversations under chat templates of eight families, ours and the real ones, and the real ones of eight more' \
   node shared/test/templates/run.ts --folder .swefarm/cache/templates
 
 step 'the policy client against a real vLLM' \

@@ -12,6 +12,8 @@ import { atLatest, callsFor, closed, type Sides, sameEnd, tailAfter } from './st
 export type CallEnd = {
   /** What a call's markup leaves behind its last value; null: results may follow an answer without calls. */
   markup: Int32Array | null;
+  /** Tokens between the markup and the first result: among them is the one that ends the turn. */
+  heading: number;
   /** A tail without the markup. Throws WireFault `template` when it does not begin with it. */
   cut(tail: Int32Array): Int32Array;
 };
@@ -39,17 +41,17 @@ export async function findCallEnd(
   );
   // Results after an answer without calls: what differs is the markup. Some templates refuse such a chat, others write no calls.
   if (plain && 'tail' in plain && (!called || 'refused' in called || isMarkupBefore(plain.tail, called)))
-    return { markup: null, cut: (ids) => ids };
+    return { markup: null, heading: plain.latest, cut: (ids) => ids };
   const why = plain && 'refused' in plain ? plain.refused : null;
   if (!called || 'refused' in called) throw why ?? called?.refused;
   // The token that ends an answer without calls.
   const before = called.tail.subarray(0, called.latest);
   const [end] = await tailAfter(renderer, YES_NO, [{ role: 'user', content: 'and?' }], tools, post);
   const byEnd = before.indexOf(end ?? -1);
-  if (byEnd !== -1) return endingWith(before.slice(0, byEnd));
+  if (byEnd !== -1) return endingWith(before, byEnd);
   // Calls may end with a token of their own.
   const byClosing = await whereClosed(renderer, calls[0], before, tools, post);
-  if (byClosing >= 0) return endingWith(before.slice(0, byClosing));
+  if (byClosing >= 0) return endingWith(before, byClosing);
   throw why ?? new WireFault('template', 'no end of turn between an answer and its tool results');
 }
 
@@ -92,9 +94,10 @@ async function whereClosed(
   return -1;
 }
 
-function endingWith(markup: Int32Array): CallEnd {
+function endingWith(before: Int32Array, length: number): CallEnd {
+  const markup = before.slice(0, length);
   return {
-    markup,
+    ...{ markup, heading: before.length - length },
     cut(tail) {
       if (markup.every((id, at) => tail[at] === id)) return tail.subarray(markup.length);
       throw new WireFault('template', 'the chat template writes the end of calls now one way, now another');

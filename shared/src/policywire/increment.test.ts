@@ -75,6 +75,7 @@ describe('what follows an answer', () => {
   test('leaves out white space before the end that the model sampled, and no word of an answer that was cut', async () => {
     const spaced: Write = ({ role, content }) => `${role}\n${content}\n${END}\n`;
     expect(await after(spaced, said(END, { ended: true }), user)).toBe(`\nuser\nnext\n${END}\nA:`);
+    expect(await after(spaced, said(END, { ended: true }), tool('1'))).toBe(`\ntool\nout 1\n${END}\nA:`);
     // A line break of the answer's own is not the end of the turn.
     expect(await after(plain, said('a\n'), user)).toBe(`${END}\nuser:next${END}\nA:`);
     expect(await after(plain, said('\u0009', { ended: true }), user)).toBe(`${END}\nuser:next${END}\nA:`);

@@ -46,16 +46,14 @@ export function openIncrementer(renderer: Renderer, tools: readonly object[]): I
     return atLatest(await after('and?'), await after('but why?'));
   });
   return {
-    async after({ message, lastId, ended }, messages, post) {
+    async after(answered, messages, post) {
       if (!messages.some(({ role }) => role === 'tool')) {
         const tail = await tailAfter(renderer, YES_NO, messages, tools, post);
-        if (tail[0] === lastId || lastId === undefined || !ended) return withoutFirst(tail, lastId);
-        // Some templates write white space before the token that ends the turn.
-        const at = tail.subarray(0, await heading(post)).indexOf(lastId);
-        return tail.subarray(at + 1);
+        return await withoutEnd(tail, answered, () => heading(post));
       }
       const end = await callEnd(post);
-      return withoutFirst(await afterCalls(end, message, messages, post), lastId);
+      const tail = await afterCalls(end, answered.message, messages, post);
+      return await withoutEnd(tail, answered, async () => end.heading);
     },
   };
 
@@ -66,8 +64,16 @@ export function openIncrementer(renderer: Renderer, tools: readonly object[]): I
   }
 }
 
-const withoutFirst = (tail: Int32Array, id: number | undefined): Int32Array =>
-  tail[0] === id ? tail.subarray(1) : tail;
+/** A tail without the end of the turn, if the model sampled that. Some templates write white space before it. */
+async function withoutEnd(
+  tail: Int32Array,
+  { lastId, ended }: Answered,
+  heading: () => Promise<number>,
+): Promise<Int32Array> {
+  if (lastId === undefined) return tail;
+  if (tail[0] === lastId) return tail.subarray(1);
+  return ended ? tail.subarray(tail.subarray(0, await heading()).indexOf(lastId) + 1) : tail;
+}
 
 /** Looked up the first time it is asked for; again only after a failure. */
 function once<T>(look: (post: Post) => Promise<T>): (post: Post) => Promise<T> {

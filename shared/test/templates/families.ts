@@ -19,6 +19,8 @@ export type Family = {
   thought: (think: string) => string;
   /** What is said and called, without end. */
   speech: (spoken: Spoken) => string;
+  /** Its template cannot do without tools. */
+  onlyTools?: boolean;
   /** A result as it stands in the prompt. */
   result?: (text: string) => string;
 };
@@ -136,5 +138,79 @@ export const FAMILIES: readonly Family[] = [
         ? `<|channel|>final<|message|>${say}`
         : ` to=functions.bash<|channel|>commentary json<|message|>${spaced(command)}`,
     result: (text) => JSON.stringify(text),
+  },
+];
+
+const invoke = (prefix: string, attribute: string) => (c: string) =>
+  `<${prefix}invoke name="bash">\n<${prefix}parameter name="command"${attribute}>${c}</${prefix}parameter>\n</${prefix}invoke>\n`;
+const dsml = (
+  block: string,
+): Pick<Family, 'calls' | 'end' | 'endOfCalls' | 'thought' | 'speech' | 'tokens'> => ({
+  ...{ tokens: ['<｜User｜>', '<｜Assistant｜>', OVER, '｜DSML｜'], calls: 3, end: same(OVER) },
+  ...{ endOfCalls: same(OVER), thought: () => '' },
+  speech: ({ say, commands }) =>
+    commands.length === 0
+      ? say
+      : `${say}\n\n<｜DSML｜${block}>\n${commands.map(invoke('｜DSML｜', ' string="true"')).join('')}</｜DSML｜${block}>`,
+});
+const [hermes, coder, nemotron] = FAMILIES as unknown as [Family, Family, Family];
+const MINIMAX = '[e~[';
+const SPECIAL = '<SPECIAL_12>';
+
+/** Families whose real templates alone are tried. */
+export const MORE: readonly Family[] = [
+  { ...hermes, name: 'qwen2.5' },
+  { ...hermes, name: 'hermes-3', onlyTools: true },
+  { ...coder, name: 'qwen3.5', thought: nemotron.thought },
+  { name: 'deepseek-v3.2', ...dsml('function_calls') },
+  { name: 'deepseek-v4', ...dsml('tool_calls') },
+  {
+    name: 'minimax-m2',
+    tokens: [MINIMAX, ']~b]', ']~!b[', '<minimax:tool_call>', '</minimax:tool_call>'],
+    ...{ calls: 3, end: same(MINIMAX), endOfCalls: same(MINIMAX), thought: nemotron.thought },
+    speech: ({ say, commands }) =>
+      commands.length === 0
+        ? say
+        : `${say}\n<minimax:tool_call>\n${commands
+            .map((c) => `<invoke name="bash">\n<parameter name="command">${c}</parameter>\n</invoke>\n`)
+            .join('')}</minimax:tool_call>`,
+  },
+  {
+    name: 'nemotron-nano-2',
+    tokens: ['<SPECIAL_10>', '<SPECIAL_11>', SPECIAL],
+    ...{ calls: 3, end: same(SPECIAL), endOfCalls: same(SPECIAL), thought: nemotron.thought },
+    speech: ({ say, commands }) =>
+      commands.length === 0
+        ? say
+        : `${say}<TOOLCALL>[${commands.map((c) => `{"name": "bash", "arguments": ${spaced(c)}}`).join(', ')}]</TOOLCALL>`,
+  },
+  {
+    name: 'kimi-k2',
+    tokens: [
+      ...[
+        '<|im_system|>',
+        '<|im_user|>',
+        '<|im_assistant|>',
+        '<|im_middle|>',
+        END,
+        '<|tool_call_argument_begin|>',
+      ],
+      ...[
+        '<|tool_calls_section_begin|>',
+        '<|tool_calls_section_end|>',
+        '<|tool_call_begin|>',
+        '<|tool_call_end|>',
+      ],
+    ],
+    ...{ calls: 3, end: same(END), endOfCalls: same(END), thought: () => '' },
+    speech: ({ say, commands }) =>
+      commands.length === 0
+        ? say
+        : `${say}<|tool_calls_section_begin|>${commands
+            .map(
+              (c, i) =>
+                `<|tool_call_begin|>functions.bash:${i}<|tool_call_argument_begin|>${spaced(c)}<|tool_call_end|>`,
+            )
+            .join('')}<|tool_calls_section_end|>`,
   },
 ];

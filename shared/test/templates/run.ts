@@ -1,6 +1,6 @@
 /**
  * Ten thousand generated conversations under the chat templates of eight families, ours in their structure and the real ones
- * that a package carries, in both renderers; servers render with jinja2 as transformers does.
+ * that a package carries, and under the real ones of eight more, in both renderers; servers render with jinja2 as transformers does.
  * usage: run.ts [--folder FOLDER] [--conversations N] [--only NAME]; the folder keeps packages. Ends with one line: N passed, N failed.
  */
 import { execFileSync, spawn } from 'node:child_process';
@@ -10,7 +10,7 @@ import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
 import fc from 'fast-check';
 import { errorMessage } from '../../src/errors.ts';
-import { FAMILIES, type Family } from './families.ts';
+import { FAMILIES, type Family, MORE } from './families.ts';
 import { familyFolder, type Render, startSamplingServer, withObjects } from './server.ts';
 import { play, talks } from './talk.ts';
 
@@ -24,6 +24,14 @@ const REAL: Readonly<Record<string, string>> = {
   'llama-3.1': 'meta-llama-Llama-3.1-8B-Instruct.jinja',
   mistral: 'Mistral-Small-3.2-24B-Instruct-2506.jinja',
   'gpt-oss': 'openai-gpt-oss-120b.jinja',
+  'qwen2.5': 'Qwen-Qwen2.5-7B-Instruct.jinja',
+  'hermes-3': 'NousResearch-Hermes-3-Llama-3.1-8B-tool_use.jinja',
+  'qwen3.5': 'Qwen3.5-4B.jinja',
+  'deepseek-v3.2': 'deepseek-ai-DeepSeek-V3.2.jinja',
+  'deepseek-v4': 'deepseek-ai-DeepSeek-V4.jinja',
+  'minimax-m2': 'MiniMax-M2.jinja',
+  'nemotron-nano-2': 'NVIDIA-Nemotron-Nano-v2.jinja',
+  'kimi-k2': 'moonshotai-Kimi-K2.jinja',
 };
 const PACKAGE = 'llama-cpp-python==0.3.36';
 
@@ -111,13 +119,21 @@ const { values } = parseArgs({
 });
 const { python, real } = prepare(resolve(values.folder));
 using jinja = startJinja(python);
-const families = FAMILIES.filter(({ name }) => values.only === undefined || name === values.only);
-const each = Math.ceil(Number(values.conversations) / (families.length * 4));
+const families = [...FAMILIES, ...MORE].filter(
+  ({ name }) => values.only === undefined || name === values.only,
+);
+const kinds = families.reduce(
+  (sum, { name }) => sum + (FAMILIES.some((one) => one.name === name) ? 4 : 2),
+  0,
+);
+const each = Math.ceil(Number(values.conversations) / kinds);
 let [passed, failed] = [0, 0];
 for (const family of families) {
-  const ours = readFileSync(new URL(`chats/${family.name}.jinja`, import.meta.url), 'utf8');
+  const own = new URL(`chats/${family.name}.jinja`, import.meta.url);
+  const ours = existsSync(own) ? readFileSync(own, 'utf8') : null;
   const theirs = readFileSync(join(real, REAL[family.name] ?? ''), 'utf8');
   for (const [whose, source] of [['ours', ours] as const, ['real', theirs] as const]) {
+    if (source === null) continue;
     for (const folder of [true, false]) {
       const what = `${family.name}, ${whose}, rendered by the ${folder ? 'folder' : 'server'}`;
       try {

@@ -15,7 +15,11 @@ export const TOOLS = [
     function: {
       name: 'bash',
       description: 'Run one command.',
-      parameters: { type: 'object', properties: { command: { type: 'string' } }, required: ['command'] },
+      parameters: {
+        type: 'object',
+        properties: { command: { type: 'string', description: 'The command.' } },
+        required: ['command'],
+      },
     },
   },
 ];
@@ -80,7 +84,8 @@ export async function play(
 ): Promise<void> {
   const config = PolicyConfig.parse({ urls: [], model: 'm', token_mode: 'token-in', tokenizer });
   const speaker = await openSpeaker(config, { rolloutId: 'run.chat.0', limits: NO_LIMITS });
-  const tools = talk.tools ? TOOLS : [];
+  const withTools = talk.tools || family.onlyTools === true;
+  const tools = withTools ? TOOLS : [];
   const ledger = openLedger();
   const messages: Message[] = [
     { role: 'system', content: 'You work in a shell.' },
@@ -90,7 +95,7 @@ export async function play(
   server.log.length = 0;
   let last: Last | null = null;
   for (const [place, { cut, results, ...wanted }] of talk.turns.entries()) {
-    const spoken = { ...wanted, commands: talk.tools ? wanted.commands.slice(0, family.calls) : [] };
+    const spoken = { ...wanted, commands: withTools ? wanted.commands.slice(0, family.calls) : [] };
     const whole = family.thought(spoken.think) + family.speech(spoken);
     const end = spoken.commands.length > 0 ? family.endOfCalls : family.end;
     const text = cut === null ? whole : cutOff(whole, cut);
