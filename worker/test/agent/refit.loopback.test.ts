@@ -52,8 +52,8 @@ function trainer(intervalMs = 10) {
       records.set(name, { ...before, ...change, changed_at: ++changes } as PolicyRecord);
     },
     /** Has the worker hear it now, whatever its interval. */
-    async tell(): Promise<void> {
-      (await watch.follow({ name: 'default', urls: [] }))[Symbol.dispose]();
+    async tell(name = 'default'): Promise<void> {
+      (await watch.follow({ name, urls: [] }))[Symbol.dispose]();
     },
     /** Waits until the worker has surely heard what was said last. */
     async heard() {
@@ -217,6 +217,32 @@ test('endpoints that the trainer replaces are left for the new ones', async () =
   const end = await playing;
   expect(end.exit_status).toBe('submitted');
   expect(after.stats().requests).toBeGreaterThan(0);
+});
+
+test('endpoints that are replaced in the middle of an answer are asked nothing more: the new ones go on with it', async () => {
+  const say = trainer(1_000_000);
+  const before = await endpoint({ faults: [{ kind: 'aborted', turn: 2, times: 1 }], script: short });
+  const after = await endpoint({ script: short });
+  const plain = await begin(trainer(), await endpoint({ script: short }));
+  say.say('train', { endpoints: [before.url], version: 'step-1' });
+  const shell = scriptedShell((command) => {
+    if (command === 'echo 1') say.say('train', { state: 'updating' });
+    return { output: `${command.slice('echo '.length)}\n` };
+  });
+  const playing = begin(say, before, { name: 'train', urls: [] }, {}, shell);
+  await expect.poll(() => before.stats().requests, POLL).toBe(3);
+  say.say('train', { endpoints: [after.url], version: 'step-2', state: 'serving' });
+  await say.tell('train');
+  const { trajectory } = await playing;
+  expect(trajectory.turns.map(({ endpoint }) => endpoint === before.url)).toEqual([
+    ...[true, true, false],
+    ...[false, false],
+  ]);
+  expect(trajectory.turns[2]?.spans).toMatchObject([{ version: 'step-1' }, { version: 'step-2' }]);
+  expect(trajectory.turns.map(({ tokens }) => tokens?.generation)).toEqual(
+    plain.trajectory.turns.map(({ tokens }) => tokens?.generation),
+  );
+  expect(before.stats().requests).toBe(3);
 });
 
 test('a run that shares no endpoint with the default policy is not its business', async () => {

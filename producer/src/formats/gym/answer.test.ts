@@ -38,7 +38,10 @@ function answerTo(exit_status: ExitStatus | null, tools?: ToolDefinition[]) {
     unjudged: null,
     trajectory: false,
   });
-  return JSON.parse([...pieces].map(String).join('')) as {
+  const text = [...pieces].map(String).join('');
+  // A key said twice would be read as its last.
+  expect(text.match(/"policy_version":"step-4/g)).toHaveLength(made.turns.length);
+  return JSON.parse(text) as {
     responses_create_params: { tools: unknown[] };
     response: {
       tools: unknown[];

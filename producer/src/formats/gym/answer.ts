@@ -113,7 +113,6 @@ function* outputPieces(conversation: Conversation): Generator<Piece> {
       first = false;
       // The last item of the model's own carries the tokens of the whole call.
       if (index === answer.length - 1) {
-        yield* versionPieces(turn);
         yield* tokenPieces(turn, ids);
         if (turn.tokens) yield* experts.add(turn.tokens);
         const version = turn.policy_version.end ?? turn.policy_version.start;
@@ -123,12 +122,6 @@ function* outputPieces(conversation: Conversation): Generator<Piece> {
       yield '}';
     }
   }
-}
-
-/** The oldest weights that made the call. */
-function* versionPieces({ policy_version: { start, end } }: Turn): Generator<Piece> {
-  const version = start ?? end;
-  if (version !== null) yield `,"policy_version":${JSON.stringify(version)}`;
 }
 
 function* tokenPieces({ tokens }: Turn, ids: IdText): Generator<Piece> {

@@ -48,7 +48,6 @@ export async function answerTo(talk: Talk, asked: Asked): Promise<PolicyReply | 
   const { deps, place, versions, heard, time } = talk;
   const { followed, endpoints, apiKey } = deps;
   await untilServing(followed.pause, asked.signal);
-  place.settle();
   const clock = () => time.now() / 1000 - followed.pause.seconds();
   const started = clock();
   const seconds = () => clock() - started;
@@ -93,6 +92,8 @@ async function askedUntilAnswered(talk: Talk, asked: Asked, turn: TurnVersions, 
   let faults = 0;
   const left = new Set<string>();
   const request = async (): Promise<SpokenReply> => {
+    // With new weights a trainer may have named other endpoints.
+    place.settle();
     sent = versions.spoken();
     turn.sent(sent);
     keptBefore = speaker.kept();
