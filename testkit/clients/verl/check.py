@@ -2,7 +2,8 @@
 swefarm_verl inside a real verl without its GPU parts: classes through verl's registries from our YAML, rows through its
 dataset class, trajectories through its AgentLoopWorker, scores through its reward manager, advantages through its registry.
 
-usage: check.py FOLDER (tools | loop | die)      Prints one JSON object a line; exit code 1 on a broken promise.
+usage: check.py FOLDER (tools | loop | short | die) [HOST:PORT...]   Prints one JSON object a line; exit code 1 on a broken promise.
+The addresses are those of inference servers; verl's own load balancer, a Ray actor, tells them to the agent loop.
 """
 
 from __future__ import annotations
@@ -20,15 +21,22 @@ from typing import Any
 
 warnings.filterwarnings("ignore")
 
-FOLDER, MODE = Path(sys.argv[1]), sys.argv[2]
+FOLDER, MODE, SERVERS = Path(sys.argv[1]), sys.argv[2], sys.argv[3:]
 HERE = Path(__file__).resolve().parent
 PACKAGE = HERE.parents[2] / "producer" / "python"
 CONFIG = PACKAGE / "swefarm_verl" / "config"
 TOKENIZER = HERE.parents[1] / "fixtures" / "tokenizer" / "tokenizer.json"
 TRAJECTORIES = 16
+#: Of mode `short`: less than any rollout of the script says and is told.
+RESPONSE_LENGTH = 200 if MODE == "short" else 12000
+STEP = 5
 sys.path.insert(0, str(PACKAGE))
 os.environ["VERL_USE_EXTERNAL_MODULES"] = "swefarm_verl.advantage"
+# Ray's workers import it with verl, where it is usually installed.
+os.environ["PYTHONPATH"] = str(PACKAGE)
 
+import numpy as np  # noqa: E402
+import ray  # noqa: E402
 import torch  # noqa: E402
 import verl  # noqa: E402
 from hydra import compose, initialize_config_dir  # noqa: E402
@@ -40,7 +48,9 @@ from verl.tools.tool_registry import initialize_tools_from_config  # noqa: E402
 from verl.trainer.ppo.core_algos import compute_grpo_outcome_advantage, get_adv_estimator_fn  # noqa: E402
 from verl.trainer.ppo.reward import get_custom_reward_fn  # noqa: E402
 from verl.utils.dataset.rl_dataset import RLHFDataset, collate_fn  # noqa: E402
+from verl.workers.rollout.llm_server import LLMServerClient  # noqa: E402
 from verl.workers.rollout.replica import TokenOutput  # noqa: E402
+from verl.workers.rollout.router import get_router_handle  # noqa: E402
 
 
 def tell(**facts: Any) -> None:
@@ -91,7 +101,7 @@ with initialize_config_dir(config_dir=str(Path(verl.__file__).parent / "trainer/
             f"{rollout}.calculate_log_probs=True",
             f"data.train_files={FOLDER}/train.parquet",
             "data.max_prompt_length=3000",
-            "data.max_response_length=12000",
+            f"data.max_response_length={RESPONSE_LENGTH}",
             "data.return_raw_chat=True",
             "reward.custom_reward_function.path=pkg://swefarm_verl.reward",
             "reward.custom_reward_function.name=compute_score",
@@ -152,9 +162,16 @@ class RewardHandle:
         return await self.manager.run_single(data)
 
 
-def worker(reward: Any) -> AgentLoopWorker:
+def worker(reward: Any, client: Any = None) -> AgentLoopWorker:
     with contextlib.redirect_stdout(io.StringIO()):
-        return AgentLoopWorker(config, Model(), reward_loop_worker_handles=reward)
+        return AgentLoopWorker(config, client or Model(), reward_loop_worker_handles=reward)
+
+
+def balancer_of(address: str) -> Any:
+    """verl's own load balancer as verl makes it: servers are known by their addresses. Nothing here asks a server's actor."""
+    options = {"include_dashboard": False, "log_to_driver": False, "_node_ip_address": "127.0.0.1"}
+    ray.init(num_cpus=2, object_store_memory=80_000_000, **options)
+    return get_router_handle(servers={address: None})
 
 
 def batch_of(count: int, agent: str) -> DataProto:
@@ -162,7 +179,9 @@ def batch_of(count: int, agent: str) -> DataProto:
     for row in rows:
         row["agent_name"] = agent
     batch = DataProto.from_single_dict(collate_fn(rows))
-    batch.meta_info = {"global_steps": 1, "validate": False}
+    # As verl's present trainer tells an agent loop its step.
+    batch.non_tensor_batch["global_steps"] = np.array([STEP] * count, dtype=object)
+    batch.meta_info = {"global_steps": STEP, "validate": False}
     return batch
 
 
@@ -183,9 +202,13 @@ def check_tools() -> None:
 
 
 def check_loop() -> None:
-    hold("swefarm" in _agent_loop_registry or worker(None) and "swefarm" in _agent_loop_registry, "the loop's name")
+    first, second = SERVERS
+    balancer = balancer_of(first)
+    client = LLMServerClient(config, load_balancer_handle=balancer)
+    loops = worker(None, client)
+    hold("swefarm" in _agent_loop_registry, "the loop's name")
     batch = batch_of(8, "swefarm")
-    out = asyncio.run(worker(None).generate_sequences(batch))
+    out = asyncio.run(loops.generate_sequences(batch))
     tell(why=[str(why) for why in out.non_tensor_batch["why"]])
     scores = out.batch["rm_scores"].sum(dim=-1)
     mask = out.batch["response_mask"]
@@ -195,9 +218,15 @@ def check_loop() -> None:
     hold(int(mask[~judged].sum()) == 0 and int(mask[judged].sum()) > 0, "only judged samples are trained on")
     hold(set(scores[judged].tolist()) == {0.0, 1.0}, f"right and wrong fixes: {scores.tolist()}")
     hold(out.batch["rollout_log_probs"].shape == mask.shape, "a log-probability a token")
+    versions = out.non_tensor_batch["min_global_steps"][judged.numpy()]
+    hold(all(version == STEP - 1 for version in versions), f"the weights by verl's number: {versions.tolist()}")
     # What a lost rollout had said keeps its own; its mask alone leaves it out.
     said_nothing = (mask == 0) & judged[:, None]
     hold(bool((out.batch["rollout_log_probs"][said_nothing] == 0).all()), "none where the policy said nothing")
+    # Servers change while verl runs: whatever its balancer holds when a rollout begins is asked.
+    ray.get([balancer.remove_servers.remote([first]), balancer.add_servers.remote({second: None})])
+    moved = asyncio.run(loops.generate_sequences(batch_of(2, "swefarm")))
+    hold(all(moved.non_tensor_batch["judged"]), "rollouts at the server that came")
     # The same group, with a sample that no farm could judge: it weighs nothing.
     os.environ["SWEFARM_GATEWAY_URL"] = "http://127.0.0.1:9"
     lost = asyncio.run(impatient().generate_sequences(batch_of(2, "swefarm")))
@@ -206,8 +235,6 @@ def check_loop() -> None:
     hold(torch.isfinite(lost_score).all().item() and bool((lost_score < 1e-20).all()), "and has a number")
     rewards = torch.cat([out.batch["rm_scores"], lost.batch["rm_scores"]])
     masks = torch.cat([mask, lost.batch["response_mask"]])
-    import numpy as np
-
     groups = np.array(["one"] * len(rewards), dtype=object)
     ours = advantages("grpo_judged", rewards, masks, groups)
     theirs, _ = compute_grpo_outcome_advantage(out.batch["rm_scores"][judged], mask[judged], groups[:7])
@@ -225,8 +252,32 @@ def impatient() -> AgentLoopWorker:
     return worker(None)
 
 
+def check_short() -> None:
+    """Rollouts that are longer than verl takes: nothing of them is credited, unless the loop is told so."""
+    client = LLMServerClient(config, load_balancer_handle=balancer_of(SERVERS[0]))
+    loops = worker(None, client)
+    masked = asyncio.run(loops.generate_sequences(batch_of(3, "swefarm")))
+    facts = masked.non_tensor_batch
+    tell(masked=[str(why) for why in facts["why"]], cut=facts["swefarm_cut_turns"].tolist())
+    scores = masked.batch["rm_scores"].sum(dim=-1)
+    hold(all(facts["overlong"] == 1.0) and not any(facts["judged"]), "every rollout is longer, none is judged")
+    hold(int(masked.batch["response_mask"].sum()) == 0, "nothing of them is trained")
+    hold(bool(((scores > 0) & (scores < 1e-20)).all()), f"they have the mark of what is not judged: {scores.tolist()}")
+    ours = advantages("grpo_judged", masked.batch["rm_scores"], masked.batch["response_mask"], np.array(["one"] * 3))
+    hold(bool((ours == 0).all()), "and no advantage")
+    kept = asyncio.run(loops.generate_sequences(batch_of(3, "swefarm_keep")))
+    facts = kept.non_tensor_batch
+    trained = kept.batch["response_mask"].sum(dim=-1)
+    # The script has the endpoint refuse one of five.
+    credited = torch.tensor(facts["judged"].astype(bool))
+    hold(int(credited.sum()) >= 2, f"`overlong: keep` credits them: {facts['why'].tolist()}")
+    hold(all(facts["overlong"][credited.numpy()] == 1.0), "and says that they are longer")
+    hold(bool((trained[credited] > 0).all()) and int(trained.max()) <= RESPONSE_LENGTH, f"what fits: {trained.tolist()}")
+    tell(kept=kept.batch["rm_scores"].sum(dim=-1).tolist(), trained=trained.tolist(), turns=facts["__num_turns__"].tolist())
+
+
 def check_die() -> None:
     asyncio.run(worker(None).generate_sequences(batch_of(TRAJECTORIES, "tool_agent")))
 
 
-{"tools": check_tools, "loop": check_loop, "die": check_die}[MODE]()
+{"tools": check_tools, "loop": check_loop, "short": check_short, "die": check_die}[MODE]()

@@ -1,6 +1,6 @@
 /**
  * Runs swefarm_verl inside a real verl (without its GPU parts) against a whole farm: gateway, worker and Redis as
- * processes, real containers. Run by hand: node testkit/clients/verl/run.ts [--venv DIR] [--runtime docker|rootfs]
+ * processes, real containers. Run by hand: node testkit/clients/verl/run.ts [--venv DIR] [--runtime docker|rootfs] [--mode MODE...]
  * Needs Python 3.10 to 3.12 and a package index; installs 2.3 GB once. Exit code 1 on a broken promise.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -24,6 +24,7 @@ const { values } = parseArgs({
   options: {
     venv: { type: 'string', default: join(tmpdir(), 'swefarm-verl') },
     runtime: { type: 'string', default: 'docker' },
+    mode: { type: 'string', multiple: true, default: ['tools', 'loop', 'short', 'die'] },
   },
 });
 const HERE = import.meta.dirname;
@@ -55,18 +56,23 @@ function python(
   folder: string,
   mode: string,
   url: string,
+  servers: readonly string[] = [],
 ): { child: ChildProcess; facts: Facts[]; exit: Promise<number> } {
-  const child = spawn(join(String(values.venv), 'bin/python'), [join(HERE, 'check.py'), folder, mode], {
-    cwd: folder,
-    env: {
-      PATH: process.env.PATH,
-      HOME: folder,
-      ...OFFLINE,
-      SWEFARM_GATEWAY_URL: url,
-      SWEFARM_GATEWAY_TOKEN: TOKEN,
+  const child = spawn(
+    join(String(values.venv), 'bin/python'),
+    [join(HERE, 'check.py'), folder, mode, ...servers],
+    {
+      cwd: folder,
+      env: {
+        PATH: process.env.PATH,
+        HOME: folder,
+        ...OFFLINE,
+        SWEFARM_GATEWAY_URL: url,
+        SWEFARM_GATEWAY_TOKEN: TOKEN,
+      },
+      stdio: ['ignore', 'pipe', 'pipe'],
     },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
+  );
   helper(child);
   const facts: Facts[] = [];
   let errors = '';
@@ -116,7 +122,9 @@ async function until(condition: () => Promise<boolean>, seconds: number, what: s
 
 const folder = await mkdtemp(join(tmpdir(), 'swefarm-verl-run-'));
 await using redis = await startRedis();
+// Two servers of verl's: the second one comes when the first one leaves.
 await using policy = await startScriptedPolicy({ script: EXAMPLES });
+await using other = await startScriptedPolicy({ script: EXAMPLES });
 const started: Started[] = [];
 try {
   await Promise.race([told, checkAll()]);
@@ -141,11 +149,13 @@ async function checkAll(): Promise<void> {
   await writeFile(join(folder, 'gold.patch'), (JSON.parse(row) as { patch: string }).patch);
   await writeFile(
     join(folder, 'agent_loop.yaml'),
-    `- name: swefarm\n  _target_: swefarm_verl.loop.SwefarmLoop\n  policy_base_url: ${policy.url}\n  model: scripted\n`,
+    // As the package has it: addresses come from verl's load balancer.
+    `${await readFile(join(HERE, '../../../producer/python/swefarm_verl/config/agent_loop.yaml'), 'utf8')}
+- name: swefarm_keep\n  _target_: swefarm_verl.loop.SwefarmLoop\n  overlong: keep\n`,
   );
   await writeFile(
     join(folder, 'callers.yaml'),
-    'callers:\n  - name: verl\n    token_env: VERL_TOKEN\n    failures: collector\n    run: {policy: {token_mode: echo, require_tokens: true}, agent: {step_limit: 12}}\n',
+    'callers:\n  - name: verl\n    token_env: VERL_TOKEN\n    failures: collector\n    run: {kind: training, policy: {token_mode: echo, require_tokens: true}, agent: {step_limit: 12}}\n',
   );
   const env = {
     SWEFARM_REDIS_URL: redis.url,
@@ -173,20 +183,23 @@ async function checkAll(): Promise<void> {
   await gateway.until(/"url"/);
   const { url } = JSON.parse(gateway.stdout()) as { url: string };
 
-  for (const mode of ['tools', 'loop']) {
+  const addresses = [policy, other].map(({ port }) => `127.0.0.1:${port}`);
+  for (const mode of ['tools', 'loop', 'short'].filter((one) => values.mode.includes(one))) {
     const from = performance.now();
-    const check = python(folder, mode, url);
+    const check = python(folder, mode, url, mode === 'tools' ? [] : addresses);
     hold((await check.exit) === 0, mode);
     const released = await until(
       async () => (await sandboxes(env.SWEFARM_SCRATCH_DIR, name)) === 0,
       60,
       'all released',
     );
+    hold(mode !== 'loop' || other.stats().requests > 0, 'the server that came is asked');
     console.log(
       `ok ${mode}: ${((performance.now() - from) / 1000).toFixed(1)} s, released after ${released} s`,
     );
   }
 
+  if (!values.mode.includes('die')) return;
   const dying = python(folder, 'die', url);
   await until(async () => dying.facts.some((fact) => fact.state === 'working'), 300, 'all trajectories work');
   const before = await sandboxes(env.SWEFARM_SCRATCH_DIR, name);

@@ -1,0 +1,132 @@
+import asyncio
+import unittest
+
+from swefarm_verl.baseline import UNJUDGED
+from swefarm_verl.row import credit_of, row_of, version_of, versions_in
+from swefarm_verl.servers import NoServers, server_urls
+from swefarm_verl.trajectory import sequence_of
+
+NAMES = ("prompt_token_ids", "generation_token_ids", "generation_log_probs")
+#: What verl 0.9.1 hands a loop as sampling parameters, and what its users add.
+SAMPLING = {"temperature": 0.7, "top_p": 0.9, "top_k": -1, "repetition_penalty": 1.0, "logprobs": True}
+
+
+def answered(reward=1.0, **more):
+    turns = (([1, 2], [3, 4], [-0.1, -0.2]), ([1, 2, 3, 4, 5], [6], [-0.3]))
+    return {"reward": reward, "response": {"output": [dict(zip(NAMES, turn)) for turn in turns]}, **more}
+
+
+class Remote:
+    """A method of a Ray actor: asked by ``remote``, answered later."""
+
+    def __init__(self, *answers):
+        self.answers, self.asked = list(answers), 0
+
+    async def remote(self):
+        self.asked += 1
+        return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+
+
+class Thing:
+    def __init__(self, **fields):
+        self.__dict__.update(fields)
+
+
+class ServersTest(unittest.TestCase):
+    def urls(self, manager, **more):
+        return asyncio.run(server_urls(manager, **more))
+
+    def test_the_load_balancer_is_asked_anew_each_time(self):
+        ask = Remote(["10.0.0.1:40001"], ["10.0.0.1:40001", "[fd00::2]:40002"])
+        manager = Thing(_load_balancer=Thing(get_all_servers=ask), _server_id_to_handle={"old:1": None})
+        self.assertEqual(self.urls(manager), ["http://10.0.0.1:40001/v1"])
+        self.assertEqual(self.urls(manager), ["http://10.0.0.1:40001/v1", "http://[fd00::2]:40002/v1"])
+
+    def test_a_balancer_that_cannot_tell_leaves_the_managers_own_servers(self):
+        manager = Thing(_load_balancer=Thing(acquire_server=Remote("x")), _server_id_to_handle={"h:1": 0, "h:2": 0})
+        self.assertEqual(self.urls(manager), ["http://h:1/v1", "http://h:2/v1"])
+
+    def test_a_manager_that_tells_nothing_leaves_it_to_the_farm(self):
+        for manager in (Thing(), Thing(_load_balancer=None), Thing(_server_id_to_handle={}), object()):
+            self.assertIsNone(self.urls(manager))
+
+    def test_servers_that_train_meanwhile_are_waited_for_but_not_for_ever(self):
+        ask = Remote([], [], ["h:1"])
+        self.assertEqual(self.urls(Thing(_load_balancer=Thing(get_all_servers=ask)), pause_s=0), ["http://h:1/v1"])
+        self.assertEqual(ask.asked, 3)
+        with self.assertRaises(NoServers):
+            self.urls(Thing(_load_balancer=Thing(get_all_servers=Remote([]))), wait_s=0, pause_s=0)
+
+
+class RowTest(unittest.TestCase):
+    def row(self, sampling=SAMPLING, kwargs=None, **more):
+        instance = '{"instance_id": "a__b-1", "repo": "a/b"}'
+        extra = {"tools_kwargs": {"bash": {"create_kwargs": {"instance": instance}}}}
+        options = {"agent_ref": "swe_farm", "response_length": 4096, **more}
+        return row_of({"extra_info": extra, **(kwargs or {})}, sampling, **options)
+
+    def test_what_shapes_the_distribution_goes_on_and_nothing_else(self):
+        extra = {"min_p": 0.0, "presence_penalty": 0.5, "frequency_penalty": 0.25, "stop": ["x"], "max_tokens": 64}
+        self.assertEqual(
+            self.row({**SAMPLING, **extra})["responses_create_params"],
+            {
+                **{"input": [], "metadata": {}, "temperature": 0.7, "top_p": 0.9, "top_k": -1, "repetition_penalty": 1.0},
+                **{key: value for key, value in extra.items() if key != "max_tokens"},
+                "max_output_tokens": 64,
+            },
+        )
+
+    def test_all_tokens_are_written_as_the_farm_writes_them(self):
+        self.assertEqual(self.row({"top_k": 0})["responses_create_params"]["top_k"], -1)
+        self.assertEqual(self.row({"top_k": 20})["responses_create_params"]["top_k"], 20)
+
+    def test_length_servers_and_weights_are_in_the_row(self):
+        row = self.row(urls=["http://h:1/v1"], model="/models/m", version=version_of({"global_steps": 8}))
+        self.assertEqual((row["instance_id"], row["max_sequence_tokens"]), ("a__b-1", 4096))
+        self.assertEqual((row["policy_base_url"], row["policy_version"]), (["http://h:1/v1"], "7"))
+        self.assertEqual(row["responses_create_params"]["model"], "/models/m")
+        bare = self.row()
+        self.assertNotIn("policy_base_url", bare)
+        self.assertNotIn("policy_version", bare)
+
+    def test_siblings_are_rollouts_of_their_own(self):
+        self.assertNotEqual(self.row()["_ng_rollout_id"], self.row()["_ng_rollout_id"])
+
+    def test_versions_are_verls_numbers_or_what_was_asked_for(self):
+        both = {"min_global_steps": 7, "max_global_steps": 9}
+        self.assertEqual(versions_in({"policy_versions": ["9", "7", "8"]}, 3), both)
+        for told in ([], ["step-7"], ["7", "step-8"], None):
+            self.assertEqual(versions_in({"policy_versions": told}, 3), {"min_global_steps": 3, "max_global_steps": 3})
+        self.assertEqual(versions_in({}, None), {})
+        self.assertIsNone(version_of({}))
+
+
+class CreditTest(unittest.TestCase):
+    def credit(self, answer, response_length=100, overlong="mask"):
+        return credit_of(answer, sequence_of(answer, 10, response_length), overlong)
+
+    def test_a_whole_sample_earns_its_reward(self):
+        credit = self.credit(answered(0.0))
+        self.assertEqual((credit.judged, credit.reward, credit.overlong), (True, 0.0, False))
+
+    def test_a_prefix_earns_nothing_by_default(self):
+        for given in ((answered(), 3), (answered(limit="max_sequence_tokens"), 100)):
+            credit = self.credit(*given)
+            self.assertEqual((credit.judged, credit.reward, credit.overlong), (False, UNJUDGED, True))
+            self.assertIn("overlong", credit.why)
+            kept = self.credit(*given, overlong="keep")
+            self.assertEqual((kept.judged, kept.reward, kept.overlong), (True, 1.0, True))
+
+    def test_other_limits_are_judged_as_the_farm_judges_them(self):
+        for limit in ("context_limit", "endpoint", None):
+            self.assertTrue(self.credit(answered(limit=limit)).judged)
+
+    def test_what_has_no_reward_has_none_however_long(self):
+        for answer in (answered(None), answered(0.0, instance_config={"mask_sample": True}), answered(0.0, _ng_failure_class="x")):
+            for length in (3, 100):
+                credit = self.credit(answer, length, "keep")
+                self.assertEqual((credit.judged, credit.reward), (False, UNJUDGED))
+
+
+if __name__ == "__main__":
+    unittest.main()
