@@ -58,7 +58,7 @@ function prepare(folder: string): { python: string; real: string } {
       '--quiet',
       '--no-deps',
       '--no-binary',
-      ':all:',
+      'llama-cpp-python',
       '--dest',
       sources,
       PACKAGE,
