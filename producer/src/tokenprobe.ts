@@ -162,15 +162,16 @@ function observations(
 /** Whether the first prompt and one answer have room. */
 async function fits(url: string, asker: TokenProbeOptions, limits: Limits): Promise<string> {
   const lengths = [limits.contextLimit, await limits.modelLength()].filter((limit) => limit !== null);
-  if (lengths.length === 0)
-    throw new Found(
-      'warn',
-      'nobody tells how many tokens prompt and answer may have (no max_model_len at /models)',
-      'set --context-limit',
-    );
+  const { max_tokens: wanted } = effectiveSampling(asker.config);
+  if (lengths.length === 0) {
+    const untold = 'nobody tells how many tokens prompt and answer may have (no max_model_len at /models)';
+    // Only what has no number of its own must be told one.
+    if (asker.config.token_mode !== 'token-in' || wanted !== undefined) return untold;
+    throw new Found('warn', untold, 'set --max-tokens or --context-limit');
+  }
   const limit = Math.min(...lengths);
   const prompt = await promptTokens(url, asker);
-  const { max_tokens: most = 1 } = effectiveSampling(asker.config);
+  const most = wanted ?? 1;
   const sizes = `${prompt === null ? 'a first prompt' : `a first prompt of ${prompt} tokens`} and an answer of up to ${most}`;
   if ((prompt ?? 1) + most <= limit) return `${sizes} have room in ${limit} tokens`;
   const room = limit - (prompt ?? 1);

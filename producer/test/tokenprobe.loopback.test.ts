@@ -46,6 +46,17 @@ describe.each(['plain', 'strips-thinking'])('template %s', (template) => {
   });
 });
 
+test.each([
+  [{ token_mode: 'token-in' }, 'warn'],
+  [{ token_mode: 'token-in', sampling: { max_tokens: 400 } }, 'ok'],
+  [{ token_mode: 'echo' }, 'ok'],
+])('%j, where nobody tells how long a sequence may be: %s', async (config, status) => {
+  const found = await probe(config, { template: 'plain' });
+  expect(found.find((line) => line.includes(' context: '))).toMatch(
+    new RegExp(`^${status} context: nobody tells`),
+  );
+});
+
 test('text is refused under a template that strips thinking, with token, place and remedy', async () => {
   const found = await probe({ token_mode: 'text' }, { template: 'strips-thinking' });
   expect(found[0]).toMatch(
