@@ -3,7 +3,7 @@ import type { Farm } from '@swefarm/shared';
 import { type Scene, until, untilHeld } from './scene.ts';
 
 const ROLLOUTS = 4;
-/** Of which a fifth is for rollouts to end by themselves (worker/src/drain.ts). */
+/** Of which a fifth is for rollouts to end by themselves (worker/src/node/drain.ts). */
 const GRACE_SECONDS = 5;
 
 /** Milliseconds. */

@@ -4,10 +4,10 @@ import type { EvaluationFacts, EvaluationPlan } from './grading.ts';
 import { type Outcomes, readOutcomes, signOfTests } from './outcomes.ts';
 import { plain } from './parsers/escapes.ts';
 import { readsPytest } from './parsers/pytest.ts';
-import { sessionIn } from './session.ts';
 import { evalTypeOf } from './specs.ts';
 import { universalNewlines } from './text.ts';
-import { assessTrust, lastExitCode } from './trust.ts';
+import { sessionIn } from './trust/session.ts';
+import { assessTrust, lastExitCode } from './trust/trust.ts';
 import { isResolved, type TestsStatus, testsStatus } from './verdict.ts';
 
 /**

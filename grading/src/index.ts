@@ -2,7 +2,6 @@ export { readDiff } from './diff.ts';
 export * from './grade.ts';
 export type * from './grading.ts';
 export { guessInfra, type InfraGuess } from './infra.ts';
-export { withoutMeans } from './means.ts';
 export {
   type OfficialContext,
   officialReport,
@@ -12,11 +11,12 @@ export {
 } from './official.ts';
 export type { Dialect } from './parsers/reader.ts';
 export { parserName, parserNames, readLog } from './parsers/registry.ts';
-export { isPathFile } from './pathfiles.ts';
 export { isNoPatch, planEvaluation } from './plan.ts';
 export * from './reward.ts';
 export { knownRepos } from './specs.ts';
 export * from './table.ts';
-export { decides } from './tools.ts';
-export { type Trap, withTrap } from './trap.ts';
-export { assessTrust } from './trust.ts';
+export { type Trap, withTrap } from './trust/canarytest.ts';
+export { decides } from './trust/changedtools.ts';
+export { isPathFile } from './trust/pathfiles.ts';
+export { assessTrust } from './trust/trust.ts';
+export { withoutMeans } from './trust/withouthooks.ts';

@@ -2,9 +2,9 @@ import { readdir, readFile, truncate, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { startRedis } from '@swefarm/testkit';
 import { expect, onTestFinished, test } from 'vitest';
-import { collect } from '../src/collect.ts';
-import { type Output, openOutputFile } from '../src/output.ts';
-import { rolloutIds, submit } from '../src/submit.ts';
+import { collect } from '../src/output/collect.ts';
+import { type Output, openOutputFile } from '../src/output/output.ts';
+import { rolloutIds, submit } from '../src/run/submit.ts';
 import { instances, testConfig, testFarm, testFolder, testRecord } from './farm.ts';
 import { settle } from './settle.ts';
 

@@ -6,7 +6,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { loadConfig, openFarm, parseRolloutId, type Result } from '@swefarm/shared';
-import { aFailure, aReport } from '../src/result.fixture.ts';
+import { aFailure, aReport } from '../src/output/result.fixture.ts';
 import { settle } from './settle.ts';
 
 const END_MS = 2_000;

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { Instance } from '@swefarm/shared';
 import { type Farm, loadConfig, newId, openFarm, type ProducerConfig, type RunRecord } from '@swefarm/shared';
 import { onTestFinished } from 'vitest';
-import { newRunRecord } from '../src/record.ts';
+import { newRunRecord } from '../src/run/record.ts';
 
 export const redisUrl = (): string => {
   const url = process.env.SWEFARM_TEST_REDIS_URL;

@@ -9,7 +9,7 @@ import { type MadeRun, madeLiveTurn, madeTrajectory, makeRun } from '@swefarm/te
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { type Gateway, startGateway } from '../src/gateway/server.ts';
-import { encodeLine, outputLine } from '../src/line.ts';
+import { encodeLine, outputLine } from '../src/output/line.ts';
 import { start, until } from './cli.ts';
 import { testConfig, testFarm, testFolder } from './farm.ts';
 

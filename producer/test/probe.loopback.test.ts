@@ -2,7 +2,7 @@
 import { freePort, originsOf, Secret } from '@swefarm/shared';
 import { startScriptedPolicy } from '@swefarm/testkit';
 import { expect, onTestFinished, test } from 'vitest';
-import { probePolicy } from '../src/probe.ts';
+import { probePolicy } from '../src/probe/probe.ts';
 
 async function endpoint(turn: object, options: object = {}): Promise<string> {
   const server = await startScriptedPolicy({

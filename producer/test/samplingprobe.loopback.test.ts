@@ -2,8 +2,8 @@
 import { openSpeaker, PolicyConfig, type Post } from '@swefarm/shared';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { probeLogProbs } from '../src/logprobs.ts';
-import { probeTokens } from '../src/tokenprobe.ts';
+import { probeLogProbs } from '../src/probe/logprobs.ts';
+import { probeTokens } from '../src/probe/tokenprobe.ts';
 import { type SoftmaxOptions, startSoftmax } from './softmax.ts';
 
 const signal = new AbortController().signal;

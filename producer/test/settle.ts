@@ -9,7 +9,7 @@ import {
   type RunRecord,
   type Trajectory,
 } from '@swefarm/shared';
-import { aResult } from '../src/result.fixture.ts';
+import { aResult } from '../src/output/result.fixture.ts';
 
 /** Nobody answered, and no tokens. */
 const SAID: Trajectory = {

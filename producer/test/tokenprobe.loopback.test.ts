@@ -2,7 +2,7 @@
 import { PolicyConfig } from '@swefarm/shared';
 import { type ScriptedPolicyOptions, startScriptedPolicy } from '@swefarm/testkit';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { probeTokens } from '../src/tokenprobe.ts';
+import { probeTokens } from '../src/probe/tokenprobe.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
 

@@ -1,6 +1,6 @@
 import { madeLiveTurn, madeTrajectory, makeRun } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
-import { watchFarm } from '../src/watching.ts';
+import { watchFarm } from '../src/view/watching.ts';
 import { run, start, until } from './cli.ts';
 import { redisUrl, testConfig, testFarm } from './farm.ts';
 

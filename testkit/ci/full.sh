@@ -44,7 +44,7 @@ step 'long tests of the whole farm' vitest run --project full
 step 'the control plane of 16 simulated nodes, one of them lost' node bench/main.ts --quick --only scale
 
 step 'a keeper killed, or held up, after each command of each duty' \
-  env SWEFARM_TEST_EVERY_CUT=1 vitest run --project redis worker/test/keeper/killed.redis.test.ts
+  env SWEFARM_TEST_EVERY_CUT=1 vitest run --project redis worker/test/maintenance/killed.redis.test.ts
 
 for seed in 11 12 13; do
   step "300 rollouts under faults, seed $seed" bash testkit/chaos/chaos.sh --seed "$seed"

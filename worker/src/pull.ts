@@ -11,13 +11,13 @@ import {
   UNDERSTOOD,
 } from '@swefarm/shared';
 import { Job, WaitingError, Worker } from 'bullmq';
-import { attemptRollout } from './attempt.ts';
-import type { Grace } from './drain.ts';
-import type { Next } from './ending.ts';
-import { holdJobs } from './held.ts';
-import { insist } from './insist.ts';
-import type { Node } from './node.ts';
-import type { Whither } from './placing.ts';
+import type { Grace } from './node/drain.ts';
+import type { Node } from './node/node.ts';
+import type { Whither } from './node/routing.ts';
+import { attemptRollout } from './rollout/attempt.ts';
+import type { Next } from './rollout/handback.ts';
+import { holdJobs } from './rollout/held.ts';
+import { insist } from './rollout/untilanswered.ts';
 
 const UNSETTLED_DELAY_MS = 5_000;
 /** How long a job waits for an attempt at it to end that this worker was told to end. */

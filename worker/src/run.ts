@@ -13,34 +13,34 @@ import {
   ownFolder,
   type WorkerConfig,
 } from '@swefarm/shared';
-import { ActiveAttempts } from './active.ts';
 import { openEndpoints } from './agent/policy/endpoints.ts';
 import { watchPolicies } from './agent/policy/watch.ts';
-import { slotsOf } from './capacity.ts';
-import { startCensus } from './census.ts';
-import { createHandDrain, splitGrace } from './drain.ts';
-import { type Endpoint, serveMetrics } from './endpoint.ts';
-import { createQuiet } from './evaluation/quiet.ts';
-import { beat } from './heartbeat.ts';
-import { identify } from './identity.ts';
-import { allDuties } from './keeper/duties.ts';
-import { keep } from './keeper/keeper.ts';
-import type { Node } from './node.ts';
-import { outwaitRuntime } from './outwait.ts';
-import { openPaces } from './paces.ts';
-import { createPlacing, placesHere } from './placing.ts';
-import { watchPressure } from './pressure.ts';
+import { createQuiet } from './evaluation/evaluationlock.ts';
+import { allDuties } from './maintenance/duties.ts';
+import { keep } from './maintenance/maintenance.ts';
+import { createSick } from './node/breaker.ts';
+import { slotsOf } from './node/capacity.ts';
+import { startCensus } from './node/census.ts';
+import { createHandDrain, splitGrace } from './node/drain.ts';
+import { type Endpoint, serveMetrics } from './node/endpoint.ts';
+import { beat } from './node/heartbeat.ts';
+import { identify } from './node/identity.ts';
+import type { Node } from './node/node.ts';
+import { outwaitRuntime } from './node/outwait.ts';
+import { openPaces } from './node/paces.ts';
+import { watchPressure } from './node/pressure.ts';
+import { type ReaperDeps, reap, startReaper } from './node/reaper.ts';
+import { createPlacing, placesHere } from './node/routing.ts';
+import { chooseRuntime } from './node/runtimes.ts';
 import { startPull } from './pull.ts';
-import { type ReaperDeps, reap, startReaper } from './reaper.ts';
-import { runRollout } from './rollout.ts';
-import { chooseRuntime } from './runtimes.ts';
+import { ActiveAttempts } from './rollout/active.ts';
+import { runRollout } from './rollout/rollout.ts';
+import { trySandbox } from './rollout/trial.ts';
+import { createUnseen } from './rollout/unseen.ts';
 import { diskFree } from './sandbox/free.ts';
-import { createLeaving, type Leaving } from './sandbox/leaving.ts';
+import { createLeaving, type Leaving } from './sandbox/removals.ts';
 import { SCRATCH } from './sandbox/scratch.ts';
-import { createSick } from './sick.ts';
 import { startThreads } from './threads/pool.ts';
-import { trySandbox } from './trial.ts';
-import { createUnseen } from './unseen.ts';
 
 /** Runs until `stop` aborts, then drains. Throws UnusableError when Redis or the runtime cannot be used at start. */
 export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promise<void> {

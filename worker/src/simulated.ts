@@ -9,24 +9,24 @@ import {
   type WorkerConfig,
 } from '@swefarm/shared';
 import type { Logger } from 'pino';
-import { ActiveAttempts } from './active.ts';
 import { openEndpoints } from './agent/policy/endpoints.ts';
 import { watchPolicies } from './agent/policy/watch.ts';
-import { createHandDrain } from './drain.ts';
-import { createQuiet } from './evaluation/quiet.ts';
-import { factsOf, type Judged } from './facts.ts';
-import { beat } from './heartbeat.ts';
-import { identify } from './identity.ts';
-import { allDuties } from './keeper/duties.ts';
-import { keep } from './keeper/keeper.ts';
-import type { Node } from './node.ts';
-import { openPaces } from './paces.ts';
-import { createPlacing } from './placing.ts';
+import { createQuiet } from './evaluation/evaluationlock.ts';
+import { allDuties } from './maintenance/duties.ts';
+import { keep } from './maintenance/maintenance.ts';
+import { createSick } from './node/breaker.ts';
+import { createHandDrain } from './node/drain.ts';
+import { beat } from './node/heartbeat.ts';
+import { identify } from './node/identity.ts';
+import type { Node } from './node/node.ts';
+import { openPaces } from './node/paces.ts';
+import { createPlacing } from './node/routing.ts';
 import { startPull } from './pull.ts';
-import { createLeaving } from './sandbox/leaving.ts';
+import { ActiveAttempts } from './rollout/active.ts';
+import { factsOf, type Judged } from './rollout/facts.ts';
+import type { Task } from './rollout/task.ts';
+import { createLeaving } from './sandbox/removals.ts';
 import type { Runtime } from './sandbox/runtime.ts';
-import { createSick } from './sick.ts';
-import type { Task } from './task.ts';
 import type { Threads } from './threads/pool.ts';
 
 export type Simulation = {

@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import { newId, PolicyConfig } from '@swefarm/shared';
 import { bareRun, startScriptedPolicy } from '@swefarm/testkit';
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
-import { infraPause } from '../src/keeper/infra.ts';
+import { infraPause } from '../src/maintenance/pausegroups.ts';
 import { startThreads, type Threads } from '../src/threads/pool.ts';
 import { makeTree, startHostWorker, treeInstance, ungraded } from './hostworker.ts';
-import { openScene } from './keeper/farm.ts';
+import { openScene } from './maintenance/farm.ts';
 
 const POLL = { timeout: 120_000, interval: 100 };
 vi.setConfig({ testTimeout: 240_000 });

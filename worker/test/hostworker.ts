@@ -5,18 +5,18 @@ import { join } from 'node:path';
 import { createWorkerMetrics, type Farm, type Instance, loadConfig, newId, silentLog } from '@swefarm/shared';
 import { bareInstance, bareRun, printingScript } from '@swefarm/testkit';
 import { onTestFinished } from 'vitest';
-import { ActiveAttempts } from '../src/active.ts';
 import { openEndpoints } from '../src/agent/policy/endpoints.ts';
 import { watchPolicies } from '../src/agent/policy/watch.ts';
-import { createQuiet } from '../src/evaluation/quiet.ts';
-import { identify } from '../src/identity.ts';
-import type { Node } from '../src/node.ts';
-import { openPaces } from '../src/paces.ts';
+import { createQuiet } from '../src/evaluation/evaluationlock.ts';
+import { createSick } from '../src/node/breaker.ts';
+import { identify } from '../src/node/identity.ts';
+import type { Node } from '../src/node/node.ts';
+import { openPaces } from '../src/node/paces.ts';
 import { startPull } from '../src/pull.ts';
-import { runRollout } from '../src/rollout.ts';
-import { hostRuntime } from '../src/sandbox/host.ts';
-import { createLeaving } from '../src/sandbox/leaving.ts';
-import { createSick } from '../src/sick.ts';
+import { ActiveAttempts } from '../src/rollout/active.ts';
+import { runRollout } from '../src/rollout/rollout.ts';
+import { hostRuntime } from '../src/sandbox/host/runtime.ts';
+import { createLeaving } from '../src/sandbox/removals.ts';
 import type { Threads } from '../src/threads/pool.ts';
 
 /** A tree with one commit, as an image of the `host` runtime. */

@@ -17,15 +17,15 @@ import {
 import { bareInstance, bareRun, startRedis, type TestRedis } from '@swefarm/testkit';
 import type { Logger } from 'pino';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { ActiveAttempts } from '../src/active.ts';
-import { attemptRollout } from '../src/attempt.ts';
-import type { Next } from '../src/ending.ts';
-import type { Judged } from '../src/facts.ts';
-import { identify } from '../src/identity.ts';
-import type { Node } from '../src/node.ts';
-import { createSick } from '../src/sick.ts';
+import { createSick } from '../src/node/breaker.ts';
+import { identify } from '../src/node/identity.ts';
+import type { Node } from '../src/node/node.ts';
+import { ActiveAttempts } from '../src/rollout/active.ts';
+import { attemptRollout } from '../src/rollout/attempt.ts';
+import type { Judged } from '../src/rollout/facts.ts';
+import type { Next } from '../src/rollout/handback.ts';
+import type { Task } from '../src/rollout/task.ts';
 import { simulateWorker } from '../src/simulated.ts';
-import type { Task } from '../src/task.ts';
 
 let redis: TestRedis;
 let folder: string;

@@ -8,7 +8,7 @@ import { bareRun, type ScriptedPolicy, startScriptedPolicy } from '@swefarm/test
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { startThreads, type Threads } from '../src/threads/pool.ts';
 import { makeTree, startHostWorker, treeInstance, ungraded } from './hostworker.ts';
-import { openScene } from './keeper/farm.ts';
+import { openScene } from './maintenance/farm.ts';
 
 const POLL = { timeout: 60_000, interval: 50 };
 vi.setConfig({ testTimeout: 120_000 });

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { newId } from '@swefarm/shared';
 import { ensureDocker, type Started, startCommand } from '@swefarm/testkit';
 import { beforeAll, expect, onTestFinished, test } from 'vitest';
-import { redisUrl } from './keeper/farm.ts';
+import { redisUrl } from './maintenance/farm.ts';
 
 let engine: string;
 beforeAll(async () => {

@@ -1,8 +1,8 @@
 /** One rollout: what came of it, where the time went, its turns, patch and tests. Follows it while it runs. */
 import type { LiveTurn } from '@swefarm/shared';
 import { useMemo, useState } from 'react';
-import { harmless } from '../../src/harmless.ts';
 import type { PageDetail } from '../../src/page/data.ts';
+import { harmless } from '../../src/view/harmless.ts';
 import { api } from './api.ts';
 import { Facts } from './facts.tsx';
 import { Fold } from './fold.tsx';

@@ -1,9 +1,9 @@
 /** `swefarm collect`: the results of a run that was submitted, into a file or a pipe, until the last one is there. */
 import { type Farm, type Instance, type ProducerConfig, type RunRecord, UsageError } from '@swefarm/shared';
 import type { Command } from 'commander';
-import type { ExitCode } from '../exit.ts';
-import { type OutputFormat, type OutputRun, writeOutputRun } from '../output.ts';
-import { rolloutIds } from '../submit.ts';
+import { type OutputFormat, type OutputRun, writeOutputRun } from '../output/output.ts';
+import type { ExitCode } from '../run/exit.ts';
+import { rolloutIds } from '../run/submit.ts';
 import { finish } from './finish.ts';
 import { follow, openRunOutput } from './follow.ts';
 import { addFarmOptions, type Flags, producerConfig, wholeNumber } from './options.ts';

@@ -1,6 +1,6 @@
 /** Before anything of a run with --require-tokens is queued: its endpoints are tried, and a run that cannot train is refused. */
 import { type Farm, type Instance, type PolicyKey, type RunRecord, UnusableError } from '@swefarm/shared';
-import { probeTokens } from '../tokenprobe.ts';
+import { probeTokens } from '../probe/tokenprobe.ts';
 import { say } from './terminal.ts';
 
 export type Trial = {

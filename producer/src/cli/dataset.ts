@@ -3,10 +3,10 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { UsageError } from '@swefarm/shared';
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { EXIT } from '../exit.ts';
 import { verlParquet } from '../formats/verl/parquet.ts';
 import { PROMPT_STYLES, type PromptStyle } from '../formats/verl/prompts.ts';
 import { agentNameOf, splitOf, verlRow } from '../formats/verl/rows.ts';
+import { EXIT } from '../run/exit.ts';
 import { addDatasetOptions, datasetOf, type Flags } from './options.ts';
 import { print } from './terminal.ts';
 

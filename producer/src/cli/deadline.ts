@@ -1,6 +1,6 @@
 /** The deadline of a new run, by the clock of Redis: the farm goes by that one, and ours may be a day off. */
 import { type Farm, type RunRecord, UsageError } from '@swefarm/shared';
-import { spanMs } from '../flags.ts';
+import { spanMs } from '../run/flags.ts';
 import type { Flags } from './options.ts';
 
 /** The record with the deadline that `--deadline` means. Throws UsageError for one that is over already. */

@@ -1,10 +1,10 @@
 /** `swefarm doctor`: everything a run will need, one line each: ok, warn or fail, with the remedy. */
 import { environmentSecret, originsOf, PolicyConfig, UsageError } from '@swefarm/shared';
 import { type Command, Option } from 'commander';
-import { ANY_MODEL, diagnose, type Finding } from '../doctor.ts';
-import { EXIT } from '../exit.ts';
-import { harmless } from '../harmless.ts';
-import { asTree, runSettings } from '../record.ts';
+import { ANY_MODEL, diagnose, type Finding } from '../probe/doctor.ts';
+import { EXIT } from '../run/exit.ts';
+import { asTree, runSettings } from '../run/record.ts';
+import { harmless } from '../view/harmless.ts';
 import { addFarmOptions, addProbeOptions, type Flags, producerConfig, runFlags } from './options.ts';
 import { listenForStop } from './stop.ts';
 import { print, styled } from './terminal.ts';

@@ -12,17 +12,17 @@ import type { Command } from 'commander';
 import { describeProblems } from '../datasets/problem.ts';
 import type { Dataset } from '../datasets/read.ts';
 import { endOf } from '../eval/ends.ts';
-import { blankFiles, filesOf } from '../eval/files.ts';
 import { findFlaky, renderFlaky } from '../eval/flaky.ts';
 import { changedSince, type Item, listItems } from '../eval/items.ts';
 import { type Plans, plansOf } from '../eval/plans.ts';
 import { isFolderName, type Prediction } from '../eval/predictions.ts';
-import { reportName, writeReportFile, writeRunReport } from '../eval/runreport.ts';
 import { type Ended, renderEnds } from '../eval/summary.ts';
-import { LOGS, roundName, writeFolder } from '../eval/tree.ts';
 import { patchesOf, type Work, workOf } from '../eval/work.ts';
-import { EXIT, type ExitCode } from '../exit.ts';
-import { newRunRecord } from '../record.ts';
+import { blankFiles, filesOf } from '../formats/swebench/files.ts';
+import { reportName, writeReportFile, writeRunReport } from '../formats/swebench/runreport.ts';
+import { LOGS, roundName, writeFolder } from '../formats/swebench/tree.ts';
+import { EXIT, type ExitCode } from '../run/exit.ts';
+import { newRunRecord } from '../run/record.ts';
 import { type Given, givenPredictions } from './evalinput.ts';
 import {
   addOutputFlags,

@@ -4,8 +4,8 @@ import type { RowProblem } from '../datasets/problem.ts';
 import type { Dataset } from '../datasets/read.ts';
 import { readLost } from '../eval/again.ts';
 import { GOLD, goldPredictions, type Prediction, readPredictions } from '../eval/predictions.ts';
-import type { OutputLine } from '../line.ts';
-import { readOutputRun } from '../output.ts';
+import type { OutputLine } from '../output/line.ts';
+import { readOutputRun } from '../output/output.ts';
 import type { Flags } from './options.ts';
 
 export type Given = {

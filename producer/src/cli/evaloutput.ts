@@ -6,7 +6,7 @@ import { parseJsonLines } from '../datasets/jsonl.ts';
 import { mendingOutput, mergeLine } from '../eval/again.ts';
 import { type End, endOf } from '../eval/ends.ts';
 import { fingerprintOf, type Work } from '../eval/work.ts';
-import type { OutputLine, Tally } from '../line.ts';
+import type { OutputLine, Tally } from '../output/line.ts';
 import {
   type Output,
   type OutputEvaluation,
@@ -15,7 +15,7 @@ import {
   refuseExisting,
   streamOutput,
   writeOutputRun,
-} from '../output.ts';
+} from '../output/output.ts';
 import { openOutput } from './follow.ts';
 import type { Flags } from './options.ts';
 

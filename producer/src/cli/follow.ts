@@ -1,10 +1,10 @@
 /** Collecting with someone watching: progress, what the workers do, and human lines when a terminal is the output. */
 import type { Farm, Instance, ProducerConfig, RunRecord } from '@swefarm/shared';
-import { type Collected, type CollectOptions, collect } from '../collect.ts';
 import { openGymOutput } from '../formats/gym/rollouts.ts';
-import type { OutputLine } from '../line.ts';
-import { type Output, type OutputFormat, openOutputFile, streamOutput } from '../output.ts';
-import { type Progress, startProgress } from '../progress.ts';
+import { type Collected, type CollectOptions, collect } from '../output/collect.ts';
+import type { OutputLine } from '../output/line.ts';
+import { type Output, type OutputFormat, openOutputFile, streamOutput } from '../output/output.ts';
+import { type Progress, startProgress } from '../view/progress.ts';
 import { styled, writeTo } from './terminal.ts';
 
 export type Follow = {

@@ -8,13 +8,13 @@ import {
 } from '@swefarm/shared';
 import type { Command } from 'commander';
 import type { Dataset } from '../datasets/read.ts';
-import { EXIT, type ExitCode } from '../exit.ts';
 import { findingOf, needsEgress, type Round } from '../health/finding.ts';
 import { appendFindings, type Finding, registryPath } from '../health/registry.ts';
-import { streamOutput } from '../output.ts';
-import { newRunRecord } from '../record.ts';
-import { rolloutIds } from '../submit.ts';
-import { renderTable } from '../table.ts';
+import { streamOutput } from '../output/output.ts';
+import { EXIT, type ExitCode } from '../run/exit.ts';
+import { newRunRecord } from '../run/record.ts';
+import { rolloutIds } from '../run/submit.ts';
+import { renderTable } from '../view/table.ts';
 import { openPlace, runLocally } from './local.ts';
 import {
   addDatasetOptions,

@@ -5,8 +5,8 @@ import { fileURLToPath } from 'node:url';
 import { inheritedEnvironment, UnusableError } from '@swefarm/shared';
 import { type Command, Option } from 'commander';
 import { z } from 'zod';
-import { EXIT } from '../exit.ts';
-import { renderTable } from '../table.ts';
+import { EXIT } from '../run/exit.ts';
+import { renderTable } from '../view/table.ts';
 import { addDatasetOptions, datasetOf, type Flags } from './options.ts';
 import { print, say } from './terminal.ts';
 

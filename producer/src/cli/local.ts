@@ -9,12 +9,12 @@ import {
   type RunRecord,
   UsageError,
 } from '@swefarm/shared';
-import type { Collected, CollectOptions } from '../collect.ts';
 import { startLocalRedis } from '../local/redis.ts';
 import { type LocalWorker, startLocalWorker } from '../local/worker.ts';
-import type { Output, OutputRun } from '../output.ts';
-import type { Progress } from '../progress.ts';
-import { rolloutIds, submit } from '../submit.ts';
+import type { Collected, CollectOptions } from '../output/collect.ts';
+import type { Output, OutputRun } from '../output/output.ts';
+import { rolloutIds, submit } from '../run/submit.ts';
+import type { Progress } from '../view/progress.ts';
 import { follow } from './follow.ts';
 import type { Flags } from './options.ts';
 import type { Stop } from './stop.ts';

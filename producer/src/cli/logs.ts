@@ -9,9 +9,9 @@ import {
   UsageError,
 } from '@swefarm/shared';
 import type { Command } from 'commander';
-import { EXIT } from '../exit.ts';
-import { plainJson } from '../plain.ts';
-import { describeLiveTurn, describeTurns } from '../transcript.ts';
+import { EXIT } from '../run/exit.ts';
+import { plainJson } from '../view/plain.ts';
+import { describeLiveTurn, describeTurns } from '../view/transcript.ts';
 import { addFarmOptions, type Flags, producerConfig } from './options.ts';
 import { listenForStop } from './stop.ts';
 import { print, say, styled, widthOf } from './terminal.ts';

@@ -1,7 +1,7 @@
 /** The command line `swefarm`: a file per command, one place for errors and exit codes. */
 import { catchEscaped, errorMessage, escapedExit, SwefarmError } from '@swefarm/shared';
 import { Command, CommanderError } from 'commander';
-import { EXIT, errorExitCode } from '../exit.ts';
+import { EXIT, errorExitCode } from '../run/exit.ts';
 import { addAcl } from './acl.ts';
 import { addCancel } from './cancel.ts';
 import { addCollect } from './collect.ts';

@@ -15,8 +15,8 @@ import {
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { DatasetFilters } from '../datasets/filter.ts';
 import { type Dataset, readDataset } from '../datasets/read.ts';
-import { flagKey, RUN_FLAGS, type RunFlag } from '../flags.ts';
 import { ENDING } from '../gateway/opensettings.ts';
+import { flagKey, RUN_FLAGS, type RunFlag } from '../run/flags.ts';
 
 /** What commander hands to an action. */
 export type Flags = Readonly<Record<string, unknown>>;

@@ -1,7 +1,7 @@
 /** Where results go: the options, and whether an output that exists may be gone on with. */
 import { UsageError } from '@swefarm/shared';
 import { type Command, Option } from 'commander';
-import { OutputFormat, type OutputRun, readOutputRun, refuseExisting } from '../output.ts';
+import { OutputFormat, type OutputRun, readOutputRun, refuseExisting } from '../output/output.ts';
 import type { Flags } from './options.ts';
 
 const option = (flag: string, help: string): Option => new Option(flag, help).helpGroup('Output:');

@@ -11,8 +11,8 @@ import {
   UsageError,
 } from '@swefarm/shared';
 import { type Command, Option } from 'commander';
-import { harmless } from '../harmless.ts';
-import { renderTable } from '../table.ts';
+import { harmless } from '../view/harmless.ts';
+import { renderTable } from '../view/table.ts';
 import { addFarmOptions, type Flags, producerConfig } from './options.ts';
 import { openPatiently } from './patience.ts';
 import { print } from './terminal.ts';

@@ -13,8 +13,8 @@ import {
 import type { Dataset } from '../datasets/read.ts';
 import { withHealth } from '../health/known.ts';
 import { readRegistry, registryPath } from '../health/registry.ts';
-import { readPatches } from '../patches.ts';
-import { newRunRecord, refuseDifferent } from '../record.ts';
+import { readPatches } from '../run/patches.ts';
+import { newRunRecord, refuseDifferent } from '../run/record.ts';
 import { datasetOf, type Flags, runFlags } from './options.ts';
 import { say } from './terminal.ts';
 

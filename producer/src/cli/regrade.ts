@@ -15,16 +15,16 @@ import {
   UsageError,
 } from '@swefarm/shared';
 import { type Command, Option } from 'commander';
-import { artifactOfLine } from '../artifactof.ts';
 import { readDataset } from '../datasets/read.ts';
-import { EXIT, type ExitCode } from '../exit.ts';
-import { harmless } from '../harmless.ts';
-import { lateFarm } from '../latefarm.ts';
-import { encodeLine, type OutputLine, summariseReport } from '../line.ts';
-import { readOutputRun, refuseExisting, writeOutputRun } from '../output.ts';
+import { artifactOfLine } from '../output/artifact.ts';
+import { encodeLine, type OutputLine, summariseReport } from '../output/line.ts';
+import { readOutputRun, refuseExisting, writeOutputRun } from '../output/output.ts';
 import { describeChange, verdictOf } from '../regrade/changes.ts';
 import { gradeAgain, type RewardRules, rewardAgain } from '../regrade/regrade.ts';
 import { isFolder, logOfArtifact, outputLines, type TreeFolder, treeFolders } from '../regrade/sources.ts';
+import { EXIT, type ExitCode } from '../run/exit.ts';
+import { harmless } from '../view/harmless.ts';
+import { lateFarm } from './lazyfarm.ts';
 import { addFarmOptions, type Flags, producerConfig } from './options.ts';
 import { listenForStop } from './stop.ts';
 import { say } from './terminal.ts';

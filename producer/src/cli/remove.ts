@@ -1,7 +1,7 @@
 /** `swefarm remove`: everything that Redis and the artifact store keep of runs that are done with. */
 import { type Farm, UsageError } from '@swefarm/shared';
 import type { Command } from 'commander';
-import { unknownRun } from '../status.ts';
+import { unknownRun } from '../view/status.ts';
 import { addFarmOptions, type Flags, producerConfig } from './options.ts';
 import { openPatiently } from './patience.ts';
 import { say } from './terminal.ts';

@@ -2,10 +2,10 @@
 import { existsSync } from 'node:fs';
 import { describeUnreadable, openFarm, type RunRecord, startedRollouts } from '@swefarm/shared';
 import { type Command, InvalidArgumentError } from 'commander';
-import { EXIT } from '../exit.ts';
 import { profileOf, type RolloutFact } from '../reports/profile.ts';
 import { countOutput, countRun } from '../reports/read.ts';
 import { type Report, renderReport } from '../reports/render.ts';
+import { EXIT } from '../run/exit.ts';
 import { addFarmOptions, type Flags, producerConfig } from './options.ts';
 import { print, say } from './terminal.ts';
 

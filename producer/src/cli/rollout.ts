@@ -1,10 +1,10 @@
 /** `swefarm rollout`: submit, one local worker, collect, in one command; with a Redis of its own when none is given. */
 import type { Command } from 'commander';
-import type { Collected } from '../collect.ts';
-import type { ExitCode } from '../exit.ts';
-import { writeOutputRun } from '../output.ts';
-import { idleStaleness } from '../staleness.ts';
-import { rolloutIds } from '../submit.ts';
+import type { Collected } from '../output/collect.ts';
+import { writeOutputRun } from '../output/output.ts';
+import type { ExitCode } from '../run/exit.ts';
+import { idleStaleness } from '../run/staleness.ts';
+import { rolloutIds } from '../run/submit.ts';
 import { refuseUncontiguous } from './contiguous.ts';
 import { timed } from './deadline.ts';
 import { finish } from './finish.ts';

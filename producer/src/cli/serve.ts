@@ -14,11 +14,11 @@ import {
   UsageError,
 } from '@swefarm/shared';
 import { type Command, Option } from 'commander';
-import { EXIT } from '../exit.ts';
 import { readCallers } from '../gateway/callers.ts';
 import { startGateway } from '../gateway/server.ts';
 import { readRegistry, registryPath } from '../health/registry.ts';
-import { runSettings } from '../record.ts';
+import { EXIT } from '../run/exit.ts';
+import { runSettings } from '../run/record.ts';
 import {
   addFarmOptions,
   addServeOptions,

@@ -11,12 +11,12 @@ import {
   UsageError,
 } from '@swefarm/shared';
 import type { Command } from 'commander';
-import { artifactOfLine } from '../artifactof.ts';
 import { parseJsonLines } from '../datasets/jsonl.ts';
-import { harmless } from '../harmless.ts';
-import { lateFarm } from '../latefarm.ts';
-import type { OutputLine } from '../line.ts';
-import { describeArtifact } from '../transcript.ts';
+import { artifactOfLine } from '../output/artifact.ts';
+import type { OutputLine } from '../output/line.ts';
+import { harmless } from '../view/harmless.ts';
+import { describeArtifact } from '../view/transcript.ts';
+import { lateFarm } from './lazyfarm.ts';
 import { addFarmOptions, type Flags, producerConfig } from './options.ts';
 import { showWeb } from './showweb.ts';
 import { print, styled, widthOf } from './terminal.ts';

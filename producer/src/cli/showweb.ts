@@ -1,10 +1,10 @@
 /** `swefarm show --web FILE`: the page over a result file alone, until Ctrl-C. */
 import { createLog } from '@swefarm/shared';
-import { EXIT } from '../exit.ts';
-import { lateFarm } from '../latefarm.ts';
 import { ensurePage } from '../page/built.ts';
 import { fileSource } from '../page/file.ts';
 import { servePage } from '../page/serve.ts';
+import { EXIT } from '../run/exit.ts';
+import { lateFarm } from './lazyfarm.ts';
 import { type Flags, producerConfig } from './options.ts';
 import { listenForStop } from './stop.ts';
 import { print, say } from './terminal.ts';

@@ -1,9 +1,9 @@
 /** `swefarm status`: runs, queue and workers of a farm at a glance. */
 import { describeUnreadableRun, openFarm, type WorkerRecord } from '@swefarm/shared';
 import type { Command } from 'commander';
-import { harmless } from '../harmless.ts';
-import { type FarmStatus, farmStatus, type RunStatus } from '../status.ts';
-import { type Column, renderTable } from '../table.ts';
+import { harmless } from '../view/harmless.ts';
+import { type FarmStatus, farmStatus, type RunStatus } from '../view/status.ts';
+import { type Column, renderTable } from '../view/table.ts';
 import { addFarmOptions, type Flags, producerConfig } from './options.ts';
 import { print, styled, widthOf } from './terminal.ts';
 

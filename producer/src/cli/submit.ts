@@ -1,9 +1,9 @@
 /** `swefarm submit`: rollouts onto the queue of a farm whose workers run elsewhere; with --output their results too. */
 import { UsageError } from '@swefarm/shared';
 import type { Command } from 'commander';
-import { EXIT } from '../exit.ts';
-import { idleStaleness } from '../staleness.ts';
-import { submit } from '../submit.ts';
+import { EXIT } from '../run/exit.ts';
+import { idleStaleness } from '../run/staleness.ts';
+import { submit } from '../run/submit.ts';
 import { collectRun, refuseOther } from './collect.ts';
 import { refuseUncontiguous } from './contiguous.ts';
 import { timed } from './deadline.ts';

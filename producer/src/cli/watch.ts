@@ -2,9 +2,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openFarm, UnusableError } from '@swefarm/shared';
 import type { Command } from 'commander';
-import { EXIT } from '../exit.ts';
-import { plainLine, renderScreen } from '../screen.ts';
-import { watchFarm } from '../watching.ts';
+import { EXIT } from '../run/exit.ts';
+import { plainLine, renderScreen } from '../view/screen.ts';
+import { watchFarm } from '../view/watching.ts';
 import { addFarmOptions, type Flags, producerConfig, wholeNumber } from './options.ts';
 import { listenForStop } from './stop.ts';
 import { print, styled, widthOf, writeTo } from './terminal.ts';

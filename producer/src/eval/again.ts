@@ -7,9 +7,9 @@ import type { RewardOverrides } from '@swefarm/grading';
 import { type RewardFacts, UsageError } from '@swefarm/shared';
 import { parseJsonLines } from '../datasets/jsonl.ts';
 import type { RowProblem } from '../datasets/problem.ts';
-import { type OutputLine, type Tally, tallyOf } from '../line.ts';
-import type { Output } from '../output.ts';
-import { rewarded } from '../rewarded.ts';
+import { type OutputLine, type Tally, tallyOf } from '../output/line.ts';
+import type { Output } from '../output/output.ts';
+import { rewarded } from '../output/rewarded.ts';
 import type { Prediction } from './predictions.ts';
 
 export type Lost = {

@@ -2,9 +2,9 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { writeFolder } from '../formats/swebench/tree.ts';
 import { findFlaky, renderFlaky } from './flaky.ts';
 import type { Item } from './items.ts';
-import { writeFolder } from './tree.ts';
 
 const tests = (success: string[], failure: string[]) => ({
   FAIL_TO_PASS: { success, failure },

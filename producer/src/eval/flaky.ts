@@ -1,6 +1,7 @@
 /** What several evaluations of the same patch disagree about: tests by name, and verdicts. */
+
+import { readReport, type Stored } from '../formats/swebench/tree.ts';
 import type { Item } from './items.ts';
-import { readReport, type Stored } from './tree.ts';
 
 export type Flaky = {
   instance_id: string;

@@ -1,6 +1,6 @@
 /** The end of an evaluation on screen: every way to end, with its count, and who it was. */
-import { harmless } from '../harmless.ts';
-import { GAP, renderTable } from '../table.ts';
+import { harmless } from '../view/harmless.ts';
+import { GAP, renderTable } from '../view/table.ts';
 import { countEnds, END_MEANINGS, type End } from './ends.ts';
 
 export type Ended = { instance_id: string; round: number; end: End; message: string | null };

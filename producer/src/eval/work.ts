@@ -1,8 +1,8 @@
 /** The run of the farm that an evaluation is: a new one of what is open, or the one that an earlier start of it began. */
 import { createHash } from 'node:crypto';
 import { type Instance, type RunRecord, rolloutId, UsageError } from '@swefarm/shared';
-import type { OutputEvaluation } from '../output.ts';
-import { refuseDifferent } from '../record.ts';
+import type { OutputEvaluation } from '../output/output.ts';
+import { refuseDifferent } from '../run/record.ts';
 import type { Item } from './items.ts';
 
 export type Work = {

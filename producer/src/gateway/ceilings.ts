@@ -9,7 +9,7 @@ import {
   startedGroup,
 } from '@swefarm/shared';
 import type { FastifyRequest } from 'fastify';
-import type { Tree } from '../record.ts';
+import type { Tree } from '../run/record.ts';
 import { type Caller, hasOneToken } from './callers.ts';
 import { Refusal } from './refusal.ts';
 

@@ -2,7 +2,7 @@
 import type { Farm, Instance, Log, ProducerConfig } from '@swefarm/shared';
 import type { FastifyInstance } from 'fastify';
 import type { HealthRegistry } from '../health/registry.ts';
-import type { Tree } from '../record.ts';
+import type { Tree } from '../run/record.ts';
 import type { Caller } from './callers.ts';
 import type { Quota } from './quota.ts';
 

@@ -10,8 +10,8 @@ import {
   type RunRecord,
   SwefarmError,
 } from '@swefarm/shared';
-import { recordOf, type Tree } from '../record.ts';
-import { idleStaleness } from '../staleness.ts';
+import { recordOf, type Tree } from '../run/record.ts';
+import { idleStaleness } from '../run/staleness.ts';
 import type { Caller } from './callers.ts';
 import { holdToCeilings } from './ceilings.ts';
 import { digest } from './digest.ts';

@@ -1,7 +1,7 @@
 /** What an open run cannot have: it lives for a day and takes calls as they come, so nothing may end its groups or itself. */
 import { RunRecord, UsageError } from '@swefarm/shared';
-import { RUN_FLAGS } from '../flags.ts';
-import { asTree, merge, type Tree } from '../record.ts';
+import { RUN_FLAGS } from '../run/flags.ts';
+import { asTree, merge, type Tree } from '../run/record.ts';
 import type { Caller } from './callers.ts';
 
 /** Keys that end groups or a run, or open rollouts that no caller waits for; and what each is when it does nothing. */

@@ -2,7 +2,7 @@
 import type { Instance } from '@swefarm/shared';
 import { describeProblems } from '../datasets/problem.ts';
 import { type GymRow, instanceIdOf, instanceOf, policyOf } from '../formats/gym/row.ts';
-import { asTree, merge } from '../record.ts';
+import { asTree, merge } from '../run/record.ts';
 import type { Caller } from './callers.ts';
 import type { GatewayDeps } from './deps.ts';
 import { type Mode, trains } from './failures.ts';

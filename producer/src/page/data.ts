@@ -10,8 +10,8 @@ import type {
   Turn,
   WorkerRecord,
 } from '@swefarm/shared';
-import type { OutputLine } from '../line.ts';
-import type { RunStatus } from '../status.ts';
+import type { OutputLine } from '../output/line.ts';
+import type { RunStatus } from '../view/status.ts';
 
 export type PageOverview = {
   kind: 'farm' | 'file';

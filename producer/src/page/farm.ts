@@ -10,7 +10,7 @@ import {
   SwefarmError,
   startedGroup,
 } from '@swefarm/shared';
-import { farmStatus, knownRun, runStatus } from '../status.ts';
+import { farmStatus, knownRun, runStatus } from '../view/status.ts';
 import type { PageDetail, PageSource } from './data.ts';
 import { pageResult, pageRollout, pageTokens, pageUnreadable, remember } from './view.ts';
 

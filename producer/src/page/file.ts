@@ -8,11 +8,11 @@ import {
   startedRollouts,
   UsageError,
 } from '@swefarm/shared';
-import { artifactOfLine } from '../artifactof.ts';
 import { readDataset } from '../datasets/read.ts';
-import type { OutputLine } from '../line.ts';
-import { readOutputRun } from '../output.ts';
-import type { RunStatus } from '../status.ts';
+import { artifactOfLine } from '../output/artifact.ts';
+import type { OutputLine } from '../output/line.ts';
+import { readOutputRun } from '../output/output.ts';
+import type { RunStatus } from '../view/status.ts';
 import type { PageDetail, PageRollout, PageSource } from './data.ts';
 import { indexLines } from './lines.ts';
 import { pageResult, pageRollout, pageTokens, remember } from './view.ts';

@@ -2,7 +2,7 @@
 import { createReadStream } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { errorMessage, UsageError } from '@swefarm/shared';
-import type { OutputLine } from '../line.ts';
+import type { OutputLine } from '../output/line.ts';
 
 const NEWLINE = 0x0a;
 

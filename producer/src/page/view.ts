@@ -5,7 +5,7 @@ import {
   type Result,
   type UnreadableResult,
 } from '@swefarm/shared';
-import type { OutputLine, Tally } from '../line.ts';
+import type { OutputLine, Tally } from '../output/line.ts';
 import type { PageDetail, PageRollout, PageTokens } from './data.ts';
 
 const REASON_LENGTH = 160;

@@ -1,5 +1,5 @@
 /** What regrading changed, for people: one line per rollout whose verdict, reward or tests are others now. */
-import type { OutputLine, ReportSummary } from '../line.ts';
+import type { OutputLine, ReportSummary } from '../output/line.ts';
 
 export type Verdict = {
   outcome: string;

@@ -2,9 +2,9 @@ import { REWARD_TABLE } from '@swefarm/grading';
 import type { RewardFacts } from '@swefarm/shared';
 import { expect, test } from 'vitest';
 import { mergeLine } from '../eval/again.ts';
-import type { OutputLine } from '../line.ts';
-import { outputLine } from '../line.ts';
-import { aFailure, aLine, aResult } from '../result.fixture.ts';
+import type { OutputLine } from '../output/line.ts';
+import { outputLine } from '../output/line.ts';
+import { aFailure, aLine, aResult } from '../output/result.fixture.ts';
 import { describeChange, verdictOf } from './changes.ts';
 import { rewardAgain } from './regrade.ts';
 

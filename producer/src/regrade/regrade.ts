@@ -8,8 +8,8 @@ import {
   type RewardOverrides,
 } from '@swefarm/grading';
 import type { Instance, Report, RewardFacts } from '@swefarm/shared';
-import { type OutputLine, summariseReport } from '../line.ts';
-import { rewarded } from '../rewarded.ts';
+import { type OutputLine, summariseReport } from '../output/line.ts';
+import { rewarded } from '../output/rewarded.ts';
 import type { StoredLog } from './sources.ts';
 
 /**

@@ -5,8 +5,8 @@ import { basename, dirname, join } from 'node:path';
 import type { EvaluationFacts } from '@swefarm/grading';
 import { type ArtifactContent, UsageError } from '@swefarm/shared';
 import { parseJsonLines } from '../datasets/jsonl.ts';
-import { FILES, readIfThere, readReport } from '../eval/tree.ts';
-import type { OutputLine } from '../line.ts';
+import { FILES, readIfThere, readReport } from '../formats/swebench/tree.ts';
+import type { OutputLine } from '../output/line.ts';
 
 /** A log that is there, and what is known of how it came about. */
 export type StoredLog = {

@@ -1,6 +1,6 @@
 /** From a result, or the line that an output keeps of it, to what a report counts. */
 import type { Result } from '@swefarm/shared';
-import type { OutputLine } from '../line.ts';
+import type { OutputLine } from '../output/line.ts';
 import type { RolloutFact } from './profile.ts';
 
 export type Counts = Pick<

@@ -3,7 +3,7 @@ import { createReadStream } from 'node:fs';
 import { type Farm, type RunRecord, type UnreadableResult, UsageError } from '@swefarm/shared';
 import { parseJsonLines } from '../datasets/jsonl.ts';
 import { gymFiles } from '../formats/gym/rollouts.ts';
-import { readOutputRun } from '../output.ts';
+import { readOutputRun } from '../output/output.ts';
 import { type Counts, factOf } from './facts.ts';
 import type { RolloutFact } from './profile.ts';
 

@@ -1,5 +1,5 @@
 /** A profile for people: one number a line, then failures and repositories. */
-import { renderTable } from '../table.ts';
+import { renderTable } from '../view/table.ts';
 import type { Counted, Profile } from './profile.ts';
 
 export type Report = Profile & {

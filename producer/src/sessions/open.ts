@@ -16,7 +16,7 @@ import { chosenSha256 } from '../datasets/read.ts';
 import { toInstance } from '../datasets/row.ts';
 import { holdInstance, holdToCeilings } from '../gateway/ceilings.ts';
 import { Refusal } from '../gateway/refusal.ts';
-import { submit } from '../submit.ts';
+import { submit } from '../run/submit.ts';
 
 const Row = z.record(z.string(), z.unknown());
 

@@ -1,6 +1,6 @@
 import type { Farm } from '@swefarm/shared';
 import { expect, test } from 'vitest';
-import { aFailure } from '../../src/result.fixture.ts';
+import { aFailure } from '../../src/output/result.fixture.ts';
 import { until } from '../cli.ts';
 import { settle } from '../settle.ts';
 import { bearer, testGateway } from './gateway.ts';

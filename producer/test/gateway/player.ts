@@ -2,7 +2,7 @@
 import type { Farm, Result } from '@swefarm/shared';
 import { madeTrajectory } from '@swefarm/testkit';
 import { onTestFinished } from 'vitest';
-import { aFailure } from '../../src/result.fixture.ts';
+import { aFailure } from '../../src/output/result.fixture.ts';
 import { settle } from '../settle.ts';
 
 export type Ending = Partial<Result>;

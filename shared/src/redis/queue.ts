@@ -2,7 +2,7 @@
 import type { RunRecord } from '../job.ts';
 
 /**
- * The queues of a farm: one. Which worker runs a job because of its image is decided when it is claimed (`worker/src/placing.ts`),
+ * The queues of a farm: one. Which worker runs a job because of its image is decided when it is claimed (`worker/src/node/routing.ts`),
  * so that priorities hold over the whole farm and no job waits in the queue of a node that died.
  */
 export const QUEUES = ['rollouts'] as const;

@@ -15,12 +15,12 @@ import {
 import { type Instance, type Report, RolloutFailure } from '@swefarm/shared';
 import { filledDisk, holdsDisk, isOwnDoing, type Suspect } from '../sandbox/blame.ts';
 import { diskIsFull, watchDisk } from '../sandbox/free.ts';
-import type { Leaving } from '../sandbox/leaving.ts';
+import type { Leaving } from '../sandbox/removals.ts';
 import type { Container, ContainerState, ExecResult, Runtime } from '../sandbox/runtime.ts';
 import type { Threads } from '../threads/pool.ts';
 import { applyPatch, PATCH_PATH } from './apply.ts';
+import type { Quiet } from './evaluationlock.ts';
 import { EVAL_PATH, sealScript, whatChanged } from './evidence.ts';
-import type { Quiet } from './quiet.ts';
 import { readVerdict } from './reading.ts';
 
 /** Of the time limit: gold that needs less is not near it, whatever runs beside it. */

@@ -5,10 +5,10 @@
 import { join } from 'node:path';
 import { errorMessage, UnusableError, UsageError, type WorkerConfig } from '@swefarm/shared';
 import type { Logger } from 'pino';
-import { chooseEngine, chooseRuntime } from '../runtimes.ts';
+import { chooseEngine, chooseRuntime } from '../node/runtimes.ts';
+import { openConverter } from '../sandbox/apptainer/convert.ts';
 import { createGate } from '../sandbox/gate.ts';
 import type { ImageLine, KnownImages, Runtime } from '../sandbox/runtime.ts';
-import { openConverter } from './convert.ts';
 
 export const IMAGE_ACTIONS = ['list', 'pull', 'convert', 'prune', 'verify'] as const;
 export type ImageAction = (typeof IMAGE_ACTIONS)[number];

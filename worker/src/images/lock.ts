@@ -5,7 +5,7 @@
 import { link, readFile, rename, stat, unlink, utimes, writeFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { newId } from '@swefarm/shared';
-import { ownerAlive, ownMark } from '../identity.ts';
+import { ownerAlive, ownMark } from '../node/identity.ts';
 
 const RENEW_MS = 2_000;
 const STALE_MS = 30_000;

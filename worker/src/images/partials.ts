@@ -2,7 +2,7 @@
 import { mkdir, readdir, rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { newId, ownFolder } from '@swefarm/shared';
-import { ownerAlive, ownMark } from '../identity.ts';
+import { ownerAlive, ownMark } from '../node/identity.ts';
 
 /** A name in such a folder that is this process's and nobody else's. */
 export const partialName = (): string => `${process.pid}-${ownMark()}-${newId()}`;

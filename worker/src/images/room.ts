@@ -1,6 +1,6 @@
 /** Makes room among the unpacked images of a node: those that nobody used for long go, longest unused first. */
 import { statfs } from 'node:fs/promises';
-import { pinnedBy, REST_MS } from './brought.ts';
+import { pinnedBy, REST_MS } from './pulledimages.ts';
 import type { ImageStore, KeptImage } from './store.ts';
 
 export type RoomDeps = {

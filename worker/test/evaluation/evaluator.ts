@@ -3,9 +3,9 @@ import { planEvaluation } from '@swefarm/grading';
 import type { Instance } from '@swefarm/shared';
 import { importTree, minimalImage } from '@swefarm/testkit';
 import { evaluate } from '../../src/evaluation/evaluate.ts';
-import { createQuiet } from '../../src/evaluation/quiet.ts';
+import { createQuiet } from '../../src/evaluation/evaluationlock.ts';
 import { dockerRuntime } from '../../src/sandbox/docker/runtime.ts';
-import { createLeaving } from '../../src/sandbox/leaving.ts';
+import { createLeaving } from '../../src/sandbox/removals.ts';
 import { startThreads } from '../../src/threads/pool.ts';
 import { NEVER, spec } from '../sandbox/subject.ts';
 

@@ -11,7 +11,7 @@ import { promisify } from 'node:util';
 import { newId } from '@swefarm/shared';
 import { ensureDocker, importTree, runCommand } from '@swefarm/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { knownImages } from '../../src/sandbox/apptainer/known.ts';
+import { knownImages } from '../../src/sandbox/apptainer/inspect.ts';
 import { apptainerRuntime } from '../../src/sandbox/apptainer/runtime.ts';
 import { bareTree } from '../../src/sandbox/apptainer/tools.ts';
 import { describeUnless, NEVER, noApptainer, spec } from '../sandbox/subject.ts';

@@ -3,7 +3,7 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, it } from 'vitest';
-import { hostRuntime } from '../../src/sandbox/host.ts';
+import { hostRuntime } from '../../src/sandbox/host/runtime.ts';
 import { sandboxContract } from './contract.ts';
 import { NEVER } from './subject.ts';
 

@@ -1,7 +1,7 @@
 import type { ArtifactContent, ExitStatus, ToolDefinition } from '@swefarm/shared';
 import { madeTrajectory } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
-import { aResult } from '../../result.fixture.ts';
+import { aResult } from '../../output/result.fixture.ts';
 import { answerPieces } from './answer.ts';
 import { GymRow } from './row.ts';
 

@@ -12,7 +12,7 @@ import {
   type Turn,
 } from '@swefarm/shared';
 import { describe, expect, test } from 'vitest';
-import { aResult } from '../../result.fixture.ts';
+import { aResult } from '../../output/result.fixture.ts';
 import { answerPieces } from './answer.ts';
 
 const ARRAYS = {

@@ -17,9 +17,16 @@ import {
   UsageError,
 } from '@swefarm/shared';
 import { parseJsonLines } from '../../datasets/jsonl.ts';
-import { inFolder, openLines, readCursor, replaceFile, unwritable, writeCursor } from '../../growing.ts';
-import { type OutputLine, type Tally, tallyOf } from '../../line.ts';
-import type { Output } from '../../output.ts';
+import {
+  inFolder,
+  openLines,
+  readCursor,
+  replaceFile,
+  unwritable,
+  writeCursor,
+} from '../../output/appendfile.ts';
+import { type OutputLine, type Tally, tallyOf } from '../../output/line.ts';
+import type { Output } from '../../output/output.ts';
 import { aggregate } from './aggregate.ts';
 import { type Answer, answerPieces, type Piece, verdictOf } from './answer.ts';
 import { causeOf } from './cause.ts';

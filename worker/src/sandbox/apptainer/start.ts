@@ -1,12 +1,12 @@
 /** Makes one sandbox of Apptainer: one `exec` with our own process 1, entered through its namespaces ever after. */
 import { copyFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Cgroup } from '../rootfs/cgroups.ts';
-import type { Ground } from '../rootfs/ground.ts';
-import { holdSandbox } from '../rootfs/hold.ts';
-import { startKeeper } from '../rootfs/keeper.ts';
-import { newSandboxId } from '../rootfs/records.ts';
-import { INIT, INIT_OOM_SCORE, START, unshareMounts } from '../rootfs/start.ts';
+import type { Cgroup } from '../namespaces/cgroups.ts';
+import { holdSandbox } from '../namespaces/hold.ts';
+import { newSandboxId } from '../namespaces/records.ts';
+import type { Ground } from '../namespaces/setup.ts';
+import { INIT, INIT_OOM_SCORE, START, unshareMounts } from '../namespaces/start.ts';
+import { startKeeper } from '../namespaces/supervisor.ts';
 import type { Container, ContainerSpec } from '../runtime.ts';
 import {
   enterArguments,

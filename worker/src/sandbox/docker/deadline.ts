@@ -1,7 +1,7 @@
 /** The longest that a call of an engine is waited for. What is inside a container can make its engine wait, and must not make us. */
 import { readdir, readFile } from 'node:fs/promises';
 import { endingOf } from '../ending.ts';
-import { killQuietly, namespaceOf } from '../rootfs/processes.ts';
+import { killQuietly, namespaceOf } from '../namespaces/processes.ts';
 
 /** An engine on a loaded disk takes its time. */
 const ANSWER_MS = 120_000;

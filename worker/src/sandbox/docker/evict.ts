@@ -2,7 +2,7 @@
 import { statfs } from 'node:fs/promises';
 import { RolloutFailure } from '@swefarm/shared';
 import type Docker from 'dockerode';
-import { type Brought, leastUsed } from '../../images/brought.ts';
+import { type Brought, leastUsed } from '../../images/pulledimages.ts';
 import { statusCode } from './errors.ts';
 import { withTag } from './images.ts';
 

@@ -1,8 +1,8 @@
 /** Images on this node: local first, pulled otherwise, one pull at a time per image whoever asks. */
 import { RolloutFailure } from '@swefarm/shared';
 import type Docker from 'dockerode';
-import type { Brought } from '../../images/brought.ts';
 import type { Fetch } from '../../images/fetch.ts';
+import type { Brought } from '../../images/pulledimages.ts';
 import { untilAborted } from '../abort.ts';
 import type { ReadyImage } from '../runtime.ts';
 import { engineFailure, pullFailure, statusCode } from './errors.ts';

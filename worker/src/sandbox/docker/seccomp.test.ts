@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { DENIED, PERSONALITIES } from '../rootfs/seccomp.ts';
+import { DENIED, PERSONALITIES } from '../namespaces/seccomp.ts';
 import { seccompProfile } from './seccomp.ts';
 
 type Condition = { index: number; value: number; valueTwo?: number; op: string };

@@ -16,7 +16,7 @@ import {
   PERSONALITIES,
   TIOCLINUX,
   TIOCSTI,
-} from '../rootfs/seccomp.ts';
+} from '../namespaces/seccomp.ts';
 
 type Condition = {
   index: number;

@@ -3,8 +3,8 @@
  * each container are weighed once a second from here, as the light runtime's are.
  */
 
-import { namespaceOf } from '../rootfs/processes.ts';
-import type { Watchdog } from '../rootfs/watchdog.ts';
+import { namespaceOf } from '../namespaces/processes.ts';
+import type { Watchdog } from '../namespaces/watchdog.ts';
 import type { RuntimeCheck } from '../runtime.ts';
 import type { DockerContainer } from './container.ts';
 

@@ -2,12 +2,12 @@
 import { access } from 'node:fs/promises';
 import { errorMessage, RolloutFailure } from '@swefarm/shared';
 import Docker from 'dockerode';
-import { ownMark } from '../../identity.ts';
-import type { Brought } from '../../images/brought.ts';
 import { readConfig } from '../../images/config.ts';
 import type { Fetch } from '../../images/fetch.ts';
 import { isGone } from '../../images/partials.ts';
+import type { Brought } from '../../images/pulledimages.ts';
 import { requireDisk, type Unpacked } from '../../images/store.ts';
+import { ownMark } from '../../node/identity.ts';
 import { engineFailure, statusCode } from '../docker/errors.ts';
 import { evict } from '../docker/evict.ts';
 import { pullImage, withTag } from '../docker/images.ts';

@@ -3,23 +3,23 @@
  * no root where user namespaces are allowed. Names of images: see images.ts. What is isolated how: docs/rootfs.md.
  */
 import { errorMessage } from '@swefarm/shared';
-import { openBrought } from '../../images/brought.ts';
 import { createFetch } from '../../images/fetch.ts';
+import { openBrought } from '../../images/pulledimages.ts';
 import { makeRoom } from '../../images/room.ts';
 import { openImageStore } from '../../images/store.ts';
 import type { ImageSettings } from '../docker/runtime.ts';
 import { diskFree } from '../free.ts';
+import { bubblewrapVersion, explain, limitsOf, makeBase, warnings } from '../namespaces/host.ts';
+import { OWN_USE } from '../namespaces/ownuse.ts';
+import { readRecords, removeNameless } from '../namespaces/records.ts';
+import { type Ground, type GroundLog, imagesOf, onGround, requireUsable } from '../namespaces/setup.ts';
+import { startSandbox } from '../namespaces/start.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Host } from './arguments.ts';
 import { engineSource } from './engine.ts';
-import { type Ground, type GroundLog, imagesOf, onGround, requireUsable } from './ground.ts';
-import { bubblewrapVersion, explain, limitsOf, makeBase, warnings } from './host.ts';
 import { hostTree } from './hosttree.ts';
 import { imageSource, type RootImage } from './images.ts';
-import { OWN_USE } from './ownuse.ts';
 import { refreshIndex, repositoryOf } from './prepare.ts';
-import { readRecords, removeNameless } from './records.ts';
-import { startSandbox } from './start.ts';
 
 export type RootfsRuntimeOptions = {
   /** Unpacked images; kept, and shared by the workers of this user on this node. */

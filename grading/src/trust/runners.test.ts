@@ -1,0 +1,82 @@
+import { describe, expect, test } from 'vitest';
+import { instance } from '../instance.fixture.ts';
+import { touched } from './patchfiles.ts';
+import { runnersOf } from './runners.ts';
+import { withoutMeans } from './withouthooks.ts';
+
+const changes = (path: string, line = 'y'): string =>
+  `diff --git a/${path} b/${path}\n--- a/${path}\n+++ b/${path}\n@@ -1 +1 @@\n-x\n+${line}\n`;
+/** A row that leaves its command to the table. */
+const ofTable = (repo: string, version: string, more = {}) => {
+  const { test_cmd: _command, log_parser: _parser, ...row } = instance({ repo, version, patch: '', ...more });
+  return row as ReturnType<typeof instance>;
+};
+const DJANGO = ofTable('django/django', '4.1');
+const SYMPY = ofTable('sympy/sympy', '1.9');
+
+describe('who runs the tests', () => {
+  test.each([
+    ['django', DJANGO, 'tests/runtests.py'],
+    ['django, its settings', DJANGO, 'tests/test_sqlite.py'],
+    ['django, behind it', DJANGO, 'django/test/runner.py'],
+    ['sympy', SYMPY, 'bin/test'],
+    ['sympy, behind it', SYMPY, 'sympy/testing/runtests.py'],
+    [
+      'a command of the row',
+      instance({ test_cmd: ['cd x', 'python tools/check.py --config=unit.json'] }),
+      'tools/check.py',
+    ],
+    ['its configuration', instance({ test_cmd: 'python tools/check.py --config=unit.json' }), 'unit.json'],
+    ['behind variables', instance({ test_cmd: "MODE='x y' ONE=1 ./run-tests.py -d thread" }), 'run-tests.py'],
+    ['a wrapper', instance({ test_cmd: './gradlew test --tests A' }), 'gradlew'],
+    ["a tool's configuration", instance({ test_cmd: 'npx karma start --single-run' }), 'karma.conf.js'],
+    [
+      'a script of the row',
+      instance({
+        eval_script: "cd /testbed\n: '>>>>> Start Test Output'\n./run.sh a\n: '>>>>> End Test Output'\ngit x",
+      }),
+      'run.sh',
+    ],
+  ])('%s: %#', (_name, row, path) => {
+    expect(runnersOf(row)(path)).toBe(true);
+    expect(touched(changes(path), row)).toEqual([
+      { level: 'suspicious', reason: `the patch changes the program that runs the tests: ${path}` },
+    ]);
+    const fix = changes('src/a.py');
+    expect(withoutMeans(fix + changes(path), row)).toEqual({ patch: fix, files: [path] });
+  });
+
+  test.each([
+    ['what is tested', DJANGO, 'django/db/models/query.py'],
+    ['a test', DJANGO, 'tests/queries/tests.py'],
+    ['a part of a name', DJANGO, 'runtests.py'],
+    ['what a command is about', instance({ test_cmd: 'test -e fix.txt && pytest src/a.py' }), 'fix.txt'],
+    ['a tool of the machine', instance({ test_cmd: 'tox -e py' }), 'tox'],
+    [
+      'what the test patch puts back',
+      instance({ test_cmd: 'python tests/test_lid.py' }),
+      'tests/test_lid.py',
+    ],
+    ["another tool's configuration", instance({ test_cmd: 'npx karma start' }), 'jest.config.js'],
+    [
+      'before and after the tests',
+      instance({
+        eval_script: "./pre.sh\n: '>>>>> Start Test Output'\nx\n: '>>>>> End Test Output'\n./post.sh",
+      }),
+      'post.sh',
+    ],
+    ['no command is known', ofTable('no/body', '1'), 'tests/runtests.py'],
+  ])('is not %s: %#', (_name, row, path) => {
+    expect(runnersOf(row)(path)).toBe(false);
+    expect(touched(changes(path), row)).toEqual([]);
+  });
+
+  test('where gold mends it, it is the work itself', () => {
+    const mended = ofTable('django/django', '4.1', { patch: changes('django/test/utils.py') });
+    expect(touched(changes('django/test/utils.py') + changes('django/test/testcases.py'), mended)).toEqual(
+      [],
+    );
+    expect(withoutMeans(changes('django/test/testcases.py'), mended)).toBeNull();
+    expect(touched(changes('tests/runtests.py'), mended)).toHaveLength(1);
+  });
+});

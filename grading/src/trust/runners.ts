@@ -1,0 +1,97 @@
+/** The programs in a repository that run its tests: what the test command names, its tools' configuration, and what those load first. */
+import type { Instance } from '@swefarm/shared';
+import { pathOf, readDiff } from '../diff.ts';
+import { END_MARKER, START_MARKER } from '../markers.ts';
+import { specOf } from '../specs.ts';
+
+/** Files by which a tool that the command names is told what to do. */
+const CONFIGURATION: Readonly<Record<string, RegExp>> = {
+  jest: /(^|\/)jest\.config\.[a-z]+$/,
+  karma: /(^|\/)karma\.conf\.[a-z]+$/,
+  mocha: /(^|\/)\.mocharc(?:\.[a-z]+)?$/,
+  vitest: /(^|\/)vitest?\.config\.[a-z]+$/,
+  phpunit: /(^|\/)phpunit\.xml(?:\.dist)?$/,
+  grunt: /(^|\/)Gruntfile\.[a-z]+$/i,
+  gulp: /(^|\/)gulpfile\.[a-z]+$/i,
+  rspec: /(^|\/)(?:\.rspec|(?:spec|rails)_helper\.rb)$/,
+  make: /(^|\/)(?:GNUm|M|m)akefile$/,
+};
+/** Runners that are a shell around modules of the package itself. */
+const BEHIND: readonly { program: string; modules: RegExp }[] = [
+  { program: 'tests/runtests.py', modules: /^django\/test\/(?:__init__|runner|simple|testcases|utils)\.py$/ },
+  { program: 'bin/test', modules: /^sympy\/(?:testing|utilities)\/(?:__init__|runtests\w*)\.py$/ },
+];
+/** What runs the program that follows it. */
+const LAUNCHER =
+  /^(?:python[\d.]*|node|ruby|php|perl|bash|sh|source|\.|exec|env|time|command|npx|yarn|xvfb-run)$/;
+/** Options whose value is a file, or Django's module, by which the tests are run. */
+const CONFIGURES = /^--?(?:c|config|configuration|rcfile|settings|require)$/;
+/** Before a program. */
+const ASSIGNMENTS = /^\s*(?:[A-Za-z_]\w*=(?:'[^']*'|"[^"]*"|[^\s'"]*)\s+)*/;
+const FILE = /^(?:\.\/)?((?:[\w.@+-]+\/)*[\w.@+-]*\w)$/;
+
+/**
+ * Whether a file of the repository has a say in how this instance's tests are run. Files that gold or the test patch touch have
+ * not, nor has the package behind a runner that gold mends.
+ */
+export function runnersOf(instance: Instance): (path: string) => boolean {
+  const spared = new Set([...pathsOf(instance.patch), ...pathsOf(instance.test_patch)]);
+  const named = new Set<string>();
+  const tools = new Set<string>();
+  for (const command of commandOf(instance).split(/[\n;|&()]+/)) {
+    for (const { word, settings } of runnersIn(
+      command
+        .replace(ASSIGNMENTS, '')
+        .replaceAll(/['"]/g, ' ')
+        .trim()
+        .split(/[\s=]+/),
+    )) {
+      const [, file] = FILE.exec(word) ?? [];
+      if (file === undefined) continue;
+      tools.add(file.split('/').at(-1) ?? '');
+      if (settings) named.add(`tests/${file.replaceAll('.', '/')}.py`);
+      if (/[./]/.test(word)) named.add(file);
+    }
+  }
+  const patterns = Object.entries(CONFIGURATION).flatMap(([tool, files]) => (tools.has(tool) ? [files] : []));
+  for (const { program, modules } of BEHIND) {
+    if (named.has(program) && ![...spared].some((path) => modules.test(path))) patterns.push(modules);
+  }
+  return (path) => !spared.has(path) && (named.has(path) || patterns.some((one) => one.test(path)));
+}
+
+/** Of a simple command's words the program, what a launcher launches, and the values of options that configure it. */
+function* runnersIn(words: readonly string[]): Generator<{ word: string; settings: boolean }> {
+  let program = true;
+  for (const [at, word] of words.entries()) {
+    const option = words[at - 1] ?? '';
+    if (CONFIGURES.test(option)) yield { word, settings: option === '--settings' };
+    else if (program && !word.startsWith('-')) {
+      yield { word, settings: false };
+      program = LAUNCHER.test(word);
+    }
+  }
+}
+
+/** The row's own, the table's, or what stands between the markers of the row's script; '' when none is known. */
+function commandOf(instance: Instance): string {
+  if (instance.eval_script !== undefined) {
+    const [, after = instance.eval_script] = instance.eval_script.split(START_MARKER, 2);
+    return after.split(END_MARKER, 1)[0] ?? '';
+  }
+  try {
+    return specOf(instance, instance.family === 'swegym' ? 'swegym' : 'swebench').testCommands.join('\n');
+  } catch {
+    // Where no command is known, nothing is evaluated.
+    return '';
+  }
+}
+
+function pathsOf(patch: string): string[] {
+  try {
+    return readDiff(patch).map(pathOf);
+  } catch {
+    // A patch that this reader refuses is judged by whether it applies.
+    return [];
+  }
+}

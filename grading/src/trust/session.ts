@@ -1,0 +1,62 @@
+/** How a session of pytest ends in a log: its last line, or what stands for it; the eval script tells whether there must be one. */
+import { HEREDOC } from '../evalscript.ts';
+import { END_MARKER, START_MARKER } from '../markers.ts';
+import { fields, linesOf } from '../text.ts';
+
+/** `3 passed, 1 warning in 0.12s`, with or without a frame; a test that set the clock makes any number of it. */
+const LAST_LINE =
+  /\b\d{1,9} (?:passed|failed|errors?|skipped|xfailed|xpassed)\b[^\n]{0,300} in -?\d{1,12}(?:\.\d{1,9})?\s?s/;
+/** What pytest-pretty has in its place: a count below the other. */
+const RESULTS =
+  /^.{0,100}\bResults \(-?\d{1,12}\.\d{1,9}s\):[ \t]*\n.{0,100}\b\d{1,9} (?:passed|failed|error|skipped|xfailed|xpassed)/m;
+
+export type Session = {
+  ended: boolean;
+  /** The end itself speaks of failures; tests of test frameworks print such ends too, but earlier. */
+  tellsOfFailure: boolean;
+  /** It speaks of tests that were skipped, or expected to fail, and of no others. */
+  skippedAll: boolean;
+};
+
+/** `text`: what the parser read, without escapes. */
+export function sessionIn(text: string): Session {
+  const upTo = text.lastIndexOf(END_MARKER);
+  const tail = text.slice(0, upTo < 0 ? text.length : upTo).slice(-4000);
+  const last = tail.split('\n').findLast((line) => LAST_LINE.test(line)) ?? RESULTS_TO_END.exec(tail)?.[0];
+  return {
+    ended: LAST_LINE.test(text) || RESULTS.test(text),
+    skippedAll:
+      last !== undefined &&
+      /\b[1-9]\d{0,8} (?:skipped|xfailed)\b/.test(last) &&
+      !/\b\d{1,9} (?:passed|failed|errors?|xpassed)\b/.test(last),
+    tellsOfFailure: last !== undefined && /\b\d{1,9} (?:failed|errors?)\b/.test(last),
+  };
+}
+
+const RESULTS_TO_END = new RegExp(`${RESULTS.source}[^]{0,400}`, 'm');
+
+/**
+ * Whether a session that the script starts must have an end in the log: one of pytest itself, or of tox, and not told to be quiet
+ * (twice so, pytest prints none). What else runs the tests is the row's own business.
+ */
+export function mustEnd(evalScript: string): boolean {
+  const marker = evalScript.lastIndexOf(START_MARKER);
+  const tests = evalScript.slice(marker < 0 ? evalScript.lastIndexOf(`\n${HEREDOC}\n`) + 1 : marker);
+  return (
+    /\b(?:pytest|py\.test|tox)\b/.test(tests) && !/\s-[a-zA-Z]*q|\s--quiet\b|\s--verbosity[= ]-/.test(tests)
+  );
+}
+
+/** What makes pytest end with exit code 1 while no test is FAILED for any parser: part of a test that failed, too little coverage. */
+const OTHERS = /\bSUBFAIL(?:ED)?\b|\bRequired test coverage of [\d.]{1,9}% not reached/;
+
+/** Whether the text tells of a failure of its own: one of those, or a line of a test that did not count as passed after all. */
+export function tellsOfOther(text: string, outcomes: ReadonlyMap<string, string>): boolean {
+  for (const line of linesOf(text)) {
+    if (OTHERS.test(line)) return true;
+    if (!/^(?:FAILED|ERROR)\s/.test(line)) continue;
+    const name = fields(line, 2)[1];
+    if (name !== undefined && !outcomes.has(name)) return true;
+  }
+  return false;
+}

@@ -1,0 +1,52 @@
+/** A patch without its means of deciding tests: what its verdict is worth when they are taken away. */
+import type { Instance } from '@swefarm/shared';
+import { isNew, pathOf, readDiff } from '../diff.ts';
+import { hooksOf, isStarter } from './patchfiles.ts';
+import { runnersOf } from './runners.ts';
+
+/**
+ * The patch without files that run on their own in every test (conftest.py, sitecustomize.py, …) without new modules that
+ * hook into the test run, and without its edits of the program that runs the tests; gold's own files stay. New files that stand where the
+ * test patch brings its own go too. Null when there are none, or when this reader cannot take the patch apart.
+ */
+export function withoutMeans(patch: string, instance: Instance): { patch: string; files: string[] } | null {
+  const sections = patch.split(/^(?=diff --git )/m);
+  const head = sections[0]?.startsWith('diff --git ') ? [] : sections.splice(0, 1);
+  const gold = new Set(filesOf(instance.patch)?.map(pathOf));
+  const hidden = new Set(newFiles(instance.test_patch));
+  const runs = runnersOf(instance);
+  const files: string[] = [];
+  const kept: string[] = [];
+  for (const section of sections) {
+    const found = filesOf(section);
+    if (found?.length !== 1 || !found[0]) return null;
+    const [file] = found;
+    const path = pathOf(file);
+    const means = !gold.has(path) && (isStarter(path) || runs(path) || (isNew(file) && hooksOf(file.added)));
+    if (means || (isNew(file) && hidden.has(path))) files.push(path);
+    else kept.push(section);
+  }
+  return files.length === 0 ? null : { patch: [...head, ...kept].join(''), files };
+}
+
+/** Paths of the files that a patch adds; none where it cannot be read. */
+const newFiles = (patch: string): string[] => filesOf(patch)?.filter(isNew).map(pathOf) ?? [];
+
+/** Of the new files that a patch brings where the test patch has its own, those that are not gold's to the letter. */
+export function inTheWay(patch: string, instance: Pick<Instance, 'patch' | 'test_patch'>): string[] {
+  const hidden = new Set(newFiles(instance.test_patch));
+  const gold = new Map(filesOf(instance.patch)?.map((file) => [pathOf(file), file.added.join('\n')]));
+  return (filesOf(patch) ?? [])
+    .filter((file) => isNew(file) && hidden.has(pathOf(file)))
+    .filter((file) => gold.get(pathOf(file)) !== file.added.join('\n'))
+    .map(pathOf);
+}
+
+function filesOf(patch: string): ReturnType<typeof readDiff> | null {
+  try {
+    return readDiff(patch);
+  } catch {
+    // A patch that this reader refuses cannot be taken apart; others judge whether it applies.
+    return null;
+  }
+}

@@ -1,0 +1,58 @@
+/** From a rollout's result and artifact to the files of its folder in the harness's tree. */
+import { type EvaluationPlan, officialReport } from '@swefarm/grading';
+import type { ArtifactContent, Result } from '@swefarm/shared';
+import type { Prediction } from '../../eval/predictions.ts';
+import { runLog } from './runlog.ts';
+import type { Files } from './tree.ts';
+
+export type Evaluated = {
+  result: Result;
+  /** Null when nothing was kept: the evaluation never began. */
+  content: Pick<ArtifactContent, 'report' | 'test_log' | 'eval_script'> | null;
+  prediction: Prediction;
+  folder: string;
+  /** Null for a row that cannot be evaluated at all. */
+  plan: EvaluationPlan | null;
+  timeoutSeconds: number;
+};
+
+export function filesOf({ result, content, prediction, folder, plan, timeoutSeconds }: Evaluated): Files {
+  const report = content?.report ?? null;
+  const ran = report !== null && report.evaluation !== 'not_run';
+  const log = content?.test_log ?? '';
+  const late =
+    report?.evaluation === 'timed_out' ? `\n\nTimeout error: ${timeoutSeconds} seconds exceeded.` : '';
+  const testOutput = ran ? `${log}${late}` : null;
+  const official =
+    report &&
+    officialReport(report, { log: testOutput, model: prediction.model_name_or_path, timeoutSeconds });
+  return {
+    patch: prediction.model_patch ?? '',
+    script: ran ? (content?.eval_script ?? null) : null,
+    testOutput,
+    report: official,
+    log: runLog({
+      result,
+      report,
+      plan: plan ?? { apply: [] },
+      folder,
+      applyOutput: report?.patch_state === 'not_applied' ? log : null,
+      official,
+      timeoutSeconds,
+    }),
+  };
+}
+
+/** The folder of a patch of blanks: what the harness's commands say to it is known without a container. */
+export function blankFiles(prediction: Prediction, plan: EvaluationPlan | null): Files {
+  const at = new Date().toISOString().replace('T', ' ').replace('.', ',').replace('Z', '');
+  const names = plan?.apply.map(({ name }) => `Failed to apply patch to container: ${name}`) ?? [];
+  const said = '>>>>> Patch Apply Failed:\nthe patch is blank';
+  return {
+    patch: prediction.model_patch ?? '',
+    script: null,
+    testOutput: null,
+    report: null,
+    log: [...names, said].map((text) => `${at} - INFO - ${text}\n`).join(''),
+  };
+}

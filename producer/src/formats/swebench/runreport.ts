@@ -1,0 +1,73 @@
+/** The run report `<model>.<run>.json`, read off the tree as the harness does, so that it holds what earlier starts left too. */
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type GraderName, guessInfra, type RunEntry, runReport, smithRunReport } from '@swefarm/grading';
+import { errorMessage, UnusableError } from '@swefarm/shared';
+import { folderOf, type Prediction } from '../../eval/predictions.ts';
+import { pythonJson } from './pythonjson.ts';
+import { FILES, instanceFolder, readIfThere, readReport } from './tree.ts';
+
+export type RunReportRequest = {
+  logs: string;
+  reportDir: string;
+  /** Name of the run (of this round). */
+  run: string;
+  /** The chosen rows of the dataset. */
+  instanceIds: readonly string[];
+  /** All that were accepted, also those of rows that were not chosen; at least one. */
+  predictions: readonly Prediction[];
+  grader: GraderName;
+};
+
+/** Path of what was written. Throws UnusableError `output_unwritable`. */
+export async function writeRunReport(request: RunReportRequest): Promise<string> {
+  const { reportDir, run, predictions, grader } = request;
+  const byId = new Map(predictions.map((prediction) => [prediction.instance_id, prediction]));
+  const entries: RunEntry[] = [];
+  for (const id of request.instanceIds) entries.push(await entryOf(id, byId.get(id), request));
+  const report = runReport(entries, [...byId.keys()], grader, { engine: true });
+  const path = join(reportDir, `${reportName(predictions, run)}.json`);
+  await writeReportFile(path, `${pythonJson(report)}\n`);
+  if (grader === 'swesmith') {
+    const model = folderOf(predictions[0]?.model_name_or_path ?? 'None');
+    const own = join(request.logs, run, model, FILES.report);
+    await writeReportFile(own, `${pythonJson(smithRunReport(entries))}\n`);
+  }
+  return path;
+}
+
+/** The harness names a run's report after the model of its first prediction. */
+export const reportName = (predictions: readonly Prediction[], run: string): string =>
+  `${folderOf(predictions[0]?.model_name_or_path ?? 'None')}.${run}`;
+
+export async function writeReportFile(path: string, text: string): Promise<void> {
+  try {
+    await mkdir(join(path, '..'), { recursive: true });
+    await writeFile(path, text);
+  } catch (error) {
+    throw new UnusableError('output_unwritable', `${path}: cannot be written (${errorMessage(error)})`, {
+      cause: error,
+    });
+  }
+}
+
+async function entryOf(
+  id: string,
+  prediction: Prediction | undefined,
+  { logs, run, grader }: RunReportRequest,
+): Promise<RunEntry> {
+  if (!prediction) return { instance_id: id, prediction: 'missing', resolved: null };
+  if (prediction.model_patch === null || prediction.model_patch === '') {
+    return { instance_id: id, prediction: 'empty', resolved: null };
+  }
+  const folder = instanceFolder(logs, run, prediction);
+  const stored = await readReport(folder, id);
+  const resolved = stored.state === 'report' ? stored.report.resolved : null;
+  const entry: RunEntry = { instance_id: id, prediction: 'patch', resolved };
+  if (grader !== 'swebench-5.0.2' || resolved === true) return entry;
+  const texts = [
+    await readIfThere(join(folder, FILES.testOutput)),
+    await readIfThere(join(folder, FILES.log)),
+  ];
+  return { ...entry, guess: guessInfra(texts.filter((text) => text !== null).join('\n')) };
+}

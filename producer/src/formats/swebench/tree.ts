@@ -1,0 +1,102 @@
+/** The folders and files that the harness leaves behind, and what they say: they are the state by which a run resumes. */
+import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { errorMessage, UnusableError } from '@swefarm/shared';
+import { folderOf, type Prediction } from '../../eval/predictions.ts';
+import { pythonJson } from './pythonjson.ts';
+
+/** The harness's own place for all runs, below the working directory. */
+export const LOGS = join('logs', 'run_evaluation');
+
+export const FILES = {
+  report: 'report.json',
+  testOutput: 'test_output.txt',
+  patch: 'patch.diff',
+  script: 'eval.sh',
+  log: 'run_instance.log',
+} as const;
+
+/** Several evaluations of the same predictions are several runs to the harness: `name`, `name-2`, `name-3`. */
+export const roundName = (runId: string, round: number): string =>
+  round === 0 ? runId : `${runId}-${round + 1}`;
+
+export function instanceFolder(
+  logs: string,
+  run: string,
+  { instance_id, model_name_or_path }: Pick<Prediction, 'instance_id' | 'model_name_or_path'>,
+): string {
+  return join(logs, run, folderOf(model_name_or_path), instance_id);
+}
+
+export type Files = {
+  patch: string;
+  log: string;
+  /** Null: the step was not reached, and a file of an earlier try goes. */
+  script: string | null;
+  testOutput: string | null;
+  report: Record<string, unknown> | null;
+};
+
+/**
+ * Writes an instance's folder; report.json last, for it says that the instance is done.
+ *
+ * @throws UnusableError `output_unwritable`
+ */
+export async function writeFolder(folder: string, files: Files): Promise<void> {
+  try {
+    await mkdir(folder, { recursive: true });
+    await rm(join(folder, FILES.report), { force: true });
+    await writeFile(join(folder, FILES.patch), files.patch);
+    await put(join(folder, FILES.script), files.script);
+    await put(join(folder, FILES.testOutput), files.testOutput);
+    await writeFile(join(folder, FILES.log), files.log);
+    if (files.report === null) return;
+    const fresh = join(folder, `.${FILES.report}.new`);
+    await writeFile(fresh, pythonJson(files.report));
+    await rename(fresh, join(folder, FILES.report));
+  } catch (error) {
+    throw new UnusableError('output_unwritable', `${folder}: cannot be written (${errorMessage(error)})`, {
+      cause: error,
+    });
+  }
+}
+
+async function put(path: string, text: string | null): Promise<void> {
+  if (text === null) await rm(path, { force: true });
+  else await writeFile(path, text);
+}
+
+/** What stands in a report.json: its verdict and its tests. */
+export type StoredReport = {
+  resolved: boolean;
+  /** Category → lists of tests; null when the log could not be read. */
+  tests: Record<string, { success: string[]; failure: string[] }> | null;
+};
+
+/** `absent`: not evaluated. `broken`: the file is there and says nothing; the harness counts it as completed and as an error. */
+export type Stored = { state: 'absent' | 'broken' } | { state: 'report'; report: StoredReport };
+
+export async function readReport(folder: string, instanceId: string): Promise<Stored> {
+  const text = await readIfThere(join(folder, FILES.report));
+  if (text === null) return { state: 'absent' };
+  try {
+    const whole = JSON.parse(text) as Record<string, unknown>;
+    // SWE-smith writes the report itself, the others an object of one key.
+    const report = (whole[instanceId] ?? whole) as { resolved?: unknown; tests_status?: unknown };
+    if (typeof report.resolved !== 'boolean') return { state: 'broken' };
+    const tests = (report.tests_status ?? null) as StoredReport['tests'];
+    return { state: 'report', report: { resolved: report.resolved, tests } };
+  } catch (error) {
+    if (error instanceof SyntaxError || error instanceof TypeError) return { state: 'broken' };
+    throw error;
+  }
+}
+
+export async function readIfThere(path: string): Promise<string | null> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw error;
+  }
+}

@@ -1,0 +1,207 @@
+/**
+ * The file that results are appended to, and what lies beside it: which run it belongs to, and how far the run's
+ * stream was read.
+ */
+import { createReadStream } from 'node:fs';
+import { type FileHandle, stat } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { type ArtifactContent, errorMessage, type Result, RunRecord, UsageError } from '@swefarm/shared';
+import { z } from 'zod';
+import { parseJsonLines } from '../datasets/jsonl.ts';
+import {
+  inFolder,
+  openLines,
+  readCursor,
+  readText,
+  replaceFile,
+  unwritable,
+  writeCursor,
+} from './appendfile.ts';
+import { encodeLine, type OutputLine, type Tally, tallyOf } from './line.ts';
+
+/** Our own lines, or rollout rows as NeMo Gym's collector writes them. */
+export const OutputFormat = z.enum(['swefarm', 'gym']);
+export type OutputFormat = z.infer<typeof OutputFormat>;
+
+/** What `swefarm eval` was doing when it wrote lines: the same command goes on with it. */
+const OutputEvaluation = z.object({
+  /** `--run-id`: its name in the harness's tree. */
+  run_id: z.string(),
+  /** Its run in the farm; the lines are another run's when they are mended. */
+  record: RunRecord,
+  /** All that it evaluates, and the fingerprint of their patches. */
+  rollouts: z.array(z.string()),
+  patches_sha256: z.string(),
+  /** With `--from`: its lines are old ones, mended. */
+  mends: z.boolean(),
+});
+export type OutputEvaluation = z.infer<typeof OutputEvaluation>;
+
+/** Stands beside the output as `OUTPUT.run.json`. */
+export const OutputRun = z.object({
+  format: z.literal('swefarm-output-1'),
+  record: RunRecord,
+  /** Folder of the Redis that was started for this output; null when a given Redis was used. */
+  state_dir: z.string().nullable(),
+  /** What its lines are. */
+  rows: OutputFormat.default('swefarm'),
+  evaluation: OutputEvaluation.optional(),
+});
+export type OutputRun = z.infer<typeof OutputRun>;
+
+/** Where lines go: a file that can be resumed, or standard output. */
+export interface Output extends AsyncDisposable {
+  /** For messages. */
+  readonly name: string;
+  /** Lines that are in the file already, by rollout id; grows with `append`. */
+  readonly lines: ReadonlyMap<string, Tally>;
+  /** Last stream id whose result is in the file; `0` at the start. */
+  readonly cursor: string;
+  /** Gets what a line leaves out, before `append` gets the line; for outputs that write more than lines. */
+  take?(result: Result, content: ArtifactContent | null): void;
+  /** Writes whole lines to the disk, then moves the cursor. */
+  append(lines: readonly OutputLine[], cursor: string): Promise<void>;
+}
+
+export const runFile = (path: string): string => `${path}.run.json`;
+
+/**
+ * Refuses a path that holds something. A new output must not exist, an empty file may. `remedy`: how this command would go
+ * on with it.
+ *
+ * @throws UsageError
+ */
+export async function refuseExisting(path: string, remedy?: string): Promise<void> {
+  for (const one of [path, runFile(path)]) {
+    const size = await sizeOf(one);
+    if (size !== null && size > 0) {
+      throw new UsageError(
+        `${one}: exists already; ${remedy === undefined ? '' : `${remedy}, or `}choose another --output`,
+        { code: 'output_exists' },
+      );
+    }
+  }
+}
+
+/** What was written when the output's run began; null when there is none. Throws UsageError when it is unreadable. */
+export async function readOutputRun(path: string): Promise<OutputRun | null> {
+  const text = await readText(runFile(path));
+  if (text === null) return null;
+  try {
+    return OutputRun.parse(JSON.parse(text));
+  } catch (error) {
+    throw new UsageError(`${runFile(path)}: is damaged (${errorMessage(error)}); it cannot be resumed`, {
+      cause: error,
+    });
+  }
+}
+
+export async function writeOutputRun(path: string, run: z.input<typeof OutputRun>): Promise<void> {
+  await inFolder(path, () => replaceFile(runFile(path), JSON.stringify(run, null, 2)));
+}
+
+/**
+ * Opens for appending, repairs a torn last line, and reads the lines that are there. `runId` null: of whatever runs, and
+ * without a place in the stream of one.
+ *
+ * @throws UsageError when the file holds lines of another run or is no output; UnusableError when it cannot be written
+ */
+export async function openOutputFile(path: string, runId: string | null): Promise<Output> {
+  const file = await openLines(path, '{"run_id":"');
+  try {
+    const lines = await readLines(path, runId);
+    const cursor = runId === null ? '0' : await readCursor(path, runId);
+    return new OutputFile(resolve(path), file, lines, cursor, runId);
+  } catch (error) {
+    await file.close();
+    throw error;
+  }
+}
+
+class OutputFile implements Output {
+  readonly name: string;
+  readonly lines: Map<string, Tally>;
+  cursor: string;
+  readonly #file: FileHandle;
+  readonly #runId: string | null;
+
+  constructor(
+    name: string,
+    file: FileHandle,
+    lines: Map<string, Tally>,
+    cursor: string,
+    runId: string | null,
+  ) {
+    this.name = name;
+    this.lines = lines;
+    this.cursor = cursor;
+    this.#file = file;
+    this.#runId = runId;
+  }
+
+  async append(lines: readonly OutputLine[], cursor: string): Promise<void> {
+    try {
+      if (lines.length > 0) {
+        await this.#file.appendFile(lines.map((line) => `${encodeLine(line)}\n`).join(''));
+        await this.#file.datasync();
+      }
+      for (const line of lines) this.lines.set(line.rollout_id, tallyOf(line));
+      if (cursor !== this.cursor && this.#runId !== null) {
+        await writeCursor(this.name, this.#runId, cursor);
+      }
+      this.cursor = cursor;
+    } catch (error) {
+      throw unwritable(this.name, error);
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#file.close();
+  }
+}
+
+/** Lines to standard output (or any sink); nothing can be resumed. `write` resolves when the sink took the text. */
+export function streamOutput(write: (text: string) => Promise<void>): Output {
+  const lines = new Map<string, Tally>();
+  const output = {
+    name: 'standard output',
+    lines,
+    cursor: '0',
+    async append(added: readonly OutputLine[], cursor: string): Promise<void> {
+      if (added.length > 0) await write(added.map((line) => `${encodeLine(line)}\n`).join(''));
+      for (const line of added) lines.set(line.rollout_id, tallyOf(line));
+      output.cursor = cursor;
+    },
+    async [Symbol.asyncDispose](): Promise<void> {
+      // Standard output belongs to the process.
+    },
+  };
+  return output;
+}
+
+/** The lines of an output, read one at a time and kept without their patches. */
+async function readLines(path: string, runId: string | null): Promise<Map<string, Tally>> {
+  const lines = new Map<string, Tally>();
+  for await (const row of parseJsonLines(createReadStream(path))) {
+    const line = 'value' in row ? (row.value as Partial<OutputLine>) : null;
+    if (typeof line?.rollout_id !== 'string') {
+      throw new UsageError(`${path}: ${row.where} is no line of an output; choose another file`);
+    }
+    if (runId !== null && line.run_id !== runId) {
+      throw new UsageError(
+        `${path}: ${row.where} belongs to run ${line.run_id}, not to ${runId}; choose another --output`,
+      );
+    }
+    lines.set(line.rollout_id, tallyOf(line as OutputLine));
+  }
+  return lines;
+}
+
+async function sizeOf(path: string): Promise<number | null> {
+  try {
+    return (await stat(path)).size;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw error;
+  }
+}

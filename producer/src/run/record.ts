@@ -1,0 +1,251 @@
+/** From flags and a run configuration file to the run's record; and what forbids that a run goes on with another one. */
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { checkOverrides, REWARD_TABLE } from '@swefarm/grading';
+import { neededBy, newId, RunRecord, Sampling, UsageError } from '@swefarm/shared';
+import { parse as parseYaml } from 'yaml';
+import type { ZodError } from 'zod';
+import type { Dataset } from '../datasets/read.ts';
+import { flagKey, flagName, RUN_FLAGS, readFlag } from './flags.ts';
+
+/** A mapping as YAML gives it. */
+export type Tree = { [key: string]: unknown };
+
+/** Of a run's own keys those that say when a group, or the run, is done. */
+const GROUP_KEYS = [
+  'deadline_at',
+  'min_group',
+  'oversample',
+  'refills',
+  'max_staleness',
+  'infra_pause_share',
+] as const;
+
+export type RunRequest = {
+  dataset: Pick<Dataset, 'path' | 'sha256' | 'instances'>;
+  /** Values of RUN_FLAGS as commander keeps them. */
+  flags: Readonly<Record<string, unknown>>;
+  /** Path of a YAML file with the record's own keys; flags win over it. */
+  configFile?: string | undefined;
+};
+
+/**
+ * The record of a new run. The policy's key is not in it, only the name under which it will lie in Redis.
+ *
+ * @throws UsageError naming key and flag of everything that is wrong
+ */
+export function newRunRecord(request: RunRequest, withApiKey: boolean): RunRecord {
+  const runId = newId();
+  return recordOf(runSettings(request), runId, request.dataset, withApiKey ? `policy-${runId}` : null);
+}
+
+/** The keys of a record that flags and a configuration file give, as a tree of their own. Throws UsageError. */
+export function runSettings(request: Pick<RunRequest, 'flags' | 'configFile'>): Tree {
+  const settings = request.configFile === undefined ? {} : readConfigFile(request.configFile);
+  for (const flag of RUN_FLAGS) {
+    const given = request.flags[flagKey(flag)];
+    if (given === undefined) continue;
+    const value = flag.constant === undefined ? readFlag(flag, given) : flag.constant;
+    // A `--no-x` that was not given is true at commander.
+    if (flag.constant === false && given !== false) continue;
+    setPath(settings, flag.path, value);
+  }
+  return settings;
+}
+
+/** Throws UsageError for keys that no record has. `where` begins the message. */
+export const checkSettings = (where: string, settings: Tree): void => checkKeys(where, settings, ALLOWED, '');
+
+/**
+ * The record that settings describe.
+ *
+ * @throws UsageError naming key and flag of everything that is wrong
+ */
+export function recordOf(
+  settings: Tree,
+  runId: string,
+  dataset: RunRequest['dataset'],
+  apiKeyRef: string | null,
+): RunRecord {
+  if (settings.kind === 'session') {
+    throw new UsageError(
+      'kind: expected validation, training or collection; a session is opened by POST /v1/sessions',
+    );
+  }
+  const policy = policySettings(settings, apiKeyRef);
+  const reward = asTree(settings.reward);
+  const raw = {
+    kind: settings.kind,
+    group_size: settings.group_size ?? 1,
+    ...Object.fromEntries(GROUP_KEYS.map((key) => [key, settings[key]])),
+    ttl: settings.ttl,
+    format: 'swefarm-run-1',
+    run_id: runId,
+    created_at: new Date().toISOString(),
+    dataset: { path: dataset.path, sha256: dataset.sha256, instances: dataset.instances.length },
+    agent: settings.agent ?? {},
+    policy,
+    sandbox: settings.sandbox ?? {},
+    evaluation: settings.evaluation ?? {},
+    reward: {
+      overrides: reward.overrides,
+      host: reward.host,
+      table: REWARD_TABLE.name,
+      hash: REWARD_TABLE.hash,
+    },
+  };
+  const parsed = RunRecord.safeParse(raw);
+  if (!parsed.success) throw new UsageError(issues(parsed.error));
+  checkOverrides(parsed.data.reward.overrides);
+  return { ...parsed.data, needs: neededBy(parsed.data) };
+}
+
+/** Only the `mini` agent asks a policy; others must not wait for one. */
+function policySettings(settings: Tree, apiKeyRef: string | null): Tree | null {
+  const type = asTree(settings.agent).type ?? 'mini';
+  if (type !== 'mini') return null;
+  const policy = asTree(settings.policy);
+  const urls = policy.urls ?? [];
+  const homeless = Array.isArray(urls) && urls.length === 0 && typeof policy.name !== 'string';
+  if (homeless || policy.model === undefined) {
+    const missing = homeless ? '--policy-url URL (or --policy-name NAME)' : '--model NAME';
+    throw new UsageError(`agent mini asks a model: add ${missing} (or use --agent golden, noop or patch)`);
+  }
+  return { ...policy, urls, api_key_ref: apiKeyRef };
+}
+
+function readConfigFile(path: string): Tree {
+  let tree: unknown;
+  try {
+    tree = parseYaml(readFileSync(path, 'utf8'));
+  } catch (error) {
+    const message =
+      (error as NodeJS.ErrnoException).code === 'ENOENT' ? 'no such file' : (error as Error).message;
+    throw new UsageError(`--run-config ${path}: ${message}`, { cause: error });
+  }
+  const settings = asTree(tree ?? {});
+  if (tree !== null && settings !== tree)
+    throw new UsageError(`--run-config ${path}: expected a mapping of keys`);
+  checkSettings(`--run-config ${path}`, settings);
+  return structuredClone(settings);
+}
+
+const shape = RunRecord.shape;
+/** Keys a configuration file may have; the rest of the record is made by us. */
+const ALLOWED: Tree = {
+  kind: true,
+  group_size: true,
+  ...Object.fromEntries(GROUP_KEYS.map((key) => [key, true])),
+  ttl: true,
+  agent: { ...shape.agent.shape },
+  policy: { ...shape.policy.unwrap().shape, sampling: { ...Sampling.shape } },
+  sandbox: { ...shape.sandbox.shape },
+  evaluation: { ...shape.evaluation.shape },
+  reward: { overrides: true, host: true },
+};
+const SECTIONS = ['agent', 'policy', 'sampling', 'sandbox', 'evaluation', 'reward'];
+
+function checkKeys(where: string, given: Tree, allowed: Tree, prefix: string): void {
+  for (const [key, value] of Object.entries(given)) {
+    if (!(key in allowed) || key === 'api_key_ref') {
+      const known = Object.keys(allowed).filter((name) => name !== 'api_key_ref');
+      throw new UsageError(`${where}: unknown key ${prefix}${key}; known here: ${known.join(', ')}`);
+    }
+    if (SECTIONS.includes(key) && asTree(value) === value) {
+      checkKeys(where, asTree(value), asTree(allowed[key]), `${prefix}${key}.`);
+    }
+  }
+}
+
+function issues(error: ZodError): string {
+  const lines = error.issues.map((issue) => {
+    const at = issue.path.map(String);
+    const flag = RUN_FLAGS.find((one) => at.join('.').startsWith(one.path.join('.')));
+    return `  ${flag ? `${flagName(flag)} (${at.join('.')})` : at.join('.')}: ${issue.message}`;
+  });
+  return ['the run cannot be described:', ...lines].join('\n');
+}
+
+export const asTree = (value: unknown): Tree =>
+  value !== null && typeof value === 'object' && !Array.isArray(value) ? (value as Tree) : {};
+
+/** A new tree of both; the upper one wins, mapping by mapping. */
+export function merge(below: Tree, above: Readonly<Tree>): Tree {
+  const merged: Tree = { ...below };
+  for (const [key, value] of Object.entries(above)) {
+    const inner = asTree(value);
+    merged[key] =
+      inner === value && asTree(merged[key]) === merged[key] ? merge(asTree(merged[key]), inner) : value;
+  }
+  return merged;
+}
+
+function setPath(tree: Tree, path: readonly string[], value: unknown): void {
+  const [key, ...rest] = path;
+  if (key === undefined) return;
+  if (rest.length === 0) tree[key] = value;
+  else {
+    const inner = asTree(tree[key]);
+    tree[key] = inner;
+    setPath(inner, rest, value);
+  }
+}
+
+/** Parts of a record that may change without changing what its rollouts are. */
+const FREE = new Set([
+  'deadline_at',
+  'infra_pause_share',
+  // When a run goes on, what is given then only decides the exit code.
+  'min_group',
+  // Follows from the rest, and from the version that wrote it.
+  'needs',
+  'run_id',
+  'created_at',
+  'ttl',
+  'kind',
+  'dataset.path',
+  'policy.api_key_ref',
+]);
+
+/**
+ * What differs between the record of a run and the one that wants to continue it: `agent.step_limit: 250 → 100`.
+ * Anything at all forbids `--resume`: a training step would be fed another policy's data.
+ */
+export function recordDifferences(stored: RunRecord, wanted: RunRecord): string[] {
+  const before = flatten(stored);
+  const after = flatten(wanted);
+  const keys = [...new Set([...before.keys(), ...after.keys()])].filter((key) => !FREE.has(key)).sort();
+  return keys
+    .filter((key) => before.get(key) !== after.get(key))
+    .map((key) => `${key}: ${shorten(before.get(key))} → ${shorten(after.get(key))}`);
+}
+
+/** @throws UsageError with the differences */
+export function refuseDifferent(stored: RunRecord, wanted: RunRecord): void {
+  const differences = recordDifferences(stored, wanted);
+  if (differences.length === 0) return;
+  throw new UsageError(
+    [
+      `run ${stored.run_id} was submitted with other settings (run → now):`,
+      ...differences.map((line) => `  ${line}`),
+      'give the same settings again, or choose another output for a new run',
+    ].join('\n'),
+    { code: 'resume_differs' },
+  );
+}
+
+function flatten(value: unknown, prefix = '', into = new Map<string, string>()): Map<string, string> {
+  if (value !== null && typeof value === 'object' && !Array.isArray(value)) {
+    for (const [key, inner] of Object.entries(value)) flatten(inner, prefix ? `${prefix}.${key}` : key, into);
+  } else {
+    into.set(prefix, JSON.stringify(value) ?? 'unset');
+  }
+  return into;
+}
+
+/** Long texts (prompts) are compared whole and shown by their head and a fingerprint. */
+function shorten(shown = 'unset'): string {
+  if (shown.length <= 200) return shown;
+  const fingerprint = createHash('sha256').update(shown).digest('hex').slice(0, 8);
+  return `${shown.slice(0, 60)}… (${shown.length} characters, sha256 ${fingerprint})`;
+}

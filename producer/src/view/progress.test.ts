@@ -1,0 +1,44 @@
+import { expect, test } from 'vitest';
+import { aLine } from '../output/result.fixture.ts';
+import { barLine, duration, type ProgressCounts, plainLine, startProgress } from './progress.ts';
+
+const counts: ProgressCounts = {
+  total: 64,
+  done: 16,
+  resolved: 5,
+  failed: 1,
+  judged: 15,
+  turns: 300,
+  running: 8,
+  fresh: 16,
+  seconds: 480,
+  note: null,
+};
+
+test('a line says how far, how well, how fast and how long', () => {
+  expect(plainLine(counts)).toBe(
+    'swefarm: 16/64 done, 5/15 resolved, 1 failed, about 24 min left, 8 running, 20.0 turns, 2.0/min',
+  );
+  expect(plainLine({ ...counts, done: 64, note: 'no worker alive' })).not.toContain('left');
+});
+
+test.each([40, 80, 160])('the bar never exceeds %d columns', (width) => {
+  const line = barLine(counts, width);
+  expect(line.length).toBeLessThan(width);
+  expect(line).toContain('16/64 done');
+});
+
+test('durations are read, not computed', () => {
+  expect([5, 89, 600, 3 * 3600 + 300].map(duration)).toEqual(['5 s', '89 s', '10 min', '3 h 05 min']);
+});
+
+test('without a terminal there are plain lines and no escapes', () => {
+  const written: string[] = [];
+  const progress = startProgress(2, [aLine()], { write: (text) => written.push(text) });
+  progress.add(aLine({ rollout_id: 'r1.a__b-1.1', resolved: false }));
+  progress.say('a note');
+  progress.stop();
+  expect(written[0]).toBe('a note\n');
+  expect(written[1]).toMatch(/^swefarm: 2\/2 done, 1\/2 resolved, 12\.0 turns/);
+  expect(written.join('')).not.toContain('\u001b');
+});

@@ -1,0 +1,57 @@
+/**
+ * Rollouts without a job: refilled ones, which the commit opened; those of a submit that was cut off; and what the
+ * queue lost, or holds back for hours. Their jobs are made again from the run's records. One too many does no harm: its claim finds the result.
+ */
+import type { Farm, RunRecord } from '@swefarm/shared';
+import type { Duty } from './maintenance.ts';
+import { eachRun } from './runs.ts';
+
+/** No delay of ours comes near it: whoever set one longer had a clock that was ahead. */
+const FAR_MS = 3_600_000;
+
+async function queueAgain(farm: Farm, run: RunRecord, open: readonly string[]): Promise<number> {
+  const missing = await farm.jobs.missing(open);
+  await farm.jobs.enqueue(run, missing);
+  return missing.length;
+}
+
+export const lostJobs: Duty = {
+  name: 'lost-jobs',
+  everyMs: 15_000,
+  async run(deps, signal) {
+    const { farm, log } = deps;
+    const late = await farm.jobs.hasten(FAR_MS);
+    if (late.length > 0) log.warn({ rollouts: late.length }, 'rollouts were put off for hours: they go on');
+    await eachRun('lost-jobs', deps, signal, async (run) => {
+      let open = 0;
+      let queued = 0;
+      for await (const ids of farm.groups.openParts(run.run_id)) {
+        if (signal.aborted) return;
+        open += ids.length;
+        queued += await queueAgain(farm, run, ids);
+      }
+      if (open === 0) await farm.groups.retire(run.run_id);
+      if (queued > 0) log.warn({ run: run.run_id, rollouts: queued }, 'queued rollouts that had no job');
+    });
+  },
+};
+
+export const refills: Duty = {
+  name: 'refills',
+  everyMs: 1_000,
+  async run(deps, signal) {
+    const { farm, log } = deps;
+    await eachRun('refills', deps, signal, async (run) => {
+      if (run.refills === 0) return;
+      const groups = await farm.results.groups(run.run_id);
+      const waiting = [...groups].filter(([, group]) => group.refilled > 0 && group.left > 0);
+      if (waiting.length === 0) return;
+      const instanceIds = waiting.map(([instanceId]) => instanceId);
+      let queued = 0;
+      for await (const ids of farm.groups.openParts(run.run_id, instanceIds))
+        queued += await queueAgain(farm, run, ids);
+      if (queued > 0)
+        log.info({ run: run.run_id, rollouts: queued }, 'queued rollouts in place of lost ones');
+    });
+  },
+};

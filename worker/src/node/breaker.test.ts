@@ -1,0 +1,84 @@
+import { silentLog } from '@swefarm/shared';
+import { expect, test, vi } from 'vitest';
+import { createSick, isOfTheNode } from './breaker.ts';
+
+const log = silentLog() as never;
+const of = (run: string) => ({ run, image: 'a/b', instance: 'i' });
+
+test('three failures of the node in a row, of two runs, make it sick; a passed check lets it try once', async () => {
+  let now = 0;
+  let well = true;
+  let asked = 0;
+  const check = (): Promise<boolean> => {
+    asked += 1;
+    return Promise.resolve(well);
+  };
+  const sick = createSick(log, check, () => now);
+  sick.failed('sandbox_start', 'no', of('a'));
+  sick.failed('sandbox_start', 'no', of('b'));
+  sick.succeeded();
+  sick.failed('engine_unreachable', 'gone', of('a'));
+  sick.failed('policy_unreachable', 'not of this node', of('a'));
+  sick.failed('engine_unreachable', 'gone', of('b'));
+  expect(sick.reason()).toBeNull();
+  sick.failed('node_disk', 'full', of('b'));
+  expect(sick.reason()).toMatch(/3 failures in a row, last node_disk: full/);
+
+  await sick.recheck();
+  expect(asked).toBe(0);
+  now += 15_000;
+  well = false;
+  await sick.recheck();
+  well = true;
+  await sick.recheck();
+  expect([asked, sick.reason() === null]).toEqual([1, false]);
+  now += 30_000;
+  await sick.recheck();
+  expect([asked, sick.reason()]).toEqual([2, null]);
+  sick.failed('sandbox_lost', 'again', of('a'));
+  expect(sick.reason()).not.toBeNull();
+});
+
+test('one run alone makes a node sick only when a sandbox of our own fails too', async () => {
+  let well = true;
+  const asked: unknown[] = [];
+  const sick = createSick(log, (last) => {
+    asked.push(last);
+    return Promise.resolve(well);
+  });
+  const fail = (times: number, run: string) => {
+    for (let time = 0; time < times; time++) sick.failed('sandbox_start', 'no', of(run));
+  };
+  fail(2, 'greedy');
+  expect(asked).toEqual([]);
+  fail(1, 'greedy');
+  await vi.waitFor(() => expect(asked).toEqual([of('greedy')]));
+  await new Promise((resolve) => setImmediate(resolve));
+  // It is not held against the next run's rollouts either.
+  fail(2, 'other');
+  expect(sick.reason()).toBeNull();
+  sick.succeeded();
+  well = false;
+  fail(3, 'greedy');
+  await vi.waitFor(() => expect(sick.reason()).toMatch(/3 failures in a row/));
+});
+
+test('a check that throws is a check that failed', async () => {
+  let now = 0;
+  const sick = createSick(
+    log,
+    () => Promise.reject(new Error('engine')),
+    () => now,
+  );
+  for (const run of ['a', 'b', 'c']) sick.failed('node_memory', 'out', of(run));
+  now += 1e9;
+  await sick.recheck();
+  expect(sick.reason()).not.toBeNull();
+});
+
+test('instances, wishes and policies make no node sick', () => {
+  expect(isOfTheNode('image_pull')).toBe(false);
+  expect(isOfTheNode('artifact_store')).toBe(false);
+  expect(isOfTheNode('sandbox_refused')).toBe(false);
+  expect(isOfTheNode('evaluation_lost')).toBe(true);
+});

@@ -1,0 +1,90 @@
+/** `swefarm-worker doctor`: this node's own view of everything a rollout will need, one line each, with the remedy. */
+import { statfs } from 'node:fs/promises';
+import { createLog, errorMessage, openFarm, ownFolder, type WorkerConfig } from '@swefarm/shared';
+import { probeEndpoint } from '../agent/policy/probe.ts';
+import type { RuntimeCheck, RuntimeName } from '../sandbox/runtime.ts';
+import { SCRATCH } from '../sandbox/scratch.ts';
+import { openRuntime } from './runtimes.ts';
+
+export type Finding = { status: 'ok' | 'warn' | 'fail'; subject: string; detail: string };
+
+const LOW_DISK_BYTES = 20 * 1024 ** 3;
+const RUNTIMES: readonly RuntimeName[] = ['docker', 'podman', 'apptainer', 'rootfs', 'host'];
+
+/** Never throws for what it finds; `policyUrl` is asked for its models when given. */
+export async function diagnose(
+  config: WorkerConfig,
+  policyUrl: string | null,
+  signal: AbortSignal,
+): Promise<Finding[]> {
+  return [
+    ...(await runtimeFindings(config, signal)),
+    await redisFinding(config, signal),
+    await diskFinding(config),
+    ...(policyUrl ? [await endpointFinding(policyUrl, signal)] : []),
+  ];
+}
+
+async function runtimeFindings(config: WorkerConfig, signal: AbortSignal): Promise<Finding[]> {
+  const log = createLog({ ...config, log_level: 'silent' });
+  const asked = config.runtime === 'auto' ? RUNTIMES : [config.runtime];
+  const findings: Finding[] = [];
+  let usable = false;
+  for (const name of asked) {
+    await using runtime = await openRuntime(name, config, log);
+    const check = await runtime.check(signal);
+    const needed = config.runtime === name;
+    const status = check.usable ? (check.problems.length > 0 ? 'warn' : 'ok') : needed ? 'fail' : 'warn';
+    findings.push({ status, subject: `runtime ${name}`, detail: describe(check) });
+    // Without a sandbox around it, nothing is chosen that nobody named.
+    usable ||= check.usable && name !== 'host';
+  }
+  if (config.runtime === 'auto' && !usable) {
+    findings.push({
+      status: 'fail',
+      subject: 'runtime',
+      detail: 'none of docker, podman, apptainer and rootfs can be used here',
+    });
+  }
+  return findings;
+}
+
+function describe(check: RuntimeCheck): string {
+  const limits = Object.entries(check.limits)
+    .map(([name, how]) => `${name} ${how}`)
+    .join(', ');
+  const head = check.usable ? `${check.version ?? 'usable'}; limits: ${limits}` : 'not usable';
+  return [head, ...check.problems].join('; ');
+}
+
+async function redisFinding(config: WorkerConfig, signal: AbortSignal): Promise<Finding> {
+  try {
+    // As the producer: fail fast instead of trying for ever.
+    await using farm = await openFarm(config, 'producer', { signal });
+    const ms = await farm.ping();
+    const detail = [`${farm.address}, ${ms.toFixed(1)} ms`, ...farm.warnings].join('; ');
+    const refused = config.redis_durability === 'required' && farm.hazards.length > 0;
+    return { status: refused ? 'fail' : farm.warnings.length > 0 ? 'warn' : 'ok', subject: 'redis', detail };
+  } catch (error) {
+    return { status: 'fail', subject: 'redis', detail: errorMessage(error) };
+  }
+}
+
+async function diskFinding(config: WorkerConfig): Promise<Finding> {
+  try {
+    await ownFolder(config.scratch_dir, SCRATCH);
+    const stats = await statfs(config.scratch_dir);
+    const free = stats.bavail * stats.bsize;
+    const detail = `${(free / 1024 ** 3).toFixed(1)} GiB free at ${config.scratch_dir}`;
+    return free < LOW_DISK_BYTES
+      ? { status: 'warn', subject: 'disk', detail: `${detail}; SWE images are 1-5 GiB each` }
+      : { status: 'ok', subject: 'disk', detail };
+  } catch (error) {
+    return { status: 'fail', subject: 'disk', detail: errorMessage(error) };
+  }
+}
+
+async function endpointFinding(url: string, signal: AbortSignal): Promise<Finding> {
+  const probe = await probeEndpoint(url, signal);
+  return { status: probe.ok ? 'ok' : 'fail', subject: 'policy endpoint', detail: `${url}: ${probe.detail}` };
+}

@@ -1,0 +1,46 @@
+/** Whether a claimed job is for this version of the software: asked before its claim, so that what is not costs no attempt. */
+import {
+  type Instance,
+  isDamagedInstance,
+  isNotOurs,
+  type Read,
+  type RolloutJob,
+  type RunRecord,
+} from '@swefarm/shared';
+import { abortOf } from '../rollout/abort.ts';
+import type { Next } from '../rollout/handback.ts';
+import { type Insisting, insist } from '../rollout/untilanswered.ts';
+import type { Node } from './node.ts';
+
+/** How soon a rollout that this version leaves to another is looked at again. */
+const NOT_OURS_MS = 5_000;
+
+type Records = { run: RunRecord; instance: Read<Instance> };
+
+/** The records of the job's run and instance; or what becomes of a job whose records are gone, or are only for another version. */
+export async function recordsOf(job: RolloutJob, node: Node, signal: AbortSignal): Promise<Records | Next> {
+  const { farm, log } = node;
+  const how: Insisting = { log, signal, endedBy: ['drain'] };
+  try {
+    const run = await insist('run record', () => farm.runs.get(job.run_id), how);
+    const instance = run && (await insist('instance', () => instanceOf(job, node), how));
+    if (run && instance) return { run, instance };
+    log.warn({ rollout_id: job.rollout_id }, 'the records of this run are gone; the job is dropped');
+    return { next: 'done' };
+  } catch (error) {
+    if (error === abortOf(signal)) return { next: 'hand_back', gone: Promise.resolve() };
+    if (!isNotOurs(error)) throw error;
+    return { next: 'later', delayMs: NOT_OURS_MS, notOurs: error.message };
+  }
+}
+
+/** A damaged one is damaged for everybody: its rollouts are claimed, to be committed as failed. */
+async function instanceOf(job: RolloutJob, { farm }: Node): Promise<Read<Instance> | null> {
+  try {
+    const value = await farm.runs.getInstance(job.run_id, job.instance_id);
+    return value && { value };
+  } catch (error) {
+    if (isDamagedInstance(error)) return { problem: error.message };
+    throw error;
+  }
+}

@@ -1,0 +1,136 @@
+/** Who may be reaped: the dead of this farm; never the living, another farm's, or another's that cannot be seen. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { silentLog, type WorkerRecord } from '@swefarm/shared';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { createUnseen } from '../rollout/unseen.ts';
+import type { OwnedContainer, Owner, Runtime } from '../sandbox/runtime.ts';
+import { identify, processStarted } from './identity.ts';
+import { type ReaperDeps, reap } from './reaper.ts';
+
+const self = identify('farm', 'me', 'here');
+const HOUR = 3_600_000;
+
+function sandbox(id: string, owner: Partial<Owner>): OwnedContainer {
+  const mine = { farm: self.farm, worker: self.worker, pid: self.pid, pid_started: self.pid_started };
+  return {
+    id,
+    owner: { ...mine, rollout_id: `r.i.${id}`, attempt: 1, ...owner },
+  };
+}
+
+async function sweep(
+  all: OwnedContainer[],
+  living: string[],
+  broken: string[] = [],
+  more: Partial<ReaperDeps> = {},
+) {
+  const removed: string[] = [];
+  const runtime = {
+    listOwned: async () => all,
+    remove: async (id: string) => {
+      if (broken.includes(id)) throw new Error('engine says no');
+      removed.push(id);
+    },
+  } as unknown as Runtime;
+  const count = await reap({
+    runtime,
+    self,
+    registry: { list: async () => living.map((worker) => ({ worker }) as WorkerRecord) },
+    active: { list: () => [{ rollout_id: 'r.i.used', attempt: 1, claim: 'c' }] },
+    log: silentLog() as never,
+    ...more,
+  });
+  expect(count).toBe(removed.length);
+  return removed.sort();
+}
+
+test('a sweep removes what has no living owner, and nothing else', async () => {
+  const child = spawn('sleep', ['60']);
+  const neighbour = { worker: 'neighbour', pid: child.pid ?? 0 };
+  const [, namespace] = self.pid_started.split('@');
+  const pid_started = `${processStarted(neighbour.pid)}@${namespace}`;
+  const all = [
+    sandbox('used', {}),
+    sandbox('older-attempt', { rollout_id: 'r.i.used', attempt: 0 }),
+    sandbox('forgotten', {}),
+    sandbox('young', {}),
+    sandbox('neighbour', { ...neighbour, pid_started }),
+    sandbox('dead', { worker: 'dead', pid: 4_000_000, pid_started: `1@${namespace}` }),
+    sandbox('stuck', { worker: 'dead', pid: 4_000_000, pid_started: `1@${namespace}` }),
+    sandbox('unseen', { worker: 'elsewhere', pid: 1, pid_started: '1@1' }),
+    sandbox('unseen-dead', { worker: 'gone', pid: 1, pid_started: '1@1' }),
+    sandbox('other-farm', { farm: 'other', worker: 'dead', pid: 4_000_000, pid_started: `1@${namespace}` }),
+  ];
+  const since = performance.now() - HOUR;
+  const unused = new Map([
+    ['forgotten', since],
+    ['older-attempt', since],
+    ['used', since],
+  ]);
+  expect(await sweep(all, ['me', 'elsewhere'], ['stuck'], { unused })).toEqual([
+    'dead',
+    'forgotten',
+    'older-attempt',
+    'unseen-dead',
+  ]);
+  child.kill('SIGKILL');
+  await once(child, 'exit');
+  expect(await sweep(all, ['me', 'elsewhere'])).toContain('neighbour');
+});
+
+test('what is left of ours goes when it was seen so for long, whatever the time of day, and at our end at once', async () => {
+  const all = [sandbox('used', {}), sandbox('left', {})];
+  const unused = new Map<string, number>();
+  const day = vi.spyOn(Date, 'now').mockReturnValue(0);
+  onTestFinished(() => day.mockRestore());
+  expect(await sweep(all, ['me'], [], { unused })).toEqual([]);
+  day.mockReturnValue(HOUR);
+  expect(await sweep(all, ['me'], [], { unused })).toEqual([]);
+  expect([...unused.keys()]).toEqual(['left']);
+  expect(await sweep(all, ['me'], [], { unused, ending: true })).toEqual(['left']);
+  // Used again in between: its time begins anew.
+  expect(await sweep([sandbox('used', {})], ['me'], [], { unused })).toEqual([]);
+  expect(unused.size).toBe(0);
+});
+
+test('who cannot be seen from here is dead when it was missed for long, and not after an outage or at our own start', () => {
+  let now = 0;
+  const unseen = createUnseen(() => now);
+  const isDead = (...listed: string[]) => unseen.isDead('other', new Set(listed), 'me');
+  // At our own start, and right after an outage, we are not listed ourselves.
+  expect(isDead()).toBe(false);
+  now += 600_000;
+  expect(isDead()).toBe(false);
+  expect(isDead('me')).toBe(false);
+  now += 60_000;
+  expect(isDead('me')).toBe(false);
+  // An outage in between: all begins anew.
+  now += 30_000;
+  expect(isDead()).toBe(false);
+  now += 60_000;
+  expect(isDead('me')).toBe(false);
+  now += 60_000;
+  expect(isDead('me', 'other')).toBe(false);
+  expect(isDead('me')).toBe(false);
+  now += 60_000;
+  expect(isDead('me')).toBe(false);
+  now += 60_000;
+  expect(isDead('me')).toBe(true);
+});
+
+test('a sweep keeps the sandboxes of who may only be late, and removes those of the dead that can be seen', async () => {
+  const [, namespace] = self.pid_started.split('@');
+  const removed: string[] = [];
+  const all = [
+    sandbox('unseen', { worker: 'elsewhere', pid: 1, pid_started: '1@1' }),
+    sandbox('dead', { worker: 'dead', pid: 4_000_000, pid_started: `1@${namespace}` }),
+  ];
+  const runtime = { listOwned: async () => all, remove: async (id: string) => void removed.push(id) };
+  await reap({
+    ...{ runtime: runtime as unknown as Runtime, self, active: { list: () => [] }, unseen: createUnseen() },
+    registry: { list: async () => [{ worker: 'me' } as WorkerRecord] },
+    log: silentLog() as never,
+  });
+  expect(removed).toEqual(['dead']);
+});

@@ -1,0 +1,96 @@
+/**
+ * Removes what has no living owner on this host: sandboxes of workers of this farm that are gone, and this worker's own
+ * that no attempt uses any more. Never what belongs to another living worker, or to another farm.
+ */
+import { errorMessage, type Farm } from '@swefarm/shared';
+import type { Logger } from 'pino';
+import type { ActiveAttempts } from '../rollout/active.ts';
+import type { Unseen } from '../rollout/unseen.ts';
+import type { OwnedContainer, Owner, Runtime } from '../sandbox/runtime.ts';
+import { type Identity, ownerAlive } from './identity.ts';
+
+const SWEEP_MS = 60_000;
+/** For so long a sandbox of ours may be seen without an attempt: removals are not waited for. */
+const FORGOTTEN_MS = 2 * 60_000;
+
+export type ReaperDeps = {
+  runtime: Runtime;
+  self: Pick<Identity, 'farm' | 'worker' | 'pid' | 'pid_started'>;
+  /** Who lives of those whose processes cannot be seen from here. */
+  registry: Pick<Farm['registry'], 'list'>;
+  /** How long they were missed; absent: who is not listed is dead. */
+  unseen?: Unseen;
+  active: Pick<ActiveAttempts, 'list'>;
+  log: Logger;
+  /** Sandboxes of ours that had no attempt in earlier sweeps; kept from one sweep to the next. */
+  unused?: Unused;
+  /** This worker ends: nothing of ours is needed any more. */
+  ending?: boolean;
+};
+
+/** When each was first seen so, by a clock that nobody sets: an engine's and a worker's time of day may be hours apart. */
+export type Unused = Map<string, number>;
+
+/** One sweep; returns how many sandboxes were removed. What cannot be removed is logged and left for the next sweep. */
+export async function reap(deps: ReaperDeps): Promise<number> {
+  const { runtime, self, log } = deps;
+  await runtime.sweep?.();
+  const mine = (await runtime.listOwned()).filter(({ owner }) => owner.farm === self.farm);
+  const unused = unusedOf(mine, deps);
+  let removed = 0;
+  for (const one of mine) {
+    const why = await whyRemovable(one, unused, deps);
+    if (why === null) continue;
+    try {
+      await runtime.remove(one.id);
+      removed++;
+      log.info({ sandbox: one.id, rollout_id: one.owner.rollout_id, owner: one.owner.worker }, why);
+    } catch (error) {
+      log.warn({ sandbox: one.id, err: errorMessage(error) }, 'could not remove a sandbox without an owner');
+    }
+  }
+  return removed;
+}
+
+/** Our own without an attempt, and since when; those of earlier sweeps that are gone or in use again are forgotten. */
+function unusedOf(mine: readonly OwnedContainer[], { self, active, unused = new Map() }: ReaperDeps): Unused {
+  const attempts = new Set(active.list().map(({ rollout_id, attempt }) => `${rollout_id} ${attempt}`));
+  const now = performance.now();
+  const found = mine
+    .filter(({ owner }) => isOwn(owner, self) && !attempts.has(`${owner.rollout_id} ${owner.attempt}`))
+    .map(({ id }) => [id, unused.get(id) ?? now] as const);
+  unused.clear();
+  for (const [id, since] of found) unused.set(id, since);
+  return unused;
+}
+
+const isOwn = (owner: Owner, self: ReaperDeps['self']): boolean =>
+  owner.worker === self.worker && owner.pid === self.pid && owner.pid_started === self.pid_started;
+
+async function whyRemovable(one: OwnedContainer, unused: Unused, deps: ReaperDeps): Promise<string | null> {
+  const { owner, id } = one;
+  if (isOwn(owner, deps.self)) {
+    const since = unused.get(id);
+    if (since === undefined) return null;
+    if (deps.ending) return 'removed a sandbox of ours that was left';
+    return performance.now() - since < FORGOTTEN_MS ? null : 'removed a sandbox of ours that was forgotten';
+  }
+  const alive = ownerAlive(owner) ?? (await isListed(owner.worker, deps));
+  return alive ? null : 'removed the sandbox of a dead worker';
+}
+
+async function isListed(worker: string, { self, registry, unseen }: ReaperDeps): Promise<boolean> {
+  const listed = new Set((await registry.list()).map((one) => one.worker));
+  return unseen ? !unseen.isDead(worker, listed, self.worker) : listed.has(worker);
+}
+
+/** Sweeps once a minute until the signal ends it. The first sweep is the caller's, before any job is claimed. */
+export function startReaper(deps: ReaperDeps, onReaped: (count: number) => void, signal: AbortSignal): void {
+  const timer = setInterval(() => {
+    reap(deps).then(onReaped, (error: unknown) =>
+      deps.log.warn({ err: errorMessage(error) }, 'the sweep for left sandboxes failed'),
+    );
+  }, SWEEP_MS);
+  timer.unref();
+  signal.addEventListener('abort', () => clearInterval(timer), { once: true });
+}

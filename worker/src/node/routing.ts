@@ -1,0 +1,90 @@
+/**
+ * Where a claimed rollout runs: with a worker whose node has its image, as far as seats are free. So the nodes of a farm pull
+ * each image about once. A claimed job that belongs elsewhere is handed on with its lock; nothing of that is an attempt.
+ */
+import { type Farm, type RolloutJob, ranking, type WorkerConfig } from '@swefarm/shared';
+import type { RuntimeName } from '../sandbox/runtime.ts';
+import type { Identity } from './identity.ts';
+
+export type Whither =
+  | { to: 'here' }
+  | { to: 'worker'; worker: string }
+  /** The node that has its image is full, and may have a seat soon. */
+  | { to: 'later'; delayMs: number };
+
+export type Placing = {
+  /** Takes a seat for the job where it is to run. `anywhere`: here, whatever its image. Throws errors of Redis. */
+  whither(job: RolloutJob, anywhere: boolean): Promise<Whither>;
+  /** The rollout runs here no more. Never throws. */
+  leave(rolloutId: string): Promise<void>;
+  /** Call each few seconds with what runs here: seats that nobody came for are free again. */
+  settle(running: readonly string[]): Promise<void>;
+};
+
+/** How many workers are asked for a seat, in the order of preference: to find one with the image or with
+ * few of them, and to find a free seat. */
+const LOOKS = { home: 16, any: 32 } as const;
+/** How old what is known of other workers may be: listing them costs the more the more there are. */
+const KNOWN_MS = 2_000;
+const KNOWN_MS_PER_WORKER = 20;
+const FULL_MS = 500;
+
+/** Not for runtimes that pull nothing: Apptainer's images lie on a shared file system, `host` has none. */
+export function placesHere(config: Pick<WorkerConfig, 'placement'>, runtime: RuntimeName): boolean {
+  return config.placement === 'auto' && runtime !== 'apptainer' && runtime !== 'host';
+}
+
+export function createPlacing(farm: Farm, self: Pick<Identity, 'worker' | 'node'>, waitMs: number): Placing {
+  type Known = Pick<Identity, 'worker' | 'node'>;
+  let known: Known[] = [];
+  let until = 0;
+  let asking: Promise<void> | null = null;
+  let unclaimed = new Set<string>();
+  const ask = async (): Promise<void> => {
+    const all = await farm.registry.list();
+    known = all.filter(({ placed, worker }) => placed && worker !== self.worker);
+    until = performance.now() + KNOWN_MS + KNOWN_MS_PER_WORKER * all.length;
+  };
+  const others = async (): Promise<Known[]> => {
+    if (performance.now() > until) {
+      asking ??= ask().finally(() => {
+        asking = null;
+      });
+      await asking;
+    }
+    return known;
+  };
+  const alone = (): boolean => known.every(({ node }) => node === self.node);
+
+  return {
+    async whither(job, anywhere) {
+      const rest = await others();
+      // Workers of one node share its images.
+      if (alone()) return { to: 'here' };
+      const image = job.image ?? job.instance_id;
+      const order = ranking(image, [...rest, self]);
+      const left = job.submitted_at + waitMs - farm.clock.now();
+      const where = left > 0 ? 'home' : 'any';
+      const looked = anywhere
+        ? [self]
+        : [...order.slice(0, LOOKS[where]), ...(where === 'any' ? [self] : [])];
+      const seat = await farm.placement.seat({ id: job.rollout_id, image }, looked, where);
+      if (seat) return seat.worker === self.worker ? { to: 'here' } : { to: 'worker', worker: seat.worker };
+      if (anywhere) return { to: 'here' };
+      return { to: 'later', delayMs: where === 'home' ? Math.min(left, waitMs) : FULL_MS };
+    },
+    async leave(rolloutId) {
+      unclaimed.delete(rolloutId);
+      // A seat that stays is seen by `settle`.
+      if (!alone()) await farm.placement.leave(self.worker, rolloutId).catch(() => undefined);
+    },
+    async settle(running) {
+      if (alone()) return;
+      const here = new Set(running);
+      const stale = [...unclaimed].filter((id) => !here.has(id));
+      const taken = await farm.placement.settle(self.worker, running, stale);
+      const gone = new Set(stale);
+      unclaimed = new Set(taken.filter((id) => !here.has(id) && !gone.has(id)));
+    },
+  };
+}

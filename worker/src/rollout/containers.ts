@@ -1,0 +1,105 @@
+/** The containers of one attempt: the one the agent works in, and what those for the evaluation look like. */
+import { beyondCeiling, describeExcess, errorMessage, RolloutFailure } from '@swefarm/shared';
+import type { Node } from '../node/node.ts';
+import { isOwnDoing, type Suspect } from '../sandbox/blame.ts';
+import { SandboxKilledError, type Shell } from '../sandbox/command.ts';
+import { removeHistory } from '../sandbox/history.ts';
+import type { Container, ContainerSpec, ReadyImage } from '../sandbox/runtime.ts';
+import { openShellBeside } from '../sandbox/shell.ts';
+import { prepareTree } from '../sandbox/snapshot.ts';
+import type { Task } from './task.ts';
+
+/** A container with a snapshot of its tree and a shell; its history goes while the model thinks. The caller disposes of it, and does not wait for the removal. */
+export async function startSandbox(task: Task, node: Node, image: ReadyImage) {
+  const { run, signal } = task;
+  await using stack = new AsyncDisposableStack();
+  const container: Container = stack.use(
+    await node.runtime.start(containerSpec(task, node, image, 'agent'), signal),
+  );
+  const tree = prepareTree(container.workdir);
+  const { shell, ended } = await openShellBeside(
+    container,
+    {
+      workdir: container.workdir,
+      activate: run.sandbox.activate,
+      env: {},
+      log: task.log,
+      signal,
+    },
+    tree,
+  );
+  stack.use(shell);
+  const snapshot = tree.snapshot(ended);
+  const known = { digest: image.digest, clean: node.cleanImages };
+  const suspect: Suspect = {
+    container,
+    runtime: node.runtime,
+    fresh: () => node.runtime.start(containerSpec(task, node, image, 'evaluation'), signal),
+    diskBytes: run.sandbox.disk_bytes,
+    signal,
+  };
+  const history = removeHistory(container, snapshot, answerable(shell, suspect), known, signal);
+  const owned = stack.move();
+  const dispose = (): Promise<void> =>
+    node.leaving.remove({ [Symbol.asyncDispose]: () => owned.disposeAsync() });
+  return { container, snapshot, history, suspect, [Symbol.asyncDispose]: dispose };
+}
+
+/** A shell that calls what its own commands broke by its name. */
+function answerable(shell: Shell, suspect: Suspect): Shell {
+  return {
+    async run(command, options) {
+      try {
+        return await shell.run(command, options);
+      } catch (error) {
+        if (!(await isOwnDoing(error, suspect))) throw error;
+        throw new SandboxKilledError(`a command broke the sandbox: ${errorMessage(error)}`);
+      }
+    },
+    [Symbol.asyncDispose]: () => shell[Symbol.asyncDispose](),
+  };
+}
+
+export function containerSpec(
+  task: Task,
+  node: Node,
+  image: ReadyImage,
+  role: ContainerSpec['role'],
+): ContainerSpec {
+  const { run, job } = task;
+  const evaluation = role === 'evaluation';
+  return {
+    image,
+    role,
+    owner: { ...node.owner, rollout_id: job.rollout_id, attempt: task.attempt },
+    network: networkOf(task, role),
+    limits: limitsOf(task, node),
+    workdir: run.sandbox.workdir,
+    env: evaluation ? run.evaluation.envelope : {},
+  };
+}
+
+export function limitsOf({ run: { sandbox } }: Task, { ceilings }: Node): ContainerSpec['limits'] {
+  return {
+    cpus: sandbox.cpus,
+    memoryBytes: sandbox.memory_bytes,
+    pids: sandbox.pids,
+    // A run that sets none has what the operator lets a sandbox have.
+    diskBytes: sandbox.disk_bytes ?? ceilings.max_disk_bytes,
+  };
+}
+
+/** Throws RolloutFailure `sandbox_refused`, the run's fault, for what is beyond a ceiling of this worker: nothing was started. */
+export function refuseExcess({ run, instance }: Task, { ceilings, identity }: Node): void {
+  const excess = beyondCeiling(run, ceilings, instance.needs_egress);
+  if (excess === null) return;
+  throw new RolloutFailure(
+    'sandbox_refused',
+    describeExcess(excess, `worker ${identity.worker} on ${identity.node}`),
+  );
+}
+
+export function networkOf({ run, instance }: Task, role: ContainerSpec['role']): ContainerSpec['network'] {
+  if (role === 'agent') return run.sandbox.agent_network;
+  return instance.needs_egress ? 'egress' : run.sandbox.eval_network;
+}

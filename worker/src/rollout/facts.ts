@@ -1,0 +1,64 @@
+/** The facts that a reward is computed from, and the verdict that they give. */
+import { decideReward, type EvaluationPlan, isNoPatch } from '@swefarm/grading';
+import { type Report, type RewardFacts, RolloutFailure } from '@swefarm/shared';
+import type { Work } from './agentstage.ts';
+import type { Task } from './task.ts';
+
+export type Judged = { facts: RewardFacts; reward: number | null; row: string; resolved: boolean | null };
+
+/** What is known when the patch is there and nothing has been evaluated. */
+export function factsOf(task: Task, work: Work, grader: EvaluationPlan['grader']): RewardFacts {
+  const { end, patch } = work;
+  return {
+    exit_status: end?.exit_status ?? null,
+    patch_state: work.tooLarge
+      ? 'too_large'
+      : patch === null
+        ? 'none'
+        : isNoPatch(patch, grader)
+          ? 'empty'
+          : 'applied',
+    patch_origin: end === null ? 'given' : task.run.agent.patch_source,
+    evaluation: 'not_run',
+    resolved: null,
+    trust: 'clean',
+    cut_by_token_limit: end?.cut_by_token_limit ?? false,
+    policy_share: end && work.agentSeconds > 0 ? Math.min(1, end.model_seconds / work.agentSeconds) : 0,
+    policy_pace: work.policyPace,
+    training: task.run.kind === 'training' || task.run.policy?.require_tokens === true,
+    sandbox_killed: end?.sandbox_killed ?? false,
+    gold_healthy: null,
+    gold_time_share: null,
+    ungraded: !task.run.evaluation.enabled,
+  };
+}
+
+export function addVerdict(facts: RewardFacts, report: Report): void {
+  facts.patch_state = report.patch_state;
+  facts.evaluation = report.evaluation;
+  facts.resolved = report.resolved;
+  facts.trust = report.trust.level;
+}
+
+/** Throws RolloutFailure when the reward table calls these facts a failure, or when nothing was played that could be judged. */
+export function judge(task: Task, facts: RewardFacts, plan: EvaluationPlan): Judged {
+  refuseUnplayed(task, facts);
+  const decision = decideReward(facts, task.run.reward.overrides);
+  if (decision.failure) {
+    throw new RolloutFailure(decision.failure.class, `${decision.failure.message} (grader ${plan.grader})`);
+  }
+  // What earned a zero without any test (an empty patch, say) is judged too: it did not resolve.
+  const resolved = facts.resolved ?? (decision.reward === null ? null : false);
+  return { facts, reward: decision.reward, row: decision.row, resolved };
+}
+
+/** A model that never answered did nothing right or wrong: whatever ended such a rollout was ours, the endpoint's or the trainer's. */
+function refuseUnplayed({ run, trace }: Task, facts: RewardFacts): void {
+  if (run.agent.type !== 'mini' || trace.trajectory === null || trace.trajectory.turns.length > 0) return;
+  const [failureClass, why] = facts.sandbox_killed
+    ? (['sandbox_lost', 'its sandbox was killed'] as const)
+    : facts.exit_status === 'time_limit'
+      ? (['policy_slow', 'the time limit was reached'] as const)
+      : (['policy_context', `it ended as ${facts.exit_status}`] as const);
+  throw new RolloutFailure(failureClass, `${why} before the model's first answer`);
+}

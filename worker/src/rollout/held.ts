@@ -1,0 +1,81 @@
+/**
+ * What this worker has in hand, told to Redis every few seconds: its attempts in the journal, and the locks of their jobs. After an
+ * outage, or when the machine was suspended, both are taken again before anybody else has them.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { errorMessage } from '@swefarm/shared';
+import type { Node } from '../node/node.ts';
+
+/** A lock outlives several of these; one that Redis keeps waiting is answered as soon as it is back. */
+const RENEW_MS = 3_000;
+
+export type Held = {
+  /** From now on this lock of the job is renewed, in place of the one it had before. */
+  take(job: string, token: string): void;
+  /** Whether the job is in work here, and not about to be moved. */
+  has(job: string): boolean;
+  /** The lock by which the job is to be moved now; null: the job was lost to another worker. Renewed until {@link drop}. */
+  toMove(job: string): string | null;
+  /** That lock is renewed no more. */
+  drop(job: string, token: string): void;
+  /** Stops to renew. */
+  end(): Promise<void>;
+};
+
+type Lock = { token: string; state: 'held' | 'lost' | 'moving' };
+
+/** Attempts that another worker has claimed or committed since are ended as `superseded`. */
+export function holdJobs({ farm, identity, active, metrics, log }: Node): Held {
+  const locks = new Map<string, Lock>();
+  const over = new AbortController();
+
+  const lose = (job: string, lock: Lock): void => {
+    if (lock.state !== 'held') return;
+    lock.state = 'lost';
+    metrics.lockLosses.inc();
+    log.warn({ job }, 'lost the lock; going on until another worker claims');
+  };
+  const renew = async (): Promise<void> => {
+    const running = active.list();
+    const superseded = await farm.journal.hold(identity, running);
+    for (const id of superseded) active.abort(id, 'superseded');
+    const ours = new Set(running.map(({ rollout_id }) => rollout_id).filter((id) => !active.isEnding(id)));
+    const asked = [...locks].filter(([job]) => !superseded.has(job));
+    const gone = await farm.locks.renew(
+      asked.map(([job, { token }]) => ({ job, token, back: ours.has(job) })),
+    );
+    for (const [job, lock] of asked) {
+      if (gone.has(job)) lose(job, lock);
+      else if (lock.state === 'lost') lock.state = 'held';
+    }
+  };
+  const renewing = (async () => {
+    while (!over.signal.aborted) {
+      await renew().catch((error: unknown) =>
+        log.debug({ err: errorMessage(error) }, 'locks could not be renewed'),
+      );
+      await sleep(RENEW_MS, undefined, { signal: over.signal }).catch(() => undefined);
+    }
+  })();
+
+  return {
+    take: (job, token) => void locks.set(job, { token, state: 'held' }),
+    has: (job) => (locks.get(job)?.state ?? 'moving') !== 'moving',
+    toMove(job) {
+      const lock = locks.get(job);
+      if (!lock || lock.state === 'lost') {
+        locks.delete(job);
+        return null;
+      }
+      lock.state = 'moving';
+      return lock.token;
+    },
+    drop(job, token) {
+      if (locks.get(job)?.token === token) locks.delete(job);
+    },
+    async end() {
+      over.abort();
+      await renewing;
+    },
+  };
+}

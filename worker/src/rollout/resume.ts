@@ -1,0 +1,49 @@
+/**
+ * Work that outlives its attempt: when only the evaluation was lost, what the agent did is kept as the attempt's
+ * artifact, named in the journal, and the next attempt grades it without the agent. The policy pays for a rollout once.
+ */
+import { decodeArtifact, errorMessage, type Farm, type JournalEntry } from '@swefarm/shared';
+import type { Logger } from 'pino';
+import { abortOf } from './abort.ts';
+import type { StageClock } from './stages.ts';
+import type { KeptWork, Trace } from './task.ts';
+import { type Insisting, insist } from './untilanswered.ts';
+
+/** What a failed attempt leaves for the next; null when the agent had not come to its end. */
+export function workToKeep(trace: Trace, clock: StageClock): KeptWork | null {
+  if (trace.facts === null || trace.trajectory === null || trace.patch === null) return null;
+  // The verdict of an evaluation that failed is none.
+  const facts = { ...trace.facts, evaluation: 'not_run' as const, resolved: null };
+  return { facts, patch: trace.patch, trajectory: trace.trajectory, seconds: clock.seconds() };
+}
+
+/** The newest kept work; null when there is none, or it can no longer be read: then all is done anew. */
+export async function restoreWork(
+  farm: Farm,
+  previous: readonly JournalEntry[],
+  how: Insisting,
+): Promise<KeptWork | null> {
+  const locator = previous.findLast((entry) => entry.end?.kept)?.end?.kept;
+  if (!locator) return null;
+  try {
+    const { trajectory, patch, kept } = await decodeArtifact(
+      await insist('kept work', () => farm.artifacts.get(locator), how),
+    );
+    if (!trajectory || patch === null || !kept) return null;
+    return { ...kept, trajectory, patch };
+  } catch (error) {
+    if (how.signal && error === abortOf(how.signal)) throw error;
+    how.log.warn({ kept: locator, err: errorMessage(error) }, 'kept work cannot be read; done anew');
+    return null;
+  }
+}
+
+/** Once the rollout has its result nobody asks for it again. Its removal may fail: the keeper finds it. */
+export async function forgetWork(farm: Farm, previous: readonly JournalEntry[], log: Logger): Promise<void> {
+  for (const { end } of previous) {
+    if (!end?.kept) continue;
+    await farm.artifacts.remove(end.kept).catch((error: unknown) => {
+      log.debug({ kept: end.kept, err: errorMessage(error) }, 'kept work was left');
+    });
+  }
+}

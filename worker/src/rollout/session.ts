@@ -1,0 +1,108 @@
+/** A session as the worker that has it sees it: taking it, hearing its driver, watching the lease, ending it. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { errorMessage, RolloutFailure, type SessionEnd } from '@swefarm/shared';
+import type { AgentEnd } from '../agent/agent.ts';
+import type { Driver } from '../agent/external.ts';
+import type { Node } from '../node/node.ts';
+import { abortOf } from './abort.ts';
+import type { Task } from './task.ts';
+import { insist } from './untilanswered.ts';
+
+const WATCH_MS = 1_000;
+/** A question to Redis that took so long means that no driver could renew its lease either. */
+const OUTAGE_MS = 2_000;
+
+/**
+ * Lets `play` drive the task's session, which ends with it. A session whose driver's lease runs out is cancelled, within
+ * about a second.
+ *
+ * @throws RolloutFailure `session_lost` when an earlier attempt ran commands in it, or the sandbox was lost under it
+ */
+export async function withSession(
+  task: Task,
+  node: Node,
+  play: (driver: Driver) => Promise<AgentEnd>,
+): Promise<AgentEnd> {
+  const { sessions } = node.farm;
+  const id = task.run.run_id;
+  const asking = askerOf(task);
+  const over = new AbortController();
+  const watching = watchLease(task, node, over.signal);
+  let taken = 0;
+  const driver: Driver = {
+    async next(done, waitMs) {
+      const holder = { worker: node.identity.worker, claim: task.claim };
+      const heard = await asking(() => sessions.next(id, holder, done, waitMs, task.signal));
+      if (heard.status === 'gone') node.active.abort(task.job.rollout_id, 'superseded');
+      if (heard.status !== 'word') return null;
+      taken = heard.seq;
+      return heard;
+    },
+    reply: (answer) => asking(() => sessions.reply(id, answer)),
+  };
+  try {
+    const end = await play(driver);
+    await asking(() => sessions.end(id, end.exit_status ?? 'sandbox_killed'));
+    return end;
+  } catch (error) {
+    const ended = endBy(task, taken, error);
+    if (ended) await asking(() => sessions.end(id, ended));
+    if (ended === 'failed') throw new RolloutFailure('session_lost', errorMessage(error), { cause: error });
+    throw error;
+  } finally {
+    over.abort();
+    await watching;
+  }
+}
+
+/** Takes the session for this attempt, before anything is started for it. Throws as {@link withSession}. */
+export async function takeSession(task: Task, node: Node): Promise<void> {
+  const { sessions } = node.farm;
+  const id = task.run.run_id;
+  const asking = askerOf(task);
+  const taken = await asking(() => sessions.open(id, node.identity.worker, task.claim));
+  if (taken === 'open') return;
+  if (taken === 'lost') {
+    await asking(() => sessions.end(id, 'failed'));
+    throw new RolloutFailure('session_lost', `attempt ${task.attempt - 1} ended with the session's sandbox`);
+  }
+  await asking(() => sessions.end(id, 'lease'));
+  lapse(task, node);
+}
+
+/** What Redis refuses is said again, until the attempt is ended from outside. */
+const askerOf =
+  ({ log, signal }: Task) =>
+  <T>(call: () => Promise<T>): Promise<T> =>
+    insist('session', call, { log, signal, endedBy: ['superseded', 'drain', 'cancelled'] });
+
+/** Ends the attempt as cancelled: nobody waits for this session any more. */
+function lapse(task: Task, node: Node): never {
+  node.active.abort(task.job.rollout_id, 'cancelled', 'lease');
+  task.signal.throwIfAborted();
+  throw new RolloutFailure('bug', 'the lease of the session has run out');
+}
+
+/** How an error ends the session; null: another attempt may begin it. */
+function endBy(task: Task, taken: number, error: unknown): SessionEnd | null {
+  const aborted = abortOf(task.signal);
+  if (aborted?.kind === 'cancelled') return aborted.cancelReason === 'lease' ? 'lease' : 'cancelled';
+  if (aborted) return null;
+  return taken > 0 || !(error instanceof RolloutFailure) ? 'failed' : null;
+}
+
+async function watchLease(task: Task, node: Node, over: AbortSignal): Promise<void> {
+  const id = task.run.run_id;
+  const until = AbortSignal.any([over, task.signal]);
+  while (!until.aborted) {
+    try {
+      const asked = performance.now();
+      const lapsed = await node.farm.sessions.lapsed(id, task.claim);
+      if (lapsed && performance.now() - asked > OUTAGE_MS) await node.farm.sessions.renew([id]);
+      else if (lapsed && !until.aborted) node.active.abort(task.job.rollout_id, 'cancelled', 'lease');
+    } catch (error) {
+      task.log.debug({ err: errorMessage(error) }, 'the lease of the session is not known');
+    }
+    await sleep(WATCH_MS, undefined, { signal: until }).catch(() => undefined);
+  }
+}

@@ -1,0 +1,29 @@
+/** Whether this node can run a sandbox at all: a small one of our own, of the image that last failed, tells its faults from a run's. */
+import { RolloutFailure } from '@swefarm/shared';
+import { isOfTheNode, type Sample } from '../node/breaker.ts';
+import type { Node } from '../node/node.ts';
+import { diskIsFull } from '../sandbox/free.ts';
+import { OWN_USE } from '../sandbox/namespaces/ownuse.ts';
+
+const TRIAL_MS = 60_000;
+
+/** False when the node fails at it; an image that cannot be had is not the node's fault. */
+export async function trySandbox(
+  { runtime, owner }: Pick<Node, 'runtime' | 'owner'>,
+  sample: Pick<Sample, 'image' | 'instance'> | null,
+  stop: AbortSignal,
+): Promise<boolean> {
+  const signal = AbortSignal.any([stop, AbortSignal.timeout(TRIAL_MS)]);
+  if (!(await runtime.check(signal)).usable || (await diskIsFull(runtime))) return false;
+  // A dry run has nothing that could be sick.
+  if (sample === null || runtime.name === 'host') return true;
+  try {
+    const image = await runtime.ensureImage(sample.image, signal, sample.instance);
+    const spec = { ...OWN_USE, image, owner: { ...owner, rollout_id: 'trial', attempt: 0 } };
+    await using container = await runtime.start(spec, signal);
+    const options = { timeoutMs: TRIAL_MS, maxOutputBytes: 1_000, signal };
+    return (await container.exec(['/bin/sh', '-c', 'exit 0'], options)).exitCode === 0;
+  } catch (error) {
+    return error instanceof RolloutFailure && !isOfTheNode(error.failureClass);
+  }
+}

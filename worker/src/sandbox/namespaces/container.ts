@@ -1,0 +1,225 @@
+/**
+ * One sandbox that processes are let into from the host: rootfs's and apptainer's. Files go in and out through processes inside:
+ * no path of it is ever resolved on the host.
+ */
+import { readFileSync } from 'node:fs';
+import type { Duplex } from 'node:stream';
+import { errorMessage, RolloutFailure, SwefarmError } from '@swefarm/shared';
+import type { Remains } from '../remains.ts';
+import type { Account } from '../rootfs/images.ts';
+import type { Container, ContainerSpec, ContainerState, ExecOptions, ExecResult } from '../runtime.ts';
+import { type Layer, stampIn, upperRemains } from '../upper.ts';
+import { type DiskUse, diskUse } from '../use.ts';
+import { type Cgroup, HEADROOM, OWN_PROCESSES } from './cgroups.ts';
+import { type Entered, EnteredStream, enterSandbox, runEntered } from './entry.ts';
+import type { Pipes } from './pipes.ts';
+import { killNamespace } from './processes.ts';
+import type { Keeper } from './supervisor.ts';
+
+const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+const FILE_TIMEOUT_MS = 60_000;
+const NO_FILE = 40;
+const PUT = readFileSync(new URL('./put.sh', import.meta.url), 'utf8');
+
+export type ContainerDeps = {
+  keeper: Keeper;
+  pipes: Pipes;
+  cgroup: Cgroup | null;
+  account: Account;
+  /** Environment of the image and of the container itself. */
+  env: Record<string, string>;
+  /** The shell that runs `enter.sh` on the host, up to its arguments. */
+  script: readonly string[];
+  filter: string;
+  /**
+   * Limit that processes carry themselves: in a user namespace of its own the kernel counts a sandbox's against it, while root's
+   * are not held by it. Null where control groups do it.
+   */
+  nproc: number | null;
+  /** bubblewrap's part of the command line that is always the same. */
+  enter: readonly string[];
+  /** Where the changes of its tree are; the root's first. */
+  layers: readonly [Layer, ...Layer[]];
+  /** Removes what is on the disk; never throws. */
+  remove(): Promise<void>;
+};
+
+export class HeldContainer implements Container {
+  readonly id: string;
+  readonly spec: ContainerSpec;
+  readonly workdir: string;
+  readonly privatePids = true;
+  readonly #deps: ContainerDeps;
+  #disposed: Promise<void> | null = null;
+  #killedByLimit = false;
+  #watchedKills = 0;
+
+  constructor(id: string, spec: ContainerSpec, deps: ContainerDeps) {
+    this.id = id;
+    this.spec = spec;
+    this.workdir = spec.workdir;
+    this.#deps = deps;
+  }
+
+  async open(argv: readonly string[], signal: AbortSignal): Promise<Duplex> {
+    signal.throwIfAborted();
+    return new EnteredStream(
+      await this.#enter(argv, { cwd: this.workdir, env: this.#environment() }, true, { shell: true }),
+    );
+  }
+
+  async exec(argv: readonly string[], options: ExecOptions): Promise<ExecResult> {
+    options.signal.throwIfAborted();
+    const place = {
+      cwd: options.cwd ?? this.workdir,
+      env: options.env ? { PATH: DEFAULT_PATH, ...options.env } : this.#environment(),
+    };
+    const entered = await this.#enter(argv, place, options.stdin !== undefined);
+    return runEntered(entered, options, () => this.killProcesses());
+  }
+
+  #environment(): Record<string, string> {
+    return { PATH: DEFAULT_PATH, HOME: this.#deps.account.home, ...this.#deps.env };
+  }
+
+  async #enter(
+    argv: readonly string[],
+    { cwd, env }: { cwd: string; env: Record<string, string> },
+    stdin: boolean,
+    { shell = false, asRoot = false } = {},
+  ): Promise<Entered> {
+    const { keeper, cgroup, account, script, filter, nproc, enter } = this.#deps;
+    if (!keeper.alive()) throw new RolloutFailure('sandbox_lost', `the sandbox ${this.id} has ended`);
+    const { uid, gid } = account;
+    const as =
+      uid === 0 || asRoot ? [] : ['setpriv', `--reuid=${uid}`, `--regid=${gid}`, '--clear-groups', '--'];
+    const line = [
+      ...script,
+      cgroup?.joins[shell ? 'shell' : 'other'].join(' ') ?? '',
+      keeper.pidNamespaceFile,
+      filter,
+      nproc === null ? '' : String(nproc + OWN_PROCESSES + (shell ? 0 : HEADROOM)),
+      'nsenter',
+      ...keeper.enter,
+      ...(keeper.enter.some((option) => option.startsWith('--user')) ? ['--preserve-credentials'] : []),
+      '--',
+      ...enter,
+      ...Object.entries(env).flatMap(([name, value]) => ['--setenv', name, value]),
+      '--chdir',
+      cwd,
+      '--',
+      ...as,
+      ...argv,
+    ];
+    return enterSandbox(line, keeper.namespace, await this.#deps.pipes.open(), stdin);
+  }
+
+  async putFiles(
+    files: readonly { path: string; content: Uint8Array; mode?: number }[],
+    signal: AbortSignal,
+  ): Promise<void> {
+    for (const { path, content, mode } of files) {
+      const bits = (mode ?? 0o644).toString(8);
+      const result = await this.#plain(['/bin/sh', '-c', PUT, 'sh', path, bits], 4096, signal, content);
+      if (result.exitCode !== 0) {
+        const said = result.output.toString('utf8', 0, 200).trim();
+        const full = /no space left|disk quota/i.test(said);
+        throw new RolloutFailure(
+          full ? 'node_disk' : 'sandbox_lost',
+          `writing ${path} into a sandbox: ${said || 'timed out'}`,
+        );
+      }
+    }
+  }
+
+  async getFile(path: string, maxBytes: number, signal: AbortSignal): Promise<Buffer | null> {
+    const script = `[ -f "$1" ] && ! [ -L "$1" ] || exit ${NO_FILE}; exec 2>/dev/null; exec head -c "$2" -- "$1"`;
+    const line = ['/bin/sh', '-c', script, 'sh', path, String(maxBytes + 1)];
+    const result = await this.#plain(line, maxBytes + 1, signal);
+    if (result.exitCode === NO_FILE) return null;
+    if (result.exitCode !== 0) {
+      throw new RolloutFailure(
+        'sandbox_lost',
+        `reading ${path} from a sandbox ended with ${result.exitCode}`,
+      );
+    }
+    if (result.outputBytes > maxBytes) {
+      throw new SwefarmError('file_too_large', `${path} has more than ${maxBytes} bytes`);
+    }
+    return result.output;
+  }
+
+  async #plain(
+    argv: readonly string[],
+    maxOutputBytes: number,
+    signal: AbortSignal,
+    stdin?: Uint8Array,
+  ): Promise<ExecResult> {
+    signal.throwIfAborted();
+    const place = { cwd: '/', env: { PATH: DEFAULT_PATH, LC_ALL: 'C' } };
+    const entered = await this.#enter(argv, place, stdin !== undefined, { asRoot: true });
+    const options = { timeoutMs: FILE_TIMEOUT_MS, maxOutputBytes, signal, ...(stdin ? { stdin } : {}) };
+    return runEntered(entered, options, () => this.killProcesses());
+  }
+
+  async state(): Promise<ContainerState> {
+    if (this.#disposed) return 'gone';
+    // From the moment that it is decided: what fails while it dies must not be taken for a loss.
+    if (this.#killedByLimit) return 'own_limit';
+    if (this.#deps.keeper.alive()) return 'running';
+    return (await this.oomKills()) ? 'own_limit' : 'exited';
+  }
+
+  async oomKills(): Promise<number | null> {
+    const counted = await this.#deps.cgroup?.oomKills();
+    return counted ?? this.#watchedKills;
+  }
+
+  async killProcesses(): Promise<void> {
+    const { keeper } = this.#deps;
+    try {
+      await keeper.killAll();
+    } catch (error) {
+      if (await killNamespace('pid', keeper.namespace, { spare: keeper.init })) return;
+      throw new RolloutFailure('sandbox_lost', `processes cannot be killed: ${errorMessage(error)}`, {
+        cause: error,
+      });
+    }
+  }
+
+  async end(): Promise<Remains> {
+    const { keeper, layers } = this.#deps;
+    await keeper.end();
+    if (keeper.alive())
+      throw new RolloutFailure('sandbox_lost', `processes of ${this.id} are still there after it was ended`);
+    return upperRemains(layers);
+  }
+
+  stampOf(path: string): Promise<string | null> {
+    return stampIn(this.#deps.layers[0].upper, path);
+  }
+
+  async diskUse(): Promise<DiskUse | null> {
+    // Shared memory and what the runtime itself wrote lie in other folders, or are nothing beside it.
+    const uses = await Promise.all(this.#deps.layers.map(({ upper }) => diskUse(upper)));
+    const known = uses.filter((use) => use !== null);
+    if (known.length < uses.length) return null;
+    return known.reduce((sum, use) => ({ bytes: sum.bytes + use.bytes, share: sum.share + use.share }));
+  }
+
+  /** Told by the watchdog. */
+  countMemoryKill(): void {
+    this.#watchedKills++;
+  }
+
+  /** The watchdog's last resort: the sandbox is over, by its own doing. */
+  endByLimit(): void {
+    this.#killedByLimit = true;
+    void this.#deps.keeper.end();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    this.#disposed ??= this.#deps.keeper.end().then(() => this.#deps.remove());
+    return this.#disposed;
+  }
+}

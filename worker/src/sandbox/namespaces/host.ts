@@ -1,0 +1,133 @@
+/** What this node has of what the light runtime needs: found once, told by `check` with the remedy for each gap. */
+import { execFile } from 'node:child_process';
+import { access, chmod, constants, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { HOST_NAME, type Host } from '../rootfs/arguments.ts';
+import type { RuntimeCheck } from '../runtime.ts';
+import type { Cgroups } from './cgroups.ts';
+
+const run = promisify(execFile);
+const FOLDERS = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin'];
+/** Programs and the Debian packages that have them. */
+const PROGRAMS: Record<string, string> = {
+  bwrap: 'bubblewrap',
+  unshare: 'util-linux',
+  nsenter: 'util-linux',
+  mount: 'mount',
+  bash: 'bash',
+  sh: 'dash',
+  mkfifo: 'coreutils',
+  rm: 'coreutils',
+};
+const HOSTS = `127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n127.0.1.1\t${HOST_NAME}\n`;
+
+export type Programs = { paths: Record<string, string>; problems: string[] };
+
+export async function findPrograms(): Promise<Programs> {
+  const paths: Record<string, string> = {};
+  const missing = new Set<string>();
+  for (const [name, packageName] of Object.entries(PROGRAMS)) {
+    const found = await firstExecutable(FOLDERS.map((folder) => join(folder, name)));
+    if (found) paths[name] = found;
+    else missing.add(packageName);
+  }
+  const problems =
+    missing.size === 0
+      ? []
+      : [
+          `programs are missing on this node: apt-get install -y ${[...missing].join(' ')} (or the same packages elsewhere)`,
+        ];
+  return { paths, problems };
+}
+
+async function firstExecutable(paths: readonly string[]): Promise<string | null> {
+  for (const path of paths) {
+    const usable = await access(path, constants.X_OK).then(
+      () => true,
+      () => false,
+    );
+    if (usable) return path;
+  }
+  return null;
+}
+
+export async function bubblewrapVersion(path: string): Promise<string> {
+  const { stdout } = await run(path, ['--version']);
+  return stdout.trim();
+}
+
+/** The layers above every image. @param folder is this runtime's own. */
+export async function makeBase(folder: string): Promise<Host['base']> {
+  const resolv = await readFile('/etc/resolv.conf', 'utf8').catch(() => '');
+  const make = async (name: string, nameservers: string): Promise<string> => {
+    const base = join(folder, name);
+    for (const path of ['dev', 'proc', 'sys/fs/cgroup', 'etc', 'tmp'])
+      await mkdir(join(base, path), { recursive: true });
+    await chmod(join(base, 'tmp'), 0o1777);
+    await writeFile(join(base, 'etc/hosts'), HOSTS);
+    await writeFile(join(base, 'etc/hostname'), `${HOST_NAME}\n`);
+    await writeFile(join(base, 'etc/resolv.conf'), nameservers);
+    return base;
+  };
+  return { none: await make('base-none', ''), egress: await make('base-egress', resolv) };
+}
+
+const CLOSE_ON_EXEC = 0o2000000;
+
+/** Files that this process inherited and would hand on to every child: they must not reach a sandbox. */
+export async function inheritedFiles(): Promise<number[]> {
+  const found: number[] = [];
+  for (const name of await readdir('/proc/self/fdinfo')) {
+    const fd = Number(name);
+    if (fd <= 2) continue;
+    const text = await readFile(`/proc/self/fdinfo/${fd}`, 'latin1').catch(() => '');
+    const flags = /^flags:\s+(\d+)$/m.exec(text)?.[1];
+    if (flags && (Number.parseInt(flags, 8) & CLOSE_ON_EXEC) === 0) found.push(fd);
+  }
+  return found;
+}
+
+/** What usually is behind a trial sandbox that did not start. */
+export function explain(message: string, root: boolean, scratchDir: string): string {
+  const namespaces = explainNamespaces(message, root);
+  if (namespaces) return namespaces;
+  if (/unknown filesystem type|wrong fs type|overlay/i.test(message)) {
+    return `overlay mounts do not work in ${scratchDir} (${message}): modprobe overlay, kernel 5.11 or later without root, and put scratch_dir on ext4, xfs or tmpfs rather than on an overlay or a network file system`;
+  }
+  return `a trial sandbox did not start: ${message}`;
+}
+
+/** What keeps any runtime of ours from making its namespaces and mounts; null when it is something else. */
+export function explainNamespaces(message: string, root: boolean): string | null {
+  if (!root && /Operation not permitted|uid_map|user namespace|unshare failed/i.test(message)) {
+    return `user namespaces are not allowed here (${message}): sysctl -w kernel.unprivileged_userns_clone=1 user.max_user_namespaces=10000 kernel.apparmor_restrict_unprivileged_userns=0, or run as root`;
+  }
+  if (root && /Operation not permitted|Permission denied/i.test(message)) {
+    return `mounts are not allowed here (${message}): inside a container the worker needs CAP_SYS_ADMIN and an unconfined AppArmor and seccomp profile`;
+  }
+  return null;
+}
+
+/** What is limited how on this node. */
+export function limitsOf(cgroups: Cgroups | null, root: boolean): RuntimeCheck['limits'] {
+  const has = (name: 'cpu' | 'memory' | 'pids') => cgroups?.controllers.has(name) ?? false;
+  return {
+    cpu: has('cpu') ? 'enforced' : 'none',
+    memory: has('memory') ? 'enforced' : 'watched',
+    pids: has('pids') || !root ? 'enforced' : 'watched',
+    disk: 'watched',
+  };
+}
+
+/** One line for what the kernel does not limit, with the remedy. */
+export function warnings(limits: RuntimeCheck['limits'], root: boolean): string[] {
+  const weak = (['cpu', 'memory', 'pids'] as const).filter((name) => limits[name] !== 'enforced');
+  if (weak.length === 0) return [];
+  const remedy = root
+    ? 'mount a writable /sys/fs/cgroup'
+    : 'have a group delegated to this user (systemd: Delegate=yes; SLURM: a job step with cgroup delegation)';
+  return [
+    `the kernel does not limit ${weak.join(', ')} here (what is "watched" is measured once a second): ${remedy}`,
+  ];
+}

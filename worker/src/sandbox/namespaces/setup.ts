@@ -1,0 +1,134 @@
+/** What a runtime that holds its own sandboxes has on this node: folder, control groups, pipes, watchdog, and the way to remove. */
+import { mkdir, rm, rmdir, writeFile } from 'node:fs/promises';
+import { dirname, isAbsolute, join } from 'node:path';
+import { errorMessage, newId, ownFolder, UsageError } from '@swefarm/shared';
+import { keepFresh } from '../../images/partials.ts';
+import { ownMark } from '../../node/identity.ts';
+import { requirePlain } from '../rootfs/images.ts';
+import type { Container } from '../runtime.ts';
+import { SCRATCH } from '../scratch.ts';
+import { type Cgroups, openCgroups, removeGroups } from './cgroups.ts';
+import { findPrograms, inheritedFiles, type Programs } from './host.ts';
+import { openPipes, type Pipes } from './pipes.ts';
+import { groupsOf, killById, removeFolder, removeNameless } from './records.ts';
+import { seccompProgram } from './seccomp.ts';
+import { startWatchdog, type Watchdog } from './watchdog.ts';
+
+export type GroundLog = { warn(fields: Record<string, unknown>, message: string): void };
+
+export type Ground = AsyncDisposable & {
+  readonly scratchDir: string;
+  /** This runtime's own folder in it. */
+  readonly own: string;
+  readonly root: boolean;
+  readonly programs: Programs;
+  /** The system call filter. */
+  readonly filter: string;
+  /** The command line that runs one of our scripts on the host. */
+  shell(text: string): string[];
+  /** Null where none can be made. */
+  readonly cgroups: Cgroups | null;
+  readonly pipes: Pipes;
+  readonly watchdog: Watchdog;
+  /** Sandboxes of this process. */
+  readonly live: Map<string, Container>;
+  readonly log?: GroundLog | undefined;
+  remove(id: string): Promise<void>;
+};
+
+type GroundOptions = {
+  scratchDir: string;
+  /** False: limits are left to the watchdog even where control groups could be made. */
+  cgroups: boolean;
+  log?: GroundLog | undefined;
+};
+
+/** Opens a runtime on ground of its own, which goes again when the runtime cannot be opened. Throws UsageError for a folder that cannot be used. */
+export async function onGround<T>(options: GroundOptions, open: (ground: Ground) => Promise<T>): Promise<T> {
+  const ground = await openGround(options);
+  try {
+    return await open(ground);
+  } catch (error) {
+    await ground[Symbol.asyncDispose]();
+    throw error;
+  }
+}
+
+async function openGround({ scratchDir, cgroups: wanted, log }: GroundOptions): Promise<Ground> {
+  requireUsable(scratchDir);
+  await ownFolder(scratchDir, SCRATCH);
+  await removeNameless(scratchDir, log);
+  const own = join(scratchDir, `runtime-${process.pid}-${ownMark()}-${newId()}`);
+  await mkdir(own, { mode: 0o711 });
+  try {
+    return await groundIn(own, { scratchDir, cgroups: wanted, log });
+  } catch (error) {
+    // On a full disk, say, which may be tried again.
+    await rm(own, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+async function groundIn(own: string, { scratchDir, cgroups: wanted, log }: GroundOptions): Promise<Ground> {
+  const filter = join(own, 'filter.bpf');
+  await writeFile(filter, seccompProgram());
+  const programs = await findPrograms();
+  const cgroups = wanted ? await openCgroups() : null;
+  const pipes = await openPipes(join(own, 'pipes'));
+  const watchdog = startWatchdog();
+  const live = new Map<string, Container>();
+  const fresh = keepFresh(own);
+  return {
+    scratchDir,
+    own,
+    root: process.getuid?.() === 0,
+    programs,
+    filter,
+    shell: hostShell(programs.paths.bash ?? '/bin/bash', await inheritedFiles()),
+    cgroups,
+    pipes,
+    watchdog,
+    live,
+    log,
+    async remove(id) {
+      const container = live.get(id);
+      if (container) return container[Symbol.asyncDispose]();
+      await killById(id);
+      const groups = await groupsOf(scratchDir, id);
+      await removeGroups(groups);
+      // Of a process that is dead; empty when this was its last sandbox.
+      for (const group of groups) await rmdir(dirname(group)).catch(() => undefined);
+      await removeFolder(scratchDir, id);
+    },
+    async [Symbol.asyncDispose]() {
+      await Promise.all([...live.values()].map((container) => container[Symbol.asyncDispose]()));
+      watchdog[Symbol.dispose]();
+      await pipes[Symbol.asyncDispose]();
+      await cgroups?.close();
+      fresh[Symbol.dispose]();
+      await rm(own, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Digests of the images below the sandboxes that run. */
+export const imagesOf = (live: Ground['live']): string[] =>
+  [...live.values()].map(({ spec }) => spec.image.digest);
+
+/** Throws UsageError for what mount tables and command lines cannot name. */
+export function requireUsable(path: string): void {
+  if (!isAbsolute(path)) throw new UsageError(`"${path}" must be an absolute path`);
+  try {
+    requirePlain(path);
+  } catch (error) {
+    throw new UsageError(errorMessage(error), { cause: error });
+  }
+}
+
+/** The command line that runs one of our host scripts; closes first what this process inherited and must not hand on. */
+function hostShell(bash: string, inherited: readonly number[]): (text: string) => string[] {
+  const closing = inherited.map((fd) => `exec ${fd}>&-\n`).join('');
+  // dash knows descriptors of one digit only.
+  const shell = inherited.some((fd) => fd > 9) ? [bash, '--noprofile', '--norc'] : ['/bin/sh'];
+  return (text) => [...shell, '-c', closing + text, 'swefarm'];
+}

@@ -1,0 +1,47 @@
+import { expect, test } from 'vitest';
+import { createLeaving } from './removals.ts';
+
+function slowContainer() {
+  let finish = (): void => undefined;
+  const gone = new Promise<void>((resolve) => {
+    finish = resolve;
+  });
+  return { container: { [Symbol.asyncDispose]: () => gone }, finish: () => finish() };
+}
+
+test('a removal holds nobody up, and is waited for at the end', async () => {
+  const leaving = createLeaving();
+  const { container, finish } = slowContainer();
+  await leaving.remove(container);
+  let settled = false;
+  const end = leaving.settled().then(() => {
+    settled = true;
+  });
+  await Promise.resolve();
+  expect(settled).toBe(false);
+  finish();
+  await end;
+  expect(settled).toBe(true);
+});
+
+test('beyond the limit one waits for another to be gone', async () => {
+  const leaving = createLeaving(1);
+  const [first, second] = [slowContainer(), slowContainer()];
+  await leaving.remove(first.container);
+  let letGo = false;
+  const waiting = leaving.remove(second.container).then(() => {
+    letGo = true;
+  });
+  await Promise.resolve();
+  expect(letGo).toBe(false);
+  first.finish();
+  await waiting;
+  expect(letGo).toBe(true);
+  second.finish();
+});
+
+test('a removal that fails ends too', async () => {
+  const leaving = createLeaving();
+  await leaving.remove({ [Symbol.asyncDispose]: () => Promise.reject(new Error('engine away')) });
+  await leaving.settled();
+});

@@ -1,0 +1,301 @@
+/** Each duty on a real Redis: what it does, that doing it twice is doing it once, and that it may be cut off. */
+import { parseRolloutId, RunPause, type RunRecord } from '@swefarm/shared';
+import { expect, test } from 'vitest';
+import { stale } from '../../src/maintenance/cancelstale.ts';
+import { cancelledDuty } from '../../src/maintenance/commitcancelled.ts';
+import { deadlines } from '../../src/maintenance/enddeadlines.ts';
+import { parked } from '../../src/maintenance/giveup.ts';
+import type { Duty } from '../../src/maintenance/maintenance.ts';
+import { infraPause } from '../../src/maintenance/pausegroups.ts';
+import { ownerlessOf } from '../../src/maintenance/removeartifacts.ts';
+import { lostJobs, refills } from '../../src/maintenance/requeue.ts';
+import { aWorker, BY, claimBy, GROUP, type Scene, scene, settleBy, startRun } from './farm.ts';
+
+const open = new AbortController().signal;
+
+/** Twice: the second keeper, or the first one again, must find nothing to do. */
+async function twice(duty: Duty, { deps }: Scene): Promise<void> {
+  await duty.run(deps, open);
+  await duty.run(deps, open);
+}
+
+const rowsOf = async ({ farm }: Scene, runId: string): Promise<Record<string, string>> => {
+  const { results } = await farm.results.read(runId, '0');
+  return Object.fromEntries(
+    results.map(({ result }) => [
+      parseRolloutId(result.rollout_id).index,
+      `${result.outcome} ${result.reward_row}`,
+    ]),
+  );
+};
+
+test('a deadline ends what has no result, says why, and leaves what is there', async () => {
+  const at = await scene();
+  const { run, ids } = await startRun(at, { deadline_at: Date.now() - 1 });
+  const later = await startRun(at, { deadline_at: Date.now() + 3_600_000 });
+  await settleBy(at, run, ids[0] ?? '', { judged: 1 });
+  await twice(deadlines, at);
+  const epoch = await at.farm.cancel.epoch();
+  await twice(cancelledDuty(), at);
+  expect(await rowsOf(at, run.run_id)).toEqual({
+    0: 'judged judged',
+    1: 'cancelled deadline',
+    2: 'cancelled deadline',
+    3: 'cancelled deadline',
+  });
+  await twice(deadlines, at);
+  expect(await at.farm.cancel.epoch()).toBe(epoch);
+  expect(await at.farm.groups.open(later.run.run_id)).toHaveLength(4);
+  expect(await at.farm.jobs.missing(ids)).toEqual(ids.slice(1));
+});
+
+test('nothing ends the groups of a run that takes calls, nor the run: neither deadline, min_group, oversample nor refills', async () => {
+  const at = await scene();
+  const ending = { deadline_at: Date.now() - 1, min_group: 1, oversample: 1, refills: 5 };
+  const { run, ids } = await startRun(at, { open: true, ...ending });
+  const [a = '', b = '', ...others] = ids;
+  await settleBy(at, run, a, { judged: 1 });
+  await settleBy(at, run, b, { failed: 'engine_unreachable' });
+  await twice(deadlines, at);
+  expect(await at.farm.cancel.isCancelled(ids)).toEqual(new Map());
+  expect(await at.farm.groups.open(run.run_id)).toEqual(others);
+  expect(await at.farm.journal.claim(others[0] ?? '', BY)).toMatchObject({ cancelled: null });
+});
+
+test('enough usable results end a group at once; a worker in the middle of a sibling commits it itself', async () => {
+  const at = await scene();
+  const { run, ids } = await startRun(at, { min_group: 2 });
+  await aWorker(at, 'w1');
+  const [a = '', b = '', held = '', waiting = ''] = ids;
+  await at.farm.journal.claim(held, BY);
+  await settleBy(at, run, a, { judged: 0 });
+  expect(await at.farm.cancel.isCancelled(ids)).toEqual(new Map());
+  await settleBy(at, run, b, { judged: 1 });
+  expect([...(await at.farm.cancel.isCancelled([held, waiting])).values()]).toEqual([
+    'early_stop',
+    'early_stop',
+  ]);
+  await twice(cancelledDuty(), at);
+  expect(await rowsOf(at, run.run_id)).toMatchObject({ 3: 'cancelled early_stop' });
+  expect(await at.farm.groups.open(run.run_id)).toEqual([held]);
+  // A worker that does not get round to it is not waited for.
+  await cancelledDuty(0).run(at.deps, open);
+  expect(await rowsOf(at, run.run_id)).toMatchObject({ 2: 'cancelled early_stop' });
+});
+
+test('a rollout lost to infrastructure gets another in its place in the same step, as often as was allowed', async () => {
+  const at = await scene();
+  const { run, ids } = await startRun(at, { refills: 2, group_size: 2 });
+  const [a = '', b = ''] = ids;
+  await settleBy(at, run, a, { failed: 'sandbox_lost' });
+  expect(await at.farm.groups.open(run.run_id)).toEqual([b, `${run.run_id}.${GROUP}.2`]);
+  // Killed between opening and queueing: the next keeper queues it.
+  expect(await at.farm.jobs.missing([`${run.run_id}.${GROUP}.2`])).toHaveLength(1);
+  await twice(refills, at);
+  expect(await at.farm.jobs.missing([`${run.run_id}.${GROUP}.2`])).toEqual([]);
+  await settleBy(at, run, `${run.run_id}.${GROUP}.2`, { failed: 'policy_silent' });
+  await settleBy(at, run, b, { failed: 'policy_silent' });
+  expect(await at.farm.groups.rollouts(run.run_id)).toHaveLength(4);
+  // What no other attempt could help is not run again, nor what three workers died with.
+  await settleBy(at, run, `${run.run_id}.${GROUP}.3`, { failed: 'tests_cannot_start' });
+  expect(await at.farm.groups.open(run.run_id)).toEqual([]);
+});
+
+test('jobs that vanished, or failed inside the queue, are made again; finished runs leave the list', async () => {
+  const at = await scene();
+  const { run, ids } = await startRun(at, {}, false);
+  expect(await at.farm.jobs.missing(ids)).toEqual(ids);
+  await twice(lostJobs, at);
+  expect(await at.farm.jobs.missing(ids)).toEqual([]);
+  await at.farm.queue().remove(ids[2] ?? '');
+  await settleBy(at, run, ids[1] ?? '', { judged: 1 });
+  await twice(lostJobs, at);
+  expect(await at.farm.jobs.missing([ids[2] ?? ''])).toEqual([]);
+  for (const id of ids) if (id !== ids[1]) await settleBy(at, run, id, { judged: 0 });
+  await twice(lostJobs, at);
+  expect((await at.farm.groups.unfinishedRuns()).runs).toEqual([]);
+  expect(await at.farm.groups.add(run.run_id, GROUP, 1)).toEqual([`${run.run_id}.${GROUP}.4`]);
+  expect((await at.farm.groups.unfinishedRuns()).runs).toHaveLength(1);
+});
+
+test('what an output holds is not queued again', async () => {
+  const at = await scene();
+  const { run, ids } = await startRun(at, {}, false);
+  await at.farm.groups.settleElsewhere(ids.slice(0, 3));
+  await at.farm.groups.settleElsewhere(ids.slice(0, 3));
+  expect(await at.farm.groups.open(run.run_id)).toEqual(ids.slice(3));
+  await at.farm.groups.reopen(ids.slice(2));
+  expect(await at.farm.groups.open(run.run_id)).toEqual(ids.slice(2));
+  expect((await at.farm.results.groups(run.run_id)).get(GROUP)).toMatchObject({ left: 2, size: 4 });
+});
+
+test('three dead workers park a rollout; one that lives still has its chance', async () => {
+  const at = await scene();
+  const { run, ids } = await startRun(at);
+  const [poison = '', unlucky = ''] = ids;
+  for (const worker of ['d1', 'd2', 'd3']) await at.farm.journal.claim(poison, { worker, node: 'n' });
+  for (const worker of ['d1', 'd2']) await at.farm.journal.claim(unlucky, { worker, node: 'n' });
+  await aWorker(at, 'alive');
+  await at.farm.journal.claim(unlucky, { worker: 'alive', node: 'n' });
+  await twice(parked, at);
+  expect(await rowsOf(at, run.run_id)).toEqual({ 0: 'failed failed' });
+  expect(await at.farm.results.get(poison)).toMatchObject({
+    reward: null,
+    attempt: 3,
+    failure: { class: 'lost', attempts: 3 },
+  });
+});
+
+test('a run that infrastructure spoils pauses itself, and goes on from where it was resumed', async () => {
+  const at = await scene();
+  const { run, ids } = await startRun(at, { group_size: 60 });
+  const spoil = async (from: number, to: number): Promise<void> => {
+    for (const id of ids.slice(from, to)) await settleBy(at, run, id, { failed: 'engine_unreachable' });
+  };
+  await spoil(0, 19);
+  await twice(infraPause, at);
+  expect(await at.farm.groups.paused(run.run_id)).toBeNull();
+  await spoil(19, 20);
+  await twice(infraPause, at);
+  expect((await at.farm.groups.paused(run.run_id))?.reason).toBe(
+    '20 of 20 rollouts failed by infrastructure (engine_unreachable 20)',
+  );
+  expect(await at.farm.journal.claim(ids[30] ?? '', BY)).toEqual({ status: 'paused' });
+  const { committed, failures, answers, unread } = await at.farm.results.counts(run.run_id);
+  await at.farm.groups.resume(run.run_id, { committed, failures, answers, unread });
+  await twice(infraPause, at);
+  expect(await at.farm.journal.claim(ids[30] ?? '', BY)).toMatchObject({ status: 'claimed' });
+  // Instances that are broken are no reason, however many.
+  for (const id of ids.slice(31, 55)) await settleBy(at, run, id, { failed: 'image_not_found' });
+  await twice(infraPause, at);
+  expect((await at.farm.groups.paused(run.run_id))?.reason).toBeNull();
+});
+
+test('a run whose tool calls nobody can read pauses itself, names how they begin, and goes on from where it was resumed', async () => {
+  const at = await scene();
+  const { run, ids } = await startRun(at, { group_size: 60 });
+  const play = async (from: number, to: number, unread?: number): Promise<void> => {
+    for (const id of ids.slice(from, to))
+      await settleBy(at, run, id, { judged: 0, ...(unread === undefined ? {} : { unread }) });
+    await twice(infraPause, at);
+  };
+  const reason = async () => (await at.farm.groups.paused(run.run_id))?.reason ?? null;
+  // Each rollout has three answers: 18 unread ones of 18 are too few to say anything, 21 of 21 are not.
+  await play(0, 6, 3);
+  expect(await reason()).toBeNull();
+  await play(6, 7, 3);
+  expect(await reason()).toMatch(
+    /^the tool calls of 21 of 21 answers could not be read \(<tool_call> 21\): .*--tool-parser/,
+  );
+  const { committed, failures, answers, unread } = await at.farm.results.counts(run.run_id);
+  await at.farm.groups.resume(run.run_id, { committed, failures, answers, unread });
+  // A model that misses the form in two of three answers may learn it.
+  await play(7, 27, 2);
+  expect(await reason()).toBeNull();
+  await play(27, 60, 3);
+  expect(await reason()).toBeNull();
+});
+
+test('a pause that an earlier version wrote is read, and a run may ask for none', async () => {
+  const earlier = { reason: null, at: 1, since: { committed: 2, failures: {} } };
+  expect(RunPause.parse(earlier).since).toEqual({ committed: 2, failures: {}, answers: 0, unread: {} });
+  const at = await scene();
+  const { run, ids } = await startRun(at, { group_size: 8, infra_pause_share: null });
+  for (const id of ids) await settleBy(at, run, id, { judged: 0, unread: 3 });
+  await twice(infraPause, at);
+  expect(await at.farm.groups.paused(run.run_id)).toBeNull();
+});
+
+test('a run too far behind its policy is cancelled as stale', async () => {
+  const at = await scene();
+  const policy = { urls: ['http://127.0.0.1:1/v1'], model: 'm', version: 'v1', name: 'p' };
+  const { run, ids } = await startRun(at, { max_staleness: 1, policy: policy as RunRecord['policy'] });
+  for (const version of ['v1', 'v2']) await at.farm.policies.set('p', { version });
+  await twice(stale, at);
+  expect((await at.farm.cancel.isCancelled(ids)).size).toBe(0);
+  await at.farm.policies.set('p', { version: 'v3' });
+  await twice(stale, at);
+  await twice(cancelledDuty(), at);
+  expect(Object.values(await rowsOf(at, run.run_id))).toEqual(Array(4).fill('cancelled stale'));
+});
+
+test('no weights are too old for an open run, nor those of a policy that the run does not follow', async () => {
+  const at = await scene();
+  const policy = { urls: ['http://127.0.0.1:1/v1'], model: 'm', version: 'v1' } as RunRecord['policy'];
+  const calls = await startRun(at, { max_staleness: 0, open: true, policy });
+  const beside = await startRun(at, {
+    max_staleness: 0,
+    policy: { ...policy, urls: ['http://127.0.0.1:2/v1'] } as RunRecord['policy'],
+  });
+  const own = await startRun(at, { max_staleness: 0, policy });
+  const endpoints = ['http://127.0.0.1:1/v1/'];
+  for (const version of ['v1', 'v2', 'v3']) await at.farm.policies.set('default', { version, endpoints });
+  await twice(stale, at);
+  const cancelled = async ({ ids }: typeof own) => (await at.farm.cancel.isCancelled(ids)).size;
+  expect([await cancelled(calls), await cancelled(beside), await cancelled(own)]).toEqual([0, 0, 4]);
+});
+
+test('artifacts of overtaken attempts go, those of the winner, of running attempts and of kept work stay', async () => {
+  const at = await scene();
+  const { run, ids } = await startRun(at);
+  const [won = '', running = '', kept = '', failed = ''] = ids;
+  const blob = Buffer.from('x');
+  const overtaken: string[] = [];
+  for (const id of [won, failed]) {
+    const over = await claimBy(at, id);
+    await at.farm.journal.end(id, over.claim, { stage: 'sandbox', class: 'sandbox_lost', cause: null });
+    overtaken.push(await at.farm.artifacts.put(id, over, blob));
+  }
+  const winner = await at.farm.journal.claim(won, BY);
+  await settleBy(at, run, won, { judged: 1 }, winner);
+  if (winner.status === 'claimed') await at.farm.artifacts.put(won, winner, blob);
+  // Redis lost this claim, and gave its number to the winner.
+  const lost = await at.farm.artifacts.put(won, { attempt: 2, claim: 'lost' }, blob);
+  await at.farm.artifacts.put(running, await claimBy(at, running), blob);
+  const worked = await claimBy(at, kept);
+  const locator = await at.farm.artifacts.put(kept, worked, blob);
+  await at.farm.journal.end(kept, worked.claim, {
+    stage: 'evaluation',
+    class: 'evaluation_lost',
+    cause: null,
+    kept: locator,
+  });
+  const now = Date.now();
+  expect((await ownerlessOf(at.farm, run.run_id, now + 3_600_000)).sort()).toEqual(
+    [...overtaken, lost].sort(),
+  );
+  // Of what was written moments ago only that goes which no claim is known of beside a winner.
+  expect(await ownerlessOf(at.farm, run.run_id, now)).toEqual([lost]);
+});
+
+test('what a wrong clock put off for a day goes on, what was put off as usual waits', async () => {
+  const at = await scene();
+  const { ids } = await startRun(at, { group_size: 2 });
+  const redis = at.farm.bullConnection() as unknown as { call(...words: unknown[]): Promise<unknown> };
+  const now = await at.farm.clock.ask();
+  const [far = '', near = ''] = ids;
+  const prefix = at.farm.queue().toKey('');
+  for (const [id, ms] of [
+    [far, 86_400_000],
+    [near, 60_000],
+  ] as const) {
+    await redis.call('ZREM', `${prefix}prioritized`, id);
+    await redis.call('ZADD', `${prefix}delayed`, (now + ms) * 4096, id);
+  }
+  await twice(lostJobs, at);
+  const state = async (id: string) => (await at.farm.queue().getJob(id))?.getState();
+  expect([await state(far), await state(near)]).toEqual(['prioritized', 'delayed']);
+});
+
+test('runs of a class take turns: a later one starts beside the first that waits', async () => {
+  const at = await scene();
+  const first = await startRun(at, { group_size: 2 });
+  for (const job of await at.farm.queue().getJobs(['prioritized'])) await job.remove();
+  // The first has come to its hundredth rollout.
+  const late = await startRun(at, { group_size: 2 }, false);
+  await at.farm.queue().add('rollout', {} as never, { jobId: 'x.y.0', priority: 2 * 2 ** 19 + 1 + 100 });
+  const second = await startRun(at, { group_size: 2 });
+  const jobs = await at.farm.queue().getJobs(['prioritized']);
+  expect(jobs.map((job) => job.opts.priority)).toEqual(Array(3).fill(2 * 2 ** 19 + 101));
+  expect([first.ids.length, late.ids.length, second.ids.length]).toEqual([2, 2, 2]);
+});

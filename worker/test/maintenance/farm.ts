@@ -1,0 +1,106 @@
+/** A farm on the tests' Redis for the keeper's duties, with runs whose rollouts have jobs. */
+import {
+  type AttemptName,
+  type Claim,
+  createWorkerMetrics,
+  type FailureClass,
+  type Farm,
+  loadConfig,
+  newId,
+  openFarm,
+  parseRolloutId,
+  type Result,
+  type RunRecord,
+  silentLog,
+} from '@swefarm/shared';
+import { bareInstance, bareRun } from '@swefarm/testkit';
+import { onTestFinished } from 'vitest';
+import { settleUnheld } from '../../src/maintenance/commitunowned.ts';
+import type { KeeperDeps } from '../../src/maintenance/maintenance.ts';
+
+export type Scene = { farm: Farm; deps: KeeperDeps };
+
+export const redisUrl = (): string => {
+  const url = process.env.SWEFARM_TEST_REDIS_URL;
+  if (!url) throw new Error('SWEFARM_TEST_REDIS_URL is set by testkit/src/vitest/redis.ts');
+  return url;
+};
+
+/** As one worker sees the farm of this prefix; the caller disposes of its `farm`. */
+export async function openScene(prefix: string, url = redisUrl()): Promise<Scene> {
+  const config = loadConfig('worker', { env: {}, flags: { redis_url: url, redis_prefix: prefix } });
+  const farm = await openFarm(config, 'worker');
+  return { farm, deps: { farm, log: silentLog() as never, metrics: createWorkerMetrics() } };
+}
+
+export async function scene(): Promise<Scene> {
+  const opened = await openScene(`k-${newId()}`);
+  onTestFinished(() => opened.farm[Symbol.asyncDispose]());
+  return opened;
+}
+
+export const GROUP = 'a__b.c-1';
+export const BY = { worker: 'w1', node: 'n1' };
+
+/** A run of one group; with `queued`, as a submit leaves it. */
+export async function startRun(
+  { farm }: Scene,
+  change: Partial<RunRecord> = {},
+  queued = true,
+): Promise<{ run: RunRecord; ids: string[] }> {
+  const run = bareRun(change);
+  await farm.runs.create(run, [bareInstance({ instance_id: GROUP })]);
+  const ids = await farm.groups.rollouts(run.run_id);
+  if (queued) await farm.jobs.enqueue(run, ids);
+  return { run, ids };
+}
+
+/** A worker that beats once: it lives for the next 15 s. */
+export async function aWorker({ farm }: Scene, worker: string): Promise<void> {
+  const rest = { runtime: 'host', slots: 4, active: 1, started_at: 1, metrics: null, paused: null };
+  await farm.registry.beat({ worker, node: `node-${worker}`, ...rest });
+}
+
+/** Claims as the worker {@link BY} does. */
+export async function claimBy({ farm }: Scene, id: string): Promise<AttemptName> {
+  const claim = await farm.journal.claim(id, BY);
+  if (claim.status !== 'claimed') throw new Error(`${id}: ${claim.status}`);
+  return { attempt: claim.attempt, claim: claim.claim };
+}
+
+/** A rollout is claimed and ends, judged by its worker or failed for good. */
+export async function settleBy(
+  at: Scene,
+  run: RunRecord,
+  id: string,
+  end: { judged: number; unread?: number } | { failed: FailureClass },
+  claimed?: Claim,
+): Promise<void> {
+  const claim = claimed ?? (await at.farm.journal.claim(id, BY));
+  if (claim.status !== 'claimed') throw new Error(`${id}: ${claim.status}`);
+  if ('failed' in end) {
+    const failure = { stage: 'sandbox' as const, class: end.failed, message: 'no', attempts: 3 };
+    await settleUnheld(at.farm, run, id, await at.farm.journal.read(id), { failed: failure });
+    return;
+  }
+  const { instanceId, index, runId } = parseRolloutId(id);
+  const zero = { queued: 0, image: 0, sandbox: 0, agent: 0, model: 0, command: 0, patch: 0, evaluation: 0 };
+  const result: Result = {
+    ...{ format: 'swefarm-result-1', run_id: runId, rollout_id: id, instance_id: instanceId },
+    ...{
+      rollout_index: index,
+      attempt: claim.attempt,
+      claim: claim.claim,
+      worker: 'w1',
+      node: 'n1',
+      runtime: 'host',
+    },
+    ...{ outcome: 'judged', resolved: end.judged === 1, reward: end.judged, reward_row: 'judged' },
+    ...{ reward_table: 'default:cd', turns: 3, exit_status: 'submitted', failure: null, facts: null },
+    ...{ tokens: { prompt: 1, completion: 1 }, policy_version: null, seconds: { ...zero, total: 0 } },
+    ...{ artifact: null, finished_at: 1 },
+    ...(end.unread === undefined ? {} : { unread_calls: { answers: end.unread, marker: '<tool_call>' } }),
+  };
+  await at.farm.commit(run, result);
+  await at.farm.journal.end(id, claim.claim, { stage: null, class: 'done', cause: null });
+}

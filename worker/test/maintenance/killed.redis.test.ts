@@ -1,0 +1,78 @@
+/**
+ * A keeper that dies, or only stands still, between any two commands of any duty: after the next keeper's rounds the farm
+ * is as if nothing had happened, whatever the first one still had to say.
+ */
+import { newId } from '@swefarm/shared';
+import { expect, test } from 'vitest';
+import { allDuties } from '../../src/maintenance/duties.ts';
+import { DEBTS, type Debt, stateOf } from './debts.ts';
+import { openScene, redisUrl, type Scene } from './farm.ts';
+import { startLeash } from './leash.ts';
+
+const open = new AbortController().signal;
+/** Some of what a duty finds is seen to by another: a deadline cancels, and what is cancelled is committed. */
+const ROUNDS = 2;
+
+async function nextKeeper({ deps }: Scene): Promise<void> {
+  const duties = allDuties();
+  for (let round = 0; round < ROUNDS; round++) for (const duty of duties) await duty.run(deps, open);
+}
+
+type Fate = 'killed' | 'stopped';
+
+/** @returns the state at the end, and how many commands the first keeper's duty came to. */
+async function play(debt: Debt, commands: number, fate: Fate): Promise<{ state: unknown; passed: number }> {
+  const prefix = `k-${newId()}`;
+  const at = await openScene(prefix);
+  await using leash = await startLeash(redisUrl());
+  const first = await openScene(prefix, leash.url);
+  const dispose = async (): Promise<void> => void (await first.farm[Symbol.asyncDispose]());
+  const meanwhile = await debt.arrange(at, prefix);
+  await first.farm.queue().waitUntilReady();
+
+  leash.after(commands);
+  const duty = allDuties().find(({ name }) => name === debt.duty);
+  if (!duty) throw new Error(`no duty is called ${debt.duty}`);
+  const running = duty.run(first.deps, open);
+  const dying = running.catch(() => undefined);
+  await Promise.race([running, leash.tight]);
+  const passed = leash.passed();
+  if (fate === 'killed') {
+    leash.cut();
+    await dispose();
+    await dying;
+  }
+  await nextKeeper(at);
+  await meanwhile?.();
+  if (fate === 'stopped') {
+    leash.release();
+    await running;
+    await dispose();
+  }
+  await nextKeeper(at);
+  const state = await stateOf(at);
+  await at.farm[Symbol.asyncDispose]();
+  return { state, passed };
+}
+
+/** All cuts in `npm run ci:full`; of each submission every third, killed and held up in turn. */
+const EVERY = process.env.SWEFARM_TEST_EVERY_CUT === '1' ? 1 : 3;
+/** So many plays side by side, each in a farm of its own. */
+const AT_ONCE = 8;
+
+test.each(DEBTS)('$duty: killed, or held up, after each of its commands', async (debt) => {
+  const whole = await play(debt, Number.POSITIVE_INFINITY, 'killed');
+  const plays = Array.from({ length: whole.passed }, (_, commands) => [
+    { commands, fate: 'killed' as const },
+    { commands, fate: 'stopped' as const },
+  ]).flat();
+  const played = plays.filter((_, at) => at % EVERY === 0);
+  expect(played.length).toBeGreaterThan(0);
+  for (let at = 0; at < played.length; at += AT_ONCE) {
+    const some = played.slice(at, at + AT_ONCE).map(async ({ commands, fate }) => {
+      const { state } = await play(debt, commands, fate);
+      expect(state, `${fate} after ${commands} commands`).toEqual(whole.state);
+    });
+    await Promise.all(some);
+  }
+});

@@ -1,0 +1,237 @@
+/** Records that this version cannot read, or must not touch, beside others: they harm nobody, cost nothing, and wait for whoever can. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { gzipSync } from 'node:zlib';
+import { planEvaluation } from '@swefarm/grading';
+import { AgentConfig, decide, loadConfig, newId, type RunRecord, UNDERSTOOD } from '@swefarm/shared';
+import { bareInstance, rawRedis } from '@swefarm/testkit';
+import { expect, onTestFinished, test } from 'vitest';
+import { allDuties } from '../../src/maintenance/duties.ts';
+import { keep } from '../../src/maintenance/maintenance.ts';
+import { simulateWorker } from '../../src/simulated.ts';
+import { BY, GROUP, openScene, redisUrl, type Scene, settleBy, startRun } from './farm.ts';
+
+const open = new AbortController().signal;
+const NOOP = { agent: AgentConfig.parse({ type: 'noop' }) };
+
+async function sceneWith(): Promise<{ at: Scene; prefix: string; said: string[] }> {
+  const prefix = `k-${newId()}`;
+  const at = await openScene(prefix);
+  onTestFinished(() => at.farm[Symbol.asyncDispose]());
+  const said: string[] = [];
+  const note = (_fields: unknown, text: string): void => void said.push(text);
+  Object.assign(at.deps, { log: { ...at.deps.log, error: note, warn: note, info: note, debug: note } });
+  return { at, prefix, said };
+}
+
+/** Puts a changed record in place of a run's own, as another version or a fault would have written it. */
+async function rewrite({ farm }: Scene, prefix: string, runId: string, change: (whole: object) => string) {
+  const say = rawRedis(farm);
+  const key = `{${prefix}}:run:${runId}`;
+  const text = String(await say('GET', key));
+  await say('SET', key, change(JSON.parse(text)), 'KEEPTTL');
+}
+
+async function until(holds: () => Promise<boolean>): Promise<void> {
+  const deadline = Date.now() + 45_000;
+  while (!(await holds())) {
+    if (Date.now() > deadline) throw new Error('it did not come about in time');
+    await sleep(50);
+  }
+}
+
+const ODD: Record<string, (whole: object) => string> = {
+  'a value that a version to come has added': (whole) => JSON.stringify({ ...whole, agent: { type: 'new' } }),
+  'a kind to come': (whole) => JSON.stringify({ ...whole, kind: 'of_tomorrow' }),
+  'what needs newer workers': (whole) => JSON.stringify({ ...whole, needs: UNDERSTOOD + 1, agent: 'new' }),
+  'half of a record': (whole) => JSON.stringify(whole).slice(0, 90),
+  'no record at all': () => '[]',
+};
+
+test.each(Object.entries(ODD))(
+  '%s: every duty goes on for the other runs, it is said once, and removed when asked',
+  async (_name, odd) => {
+    const { at, prefix, said } = await sceneWith();
+    const bad = await startRun(at);
+    const due = await startRun(at, { deadline_at: Date.now() - 1, group_size: 2 });
+    const lost = await startRun(at, { group_size: 1 }, false);
+    await rewrite(at, prefix, bad.run.run_id, odd);
+    for (let round = 0; round < 2; round++) for (const duty of allDuties()) await duty.run(at.deps, open);
+    const { results } = await at.farm.results.read(due.run.run_id, '0');
+    expect(results.map(({ result }) => result.reward_row)).toEqual(['deadline', 'deadline']);
+    expect(await at.farm.jobs.missing(lost.ids)).toEqual([]);
+    expect(await at.farm.jobs.missing(bad.ids)).toEqual([]);
+    const told = said.filter((text) => text.includes(bad.run.run_id));
+    expect(told).toHaveLength(1);
+    expect(await at.deps.metrics.registry.metrics()).toContain('swefarm_keeper_runs_skipped 1');
+    const listed = (await at.farm.runs.list()).map(({ run_id }) => run_id);
+    expect(listed.toSorted()).toEqual([due.run.run_id, lost.run.run_id].toSorted());
+    expect(await at.farm.runs.unreadable()).toMatchObject([{ run_id: bad.run.run_id }]);
+    await expect(at.farm.runs.get(bad.run.run_id)).rejects.toMatchObject({ code: /run_(newer|unreadable)/ });
+    await at.farm.runs.remove(bad.run.run_id);
+    expect(await at.farm.jobs.missing(bad.ids)).toEqual(bad.ids);
+    expect(await at.farm.jobs.missing(lost.ids)).toEqual([]);
+    const keys = (await rawRedis(at.farm)('KEYS', `*${bad.run.run_id}*`)) as string[];
+    expect(keys).toEqual([]);
+  },
+);
+
+test('rollouts of a newer version cost no attempt, wait without harm, and are run by those who can', async () => {
+  const { at, prefix } = await sceneWith();
+  const newer = await startRun(at, { ...NOOP, group_size: 3 });
+  await rewrite(at, prefix, newer.run.run_id, (whole) => JSON.stringify({ ...whole, needs: UNDERSTOOD + 1 }));
+  // Its run is as ever, but the job itself asks for more; and one that no version made.
+  const plain = await startRun(at, { ...NOOP, group_size: 3 });
+  const [asks = '', odd = '', well = ''] = plain.ids;
+  const change = async (id: string, data: object): Promise<void> => {
+    const job = await at.farm.queue().getJob(id);
+    await job?.updateData({ ...job.data, ...data });
+  };
+  await change(asks, { needs: UNDERSTOOD + 1 });
+  await change(odd, { rollout_index: 'second' });
+  const flags = { redis_url: redisUrl(), redis_prefix: prefix, worker_id: 'w1', node: 'n1' };
+  const work = { slots: 4, pull: async () => undefined, work: async () => undefined };
+  const worker = await simulateWorker(loadConfig('worker', { env: {}, flags }), work);
+  onTestFinished(() => worker.kill());
+  const committed = async (run: RunRecord): Promise<number> =>
+    (await at.farm.results.counts(run.run_id)).committed;
+  const left = [...newer.ids, asks, odd];
+  const waiting = async (): Promise<string[]> =>
+    (await at.farm.queue().getJobs(['delayed'])).flatMap((job) => (job?.id ? [job.id] : [])).toSorted();
+  await until(async () => (await waiting()).length === left.length);
+  expect(await waiting()).toEqual(left.toSorted());
+  await until(async () => (await at.farm.results.get(well)) !== null);
+  expect(await at.farm.results.get(well)).toMatchObject({ attempt: 1 });
+  for (const id of left) expect(await at.farm.journal.read(id)).toEqual([]);
+  // A version that knows of it comes; here the record loses what was new in it.
+  await rewrite(at, prefix, newer.run.run_id, (whole) => JSON.stringify({ ...whole, needs: UNDERSTOOD }));
+  await change(asks, { needs: UNDERSTOOD });
+  await change(odd, { rollout_index: 1 });
+  await until(async () => (await committed(newer.run)) === 3 && (await committed(plain.run)) === 3);
+  for (const id of left) expect(await at.farm.results.get(id)).toMatchObject({ attempt: 1 });
+});
+
+const AN_INSTANCE = bareInstance({ instance_id: GROUP });
+const DAMAGED: Record<string, string | Buffer> = {
+  'no gzip': 'text',
+  'no JSON': gzipSync('{"instance_id": "half'),
+  'what the schema refuses': gzipSync(JSON.stringify({ ...AN_INSTANCE, image: 7 })),
+  'another one': gzipSync(JSON.stringify({ ...AN_INSTANCE, instance_id: 'a__b.c-2' })),
+};
+
+test('a damaged instance fails its rollouts by name, once; a newer one costs no attempt and waits for who can read it', async () => {
+  const { at, prefix } = await sceneWith();
+  const put = async (runId: string, blob: string | Buffer): Promise<unknown> =>
+    await rawRedis(at.farm)('HSET', `{${prefix}}:run:${runId}:instances`, GROUP, blob);
+  const damaged = await Promise.all(
+    Object.values(DAMAGED).map(async (blob) => {
+      const { run, ids } = await startRun(at, { ...NOOP, group_size: 1 });
+      await put(run.run_id, blob);
+      return ids[0] ?? '';
+    }),
+  );
+  const newer = await startRun(at, { ...NOOP, group_size: 1 });
+  const [waits = ''] = newer.ids;
+  const of = { ...AN_INSTANCE, needs: UNDERSTOOD + 1, family: 'of_tomorrow' };
+  await put(newer.run.run_id, gzipSync(JSON.stringify(of)));
+  const flags = { redis_url: redisUrl(), redis_prefix: prefix, worker_id: 'w1', node: 'n1' };
+  const work = { slots: 4, pull: async () => undefined, work: async () => undefined };
+  const worker = await simulateWorker(loadConfig('worker', { env: {}, flags }), work);
+  onTestFinished(() => worker.kill());
+  const failure = { stage: 'instance', class: 'instance_invalid', attempts: 1 };
+  for (const id of damaged) {
+    await until(async () => (await at.farm.results.get(id)) !== null);
+    const message = expect.stringContaining(`instance ${GROUP} of run ${id.split('.')[0]} cannot be read: `);
+    expect(await at.farm.results.get(id)).toMatchObject({
+      ...{ outcome: 'failed', reward: null, attempt: 1 },
+      failure: { ...failure, message },
+    });
+    expect(await at.farm.journal.read(id)).toMatchObject([{ end: { class: 'instance_invalid' } }]);
+  }
+  await until(async () => (await at.farm.queue().getJobCounts('delayed')).delayed === 1);
+  expect(await at.farm.journal.read(waits)).toEqual([]);
+  // A version that knows of it comes; here the record loses what was new in it.
+  await put(newer.run.run_id, gzipSync(JSON.stringify(AN_INSTANCE)));
+  await until(async () => (await at.farm.results.get(waits)) !== null);
+  expect(await at.farm.results.get(waits)).toMatchObject({ outcome: 'judged', attempt: 1 });
+});
+
+test('a row that names no test is the fault of the row, and no bug of ours', async () => {
+  const { at, prefix } = await sceneWith();
+  const { run, ids } = await startRun(at, { ...NOOP, group_size: 1 });
+  const flags = { redis_url: redisUrl(), redis_prefix: prefix, worker_id: 'w1', node: 'n1' };
+  const work = async () => void planEvaluation(AN_INSTANCE, run.evaluation.grader);
+  const worker = await simulateWorker(loadConfig('worker', { env: {}, flags }), {
+    ...{ slots: 1, pull: async () => undefined, work },
+  });
+  onTestFinished(() => worker.kill());
+  const [id = ''] = ids;
+  await until(async () => (await at.farm.results.get(id)) !== null);
+  const failure = { class: 'instance_invalid', message: expect.stringContaining('no test command is known') };
+  expect(await at.farm.results.get(id)).toMatchObject({ outcome: 'failed', reward: null, failure });
+});
+
+test('what one run makes fail in a duty keeps no other run from it', async () => {
+  const { at, prefix, said } = await sceneWith();
+  const broken = await startRun(at);
+  const due = await startRun(at, { group_size: 1 });
+  await rawRedis(at.farm)('SET', `{${prefix}}:run:${broken.run.run_id}:paused`, 'no JSON');
+  await rawRedis(at.farm)('HSET', `{${prefix}}:run:${broken.run.run_id}:journal`, broken.ids[0] ?? '', '{[');
+  await settleBy(
+    at,
+    due.run,
+    due.ids[0] ?? '',
+    { judged: 1 },
+    await at.farm.journal.claim(due.ids[0] ?? '', BY),
+  );
+  for (let round = 0; round < 2; round++) for (const duty of allDuties()) await duty.run(at.deps, open);
+  const { runs } = await at.farm.groups.unfinishedRuns();
+  expect(runs.map(({ run_id }) => run_id)).toEqual([broken.run.run_id]);
+  expect(said.filter((text) => text.startsWith('a duty of the keeper failed for this run'))).toHaveLength(2);
+  expect(broken.ids[0]).toContain(GROUP);
+});
+
+test('a keeper leaves the lease to a newer worker while there are runs that only that one can keep', async () => {
+  const { at, prefix } = await sceneWith();
+  const newer = await startRun(at);
+  await rewrite(at, prefix, newer.run.run_id, (whole) => JSON.stringify({ ...whole, needs: UNDERSTOOD + 1 }));
+  const stop = new AbortController();
+  const keeping = keep('old', [], at.deps, stop.signal);
+  const taken = (): Promise<boolean> => at.farm.leases.hold('keeper', 'new', 60_000);
+  await until(async () => !(await taken()));
+  const beat = { runtime: 'host', slots: 4, active: 0, started_at: 1, metrics: null, paused: null };
+  const alive = setInterval(() => {
+    void at.farm.registry.beat({ worker: 'new', node: 'n2', ...beat, understands: UNDERSTOOD + 1 });
+  }, 500);
+  onTestFinished(() => clearInterval(alive));
+  await until(taken);
+  stop.abort();
+  await keeping;
+  expect(await at.farm.leases.hold('keeper', 'old', 1_000)).toBe(false);
+});
+
+test('after a roll-back: what a newer version wrote beside results is read as the plainest, and costs no attempt', async () => {
+  const { at, prefix } = await sceneWith();
+  const say = rawRedis(at.farm);
+  const { run, ids } = await startRun(at);
+  const [tried = '', marked = '', done = ''] = ids;
+  const key = `{${prefix}}:run:${run.run_id}`;
+  const entry = { worker: 'w9', node: 'n9', claim: 'c', claimed_at: 1, ended_at: 2, of_tomorrow: true };
+  const ended = { stage: 'of_tomorrow', class: 'of_tomorrow', cause: 'new', kept: null };
+  const entries = [1, 2, 3, 4].map((attempt) => ({ ...entry, attempt, end: ended }));
+  await say('HSET', `${key}:journal`, tried, JSON.stringify(entries));
+  await say('HSET', `${key}:cancelled`, marked, 'of_tomorrow');
+  await say('HSET', `${key}:committed`, done, '1 of_tomorrow 1-0 w9\tc more');
+  await say('SET', `{${prefix}}:worker:w9`, JSON.stringify({ worker: 'w9', runtime: 7 }), 'PX', 15_000);
+  await say('ZADD', `{${prefix}}:workers`, Date.now() + 15_000, 'w9');
+  const claim = await at.farm.journal.claim(tried, BY);
+  expect(claim).toMatchObject({ status: 'claimed', attempt: 5 });
+  if (claim.status === 'claimed') expect(decide(claim.previous)).toMatchObject({ action: 'run', delayMs: 0 });
+  expect(await at.farm.cancel.isCancelled([marked])).toEqual(new Map([[marked, 'cancelled']]));
+  expect(await at.farm.journal.claim(done, BY)).toMatchObject({ status: 'committed', attempt: 1 });
+  // A worker whose record cannot be read lives: what it has in hand is not taken for lost.
+  expect(await at.farm.registry.list()).toMatchObject([
+    { worker: 'w9', slots: 0, paused: expect.any(String) },
+  ]);
+  for (const duty of allDuties()) await duty.run(at.deps, open);
+  expect(await at.farm.results.get(marked)).toMatchObject({ outcome: 'cancelled', reward_row: 'cancelled' });
+});
