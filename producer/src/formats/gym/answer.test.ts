@@ -1,4 +1,10 @@
-import type { ArtifactContent, ExitStatus, ToolDefinition } from '@swefarm/shared';
+import {
+  type ArtifactContent,
+  cumulative,
+  type ExitStatus,
+  type ToolDefinition,
+  type Trajectory,
+} from '@swefarm/shared';
 import { madeTrajectory } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
 import { aResult } from '../../output/result.fixture.ts';
@@ -27,6 +33,28 @@ function answerTo(exit_status: ExitStatus | null, tools?: ToolDefinition[]) {
     policy_version: { start: 'step-41', end: 'step-42' },
     spans: SPANS,
   } as (typeof made.turns)[number];
+  const text = textOf(trajectory, exit_status);
+  // A key said twice would be read as its last.
+  expect(text.match(/"policy_version":"step-4/g)).toHaveLength(made.turns.length);
+  return JSON.parse(text) as Told;
+}
+
+type Told = {
+  responses_create_params: { tools: unknown[] };
+  response: {
+    tools: unknown[];
+    status: string;
+    incomplete_details: unknown;
+    output: {
+      policy_version?: string;
+      policy_spans?: unknown;
+      prompt_token_ids?: number[];
+      generation_token_ids?: number[];
+    }[];
+  };
+};
+
+function textOf(trajectory: Trajectory, exit_status: ExitStatus | null): string {
   const content = { trajectory, patch: '', report: null } as unknown as ArtifactContent;
   const row = GymRow.parse({ responses_create_params: { input: [] } });
   const pieces = answerPieces({
@@ -38,18 +66,7 @@ function answerTo(exit_status: ExitStatus | null, tools?: ToolDefinition[]) {
     unjudged: null,
     trajectory: false,
   });
-  const text = [...pieces].map(String).join('');
-  // A key said twice would be read as its last.
-  expect(text.match(/"policy_version":"step-4/g)).toHaveLength(made.turns.length);
-  return JSON.parse(text) as {
-    responses_create_params: { tools: unknown[] };
-    response: {
-      tools: unknown[];
-      status: string;
-      incomplete_details: unknown;
-      output: { policy_version?: string; policy_spans?: unknown; generation_token_ids?: number[] }[];
-    };
-  };
+  return [...pieces].map(String).join('');
 }
 
 test('tools are those that the policy was shown, whether it called one or not', () => {
@@ -75,4 +92,21 @@ test('the item that carries the tokens of a model call says which weights gave t
   const trained = answerTo('submitted').response.output.filter((item) => item.generation_token_ids);
   expect(trained.map((item) => item.policy_version)).toEqual(['step-41', 'step-42']);
   expect(trained.map((item) => item.policy_spans)).toEqual([undefined, SPANS]);
+});
+
+test('prompts are what the stored suffixes give, also behind one that parts from what was seen', () => {
+  const made = madeTrajectory(6, 0);
+  let seen = 0;
+  for (const [index, { tokens }] of made.turns.entries()) {
+    if (!tokens) throw new Error('every turn has tokens');
+    tokens.prefix_length = index === 2 ? 3 : seen;
+    seen = tokens.prefix_length + tokens.prompt_suffix.length + tokens.generation.length;
+  }
+  const { output } = (JSON.parse(textOf(made, 'submitted')) as Told).response;
+  const stored = [...cumulative(made.turns.map(({ tokens }) => tokens))].map(({ prompt, generation }) => ({
+    prompt_token_ids: Array.from(prompt),
+    generation_token_ids: Array.from(generation),
+  }));
+  expect(stored).toHaveLength(6);
+  expect(output.filter((item) => item.generation_token_ids)).toMatchObject(stored);
 });
