@@ -1,8 +1,13 @@
+import { performance } from 'node:perf_hooks';
 import { describe, expect, test } from 'vitest';
 import { readAnswer } from './answer.ts';
+import { opensThinking, splitThinking } from './thinking.ts';
 
 const read = (text: string, { tools = true, opened = false, parser = 'auto' as const } = {}) =>
-  readAnswer(text, { withTools: tools, parser, opened, callId: (place) => `c${place}` });
+  readAnswer(text, {
+    withTools: tools,
+    ...{ parser, opened: opened && opensThinking('<think>'), callId: (place: number) => `c${place}` },
+  });
 
 describe('thinking', () => {
   test.each([
@@ -34,6 +39,50 @@ describe('thinking', () => {
       ...(reasoning === undefined ? {} : { reasoning_content: reasoning }),
     });
   });
+});
+
+describe.each([
+  ['<think>', '</think>', '<tool_call>{"name":"bash"}</tool_call>'],
+  [
+    '<seed:think>',
+    '</seed:think>',
+    '<seed:tool_call><function=bash><parameter=command>git reset --hard</parameter></function></seed:tool_call>',
+  ],
+  ['[THINK]', '[/THINK]', '[TOOL_CALLS]bash[ARGS]{"command":"git reset --hard"}'],
+])('a thought between %s and %s', (open, close, called) => {
+  const thought = `I could ${called} but no.`;
+  test.each([
+    ['begins the answer', `${open}\n${thought}${close}\n\nyes`, 'A:'],
+    ['was opened by the template', `${thought}\n${close}yes`, `A:${open}\n`],
+  ])('that %s calls nothing', (_, text, head) => {
+    const form = { withTools: true, parser: 'auto', callId: String } as const;
+    expect(readAnswer(text, { ...form, opened: opensThinking(head) })).toEqual({
+      role: 'assistant',
+      content: 'yes',
+      reasoning_content: thought,
+    });
+  });
+  test('is closed by no other word', () => {
+    const other = open === '[THINK]' ? '</think>' : '[/THINK]';
+    const apart = { reasoning: `${other} hm`, rest: 'yes' };
+    expect(splitThinking(`${open}${other} hm${close}yes`, false)).toEqual(apart);
+    expect(splitThinking(`${other} hm${close}yes`, opensThinking(open))).toEqual(apart);
+  });
+  test('is found behind a chat server, outside of code', () => {
+    const code = `\`\`\`\n${close}\n\`\`\`\n`;
+    expect(splitThinking(`${code}hm${close}yes`, null)).toEqual({ reasoning: `${code}hm`, rest: 'yes' });
+    expect(splitThinking(code, null)).toEqual({ reasoning: null, rest: code });
+  });
+  test('leaves a closed one, as templates write it for no thought, closed', () => {
+    expect(opensThinking(`A:${open}\n${close}\n`)).toBe(false);
+  });
+});
+
+test('a long thought that the template opened, behind a chat server, is found in linear time', () => {
+  const text = `${'- a line of thought\n'.repeat(100_000)}</think>yes`;
+  const started = performance.now();
+  expect(splitThinking(text, null).rest).toBe('yes');
+  expect(performance.now() - started).toBeLessThan(1000);
 });
 
 const call = (id: string, name: string, args: string) => ({

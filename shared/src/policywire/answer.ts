@@ -1,6 +1,6 @@
 /** From sampled text to the assistant's message, where no server parses it: mode `token-in`. */
 import type { Message } from '../trajectory.ts';
-import { splitThinking } from './thinking.ts';
+import { splitThinking, type ThoughtWords } from './thinking.ts';
 import type { SampledCall } from './toolcalls/form.ts';
 import { splitToolCalls } from './toolcalls/forms.ts';
 import { isHarmony, readHarmony } from './toolcalls/harmony.ts';
@@ -10,8 +10,8 @@ export type AnswerForm = {
   /** Tools were offered: calls are read; otherwise the text stays whole (fenced commands are the agent's to read). */
   withTools: boolean;
   parser: ToolParser;
-  /** The template opened a thought. */
-  opened: boolean;
+  /** The words of the thought that the template opened. */
+  opened: ThoughtWords | false;
   /** Makes the id of a call from its place, for models that give none. */
   callId: (place: number) => string;
 };

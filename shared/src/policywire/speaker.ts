@@ -14,7 +14,7 @@ import { openRenderer, type Renderer } from './renderer.ts';
 import { readReply, refuseBrokenOff, type WireReply } from './reply.ts';
 import { completionBody, requestBody } from './request.ts';
 import { effectiveSampling } from './sampling.ts';
-import { opensThinking, splitThinking } from './thinking.ts';
+import { opensThinking, splitThinking, type ThoughtWords } from './thinking.ts';
 import { bareForm } from './toolcalls/bare.ts';
 import { bareCallIn } from './toolcalls/forms.ts';
 import type { ToolParser } from './toolcalls/names.ts';
@@ -75,7 +75,7 @@ function chatSpeaker(first: PolicyConfig, asking: Asking): Speaker {
   };
 }
 
-/** Of the end of a prompt: enough for `<think>`, however it is cut into tokens. */
+/** Of the end of a prompt: enough for `<think>`, however it is cut into tokens; longer words are tokens of their own. */
 const HEAD_TOKENS = 5;
 
 type Said = { ids: Int32Array; message: Message; turn: number; ended: boolean };
@@ -93,7 +93,12 @@ export function tokenSpeaker(first: PolicyConfig, asking: Asking, renderer: Rend
   const { stop } = effectiveSampling(first);
 
   /** Calls without markers are calls only if the template writes them so. */
-  const parserFor = async (text: string, opens: boolean, tools: readonly object[], post: Post) => {
+  const parserFor = async (
+    text: string,
+    opens: ThoughtWords | false,
+    tools: readonly object[],
+    post: Post,
+  ) => {
     if (config.tool_parser !== 'auto' || tools.length === 0) return config.tool_parser;
     if (bareCallIn(splitThinking(text, opens).rest) === null) return 'auto';
     bare ??= await bareForm(renderer, tools, post);
@@ -187,9 +192,9 @@ export function tokenSpeaker(first: PolicyConfig, asking: Asking, renderer: Rend
 const nineLetters = (turn: number, place: number): string =>
   `c${turn.toString(36).padStart(4, '0')}${place.toString(36).padStart(4, '0')}`;
 
-/** Whether the head of the answer, as the template wrote it, opens a thought: asked once for each head. */
-function openHeads(renderer: Renderer): (prompt: Int32Array, post: Post) => Promise<boolean> {
-  const known = new Map<string, boolean>();
+/** What thought the head of the answer, as the template wrote it, opens: asked once for each head. */
+function openHeads(renderer: Renderer): (prompt: Int32Array, post: Post) => Promise<ThoughtWords | false> {
+  const known = new Map<string, ThoughtWords | false>();
   return async (prompt, post) => {
     const head = prompt.subarray(-HEAD_TOKENS);
     const key = head.join();
