@@ -26,7 +26,9 @@ export type Seat = {
 
 export type Cohorts = {
   join(prompt: string, member: Member): Seat;
-  /** The rollout of such a row whose stream has ended, once; null: there is none. */
+  /** A row of this prompt is refused, which has no seat: the streams of those that wait end by it. */
+  release(prompt: string, fingerprint: string): void;
+  /** The rollout of such a row whose stream has ended a short while ago, once; null: there is none. */
   takeUp(fingerprint: string): Found | null;
 };
 
@@ -37,6 +39,8 @@ type Entry = Member & {
   /** When it joined, and when the failure was told that ended its stream (null: none was), by a count of such events. */
   joined: number;
   released: number | null;
+  /** Until then an equal row is the same one sent again, later one of another step; ms since the epoch. */
+  takenUntil: number;
 };
 
 /** How often a held failure looks for its siblings. */
@@ -44,17 +48,19 @@ const LOOK_MS = 250;
 /** For a caller to read the answers that were sent before. */
 const READ_MS = 1_000;
 
-export function createCohorts(): Cohorts {
+/** `graceMs`: how long a row may take to be sent again. */
+export function createCohorts(graceMs: number): Cohorts {
   const cohorts = new Map<string, Set<Entry>>();
   const released = new Map<string, Entry[]>();
   let events = 0;
-  /** Whoever waited when `entry` was told of a failure may be of the same stream. */
-  const releaseBeside = (entry: Entry, at: number): void => {
-    for (const one of entry.cohort) {
+  /** Whoever waited when a row was told of a failure may be of the same stream. */
+  const releaseBeside = (cohort: ReadonlySet<Entry>, fingerprint: string, at: number): void => {
+    for (const one of cohort) {
       // Rows that are equal in everything are siblings whose caller numbers them by no field: each is waited for.
-      const same = one.fingerprint === entry.fingerprint;
+      const same = one.fingerprint === fingerprint;
       if (same || one.standing !== 'waiting' || one.released !== null || one.joined > at) continue;
       one.released = at;
+      one.takenUntil = Date.now() + graceMs;
       released.set(one.fingerprint, [...(released.get(one.fingerprint) ?? []), one]);
     }
   };
@@ -67,7 +73,8 @@ export function createCohorts(): Cohorts {
   return {
     join(prompt, member) {
       const cohort = cohorts.get(prompt) ?? new Set();
-      const entry: Entry = { ...member, standing: 'waiting', cohort, joined: ++events, released: null };
+      const seat = { standing: 'waiting' as const, cohort, joined: ++events, released: null, takenUntil: 0 };
+      const entry: Entry = { ...member, ...seat };
       cohorts.set(prompt, cohort.add(entry));
       return {
         async last(until, signal) {
@@ -82,7 +89,7 @@ export function createCohorts(): Cohorts {
           }
           if (waited) await sleep(READ_MS, undefined, { signal });
         },
-        release: () => releaseBeside(entry, ++events),
+        release: () => releaseBeside(cohort, entry.fingerprint, ++events),
         decide() {
           if (entry.standing === 'taken') return false;
           entry.standing = 'decided';
@@ -96,14 +103,15 @@ export function createCohorts(): Cohorts {
         },
       };
     },
+    release: (prompt, fingerprint) => releaseBeside(cohorts.get(prompt) ?? new Set(), fingerprint, ++events),
     takeUp(fingerprint) {
-      const [entry] = released.get(fingerprint) ?? [];
+      const entry = released.get(fingerprint)?.find(({ takenUntil }) => Date.now() < takenUntil);
       if (!entry) return null;
       unrelease(entry);
       entry.standing = 'taken';
       entry.supersede();
       // It is told 503 now: were its stream still read, that ends it.
-      releaseBeside(entry, entry.released ?? ++events);
+      releaseBeside(entry.cohort, fingerprint, entry.released ?? ++events);
       return { ...entry.found, attached: true };
     },
   };

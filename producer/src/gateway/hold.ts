@@ -29,9 +29,15 @@ export type HoldLimits = {
   timeoutSeconds: number | null;
 };
 
+/** Once, when the connection of a reply is closed: at once where that has happened, since it is told only to who listened. */
+export function whenClosed(reply: Pick<FastifyReply, 'raw'>, act: () => void): void {
+  if (reply.raw.destroyed) act();
+  else reply.raw.once('close', act);
+}
+
 export function heldCall(
   reply: FastifyReply,
-  desk: CallDesk,
+  desk: Pick<CallDesk, 'drop' | 'answered'>,
   asked: Asked,
   limits: HoldLimits,
   stopping: AbortSignal,
@@ -53,7 +59,7 @@ export function heldCall(
     // With Redis away the call stays as it is; its gateway's death or the sweep decides later.
     settle().catch((error: unknown) => reply.log.debug({ err: errorMessage(error) }, 'call not settled'));
   };
-  reply.raw.once('close', () => {
+  whenClosed(reply, () => {
     closed.abort(new Error('the caller closed its connection'));
     settleQuietly();
   });

@@ -25,10 +25,10 @@ export function row(over: Record<string, unknown> = {}): Record<string, unknown>
 export const post = (
   url: string,
   body: unknown,
-  options: { signal?: AbortSignal; headers?: Record<string, string>; path?: string } = {},
+  options: { signal?: AbortSignal; headers?: Record<string, string>; path?: string; method?: string } = {},
 ): Promise<Response> =>
   fetch(`${url}${options.path ?? '/run'}`, {
-    method: 'POST',
+    method: options.method ?? 'POST',
     headers: { 'content-type': 'application/json', ...bearer(), ...options.headers },
     body: typeof body === 'string' ? body : JSON.stringify(body),
     ...(options.signal ? { signal: options.signal } : {}),

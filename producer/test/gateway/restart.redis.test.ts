@@ -53,6 +53,8 @@ test.each(['SIGKILL', 'SIGTERM'] as const)('%s of the gateway doubles no rollout
   const before = await open(farm);
   first.child.kill(signal);
   await first.ended;
+  // A trainer updates its weights meanwhile.
+  await farm.policies.set('default', { version: 'step-2', state: 'serving' });
   serve();
   // All are taken up again: each call is held by the new one now.
   await until(async () => {

@@ -17,7 +17,7 @@ import type { RouteDeps } from '../deps.ts';
 import { digest } from '../digest.ts';
 import { honoursMask, type Mode, modeOf, trains } from '../failures.ts';
 import { tokenOf } from '../guard.ts';
-import { type Hold, heldCall, Superseded } from '../hold.ts';
+import { type Hold, heldCall, Superseded, whenClosed } from '../hold.ts';
 import { createOpenRuns, type RunWish } from '../openruns.ts';
 import { createOutcomes, type Served, Unserved } from '../outcome.ts';
 import { Refusal, settingsRefusal } from '../refusal.ts';
@@ -37,6 +37,8 @@ type Call = RunRequest & {
   mode: Mode;
   wish: RunWish;
   asked: Asked;
+  /** What it shares with its siblings, where they are waited for. */
+  prompt: string | null;
   reply: FastifyReply;
   hold: Hold;
 };
@@ -47,7 +49,7 @@ export function gymRoutes(app: FastifyInstance, deps: RouteDeps): void {
   const runs = createOpenRuns(farm, config, log);
   const desk = createCallDesk(app, deps, runs);
   const outcomes = createOutcomes(deps, desk);
-  const cohorts = createCohorts();
+  const cohorts = createCohorts(config.gateway_grace_seconds * 1000);
   const writers = createSlots(WRITERS);
   const said = new Set<string>();
 
@@ -78,7 +80,7 @@ export function gymRoutes(app: FastifyInstance, deps: RouteDeps): void {
     const instance = requestedInstance(row, deps);
     holdInstance(instance, config, 'needs_egress');
     const wish = wishOf(caller, mode, row, deps);
-    const asked = await askedOf(request, body, { caller, mode, wish });
+    const asked = askedOf(request, body, { caller, mode, wish });
     // What is needed later is held by us: not the row twice.
     (request as { body: unknown }).body = undefined;
     const limits = {
@@ -86,8 +88,10 @@ export function gymRoutes(app: FastifyInstance, deps: RouteDeps): void {
       timeoutSeconds: row.rollout_timeout_s ?? null,
     };
     const hold = heldCall(reply, desk, asked, limits, signal);
-    const call = { ...body, caller, mode, wish, asked, reply, hold };
+    const prompt = mode === 'nemo-rl' ? fingerprint([caller.name, runs.nameOf(wish), promptOf(row)]) : null;
+    const call = { ...body, caller, mode, wish, asked, prompt, reply, hold };
     try {
+      hold.gone.throwIfAborted();
       const taken = asked.named ? null : cohorts.takeUp(asked.fingerprint);
       const found = taken ?? (await foundFor(call, instance));
       await hold.has(found);
@@ -98,6 +102,9 @@ export function gymRoutes(app: FastifyInstance, deps: RouteDeps): void {
       if (hold.gone.aborted) return leave(reply);
       // Its rollout goes on: whoever asks again takes it up.
       if (error instanceof UnusableError) hold.lost();
+      // Whatever the refusal, the stream of its siblings ends by it; a failure has told them itself.
+      const held = prompt !== null && !(error instanceof Unserved) && !(error instanceof Superseded);
+      if (held) cohorts.release(prompt, asked.fingerprint);
       throw error;
     } finally {
       hold.done();
@@ -114,19 +121,16 @@ export function gymRoutes(app: FastifyInstance, deps: RouteDeps): void {
 
   /** Waits for the rollout and answers; a failure of one that has siblings is told after them. */
   async function answer(call: Call, found: Found, repo: string): Promise<FastifyReply> {
-    const { caller, mode, wish, asked, reply, hold } = call;
+    const { caller, mode, prompt, asked, reply, hold } = call;
     const member = { found, fingerprint: asked.fingerprint, supersede: hold.supersede };
-    const prompt = fingerprint([caller.name, runs.nameOf(wish), promptOf(call.row)]);
-    const seat = mode === 'nemo-rl' ? cohorts.join(prompt, member) : null;
-    if (seat) reply.raw.once('close', seat.leave);
+    const seat = prompt === null ? null : cohorts.join(prompt, member);
+    if (seat) whenClosed(reply, seat.leave);
     try {
       const terms = { mode, honoursMask: honoursMask(caller, mode) };
       const served = await outcomes.of(found, terms, hold, () => writerFor(call));
       if (seat && !seat.decide()) throw new Superseded();
       return send(call, served, repo);
     } catch (error) {
-      // Closed before we listened for it, perhaps.
-      if (hold.gone.aborted) seat?.leave();
       if (!(error instanceof Unserved)) throw error;
       const { kept } = error;
       if (kept.kind === 'passing') {
@@ -142,7 +146,7 @@ export function gymRoutes(app: FastifyInstance, deps: RouteDeps): void {
 
   async function writerFor({ reply, hold }: Call): Promise<() => void> {
     const release = await writers.take(hold.gone);
-    reply.raw.once('close', release);
+    whenClosed(reply, release);
     return release;
   }
 
@@ -164,24 +168,17 @@ export function gymRoutes(app: FastifyInstance, deps: RouteDeps): void {
     return reply.type('application/json').send(Readable.from(text, { highWaterMark: 4 }));
   }
 
-  async function askedOf(
+  function askedOf(
     request: FastifyRequest,
     body: RunRequest,
     { caller, mode, wish }: Pick<Call, 'caller' | 'mode' | 'wish'>,
-  ): Promise<Asked> {
+  ): Asked {
     const name = nameOf(request, body);
     const row = digest(body.row);
-    const parts =
-      name === null
-        ? [caller.name, runs.nameOf(wish), await policyVersions(), row]
-        : [caller.name, name, row];
+    // No version of a policy: weights move while a row is away, and what was answered is kept for no row without a name.
+    const parts = name === null ? [caller.name, runs.nameOf(wish), row] : [caller.name, name, row];
     const seconds = trains(mode) ? config.gateway_grace_seconds : config.gateway_collector_grace_seconds;
     return { named: name !== null, fingerprint: fingerprint(parts), graceMs: seconds * 1000 };
-  }
-
-  /** The versions of all policies that trainers speak of: a later step's identical row is another request. */
-  async function policyVersions(): Promise<unknown> {
-    return (await farm.policies.list()).map(({ name, version }) => [name, version]);
   }
 }
 

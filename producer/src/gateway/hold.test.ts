@@ -1,0 +1,52 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import Fastify, { type FastifyReply } from 'fastify';
+import { expect, onTestFinished, test } from 'vitest';
+import { heldCall, whenClosed } from './hold.ts';
+
+test.each(['before', 'after'] as const)(
+  'a caller that goes away %s its call is held is noticed',
+  async (when) => {
+    const gone = Promise.withResolvers<FastifyReply>();
+    const begun = Promise.withResolvers<void>();
+    const app = Fastify();
+    const dropped: string[] = [];
+    const desk = {
+      drop: async (callId: string) => void dropped.push(callId),
+      answered: async () => undefined,
+    };
+    const asked = { fingerprint: 'f', named: false, graceMs: 1 };
+    const hold = (reply: FastifyReply) =>
+      heldCall(
+        reply,
+        desk,
+        asked,
+        { maxHoldSeconds: 60, timeoutSeconds: null },
+        new AbortController().signal,
+      );
+    app.post('/run', async (_request, reply) => {
+      const closed = once(reply.raw, 'close');
+      const early = when === 'after' ? hold(reply) : null;
+      begun.resolve();
+      await closed;
+      const held = early ?? hold(reply);
+      let told = 0;
+      whenClosed(reply, () => told++);
+      await held.has({ callId: 'f.1', begunAt: Date.now() });
+      expect(held.gone.aborted).toBe(true);
+      await expect(held.sleep(60_000)).rejects.toThrow();
+      expect(told).toBe(1);
+      gone.resolve(reply);
+      return reply.hijack();
+    });
+    app.setErrorHandler((error) => gone.reject(error));
+    onTestFinished(() => app.close());
+    const { port } = new URL(await app.listen({ port: 0, host: '127.0.0.1' }));
+    const client = connect(Number(port), '127.0.0.1');
+    client.write('POST /run HTTP/1.1\r\nhost: h\r\ncontent-length: 0\r\n\r\n');
+    await begun.promise;
+    client.destroy();
+    await gone.promise;
+    expect(dropped).toEqual(['f.1']);
+  },
+);
