@@ -47,7 +47,7 @@ export { completionBody, requestBody } from './policywire/request.ts';
 export { type Limits, NO_LIMITS } from './policywire/room.ts';
 export * from './policywire/sampling.ts';
 export { openSpeaker, type Speaker, type SpokenReply } from './policywire/speaker.ts';
-export { type Sink, streams } from './policywire/stream.ts';
+export { type AnswerSink, streams } from './policywire/stream.ts';
 export { TOOL_PARSERS } from './policywire/toolcalls/names.ts';
 export { readUsage } from './policywire/usage.ts';
 export { unreadCall, wordsOf } from './policywire/words.ts';

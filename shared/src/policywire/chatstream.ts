@@ -4,10 +4,10 @@ import { WireFault } from './fault.ts';
 import { growingIds, growingLogProbs } from './growing.ts';
 import { readIds, readLogProbs } from './ids.ts';
 import { readMessage, refuseBrokenOff, type WireReply } from './reply.ts';
-import { type Chunk, choiceOf, chunkReader, cutShort, refuseError, type Sink } from './stream.ts';
+import { type AnswerSink, type Chunk, choiceOf, chunkReader, cutShort, refuseError } from './stream.ts';
 import { readUsage } from './usage.ts';
 
-export type ChatStream = Sink & {
+export type ChatStream = AnswerSink & {
   /** Tokens that came so far: by their ids, else chunks with text. */
   readonly tokens: number;
   /** The answer, when the stream is over. @throws WireFault as readReply(), and `cut_short` when it ended before the answer */
@@ -57,7 +57,7 @@ export function openChatStream(): ChatStream {
       lists.set(name, list);
     } else others.set(name, value);
   };
-  const { take } = chunkReader(({ json, promptIds: found }: Chunk): void => {
+  const reader = chunkReader(({ json, promptIds: found }: Chunk): void => {
     refuseError(json);
     promptIds ??= found;
     usage = readUsage(json.usage) ?? usage;
@@ -72,7 +72,13 @@ export function openChatStream(): ChatStream {
       throw new WireFault('garbage', 'an answer beyond all bounds');
   });
   return {
-    take,
+    take: reader.take,
+    get done() {
+      return reader.done;
+    },
+    get finished() {
+      return finish !== null;
+    },
     get tokens() {
       return Math.max(ids.length, chunks);
     },

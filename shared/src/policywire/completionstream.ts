@@ -4,18 +4,18 @@ import { noIds, type TextReply } from './completion.ts';
 import { WireFault } from './fault.ts';
 import { growingIds, growingLogProbs } from './growing.ts';
 import { readIds, readLogProbs } from './ids.ts';
-import { type Chunk, choiceOf, chunkReader, cutShort, refuseError, type Sink } from './stream.ts';
+import { type AnswerSink, type Chunk, choiceOf, chunkReader, cutShort, refuseError } from './stream.ts';
 import { readUsage } from './usage.ts';
 
 /** Tokens that came of an answer, with their log-probabilities and text; the lists are of one length. */
 export type Part = { text: string; ids: Int32Array; logProbs: Float32Array };
 
-export type CompletionStream = Sink & {
+export type CompletionStream = AnswerSink & {
   /** Tokens that came so far. */
   readonly tokens: number;
   /**
-   * What came, up to the last chunk that ended with a whole character, when ids and log-probabilities are complete up to there;
-   * else null. A character that was torn could not be read: the server does not tell the bytes that it holds back.
+   * What came, up to the last chunk whose text is all that its ids say, when ids and log-probabilities are complete up to there;
+   * else null. A server tells ids at once, and holds text back: of a torn character, and of what may begin a text of `stop`.
    */
   part(): Part | null;
   /**
@@ -57,15 +57,21 @@ export function openCompletionStream(): CompletionStream {
     if (values) logProbs.push(values);
     // A chunk of no token may have no list; a list of other than numbers spoils all that follows.
     else if (more?.length || (scores !== undefined && scores !== null)) scored = false;
-    if (choice.text !== '' && !choice.text.endsWith('\ufffd'))
+    if (isWhole(choice.text, more?.length ?? 0, choice.logprobs))
       whole = { texts: texts.length, tokens: ids.length };
     if (typeof choice.finish_reason === 'string') finish = choice.finish_reason;
     if (characters > MOST.textBytes || ids.length > MOST.tokens)
       throw new WireFault('garbage', 'an answer beyond all bounds');
   };
-  const { take } = chunkReader(onChunk);
+  const chunks = chunkReader(onChunk);
   return {
-    take,
+    take: chunks.take,
+    get done() {
+      return chunks.done;
+    },
+    get finished() {
+      return finish !== null;
+    },
     get tokens() {
       return ids.length;
     },
@@ -90,4 +96,13 @@ export function openCompletionStream(): CompletionStream {
       };
     },
   };
+}
+
+/** Whether a chunk's text goes as far as its ids: it ends as its last token does; where tokens' texts are not told, it has one token. */
+function isWhole(text: string, tokens: number, logProbs: unknown): boolean {
+  if (text === '' || text.endsWith('\ufffd')) return false;
+  const { tokens: words } = (logProbs ?? {}) as { tokens?: unknown };
+  const last: unknown = Array.isArray(words) ? words.at(-1) : undefined;
+  if (typeof last !== 'string' || last.startsWith('token_id:')) return tokens <= 1;
+  return last !== '' && text.endsWith(last);
 }

@@ -1,6 +1,6 @@
 /** The one thing the wire code asks of its user: to send a body and bring the answer's bytes. */
 
-import type { Sink } from './stream.ts';
+import type { AnswerSink } from './stream.ts';
 
 /** A piece of a JSON body; ids come as bytes. */
 export type Piece = string | Buffer;
@@ -12,7 +12,7 @@ export type Route = 'chat' | 'completions' | 'tokenize' | 'detokenize';
  * it brings whole is read the same. Throws OverflowSignal when the endpoint says that prompt and answer do not fit, else whatever
  * the user's transport throws for anything but HTTP 200.
  */
-export type Post = (route: Route, body: Piece[], sink?: Sink) => Promise<Buffer>;
+export type Post = (route: Route, body: Piece[], sink?: AnswerSink) => Promise<Buffer>;
 
 /** Where a route lies. vLLM's tokenizer routes stand beside /v1, not below it. */
 export function addressOf(base: string, route: Route): string {

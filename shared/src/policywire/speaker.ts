@@ -89,7 +89,7 @@ export function tokenSpeaker(first: PolicyConfig, asking: Asking, renderer: Rend
   let prepared: { at: number; prompt: Int32Array } | null = null;
   const opened = openHeads(renderer);
   let bare: ToolParser | null = null;
-  // With texts that end an answer, its last token says nothing.
+  // With texts that end an answer, its last token says nothing; and one that begins in what is kept would not be found.
   const { stop } = effectiveSampling(first);
 
   /** Calls without markers are calls only if the template writes them so. */
@@ -138,7 +138,7 @@ export function tokenSpeaker(first: PolicyConfig, asking: Asking, renderer: Rend
       refuseBrokenOff(read.finish_reason);
       return read;
     } catch (error) {
-      if (mayBeKept(error)) unfinished.keep(stream.part());
+      if (stop === undefined && mayBeKept(error)) unfinished.keep(stream.part());
       stream = null;
       throw error;
     }

@@ -5,13 +5,16 @@ import { readCompletion } from './completion.ts';
 import { openCompletionStream } from './completionstream.ts';
 import { eventReader } from './events.ts';
 import { readReply } from './reply.ts';
-import type { Sink } from './stream.ts';
 
 const event = (value: unknown): string => `data: ${JSON.stringify(value)}\n\n`;
 const DONE = 'data: [DONE]\n\n';
 
 /** Gives a text to a sink in pieces that end at the given places of its bytes. */
-function give(sink: Sink, text: string, places: readonly number[] = []): void {
+function give(
+  sink: { take(bytes: Uint8Array): unknown },
+  text: string,
+  places: readonly number[] = [],
+): void {
   const bytes = Buffer.from(text);
   const ends = [...places.map((place) => place % bytes.length).sort((a, b) => a - b), bytes.length];
   let from = 0;
@@ -25,7 +28,7 @@ describe('events', () => {
   const read = (text: string, places: number[] = [], most?: number) => {
     const heard: string[] = [];
     const take = eventReader((data) => heard.push(data.toString()), most);
-    give({ take: (bytes) => take(bytes) ?? true }, text, places);
+    give({ take }, text, places);
     return heard;
   };
   test('the same whatever pieces they come in', () => {
@@ -42,12 +45,12 @@ describe('events', () => {
   });
 });
 
-const tokens = (ids: number[]) => ({
+const tokens = (ids: number[], words: string[] = ids.map(String)) => ({
   token_ids: ids,
-  logprobs: { token_logprobs: ids.map((id) => -id / 8), tokens: ids.map(String), text_offset: ids },
+  logprobs: { token_logprobs: ids.map((id) => -id / 8), tokens: words, text_offset: ids },
 });
-const piece = (text: string, ids: number[], more: object = {}) =>
-  event({ choices: [{ index: 0, text, ...tokens(ids), finish_reason: null, ...more }] });
+const piece = (text: string, ids: number[], more: object = {}, words = [text]) =>
+  event({ choices: [{ index: 0, text, ...tokens(ids, words), finish_reason: null, ...more }] });
 const usage = { prompt_tokens: 3, completion_tokens: 4, total_tokens: 7 };
 const ENDED = event({ choices: [], usage }) + DONE;
 const END = { finish_reason: 'stop' };
@@ -116,6 +119,31 @@ describe('a text completion', () => {
     expect(torn.part()).toMatchObject({ text: 'one', ids: Int32Array.of(8) });
     give(torn, piece('x', [10]));
     expect(torn.part()).toMatchObject({ text: 'one\ufffdx', ids: Int32Array.of(8, 9, 10) });
+  });
+  test.each([
+    ['the first part of a character ends a chunk', [' two', ''], ['é three', ' three']],
+    ['that part with a space before it', [' two ', ' \ufffd'], ['é three', ' three']],
+    ['text that a text of `stop` may begin with', [' tw', 'o'], ['o three', ' three']],
+  ])('%s: its ids were told, its text was not', (_, [text = '', last = ''], [next = '', word = '']) => {
+    const reader = openCompletionStream();
+    give(reader, piece('one', [8]) + piece(text, [9, 10], {}, [' two', last]));
+    expect(reader.part()).toMatchObject({ text: 'one', ids: Int32Array.of(8) });
+    give(reader, piece(next, [11, 12], {}, ['?', word]));
+    expect(reader.part()).toMatchObject({ ids: Int32Array.of(8, 9, 10, 11, 12) });
+  });
+  test.each([
+    ['are not told', undefined],
+    ['are told as ids', ['token_id:9', 'token_id:10']],
+  ])('where the texts of tokens %s, only a chunk of one token can be relied on', (_, words) => {
+    const without = (text: string, ids: number[]) => {
+      const logprobs = { token_logprobs: ids.map(() => -1), ...(words ? { tokens: words } : {}) };
+      return event({ choices: [{ text, token_ids: ids, logprobs }] });
+    };
+    const reader = openCompletionStream();
+    give(reader, without('one', [8]) + without(' two', [9, 10]));
+    expect(reader.part()).toMatchObject({ text: 'one', ids: Int32Array.of(8) });
+    give(reader, without('!', [11]));
+    expect(reader.part()).toMatchObject({ text: 'one two!', ids: Int32Array.of(8, 9, 10, 11) });
   });
   test.each([
     ['a chunk without ids', event({ choices: [{ text: 'x', ...tokens([1]), token_ids: null }] })],

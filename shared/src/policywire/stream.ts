@@ -9,6 +9,14 @@ import { parseJson } from './reply.ts';
 export type Sink = {
   /** True when something of the answer was in them: a comment of a proxy is none. */
   take(bytes: Uint8Array): boolean;
+  /** True behind `[DONE]`: nothing that comes is read any more. */
+  readonly done: boolean;
+};
+
+/** A sink of one answer. */
+export type AnswerSink = Sink & {
+  /** True once the answer's end was told: it is whole, whatever becomes of the connection. */
+  readonly finished: boolean;
 };
 
 /** Whether answers are asked for as a stream. NeMo RL's server (mode `echo`) puts ids on whole messages only, and no stream has experts. */
@@ -47,6 +55,9 @@ export function chunkReader(onChunk: (chunk: Chunk) => void): Sink {
       heard = false;
       read(bytes);
       return heard;
+    },
+    get done() {
+      return done;
     },
   };
 }

@@ -115,6 +115,25 @@ const streamed =
     if (then === 'end') response.end('data: [DONE]\n\n');
     if (then === 'cut') setTimeout(() => response.destroy(), 50);
   };
+/** The same in chat, as servers send it that tell no ids. */
+const chatEvents = (words: string[], finish: string | null): string[] =>
+  words.map(
+    (content, at) =>
+      `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content }, finish_reason: at === words.length - 1 ? finish : null }] })}\n\n`,
+  );
+/** So long between two events, as a model that thinks. */
+const slowly =
+  (list: string[], gapMs: number): Handler =>
+  (_, response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' });
+    const next = (): void => {
+      const one = list.shift();
+      if (one === undefined) return void response.destroy();
+      response.write(one);
+      setTimeout(next, gapMs);
+    };
+    next();
+  };
 /** Renders every prompt alike; completions are answered in order, by the last one from then on. */
 async function tokenEndpoint(...handlers: Handler[]) {
   let asked = 0;
@@ -188,6 +207,66 @@ test.each<[string, Handler]>([
 ])('a stream that %s leaves nothing behind', async (_, bad) => {
   const { asked, bodies } = await oneTurn({}, bad, streamed(events([10], 'stop')));
   expect(await asked).toMatchObject({ generation_token_ids: Int32Array.of(10), spans: [{ tokens: 1 }] });
+  expect(bodies().map(({ prompt }) => prompt)).toEqual([
+    [1, 2, 3],
+    [1, 2, 3],
+  ]);
+});
+
+test.each([
+  ['token-in', events([8], 'abort'), events([9, 10, 11], null), events([12], 'stop'), 't8 t9 t10 t11 t12 '],
+  ['text', chatEvents(['no'], 'abort'), chatEvents(['n', 'o'], null), chatEvents(['yes'], 'stop'), 'yes'],
+])(
+  'in mode %s patience runs while the endpoint fails, and not while it answers',
+  async (mode, first, long, last, said) => {
+    // The second request alone takes longer than the patience.
+    const { asked, bodies } = await oneTurn(
+      { token_mode: mode, patience: 0.5 },
+      streamed(first),
+      slowly([...long], 600 / long.length),
+      streamed(last),
+    );
+    expect(await asked).toMatchObject({ message: { content: said } });
+    expect(bodies()).toHaveLength(3);
+  },
+);
+
+describe.each([
+  ['token-in', events([8, 9], 'stop', [1, 2, 3]), 't8 t9 '],
+  ['text', chatEvents(['t8 ', 't9 '], 'stop'), 't8 t9 '],
+])('in mode %s an answer whose end was told is whole', (mode, told, said) => {
+  const DONE = 'data: [DONE]\n\n';
+  test.each<[string, Handler]>([
+    ['the connection is cut behind it', streamed(told, 'cut')],
+    ['the connection is cut behind [DONE]', streamed([...told, DONE], 'cut')],
+    ['the connection stays open behind [DONE]', streamed([...told, DONE], 'nothing')],
+    ['nothing more comes', streamed(told, 'nothing')],
+  ])('%s', async (what, handler) => {
+    const silent = what === 'nothing more comes';
+    const { asked, bodies } = await oneTurn(
+      { token_mode: mode, request_timeout: silent ? 3 : 20 },
+      handler,
+      sendError(400, 'asked twice'),
+    );
+    const reply = await asked;
+    expect(reply).toMatchObject({ message: { content: said }, finish_reason: 'stop' });
+    expect(reply.seconds).toBeLessThan(15);
+    expect(bodies()).toHaveLength(1);
+  });
+});
+
+test('with texts that end an answer nothing is kept: the server holds back text of ids that it told', async () => {
+  const lags = (one: string) => one.replace('"t9 "', '""').replace('"t10 "', '"t9 t"');
+  const { asked, bodies } = await oneTurn(
+    { sampling: { stop: ['END'] } },
+    streamed(events([8, 9, 10], null, [1, 2, 3]).map(lags), 'cut'),
+    streamed(events([8, 9, 10], 'stop', [1, 2, 3])),
+  );
+  expect(await asked).toMatchObject({
+    message: { content: 't8 t9 t10 ' },
+    generation_token_ids: Int32Array.of(8, 9, 10),
+    spans: [{ tokens: 3 }],
+  });
   expect(bodies().map(({ prompt }) => prompt)).toEqual([
     [1, 2, 3],
     [1, 2, 3],

@@ -85,7 +85,11 @@ async function askedUntilAnswered(talk: Talk, asked: Asked, turn: TurnVersions, 
   const { config, deps, place, versions } = talk;
   const { followed, endpoints, apiKey, log } = deps;
   const { pause } = followed;
-  const post = postOf(talk, asked, turn);
+  let answered = false;
+  const post = postOf(talk, asked, (head) => {
+    answered = true;
+    turn.heard(head);
+  });
   let sent = versions.spoken();
   let keptBefore = 0;
   let progressed = false;
@@ -96,6 +100,7 @@ async function askedUntilAnswered(talk: Talk, asked: Asked, turn: TurnVersions, 
     place.settle();
     sent = versions.spoken();
     turn.sent(sent);
+    answered = false;
     keptBefore = speaker.kept();
     try {
       return await askedEitherWay(config, speaker, () => speaker.ask(asked.messages, asked.tools, post));
@@ -115,6 +120,7 @@ async function askedUntilAnswered(talk: Talk, asked: Asked, turn: TurnVersions, 
       return pause.paused || versions.spoken().changed !== sent.changed;
     },
     progressed: () => progressed,
+    answered: () => answered,
     onFault(fault) {
       if (!ENDPOINT_FAULTS.has(fault.failureClass) || fault.busy) return;
       faults++;
@@ -140,7 +146,11 @@ async function askedUntilAnswered(talk: Talk, asked: Asked, turn: TurnVersions, 
 }
 
 /** Sends to wherever the rollout is bound at that moment. */
-function postOf({ config, deps, place, time, clientAt }: Talk, asked: Asked, turn: TurnVersions): Post {
+function postOf(
+  { config, deps, place, time, clientAt }: Talk,
+  asked: Asked,
+  onHead: TurnVersions['heard'],
+): Post {
   return (route, body, sink) =>
     send(route, body, sink, {
       client: clientAt(place.url),
@@ -149,7 +159,7 @@ function postOf({ config, deps, place, time, clientAt }: Talk, asked: Asked, tur
       pause: deps.followed.pause,
       time,
       signal: asked.signal,
-      onHead: turn.heard,
+      onHead,
     });
 }
 

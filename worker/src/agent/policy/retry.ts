@@ -8,7 +8,7 @@ const FIRST_WAIT_SECONDS = 0.25;
 const LONGEST_WAIT_SECONDS = 8;
 
 export type RetryOptions = {
-  /** Counted from the first fault of this turn: a long answer before it is no reason to give up. */
+  /** Counted from the first fault since an answer began: a long answer before it is no reason to give up. */
   patienceSeconds: number;
   /** Patience does not run out while it lasts, and nothing is sent. */
   pause: Pause;
@@ -17,6 +17,8 @@ export type RetryOptions = {
   signal: AbortSignal;
   /** True when the request that failed brought something of the answer that is kept: patience and count begin anew. */
   progressed: () => boolean;
+  /** True when the endpoint began to answer the request that failed: patience begins anew, the count does not. */
+  answered: () => boolean;
   onFault: (fault: PolicyFault) => void;
   /** True when another endpoint is to be asked from now on: at once, and with a count of its own. */
   elsewhere: (fault: PolicyFault) => boolean;
@@ -25,8 +27,7 @@ export type RetryOptions = {
 
 /** Throws the last PolicyFault when it may not be tried again; any other error at once; the signal's reason when aborted. */
 export async function retrying<T>(request: () => Promise<T>, options: RetryOptions): Promise<T> {
-  using patience = new DisposableStack();
-  let deadline: Deadline | null = null;
+  using patience = openPatience(options);
   for (let tries = 1; ; ) {
     await untilServing(options.pause, options.signal);
     try {
@@ -35,12 +36,9 @@ export async function retrying<T>(request: () => Promise<T>, options: RetryOptio
       if (!(error instanceof PolicyFault)) throw error;
       if (await options.excused(error)) continue;
       options.onFault(error);
-      deadline ??= patience.use(startDeadline(options.patienceSeconds, options.pause, () => undefined));
-      if (options.progressed()) {
-        tries = 1;
-        deadline.restart();
-      }
-      const left = deadline.remainingSeconds();
+      const progressed = options.progressed();
+      if (progressed) tries = 1;
+      const left = patience.leftSeconds(progressed || options.answered());
       if (left > 0 && options.elsewhere(error)) {
         tries = 1;
         continue;
@@ -51,6 +49,19 @@ export async function retrying<T>(request: () => Promise<T>, options: RetryOptio
       await pause(wait, options.signal);
     }
   }
+}
+
+/** The seconds that are left of it; a deadline that was over stays so, hence one of its own for each run of faults. */
+function openPatience({ patienceSeconds, pause }: RetryOptions) {
+  let deadline: Deadline | null = null;
+  return {
+    leftSeconds(anew: boolean): number {
+      if (anew) deadline?.[Symbol.dispose]();
+      if (anew || deadline === null) deadline = startDeadline(patienceSeconds, pause, () => undefined);
+      return deadline.remainingSeconds();
+    },
+    [Symbol.dispose]: () => deadline?.[Symbol.dispose](),
+  };
 }
 
 /** Seconds to wait before the next request; null: do not send it. */

@@ -1,5 +1,5 @@
 /** One request to a policy endpoint, whole or streamed: silence is what times out, aborting closes the socket. */
-import { addressOf, type Piece, type Route, type Sink, WireFault } from '@swefarm/shared';
+import { type AnswerSink, addressOf, type Piece, type Route, WireFault } from '@swefarm/shared';
 import { startDeadline } from '../deadline.ts';
 import type { Pause } from '../pause.ts';
 import type { Time } from '../time.ts';
@@ -23,6 +23,8 @@ export type Sending = {
 
 /** Routed experts of a long sequence are the largest thing an answer holds. */
 const MOST_BODY_BYTES = 512 * 1024 ** 2;
+/** What is waited behind `[DONE]` for the body's end, so that the connection can be used again. */
+const CLOSING_MS = 1_000;
 const NOTHING = Buffer.alloc(0);
 
 /**
@@ -33,7 +35,7 @@ const NOTHING = Buffer.alloc(0);
 export async function send(
   route: Route,
   body: Piece[],
-  sink: Sink | undefined,
+  sink: AnswerSink | undefined,
   { client, url, silenceSeconds, pause, time, signal, onHead }: Sending,
 ): Promise<Buffer> {
   signal.throwIfAborted();
@@ -47,6 +49,7 @@ export async function send(
     controller.abort();
   };
   using silence = startDeadline(silenceSeconds, pause, onSilence, time);
+  using closing = new DisposableStack();
   let phase: 'head' | 'body' = 'head';
   try {
     const { stream, length } = sentOnce(body);
@@ -62,11 +65,16 @@ export async function send(
     if (route === 'chat' || route === 'completions')
       onHead({ version: response.headers.get('x-policy-version'), streamed });
     if (!streamed) return await wholeOf(response);
-    for await (const chunk of response.body ?? []) if (sink.take(chunk)) silence.restart();
+    for await (const chunk of response.body ?? []) {
+      const before = sink.done;
+      if (sink.take(chunk)) silence.restart();
+      if (sink.done && !before) closing.use(time.after(CLOSING_MS, () => controller.abort()));
+    }
     return NOTHING;
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof WireFault) throw error;
+    if (sink?.finished) return NOTHING;
     if (silent) {
       const what = phase === 'head' ? 'answer' : 'more of the answer';
       throw new PolicyFault('policy_silent', 'never', `no ${what} within ${silenceSeconds} s`, {
