@@ -109,6 +109,7 @@ const CALLS: Record<string, Call> = {
   ],
   'journal.read': [BOTH, (farm, { rollout }) => farm.journal.read(rollout)],
   'journal.readRetried': [BOTH, (farm, { id }) => farm.journal.readRetried(id)],
+  'journal.countInWork': [BOTH, (farm, { id }) => farm.journal.countInWork(id)],
   'journal.hold': [
     W,
     (farm, { rollout }) =>

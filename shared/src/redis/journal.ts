@@ -70,6 +70,8 @@ export type Journal = {
   read(rolloutId: string): Promise<JournalEntry[]>;
   /** By rollout, for those of the run that were begun more than once and have no result: few, however large the run. */
   readRetried(runId: string): Promise<Map<string, JournalEntry[]>>;
+  /** How many rollouts of the run are in work: begun, not ended, without a result. */
+  countInWork(runId: string): Promise<number>;
   /**
    * Says that these attempts are in work with this worker, and answers the rollouts of those that are not to go on: another
    * attempt has claimed or committed since, or the run is gone. A claim that Redis has lost is written down again.
@@ -89,6 +91,26 @@ export function createJournal(redis: Redis, keys: Keys): Journal {
     hold: loadScript(redis, 'hold'),
   };
   const of = (rolloutId: string) => keys.run(parseRolloutId(rolloutId).runId);
+  /** Journals that are `wanted`, of rollouts without a result. */
+  const uncommitted = async (
+    runId: string,
+    wanted: (journal: { ended_at: number | null }[]) => boolean,
+  ): Promise<Map<string, string>> => {
+    const run = keys.run(runId);
+    const found = new Map<string, string>();
+    let cursor = '0';
+    do {
+      const [next, pairs] = await redis.hscan(run.journal, cursor, 'COUNT', SCAN_COUNT);
+      for (const [at, text] of pairs.entries()) {
+        if (at % 2 === 1 && wanted(JSON.parse(text))) found.set(pairs[at - 1] ?? '', text);
+      }
+      cursor = next;
+    } while (cursor !== '0');
+    if (found.size === 0) return found;
+    const ids = [...found.keys()];
+    const committed = await redis.hmget(run.committed, ...ids);
+    return new Map([...found].filter((_, index) => committed[index] === null));
+  };
   return {
     async claim(rolloutId, { worker, node }, heed) {
       const run = of(rolloutId);
@@ -130,22 +152,11 @@ export function createJournal(redis: Redis, keys: Keys): Journal {
       return parseEntries(await redis.hget(of(rolloutId).journal, rolloutId));
     },
     async readRetried(runId) {
-      const run = keys.run(runId);
-      const retried = new Map<string, string>();
-      let cursor = '0';
-      do {
-        const [next, pairs] = await redis.hscan(run.journal, cursor, 'COUNT', SCAN_COUNT);
-        for (const [at, text] of pairs.entries()) {
-          if (at % 2 === 1 && (JSON.parse(text) as unknown[]).length > 1)
-            retried.set(pairs[at - 1] ?? '', text);
-        }
-        cursor = next;
-      } while (cursor !== '0');
-      if (retried.size === 0) return new Map();
-      const ids = [...retried.keys()];
-      const committed = await redis.hmget(run.committed, ...ids);
-      const open = ids.filter((_, index) => committed[index] === null);
-      return new Map(open.map((id) => [id, parseEntries(retried.get(id))]));
+      const retried = await uncommitted(runId, (journal) => journal.length > 1);
+      return new Map([...retried].map(([id, text]) => [id, parseEntries(text)]));
+    },
+    async countInWork(runId) {
+      return (await uncommitted(runId, (journal) => journal.at(-1)?.ended_at === null)).size;
     },
     async hold({ worker, node }, running) {
       const mine = new Map(running.map((one) => [one.rollout_id, one]));

@@ -3,8 +3,16 @@
  * produce is a step without rewards, or with zeros that are nobody's fault, at full price. It says so, and goes on when
  * somebody resumes it.
  */
-import { FAILURES, type FailureClass, type RunCounts, type RunPause, type RunRecord } from '@swefarm/shared';
+import {
+  FAILURES,
+  type FailureClass,
+  type Farm,
+  type RunCounts,
+  type RunPause,
+  type RunRecord,
+} from '@swefarm/shared';
 import type { Duty } from './maintenance.ts';
+import { livingWorkers } from './ownership.ts';
 import { eachRun } from './runs.ts';
 
 /** Fewer failures than this say nothing about a run. */
@@ -20,7 +28,7 @@ export const infraPause: Duty = {
       if (run.infra_pause_share === null || run.open) return;
       const pause = await farm.groups.paused(run.run_id);
       if (pause && pause.reason !== null) return;
-      const reason = reasonToPause(run, await farm.results.counts(run.run_id), pause?.since ?? null);
+      const reason = await reasonToPause(farm, run, pause?.since ?? null);
       if (reason !== null && (await farm.groups.pause(run.run_id, reason, pause)))
         log.error({ run: run.run_id, reason }, `run paused; go on with: swefarm resume ${run.run_id}`);
     });
@@ -34,24 +42,41 @@ const UNREAD_SHARE = 0.9;
 
 type Counted = Pick<RunCounts, 'committed' | 'failures' | 'answers' | 'unread'>;
 
+/** What rollouts in work say of a run's answers: the first to end are those that nobody could read, and no sample of it. */
+type InWork = {
+  rollouts: number;
+  /** Of those that have gone on for longer than a rollout whose answers cannot be read. */
+  answers: number;
+};
+const NOTHING: InWork = { rollouts: 0, answers: 0 };
+
 /** One line, or null when the run may go on. `since`: what was counted when somebody let it go on. */
-export function reasonToPause(
-  run: Pick<RunRecord, 'infra_pause_share'>,
-  counts: Counted,
-  since: RunPause['since'],
-): string | null {
+async function reasonToPause(farm: Farm, run: RunRecord, since: RunPause['since']): Promise<string | null> {
   if (run.infra_pause_share === null) return null;
-  return failuresOf(run.infra_pause_share, counts, since) ?? unreadCallsOf(counts, since);
+  const counts = await farm.results.counts(run.run_id);
+  const failures = failuresOf(run.infra_pause_share, counts, since);
+  if (failures !== null) return failures;
+  // What is in work is asked for only where what is committed speaks against the run.
+  if (unreadCallsOf(counts, since, NOTHING) === null) return null;
+  return unreadCallsOf(counts, since, await inWorkOf(farm, run));
 }
 
-function unreadCallsOf(counts: Counted, since: RunPause['since']): string | null {
+async function inWorkOf(farm: Farm, run: RunRecord): Promise<InWork> {
+  const [rollouts, workers] = await Promise.all([farm.journal.countInWork(run.run_id), livingWorkers(farm)]);
+  const turns = (await farm.live.running([...workers], run.run_id)).map((one) => one.turns);
+  const read = turns.filter((count) => count > run.agent.format_limit);
+  return { rollouts, answers: read.reduce((sum, count) => sum + count, 0) };
+}
+
+function unreadCallsOf(counts: Counted, since: RunPause['since'], inWork: InWork): string | null {
   const unread = Object.entries(counts.unread)
     .map(([marker, count]): [string, number] => [marker, count - (since?.unread[marker] ?? 0)])
     .filter(([, count]) => count > 0)
     .sort(([, a], [, b]) => b - a);
   const number = unread.reduce((sum, [, count]) => sum + count, 0);
-  const answers = counts.answers - (since?.answers ?? 0);
+  const answers = counts.answers - (since?.answers ?? 0) + inWork.answers;
   if (number < LEAST_UNREAD || number / answers <= UNREAD_SHARE) return null;
+  if (counts.committed - (since?.committed ?? 0) < inWork.rollouts) return null;
   const markers = unread.map(([marker, count]) => `${marker} ${count}`).join(', ');
   return (
     `the tool calls of ${number} of ${answers} answers could not be read (${markers}): ` +
