@@ -17,14 +17,20 @@ T = TypeVar("T")
 DEFAULT_URL = "http://127.0.0.1:8080"
 #: Seconds a call may wait for the farm's answer, beyond what the call itself asks the farm to wait.
 ANSWER_S = 120.0
-#: Seconds during which a farm that does not answer is asked again.
+#: Seconds during which a farm that fails to answer is asked again, counted from the first failure after it served.
 PATIENCE_S = 300.0
+#: Seconds between two tries grow to this, or to a part of a shorter patience.
+LONGEST_PAUSE_S = 5.0
 #: Threads wait, they do not work: one for each call in flight, started when needed.
 _threads = ThreadPoolExecutor(max_workers=1024, thread_name_prefix="swefarm")
 
 
 class FarmError(Exception):
     """The farm cannot be reached or cannot serve now: nothing is known of the rollout, so it has no reward."""
+
+
+class HoldExpired(FarmError):
+    """The farm cancelled the rollout at the deadline of its call. Not asked again: that would begin another rollout."""
 
 
 class FarmRefusal(Exception):
@@ -46,17 +52,27 @@ class Farm:
         self.patience_s = float(given.get("patience_s") or PATIENCE_S)
 
     def call(self, method: str, path: str, body: Any = None, answer_s: float = ANSWER_S) -> Any:
-        """The answer's JSON. Raises FarmRefusal, or FarmError once patience is over."""
-        until = time.monotonic() + self.patience_s
-        pause = 0.2
+        """
+        The answer's JSON. ``answer_s`` is how long the farm may take, over all tries. Raises FarmRefusal, or FarmError
+        once patience is over. A try that held its connection longer than we ever pause was served: patience begins anew.
+        """
+        longest = min(LONGEST_PAUSE_S, self.patience_s / 4)
+        deadline = time.monotonic() + answer_s + self.patience_s
+        until: Optional[float] = None
         while True:
+            asked = time.monotonic()
             try:
-                return self.once(method, path, body, answer_s)
-            except (urllib.error.URLError, http.client.HTTPException, OSError, ValueError) as error:
-                if time.monotonic() + pause >= until:
+                return self.once(method, path, body, max(0.1, min(answer_s, deadline - asked)))
+            except (http.client.HTTPException, OSError, ValueError) as error:
+                now = time.monotonic()
+                # What never got a connection, however long it tried, was not served.
+                served = not isinstance(error, urllib.error.URLError) and now - asked > longest
+                if served or until is None:
+                    until, pause = min(now + self.patience_s, deadline), min(0.2, longest)
+                if now + pause >= until:
                     raise FarmError(f"{self.url}{path}: {error}") from error
             time.sleep(pause)
-            pause = min(pause * 2, 5.0)
+            pause = min(pause * 2, longest)
 
     def once(self, method: str, path: str, body: Any, answer_s: float) -> Any:
         """Without asking again."""
@@ -72,9 +88,12 @@ class Farm:
         except urllib.error.HTTPError as error:
             with error:
                 text = error.read()
+            refusal = _refusal(error.code, text)
+            if refusal.code == "hold_expired":
+                raise HoldExpired(f"{self.url}{path}: {refusal}") from error
             if error.code in (429, 502, 503, 504):
                 raise OSError(f"HTTP {error.code}: {text[:200]!r}") from error
-            raise _refusal(error.code, text) from error
+            raise refusal from error
 
 
 def _refusal(status: int, text: bytes) -> FarmRefusal:

@@ -1,10 +1,11 @@
 import asyncio
 import threading
+import time
 import unittest
 
 from fakefarm import FakeFarm
 from swefarm_verl.baseline import UNJUDGED
-from swefarm_verl.farm import Farm, FarmError, FarmRefusal
+from swefarm_verl.farm import Farm, FarmError, FarmRefusal, HoldExpired
 from swefarm_verl.reward import compute_score
 from swefarm_verl.session import SessionOver, grade, hearts, open_session, verdict_of
 
@@ -30,6 +31,44 @@ class FarmTest(unittest.TestCase):
             with self.assertRaises(FarmRefusal) as caught:
                 Farm(settings(fake)).call("POST", "/x", {})
             self.assertEqual((caught.exception.code, caught.exception.field), ("bad_request", "seq"))
+            self.assertEqual(len(fake.asked), 1)
+
+    def test_patience_begins_anew_after_each_stretch_in_which_the_farm_held_the_call(self):
+        # Each stretch alone is longer than the patience: a gateway that restarts, a proxy that gives up, again.
+        script = iter([(1.3, None), (0, (502, {})), (1.3, (504, {})), (0, None), (1.3, (200, {"reward": 1}))])
+
+        def play(*_):
+            seconds, answer = next(script)
+            time.sleep(seconds)
+            return answer
+
+        with FakeFarm(play) as fake:
+            farm = Farm({"farm_url": fake.url, "patience_s": 1})
+            self.assertEqual(farm.call("POST", "/run", {"_ng_rollout_id": "verl-1"}, 60), {"reward": 1})
+            self.assertEqual([body for _, _, body in fake.asked], [{"_ng_rollout_id": "verl-1"}] * 5)
+
+    def test_a_farm_that_only_fails_ends_patience_however_often_it_is_asked(self):
+        with FakeFarm(lambda *_: (503, {})) as fake:
+            with self.assertRaises(FarmError):
+                Farm({"farm_url": fake.url, "patience_s": 1}).call("POST", "/run", {}, 600)
+            self.assertGreater(len(fake.asked), 2)
+
+    def test_all_tries_together_end_with_the_time_that_the_call_has(self):
+        def play(*_):
+            time.sleep(0.6)
+
+        with FakeFarm(play) as fake:
+            began = time.monotonic()
+            with self.assertRaises(FarmError):
+                Farm({"farm_url": fake.url, "patience_s": 1}).call("POST", "/run", {}, 1.5)
+            self.assertLess(len(fake.asked), 6)
+            self.assertLess(time.monotonic() - began, 60)
+
+    def test_a_rollout_past_its_deadline_is_not_begun_again(self):
+        expired = {"error": {"code": "hold_expired", "message": "no verdict within 5 s (rollout_timeout_s)"}}
+        with FakeFarm(lambda *_: (503, expired)) as fake:
+            with self.assertRaisesRegex(HoldExpired, "rollout_timeout_s"):
+                Farm(settings(fake)).call("POST", "/run", {})
             self.assertEqual(len(fake.asked), 1)
 
     def test_patience_ends(self):
