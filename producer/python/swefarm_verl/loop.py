@@ -9,8 +9,8 @@ from typing import Any, Mapping, Optional, Sequence as Many
 from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopMetrics, AgentLoopOutput
 
 from swefarm_verl.baseline import UNJUDGED
-from swefarm_verl.farm import Farm, in_thread
-from swefarm_verl.row import OVERLONG, Credit, credit_of, row_of, version_of, versions_in
+from swefarm_verl.farm import ANSWER_S, Farm, in_thread
+from swefarm_verl.row import OVERLONG, Credit, credit_of, is_asynchronous, is_validation, row_of, version_of, versions_in
 from swefarm_verl.servers import server_urls
 from swefarm_verl.trajectory import Sequence, sequence_of
 
@@ -25,8 +25,9 @@ class SwefarmLoop(AgentLoopBase):
     ``policy_base_url``: one address or a list, with /v1; without it the servers of verl's own load balancer, asked anew for
     each rollout, and where this verl tells none the policy of the farm's configuration. ``model``: their name of the model;
     verl's own path of it without. ``agent_ref``: which entry of the gateway's callers plays. ``overlong``: ``mask`` or
-    ``keep`` a sample that is longer than verl's response_length. Nothing that happens here raises: verl's older trainer
-    gathers a whole batch without isolation, so a failure comes back as a sample that is not trained on.
+    ``keep`` a sample that is longer than verl's response_length. ``rollout_s``: seconds from its first call on after which a
+    rollout is given up, and the farm cancels it. Nothing that happens here raises: verl's older trainer gathers a whole
+    batch without isolation, so a failure comes back as a sample that is not trained on.
     """
 
     def __init__(
@@ -55,9 +56,13 @@ class SwefarmLoop(AgentLoopBase):
         began = time.monotonic()
         limits = self.rollout_config
         answer: Mapping[str, Any] = {}
+        version = version_of(kwargs)
         try:
-            row = await self._row(sampling_params, kwargs)
-            answer = await in_thread(lambda: self.farm.call("POST", "/run", row, self.rollout_s))
+            version = version_of(kwargs, is_validation(kwargs, sampling_params, limits))
+            # Weights that change meanwhile would be told wrongly by the number of a step.
+            row = await self._row(sampling_params, kwargs, None if is_asynchronous(self.config) else version)
+            # The farm itself ends the rollout at its deadline, and says so.
+            answer = await in_thread(lambda: self.farm.call("POST", "/run", row, self.rollout_s + ANSWER_S))
             sequence = sequence_of(answer, limits.prompt_length, limits.response_length)
             credit = credit_of(answer, sequence, self.overlong)
         except Exception as error:  # Whatever it is, it must not take the batch with it.
@@ -65,10 +70,12 @@ class SwefarmLoop(AgentLoopBase):
             token = self._any_token()
             sequence = Sequence([token], [token], [0], [0.0], 0, 0)
             credit = Credit(False, UNJUDGED, False, f"{type(error).__name__}: {error}"[:200])
-        versions = versions_in(answer, version_of(kwargs))
+        versions = versions_in(answer, version)
         return self._output(sequence, credit, versions, time.monotonic() - began)
 
-    async def _row(self, sampling_params: Mapping[str, Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    async def _row(
+        self, sampling_params: Mapping[str, Any], kwargs: Mapping[str, Any], version: Optional[int]
+    ) -> dict[str, Any]:
         urls, model = self.policy_base_url, self.model
         if urls is None:
             urls = await server_urls(self.server_manager)
@@ -82,7 +89,8 @@ class SwefarmLoop(AgentLoopBase):
             response_length=self.rollout_config.response_length,
             urls=urls,
             model=model,
-            version=version_of(kwargs),
+            version=version,
+            rollout_s=self.rollout_s,
         )
 
     def _any_token(self) -> int:

@@ -2,7 +2,7 @@ import asyncio
 import unittest
 
 from swefarm_verl.baseline import UNJUDGED
-from swefarm_verl.row import credit_of, row_of, version_of, versions_in
+from swefarm_verl.row import credit_of, is_asynchronous, is_validation, row_of, version_of, versions_in
 from swefarm_verl.servers import NoServers, server_urls
 from swefarm_verl.trajectory import sequence_of
 
@@ -89,6 +89,10 @@ class RowTest(unittest.TestCase):
         self.assertNotIn("policy_base_url", bare)
         self.assertNotIn("policy_version", bare)
 
+    def test_the_farm_is_told_when_the_rollout_is_given_up(self):
+        self.assertEqual(self.row(rollout_s=600)["rollout_timeout_s"], 600.0)
+        self.assertNotIn("rollout_timeout_s", self.row())
+
     def test_siblings_are_rollouts_of_their_own(self):
         self.assertNotEqual(self.row()["_ng_rollout_id"], self.row()["_ng_rollout_id"])
 
@@ -99,6 +103,47 @@ class RowTest(unittest.TestCase):
             self.assertEqual(versions_in({"policy_versions": told}, 3), {"min_global_steps": 3, "max_global_steps": 3})
         self.assertEqual(versions_in({}, None), {})
         self.assertIsNone(version_of({}))
+
+
+class VersionTest(unittest.TestCase):
+    #: As verl's rollout.yaml has them, and one that validates as it trains.
+    APART = Thing(temperature=1.0, top_p=1.0, top_k=-1, val_kwargs=Thing(temperature=0, top_p=1.0, top_k=-1))
+    ALIKE = Thing(temperature=1.0, top_p=1.0, top_k=-1, val_kwargs=Thing(temperature=1.0, top_p=1.0, top_k=-1))
+
+    def test_a_step_trains_with_the_weights_before_it_and_validates_with_its_own(self):
+        self.assertEqual(version_of({"global_steps": 8}), 7)
+        self.assertEqual(version_of({"global_steps": 8}, validates=True), 8)
+        self.assertEqual(version_of({"global_steps": 1}), 0)
+
+    def test_no_number_is_below_that_of_the_first_weights(self):
+        # val_before_train sends step 0.
+        for validates in (False, True):
+            self.assertEqual(version_of({"global_steps": 0}, validates), 0)
+            self.assertIsNone(version_of({"global_steps": -1}, validates))
+
+    def test_validation_is_known_by_its_sampling(self):
+        greedy, sampled = {"temperature": 0, "top_p": 1.0, "top_k": -1}, {"temperature": 1.0, "top_p": 1.0, "top_k": -1}
+        self.assertTrue(is_validation({}, greedy, self.APART))
+        self.assertFalse(is_validation({}, sampled, self.APART))
+        # The split of the row decides nothing where sampling does: a training file may be validated on.
+        self.assertFalse(is_validation({"extra_info": {"split": "val"}}, sampled, self.APART))
+
+    def test_where_sampling_is_alike_the_split_tells_and_verls_own_word_wins(self):
+        sampled = {"temperature": 1.0, "top_p": 1.0, "top_k": -1}
+        for split, validates in (("val", True), ("train", False)):
+            row = {"extra_info": {"split": split}}
+            self.assertEqual(is_validation(row, sampled, self.ALIKE), validates)
+            self.assertEqual(is_validation({**row, "validate": not validates}, sampled, self.ALIKE), not validates)
+        self.assertFalse(is_validation({}, sampled, self.ALIKE))
+
+    def test_trainers_that_change_weights_in_the_middle_are_known(self):
+        def v1(mode):
+            return {"trainer": {"use_v1": True, "v1": {"trainer_mode": mode}}}
+
+        self.assertEqual([is_asynchronous(v1(mode)) for mode in ("sync", "colocate_async", "separate_async")], [False, True, True])
+        self.assertFalse(is_asynchronous({"trainer": {**v1("separate_async")["trainer"], "use_v1": False}}))
+        self.assertTrue(is_asynchronous({"async_training": {"trigger_parameter_sync_step": 4}}))
+        self.assertFalse(is_asynchronous({}))
 
 
 class CreditTest(unittest.TestCase):
@@ -116,6 +161,11 @@ class CreditTest(unittest.TestCase):
             self.assertIn("overlong", credit.why)
             kept = self.credit(*given, overlong="keep")
             self.assertEqual((kept.judged, kept.reward, kept.overlong), (True, 1.0, True))
+
+    def test_a_smaller_length_of_the_farms_operator_is_not_called_verls(self):
+        credit = self.credit(answered(limit="max_sequence_tokens"), response_length=100_000)
+        self.assertIn("a smaller one of the farm's operator", credit.why)
+        self.assertEqual(self.credit(answered(), 3).why, "overlong: 1 turns cut")
 
     def test_other_limits_are_judged_as_the_farm_judges_them(self):
         for limit in ("context_limit", "endpoint", None):

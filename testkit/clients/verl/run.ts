@@ -155,7 +155,7 @@ async function checkAll(): Promise<void> {
   );
   await writeFile(
     join(folder, 'callers.yaml'),
-    'callers:\n  - name: verl\n    token_env: VERL_TOKEN\n    failures: collector\n    run: {kind: training, policy: {token_mode: echo, require_tokens: true}, agent: {step_limit: 12}}\n',
+    'callers:\n  - name: verl\n    token_env: VERL_TOKEN\n    failures: collector\n    ng_trajectory: false\n    run: {kind: training, policy: {token_mode: echo, require_tokens: true}, agent: {step_limit: 12}}\n',
   );
   const env = {
     SWEFARM_REDIS_URL: redis.url,
