@@ -45,8 +45,8 @@ const told = (name: (typeof FAILURE_CLASSES)[number], mode: Mode, maskable = fal
 
 describe('what a trainer is told', () => {
   test.each(FAILURE_CLASSES)('%s: sent again only where another rollout can help', (name) => {
-    const ofTheFleet = name === 'policy_unauthorized' || name === 'policy_model_unknown';
-    const helps = (FAILURES[name].retryable || ofTheFleet) && FAILURES[name].stage !== 'instance';
+    const notOfTheRow = ['policy_unauthorized', 'policy_model_unknown', 'bug'].includes(name);
+    const helps = (FAILURES[name].retryable || notOfTheRow) && FAILURES[name].stage !== 'instance';
     expect(told(name, 'nemo-rl')).toBe(helps ? 'unavailable' : 'refused');
     expect(told(name, 'nemo-rl-sync')).toBe(helps ? 'again' : 'refused');
     expect(told(name, 'collector', true)).toBe('failure');

@@ -39,6 +39,10 @@ export type Outcomes = {
 /** Between a failed rollout and its successor, when a call is held on. */
 const RETRY_MS = { first: 5_000, longest: 60_000 };
 
+/** How often an artifact is read, with so long between. */
+const READS = 3;
+const READ_AGAIN_MS = 300;
+
 const MASKS =
   'a caller whose trainer leaves masked samples out gets it masked: mask_sample: honoured in its entry, or gateway_mask_sample';
 
@@ -65,7 +69,9 @@ export function createOutcomes(deps: RouteDeps, desk: CallDesk): Outcomes {
       for (let rollouts = 1; ; rollouts++) {
         const ended = await resultOf(found, hold, terms.mode);
         const given =
-          'cause' in ended ? ended : await served(ended.result, found, { ...terms, rollouts }, takeSlot);
+          'cause' in ended
+            ? ended
+            : await served(ended.result, found, { ...terms, rollouts, hold }, takeSlot);
         if ('found' in given) return given;
         const { cause, told } = given;
         if (told !== 'again' || hold.until - Date.now() - pause <= 0) throw new Unserved(cause, terms.mode);
@@ -84,12 +90,16 @@ export function createOutcomes(deps: RouteDeps, desk: CallDesk): Outcomes {
   async function served(
     result: Result,
     found: Found,
-    { mode, honoursMask, rollouts }: Terms & { rollouts: number },
+    { mode, honoursMask, rollouts, hold }: Terms & { rollouts: number; hold: Hold },
     takeSlot: () => Promise<() => void>,
   ): Promise<Served | { cause: Cause; told: Told }> {
     const release = await takeSlot();
-    const content = await contentOf(result);
-    const cause = causeOf(result) ?? unfit(result, content, mode, found);
+    const content = await contentOf(result, hold);
+    const own = causeOf(result);
+    // Only what would have been answered with what was said needs it.
+    const needed = own === null || toldOf(own, mode, { maskable: honoursMask, rollouts }) === 'masked';
+    const lost = needed && content === null && result.artifact !== null && isTrained(mode, found);
+    const cause = lost ? UNREADABLE : (own ?? unfit(result, content, mode, found));
     if (cause === null) return { result, content, cause, unjudged: null, found };
     const told = toldOf(cause, mode, { maskable: honoursMask && hasTrainedTurn(content), rollouts });
     if (told === 'failure' || told === 'masked') {
@@ -122,27 +132,34 @@ export function createOutcomes(deps: RouteDeps, desk: CallDesk): Outcomes {
     }
   }
 
-  async function contentOf(result: Result): Promise<ArtifactContent | null> {
+  /** A store may fail once: what was judged is not played again for that. */
+  async function contentOf(result: Result, hold: Hold): Promise<ArtifactContent | null> {
     if (result.artifact === null) return null;
-    try {
-      return await decodeArtifact(await farm.artifacts.get(result.artifact));
-    } catch (error) {
-      log.warn({ rollout_id: result.rollout_id, err: errorMessage(error) }, 'the artifact cannot be read');
-      return null;
+    for (let reads = 1; ; reads++) {
+      try {
+        return await decodeArtifact(await farm.artifacts.get(result.artifact));
+      } catch (error) {
+        const said = { rollout_id: result.rollout_id, reads, err: errorMessage(error) };
+        log.warn(said, 'the artifact cannot be read');
+        if (reads === READS) return null;
+        await hold.sleep(READ_AGAIN_MS);
+      }
     }
   }
 }
 
+/** There is a sample perhaps, and nobody here can read it now. */
+const UNREADABLE: Cause = {
+  class: 'artifact_unreadable',
+  message: 'it was played, but its trajectory cannot be read',
+  kind: 'passing',
+};
+
+const isTrained = (mode: Mode, found: Found): boolean => trains(mode) && found.run.policy !== null;
+
 /** Judged, but no sample that a trainer could take: with a policy there must be tokens of it. */
 function unfit(result: Result, content: ArtifactContent | null, mode: Mode, found: Found): Cause | null {
-  if (!trains(mode) || found.run.policy === null || hasTrainedTurn(content)) return null;
-  if (result.artifact !== null && content === null) {
-    return {
-      class: 'artifact_unreadable',
-      message: 'judged, but its trajectory cannot be read',
-      kind: 'passing',
-    };
-  }
+  if (!isTrained(mode, found) || hasTrainedTurn(content)) return null;
   return {
     class: 'no_trained_turn',
     message: `judged after ${result.turns} turns, but none has token ids`,

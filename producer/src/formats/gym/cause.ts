@@ -12,6 +12,8 @@ export type Cause = Pick<Unjudged, 'class' | 'message' | 'terminal' | 'noPersist
 
 /** Final for the worker, yet of the whole fleet and not of the row: an operator mends it while trainers wait. */
 const OF_THE_FLEET: readonly FailureClass[] = ['policy_unauthorized', 'policy_model_unknown'];
+/** Nobody foresaw it: of one node perhaps, and never said to be the row's. */
+const UNFORESEEN: readonly FailureClass[] = ['bug'];
 /** What is wrong with the instance is wrong with every attempt at it. */
 const OF_THE_INSTANCE: readonly FailureClass[] = ['image_not_found'];
 
@@ -33,6 +35,6 @@ export function causeOf(result: Result): Cause | null {
 
 function kindOf({ class: name, stage }: Failure, terminal: boolean): CauseKind {
   if (terminal) return 'broken';
-  if (FAILURES[name].retryable || OF_THE_FLEET.includes(name)) return 'passing';
+  if ([...OF_THE_FLEET, ...UNFORESEEN].includes(name) || FAILURES[name].retryable) return 'passing';
   return stage === 'evaluation' ? 'withheld' : 'broken';
 }

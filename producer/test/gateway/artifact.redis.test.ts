@@ -1,0 +1,38 @@
+/** A store that fails while a rollout's artifact is read: no judged rollout is lost by it, none is told to be the row's fault. */
+import type { Farm } from '@swefarm/shared';
+import { expect, test } from 'vitest';
+import { testGateway } from './gateway.ts';
+import { post, row } from './gym.ts';
+import { type Ending, judged, startPlayer, withheld } from './player.ts';
+
+/** The first `count` reads of artifacts fail, as those of a network file system do whose server was restarted. */
+const stale =
+  (count: number) =>
+  (farm: Farm): Farm => {
+    let left = count;
+    const get: Farm['artifacts']['get'] = async (ref) => {
+      if (left-- > 0) throw new Error('ESTALE: stale file handle, open');
+      return await farm.artifacts.get(ref);
+    };
+    return { ...farm, artifacts: { ...farm.artifacts, get } };
+  };
+
+async function answers(ending: Ending, failing: number, gateway_mask_sample: 'honoured' | 'ignored') {
+  const { url, farm } = await testGateway({ gateway_mask_sample }, {}, stale(failing));
+  const { seen } = startPlayer(farm, () => ending);
+  const reply = await post(url, row({ _rowidx: 0 }));
+  const { error, reward } = (await reply.json()) as { error?: { code: string }; reward?: number };
+  return { status: reply.status, said: error?.code ?? reward, seen: seen.length };
+}
+
+test('a read that fails twice is made again, and the rollout is not', async () => {
+  expect(await answers(judged(1), 2, 'ignored')).toEqual({ status: 200, said: 1, seen: 1 });
+});
+
+test('what cannot be read is infrastructure to a trainer, judged or to be masked, unless it is not needed', async () => {
+  const unreadable = { status: 503, said: 'artifact_unreadable', seen: 1 };
+  expect(await answers(judged(0), 3, 'ignored')).toEqual(unreadable);
+  expect(await answers(withheld, 3, 'honoured')).toEqual(unreadable);
+  // Its trainer takes no masked sample: it would be refused however it reads.
+  expect(await answers(withheld, 3, 'ignored')).toEqual({ status: 422, said: 'no_reward', seen: 1 });
+});
