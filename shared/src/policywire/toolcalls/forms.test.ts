@@ -117,6 +117,17 @@ test('Python writes numbers, lists, tables and escapes', () => {
   });
 });
 
+test('Python writes octal escapes of up to three digits', () => {
+  const read = readBy('pythonic', String.raw`[f(a="\033[1mx\0", b='\1\08\1234\777')]`);
+  expect(read && 'calls' in read && JSON.parse(read.calls[0]?.arguments ?? '')).toEqual({
+    a: '\x1b[1mx\0',
+    b: '\x01\x008S4\u01ff',
+  });
+});
+test.each(['toString', 'constructor', '__proto__'])('%s is no value of Python', (word) => {
+  expect(readBy('pythonic', `[bash(command=${word})]`)).toEqual({ unread: `${word} is no value` });
+});
+
 test.each<[string, string, string, RegExp]>([
   [
     'a raw line break in JSON, as servers refuse it too',

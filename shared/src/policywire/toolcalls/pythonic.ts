@@ -65,7 +65,7 @@ function value(cursor: Cursor, depth = 0): unknown {
     return Number(found);
   }
   const word = cursor.word();
-  return word in LITERALS ? LITERALS[word] : unreadable(`${word.slice(0, 40)} is no value`);
+  return Object.hasOwn(LITERALS, word) ? LITERALS[word] : unreadable(`${word.slice(0, 40)} is no value`);
 }
 
 function items<T>(cursor: Cursor, close: string, item: () => T): T[] {
@@ -86,13 +86,13 @@ const ESCAPES: Record<string, string> = {
   f: '\f',
   v: '\v',
   a: '\x07',
-  '0': '\0',
   '\n': '',
   '\\': '\\',
   "'": "'",
   '"': '"',
 };
 const CODES: Record<string, number> = { x: 2, u: 4, U: 8 };
+const OCTAL = /^[0-7]{1,3}/;
 
 /** With Python's escapes; only a string in three quotes may go over several lines. */
 function string(cursor: Cursor): string {
@@ -122,6 +122,11 @@ function string(cursor: Cursor): string {
 
 /** What a backslash and what follows stand for; a letter that means nothing keeps its backslash. */
 function escaped(cursor: Cursor): string {
+  const octal = OCTAL.exec(cursor.text.slice(cursor.at + 1, cursor.at + 4))?.[0];
+  if (octal !== undefined) {
+    cursor.at += 1 + octal.length;
+    return String.fromCharCode(Number.parseInt(octal, 8));
+  }
   const letter = cursor.text[cursor.at + 1] ?? '';
   const digits = CODES[letter];
   if (digits === undefined) {
