@@ -1,8 +1,10 @@
 /** The probe before a training run, against the scripted policy server: what it lets pass and what it refuses by name. */
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { PolicyConfig } from '@swefarm/shared';
 import { type ScriptedPolicyOptions, startScriptedPolicy } from '@swefarm/testkit';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { probeTokens } from '../src/probe/tokenprobe.ts';
+import { probeEndpoints } from '../src/probe/endpoints.ts';
 
 vi.setConfig({ testTimeout: 60_000 });
 
@@ -22,17 +24,47 @@ async function probe(
     ...options,
   });
   onTestFinished(() => server[Symbol.asyncDispose]());
-  const policy = PolicyConfig.parse({ urls: [server.url], model: 'm', ...config });
+  const [found] = await probeAll([server.url], config, action);
+  return found ?? [];
+}
+
+async function probeAll(urls: string[], config: object, action: 'fenced' | 'tool'): Promise<string[][]> {
+  const policy = PolicyConfig.parse({ urls, model: 'm', ...config });
   const signal = new AbortController().signal;
-  const found = await probeTokens(server.url, { config: policy, apiKey: null, signal, action });
-  return found.map(
-    ({ status, subject, detail, remedy }) => `${status} ${subject}: ${detail}${remedy ? ` → ${remedy}` : ''}`,
+  const tried = await probeEndpoints(urls, { config: policy, apiKey: null, signal, action });
+  return tried.map(({ found }) =>
+    found.map(
+      ({ status, subject, detail, remedy }) =>
+        `${status} ${subject}: ${detail}${remedy ? ` → ${remedy}` : ''}`,
+    ),
   );
+}
+
+/** In front of a policy: refuses what offers tools, as vLLM does where no parser for calls is chosen. */
+async function withoutTools(url: string): Promise<string> {
+  const front = createServer(async (request, response) => {
+    const body = Buffer.concat(await request.toArray()).toString();
+    const refused = body !== '' && (JSON.parse(body) as { tools?: unknown[] }).tools !== undefined;
+    const answer = refused
+      ? null
+      : await fetch(new URL(request.url ?? '', url), {
+          method: request.method ?? 'GET',
+          headers: { 'content-type': 'application/json' },
+          ...(body === '' ? {} : { body }),
+        });
+    response.writeHead(answer?.status ?? 400, {
+      'content-type': answer?.headers.get('content-type') ?? 'text/plain',
+    });
+    response.end(answer ? await answer.text() : '"auto" tool choice requires --enable-auto-tool-choice');
+  });
+  await new Promise<void>((resolve) => front.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void front.close());
+  return `http://127.0.0.1:${(front.address() as AddressInfo).port}/v1`;
 }
 
 describe.each(['plain', 'strips-thinking'])('template %s', (template) => {
   test('token-in passes, with a thought and tool calls', async () => {
-    const [text, tools] = await probe({ token_mode: 'token-in' }, { template });
+    const [text, tools] = await probe({ token_mode: 'token-in' }, { template }, 'tool');
     expect([text, tools]).toEqual([
       expect.stringMatching(
         /^ok tokens \(text\): 3 turns in mode token-in are contiguous, \d+ tokens \(1 with/,
@@ -41,7 +73,7 @@ describe.each(['plain', 'strips-thinking'])('template %s', (template) => {
     ]);
   });
   test('echo passes where the server pins what it gets back', async () => {
-    const found = await probe({ token_mode: 'echo' }, { template });
+    const found = await probe({ token_mode: 'echo' }, { template }, 'tool');
     expect(found.slice(0, 2).map((line) => line.slice(0, 2))).toEqual(['ok', 'ok']);
   });
 });
@@ -65,10 +97,10 @@ test('text is refused under a template that strips thinking, with token, place a
 });
 test('and also when the model happened not to think', async () => {
   const script = { conversations: [{ variants: [[{ text: 'ls' }]] }] };
-  expect((await probe({ token_mode: 'text' }, { template: 'strips-thinking', script }))[2]).toMatch(
+  expect((await probe({ token_mode: 'text' }, { template: 'strips-thinking', script }))[1]).toMatch(
     /^fail tokens \(thinking\): the chat template drops .* → use --token-mode token-in/,
   );
-  expect((await probe({ token_mode: 'text' }, { template: 'plain', script }))[2]).toMatch(
+  expect((await probe({ token_mode: 'text' }, { template: 'plain', script }))[1]).toMatch(
     /^ok tokens \(thinking\)/,
   );
 });
@@ -100,7 +132,7 @@ describe('a run by tool calls', () => {
   });
   test('is refused when the model calls nothing, by what it says', async () => {
     expect(await tools([{ text: 'I run ls.' }])).toMatch(
-      /^fail .*: no tool call could be read in 3 answers: the last one begins: "I run ls." → name .* --tool-parser \(now auto\), or use --action fenced$/,
+      /^fail .*: no tool call could be read in 8 answers: the last one begins: "I run ls." → name .* --tool-parser \(now auto\), or use --action fenced$/,
     );
     expect(await tools([{ text: 'I run ls.' }], { token_mode: 'echo' })).toMatch(
       /→ serve the model with its own tool-call parser/,
@@ -115,8 +147,44 @@ describe('a run by tool calls', () => {
       /one begins a call with <tool_call>, and its form is not the one that is read here .*\(now glm\)/,
     );
   });
-  test('in fenced blocks is asked for no call', async () => {
-    const script = { conversations: [{ variants: [[{ text: 'I run ls.' }]] }] };
-    expect((await probe({ token_mode: 'token-in' }, { script }))[1]).toMatch(/^ok tokens \(tools\)/);
+  const spoken = async (...turns: object[]): Promise<string> => {
+    const script = { conversations: [{ variants: [turns as typeof THINKING] }] };
+    const server = await startScriptedPolicy({ script });
+    onTestFinished(() => server[Symbol.asyncDispose]());
+    return server.url;
+  };
+  test('passes a model that calls now and then, and is patient no longer than it must be', async () => {
+    const words = [{ text: 'I could.' }, { text: 'I may.' }, { text: 'I will.' }, { text: 'Soon.' }];
+    expect(await tools([...words, { command: 'ls' }])).toMatch(
+      /^ok tokens \(tools\): 5 turns .* 1 tool calls/,
+    );
+  });
+  test('passes with a warning when the model calls at another endpoint of the run', async () => {
+    const urls = [await spoken({ command: 'ls' }), await spoken({ text: 'I run ls.' })];
+    const all = await probeAll(urls, { token_mode: 'token-in' }, 'tool');
+    expect(all.map((found) => found.find((line) => line.includes('(tools)')))).toEqual([
+      expect.stringMatching(/^ok /),
+      expect.stringMatching(/^warn .*: no tool call could be read in 8 answers/),
+    ]);
+  });
+  test('is refused for a call that nobody reads, whatever other endpoints do', async () => {
+    const urls = [await spoken({ command: 'ls' }), await spoken({ text: '<|tool_call>call:bash{}' })];
+    const [, found = []] = await probeAll(urls, { token_mode: 'token-in' }, 'tool');
+    expect(found[1]).toMatch(/^fail .*: one begins a call with <\|tool_call>/);
+  });
+  test('is not judged by calls that a limit of tokens cut off', async () => {
+    const half = { command: 'ls', finish_reason: 'length' };
+    expect(await tools([half])).toMatch(/^warn .* cut off at its limit of tokens → raise --max-tokens/);
+    expect(await tools([half, { text: 'I run ls.' }])).toMatch(/^fail .*: the last one begins: "I run ls\."/);
+  });
+  test('in fenced blocks passes at an endpoint that refuses tools', async () => {
+    const url = await withoutTools(await spoken({ text: 'I run ls.' }));
+    for (const token_mode of ['token-in', 'text']) {
+      const [found = []] = await probeAll([url], { token_mode }, 'fenced');
+      expect(found.map((line) => line.slice(0, 5))).not.toContain('fail ');
+      expect(found.join('\n')).not.toContain('(tools)');
+      const [called = []] = await probeAll([url], { token_mode }, 'tool');
+      expect(called[1]).toMatch(/^fail tokens \(tools\): .*--enable-auto-tool-choice/);
+    }
   });
 });

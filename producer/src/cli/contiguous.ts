@@ -1,6 +1,6 @@
 /** Before anything of a run with --require-tokens is queued: its endpoints are tried, and a run that cannot train is refused. */
 import { type Farm, type Instance, type PolicyKey, type RunRecord, UnusableError } from '@swefarm/shared';
-import { probeTokens } from '../probe/tokenprobe.ts';
+import { probeEndpoints } from '../probe/endpoints.ts';
 import { say } from './terminal.ts';
 
 export type Trial = {
@@ -26,15 +26,14 @@ export async function refuseUncontiguous(farm: Farm, trial: Trial): Promise<void
   const options = {
     ...{ config: policy, apiKey, signal, acceptRawLogprobs },
     ...{
-      action: agent.type === 'mini' ? agent.action : ('fenced' as const),
+      // How an agent of somebody else's asks is not known: tools are tried, and not asked for.
+      ...(agent.type === 'mini' ? { action: agent.action } : {}),
       contextLimit: agent.context_limit,
       sequenceBudget: agent.max_sequence_tokens,
       problem: longest(trial.instances),
     },
   };
-  const findings = await Promise.all(
-    urls.map(async (url) => ({ url, found: await probeTokens(url, options) })),
-  );
+  const findings = await probeEndpoints(urls, options);
   for (const { url, found } of findings)
     for (const { status, subject, detail, remedy } of found)
       if (status === 'warn') say(`swefarm: ${url}, ${subject}: ${detail}\n    → ${remedy}`);

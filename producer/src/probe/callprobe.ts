@@ -1,23 +1,42 @@
-/** What the probe says to a model that calls no tool, and of one that called none in the end. */
+/** What the probe says to a model that calls no tool, and what it makes of answers that hold no call. */
 import { type Message, type PolicyConfig, unreadCall } from '@swefarm/shared';
 
 export const NUDGE = 'You called no tool. Call the tool bash now, with {"command": "ls"} as its arguments.';
 
-/** Why no answer of this talk holds a call that could be read, as far as the answers tell. */
+/** Answers that a model is given to call a tool: one that does so now and then is no broken one. */
+export const CHANCES = 8;
+
+/** `cut`: at its limit of tokens, perhaps in the middle of a call. */
+export type Heard = { message: Message; cut: boolean };
+
+/**
+ * Why none of these answers holds a call that could be read, as far as they tell.
+ *
+ * @returns `begun`: one was begun that nobody reads. `silent`: the model spoke to its end, and began none.
+ */
 export function callTold(
   { token_mode: mode, tool_parser: parser }: PolicyConfig,
-  messages: readonly Message[],
-): { detail: string; remedy: string } {
-  const answers = messages.filter(({ role }) => role === 'assistant');
-  const [unread] = answers.flatMap((answer) => unreadCall(answer, mode === 'token-in') ?? []);
+  heard: readonly Heard[],
+): { why: 'begun' | 'silent' | 'cut'; detail: string; remedy: string } {
+  const whole = heard.flatMap(({ message, cut }) => (cut ? [] : [message]));
+  const detail = `no tool call could be read in ${heard.length} answers: `;
+  if (whole.length === 0) {
+    return {
+      why: 'cut',
+      detail: `${detail}each was cut off at its limit of tokens`,
+      remedy: 'raise --max-tokens, so that an answer has room for a thought and a call',
+    };
+  }
+  const [unread] = whole.flatMap((answer) => unreadCall(answer, mode === 'token-in') ?? []);
   const told = unread
     ? `one begins a call with ${unread.marker}, and ${unread.reason}`
-    : `the last one begins: ${JSON.stringify((answers.at(-1)?.content ?? '').slice(0, 80))}`;
+    : `the last one begins: ${JSON.stringify((whole.at(-1)?.content ?? '').slice(0, 80))}`;
   const ours = `name the model's form of calls with --tool-parser (now ${parser})`;
   const theirs =
     'serve the model with its own tool-call parser (vLLM: --enable-auto-tool-choice --tool-call-parser NAME)';
   return {
-    detail: `no tool call could be read in ${answers.length} answers: ${told}`,
+    why: unread ? 'begun' : 'silent',
+    detail: detail + told,
     remedy: `${mode === 'token-in' ? ours : theirs}, or use --action fenced`,
   };
 }

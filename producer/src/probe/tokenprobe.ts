@@ -1,6 +1,6 @@
 /**
- * Whether a training run on an endpoint can be contiguous, tried before anything is queued: three turns of text and three
- * with tools in the run's own token mode, held to the trainer's rule. What breaks here would break in every rollout.
+ * Whether a training run on an endpoint can be contiguous, tried before anything is queued: three turns of text and (unless
+ * its commands are fenced) three with tools, in the run's own token mode. What breaks here would break in every rollout.
  */
 import {
   effectiveSampling,
@@ -19,13 +19,13 @@ import {
   UsageError,
   WireFault,
 } from '@swefarm/shared';
-import { callTold, NUDGE } from './callprobe.ts';
+import { CHANCES, callTold, type Heard, NUDGE } from './callprobe.ts';
 import type { Finding } from './doctor.ts';
 import { probeLogProbs } from './logprobs.ts';
 import { type Asker, postTo, servedLength, Unanswered } from './probewire.ts';
 
 export type TokenProbeOptions = Asker & {
-  /** How the run's model gives its commands: with `tool`, a call must have been read. */
+  /** How the run's model gives its commands: with `tool`, a call must have been read; with `fenced`, no tool is offered. */
   action?: 'fenced' | 'tool';
   /** Tokens of prompt and answer that the run allows; null: no limit of its own. */
   contextLimit?: number | null;
@@ -48,8 +48,11 @@ const TOOL = {
   },
 };
 
+/** `silent`: the model called no tool, which many do now and then: whether that is a fault, the run's other endpoints tell. */
+export type TokenFinding = Finding & { silent?: true };
+
 /** One finding for each talk and one for what they rest on, `fail` when a trainer could not use it. Never throws for what the endpoint does. */
-export async function probeTokens(url: string, options: TokenProbeOptions): Promise<Finding[]> {
+export async function probeTokens(url: string, options: TokenProbeOptions): Promise<TokenFinding[]> {
   const config = { ...options.config, require_tokens: true };
   const asking = { ...options, config };
   const length = await servedLength(url, asking);
@@ -64,9 +67,15 @@ export async function probeTokens(url: string, options: TokenProbeOptions): Prom
       'Think first. Then answer in one sentence: which shell command lists the files of a folder?',
       [],
     ],
-    ['tools', 'List the files of this folder with the tool bash, then say what there is.', [TOOL]],
   ];
-  const findings: Finding[] = [];
+  // A server may refuse tools, and need none.
+  if (options.action !== 'fenced')
+    talks.push([
+      'tools',
+      'List the files of this folder with the tool bash, then say what there is.',
+      [TOOL],
+    ]);
+  const findings: TokenFinding[] = [];
   for (const [name, ask, tools] of talks) {
     findings.push(await guarded(config, `tokens (${name})`, () => talk(url, asking, limits, ask, tools)));
   }
@@ -84,17 +93,22 @@ class Found extends Error {
   override readonly name = 'Found';
   readonly status: 'warn' | 'fail';
   readonly remedy: string;
-  constructor(status: 'warn' | 'fail', message: string, remedy: string) {
+  readonly silent: boolean;
+  constructor(status: 'warn' | 'fail', message: string, remedy: string, silent = false) {
     super(message);
     this.status = status;
     this.remedy = remedy;
+    this.silent = silent;
   }
 }
 
 /** Whose talk the probe's are: its seeds are its own. */
 const PROBE = 'probe';
 
-/** Three turns, asked as the run asks: its requests differ in their messages only. Throws RolloutFailure `policy_tokens` at the first break. */
+/**
+ * Three turns, more while a call is waited for, asked as the run asks: its requests differ in their messages only.
+ * Throws RolloutFailure `policy_tokens` at the first break.
+ */
 async function talk(
   url: string,
   asker: TokenProbeOptions,
@@ -110,31 +124,34 @@ async function talk(
     { role: 'system', content: 'You work in a shell.' },
     { role: 'user', content: ask },
   ];
+  const mustCall = tools.length > 0 && asker.action === 'tool';
+  const heard: Heard[] = [];
   let thoughts = 0;
   let calls = 0;
-  for (let turn = 1; turn <= TURNS; turn++) {
+  for (let turn = 1; turn <= TURNS || (mustCall && calls === 0 && turn <= CHANCES); turn++) {
     const reply = await unstreamedIfNeeded(asker, speaker, () => speaker.ask(messages, tools, post)).catch(
       (error: unknown) => {
-        if (turn > 1 && isFull(error))
-          throw new Found(
-            'warn',
-            `${turn - 1} answers fill the context, ${turn - 2} of ${TURNS - 1} transitions could be tried: ${errorMessage(error)}`,
-            'set --max-tokens, so that one answer leaves room for the next',
-          );
-        throw error;
+        if (turn === 1 || !isFull(error)) throw error;
+        if (turn > TURNS) return null;
+        throw new Found(
+          'warn',
+          `${turn - 1} answers fill the context, ${turn - 2} of ${TURNS - 1} transitions could be tried: ${errorMessage(error)}`,
+          'set --max-tokens, so that one answer leaves room for the next',
+        );
       },
     );
+    if (reply === null) break;
     recordTokens(ledger, reply, turn, true);
-    const mustCall = tools.length > 0 && asker.action === 'tool';
     messages.push(reply.message, ...observations(reply.message, mustCall ? NUDGE : undefined));
+    heard.push({ message: reply.message, cut: reply.finish_reason === 'length' });
     if (reply.message.reasoning_content || reply.message.content?.includes('</think>')) thoughts++;
     calls += reply.message.tool_calls?.length ?? 0;
-    if (turn === TURNS && mustCall && calls === 0) {
-      const { detail, remedy } = callTold(config, messages);
-      throw new Found('fail', detail, remedy);
-    }
   }
-  return `${TURNS} turns in mode ${config.token_mode} are contiguous, ${ledger.length} tokens (${thoughts} with thinking, ${calls} tool calls)`;
+  if (mustCall && calls === 0) {
+    const { why, detail, remedy } = callTold(config, heard);
+    throw new Found(why === 'begun' ? 'fail' : 'warn', detail, remedy, why === 'silent');
+  }
+  return `${heard.length} turns in mode ${config.token_mode} are contiguous, ${ledger.length} tokens (${thoughts} with thinking, ${calls} tool calls)`;
 }
 
 /** As workers do: an endpoint that streams no token ids (SGLang's chats) is asked for whole answers. */
@@ -192,7 +209,8 @@ async function promptTokens(url: string, asker: TokenProbeOptions): Promise<numb
     { role: 'user', content: asker.problem ?? 'List the files.' },
   ];
   try {
-    return (await renderer.render(messages, [TOOL], postTo(url, asker))).length;
+    return (await renderer.render(messages, asker.action === 'fenced' ? [] : [TOOL], postTo(url, asker)))
+      .length;
   } catch (error) {
     if (error instanceof UsageError) throw error;
     return null;
@@ -245,14 +263,15 @@ async function guarded(
   config: PolicyConfig,
   subject: string,
   probe: () => Promise<string>,
-): Promise<Finding> {
+): Promise<TokenFinding> {
   try {
     return { status: 'ok', subject, detail: await probe(), remedy: null };
   } catch (error) {
     if (error instanceof UsageError) throw error;
     const status = error instanceof Found ? error.status : 'fail';
     const remedy = error instanceof Found ? error.remedy : remedyFor(config, error);
-    return { status, subject, detail: errorMessage(error).slice(0, 400), remedy };
+    const silent = error instanceof Found && error.silent ? { silent: true as const } : {};
+    return { status, subject, detail: errorMessage(error).slice(0, 400), remedy, ...silent };
   }
 }
 

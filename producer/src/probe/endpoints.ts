@@ -1,0 +1,21 @@
+/** All endpoints of a training run together: whether a model that was not heard to call a tool can, one endpoint alone does not tell. */
+import type { Finding } from './doctor.ts';
+import { probeTokens, type TokenProbeOptions } from './tokenprobe.ts';
+
+/**
+ * Tries every endpoint of a run. A model that calls no tool at one of them is warned of; at none, that is a failure.
+ * Never throws for what an endpoint does.
+ */
+export async function probeEndpoints(
+  urls: readonly string[],
+  options: TokenProbeOptions,
+): Promise<{ url: string; found: Finding[] }[]> {
+  const tried = await Promise.all(urls.map(async (url) => ({ url, found: await probeTokens(url, options) })));
+  const nobodyCalls = tried.every(({ found }) => found.some(({ silent }) => silent));
+  return tried.map(({ url, found }) => ({
+    url,
+    found: found.map(({ silent, ...finding }) =>
+      silent && nobodyCalls ? { ...finding, status: 'fail' as const } : finding,
+    ),
+  }));
+}
