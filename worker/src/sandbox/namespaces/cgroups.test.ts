@@ -42,6 +42,17 @@ it('version 1: groups below the own one of each controller', async () => {
   expect(await group?.oomKills()).toBe(3);
 });
 
+it('one that is closed takes the groups of this process from no other', async () => {
+  folder('memory', { 'cgroup.procs': '' });
+  writeFileSync(self, '4:memory:/\n');
+  const [first, second] = [await openCgroups(root, self), await openCgroups(root, self)];
+  await first?.close();
+  await second?.create('one', LIMITS);
+  for (const made of second?.folders('one') ?? []) rmSync(made, { recursive: true, force: true });
+  await second?.close();
+  expect(existsSync(join(root, 'memory', OWN))).toBe(false);
+});
+
 it('version 2: groups below the own one, where controllers are handed down', async () => {
   folder('user/worker', {
     'cgroup.controllers': 'cpu memory pids',

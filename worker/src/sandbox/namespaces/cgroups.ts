@@ -52,6 +52,7 @@ export async function openCgroups(
   const controllers = new Set(hierarchies.flatMap((one) => one.controllers));
   if (controllers.size === 0) return null;
   const version = (await exists(join(root, 'cgroup.controllers'))) ? 2 : 1;
+  for (const { folder } of hierarchies) opened.set(folder, (opened.get(folder) ?? 0) + 1);
   return {
     version,
     controllers,
@@ -62,9 +63,21 @@ export async function openCgroups(
         join(one.folder, id),
       ]),
     close: async () => {
-      await Promise.all(hierarchies.map(({ folder }) => rmdir(folder).catch(ignore)));
+      await Promise.all(hierarchies.map(({ folder }) => leave(folder)));
     },
   };
+}
+
+/** How many of this process use each parent: one that is closed takes it from nobody. */
+const opened = new Map<string, number>();
+
+async function leave(folder: string): Promise<void> {
+  const left = (opened.get(folder) ?? 1) - 1;
+  if (left > 0) opened.set(folder, left);
+  else {
+    opened.delete(folder);
+    await rmdir(folder).catch(ignore);
+  }
 }
 
 /** Of this process alone: what another removes or limits is not ours. */
