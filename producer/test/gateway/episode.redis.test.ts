@@ -78,6 +78,30 @@ test.each([
   },
 );
 
+test.each(['policy_context', 'policy_tokens', 'policy_bad_request'] as const)(
+  '%s would end so each time: a trainer asks no more, a collector does when its settings were mended',
+  async (name) => {
+    for (const [gateway_failures, terminal] of [
+      ['nemo-rl', true],
+      ['collector', false],
+    ] as const) {
+      const { url, farm } = await testGateway({ gateway_failures });
+      startPlayer(farm, () => failed(name));
+      const [, body] = await told(await post(url, episode('r1')));
+      expect([gateway_failures, body]).toMatchObject([gateway_failures, { failure: { terminal } }]);
+    }
+  },
+);
+
+test('judged without one turn to train on is terminal to a trainer', async () => {
+  const { url, farm } = await testGateway({ gateway_failures: 'nemo-rl' });
+  startPlayer(farm, () => judged(1), 0);
+  const [, body] = await told(await post(url, episode('r1')));
+  expect(body).toMatchObject({
+    failure: { terminal: true, failure_reason: expect.stringContaining('no_trained_turn') },
+  });
+});
+
 test('what is no episode is refused by field', async () => {
   const { url } = await testGateway();
   const { responses_create_params } = row();

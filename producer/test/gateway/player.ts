@@ -29,8 +29,8 @@ export function failed(name: NonNullable<Result['failure']>['class'], stage = 'p
   return { outcome, resolved, reward, reward_row, exit_status, failure: told };
 }
 
-/** Plays whatever is queued until the test ends; answers the rollouts that it saw, as they come. */
-export function startPlayer(farm: Farm, decide: Decide): { readonly seen: readonly string[] } {
+/** Plays whatever is queued, `length` turns of it, until the test ends; answers the rollouts that it saw, as they come. */
+export function startPlayer(farm: Farm, decide: Decide, length = 2): { readonly seen: readonly string[] } {
   const seen: string[] = [];
   const begun = new Set<string>();
   let stopped = false;
@@ -39,7 +39,7 @@ export function startPlayer(farm: Farm, decide: Decide): { readonly seen: readon
     const ending = await decide(nth, id);
     const run = await farm.runs.get(id.slice(0, id.indexOf('.')));
     if (run === null || stopped) return;
-    const turns = ending.failure ? 0 : 2;
+    const turns = ending.failure ? 0 : length;
     await settle(farm, run, id, { turns, ...ending }, null, madeTrajectory(turns, nth));
   };
   const loop = async (): Promise<void> => {

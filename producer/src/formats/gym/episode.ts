@@ -14,14 +14,17 @@ export function* episodePieces(episode: Episode, result: Iterable<Piece>): Gener
   yield '}';
 }
 
-/** A rollout without a verdict. `terminal`: Gym, and NeMo RL behind it, shall not ask for it again. */
-export function episodeFailure(episode: Episode, cause: Cause): Record<string, unknown> {
+/**
+ * A rollout without a verdict. `terminal`: Gym, and NeMo RL behind it, shall not ask for it again. To who trains that is whatever would
+ * end so each time; a collection is resumed when its settings were mended, so only the instance itself ends it there.
+ */
+export function episodeFailure(episode: Episode, cause: Cause, training: boolean): Record<string, unknown> {
   const { class: name, message, kind, terminal } = cause;
   return {
     ...episode,
     failure: {
       failure_reason: `${name}: ${message}`.slice(0, REASON_CHARACTERS),
-      terminal: terminal === true || kind === 'withheld',
+      terminal: terminal === true || kind === 'withheld' || (training && kind === 'broken'),
       ...namesOf(cause),
     },
   };

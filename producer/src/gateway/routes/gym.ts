@@ -139,7 +139,7 @@ export function gymRoutes(app: FastifyInstance, deps: RouteDeps): void {
         await seat?.last(Math.min(hold.until, latest), hold.gone);
       }
       seat?.release();
-      if (call.episode) return reply.send(episodeFailure(call.episode, kept));
+      if (call.episode) return reply.send(episodeFailure(call.episode, kept, trains(mode)));
       throw error;
     }
   }
@@ -154,7 +154,9 @@ export function gymRoutes(app: FastifyInstance, deps: RouteDeps): void {
     const { row, episode, caller, mode, reply, hold } = call;
     const { cause, unjudged, found } = served;
     if (unjudged?.shown === 'failure' && !unjudged.terminal) hold.forget();
-    if (episode && cause && unjudged?.shown === 'failure') return reply.send(episodeFailure(episode, cause));
+    if (episode && cause && unjudged?.shown === 'failure') {
+      return reply.send(episodeFailure(episode, cause, trains(mode)));
+    }
     const pieces = answerPieces({
       ...served,
       row,
