@@ -17,6 +17,7 @@ import { holdToCeilings } from './ceilings.ts';
 import { digest } from './digest.ts';
 import { refuseEnding } from './opensettings.ts';
 import { storeKey } from './policykeys.ts';
+import { createTrusted } from './trusted.ts';
 
 export type RunWish = { caller: Caller; settings: Tree; apiKey: PolicyKey | null };
 
@@ -46,7 +47,7 @@ async function readable(farm: Farm, runId: string): Promise<RunRecord | null | '
 }
 
 export function createOpenRuns(farm: Farm, config: ProducerConfig, log: Pick<Log, 'warn'>): OpenRuns {
-  const known = new Map<string, { run: Promise<RunRecord>; until: number; holds: Set<string> }>();
+  const known = createTrusted<{ run: Promise<RunRecord>; holds: Set<string> }>(TRUST_MS);
 
   const openRun = async (name: string, wish: RunWish): Promise<RunRecord> => {
     const earlier = await farm.runs.getOpen(name);
@@ -73,9 +74,9 @@ export function createOpenRuns(farm: Farm, config: ProducerConfig, log: Pick<Log
 
   const trusted = (name: string, wish: RunWish) => {
     const entry = known.get(name);
-    if (entry && entry.until > Date.now()) return entry;
+    if (entry) return entry;
     const run = openRun(name, wish);
-    const fresh = { run, until: Date.now() + TRUST_MS, holds: new Set<string>() };
+    const fresh = { run, holds: new Set<string>() };
     known.set(name, fresh);
     run.catch(() => known.delete(name));
     return fresh;
@@ -108,9 +109,11 @@ export function createOpenRuns(farm: Farm, config: ProducerConfig, log: Pick<Log
       throw new Error(`no run takes instance ${instance.instance_id}`);
     },
     forget(runId) {
-      for (const [name, { run }] of known) {
+      for (const [name, { run }] of known.entries()) {
         run.then(
-          (record) => record.run_id === runId && known.delete(name),
+          (record) => {
+            if (record.run_id === runId) known.delete(name);
+          },
           () => undefined,
         );
       }
