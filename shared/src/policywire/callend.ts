@@ -7,7 +7,7 @@ import type { Message } from '../trajectory.ts';
 import { WireFault } from './fault.ts';
 import type { Post } from './post.ts';
 import type { Renderer } from './renderer.ts';
-import { atLatest, callsFor, closed, type Sides, sameEnd, tailAfter } from './standins.ts';
+import { atLatest, callsFor, closed, type Sides, sameEnd, tailAfter, YES_NO } from './standins.ts';
 
 export type CallEnd = {
   /** What a call's markup leaves behind its last value; null: results may follow an answer without calls. */
@@ -18,10 +18,6 @@ export type CallEnd = {
   cut(tail: Int32Array): Int32Array;
 };
 
-const YES_NO: Sides = [
-  { role: 'assistant', content: 'yes' },
-  { role: 'assistant', content: 'no' },
-];
 const result = (content: string): Message[] => [{ role: 'tool', tool_call_id: 'call00000', content }];
 
 /**

@@ -27,6 +27,19 @@ describe('arguments of calls', () => {
     const source = OF_CALL("{{ c.function.arguments.strip() + '|' }}");
     expect(render(source, calling(' {"command":"ls"} '))).toBe('{"command":"ls"}|');
   });
+  test('are text for a template that joins them to other text, whatever else is said', () => {
+    const source = `{{ messages[0].content }}${OF_CALL("{{ '<' + c.function.arguments + '>' }}")}`;
+    for (const content of ['go', '[object Map]']) {
+      const messages: Message[] = [{ role: 'user', content }, ...calling('{"command":"ls"}').slice(1)];
+      expect(render(source, messages)).toBe(`${content}<{"command":"ls"}>`);
+    }
+    const walks = `{{ messages[0].content }}${OF_CALL('{% for k, v in c.function.arguments.items() %}{{ k }}={{ v }}{% endfor %}')}`;
+    const messages: Message[] = [
+      { role: 'user', content: '[object Map]' },
+      ...calling('{"command":"ls"}').slice(1),
+    ];
+    expect(render(walks, messages)).toBe('[object Map]command=ls');
+  });
   test('that are no JSON stay what they are', () => {
     const source = OF_CALL('{{ c.function.arguments if c.function.arguments is string else 1 }}');
     expect(render(source, calling('{"command"'))).toBe('{"command"');

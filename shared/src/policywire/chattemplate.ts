@@ -24,7 +24,11 @@ export function openTemplate(source: string, words: Readonly<Record<string, unkn
     };
     const [asObjects, hasCalls] = withObjects(messages);
     try {
-      return render(asObjects);
+      const written = render(asObjects);
+      const joined = hasCalls ? mapsIn(written) : 0;
+      const text = joined > 0 ? attempt(() => render(messages)) : null;
+      // What a person or a tool wrote stands in both.
+      return text !== null && mapsIn(text) < joined ? text : written;
     } catch (error) {
       // Some templates join the arguments to other text, and want them as text.
       const text = hasCalls ? attempt(() => render(messages)) : null;
@@ -38,6 +42,9 @@ export function openTemplate(source: string, words: Readonly<Record<string, unkn
     }
   };
 }
+
+/** How often a table was joined to other text, which the engine does without complaint. */
+const mapsIn = (written: string): number => written.split('[object Map]').length - 1;
 
 function attempt(render: () => string): string | null {
   try {

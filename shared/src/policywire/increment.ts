@@ -13,7 +13,7 @@ import type { Message } from '../trajectory.ts';
 import { type CallEnd, findCallEnd } from './callend.ts';
 import type { Post } from './post.ts';
 import type { Renderer } from './renderer.ts';
-import { atLatest, callsFor, type Sides, tailAfter } from './standins.ts';
+import { atLatest, callsFor, tailAfter, YES_NO } from './standins.ts';
 
 /** The answer that is continued. */
 export type Answered = {
@@ -32,11 +32,6 @@ export type Incrementer = {
    */
   after(answered: Answered, messages: readonly Message[], post: Post): Promise<Int32Array>;
 };
-
-const YES_NO: Sides = [
-  { role: 'assistant', content: 'yes' },
-  { role: 'assistant', content: 'no' },
-];
 
 export function openIncrementer(renderer: Renderer, tools: readonly object[]): Incrementer {
   const callEnd = once((post) => findCallEnd(renderer, tools, post));

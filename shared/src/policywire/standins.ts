@@ -7,6 +7,11 @@ import type { Renderer } from './renderer.ts';
 /** Two answers that differ: what renderings after them end with alike is no part of them. */
 export type Sides = readonly [Message, Message];
 
+export const YES_NO: Sides = [
+  { role: 'assistant', content: 'yes' },
+  { role: 'assistant', content: 'no' },
+];
+
 const QUESTION: Message = { role: 'user', content: 'well?' };
 
 /** What the template writes after either answer. */
