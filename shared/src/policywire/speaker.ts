@@ -35,8 +35,8 @@ export type Speaker = {
   unstreamed(): void;
 };
 
-/** An answer, and what its request alone asked for. */
-export type SpokenReply = WireReply & { asked: Asked };
+/** An answer, and what its request alone asked for. `came`: tokens that a stream was seen to bring, where it told neither ids nor usage. */
+export type SpokenReply = WireReply & { asked: Asked; came?: number };
 
 /** Throws UsageError `tokenizer` when the configuration names a folder that is none. */
 export async function openSpeaker(config: PolicyConfig, who: Who): Promise<Speaker> {
@@ -62,10 +62,13 @@ function chatSpeaker(first: PolicyConfig, asking: Asking): Speaker {
         },
         null,
       );
+      const came = countedIn(stream, reply);
+      // Limits and speed go by tokens: a server whose streams tell none is asked for whole answers.
+      if (came !== undefined && config.stream === 'auto') config = { ...config, stream: 'off' };
       stream = null;
       // Not its experts: those are the whole answer's bytes.
       if (config.token_mode === 'echo') last = { ...reply, routed_experts: null };
-      return { ...reply, asked };
+      return { ...reply, asked, ...(came === undefined ? {} : { came }) };
     },
     kept: () => 0,
     generated: () => stream?.tokens ?? 0,
@@ -73,6 +76,12 @@ function chatSpeaker(first: PolicyConfig, asking: Asking): Speaker {
       config = { ...config, stream: 'off' };
     },
   };
+}
+
+/** Undefined where the answer itself tells its tokens, or came whole. */
+function countedIn(stream: ChatStream | null, told: WireReply): number | undefined {
+  if (!stream?.finished || told.usage !== null || told.generation_token_ids !== null) return undefined;
+  return stream.tokens;
 }
 
 /** Of the end of a prompt: enough for `<think>`, however it is cut into tokens; longer words are tokens of their own. */

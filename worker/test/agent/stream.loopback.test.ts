@@ -190,7 +190,9 @@ test('an answer that was broken off at its last token is whole', async () => {
     { sampling: { max_tokens: 2 } },
     streamed(events([8, 9], 'abort', [1, 2, 3])),
   );
-  expect(await asked).toMatchObject({ finish_reason: 'length', generation_token_ids: Int32Array.of(8, 9) });
+  const reply = await asked;
+  expect(reply).toMatchObject({ finish_reason: 'length', generation_token_ids: Int32Array.of(8, 9) });
+  expect(reply).toHaveProperty('spans', [{ version: 'v', tokens: 2 }]);
   expect(bodies()).toHaveLength(1);
 });
 
@@ -253,6 +255,22 @@ describe.each([
     expect(reply.seconds).toBeLessThan(15);
     expect(bodies()).toHaveLength(1);
   });
+});
+
+test('a stream that tells no tokens is counted by its chunks, and whole answers are asked for from then on', async () => {
+  const { url, bodies } = await tokenEndpoint(
+    streamed(chatEvents(['a', 'b', 'c'], 'stop')),
+    sendJson(completion('whole')),
+  );
+  using policy = policyAt(PolicyConfig.parse({ urls: [url], model: 'm', version: 'v' }));
+  expect(await policy.complete(START, [], never)).toMatchObject({ message: { content: 'abc' }, usage: null });
+  expect(policy.heard()).toMatchObject({ tokens: 3 });
+  expect(await policy.complete(START, [], never)).toMatchObject({ usage: { completion_tokens: 2 } });
+  expect(policy.heard()).toMatchObject({ tokens: 5 });
+  expect(bodies().map(({ stream }) => stream)).toEqual([true, undefined]);
+  using asTold = policyAt(PolicyConfig.parse({ urls: [url], model: 'm', version: 'v', stream: 'on' }));
+  await asTold.complete(START, [], never);
+  expect(bodies().at(-1)).toMatchObject({ stream: true });
 });
 
 test('with texts that end an answer nothing is kept: the server holds back text of ids that it told', async () => {

@@ -56,9 +56,10 @@ export async function answerTo(talk: Talk, asked: Asked): Promise<PolicyReply | 
   try {
     const speaker = await talk.speaker();
     generated = speaker.generated;
-    const { answer, keptBefore } = await askedUntilAnswered(talk, asked, turn, speaker);
+    const { answer: spoken, keptBefore } = await askedUntilAnswered(talk, asked, turn, speaker);
     endpoints.answered(place.url);
-    heard.whole(answer, seconds());
+    const { came = 0, ...answer } = spoken;
+    heard.whole(answer, seconds(), came);
     const { generation_token_ids: ids } = answer;
     const told = await turn.ended(place.url, ids && ids.length - keptBefore);
     return { ...answer, seconds: seconds(), endpoint: withoutUser(place.url), ...told };

@@ -10,8 +10,9 @@ export function openHeard() {
   return {
     /** Tokens that were heard, and the seconds that they took; an answer that was heard of in no part is in neither. */
     sums: (): Sums => ({ tokens, seconds }),
-    whole({ generation_token_ids: ids, usage }: WireReply, took: number): void {
-      const came = ids?.length ?? usage?.completion_tokens ?? 0;
+    /** `seen`: tokens of a stream that told neither ids nor usage. */
+    whole({ generation_token_ids: ids, usage }: WireReply, took: number, seen = 0): void {
+      const came = ids?.length ?? usage?.completion_tokens ?? seen;
       if (came === 0) return;
       tokens += came;
       seconds += took;

@@ -61,8 +61,14 @@ export function openVersions(
           const end = head?.streamed ? known() : (header ?? known());
           const start = at.version ?? (head?.streamed ? (header ?? end) : end);
           // What one request brought while the weights changed cannot be told apart.
-          if (tokens !== null) spans.push({ version: start === end ? end : null, tokens });
-          const policy_version = { start: spans.length > 1 ? (spans[0]?.version ?? null) : start, end };
+          // A request that brought none of several says nothing: the answer was whole before it.
+          const none = tokens === 0 && spans.length > 0;
+          if (tokens !== null && !none) spans.push({ version: start === end ? end : null, tokens });
+          const [first, last] = [spans[0], spans.at(-1)];
+          const policy_version = {
+            start: first && (none || first !== last) ? first.version : start,
+            end: last && none ? last.version : end,
+          };
           return tokens === null ? { policy_version } : { policy_version, spans };
         },
       };

@@ -1,0 +1,24 @@
+/** What an endpoint tells of a model, and what stays known while it cannot tell. */
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { servedModel } from '../../src/agent/policy/models.ts';
+import { sendJson, startEndpoint } from './endpoint.ts';
+
+test('an error is no list of models: the length that was told stays, and it is asked again soon', async () => {
+  const list = (version: string, length: number) =>
+    sendJson({ data: [{ id: 'm', version, max_model_len: length }] });
+  await using endpoint = await startEndpoint(
+    list('v1', 100),
+    sendJson({ detail: 'starting' }, 503),
+    list('v2', 200),
+  );
+  const now = performance.now.bind(performance);
+  let ahead = 0;
+  const clock = vi.spyOn(performance, 'now').mockImplementation(() => now() + ahead);
+  onTestFinished(() => clock.mockRestore());
+  const told = () => servedModel(endpoint.url, 'm', null);
+  expect(await told()).toEqual({ version: 'v1', length: 100 });
+  ahead += 31_000;
+  expect(await told()).toEqual({ version: null, length: 100 });
+  ahead += 6_000;
+  expect(await told()).toEqual({ version: 'v2', length: 200 });
+});
