@@ -6,7 +6,7 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { createUnseen } from '../rollout/unseen.ts';
 import type { OwnedContainer, Owner, Runtime } from '../sandbox/runtime.ts';
 import { identify, processStarted } from './identity.ts';
-import { type ReaperDeps, reap } from './reaper.ts';
+import { type ReaperDeps, reap, startReaper } from './reaper.ts';
 
 const self = identify('farm', 'me', 'here');
 const HOUR = 3_600_000;
@@ -133,4 +133,47 @@ test('a sweep keeps the sandboxes of who may only be late, and removes those of 
     log: silentLog() as never,
   });
   expect(removed).toEqual(['dead']);
+});
+
+test('a removal that is held up keeps no other waiting, and no second sweep begins beside it', async () => {
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
+  const [, namespace] = self.pid_started.split('@');
+  const dead = { worker: 'dead', pid: 4_000_000, pid_started: `1@${namespace}` };
+  const stuck = Promise.withResolvers<void>();
+  const removed: string[] = [];
+  let sweeps = 0;
+  const runtime = {
+    listOwned: async () => {
+      sweeps++;
+      return [sandbox('stuck', dead), sandbox('other', dead)];
+    },
+    remove: async (id: string) => {
+      if (id === 'stuck') await stuck.promise;
+      removed.push(id);
+    },
+  };
+  const counts: number[] = [];
+  const stop = new AbortController();
+  startReaper(
+    {
+      ...{
+        runtime: runtime as unknown as Runtime,
+        self,
+        active: { list: () => [] },
+        log: silentLog() as never,
+      },
+      registry: { list: async () => [] },
+    },
+    (count) => counts.push(count),
+    stop.signal,
+  );
+  await vi.advanceTimersByTimeAsync(4 * 60_000);
+  expect([sweeps, removed, counts]).toEqual([1, ['other'], []]);
+  stuck.resolve();
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect([sweeps, removed.slice(0, 2), counts]).toEqual([2, ['other', 'stuck'], [2, 2]]);
+  stop.abort();
+  await vi.advanceTimersByTimeAsync(5 * 60_000);
+  expect(sweeps).toBe(2);
 });

@@ -6,10 +6,13 @@ import { errorMessage, type Farm } from '@swefarm/shared';
 import type { Logger } from 'pino';
 import type { ActiveAttempts } from '../rollout/active.ts';
 import type { Unseen } from '../rollout/unseen.ts';
+import { createGate } from '../sandbox/gate.ts';
 import type { OwnedContainer, Owner, Runtime } from '../sandbox/runtime.ts';
 import { type Identity, ownerAlive } from './identity.ts';
 
 const SWEEP_MS = 60_000;
+/** One removal that an engine holds up for minutes keeps no other waiting. */
+const REMOVALS_AT_ONCE = 8;
 /** For so long a sandbox of ours may be seen without an attempt: removals are not waited for. */
 const FORGOTTEN_MS = 2 * 60_000;
 
@@ -33,23 +36,31 @@ export type Unused = Map<string, number>;
 
 /** One sweep; returns how many sandboxes were removed. What cannot be removed is logged and left for the next sweep. */
 export async function reap(deps: ReaperDeps): Promise<number> {
-  const { runtime, self, log } = deps;
+  const { runtime, self } = deps;
   await runtime.sweep?.();
   const mine = (await runtime.listOwned()).filter(({ owner }) => owner.farm === self.farm);
   const unused = unusedOf(mine, deps);
-  let removed = 0;
-  for (const one of mine) {
-    const why = await whyRemovable(one, unused, deps);
-    if (why === null) continue;
-    try {
-      await runtime.remove(one.id);
-      removed++;
-      log.info({ sandbox: one.id, rollout_id: one.owner.rollout_id, owner: one.owner.worker }, why);
-    } catch (error) {
-      log.warn({ sandbox: one.id, err: errorMessage(error) }, 'could not remove a sandbox without an owner');
-    }
+  const gate = createGate(REMOVALS_AT_ONCE);
+  // All come to their end, or a sweep that failed would go on beside the next.
+  const ends = await Promise.allSettled(mine.map((one) => gate(() => removeUnowned(one, unused, deps))));
+  const failed = ends.find((end) => end.status === 'rejected');
+  if (failed) throw failed.reason;
+  return ends.filter((end) => end.status === 'fulfilled' && end.value).length;
+}
+
+/** Whether it was removed. */
+async function removeUnowned(one: OwnedContainer, unused: Unused, deps: ReaperDeps): Promise<boolean> {
+  const { runtime, log } = deps;
+  const why = await whyRemovable(one, unused, deps);
+  if (why === null) return false;
+  try {
+    await runtime.remove(one.id);
+    log.info({ sandbox: one.id, rollout_id: one.owner.rollout_id, owner: one.owner.worker }, why);
+    return true;
+  } catch (error) {
+    log.warn({ sandbox: one.id, err: errorMessage(error) }, 'could not remove a sandbox without an owner');
+    return false;
   }
-  return removed;
 }
 
 /** Our own without an attempt, and since when; those of earlier sweeps that are gone or in use again are forgotten. */
@@ -84,12 +95,22 @@ async function isListed(worker: string, { self, registry, unseen }: ReaperDeps):
   return unseen ? !unseen.isDead(worker, listed, self.worker) : listed.has(worker);
 }
 
-/** Sweeps once a minute until the signal ends it. The first sweep is the caller's, before any job is claimed. */
+/**
+ * Sweeps once a minute, never beside a sweep that is under way, until the signal ends it. The first sweep is the caller's, before any
+ * job is claimed.
+ */
 export function startReaper(deps: ReaperDeps, onReaped: (count: number) => void, signal: AbortSignal): void {
+  let sweeping = false;
   const timer = setInterval(() => {
-    reap(deps).then(onReaped, (error: unknown) =>
-      deps.log.warn({ err: errorMessage(error) }, 'the sweep for left sandboxes failed'),
-    );
+    if (sweeping) return;
+    sweeping = true;
+    reap(deps)
+      .then(onReaped, (error: unknown) =>
+        deps.log.warn({ err: errorMessage(error) }, 'the sweep for left sandboxes failed'),
+      )
+      .finally(() => {
+        sweeping = false;
+      });
   }, SWEEP_MS);
   timer.unref();
   signal.addEventListener('abort', () => clearInterval(timer), { once: true });
