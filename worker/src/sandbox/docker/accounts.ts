@@ -3,14 +3,19 @@
  * ever with the container held, so that neither kill nor removal is answered; Podman's own service opens it, not a process inside.
  */
 import { posix } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { RolloutFailure } from '@swefarm/shared';
 import type Docker from 'dockerode';
-import { statusCode } from './errors.ts';
+import { engineFailure, statusCode } from './errors.ts';
 import { pathStat } from './remains.ts';
 
 const READ = ['/etc/passwd', '/etc/group'];
 /** No list of users is so long; who reads it takes as much memory. */
 const MOST_BYTES = 16 * 1024 ** 2;
+/** After a call that was late. */
+const LOOKS = 5;
+const LOOK_MS = 10_000;
+const PAUSE_MS = 50;
 /** Mounted inside only: an engine that looks from outside does not see what stands there, and what it starts inside does. */
 const INSIDE_ONLY = /^\/(?:dev|proc|sys)(?:\/|$)/;
 
@@ -18,23 +23,48 @@ const INSIDE_ONLY = /^\/(?:dev|proc|sys)(?:\/|$)/;
  * Throws RolloutFailure `sandbox_lost` when an engine would wait for what stands there, or read it without end; else the engine's own
  * error. What an engine can open and not use is left to it: it says so itself.
  */
-export async function requireReadable(container: Docker.Container): Promise<void> {
+export async function requireReadable(container: Docker.Container, answerMs?: number): Promise<void> {
   await Promise.all(
     READ.map(async (path) => {
-      const why = await trapAt(container, path);
+      const why = await trapAt(container, path, answerMs);
       if (why !== null)
         throw new RolloutFailure('sandbox_lost', `an engine cannot read ${path}: it is ${why}`);
     }),
   );
 }
 
-async function trapAt(container: Docker.Container, path: string): Promise<string | null> {
+/**
+ * What it means that the engine did not come to the start of a command: a machine under load stands still for minutes too, so the
+ * container has held it only where something stands that would. Looks more than once: what is put there may be taken away by turns.
+ */
+export async function lateFailure(
+  container: Docker.Container,
+  late: unknown,
+  doing: string,
+  answerMs = LOOK_MS,
+): Promise<unknown> {
+  for (let look = 1; look <= LOOKS; look++) {
+    try {
+      await requireReadable(container, answerMs);
+    } catch (error) {
+      return error instanceof RolloutFailure ? error : engineFailure(late, 'engine_unreachable', doing);
+    }
+    await sleep(PAUSE_MS);
+  }
+  return engineFailure(late, 'engine_unreachable', doing);
+}
+
+async function trapAt(
+  container: Docker.Container,
+  path: string,
+  answerMs: number | undefined,
+): Promise<string | null> {
   try {
-    const found = await pathStat(container, path);
+    const found = await pathStat(container, path, answerMs);
     if (found.target === null) return trapIn(found);
     // Engines tell where all links end.
     const end = posix.resolve(posix.dirname(path), found.target);
-    return INSIDE_ONLY.test(end) ? `a link to ${end}` : trapIn(await pathStat(container, end));
+    return INSIDE_ONLY.test(end) ? `a link to ${end}` : trapIn(await pathStat(container, end, answerMs));
   } catch (error) {
     if (statusCode(error) !== null) return null;
     throw error;

@@ -1,11 +1,11 @@
 /** One plain exec: merged and capped output, exit code from the engine, time limit by the host's clock. */
 import type { Duplex } from 'node:stream';
-import { errorMessage, newId, RolloutFailure } from '@swefarm/shared';
+import { newId, RolloutFailure } from '@swefarm/shared';
 import type Docker from 'dockerode';
 import { Capture } from '../capture.ts';
 import { endingOf } from '../ending.ts';
 import type { ExecOptions, ExecResult } from '../runtime.ts';
-import { requireReadable } from './accounts.ts';
+import { lateFailure, requireReadable } from './accounts.ts';
 import { inTime, isLate, killFromOutside, NOT_YET_COMMAND } from './deadline.ts';
 import { createDemuxer } from './demux.ts';
 import { engineFailure } from './errors.ts';
@@ -15,14 +15,19 @@ const POLL_MS = 1_000;
 const AFTER_KILL_MS = 5_000;
 const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
-/** Starts an exec and returns its raw, framed stream. */
+/**
+ * Starts an exec and returns its raw, framed stream. Throws RolloutFailure `engine_unreachable` when the engine does not answer (in
+ * `answerMs`: two minutes), `sandbox_lost` when what is in the container holds it.
+ */
 export async function startExec(
   container: Docker.Container,
   argv: readonly string[],
-  options: { cwd?: string; env?: string[]; stdin: boolean },
+  options: { cwd?: string; env?: string[]; stdin: boolean; answerMs?: number },
 ): Promise<{ exec: Docker.Exec; socket: Duplex }> {
+  const { answerMs } = options;
+  const doing = `starting ${argv[0]} in a container`;
   try {
-    await requireReadable(container);
+    await requireReadable(container, answerMs);
     const exec = await inTime(
       container.exec({
         Cmd: [...argv],
@@ -33,10 +38,11 @@ export async function startExec(
         ...(options.env ? { Env: options.env } : {}),
         ...(options.cwd ? { WorkingDir: options.cwd } : {}),
       }),
+      answerMs,
     );
     const starting = exec.start({ hijack: true, stdin: true });
     // What comes too late is nobody's.
-    const socket = await inTime(starting).catch((error: unknown) => {
+    const socket = await inTime(starting, answerMs).catch((error: unknown) => {
       starting.then((late) => late.destroy()).catch(() => undefined);
       throw error;
     });
@@ -44,9 +50,9 @@ export async function startExec(
   } catch (error) {
     if (isLate(error)) {
       await killFromOutside(container.id, NOT_YET_COMMAND);
-      throw new RolloutFailure('sandbox_lost', `starting ${argv[0]} in a container: ${errorMessage(error)}`);
+      throw await lateFailure(container, error, doing, answerMs);
     }
-    throw engineFailure(error, 'sandbox_lost', `starting ${argv[0]} in a container`);
+    throw engineFailure(error, 'sandbox_lost', doing);
   }
 }
 

@@ -77,10 +77,14 @@ type PathStat = {
 };
 
 /** What an engine says of one path in a container, no link followed. Throws the engine's own error. */
-export async function pathStat(container: Docker.Container, path: string): Promise<PathStat> {
+export async function pathStat(
+  container: Docker.Container,
+  path: string,
+  answerMs?: number,
+): Promise<PathStat> {
   let answer: { headers?: Record<string, string> };
   try {
-    answer = await inTime(container.infoArchive({ path }));
+    answer = await inTime(container.infoArchive({ path }), answerMs);
   } catch (error) {
     if (statusCode(error) === 404) return { kind: 'missing', bytes: 0, target: null };
     throw error;
