@@ -33,10 +33,10 @@ export function reading(read: () => Reading | null): Reading | null {
   }
 }
 
-/** A name is what a template can write and a person can read. */
+/** A name is what servers take as one: words of a text behind a marker are none. */
 export function nameOf(value: unknown): string {
   const name = typeof value === 'string' ? value.trim() : '';
-  return name === '' ? unreadable('it names no function') : name;
+  return /^[\w.:-]{1,64}$/.test(name) ? name : unreadable('it names no function');
 }
 
 /** The value of a JSON text; a reason that the model can act on when it is none. */

@@ -137,6 +137,13 @@ test.each<[string, string, string, RegExp]>([
   ],
   ['other JSON that is none', '<tool_call>{"name": "bash",}</tool_call>', '<tool_call>', /not valid JSON/],
   ['no name', '<tool_call>{"arguments": {}}</tool_call>', '<tool_call>', /names no function/],
+  [
+    'words of a text',
+    `I look for [TOOL_CALLS] in the code.\n<tool_call>${JSON_CALL}</tool_call>`,
+    '[TOOL_CALLS]',
+    /names no function/,
+  ],
+  ['a name that is none', '<tool_call>{"name": "bash ls"}</tool_call>', '<tool_call>', /names no function/],
   ['nothing', '<tool_call></tool_call>', '<tool_call>', /empty/],
   [
     'a value that is not closed',
