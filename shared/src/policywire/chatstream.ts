@@ -85,10 +85,13 @@ export function openChatStream(): ChatStream {
     end() {
       if (finish === null) throw cutShort(ids.length);
       refuseBrokenOff(finish);
-      const fields = [...texts].map(([name, pieces]) => [name, pieces.join('')]);
       const made = [...calls]
         .sort(([a], [b]) => a - b)
         .map(([, { id, ...called }]) => ({ id, function: called }));
+      const fields = [...texts]
+        .map(([name, pieces]) => [name, pieces.join('')])
+        // The first delta has an empty content; beside calls alone the same answer unstreamed has none.
+        .filter(([name, text]) => name !== 'content' || text !== '' || made.length === 0);
       return {
         message: readMessage({ ...Object.fromEntries([...others, ...lists, ...fields]), tool_calls: made }),
         finish_reason: finish,

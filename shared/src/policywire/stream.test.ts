@@ -227,6 +227,7 @@ describe('a chat completion', () => {
     const call = (index: number, id: string | null, name: string | null, args: string) => ({
       tool_calls: [{ index, id, type: 'function', function: { name, arguments: args } }],
     });
+    give(reader, delta({ role: 'assistant', content: '' }));
     give(reader, delta(call(0, 'a', 'bash', '')) + delta(call(0, null, null, '{"command":')));
     give(reader, delta(call(0, null, 'bash', '"ls"}')) + delta(call(1, 'b', 'submit_solution', '{}')));
     give(reader, delta({}, { finish_reason: 'tool_calls' }) + DONE);
