@@ -1,5 +1,6 @@
 import { REWARD_TABLE } from '@swefarm/grading';
 import type { RewardFacts } from '@swefarm/shared';
+import { bareFacts } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
 import { mergeLine } from '../eval/again.ts';
 import type { OutputLine } from '../output/line.ts';
@@ -8,21 +9,7 @@ import { aFailure, aLine, aResult } from '../output/result.fixture.ts';
 import { describeChange, verdictOf } from './changes.ts';
 import { rewardAgain } from './regrade.ts';
 
-const facts = (over: Partial<RewardFacts> = {}): RewardFacts => ({
-  exit_status: 'submitted',
-  patch_state: 'applied',
-  patch_origin: 'tree',
-  evaluation: 'completed',
-  resolved: true,
-  trust: 'clean',
-  cut_by_token_limit: false,
-  policy_share: 0.1,
-  sandbox_killed: false,
-  gold_healthy: null,
-  gold_time_share: null,
-  ungraded: false,
-  ...over,
-});
+const facts = (over: Partial<RewardFacts> = {}): RewardFacts => bareFacts({ policy_share: 0.1, ...over });
 const lost = (over: Partial<OutputLine>): OutputLine => ({
   ...outputLine(aFailure(), { patch: 'p', report: null }),
   failure: { stage: 'evaluation', class: 'evaluation_lost', message: 'gone', attempts: 3 },

@@ -122,12 +122,15 @@ test.each<[string, unknown, RegExp]>([
   expect(readReply(answer(told)).routed_experts).toEqual({ flaw: expect.stringMatching(why) });
 });
 
+type Lengths = [prompt: number, answer: number];
+const TURNS: Lengths[] = [
+  [5, 2],
+  [3, 4],
+  [1, 1],
+];
+
 /** A rollout as a server tells it: each answer has a row for every token so far. */
-function play(
-  turns: [prompt: number, answer: number][],
-  mode: ExpertMode,
-  tell: (total: number) => string | undefined,
-) {
+function play(turns: readonly Lengths[], mode: ExpertMode, tell: (total: number) => string | undefined) {
   const ledger = openLedger();
   let seen = 0;
   return turns.map(([prompt, generated], at) => {
@@ -148,15 +151,7 @@ function play(
 describe('what is stored', () => {
   const whole = (total: number) => nrlre(ids(total, 2, 2), 'int16', [total, 2, 2]);
   test('are the rows that are new, and the one that replaces the padding of the last token', () => {
-    const stored = play(
-      [
-        [5, 2],
-        [3, 4],
-        [1, 1],
-      ],
-      'keep',
-      whole,
-    );
+    const stored = play(TURNS, 'keep', whole);
     expect(stored.map((one) => [one?.start, one && one.rows.length / 8])).toEqual([
       [0, 7],
       [6, 8],
@@ -166,15 +161,7 @@ describe('what is stored', () => {
     expect(Buffer.from(last?.rows ?? [])).toEqual(bytesOf(ids(3, 2, 2, 13)));
   });
   test('a turn that is told none leaves a gap that the next one fills', () => {
-    const stored = play(
-      [
-        [5, 2],
-        [3, 4],
-        [1, 1],
-      ],
-      'keep',
-      (total) => (total === 14 ? undefined : whole(total)),
-    );
+    const stored = play(TURNS, 'keep', (total) => (total === 14 ? undefined : whole(total)));
     expect(stored.map((one) => one && [one.start, one.rows.length / 8])).toEqual([
       [0, 7],
       undefined,
