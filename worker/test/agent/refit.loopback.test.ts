@@ -55,6 +55,9 @@ function trainer(intervalMs = 10) {
     async tell(name = 'default'): Promise<void> {
       (await watch.follow({ name, urls: [] }))[Symbol.dispose]();
     },
+    async read(times: number) {
+      await expect.poll(() => reads, POLL).toBeGreaterThanOrEqual(times);
+    },
     /** Waits until the worker has surely heard what was said last. */
     async heard() {
       const from = reads;
@@ -131,6 +134,23 @@ test('the server goes away and comes back with new weights: the turn is asked ag
   expect(versions.at(-1)).toBe('step-2');
   expect(end.trajectory.contiguous).toBe(true);
   expect(say.endpoints.views()).toMatchObject([{ aside_seconds: 0, reason: null }]);
+});
+
+test('an update that begins and ends while the worker waits to ask again names the weights that answer', async () => {
+  const say = trainer(600_000);
+  const server = await endpoint();
+  say.say('default', { state: 'serving', version: 'step-1' });
+  await server.setFault({ kind: 'aborted', turn: 1 });
+  const playing = begin(say, server, { patience: 60 });
+  // Read once when the rollout began to follow, once for the fault.
+  await say.read(2);
+  say.say('default', { state: 'serving', version: 'step-2' });
+  await server.setFault();
+  const { trajectory } = await playing;
+  const [first, second, ...later] = trajectory.turns.map(({ policy_version: version }) => version);
+  expect(first).toEqual({ start: 'step-1', end: 'step-1' });
+  expect(second?.end).toBe('step-2');
+  expect(new Set(later.map(({ start }) => start))).toEqual(new Set(['step-2']));
 });
 
 test.each(['updating', 'asleep'] as const)('while %s nothing is sent and no clock runs', async (state) => {

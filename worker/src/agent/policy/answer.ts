@@ -120,6 +120,7 @@ async function askedUntilAnswered(talk: Talk, asked: Asked, turn: TurnVersions, 
       await followed.refresh();
       return pause.paused || versions.spoken().changed !== sent.changed;
     },
+    refresh: followed.refresh,
     progressed: () => progressed,
     answered: () => answered,
     onFault(fault) {

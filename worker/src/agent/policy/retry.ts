@@ -23,6 +23,8 @@ export type RetryOptions = {
   /** True when another endpoint is to be asked from now on: at once, and with a count of its own. */
   elsewhere: (fault: PolicyFault) => boolean;
   onRetry: (fault: PolicyFault, waitSeconds: number, tries: number) => void;
+  /** Called after each wait: an update that began while it lasted holds up the request, or names the weights that answer it. */
+  refresh: () => Promise<void>;
 };
 
 /** Throws the last PolicyFault when it may not be tried again; any other error at once; the signal's reason when aborted. */
@@ -47,6 +49,7 @@ export async function retrying<T>(request: () => Promise<T>, options: RetryOptio
       if (wait === null) throw error;
       options.onRetry(error, wait, tries++);
       await pause(wait, options.signal);
+      await options.refresh();
     }
   }
 }
