@@ -15,7 +15,7 @@ export { isNoPatch, planEvaluation } from './plan.ts';
 export * from './reward.ts';
 export { knownRepos } from './specs.ts';
 export * from './table.ts';
-export { type Trap, withTrap } from './trust/canarytest.ts';
+export { type CanaryTest, withTrap } from './trust/canarytest.ts';
 export { decides } from './trust/changedtools.ts';
 export { isPathFile } from './trust/pathfiles.ts';
 export { assessTrust } from './trust/trust.ts';

@@ -1,5 +1,5 @@
 /** What the probe finds out of how an endpoint samples, against one that really does; and that it asks as rollouts ask. */
-import { openSpeaker, PolicyConfig, type Post } from '@swefarm/shared';
+import { openTurnClient, PolicyConfig, type Post } from '@swefarm/shared';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { probeLogProbs } from '../src/probe/logprobs.ts';
@@ -140,7 +140,7 @@ async function rollout(config: PolicyConfig, rolloutId: string): Promise<Record<
     throw new Error('enough');
   };
   const limits = { contextLimit: null, sequenceBudget: null, modelLength: async () => 4096 };
-  const speaker = await openSpeaker(config, { rolloutId, limits });
+  const speaker = await openTurnClient(config, { rolloutId, limits });
   const messages = [
     { role: 'system' as const, content: 'Other words.' },
     { role: 'user' as const, content: 'Repair this.' },

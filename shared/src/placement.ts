@@ -1,12 +1,12 @@
 /** Which node an image belongs to: rendezvous hashing, so that a node that comes or goes moves its own images only. */
 
-export type Place = { worker: string; node: string };
+export type ImageNode = { worker: string; node: string };
 
 /**
  * Workers in the order in which they should run rollouts of `image`: by node, and within a node (whose workers share their
  * images) by worker. Everybody who knows the same workers finds the same order.
  */
-export function ranking<T extends Place>(image: string, places: readonly T[]): T[] {
+export function ranking<T extends ImageNode>(image: string, places: readonly T[]): T[] {
   const of = hash(image);
   const weighed = places.map((place) => ({
     place,

@@ -68,7 +68,7 @@ export type CommandRecord = {
 };
 
 /** `max_tokens`: after it was held to the room that was left; null: all that was left, by the server's own count. */
-export type Asked = { max_tokens?: number | null; seed?: number };
+export type RequestedSampling = { max_tokens?: number | null; seed?: number };
 /** Tokens of one answer that one policy version sampled; null: not known, or it changed while they were. */
 export type Span = { version: string | null; tokens: number };
 
@@ -80,7 +80,7 @@ export type Turn = {
   usage: { prompt_tokens: number; completion_tokens: number } | null;
   policy_version: { start: string | null; end: string | null };
   /** What this request alone asked for; absent where the run sets neither, and in trajectories of before it was told. */
-  asked?: Asked;
+  asked?: RequestedSampling;
   /** The endpoint that answered, the last one where several did; absent in what was written before it was told. */
   endpoint?: string;
   /** The generation in the order it was sampled: several when it was broken off and gone on with. Absent without token ids. */

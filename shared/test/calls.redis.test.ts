@@ -86,7 +86,7 @@ test('what was opened or taken up by a request whose answer was lost is found by
 test('what was answered is never given again, unless it has a name', async () => {
   await using at = await setup();
   const plain = await at.open('plain');
-  await at.farm.calls.settle(plain.call_id, 0);
+  await at.farm.calls.answered(plain.call_id, 0);
   expect(await at.claim('plain')).toEqual({ status: 'none' });
 
   const named = await at.open('id', at.gateway, true);
@@ -100,7 +100,7 @@ test('what was answered is never given again, unless it has a name', async () =>
     ),
   ).toEqual({ status: 'taken' });
   expect(await at.claim('id', at.gateway, true)).toMatchObject({ rollout_id: named.rollout_id });
-  await at.farm.calls.settle(named.call_id, LIFE);
+  await at.farm.calls.answered(named.call_id, LIFE);
   expect(await at.claim('id', at.gateway, true)).toMatchObject({ rollout_id: named.rollout_id });
 });
 

@@ -13,11 +13,11 @@ import {
 import { Job, WaitingError, Worker } from 'bullmq';
 import type { Grace } from './node/drain.ts';
 import type { Node } from './node/node.ts';
-import type { Whither } from './node/routing.ts';
+import type { Route } from './node/routing.ts';
 import { attemptRollout } from './rollout/attempt.ts';
-import type { Next } from './rollout/handback.ts';
-import { holdJobs } from './rollout/held.ts';
-import { insist } from './rollout/untilanswered.ts';
+import type { AfterAttempt } from './rollout/handback.ts';
+import { holdJobs } from './rollout/heldjobs.ts';
+import { retryUntilAnswered } from './rollout/untilanswered.ts';
 
 const UNSETTLED_DELAY_MS = 5_000;
 /** How long a job waits for an attempt at it to end that this worker was told to end. */
@@ -42,21 +42,21 @@ export function startPull(node: Node, concurrency: number, prefix: string): Pull
   const notOurs = new Set<string>();
 
   /** Whatever escapes an attempt must not let BullMQ fail the job: it would be lost without a result. */
-  const unforeseen = (error: unknown): Next => {
+  const unforeseen = (error: unknown): AfterAttempt => {
     node.log.error({ err: error }, 'an attempt could not be settled; its job is tried again');
     return { next: 'later', delayMs: UNSETTLED_DELAY_MS };
   };
 
-  const run = async (data: RolloutJob): Promise<Next> => {
-    const attempt = (signal: AbortSignal): Promise<Next> => attemptRollout(data, node, signal);
+  const run = async (data: RolloutJob): Promise<AfterAttempt> => {
+    const attempt = (signal: AbortSignal): Promise<AfterAttempt> => attemptRollout(data, node, signal);
     const next = await node.active.during(data.rollout_id, attempt).catch(unforeseen);
     if (next.next === 'later' && next.notOurs) sayNotOurs(data.rollout_id, next.notOurs);
     return next;
   };
 
-  const whither = async (job: Job, data: RolloutJob): Promise<Whither> => {
+  const whither = async (job: Job, data: RolloutJob): Promise<Route> => {
     const anywhere = data.anywhere === true || job.stalledCounter > 0;
-    const decided = await node.placing?.whither(data, anywhere).catch((error: unknown) => {
+    const decided = await node.router?.route(data, anywhere).catch((error: unknown) => {
       node.log.warn({ err: errorMessage(error) }, 'no placement by image: running what is claimed');
       return null;
     });
@@ -64,11 +64,12 @@ export function startPull(node: Node, concurrency: number, prefix: string): Pull
   };
 
   /** A job that Redis would not move stays ours, under its lock: else BullMQ took it for failed, and it were lost. */
-  const moved = (move: () => Promise<unknown>): Promise<unknown> => insist('job', move, { log: node.log });
+  const moved = (move: () => Promise<unknown>): Promise<unknown> =>
+    retryUntilAnswered('job', move, { log: node.log });
 
   const held = holdJobs(node);
 
-  const later = async (job: Job, next: Next & { next: 'later' }, token: string): Promise<void> => {
+  const later = async (job: Job, next: AfterAttempt & { next: 'later' }, token: string): Promise<void> => {
     const { anywhere, passed } = next;
     const change = { ...(anywhere ? { anywhere } : {}), ...(passed ? { passed } : {}) };
     if (anywhere || passed) await moved(() => job.updateData({ ...job.data, ...change }));
@@ -76,7 +77,7 @@ export function startPull(node: Node, concurrency: number, prefix: string): Pull
   };
 
   /** Moves the job by the lock that it has now, unless somebody else has it. */
-  const move = async (job: Job, next: Next): Promise<void> => {
+  const move = async (job: Job, next: AfterAttempt): Promise<void> => {
     const id = job.id ?? '';
     const token = held.toMove(id);
     if (token === null) return;
@@ -134,7 +135,7 @@ export function startPull(node: Node, concurrency: number, prefix: string): Pull
     const data = readJob(job);
     // A worker that pauses still takes one job with the read it had begun.
     const stays = draining || paused;
-    const where: Whither = stays || !data ? { to: 'here' } : await whither(job, data);
+    const where: Route = stays || !data ? { to: 'here' } : await whither(job, data);
     if (where.to === 'worker') {
       held.drop(id, token);
       await node.farm.placement
@@ -148,7 +149,7 @@ export function startPull(node: Node, concurrency: number, prefix: string): Pull
     else if (stays) await move(job, { next: 'hand_back', gone: Promise.resolve() });
     else {
       const next = await run(data);
-      await node.placing?.leave(id);
+      await node.router?.leave(id);
       await move(job, next);
     }
     throw new WaitingError();
@@ -186,15 +187,15 @@ export function startPull(node: Node, concurrency: number, prefix: string): Pull
     const mine = job !== undefined && (await job.extendLock(token, queueSettings.lockDuration)) === 1;
     if (!job || !mine) {
       // It came too late: the job stalled meanwhile and is somebody else's.
-      await node.placing?.leave(id);
+      await node.router?.leave(id);
       return;
     }
     if (await isAgain(job, token)) return;
     held.take(id, token);
     const stays = draining || paused;
     const data = stays ? null : readJob(job);
-    const next: Next = data ? await run(data) : { next: 'later', delayMs: NOT_HERE_MS };
-    await node.placing?.leave(id);
+    const next: AfterAttempt = data ? await run(data) : { next: 'later', delayMs: NOT_HERE_MS };
+    await node.router?.leave(id);
     await move(job, next);
   };
 
@@ -221,7 +222,7 @@ export function startPull(node: Node, concurrency: number, prefix: string): Pull
       }
     }
   };
-  const listened = node.placing ? listen() : Promise.resolve();
+  const listened = node.router ? listen() : Promise.resolve();
   const settled = async (): Promise<void> => {
     await worker.close();
     listening.abort();

@@ -15,10 +15,10 @@ import {
 } from '@swefarm/shared';
 import { openEndpoints } from './agent/policy/endpoints.ts';
 import { watchPolicies } from './agent/policy/watch.ts';
-import { createQuiet } from './evaluation/evaluationlock.ts';
+import { createEvaluationLock } from './evaluation/evaluationlock.ts';
 import { allDuties } from './maintenance/duties.ts';
-import { keep } from './maintenance/maintenance.ts';
-import { createSick } from './node/breaker.ts';
+import { runMaintenance } from './maintenance/maintenance.ts';
+import { createNodeBreaker } from './node/breaker.ts';
 import { slotsOf } from './node/capacity.ts';
 import { startCensus } from './node/census.ts';
 import { createHandDrain, splitGrace } from './node/drain.ts';
@@ -26,19 +26,19 @@ import { type Endpoint, serveMetrics } from './node/endpoint.ts';
 import { beat } from './node/heartbeat.ts';
 import { identify } from './node/identity.ts';
 import type { Node } from './node/node.ts';
-import { outwaitRuntime } from './node/outwait.ts';
 import { openPaces } from './node/paces.ts';
 import { watchPressure } from './node/pressure.ts';
 import { type ReaperDeps, reap, startReaper } from './node/reaper.ts';
-import { createPlacing, placesHere } from './node/routing.ts';
+import { createRouter, placesHere } from './node/routing.ts';
 import { chooseRuntime } from './node/runtimes.ts';
+import { waitForRuntime } from './node/waitforruntime.ts';
 import { startPull } from './pull.ts';
 import { ActiveAttempts } from './rollout/active.ts';
+import { createWorkerLiveness } from './rollout/liveness.ts';
 import { runRollout } from './rollout/rollout.ts';
-import { trySandbox } from './rollout/trial.ts';
-import { createUnseen } from './rollout/unseen.ts';
+import { trySandbox } from './rollout/trysandbox.ts';
 import { diskFree } from './sandbox/free.ts';
-import { createLeaving, type Leaving } from './sandbox/removals.ts';
+import { createRemovals, type Removals } from './sandbox/removals.ts';
 import { SCRATCH } from './sandbox/scratch.ts';
 import { startThreads } from './threads/pool.ts';
 
@@ -53,7 +53,7 @@ export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promis
   const farm = stack.use(await openFarm(config, 'worker', { log, signal: stop }));
   for (const warning of farm.warnings) log.warn(warning);
   const patience = { patienceSeconds: config.engine_patience_seconds, log, signal: stop };
-  const { runtime, check } = await outwaitRuntime(() => chooseRuntime(config, log, stop), patience);
+  const { runtime, check } = await waitForRuntime(() => chooseRuntime(config, log, stop), patience);
   stack.use(runtime);
   for (const problem of check.problems) log.warn({ runtime: runtime.name }, problem);
 
@@ -62,9 +62,9 @@ export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promis
   // A counter that is not there before the first error shows no increase by it.
   for (const [kind, count] of Object.entries(escapedErrors())) metrics.escaped.inc({ kind }, count);
   using _counted = onEscaped((kind) => metrics.escaped.inc({ kind }));
-  const leaving = createLeaving();
+  const removals = createRemovals();
   // Ends before the runtime does.
-  stack.defer(() => leaving.settled());
+  stack.defer(() => removals.finished());
   const endpoints = openEndpoints();
   const owner = {
     farm: farm.id,
@@ -78,16 +78,16 @@ export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promis
     farm,
     runtime,
     rollout: runRollout,
-    placing: placesHere(config, runtime.name)
-      ? createPlacing(farm, identity, config.locality_wait_seconds * 1000)
+    router: placesHere(config, runtime.name)
+      ? createRouter(farm, identity, config.locality_wait_seconds * 1000)
       : null,
     threads: stack.use(startThreads(config.threads)),
-    quiet: createQuiet(),
-    leaving,
+    evaluationLock: createEvaluationLock(),
+    removals,
     cleanImages: new Set(),
     paces: openPaces(),
     active: new ActiveAttempts(),
-    sick: createSick(log, (last) => trySandbox({ runtime, owner }, last, stop)),
+    breaker: createNodeBreaker(log, (last) => trySandbox({ runtime, owner }, last, stop)),
     stop,
     endpoints,
     policies: stack.use(watchPolicies({ farm, worker: identity.worker, endpoints, log })),
@@ -98,12 +98,12 @@ export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promis
     liveTurns: config.live_turns,
     log,
   };
-  const unseen = createUnseen();
+  const unseen = createWorkerLiveness();
   const reaping = {
     ...{ runtime, self: identity, registry: farm.registry, unseen, active: node.active, log },
     unused: new Map(),
   };
-  metrics.reaped.inc(await outwaitRuntime(() => reap(reaping), patience));
+  metrics.reaped.inc(await waitForRuntime(() => reap(reaping), patience));
   const until = new AbortController();
   const idle = new AbortController();
   startReaper(reaping, (count) => metrics.reaped.inc(count), until.signal);
@@ -146,7 +146,7 @@ export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promis
     },
     until.signal,
   );
-  const keeping = keep(
+  const keeping = runMaintenance(
     identity.worker,
     allDuties(),
     { farm, log, metrics },
@@ -173,13 +173,13 @@ export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promis
   until.abort();
   await heart;
   await keeping;
-  await removeLeft(leaving, reaping);
+  await removeLeft(removals, reaping);
   log.info('stopped');
 }
 
 /** What an engine that was away did not remove; nobody comes after us on this node, perhaps. */
-async function removeLeft(leaving: Leaving, reaping: ReaperDeps): Promise<void> {
-  await leaving.settled();
+async function removeLeft(removals: Removals, reaping: ReaperDeps): Promise<void> {
+  await removals.finished();
   await reap({ ...reaping, ending: true }).catch((error: unknown) =>
     reaping.log.warn({ err: errorMessage(error) }, 'the last sweep for left sandboxes failed'),
   );

@@ -11,21 +11,21 @@ import {
 import type { Logger } from 'pino';
 import { openEndpoints } from './agent/policy/endpoints.ts';
 import { watchPolicies } from './agent/policy/watch.ts';
-import { createQuiet } from './evaluation/evaluationlock.ts';
+import { createEvaluationLock } from './evaluation/evaluationlock.ts';
 import { allDuties } from './maintenance/duties.ts';
-import { keep } from './maintenance/maintenance.ts';
-import { createSick } from './node/breaker.ts';
+import { runMaintenance } from './maintenance/maintenance.ts';
+import { createNodeBreaker } from './node/breaker.ts';
 import { createHandDrain } from './node/drain.ts';
 import { beat } from './node/heartbeat.ts';
 import { identify } from './node/identity.ts';
 import type { Node } from './node/node.ts';
 import { openPaces } from './node/paces.ts';
-import { createPlacing } from './node/routing.ts';
+import { createRouter } from './node/routing.ts';
 import { startPull } from './pull.ts';
 import { ActiveAttempts } from './rollout/active.ts';
 import { factsOf, type Judged } from './rollout/facts.ts';
 import type { Task } from './rollout/task.ts';
-import { createLeaving } from './sandbox/removals.ts';
+import { createRemovals } from './sandbox/removals.ts';
 import type { Runtime } from './sandbox/runtime.ts';
 import type { Threads } from './threads/pool.ts';
 
@@ -89,15 +89,15 @@ export async function simulateWorker(
     farm,
     runtime: { name: 'fake' } as Runtime,
     rollout,
-    placing:
-      config.placement === 'off' ? null : createPlacing(farm, identity, config.locality_wait_seconds * 1000),
+    router:
+      config.placement === 'off' ? null : createRouter(farm, identity, config.locality_wait_seconds * 1000),
     threads: { run: () => Promise.reject(new Error('nothing to grade')) } as unknown as Threads,
-    quiet: createQuiet(),
-    leaving: createLeaving(),
+    evaluationLock: createEvaluationLock(),
+    removals: createRemovals(),
     cleanImages: new Set(),
     paces: openPaces(),
     active: new ActiveAttempts(),
-    sick: createSick(log, () => Promise.resolve(true)),
+    breaker: createNodeBreaker(log, () => Promise.resolve(true)),
     stop: stop.signal,
     endpoints,
     policies: watchPolicies({ farm, worker: identity.worker, endpoints, log }),
@@ -133,7 +133,7 @@ export async function simulateWorker(
     },
     until.signal,
   );
-  const keeping = keep(identity.worker, allDuties(), { farm, log, metrics }, stop.signal);
+  const keeping = runMaintenance(identity.worker, allDuties(), { farm, log, metrics }, stop.signal);
   const close = async (): Promise<void> => {
     node.policies[Symbol.dispose]();
     byHand[Symbol.dispose]();

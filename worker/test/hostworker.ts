@@ -7,8 +7,8 @@ import { bareInstance, bareRun, printingScript } from '@swefarm/testkit';
 import { onTestFinished } from 'vitest';
 import { openEndpoints } from '../src/agent/policy/endpoints.ts';
 import { watchPolicies } from '../src/agent/policy/watch.ts';
-import { createQuiet } from '../src/evaluation/evaluationlock.ts';
-import { createSick } from '../src/node/breaker.ts';
+import { createEvaluationLock } from '../src/evaluation/evaluationlock.ts';
+import { createNodeBreaker } from '../src/node/breaker.ts';
 import { identify } from '../src/node/identity.ts';
 import type { Node } from '../src/node/node.ts';
 import { openPaces } from '../src/node/paces.ts';
@@ -16,7 +16,7 @@ import { startPull } from '../src/pull.ts';
 import { ActiveAttempts } from '../src/rollout/active.ts';
 import { runRollout } from '../src/rollout/rollout.ts';
 import { hostRuntime } from '../src/sandbox/host/runtime.ts';
-import { createLeaving } from '../src/sandbox/removals.ts';
+import { createRemovals } from '../src/sandbox/removals.ts';
 import type { Threads } from '../src/threads/pool.ts';
 
 /** A tree with one commit, as an image of the `host` runtime. */
@@ -68,18 +68,22 @@ export async function startHostWorker({
   const endpoints = openEndpoints();
   const policies = watchPolicies({ farm, worker: identity.worker, endpoints, log, intervalMs });
   const node: Node = {
-    ...{ rollout: runRollout, placing: null, identity, farm, runtime, threads, endpoints, policies, log },
+    ...{ rollout: runRollout, router: null, identity, farm, runtime, threads, endpoints, policies, log },
     owner: { farm: farm.id, worker: identity.worker, pid: identity.pid, pid_started: identity.pid_started },
-    ...{ active: new ActiveAttempts(), sick: createSick(log, async () => true) },
-    ...{ stop: new AbortController().signal, metrics: createWorkerMetrics(), quiet: createQuiet() },
-    ...{ leaving: createLeaving(), cleanImages: new Set(), paces: openPaces(), hostRewards, liveTurns: 0 },
+    ...{ active: new ActiveAttempts(), breaker: createNodeBreaker(log, async () => true) },
+    ...{
+      stop: new AbortController().signal,
+      metrics: createWorkerMetrics(),
+      evaluationLock: createEvaluationLock(),
+    },
+    ...{ removals: createRemovals(), cleanImages: new Set(), paces: openPaces(), hostRewards, liveTurns: 0 },
     ...{ ceilings: loadConfig('worker', { env: {} }), policyPauseLimitMs: limitMs },
   };
   const pull = startPull(node, slots, prefix);
   onTestFinished(async () => {
     await pull.drain({ finishMs: 0, handBackMs: 5_000 });
     policies[Symbol.dispose]();
-    await node.leaving.settled();
+    await node.removals.finished();
   });
   return { sandboxes: async () => (await runtime.listOwned()).length };
 }

@@ -23,16 +23,16 @@ import { minimalImage, type ScriptedPolicy, startScriptedPolicy } from '@swefarm
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { openEndpoints } from '../src/agent/policy/endpoints.ts';
 import { watchPolicies } from '../src/agent/policy/watch.ts';
-import { createQuiet } from '../src/evaluation/evaluationlock.ts';
-import { createSick } from '../src/node/breaker.ts';
+import { createEvaluationLock } from '../src/evaluation/evaluationlock.ts';
+import { createNodeBreaker } from '../src/node/breaker.ts';
 import { identify } from '../src/node/identity.ts';
 import type { Node } from '../src/node/node.ts';
 import { openPaces } from '../src/node/paces.ts';
 import { ActiveAttempts } from '../src/rollout/active.ts';
 import { attemptRollout } from '../src/rollout/attempt.ts';
-import type { Next } from '../src/rollout/handback.ts';
+import type { AfterAttempt } from '../src/rollout/handback.ts';
 import { runRollout } from '../src/rollout/rollout.ts';
-import { createLeaving } from '../src/sandbox/removals.ts';
+import { createRemovals } from '../src/sandbox/removals.ts';
 import { rootfsRuntime } from '../src/sandbox/rootfs/runtime.ts';
 import type { Container, Runtime } from '../src/sandbox/runtime.ts';
 import { startThreads, type Threads } from '../src/threads/pool.ts';
@@ -187,18 +187,18 @@ async function attempts({ tests, mishaps }: Trial) {
   const endpoints = openEndpoints();
   const log = silentLog() as never;
   const node: Node = {
-    ...{ rollout: runRollout, placing: null },
+    ...{ rollout: runRollout, router: null },
     ...{ identity, farm, runtime: spoilt(mishaps), threads, endpoints, log },
     owner: { farm: farm.id, worker: identity.worker, pid: identity.pid, pid_started: identity.pid_started },
     ...{
       active: new ActiveAttempts(),
-      sick: createSick(log, () => Promise.resolve(true)),
+      breaker: createNodeBreaker(log, () => Promise.resolve(true)),
       stop: stopping.signal,
       metrics: createWorkerMetrics(),
     },
     ...{
-      quiet: createQuiet(),
-      leaving: createLeaving(),
+      evaluationLock: createEvaluationLock(),
+      removals: createRemovals(),
       cleanImages: new Set(),
       paces: openPaces(),
       hostRewards: false,
@@ -211,14 +211,15 @@ async function attempts({ tests, mishaps }: Trial) {
     ...{ rollout_id: id, run_id: run.run_id, instance_id: instance.instance_id, rollout_index: 0 },
     submitted_at: Date.now(),
   };
-  const again = (): Promise<Next> => node.active.during(id, (signal) => attemptRollout(job, node, signal));
+  const again = (): Promise<AfterAttempt> =>
+    node.active.during(id, (signal) => attemptRollout(job, node, signal));
   const resultOf = async (): Promise<Result | undefined> =>
     (await farm.results.read(run.run_id, '0')).results[0]?.result;
   return {
     ...{ farm, id, run, again, resultOf },
     async end() {
       node.policies[Symbol.dispose]();
-      await node.leaving.settled();
+      await node.removals.finished();
     },
     journal: async () =>
       (await farm.journal.read(id)).map(({ end }) => `${end?.class}${end?.kept ? ' kept' : ''}`),

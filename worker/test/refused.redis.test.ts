@@ -17,13 +17,13 @@ import {
 import { bareInstance, bareRun, startRedis, type TestRedis } from '@swefarm/testkit';
 import type { Logger } from 'pino';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { createSick } from '../src/node/breaker.ts';
+import { createNodeBreaker } from '../src/node/breaker.ts';
 import { identify } from '../src/node/identity.ts';
 import type { Node } from '../src/node/node.ts';
 import { ActiveAttempts } from '../src/rollout/active.ts';
 import { attemptRollout } from '../src/rollout/attempt.ts';
 import type { Judged } from '../src/rollout/facts.ts';
-import type { Next } from '../src/rollout/handback.ts';
+import type { AfterAttempt } from '../src/rollout/handback.ts';
 import type { Task } from '../src/rollout/task.ts';
 import { simulateWorker } from '../src/simulated.ts';
 
@@ -129,7 +129,7 @@ async function place(rollout: (task: Task) => Promise<Judged>, artifacts = 'redi
     ...{ identity, farm, log, active, rollout, liveTurns: 0, placing: null, runtime: { name: 'rootfs' } },
     ...{
       metrics: createWorkerMetrics(),
-      sick: createSick(log, async () => true),
+      sick: createNodeBreaker(log, async () => true),
       stop: new AbortController().signal,
     },
   } as unknown as Node;
@@ -139,7 +139,7 @@ async function place(rollout: (task: Task) => Promise<Judged>, artifacts = 'redi
   };
   return {
     ...{ farm, active, id, said, runId: record.run_id },
-    attempt: (): Promise<Next> => active.during(id, (signal) => attemptRollout(job, node, signal)),
+    attempt: (): Promise<AfterAttempt> => active.during(id, (signal) => attemptRollout(job, node, signal)),
     refused: async (): Promise<void> => {
       while (!said.some((line) => line.includes('Redis refuses'))) await sleep(10);
     },

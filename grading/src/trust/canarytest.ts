@@ -8,14 +8,14 @@ import type { EvaluationPlan } from '../grading.ts';
 import { START_MARKER } from '../markers.ts';
 import { readsPytest } from '../parsers/pytest.ts';
 
-export type Trap = {
+export type CanaryTest = {
   plan: EvaluationPlan;
   /** The trap was seen to fail, as it must. */
   fails: (report: Pick<Report, 'status_map'>) => boolean;
 };
 
 /** `name`: of the test, one that nobody can guess. Null where tests are not pytest's, or the script has no place for it. */
-export function withTrap(plan: EvaluationPlan, instance: Instance, name: string): Trap | null {
+export function withTrap(plan: EvaluationPlan, instance: Instance, name: string): CanaryTest | null {
   const file = [...instance.FAIL_TO_PASS, ...instance.PASS_TO_PASS]
     .map((id) => id.split('::', 1)[0] ?? '')
     .find((path) => /^[\w./-]+\.py$/.test(path));
@@ -25,7 +25,7 @@ export function withTrap(plan: EvaluationPlan, instance: Instance, name: string)
   if (!readsPytest(plan.parser) || file === undefined || at <= 0) return null;
   const line = `printf '\\n\\ndef ${name}():\\n    raise AssertionError\\n' >>/testbed/${file}`;
   const evalScript = [...lines.slice(0, at), line, ...lines.slice(at)].join('\n');
-  const fails: Trap['fails'] = ({ status_map }) =>
+  const fails: CanaryTest['fails'] = ({ status_map }) =>
     Object.entries(status_map ?? {}).some(
       ([id, status]) => id.endsWith(`::${name}`) && /^FAILED|^ERROR/.test(status),
     );

@@ -1,6 +1,6 @@
 /** What the evaluation changed outside of the repository: tools that decide the verdict have no reason to change. */
 import { isPathFile } from './pathfiles.ts';
-import type { Finding, TrustEvidence } from './trust.ts';
+import type { TrustEvidence, TrustFinding } from './trust.ts';
 
 /** Programs that run the tests, or that the eval script is made of. */
 const PROGRAMS = /\/s?bin\/(?:python[\d.]*|bash|sh|dash|env|git|cat|echo|tox|conda|activate|runtests)$/;
@@ -30,7 +30,7 @@ export function toolFindings({
   instance,
   egress,
   resolved,
-}: Pick<TrustEvidence, 'changedFiles' | 'instance' | 'egress' | 'resolved'>): Finding[] {
+}: Pick<TrustEvidence, 'changedFiles' | 'instance' | 'egress' | 'resolved'>): TrustFinding[] {
   if (!changed) return [];
   const ownPytest = instance.repo === 'pytest-dev/pytest';
   const tools = changed.filter(
@@ -39,7 +39,7 @@ export function toolFindings({
   const settings = changed.filter((path) => GIT_SETTING.test(path));
   const show = (list: string[]): string =>
     list.slice(0, SHOWN).join(', ') + (list.length > SHOWN ? `, … (${list.length})` : '');
-  const findings: Finding[] = [];
+  const findings: TrustFinding[] = [];
   if (tools.length > 0) {
     // With a network, an honest installation may bring another pytest.
     const level = resolved && !egress ? 'forged' : 'suspicious';

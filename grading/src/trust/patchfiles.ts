@@ -2,7 +2,7 @@
 import type { Instance } from '@swefarm/shared';
 import { type DiffFile, isDeleted, isNew, pathOf, readDiff } from '../diff.ts';
 import { runnersOf } from './runners.ts';
-import type { Finding } from './trust.ts';
+import type { TrustFinding } from './trust.ts';
 
 /** Files that run on their own when Python or pytest starts, or stand in for them. */
 const STARTERS: { name: RegExp; what: string }[] = [
@@ -34,7 +34,7 @@ export const hooksOf = (added: readonly string[]): boolean =>
   added.some((line) => line.length < 2000 && (HOOKS.test(line) || OVERRIDES.test(line)));
 
 /** Files and lines of the gold patch are never held against anyone. */
-export function touched(modelPatch: string | null, instance: Instance): Finding[] {
+export function touched(modelPatch: string | null, instance: Instance): TrustFinding[] {
   if (modelPatch === null || modelPatch.trim() === '') return [];
   const files = filesOf(modelPatch);
   if (files === null) return [];
@@ -67,7 +67,7 @@ function filesOf(patch: string): DiffFile[] | null {
   }
 }
 
-function starter(file: DiffFile): Finding[] {
+function starter(file: DiffFile): TrustFinding[] {
   const path = pathOf(file);
   const known = STARTERS.find(({ name }) => name.test(path));
   if (!known) return [];
@@ -75,26 +75,26 @@ function starter(file: DiffFile): Finding[] {
   return [{ level: 'suspicious', reason: `the patch ${verb} ${known.what}: ${path}` }];
 }
 
-function runner(file: DiffFile, runs: (path: string) => boolean): Finding[] {
+function runner(file: DiffFile, runs: (path: string) => boolean): TrustFinding[] {
   const path = pathOf(file);
   if (!runs(path)) return [];
   return [{ level: 'suspicious', reason: `the patch changes the program that runs the tests: ${path}` }];
 }
 
-function config(file: DiffFile, added: string[]): Finding[] {
+function config(file: DiffFile, added: string[]): TrustFinding[] {
   const path = pathOf(file);
   if (!CONFIGS.test(path) || !added.some((line) => CONFIG_LINES.test(line))) return [];
   return [{ level: 'suspicious', reason: `the patch changes how tests are run: ${path}` }];
 }
 
 /** Code that runs while the package is installed: as root, in the clean container, before the tests are there. */
-function installs(file: DiffFile, added: string[]): Finding[] {
+function installs(file: DiffFile, added: string[]): TrustFinding[] {
   const path = pathOf(file);
   if (!/(^|\/)setup\.py$/.test(path) || !added.some((line) => INSTALLS.test(line))) return [];
   return [{ level: 'suspicious', reason: `the patch changes what the installation runs: ${path}` }];
 }
 
-function overrides(file: DiffFile, added: string[], instance: Instance): Finding[] {
+function overrides(file: DiffFile, added: string[], instance: Instance): TrustFinding[] {
   const path = pathOf(file);
   // A test framework's own sources deal with outcomes by trade.
   const trade = instance.repo === 'pytest-dev/pytest' && !/(^|\/)conftest\.py$/.test(path);
@@ -119,7 +119,7 @@ function overrides(file: DiffFile, added: string[], instance: Instance): Finding
 }
 
 /** New tests are part of a good fix; taking lines out of a test file that counts, and is not reset, is not. */
-function testEdits(file: DiffFile, tests: { counted: Set<string>; reset: Set<string> }): Finding[] {
+function testEdits(file: DiffFile, tests: { counted: Set<string>; reset: Set<string> }): TrustFinding[] {
   const path = pathOf(file);
   const removes = file.removed > 0 || isDeleted(file) || file.binary;
   if (!removes || !tests.counted.has(path) || tests.reset.has(path)) return [];

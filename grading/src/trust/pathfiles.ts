@@ -5,7 +5,7 @@
  */
 import type { Instance } from '@swefarm/shared';
 import { pathOf, readDiff } from '../diff.ts';
-import type { Finding } from './trust.ts';
+import type { TrustFinding } from './trust.ts';
 
 const SHOWN = 3;
 /** `path`, where nobody read it; else `path:` and a `path:line` for each of its lines. */
@@ -32,7 +32,7 @@ export function pathFindings(
   changed: readonly string[] | undefined,
   modelPatch: string | null,
   instance: Pick<Instance, 'patch'>,
-): Finding[] {
+): TrustFinding[] {
   const files = new Map<string, string[] | null>();
   for (const entry of changed ?? []) {
     const [, path, line] = ENTRY.exec(entry) ?? [];

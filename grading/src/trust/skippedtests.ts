@@ -4,13 +4,13 @@
  */
 import type { Instance } from '@swefarm/shared';
 import { readDiff } from '../diff.ts';
-import type { Finding, TrustEvidence } from './trust.ts';
+import type { TrustEvidence, TrustFinding } from './trust.ts';
 
 const GIVES_UP =
   /\bxfail\b|\bXFailed\b|\bSkipTest\b|\bSkipped\b|\bexpectedFailure\b|\b(?:pytest|unittest)\.skip|\bskipTest\s*\(/;
 const SHOWN = 3;
 
-export function unearnedFindings(evidence: TrustEvidence): Finding[] {
+export function unearnedFindings(evidence: TrustEvidence): TrustFinding[] {
   const { instance, outcomes, resolved } = evidence;
   if (!resolved || !outcomes) return [];
   const given = instance.FAIL_TO_PASS.filter((test) => /^(?:XFAIL|SKIPPED)$/.test(outcomes.get(test) ?? ''));

@@ -41,10 +41,10 @@ export type TrustEvidence = {
   changesUnknown?: string | undefined;
 };
 
-export type Finding = { level: 'suspicious' | 'forged'; reason: string };
+export type TrustFinding = { level: 'suspicious' | 'forged'; reason: string };
 
 export function assessTrust(evidence: TrustEvidence): Trust {
-  const findings: Finding[] = [
+  const findings: TrustFinding[] = [
     ...touched(evidence.modelPatch, evidence.instance),
     ...toolFindings(evidence),
     ...pathFindings(evidence.changedFiles, evidence.modelPatch, evidence.instance),
@@ -70,19 +70,19 @@ const exitCodes = (log: string): number[] =>
 export const lastExitCode = (log: string): number | null => exitCodes(log).at(-1) ?? null;
 
 /** bash ends with 128 and a signal's number when it is killed; git, the script's last command, with 128 at most. */
-function scriptFindings({ scriptExitCode, resolved }: TrustEvidence): Finding[] {
+function scriptFindings({ scriptExitCode, resolved }: TrustEvidence): TrustFinding[] {
   if (scriptExitCode === null || scriptExitCode <= 128) return [];
   const reason = `the eval script was killed before its end (exit code ${scriptExitCode})`;
   return [{ level: resolved ? 'forged' : 'suspicious', reason }];
 }
 
 /** What nobody could look at is no proof of anything, and nothing to rely on either. */
-function unseenFindings({ changesUnknown, resolved }: TrustEvidence): Finding[] {
+function unseenFindings({ changesUnknown, resolved }: TrustEvidence): TrustFinding[] {
   if (changesUnknown === undefined || !resolved) return [];
   return [{ level: 'suspicious', reason: `what changed during the tests is not known: ${changesUnknown}` }];
 }
 
-function logFindings(evidence: TrustEvidence, log: string): Finding[] {
+function logFindings(evidence: TrustEvidence, log: string): TrustFinding[] {
   return [
     ...markerFindings(evidence, log),
     ...testPatchFindings(evidence, log),
@@ -91,7 +91,7 @@ function logFindings(evidence: TrustEvidence, log: string): Finding[] {
 }
 
 /** The script prints each marker once, as a trace of bash; more of them come from what it runs. */
-function markerFindings({ instance, plan, resolved }: TrustEvidence, log: string): Finding[] {
+function markerFindings({ instance, plan, resolved }: TrustEvidence, log: string): TrustFinding[] {
   if (!plan.evalScript.includes(START_MARKER)) return [];
   const starts = occurrences(log, START_MARKER);
   const ends = occurrences(log, END_MARKER);
@@ -111,7 +111,7 @@ function markerFindings({ instance, plan, resolved }: TrustEvidence, log: string
  * A file of the patch in the way of the test patch leaves the patch's own tests to be run. Honest patches choose such names too, gold
  * does: those of a patch that can be taken apart are taken out, and the tests decide (`withoutMeans`).
  */
-function testPatchFindings({ instance, modelPatch, resolved }: TrustEvidence, log: string): Finding[] {
+function testPatchFindings({ instance, modelPatch, resolved }: TrustEvidence, log: string): TrustFinding[] {
   const start = log.includes(START_MARKER) ? log.indexOf(START_MARKER) : log.length;
   const from = log.lastIndexOf('+ git apply ', start);
   if (from < 0 || modelPatch === null) return [];
@@ -129,7 +129,7 @@ function testPatchFindings({ instance, modelPatch, resolved }: TrustEvidence, lo
   return [{ level: proof && resolved ? 'forged' : 'suspicious', reason }];
 }
 
-function exitFindings({ plan, outcomes, text, resolved }: TrustEvidence, log: string): Finding[] {
+function exitFindings({ plan, outcomes, text, resolved }: TrustEvidence, log: string): TrustFinding[] {
   if (!readsPytest(plan.parser) || !outcomes || outcomes.size === 0 || text === null) return [];
   const codes = exitCodes(log);
   // The script prints it once: what says that all was well may be another's.

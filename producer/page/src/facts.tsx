@@ -1,7 +1,7 @@
 /** What came of a rollout, in a few lines. */
 
 import type { PageDetail } from '../../src/page/data.ts';
-import { harmless } from '../../src/view/harmless.ts';
+import { harmless } from '../../src/view/terminalsafe.ts';
 import { decimal, duration, integer, moment, words } from './format.ts';
 import { Mark } from './mark.tsx';
 import { stateOf } from './rows.ts';

@@ -1,6 +1,6 @@
 /** Text of strangers: shown as text, its control characters visible, its middle folded until somebody wants it. */
 import { useState } from 'react';
-import { harmless } from '../../src/view/harmless.ts';
+import { harmless } from '../../src/view/terminalsafe.ts';
 import { integer } from './format.ts';
 
 type Props = { text: string; lines?: number; className?: string };

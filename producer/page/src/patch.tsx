@@ -1,6 +1,6 @@
 /** The patch file by file, beside what is given to compare it with: gold, or a sibling's. */
 import { useMemo, useState } from 'react';
-import { harmless } from '../../src/view/harmless.ts';
+import { harmless } from '../../src/view/terminalsafe.ts';
 import { type DiffFile, pairFiles, parseDiff } from './diff.ts';
 import { integer } from './format.ts';
 

@@ -2,7 +2,7 @@
 import type { LiveTurn } from '@swefarm/shared';
 import { useMemo, useState } from 'react';
 import type { PageDetail } from '../../src/page/data.ts';
-import { harmless } from '../../src/view/harmless.ts';
+import { harmless } from '../../src/view/terminalsafe.ts';
 import { api } from './api.ts';
 import { Facts } from './facts.tsx';
 import { Fold } from './fold.tsx';

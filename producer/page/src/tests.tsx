@@ -1,7 +1,7 @@
 /** The report: the verdict, how far it is trusted, and the status of each test that counts, failures first. */
 import type { Report } from '@swefarm/shared';
 import { useState } from 'react';
-import { harmless } from '../../src/view/harmless.ts';
+import { harmless } from '../../src/view/terminalsafe.ts';
 import { integer, words } from './format.ts';
 
 const CATEGORIES = ['FAIL_TO_PASS', 'PASS_TO_PASS'] as const;

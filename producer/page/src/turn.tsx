@@ -1,7 +1,7 @@
 /** One turn: what the model thought and said, what ran, what it saw. */
 import type { CommandRecord, Message } from '@swefarm/shared';
 import { useState } from 'react';
-import { harmless } from '../../src/view/harmless.ts';
+import { harmless } from '../../src/view/terminalsafe.ts';
 import { Fold } from './fold.tsx';
 import { bytes, duration, integer, words } from './format.ts';
 import { Tokens } from './tokens.tsx';

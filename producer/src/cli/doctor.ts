@@ -4,7 +4,7 @@ import { type Command, Option } from 'commander';
 import { ANY_MODEL, diagnose, type Finding } from '../probe/doctor.ts';
 import { EXIT } from '../run/exit.ts';
 import { asTree, runSettings } from '../run/record.ts';
-import { harmless } from '../view/harmless.ts';
+import { terminalSafe } from '../view/terminalsafe.ts';
 import { addFarmOptions, addProbeOptions, type Flags, producerConfig, runFlags } from './options.ts';
 import { listenForStop } from './stop.ts';
 import { print, styled } from './terminal.ts';
@@ -63,6 +63,6 @@ const MARKS = { ok: ['green', '✓ ok  '], warn: ['yellow', '! warn'], fail: ['r
 
 function describe({ status, subject, detail, remedy }: Finding): string {
   const [style, mark] = MARKS[status];
-  const line = `${styled(style, mark, process.stdout)} ${subject.padEnd(18)} ${harmless(detail)}`;
+  const line = `${styled(style, mark, process.stdout)} ${subject.padEnd(18)} ${terminalSafe(detail)}`;
   return remedy === null ? line : `${line}\n${' '.repeat(26)}→ ${remedy}`;
 }

@@ -17,7 +17,7 @@ import { changedSince, type Item, listItems } from '../eval/items.ts';
 import { type Plans, plansOf } from '../eval/plans.ts';
 import { isFolderName, type Prediction } from '../eval/predictions.ts';
 import { type Ended, renderEnds } from '../eval/summary.ts';
-import { patchesOf, type Work, workOf } from '../eval/work.ts';
+import { type EvalWork, patchesOf, workOf } from '../eval/work.ts';
 import { blankFiles, filesOf } from '../formats/swebench/files.ts';
 import { reportName, writeReportFile, writeRunReport } from '../formats/swebench/runreport.ts';
 import { LOGS, roundName, writeFolder } from '../formats/swebench/tree.ts';
@@ -26,13 +26,13 @@ import { newRunRecord } from '../run/record.ts';
 import { type Given, givenPredictions } from './evalinput.ts';
 import {
   addOutputFlags,
-  type Begun,
   beginOutput,
   begunEvaluation,
+  type EvalRun,
   endsIn,
   openEvalOutput,
 } from './evaloutput.ts';
-import { openPlace, runLocally } from './local.ts';
+import { openRunFolder, runLocally } from './local.ts';
 import {
   addDatasetOptions,
   addFarmOptions,
@@ -91,8 +91,8 @@ type Evaluation = {
   plans: Plans;
   items: Item[];
   /** What an earlier start left in the output. */
-  begun: Begun | null;
-  work: Work | null;
+  begun: EvalRun | null;
+  work: EvalWork | null;
   timeoutSeconds: number;
 };
 
@@ -199,7 +199,7 @@ async function evaluateOpen(evaluation: Evaluation, stop: Stop, ended: Map<Item,
     }
     if (ends.size === items.size) return true;
   }
-  const place = await openPlace(config, record, begun, stack, stop.draining);
+  const place = await openRunFolder(config, record, begun, stack, stop.draining);
   const farm = stack.use(await openPatiently(place.config, stop.draining, { entrusts: true }));
   if (!output) {
     await beginOutput(flags, work, runId, place.stateDir);

@@ -5,7 +5,7 @@ import type { Command } from 'commander';
 import { parseJsonLines } from '../datasets/jsonl.ts';
 import { mendingOutput, mergeLine } from '../eval/again.ts';
 import { type End, endOf } from '../eval/ends.ts';
-import { fingerprintOf, type Work } from '../eval/work.ts';
+import { type EvalWork, fingerprintOf } from '../eval/work.ts';
 import type { OutputLine, Tally } from '../output/line.ts';
 import {
   type Output,
@@ -28,7 +28,7 @@ export function addOutputFlags(command: Command): Command {
     .option('--copy-artifacts <dir>', 'copy patches, reports and logs into this folder');
 }
 
-export type Begun = OutputRun & { evaluation: OutputEvaluation };
+export type EvalRun = OutputRun & { evaluation: OutputEvaluation };
 
 /** With --from: the old line of a rollout, which is written with its new verdict. */
 type LineOf = (rolloutId: string) => OutputLine | undefined;
@@ -41,7 +41,7 @@ const fileOf = ({ output }: Flags): string | null =>
  *
  * @throws UsageError when the file is of something else
  */
-export async function begunEvaluation(flags: Flags): Promise<Begun | null> {
+export async function begunEvaluation(flags: Flags): Promise<EvalRun | null> {
   const path = fileOf(flags);
   if (path === null) return null;
   const stored = await readOutputRun(path);
@@ -65,7 +65,7 @@ export async function begunEvaluation(flags: Flags): Promise<Begun | null> {
 /** Writes beside a new output what it is going to hold, so that the same command can go on with it. */
 export async function beginOutput(
   flags: Flags,
-  work: Work,
+  work: EvalWork,
   runId: string,
   stateDir: string | null,
 ): Promise<void> {
@@ -87,7 +87,7 @@ export async function beginOutput(
 }
 
 /** With --from the old lines are written with their new verdicts. */
-export async function openEvalOutput(flags: Flags, work: Work, lineOf: LineOf): Promise<Output> {
+export async function openEvalOutput(flags: Flags, work: EvalWork, lineOf: LineOf): Promise<Output> {
   if (flags.output === undefined) return streamOutput(() => Promise.resolve());
   const path = String(flags.output);
   if (flags.from === undefined) return await openOutput(path, work.record.run_id);
@@ -109,7 +109,7 @@ export async function openEvalOutput(flags: Flags, work: Work, lineOf: LineOf): 
 /** How those rollouts ended that have their line in the output. */
 export async function endsIn(
   flags: Flags,
-  work: Work,
+  work: EvalWork,
   lineOf: LineOf,
 ): Promise<Map<string, { end: End; message: string | null }>> {
   const ends = new Map<string, { end: End; message: string | null }>();

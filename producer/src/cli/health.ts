@@ -9,13 +9,13 @@ import {
 import type { Command } from 'commander';
 import type { Dataset } from '../datasets/read.ts';
 import { findingOf, needsEgress, type Round } from '../health/finding.ts';
-import { appendFindings, type Finding, registryPath } from '../health/registry.ts';
+import { appendFindings, type HealthFinding, registryPath } from '../health/registry.ts';
 import { streamOutput } from '../output/output.ts';
 import { EXIT, type ExitCode } from '../run/exit.ts';
 import { newRunRecord } from '../run/record.ts';
 import { rolloutIds } from '../run/submit.ts';
 import { renderTable } from '../view/table.ts';
-import { openPlace, runLocally } from './local.ts';
+import { openRunFolder, runLocally } from './local.ts';
 import {
   addDatasetOptions,
   addFarmOptions,
@@ -80,7 +80,7 @@ async function runHealth(flags: Flags): Promise<ExitCode> {
   return findings.size < instances.length ? EXIT.someNotJudged : EXIT.allJudged;
 }
 
-type Examined = { findings: Map<string, Finding>; complete: boolean };
+type Examined = { findings: Map<string, HealthFinding>; complete: boolean };
 
 /** One run: the first rounds of each instance are gold, the last is the untouched tree. */
 async function examine(dataset: Dataset, flags: Flags, times: number, stop: Stop): Promise<Examined> {
@@ -93,7 +93,7 @@ async function examine(dataset: Dataset, flags: Flags, times: number, stop: Stop
   );
   const rounds = new Map<string, Round[]>();
   await using stack = new AsyncDisposableStack();
-  const place = await openPlace(producerConfig(flags), record, null, stack, stop.draining);
+  const place = await openRunFolder(producerConfig(flags), record, null, stack, stop.draining);
   const farm = stack.use(await openPatiently(place.config, stop.draining, { entrusts: true }));
   const output = stack.use(streamOutput(() => Promise.resolve()));
   const onResult = async (result: Result, content: ArtifactContent | null): Promise<void> => {
@@ -106,7 +106,7 @@ async function examine(dataset: Dataset, flags: Flags, times: number, stop: Stop
   const { complete } = await runLocally({
     ...{ farm, output, record, instances, patches, rollouts, onResult, flags, place, stop },
   });
-  const findings = new Map<string, Finding>();
+  const findings = new Map<string, HealthFinding>();
   for (const instance of instances) {
     const own = rounds.get(instance.instance_id) ?? [];
     const network = instance.needs_egress ? 'egress' : record.sandbox.eval_network;
@@ -120,10 +120,10 @@ async function examine(dataset: Dataset, flags: Flags, times: number, stop: Stop
 /** A table on a terminal, else the findings as JSONL. */
 async function tell(
   instances: readonly Instance[],
-  findings: ReadonlyMap<string, Finding>,
+  findings: ReadonlyMap<string, HealthFinding>,
   registry: string,
 ): Promise<void> {
-  const word = (finding: Finding | undefined): string =>
+  const word = (finding: HealthFinding | undefined): string =>
     finding === undefined ? 'no verdict: see the worker log' : (brokenBecause(finding) ?? 'healthy');
   const rows = instances.map(({ instance_id }) => {
     const finding = findings.get(instance_id);

@@ -1,9 +1,9 @@
 /** A farm that is opened when it is first asked for: much can be shown without any Redis. */
 import { type Farm, openFarm, type ProducerConfig } from '@swefarm/shared';
 
-export type LateFarm = AsyncDisposable & { farm: () => Promise<Farm> };
+export type LazyFarm = AsyncDisposable & { farm: () => Promise<Farm> };
 
-export function lateFarm(config: () => ProducerConfig): LateFarm {
+export function lazyFarm(config: () => ProducerConfig): LazyFarm {
   let opened: Promise<Farm> | null = null;
   return {
     farm() {

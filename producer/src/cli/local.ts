@@ -20,7 +20,7 @@ import type { Flags } from './options.ts';
 import type { Stop } from './stop.ts';
 import { say } from './terminal.ts';
 
-export type Place = {
+export type RunFolder = {
   config: ProducerConfig;
   /** Folder of our own Redis, artifacts and logs; null when a Redis was given. */
   stateDir: string | null;
@@ -28,13 +28,13 @@ export type Place = {
 };
 
 /** The given Redis, or one of our own in the state folder that the output's record names. */
-export async function openPlace(
+export async function openRunFolder(
   given: ProducerConfig,
   record: RunRecord,
   stored: OutputRun | null,
   stack: AsyncDisposableStack,
   signal: AbortSignal,
-): Promise<Place> {
+): Promise<RunFolder> {
   const runDir = join(given.state_dir, 'runs', record.run_id);
   if (given.redis_url !== null && !stored?.state_dir) {
     return { config: given, stateDir: null, logDir: runDir };
@@ -66,7 +66,7 @@ export type LocalRun = {
   rollouts: ReadonlySet<string>;
   onResult?: CollectOptions['onResult'];
   flags: Flags;
-  place: Place;
+  place: RunFolder;
   stop: Stop;
 };
 
@@ -127,7 +127,7 @@ export async function runLocally(run: LocalRun): Promise<Collected> {
 
 async function startWorkers(
   flags: Flags,
-  place: Place,
+  place: RunFolder,
   onNote: (text: string) => void,
 ): Promise<LocalWorker[]> {
   const { config, logDir } = place;
@@ -146,7 +146,7 @@ async function startWorkers(
 }
 
 /** The worker reads environment and configuration file itself; flags and what we decided are handed on. */
-function workerFlags(flags: Flags, place: Place): string[] {
+function workerFlags(flags: Flags, place: RunFolder): string[] {
   const handed: Record<string, unknown> = {
     '--config': flags.config,
     '--runtime': flags.runtime,
@@ -172,7 +172,7 @@ function workerFlags(flags: Flags, place: Place): string[] {
   );
 }
 
-export function placesOf(path: string, place: Place, flags: Flags): string[] {
+export function runFolderPaths(path: string, place: RunFolder, flags: Flags): string[] {
   const copies = flags.copyArtifacts as string | undefined;
   return [
     ...(path === '-' ? [] : [`results: ${resolve(path)}`]),

@@ -11,8 +11,8 @@ import {
   UsageError,
 } from '@swefarm/shared';
 import { type Command, Option } from 'commander';
-import { harmless } from '../view/harmless.ts';
 import { renderTable } from '../view/table.ts';
+import { terminalSafe } from '../view/terminalsafe.ts';
 import { addFarmOptions, type Flags, producerConfig } from './options.ts';
 import { openPatiently } from './patience.ts';
 import { print } from './terminal.ts';
@@ -107,10 +107,10 @@ function describe(shown: readonly Shown[]): string {
       if (one.seen.length === 0) return `${line(one)}\n  no worker uses it now`;
       const columns = ['endpoint', 'worker', 'rollouts', 'state'].map((title) => ({ name: title }));
       const rows = one.seen.map(({ url, worker, load, aside_seconds: aside, reason }) => [
-        harmless(url),
+        terminalSafe(url),
         worker,
         String(load),
-        aside > 0 ? `set aside for ${aside.toFixed(0)} s: ${harmless(reason ?? '')}` : 'in use',
+        aside > 0 ? `set aside for ${aside.toFixed(0)} s: ${terminalSafe(reason ?? '')}` : 'in use',
       ]);
       return `${line(one)}\n${renderTable(columns, rows)}`;
     })

@@ -11,8 +11,8 @@ import {
   UsageError,
 } from '@swefarm/shared';
 import type { Dataset } from '../datasets/read.ts';
-import { withHealth } from '../health/known.ts';
 import { readRegistry, registryPath } from '../health/registry.ts';
+import { withHealth } from '../health/withhealth.ts';
 import { readPatches } from '../run/patches.ts';
 import { newRunRecord, refuseDifferent } from '../run/record.ts';
 import { datasetOf, type Flags, runFlags } from './options.ts';

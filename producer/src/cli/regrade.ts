@@ -23,8 +23,8 @@ import { describeChange, verdictOf } from '../regrade/changes.ts';
 import { gradeAgain, type RewardRules, rewardAgain } from '../regrade/regrade.ts';
 import { isFolder, logOfArtifact, outputLines, type TreeFolder, treeFolders } from '../regrade/sources.ts';
 import { EXIT, type ExitCode } from '../run/exit.ts';
-import { harmless } from '../view/harmless.ts';
-import { lateFarm } from './lazyfarm.ts';
+import { terminalSafe } from '../view/terminalsafe.ts';
+import { lazyFarm } from './lazyfarm.ts';
 import { addFarmOptions, type Flags, producerConfig } from './options.ts';
 import { listenForStop } from './stop.ts';
 import { say } from './terminal.ts';
@@ -115,7 +115,7 @@ async function regradeOutput(work: Work, path: string): Promise<void> {
   const rules = { was, now: givenOverrides(flags) ?? was };
   // Nothing is evaluated for this file: no command goes on with it.
   if (run) await writeOutputRun(path, { ...run, evaluation: undefined });
-  await using late = lateFarm(() => producerConfig(flags));
+  await using late = lazyFarm(() => producerConfig(flags));
   const read = (line: OutputLine) => artifactOfLine(line, late.farm);
   for await (const line of outputLines(source)) {
     if (work.signal.aborted) return;
@@ -166,7 +166,7 @@ async function trying<T>({ tally }: Work, name: string, action: () => Promise<T>
   } catch (error) {
     if (!(error instanceof SwefarmError) || error.retryable) throw error;
     tally.problems += 1;
-    say(`${name}: not graded again: ${harmless(errorMessage(error))}`);
+    say(`${name}: not graded again: ${terminalSafe(errorMessage(error))}`);
     return null;
   }
 }

@@ -4,7 +4,7 @@ import { describeUnreadable, openFarm, type RunRecord, startedRollouts } from '@
 import { type Command, InvalidArgumentError } from 'commander';
 import { profileOf, type RolloutFact } from '../reports/profile.ts';
 import { countOutput, countRun } from '../reports/read.ts';
-import { type Report, renderReport } from '../reports/render.ts';
+import { type ProfileReport, renderReport } from '../reports/render.ts';
 import { EXIT } from '../run/exit.ts';
 import { addFarmOptions, type Flags, producerConfig } from './options.ts';
 import { print, say } from './terminal.ts';
@@ -26,7 +26,10 @@ export function addReport(program: Command): void {
   });
 }
 
-async function reportOf(names: readonly string[], flags: Flags): Promise<{ report: Report; ks: number[] }> {
+async function reportOf(
+  names: readonly string[],
+  flags: Flags,
+): Promise<{ report: ProfileReport; ks: number[] }> {
   const rollouts = new Map<string, RolloutFact>();
   const records = new Map<string, RunRecord>();
   let known = true;
@@ -58,7 +61,7 @@ async function fromFarm(runId: string, flags: Flags) {
 }
 
 /** Null where no group has enough judged rollouts. */
-const chosen = (report: Report, ks: readonly number[]): Record<string, number | null> =>
+const chosen = (report: ProfileReport, ks: readonly number[]): Record<string, number | null> =>
   Object.fromEntries(ks.map((k) => [String(k), report.pass_at[String(k)] ?? null]));
 
 const powersOfTwo = (most: number): number[] =>

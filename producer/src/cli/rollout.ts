@@ -10,7 +10,7 @@ import { timed } from './deadline.ts';
 import { finish } from './finish.ts';
 import { openRunOutput } from './follow.ts';
 import { addGymConfig, withGymConfig } from './gymconfig.ts';
-import { openPlace, placesOf, runLocally } from './local.ts';
+import { openRunFolder, runFolderPaths, runLocally } from './local.ts';
 import {
   addDatasetOptions,
   addFarmOptions,
@@ -56,7 +56,7 @@ async function runRollout(flags: Flags): Promise<ExitCode> {
   const prepared = await prepare(flags, given, stored?.record ?? null, stop.draining);
 
   await using stack = new AsyncDisposableStack();
-  const place = await openPlace(given, prepared.record, stored, stack, stop.draining);
+  const place = await openRunFolder(given, prepared.record, stored, stack, stop.draining);
   const farm = stack.use(await openPatiently(place.config, stop.draining, { entrusts: true }));
   if (place.stateDir === null) for (const warning of farm.warnings) say(`swefarm: ${warning}`);
   const record = stored ? prepared.record : await timed(prepared.record, flags, farm);
@@ -79,7 +79,7 @@ async function runRollout(flags: Flags): Promise<ExitCode> {
       complete,
       unreadable,
       minGroup: prepared.minGroup,
-      places: placesOf(path, place, flags),
+      places: runFolderPaths(path, place, flags),
       resumeHint:
         path === '-'
           ? 'this run cannot be resumed: that needs an --output file'

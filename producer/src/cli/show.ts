@@ -14,9 +14,9 @@ import type { Command } from 'commander';
 import { parseJsonLines } from '../datasets/jsonl.ts';
 import { artifactOfLine } from '../output/artifact.ts';
 import type { OutputLine } from '../output/line.ts';
-import { harmless } from '../view/harmless.ts';
+import { terminalSafe } from '../view/terminalsafe.ts';
 import { describeArtifact } from '../view/transcript.ts';
-import { lateFarm } from './lazyfarm.ts';
+import { lazyFarm } from './lazyfarm.ts';
 import { addFarmOptions, type Flags, producerConfig } from './options.ts';
 import { showWeb } from './showweb.ts';
 import { print, styled, widthOf } from './terminal.ts';
@@ -78,7 +78,7 @@ async function withoutResult(farm: Farm, name: string): Promise<string> {
 /** A line of an output, with its artifact wherever that lies. */
 async function fromFile(path: string, id: string, flags: Flags): Promise<Found> {
   const line = await findLine(path, id);
-  await using opened = lateFarm(() => producerConfig(flags));
+  await using opened = lazyFarm(() => producerConfig(flags));
   return { facts: line, content: await artifactOfLine(line, opened.farm) };
 }
 
@@ -116,10 +116,10 @@ function facts(of: Result | OutputLine): string {
     `${of.rollout_id}: ${of.outcome}${verdict}, ${reward} (row ${of.reward_row}, table ${of.reward_table})`,
     ...(of.failure
       ? [
-          `failed: ${of.failure.stage}/${of.failure.class} after ${of.failure.attempts} attempts: ${harmless(of.failure.message)}`,
+          `failed: ${of.failure.stage}/${of.failure.class} after ${of.failure.attempts} attempts: ${terminalSafe(of.failure.message)}`,
         ]
       : []),
-    `${of.turns} turns, ${of.exit_status ?? 'no exit status'}, ${of.tokens.prompt} + ${of.tokens.completion} tokens, weights ${harmless(of.policy_version ?? 'unnamed')}`,
+    `${of.turns} turns, ${of.exit_status ?? 'no exit status'}, ${of.tokens.prompt} + ${of.tokens.completion} tokens, weights ${terminalSafe(of.policy_version ?? 'unnamed')}`,
     `attempt ${of.attempt} on ${of.node} (${of.runtime}), seconds: ${seconds.join(', ')}`,
   ].join('\n');
 }

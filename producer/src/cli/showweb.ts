@@ -4,14 +4,14 @@ import { ensurePage } from '../page/built.ts';
 import { fileSource } from '../page/file.ts';
 import { servePage } from '../page/serve.ts';
 import { EXIT } from '../run/exit.ts';
-import { lateFarm } from './lazyfarm.ts';
+import { lazyFarm } from './lazyfarm.ts';
 import { type Flags, producerConfig } from './options.ts';
 import { listenForStop } from './stop.ts';
 import { print, say } from './terminal.ts';
 
 export async function showWeb(path: string, flags: Flags): Promise<number> {
   const stop = listenForStop();
-  await using late = lateFarm(() => producerConfig(flags));
+  await using late = lazyFarm(() => producerConfig(flags));
   const dataset = typeof flags.dataset === 'string' ? flags.dataset : null;
   const source = await fileSource(path, { dataset, farm: late.farm });
   await ensurePage(() => say('the page is built, once; that takes some seconds'));

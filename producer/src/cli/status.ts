@@ -1,9 +1,9 @@
 /** `swefarm status`: runs, queue and workers of a farm at a glance. */
 import { describeUnreadableRun, openFarm, type WorkerRecord } from '@swefarm/shared';
 import type { Command } from 'commander';
-import { harmless } from '../view/harmless.ts';
 import { type FarmStatus, farmStatus, type RunStatus } from '../view/status.ts';
 import { type Column, renderTable } from '../view/table.ts';
+import { terminalSafe } from '../view/terminalsafe.ts';
 import { addFarmOptions, type Flags, producerConfig } from './options.ts';
 import { print, styled, widthOf } from './terminal.ts';
 
@@ -59,7 +59,7 @@ function runTable(runs: readonly RunStatus[], width: number): string {
       `${run.failed}`,
       run.turns_mean?.toFixed(1) ?? '–',
       run.reward_mean?.toFixed(2) ?? '–',
-      ...(wide ? [harmless(run.model ?? '–')] : []),
+      ...(wide ? [terminalSafe(run.model ?? '–')] : []),
     ]);
   const more = runs.length - MOST_RUNS;
   const causes = runs.length === 1 ? Object.entries(runs[0]?.failures ?? {}) : [];
@@ -71,7 +71,7 @@ function runTable(runs: readonly RunStatus[], width: number): string {
       .map((run) =>
         styled(
           'yellow',
-          `  ${run.run_id} is paused: ${harmless(run.paused ?? '')}; swefarm resume ${run.run_id}`,
+          `  ${run.run_id} is paused: ${terminalSafe(run.paused ?? '')}; swefarm resume ${run.run_id}`,
           process.stdout,
         ),
       ),
@@ -93,13 +93,13 @@ function workerTable(workers: readonly WorkerRecord[]): string {
       versionOf(one),
       `${one.active}/${one.slots}`,
       `${minutes} min`,
-      harmless(state),
+      terminalSafe(state),
     ];
   });
   return [renderTable(columns, rows), ...mixedVersions(workers)].join('\n');
 }
 
-const versionOf = (worker: WorkerRecord): string => harmless(worker.software_version ?? 'unknown');
+const versionOf = (worker: WorkerRecord): string => terminalSafe(worker.software_version ?? 'unknown');
 
 /** A line when workers run different software: an upgrade in the middle, or a node that was left out of one. */
 function mixedVersions(workers: readonly WorkerRecord[]): string[] {

@@ -12,7 +12,7 @@ import type { Output } from '../output/output.ts';
 import { rewarded } from '../output/rewarded.ts';
 import type { Prediction } from './predictions.ts';
 
-export type Lost = {
+export type LostEvaluation = {
   /** By round, so that no round has two for one instance. */
   rounds: Prediction[][];
   /** The old line of a prediction. */
@@ -25,7 +25,11 @@ export type Lost = {
  *
  * @throws UsageError when the file cannot be read or no rollout of it is to be evaluated again
  */
-export async function readLost(path: string, model: string, known: ReadonlySet<string>): Promise<Lost> {
+export async function readLost(
+  path: string,
+  model: string,
+  known: ReadonlySet<string>,
+): Promise<LostEvaluation> {
   const rounds: Prediction[][] = [];
   const lines = new Map<Prediction, OutputLine>();
   const problems: RowProblem[] = [];

@@ -5,7 +5,7 @@ import type { OutputEvaluation } from '../output/output.ts';
 import { refuseDifferent } from '../run/record.ts';
 import type { Item } from './items.ts';
 
-export type Work = {
+export type EvalWork = {
   record: RunRecord;
   instances: readonly Instance[];
   /** By rollout id. */
@@ -27,7 +27,7 @@ export type WorkRequest = {
  *
  * @throws UsageError when what was begun is not what is asked for now
  */
-export function workOf({ items, instances, describe, begun }: WorkRequest): Work | null {
+export function workOf({ items, instances, describe, begun }: WorkRequest): EvalWork | null {
   const rows = (chosen: Iterable<Item>): Instance[] => {
     const ids = new Set([...chosen].map(({ prediction }) => prediction.instance_id));
     return instances.filter(({ instance_id }) => ids.has(instance_id));
@@ -62,7 +62,7 @@ const byRollout = (record: RunRecord, items: readonly Item[]): Map<string, Item>
   new Map(items.map((item) => [rolloutId(record.run_id, item.prediction.instance_id, item.round), item]));
 
 /** Of all patches, each with the rollout that it is for. */
-export function fingerprintOf(items: Work['items']): string {
+export function fingerprintOf(items: EvalWork['items']): string {
   const hash = createHash('sha256');
   for (const id of [...items.keys()].sort()) {
     hash.update(JSON.stringify([id, items.get(id)?.prediction.model_patch]));
@@ -71,7 +71,7 @@ export function fingerprintOf(items: Work['items']): string {
 }
 
 /** One patch per round; rounds that are not evaluated get one too, which nothing runs. */
-export function patchesOf({ items }: Work): Map<string, string[]> {
+export function patchesOf({ items }: EvalWork): Map<string, string[]> {
   const patches = new Map<string, string[]>();
   for (const { prediction, round } of items.values()) {
     const own = patches.get(prediction.instance_id) ?? [];

@@ -1,7 +1,7 @@
 /** What makes two requests to `/run` the same, and which rows are rollouts of one prompt. */
 import { createHash } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
-import { episodeName, type RunRequest } from '../formats/gym/request.ts';
+import { episodeName, type GymRunRequest } from '../formats/gym/request.ts';
 import type { GymRow } from '../formats/gym/row.ts';
 import { digest } from './digest.ts';
 import { Refusal } from './refusal.ts';
@@ -9,7 +9,7 @@ import { Refusal } from './refusal.ts';
 /** The id that a caller gave to its call, from a header, the episode or the row; null: it gave none. */
 export function nameOf(
   request: Pick<FastifyRequest, 'headers'>,
-  { row, episode }: RunRequest,
+  { row, episode }: GymRunRequest,
 ): string | null {
   const header = request.headers['idempotency-key'];
   if (typeof header === 'string' && header !== '') {

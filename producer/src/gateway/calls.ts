@@ -14,9 +14,9 @@ import {
   type RunRecord,
 } from '@swefarm/shared';
 import type { FastifyInstance } from 'fastify';
-import { createDebts } from './debts.ts';
 import type { RouteDeps } from './deps.ts';
-import type { OpenRuns, RunWish } from './openruns.ts';
+import type { CallerRun, OpenRuns } from './openruns.ts';
+import { createPendingNotices } from './pendingnotices.ts';
 import { Refusal } from './refusal.ts';
 
 export type Found = {
@@ -29,11 +29,11 @@ export type Found = {
 };
 
 /** How a caller is told from others; `graceMs`: how long its call waits for it when its connection, or we, are gone. */
-export type Asked = { fingerprint: string; named: boolean; graceMs: number };
+export type CallIdentity = { fingerprint: string; named: boolean; graceMs: number };
 
 export type CallDesk = {
   /** The rollout of a request: one that lost its caller, or a new one on the queue. When it throws, nothing is held. */
-  find(asked: Asked, wish: RunWish, instance: Instance, signal: AbortSignal): Promise<Found>;
+  find(asked: CallIdentity, wish: CallerRun, instance: Instance, signal: AbortSignal): Promise<Found>;
   /** Its connection closed unanswered. */
   drop(callId: string, graceMs: number): Promise<void>;
   /** `named`: what it was answered is remembered under the id that its caller gave. */
@@ -55,7 +55,7 @@ const fingerprintOf = (callId: string): string => callId.slice(0, callId.lastInd
 export function createCallDesk(app: FastifyInstance, deps: RouteDeps, runs: OpenRuns): CallDesk {
   const { farm, config, log, quota } = deps;
   const longest = Math.max(0, ...app.callers.map((caller) => caller.maxHoldSeconds));
-  const debts = createDebts();
+  const debts = createPendingNotices();
   const enlisted = Promise.withResolvers<string>();
   enlisted.promise.catch(() => undefined);
   let retired = false;
@@ -87,7 +87,7 @@ export function createCallDesk(app: FastifyInstance, deps: RouteDeps, runs: Open
     const run = await farm.runs.get(parseRolloutId(rolloutId).runId);
     if (!run) {
       // Nobody can take it up: the next request begins anew.
-      await farm.calls.settle(callId, 0);
+      await farm.calls.answered(callId, 0);
       throw new Refusal(503, 'run_gone', `the run of ${rolloutId} is not in Redis any more`);
     }
     // Its first gateway may have died between writing the call and queueing its job.
@@ -99,7 +99,7 @@ export function createCallDesk(app: FastifyInstance, deps: RouteDeps, runs: Open
   const search = async (
     request: CallRequest,
     gateway: string,
-    wish: RunWish,
+    wish: CallerRun,
     instance: Instance,
     signal: AbortSignal,
   ): Promise<Found> => {
@@ -145,7 +145,7 @@ export function createCallDesk(app: FastifyInstance, deps: RouteDeps, runs: Open
       await debts.owe(fingerprintOf(callId), () => farm.calls.drop(callId, gateway, graceMs));
     },
     answered: (callId, named) =>
-      debts.owe(fingerprintOf(callId), () => farm.calls.settle(callId, named ? NAMED_MS : 0)),
+      debts.owe(fingerprintOf(callId), () => farm.calls.answered(callId, named ? NAMED_MS : 0)),
     async retry(found) {
       const rolloutId = await farm.calls.retry(found.callId, found.rolloutId);
       if (rolloutId === null) return null;

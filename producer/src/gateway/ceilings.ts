@@ -9,7 +9,7 @@ import {
   startedGroup,
 } from '@swefarm/shared';
 import type { FastifyRequest } from 'fastify';
-import type { Tree } from '../run/record.ts';
+import type { SettingsTree } from '../run/record.ts';
 import { type Caller, hasOneToken } from './callers.ts';
 import { Refusal } from './refusal.ts';
 
@@ -52,7 +52,12 @@ function hold(field: string, value: number, setting: Size, config: ProducerConfi
  * The class of priority that a caller asks for in a request. Validation overtakes all training: it is for whom the operator lets
  * (`kinds` of an entry, or its own `kind`), and for everybody where the gateway has one token.
  */
-export function holdKind(request: FastifyRequest, caller: Caller, operator: Tree, run: Tree): void {
+export function holdKind(
+  request: FastifyRequest,
+  caller: Caller,
+  operator: SettingsTree,
+  run: SettingsTree,
+): void {
   const { kind } = run;
   if (kind !== 'validation' || operator.kind === kind || caller.kinds?.includes(kind)) return;
   if (caller.kinds === null && hasOneToken(request)) return;

@@ -2,7 +2,7 @@
 import type { Farm, Instance, Log, ProducerConfig } from '@swefarm/shared';
 import type { FastifyInstance } from 'fastify';
 import type { HealthRegistry } from '../health/registry.ts';
-import type { Tree } from '../run/record.ts';
+import type { SettingsTree } from '../run/record.ts';
 import type { Caller } from './callers.ts';
 import type { Quota } from './quota.ts';
 
@@ -13,7 +13,7 @@ export type GatewayDeps = {
   /** Aborted when the gateway is told to stop: what waits ends then. */
   signal: AbortSignal;
   /** Keys of a run's record that hold for every caller that does not set them. */
-  settings?: Tree;
+  settings?: SettingsTree;
   /** Instances that callers may name by their id alone. */
   instances?: ReadonlyMap<string, Instance>;
   /** What gold and an untouched tree showed of instances. */

@@ -1,6 +1,6 @@
 /** What a caller is told of a rollout without a verdict: callers want opposite things (docs/gateway.md has the table). */
 import type { Cause } from '../formats/gym/cause.ts';
-import type { RunRequest } from '../formats/gym/request.ts';
+import type { GymRunRequest } from '../formats/gym/request.ts';
 import type { Caller, FailureAnswer } from './callers.ts';
 
 export type Mode = Exclude<FailureAnswer, 'auto'>;
@@ -9,7 +9,7 @@ export type Mode = Exclude<FailureAnswer, 'auto'>;
  * `auto` goes by what callers stamp on their rows: only NeMo RL and what copies it write `_rowidx`, and of those only its own
  * asynchronous collector numbers prompts (`_ng_task_index`) without numbering rollouts. Gym's collector numbers both.
  */
-export function modeOf(caller: Pick<Caller, 'failures'>, { row, episode }: RunRequest): Mode {
+export function modeOf(caller: Pick<Caller, 'failures'>, { row, episode }: GymRunRequest): Mode {
   if (caller.failures !== 'auto') return caller.failures;
   const numbered = row._ng_rollout_index != null;
   if (row._rowidx == null) return numbered || episode ? 'collector' : 'nemo-rl';
@@ -33,7 +33,7 @@ export const honoursMask = (caller: Pick<Caller, 'honoursMask'>, mode: Mode): bo
  * `failure`: an answer that the collector keeps apart. `masked`: a sample without weight. `again`: nothing yet, another rollout
  * takes its place. `refused`: 422, for good. `unavailable`: 503, the caller sends the row again.
  */
-export type Told = 'failure' | 'masked' | 'again' | 'refused' | 'unavailable';
+export type CallEnding = 'failure' | 'masked' | 'again' | 'refused' | 'unavailable';
 
 /**
  * @param maskable there are tokens to train on, and the caller honours the mask
@@ -43,7 +43,7 @@ export function toldOf(
   { kind }: Pick<Cause, 'kind'>,
   mode: Mode,
   { maskable, rollouts }: { maskable: boolean; rollouts: number },
-): Told {
+): CallEnding {
   if (mode === 'collector') return 'failure';
   if (maskable && kind === 'withheld') return 'masked';
   if (!holdsOn(mode)) return kind === 'passing' ? 'unavailable' : 'refused';

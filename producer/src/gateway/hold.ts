@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { errorMessage } from '@swefarm/shared';
 import type { FastifyReply } from 'fastify';
-import type { Asked, CallDesk, Found } from './calls.ts';
+import type { CallDesk, CallIdentity, Found } from './calls.ts';
 import { Refusal } from './refusal.ts';
 
 export type Hold = {
@@ -38,7 +38,7 @@ export function whenClosed(reply: Pick<FastifyReply, 'raw'>, act: () => void): v
 export function heldCall(
   reply: FastifyReply,
   desk: Pick<CallDesk, 'drop' | 'answered'>,
-  asked: Asked,
+  asked: CallIdentity,
   limits: HoldLimits,
   stopping: AbortSignal,
 ): Hold {

@@ -10,22 +10,22 @@ import {
   type RunRecord,
   SwefarmError,
 } from '@swefarm/shared';
-import { recordOf, type Tree } from '../run/record.ts';
+import { recordOf, type SettingsTree } from '../run/record.ts';
 import { idleStaleness } from '../run/staleness.ts';
 import type { Caller } from './callers.ts';
 import { holdToCeilings } from './ceilings.ts';
 import { digest } from './digest.ts';
 import { refuseEnding } from './opensettings.ts';
 import { storeKey } from './policykeys.ts';
-import { createTrusted } from './trusted.ts';
+import { createTtlCache } from './ttlcache.ts';
 
-export type RunWish = { caller: Caller; settings: Tree; apiKey: PolicyKey | null };
+export type CallerRun = { caller: Caller; settings: SettingsTree; apiKey: PolicyKey | null };
 
 export type OpenRuns = {
   /** What tells this caller's settings from others. */
-  nameOf(wish: RunWish): string;
+  nameOf(wish: CallerRun): string;
   /** The open run of these settings, holding this instance. Throws UsageError for settings that describe no run. */
-  find(wish: RunWish, instance: Instance): Promise<RunRecord>;
+  find(wish: CallerRun, instance: Instance): Promise<RunRecord>;
   /** Forgets a run that turned out to be gone. */
   forget(runId: string): void;
 };
@@ -47,9 +47,9 @@ async function readable(farm: Farm, runId: string): Promise<RunRecord | null | '
 }
 
 export function createOpenRuns(farm: Farm, config: ProducerConfig, log: Pick<Log, 'warn'>): OpenRuns {
-  const known = createTrusted<{ run: Promise<RunRecord>; holds: Set<string> }>(TRUST_MS);
+  const known = createTtlCache<{ run: Promise<RunRecord>; holds: Set<string> }>(TRUST_MS);
 
-  const openRun = async (name: string, wish: RunWish): Promise<RunRecord> => {
+  const openRun = async (name: string, wish: CallerRun): Promise<RunRecord> => {
     const earlier = await farm.runs.getOpen(name);
     const record = earlier === null ? null : await readable(farm, earlier);
     // Made by a newer gateway, or damaged: it stays, and calls of this version have another beside it.
@@ -72,7 +72,7 @@ export function createOpenRuns(farm: Farm, config: ProducerConfig, log: Pick<Log
     return (await farm.runs.get(winner)) ?? (await openRun(name, wish));
   };
 
-  const trusted = (name: string, wish: RunWish) => {
+  const trusted = (name: string, wish: CallerRun) => {
     const entry = known.get(name);
     if (entry) return entry;
     const run = openRun(name, wish);
@@ -82,7 +82,7 @@ export function createOpenRuns(farm: Farm, config: ProducerConfig, log: Pick<Log
     return fresh;
   };
 
-  const nameOf = ({ caller, settings, apiKey }: RunWish): string =>
+  const nameOf = ({ caller, settings, apiKey }: CallerRun): string =>
     digest([caller.name, settings, apiKey && [apiKey.secret.reveal(), apiKey.origins]]);
 
   return {

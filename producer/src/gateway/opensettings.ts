@@ -1,7 +1,7 @@
 /** What an open run cannot have: it lives for a day and takes calls as they come, so nothing may end its groups or itself. */
 import { RunRecord, UsageError } from '@swefarm/shared';
 import { RUN_FLAGS } from '../run/flags.ts';
-import { asTree, merge, type Tree } from '../run/record.ts';
+import { asTree, merge, type SettingsTree } from '../run/record.ts';
 import type { Caller } from './callers.ts';
 
 /** Keys that end groups or a run, or open rollouts that no caller waits for; and what each is when it does nothing. */
@@ -17,7 +17,7 @@ const REMEDY =
   'rollouts of held calls are each waited for by their caller; say it of a submitted run (POST /v1/runs, swefarm submit)';
 
 /** Throws UsageError that names the first such key. `where` begins the message. */
-export function refuseEnding(where: string, settings: Tree): void {
+export function refuseEnding(where: string, settings: SettingsTree): void {
   if (settings.kind === 'session')
     throw new UsageError(`${where}: kind: a session is opened by POST /v1/sessions`);
   for (const [key, harmless] of Object.entries(ENDING)) {
@@ -29,7 +29,7 @@ export function refuseEnding(where: string, settings: Tree): void {
 }
 
 /** Everything that `serve` and its callers' entries set for all calls. Throws UsageError. */
-export function checkOpenSettings(settings: Tree, callers: readonly Caller[]): void {
+export function checkOpenSettings(settings: SettingsTree, callers: readonly Caller[]): void {
   refuseEnding('serve', settings);
   for (const { name, run, maxHoldSeconds } of callers) {
     const where = `caller ${name}`;

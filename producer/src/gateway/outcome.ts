@@ -10,7 +10,7 @@ import { hasTrainedTurn, type Unjudged } from '../formats/gym/answer.ts';
 import { type Cause, causeOf } from '../formats/gym/cause.ts';
 import type { CallDesk, Found } from './calls.ts';
 import type { RouteDeps } from './deps.ts';
-import { CONSEQUENCES, type Mode, type Told, toldOf, trains } from './failures.ts';
+import { type CallEnding, CONSEQUENCES, type Mode, toldOf, trains } from './failures.ts';
 import type { Hold } from './hold.ts';
 import { createResultReaders } from './reader.ts';
 import { Refusal } from './refusal.ts';
@@ -92,7 +92,7 @@ export function createOutcomes(deps: RouteDeps, desk: CallDesk): Outcomes {
     found: Found,
     { mode, honoursMask, rollouts, hold }: Terms & { rollouts: number; hold: Hold },
     takeSlot: () => Promise<() => void>,
-  ): Promise<Served | { cause: Cause; told: Told }> {
+  ): Promise<Served | { cause: Cause; told: CallEnding }> {
     const release = await takeSlot();
     const content = await contentOf(result, hold);
     const own = causeOf(result);
@@ -114,7 +114,7 @@ export function createOutcomes(deps: RouteDeps, desk: CallDesk): Outcomes {
     found: Found,
     hold: Hold,
     mode: Mode,
-  ): Promise<{ result: Result } | { cause: Cause; told: Told }> {
+  ): Promise<{ result: Result } | { cause: Cause; told: CallEnding }> {
     const late = AbortSignal.timeout(Math.max(1, hold.until - Date.now()));
     try {
       const until = AbortSignal.any([hold.gone, late]);

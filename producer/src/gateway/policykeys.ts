@@ -1,6 +1,6 @@
 /** Which key a caller's run gets, for which origins, and under which name it lies in Redis. */
 import { type Farm, type Log, originOf, originsOf, type PolicyKey } from '@swefarm/shared';
-import { asTree, merge, type Tree } from '../run/record.ts';
+import { asTree, merge, type SettingsTree } from '../run/record.ts';
 import type { Caller } from './callers.ts';
 import { digest } from './digest.ts';
 
@@ -21,7 +21,7 @@ export function keyFor(caller: Caller, operatorUrls: unknown, asked: unknown): P
 }
 
 /** Says of which callers the key would go nowhere, so that nobody looks for it at the endpoint. */
-export function warnOfIdleKeys(callers: readonly Caller[], settings: Tree, log: Log): void {
+export function warnOfIdleKeys(callers: readonly Caller[], settings: SettingsTree, log: Log): void {
   for (const caller of callers) {
     const { urls } = asTree(merge(merge({}, settings), caller.run).policy);
     if (caller.apiKey === null || keyOrigins(caller, urls).length > 0) continue;

@@ -4,7 +4,7 @@ import type { FastifyInstance } from 'fastify';
 import type { Caller } from './callers.ts';
 import { Refusal } from './refusal.ts';
 
-export type Begun<T> = {
+export type QuotaReservation<T> = {
   value: T;
   /** The run in whose books the new rollouts are, `rollouts` of it in all (0: an open run); null: nothing was begun. */
   booked: { run_id: string; rollouts: number } | null;
@@ -17,7 +17,7 @@ export type Quota = {
    *
    * @throws Refusal 429 `over_quota`
    */
-  admit<T>(caller: Caller, count: number, begin: () => Promise<Begun<T>>): Promise<T>;
+  admit<T>(caller: Caller, count: number, begin: () => Promise<QuotaReservation<T>>): Promise<T>;
 };
 
 /** Room comes with each result that is committed. */
@@ -25,7 +25,11 @@ const ROOM_SECONDS = 10;
 
 export function createQuota(farm: Pick<Farm, 'quotas'>): Quota {
   const queues = new Map<string, Promise<unknown>>();
-  const decide = async <T>(caller: Caller, count: number, begin: () => Promise<Begun<T>>): Promise<T> => {
+  const decide = async <T>(
+    caller: Caller,
+    count: number,
+    begin: () => Promise<QuotaReservation<T>>,
+  ): Promise<T> => {
     const most = caller.maxInFlight ?? Number.POSITIVE_INFINITY;
     const before = await farm.quotas.inFlight(caller.name);
     if (before + count > most) {

@@ -1,6 +1,6 @@
 /** From what the evaluations of gold and of the untouched tree said to one finding for the registry. */
 import type { Instance, Report, Result } from '@swefarm/shared';
-import type { Finding } from './registry.ts';
+import type { HealthFinding } from './registry.ts';
 
 type Tested = Pick<Instance, 'instance_id' | 'FAIL_TO_PASS'>;
 export type Round = { result: Result; report: Report | null };
@@ -12,7 +12,7 @@ export function findingOf(
   gold: readonly Round[],
   noop: Round | undefined,
   now: Date,
-): Finding | null {
+): HealthFinding | null {
   const judged = gold.filter(hasVerdict);
   const digest = judged.map(({ report }) => report.image_digest).find((one) => one !== null);
   const [first] = judged;
@@ -62,6 +62,6 @@ function unpassedTests(instance: Tested, reports: readonly Report[]): string[] {
 }
 
 /** With a network gold is resolved, without one it is not: then the finding without one says so. */
-export function needsEgress(without: Finding, withNetwork: Finding | null): Finding {
+export function needsEgress(without: HealthFinding, withNetwork: HealthFinding | null): HealthFinding {
   return { ...without, needs_egress: !without.gold_resolves && withNetwork?.gold_resolves === true };
 }

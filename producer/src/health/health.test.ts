@@ -5,8 +5,8 @@ import { brokenBecause, type Report, type Result } from '@swefarm/shared';
 import { expect, onTestFinished, test } from 'vitest';
 import type { Dataset } from '../datasets/read.ts';
 import { findingOf, needsEgress, type Round } from './finding.ts';
-import { withHealth } from './known.ts';
-import { appendFindings, type Finding, readRegistry } from './registry.ts';
+import { appendFindings, type HealthFinding, readRegistry } from './registry.ts';
+import { withHealth } from './withhealth.ts';
 
 const TESTED = { instance_id: 'i-1', FAIL_TO_PASS: ['a', 'b'] };
 const NOW = new Date('2026-01-01T00:00:00Z');
@@ -29,8 +29,8 @@ function round(resolved: boolean | null, tests: { passed: string[]; failed: stri
 }
 const passes = (seconds?: number): Round => round(true, { passed: ['a', 'b'], failed: [] }, seconds);
 const fails = round(false, { passed: ['a'], failed: ['b'] });
-const finding = (gold: Round[], noop = fails): Finding =>
-  findingOf(TESTED, 'none', gold, noop, NOW) as Finding;
+const finding = (gold: Round[], noop = fails): HealthFinding =>
+  findingOf(TESTED, 'none', gold, noop, NOW) as HealthFinding;
 
 test('gold that resolves, nothing that does not: healthy, with the longest time', () => {
   const found = finding([passes(2), passes(5)]);

@@ -4,11 +4,11 @@ import { dirname, join } from 'node:path';
 import { InstanceHealth, UsageError } from '@swefarm/shared';
 import { z } from 'zod';
 
-const Finding = InstanceHealth.extend({
+const HealthFinding = InstanceHealth.extend({
   format: z.literal('swefarm-health-1'),
   instance_id: z.string(),
 });
-export type Finding = z.infer<typeof Finding>;
+export type HealthFinding = z.infer<typeof HealthFinding>;
 
 export type HealthRegistry = ReadonlyMap<string, readonly InstanceHealth[]>;
 
@@ -36,9 +36,9 @@ export async function readRegistry(path: string): Promise<HealthRegistry> {
   return new Map([...found].map(([id, own]) => [id, [...own.values()]]));
 }
 
-function parseFinding(path: string, number: number, line: string): Finding {
+function parseFinding(path: string, number: number, line: string): HealthFinding {
   try {
-    return Finding.parse(JSON.parse(line));
+    return HealthFinding.parse(JSON.parse(line));
   } catch (error) {
     throw new UsageError(
       `${path}:${number}: not a finding of swefarm health; remove the line or the file, or name another with --health`,
@@ -48,7 +48,7 @@ function parseFinding(path: string, number: number, line: string): Finding {
 }
 
 /** Appends whole lines with one write. */
-export async function appendFindings(path: string, findings: readonly Finding[]): Promise<void> {
+export async function appendFindings(path: string, findings: readonly HealthFinding[]): Promise<void> {
   if (findings.length === 0) return;
   await mkdir(dirname(path), { recursive: true });
   await appendFile(path, findings.map((one) => `${JSON.stringify(one)}\n`).join(''));

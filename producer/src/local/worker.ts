@@ -6,7 +6,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { open } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { diesWithParent, UnusableError } from '@swefarm/shared';
+import { dieWithParent, UnusableError } from '@swefarm/shared';
 import { lastWords } from './lastwords.ts';
 
 export type LocalWorkerOptions = {
@@ -101,7 +101,7 @@ async function runOnce(
   onStart: (child: ChildProcess) => void,
 ): Promise<End> {
   await using log = await open(logFile, 'a');
-  const [program = '', ...args] = diesWithParent(command);
+  const [program = '', ...args] = dieWithParent(command);
   // Its own session: Ctrl-C at the terminal reaches us alone, and we tell the worker what it means.
   const child = spawn(program, args, { stdio: ['ignore', log.fd, log.fd], detached: true, env: environment });
   return await new Promise<End>((resolve) => {

@@ -1,6 +1,7 @@
 /** What a run came to, counted from its output lines alone, so that a resumed run and a whole one say the same. */
-import { harmless } from '../view/harmless.ts';
+
 import { type Column, GAP, renderTable } from '../view/table.ts';
+import { terminalSafe } from '../view/terminalsafe.ts';
 import type { Tally } from './line.ts';
 
 export type GroupSummary = {
@@ -42,7 +43,10 @@ export function summarise(instanceIds: Iterable<string>, lines: Iterable<Tally>)
     else byGroup.set(line.instance_id, [line]);
     every.push(line);
     if (line.failure)
-      examples[causeOf(line.failure)] ??= harmless(line.failure.message.split('\n')[0] ?? '').slice(0, 240);
+      examples[causeOf(line.failure)] ??= terminalSafe(line.failure.message.split('\n')[0] ?? '').slice(
+        0,
+        240,
+      );
   }
   return {
     groups: Array.from(byGroup, ([id, group]) => summariseGroup(id, group)),

@@ -7,7 +7,7 @@ export const NUDGE = 'You called no tool. Call the tool bash now, with {"command
 export const CHANCES = 8;
 
 /** `cut`: at its limit of tokens, perhaps in the middle of a call. */
-export type Heard = { message: Message; cut: boolean };
+export type ProbeReply = { message: Message; cut: boolean };
 
 /**
  * Why none of these answers holds a call that could be read, as far as they tell.
@@ -16,7 +16,7 @@ export type Heard = { message: Message; cut: boolean };
  */
 export function callTold(
   { token_mode: mode, tool_parser: parser }: PolicyConfig,
-  heard: readonly Heard[],
+  heard: readonly ProbeReply[],
 ): { why: 'begun' | 'silent' | 'cut'; detail: string; remedy: string } {
   const whole = heard.flatMap(({ message, cut }) => (cut ? [] : [message]));
   const detail = `no tool call could be read in ${heard.length} answers: `;

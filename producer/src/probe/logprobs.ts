@@ -22,8 +22,8 @@ import { z } from 'zod';
 import { type Asker, postTo } from './probewire.ts';
 
 /** One sampled token and the likeliest at its place, with their log-probabilities. */
-export type Place = { token: string; logProb: number; top: ReadonlyMap<string, number> };
-export type Verdict = 'raw' | 'processed' | 'unknown';
+export type TokenPosition = { token: string; logProb: number; top: ReadonlyMap<string, number> };
+export type LogProbKind = 'raw' | 'processed' | 'unknown';
 /** What makes the second answer another one: a low temperature, or the likeliest token alone. */
 export type Knob = 'temperature' | 'top_k';
 
@@ -35,8 +35,12 @@ const SAME = 0.2;
 const APART = 0.5;
 
 /** Read from two answers to the same prompt, of which the second was sampled by the knob. */
-export function compare(plain: readonly Place[], other: readonly Place[], knob: Knob): Verdict {
-  const votes = new Set<Verdict>();
+export function compare(
+  plain: readonly TokenPosition[],
+  other: readonly TokenPosition[],
+  knob: Knob,
+): LogProbKind {
+  const votes = new Set<LogProbKind>();
   for (const [at, place] of other.entries()) {
     const beside = plain[at];
     if (!beside) break;
@@ -48,7 +52,7 @@ export function compare(plain: readonly Place[], other: readonly Place[], knob: 
   return votes.size === 1 && only ? only : 'unknown';
 }
 
-function tell(top: ReadonlyMap<string, number>, { token, logProb }: Place, knob: Knob): Verdict {
+function tell(top: ReadonlyMap<string, number>, { token, logProb }: TokenPosition, knob: Knob): LogProbKind {
   const raw = top.get(token);
   const known = [...top.values()].filter(Number.isFinite).sort((a, b) => b - a);
   const [best] = known;
@@ -75,14 +79,14 @@ const PROMPTS = [
   'Say any number.',
 ];
 
-export type LogProbs = { verdict: Verdict; detail: string };
+export type LogProbs = { verdict: LogProbKind; detail: string };
 
 /** Asks twice, and again with other prompts while it cannot be told. Never throws for what the endpoint does. */
 export async function probeLogProbs(url: string, asker: Asker): Promise<LogProbs> {
   const post = postTo(url, asker);
   const truncates = reshapes(effectiveSampling(asker.config)).some((key) => TRUNCATING.has(key));
   const knobs: Knob[] = truncates ? ['temperature', 'top_k'] : ['temperature'];
-  const verdicts = new Map<Knob, Verdict>();
+  const verdicts = new Map<Knob, LogProbKind>();
   let why = 'the model is too certain, or too uncertain, of what it says';
   for (const knob of knobs) {
     for (const prompt of PROMPTS) {
@@ -113,7 +117,7 @@ export async function probeLogProbs(url: string, asker: Asker): Promise<LogProbs
 
 const TRUNCATING: ReadonlySet<string> = new Set(['top_p', 'top_k', 'min_p']);
 
-function summary([temperature = 'unknown', truncation = temperature]: Verdict[], why: string): LogProbs {
+function summary([temperature = 'unknown', truncation = temperature]: LogProbKind[], why: string): LogProbs {
   if (temperature === 'raw') return { verdict: 'raw', detail: 'taken before the temperature' };
   if (truncation === 'raw') return { verdict: 'raw', detail: 'taken before top_p, top_k and min_p' };
   if (temperature === 'processed' && truncation === 'processed')
@@ -121,7 +125,12 @@ function summary([temperature = 'unknown', truncation = temperature]: Verdict[],
   return { verdict: 'unknown', detail: `cannot be told: ${why}` };
 }
 
-async function sampled({ config }: Asker, post: Post, prompt: string, sampling: Sampling): Promise<Place[]> {
+async function sampled(
+  { config }: Asker,
+  post: Post,
+  prompt: string,
+  sampling: Sampling,
+): Promise<TokenPosition[]> {
   const messages = [{ role: 'user' as const, content: prompt }];
   const asked = { max_tokens: PLACES };
   // The log-probabilities of a text completion are asked for by number, those of a chat beside a switch.
@@ -166,7 +175,7 @@ const Told = z.object({
 });
 
 /** In the form of chats and in that of completions. Throws when an answer has neither. */
-function placesOf(body: Buffer): Place[] {
+function placesOf(body: Buffer): TokenPosition[] {
   const told = Told.safeParse(JSON.parse(body.toString('utf8')));
   const logprobs = told.data?.choices[0]?.logprobs;
   if (!logprobs) throw new Error('it lists no likeliest tokens');

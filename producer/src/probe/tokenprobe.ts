@@ -10,16 +10,16 @@ import {
   OverflowSignal,
   openLedger,
   openRenderer,
-  openSpeaker,
+  openTurnClient,
   type PolicyConfig,
   RolloutFailure,
   recordTokens,
   reshapes,
-  type Speaker,
+  type TurnClient,
   UsageError,
   WireFault,
 } from '@swefarm/shared';
-import { CHANCES, callTold, type Heard, NUDGE } from './callprobe.ts';
+import { CHANCES, callTold, NUDGE, type ProbeReply } from './callprobe.ts';
 import type { Finding } from './doctor.ts';
 import { probeLogProbs } from './logprobs.ts';
 import { type Asker, postTo, servedLength, Unanswered } from './probewire.ts';
@@ -117,7 +117,7 @@ async function talk(
   tools: readonly object[],
 ): Promise<string> {
   const { config } = asker;
-  const speaker = await openSpeaker(config, { rolloutId: PROBE, limits });
+  const speaker = await openTurnClient(config, { rolloutId: PROBE, limits });
   const post = postTo(url, asker);
   const ledger = openLedger();
   const messages: Message[] = [
@@ -125,7 +125,7 @@ async function talk(
     { role: 'user', content: ask },
   ];
   const mustCall = tools.length > 0 && asker.action === 'tool';
-  const heard: Heard[] = [];
+  const heard: ProbeReply[] = [];
   let thoughts = 0;
   let calls = 0;
   for (let turn = 1; turn <= TURNS || (mustCall && calls === 0 && turn <= CHANCES); turn++) {
@@ -155,7 +155,11 @@ async function talk(
 }
 
 /** As workers do: an endpoint that streams no token ids (SGLang's chats) is asked for whole answers. */
-async function unstreamedIfNeeded<T>({ config }: Asker, speaker: Speaker, ask: () => Promise<T>): Promise<T> {
+async function unstreamedIfNeeded<T>(
+  { config }: Asker,
+  speaker: TurnClient,
+  ask: () => Promise<T>,
+): Promise<T> {
   try {
     return await ask();
   } catch (error) {
@@ -241,7 +245,7 @@ async function ownLogProbs(url: string, asker: TokenProbeOptions): Promise<strin
 async function keepsThinking(url: string, asker: Asker, limits: Limits): Promise<string> {
   const { config } = asker;
   const short = { ...config, sampling: { ...config.sampling, max_tokens: 1 } };
-  const speaker = await openSpeaker(short, { rolloutId: PROBE, limits });
+  const speaker = await openTurnClient(short, { rolloutId: PROBE, limits });
   const post = postTo(url, asker);
   const promptLength = async (answer: Message): Promise<number> => {
     const more: Message[] = [answer, { role: 'user', content: 'And?' }];

@@ -1,7 +1,7 @@
 /** What regrading changed, for people: one line per rollout whose verdict, reward or tests are others now. */
 import type { OutputLine, ReportSummary } from '../output/line.ts';
 
-export type Verdict = {
+export type GradeVerdict = {
   outcome: string;
   resolved: boolean | null;
   reward: number | null;
@@ -9,7 +9,7 @@ export type Verdict = {
   report: Pick<ReportSummary, 'fail_to_pass' | 'pass_to_pass' | 'evaluation' | 'trust'> | null;
 };
 
-export const verdictOf = (line: OutputLine): Verdict => ({
+export const verdictOf = (line: OutputLine): GradeVerdict => ({
   outcome: line.outcome,
   resolved: line.resolved,
   reward: line.reward,
@@ -18,7 +18,7 @@ export const verdictOf = (line: OutputLine): Verdict => ({
 });
 
 /** Null when nothing that is shown differs. */
-export function describeChange(name: string, before: Verdict, after: Verdict): string | null {
+export function describeChange(name: string, before: GradeVerdict, after: GradeVerdict): string | null {
   const parts = [
     change('', wordOf(before), wordOf(after)),
     change('reward ', rewardOf(before), rewardOf(after)),
@@ -37,12 +37,12 @@ export function describeChange(name: string, before: Verdict, after: Verdict): s
 const change = (what: string, before: string, after: string): string | null =>
   before === after ? null : `${what}${before} → ${after}`;
 
-function wordOf({ outcome, resolved }: Verdict): string {
+function wordOf({ outcome, resolved }: GradeVerdict): string {
   if (outcome !== 'judged') return outcome;
   return resolved === null ? 'no verdict' : resolved ? 'resolved' : 'unresolved';
 }
 
-const rewardOf = ({ reward, row }: Verdict): string =>
+const rewardOf = ({ reward, row }: GradeVerdict): string =>
   `${reward === null ? 'none' : reward.toFixed(1)}${row === null ? '' : ` (${row})`}`;
 
 const countOf = (bucket: { success: number; failure: number } | null): string =>

@@ -2,13 +2,13 @@
 import { renderTable } from '../view/table.ts';
 import type { Counted, Profile } from './profile.ts';
 
-export type Report = Profile & {
+export type ProfileReport = Profile & {
   /** Rollouts that the runs were asked for; null when no record says it. */
   expected: number | null;
 };
 
 /** `ks`: which pass@k are wanted. */
-export function renderReport(report: Report, ks: readonly number[]): string {
+export function renderReport(report: ProfileReport, ks: readonly number[]): string {
   const open = report.expected === null ? 0 : Math.max(0, report.expected - report.total);
   const { groups, pass_at_1_avg_of_k: average } = report;
   const numbers: [string, string][] = [
@@ -57,7 +57,7 @@ const cells = (own: Counted): string[] => [
   decimal(own.mean_turns, 1),
 ];
 
-function turns({ mean_turns: kept, mean_turns_cancelled: cancelled }: Report): string {
+function turns({ mean_turns: kept, mean_turns_cancelled: cancelled }: ProfileReport): string {
   return cancelled === null
     ? decimal(kept, 1)
     : `${decimal(kept, 1)} kept, ${decimal(cancelled, 1)} cancelled`;

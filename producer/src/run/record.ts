@@ -9,7 +9,7 @@ import type { Dataset } from '../datasets/read.ts';
 import { flagKey, flagName, RUN_FLAGS, readFlag } from './flags.ts';
 
 /** A mapping as YAML gives it. */
-export type Tree = { [key: string]: unknown };
+export type SettingsTree = { [key: string]: unknown };
 
 /** Of a run's own keys those that say when a group, or the run, is done. */
 const GROUP_KEYS = [
@@ -40,7 +40,7 @@ export function newRunRecord(request: RunRequest, withApiKey: boolean): RunRecor
 }
 
 /** The keys of a record that flags and a configuration file give, as a tree of their own. Throws UsageError. */
-export function runSettings(request: Pick<RunRequest, 'flags' | 'configFile'>): Tree {
+export function runSettings(request: Pick<RunRequest, 'flags' | 'configFile'>): SettingsTree {
   const settings = request.configFile === undefined ? {} : readConfigFile(request.configFile);
   for (const flag of RUN_FLAGS) {
     const given = request.flags[flagKey(flag)];
@@ -54,7 +54,8 @@ export function runSettings(request: Pick<RunRequest, 'flags' | 'configFile'>): 
 }
 
 /** Throws UsageError for keys that no record has. `where` begins the message. */
-export const checkSettings = (where: string, settings: Tree): void => checkKeys(where, settings, ALLOWED, '');
+export const checkSettings = (where: string, settings: SettingsTree): void =>
+  checkKeys(where, settings, ALLOWED, '');
 
 /**
  * The record that settings describe.
@@ -62,7 +63,7 @@ export const checkSettings = (where: string, settings: Tree): void => checkKeys(
  * @throws UsageError naming key and flag of everything that is wrong
  */
 export function recordOf(
-  settings: Tree,
+  settings: SettingsTree,
   runId: string,
   dataset: RunRequest['dataset'],
   apiKeyRef: string | null,
@@ -101,7 +102,7 @@ export function recordOf(
 }
 
 /** Only the `mini` agent asks a policy; others must not wait for one. */
-function policySettings(settings: Tree, apiKeyRef: string | null): Tree | null {
+function policySettings(settings: SettingsTree, apiKeyRef: string | null): SettingsTree | null {
   const type = asTree(settings.agent).type ?? 'mini';
   if (type !== 'mini') return null;
   const policy = asTree(settings.policy);
@@ -114,7 +115,7 @@ function policySettings(settings: Tree, apiKeyRef: string | null): Tree | null {
   return { ...policy, urls, api_key_ref: apiKeyRef };
 }
 
-function readConfigFile(path: string): Tree {
+function readConfigFile(path: string): SettingsTree {
   let tree: unknown;
   try {
     tree = parseYaml(readFileSync(path, 'utf8'));
@@ -132,7 +133,7 @@ function readConfigFile(path: string): Tree {
 
 const shape = RunRecord.shape;
 /** Keys a configuration file may have; the rest of the record is made by us. */
-const ALLOWED: Tree = {
+const ALLOWED: SettingsTree = {
   kind: true,
   group_size: true,
   ...Object.fromEntries(GROUP_KEYS.map((key) => [key, true])),
@@ -145,7 +146,7 @@ const ALLOWED: Tree = {
 };
 const SECTIONS = ['agent', 'policy', 'sampling', 'sandbox', 'evaluation', 'reward'];
 
-function checkKeys(where: string, given: Tree, allowed: Tree, prefix: string): void {
+function checkKeys(where: string, given: SettingsTree, allowed: SettingsTree, prefix: string): void {
   for (const [key, value] of Object.entries(given)) {
     if (!(key in allowed) || key === 'api_key_ref') {
       const known = Object.keys(allowed).filter((name) => name !== 'api_key_ref');
@@ -166,12 +167,12 @@ function issues(error: ZodError): string {
   return ['the run cannot be described:', ...lines].join('\n');
 }
 
-export const asTree = (value: unknown): Tree =>
-  value !== null && typeof value === 'object' && !Array.isArray(value) ? (value as Tree) : {};
+export const asTree = (value: unknown): SettingsTree =>
+  value !== null && typeof value === 'object' && !Array.isArray(value) ? (value as SettingsTree) : {};
 
 /** A new tree of both; the upper one wins, mapping by mapping. */
-export function merge(below: Tree, above: Readonly<Tree>): Tree {
-  const merged: Tree = { ...below };
+export function merge(below: SettingsTree, above: Readonly<SettingsTree>): SettingsTree {
+  const merged: SettingsTree = { ...below };
   for (const [key, value] of Object.entries(above)) {
     const inner = asTree(value);
     merged[key] =
@@ -180,7 +181,7 @@ export function merge(below: Tree, above: Readonly<Tree>): Tree {
   return merged;
 }
 
-function setPath(tree: Tree, path: readonly string[], value: unknown): void {
+function setPath(tree: SettingsTree, path: readonly string[], value: unknown): void {
   const [key, ...rest] = path;
   if (key === undefined) return;
   if (rest.length === 0) tree[key] = value;

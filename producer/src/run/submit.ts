@@ -39,7 +39,7 @@ export async function submit(farm: Farm, submission: Submission, signal?: AbortS
   // Else the keeper would find their jobs missing.
   const wanted = rollouts.filter((id) => !submission.done?.has(id));
   await farm.groups.reopen(wanted);
-  if (submission.done) await farm.groups.settleElsewhere([...submission.done]);
+  if (submission.done) await farm.groups.markDoneElsewhere([...submission.done]);
   const settled = await farm.results.committedIds(record.run_id);
   const open = wanted.filter((id) => !settled.has(id));
   const missing = await farm.jobs.missing(open);

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { clip, plainLine, renderScreen, type ScreenOptions } from './screen.ts';
-import type { Watched, WatchedRun } from './watching.ts';
+import type { FarmView, WatchedRun } from './watching.ts';
 
 const run = (over: Partial<WatchedRun> = {}): WatchedRun => ({
   ...{ run_id: 'r1', created_at: '', kind: 'training', agent: 'mini', model: 'm' },
@@ -10,7 +10,7 @@ const run = (over: Partial<WatchedRun> = {}): WatchedRun => ({
   ...over,
 });
 
-const now = (over: Partial<Watched> = {}): Watched => ({
+const now = (over: Partial<FarmView> = {}): FarmView => ({
   at: 0,
   redis: 'redis://h:1',
   unreadable: [],

@@ -1,10 +1,10 @@
 /** What `swefarm watch` prints: a screen that fits the terminal, or one line now and then where there is none. */
 import { describeUnreadableRun } from '@swefarm/shared';
 import { middle } from '../output/summary.ts';
-import { harmless } from './harmless.ts';
 import { duration } from './progress.ts';
 import { type Column, renderTable } from './table.ts';
-import type { Watched, WatchedRun } from './watching.ts';
+import { terminalSafe } from './terminalsafe.ts';
+import type { FarmView, WatchedRun } from './watching.ts';
 
 export type ScreenOptions = {
   width: number;
@@ -17,7 +17,7 @@ const WIDE = 120;
 const BAR = 16;
 
 /** At most `height` lines of at most `width` characters. */
-export function renderScreen(now: Watched, options: ScreenOptions): string {
+export function renderScreen(now: FarmView, options: ScreenOptions): string {
   const { width, height } = options;
   const parts = [heading(now, options), runTable(now.runs, options), workerTable(now, options)];
   const used = parts.reduce((sum, part) => sum + part.split('\n').length + 1, 0);
@@ -31,7 +31,7 @@ export function renderScreen(now: Watched, options: ScreenOptions): string {
 }
 
 function heading(
-  { redis, queue, workers, stages, at, unreadable }: Watched,
+  { redis, queue, workers, stages, at, unreadable }: FarmView,
   { paint }: ScreenOptions,
 ): string {
   const waiting = (queue.prioritized ?? 0) + (queue.waiting ?? 0);
@@ -68,7 +68,7 @@ function runTable(runs: readonly WatchedRun[], { width, paint }: ScreenOptions):
   ];
   const rows = runs.map((run) => [
     run.run_id,
-    ...(wide ? [run.kind, middle(harmless(run.model ?? run.agent), 24), bar(run)] : []),
+    ...(wide ? [run.kind, middle(terminalSafe(run.model ?? run.agent), 24), bar(run)] : []),
     `${run.committed}/${run.rollouts}`,
     `${run.groups_done}/${run.groups}`,
     run.judged > 0 ? `${((100 * run.resolved) / run.judged).toFixed(1)} %` : '–',
@@ -99,7 +99,7 @@ function timeLeft(run: WatchedRun): string {
 
 const MOST_WORKERS = 10;
 
-function workerTable({ workers, seconds }: Watched, { paint }: ScreenOptions): string {
+function workerTable({ workers, seconds }: FarmView, { paint }: ScreenOptions): string {
   const stages = Object.entries(seconds)
     .filter(([, mean]) => mean >= 0.05)
     .sort(([, a], [, b]) => b - a)
@@ -117,14 +117,14 @@ function workerTable({ workers, seconds }: Watched, { paint }: ScreenOptions): s
       one.runtime,
       `${one.active}/${one.slots}`,
       duration((Date.now() - one.started_at) / 1000),
-      one.paused === null ? 'claiming' : paint('yellow', `paused: ${harmless(one.paused)}`),
+      one.paused === null ? 'claiming' : paint('yellow', `paused: ${terminalSafe(one.paused)}`),
     ]);
   const more = workers.length - MOST_WORKERS;
   const columns: Column[] = ['worker', 'node', 'runtime', 'busy', 'up', 'state'].map((name) => ({ name }));
   return [renderTable(columns, rows), ...(more > 0 ? [`… and ${more} more workers`] : []), times].join('\n');
 }
 
-function failureLines(now: Watched, { width, paint }: ScreenOptions, most: number): string {
+function failureLines(now: FarmView, { width, paint }: ScreenOptions, most: number): string {
   const { failures, runs } = now;
   if (failures.length === 0) return 'no failures';
   const shown = failures.slice(0, most - 1).map((one) => {
@@ -150,10 +150,10 @@ function causesOf(runs: readonly WatchedRun[]): string {
     .join(', ');
 }
 
-const oneLine = (text: string): string => harmless(text).replaceAll('\n', ' ');
+const oneLine = (text: string): string => terminalSafe(text).replaceAll('\n', ' ');
 
 /** One line for logs: the sums over all runs, and the newest failure. */
-export function plainLine({ runs, queue, workers, failures }: Watched): string {
+export function plainLine({ runs, queue, workers, failures }: FarmView): string {
   const sum = (of: (run: WatchedRun) => number): number => runs.reduce((all, run) => all + of(run), 0);
   const judged = sum((run) => run.judged);
   const share = judged > 0 ? ` (${((100 * sum((run) => run.resolved)) / judged).toFixed(1)} %)` : '';

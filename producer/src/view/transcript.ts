@@ -9,7 +9,7 @@ import type {
   Turn,
 } from '@swefarm/shared';
 import { middle } from '../output/summary.ts';
-import { harmless } from './harmless.ts';
+import { terminalSafe } from './terminalsafe.ts';
 
 export type TranscriptOptions = {
   width: number;
@@ -28,7 +28,7 @@ export function describeArtifact(content: ArtifactContent, options: TranscriptOp
   if (content.failure_detail) add('failure', cut(content.failure_detail, options));
   add('patch', patch ? cut(patch, options) : patch === '' ? '(empty)' : '(none was taken)');
   if (report) add('report', describeReport(report, options));
-  if (options.full && content.test_log) add('test log', harmless(content.test_log));
+  if (options.full && content.test_log) add('test log', terminalSafe(content.test_log));
   return parts.join('\n');
 }
 
@@ -77,7 +77,7 @@ function rule(title: string, width: number): string {
 
 function turnTitle({ turn, number }: Answered): string {
   const usage = turn.usage ? `, ${turn.usage.prompt_tokens} + ${turn.usage.completion_tokens} tokens` : '';
-  const version = turn.policy_version.end ? `, weights ${harmless(turn.policy_version.end)}` : '';
+  const version = turn.policy_version.end ? `, weights ${terminalSafe(turn.policy_version.end)}` : '';
   const cut = turn.finish_reason === 'length' ? ', cut by the token limit' : '';
   return `turn ${number} (${turn.model_seconds.toFixed(1)} s${usage}${version}${cut})`;
 }
@@ -94,13 +94,13 @@ function messageText(message: Message, options: TranscriptOptions): string {
 function commandLine(command: CommandRecord): string {
   const code = command.exit_code === null ? 'no exit code' : `exit ${command.exit_code}`;
   const note = command.note === null ? '' : `, ${command.note.replaceAll('_', ' ')}`;
-  const first = harmless(command.command.split('\n')[0] ?? '');
+  const first = terminalSafe(command.command.split('\n')[0] ?? '');
   return `  $ ${middle(first, 60)}  [${code}, ${command.seconds.toFixed(2)} s, ${command.output_bytes} bytes${note}]`;
 }
 
 /** Head and tail of a long text. */
 function cut(text: string, options: TranscriptOptions): string {
-  const lines = harmless(text).trimEnd().split('\n');
+  const lines = terminalSafe(text).trimEnd().split('\n');
   if (options.full || lines.length <= LINES_SHOWN) return lines.join('\n');
   const half = LINES_SHOWN / 2;
   const left = lines.length - LINES_SHOWN;
@@ -114,7 +114,7 @@ function describeReport(report: Report, options: TranscriptOptions): string {
   const verdict =
     report.resolved === null ? 'nothing to judge' : report.resolved ? 'resolved' : 'not resolved';
   const lines = [
-    `${verdict} by ${report.grader}; patch ${report.patch_state}; tests ${report.evaluation}; trust ${report.trust.level}${harmless(trust)}`,
+    `${verdict} by ${report.grader}; patch ${report.patch_state}; tests ${report.evaluation}; trust ${report.trust.level}${terminalSafe(trust)}`,
   ];
   for (const name of ['FAIL_TO_PASS', 'PASS_TO_PASS'] as const) {
     const bucket = report.tests_status?.[name];
@@ -122,7 +122,7 @@ function describeReport(report: Report, options: TranscriptOptions): string {
     lines.push(`${name}: ${bucket.success.length} passed, ${bucket.failure.length} did not`);
     const shown = options.full ? bucket.failure : bucket.failure.slice(0, 10);
     for (const test of shown)
-      lines.push(`  ✗ ${harmless(test)} ${harmless(report.status_map?.[test] ?? 'missing')}`);
+      lines.push(`  ✗ ${terminalSafe(test)} ${terminalSafe(report.status_map?.[test] ?? 'missing')}`);
     if (shown.length < bucket.failure.length)
       lines.push(`  … and ${bucket.failure.length - shown.length} more`);
   }

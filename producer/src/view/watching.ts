@@ -23,7 +23,7 @@ export type RecentFailure = Pick<Result, 'rollout_id' | 'node' | 'finished_at'> 
   message: string;
 };
 
-export type Watched = {
+export type FarmView = {
   at: number;
   redis: string;
   queue: FarmStatus['queue'];
@@ -51,7 +51,7 @@ const MOST_RUNS = 12;
 const BATCH = 1000;
 
 /** Each call looks again; the first reads what is there, the following only what is new. */
-export function watchFarm(farm: Farm, runId?: string): () => Promise<Watched> {
+export function watchFarm(farm: Farm, runId?: string): () => Promise<FarmView> {
   const looks: Look[] = [];
   const tails = new Map<string, RunTail>();
   let failures: RecentFailure[] = [];

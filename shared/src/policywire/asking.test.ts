@@ -5,7 +5,7 @@ import type { Message } from '../trajectory.ts';
 import { OverflowSignal } from './fault.ts';
 import type { Post } from './post.ts';
 import { readOverflow } from './refusal.ts';
-import { openSpeaker } from './speaker.ts';
+import { openTurnClient } from './turnclient.ts';
 
 const PROMPT = 10;
 const START: Message[] = [{ role: 'user', content: 'hi' }];
@@ -41,7 +41,7 @@ async function ask(
 ) {
   const policy = PolicyConfig.parse({ urls: ['http://a/v1'], model: 'm', ...config });
   const limits = { contextLimit, sequenceBudget, modelLength: async () => length };
-  const speaker = await openSpeaker(policy, { rolloutId: 'run.i.0', limits });
+  const speaker = await openTurnClient(policy, { rolloutId: 'run.i.0', limits });
   return await speaker.ask(START, [], post);
 }
 

@@ -1,6 +1,6 @@
 /** What one request asks for beside its messages: the most tokens of its answer, held to the room that is left, and its seed. */
 import type { PolicyConfig } from '../job.ts';
-import type { Asked, Message } from '../trajectory.ts';
+import type { Message, RequestedSampling } from '../trajectory.ts';
 import { OverflowSignal } from './fault.ts';
 import { type Limits, roomAfter, sequenceLimit } from './room.ts';
 import { effectiveSampling, turnSeed } from './sampling.ts';
@@ -10,14 +10,14 @@ export type Who = { rolloutId: string; limits: Limits };
 
 export type Asking = {
   /** In chat the length of the prompt is the server's to count. */
-  forChat(messages: readonly Message[]): Asked;
+  forChat(messages: readonly Message[]): RequestedSampling;
   /** Throws NoRoom when the prompt leaves none. */
-  forPrompt(messages: readonly Message[], prompt: number): Promise<Asked>;
+  forPrompt(messages: readonly Message[], prompt: number): Promise<RequestedSampling>;
 };
 
 export function openAsking(config: PolicyConfig, { rolloutId, limits }: Who): Asking {
   const { max_tokens: wanted, seed } = effectiveSampling(config);
-  const seedOf = (messages: readonly Message[]): Pick<Asked, 'seed'> => {
+  const seedOf = (messages: readonly Message[]): Pick<RequestedSampling, 'seed'> => {
     if (seed === undefined) return {};
     const turn = messages.filter(({ role }) => role === 'assistant').length + 1;
     return { seed: turnSeed(seed, rolloutId, turn) };
@@ -41,10 +41,10 @@ export function openAsking(config: PolicyConfig, { rolloutId, limits }: Who): As
  * known. A server that does not tell how much is left is asked for all there is, which it knows itself.
  */
 export async function askFor<T>(
-  asked: Asked,
-  send: (asked: Asked) => Promise<T>,
+  asked: RequestedSampling,
+  send: (asked: RequestedSampling) => Promise<T>,
   prompt: number | null,
-): Promise<[answer: T, asked: Asked]> {
+): Promise<[answer: T, asked: RequestedSampling]> {
   try {
     return [await send(asked), asked];
   } catch (error) {

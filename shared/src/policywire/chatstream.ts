@@ -1,7 +1,7 @@
 /** A streamed chat completion: its deltas put together to the message that the same answer unstreamed would hold. */
 import { MOST } from '../bounds.ts';
 import { WireFault } from './fault.ts';
-import { growingIds, growingLogProbs } from './growing.ts';
+import { growableIds, growableLogProbs } from './growable.ts';
 import { readIds, readLogProbs } from './ids.ts';
 import { readMessage, refuseBrokenOff, type WireReply } from './reply.ts';
 import { type AnswerSink, type Chunk, choiceOf, chunkReader, cutShort, refuseError } from './stream.ts';
@@ -24,8 +24,8 @@ export function openChatStream(): ChatStream {
   const lists = new Map<string, unknown[]>();
   const calls = new Map<number, Call>();
   let characters = 0;
-  const ids = growingIds();
-  const logProbs = growingLogProbs();
+  const ids = growableIds();
+  const logProbs = growableLogProbs();
   let promptIds: Int32Array | null = null;
   let finish: string | null = null;
   let usage: WireReply['usage'] = null;

@@ -2,7 +2,7 @@
 import { MOST } from '../bounds.ts';
 import { noIds, type TextReply } from './completion.ts';
 import { WireFault } from './fault.ts';
-import { growingIds, growingLogProbs } from './growing.ts';
+import { growableIds, growableLogProbs } from './growable.ts';
 import { readIds, readLogProbs } from './ids.ts';
 import { type AnswerSink, type Chunk, choiceOf, chunkReader, cutShort, refuseError } from './stream.ts';
 import { readUsage } from './usage.ts';
@@ -29,8 +29,8 @@ export type CompletionStream = AnswerSink & {
 export function openCompletionStream(): CompletionStream {
   const texts: string[] = [];
   let characters = 0;
-  const ids = growingIds();
-  const logProbs = growingLogProbs();
+  const ids = growableIds();
+  const logProbs = growableLogProbs();
   let promptIds: Int32Array | null = null;
   let finish: string | null = null;
   let usage: TextReply['usage'] = null;

@@ -1,6 +1,6 @@
 /** The body of one request: what is asked as it is, and the token ids that go with it. */
 import type { PolicyConfig } from '../job.ts';
-import type { Asked, Message } from '../trajectory.ts';
+import type { Message, RequestedSampling } from '../trajectory.ts';
 import { listOfIds } from './ids.ts';
 import type { Piece } from './post.ts';
 import type { WireReply } from './reply.ts';
@@ -19,7 +19,7 @@ export function requestBody(
   messages: readonly Message[],
   tools: readonly object[],
   last: WireReply | null,
-  asked: Asked,
+  asked: RequestedSampling,
 ): Piece[] {
   const wantsTokens = config.token_mode === 'echo' || config.require_tokens;
   const rest = JSON.stringify({
@@ -36,7 +36,10 @@ export function requestBody(
 }
 
 /** What shapes the answer: the same for each turn but for the turn's own length and seed. */
-function samplingFields(config: PolicyConfig, { max_tokens: most, seed }: Asked): Record<string, unknown> {
+function samplingFields(
+  config: PolicyConfig,
+  { max_tokens: most, seed }: RequestedSampling,
+): Record<string, unknown> {
   const { max_tokens: _most, seed: _seed, ...shape } = effectiveSampling(config);
   return {
     ...shape,
@@ -81,7 +84,7 @@ const CHAT_ONLY = new Set([
  * thinking are read here. `max_tokens` always stands in it: silence would mean 16. It is a number wherever one is known; a null
  * says "as many as fit" to vLLM, and SGLang, which refuses it, tells how many that are (`max_model_len`).
  */
-export function completionBody(config: PolicyConfig, prompt: Int32Array, asked: Asked): Piece[] {
+export function completionBody(config: PolicyConfig, prompt: Int32Array, asked: RequestedSampling): Piece[] {
   const extra = Object.entries(otherFields(config.extra_body)).filter(([key]) => !CHAT_ONLY.has(key));
   const rest = JSON.stringify({
     model: config.model,

@@ -2,7 +2,7 @@
 
 import { RolloutFailure } from '../failure.ts';
 import type { PolicyConfig } from '../job.ts';
-import type { Asked } from '../trajectory.ts';
+import type { RequestedSampling } from '../trajectory.ts';
 import type { TextReply } from './completion.ts';
 import type { Part } from './completionstream.ts';
 
@@ -18,7 +18,7 @@ export type Unfinished = {
   readonly ids: Int32Array;
   keep(part: Part | null): void;
   /** What to ask for the rest: as many tokens less as are there. Null: nothing, the answer is as long as it may be. */
-  rest(asked: Asked): Asked | null;
+  rest(asked: RequestedSampling): RequestedSampling | null;
   /** The same for what else speaks of its length. */
   config(whole: PolicyConfig): PolicyConfig;
   /** The whole answer, given the last piece of it. `prompt` is that of the turn. */

@@ -55,7 +55,7 @@ export type Calls = {
   /** Whatever this request opened or took up is held for it no more: for when the answer that named it was lost. */
   abandon(request: CallRequest, gateway: string, graceMs: number): Promise<void>;
   /** It was answered. `nameLifeMs`: how long its name is remembered; 0 when it has none. */
-  settle(callId: string, nameLifeMs: number): Promise<void>;
+  answered(callId: string, nameLifeMs: number): Promise<void>;
   /** A fresh rollout for a call whose rollout failed; null when call or run are gone. */
   retry(callId: string, failedRolloutId: string): Promise<string | null>;
   /**
@@ -81,7 +81,7 @@ export function createCalls(redis: Redis, keys: Keys): Calls {
     claim: script('call_claim'),
     open: script('call_open'),
     drop: script('call_drop'),
-    settle: script('call_settle'),
+    settle: script('call_answered'),
     retry: script('call_retry'),
     bereave: script('call_bereave'),
     lapse: script('call_lapse'),
@@ -152,7 +152,7 @@ export function createCalls(redis: Redis, keys: Keys): Calls {
       await scripts.drop(at, [idOf(request), gateway, Math.round(graceMs), 'id']);
       await scripts.drop(at, [request.nonce, gateway, Math.round(graceMs), 'by']);
     },
-    settle: async (callId, nameLifeMs) =>
+    answered: async (callId, nameLifeMs) =>
       void (await scripts.settle([siblings(callId), of.open], [callId, Math.round(nameLifeMs)])),
     async retry(callId, failedRolloutId) {
       const { runId, instanceId } = parseRolloutId(failedRolloutId);

@@ -7,7 +7,7 @@ import type { Log } from '../log.ts';
 import type { FarmRole, OpenOptions } from './farm.ts';
 import { type Inspection, inspectServer } from './inspect.ts';
 import { asUnusable, leadsNoMore } from './outage.ts';
-import { type ClientOptions, type Place, type Target, targetOf } from './target.ts';
+import { type ClientOptions, type RedisEndpoint, type Target, targetOf } from './target.ts';
 
 /** How long a worker waits at start for a Redis that comes up beside it. */
 const WORKER_PATIENCE_SECONDS = 60;
@@ -47,7 +47,7 @@ export async function connectRedis(
   const until = Date.now() + patienceSeconds * 1000;
   for (let tries = 1; ; tries++) {
     signal?.throwIfAborted();
-    let place: Place = target;
+    let place: RedisEndpoint = target;
     try {
       place = (await target.locate?.()) ?? target;
       return await connectPlace(target, place, config, { role, entrusts, begin });
@@ -63,7 +63,7 @@ export async function connectRedis(
 
 async function connectPlace(
   target: Target,
-  { options, address }: Place,
+  { options, address }: RedisEndpoint,
   config: CommonConfig,
   { role, entrusts, begin }: { role: FarmRole; entrusts: boolean; begin: Begin | undefined },
 ): Promise<Connection> {
@@ -128,7 +128,7 @@ async function connectOnce(options: ClientOptions, role: FarmRole, target: Targe
 }
 
 /** Points options that a client reads at each of its connects to where the server is now; as they were when nobody knows. */
-async function follow(locate: () => Promise<Place>, options: ClientOptions): Promise<void> {
+async function follow(locate: () => Promise<RedisEndpoint>, options: ClientOptions): Promise<void> {
   const place = await locate().catch(() => null);
   if (place) Object.assign(options, place.options);
 }

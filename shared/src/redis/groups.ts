@@ -57,7 +57,7 @@ export type Groups = {
   /** Opens `count` more rollouts of an instance whose record is there; their ids. Their jobs are the caller's. */
   add(runId: string, instanceId: string, count: number): Promise<string[]>;
   /** These are not to be run: an output outside of Redis has their results. Safe to repeat. */
-  settleElsewhere(rolloutIds: readonly string[]): Promise<void>;
+  markDoneElsewhere(rolloutIds: readonly string[]): Promise<void>;
   /** The reverse, for those of them that are wanted after all. */
   reopen(rolloutIds: readonly string[]): Promise<void>;
   /** Takes the run off the list of unfinished ones; false when something of it is open. */
@@ -134,7 +134,7 @@ export function createGroups(redis: Redis, keys: Keys, clock: Clock): Groups {
         ? []
         : Array.from({ length: count }, (_, index) => rolloutId(runId, instanceId, from + index));
     },
-    settleElsewhere: (rolloutIds) => elsewhere('close', rolloutIds),
+    markDoneElsewhere: (rolloutIds) => elsewhere('close', rolloutIds),
     reopen: (rolloutIds) => elsewhere('open', rolloutIds),
     retire: async (runId) => (await scripts.retire([keys.run(runId).groups, keys.unfinished], [runId])) === 1,
     async pause(runId, reason, known) {

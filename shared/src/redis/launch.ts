@@ -6,9 +6,9 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { childEnvironment } from '../config/child.ts';
+import { dieWithParent } from '../diewithparent.ts';
 import { SwefarmError, UnusableError } from '../errors.ts';
 import { ownFolder } from '../folder.ts';
-import { diesWithParent } from '../mortal.ts';
 import { Secret } from '../secret.ts';
 import { answers } from './probe.ts';
 import { findRedisServer } from './server.ts';
@@ -81,7 +81,7 @@ async function start(options: LaunchOptions): Promise<LaunchedRedis> {
   await writeFile(conf, configuration(options, port, password), { mode: 0o600 });
   await chmod(conf, 0o600);
   // A group of its own: Ctrl-C in the terminal is for the producer, which stops Redis last.
-  const [program = '', ...args] = diesWithParent([binary, conf]);
+  const [program = '', ...args] = dieWithParent([binary, conf]);
   const child = spawn(program, args, { env: childEnvironment(), stdio: 'ignore', detached: true });
   const failed = new Promise<never>((_, reject) => {
     child.once('error', reject);

@@ -1,7 +1,7 @@
 /** Seats of workers, and rollouts that one worker hands to another: what placement by image needs of Redis. */
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
-import type { Place } from '../placement.ts';
+import type { ImageNode } from '../placement.ts';
 import type { Keys } from './keys.ts';
 import { LIFE_MS } from './registry.ts';
 import { loadScript } from './script.ts';
@@ -15,14 +15,14 @@ export type Placement = {
    * Takes a seat with a worker that has the image, or else (`home`: when no such worker lives; `any`: when they are full) with
    * another of `places`, which are in the order that the image prefers. Null: nobody has one.
    */
-  seat<T extends Place>(
+  seat<T extends ImageNode>(
     rollout: { id: string; image: string },
     places: readonly T[],
     where: 'home' | 'any',
   ): Promise<T | null>;
   leave(worker: string, rolloutId: string): Promise<void>;
   /** Makes the seats of a worker what they should be: `stale` go, `held` stay for another minute. Answers all taken before. */
-  settle(worker: string, held: readonly string[], stale: readonly string[]): Promise<string[]>;
+  reconcileSeats(worker: string, held: readonly string[], stale: readonly string[]): Promise<string[]>;
   hand(worker: string, handed: Handed): Promise<void>;
   /** What was handed to this worker, waited for a second at most on a connection of its own. */
   receive(worker: string): Promise<Handed | null>;
@@ -50,7 +50,7 @@ export function createPlacement(redis: Redis, keys: Keys, connect: () => Redis):
       return places[Number(reply) - 1] ?? null;
     },
     leave: async (worker, rolloutId) => void (await redis.srem(keys.seats(worker), rolloutId)),
-    async settle(worker, held, stale) {
+    async reconcileSeats(worker, held, stale) {
       const key = keys.seats(worker);
       const write = redis.multi().smembers(key);
       if (stale.length > 0) write.srem(key, ...stale);

@@ -8,19 +8,21 @@ import { parseRolloutId } from '../ids.ts';
 import { SessionAnswer, SessionEnd, SessionState, SessionWord } from '../session.ts';
 import { parseCommitted } from './committed.ts';
 import type { Keys } from './keys.ts';
+import { listenForNotifications, type Notifications } from './notifications.ts';
 import { loadScript } from './script.ts';
-import { listenForWakes, type Wakes } from './wakes.ts';
 
 /** `forgotten`: so old that its answer is kept no more. `gap`: an earlier number is missing. `differs`: said before, otherwise. */
-export type Said =
+export type PostedCommand =
   | { status: 'said' }
   | { status: 'ended'; end: SessionEnd }
   | { status: 'forgotten' | 'gap'; said: number }
   | { status: 'submitted' | 'differs' | 'gone' };
 
-export type Heard = { status: 'answer'; answer: SessionAnswer } | { status: 'ended' | 'waiting' | 'gone' };
+export type DriverReply =
+  | { status: 'answer'; answer: SessionAnswer }
+  | { status: 'ended' | 'waiting' | 'gone' };
 
-export type Next =
+export type NextCommand =
   | { status: 'word'; seq: number; word: SessionWord }
   /** `gone`: the record is, or another attempt has the session. */
   | { status: 'none' | 'gone' };
@@ -32,9 +34,9 @@ export type Sessions = {
   /** Renews the leases of those that have not ended, and says which these are. */
   renew(sessionIds: readonly string[]): Promise<string[]>;
   /** The driver's command number `seq`, counted from 1 without gaps; 0 for the submission. Repeating it changes nothing. */
-  say(sessionId: string, seq: number, word: SessionWord): Promise<Said>;
+  say(sessionId: string, seq: number, word: SessionWord): Promise<PostedCommand>;
   /** Waits up to `blockMs` for the answer to command `seq`. */
-  answer(sessionId: string, seq: number, blockMs: number, signal?: AbortSignal): Promise<Heard>;
+  answer(sessionId: string, seq: number, blockMs: number, signal?: AbortSignal): Promise<DriverReply>;
   /** An attempt takes the session. `lost`: an earlier attempt ran commands, which nobody can run again honestly. */
   open(sessionId: string, worker: string, claim: string): Promise<'open' | 'lost' | 'lapsed' | 'gone'>;
   /** What was said after command `done`; `waitMs` is waited for it at most. */
@@ -44,7 +46,7 @@ export type Sessions = {
     done: number,
     waitMs: number,
     signal: AbortSignal,
-  ): Promise<Next>;
+  ): Promise<NextCommand>;
   /** Whether the driver's lease has run out, for the attempt that holds the session. */
   lapsed(sessionId: string, claim: string): Promise<boolean>;
   reply(sessionId: string, answer: SessionAnswer): Promise<void>;
@@ -71,9 +73,9 @@ export function createSessions(redis: Redis, keys: Keys, connect: () => Redis): 
   const say = loadScript(redis, 'session_say');
   const open = loadScript(redis, 'session_open');
   const next = loadScript(redis, 'session_next');
-  const wakes = new Map<string, Wakes>();
-  const wakesOf = (worker: string): Wakes => {
-    const known = wakes.get(worker) ?? listenForWakes(connect, keys.sessionWakes(worker));
+  const wakes = new Map<string, Notifications>();
+  const wakesOf = (worker: string): Notifications => {
+    const known = wakes.get(worker) ?? listenForNotifications(connect, keys.sessionWakes(worker));
     wakes.set(worker, known);
     return known;
   };
@@ -87,7 +89,7 @@ export function createSessions(redis: Redis, keys: Keys, connect: () => Redis): 
     const of = keys.session(id);
     return (await next([of.record, of.commands], [claim, done])) as Reply;
   };
-  const ask = async (id: string, claim: string, done: number): Promise<Next> => {
+  const ask = async (id: string, claim: string, done: number): Promise<NextCommand> => {
     const reply = await look(id, claim, done);
     if (reply[0] === 'command') {
       return { status: 'word', seq: reply[1], word: SessionWord.parse(JSON.parse(reply[2])) };

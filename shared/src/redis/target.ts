@@ -10,15 +10,15 @@ import { keysFor } from './keys.ts';
 /** Replies in the plain form; ioredis 6 has others. */
 export type ClientOptions = RedisOptions & { replyMapping?: 'legacy' };
 
-export type Place = { options: ClientOptions; address: string };
+export type RedisEndpoint = { options: ClientOptions; address: string };
 
-export type Target = Place & {
+export type Target = RedisEndpoint & {
   kind: 'server' | 'file' | 'sentinel' | 'cluster';
   /**
    * Where a server that may move is now: asked before each connect, and the answer laid over `options`. Absent: it does not move, or
    * the client finds it by itself. Throws UnusableError `redis_unreachable` when nobody can say.
    */
-  locate?: () => Promise<Place>;
+  locate?: () => Promise<RedisEndpoint>;
 };
 
 type Endpoint = { host: string; port: number };
@@ -49,7 +49,7 @@ export function targetOf(config: CommonConfig): Target {
 }
 
 function followed(file: string): Target {
-  const locate = async (): Promise<Place> => {
+  const locate = async (): Promise<RedisEndpoint> => {
     const { host, port, username, password } = await readAddress(file);
     const options = { host, port, username, password, socketTimeout: SILENCE_MS };
     return { options, address: `redis://${host}:${port}, by ${file}` };
@@ -125,7 +125,7 @@ function clusterTarget(config: CommonConfig, { secure, login, endpoints, path }:
     ...(secure ? { tls: tlsOptions(config, host) } : {}),
   });
   const address = `${protocol}+cluster://${shown(endpoints)}`;
-  const locate = async (): Promise<Place> => {
+  const locate = async (): Promise<RedisEndpoint> => {
     const owner = await ownerOf(key, endpoints, optionsFor, address);
     return { options: optionsFor(owner), address: `${protocol}://${shown([owner])}, of ${address}` };
   };

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { PolicyConfig } from '../../src/job.ts';
 import { cumulative, openLedger, recordTokens } from '../../src/policywire/ledger.ts';
 import { NO_LIMITS } from '../../src/policywire/room.ts';
-import { openSpeaker } from '../../src/policywire/speaker.ts';
+import { openTurnClient } from '../../src/policywire/turnclient.ts';
 import type { Message } from '../../src/trajectory.ts';
 import type { Family, Spoken } from './families.ts';
 import type { Render, Sample, SamplingServer } from './server.ts';
@@ -83,7 +83,7 @@ export async function play(
   reference: Render,
 ): Promise<void> {
   const config = PolicyConfig.parse({ urls: [], model: 'm', token_mode: 'token-in', tokenizer });
-  const speaker = await openSpeaker(config, { rolloutId: 'run.chat.0', limits: NO_LIMITS });
+  const speaker = await openTurnClient(config, { rolloutId: 'run.chat.0', limits: NO_LIMITS });
   const withTools = talk.tools || family.onlyTools === true;
   const tools = withTools ? TOOLS : [];
   const ledger = openLedger();

@@ -1,12 +1,12 @@
 /** What an agent is given and what it gives back. Ends are values; only infrastructure throws (RolloutFailure). */
 import type {
   AgentConfig,
-  Asked,
   ExitStatus,
   ExpertMode,
   Instance,
   Message,
   PolicyConfig,
+  RequestedSampling,
   Sampling,
   Span,
   TokenLimit,
@@ -24,7 +24,7 @@ export type PolicyReply = WireReply & {
   endpoint: string;
   policy_version: { start: string | null; end: string | null };
   /** What its request alone asked for. */
-  asked?: Asked;
+  asked?: RequestedSampling;
   /** Which weights made which tokens; absent when the ids were not told. */
   spans?: Span[];
 };

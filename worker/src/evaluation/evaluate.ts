@@ -15,11 +15,11 @@ import {
 import { type Instance, type Report, RolloutFailure } from '@swefarm/shared';
 import { filledDisk, holdsDisk, isOwnDoing, type Suspect } from '../sandbox/blame.ts';
 import { diskIsFull, watchDisk } from '../sandbox/free.ts';
-import type { Leaving } from '../sandbox/removals.ts';
+import type { Removals } from '../sandbox/removals.ts';
 import type { Container, ContainerState, ExecResult, Runtime } from '../sandbox/runtime.ts';
 import type { Threads } from '../threads/pool.ts';
 import { applyPatch, PATCH_PATH } from './apply.ts';
-import type { Quiet } from './evaluationlock.ts';
+import type { EvaluationLock } from './evaluationlock.ts';
 import { EVAL_PATH, sealScript, whatChanged } from './evidence.ts';
 import { readVerdict } from './reading.ts';
 
@@ -37,9 +37,9 @@ export type EvaluationDeps = {
   /** A fresh container of the instance's image. */
   container: () => Promise<Container>;
   /** Takes each container when its tests have ended: its log is graded meanwhile. */
-  leaving: Leaving;
+  leaving: Removals;
   threads: Threads;
-  quiet: Quiet;
+  quiet: EvaluationLock;
   timeoutSeconds: number;
   logLimit: number;
   /** Evaluate an empty patch too (golden, noop and preflight want per-test verdicts of the bare tree). */

@@ -3,7 +3,7 @@
  * not mistaken for a slow patch. First come, first served, until those who wait for such a try have lost their share of time by it:
  * from then on they work beside it, for a patch that hangs must not stop its node.
  */
-export type Quiet = {
+export type EvaluationLock = {
   /** Runs beside other shared work. Rejects with the signal's reason when it is aborted before its turn. */
   shared<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T>;
   /** Runs with nothing else beside it, as long as the share lasts; one at a time in any case. Rejects as `shared` does. */
@@ -18,7 +18,7 @@ const LEAST_TIMER_MS = 50;
 
 type Waiting = { alone: boolean; start: () => void };
 
-export function createQuiet({ share = SHARE, graceMs = GRACE_MS } = {}): Quiet {
+export function createEvaluationLock({ share = SHARE, graceMs = GRACE_MS } = {}): EvaluationLock {
   let readers = 0;
   let writing = false;
   let waiting: Waiting[] = [];

@@ -8,7 +8,7 @@ import type { Logger } from 'pino';
 import { chooseEngine, chooseRuntime } from '../node/runtimes.ts';
 import { openConverter } from '../sandbox/apptainer/convert.ts';
 import { createGate } from '../sandbox/gate.ts';
-import type { ImageLine, KnownImages, Runtime } from '../sandbox/runtime.ts';
+import type { ImageInspection, ImageLine, Runtime } from '../sandbox/runtime.ts';
 
 export const IMAGE_ACTIONS = ['list', 'pull', 'convert', 'prune', 'verify'] as const;
 export type ImageAction = (typeof IMAGE_ACTIONS)[number];
@@ -116,8 +116,8 @@ async function openConversion(config: WorkerConfig, log: Logger, signal: AbortSi
   };
 }
 
-function knownOf(runtime: Runtime): KnownImages {
-  if (runtime.known) return runtime.known;
+function knownOf(runtime: Runtime): ImageInspection {
+  if (runtime.inspection) return runtime.inspection;
   throw new UsageError(
     `runtime ${runtime.name}: list, verify and prune are for docker, podman and apptainer; pull works everywhere`,
   );

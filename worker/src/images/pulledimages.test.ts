@@ -2,14 +2,14 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import { leastUsed, openBrought } from './pulledimages.ts';
+import { leastUsed, openPulledImages } from './pulledimages.ts';
 
 const entry = { id: 'sha256:1', digest: 'sha256:2', bytes: 10 };
 
 it('what one worker brings the other knows, and what was never brought is nobody’s', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'swefarm-brought-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
-  const [one, two] = [openBrought(join(folder, 'b.json')), openBrought(join(folder, 'b.json'))];
+  const [one, two] = [openPulledImages(join(folder, 'b.json')), openPulledImages(join(folder, 'b.json'))];
   await Promise.all([one.add('a', entry), two.add('b', entry)]);
   await one.used('never-brought');
   expect([...(await two.list()).keys()].sort()).toEqual(['a', 'b']);

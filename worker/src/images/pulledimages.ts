@@ -16,12 +16,12 @@ const Entry = z.object({
   pulled_at: z.number(),
   used_at: z.number(),
 });
-export type BroughtImage = z.infer<typeof Entry>;
+export type PulledImage = z.infer<typeof Entry>;
 const File = z.record(z.string(), Entry);
 
-export type Brought = {
-  list(): Promise<Map<string, BroughtImage>>;
-  add(name: string, image: Omit<BroughtImage, 'pulled_at' | 'used_at'>): Promise<void>;
+export type PulledImages = {
+  list(): Promise<Map<string, PulledImage>>;
+  add(name: string, image: Omit<PulledImage, 'pulled_at' | 'used_at'>): Promise<void>;
   /** Cheap to call at every use: written at most each {@link USE_MS}. */
   used(name: string): Promise<void>;
   drop(names: readonly string[]): Promise<void>;
@@ -29,15 +29,15 @@ export type Brought = {
 
 const USE_MS = 60_000;
 
-export function openBrought(file: string): Brought {
+export function openPulledImages(file: string): PulledImages {
   const written = new Map<string, number>();
-  const read = async (): Promise<Record<string, BroughtImage>> => {
+  const read = async (): Promise<Record<string, PulledImage>> => {
     const found = await lstat(file).catch(() => null);
     // In a folder for everybody, another user's list would be told what to remove.
     const text = found?.isFile() && isTrusted(found) ? await readFile(file, 'utf8').catch(() => null) : null;
     return text === null ? {} : File.parse(JSON.parse(text));
   };
-  const change = async (edit: (all: Record<string, BroughtImage>) => void): Promise<void> => {
+  const change = async (edit: (all: Record<string, PulledImage>) => void): Promise<void> => {
     await ownFolder(dirname(file), { setting: 'images_dir', mayBeShared: true });
     await withLock(`${file}.lock`, new AbortController().signal, async () => {
       const all = await read();
@@ -82,7 +82,7 @@ export function pinnedBy(pins: readonly string[]): (name: string) => boolean {
 
 /** The names that may go, longest unused first. */
 export function leastUsed(
-  brought: ReadonlyMap<string, BroughtImage>,
+  brought: ReadonlyMap<string, PulledImage>,
   pins: readonly string[],
   now: number,
 ): string[] {

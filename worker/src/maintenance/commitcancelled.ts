@@ -3,7 +3,7 @@
  * does not get round to it in time is not waited for; its commit is then late.
  */
 import type { Farm, RunRecord } from '@swefarm/shared';
-import { settleUnheld } from './commitunowned.ts';
+import { commitUnowned } from './commitunowned.ts';
 import type { Duty } from './maintenance.ts';
 import { heldBy, livingWorkers } from './ownership.ts';
 import { eachRun } from './runs.ts';
@@ -83,7 +83,7 @@ async function settleAll(
       const journal = await farm.journal.read(id);
       const from = since.get(id) ?? performance.now();
       if (heldBy(journal, living) !== null && performance.now() - from < waitMs) held.set(id, from);
-      else if (await settleUnheld(farm, run, id, journal, { cancelled: reason })) settled += 1;
+      else if (await commitUnowned(farm, run, id, journal, { cancelled: reason })) settled += 1;
     });
     await Promise.all(part);
   }

@@ -14,15 +14,15 @@ import {
 /** Who signs what the keeper commits. */
 const KEEPER = 'keeper';
 
-export type Verdict = { cancelled: CancelReason } | { failed: Failure };
+export type UnownedEnd = { cancelled: CancelReason } | { failed: Failure };
 
 /** Commits it and takes the job off the queue; true when it is the rollout's result. */
-export async function settleUnheld(
+export async function commitUnowned(
   farm: Farm,
   run: RunRecord,
   rolloutId: string,
   journal: readonly JournalEntry[],
-  verdict: Verdict,
+  verdict: UnownedEnd,
 ): Promise<boolean> {
   const { instanceId, index } = parseRolloutId(rolloutId);
   const failure = 'failed' in verdict ? verdict.failed : null;

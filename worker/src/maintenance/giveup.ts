@@ -1,6 +1,6 @@
 /** A rollout that workers died with too often is given up here: no further worker need be told by claiming it. */
 import { decide } from '@swefarm/shared';
-import { settleUnheld } from './commitunowned.ts';
+import { commitUnowned } from './commitunowned.ts';
 import type { Duty } from './maintenance.ts';
 import { heldBy, livingWorkers } from './ownership.ts';
 import { eachRun } from './runs.ts';
@@ -21,7 +21,7 @@ export const parked: Duty = {
         if (!last || last.ended_at !== null || heldBy(journal, living) !== null) continue;
         const decision = decide(journal);
         if (decision.action !== 'give_up') continue;
-        await settleUnheld(farm, run, id, journal, { failed: decision.failure });
+        await commitUnowned(farm, run, id, journal, { failed: decision.failure });
         log.warn({ rollout_id: id, history: journal }, 'parked: workers died with it');
       }
     });

@@ -6,13 +6,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { errorMessage, type Farm, UNDERSTOOD, type WorkerMetrics } from '@swefarm/shared';
 import type { Logger } from 'pino';
 
-export type KeeperDeps = { farm: Farm; log: Logger; metrics: WorkerMetrics };
+export type MaintenanceDeps = { farm: Farm; log: Logger; metrics: WorkerMetrics };
 
 export type Duty = {
   name: string;
   /** Least milliseconds between two rounds. */
   everyMs: number;
-  run(deps: KeeperDeps, signal: AbortSignal): Promise<void>;
+  run(deps: MaintenanceDeps, signal: AbortSignal): Promise<void>;
 };
 
 const LEASE = 'keeper';
@@ -24,10 +24,10 @@ const NEWER_EVERY_MS = 5_000;
 const STEP_BACK_MS = 15_000;
 
 /** Does the duties while `worker` holds the lease, until the signal aborts; then gives the lease back. */
-export async function keep(
+export async function runMaintenance(
   worker: string,
   duties: readonly Duty[],
-  deps: KeeperDeps,
+  deps: MaintenanceDeps,
   signal: AbortSignal,
 ): Promise<void> {
   const { farm, log } = deps;
@@ -66,7 +66,7 @@ async function newerShouldKeep(farm: Farm): Promise<boolean> {
 async function whileHeld(
   worker: string,
   duties: readonly Duty[],
-  deps: KeeperDeps,
+  deps: MaintenanceDeps,
   signal: AbortSignal,
 ): Promise<void> {
   const { farm } = deps;
@@ -104,7 +104,7 @@ async function whileHeld(
 /** A duty that fails keeps no other from its turn; the same failure is said once. */
 async function attend(
   duty: Duty,
-  deps: KeeperDeps,
+  deps: MaintenanceDeps,
   signal: AbortSignal,
   said: Map<string, string>,
 ): Promise<void> {

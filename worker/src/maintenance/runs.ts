@@ -6,7 +6,7 @@ import {
   type RunRecord,
   UnusableError,
 } from '@swefarm/shared';
-import type { KeeperDeps } from './maintenance.ts';
+import type { MaintenanceDeps } from './maintenance.ts';
 
 /** What was said of runs that were passed over, by duty and run: once is enough. */
 const said = new WeakMap<Farm, Map<string, string>>();
@@ -17,7 +17,7 @@ const said = new WeakMap<Farm, Map<string, string>>();
  */
 export async function eachRun(
   duty: string,
-  { farm, log, metrics }: KeeperDeps,
+  { farm, log, metrics }: MaintenanceDeps,
   signal: AbortSignal,
   visit: (run: RunRecord, now: number) => Promise<void>,
 ): Promise<void> {

@@ -11,10 +11,10 @@ const FIRST_CHECK_MS = 15_000;
 const LONGEST_CHECK_MS = 300_000;
 
 /** Whose rollout failed; by its image a sandbox is tried. */
-export type Sample = { run: string; image: string; instance: string };
+export type FailedRollout = { run: string; image: string; instance: string };
 
-export type Sick = {
-  failed(failure: FailureClass, cause: string, sample: Sample): void;
+export type NodeBreaker = {
+  failed(failure: FailureClass, cause: string, sample: FailedRollout): void;
   succeeded(): void;
   /** Why nothing is claimed; null when the node is well. */
   reason(): string | null;
@@ -23,17 +23,17 @@ export type Sick = {
 };
 
 /** @param well tries a sandbox; errors count as not well. `now`: monotonic milliseconds. */
-export function createSick(
+export function createNodeBreaker(
   log: Logger,
-  well: (last: Sample | null) => Promise<boolean>,
+  well: (last: FailedRollout | null) => Promise<boolean>,
   now: () => number = () => performance.now(),
-): Sick {
+): NodeBreaker {
   let row = 0;
   let reason: string | null = null;
   let waitMs = FIRST_CHECK_MS;
   let checkAt = 0;
   let checking = false;
-  let last: Sample | null = null;
+  let last: FailedRollout | null = null;
   const runs = new Set<string>();
   const check = async (): Promise<boolean> => {
     checking = true;

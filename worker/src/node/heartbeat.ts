@@ -36,9 +36,9 @@ export async function beat(deps: HeartbeatDeps, signal: AbortSignal): Promise<vo
     node.metrics.activeRollouts.set(node.active.count);
     try {
       if (tick % SLOW_BEATS === 0) {
-        void node.sick.recheck();
+        void node.breaker.recheck();
         paused = await updatePause(deps, paused);
-        await node.placing?.settle(node.active.ids());
+        await node.router?.reconcileSeats(node.active.ids());
       }
       const reply = await node.farm.registry.beat(recordOf(deps, started, paused));
       if (reply.drained !== (deps.byHand.reason() !== null)) {
@@ -72,7 +72,7 @@ function recordOf(deps: HeartbeatDeps, started_at: number, paused: string | null
     started_at,
     metrics: deps.metricsAddress,
     paused: deps.stop.aborted ? 'draining' : paused,
-    placed: node.placing !== null,
+    placed: node.router !== null,
     software_version: softwareVersion(),
     understands: UNDERSTOOD,
   };
@@ -81,9 +81,9 @@ function recordOf(deps: HeartbeatDeps, started_at: number, paused: string | null
 async function updatePause(deps: HeartbeatDeps, before: string | null): Promise<string | null> {
   const { node, pressure, byHand } = deps;
   const measured = await pressure.reason();
-  const reason = byHand.reason() ?? node.sick.reason() ?? measured;
+  const reason = byHand.reason() ?? node.breaker.reason() ?? measured;
   node.metrics.loopLagSeconds.set(pressure.lagSeconds());
-  node.metrics.sick.set(node.sick.reason() === null ? 0 : 1);
+  node.metrics.sick.set(node.breaker.reason() === null ? 0 : 1);
   node.metrics.paused.set(reason === null ? 0 : 1);
   const { freeBytes, sizeBytes } = pressure.disk();
   node.metrics.diskFree.set(freeBytes);

@@ -3,17 +3,17 @@ import type { Ceilings, Farm, WorkerMetrics } from '@swefarm/shared';
 import type { Logger } from 'pino';
 import type { Endpoints } from '../agent/policy/endpoints.ts';
 import type { PolicyWatch } from '../agent/policy/watch.ts';
-import type { Quiet } from '../evaluation/evaluationlock.ts';
+import type { EvaluationLock } from '../evaluation/evaluationlock.ts';
 import type { ActiveAttempts } from '../rollout/active.ts';
 import type { runRollout } from '../rollout/rollout.ts';
 import type { CleanImages } from '../sandbox/history.ts';
-import type { Leaving } from '../sandbox/removals.ts';
+import type { Removals } from '../sandbox/removals.ts';
 import type { Owner, Runtime } from '../sandbox/runtime.ts';
 import type { Threads } from '../threads/pool.ts';
-import type { Sick } from './breaker.ts';
+import type { NodeBreaker } from './breaker.ts';
 import type { Identity } from './identity.ts';
 import type { Paces } from './paces.ts';
-import type { Placing } from './routing.ts';
+import type { Router } from './routing.ts';
 
 export type Node = {
   identity: Identity;
@@ -24,7 +24,7 @@ export type Node = {
   /** How a rollout is run; simulations have their own. */
   rollout: typeof runRollout;
   /** Null: this worker runs what it claims. */
-  placing: Placing | null;
+  router: Router | null;
   active: ActiveAttempts;
   /** Policy endpoints of this worker's rollouts, and what trainers say of the policies. */
   endpoints: Endpoints;
@@ -34,10 +34,10 @@ export type Node = {
   /** How long a policy may not serve before nobody here waits for it. */
   policyPauseLimitMs: number;
   threads: Threads;
-  quiet: Quiet;
-  leaving: Leaving;
+  evaluationLock: EvaluationLock;
+  removals: Removals;
   cleanImages: CleanImages;
-  sick: Sick;
+  breaker: NodeBreaker;
   /** Aborts when this worker is told to end. */
   stop: AbortSignal;
   metrics: WorkerMetrics;

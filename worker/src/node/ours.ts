@@ -8,8 +8,8 @@ import {
   type RunRecord,
 } from '@swefarm/shared';
 import { abortOf } from '../rollout/abort.ts';
-import type { Next } from '../rollout/handback.ts';
-import { type Insisting, insist } from '../rollout/untilanswered.ts';
+import type { AfterAttempt } from '../rollout/handback.ts';
+import { type AnswerWait, retryUntilAnswered } from '../rollout/untilanswered.ts';
 import type { Node } from './node.ts';
 
 /** How soon a rollout that this version leaves to another is looked at again. */
@@ -18,12 +18,16 @@ const NOT_OURS_MS = 5_000;
 type Records = { run: RunRecord; instance: Read<Instance> };
 
 /** The records of the job's run and instance; or what becomes of a job whose records are gone, or are only for another version. */
-export async function recordsOf(job: RolloutJob, node: Node, signal: AbortSignal): Promise<Records | Next> {
+export async function recordsOf(
+  job: RolloutJob,
+  node: Node,
+  signal: AbortSignal,
+): Promise<Records | AfterAttempt> {
   const { farm, log } = node;
-  const how: Insisting = { log, signal, endedBy: ['drain'] };
+  const how: AnswerWait = { log, signal, endedBy: ['drain'] };
   try {
-    const run = await insist('run record', () => farm.runs.get(job.run_id), how);
-    const instance = run && (await insist('instance', () => instanceOf(job, node), how));
+    const run = await retryUntilAnswered('run record', () => farm.runs.get(job.run_id), how);
+    const instance = run && (await retryUntilAnswered('instance', () => instanceOf(job, node), how));
     if (run && instance) return { run, instance };
     log.warn({ rollout_id: job.rollout_id }, 'the records of this run are gone; the job is dropped');
     return { next: 'done' };

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { silentLog, type WorkerRecord } from '@swefarm/shared';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { createUnseen } from '../rollout/unseen.ts';
+import { createWorkerLiveness } from '../rollout/liveness.ts';
 import type { OwnedContainer, Owner, Runtime } from '../sandbox/runtime.ts';
 import { identify, processStarted } from './identity.ts';
 import { type ReaperDeps, reap, startReaper } from './reaper.ts';
@@ -96,7 +96,7 @@ test('what is left of ours goes when it was seen so for long, whatever the time 
 
 test('who cannot be seen from here is dead when it was missed for long, and not after an outage or at our own start', () => {
   let now = 0;
-  const unseen = createUnseen(() => now);
+  const unseen = createWorkerLiveness(() => now);
   const isDead = (...listed: string[]) => unseen.isDead('other', new Set(listed), 'me');
   // At our own start, and right after an outage, we are not listed ourselves.
   expect(isDead()).toBe(false);
@@ -128,7 +128,12 @@ test('a sweep keeps the sandboxes of who may only be late, and removes those of 
   ];
   const runtime = { listOwned: async () => all, remove: async (id: string) => void removed.push(id) };
   await reap({
-    ...{ runtime: runtime as unknown as Runtime, self, active: { list: () => [] }, unseen: createUnseen() },
+    ...{
+      runtime: runtime as unknown as Runtime,
+      self,
+      active: { list: () => [] },
+      unseen: createWorkerLiveness(),
+    },
     registry: { list: async () => [{ worker: 'me' } as WorkerRecord] },
     log: silentLog() as never,
   });

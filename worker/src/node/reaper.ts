@@ -5,7 +5,7 @@
 import { errorMessage, type Farm } from '@swefarm/shared';
 import type { Logger } from 'pino';
 import type { ActiveAttempts } from '../rollout/active.ts';
-import type { Unseen } from '../rollout/unseen.ts';
+import type { WorkerLiveness } from '../rollout/liveness.ts';
 import { createGate } from '../sandbox/gate.ts';
 import type { OwnedContainer, Owner, Runtime } from '../sandbox/runtime.ts';
 import { type Identity, ownerAlive } from './identity.ts';
@@ -22,7 +22,7 @@ export type ReaperDeps = {
   /** Who lives of those whose processes cannot be seen from here. */
   registry: Pick<Farm['registry'], 'list'>;
   /** How long they were missed; absent: who is not listed is dead. */
-  unseen?: Unseen;
+  unseen?: WorkerLiveness;
   active: Pick<ActiveAttempts, 'list'>;
   log: Logger;
   /** Sandboxes of ours that had no attempt in earlier sweeps; kept from one sweep to the next. */

@@ -6,19 +6,19 @@ import { type Farm, type RolloutJob, ranking, type WorkerConfig } from '@swefarm
 import type { RuntimeName } from '../sandbox/runtime.ts';
 import type { Identity } from './identity.ts';
 
-export type Whither =
+export type Route =
   | { to: 'here' }
   | { to: 'worker'; worker: string }
   /** The node that has its image is full, and may have a seat soon. */
   | { to: 'later'; delayMs: number };
 
-export type Placing = {
+export type Router = {
   /** Takes a seat for the job where it is to run. `anywhere`: here, whatever its image. Throws errors of Redis. */
-  whither(job: RolloutJob, anywhere: boolean): Promise<Whither>;
+  route(job: RolloutJob, anywhere: boolean): Promise<Route>;
   /** The rollout runs here no more. Never throws. */
   leave(rolloutId: string): Promise<void>;
   /** Call each few seconds with what runs here: seats that nobody came for are free again. */
-  settle(running: readonly string[]): Promise<void>;
+  reconcileSeats(running: readonly string[]): Promise<void>;
 };
 
 /** How many workers are asked for a seat, in the order of preference: to find one with the image or with
@@ -34,7 +34,7 @@ export function placesHere(config: Pick<WorkerConfig, 'placement'>, runtime: Run
   return config.placement === 'auto' && runtime !== 'apptainer' && runtime !== 'host';
 }
 
-export function createPlacing(farm: Farm, self: Pick<Identity, 'worker' | 'node'>, waitMs: number): Placing {
+export function createRouter(farm: Farm, self: Pick<Identity, 'worker' | 'node'>, waitMs: number): Router {
   type Known = Pick<Identity, 'worker' | 'node'>;
   let known: Known[] = [];
   let until = 0;
@@ -57,7 +57,7 @@ export function createPlacing(farm: Farm, self: Pick<Identity, 'worker' | 'node'
   const alone = (): boolean => known.every(({ node }) => node === self.node);
 
   return {
-    async whither(job, anywhere) {
+    async route(job, anywhere) {
       const rest = await others();
       // Workers of one node share its images.
       if (alone()) return { to: 'here' };
@@ -78,11 +78,11 @@ export function createPlacing(farm: Farm, self: Pick<Identity, 'worker' | 'node'
       // A seat that stays is seen by `settle`.
       if (!alone()) await farm.placement.leave(self.worker, rolloutId).catch(() => undefined);
     },
-    async settle(running) {
+    async reconcileSeats(running) {
       if (alone()) return;
       const here = new Set(running);
       const stale = [...unclaimed].filter((id) => !here.has(id));
-      const taken = await farm.placement.settle(self.worker, running, stale);
+      const taken = await farm.placement.reconcileSeats(self.worker, running, stale);
       const gone = new Set(stale);
       unclaimed = new Set(taken.filter((id) => !here.has(id) && !gone.has(id)));
     },

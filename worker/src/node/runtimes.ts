@@ -9,7 +9,7 @@ import { diskIsFull } from '../sandbox/free.ts';
 import { hostRuntime } from '../sandbox/host/runtime.ts';
 import { rootfsRuntime } from '../sandbox/rootfs/runtime.ts';
 import type { Runtime, RuntimeCheck, RuntimeName } from '../sandbox/runtime.ts';
-import { RUNTIME_AWAY } from './outwait.ts';
+import { RUNTIME_AWAY } from './waitforruntime.ts';
 
 /** DOCKER_HOST and CONTAINER_HOST are written as URLs; dockerode wants the path. */
 const socketPath = (socket: string): string => socket.replace(/^unix:\/\//, '');

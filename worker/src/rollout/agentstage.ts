@@ -17,7 +17,7 @@ import { takeSession, withSession } from './session.ts';
 import type { Staleness } from './staleness.ts';
 import type { KeptWork, Task } from './task.ts';
 
-export type Work = {
+export type AgentWork = {
   end: AgentEnd | null;
   patch: string | null;
   tooLarge: boolean;
@@ -42,7 +42,7 @@ export async function letAgentWork(
   image: ReadyImage,
   clean: PreparedContainer,
   staleness: Staleness,
-): Promise<Work> {
+): Promise<AgentWork> {
   const { run, clock, signal, trace } = task;
   using player =
     run.agent.type === 'external' ? await external(task, node) : await mini(task, node, staleness);
@@ -179,13 +179,13 @@ function observeTurn(trajectory: Trajectory, { metrics }: Node): void {
 }
 
 /** The patch of the agents golden, noop and patch: no turn is taken, no sandbox is needed. */
-export function given(task: Task): Work {
+export function given(task: Task): AgentWork {
   const patch = givenPatch(task.run.agent.type, task.instance, task.patch);
   return { end: null, patch, tooLarge: false, agentSeconds: 0, policyPace: null };
 }
 
 /** The work of an earlier attempt, whose evaluation was lost: the agent is not asked again. */
-export function resumed({ clock, trace }: Task, { trajectory, patch, seconds }: KeptWork): Work {
+export function resumed({ clock, trace }: Task, { trajectory, patch, seconds }: KeptWork): AgentWork {
   clock.resume(seconds);
   trace.trajectory = trajectory;
   return { end: null, patch, tooLarge: false, agentSeconds: 0, policyPace: null };

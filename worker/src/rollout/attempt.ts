@@ -27,32 +27,32 @@ import { recordsOf } from '../node/ours.ts';
 import { diskIsFull } from '../sandbox/free.ts';
 import { abortKind, abortOf } from './abort.ts';
 import { summaryOf } from './attemptlog.ts';
-import { settle } from './commitresult.ts';
+import { commitResult } from './commitresult.ts';
 import type { Judged } from './facts.ts';
 import {
-  type Claimed,
-  type Context,
+  type AfterAttempt,
+  type AttemptContext,
+  type ClaimedRollout,
   endAttempt,
   handBack,
-  keep,
-  type Next,
   patiently,
   putOff,
+  storeWorkOfAttempt,
   unlessOver,
 } from './handback.ts';
 import { startLive } from './live.ts';
-import { forgetWork, restoreWork } from './resume.ts';
+import { dropResumableWork, resumeWork } from './resume.ts';
 import { startStageClock } from './stages.ts';
 import { isStale } from './staleness.ts';
 import { emptyTrace, type Task } from './task.ts';
-import { insist } from './untilanswered.ts';
+import { retryUntilAnswered } from './untilanswered.ts';
 
 /** Stages whose failures, once the agent is done, say nothing against its work. A slow policy's would be judged the same. */
 const WORK_STANDS: ReadonlySet<FailureStage> = new Set(['evaluation', 'sandbox', 'worker']);
 
 const DISK_BREAKS: ReadonlySet<FailureStage> = new Set(['image', 'sandbox', 'evaluation']);
 
-const DONE: Next = { next: 'done' };
+const DONE: AfterAttempt = { next: 'done' };
 /** How long a job waits for another node when the one that failed it claims it again. */
 const ELSEWHERE_MS = 2_000;
 const ELSEWHERE_PATIENCE_MS = 10_000;
@@ -62,7 +62,11 @@ const RUN_PAUSED_MS = 10_000;
 const HELD_MS = 7_000;
 const LAST_TO_HEAR_MS = 300;
 
-export async function attemptRollout(job: RolloutJob, node: Node, signal: AbortSignal): Promise<Next> {
+export async function attemptRollout(
+  job: RolloutJob,
+  node: Node,
+  signal: AbortSignal,
+): Promise<AfterAttempt> {
   const records = await recordsOf(job, node, signal);
   if ('next' in records) return records;
   const { run } = records;
@@ -73,7 +77,7 @@ export async function attemptRollout(job: RolloutJob, node: Node, signal: AbortS
   if (claim.status !== 'claimed') return DONE;
   node.active.claimed(job.rollout_id, { attempt: claim.attempt, claim: claim.claim });
   const { attempt, claim: nonce, previous } = claim;
-  const claimed: Claimed = { job, attempt, claim: nonce, previous, ...records };
+  const claimed: ClaimedRollout = { job, attempt, claim: nonce, previous, ...records };
 
   const { identity, liveTurns } = node;
   const { run_id, instance_id, rollout_id } = job;
@@ -122,7 +126,7 @@ async function claimOf(
       over = claimed.claim;
       return await claim();
     };
-    return await insist('claim', claim, { log, signal, endedBy: ['drain'] });
+    return await retryUntilAnswered('claim', claim, { log, signal, endedBy: ['drain'] });
   } catch (error) {
     if (error !== abortOf(signal)) throw error;
     return null;
@@ -133,7 +137,10 @@ async function claimOf(
 const awaitsPolicy = async ({ agent, policy }: RunRecord, { farm, policyPauseLimitMs }: Node) =>
   agent.type === 'mini' && policy !== null && (await standsStill(policy, farm, policyPauseLimitMs));
 
-async function attemptClaimed(context: Context, cancelled: CancelReason | null): Promise<Next> {
+async function attemptClaimed(
+  context: AttemptContext,
+  cancelled: CancelReason | null,
+): Promise<AfterAttempt> {
   const { claimed, node } = context;
   const { previous } = claimed;
   if (cancelled) return commit(context, cancelled, null, null);
@@ -147,10 +154,10 @@ async function attemptClaimed(context: Context, cancelled: CancelReason | null):
   const running = taskOf(context).then((task) => node.rollout(task, node));
   try {
     const judged = await unlessDrained(running, context.signal);
-    node.sick.succeeded();
+    node.breaker.succeeded();
     // Between the last look and the commit the policy may have gone on.
     const look = () => isStale(context.claimed.run, context.trace.trajectory, node.farm.policies);
-    const stale = await insist('policy', look, patiently(context));
+    const stale = await retryUntilAnswered('policy', look, patiently(context));
     return stale ? await commit(context, 'stale', null, null) : await commit(context, 'judged', judged, null);
   } catch (error) {
     return await afterError(context, error, running);
@@ -169,7 +176,7 @@ function unlessDrained<T>(running: Promise<T>, signal: AbortSignal): Promise<T> 
   });
 }
 
-async function taskOf(context: Context): Promise<Task> {
+async function taskOf(context: AttemptContext): Promise<Task> {
   const { claimed, node, clock, live, log, trace, signal } = context;
   const { job, attempt, claim, run } = claimed;
   if ('problem' in claimed.instance) throw new RolloutFailure('instance_invalid', claimed.instance.problem);
@@ -178,13 +185,13 @@ async function taskOf(context: Context): Promise<Task> {
   const how = patiently(context);
   const { patch_ref } = job;
   const patch = patch_ref
-    ? await insist('patch', () => farm.runs.getPatch(run.run_id, patch_ref), how)
+    ? await retryUntilAnswered('patch', () => farm.runs.getPatch(run.run_id, patch_ref), how)
     : null;
   const keyRef = run.policy?.api_key_ref;
-  const stored = keyRef ? await insist('policy key', () => farm.secrets.get(keyRef), how) : null;
+  const stored = keyRef ? await retryUntilAnswered('policy key', () => farm.secrets.get(keyRef), how) : null;
   // A key of a version that kept no origins is for the endpoints of its run, and for none that a policy entry brings.
   const apiKey = stored && { ...stored, origins: stored.origins ?? originsOf(run.policy?.urls) };
-  const kept = await restoreWork(farm, claimed.previous, how);
+  const kept = await resumeWork(farm, claimed.previous, how);
   return { job, attempt, claim, run, instance, patch, apiKey, kept, clock, live, log, signal, trace };
 }
 
@@ -204,16 +211,16 @@ async function betterElsewhere(
 }
 
 async function commit(
-  context: Context,
+  context: AttemptContext,
   end: 'judged' | 'failed' | CancelReason,
   judged: Judged | null,
   failure: Failure | null,
-): Promise<Next> {
+): Promise<AfterAttempt> {
   const { claimed, node, clock, trace } = context;
   const { job, attempt, claim, run } = claimed;
   const cancelReason = end === 'judged' || end === 'failed' ? null : end;
   const outcome = end === 'judged' || end === 'failed' ? end : 'cancelled';
-  const won = await settle(
+  const won = await commitResult(
     { job, attempt, claim, run, outcome, cancelReason, judged, failure, trace, clock },
     node,
     patiently(context),
@@ -224,12 +231,16 @@ async function commit(
     class: failure?.class ?? 'done',
     cause: failure?.message.slice(0, 200) ?? (won ? null : 'late: another attempt was first'),
   }).catch(unlessOver(context));
-  await forgetWork(node.farm, claimed.previous, node.log);
+  await dropResumableWork(node.farm, claimed.previous, node.log);
   summarise(context, outcome, judged, failure, won);
   return DONE;
 }
 
-async function afterError(context: Context, error: unknown, running: Promise<unknown>): Promise<Next> {
+async function afterError(
+  context: AttemptContext,
+  error: unknown,
+  running: Promise<unknown>,
+): Promise<AfterAttempt> {
   const { claimed, node, log, signal } = context;
   const { attempt, claim, previous } = claimed;
   const aborted = abortOf(signal);
@@ -250,7 +261,7 @@ async function afterError(context: Context, error: unknown, running: Promise<unk
   if ('value' in claimed.instance) {
     const { run_id: run, instance_id: instance } = claimed.job;
     const sample = { run, instance, image: claimed.instance.value.image };
-    node.sick.failed(failed.failureClass, errorMessage(failed).slice(0, 200), sample);
+    node.breaker.failed(failed.failureClass, errorMessage(failed).slice(0, 200), sample);
   }
   const end = { stage: failed.stage, class: failed.failureClass, cause: errorMessage(failed).slice(0, 200) };
   const entry: JournalEntry = {
@@ -264,7 +275,7 @@ async function afterError(context: Context, error: unknown, running: Promise<unk
   };
   const decision = decide([...previous, entry]);
   if (decision.action === 'run') {
-    const kept = WORK_STANDS.has(end.stage) ? await keep(context) : {};
+    const kept = WORK_STANDS.has(end.stage) ? await storeWorkOfAttempt(context) : {};
     await endAttempt(context, { ...end, ...kept });
     node.metrics.attempts.inc({ class: failed.failureClass });
     log.warn(
@@ -308,7 +319,7 @@ async function asFailure(error: unknown, { runtime }: Node, log: Log): Promise<R
 }
 
 function summarise(
-  { claimed, node, clock, log, trace }: Context,
+  { claimed, node, clock, log, trace }: AttemptContext,
   outcome: Outcome,
   judged: Judged | null,
   failure: Failure | null,

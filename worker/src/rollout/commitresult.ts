@@ -23,7 +23,7 @@ import type { Judged } from './facts.ts';
 import type { StageClock } from './stages.ts';
 import { versionsOf } from './staleness.ts';
 import type { KeptWork, Trace } from './task.ts';
-import { type Insisting, insist } from './untilanswered.ts';
+import { type AnswerWait, retryUntilAnswered } from './untilanswered.ts';
 
 /** Many rollouts may end at once: their artifacts are made one after the other, so that the loop has time for the others. */
 const encoding = createGate(2);
@@ -31,7 +31,7 @@ const encoding = createGate(2);
 /** A Redis that goes back to an older copy does not do so again within moments; one that keeps nothing it is given is at fault. */
 const MOST_STORES = 3;
 
-export type Settlement = AttemptName & {
+export type AttemptConclusion = AttemptName & {
   job: RolloutJob;
   run: RunRecord;
   outcome: Outcome;
@@ -49,25 +49,30 @@ export type Settlement = AttemptName & {
  *
  * @throws RolloutFailure `artifact_store` when the artifact cannot be written: then nothing is committed; and as insist()
  */
-export async function settle(settlement: Settlement, node: Node, how: Insisting): Promise<boolean> {
+export async function commitResult(
+  settlement: AttemptConclusion,
+  node: Node,
+  how: AnswerWait,
+): Promise<boolean> {
   for (let stores = 1; stores <= MOST_STORES; stores++) {
     const artifact = await storeArtifact(settlement, node, how);
     const result = resultOf(settlement, node, artifact);
-    const reply = await insist('commit', () => node.farm.commit(settlement.run, result), how);
+    const reply = await retryUntilAnswered('commit', () => node.farm.commit(settlement.run, result), how);
     if (reply.status === 'committed') return true;
     if (reply.status === 'artifact_lost') continue;
-    if (artifact) await insist('artifact of a late attempt', () => node.farm.artifacts.remove(artifact), how);
+    if (artifact)
+      await retryUntilAnswered('artifact of a late attempt', () => node.farm.artifacts.remove(artifact), how);
     return false;
   }
   throw new RolloutFailure('artifact_store', 'what is stored is gone when its result is committed');
 }
 
 /** Stores what the next attempt is to evaluate, under this attempt; null when it cannot be stored: no harm but work. */
-export async function keepWork(
-  what: Pick<Settlement, 'job' | 'attempt' | 'claim' | 'trace'>,
+export async function storeResumableWork(
+  what: Pick<AttemptConclusion, 'job' | 'attempt' | 'claim' | 'trace'>,
   kept: KeptWork,
   node: Node,
-  how: Insisting,
+  how: AnswerWait,
 ): Promise<string | null> {
   const { facts, seconds } = kept;
   const settlement = { ...what, failure: null, kept: { facts, seconds } };
@@ -79,11 +84,11 @@ export async function keepWork(
   }
 }
 
-type Stored = Pick<Settlement, 'job' | 'attempt' | 'claim' | 'trace' | 'failure'> & {
+type Stored = Pick<AttemptConclusion, 'job' | 'attempt' | 'claim' | 'trace' | 'failure'> & {
   kept?: ArtifactContent['kept'];
 };
 
-async function storeArtifact(settlement: Stored, node: Node, how: Insisting): Promise<string | null> {
+async function storeArtifact(settlement: Stored, node: Node, how: AnswerWait): Promise<string | null> {
   const { job, attempt, claim, trace, failure } = settlement;
   if (!trace.trajectory && trace.patch === null && !trace.report) return null;
   const blob = await encoding(() =>
@@ -104,7 +109,7 @@ async function storeArtifact(settlement: Stored, node: Node, how: Insisting): Pr
     }),
   );
   try {
-    return await insist(
+    return await retryUntilAnswered(
       'artifact',
       // Written also while the worker drains; only another owner's claim stops it.
       () => node.farm.artifacts.put(job.rollout_id, { attempt, claim }, blob, whenSuperseded(how.signal)),
@@ -119,7 +124,7 @@ async function storeArtifact(settlement: Stored, node: Node, how: Insisting): Pr
 const whenSuperseded = (signal: AbortSignal | undefined): AbortSignal | undefined =>
   signal && abortKind(signal) === 'superseded' ? signal : undefined;
 
-function resultOf(settlement: Settlement, node: Node, artifact: string | null): Result {
+function resultOf(settlement: AttemptConclusion, node: Node, artifact: string | null): Result {
   const { job, attempt, claim, run, outcome, judged, failure, trace, clock } = settlement;
   const { trajectory } = trace;
   const unread = trajectory && run.agent.action === 'tool' ? countUnread(trajectory) : undefined;

@@ -41,7 +41,7 @@ export async function startSandbox(task: Task, node: Node, image: ReadyImage) {
   const history = removeHistory(container, snapshot, answerable(shell, suspect), known, signal);
   const owned = stack.move();
   const dispose = (): Promise<void> =>
-    node.leaving.remove({ [Symbol.asyncDispose]: () => owned.disposeAsync() });
+    node.removals.remove({ [Symbol.asyncDispose]: () => owned.disposeAsync() });
   return { container, snapshot, history, suspect, [Symbol.asyncDispose]: dispose };
 }
 

@@ -1,13 +1,13 @@
 /** The facts that a reward is computed from, and the verdict that they give. */
 import { decideReward, type EvaluationPlan, isNoPatch } from '@swefarm/grading';
 import { type Report, type RewardFacts, RolloutFailure } from '@swefarm/shared';
-import type { Work } from './agentstage.ts';
+import type { AgentWork } from './agentstage.ts';
 import type { Task } from './task.ts';
 
 export type Judged = { facts: RewardFacts; reward: number | null; row: string; resolved: boolean | null };
 
 /** What is known when the patch is there and nothing has been evaluated. */
-export function factsOf(task: Task, work: Work, grader: EvaluationPlan['grader']): RewardFacts {
+export function factsOf(task: Task, work: AgentWork, grader: EvaluationPlan['grader']): RewardFacts {
   const { end, patch } = work;
   return {
     exit_status: end?.exit_status ?? null,

@@ -12,18 +12,18 @@ import {
 } from '@swefarm/shared';
 import type { Node } from '../node/node.ts';
 import { abortOf } from './abort.ts';
-import { keepWork } from './commitresult.ts';
+import { storeResumableWork } from './commitresult.ts';
 import type { LiveTrace } from './live.ts';
-import { workToKeep } from './resume.ts';
+import { resumableWork } from './resume.ts';
 import type { StageClock } from './stages.ts';
 import type { Trace } from './task.ts';
-import { type Insisting, insist } from './untilanswered.ts';
+import { type AnswerWait, retryUntilAnswered } from './untilanswered.ts';
 
 /** How long a rollout that Redis refused waits for another attempt. */
 const PUT_OFF_MS = 2_000;
 
 /** What `pull.ts` does with the job. */
-export type Next =
+export type AfterAttempt =
   | { next: 'done' }
   /**
    * `anywhere`: it failed here, or may not run here, so whoever claims it next runs it. `notOurs`: why only another version may
@@ -33,7 +33,7 @@ export type Next =
   /** Somebody else is to have it at once; `gone` resolves when nothing of it is left on this node. */
   | { next: 'hand_back'; gone: Promise<void> };
 
-export type Claimed = {
+export type ClaimedRollout = {
   job: RolloutJob;
   attempt: number;
   /** The nonce of its claim. */
@@ -44,8 +44,8 @@ export type Claimed = {
 };
 
 /** One attempt that has been claimed, from then to its end. */
-export type Context = {
-  claimed: Claimed;
+export type AttemptContext = {
+  claimed: ClaimedRollout;
   node: Node;
   clock: StageClock;
   live: LiveTrace;
@@ -55,35 +55,39 @@ export type Context = {
 };
 
 /** At no cost to the rollout's budgets. */
-export async function handBack(context: Context, running: Promise<unknown>): Promise<Next> {
+export async function handBack(context: AttemptContext, running: Promise<unknown>): Promise<AfterAttempt> {
   await giveBack(context, abortOf(context.signal)?.why ?? null);
   return { next: 'hand_back', gone: running.then(nothing, nothing) };
 }
 
 /** Redis refused what the rollout needed of it: no failure of anybody's work, and Redis is asked again before anybody has it. */
-export async function putOff(context: Context, refusal: UnusableError): Promise<Next> {
+export async function putOff(context: AttemptContext, refusal: UnusableError): Promise<AfterAttempt> {
   context.log.warn({ err: errorMessage(refusal) }, 'Redis refused this rollout; it is put off');
   await giveBack(context, errorMessage(refusal).slice(0, 200));
   return { next: 'later', delayMs: PUT_OFF_MS };
 }
 
 /** Waits for Redis as long as the worker itself does: its end is the only one left. */
-async function giveBack(context: Context, cause: string | null): Promise<void> {
+async function giveBack(context: AttemptContext, cause: string | null): Promise<void> {
   context.node.metrics.attempts.inc({ class: 'drained' });
   const waiting = { log: context.log };
-  const kept = await keep(context, waiting);
+  const kept = await storeWorkOfAttempt(context, waiting);
   await endAttempt(context, { ...{ stage: null, class: 'drained', cause }, ...kept }, waiting);
 }
 
 /** Until another worker has the rollout, or this one is to go. */
-export const patiently = ({ log, signal }: Context): Insisting => ({
+export const patiently = ({ log, signal }: AttemptContext): AnswerWait => ({
   ...{ log, signal },
   endedBy: ['superseded', 'drain'],
 });
 
-export async function endAttempt(context: Context, end: AttemptEnd, how = patiently(context)): Promise<void> {
+export async function endAttempt(
+  context: AttemptContext,
+  end: AttemptEnd,
+  how = patiently(context),
+): Promise<void> {
   const { claimed, node } = context;
-  await insist(
+  await retryUntilAnswered(
     'end of attempt',
     () => node.farm.journal.end(claimed.job.rollout_id, claimed.claim, end),
     how,
@@ -92,17 +96,20 @@ export async function endAttempt(context: Context, end: AttemptEnd, how = patien
 
 /** Errors of an attempt that was ended from outside are none. */
 export const unlessOver =
-  ({ signal }: Context) =>
+  ({ signal }: AttemptContext) =>
   (error: unknown): void => {
     if (error !== abortOf(signal)) throw error;
   };
 
 /** What the journal says of work that the next attempt need not do again. */
-export async function keep(context: Context, how = patiently(context)): Promise<{ kept?: string }> {
+export async function storeWorkOfAttempt(
+  context: AttemptContext,
+  how = patiently(context),
+): Promise<{ kept?: string }> {
   const { claimed, node, trace, clock } = context;
-  const work = workToKeep(trace, clock);
+  const work = resumableWork(trace, clock);
   const of = { ...claimed, trace };
-  const kept = work && (await keepWork(of, work, node, how));
+  const kept = work && (await storeResumableWork(of, work, node, how));
   return kept ? { kept } : {};
 }
 

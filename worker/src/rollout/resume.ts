@@ -7,10 +7,10 @@ import type { Logger } from 'pino';
 import { abortOf } from './abort.ts';
 import type { StageClock } from './stages.ts';
 import type { KeptWork, Trace } from './task.ts';
-import { type Insisting, insist } from './untilanswered.ts';
+import { type AnswerWait, retryUntilAnswered } from './untilanswered.ts';
 
 /** What a failed attempt leaves for the next; null when the agent had not come to its end. */
-export function workToKeep(trace: Trace, clock: StageClock): KeptWork | null {
+export function resumableWork(trace: Trace, clock: StageClock): KeptWork | null {
   if (trace.facts === null || trace.trajectory === null || trace.patch === null) return null;
   // The verdict of an evaluation that failed is none.
   const facts = { ...trace.facts, evaluation: 'not_run' as const, resolved: null };
@@ -18,16 +18,16 @@ export function workToKeep(trace: Trace, clock: StageClock): KeptWork | null {
 }
 
 /** The newest kept work; null when there is none, or it can no longer be read: then all is done anew. */
-export async function restoreWork(
+export async function resumeWork(
   farm: Farm,
   previous: readonly JournalEntry[],
-  how: Insisting,
+  how: AnswerWait,
 ): Promise<KeptWork | null> {
   const locator = previous.findLast((entry) => entry.end?.kept)?.end?.kept;
   if (!locator) return null;
   try {
     const { trajectory, patch, kept } = await decodeArtifact(
-      await insist('kept work', () => farm.artifacts.get(locator), how),
+      await retryUntilAnswered('kept work', () => farm.artifacts.get(locator), how),
     );
     if (!trajectory || patch === null || !kept) return null;
     return { ...kept, trajectory, patch };
@@ -39,7 +39,11 @@ export async function restoreWork(
 }
 
 /** Once the rollout has its result nobody asks for it again. Its removal may fail: the keeper finds it. */
-export async function forgetWork(farm: Farm, previous: readonly JournalEntry[], log: Logger): Promise<void> {
+export async function dropResumableWork(
+  farm: Farm,
+  previous: readonly JournalEntry[],
+  log: Logger,
+): Promise<void> {
   for (const { end } of previous) {
     if (!end?.kept) continue;
     await farm.artifacts.remove(end.kept).catch((error: unknown) => {

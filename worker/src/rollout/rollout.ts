@@ -59,8 +59,8 @@ export async function runRollout(task: Task, node: Node): Promise<Judged> {
       evaluate(instance, plan, work.patch, {
         container: () => clean.take(),
         threads: node.threads,
-        leaving: node.leaving,
-        quiet: node.quiet,
+        leaving: node.removals,
+        quiet: node.evaluationLock,
         timeoutSeconds: run.evaluation.timeout,
         logLimit: run.evaluation.log_limit,
         evaluateEmpty: preflight,

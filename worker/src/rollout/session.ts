@@ -6,7 +6,7 @@ import type { Driver } from '../agent/external.ts';
 import type { Node } from '../node/node.ts';
 import { abortOf } from './abort.ts';
 import type { Task } from './task.ts';
-import { insist } from './untilanswered.ts';
+import { retryUntilAnswered } from './untilanswered.ts';
 
 const WATCH_MS = 1_000;
 /** A question to Redis that took so long means that no driver could renew its lease either. */
@@ -74,7 +74,7 @@ export async function takeSession(task: Task, node: Node): Promise<void> {
 const askerOf =
   ({ log, signal }: Task) =>
   <T>(call: () => Promise<T>): Promise<T> =>
-    insist('session', call, { log, signal, endedBy: ['superseded', 'drain', 'cancelled'] });
+    retryUntilAnswered('session', call, { log, signal, endedBy: ['superseded', 'drain', 'cancelled'] });
 
 /** Ends the attempt as cancelled: nobody waits for this session any more. */
 function lapse(task: Task, node: Node): never {

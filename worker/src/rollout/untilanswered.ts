@@ -7,7 +7,7 @@ import { type AbortKind, abortOf } from './abort.ts';
 const FIRST_MS = 100;
 const LONGEST_MS = 2_000;
 
-export type Insisting = {
+export type AnswerWait = {
   log: Pick<Logger, 'warn' | 'info'>;
   /** Of the attempt it is for. */
   signal?: AbortSignal;
@@ -20,10 +20,10 @@ export type Insisting = {
  *
  * @throws AttemptAborted when Redis refused and the attempt was ended meanwhile; it is called at least once
  */
-export async function insist<T>(
+export async function retryUntilAnswered<T>(
   what: string,
   call: () => Promise<T>,
-  { log, signal, endedBy = [] }: Insisting,
+  { log, signal, endedBy = [] }: AnswerWait,
 ): Promise<T> {
   for (let tries = 1; ; tries++) {
     try {

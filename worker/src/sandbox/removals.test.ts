@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createLeaving } from './removals.ts';
+import { createRemovals } from './removals.ts';
 
 function slowContainer() {
   let finish = (): void => undefined;
@@ -10,11 +10,11 @@ function slowContainer() {
 }
 
 test('a removal holds nobody up, and is waited for at the end', async () => {
-  const leaving = createLeaving();
+  const leaving = createRemovals();
   const { container, finish } = slowContainer();
   await leaving.remove(container);
   let settled = false;
-  const end = leaving.settled().then(() => {
+  const end = leaving.finished().then(() => {
     settled = true;
   });
   await Promise.resolve();
@@ -25,7 +25,7 @@ test('a removal holds nobody up, and is waited for at the end', async () => {
 });
 
 test('beyond the limit one waits for another to be gone', async () => {
-  const leaving = createLeaving(1);
+  const leaving = createRemovals(1);
   const [first, second] = [slowContainer(), slowContainer()];
   await leaving.remove(first.container);
   let letGo = false;
@@ -41,7 +41,7 @@ test('beyond the limit one waits for another to be gone', async () => {
 });
 
 test('a removal that fails ends too', async () => {
-  const leaving = createLeaving();
+  const leaving = createRemovals();
   await leaving.remove({ [Symbol.asyncDispose]: () => Promise.reject(new Error('engine away')) });
-  await leaving.settled();
+  await leaving.finished();
 });

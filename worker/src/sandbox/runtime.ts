@@ -139,7 +139,7 @@ export type ImageLine = {
 };
 
 /** What people ask of a node's images. */
-export type KnownImages = {
+export type ImageInspection = {
   /**
    * `verify`: compared with the digest written down when the farm brought it. `instances`: whose image it is, for runtimes whose
    * images are files named by them.
@@ -172,7 +172,7 @@ export interface Runtime extends AsyncDisposable {
   /** Removes what the farm brought and nobody uses while the disk is too full; answers how many. */
   evictImages?(): Promise<number>;
   /** Absent where no engine keeps them. */
-  readonly known?: KnownImages;
+  readonly inspection?: ImageInspection;
   /** Removes what dead processes left and no owner names any more, where a runtime keeps such things. */
   sweep?(): Promise<void>;
   /** Removes by id what `listOwned` showed; no error when it is already gone. */

@@ -3,9 +3,9 @@ import { planEvaluation } from '@swefarm/grading';
 import type { Instance } from '@swefarm/shared';
 import { importTree, minimalImage } from '@swefarm/testkit';
 import { evaluate } from '../../src/evaluation/evaluate.ts';
-import { createQuiet } from '../../src/evaluation/evaluationlock.ts';
+import { createEvaluationLock } from '../../src/evaluation/evaluationlock.ts';
 import { dockerRuntime } from '../../src/sandbox/docker/runtime.ts';
-import { createLeaving } from '../../src/sandbox/removals.ts';
+import { createRemovals } from '../../src/sandbox/removals.ts';
 import { startThreads } from '../../src/threads/pool.ts';
 import { NEVER, spec } from '../sandbox/subject.ts';
 
@@ -40,8 +40,8 @@ export async function openEvaluator() {
           return runtime.start(spec(ready, { role: 'evaluation' }), NEVER);
         },
         threads,
-        quiet: createQuiet(),
-        leaving: createLeaving(),
+        quiet: createEvaluationLock(),
+        leaving: createRemovals(),
         runtime,
         timeoutSeconds: 120,
         logLimit: 1e8,

@@ -8,7 +8,7 @@ import Docker from 'dockerode';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createFetch, type Fetch, readMirrors } from '../../src/images/fetch.ts';
 import { layerOf } from '../../src/images/layer.fixture.ts';
-import { openBrought } from '../../src/images/pulledimages.ts';
+import { openPulledImages } from '../../src/images/pulledimages.ts';
 import { evict } from '../../src/sandbox/docker/evict.ts';
 import { imageSource } from '../../src/sandbox/docker/images.ts';
 import { engineSource } from '../../src/sandbox/rootfs/engine.ts';
@@ -47,7 +47,7 @@ async function anImage(): Promise<string> {
 }
 
 function aSource(mirrors: string[] = []) {
-  const brought = openBrought(join(folder, `${newId()}.json`));
+  const brought = openPulledImages(join(folder, `${newId()}.json`));
   const fetch = createFetch({ atOnce: 2, mirrors: readMirrors(mirrors) });
   return { brought, ensure: imageSource({ docker, fetch, brought }) };
 }
@@ -82,7 +82,7 @@ test('a mirror is asked first, and its image has the name that was asked for', a
 test('the light runtime fetches through the engine: from a mirror, few at once, and it is written down', async () => {
   const names = await Promise.all(Array.from({ length: 4 }, anImage));
   made.push(...names.map((name) => `nowhere.example/${name}`));
-  const brought = openBrought(join(folder, `${newId()}.json`));
+  const brought = openPulledImages(join(folder, `${newId()}.json`));
   let now = 0;
   let most = 0;
   const gated = createFetch({ atOnce: 2, mirrors: readMirrors([`nowhere.example/=${registry.address}/`]) });

@@ -121,8 +121,8 @@ test('jobs that vanished, or failed inside the queue, are made again; finished r
 test('what an output holds is not queued again', async () => {
   const at = await scene();
   const { run, ids } = await startRun(at, {}, false);
-  await at.farm.groups.settleElsewhere(ids.slice(0, 3));
-  await at.farm.groups.settleElsewhere(ids.slice(0, 3));
+  await at.farm.groups.markDoneElsewhere(ids.slice(0, 3));
+  await at.farm.groups.markDoneElsewhere(ids.slice(0, 3));
   expect(await at.farm.groups.open(run.run_id)).toEqual(ids.slice(3));
   await at.farm.groups.reopen(ids.slice(2));
   expect(await at.farm.groups.open(run.run_id)).toEqual(ids.slice(2));

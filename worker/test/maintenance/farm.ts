@@ -15,10 +15,10 @@ import {
 } from '@swefarm/shared';
 import { bareInstance, bareRun } from '@swefarm/testkit';
 import { onTestFinished } from 'vitest';
-import { settleUnheld } from '../../src/maintenance/commitunowned.ts';
-import type { KeeperDeps } from '../../src/maintenance/maintenance.ts';
+import { commitUnowned } from '../../src/maintenance/commitunowned.ts';
+import type { MaintenanceDeps } from '../../src/maintenance/maintenance.ts';
 
-export type Scene = { farm: Farm; deps: KeeperDeps };
+export type Scene = { farm: Farm; deps: MaintenanceDeps };
 
 export const redisUrl = (): string => {
   const url = process.env.SWEFARM_TEST_REDIS_URL;
@@ -80,7 +80,7 @@ export async function settleBy(
   if (claim.status !== 'claimed') throw new Error(`${id}: ${claim.status}`);
   if ('failed' in end) {
     const failure = { stage: 'sandbox' as const, class: end.failed, message: 'no', attempts: 3 };
-    await settleUnheld(at.farm, run, id, await at.farm.journal.read(id), { failed: failure });
+    await commitUnowned(at.farm, run, id, await at.farm.journal.read(id), { failed: failure });
     return;
   }
   const { instanceId, index, runId } = parseRolloutId(id);

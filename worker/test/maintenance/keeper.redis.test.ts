@@ -1,7 +1,7 @@
 /** One keeper at a time; another follows when it stops, dies or loses its lease; a failing duty keeps no other back. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { type Duty, keep } from '../../src/maintenance/maintenance.ts';
+import { type Duty, runMaintenance } from '../../src/maintenance/maintenance.ts';
 import { scene } from './farm.ts';
 
 async function until(what: () => boolean): Promise<void> {
@@ -18,9 +18,9 @@ test('one keeper at a time, and the next goes on when it stops', async () => {
   });
   const failing: Duty = { name: 'failing', everyMs: 10, run: () => Promise.reject(new Error('no')) };
   const [one, two] = [new AbortController(), new AbortController()];
-  const first = keep('one', [failing, duty('one')], deps, one.signal);
+  const first = runMaintenance('one', [failing, duty('one')], deps, one.signal);
   await until(() => rounds.length >= 2);
-  const second = keep('two', [duty('two')], deps, two.signal);
+  const second = runMaintenance('two', [duty('two')], deps, two.signal);
   const before = rounds.length;
   await until(() => rounds.length >= before + 3);
   expect(new Set(rounds)).toEqual(new Set(['one']));
@@ -44,7 +44,7 @@ test('a keeper that lost its lease stops in the middle of a duty', async () => {
       ended = true;
     },
   };
-  const keeping = keep('one', [endless], deps, stop.signal);
+  const keeping = runMaintenance('one', [endless], deps, stop.signal);
   while (await deps.farm.leases.hold('keeper', 'two', 1)) await sleep(20);
   await deps.farm.leases.release('keeper', 'one');
   expect(await deps.farm.leases.hold('keeper', 'two', 60_000)).toBe(true);

@@ -6,7 +6,7 @@ import { AgentConfig, decide, loadConfig, newId, type RunRecord, UNDERSTOOD } fr
 import { bareInstance, rawRedis } from '@swefarm/testkit';
 import { expect, onTestFinished, test } from 'vitest';
 import { allDuties } from '../../src/maintenance/duties.ts';
-import { keep } from '../../src/maintenance/maintenance.ts';
+import { runMaintenance } from '../../src/maintenance/maintenance.ts';
 import { simulateWorker } from '../../src/simulated.ts';
 import { BY, GROUP, openScene, redisUrl, type Scene, settleBy, startRun } from './farm.ts';
 
@@ -195,7 +195,7 @@ test('a keeper leaves the lease to a newer worker while there are runs that only
   const newer = await startRun(at);
   await rewrite(at, prefix, newer.run.run_id, (whole) => JSON.stringify({ ...whole, needs: UNDERSTOOD + 1 }));
   const stop = new AbortController();
-  const keeping = keep('old', [], at.deps, stop.signal);
+  const keeping = runMaintenance('old', [], at.deps, stop.signal);
   const taken = (): Promise<boolean> => at.farm.leases.hold('keeper', 'new', 60_000);
   await until(async () => !(await taken()));
   const beat = { runtime: 'host', slots: 4, active: 0, started_at: 1, metrics: null, paused: null };

@@ -6,7 +6,7 @@ import {
   type Message,
   NO_LIMITS,
   openLedger,
-  openSpeaker,
+  openTurnClient,
   PolicyConfig,
   recordTokens,
   type Turn,
@@ -72,7 +72,7 @@ async function play(
     token_mode: 'echo',
     require_tokens: true,
   });
-  const speaker = await openSpeaker(config, { rolloutId: 'run.i.0', limits: NO_LIMITS });
+  const speaker = await openTurnClient(config, { rolloutId: 'run.i.0', limits: NO_LIMITS });
   const ledger = openLedger();
   const messages: Message[] = [{ role: 'user', content: 'go' }];
   const turns: Turn[] = [];

@@ -29,7 +29,7 @@ export type Episode = {
   task_id: { taskset: string; task_id: string };
 };
 
-export type RunRequest = {
+export type GymRunRequest = {
   row: GymRow;
   /** Null: the caller posted the row itself. */
   episode: Episode | null;
@@ -38,7 +38,7 @@ export type RunRequest = {
 /** Where the fields of a row stand in an episode request, for messages. */
 const INPUT = ['task', 'task_input'];
 
-export const RunRequest = z.unknown().transform((body, context): RunRequest => {
+export const GymRunRequest = z.unknown().transform((body, context): GymRunRequest => {
   const report = (error: z.ZodError, where: readonly string[] = []): never => {
     for (const issue of error.issues) {
       context.issues.push({ ...issue, path: [...where, ...issue.path], input: body } as never);

@@ -7,10 +7,11 @@ import { AggregateRequest, aggregate } from '../../formats/gym/aggregate.ts';
 import { answerPieces } from '../../formats/gym/answer.ts';
 import { globalConfig } from '../../formats/gym/entries.ts';
 import { episodeFailure, episodePieces } from '../../formats/gym/episode.ts';
-import { RunRequest } from '../../formats/gym/request.ts';
+import { GymRunRequest } from '../../formats/gym/request.ts';
+import { readCallerRun, requestedInstance } from '../callerrun.ts';
 import { type Caller, callerOf } from '../callers.ts';
 import { fingerprint, nameOf, promptOf } from '../callname.ts';
-import { type Asked, createCallDesk, type Found } from '../calls.ts';
+import { type CallIdentity, createCallDesk, type Found } from '../calls.ts';
 import { holdInstance } from '../ceilings.ts';
 import { createCohorts } from '../cohorts.ts';
 import type { RouteDeps } from '../deps.ts';
@@ -18,11 +19,10 @@ import { digest } from '../digest.ts';
 import { honoursMask, type Mode, modeOf, trains } from '../failures.ts';
 import { tokenOf } from '../guard.ts';
 import { type Hold, heldCall, Superseded, whenClosed } from '../hold.ts';
-import { createOpenRuns, type RunWish } from '../openruns.ts';
+import { type CallerRun, createOpenRuns } from '../openruns.ts';
 import { createOutcomes, type Served, Unserved } from '../outcome.ts';
 import { Refusal, settingsRefusal } from '../refusal.ts';
 import { createSlots } from '../slots.ts';
-import { requestedInstance, wishOf } from '../wish.ts';
 
 /** The entry's name in Gym's configuration when no caller gives another one. */
 const ENTRY = 'swe_farm';
@@ -32,11 +32,11 @@ const WRITERS = 16;
 const STALLED_MS = 120_000;
 
 /** A request that was read, until it is answered. */
-type Call = RunRequest & {
+type Call = GymRunRequest & {
   caller: Caller;
   mode: Mode;
-  wish: RunWish;
-  asked: Asked;
+  wish: CallerRun;
+  asked: CallIdentity;
   /** What it shares with its siblings, where they are waited for. */
   prompt: string | null;
   reply: FastifyReply;
@@ -68,7 +68,7 @@ export function gymRoutes(app: FastifyInstance, deps: RouteDeps): void {
     throw new Refusal(501, 'not_implemented', 'this agent runs whole rollouts: post the row to /run');
   });
 
-  typed.post('/run', { schema: { body: RunRequest } }, async (request, reply) => {
+  typed.post('/run', { schema: { body: GymRunRequest } }, async (request, reply) => {
     const { body } = request;
     const { row } = body;
     const caller = callerOf(request, row.agent_ref?.name);
@@ -79,7 +79,7 @@ export function gymRoutes(app: FastifyInstance, deps: RouteDeps): void {
     }
     const instance = requestedInstance(row, deps);
     holdInstance(instance, config, 'needs_egress');
-    const wish = wishOf(caller, mode, row, deps);
+    const wish = readCallerRun(caller, mode, row, deps);
     const asked = askedOf(request, body, { caller, mode, wish });
     // What is needed later is held by us: not the row twice.
     (request as { body: unknown }).body = undefined;
@@ -172,9 +172,9 @@ export function gymRoutes(app: FastifyInstance, deps: RouteDeps): void {
 
   function askedOf(
     request: FastifyRequest,
-    body: RunRequest,
+    body: GymRunRequest,
     { caller, mode, wish }: Pick<Call, 'caller' | 'mode' | 'wish'>,
-  ): Asked {
+  ): CallIdentity {
     const name = nameOf(request, body);
     const row = digest(body.row);
     // No version of a policy: weights move while a row is away, and what was answered is kept for no row without a name.

@@ -2,7 +2,7 @@
  * Sessions over HTTP: a trainer's own agent loop opens one, gives commands one by one, and submits. Every call may be
  * repeated; every call and every heartbeat renews the lease, and without them the sandbox goes.
  */
-import type { Farm, Said, SessionState } from '@swefarm/shared';
+import type { Farm, PostedCommand, SessionState } from '@swefarm/shared';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
@@ -109,7 +109,7 @@ async function endOf(farm: Farm, id: string) {
   return { state: 'ended', end, result: await awaitVerdict(farm, rollout_id, 0, now) };
 }
 
-function refuse(said: Said, id: string, seq: number): void {
+function refuse(said: PostedCommand, id: string, seq: number): void {
   const at = { field: 'seq' };
   switch (said.status) {
     case 'gone':

@@ -6,45 +6,48 @@ import {
   type PolicyKey,
   type Post,
   RolloutFailure,
-  type Speaker,
-  type SpokenReply,
   streams,
   type ToolDefinition,
+  type TurnClient,
+  type TurnReply,
   UsageError,
   WireFault,
 } from '@swefarm/shared';
 import type { ContextOverflow, PolicyReply } from '../agent.ts';
 import { untilServing } from '../pause.ts';
 import type { Time } from '../time.ts';
+import type { EndpointBinding } from './binding.ts';
 import { redact, withheld, withoutUser } from './client.ts';
 import { PolicyFault, readWireFault } from './fault.ts';
-import type { Heard } from './heard.ts';
-import type { Place } from './place.ts';
 import type { PolicyDeps } from './policy.ts';
+import type { ReplyTotals } from './replytotals.ts';
 import { retrying } from './retry.ts';
 import { type Client, send } from './transport.ts';
 import type { TurnVersions, Versions } from './versions.ts';
 
 /** What the turns of one rollout share. */
-export type Talk = {
+export type TurnContext = {
   config: PolicyConfig;
   deps: PolicyDeps;
-  place: Place;
+  place: EndpointBinding;
   versions: Versions;
-  heard: Heard;
+  heard: ReplyTotals;
   time: Time;
   clientAt(url: string): Client;
-  speaker(): Promise<Speaker>;
+  speaker(): Promise<TurnClient>;
 };
 
-export type Asked = {
+export type TurnRequest = {
   messages: readonly Message[];
   tools: readonly ToolDefinition[];
   signal: AbortSignal;
 };
 
 /** Throws RolloutFailure `policy_*`, or the signal's reason when aborted. */
-export async function answerTo(talk: Talk, asked: Asked): Promise<PolicyReply | ContextOverflow> {
+export async function answerTo(
+  talk: TurnContext,
+  asked: TurnRequest,
+): Promise<PolicyReply | ContextOverflow> {
   const { deps, place, versions, heard, time } = talk;
   const { followed, endpoints, apiKey } = deps;
   await untilServing(followed.pause, asked.signal);
@@ -82,7 +85,12 @@ const ENDPOINT_FAULTS: ReadonlySet<string> = new Set([
 ]);
 
 /** The answer, and how many of its tokens were there before the request that ended it. */
-async function askedUntilAnswered(talk: Talk, asked: Asked, turn: TurnVersions, speaker: Speaker) {
+async function askedUntilAnswered(
+  talk: TurnContext,
+  asked: TurnRequest,
+  turn: TurnVersions,
+  speaker: TurnClient,
+) {
   const { config, deps, place, versions } = talk;
   const { followed, endpoints, apiKey, log } = deps;
   const { pause } = followed;
@@ -96,9 +104,9 @@ async function askedUntilAnswered(talk: Talk, asked: Asked, turn: TurnVersions, 
   let progressed = false;
   let faults = 0;
   const left = new Set<string>();
-  const request = async (): Promise<SpokenReply> => {
+  const request = async (): Promise<TurnReply> => {
     // With new weights a trainer may have named other endpoints.
-    place.settle();
+    place.rebind();
     sent = versions.spoken();
     turn.sent(sent);
     answered = false;
@@ -149,8 +157,8 @@ async function askedUntilAnswered(talk: Talk, asked: Asked, turn: TurnVersions, 
 
 /** Sends to wherever the rollout is bound at that moment. */
 function postOf(
-  { config, deps, place, time, clientAt }: Talk,
-  asked: Asked,
+  { config, deps, place, time, clientAt }: TurnContext,
+  asked: TurnRequest,
   onHead: TurnVersions['heard'],
 ): Post {
   return (route, body, sink) =>
@@ -168,10 +176,10 @@ function postOf(
 /** A server that refuses the very word is asked without a stream, from then on. */
 async function askedEitherWay(
   config: PolicyConfig,
-  speaker: Speaker,
-  ask: () => Promise<SpokenReply>,
-): Promise<SpokenReply> {
-  const asked = (): Promise<SpokenReply> =>
+  speaker: TurnClient,
+  ask: () => Promise<TurnReply>,
+): Promise<TurnReply> {
+  const asked = (): Promise<TurnReply> =>
     ask().catch((error: unknown) => {
       throw error instanceof WireFault ? readWireFault(error) : error;
     });

@@ -5,16 +5,16 @@
 import { createHash } from 'node:crypto';
 import { type EndpointView, RolloutFailure } from '@swefarm/shared';
 
-export type Held = Disposable & { readonly url: string };
+export type BoundEndpoint = Disposable & { readonly url: string };
 
 export type Endpoints = {
   /**
    * Binds to the least loaded endpoint that is in use; when all are set aside, to the one that is tried again first.
    * `key` breaks ties, so that rollouts spread. Throws RolloutFailure `policy_bad_request` when there is none.
    */
-  bind(urls: readonly string[], key: string): Held;
+  bind(urls: readonly string[], key: string): BoundEndpoint;
   /** As bind(), among those that are not set aside; null when all are. */
-  bindInUse(urls: readonly string[], key: string): Held | null;
+  bindInUse(urls: readonly string[], key: string): BoundEndpoint | null;
   /** Sets it aside for 1 s, and for twice as long each time until it answers, a minute at the most. */
   failed(url: string, reason: string): void;
   answered(url: string): void;
@@ -44,7 +44,7 @@ export function openEndpoints(now: () => number = () => performance.now()): Endp
   ];
   const best = (urls: readonly string[], key: string) =>
     urls.map((url) => ({ url, rank: rank(url, key) })).sort((a, b) => compare(a.rank, b.rank))[0];
-  const hold = (url: string): Held => {
+  const hold = (url: string): BoundEndpoint => {
     const entry = of(url);
     entry.load++;
     let held = true;

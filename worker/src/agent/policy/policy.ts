@@ -3,22 +3,22 @@ import {
   effectiveSampling,
   expertModeOf,
   type Limits,
-  openSpeaker,
+  openTurnClient,
   type PolicyConfig,
   type PolicyKey,
-  type Speaker,
+  type TurnClient,
 } from '@swefarm/shared';
 import type { Policy } from '../agent.ts';
 import { REAL_TIME, type Time } from '../time.ts';
 import { answerTo } from './answer.ts';
+import { bindEndpoint } from './binding.ts';
 import { keptClient, withoutUser } from './client.ts';
 import type { Endpoints } from './endpoints.ts';
-import { openHeard } from './heard.ts';
 import { servedModel } from './models.ts';
-import { openPlace } from './place.ts';
+import { openReplyTotals } from './replytotals.ts';
 import { spell } from './spell.ts';
 import { openVersions } from './versions.ts';
-import type { Followed } from './watch.ts';
+import type { FollowedPolicy } from './watch.ts';
 
 export type PolicyDeps = {
   /** Null when the endpoint wants none; endpoints of other origins than its own never see it. */
@@ -28,7 +28,7 @@ export type PolicyDeps = {
   /** What the run allows beside the endpoint's own limit. */
   limits: Pick<Limits, 'contextLimit' | 'sequenceBudget'>;
   /** What the trainer says of this policy; must outlive it. */
-  followed: Followed;
+  followed: FollowedPolicy;
   endpoints: Endpoints;
   /** Begun whenever an answer is awaited, and disposed when it came. */
   awaiting?: () => Disposable;
@@ -44,9 +44,9 @@ export type PolicyDeps = {
  */
 export function openPolicy(config: PolicyConfig, deps: PolicyDeps): Policy & Disposable {
   const { followed, endpoints, apiKey } = deps;
-  const place = openPlace(config, { followed, endpoints, key: `${deps.rolloutId} ${deps.attempt}` });
-  const heard = openHeard();
-  let speaker: Promise<Speaker> | null = null;
+  const place = bindEndpoint(config, { followed, endpoints, key: `${deps.rolloutId} ${deps.attempt}` });
+  const heard = openReplyTotals();
+  let speaker: Promise<TurnClient> | null = null;
   const talk = {
     config,
     deps,
@@ -57,7 +57,10 @@ export function openPolicy(config: PolicyConfig, deps: PolicyDeps): Policy & Dis
     versions: openVersions(config, deps),
     speaker: () => {
       const modelLength = async () => (await servedModel(place.url, config.model, apiKey)).length;
-      speaker ??= openSpeaker(config, { rolloutId: deps.rolloutId, limits: { ...deps.limits, modelLength } });
+      speaker ??= openTurnClient(config, {
+        rolloutId: deps.rolloutId,
+        limits: { ...deps.limits, modelLength },
+      });
       return speaker;
     },
   };

@@ -8,7 +8,7 @@ import {
   type PolicyRecord,
   refusedByRedis,
 } from '@swefarm/shared';
-import type { Followed } from './watch.ts';
+import type { FollowedPolicy } from './watch.ts';
 
 /** Why nothing waits for this policy any more; null while it serves, or may soon. `now`: by Redis's clock, as the record's own time. */
 function overdue(record: PolicyRecord | null, now: number, limitMs: number): string | null {
@@ -18,7 +18,7 @@ function overdue(record: PolicyRecord | null, now: number, limitMs: number): str
 }
 
 type StandstillDeps = {
-  followed: Pick<Followed, 'record' | 'refresh'>;
+  followed: Pick<FollowedPolicy, 'record' | 'refresh'>;
   clock: Clock;
   limitMs: number;
   onOverdue(why: string): void;

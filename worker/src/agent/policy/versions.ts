@@ -1,21 +1,21 @@
 /** Which weights made an answer: what the trainer says of them, else the header of the answer, else the endpoint's list of models. */
 import type { PolicyConfig, PolicyKey, Span } from '@swefarm/shared';
 import { servedModel } from './models.ts';
-import type { Followed } from './watch.ts';
+import type { FollowedPolicy } from './watch.ts';
 
 /** What the trainer said last when a request was sent. */
-export type Spoken = { changed: number; version: string | null };
+export type AnnouncedVersion = { changed: number; version: string | null };
 type Head = { version: string | null; streamed: boolean };
 
 export type Versions = {
-  spoken(): Spoken;
+  spoken(): AnnouncedVersion;
   /** Those of one turn. */
   openTurn(): TurnVersions;
 };
 
 export type TurnVersions = {
   /** A request is sent. */
-  sent(spoken: Spoken): void;
+  sent(spoken: AnnouncedVersion): void;
   heard(head: Head): void;
   /** It was broken off, and so many tokens of it are kept. */
   broke(tokens: number): void;
@@ -28,7 +28,7 @@ export type TurnVersions = {
 
 export function openVersions(
   config: PolicyConfig,
-  { followed, apiKey }: { followed: Followed; apiKey: PolicyKey | null },
+  { followed, apiKey }: { followed: FollowedPolicy; apiKey: PolicyKey | null },
 ): Versions {
   let told: string | null = null;
   const known = (): string | null => followed.record()?.version ?? told ?? config.version;
@@ -39,7 +39,7 @@ export function openVersions(
     }),
     openTurn() {
       const spans: Span[] = [];
-      let at: Spoken = { changed: 0, version: null };
+      let at: AnnouncedVersion = { changed: 0, version: null };
       let head: Head | null = null;
       return {
         sent(spoken) {

@@ -13,7 +13,7 @@ import {
 import type { Pause } from '../pause.ts';
 import type { Endpoints } from './endpoints.ts';
 
-export type Followed = Disposable & {
+export type FollowedPolicy = Disposable & {
   readonly pause: Pause;
   /** Null when no trainer spoke of this run's policy. */
   record(): PolicyRecord | null;
@@ -23,7 +23,7 @@ export type Followed = Disposable & {
 
 export type PolicyWatch = Disposable & {
   /** Follows the policy that the run names; without a name `default`, if the two share an endpoint or it names none. */
-  follow(config: Pick<PolicyConfig, 'name' | 'urls'>): Promise<Followed>;
+  follow(config: Pick<PolicyConfig, 'name' | 'urls'>): Promise<FollowedPolicy>;
 };
 
 export type WatchDeps = {
@@ -85,7 +85,7 @@ export function watchPolicies(deps: WatchDeps): PolicyWatch {
 
 function openFollowed(
   applies: (record: PolicyRecord) => boolean,
-): [followed: Pick<Followed, 'pause' | 'record'>, hear: Follower['hear']] {
+): [followed: Pick<FollowedPolicy, 'pause' | 'record'>, hear: Follower['hear']] {
   let record: PolicyRecord | null = null;
   let pausedAt: number | null = null;
   let pausedMs = 0;

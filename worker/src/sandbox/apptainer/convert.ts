@@ -14,7 +14,7 @@ import { withTag } from '../docker/images.ts';
 import { createGate } from '../gate.ts';
 import type { ImageLine } from '../runtime.ts';
 import { findCommand, PROGRAMS } from './command.ts';
-import { knownImages } from './inspect.ts';
+import { inspectImages } from './inspect.ts';
 import { candidatePaths } from './paths.ts';
 import { ownEnvironment } from './start.ts';
 
@@ -45,7 +45,7 @@ export async function openConverter(deps: ConvertDeps): Promise<(image: string) 
   }
   const program = await requireProgram(deps.command);
   const gate = createGate(deps.atOnce);
-  const known = knownImages([template]);
+  const known = inspectImages([template]);
   const takers = new Map<string, string>();
 
   const build = async (image: string, partial: string): Promise<void> => {

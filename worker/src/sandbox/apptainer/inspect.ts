@@ -2,11 +2,11 @@
 import { UsageError } from '@swefarm/shared';
 import { readOrigin, sha256Of } from '../../images/origin.ts';
 import { withTag } from '../docker/images.ts';
-import type { ImageLine, KnownImages } from '../runtime.ts';
+import type { ImageInspection, ImageLine } from '../runtime.ts';
 import { findImage } from './images.ts';
 import { candidatePaths } from './paths.ts';
 
-export function knownImages(templates: readonly string[]): KnownImages {
+export function inspectImages(templates: readonly string[]): ImageInspection {
   const one = async (image: string, verify: boolean, instance: string | undefined): Promise<ImageLine> => {
     const lying = await findImage(templates, image, instance);
     if (!lying) {

@@ -13,13 +13,19 @@ import { diskFree } from '../free.ts';
 import { explainNamespaces, limitsOf, makeBase, warnings } from '../namespaces/host.ts';
 import { OWN_USE } from '../namespaces/ownuse.ts';
 import { readRecords, removeNameless } from '../namespaces/records.ts';
-import { type Ground, type GroundLog, imagesOf, onGround, requireUsable } from '../namespaces/setup.ts';
+import {
+  imagesOf,
+  type RuntimeSetup,
+  requireUsable,
+  type SetupLog,
+  setUpRuntime,
+} from '../namespaces/setup.ts';
 import { unshareMounts } from '../namespaces/start.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Program } from './arguments.ts';
 import { findCommand, PROGRAMS } from './command.ts';
 import { canMountSif, imageSource } from './images.ts';
-import { knownImages } from './inspect.ts';
+import { inspectImages } from './inspect.ts';
 import { ownEnvironment, startSandbox } from './start.ts';
 import { bareTree, gatherTools } from './tools.ts';
 
@@ -40,19 +46,19 @@ export type ApptainerRuntimeOptions = {
   cgroups?: boolean;
   /** False: .sif files are unpacked even where they could be mounted. Default true. */
   mountSif?: boolean;
-  log?: GroundLog;
+  log?: SetupLog;
 };
 
 /** Throws UsageError for folders that cannot be used; whether sandboxes start is told by `check`. */
 export async function apptainerRuntime(options: ApptainerRuntimeOptions): Promise<Runtime> {
   requireUsable(options.imagesDir);
   const { scratchDir, log } = options;
-  return onGround({ scratchDir, cgroups: options.cgroups !== false, log }, (ground) =>
+  return setUpRuntime({ scratchDir, cgroups: options.cgroups !== false, log }, (ground) =>
     openApptainer(ground, options),
   );
 }
 
-async function openApptainer(ground: Ground, options: ApptainerRuntimeOptions): Promise<Runtime> {
+async function openApptainer(ground: RuntimeSetup, options: ApptainerRuntimeOptions): Promise<Runtime> {
   const { root, own, programs } = ground;
   const path = options.command ?? (await findCommand(PROGRAMS));
   const program: Program = {
@@ -134,7 +140,7 @@ async function openApptainer(ground: Ground, options: ApptainerRuntimeOptions): 
       }
       return { usable, version, limits, problems: found };
     },
-    known: knownImages(options.templates),
+    inspection: inspectImages(options.templates),
     ...(room ? { evictImages: () => makeRoom({ store, ...room, inUse: imagesOf(ground.live) }) } : {}),
     ensureImage: (name, signal, instanceId) => images.ensure(name, instanceId, signal),
     start: async (spec, signal) => startSandbox(ground, program, spec, images.find(spec.image), signal),

@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import type { Cgroup } from '../namespaces/cgroups.ts';
 import { holdSandbox } from '../namespaces/hold.ts';
 import { newSandboxId } from '../namespaces/records.ts';
-import type { Ground } from '../namespaces/setup.ts';
+import type { RuntimeSetup } from '../namespaces/setup.ts';
 import { INIT, INIT_OOM_SCORE, START, unshareMounts } from '../namespaces/start.ts';
-import { startKeeper } from '../namespaces/supervisor.ts';
+import { startSupervisor } from '../namespaces/supervisor.ts';
 import type { Container, ContainerSpec } from '../runtime.ts';
 import {
   enterArguments,
@@ -28,7 +28,7 @@ const SAFE_DIRECTORY = {
 
 /** Throws RolloutFailure sandbox_start / node_disk / node_memory. */
 export async function startSandbox(
-  ground: Ground,
+  ground: RuntimeSetup,
   program: Program,
   spec: ContainerSpec,
   image: ApptainerImage,
@@ -57,7 +57,7 @@ export async function startSandbox(
       ]);
     },
     keep: (cgroup: Cgroup | null) =>
-      startKeeper(line(cgroup), { root: program.root, id, env: ownEnvironment(ground.own) }),
+      startSupervisor(line(cgroup), { root: program.root, id, env: ownEnvironment(ground.own) }),
     env: async ({ init }: { init: number }) => ({
       ...SAFE_DIRECTORY,
       ...(await environmentOf(init)),

@@ -2,13 +2,13 @@
 import { statfs } from 'node:fs/promises';
 import { RolloutFailure } from '@swefarm/shared';
 import type Docker from 'dockerode';
-import { type Brought, leastUsed } from '../../images/pulledimages.ts';
+import { leastUsed, type PulledImages } from '../../images/pulledimages.ts';
 import { statusCode } from './errors.ts';
 import { withTag } from './images.ts';
 
 export type EvictDeps = {
   docker: Docker;
-  brought: Brought;
+  brought: PulledImages;
   /** Share of the disk (0 to 1) from which on images go. */
   watermark: number;
   pins: readonly string[];

@@ -2,7 +2,7 @@
 import { RolloutFailure } from '@swefarm/shared';
 import type Docker from 'dockerode';
 import type { Fetch } from '../../images/fetch.ts';
-import type { Brought } from '../../images/pulledimages.ts';
+import type { PulledImages } from '../../images/pulledimages.ts';
 import { untilAborted } from '../abort.ts';
 import type { ReadyImage } from '../runtime.ts';
 import { engineFailure, pullFailure, statusCode } from './errors.ts';
@@ -15,7 +15,7 @@ export function withTag(image: string): string {
   return image.includes('@') || last.includes(':') || image.startsWith('sha256:') ? image : `${image}:latest`;
 }
 
-export type ImageDeps = { docker: Docker; fetch: Fetch; brought: Brought | null };
+export type ImageDeps = { docker: Docker; fetch: Fetch; brought: PulledImages | null };
 
 export function imageSource({
   docker,

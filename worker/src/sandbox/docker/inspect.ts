@@ -1,13 +1,17 @@
 /** What an engine has of given images, for `swefarm images`: present, changed since the farm brought it, and what may go. */
 import type Docker from 'dockerode';
-import type { Brought } from '../../images/pulledimages.ts';
+import type { PulledImages } from '../../images/pulledimages.ts';
 import { leastUsed } from '../../images/pulledimages.ts';
-import type { KnownImages } from '../runtime.ts';
+import type { ImageInspection } from '../runtime.ts';
 import { engineFailure, statusCode } from './errors.ts';
 import { remove } from './evict.ts';
 import { withTag } from './images.ts';
 
-export function knownImages(docker: Docker, brought: Brought, pins: readonly string[]): KnownImages {
+export function inspectImages(
+  docker: Docker,
+  brought: PulledImages,
+  pins: readonly string[],
+): ImageInspection {
   return {
     async look(image, verify) {
       try {

@@ -3,7 +3,7 @@ import { access, constants } from 'node:fs/promises';
 import { errorMessage } from '@swefarm/shared';
 import Docker from 'dockerode';
 import { createFetch, type FetchSettings } from '../../images/fetch.ts';
-import { openBrought } from '../../images/pulledimages.ts';
+import { openPulledImages } from '../../images/pulledimages.ts';
 import { untilAborted } from '../abort.ts';
 import { diskFree } from '../free.ts';
 import { createGate } from '../gate.ts';
@@ -17,7 +17,7 @@ import { inTime } from './deadline.ts';
 import { createFailure, engineFailure } from './errors.ts';
 import { evict } from './evict.ts';
 import { imageSource } from './images.ts';
-import { knownImages } from './inspect.ts';
+import { inspectImages } from './inspect.ts';
 import { type EngineInfo, engineLimits } from './limits.ts';
 import { createRemoval } from './removal.ts';
 import { profileFile } from './seccomp.ts';
@@ -57,7 +57,7 @@ export async function dockerRuntime(options: DockerRuntimeOptions): Promise<Runt
   const infoHere = askedOnce(docker);
   const { images } = options;
   const fetch = createFetch(images ?? { atOnce: 2, mirrors: [] });
-  const brought = images ? openBrought(images.broughtFile) : null;
+  const brought = images ? openPulledImages(images.broughtFile) : null;
   const watchdog = startWatchdog();
   let rootDir: string | null = null;
   const profile = engine === 'podman' ? await profileFile() : null;
@@ -76,7 +76,7 @@ export async function dockerRuntime(options: DockerRuntimeOptions): Promise<Runt
     ...(images && brought
       ? {
           evictImages: () => evict({ docker, brought, ...images }),
-          known: knownImages(docker, brought, images.pins),
+          inspection: inspectImages(docker, brought, images.pins),
         }
       : {}),
     start: async (asked, signal) => {

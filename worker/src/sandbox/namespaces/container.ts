@@ -14,7 +14,7 @@ import { type Cgroup, HEADROOM, OWN_PROCESSES } from './cgroups.ts';
 import { type Entered, EnteredStream, enterSandbox, runEntered } from './entry.ts';
 import type { Pipes } from './pipes.ts';
 import { killNamespace } from './processes.ts';
-import type { Keeper } from './supervisor.ts';
+import type { Supervisor } from './supervisor.ts';
 
 const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 const FILE_TIMEOUT_MS = 60_000;
@@ -22,7 +22,7 @@ const NO_FILE = 40;
 const PUT = readFileSync(new URL('./put.sh', import.meta.url), 'utf8');
 
 export type ContainerDeps = {
-  keeper: Keeper;
+  keeper: Supervisor;
   pipes: Pipes;
   cgroup: Cgroup | null;
   account: Account;

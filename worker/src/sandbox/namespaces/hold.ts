@@ -13,8 +13,8 @@ import type { Layer } from '../upper.ts';
 import { type Cgroup, removeGroups } from './cgroups.ts';
 import { HeldContainer } from './container.ts';
 import { removeFolder, writeRecord } from './records.ts';
-import type { Ground } from './setup.ts';
-import type { Keeper } from './supervisor.ts';
+import type { RuntimeSetup } from './setup.ts';
+import type { Supervisor } from './supervisor.ts';
 
 const ENTER = readFileSync(new URL('./enter.sh', import.meta.url), 'utf8');
 
@@ -26,16 +26,16 @@ export type Plan = {
   layers: readonly [Layer, ...Layer[]];
   /** What else has to be there before the first process. */
   lay(): Promise<void>;
-  keep(cgroup: Cgroup | null): Promise<Keeper>;
+  keep(cgroup: Cgroup | null): Promise<Supervisor>;
   /** Environment of the image, known at the latest when the keeper runs. */
-  env(keeper: Keeper): Promise<Record<string, string>>;
+  env(keeper: Supervisor): Promise<Record<string, string>>;
   /** bubblewrap's part of the command line that is the same for every process. */
   enter(cgroup: Cgroup | null): string[];
 };
 
 /** Throws RolloutFailure sandbox_start / sandbox_refused / node_disk / node_memory. */
 export async function holdSandbox(
-  ground: Ground,
+  ground: RuntimeSetup,
   id: string,
   spec: ContainerSpec,
   plan: Plan,
@@ -48,7 +48,7 @@ export async function holdSandbox(
     await removeGroups(groups);
     await removeFolder(ground.scratchDir, id);
   };
-  let keeper: Keeper | null = null;
+  let keeper: Supervisor | null = null;
   let cgroup: Cgroup | null = null;
   try {
     cgroup = await lay(ground, id, spec, plan, groups);
@@ -69,7 +69,7 @@ export async function holdSandbox(
 
 /** All that has to be there before the first process. */
 async function lay(
-  { scratchDir, cgroups }: Ground,
+  { scratchDir, cgroups }: RuntimeSetup,
   id: string,
   spec: ContainerSpec,
   plan: Plan,
@@ -88,14 +88,14 @@ async function lay(
 }
 
 function contain(
-  ground: Ground,
+  ground: RuntimeSetup,
   id: string,
   spec: ContainerSpec,
   plan: Plan,
   made: {
     env: Record<string, string>;
     cgroup: Cgroup | null;
-    keeper: Keeper;
+    keeper: Supervisor;
     discard(): Promise<void>;
   },
 ): Container {

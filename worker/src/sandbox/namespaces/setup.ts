@@ -14,9 +14,9 @@ import { groupsOf, killById, removeFolder, removeNameless } from './records.ts';
 import { seccompProgram } from './seccomp.ts';
 import { startWatchdog, type Watchdog } from './watchdog.ts';
 
-export type GroundLog = { warn(fields: Record<string, unknown>, message: string): void };
+export type SetupLog = { warn(fields: Record<string, unknown>, message: string): void };
 
-export type Ground = AsyncDisposable & {
+export type RuntimeSetup = AsyncDisposable & {
   readonly scratchDir: string;
   /** This runtime's own folder in it. */
   readonly own: string;
@@ -32,20 +32,23 @@ export type Ground = AsyncDisposable & {
   readonly watchdog: Watchdog;
   /** Sandboxes of this process. */
   readonly live: Map<string, Container>;
-  readonly log?: GroundLog | undefined;
+  readonly log?: SetupLog | undefined;
   remove(id: string): Promise<void>;
 };
 
-type GroundOptions = {
+type SetupOptions = {
   scratchDir: string;
   /** False: limits are left to the watchdog even where control groups could be made. */
   cgroups: boolean;
-  log?: GroundLog | undefined;
+  log?: SetupLog | undefined;
 };
 
 /** Opens a runtime on ground of its own, which goes again when the runtime cannot be opened. Throws UsageError for a folder that cannot be used. */
-export async function onGround<T>(options: GroundOptions, open: (ground: Ground) => Promise<T>): Promise<T> {
-  const ground = await openGround(options);
+export async function setUpRuntime<T>(
+  options: SetupOptions,
+  open: (ground: RuntimeSetup) => Promise<T>,
+): Promise<T> {
+  const ground = await openSetup(options);
   try {
     return await open(ground);
   } catch (error) {
@@ -54,7 +57,7 @@ export async function onGround<T>(options: GroundOptions, open: (ground: Ground)
   }
 }
 
-async function openGround({ scratchDir, cgroups: wanted, log }: GroundOptions): Promise<Ground> {
+async function openSetup({ scratchDir, cgroups: wanted, log }: SetupOptions): Promise<RuntimeSetup> {
   requireUsable(scratchDir);
   await ownFolder(scratchDir, SCRATCH);
   await removeNameless(scratchDir, log);
@@ -69,7 +72,10 @@ async function openGround({ scratchDir, cgroups: wanted, log }: GroundOptions): 
   }
 }
 
-async function groundIn(own: string, { scratchDir, cgroups: wanted, log }: GroundOptions): Promise<Ground> {
+async function groundIn(
+  own: string,
+  { scratchDir, cgroups: wanted, log }: SetupOptions,
+): Promise<RuntimeSetup> {
   const filter = join(own, 'filter.bpf');
   await writeFile(filter, seccompProgram());
   const programs = await findPrograms();
@@ -112,7 +118,7 @@ async function groundIn(own: string, { scratchDir, cgroups: wanted, log }: Groun
 }
 
 /** Digests of the images below the sandboxes that run. */
-export const imagesOf = (live: Ground['live']): string[] =>
+export const imagesOf = (live: RuntimeSetup['live']): string[] =>
   [...live.values()].map(({ spec }) => spec.image.digest);
 
 /** Throws UsageError for what mount tables and command lines cannot name. */

@@ -16,8 +16,8 @@ import { accountOf, type RootImage } from '../rootfs/images.ts';
 import type { Container, ContainerSpec } from '../runtime.ts';
 import { holdSandbox } from './hold.ts';
 import { newSandboxId } from './records.ts';
-import type { Ground } from './setup.ts';
-import { startKeeper } from './supervisor.ts';
+import type { RuntimeSetup } from './setup.ts';
+import { startSupervisor } from './supervisor.ts';
 
 const script = (name: string): string => readFileSync(new URL(name, import.meta.url), 'utf8');
 export const START = script('./start.sh');
@@ -27,7 +27,7 @@ export const INIT_OOM_SCORE = '-900';
 
 /** Throws RolloutFailure sandbox_start / node_disk / node_memory. */
 export async function startSandbox(
-  ground: Ground,
+  ground: RuntimeSetup,
   host: Host,
   spec: ContainerSpec,
   image: RootImage,
@@ -46,7 +46,7 @@ export async function startSandbox(
       await makeWorkdir(places.folder, image, spec.workdir);
     },
     keep: (cgroup: { joins: { other: string[] } } | null) =>
-      startKeeper(
+      startSupervisor(
         [
           ...unshareMounts(host.root),
           ...ground.shell(START),

@@ -14,7 +14,7 @@ const KILL_TIMEOUT_MS = 5_000;
 const LAST_WORDS_MS = 500;
 const ENVIRONMENT = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C' };
 
-export type Keeper = {
+export type Supervisor = {
   /** Process 1, as the host numbers it. */
   init: number;
   /** `pid:[…]` of the sandbox. */
@@ -31,7 +31,7 @@ export type Keeper = {
 };
 
 /** How a keeper is told apart: by bubblewrap's report on file 3, or, where another program starts process 1, by the sandbox's id. */
-export type KeeperKind = {
+export type SupervisorKind = {
   root: boolean;
   /** Process 1 is found by this id; null: it is reported. Whoever starts it then also mounted its tree. */
   id: string | null;
@@ -39,7 +39,7 @@ export type KeeperKind = {
 };
 
 /** @param argv starts `start.sh` and through it the keeper. Throws RolloutFailure sandbox_start / node_disk / node_memory. */
-export async function startKeeper(argv: readonly string[], kind: KeeperKind): Promise<Keeper> {
+export async function startSupervisor(argv: readonly string[], kind: SupervisorKind): Promise<Supervisor> {
   const reported = kind.id === null;
   const child = spawn(argv[0] as string, argv.slice(1), {
     stdio: ['pipe', 'pipe', 'pipe', reported ? 'pipe' : 'ignore'],

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { diskUse } from './diskuse.ts';
 import { namespaceOf } from './processes.ts';
-import { startWatchdog, type Watched } from './watchdog.ts';
+import { startWatchdog, type WatchedSandbox } from './watchdog.ts';
 
 const PATIENCE = { timeout: 25_000, interval: 50 };
 
@@ -18,7 +18,7 @@ async function folder(files: number): Promise<string> {
   return made;
 }
 
-const watched = (changes: Partial<Watched>): Watched => ({
+const watched = (changes: Partial<WatchedSandbox>): WatchedSandbox => ({
   ...{ namespace: 'pid:[0]', init: 0, memoryBytes: null, pids: null, diskBytes: null, folder: '/nowhere' },
   onMemoryKill: () => undefined,
   killAll: async () => undefined,

@@ -16,7 +16,7 @@ const DISK_EVERY_MS = 10_000;
 /** Sandboxes measured side by side. */
 const DISK_AT_ONCE = 4;
 
-export type Watched = {
+export type WatchedSandbox = {
   /** `pid:[…]`. */
   namespace: string;
   init: number;
@@ -35,7 +35,7 @@ export type Watched = {
 
 export type Watchdog = Disposable & {
   /** Returns what ends the watch. */
-  watch(sandbox: Watched): () => void;
+  watch(sandbox: WatchedSandbox): () => void;
 };
 
 export type WatchdogOptions = { measure?: Measure; diskEveryMs?: number };
@@ -45,8 +45,8 @@ export function startWatchdog({
   measure = diskUse,
   diskEveryMs = DISK_EVERY_MS,
 }: WatchdogOptions = {}): Watchdog {
-  const sandboxes = new Set<Watched>();
-  const over = new Map<Watched, number>();
+  const sandboxes = new Set<WatchedSandbox>();
+  const over = new Map<WatchedSandbox, number>();
   let timer: NodeJS.Timeout | null = null;
   let closed = false;
 
@@ -72,7 +72,7 @@ export function startWatchdog({
 
   // Not in the tick: a sandbox of a million files takes minutes to measure, and the others' memory does not wait.
   const gate = createGate(DISK_AT_ONCE);
-  const measuring = new Set<Watched>();
+  const measuring = new Set<WatchedSandbox>();
   const measureAll = (): void => {
     for (const one of sandboxes) {
       if (one.diskBytes === null || measuring.has(one)) continue;
@@ -126,7 +126,7 @@ export function startWatchdog({
 }
 
 /** Kills the youngest, which are likeliest to be what multiplies; all of them, when there are so many that those left would catch up. */
-async function overPids(one: Watched, pids: number[]): Promise<'pids' | null> {
+async function overPids(one: WatchedSandbox, pids: number[]): Promise<'pids' | null> {
   if (one.pids === null || pids.length <= one.pids + OWN_PROCESSES) return null;
   if (pids.length > one.pids * BOMB) {
     await one.killAll();
@@ -141,7 +141,7 @@ async function overPids(one: Watched, pids: number[]): Promise<'pids' | null> {
 }
 
 /** Kills the largest until the rest is within the limit, as the kernel would; all at once, for a job's own limit does not wait. */
-async function overMemory(one: Watched, pids: number[]): Promise<'memory' | null> {
+async function overMemory(one: WatchedSandbox, pids: number[]): Promise<'memory' | null> {
   if (one.memoryBytes === null) return null;
   const rough = await Promise.all(pids.map(residentBytes));
   if (sum(rough) <= one.memoryBytes) return null;

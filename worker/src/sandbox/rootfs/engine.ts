@@ -5,7 +5,7 @@ import Docker from 'dockerode';
 import { readConfig } from '../../images/config.ts';
 import type { Fetch } from '../../images/fetch.ts';
 import { isGone } from '../../images/partials.ts';
-import type { Brought } from '../../images/pulledimages.ts';
+import type { PulledImages } from '../../images/pulledimages.ts';
 import { requireDisk, type Unpacked } from '../../images/store.ts';
 import { ownMark } from '../../node/identity.ts';
 import { engineFailure, statusCode } from '../docker/errors.ts';
@@ -33,7 +33,7 @@ export type EngineOptions = {
   /** How images come to the engine. */
   fetch: Fetch;
   /** Where is written which of them the farm brought; null: nowhere. */
-  brought: Brought | null;
+  brought: PulledImages | null;
 };
 
 export function engineSource({ socketPath, fetch, brought }: EngineOptions): EngineSource {

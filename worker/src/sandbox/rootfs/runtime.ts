@@ -4,7 +4,7 @@
  */
 import { errorMessage } from '@swefarm/shared';
 import { createFetch } from '../../images/fetch.ts';
-import { openBrought } from '../../images/pulledimages.ts';
+import { openPulledImages } from '../../images/pulledimages.ts';
 import { makeRoom } from '../../images/room.ts';
 import { openImageStore } from '../../images/store.ts';
 import type { ImageSettings } from '../docker/runtime.ts';
@@ -12,7 +12,13 @@ import { diskFree } from '../free.ts';
 import { bubblewrapVersion, explain, limitsOf, makeBase, warnings } from '../namespaces/host.ts';
 import { OWN_USE } from '../namespaces/ownuse.ts';
 import { readRecords, removeNameless } from '../namespaces/records.ts';
-import { type Ground, type GroundLog, imagesOf, onGround, requireUsable } from '../namespaces/setup.ts';
+import {
+  imagesOf,
+  type RuntimeSetup,
+  requireUsable,
+  type SetupLog,
+  setUpRuntime,
+} from '../namespaces/setup.ts';
 import { startSandbox } from '../namespaces/start.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Host } from './arguments.ts';
@@ -32,19 +38,19 @@ export type RootfsRuntimeOptions = {
   images?: ImageSettings;
   /** False: limits are left to the watchdog even where control groups could be made. Default true. */
   cgroups?: boolean;
-  log?: GroundLog;
+  log?: SetupLog;
 };
 
 /** Throws UsageError for folders that cannot be used; whether sandboxes start is told by `check`. */
 export async function rootfsRuntime(options: RootfsRuntimeOptions): Promise<Runtime> {
   requireUsable(options.imagesDir);
   const { scratchDir, log } = options;
-  return onGround({ scratchDir, cgroups: options.cgroups !== false, log }, (ground) =>
+  return setUpRuntime({ scratchDir, cgroups: options.cgroups !== false, log }, (ground) =>
     openRootfs(ground, options),
   );
 }
 
-async function openRootfs(ground: Ground, options: RootfsRuntimeOptions): Promise<Runtime> {
+async function openRootfs(ground: RuntimeSetup, options: RootfsRuntimeOptions): Promise<Runtime> {
   const { imagesDir, scratchDir, log } = options;
   const { programs } = ground;
   const host: Host = {
@@ -67,7 +73,7 @@ async function openRootfs(ground: Ground, options: RootfsRuntimeOptions): Promis
   };
   const { dockerSocket, images: settings } = options;
   const fetch = createFetch(settings ?? { atOnce: 2, mirrors: [] });
-  const brought = settings ? openBrought(settings.broughtFile) : null;
+  const brought = settings ? openPulledImages(settings.broughtFile) : null;
   const engine = dockerSocket ? engineSource({ socketPath: dockerSocket, fetch, brought }) : null;
   const images = imageSource({ store, engine, prepare });
 

@@ -19,7 +19,7 @@ const FIRST_MS = 250;
 const LONGEST_MS = 2_000;
 
 /** Calls again for so long while sandboxes cannot be started for a reason that may pass; that it waits is said once. Throws what the last call threw. */
-export async function outwaitRuntime<T>(
+export async function waitForRuntime<T>(
   call: () => Promise<T>,
   { patienceSeconds, log, signal }: { patienceSeconds: number; log: Logger; signal: AbortSignal },
 ): Promise<T> {

@@ -4,5 +4,5 @@ import { existsSync } from 'node:fs';
 const SETPRIV = ['/usr/bin/setpriv', '/bin/setpriv'].find((path) => existsSync(path));
 
 /** The command, under util-linux's `setpriv --pdeathsig TERM` where there is one. Start it from the main thread. */
-export const diesWithParent = (command: readonly string[]): readonly string[] =>
+export const dieWithParent = (command: readonly string[]): readonly string[] =>
   SETPRIV === undefined ? command : [SETPRIV, '--pdeathsig', 'TERM', '--', ...command];

@@ -1,6 +1,6 @@
 /** Typed arrays that grow as tokens come: twice as long each time, so that a token costs the same at any length. */
 
-export type Growing<T extends Int32Array | Float32Array> = {
+export type GrowableArray<T extends Int32Array | Float32Array> = {
   readonly length: number;
   push(items: T): void;
   /** A copy of what is there. */
@@ -9,10 +9,11 @@ export type Growing<T extends Int32Array | Float32Array> = {
 
 const FIRST = 256;
 
-export const growingIds = (): Growing<Int32Array> => growing((length) => new Int32Array(length));
-export const growingLogProbs = (): Growing<Float32Array> => growing((length) => new Float32Array(length));
+export const growableIds = (): GrowableArray<Int32Array> => growing((length) => new Int32Array(length));
+export const growableLogProbs = (): GrowableArray<Float32Array> =>
+  growing((length) => new Float32Array(length));
 
-function growing<T extends Int32Array | Float32Array>(make: (length: number) => T): Growing<T> {
+function growing<T extends Int32Array | Float32Array>(make: (length: number) => T): GrowableArray<T> {
   let items = make(FIRST);
   let length = 0;
   return {

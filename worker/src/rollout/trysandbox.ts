@@ -1,6 +1,6 @@
 /** Whether this node can run a sandbox at all: a small one of our own, of the image that last failed, tells its faults from a run's. */
 import { RolloutFailure } from '@swefarm/shared';
-import { isOfTheNode, type Sample } from '../node/breaker.ts';
+import { type FailedRollout, isOfTheNode } from '../node/breaker.ts';
 import type { Node } from '../node/node.ts';
 import { diskIsFull } from '../sandbox/free.ts';
 import { OWN_USE } from '../sandbox/namespaces/ownuse.ts';
@@ -10,7 +10,7 @@ const TRIAL_MS = 60_000;
 /** False when the node fails at it; an image that cannot be had is not the node's fault. */
 export async function trySandbox(
   { runtime, owner }: Pick<Node, 'runtime' | 'owner'>,
-  sample: Pick<Sample, 'image' | 'instance'> | null,
+  sample: Pick<FailedRollout, 'image' | 'instance'> | null,
   stop: AbortSignal,
 ): Promise<boolean> {
   const signal = AbortSignal.any([stop, AbortSignal.timeout(TRIAL_MS)]);

@@ -6,12 +6,12 @@ import { asTree, merge } from '../run/record.ts';
 import type { Caller } from './callers.ts';
 import type { GatewayDeps } from './deps.ts';
 import { type Mode, trains } from './failures.ts';
-import type { RunWish } from './openruns.ts';
+import type { CallerRun } from './openruns.ts';
 import { keyFor, keyOrigins } from './policykeys.ts';
 import { Refusal } from './refusal.ts';
 
 /** Later ones win; what `serve` was started with, the caller's own, the row's. */
-export function wishOf(caller: Caller, mode: Mode, row: GymRow, deps: GatewayDeps): RunWish {
+export function readCallerRun(caller: Caller, mode: Mode, row: GymRow, deps: GatewayDeps): CallerRun {
   const base = merge(merge({}, deps.settings ?? {}), caller.run);
   const { urls, apiKey, model, version, sampling } = policyOf(row);
   const policy = asTree(base.policy);

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { createTrusted } from './trusted.ts';
+import { createTtlCache } from './ttlcache.ts';
 
 test('what is asked for no more is kept no longer than it is trusted', () => {
   let now = 0;
-  const trusted = createTrusted<number>(1000, () => now);
+  const trusted = createTtlCache<number>(1000, () => now);
   const names = (): string[] => [...trusted.entries()].map(([name]) => name);
   for (let at = 0; at < 500; at++) trusted.set(`old ${at}`, at);
   now = 600;

@@ -9,7 +9,7 @@ const HARMFUL =
  * Text of a model or a test made safe to print: an escape sequence in it must not move the cursor, set the title or
  * write the clipboard of whoever reads it. Line feeds and tabs stay; other control characters become visible.
  */
-export function harmless(text: string): string {
+export function terminalSafe(text: string): string {
   return text.replaceAll('\r\n', '\n').replace(HARMFUL, (char) => {
     const code = char.charCodeAt(0);
     if (code < 0x20) return String.fromCharCode(0x2400 + code);

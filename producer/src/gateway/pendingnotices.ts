@@ -3,7 +3,7 @@
  * Without, a call would stay held by a gateway that waits for it no more, and its rollout would run to the end for nobody.
  */
 
-export type Debts = {
+export type PendingNotices = {
   /** Does it now, else as soon as it can be done; never throws. Those of one `key` are done in their order. */
   owe(key: string, act: () => Promise<void>): Promise<void>;
   /** Everything owed for a key is done when this resolves. Throws what still stands in the way. */
@@ -12,7 +12,7 @@ export type Debts = {
   settleAll(): Promise<void>;
 };
 
-export function createDebts(): Debts {
+export function createPendingNotices(): PendingNotices {
   const owed = new Map<string, { acts: (() => Promise<void>)[]; paying: Promise<void> | null }>();
   const pay = async (key: string, acts: (() => Promise<void>)[]): Promise<void> => {
     for (let [act] = acts; act !== undefined; [act] = acts) {

@@ -1,6 +1,6 @@
 /** One rollout's side of the talk with a policy, in one of three token modes; transport and retries are the user's. */
 import type { PolicyConfig } from '../job.ts';
-import type { Asked, Message } from '../trajectory.ts';
+import type { Message, RequestedSampling } from '../trajectory.ts';
 import { readAnswer } from './answer.ts';
 import { type Asking, askFor, openAsking, type Who } from './asking.ts';
 import { type ChatStream, openChatStream } from './chatstream.ts';
@@ -20,13 +20,13 @@ import { bareCallIn } from './toolcalls/forms.ts';
 import type { ToolParser } from './toolcalls/names.ts';
 import { joinedIds, openUnfinished } from './unfinished.ts';
 
-export type Speaker = {
+export type TurnClient = {
   /**
    * Asks once. After a call that threw the same messages may be asked again: in mode `token-in` what came of the answer is kept
    * then and gone on from, else the speaker is as it was. `messages` only grow from call to call, and hold the message of
    * each reply as it was given. Throws what `post` throws, WireFault, RolloutFailure `policy_tokens`.
    */
-  ask(messages: readonly Message[], tools: readonly object[], post: Post): Promise<SpokenReply>;
+  ask(messages: readonly Message[], tools: readonly object[], post: Post): Promise<TurnReply>;
   /** Tokens that are kept of an answer that was broken off; 0 when the next one begins anew. */
   kept(): number;
   /** Tokens that came of the answer at hand, whole or not: for who measures speed. */
@@ -36,16 +36,16 @@ export type Speaker = {
 };
 
 /** An answer, and what its request alone asked for. `came`: tokens that a stream was seen to bring, where it told neither ids nor usage. */
-export type SpokenReply = WireReply & { asked: Asked; came?: number };
+export type TurnReply = WireReply & { asked: RequestedSampling; came?: number };
 
 /** Throws UsageError `tokenizer` when the configuration names a folder that is none. */
-export async function openSpeaker(config: PolicyConfig, who: Who): Promise<Speaker> {
+export async function openTurnClient(config: PolicyConfig, who: Who): Promise<TurnClient> {
   const asking = openAsking(config, who);
   if (config.token_mode !== 'token-in') return chatSpeaker(config, asking);
   return tokenSpeaker(config, asking, await openRenderer(config));
 }
 
-function chatSpeaker(first: PolicyConfig, asking: Asking): Speaker {
+function chatSpeaker(first: PolicyConfig, asking: Asking): TurnClient {
   let config = first;
   // Only mode `echo` needs the last answer's ids; the trajectory stores them in its own way.
   let last: WireReply | null = null;
@@ -90,7 +90,7 @@ const HEAD_TOKENS = 5;
 type Said = { ids: Int32Array; message: Message; turn: number; ended: boolean };
 
 /** All ids so far and what is new go to the completions endpoint: contiguous by construction. */
-export function tokenSpeaker(first: PolicyConfig, asking: Asking, renderer: Renderer): Speaker {
+export function tokenSpeaker(first: PolicyConfig, asking: Asking, renderer: Renderer): TurnClient {
   let config = first;
   let said: Said | null = null;
   let incrementer: Incrementer | null = null;
@@ -134,7 +134,7 @@ export function tokenSpeaker(first: PolicyConfig, asking: Asking, renderer: Rend
     return prompt;
   };
   /** Asks for what is left of the answer; what comes of it is kept when it is broken off. */
-  const restOf = async (prompt: Int32Array, asked: Asked, post: Post): Promise<TextReply> => {
+  const restOf = async (prompt: Int32Array, asked: RequestedSampling, post: Post): Promise<TextReply> => {
     stream = openCompletionStream();
     try {
       const body = await post(
@@ -155,9 +155,9 @@ export function tokenSpeaker(first: PolicyConfig, asking: Asking, renderer: Rend
   /** `asked` for the whole answer. */
   const wholeOf = async (
     sent: Int32Array,
-    asked: Asked,
+    asked: RequestedSampling,
     post: Post,
-  ): Promise<TextReply & { asked: Asked }> => {
+  ): Promise<TextReply & { asked: RequestedSampling }> => {
     const rest = unfinished.rest(asked);
     if (rest === null) return { ...unfinished.cut(sent), asked };
     const before = unfinished.tokens;

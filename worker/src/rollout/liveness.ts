@@ -6,13 +6,13 @@
 /** Two sweeps apart, and much longer than a worker takes to come back to Redis. */
 const MISSED_MS = 115_000;
 
-export type Unseen = {
+export type WorkerLiveness = {
   /** @param listed workers that the farm knows at this moment */
   isDead(worker: string, listed: ReadonlySet<string>, self: string): boolean;
 };
 
 /** `now`: monotonic milliseconds. */
-export function createUnseen(now: () => number = () => performance.now()): Unseen {
+export function createWorkerLiveness(now: () => number = () => performance.now()): WorkerLiveness {
   const since = new Map<string, number>();
   return {
     isDead(worker, listed, self) {

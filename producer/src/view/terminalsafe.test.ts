@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { harmless } from './harmless.ts';
+import { terminalSafe } from './terminalsafe.ts';
 
 test.each([
   ['plain\ttext\nand more', 'plain\ttext\nand more'],
@@ -9,5 +9,5 @@ test.each([
   ['abc\u202edef', 'abc<202e>def'],
   ['naïve ✓ 日本', 'naïve ✓ 日本'],
 ])('%j is printed as %j', (text, shown) => {
-  expect(harmless(text)).toBe(shown);
+  expect(terminalSafe(text)).toBe(shown);
 });

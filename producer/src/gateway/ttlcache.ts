@@ -1,6 +1,6 @@
 /** What this process read from Redis and takes to be so for a while; what is asked for no more is dropped. */
 
-export type Trusted<Value> = {
+export type TtlCache<Value> = {
   get(name: string): Value | undefined;
   set(name: string, value: Value): void;
   delete(name: string): void;
@@ -8,7 +8,7 @@ export type Trusted<Value> = {
 };
 
 /** Each value is trusted for `lifeMs` by the clock `now` (ms since the epoch). */
-export function createTrusted<Value>(lifeMs: number, now: () => number = Date.now): Trusted<Value> {
+export function createTtlCache<Value>(lifeMs: number, now: () => number = Date.now): TtlCache<Value> {
   const known = new Map<string, { value: Value; until: number }>();
   /** All live equally long and the map keeps their order: the oldest come first. */
   const drop = (): void => {

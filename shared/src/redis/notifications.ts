@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 
-export type Wakes = {
+export type Notifications = {
   /** Resolves when `session` is woken, after `ms`, or when the signal aborts; never rejects. */
   wait(session: string, ms: number, signal: AbortSignal): Promise<void>;
 };
@@ -11,7 +11,7 @@ const BLOCK_SECONDS = 1;
 const AWAY_MS = 500;
 
 /** `list`: the key that other processes push session ids to. The connection is opened at the first wait. */
-export function listenForWakes(connect: () => Redis, list: string): Wakes {
+export function listenForNotifications(connect: () => Redis, list: string): Notifications {
   const waiting = new Map<string, () => void>();
   /** Woken while nobody waited: the next wait returns at once. */
   const woken = new Set<string>();

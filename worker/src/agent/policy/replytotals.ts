@@ -2,9 +2,9 @@
 import type { WireReply } from '@swefarm/shared';
 
 export type Sums = { tokens: number; seconds: number };
-export type Heard = ReturnType<typeof openHeard>;
+export type ReplyTotals = ReturnType<typeof openReplyTotals>;
 
-export function openHeard() {
+export function openReplyTotals() {
   let tokens = 0;
   let seconds = 0;
   return {
