@@ -1,7 +1,7 @@
 /** What came of a rollout, in a few lines. */
 
 import type { PageDetail } from '../../src/page/data.ts';
-import { harmless } from '../../src/view/terminalsafe.ts';
+import { terminalSafe } from '../../src/view/terminalsafe.ts';
 import { decimal, duration, integer, moment, words } from './format.ts';
 import { Mark } from './mark.tsx';
 import { stateOf } from './rows.ts';
@@ -20,7 +20,7 @@ export function Facts({ detail, turns }: { detail: PageDetail; turns: number }) 
             <span className="dim">(row {words(result.reward_row)})</span> · <b>{result.turns}</b> turns ·{' '}
             {words(result.exit_status ?? 'no exit status')} · {integer(result.tokens.prompt)} +{' '}
             {integer(result.tokens.completion)} tokens
-            {result.policy_version !== null && ` · weights ${harmless(result.policy_version)}`} · attempt{' '}
+            {result.policy_version !== null && ` · weights ${terminalSafe(result.policy_version)}`} · attempt{' '}
             {result.attempt} on {result.node} ({result.runtime}) · {duration(result.seconds.total)}
           </>
         )}
@@ -30,7 +30,7 @@ export function Facts({ detail, turns }: { detail: PageDetail; turns: number }) 
       </p>
       {trajectory && (
         <p className="facts dim">
-          {trajectory.model ? `model ${harmless(trajectory.model)} · ` : ''}token mode{' '}
+          {trajectory.model ? `model ${terminalSafe(trajectory.model)} · ` : ''}token mode{' '}
           {trajectory.token_mode ?? 'none'}
           {trajectory.contiguous !== undefined &&
             ` · token ids ${trajectory.contiguous ? 'contiguous' : 'not contiguous'}`}
@@ -39,7 +39,7 @@ export function Facts({ detail, turns }: { detail: PageDetail; turns: number }) 
       {result?.failure && (
         <p className="notice bad">
           {result.failure.stage} / {words(result.failure.class)} after {result.failure.attempts} attempts:{' '}
-          {harmless(result.failure.message)}
+          {terminalSafe(result.failure.message)}
         </p>
       )}
       {attempts.length > 1 && (
@@ -50,7 +50,7 @@ export function Facts({ detail, turns }: { detail: PageDetail; turns: number }) 
               <li key={one.attempt}>
                 {one.attempt}: {moment(one.claimed_at)} on {one.node},{' '}
                 {one.end ? words(one.end.class) : 'no word of its end'}
-                {one.end?.cause ? `: ${harmless(one.end.cause)}` : ''}
+                {one.end?.cause ? `: ${terminalSafe(one.end.cause)}` : ''}
               </li>
             ))}
           </ul>

@@ -1,6 +1,6 @@
 /** Text of strangers: shown as text, its control characters visible, its middle folded until somebody wants it. */
 import { useState } from 'react';
-import { harmless } from '../../src/view/terminalsafe.ts';
+import { terminalSafe } from '../../src/view/terminalsafe.ts';
 import { integer } from './format.ts';
 
 type Props = { text: string; lines?: number; className?: string };
@@ -10,7 +10,7 @@ const LONG = 2_000;
 
 export function Fold({ text, lines = 16, className = '' }: Props) {
   const [open, setOpen] = useState(false);
-  const safe = harmless(text).replace(/\n+$/, '');
+  const safe = terminalSafe(text).replace(/\n+$/, '');
   const all = safe.split('\n');
   const folds = all.length > lines + 4 || safe.length > lines * LONG;
   if (!folds || open) {

@@ -1,6 +1,6 @@
 /** The patch file by file, beside what is given to compare it with: gold, or a sibling's. */
 import { useMemo, useState } from 'react';
-import { harmless } from '../../src/view/terminalsafe.ts';
+import { terminalSafe } from '../../src/view/terminalsafe.ts';
 import { type DiffFile, pairFiles, parseDiff } from './diff.ts';
 import { integer } from './format.ts';
 
@@ -29,7 +29,7 @@ export function Patches({ left, right }: { left: Side; right: Side | null }) {
   );
 }
 
-const parse = (patch: string | null): DiffFile[] => (patch ? parseDiff(harmless(patch)) : []);
+const parse = (patch: string | null): DiffFile[] => (patch ? parseDiff(terminalSafe(patch)) : []);
 
 function FilePair(props: { path: string; left: DiffFile | null; right: { file: DiffFile | null } | null }) {
   return (

@@ -2,7 +2,7 @@
 import type { LiveTurn } from '@swefarm/shared';
 import { useMemo, useState } from 'react';
 import type { PageDetail } from '../../src/page/data.ts';
-import { harmless } from '../../src/view/terminalsafe.ts';
+import { terminalSafe } from '../../src/view/terminalsafe.ts';
 import { api } from './api.ts';
 import { Facts } from './facts.tsx';
 import { Fold } from './fold.tsx';
@@ -47,7 +47,7 @@ export function Rollout({ id }: { id: string }) {
       <Siblings id={id} siblings={detail.siblings} />
       <Facts detail={detail} turns={shown.turns.length} />
       {detail.result && <Timing seconds={detail.result.seconds} />}
-      {detail.missing && <p className="notice bad">{harmless(detail.missing)}</p>}
+      {detail.missing && <p className="notice bad">{terminalSafe(detail.missing)}</p>}
       <nav aria-label="Parts" className="tabs">
         {PARTS.map(([part, title]) => (
           <a key={part} href={`#${part}`} onClick={(event) => jump(event, part)}>
@@ -116,7 +116,7 @@ function Turns({ id, shown, detail }: { id: string; shown: Shown; detail: PageDe
           {shown.turns.map(({ index, turn }) => (
             <li key={index}>
               <a href={`#turn-${index + 1}`} onClick={(event) => jump(event, `turn-${index + 1}`)}>
-                <b>{index + 1}</b> {harmless(turn.commands[0]?.command.split('\n')[0] ?? 'says')}
+                <b>{index + 1}</b> {terminalSafe(turn.commands[0]?.command.split('\n')[0] ?? 'says')}
               </a>
             </li>
           ))}

@@ -1,7 +1,7 @@
 /** The report: the verdict, how far it is trusted, and the status of each test that counts, failures first. */
 import type { Report } from '@swefarm/shared';
 import { useState } from 'react';
-import { harmless } from '../../src/view/terminalsafe.ts';
+import { terminalSafe } from '../../src/view/terminalsafe.ts';
 import { integer, words } from './format.ts';
 
 const CATEGORIES = ['FAIL_TO_PASS', 'PASS_TO_PASS'] as const;
@@ -20,7 +20,7 @@ export function Tests({ report }: { report: Report }) {
         {words(report.evaluation)}
         {report.test_exit_code !== null && ` (exit ${report.test_exit_code})`} · trust{' '}
         <b className={trust.level === 'clean' ? '' : 'bad'}>{trust.level}</b>
-        {trust.reasons.length > 0 && `: ${harmless(trust.reasons.join('; '))}`}
+        {trust.reasons.length > 0 && `: ${terminalSafe(trust.reasons.join('; '))}`}
       </p>
       {report.tests_status === null && <p className="empty">No test was judged.</p>}
       {CATEGORIES.map((category) => (
@@ -57,7 +57,7 @@ function Category({ category, report }: { category: (typeof CATEGORIES)[number];
             <td>
               <span aria-hidden="true">{good ? '✓' : '✗'}</span> {report.status_map?.[name] ?? 'missing'}
             </td>
-            <td className="mono">{harmless(name)}</td>
+            <td className="mono">{terminalSafe(name)}</td>
           </tr>
         ))}
       </tbody>

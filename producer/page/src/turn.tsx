@@ -1,7 +1,7 @@
 /** One turn: what the model thought and said, what ran, what it saw. */
 import type { CommandRecord, Message } from '@swefarm/shared';
 import { useState } from 'react';
-import { harmless } from '../../src/view/terminalsafe.ts';
+import { terminalSafe } from '../../src/view/terminalsafe.ts';
 import { Fold } from './fold.tsx';
 import { bytes, duration, integer, words } from './format.ts';
 import { Tokens } from './tokens.tsx';
@@ -26,7 +26,7 @@ export function Turn({ rollout, shown, narrow = false, differs = false }: Props)
           {duration(turn.model_seconds)}
           {turn.usage &&
             ` · ${integer(turn.usage.prompt_tokens)} + ${integer(turn.usage.completion_tokens)} tokens`}
-          {turn.policy_version.end !== null && ` · weights ${harmless(turn.policy_version.end)}`}
+          {turn.policy_version.end !== null && ` · weights ${terminalSafe(turn.policy_version.end)}`}
         </span>
         {turn.finish_reason === 'length' && <span className="tag bad">cut by the token limit</span>}
         {differs && <span className="tag">differs from here</span>}
