@@ -6,7 +6,7 @@ import { parseJsonLines } from '../datasets/jsonl.ts';
 import { mendingOutput, mergeLine } from '../eval/again.ts';
 import { type End, endOf } from '../eval/ends.ts';
 import { type EvalWork, fingerprintOf } from '../eval/work.ts';
-import type { OutputLine, Tally } from '../output/line.ts';
+import type { LineSummary, OutputLine } from '../output/line.ts';
 import {
   type Output,
   type OutputEvaluation,
@@ -95,7 +95,7 @@ export async function openEvalOutput(flags: Flags, work: EvalWork, lineOf: LineO
   const overrides = { ...old?.record.reward.overrides, ...work.record.reward.overrides };
   // The lines are of the old run, or of several.
   const output = await openOutput(path, null);
-  const known = new Map<string, Tally>();
+  const known = new Map<string, LineSummary>();
   for (const id of work.items.keys()) {
     const tally = output.lines.get(lineOf(id)?.rollout_id ?? '');
     if (tally) known.set(id, tally);

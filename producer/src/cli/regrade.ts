@@ -51,7 +51,7 @@ export function addRegrade(program: Command): void {
   });
 }
 
-type Tally = { seen: number; graded: number; changed: number; problems: number };
+type RegradeCounts = { seen: number; graded: number; changed: number; problems: number };
 
 type Work = {
   source: string;
@@ -60,7 +60,7 @@ type Work = {
   /** Null: as each was graded before. */
   grader: GraderChoice | null;
   write: (text: string) => Promise<void>;
-  tally: Tally;
+  tally: RegradeCounts;
   signal: AbortSignal;
 };
 

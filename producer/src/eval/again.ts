@@ -7,7 +7,7 @@ import type { RewardOverrides } from '@swefarm/grading';
 import { type RewardFacts, UsageError } from '@swefarm/shared';
 import { parseJsonLines } from '../datasets/jsonl.ts';
 import type { RowProblem } from '../datasets/problem.ts';
-import { type OutputLine, type Tally, tallyOf } from '../output/line.ts';
+import { type LineSummary, lineSummaryOf, type OutputLine } from '../output/line.ts';
 import type { Output } from '../output/output.ts';
 import { rewarded } from '../output/rewarded.ts';
 import type { Prediction } from './predictions.ts';
@@ -104,7 +104,7 @@ export function mergeLine(old: OutputLine, fresh: OutputLine, overrides: RewardO
 /** Takes lines of the new run and writes the old ones, mended. `known`: rollouts of the new run whose old lines are there. */
 export function mendingOutput(
   inner: Output,
-  known: ReadonlyMap<string, Tally>,
+  known: ReadonlyMap<string, LineSummary>,
   mend: (fresh: OutputLine) => OutputLine,
 ): Output {
   const lines = new Map(known);
@@ -114,7 +114,7 @@ export function mendingOutput(
     cursor: '0',
     async append(fresh: readonly OutputLine[], cursor: string): Promise<void> {
       await inner.append(fresh.map(mend), inner.cursor);
-      for (const line of fresh) lines.set(line.rollout_id, tallyOf(line));
+      for (const line of fresh) lines.set(line.rollout_id, lineSummaryOf(line));
       output.cursor = cursor;
     },
     async [Symbol.asyncDispose](): Promise<void> {

@@ -48,9 +48,9 @@ export type OutputLine = Pick<
 };
 
 /** A line without what is long: what is kept in memory of an output. */
-export type Tally = Omit<OutputLine, 'patch' | 'report' | 'facts' | 'sampling'>;
+export type LineSummary = Omit<OutputLine, 'patch' | 'report' | 'facts' | 'sampling'>;
 
-export function tallyOf(line: OutputLine): Tally {
+export function lineSummaryOf(line: OutputLine): LineSummary {
   const { patch: _patch, report: _report, facts: _facts, sampling: _sampling, ...tally } = line;
   return tally;
 }

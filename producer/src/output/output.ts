@@ -17,7 +17,7 @@ import {
   unwritable,
   writeCursor,
 } from './appendfile.ts';
-import { encodeLine, type OutputLine, type Tally, tallyOf } from './line.ts';
+import { encodeLine, type LineSummary, lineSummaryOf, type OutputLine } from './line.ts';
 
 /** Our own lines, or rollout rows as NeMo Gym's collector writes them. */
 export const OutputFormat = z.enum(['swefarm', 'gym']);
@@ -54,7 +54,7 @@ export interface Output extends AsyncDisposable {
   /** For messages. */
   readonly name: string;
   /** Lines that are in the file already, by rollout id; grows with `append`. */
-  readonly lines: ReadonlyMap<string, Tally>;
+  readonly lines: ReadonlyMap<string, LineSummary>;
   /** Last stream id whose result is in the file; `0` at the start. */
   readonly cursor: string;
   /** Gets what a line leaves out, before `append` gets the line; for outputs that write more than lines. */
@@ -120,7 +120,7 @@ export async function openOutputFile(path: string, runId: string | null): Promis
 
 class OutputFile implements Output {
   readonly name: string;
-  readonly lines: Map<string, Tally>;
+  readonly lines: Map<string, LineSummary>;
   cursor: string;
   readonly #file: FileHandle;
   readonly #runId: string | null;
@@ -128,7 +128,7 @@ class OutputFile implements Output {
   constructor(
     name: string,
     file: FileHandle,
-    lines: Map<string, Tally>,
+    lines: Map<string, LineSummary>,
     cursor: string,
     runId: string | null,
   ) {
@@ -145,7 +145,7 @@ class OutputFile implements Output {
         await this.#file.appendFile(lines.map((line) => `${encodeLine(line)}\n`).join(''));
         await this.#file.datasync();
       }
-      for (const line of lines) this.lines.set(line.rollout_id, tallyOf(line));
+      for (const line of lines) this.lines.set(line.rollout_id, lineSummaryOf(line));
       if (cursor !== this.cursor && this.#runId !== null) {
         await writeCursor(this.name, this.#runId, cursor);
       }
@@ -162,14 +162,14 @@ class OutputFile implements Output {
 
 /** Lines to standard output (or any sink); nothing can be resumed. `write` resolves when the sink took the text. */
 export function streamOutput(write: (text: string) => Promise<void>): Output {
-  const lines = new Map<string, Tally>();
+  const lines = new Map<string, LineSummary>();
   const output = {
     name: 'standard output',
     lines,
     cursor: '0',
     async append(added: readonly OutputLine[], cursor: string): Promise<void> {
       if (added.length > 0) await write(added.map((line) => `${encodeLine(line)}\n`).join(''));
-      for (const line of added) lines.set(line.rollout_id, tallyOf(line));
+      for (const line of added) lines.set(line.rollout_id, lineSummaryOf(line));
       output.cursor = cursor;
     },
     async [Symbol.asyncDispose](): Promise<void> {
@@ -180,8 +180,8 @@ export function streamOutput(write: (text: string) => Promise<void>): Output {
 }
 
 /** The lines of an output, read one at a time and kept without their patches. */
-async function readLines(path: string, runId: string | null): Promise<Map<string, Tally>> {
-  const lines = new Map<string, Tally>();
+async function readLines(path: string, runId: string | null): Promise<Map<string, LineSummary>> {
+  const lines = new Map<string, LineSummary>();
   for await (const row of parseJsonLines(createReadStream(path))) {
     const line = 'value' in row ? (row.value as Partial<OutputLine>) : null;
     if (typeof line?.rollout_id !== 'string') {
@@ -192,7 +192,7 @@ async function readLines(path: string, runId: string | null): Promise<Map<string
         `${path}: ${row.where} belongs to run ${line.run_id}, not to ${runId}; choose another --output`,
       );
     }
-    lines.set(line.rollout_id, tallyOf(line as OutputLine));
+    lines.set(line.rollout_id, lineSummaryOf(line as OutputLine));
   }
   return lines;
 }

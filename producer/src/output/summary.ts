@@ -2,7 +2,8 @@
 
 import { type Column, GAP, renderTable } from '../view/table.ts';
 import { terminalSafe } from '../view/terminalsafe.ts';
-import type { Tally } from './line.ts';
+import type { LineSummary } from './line.ts';
+import { countNames, mean, meansOf, ratio, tally } from './tally.ts';
 
 export type GroupSummary = {
   instance_id: string;
@@ -33,9 +34,9 @@ export type Summary = {
 };
 
 /** Counts lines by instance; instances without a line count too. */
-export function summarise(instanceIds: Iterable<string>, lines: Iterable<Tally>): Summary {
-  const byGroup = new Map<string, Tally[]>(Array.from(instanceIds, (id) => [id, []]));
-  const every: Tally[] = [];
+export function summarise(instanceIds: Iterable<string>, lines: Iterable<LineSummary>): Summary {
+  const byGroup = new Map<string, LineSummary[]>(Array.from(instanceIds, (id) => [id, []]));
+  const every: LineSummary[] = [];
   const examples: Record<string, string> = {};
   for (const line of lines) {
     const group = byGroup.get(line.instance_id);
@@ -55,36 +56,26 @@ export function summarise(instanceIds: Iterable<string>, lines: Iterable<Tally>)
   };
 }
 
-const causeOf = (failure: NonNullable<Tally['failure']>): string => `${failure.stage}/${failure.class}`;
+const causeOf = (failure: NonNullable<LineSummary['failure']>): string => `${failure.stage}/${failure.class}`;
 
-function summariseGroup(instanceId: string, lines: readonly Tally[]): GroupSummary {
+function summariseGroup(instanceId: string, lines: readonly LineSummary[]): GroupSummary {
   const judged = lines.filter((line) => line.outcome === 'judged');
-  const rewards = judged.flatMap((line) => (line.reward === null ? [] : [line.reward]));
+  const sums = tally(lines);
+  const { reward_mean, turns_mean } = meansOf(sums);
   return {
     instance_id: instanceId,
-    rollouts: lines.length,
-    judged: judged.length,
-    failed: lines.filter((line) => line.outcome === 'failed').length,
-    cancelled: lines.filter((line) => line.outcome === 'cancelled').length,
-    resolved: judged.filter((line) => line.resolved === true).length,
-    reward_mean: mean(rewards),
-    turns_mean: mean(judged.map((line) => line.turns)),
-    cancelled_turns_mean: mean(
-      lines.filter((line) => line.outcome === 'cancelled').map((line) => line.turns),
-    ),
-    exit_statuses: count(judged.map((line) => line.exit_status ?? 'none')),
-    failures: count(lines.flatMap((line) => (line.failure ? [causeOf(line.failure)] : []))),
+    rollouts: sums.total,
+    judged: sums.judged,
+    failed: sums.failed,
+    cancelled: sums.cancelled,
+    resolved: sums.resolved,
+    reward_mean,
+    turns_mean,
+    cancelled_turns_mean: ratio(sums.cancelled_turns_sum, sums.cancelled),
+    exit_statuses: countNames(judged.map((line) => line.exit_status ?? 'none')),
+    failures: countNames(lines.flatMap((line) => (line.failure ? [causeOf(line.failure)] : []))),
     seconds_mean: mean(lines.map((line) => line.seconds.total)),
   };
-}
-
-const mean = (values: readonly number[]): number | null =>
-  values.length === 0 ? null : values.reduce((sum, value) => sum + value, 0) / values.length;
-
-function count(names: readonly string[]): Record<string, number> {
-  const counts: Record<string, number> = {};
-  for (const name of names) counts[name] = (counts[name] ?? 0) + 1;
-  return counts;
 }
 
 /** Groups shown one by one; a run of thousands of instances is not read as a table. */

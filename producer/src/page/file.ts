@@ -12,6 +12,7 @@ import { readDataset } from '../datasets/read.ts';
 import { artifactOfLine } from '../output/artifact.ts';
 import type { OutputLine } from '../output/line.ts';
 import { readOutputRun } from '../output/output.ts';
+import { countNames, meansOf, tally } from '../output/tally.ts';
 import type { RunStatus } from '../view/status.ts';
 import type { PageDetail, PageRollout, PageSource } from './data.ts';
 import { indexLines } from './lines.ts';
@@ -109,13 +110,8 @@ function statusOf(
   record: RunRecord | null,
 ): RunStatus {
   const own = record?.run_id === run_id ? record : null;
-  const judged = rollouts.filter((one) => one.outcome === 'judged');
-  const rewards = rollouts.flatMap((one) => (one.reward === null ? [] : [one.reward]));
-  const failures: Record<string, number> = {};
-  for (const { failure } of rollouts) if (failure) failures[failure] = (failures[failure] ?? 0) + 1;
-  const group_size = own?.group_size ?? Math.max(0, ...rollouts.map((one) => one.index)) + 1;
-  const mean = (values: readonly number[]): number | null =>
-    values.length > 0 ? values.reduce((sum, value) => sum + value, 0) / values.length : null;
+  const { judged, resolved, failed, cancelled, ...sums } = tally(rollouts);
+  const { reward_mean, turns_mean } = meansOf({ judged, resolved, ...sums });
   return {
     run_id,
     created_at: own?.created_at ?? new Date(first.finished_at).toISOString(),
@@ -123,17 +119,17 @@ function statusOf(
     agent: own?.agent.type ?? '',
     model: own?.policy?.model ?? null,
     instances: own?.dataset.instances ?? instances.size,
-    group_size,
+    group_size: own?.group_size ?? Math.max(0, ...rollouts.map((one) => one.index)) + 1,
     rollouts: Math.max(rollouts.length, own ? startedRollouts(own) : 0),
     committed: rollouts.length,
-    judged: judged.length,
-    resolved: judged.filter((one) => one.resolved).length,
-    failed: rollouts.filter((one) => one.outcome === 'failed').length,
-    cancelled: rollouts.filter((one) => one.outcome === 'cancelled').length,
+    judged,
+    resolved,
+    failed,
+    cancelled,
     paused: null,
-    turns_mean: mean(judged.map((one) => one.turns)),
-    reward_mean: mean(rewards),
-    failures,
+    turns_mean,
+    reward_mean,
+    failures: countNames(rollouts.flatMap(({ failure }) => (failure === null ? [] : [failure]))),
   };
 }
 

@@ -5,13 +5,13 @@ import {
   type Result,
   type UnreadableResult,
 } from '@swefarm/shared';
-import type { OutputLine, Tally } from '../output/line.ts';
+import type { LineSummary, OutputLine } from '../output/line.ts';
 import type { PageDetail, PageRollout, PageTokens } from './data.ts';
 
 const REASON_LENGTH = 160;
 
 export function pageRollout(
-  of: (Result | Tally) & Partial<Pick<Result, 'facts'>>,
+  of: (Result | LineSummary) & Partial<Pick<Result, 'facts'>>,
   instance: number,
 ): PageRollout {
   return {

@@ -3,7 +3,7 @@ import type { Result } from '@swefarm/shared';
 import type { OutputLine } from '../output/line.ts';
 import type { RolloutFact } from './profile.ts';
 
-export type Counts = Pick<
+export type LineFacts = Pick<
   Result,
   | 'instance_id'
   | 'rollout_id'
@@ -18,14 +18,14 @@ export type Counts = Pick<
   Partial<Pick<OutputLine, 'report'>>;
 
 /** Siblings are the rollouts of one instance, in whichever shard. */
-export function factOf(line: Counts, repo = repositoryOf(line.instance_id)): RolloutFact {
+export function factOf(line: LineFacts, repo = repositoryOf(line.instance_id)): RolloutFact {
   const { outcome, failure, facts, report } = line;
   const evaluation = report?.evaluation ?? facts?.evaluation;
   return {
     group: line.instance_id,
     repo,
-    judged: outcome === 'judged',
-    resolved: outcome === 'judged' && line.resolved === true,
+    outcome,
+    resolved: line.resolved,
     reward: line.reward,
     turns: line.turns,
     patch_applied: (report?.patch_state ?? facts?.patch_state) === 'applied',

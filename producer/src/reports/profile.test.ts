@@ -4,7 +4,7 @@ import { passAt, profileOf, type RolloutFact } from './profile.ts';
 const fact = (over: Partial<RolloutFact>): RolloutFact => ({
   group: 'a',
   repo: 'x/y',
-  judged: true,
+  outcome: 'judged',
   resolved: false,
   reward: 0,
   turns: 10,
@@ -16,7 +16,7 @@ const fact = (over: Partial<RolloutFact>): RolloutFact => ({
 });
 const won = (over: Partial<RolloutFact> = {}) => fact({ resolved: true, reward: 1, ...over });
 const lost = (over: Partial<RolloutFact> = {}) =>
-  fact({ judged: false, reward: null, patch_applied: false, failure: 'sandbox_lost', ...over });
+  fact({ outcome: 'failed', reward: null, patch_applied: false, failure: 'sandbox_lost', ...over });
 
 describe('pass@k', () => {
   test.each([
@@ -62,7 +62,7 @@ test('unjudged rollouts are in no rate of success, and named by cause', () => {
 
 test('what was cancelled is no failure and in no rate; its turns stand beside those that were kept', () => {
   const cancelled = fact({
-    judged: false,
+    outcome: 'cancelled',
     reward: null,
     patch_applied: false,
     turns: 30,

@@ -1,15 +1,11 @@
 /** The profile of a set of rollouts: how good, how sure, and what went wrong. Pure, so that every report counts alike. */
+import { type Countable, countNames, mean, meansOf, tally } from '../output/tally.ts';
 
 /** What is counted of one rollout. */
-export type RolloutFact = {
+export type RolloutFact = Countable & {
   /** What makes rollouts siblings: the instance, or the prompt that a caller repeats. */
   group: string;
   repo: string;
-  judged: boolean;
-  resolved: boolean;
-  /** Null when it was not judged. */
-  reward: number | null;
-  turns: number;
   patch_applied: boolean;
   /** The evaluation could not be done, whoever is to blame. */
   evaluation_error: boolean;
@@ -49,7 +45,7 @@ export type Profile = Counted & {
 
 /** `groupSize`: how many rollouts make a group complete; default: as many as the largest one has. */
 export function profileOf(facts: readonly RolloutFact[], groupSize?: number): Profile {
-  const groups = [...Map.groupBy(facts, (fact) => fact.group).values()].map(groupOf);
+  const groups = [...Map.groupBy(facts, (fact) => fact.group).values()].map(tally);
   const size = groupSize ?? Math.max(0, ...groups.map((group) => group.total));
   const kept = facts.filter((fact) => fact.cancelled === null);
   const most = Math.max(0, ...groups.map((group) => group.judged));
@@ -68,8 +64,8 @@ export function profileOf(facts: readonly RolloutFact[], groupSize?: number): Pr
     patch_applied_rate: share(kept, (fact) => fact.patch_applied),
     evaluation_error_rate: share(kept, (fact) => fact.evaluation_error),
     mean_turns_cancelled: mean(facts.flatMap((fact) => (fact.cancelled === null ? [] : [fact.turns]))),
-    failures: tally(facts.flatMap((fact) => (fact.failure === null ? [] : [fact.failure]))),
-    cancelled: tally(facts.flatMap((fact) => (fact.cancelled === null ? [] : [fact.cancelled]))),
+    failures: countSorted(facts, (fact) => fact.failure),
+    cancelled: countSorted(facts, (fact) => fact.cancelled),
     by_repository: Object.fromEntries(
       [...Map.groupBy(facts, (fact) => fact.repo)]
         .toSorted(([a], [b]) => (a < b ? -1 : 1))
@@ -91,35 +87,21 @@ export function passAt(n: number, c: number, k: number): number {
 }
 
 function countOf(facts: readonly RolloutFact[]): Counted {
-  const judged = facts.filter((fact) => fact.judged);
-  const resolved = judged.filter((fact) => fact.resolved).length;
+  const sums = tally(facts);
+  const { resolve_rate, reward_mean, turns_mean } = meansOf(sums);
   return {
-    total: facts.length,
-    judged: judged.length,
-    resolved,
-    accuracy: judged.length === 0 ? null : resolved / judged.length,
-    mean_reward: mean(judged.flatMap(({ reward }) => (reward === null ? [] : [reward]))),
-    mean_turns: mean(judged.map(({ turns }) => turns)),
+    total: sums.total,
+    judged: sums.judged,
+    resolved: sums.resolved,
+    accuracy: resolve_rate,
+    mean_reward: reward_mean,
+    mean_turns: turns_mean,
   };
 }
-
-function groupOf(facts: readonly RolloutFact[]) {
-  const judged = facts.filter((fact) => fact.judged);
-  return {
-    total: facts.length,
-    judged: judged.length,
-    resolved: judged.filter((fact) => fact.resolved).length,
-  };
-}
-
-export const mean = (values: readonly number[]): number | null =>
-  values.length === 0 ? null : values.reduce((sum, value) => sum + value, 0) / values.length;
 
 const share = (facts: readonly RolloutFact[], holds: (fact: RolloutFact) => boolean): number | null =>
   facts.length === 0 ? null : facts.filter(holds).length / facts.length;
 
-function tally(names: readonly string[]): Record<string, number> {
-  const counts: Record<string, number> = {};
-  for (const name of names.toSorted()) counts[name] = (counts[name] ?? 0) + 1;
-  return counts;
-}
+/** By name in alphabetical order. */
+const countSorted = (facts: readonly RolloutFact[], nameOf: (fact: RolloutFact) => string | null) =>
+  countNames(facts.flatMap((fact) => nameOf(fact) ?? []).toSorted());

@@ -4,11 +4,11 @@ import { type Farm, type RunRecord, type UnreadableResult, UsageError } from '@s
 import { parseJsonLines } from '../datasets/jsonl.ts';
 import { gymFiles } from '../formats/gym/rollouts.ts';
 import { readOutputRun } from '../output/output.ts';
-import { type Counts, factOf } from './facts.ts';
+import { factOf, type LineFacts } from './facts.ts';
 import type { RolloutFact } from './profile.ts';
 
 /** `record` null: nothing says how many rollouts there should be. */
-export type Counted = {
+export type CountedRollouts = {
   rollouts: Map<string, RolloutFact>;
   record: RunRecord | null;
   /** Results that could not be read, and are not counted. */
@@ -16,7 +16,7 @@ export type Counted = {
 };
 
 /** Throws UsageError when it cannot be read or holds something else. */
-export async function countOutput(path: string): Promise<Counted> {
+export async function countOutput(path: string): Promise<CountedRollouts> {
   const run = await readOutputRun(path);
   const rollouts = new Map<string, RolloutFact>();
   const files = run?.rows === 'gym' ? [path, gymFiles(path).failures] : [path];
@@ -24,11 +24,11 @@ export async function countOutput(path: string): Promise<Counted> {
     try {
       for await (const read of parseJsonLines(createReadStream(file))) {
         const row = 'value' in read ? read.value : {};
-        const line = (row.swefarm ?? row) as Partial<Counts>;
+        const line = (row.swefarm ?? row) as Partial<LineFacts>;
         if (typeof line.rollout_id !== 'string') {
           throw new UsageError(`${file}: ${read.where} is no line of an output; choose another file`);
         }
-        rollouts.set(line.rollout_id, factOf(line as Counts));
+        rollouts.set(line.rollout_id, factOf(line as LineFacts));
       }
     } catch (error) {
       if (error instanceof UsageError) throw error;
@@ -39,7 +39,7 @@ export async function countOutput(path: string): Promise<Counted> {
 }
 
 /** Throws UsageError when the farm does not know the run. */
-export async function countRun(farm: Farm, runId: string): Promise<Counted> {
+export async function countRun(farm: Farm, runId: string): Promise<CountedRollouts> {
   const record = await farm.runs.get(runId);
   if (!record) {
     throw new UsageError(

@@ -1,14 +1,11 @@
 import { expect, test } from 'vitest';
 import { aLine } from '../output/result.fixture.ts';
+import { emptyTally } from '../output/tally.ts';
 import { barLine, duration, type ProgressCounts, plainLine, startProgress } from './progress.ts';
 
 const counts: ProgressCounts = {
-  total: 64,
-  done: 16,
-  resolved: 5,
-  failed: 1,
-  judged: 15,
-  turns: 300,
+  expected: 64,
+  sums: { ...emptyTally(), total: 16, resolved: 5, failed: 1, judged: 15, turns_sum: 300 },
   running: 8,
   fresh: 16,
   seconds: 480,
@@ -19,7 +16,9 @@ test('a line says how far, how well, how fast and how long', () => {
   expect(plainLine(counts)).toBe(
     'swefarm: 16/64 done, 5/15 resolved, 1 failed, about 24 min left, 8 running, 20.0 turns, 2.0/min',
   );
-  expect(plainLine({ ...counts, done: 64, note: 'no worker alive' })).not.toContain('left');
+  expect(
+    plainLine({ ...counts, sums: { ...counts.sums, total: 64 }, note: 'no worker alive' }),
+  ).not.toContain('left');
 });
 
 test.each([40, 80, 160])('the bar never exceeds %d columns', (width) => {
@@ -41,4 +40,20 @@ test('without a terminal there are plain lines and no escapes', () => {
   expect(written[0]).toBe('a note\n');
   expect(written[1]).toMatch(/^swefarm: 2\/2 done, 1\/2 resolved, 12\.0 turns/);
   expect(written.join('')).not.toContain('\u001b');
+});
+
+test('a terminal has one line that is redrawn, notes stay above it, and the cursor comes back', () => {
+  const written: string[] = [];
+  const sink = { isTTY: true, columns: 80, write: (text: string) => written.push(text) };
+  const progress = startProgress(2, [aLine()], sink);
+  progress.add(aLine({ rollout_id: 'r1.a__b-1.1', resolved: false }));
+  progress.say('a note');
+  progress.stop();
+  expect(written).toEqual([
+    '\u001b[?25l',
+    expect.stringMatching(/█░+ 1\/2 done · 1\/1 resolved/),
+    '\r\u001b[2Ka note\n',
+    expect.stringMatching(/█ 2\/2 done · 1\/2 resolved/),
+    '\r\u001b[2K\u001b[?25h',
+  ]);
 });

@@ -1,12 +1,13 @@
 /** How far a run is, on stderr: one bar that redraws on a terminal, a plain line now and then elsewhere. */
-import cliProgress from 'cli-progress';
-import type { Tally } from '../output/line.ts';
+
+import type { LineSummary } from '../output/line.ts';
+import { addResult, emptyTally, meansOf, type Tally } from '../output/tally.ts';
 
 export type Sink = { write(text: string): unknown; isTTY?: boolean; columns?: number };
 
 export type Progress = {
   /** Counts a new line. */
-  add(line: Tally): void;
+  add(line: LineSummary): void;
   /** How many rollouts run now, and what is worth saying about them. */
   note(running: number | null, note: string | null): void;
   /** A line that stays, above the bar. */
@@ -15,12 +16,9 @@ export type Progress = {
 };
 
 export type ProgressCounts = {
-  total: number;
-  done: number;
-  resolved: number;
-  failed: number;
-  judged: number;
-  turns: number;
+  /** Rollouts of the whole run. */
+  expected: number;
+  sums: Tally;
   running: number | null;
   /** Done since this process began, for rate and time left. */
   fresh: number;
@@ -30,33 +28,31 @@ export type ProgressCounts = {
 
 const PLAIN_EVERY_MS = 10_000;
 const REDRAW_MS = 250;
+const CLEAR_LINE = '\r\u001b[2K';
+const HIDE_CURSOR = '\u001b[?25l';
+const SHOW_CURSOR = '\u001b[?25h';
 
 /** `already`: lines that an earlier start of the same run left. */
 export function startProgress(
-  total: number,
-  already: Iterable<Tally>,
+  expected: number,
+  already: Iterable<LineSummary>,
   sink: Sink = process.stderr,
 ): Progress {
   const started = Date.now();
   const counts: ProgressCounts = {
-    ...{ total, done: 0, resolved: 0, failed: 0, judged: 0, turns: 0 },
-    ...{ running: null, fresh: 0, seconds: 0, note: null },
+    expected,
+    sums: emptyTally(),
+    running: null,
+    fresh: 0,
+    seconds: 0,
+    note: null,
   };
-  const count = (line: Tally): void => {
-    counts.done += 1;
-    if (line.outcome === 'judged') {
-      counts.judged += 1;
-      counts.turns += line.turns;
-      if (line.resolved) counts.resolved += 1;
-    }
-    if (line.outcome === 'failed') counts.failed += 1;
-  };
-  for (const line of already) count(line);
+  for (const line of already) addResult(counts.sums, line);
   const now = (): ProgressCounts => ({ ...counts, seconds: (Date.now() - started) / 1000 });
   const shown = sink.isTTY ? bar(sink, now) : plainLines(sink, now);
   return {
     add(line) {
-      count(line);
+      addResult(counts.sums, line);
       counts.fresh += 1;
     },
     note(running, note) {
@@ -70,33 +66,25 @@ export function startProgress(
 
 type Shown = Pick<Progress, 'say' | 'stop'>;
 
+/** The bar's own line, drawn again and again; the cursor is hidden meanwhile. */
 function bar(sink: Sink, now: () => ProgressCounts): Shown {
-  const first = now();
-  const drawn = new cliProgress.SingleBar({
-    stream: sink as NodeJS.WritableStream,
-    format: () => barLine(now(), sink.columns ?? 80),
-    hideCursor: true,
-    clearOnComplete: true,
-    noTTYOutput: false,
-    fps: 1000 / REDRAW_MS,
-    gracefulExit: false,
-  });
-  drawn.start(Math.max(1, first.total), first.done);
-  const timer = setInterval(() => drawn.update(now().done), REDRAW_MS);
-  timer.unref();
-  // The bar hides the cursor; a process that ends in the middle must give it back.
-  const showCursor = (): void => void sink.write('\u001b[?25h\n');
+  const draw = (): void => void sink.write(`${CLEAR_LINE}${barLine(now(), sink.columns ?? 80)}`);
+  // A process that ends in the middle must give the cursor back.
+  const showCursor = (): void => void sink.write(`${SHOW_CURSOR}\n`);
   process.once('exit', showCursor);
+  sink.write(HIDE_CURSOR);
+  draw();
+  const timer = setInterval(draw, REDRAW_MS);
+  timer.unref();
   return {
     say(text) {
-      // Clears the bar's line; the next redraw writes it anew below.
-      sink.write(`\r\u001b[2K${text}\n`);
-      drawn.update(now().done);
+      sink.write(`${CLEAR_LINE}${text}\n`);
+      draw();
     },
     stop() {
       clearInterval(timer);
       process.off('exit', showCursor);
-      drawn.stop();
+      sink.write(`${CLEAR_LINE}${SHOW_CURSOR}`);
     },
   };
 }
@@ -123,17 +111,19 @@ function plainLines(sink: Sink, now: () => ProgressCounts): Shown {
 
 /** The facts both forms show, most important first. */
 function facts(counts: ProgressCounts): string[] {
-  const { done, total, resolved, judged, failed, turns, running, fresh, seconds } = counts;
+  const { expected, sums, running, fresh, seconds } = counts;
+  const { total: done, resolved, judged, failed } = sums;
+  const { turns_mean } = meansOf(sums);
   const perMinute = seconds > 0 ? (fresh / seconds) * 60 : 0;
-  const left = fresh > 0 && done < total ? ((total - done) * seconds) / fresh : null;
+  const left = fresh > 0 && done < expected ? ((expected - done) * seconds) / fresh : null;
   return [
-    `${done}/${total} done`,
+    `${done}/${expected} done`,
     `${resolved}/${judged} resolved`,
     ...(failed > 0 ? [`${failed} failed`] : []),
     ...(counts.note === null ? [] : [counts.note]),
     ...(left === null ? [] : [`about ${duration(left)} left`]),
-    ...(running === null || done === total ? [] : [`${running} running`]),
-    ...(judged > 0 ? [`${(turns / judged).toFixed(1)} turns`] : []),
+    ...(running === null || done === expected ? [] : [`${running} running`]),
+    ...(turns_mean === null ? [] : [`${turns_mean.toFixed(1)} turns`]),
     ...(fresh > 0 ? [`${perMinute < 10 ? perMinute.toFixed(1) : Math.round(perMinute)}/min`] : []),
   ];
 }
@@ -144,6 +134,7 @@ export function plainLine(counts: ProgressCounts): string {
 
 /** As much as fits into `width`: a bar of at least ten cells, then the facts in their order. */
 export function barLine(counts: ProgressCounts, width: number): string {
+  const { expected, sums } = counts;
   const least = 12;
   let text = '';
   for (const fact of facts(counts)) {
@@ -152,8 +143,7 @@ export function barLine(counts: ProgressCounts, width: number): string {
     text = longer;
   }
   const cells = Math.min(40, Math.max(10, width - text.length - 4));
-  const full =
-    counts.total > 0 ? Math.round((Math.min(counts.done, counts.total) / counts.total) * cells) : cells;
+  const full = expected > 0 ? Math.round((Math.min(sums.total, expected) / expected) * cells) : cells;
   return `${'█'.repeat(full)}${'░'.repeat(cells - full)} ${text}`.slice(0, Math.max(1, width - 1));
 }
 

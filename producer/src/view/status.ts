@@ -8,6 +8,7 @@ import {
   UsageError,
   type WorkerRecord,
 } from '@swefarm/shared';
+import { meansOf } from '../output/tally.ts';
 
 export type RunStatus = {
   run_id: string;
@@ -71,6 +72,7 @@ export const unknownRun = (farm: Pick<Farm, 'address'>, runId: string): UsageErr
 /** `paused`: why it stands still. */
 export function runStatus(record: RunRecord, counts: RunCounts, paused: string | null = null): RunStatus {
   const { judged, failed, cancelled } = counts.outcomes;
+  const { reward_mean, turns_mean } = meansOf({ ...counts, judged });
   return {
     run_id: record.run_id,
     created_at: record.created_at,
@@ -85,8 +87,8 @@ export function runStatus(record: RunRecord, counts: RunCounts, paused: string |
     resolved: counts.resolved,
     failed,
     cancelled,
-    turns_mean: judged > 0 ? counts.turns_sum / judged : null,
-    reward_mean: counts.rewarded > 0 ? counts.reward_sum / counts.rewarded : null,
+    turns_mean,
+    reward_mean,
     failures: counts.failures,
     paused,
   };

@@ -1,6 +1,7 @@
 /** `/aggregate_metrics`: the profile of a collection in the names that Gym's agents use. */
 import { z } from 'zod';
-import { mean, profileOf, type RolloutFact } from '../../reports/profile.ts';
+import { mean } from '../../output/tally.ts';
+import { profileOf, type RolloutFact } from '../../reports/profile.ts';
 
 /** Rows come back without `response`, which is all that is asked of them here. */
 export const AggregateRequest = z.looseObject({
@@ -68,7 +69,7 @@ function factOf(row: Row): RolloutFact {
   return {
     group: String(row._ng_task_index ?? row.instance_id ?? ''),
     repo: typeof row.repo === 'string' ? row.repo : 'unknown',
-    judged,
+    outcome: judged ? 'judged' : 'failed',
     // Rows of another agent tell by their reward alone.
     resolved: judged && (typeof row.resolved === 'boolean' ? row.resolved : (row.reward ?? 0) >= 1),
     reward: judged ? (row.reward ?? null) : null,

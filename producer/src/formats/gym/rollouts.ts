@@ -25,7 +25,7 @@ import {
   unwritable,
   writeCursor,
 } from '../../output/appendfile.ts';
-import { type OutputLine, type Tally, tallyOf } from '../../output/line.ts';
+import { type LineSummary, lineSummaryOf, type OutputLine } from '../../output/line.ts';
 import type { Output } from '../../output/output.ts';
 import { aggregate } from './aggregate.ts';
 import { type Answer, answerPieces, type Piece, verdictOf } from './answer.ts';
@@ -69,7 +69,7 @@ export async function openGymOutput(
   };
   const rows = await open(path);
   const failures = await open(files.failures);
-  const lines = new Map<string, Tally>();
+  const lines = new Map<string, LineSummary>();
   const facts: Facts[] = [];
   for (const name of [path, files.failures]) await readRows(name, record.run_id, lines, facts);
   const asked = await writeInputs(files.inputs, record, instances);
@@ -101,7 +101,7 @@ type State = {
   inputs: FileHandle;
   /** `task/rollout` of the rows that the inputs have. */
   asked: Set<string>;
-  lines: Map<string, Tally>;
+  lines: Map<string, LineSummary>;
   facts: Facts[];
   cursor: string;
   stack: AsyncDisposableStack;
@@ -119,7 +119,7 @@ class GymOutput implements Output {
     return this.#state.name;
   }
 
-  get lines(): ReadonlyMap<string, Tally> {
+  get lines(): ReadonlyMap<string, LineSummary> {
     return this.#state.lines;
   }
 
@@ -136,7 +136,7 @@ class GymOutput implements Output {
     try {
       for (const line of lines) await this.#write(line);
       if (lines.length > 0) await Promise.all([state.rows.datasync(), state.failures.datasync()]);
-      for (const line of lines) state.lines.set(line.rollout_id, tallyOf(line));
+      for (const line of lines) state.lines.set(line.rollout_id, lineSummaryOf(line));
       if (cursor !== state.cursor) await writeCursor(state.name, state.record.run_id, cursor);
       state.cursor = cursor;
     } catch (error) {
@@ -235,7 +235,7 @@ async function writePieces(file: FileHandle, pieces: Iterable<Piece>): Promise<v
 async function readRows(
   path: string,
   runId: string,
-  lines: Map<string, Tally>,
+  lines: Map<string, LineSummary>,
   facts: Facts[],
 ): Promise<void> {
   for await (const read of parseJsonLines(createReadStream(path))) {
@@ -244,7 +244,7 @@ async function readRows(
     if (line?.run_id !== runId) {
       throw new UsageError(`${path}: ${read.where} is no row of run ${runId}; choose another --output`);
     }
-    lines.set(line.rollout_id, tallyOf(line));
+    lines.set(line.rollout_id, lineSummaryOf(line));
     if (row._ng_failure_class !== undefined) continue;
     facts.push({
       ...(row as Facts),

@@ -1,0 +1,77 @@
+/** Counts results: the one place that decides what enters which sum and which mean, for tables, pages and reports alike. */
+import type { Result } from '@swefarm/shared';
+
+/** What is counted of one rollout. */
+export type Countable = Pick<Result, 'outcome' | 'resolved' | 'reward' | 'turns'>;
+
+/** Sums over results. */
+export type Tally = {
+  total: number;
+  judged: number;
+  failed: number;
+  cancelled: number;
+  resolved: number;
+  /** How many carry a reward. */
+  rewarded: number;
+  reward_sum: number;
+  /** Over judged rollouts. */
+  turns_sum: number;
+  /** Over cancelled rollouts: what they had taken by then. */
+  cancelled_turns_sum: number;
+};
+
+export const emptyTally = (): Tally => ({
+  total: 0,
+  judged: 0,
+  failed: 0,
+  cancelled: 0,
+  resolved: 0,
+  rewarded: 0,
+  reward_sum: 0,
+  turns_sum: 0,
+  cancelled_turns_sum: 0,
+});
+
+/** Adds one result to a tally. */
+export function addResult(sums: Tally, { outcome, resolved, reward, turns }: Countable): void {
+  sums.total += 1;
+  sums[outcome] += 1;
+  if (outcome === 'cancelled') sums.cancelled_turns_sum += turns;
+  if (outcome !== 'judged') return;
+  sums.turns_sum += turns;
+  if (resolved === true) sums.resolved += 1;
+  if (reward === null) return;
+  sums.rewarded += 1;
+  sums.reward_sum += reward;
+}
+
+export function tally(results: Iterable<Countable>): Tally {
+  const sums = emptyTally();
+  for (const result of results) addResult(sums, result);
+  return sums;
+}
+
+/** Means over sums; null where nothing enters the mean. */
+export const meansOf = (
+  sums: Pick<Tally, 'judged' | 'resolved' | 'rewarded' | 'reward_sum' | 'turns_sum'>,
+): { resolve_rate: number | null; reward_mean: number | null; turns_mean: number | null } => ({
+  resolve_rate: ratio(sums.resolved, sums.judged),
+  reward_mean: ratio(sums.reward_sum, sums.rewarded),
+  turns_mean: ratio(sums.turns_sum, sums.judged),
+});
+
+/** Null when there is nothing to divide by. */
+export const ratio = (sum: number, count: number): number | null => (count === 0 ? null : sum / count);
+
+export const mean = (values: readonly number[]): number | null =>
+  ratio(
+    values.reduce((sum, value) => sum + value, 0),
+    values.length,
+  );
+
+/** How often each name occurs, in the order of first occurrence. */
+export function countNames(names: Iterable<string>): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const name of names) counts[name] = (counts[name] ?? 0) + 1;
+  return counts;
+}
