@@ -15,7 +15,7 @@ import {
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { DatasetFilters } from '../datasets/filter.ts';
 import { type Dataset, readDataset } from '../datasets/read.ts';
-import { ENDING } from '../gateway/opensettings.ts';
+import { ENDING } from '../gateway/calls/opensettings.ts';
 import { flagKey, RUN_FLAGS, type RunFlag } from '../run/flags.ts';
 
 /** What commander hands to an action. */

@@ -14,7 +14,7 @@ import {
   UsageError,
 } from '@swefarm/shared';
 import { type Command, Option } from 'commander';
-import { readCallers } from '../gateway/callers.ts';
+import { readCallers } from '../gateway/access/callers.ts';
 import { startGateway } from '../gateway/server.ts';
 import { readRegistry, registryPath } from '../health/registry.ts';
 import { EXIT } from '../run/exit.ts';

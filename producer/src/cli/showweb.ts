@@ -1,8 +1,8 @@
 /** `swefarm show --web FILE`: the page over a result file alone, until Ctrl-C. */
 import { createLog } from '@swefarm/shared';
+import { servePage } from '../gateway/localpage.ts';
 import { ensurePage } from '../page/built.ts';
 import { fileSource } from '../page/file.ts';
-import { servePage } from '../page/serve.ts';
 import { EXIT } from '../run/exit.ts';
 import { lazyFarm } from './lazyfarm.ts';
 import { type Flags, producerConfig } from './options.ts';

@@ -2,16 +2,21 @@
 import type { AddressInfo } from 'node:net';
 import Fastify, { type FastifyReply } from 'fastify';
 import { serializerCompiler, validatorCompiler } from 'fastify-type-provider-zod';
-import { type Caller, readCallers } from './callers.ts';
-import type { GatewayDeps } from './deps.ts';
-import { guard } from './guard.ts';
-import { checkOpenSettings } from './opensettings.ts';
-import { warnOfIdleKeys } from './policykeys.ts';
-import { createQuota, limitRequests } from './quota.ts';
-import { answerErrors, refusalOf } from './refusal.ts';
-import { ROUTES } from './routes.ts';
+import { guard } from './access/authentication.ts';
+import { type Caller, readCallers } from './access/callers.ts';
+import type { GatewayDeps, Routes } from './access/deps.ts';
+import { warnOfIdleKeys } from './access/policykeys.ts';
+import { createQuota, limitRequests } from './access/quota.ts';
+import { answerErrors, refusalOf } from './access/refusal.ts';
+import { checkOpenSettings } from './calls/opensettings.ts';
+import { gymRoutes } from './routes/gym.ts';
+import { monitoringRoutes } from './routes/monitoring.ts';
+import { pageRoutes } from './routes/page.ts';
+import { policyRoutes } from './routes/policy.ts';
+import { runRoutes } from './routes/runs.ts';
+import { sessionRoutes } from './routes/sessions.ts';
 
-export type { GatewayDeps } from './deps.ts';
+export type { GatewayDeps } from './access/deps.ts';
 
 export interface Gateway extends AsyncDisposable {
   readonly host: string;
@@ -19,6 +24,15 @@ export interface Gateway extends AsyncDisposable {
   /** `http://host:port` */
   readonly url: string;
 }
+
+const ROUTES: readonly Routes[] = [
+  gymRoutes,
+  monitoringRoutes,
+  pageRoutes,
+  policyRoutes,
+  runRoutes,
+  sessionRoutes,
+];
 
 /** A request must arrive within this time; how long its answer takes is not limited. */
 const RECEIVE_MS = 300_000;

@@ -6,16 +6,15 @@ import {
   EvaluationConfig,
   type Farm,
   Instance,
-  type ProducerConfig,
   RunRecord,
   rolloutId,
   SandboxConfig,
+  SwefarmError,
 } from '@swefarm/shared';
 import { z } from 'zod';
 import { chosenSha256 } from '../datasets/read.ts';
 import { toInstance } from '../datasets/row.ts';
-import { holdInstance, holdToCeilings } from '../gateway/ceilings.ts';
-import { Refusal } from '../gateway/refusal.ts';
+import { asTree } from '../run/record.ts';
 import { submit } from '../run/submit.ts';
 
 const Row = z.record(z.string(), z.unknown());
@@ -44,16 +43,42 @@ export const SessionRequest = z.strictObject({
 });
 export type SessionRequest = z.infer<typeof SessionRequest>;
 
-export type OpenedSession = { session_id: string; rollout_id: string; record: RunRecord };
+/** A request that opens no session. `field`: the part of the request that is wrong. */
+export class SessionError extends SwefarmError {
+  override readonly name = 'SessionError';
+  readonly field: string;
 
-/** `defaults`: settings of the caller, which the request's own win over. */
-export async function openSession(
+  constructor(
+    code: 'bad_request' | 'run_unknown' | 'instance_unknown' | 'session_differs',
+    field: string,
+    message: string,
+    options: { cause?: unknown } = {},
+  ) {
+    super(code, message, options);
+    this.field = field;
+  }
+}
+
+export type DescribedSession = {
+  session_id: string;
+  rollout_id: string;
+  lease_ms: number;
+  record: RunRecord;
+  instance: Instance;
+};
+
+/**
+ * The run and the instance that a request asks for; nothing is written.
+ *
+ * @param caller its `run` holds settings that the request's own replace
+ * @throws SessionError
+ */
+export async function describeSession(
   farm: Farm,
   request: SessionRequest,
   caller: { name: string; run: Readonly<Record<string, unknown>> },
-  config: ProducerConfig,
-): Promise<OpenedSession> {
-  const { instance, settings } = await instanceOf(farm, request, caller.run);
+): Promise<DescribedSession> {
+  const { instance, settings } = await instanceAndSettings(farm, request, caller.run);
   const sessionId = sessionIdOf(caller.name, request.request_id);
   const raw = {
     format: 'swefarm-run-1',
@@ -62,37 +87,48 @@ export async function openSession(
     kind: 'session',
     dataset: { path: `session of ${caller.name}`, sha256: chosenSha256([instance]), instances: 1 },
     group_size: 1,
-    agent: { ...part(settings.agent), ...request.agent, type: 'external' },
+    agent: { ...asTree(settings.agent), ...request.agent, type: 'external' },
     policy: null,
-    sandbox: { ...part(settings.sandbox), ...request.sandbox },
-    evaluation: { ...part(settings.evaluation), ...request.evaluation },
-    reward: { ...part(settings.reward), table: REWARD_TABLE.name, hash: REWARD_TABLE.hash },
+    sandbox: { ...asTree(settings.sandbox), ...request.sandbox },
+    evaluation: { ...asTree(settings.evaluation), ...request.evaluation },
+    reward: { ...asTree(settings.reward), table: REWARD_TABLE.name, hash: REWARD_TABLE.hash },
     ttl: request.ttl_s,
   };
-  refuseUnknown(request);
+  requireKnownKeys(request);
   const parsed = RunRecord.safeParse(raw);
   if (!parsed.success) {
     const [issue] = parsed.error.issues;
-    throw wrong(issue?.path.join('.') ?? 'request', issue?.message ?? 'cannot be read');
+    throw badRequest(issue?.path.join('.') ?? 'request', issue?.message ?? 'cannot be read');
   }
-  holdToCeilings(parsed.data, config, '');
-  holdInstance(instance, config, 'instance.needs_egress');
-  const rollout = rolloutId(sessionId, instance.instance_id, 0);
-  const session = { session_id: sessionId, rollout_id: rollout, lease_ms: request.lease_s * 1000 };
+  return {
+    session_id: sessionId,
+    rollout_id: rolloutId(sessionId, instance.instance_id, 0),
+    lease_ms: request.lease_s * 1000,
+    record: parsed.data,
+    instance,
+  };
+}
+
+/**
+ * Writes the session and queues its rollout; the same session again changes nothing.
+ *
+ * @throws SessionError `session_differs`: it was opened with other settings
+ */
+export async function openSession(farm: Farm, session: DescribedSession): Promise<void> {
+  const { record, instance, session_id, rollout_id, lease_ms } = session;
   try {
-    // The session first: a worker that finds none would take its driver for dead.
-    await farm.sessions.create(session);
-    await submit(farm, { record: parsed.data, instances: [instance] });
+    // The session is written first: a worker that finds none takes its driver for dead.
+    await farm.sessions.create({ session_id, rollout_id, lease_ms });
+    await submit(farm, { record, instances: [instance] });
   } catch (error) {
-    if ((error as { code?: unknown }).code !== 'run_differs') throw error;
-    throw new Refusal(
-      409,
+    if (!(error instanceof SwefarmError) || error.code !== 'run_differs') throw error;
+    throw new SessionError(
       'session_differs',
-      `request_id ${request.request_id}: this session was opened with another instance or other settings`,
-      { field: 'request_id', cause: error },
+      'request_id',
+      'request_id: this session was opened with another instance or other settings',
+      { cause: error },
     );
   }
-  return { session_id: sessionId, rollout_id: rollout, record: parsed.data };
 }
 
 /** Letters and digits, first a letter, as every id. */
@@ -101,17 +137,20 @@ export const sessionIdOf = (caller: string, requestId: string): string =>
 
 const SECTIONS = { agent: AgentConfig, sandbox: SandboxConfig, evaluation: EvaluationConfig } as const;
 
-function refuseUnknown(request: SessionRequest): void {
+function requireKnownKeys(request: SessionRequest): void {
   for (const [section, schema] of Object.entries(SECTIONS)) {
     const given = request[section as keyof typeof SECTIONS] ?? {};
-    const stranger = Object.keys(given).find((key) => !(key in schema.shape));
-    if (stranger !== undefined) {
-      throw wrong(`${section}.${stranger}`, `unknown; known here: ${Object.keys(schema.shape).join(', ')}`);
+    const unknown = Object.keys(given).find((key) => !(key in schema.shape));
+    if (unknown !== undefined) {
+      throw badRequest(
+        `${section}.${unknown}`,
+        `unknown; known here: ${Object.keys(schema.shape).join(', ')}`,
+      );
     }
   }
 }
 
-async function instanceOf(
+async function instanceAndSettings(
   farm: Farm,
   request: SessionRequest,
   defaults: Readonly<Record<string, unknown>>,
@@ -119,15 +158,20 @@ async function instanceOf(
   const { instance: given, run_id: runId, instance_id: instanceId } = request;
   if (given !== undefined) return { instance: readInstance(given), settings: defaults };
   if (runId === undefined || instanceId === undefined) {
-    throw wrong('instance', 'expected a dataset row, or run_id and instance_id of a run that the farm has');
+    throw badRequest(
+      'instance',
+      'expected a dataset row, or run_id and instance_id of a run that the farm has',
+    );
   }
   const run = await farm.runs.get(runId);
-  if (!run) throw new Refusal(404, 'run_unknown', `run_id: no run ${runId} here`, { field: 'run_id' });
+  if (!run) throw new SessionError('run_unknown', 'run_id', `run_id: no run ${runId} here`);
   const instance = await farm.runs.getInstance(runId, instanceId);
   if (instance) return { instance, settings: run };
-  throw new Refusal(404, 'instance_unknown', `instance_id: run ${runId} has no instance ${instanceId}`, {
-    field: 'instance_id',
-  });
+  throw new SessionError(
+    'instance_unknown',
+    'instance_id',
+    `instance_id: run ${runId} has no instance ${instanceId}`,
+  );
 }
 
 function readInstance(given: string | Record<string, unknown>): Instance {
@@ -136,24 +180,19 @@ function readInstance(given: string | Record<string, unknown>): Instance {
     try {
       row = JSON.parse(given);
     } catch {
-      throw wrong('instance', 'expected a dataset row, or its JSON text');
+      throw badRequest('instance', 'expected a dataset row, or its JSON text');
     }
   }
   const own = Instance.safeParse(row);
   if (own.success) return own.data;
-  const read = toInstance('instance', part(row));
+  const read = toInstance('instance', asTree(row));
   if ('instance' in read) return read.instance;
   const [problem] = read.problems;
-  throw wrong(
+  throw badRequest(
     `instance.${problem?.field ?? ''}`,
     `expected ${problem?.expected}, found ${problem?.found}; ${problem?.remedy}`,
   );
 }
 
-const part = (value: unknown): Record<string, unknown> =>
-  value !== null && typeof value === 'object' && !Array.isArray(value)
-    ? (value as Record<string, unknown>)
-    : {};
-
-const wrong = (field: string, message: string): Refusal =>
-  new Refusal(400, 'bad_request', `${field}: ${message}`, { field });
+const badRequest = (field: string, message: string): SessionError =>
+  new SessionError('bad_request', field, `${field}: ${message}`);

@@ -1,7 +1,7 @@
 /** A gateway of its own for one test. */
 import { type Farm, type ProducerConfig, Secret, silentLog } from '@swefarm/shared';
 import { onTestFinished } from 'vitest';
-import { readCallers } from '../../src/gateway/callers.ts';
+import { readCallers } from '../../src/gateway/access/callers.ts';
 import { type Gateway, startGateway } from '../../src/gateway/server.ts';
 import { testConfig, testFarm } from '../farm.ts';
 

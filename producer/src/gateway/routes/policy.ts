@@ -6,9 +6,9 @@ import { DEFAULT_POLICY, PolicyChange, PolicyName } from '@swefarm/shared';
 import type { FastifyInstance } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import { maySpeakOf } from '../callers.ts';
-import type { GatewayDeps } from '../deps.ts';
-import { Refusal } from '../refusal.ts';
+import { maySpeakOf } from '../access/callers.ts';
+import type { GatewayDeps } from '../access/deps.ts';
+import { Refusal } from '../access/refusal.ts';
 
 const Named = z.object({ name: PolicyName });
 

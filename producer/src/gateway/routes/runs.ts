@@ -19,11 +19,11 @@ import { toInstance } from '../../datasets/row.ts';
 import { asTree, checkSettings, merge, recordOf, refuseDifferent } from '../../run/record.ts';
 import { submit } from '../../run/submit.ts';
 import { plainJson } from '../../view/plain.ts';
-import { callerOf } from '../callers.ts';
-import { holdCount, holdInstance, holdKind, holdSize, holdToCeilings } from '../ceilings.ts';
-import type { GatewayDeps, RouteDeps } from '../deps.ts';
-import { keyFor, storeKey } from '../policykeys.ts';
-import { Refusal, settingsRefusal } from '../refusal.ts';
+import { callerOf } from '../access/callers.ts';
+import { holdCount, holdInstance, holdKind, holdSize, holdToCeilings } from '../access/ceilings.ts';
+import type { GatewayDeps, RouteDeps } from '../access/deps.ts';
+import { keyFor, storeKey } from '../access/policykeys.ts';
+import { Refusal, settingsRefusal } from '../access/refusal.ts';
 
 const Submit = z.strictObject({
   /** Rows as in a dataset file, or ids of the dataset that `serve` was started with. */

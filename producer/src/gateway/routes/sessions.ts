@@ -6,11 +6,12 @@ import type { Farm, PostedCommand, SessionState } from '@swefarm/shared';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import { openSession, SessionRequest, sessionIdOf } from '../../sessions/open.ts';
+import { describeSession, openSession, SessionRequest, sessionIdOf } from '../../sessions/open.ts';
 import { awaitVerdict } from '../../sessions/result.ts';
-import { callerOf } from '../callers.ts';
-import type { GatewayDeps, RouteDeps } from '../deps.ts';
-import { Refusal } from '../refusal.ts';
+import { callerOf } from '../access/callers.ts';
+import { holdInstance, holdToCeilings } from '../access/ceilings.ts';
+import type { GatewayDeps, RouteDeps } from '../access/deps.ts';
+import { Refusal } from '../access/refusal.ts';
 
 const Id = z.object({ id: z.string().regex(/^[a-z][0-9a-z]{3,40}$/) });
 /** Seconds a call waits before it answers that there is nothing yet; the caller then repeats it. */
@@ -34,8 +35,11 @@ export function sessionRoutes(app: FastifyInstance, deps: RouteDeps): void {
     const caller = callerOf(request);
     const known = await sessions.state(sessionIdOf(caller.name, request.body.request_id));
     const { session_id, record } = await deps.quota.admit(caller, known ? 0 : 1, async () => {
-      const value = await openSession(farm, request.body, caller, deps.config);
-      return { value, booked: { ...value.record, rollouts: 1 } };
+      const session = await describeSession(farm, request.body, caller);
+      holdToCeilings(session.record, deps.config, '');
+      holdInstance(session.instance, deps.config, 'instance.needs_egress');
+      await openSession(farm, session);
+      return { value: session, booked: { ...session.record, rollouts: 1 } };
     });
     const state = await stateOf(farm, session_id);
     const { step_timeout, step_limit, time_limit } = record.agent;

@@ -1,10 +1,10 @@
 /** What makes two requests to `/run` the same, and which rows are rollouts of one prompt. */
 import { createHash } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
-import { episodeName, type GymRunRequest } from '../formats/gym/request.ts';
-import type { GymRow } from '../formats/gym/row.ts';
-import { digest } from './digest.ts';
-import { Refusal } from './refusal.ts';
+import { episodeName, type GymRunRequest } from '../../formats/gym/request.ts';
+import type { GymRow } from '../../formats/gym/row.ts';
+import { digest } from '../access/digest.ts';
+import { Refusal } from '../access/refusal.ts';
 
 /** The id that a caller gave to its call, from a header, the episode or the row; null: it gave none. */
 export function nameOf(

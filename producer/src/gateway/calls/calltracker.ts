@@ -14,10 +14,10 @@ import {
   type RunRecord,
 } from '@swefarm/shared';
 import type { FastifyInstance } from 'fastify';
-import type { RouteDeps } from './deps.ts';
+import type { RouteDeps } from '../access/deps.ts';
+import { Refusal } from '../access/refusal.ts';
 import type { CallerRun, OpenRuns } from './openruns.ts';
 import { createPendingNotices } from './pendingnotices.ts';
-import { Refusal } from './refusal.ts';
 
 export type Found = {
   callId: string;

@@ -1,4 +1,7 @@
-/** `GET /metrics`: the sums that commit keeps, and how the farm stands now. `GET /sd`: whom Prometheus is to scrape. */
+/**
+ * What monitors the gateway: `GET /healthz` for load balancers and probes, `GET /metrics` with the sums that commit keeps and
+ * the state of the farm, `GET /sd` with the targets that Prometheus scrapes.
+ */
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
@@ -16,13 +19,20 @@ import {
 } from '@swefarm/shared';
 import type { FastifyInstance } from 'fastify';
 import { collectDefaultMetrics, Registry } from 'prom-client';
-import type { GatewayDeps } from '../deps.ts';
-import { keepFileSd, targetGroups } from '../discovery.ts';
+import type { GatewayDeps } from '../access/deps.ts';
+import { keepFileSd, targetGroups } from './scrapetargets.ts';
 
 /** Shorter than Prometheus's own limit for a scrape (10 s): better to say that Redis is away than to say nothing. */
 const REDIS_MS = 5_000;
 
-export async function metricsRoutes(app: FastifyInstance, { farm, config, log }: GatewayDeps): Promise<void> {
+export async function monitoringRoutes(app: FastifyInstance, deps: GatewayDeps): Promise<void> {
+  const { farm, config, log } = deps;
+  app.get('/healthz', { config: { public: true } }, async () => {
+    // Throws the error of Redis, which is answered as 503.
+    const redisMs = await farm.ping();
+    return { status: 'ok', redis_ms: Math.round(redisMs * 10) / 10 };
+  });
+
   const own = new Registry();
   collectDefaultMetrics({ register: own });
 

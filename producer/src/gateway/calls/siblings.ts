@@ -4,7 +4,7 @@
  * told last, and rows that are sent again take up the rollouts that run. Of this process: a stream knows one gateway.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Found } from './calls.ts';
+import type { Found } from './calltracker.ts';
 
 export type Member = {
   found: Found;

@@ -1,9 +1,9 @@
 import { FAILURE_CLASSES, FAILURES } from '@swefarm/shared';
 import { describe, expect, test } from 'vitest';
-import { causeOf } from '../formats/gym/cause.ts';
-import { GymRow } from '../formats/gym/row.ts';
-import { aFailure, aResult } from '../output/result.fixture.ts';
-import { honoursMask, type Mode, modeOf, toldOf } from './failures.ts';
+import { causeOf } from '../../formats/gym/cause.ts';
+import { GymRow } from '../../formats/gym/row.ts';
+import { aFailure, aResult } from '../../output/result.fixture.ts';
+import { honoursMask, type Mode, modeOf, toldOf } from './failuremode.ts';
 
 const row = (over: Record<string, unknown>) => ({
   row: GymRow.parse({ responses_create_params: {}, ...over }),

@@ -1,7 +1,7 @@
 /** What a caller is told of a rollout without a verdict: callers want opposite things (docs/gateway.md has the table). */
-import type { Cause } from '../formats/gym/cause.ts';
-import type { GymRunRequest } from '../formats/gym/request.ts';
-import type { Caller, FailureAnswer } from './callers.ts';
+import type { Cause } from '../../formats/gym/cause.ts';
+import type { GymRunRequest } from '../../formats/gym/request.ts';
+import type { Caller, FailureAnswer } from '../access/callers.ts';
 
 export type Mode = Exclude<FailureAnswer, 'auto'>;
 

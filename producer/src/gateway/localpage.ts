@@ -4,10 +4,10 @@ import type { AddressInfo } from 'node:net';
 import { type Log, newId } from '@swefarm/shared';
 import Fastify, { type FastifyRequest } from 'fastify';
 import { serializerCompiler, validatorCompiler } from 'fastify-type-provider-zod';
-import { answerErrors, Refusal } from '../gateway/refusal.ts';
-import { serveAssets } from './assets.ts';
-import type { PageSource } from './data.ts';
-import { servePageData } from './routes.ts';
+import type { PageSource } from '../page/data.ts';
+import { answerErrors, Refusal } from './access/refusal.ts';
+import { servePageData } from './routes/page.ts';
+import { servePageAssets } from './routes/pageassets.ts';
 
 export interface LocalPage extends AsyncDisposable {
   /** With the key after `#`, which browsers keep to themselves. */
@@ -31,7 +31,7 @@ export async function servePage(source: PageSource, log: Log, port = 0): Promise
     throw new Refusal(401, 'unauthorized', 'open the address that swefarm show printed, with its key');
   });
   app.get('/', { config: { public: true } }, (_request, reply) => reply.redirect('/ui/'));
-  await serveAssets(app, log);
+  await servePageAssets(app, log);
   servePageData(app, source, granted);
   await app.listen({ host: '127.0.0.1', port });
   const address = app.server.address() as AddressInfo;

@@ -8,7 +8,7 @@ import {
   type Result,
   SwefarmError,
 } from '@swefarm/shared';
-import { Refusal } from './refusal.ts';
+import { Refusal } from '../access/refusal.ts';
 
 export type Results = {
   /**

@@ -2,8 +2,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { errorMessage } from '@swefarm/shared';
 import type { FastifyReply } from 'fastify';
-import type { CallDesk, CallIdentity, Found } from './calls.ts';
-import { Refusal } from './refusal.ts';
+import { Refusal } from '../access/refusal.ts';
+import type { CallDesk, CallIdentity, Found } from './calltracker.ts';
 
 export type Hold = {
   /** Aborted when the caller is gone, the gateway goes, or another request took its rollout up. */

@@ -6,14 +6,14 @@ import {
   type Result,
   SwefarmError,
 } from '@swefarm/shared';
-import { hasTrainedTurn, type Unjudged } from '../formats/gym/answer.ts';
-import { type Cause, causeOf } from '../formats/gym/cause.ts';
-import type { CallDesk, Found } from './calls.ts';
-import type { RouteDeps } from './deps.ts';
-import { type CallEnding, CONSEQUENCES, type Mode, toldOf, trains } from './failures.ts';
-import type { Hold } from './hold.ts';
-import { createResultReaders } from './reader.ts';
-import { Refusal } from './refusal.ts';
+import { hasTrainedTurn, type Unjudged } from '../../formats/gym/answer.ts';
+import { type Cause, causeOf } from '../../formats/gym/cause.ts';
+import type { RouteDeps } from '../access/deps.ts';
+import { Refusal } from '../access/refusal.ts';
+import type { Hold } from './callconnection.ts';
+import type { CallDesk, Found } from './calltracker.ts';
+import { type CallEnding, CONSEQUENCES, type Mode, toldOf, trains } from './failuremode.ts';
+import { createResultReaders } from './resultreaders.ts';
 
 export type Served = {
   result: Result;

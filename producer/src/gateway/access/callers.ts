@@ -15,7 +15,7 @@ import {
 import type { FastifyRequest } from 'fastify';
 import { parse as parseYaml } from 'yaml';
 import { z } from 'zod';
-import { asTree, checkSettings } from '../run/record.ts';
+import { asTree, checkSettings } from '../../run/record.ts';
 import { Refusal } from './refusal.ts';
 
 /** How a rollout that could not be judged is answered; docs/gateway.md says what each does to a training step. */

@@ -2,6 +2,7 @@
 import { errorMessage, type Log, SwefarmError, UnusableError, UsageError } from '@swefarm/shared';
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { hasZodFastifySchemaValidationErrors } from 'fastify-type-provider-zod';
+import { SessionError } from '../../sessions/open.ts';
 
 export type RefusalBody = { error: { code: string; message: string; field?: string } };
 
@@ -33,6 +34,8 @@ export function refusalOf(error: unknown, bodyLimit?: number): { status: number;
     return told(400, 'bad_request', `${field}: ${message}`, field);
   }
   if (error instanceof Refusal) return told(error.status, error.code, error.message, error.field);
+  if (error instanceof SessionError)
+    return told(SESSION_STATUS[error.code] ?? 400, error.code, error.message, error.field);
   if (error instanceof UsageError) return told(400, error.code, error.message);
   if (error instanceof UnusableError) return told(503, error.code, error.message);
   if (error instanceof SwefarmError && error.code in NOT_FOUND) {
@@ -49,6 +52,13 @@ export function refusalOf(error: unknown, bodyLimit?: number): { status: number;
   }
   return told(500, 'bug', 'an error nobody foresaw; the log of the gateway has it');
 }
+
+const SESSION_STATUS: Readonly<Record<string, number>> = {
+  bad_request: 400,
+  run_unknown: 404,
+  instance_unknown: 404,
+  session_differs: 409,
+};
 
 /** Codes of what is not there, and the part of the request that asked for it. */
 const NOT_FOUND: Record<string, string> = {

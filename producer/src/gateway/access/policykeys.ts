@@ -1,6 +1,6 @@
 /** Which key a caller's run gets, for which origins, and under which name it lies in Redis. */
 import { type Farm, type Log, originOf, originsOf, type PolicyKey } from '@swefarm/shared';
-import { asTree, merge, type SettingsTree } from '../run/record.ts';
+import { asTree, merge, type SettingsTree } from '../../run/record.ts';
 import type { Caller } from './callers.ts';
 import { digest } from './digest.ts';
 

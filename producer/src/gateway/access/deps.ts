@@ -1,8 +1,8 @@
 /** What every group of routes is given, and what a request carries once its caller is known. */
 import type { Farm, Instance, Log, ProducerConfig } from '@swefarm/shared';
 import type { FastifyInstance } from 'fastify';
-import type { HealthRegistry } from '../health/registry.ts';
-import type { SettingsTree } from '../run/record.ts';
+import type { HealthRegistry } from '../../health/registry.ts';
+import type { SettingsTree } from '../../run/record.ts';
 import type { Caller } from './callers.ts';
 import type { Quota } from './quota.ts';
 

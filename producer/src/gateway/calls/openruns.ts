@@ -10,13 +10,13 @@ import {
   type RunRecord,
   SwefarmError,
 } from '@swefarm/shared';
-import { recordOf, type SettingsTree } from '../run/record.ts';
-import { idleStaleness } from '../run/staleness.ts';
-import type { Caller } from './callers.ts';
-import { holdToCeilings } from './ceilings.ts';
-import { digest } from './digest.ts';
+import { recordOf, type SettingsTree } from '../../run/record.ts';
+import { idleStaleness } from '../../run/staleness.ts';
+import type { Caller } from '../access/callers.ts';
+import { holdToCeilings } from '../access/ceilings.ts';
+import { digest } from '../access/digest.ts';
+import { storeKey } from '../access/policykeys.ts';
 import { refuseEnding } from './opensettings.ts';
-import { storeKey } from './policykeys.ts';
 import { createTtlCache } from './ttlcache.ts';
 
 export type CallerRun = { caller: Caller; settings: SettingsTree; apiKey: PolicyKey | null };

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import Fastify, { type FastifyReply } from 'fastify';
 import { expect, onTestFinished, test } from 'vitest';
-import { heldCall, whenClosed } from './hold.ts';
+import { heldCall, whenClosed } from './callconnection.ts';
 
 test.each(['before', 'after'] as const)(
   'a caller that goes away %s its call is held is noticed',

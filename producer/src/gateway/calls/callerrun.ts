@@ -1,14 +1,14 @@
 /** From a caller and its row to the run that the rollout belongs to, and to the instance. */
 import type { Instance } from '@swefarm/shared';
-import { describeProblems } from '../datasets/problem.ts';
-import { type GymRow, instanceIdOf, instanceOf, policyOf } from '../formats/gym/row.ts';
-import { asTree, merge } from '../run/record.ts';
-import type { Caller } from './callers.ts';
-import type { GatewayDeps } from './deps.ts';
-import { type Mode, trains } from './failures.ts';
+import { describeProblems } from '../../datasets/problem.ts';
+import { type GymRow, instanceIdOf, instanceOf, policyOf } from '../../formats/gym/row.ts';
+import { asTree, merge } from '../../run/record.ts';
+import type { Caller } from '../access/callers.ts';
+import type { GatewayDeps } from '../access/deps.ts';
+import { keyFor, keyOrigins } from '../access/policykeys.ts';
+import { Refusal } from '../access/refusal.ts';
+import { type Mode, trains } from './failuremode.ts';
 import type { CallerRun } from './openruns.ts';
-import { keyFor, keyOrigins } from './policykeys.ts';
-import { Refusal } from './refusal.ts';
 
 /** Later ones win; what `serve` was started with, the caller's own, the row's. */
 export function readCallerRun(caller: Caller, mode: Mode, row: GymRow, deps: GatewayDeps): CallerRun {

@@ -1,8 +1,8 @@
 /** What an open run cannot have: it lives for a day and takes calls as they come, so nothing may end its groups or itself. */
 import { RunRecord, UsageError } from '@swefarm/shared';
-import { RUN_FLAGS } from '../run/flags.ts';
-import { asTree, merge, type SettingsTree } from '../run/record.ts';
-import type { Caller } from './callers.ts';
+import { RUN_FLAGS } from '../../run/flags.ts';
+import { asTree, merge, type SettingsTree } from '../../run/record.ts';
+import type { Caller } from '../access/callers.ts';
 
 /** Keys that end groups or a run, or open rollouts that no caller waits for; and what each is when it does nothing. */
 export const ENDING: Readonly<Record<string, unknown>> = {

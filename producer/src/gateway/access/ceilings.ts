@@ -9,7 +9,7 @@ import {
   startedGroup,
 } from '@swefarm/shared';
 import type { FastifyRequest } from 'fastify';
-import type { SettingsTree } from '../run/record.ts';
+import type { SettingsTree } from '../../run/record.ts';
 import { type Caller, hasOneToken } from './callers.ts';
 import { Refusal } from './refusal.ts';
 

@@ -2,7 +2,7 @@
 import fastifyStatic from '@fastify/static';
 import { errorMessage, type Log } from '@swefarm/shared';
 import type { FastifyInstance } from 'fastify';
-import { ensurePage, PAGE_DIST } from './built.ts';
+import { ensurePage, PAGE_DIST } from '../../page/built.ts';
 
 /** Nothing from elsewhere, no inline script or style, no frame around it. */
 const HEADERS = {
@@ -15,7 +15,7 @@ const HEADERS = {
 };
 
 /** The page's own files at `/ui/`: public, for they hold nothing of the farm; what they ask for needs the token. */
-export async function serveAssets(app: FastifyInstance, log: Log): Promise<void> {
+export async function servePageAssets(app: FastifyInstance, log: Log): Promise<void> {
   const route = { config: { public: true } };
   app.get('/ui', route, (_request, reply) => reply.redirect('/ui/'));
   await app.register(fastifyStatic, { root: PAGE_DIST, serve: false, cacheControl: false });
