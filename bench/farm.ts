@@ -3,9 +3,16 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { newRunRecord, submit } from '@swefarm/producer';
-import { type Farm, freePort, type Instance, loadConfig, openFarm, type Result } from '@swefarm/shared';
+import {
+  type Farm,
+  freePort,
+  type Instance,
+  loadConfig,
+  openFarm,
+  type Result,
+  type RuntimeName,
+} from '@swefarm/shared';
 import { type ScriptInput, type Started, startCommand, startRedis, type TestRedis } from '@swefarm/testkit';
-import type { RuntimeName } from '@swefarm/worker';
 import { SOCKET } from './engine.ts';
 
 export type Ground = AsyncDisposable & { redis: TestRedis; redisUrl: string; folder: string };

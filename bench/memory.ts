@@ -1,9 +1,8 @@
 /** What one worker needs while it holds many long rollouts: resident memory beyond its start, and the delay of its event loop. */
 import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { decodeArtifact, type Result } from '@swefarm/shared';
+import { decodeArtifact, type Result, type RuntimeName } from '@swefarm/shared';
 import { generateScript } from '@swefarm/testkit';
-import type { RuntimeName } from '@swefarm/worker';
 import { type BenchWorker, prepareGround, runBatch, startPolicy, startWorker } from './farm.ts';
 import { tryRuntime } from './sandbox.ts';
 import { rounded } from './statistics.ts';

@@ -1,6 +1,5 @@
 /** How soon the farm is itself again: after a cancel, a drain, a kill -9 of a worker, and an outage of Redis or of the gateway. */
-import { queueSettings } from '@swefarm/shared';
-import type { RuntimeName } from '@swefarm/worker';
+import { queueSettings, type RuntimeName } from '@swefarm/shared';
 import { table } from './print.ts';
 import { type CancelTimes, measureCancel } from './recovery/cancel.ts';
 import { type HandoverTimes, measureHandover } from './recovery/handover.ts';

@@ -3,9 +3,8 @@
  * with the engine's floor for the same containers and commands.
  */
 import { planEvaluation } from '@swefarm/grading';
-import type { Result, Seconds } from '@swefarm/shared';
+import type { Result, RuntimeName, Seconds } from '@swefarm/shared';
 import type { ScriptInput } from '@swefarm/testkit';
-import type { RuntimeName } from '@swefarm/worker';
 import { COMMANDS } from './commands.ts';
 import {
   type BenchWorker,

@@ -2,8 +2,8 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { loadConfig, silentLog } from '@swefarm/shared';
-import { type Container, openRuntime, type Runtime, type RuntimeName } from '@swefarm/worker';
+import { loadConfig, type RuntimeName, silentLog } from '@swefarm/shared';
+import { type Container, openRuntime, type Runtime } from '@swefarm/worker';
 import { SOCKET } from './engine.ts';
 
 const GIB = 1024 ** 3;

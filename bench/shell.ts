@@ -2,7 +2,8 @@
  * What a command costs: through our shell, as one exec each, and as a subshell of a bare bash in the same container,
  * turn by turn, so that the machine's mood hits all three alike.
  */
-import { type Container, openShell, type RuntimeName, type Shell } from '@swefarm/worker';
+import type { RuntimeName } from '@swefarm/shared';
+import { type Container, openShell, type Shell } from '@swefarm/worker';
 import { openBareShell } from './bareshell.ts';
 import { COMMANDS } from './commands.ts';
 import { engine, execOnce, openBash } from './engine.ts';

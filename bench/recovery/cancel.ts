@@ -1,6 +1,7 @@
 /** From the mark in Redis that cancels a run, or a group of it, until nothing of its rollouts is left. */
+
 import { readdir } from 'node:fs/promises';
-import type { RuntimeName } from '@swefarm/worker';
+import type { RuntimeName } from '@swefarm/shared';
 import { engine } from '../engine.ts';
 import { type Scene, type SceneWorker, until, untilHeld } from './scene.ts';
 

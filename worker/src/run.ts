@@ -78,7 +78,7 @@ export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promis
     farm,
     runtime,
     rollout: runRollout,
-    router: placesHere(config, runtime.name)
+    router: placesHere(config, runtime)
       ? createRouter(farm, identity, config.locality_wait_seconds * 1000)
       : null,
     threads: stack.use(startThreads(config.threads)),

@@ -1,4 +1,11 @@
-/** What can run containers, by the names that flags and configuration take. */
+/**
+ * What can run containers, by the names that flags and configuration take. Each name has an entry in `worker/src/node/runtimes.ts`,
+ * which does not compile without one.
+ */
+
+/** In the order in which `auto` tries them. */
+export const RUNTIME_NAMES = ['docker', 'podman', 'apptainer', 'rootfs', 'host'] as const;
+export type RuntimeName = (typeof RUNTIME_NAMES)[number];
 
 /** auto: the first that works on the node. */
-export const RUNTIMES = ['auto', 'docker', 'podman', 'apptainer', 'rootfs', 'host'] as const;
+export const RUNTIMES = ['auto', ...RUNTIME_NAMES] as const;

@@ -1,15 +1,21 @@
 /** `swefarm-worker doctor`: this node's own view of everything a rollout will need, one line each, with the remedy. */
 import { statfs } from 'node:fs/promises';
-import { createLog, errorMessage, openFarm, ownFolder, type WorkerConfig } from '@swefarm/shared';
+import {
+  createLog,
+  errorMessage,
+  openFarm,
+  ownFolder,
+  RUNTIME_NAMES,
+  type WorkerConfig,
+} from '@swefarm/shared';
 import { probeEndpoint } from '../agent/policy/probe.ts';
-import type { RuntimeCheck, RuntimeName } from '../sandbox/runtime.ts';
+import type { RuntimeCheck } from '../sandbox/runtime.ts';
 import { SCRATCH } from '../sandbox/scratch.ts';
 import { openRuntime } from './runtimes.ts';
 
 export type Finding = { status: 'ok' | 'warn' | 'fail'; subject: string; detail: string };
 
 const LOW_DISK_BYTES = 20 * 1024 ** 3;
-const RUNTIMES: readonly RuntimeName[] = ['docker', 'podman', 'apptainer', 'rootfs', 'host'];
 
 /** Never throws for what it finds; `policyUrl` is asked for its models when given. */
 export async function diagnose(
@@ -27,7 +33,7 @@ export async function diagnose(
 
 async function runtimeFindings(config: WorkerConfig, signal: AbortSignal): Promise<Finding[]> {
   const log = createLog({ ...config, log_level: 'silent' });
-  const asked = config.runtime === 'auto' ? RUNTIMES : [config.runtime];
+  const asked = config.runtime === 'auto' ? RUNTIME_NAMES : [config.runtime];
   const findings: Finding[] = [];
   let usable = false;
   for (const name of asked) {
@@ -37,13 +43,13 @@ async function runtimeFindings(config: WorkerConfig, signal: AbortSignal): Promi
     const status = check.usable ? (check.problems.length > 0 ? 'warn' : 'ok') : needed ? 'fail' : 'warn';
     findings.push({ status, subject: `runtime ${name}`, detail: describe(check) });
     // Without a sandbox around it, nothing is chosen that nobody named.
-    usable ||= check.usable && name !== 'host';
+    usable ||= check.usable && runtime.isolates;
   }
   if (config.runtime === 'auto' && !usable) {
     findings.push({
       status: 'fail',
       subject: 'runtime',
-      detail: 'none of docker, podman, apptainer and rootfs can be used here',
+      detail: 'no runtime that isolates its containers can be used here',
     });
   }
   return findings;

@@ -3,7 +3,7 @@
  * each image about once. A claimed job that belongs elsewhere is handed on with its lock; nothing of that is an attempt.
  */
 import { type Farm, type RolloutJob, ranking, type WorkerConfig } from '@swefarm/shared';
-import type { RuntimeName } from '../sandbox/runtime.ts';
+import type { Runtime } from '../sandbox/runtime.ts';
 import type { Identity } from './identity.ts';
 
 export type Route =
@@ -29,9 +29,11 @@ const KNOWN_MS = 2_000;
 const KNOWN_MS_PER_WORKER = 20;
 const FULL_MS = 500;
 
-/** Not for runtimes that pull nothing: Apptainer's images lie on a shared file system, `host` has none. */
-export function placesHere(config: Pick<WorkerConfig, 'placement'>, runtime: RuntimeName): boolean {
-  return config.placement === 'auto' && runtime !== 'apptainer' && runtime !== 'host';
+export function placesHere(
+  config: Pick<WorkerConfig, 'placement'>,
+  runtime: Pick<Runtime, 'placesByImage'>,
+): boolean {
+  return config.placement === 'auto' && runtime.placesByImage;
 }
 
 export function createRouter(farm: Farm, self: Pick<Identity, 'worker' | 'node'>, waitMs: number): Router {

@@ -1,82 +1,24 @@
-/** Chooses the runtime of this node: the one that was asked for, or the first that works. */
-import { join } from 'node:path';
-import { UnusableError, type WorkerConfig } from '@swefarm/shared';
+/** The list of runtimes, and the choice of this node's: the one that was asked for, or the first that works. */
+import { RUNTIME_NAMES, type RuntimeName, UnusableError, type WorkerConfig } from '@swefarm/shared';
 import type { Logger } from 'pino';
-import { readMirrors } from '../images/fetch.ts';
-import { apptainerRuntime } from '../sandbox/apptainer/runtime.ts';
-import { dockerRuntime, type ImageSettings } from '../sandbox/docker/runtime.ts';
+import { apptainer } from '../sandbox/apptainer/entry.ts';
+import { docker, podman } from '../sandbox/docker/entry.ts';
+import type { RuntimeEntry } from '../sandbox/entry.ts';
 import { diskIsFull } from '../sandbox/free.ts';
-import { hostRuntime } from '../sandbox/host/runtime.ts';
-import { rootfsRuntime } from '../sandbox/rootfs/runtime.ts';
-import type { Runtime, RuntimeCheck, RuntimeName } from '../sandbox/runtime.ts';
+import { host } from '../sandbox/host/entry.ts';
+import { rootfs } from '../sandbox/rootfs/entry.ts';
+import type { Runtime, RuntimeCheck } from '../sandbox/runtime.ts';
 import { RUNTIME_AWAY } from './waitforruntime.ts';
 
-/** DOCKER_HOST and CONTAINER_HOST are written as URLs; dockerode wants the path. */
-const socketPath = (socket: string): string => socket.replace(/^unix:\/\//, '');
-const engineSocket = (config: WorkerConfig): string =>
-  socketPath(config.docker_socket ?? '/var/run/docker.sock');
+/** Each name that the configuration takes has its entry here: one that is missing is an error of types. */
+const ENTRIES: Record<RuntimeName, RuntimeEntry> = { docker, podman, apptainer, rootfs, host };
 
-/**
- * In the order of preference. `host` isolates nothing, so it is never chosen unasked; Apptainer without a place for its images
- * would find none.
- */
-const automatic = (config: WorkerConfig): RuntimeName[] => [
-  'docker',
-  'podman',
-  ...(config.apptainer_images.length > 0 ? (['apptainer'] as const) : []),
-  'rootfs',
-];
-
-const imagesOf = (config: WorkerConfig, engine: string): ImageSettings => ({
-  atOnce: config.image_pulls,
-  mirrors: readMirrors(config.image_mirrors),
-  broughtFile: join(config.images_dir, `brought-${engine}.json`),
-  watermark: config.image_disk_watermark,
-  pins: config.image_pins,
-});
-
+/** Opens a runtime by its name, usable or not. */
 export async function openRuntime(name: RuntimeName, config: WorkerConfig, log: Logger): Promise<Runtime> {
-  switch (name) {
-    case 'docker':
-      return dockerRuntime({
-        socketPath: engineSocket(config),
-        images: imagesOf(config, 'docker'),
-        gapMs: config.engine_gap_ms,
-        log,
-      });
-    case 'podman':
-      return dockerRuntime({
-        engine: 'podman',
-        socketPath: socketPath(config.podman_socket),
-        images: imagesOf(config, 'podman'),
-        gapMs: config.engine_gap_ms,
-        log,
-      });
-    case 'apptainer':
-      return apptainerRuntime({
-        templates: config.apptainer_images,
-        imagesDir: config.images_dir,
-        room: { watermark: config.image_disk_watermark, pins: config.image_pins },
-        scratchDir: config.scratch_dir,
-        command: config.apptainer_command,
-        log,
-      });
-    case 'rootfs':
-      return rootfsRuntime({
-        imagesDir: config.images_dir,
-        scratchDir: config.scratch_dir,
-        dockerSocket: engineSocket(config),
-        images: imagesOf(config, 'docker'),
-        log,
-      });
-    case 'host':
-      return hostRuntime({ scratchDir: config.scratch_dir, log });
-    default:
-      throw new UnusableError('runtime', `there is no runtime "${name}"`);
-  }
+  return await ENTRIES[name].open(config, log);
 }
 
-export type ChosenRuntime = { runtime: Runtime; check: RuntimeCheck };
+export type ChosenRuntime = { name: RuntimeName; runtime: Runtime; check: RuntimeCheck };
 
 /** Throws UnusableError with every problem found and its remedy: `runtime_away` where that may pass, else `runtime`. */
 export async function chooseRuntime(
@@ -84,25 +26,20 @@ export async function chooseRuntime(
   log: Logger,
   signal: AbortSignal,
 ): Promise<ChosenRuntime> {
-  return await firstUsable(
-    config.runtime === 'auto' ? automatic(config) : [config.runtime],
-    config,
-    log,
-    signal,
-  );
+  const automatic = RUNTIME_NAMES.filter((name) => ENTRIES[name].isAutomatic(config));
+  return await firstUsable(config.runtime === 'auto' ? automatic : [config.runtime], config, log, signal);
 }
 
-/** Docker or Podman, whatever runs the sandboxes. Throws as {@link chooseRuntime}. */
+/** One with an engine, whatever runs the sandboxes. Throws as {@link chooseRuntime}. */
 export async function chooseEngine(
   config: WorkerConfig,
   log: Logger,
   signal: AbortSignal,
 ): Promise<{ runtime: Runtime; socketPath: string }> {
-  const names = ['docker', 'podman'] as const;
-  const asked = names.filter((name) => name === config.runtime);
-  const { runtime } = await firstUsable(asked.length > 0 ? asked : names, config, log, signal);
-  const socket = runtime.name === 'podman' ? socketPath(config.podman_socket) : engineSocket(config);
-  return { runtime, socketPath: socket };
+  const engines = RUNTIME_NAMES.filter((name) => ENTRIES[name].engineSocket);
+  const asked = engines.filter((name) => name === config.runtime);
+  const { runtime, name } = await firstUsable(asked.length > 0 ? asked : engines, config, log, signal);
+  return { runtime, socketPath: ENTRIES[name].engineSocket?.(config) ?? '' };
 }
 
 async function firstUsable(
@@ -119,7 +56,7 @@ async function firstUsable(
       await runtime[Symbol.asyncDispose]();
       throw error;
     });
-    if (check.usable) return { runtime, check };
+    if (check.usable) return { name, runtime, check };
     problems.push(...check.problems.map((problem) => `${name}: ${problem}`));
     // Of several, an engine without a socket was never meant to be there. A full disk shows in many ways.
     const isAwaited = names.length === 1 ? check.away !== undefined : check.away === 'no_answer';

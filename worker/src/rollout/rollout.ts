@@ -79,7 +79,7 @@ export async function runRollout(task: Task, node: Node): Promise<Judged> {
     addVerdict(facts, evaluated.report);
   }
   // The dry run is evaluated, so that one sees it work; a reward it has only by explicit leave.
-  if (node.runtime.name === 'host' && !(run.reward.host && node.hostRewards)) facts.ungraded = true;
+  if (!node.runtime.isolates && !(run.reward.host && node.hostRewards)) facts.ungraded = true;
   return judge(task, facts, plan);
 }
 

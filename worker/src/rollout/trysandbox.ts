@@ -16,7 +16,7 @@ export async function trySandbox(
   const signal = AbortSignal.any([stop, AbortSignal.timeout(TRIAL_MS)]);
   if (!(await runtime.check(signal)).usable || (await diskIsFull(runtime))) return false;
   // A dry run has nothing that could be sick.
-  if (sample === null || runtime.name === 'host') return true;
+  if (sample === null || !runtime.isolates) return true;
   try {
     const image = await runtime.ensureImage(sample.image, signal, sample.instance);
     const spec = { ...OWN_USE, image, owner: { ...owner, rollout_id: 'trial', attempt: 0 } };

@@ -4,10 +4,9 @@
  * All else (the shell protocol, the patch, the evaluation) is written once on top of this.
  */
 import type { Duplex } from 'node:stream';
+import type { RuntimeName } from '@swefarm/shared';
 import type { Remains } from './remains.ts';
 import type { DiskUse } from './use.ts';
-
-export type RuntimeName = 'docker' | 'podman' | 'apptainer' | 'rootfs' | 'host' | 'fake';
 
 /** Who pays for a container: the reaper removes what has no living owner. */
 export type Owner = {
@@ -150,7 +149,12 @@ export type ImageInspection = {
 };
 
 export interface Runtime extends AsyncDisposable {
-  readonly name: RuntimeName;
+  /** `fake`: a simulated worker's, which starts nothing. */
+  readonly name: RuntimeName | 'fake';
+  /** Commands of the model are kept apart from this machine; without that a rollout is a dry run. */
+  readonly isolates: boolean;
+  /** Images are fetched to each node, so rollouts are best run where theirs is; false where all nodes share them, or there are none. */
+  readonly placesByImage: boolean;
   /** Facts for `doctor`; does not throw when the runtime is unusable. */
   check(signal: AbortSignal): Promise<RuntimeCheck>;
   /**

@@ -107,6 +107,8 @@ async function openApptainer(ground: RuntimeSetup, options: ApptainerRuntimeOpti
 
   return {
     name: 'apptainer',
+    isolates: true,
+    placesByImage: false,
     async check(signal) {
       const limits = limitsOf(ground.cgroups, root);
       const found = [...problems];

@@ -6,6 +6,7 @@ import { errorMessage } from '@swefarm/shared';
 import type Docker from 'dockerode';
 import tar from 'tar-stream';
 import { endingOf } from '../ending.ts';
+import type { Engine } from '../engine/settings.ts';
 import { killCommand } from '../kill.ts';
 import type { Remains } from '../remains.ts';
 import type { Container, ContainerSpec, ContainerState, ExecOptions, ExecResult } from '../runtime.ts';
@@ -18,8 +19,6 @@ import { demuxedDuplex } from './demux.ts';
 import { engineFailure, statusCode } from './errors.ts';
 import { runExec, startExec } from './exec.ts';
 import { listChanges, pathKind } from './remains.ts';
-
-export type Engine = 'docker' | 'podman';
 
 export type DockerContainerDeps = {
   docker: Docker;

@@ -2,16 +2,17 @@
 import { access, constants } from 'node:fs/promises';
 import { errorMessage } from '@swefarm/shared';
 import Docker from 'dockerode';
-import { createFetch, type FetchSettings } from '../../images/fetch.ts';
+import { createFetch } from '../../images/fetch.ts';
 import { openPulledImages } from '../../images/pulledimages.ts';
 import { untilAborted } from '../abort.ts';
+import type { Engine, ImageSettings } from '../engine/settings.ts';
 import { diskFree } from '../free.ts';
 import { createGate } from '../gate.ts';
 import { FARM_LABEL, readOwner } from '../labels.ts';
 import { startWatchdog } from '../namespaces/watchdog.ts';
 import { requirePossible } from '../possible.ts';
 import type { ContainerSpec, OwnedContainer, Runtime, RuntimeCheck } from '../runtime.ts';
-import { DockerContainer, type Engine } from './container.ts';
+import { DockerContainer } from './container.ts';
 import { createOptions } from './create.ts';
 import { inTime } from './deadline.ts';
 import { createFailure, engineFailure } from './errors.ts';
@@ -35,13 +36,6 @@ export type DockerRuntimeOptions = {
   /** The longest that a removal is waited for; default two minutes. */
   answerMs?: number;
   log?: { warn(fields: Record<string, unknown>, message: string): void };
-};
-
-export type ImageSettings = FetchSettings & {
-  /** Where is written which images the farm brought. */
-  broughtFile: string;
-  watermark: number;
-  pins: readonly string[];
 };
 
 /** Creates, starts and removals in flight: an engine saturates far below what a worker could ask of it. */
@@ -71,6 +65,8 @@ export async function dockerRuntime(options: DockerRuntimeOptions): Promise<Runt
 
   return {
     name: engine,
+    isolates: true,
+    placesByImage: true,
     check: (signal) => checkEngine(docker, engine, options.socketPath, signal),
     ensureImage: imageSource({ docker, fetch, brought }),
     ...(images && brought

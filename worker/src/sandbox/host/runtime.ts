@@ -35,6 +35,8 @@ export async function hostRuntime(options: HostRuntimeOptions): Promise<Runtime>
 
   return {
     name: 'host',
+    isolates: false,
+    placesByImage: false,
     check: () => check(scratchDir),
     ensureImage,
     start: async (spec, signal) => {

@@ -7,7 +7,7 @@ import { createFetch } from '../../images/fetch.ts';
 import { openPulledImages } from '../../images/pulledimages.ts';
 import { makeRoom } from '../../images/room.ts';
 import { openImageStore } from '../../images/store.ts';
-import type { ImageSettings } from '../docker/runtime.ts';
+import type { ImageSettings } from '../engine/settings.ts';
 import { diskFree } from '../free.ts';
 import { bubblewrapVersion, explain, limitsOf, makeBase, warnings } from '../namespaces/host.ts';
 import { OWN_USE } from '../namespaces/ownuse.ts';
@@ -79,6 +79,8 @@ async function openRootfs(ground: RuntimeSetup, options: RootfsRuntimeOptions): 
 
   const runtime: Runtime = {
     name: 'rootfs',
+    isolates: true,
+    placesByImage: true,
     check: async (signal) => {
       const limits = limitsOf(ground.cgroups, host.root);
       const problems = [...programs.problems];

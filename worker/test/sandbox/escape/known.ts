@@ -1,7 +1,7 @@
 /** What is not held, by name: each line is checked, so that the list neither hides a new hole nor keeps an old one. */
-import type { RuntimeName } from '../../../src/sandbox/runtime.ts';
+import type { Runtime } from '../../../src/sandbox/runtime.ts';
 
-type Known = Partial<Record<RuntimeName, string>>;
+type Known = Partial<Record<Runtime['name'], string>>;
 
 const NO_QUOTA =
   'the engine has no quota for the storage of its containers here; the node pauses when its disk is full';

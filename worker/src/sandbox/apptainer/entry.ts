@@ -1,0 +1,17 @@
+/** Apptainer in the list of runtimes. */
+import type { RuntimeEntry } from '../entry.ts';
+import { apptainerRuntime } from './runtime.ts';
+
+export const apptainer: RuntimeEntry = {
+  // Without a folder for its images it would find none.
+  isAutomatic: (config) => config.apptainer_images.length > 0,
+  open: (config, log) =>
+    apptainerRuntime({
+      templates: config.apptainer_images,
+      imagesDir: config.images_dir,
+      room: { watermark: config.image_disk_watermark, pins: config.image_pins },
+      scratchDir: config.scratch_dir,
+      command: config.apptainer_command,
+      log,
+    }),
+};

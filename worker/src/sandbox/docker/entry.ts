@@ -1,0 +1,20 @@
+/** Docker, and Podman behind its Docker-compatible socket, in the list of runtimes. */
+import { type Engine, engineSocket, imageSettings } from '../engine/settings.ts';
+import type { RuntimeEntry } from '../entry.ts';
+import { dockerRuntime } from './runtime.ts';
+
+const entryOf = (engine: Engine): RuntimeEntry => ({
+  isAutomatic: () => true,
+  engineSocket: (config) => engineSocket(config, engine),
+  open: (config, log) =>
+    dockerRuntime({
+      engine,
+      socketPath: engineSocket(config, engine),
+      images: imageSettings(config, engine),
+      gapMs: config.engine_gap_ms,
+      log,
+    }),
+});
+
+export const docker = entryOf('docker');
+export const podman = entryOf('podman');

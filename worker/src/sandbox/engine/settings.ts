@@ -1,0 +1,31 @@
+/** How a node's engines are reached and how images come to them and go again, from the worker's configuration. */
+import { join } from 'node:path';
+import type { WorkerConfig } from '@swefarm/shared';
+import { type FetchSettings, readMirrors } from '../../images/fetch.ts';
+
+export type Engine = 'docker' | 'podman';
+
+export type ImageSettings = FetchSettings & {
+  /** Where is written which images the farm pulled. */
+  broughtFile: string;
+  /** Share of the disk (0 to 1) from which on images are removed. */
+  watermark: number;
+  /** Names of images that are never removed; `*` stands for anything. */
+  pins: readonly string[];
+};
+
+/** Throws UsageError for mirrors that cannot be read. */
+export const imageSettings = (config: WorkerConfig, engine: Engine): ImageSettings => ({
+  atOnce: config.image_pulls,
+  mirrors: readMirrors(config.image_mirrors),
+  broughtFile: join(config.images_dir, `brought-${engine}.json`),
+  watermark: config.image_disk_watermark,
+  pins: config.image_pins,
+});
+
+/** DOCKER_HOST and CONTAINER_HOST are URLs; dockerode takes the path. */
+export function engineSocket(config: WorkerConfig, engine: Engine): string {
+  const socket =
+    engine === 'podman' ? config.podman_socket : (config.docker_socket ?? '/var/run/docker.sock');
+  return socket.replace(/^unix:\/\//, '');
+}

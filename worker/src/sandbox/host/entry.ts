@@ -1,0 +1,9 @@
+/** The dry run on the host in the list of runtimes. */
+import type { RuntimeEntry } from '../entry.ts';
+import { hostRuntime } from './runtime.ts';
+
+export const host: RuntimeEntry = {
+  // It isolates nothing: never chosen unasked.
+  isAutomatic: () => false,
+  open: (config, log) => hostRuntime({ scratchDir: config.scratch_dir, log }),
+};
