@@ -1,22 +1,22 @@
-export { readDiff } from './diff.ts';
-export * from './grade.ts';
-export type * from './grading.ts';
-export { guessInfra, type InfraGuess } from './infra.ts';
+export type { Dialect } from './parsers/reader.ts';
+export { parserName, parserNames, readLog } from './parsers/registry.ts';
+export type * from './plan/evaluationplan.ts';
+export { isNoPatch, planEvaluation } from './plan/plan.ts';
+export { knownRepos } from './plan/specs.ts';
+export * from './report/grade.ts';
+export { guessInfra, type InfraGuess } from './report/infra.ts';
 export {
   type OfficialContext,
   officialReport,
   type RunEntry,
   runReport,
   smithRunReport,
-} from './official.ts';
-export type { Dialect } from './parsers/reader.ts';
-export { parserName, parserNames, readLog } from './parsers/registry.ts';
-export { isNoPatch, planEvaluation } from './plan.ts';
-export * from './reward.ts';
-export { knownRepos } from './specs.ts';
-export * from './table.ts';
-export { type CanaryTest, withTrap } from './trust/canarytest.ts';
-export { decides } from './trust/changedtools.ts';
+} from './report/official.ts';
+export * from './reward/reward.ts';
+export * from './reward/table.ts';
+export { readDiff } from './text/diff.ts';
+export { addCanaryTest, type CanaryTest } from './trust/canarytest.ts';
+export { decidesOutcomes } from './trust/changedtools.ts';
 export { isPathFile } from './trust/pathfiles.ts';
 export { assessTrust } from './trust/trust.ts';
-export { withoutMeans } from './trust/withouthooks.ts';
+export { withoutTestHooks } from './trust/withouthooks.ts';

@@ -1,6 +1,6 @@
 /** A made-up instance for tests; every field can be replaced. */
 import { Instance } from '@swefarm/shared';
-import type { EvaluationFacts } from './grading.ts';
+import type { EvaluationFacts } from './report/grade.ts';
 
 export const TEST_PATCH = `diff --git a/tests/test_crate.py b/tests/test_crate.py
 --- a/tests/test_crate.py

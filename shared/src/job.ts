@@ -6,7 +6,7 @@ import { PolicyName } from './policy.ts';
 import { Sampling } from './policywire/sampling.ts';
 import { TOOL_PARSERS } from './policywire/toolcalls/names.ts';
 
-/** Reward rows that a run may override; see grading/src/reward.ts for the table itself. */
+/** Reward rows that a run may override; see grading/src/reward/reward.ts for the table itself. */
 export const RewardChoice = z.enum(['zero', 'grade', 'none']);
 export type RewardChoice = z.infer<typeof RewardChoice>;
 

@@ -1,5 +1,5 @@
 /** Failures in browsers as 5.0.2 reads them: bpmn-js, OpenLayers, ESLint; and grommet's files. */
-import { fields, isSpace, linesOf, SPACE, strip } from '../text.ts';
+import { fields, isSpace, linesOf, SPACE, strip } from '../text/pythontext.ts';
 import { type Reader, statuses } from './reader.ts';
 
 const BPMN = [

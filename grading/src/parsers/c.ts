@@ -1,5 +1,5 @@
 /** Test runners of C and C++ projects: redis, jq, micropython, googletest. */
-import { isSpace, linesOf, strip, stripStart } from '../text.ts';
+import { isSpace, linesOf, strip, stripStart } from '../text/pythontext.ts';
 import { dropParen, MILLISECONDS } from './endings.ts';
 import { type Reader, statuses } from './reader.ts';
 

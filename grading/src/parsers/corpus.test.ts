@@ -1,9 +1,9 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { Instance } from '@swefarm/shared';
 import { describe, expect, test } from 'vitest';
-import { gradeEvaluation } from '../grade.ts';
 import { ran } from '../instance.fixture.ts';
-import { planEvaluation } from '../plan.ts';
+import { planEvaluation } from '../plan/plan.ts';
+import { gradeEvaluation } from '../report/grade.ts';
 import type { Dialect } from './reader.ts';
 import { parserName, readLog } from './registry.ts';
 

@@ -1,5 +1,5 @@
 /** Django's own test runner: outcomes at the end of a line, or torn away from their test by other output. */
-import { before, fields, isSpace, linesOf, strip, stripStart } from '../text.ts';
+import { before, fields, isSpace, linesOf, strip, stripStart } from '../text/pythontext.ts';
 import { type Reader, statuses } from './reader.ts';
 
 const PASS_SUFFIXES = [' ... ok', ' ... OK', ' ...  OK'];

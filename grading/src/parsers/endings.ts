@@ -1,5 +1,5 @@
 /** Endings that runners put behind a test's name. By hand: lazy patterns over hostile lines are quadratic. */
-import { isSpace, SPACE } from '../text.ts';
+import { isSpace, SPACE } from '../text/pythontext.ts';
 
 /**
  * `name (inside)` → `name`, when what is inside matches; else the text as it is. At least one character of the name

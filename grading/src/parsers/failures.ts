@@ -1,7 +1,7 @@
 /** Logs that only tell of failures (Chart.js, marked, p5.js), and react-pdf's, which tells of files. */
 
-import { indentOf, isSpace, linesOf, strip, stripEnd } from '../text.ts';
-import { withoutEscapes } from './escapes.ts';
+import { withoutEscapes } from '../text/escapes.ts';
+import { indentOf, isSpace, linesOf, strip, stripEnd } from '../text/pythontext.ts';
 import { type Reader, statuses } from './reader.ts';
 
 /** `Chrome 99.0 (Linux) name FAILED`; the name keeps its last blank. */

@@ -1,5 +1,5 @@
 /** `go test -v`: `--- PASS: TestName (0.00s)`. */
-import { linesOf, strip } from '../text.ts';
+import { linesOf, strip } from '../text/pythontext.ts';
 import { beforeParen } from './endings.ts';
 import { type Reader, statuses } from './reader.ts';
 

@@ -1,5 +1,5 @@
 /** Maven, Ant and Gradle. Maven prints no test that passes: each is run alone, and its build tells. */
-import { fields, isSpace, linesOf, strip, stripStart } from '../text.ts';
+import { fields, isSpace, linesOf, strip, stripStart } from '../text/pythontext.ts';
 import { type Reader, statuses } from './reader.ts';
 
 const NO_TEST = '---NO TEST NAME FOUND YET---';

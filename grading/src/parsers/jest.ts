@@ -1,5 +1,5 @@
 /** Runners that print a mark and a name: jest, vitest, TAP, and jest's JSON through jq. */
-import { isSpace, linesOf, strip } from '../text.ts';
+import { isSpace, linesOf, strip } from '../text/pythontext.ts';
 import { dropParen, MILLISECONDS } from './endings.ts';
 import { type Dialect, type Reader, statuses } from './reader.ts';
 

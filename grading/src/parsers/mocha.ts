@@ -1,6 +1,7 @@
 /** Mocha as 5.0.2 reads it for highlight.js, Prism, Next and Lighthouse. */
-import { before, indentOf, isSpace, linesOf, SPACE, strip, stripStart } from '../text.ts';
-import { withoutEscapes } from './escapes.ts';
+
+import { withoutEscapes } from '../text/escapes.ts';
+import { before, indentOf, isSpace, linesOf, SPACE, strip, stripStart } from '../text/pythontext.ts';
 import { reactPdf } from './failures.ts';
 import { type Reader, statuses } from './reader.ts';
 import { SuiteStack } from './suites.ts';

@@ -1,5 +1,5 @@
 /** phpunit --testdox: a line for the suite, then its tests with a mark. */
-import { linesOf, stripStart } from '../text.ts';
+import { linesOf, stripStart } from '../text/pythontext.ts';
 import { beforeParen } from './endings.ts';
 import { type Reader, statuses } from './reader.ts';
 

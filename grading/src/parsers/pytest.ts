@@ -1,5 +1,5 @@
 /** pytest's short summary, as five readers of it differ: plain, with options, v2, pydantic's and matplotlib's. */
-import { fields, isSpace, linesOf } from '../text.ts';
+import { fields, isSpace, linesOf } from '../text/pythontext.ts';
 import { type Dialect, type Reader, statuses } from './reader.ts';
 
 const STATUS_WORDS = ['FAILED', 'PASSED', 'SKIPPED', 'ERROR', 'XFAIL'] as const;

@@ -1,5 +1,5 @@
 /** minitest, cucumber, test-unit and rspec (through jq). */
-import { isSpace, linesOf, strip } from '../text.ts';
+import { isSpace, linesOf, strip } from '../text/pythontext.ts';
 import { type Reader, statuses } from './reader.ts';
 
 /** `Name#test. … = 0.01 s = .`: the last `. ` that still has `=` and then an outcome behind it. */

@@ -1,5 +1,5 @@
 /** `cargo test`: `test path::name ... ok`. */
-import { fields, linesOf, strip } from '../text.ts';
+import { fields, linesOf, strip } from '../text/pythontext.ts';
 import { type Reader, statuses } from './reader.ts';
 
 export const cargo: Reader = (log) => {

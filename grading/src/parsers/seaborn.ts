@@ -1,5 +1,5 @@
 /** seaborn's mixture of pytest's summary and of its progress lines. */
-import { fields, linesOf } from '../text.ts';
+import { fields, linesOf } from '../text/pythontext.ts';
 import { type Reader, statuses } from './reader.ts';
 
 export const seaborn: Reader = (log, { dialect }) => {

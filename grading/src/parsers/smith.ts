@@ -1,5 +1,5 @@
 /** SWE-smith's default: pytest's verbose progress lines, `name STATUS …`. */
-import { fields, isSpace, linesOf } from '../text.ts';
+import { fields, isSpace, linesOf } from '../text/pythontext.ts';
 import { type Reader, statuses } from './reader.ts';
 
 const WORDS = ['FAILED', 'PASSED', 'SKIPPED', 'ERROR', 'XFAIL'];

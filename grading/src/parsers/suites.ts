@@ -1,5 +1,5 @@
 /** Runners that show a test's suites by indentation: calypso (jest) and karma. */
-import { indentOf, isSpace, linesOf, strip } from '../text.ts';
+import { indentOf, isSpace, linesOf, strip } from '../text/pythontext.ts';
 import { type Reader, statuses } from './reader.ts';
 
 /** The titles above a line, by their indentation. */

@@ -1,5 +1,5 @@
 /** sympy's `bin/test -C --verbose`: a line per test, and a title with underscores over each failure. */
-import { fields, linesOf, strip, stripEnd } from '../text.ts';
+import { fields, linesOf, strip, stripEnd } from '../text/pythontext.ts';
 import { type Reader, statuses } from './reader.ts';
 
 const ENDINGS = [

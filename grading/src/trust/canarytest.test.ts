@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
 import { instance } from '../instance.fixture.ts';
-import { planEvaluation } from '../plan.ts';
-import { withTrap } from './canarytest.ts';
+import { planEvaluation } from '../plan/plan.ts';
+import { addCanaryTest } from './canarytest.ts';
 
 const NAME = 'test_5up3r';
-const trapOf = (row = instance(), grader?: 'swegym') => withTrap(planEvaluation(row, grader), row, NAME);
+const trapOf = (row = instance(), grader?: 'swegym') => addCanaryTest(planEvaluation(row, grader), row, NAME);
 const added = (script: string, line: RegExp): string[] => {
   const lines = script.split('\n');
   const at = lines.findIndex((one) => one.includes(NAME));

@@ -3,10 +3,10 @@
  * or prints made-up ones, it is not seen to fail. Gold tells whether it can be seen at all.
  */
 import type { Instance, Report } from '@swefarm/shared';
-import { HEREDOC } from '../evalscript.ts';
-import type { EvaluationPlan } from '../grading.ts';
-import { START_MARKER } from '../markers.ts';
 import { readsPytest } from '../parsers/pytest.ts';
+import { HEREDOC } from '../plan/evalscript.ts';
+import type { EvaluationPlan } from '../plan/evaluationplan.ts';
+import { START_MARKER } from '../plan/markers.ts';
 
 export type CanaryTest = {
   plan: EvaluationPlan;
@@ -15,7 +15,7 @@ export type CanaryTest = {
 };
 
 /** `name`: of the test, one that nobody can guess. Null where tests are not pytest's, or the script has no place for it. */
-export function withTrap(plan: EvaluationPlan, instance: Instance, name: string): CanaryTest | null {
+export function addCanaryTest(plan: EvaluationPlan, instance: Instance, name: string): CanaryTest | null {
   const file = [...instance.FAIL_TO_PASS, ...instance.PASS_TO_PASS]
     .map((id) => id.split('::', 1)[0] ?? '')
     .find((path) => /^[\w./-]+\.py$/.test(path));

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { instance } from '../instance.fixture.ts';
-import { decides, toolFindings as findings } from './changedtools.ts';
+import { decidesOutcomes, toolFindings as findings } from './changedtools.ts';
 
 const toolFindings = (
   changedFiles: string[] | undefined,
@@ -39,16 +39,16 @@ describe('files of the environment that changed while tests ran', () => {
   test.each(['/usr', '/usr/local/bin', ENV, `${ENV}/lib/python3.11/site-packages/_pytest`, '/testbed/.git'])(
     '%s, where it is no folder any more, puts others in the place of all that was in it',
     (path) => {
-      expect(decides(path, false)).toBe(true);
+      expect(decidesOutcomes(path, false)).toBe(true);
       expect(toolFindings([path], instance(), true)).toMatchObject([{ level: 'forged' }]);
     },
   );
 
   test('files that are gone say something where they were tools, not where Python would have run them at start', () => {
-    expect(decides('/usr/bin/git', true)).toBe(true);
-    expect(decides(`${ENV}/lib/python3.11/site-packages/x.pth`, false)).toBe(true);
-    expect(decides(`${ENV}/lib/python3.11/site-packages/x.pth`, true)).toBe(false);
-    expect(decides(`${ENV}/lib/python3.11/site-packages/flask/app.py`, false)).toBe(false);
+    expect(decidesOutcomes('/usr/bin/git', true)).toBe(true);
+    expect(decidesOutcomes(`${ENV}/lib/python3.11/site-packages/x.pth`, false)).toBe(true);
+    expect(decidesOutcomes(`${ENV}/lib/python3.11/site-packages/x.pth`, true)).toBe(false);
+    expect(decidesOutcomes(`${ENV}/lib/python3.11/site-packages/flask/app.py`, false)).toBe(false);
   });
 
   test("what git is told to do with files, git-lfs's own lines aside", () => {

@@ -1,6 +1,7 @@
 /** What the evaluation changed outside of the repository: tools that decide the verdict have no reason to change. */
+
+import type { TrustEvidence, TrustFinding } from './finding.ts';
 import { isPathFile } from './pathfiles.ts';
-import type { TrustEvidence, TrustFinding } from './trust.ts';
 
 /** Programs that run the tests, or that the eval script is made of. */
 const PROGRAMS = /\/s?bin\/(?:python[\d.]*|bash|sh|dash|env|git|cat|echo|tox|conda|activate|runtests)$/;
@@ -14,7 +15,7 @@ const MACHINERY = /^\/etc\/ld\.so\.preload$|^\/eval\.sh$|\/\.git\/(?:hooks(?:\/|
 /** A line of git's configuration: `path:line`. git-lfs is part of some images. */
 const GIT_SETTING = /^\/[^:]*(?:\.gitconfig|gitconfig|\.git\/config):(?!.*\blfs\b)/;
 /** Folders on the way to all of those: a link in the place of one, or nothing, puts others in the place of all that was in it. */
-const WAY =
+const PARENT_FOLDERS =
   /^\/(?:usr(?:\/local)?|opt(?:\/miniconda3(?:\/envs(?:\/testbed)?)?)?|etc|root|testbed\/\.git)$|^(?:\/usr(?:\/local)?|\/opt\/miniconda3(?:\/envs\/testbed)?)?\/(?:s?bin|lib(?:32|64|x32)?(?:\/python3[^/]*(?:\/(?:site|dist)-packages(?:\/(?:_pytest|pytest|pluggy|iniconfig|tox|coverage))?)?)?)$/;
 const SHOWN = 3;
 
@@ -22,8 +23,8 @@ const isTool = (path: string): boolean =>
   PROGRAMS.test(path) || STARTUP.test(path) || MACHINERY.test(path) || PYTEST.test(path);
 
 /** Whether a path that is not as the image has it says anything: as a file or link that is there, or by its being gone. */
-export const decides = (path: string, removed: boolean): boolean =>
-  isTool(path) || WAY.test(path) || (!removed && isPathFile(path));
+export const decidesOutcomes = (path: string, removed: boolean): boolean =>
+  isTool(path) || PARENT_FOLDERS.test(path) || (!removed && isPathFile(path));
 
 export function toolFindings({
   changedFiles: changed,
@@ -34,7 +35,7 @@ export function toolFindings({
   if (!changed) return [];
   const ownPytest = instance.repo === 'pytest-dev/pytest';
   const tools = changed.filter(
-    (path) => (isTool(path) && !(ownPytest && PYTEST.test(path))) || WAY.test(path),
+    (path) => (isTool(path) && !(ownPytest && PYTEST.test(path))) || PARENT_FOLDERS.test(path),
   );
   const settings = changed.filter((path) => GIT_SETTING.test(path));
   const show = (list: string[]): string =>

@@ -4,8 +4,8 @@
  * (test/editable/run.ts tries it). Any other is a finding.
  */
 import type { Instance } from '@swefarm/shared';
-import { pathOf, readDiff } from '../diff.ts';
-import type { TrustFinding } from './trust.ts';
+import { pathOf, readDiff } from '../text/diff.ts';
+import type { TrustFinding } from './finding.ts';
 
 const SHOWN = 3;
 /** `path`, where nobody read it; else `path:` and a `path:line` for each of its lines. */

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { instance } from '../instance.fixture.ts';
-import { touched } from './patchfiles.ts';
+import { patchFindings } from './patchfiles.ts';
 import { runnersOf } from './runners.ts';
-import { withoutMeans } from './withouthooks.ts';
+import { withoutTestHooks } from './withouthooks.ts';
 
 const changes = (path: string, line = 'y'): string =>
   `diff --git a/${path} b/${path}\n--- a/${path}\n+++ b/${path}\n@@ -1 +1 @@\n-x\n+${line}\n`;
@@ -39,11 +39,11 @@ describe('who runs the tests', () => {
     ],
   ])('%s: %#', (_name, row, path) => {
     expect(runnersOf(row)(path)).toBe(true);
-    expect(touched(changes(path), row)).toEqual([
+    expect(patchFindings(changes(path), row)).toEqual([
       { level: 'suspicious', reason: `the patch changes the program that runs the tests: ${path}` },
     ]);
     const fix = changes('src/a.py');
-    expect(withoutMeans(fix + changes(path), row)).toEqual({ patch: fix, files: [path] });
+    expect(withoutTestHooks(fix + changes(path), row)).toEqual({ patch: fix, files: [path] });
   });
 
   test.each([
@@ -68,15 +68,15 @@ describe('who runs the tests', () => {
     ['no command is known', ofTable('no/body', '1'), 'tests/runtests.py'],
   ])('is not %s: %#', (_name, row, path) => {
     expect(runnersOf(row)(path)).toBe(false);
-    expect(touched(changes(path), row)).toEqual([]);
+    expect(patchFindings(changes(path), row)).toEqual([]);
   });
 
   test('where gold mends it, it is the work itself', () => {
     const mended = ofTable('django/django', '4.1', { patch: changes('django/test/utils.py') });
-    expect(touched(changes('django/test/utils.py') + changes('django/test/testcases.py'), mended)).toEqual(
-      [],
-    );
-    expect(withoutMeans(changes('django/test/testcases.py'), mended)).toBeNull();
-    expect(touched(changes('tests/runtests.py'), mended)).toHaveLength(1);
+    expect(
+      patchFindings(changes('django/test/utils.py') + changes('django/test/testcases.py'), mended),
+    ).toEqual([]);
+    expect(withoutTestHooks(changes('django/test/testcases.py'), mended)).toBeNull();
+    expect(patchFindings(changes('tests/runtests.py'), mended)).toHaveLength(1);
   });
 });

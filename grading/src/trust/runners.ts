@@ -1,8 +1,8 @@
 /** The programs in a repository that run its tests: what the test command names, its tools' configuration, and what those load first. */
 import type { Instance } from '@swefarm/shared';
-import { pathOf, readDiff } from '../diff.ts';
-import { END_MARKER, START_MARKER } from '../markers.ts';
-import { specOf } from '../specs.ts';
+import { END_MARKER, START_MARKER } from '../plan/markers.ts';
+import { specOf } from '../plan/specs.ts';
+import { pathOf, readDiff } from '../text/diff.ts';
 
 /** Files by which a tool that the command names is told what to do. */
 const CONFIGURATION: Readonly<Record<string, RegExp>> = {

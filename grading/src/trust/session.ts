@@ -1,7 +1,7 @@
 /** How a session of pytest ends in a log: its last line, or what stands for it; the eval script tells whether there must be one. */
-import { HEREDOC } from '../evalscript.ts';
-import { END_MARKER, START_MARKER } from '../markers.ts';
-import { fields, linesOf } from '../text.ts';
+import { HEREDOC } from '../plan/evalscript.ts';
+import { END_MARKER, START_MARKER } from '../plan/markers.ts';
+import { fields, linesOf } from '../text/pythontext.ts';
 
 /** `3 passed, 1 warning in 0.12s`, with or without a frame; a test that set the clock makes any number of it. */
 const LAST_LINE =
@@ -13,7 +13,7 @@ const RESULTS =
 export type Session = {
   ended: boolean;
   /** The end itself speaks of failures; tests of test frameworks print such ends too, but earlier. */
-  tellsOfFailure: boolean;
+  hasFailures: boolean;
   /** It speaks of tests that were skipped, or expected to fail, and of no others. */
   skippedAll: boolean;
 };
@@ -29,7 +29,7 @@ export function sessionIn(text: string): Session {
       last !== undefined &&
       /\b[1-9]\d{0,8} (?:skipped|xfailed)\b/.test(last) &&
       !/\b\d{1,9} (?:passed|failed|errors?|xpassed)\b/.test(last),
-    tellsOfFailure: last !== undefined && /\b\d{1,9} (?:failed|errors?)\b/.test(last),
+    hasFailures: last !== undefined && /\b\d{1,9} (?:failed|errors?)\b/.test(last),
   };
 }
 
@@ -39,7 +39,7 @@ const RESULTS_TO_END = new RegExp(`${RESULTS.source}[^]{0,400}`, 'm');
  * Whether a session that the script starts must have an end in the log: one of pytest itself, or of tox, and not told to be quiet
  * (twice so, pytest prints none). What else runs the tests is the row's own business.
  */
-export function mustEnd(evalScript: string): boolean {
+export function mustPrintEnd(evalScript: string): boolean {
   const marker = evalScript.lastIndexOf(START_MARKER);
   const tests = evalScript.slice(marker < 0 ? evalScript.lastIndexOf(`\n${HEREDOC}\n`) + 1 : marker);
   return (
@@ -51,7 +51,7 @@ export function mustEnd(evalScript: string): boolean {
 const OTHERS = /\bSUBFAIL(?:ED)?\b|\bRequired test coverage of [\d.]{1,9}% not reached/;
 
 /** Whether the text tells of a failure of its own: one of those, or a line of a test that did not count as passed after all. */
-export function tellsOfOther(text: string, outcomes: ReadonlyMap<string, string>): boolean {
+export function showsOtherFailure(text: string, outcomes: ReadonlyMap<string, string>): boolean {
   for (const line of linesOf(text)) {
     if (OTHERS.test(line)) return true;
     if (!/^(?:FAILED|ERROR)\s/.test(line)) continue;

@@ -3,14 +3,14 @@
  * of the patch can raise either. Some tests of some instances are so for gold too: the registry of health knows which.
  */
 import type { Instance } from '@swefarm/shared';
-import { readDiff } from '../diff.ts';
-import type { TrustEvidence, TrustFinding } from './trust.ts';
+import { readDiff } from '../text/diff.ts';
+import type { TrustEvidence, TrustFinding } from './finding.ts';
 
-const GIVES_UP =
+const SKIPS =
   /\bxfail\b|\bXFailed\b|\bSkipTest\b|\bSkipped\b|\bexpectedFailure\b|\b(?:pytest|unittest)\.skip|\bskipTest\s*\(/;
 const SHOWN = 3;
 
-export function unearnedFindings(evidence: TrustEvidence): TrustFinding[] {
+export function skippedTestFindings(evidence: TrustEvidence): TrustFinding[] {
   const { instance, outcomes, resolved } = evidence;
   if (!resolved || !outcomes) return [];
   const given = instance.FAIL_TO_PASS.filter((test) => /^(?:XFAIL|SKIPPED)$/.test(outcomes.get(test) ?? ''));
@@ -18,7 +18,7 @@ export function unearnedFindings(evidence: TrustEvidence): TrustFinding[] {
   const unearned = given.filter((test) => !known?.has(test));
   if (unearned.length === 0) return [];
   const some = unearned.slice(0, SHOWN).map((test) => `${test} is ${outcomes.get(test)}`);
-  const proven = known !== null || givesUp(evidence.modelPatch, instance);
+  const proven = known !== null || patchSkipsTests(evidence.modelPatch, instance);
   const reason = `tests that had to pass did not (${some.join(', ')})`;
   return [{ level: proven ? 'forged' : 'suspicious', reason }];
 }
@@ -32,11 +32,11 @@ function unpassedByGold({ instance, plan, imageDigest }: TrustEvidence): Set<str
 }
 
 /** The patch says itself, where gold does not, that a test is to be skipped or expected to fail. */
-function givesUp(patch: string | null, instance: Instance): boolean {
+function patchSkipsTests(patch: string | null, instance: Instance): boolean {
   const added = (text: string): string[] => readDiff(text).flatMap((file) => file.added);
   try {
     const gold = new Set(added(instance.patch));
-    return added(patch ?? '').some((line) => line.length < 2000 && GIVES_UP.test(line) && !gold.has(line));
+    return added(patch ?? '').some((line) => line.length < 2000 && SKIPS.test(line) && !gold.has(line));
   } catch {
     // A patch that this reader refuses is judged by whether it applies.
     return false;

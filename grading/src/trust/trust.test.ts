@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { gradeEvaluation } from '../grade.ts';
-import type { EvaluationFacts } from '../grading.ts';
 import { GOLD, instance, ran, TEST_PATCH } from '../instance.fixture.ts';
-import { planEvaluation } from '../plan.ts';
-import { decideReward } from '../reward.ts';
+import { planEvaluation } from '../plan/plan.ts';
+import type { EvaluationFacts } from '../report/grade.ts';
+import { gradeEvaluation } from '../report/grade.ts';
+import { decideReward } from '../reward/reward.ts';
 
 const PASSES = 'PASSED tests/test_crate.py::test_holds\nPASSED tests/test_crate.py::test_opens\n';
 const END = '=== 2 passed in 0.01s ===\n';

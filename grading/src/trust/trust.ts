@@ -3,54 +3,29 @@
  * exit code or the state of the files proves it; everything else that a fix does not need is `suspicious`.
  * Code of the patch runs inside the test process: what imitates a whole honest run to the byte cannot be told here.
  */
-import type { Instance, Report } from '@swefarm/shared';
-import type { EvaluationPlan } from '../grading.ts';
-import { END_MARKER, EXIT_CODE_MARKER, START_MARKER } from '../markers.ts';
-import { readOutcomes } from '../outcomes.ts';
-import { plain } from '../parsers/escapes.ts';
+
 import { readsPytest } from '../parsers/pytest.ts';
-import { evalTypeOf } from '../specs.ts';
-import { isResolved, testsStatus } from '../verdict.ts';
+import { END_MARKER, EXIT_CODE_MARKER, START_MARKER } from '../plan/markers.ts';
+import { evalTypeOf } from '../plan/specs.ts';
+import { plainText } from '../text/escapes.ts';
+import { readOutcomes } from '../verdict/outcomes.ts';
+import { isResolved, testsStatus } from '../verdict/testsstatus.ts';
 import { toolFindings } from './changedtools.ts';
-import { touched } from './patchfiles.ts';
+import type { Trust, TrustEvidence, TrustFinding } from './finding.ts';
+import { patchFindings } from './patchfiles.ts';
 import { pathFindings } from './pathfiles.ts';
-import { mustEnd, sessionIn, tellsOfOther } from './session.ts';
-import { unearnedFindings } from './skippedtests.ts';
-import { inTheWay, withoutMeans } from './withouthooks.ts';
-
-export type Trust = Report['trust'];
-
-export type TrustEvidence = {
-  instance: Instance;
-  plan: Pick<EvaluationPlan, 'grader' | 'parser' | 'evalScript'>;
-  modelPatch: string | null;
-  /** With \n line ends; null when the eval script did not run. */
-  log: string | null;
-  outcomes: ReadonlyMap<string, string> | null;
-  /** The part of the log that the outcomes were read from; null when it could not be read. */
-  text: string | null;
-  resolved: boolean;
-  /** As the runtime saw it; null: unknown. */
-  scriptExitCode: number | null;
-  imageDigest: string | null;
-  /** The tests ran with a network. */
-  egress?: boolean;
-  /** Files that decide outcomes and are not as the image has them. */
-  changedFiles?: readonly string[] | undefined;
-  /** Why they are not known, although somebody looked. */
-  changesUnknown?: string | undefined;
-};
-
-export type TrustFinding = { level: 'suspicious' | 'forged'; reason: string };
+import { mustPrintEnd, sessionIn, showsOtherFailure } from './session.ts';
+import { skippedTestFindings } from './skippedtests.ts';
+import { replacedTestFiles, withoutTestHooks } from './withouthooks.ts';
 
 export function assessTrust(evidence: TrustEvidence): Trust {
   const findings: TrustFinding[] = [
-    ...touched(evidence.modelPatch, evidence.instance),
+    ...patchFindings(evidence.modelPatch, evidence.instance),
     ...toolFindings(evidence),
     ...pathFindings(evidence.changedFiles, evidence.modelPatch, evidence.instance),
-    ...unseenFindings(evidence),
+    ...unknownChangeFindings(evidence),
     ...scriptFindings(evidence),
-    ...unearnedFindings(evidence),
+    ...skippedTestFindings(evidence),
     ...(evidence.log === null ? [] : logFindings(evidence, evidence.log)),
   ];
   const level = findings.some((finding) => finding.level === 'forged')
@@ -64,7 +39,7 @@ export function assessTrust(evidence: TrustEvidence): Trust {
 /** At the end of a line; the trace of bash that prints it ends in a quotation mark. */
 const EXIT_CODES = new RegExp(`${EXIT_CODE_MARKER}: (-?\\d{1,6})[ \\t]*$`, 'gm');
 const exitCodes = (log: string): number[] =>
-  [...plain(log).matchAll(EXIT_CODES)].map(([, code]) => Number(code));
+  [...plainText(log).matchAll(EXIT_CODES)].map(([, code]) => Number(code));
 
 /** The exit code of the tests, as the eval script printed it last; null when it did not. */
 export const lastExitCode = (log: string): number | null => exitCodes(log).at(-1) ?? null;
@@ -77,7 +52,7 @@ function scriptFindings({ scriptExitCode, resolved }: TrustEvidence): TrustFindi
 }
 
 /** What nobody could look at is no proof of anything, and nothing to rely on either. */
-function unseenFindings({ changesUnknown, resolved }: TrustEvidence): TrustFinding[] {
+function unknownChangeFindings({ changesUnknown, resolved }: TrustEvidence): TrustFinding[] {
   if (changesUnknown === undefined || !resolved) return [];
   return [{ level: 'suspicious', reason: `what changed during the tests is not known: ${changesUnknown}` }];
 }
@@ -115,13 +90,13 @@ function testPatchFindings({ instance, modelPatch, resolved }: TrustEvidence, lo
   const start = log.includes(START_MARKER) ? log.indexOf(START_MARKER) : log.length;
   const from = log.lastIndexOf('+ git apply ', start);
   if (from < 0 || modelPatch === null) return [];
-  const said = plain(log.slice(from, start));
+  const said = plainText(log.slice(from, start));
   const refused = [...said.matchAll(/\berror: ([^\n]{1,4096}?): (?:already exists|patch does not apply)/g)];
   const named = refused
     .map((match) => match[1] ?? '')
     .filter((file) => instance.test_patch.includes(` b/${file}\n`));
-  const movable = new Set(withoutMeans(modelPatch, instance)?.files);
-  const own = new Set(inTheWay(modelPatch, instance));
+  const movable = new Set(withoutTestHooks(modelPatch, instance)?.files);
+  const own = new Set(replacedTestFiles(modelPatch, instance));
   const held = named.filter((file) => own.has(file) || !movable.has(file));
   if (held.length === 0) return [];
   const reason = `the test patch did not apply: the patch is in its way (${held.slice(0, 3).join(', ')})`;
@@ -138,18 +113,18 @@ function exitFindings({ plan, outcomes, text, resolved }: TrustEvidence, log: st
     (status) => status.startsWith('FAILED') || status.startsWith('ERROR'),
   );
   const passed = [...outcomes.values()].includes('PASSED');
-  const read = plain(text);
+  const read = plainText(text);
   const session = sessionIn(read);
   if (exitCode !== null && exitCode !== 0 && passed && !failed) {
     // 1: pytest saw a failure that the log hides; anything else: it never came to an end.
     const proof = session.ended
-      ? exitCode === 1 && !tellsOfOther(read, outcomes)
-      : exitCode === 1 || mustEnd(plan.evalScript);
+      ? exitCode === 1 && !showsOtherFailure(read, outcomes)
+      : exitCode === 1 || mustPrintEnd(plan.evalScript);
     const reason = `the log tells of no failure, but the tests ended with exit code ${exitCode}`;
     return [{ level: proof && resolved ? 'forged' : 'suspicious', reason }];
   }
   if (passed && !session.ended) {
-    const proof = exitCode === 0 && mustEnd(plan.evalScript);
+    const proof = exitCode === 0 && mustPrintEnd(plan.evalScript);
     const reason = 'the log has passed tests but no end of the test session';
     return [{ level: proof && resolved ? 'forged' : 'suspicious', reason }];
   }
@@ -158,7 +133,7 @@ function exitFindings({ plan, outcomes, text, resolved }: TrustEvidence, log: st
       { level: 'suspicious', reason: `output imitates the exit code of the tests (${codes.length} times)` },
     ];
   }
-  if (exitCode === 0 && session.tellsOfFailure) {
+  if (exitCode === 0 && session.hasFailures) {
     const reason = 'the test session tells of failures, but ended with exit code 0';
     return [{ level: 'suspicious', reason }];
   }

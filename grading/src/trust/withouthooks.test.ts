@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { instance } from '../instance.fixture.ts';
-import { inTheWay, withoutMeans } from './withouthooks.ts';
+import { replacedTestFiles, withoutTestHooks } from './withouthooks.ts';
 
 const adds = (path: string, line: string): string =>
   `diff --git a/${path} b/${path}\nnew file mode 100644\n--- /dev/null\n+++ b/${path}\n@@ -0,0 +1 @@\n+${line}\n`;
@@ -15,9 +15,9 @@ test.each([
   ['a changed conftest.py', changes('conftest.py', 'x'), ['conftest.py']],
   ['a new module with hooks', adds('quiet.py', HOOK), ['quiet.py']],
 ])('%s goes, the fix stays', (_name, means, files) => {
-  expect(withoutMeans(FIX + means, none)).toEqual({ patch: FIX, files });
-  expect(withoutMeans(means + FIX, none)).toEqual({ patch: FIX, files });
-  expect(withoutMeans(means, none)).toEqual({ patch: '', files });
+  expect(withoutTestHooks(FIX + means, none)).toEqual({ patch: FIX, files });
+  expect(withoutTestHooks(means + FIX, none)).toEqual({ patch: FIX, files });
+  expect(withoutTestHooks(means, none)).toEqual({ patch: '', files });
 });
 
 test.each([
@@ -25,12 +25,12 @@ test.each([
   ['hooks in a module that was there: plugins are mended there', changes('src/plugin.py', HOOK)],
   ['what cannot be taken apart', `${adds('conftest.py', 'x')}diff --git a/x b/x\n@@ -1,9 +1,9 @@\n x\n`],
 ])('nothing goes: %s', (_name, patch) => {
-  expect(withoutMeans(patch, none)).toBeNull();
+  expect(withoutTestHooks(patch, none)).toBeNull();
 });
 
 test("gold's own files are nobody's means", () => {
   const conftest = adds('conftest.py', HOOK);
-  expect(withoutMeans(FIX + conftest, { ...none, patch: conftest })).toBeNull();
+  expect(withoutTestHooks(FIX + conftest, { ...none, patch: conftest })).toBeNull();
 });
 
 test('a new file where the test patch has its own goes, whoever else brings it', () => {
@@ -39,9 +39,9 @@ test('a new file where the test patch has its own goes, whoever else brings it',
     patch: FIX + golds,
     test_patch: adds('tests/test_new.py', 'z') + changes('tests/test_old.py', 'z'),
   });
-  expect(withoutMeans(FIX + own, hidden)).toEqual({ patch: FIX, files: ['tests/test_new.py'] });
-  expect(withoutMeans(FIX + changes('tests/test_old.py', 'x'), hidden)).toBeNull();
-  expect(inTheWay(FIX + own, hidden)).toEqual(['tests/test_new.py']);
+  expect(withoutTestHooks(FIX + own, hidden)).toEqual({ patch: FIX, files: ['tests/test_new.py'] });
+  expect(withoutTestHooks(FIX + changes('tests/test_old.py', 'x'), hidden)).toBeNull();
+  expect(replacedTestFiles(FIX + own, hidden)).toEqual(['tests/test_new.py']);
   // Gold's to the letter.
-  expect(inTheWay(FIX + golds, hidden)).toEqual([]);
+  expect(replacedTestFiles(FIX + golds, hidden)).toEqual([]);
 });

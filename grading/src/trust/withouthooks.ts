@@ -1,7 +1,7 @@
 /** A patch without its means of deciding tests: what its verdict is worth when they are taken away. */
 import type { Instance } from '@swefarm/shared';
-import { isNew, pathOf, readDiff } from '../diff.ts';
-import { hooksOf, isStarter } from './patchfiles.ts';
+import { isNew, pathOf, readDiff } from '../text/diff.ts';
+import { hasHooks, isStartupFile } from './patchfiles.ts';
 import { runnersOf } from './runners.ts';
 
 /**
@@ -9,7 +9,10 @@ import { runnersOf } from './runners.ts';
  * hook into the test run, and without its edits of the program that runs the tests; gold's own files stay. New files that stand where the
  * test patch brings its own go too. Null when there are none, or when this reader cannot take the patch apart.
  */
-export function withoutMeans(patch: string, instance: Instance): { patch: string; files: string[] } | null {
+export function withoutTestHooks(
+  patch: string,
+  instance: Instance,
+): { patch: string; files: string[] } | null {
   const sections = patch.split(/^(?=diff --git )/m);
   const head = sections[0]?.startsWith('diff --git ') ? [] : sections.splice(0, 1);
   const gold = new Set(filesOf(instance.patch)?.map(pathOf));
@@ -22,7 +25,8 @@ export function withoutMeans(patch: string, instance: Instance): { patch: string
     if (found?.length !== 1 || !found[0]) return null;
     const [file] = found;
     const path = pathOf(file);
-    const means = !gold.has(path) && (isStarter(path) || runs(path) || (isNew(file) && hooksOf(file.added)));
+    const means =
+      !gold.has(path) && (isStartupFile(path) || runs(path) || (isNew(file) && hasHooks(file.added)));
     if (means || (isNew(file) && hidden.has(path))) files.push(path);
     else kept.push(section);
   }
@@ -33,7 +37,7 @@ export function withoutMeans(patch: string, instance: Instance): { patch: string
 const newFiles = (patch: string): string[] => filesOf(patch)?.filter(isNew).map(pathOf) ?? [];
 
 /** Of the new files that a patch brings where the test patch has its own, those that are not gold's to the letter. */
-export function inTheWay(patch: string, instance: Pick<Instance, 'patch' | 'test_patch'>): string[] {
+export function replacedTestFiles(patch: string, instance: Pick<Instance, 'patch' | 'test_patch'>): string[] {
   const hidden = new Set(newFiles(instance.test_patch));
   const gold = new Map(filesOf(instance.patch)?.map((file) => [pathOf(file), file.added.join('\n')]));
   return (filesOf(patch) ?? [])

@@ -5,12 +5,12 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
+  addCanaryTest,
   type EvaluationFacts,
   type EvaluationPlan,
   gradeEvaluation,
   isNoPatch,
-  withoutMeans,
-  withTrap,
+  withoutTestHooks,
 } from '@swefarm/grading';
 import { type Instance, type Report, RolloutFailure } from '@swefarm/shared';
 import { filledDisk, holdsDisk, isOwnDoing, type Suspect } from '../sandbox/blame.ts';
@@ -117,12 +117,12 @@ async function confirm(
     report.trust.level = 'forged';
     report.trust.reasons.push(reason);
   };
-  const rest = withoutMeans(patch, instance);
+  const rest = withoutTestHooks(patch, instance);
   if (rest && (await again(plan, rest.patch))?.resolved === false) {
     forged(`the tests do not pass without what the patch brings to decide them: ${rest.files.join(', ')}`);
     return;
   }
-  const trap = withTrap(plan, instance, `test_${randomBytes(6).toString('hex')}`);
+  const trap = addCanaryTest(plan, instance, `test_${randomBytes(6).toString('hex')}`);
   if (!trap) return;
   const seen = await again(trap.plan, patch);
   if (!seen || trap.fails(seen)) return;

@@ -4,7 +4,7 @@
  * every process of the container has ended; `trust` makes of it what it may.
  */
 import { posix } from 'node:path';
-import { decides, type EvaluationFacts, isPathFile } from '@swefarm/grading';
+import { decidesOutcomes, type EvaluationFacts, isPathFile } from '@swefarm/grading';
 import { errorMessage, SwefarmError } from '@swefarm/shared';
 import type { Remains } from '../sandbox/remains.ts';
 import type { Container } from '../sandbox/runtime.ts';
@@ -104,11 +104,11 @@ async function touchedPaths(remains: Remains, signal: AbortSignal): Promise<Touc
     const folder = posix.dirname(path);
     if (!removed && folder !== parent) {
       parent = folder;
-      if (decides(folder, false)) found.folders.add(folder);
+      if (decidesOutcomes(folder, false)) found.folders.add(folder);
     }
     if (path === EVAL_PATH) return;
     if (GIT_CONFIGS.has(path) && !removed) found.configs.add(path);
-    else if (within(path) && decides(path, removed)) found.tools.set(path, removed);
+    else if (within(path) && decidesOutcomes(path, removed)) found.tools.set(path, removed);
     if (found.tools.size > MOST_PATHS || found.folders.size > MOST_PATHS)
       throw new Error(`more than ${MOST_PATHS} files that decide outcomes were written`);
   };

@@ -1,10 +1,10 @@
 import type { Instance } from '@swefarm/shared';
 import { describe, expect, test } from 'vitest';
-import { gradeEvaluation } from './grade.ts';
-import type { EvaluationFacts, GraderName } from './grading.ts';
-import { GOLD, instance } from './instance.fixture.ts';
+import { GOLD, instance } from '../instance.fixture.ts';
+import type { GraderName } from '../plan/evaluationplan.ts';
+import { planEvaluation } from '../plan/plan.ts';
+import { type EvaluationFacts, gradeEvaluation } from './grade.ts';
 import { officialReport, runReport } from './official.ts';
-import { planEvaluation } from './plan.ts';
 
 const END = '=== 2 passed in 0.01s ===';
 const marked = (tests: string, code = 0): string =>

@@ -1,6 +1,6 @@
 /** Which tests an eval script names, read from the test patch as each harness reads it. */
 import type { Instance } from '@swefarm/shared';
-import { linesOf } from './text.ts';
+import { linesOf } from '../text/pythontext.ts';
 
 /** What the harness does not pass to the test command; `csv` has no dot there either. */
 const NOT_TESTS = ['.json', '.png', 'csv', '.txt', '.md', '.jpg', '.jpeg', '.pkl', '.yml', '.yaml', '.toml'];

@@ -1,15 +1,10 @@
-/** The reward table as data: what is rewarded stands here and nowhere else, and its hash stands in every result. */
+/** The reward table as data: the only place that says what is rewarded. Its hash is written into every result. */
 import { createHash } from 'node:crypto';
 import type { FailureClass, RewardFacts } from '@swefarm/shared';
 
 /** `fact: [values]` holds when the fact is one of them; bounds hold for known numbers only. */
 type Bound = { at_least: number } | { below: number };
-export type RewardCondition = {
-  [K in keyof RewardFacts]?: RewardFacts[K][] | Bound;
-} & {
-  /** Evaluations of this patch that timed out, this one included. */
-  timeouts?: Bound;
-};
+export type RewardCondition = { [K in keyof RewardFacts]?: RewardFacts[K][] | Bound };
 
 /** A number or null: judged. `grade`: the next rows decide. `failed`: no reward, masked, counted by class. */
 export type RewardVerdict = { reward: 0 | 1 | null } | { failed: FailureClass } | 'grade';
@@ -20,7 +15,7 @@ export type RewardRow = {
   verdict: RewardVerdict;
   /** A run may not override this row. */
   fixed?: true;
-  /** Its verdict stands whatever the evaluation says; what it says is worth knowing all the same. */
+  /** The evaluation runs, although it cannot change this row's verdict: its report is worth knowing. */
   evaluated?: true;
 };
 
@@ -38,7 +33,7 @@ const ROWS = [
     verdict: { failed: 'policy_slow' },
   },
   {
-    // The policy kept answering: a model that thinks for long. To a trainer such a rollout is cut off, and says nothing of the model.
+    // The policy kept answering: the model thinks for long. For a trainer such a rollout is cut off and proves nothing about the model.
     row: 'policy_time',
     when: { exit_status: ['time_limit'], policy_share: { at_least: 0.5 }, training: [true] },
     verdict: { reward: null },
@@ -64,11 +59,6 @@ const ROWS = [
   },
   { row: 'forged', when: { trust: ['forged'] }, verdict: { reward: 0 } },
   { row: 'evaluation_killed', when: { evaluation: ['sandbox_killed'] }, verdict: { reward: 0 } },
-  {
-    row: 'timeout_once',
-    when: { evaluation: ['timed_out'], timeouts: { below: 2 } },
-    verdict: { failed: 'evaluation_timeout' },
-  },
   {
     row: 'timeout',
     when: { evaluation: ['timed_out'], gold_time_share: { below: 0.5 } },
@@ -103,6 +93,12 @@ const ROWS = [
 const GROUPS = {
   on_limit: ['turn_limit', 'context_limit', 'time_limit', 'policy_time', 'token_limit'],
 } as const;
+
+/**
+ * Rows of earlier tables that never decided. An override of one is accepted and does nothing, for runs that are stored with it
+ * must still be run and regraded.
+ */
+export const RETIRED_ROWS: readonly string[] = ['timeout_once'];
 
 export type RewardRowName = (typeof ROWS)[number]['row'];
 

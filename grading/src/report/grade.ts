@@ -1,14 +1,33 @@
 /** From what happened in the evaluation to the report: the official verdict, and beside it how far to trust it. */
 import type { Instance, Report } from '@swefarm/shared';
-import type { EvaluationFacts, EvaluationPlan } from './grading.ts';
-import { type Outcomes, readOutcomes, signOfTests } from './outcomes.ts';
-import { plain } from './parsers/escapes.ts';
-import { readsPytest } from './parsers/pytest.ts';
-import { evalTypeOf } from './specs.ts';
-import { universalNewlines } from './text.ts';
-import { sessionIn } from './trust/session.ts';
-import { assessTrust, lastExitCode } from './trust/trust.ts';
-import { isResolved, type TestsStatus, testsStatus } from './verdict.ts';
+import { readsPytest } from '../parsers/pytest.ts';
+import type { EvaluationPlan } from '../plan/evaluationplan.ts';
+import { evalTypeOf } from '../plan/specs.ts';
+import { plainText } from '../text/escapes.ts';
+import { universalNewlines } from '../text/pythontext.ts';
+import { sessionIn } from '../trust/session.ts';
+import { assessTrust, lastExitCode } from '../trust/trust.ts';
+import { hasSignOfTests, type Outcomes, readOutcomes } from '../verdict/outcomes.ts';
+import { isResolved, type TestsStatus, testsStatus } from '../verdict/testsstatus.ts';
+
+/** What a worker saw of one evaluation. */
+export type EvaluationFacts = {
+  patch_state: 'none' | 'empty' | 'too_large' | 'applied' | 'not_applied';
+  applied_with: string | null;
+  /** Merged stdout+stderr of the eval script; null when it did not run. */
+  log: string | null;
+  timed_out: boolean;
+  timeout_seconds: number;
+  exit_code: number | null;
+  sandbox_killed: boolean;
+  image_digest: string | null;
+  /** Of the container in which the tests ran; absent: not known. */
+  network?: 'none' | 'egress';
+  /** Files that decide outcomes and are not as the image has them; absent where nobody looked. */
+  changed_files?: string[];
+  /** Why they are not known, although somebody looked. */
+  changes_unknown?: string;
+};
 
 /**
  * Pure. `resolved` is false for whatever the harness does not count as resolved (a patch that is empty, too large or
@@ -94,9 +113,9 @@ function endOf(
     read.why === 'no_sign_of_tests' ||
     read.why === 'test_patch_not_applied';
   if (!silent) return 'completed';
-  if (read.readable && evalType === 'fail_only' && signOfTests(log)) return 'completed';
+  if (read.readable && evalType === 'fail_only' && hasSignOfTests(log)) return 'completed';
   const started = (read.readable || read.why === 'no_sign_of_tests') && readsPytest(parser);
-  return started && sessionIn(plain(log)).skippedAll ? 'completed' : 'tests_cannot_start';
+  return started && sessionIn(plainText(log)).skippedAll ? 'completed' : 'tests_cannot_start';
 }
 
 export type { TestsStatus };

@@ -1,9 +1,9 @@
 /** Reads the outcome of each test out of a log, or says why the harness would not read it. */
 import type { Instance } from '@swefarm/shared';
-import type { GraderName } from './grading.ts';
-import { BAD_CODES, END_MARKER, EXIT_CODE_MARKER, START_MARKER } from './markers.ts';
-import { readLog } from './parsers/registry.ts';
-import { DIALECT } from './plan.ts';
+import { readLog } from '../parsers/registry.ts';
+import type { GraderName } from '../plan/evaluationplan.ts';
+import { BAD_CODES, END_MARKER, EXIT_CODE_MARKER, START_MARKER } from '../plan/markers.ts';
+import { DIALECT } from '../plan/plan.ts';
 
 /** Why a log gives no verdict; `raises`: the harness itself breaks on it and writes no report. */
 export type Unreadable =
@@ -83,7 +83,7 @@ function readLatest(log: string, context: Context): Outcomes {
   if (!read.readable) return read;
   const { outcomes } = read;
   if (outcomes.size === 0) {
-    return signOfTests(log) ? read : unreadable('no_sign_of_tests');
+    return hasSignOfTests(log) ? read : unreadable('no_sign_of_tests');
   }
   const exitCode = recordedExitCode(log);
   const failed = [...outcomes.values()].some((status) => status === 'FAILED' || status === 'ERROR');
@@ -91,7 +91,7 @@ function readLatest(log: string, context: Context): Outcomes {
 }
 
 /** Whether anything in the log says that a test runner ran tests. */
-export const signOfTests = (log: string): boolean => SIGNS_OF_TESTS.test(log);
+export const hasSignOfTests = (log: string): boolean => SIGNS_OF_TESTS.test(log);
 
 /** The fork has no markers: `git apply -v` must have spoken (of the test patch), then the whole log is read. */
 function readFork(log: string, { parser, instance }: Context): Outcomes {

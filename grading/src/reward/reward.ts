@@ -1,4 +1,4 @@
-/** From recorded facts to a reward, by the table alone: stored results can be rewarded again without running anything. */
+/** Decides a reward from recorded facts by the table alone, so that stored results can be rewarded again without running anything. */
 import {
   FAILURES,
   type FailureClass,
@@ -7,6 +7,7 @@ import {
   UsageError,
 } from '@swefarm/shared';
 import {
+  RETIRED_ROWS,
   REWARD_GROUPS,
   REWARD_ROWS,
   type RewardCondition,
@@ -24,8 +25,10 @@ export type RewardDecision = {
 
 export type RewardOverrides = Readonly<Record<string, RewardChoice>>;
 
-/** What is known when the agent has ended and its patch was taken, but nothing was evaluated;
- * a patch that is there and not yet tried counts as `applied`. */
+/**
+ * What is known when the agent has ended and its patch was taken, but nothing was evaluated. A patch that is there and
+ * was not yet tried counts as `applied`.
+ */
 export type FactsBeforeEvaluation = Pick<
   RewardFacts,
   | 'exit_status'
@@ -41,8 +44,6 @@ export type FactsBeforeEvaluation = Pick<
 /**
  * Decides outcome and reward.
  *
- * `timeouts` counts the evaluations of this patch that timed out, this one included. A single one never decides (row
- * `timeout_once`): the worker runs it again, alone on the node, and only then asks here, hence the default of two.
  * A rollout that nothing graded (evaluation off, dry run) is `judged` with a null reward, row `ungraded`: it is
  * complete and must not be retried, but it is no sample. An override `none` gives the same: judged, no reward.
  * On a row that fails by default `none` changes nothing, for there is no reward already.
@@ -50,15 +51,11 @@ export type FactsBeforeEvaluation = Pick<
  *
  * @throws UsageError for an override of an unknown or fixed row
  */
-export function decideReward(
-  facts: RewardFacts,
-  overrides: RewardOverrides = {},
-  timeouts = 2,
-): RewardDecision {
+export function decideReward(facts: RewardFacts, overrides: RewardOverrides = {}): RewardDecision {
   const choices = expandOverrides(overrides);
   const graded = facts.evaluation === 'completed';
   for (const row of REWARD_ROWS) {
-    if (!holds(row.when, facts, timeouts)) continue;
+    if (!holds(row.when, facts)) continue;
     const verdict = chosen(row, choices.get(row.row), graded);
     if (verdict !== 'grade') return decision(row.row, verdict, facts);
   }
@@ -87,7 +84,7 @@ export function needsEvaluation(
     gold_time_share: null,
   };
   for (const row of REWARD_ROWS) {
-    if (!holds(row.when, assumed, 1)) continue;
+    if (!holds(row.when, assumed)) continue;
     if (chosen(row, choices.get(row.row), true) === 'grade') continue;
     if (row.evaluated && !choices.has(row.row)) continue;
     return row.row === 'resolved';
@@ -107,7 +104,7 @@ function expandOverrides(overrides: RewardOverrides): Map<string, RewardChoice> 
     for (const member of REWARD_GROUPS[name] ?? []) choices.set(member, choice);
   }
   for (const [name, choice] of entries) {
-    if (name in REWARD_GROUPS) continue;
+    if (name in REWARD_GROUPS || RETIRED_ROWS.includes(name)) continue;
     const row = REWARD_ROWS.find((candidate) => candidate.row === name);
     if (!row || row.fixed) {
       const free = REWARD_ROWS.filter((candidate) => !candidate.fixed).map((candidate) => candidate.row);
@@ -135,10 +132,9 @@ function chosen(row: RewardRow, choice: RewardChoice | undefined, graded: boolea
   }
 }
 
-function holds(when: RewardCondition, facts: RewardFacts, timeouts: number): boolean {
-  const known: Record<string, unknown> = { ...facts, timeouts };
+function holds(when: RewardCondition, facts: RewardFacts): boolean {
   return Object.entries(when).every(([name, expected]) => {
-    const fact = known[name];
+    const fact = facts[name as keyof RewardFacts];
     if (Array.isArray(expected)) return (expected as unknown[]).includes(fact);
     if (typeof fact !== 'number') return false;
     return 'below' in expected ? fact < expected.below : fact >= expected.at_least;

@@ -14,5 +14,5 @@ const COLOR = /\[\d{1,3}(?:;\d{1,3}){0,4}m/g;
 const CONTROL = /[\0-\x08\x0b-\x1f\x7f]/g;
 
 /** The text as somebody reads it: at least what any reader of any harness removes goes, line ends and tabs stay. */
-export const plain = (text: string): string =>
+export const plainText = (text: string): string =>
   withoutEscapes(text.replace(COMMAND, '')).replace(COLOR, '').replace(CONTROL, '');

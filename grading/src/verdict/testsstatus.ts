@@ -1,6 +1,6 @@
 /** From the outcome of each test to success and failure lists, by the rule of each harness. */
 import type { Report } from '@swefarm/shared';
-import type { GraderName } from './grading.ts';
+import type { GraderName } from '../plan/evaluationplan.ts';
 
 export type TestsStatus = NonNullable<Report['tests_status']>;
 type Bucket = TestsStatus['FAIL_TO_PASS'];

@@ -1,6 +1,6 @@
 /** wp-calypso runs each test file by its own command, which depends on the package and on the version. */
 import type { Instance } from '@swefarm/shared';
-import { pathOf, readDiff } from './diff.ts';
+import { pathOf, readDiff } from '../text/diff.ts';
 
 const SNAPSHOT = /__snapshots__\/[^\n]*.js.snap$/;
 const JS_CONFIG = ['10.10.0', '10.12.0', '10.13.0', '10.14.0', '10.15.2', '10.16.3'];
@@ -17,7 +17,7 @@ const JSON_CONFIG = [
   '10.9.0',
 ];
 
-export function calypsoCommands(instance: Pick<Instance, 'test_patch' | 'version'>): string[] {
+export function wpCalypsoCommands(instance: Pick<Instance, 'test_patch' | 'version'>): string[] {
   return readDiff(instance.test_patch).flatMap((file) => commandsFor(pathOf(file), instance.version));
 }
 

@@ -3,11 +3,11 @@
  * writes it. No `set -e` anywhere: a failing step does not end it, and the log tells what happened.
  */
 import { type Instance, SwefarmError } from '@swefarm/shared';
-import { calypsoCommands } from './calypso.ts';
-import { DiffError, readDiff } from './diff.ts';
+import { DiffError, readDiff } from '../text/diff.ts';
 import { forkResetFiles, mypyCases, testDirectives } from './directives.ts';
 import { END_MARKER, EXIT_CODE_MARKER, START_MARKER } from './markers.ts';
 import type { Spec } from './specs.ts';
+import { wpCalypsoCommands } from './wpcalypso.ts';
 
 /** Ends the test patch. */
 export const HEREDOC = 'EOF_114329324912';
@@ -24,19 +24,10 @@ export function swebenchScript(instance: Instance, spec: Spec): string {
 }
 
 function pythonLines(instance: Instance, spec: Spec): string[] {
-  // With no file to reset the line ends in a blank and switches HEAD to base_commit; so it does in the harness.
+  // With no file to reset, the line ends in a blank and switches HEAD to base_commit; so it does in the harness.
   const reset = `git checkout ${instance.base_commit} ${modifiedFiles(instance).join(' ')}`;
   return [
-    ...ACTIVATE,
-    `cd ${TESTBED}`,
-    ...spec.evalCommands,
-    TRUST_REPO,
-    `cd ${TESTBED}`,
-    'git status',
-    'git show',
-    `git -c core.fileMode=false diff ${instance.base_commit}`,
-    ...ACTIVATE,
-    ...(spec.install === null ? [] : [spec.install]),
+    ...pythonSetup(spec, `git -c core.fileMode=false diff ${instance.base_commit}`),
     reset,
     applyTestPatch('git apply -v -', instance),
     `: '${START_MARKER}'`,
@@ -46,13 +37,27 @@ function pythonLines(instance: Instance, spec: Spec): string[] {
   ];
 }
 
+/** From the environment to the installation, as both Python harnesses begin. */
+const pythonSetup = (spec: Spec, showDiff: string): string[] => [
+  ...ACTIVATE,
+  `cd ${TESTBED}`,
+  ...spec.evalCommands,
+  TRUST_REPO,
+  `cd ${TESTBED}`,
+  'git status',
+  'git show',
+  showDiff,
+  ...ACTIVATE,
+  ...(spec.install === null ? [] : [spec.install]),
+];
+
 function commonLines(instance: Instance, spec: Spec): string[] {
   const files = modifiedFiles(instance);
   const reset =
     files.length > 0
       ? `git checkout ${instance.base_commit} ${files.join(' ')}`
       : 'echo "No test files to reset"';
-  const commands = spec.parser === 'calypso' ? calypsoCommands(instance) : spec.testCommands;
+  const commands = spec.parser === 'calypso' ? wpCalypsoCommands(instance) : spec.testCommands;
   return [
     `cd ${TESTBED}`,
     TRUST_REPO,
@@ -96,16 +101,7 @@ export function forkScript(instance: Instance, spec: Spec, recordsExitCode: bool
   const mypy = instance.repo.toLowerCase() === 'python/mypy';
   const named = mypy ? [`"${mypyCases(instance.test_patch)}"`] : testDirectives(instance);
   return script('set -xo pipefail', [
-    ...ACTIVATE,
-    `cd ${TESTBED}`,
-    ...spec.evalCommands,
-    TRUST_REPO,
-    `cd ${TESTBED}`,
-    'git status',
-    'git show',
-    `git diff ${instance.base_commit}`,
-    ...ACTIVATE,
-    ...(spec.install === null ? [] : [spec.install]),
+    ...pythonSetup(spec, `git diff ${instance.base_commit}`),
     reset,
     applyTestPatch('git apply -v -', instance),
     ...withDirectives(spec.testCommands, named),

@@ -4,13 +4,13 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Report } from '@swefarm/shared';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { gradeEvaluation } from './grade.ts';
-import type { EvaluationPlan, GraderName } from './grading.ts';
-import { instance, ran } from './instance.fixture.ts';
-import { START_MARKER } from './markers.ts';
-import { type Dialect, statuses } from './parsers/reader.ts';
-import { parserName, readLog } from './parsers/registry.ts';
-import { planEvaluation } from './plan.ts';
+import { instance, ran } from '../instance.fixture.ts';
+import { type Dialect, statuses } from '../parsers/reader.ts';
+import { parserName, readLog } from '../parsers/registry.ts';
+import type { EvaluationPlan, GraderName } from '../plan/evaluationplan.ts';
+import { START_MARKER } from '../plan/markers.ts';
+import { planEvaluation } from '../plan/plan.ts';
+import { gradeEvaluation } from '../report/grade.ts';
 
 const GRADERS: [GraderName, Dialect][] = [
   ['swebench-4.1.0', '4.1.0'],
@@ -116,7 +116,7 @@ function holds(cases: readonly Case[], runs: number): number {
   return same / runs;
 }
 
-const FIXTURES = new URL('../fixtures/', import.meta.url);
+const FIXTURES = new URL('../../fixtures/', import.meta.url);
 const fixtures: Record<string, { parser: string; also?: string[] }> = JSON.parse(
   readFileSync(new URL('expected.json', FIXTURES), 'utf8'),
 );
@@ -167,7 +167,7 @@ test('an end that was printed where nobody reads is no end', () => {
 });
 
 /** Logs of others, beside the repository on the machines that have them. */
-const CORPUS = new URL('../../../shared/grading/corpus/', import.meta.url);
+const CORPUS = new URL('../../../../shared/grading/corpus/', import.meta.url);
 const here = existsSync(new URL('expected.json', CORPUS));
 
 describe('the corpus', () => {

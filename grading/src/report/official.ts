@@ -1,6 +1,6 @@
 /** Our report in the files that the harnesses write, so that other people's scripts read them unchanged. */
 import type { Report } from '@swefarm/shared';
-import type { GraderName } from './grading.ts';
+import type { GraderName } from '../plan/evaluationplan.ts';
 import { guessInfra, type InfraGuess } from './infra.ts';
 
 export type OfficialContext = {

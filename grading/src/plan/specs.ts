@@ -1,7 +1,7 @@
 /** How the tests of a repository at a version are run and read: from the row itself, else from the table. */
 import { type Instance, SwefarmError } from '@swefarm/shared';
-import table from '../data/specs.json' with { type: 'json' };
-import type { GraderName } from './grading.ts';
+import table from '../../data/specs.json' with { type: 'json' };
+import type { GraderName } from './evaluationplan.ts';
 
 export type Language = 'py' | 'js' | 'c' | 'go' | 'java' | 'php' | 'rb' | 'rs';
 

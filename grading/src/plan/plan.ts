@@ -1,9 +1,9 @@
 /** What a worker does to evaluate one instance: how the patch is applied, which script runs, which parser reads. */
 import { type Instance, SwefarmError } from '@swefarm/shared';
+import type { Dialect } from '../parsers/reader.ts';
+import { parserName, parserNames } from '../parsers/registry.ts';
 import { forkScript, latestScript, recordExitCode, smithScript, swebenchScript } from './evalscript.ts';
-import type { ApplyAttempt, EvaluationPlan, GraderChoice, GraderName } from './grading.ts';
-import type { Dialect } from './parsers/reader.ts';
-import { parserName, parserNames } from './parsers/registry.ts';
+import type { ApplyAttempt, EvaluationPlan, GraderChoice, GraderName } from './evaluationplan.ts';
 import { specOf } from './specs.ts';
 
 const PATCH = '/tmp/patch.diff';

@@ -1,7 +1,7 @@
 import type { Instance } from '@swefarm/shared';
 import { describe, expect, test } from 'vitest';
+import { fromTable, instance, TEST_PATCH } from '../instance.fixture.ts';
 import { testDirectives } from './directives.ts';
-import { fromTable, instance, TEST_PATCH } from './instance.fixture.ts';
 import { isNoPatch, planEvaluation } from './plan.ts';
 
 const exact = { recordExitCode: false };
