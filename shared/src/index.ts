@@ -1,4 +1,14 @@
 export * from './address.ts';
+export {
+  AGENTS,
+  type AgentName,
+  agentsWith,
+  asksPolicy,
+  DEFAULT_AGENT,
+  type GivenAgent,
+  isSandboxAgent,
+  type SandboxAgent,
+} from './agents.ts';
 export * from './artifacts/codec.ts';
 export { readArtifactFile } from './artifacts/directory.ts';
 export type * from './artifacts/store.ts';
@@ -10,6 +20,7 @@ export * from './config/load.ts';
 export * from './config/nearest.ts';
 export * from './config/runtimes.ts';
 export * from './diewithparent.ts';
+export * from './doctor.ts';
 export * from './errors.ts';
 export * from './escaped.ts';
 export * from './failure.ts';

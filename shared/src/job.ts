@@ -1,5 +1,6 @@
 /** What a submit writes: one run record, and per rollout a job of a few hundred bytes that refers to it. */
 import { z } from 'zod';
+import { AGENT_NAMES, DEFAULT_AGENT } from './agents.ts';
 import { MOST, tooMany } from './bounds.ts';
 import { Needs } from './needs.ts';
 import { PolicyName } from './policy.ts';
@@ -15,7 +16,7 @@ const bytes = z.number().int().positive().max(MOST.bytes);
 const steps = z.number().int().max(MOST.steps);
 
 export const AgentConfig = z.object({
-  type: z.enum(['mini', 'golden', 'noop', 'patch', 'external']).default('mini'),
+  type: z.enum(AGENT_NAMES).default(DEFAULT_AGENT),
   /** How the model gives its command: one fenced block, or a `bash` tool call. */
   action: z.enum(['fenced', 'tool']).default('fenced'),
   /** Name of a prompt set shipped with the worker, or the text itself (overrides win). */

@@ -6,11 +6,11 @@ import {
   errorMessage,
   escapedExit,
   loadConfig,
+  renderFinding,
   SwefarmError,
   silentLog,
   UsageError,
 } from '@swefarm/shared';
-import Table from 'cli-table3';
 import { Argument, Command } from 'commander';
 import { IMAGE_ACTIONS, type ImageAction, readNeeded, runImages } from './images/command.ts';
 import { diagnose } from './node/doctor.ts';
@@ -71,16 +71,7 @@ withConfig(program.command('doctor'))
       stop.signal,
     );
     if (json) console.log(JSON.stringify(findings, null, 2));
-    else {
-      const table = new Table({
-        head: ['', 'what', 'found'],
-        wordWrap: true,
-        style: { head: [], border: [] },
-        colWidths: [6, 18, 90],
-      });
-      table.push(...findings.map(({ status, subject, detail }) => [status, subject, detail]));
-      console.log(table.toString());
-    }
+    else for (const finding of findings) console.log(renderFinding(finding));
     if (findings.some(({ status }) => status === 'fail')) process.exitCode = EXIT.unusable;
   });
 

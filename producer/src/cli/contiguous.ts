@@ -1,5 +1,12 @@
 /** Before anything of a run with --require-tokens is queued: its endpoints are tried, and a run that cannot train is refused. */
-import { type Farm, type Instance, type PolicyKey, type RunRecord, UnusableError } from '@swefarm/shared';
+import {
+  asksPolicy,
+  type Farm,
+  type Instance,
+  type PolicyKey,
+  type RunRecord,
+  UnusableError,
+} from '@swefarm/shared';
 import { probeEndpoints } from '../probe/endpoints.ts';
 import { say } from './terminal.ts';
 
@@ -27,7 +34,7 @@ export async function refuseUncontiguous(farm: Farm, trial: Trial): Promise<void
     ...{ config: policy, apiKey, signal, acceptRawLogprobs },
     ...{
       // How an agent of somebody else's asks is not known: tools are tried, and not asked for.
-      ...(agent.type === 'mini' ? { action: agent.action } : {}),
+      ...(asksPolicy(agent.type) ? { action: agent.action } : {}),
       contextLimit: agent.context_limit,
       sequenceBudget: agent.max_sequence_tokens,
       problem: longest(trial.instances),

@@ -2,6 +2,7 @@
 
 import type { ProducerConfig } from '@swefarm/shared';
 import {
+  AGENTS,
   environmentSecret,
   type Farm,
   originsOf,
@@ -45,7 +46,7 @@ export async function prepare(
   if (stored) refuseDifferent(stored, wanted);
   const record = stored ?? wanted;
   const patchFile = flags.patches as string | undefined;
-  if ((record.agent.type === 'patch') !== (patchFile !== undefined)) {
+  if (AGENTS[record.agent.type].needsPatches !== (patchFile !== undefined)) {
     throw new UsageError('--agent patch and --patches FILE go together: give both or neither');
   }
   const patches =

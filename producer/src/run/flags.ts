@@ -1,6 +1,6 @@
 /** Every option of a run, once: its flag, where it lies in the run's record, how its text is read. Help, merging and error messages come from here. */
 import { readFileSync } from 'node:fs';
-import { type SamplingKey, TOOL_PARSERS, UsageError } from '@swefarm/shared';
+import { agentsWith, type SamplingKey, TOOL_PARSERS, UsageError } from '@swefarm/shared';
 
 export type RunFlag = {
   flag: string;
@@ -105,7 +105,7 @@ const NETWORKS = ['none', 'egress'];
 export const RUN_FLAGS: readonly RunFlag[] = [
   {
     ...agent('--agent <agent>', 'type', 'who works on the instance', text),
-    choices: ['mini', 'golden', 'noop', 'patch'],
+    choices: agentsWith({ byName: true }),
   },
   {
     flag: '--group-size <n>',

@@ -2,7 +2,16 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { checkOverrides, REWARD_TABLE } from '@swefarm/grading';
-import { neededBy, newId, RunRecord, Sampling, UsageError } from '@swefarm/shared';
+import {
+  agentsWith,
+  asksPolicy,
+  DEFAULT_AGENT,
+  neededBy,
+  newId,
+  RunRecord,
+  Sampling,
+  UsageError,
+} from '@swefarm/shared';
 import { parse as parseYaml } from 'yaml';
 import type { ZodError } from 'zod';
 import type { Dataset } from '../datasets/read.ts';
@@ -101,16 +110,19 @@ export function recordOf(
   return { ...parsed.data, needs: neededBy(parsed.data) };
 }
 
-/** Only the `mini` agent asks a policy; others must not wait for one. */
+/** Null for an agent that asks no policy: it must not wait for one. */
 function policySettings(settings: SettingsTree, apiKeyRef: string | null): SettingsTree | null {
-  const type = asTree(settings.agent).type ?? 'mini';
-  if (type !== 'mini') return null;
+  const agent = asTree(settings.agent).type;
+  if (!asksPolicy(agent)) return null;
   const policy = asTree(settings.policy);
   const urls = policy.urls ?? [];
   const homeless = Array.isArray(urls) && urls.length === 0 && typeof policy.name !== 'string';
   if (homeless || policy.model === undefined) {
     const missing = homeless ? '--policy-url URL (or --policy-name NAME)' : '--model NAME';
-    throw new UsageError(`agent mini asks a model: add ${missing} (or use --agent golden, noop or patch)`);
+    const others = agentsWith({ asksPolicy: false, byName: true }).join('|');
+    throw new UsageError(
+      `agent ${agent ?? DEFAULT_AGENT} asks a model: add ${missing} (or use --agent ${others})`,
+    );
   }
   return { ...policy, urls, api_key_ref: apiKeyRef };
 }

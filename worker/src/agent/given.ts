@@ -1,31 +1,32 @@
-/** Agents without turns: what `golden`, `noop` and `patch` put before the evaluation. */
-import { type AgentConfig, type Instance, RolloutFailure } from '@swefarm/shared';
+/** Agents without turns: each gives the patch that is evaluated. */
+import {
+  type AgentName,
+  type GivenAgent,
+  type Instance,
+  isSandboxAgent,
+  RolloutFailure,
+} from '@swefarm/shared';
 
-/**
- * The patch of an agent that takes no turn: the row's gold, nothing, or the one that came with the job.
- * An empty text is a legitimate patch (`noop`): whether it is evaluated is the reward table's business.
- *
- * @throws RolloutFailure `instance_invalid` when the row withholds its gold or the job brought no patch
- */
-export function givenPatch(type: AgentConfig['type'], instance: Instance, patch: string | null): string {
-  switch (type) {
-    case 'golden':
-      if (instance.patch.trim() === '') {
-        throw new RolloutFailure(
-          'instance_invalid',
-          `${instance.instance_id}: the row withholds its gold patch`,
-        );
-      }
-      return instance.patch;
-    case 'noop':
-      return '';
-    case 'patch':
-      if (patch === null) {
-        throw new RolloutFailure('instance_invalid', `${instance.instance_id}: no patch came with the job`);
-      }
-      return patch;
-    case 'mini':
-    case 'external':
-      throw new RolloutFailure('bug', `agent ${type} makes its patch in turns: nothing is given`);
-  }
+/** An empty text is a legitimate patch: whether it is evaluated is the reward table's business. `patch`: the one that came with the job. */
+type GivePatch = (instance: Instance, patch: string | null) => string;
+
+const GIVEN: Record<GivenAgent, GivePatch> = {
+  golden({ instance_id, patch }) {
+    if (patch.trim() === '')
+      throw new RolloutFailure('instance_invalid', `${instance_id}: the row withholds its gold patch`);
+    return patch;
+  },
+  noop: () => '',
+  patch({ instance_id }, patch) {
+    if (patch === null)
+      throw new RolloutFailure('instance_invalid', `${instance_id}: no patch came with the job`);
+    return patch;
+  },
+};
+
+/** @throws RolloutFailure `instance_invalid` when the row withholds its gold patch, or the job brought none */
+export function givenPatch(name: AgentName, instance: Instance, patch: string | null): string {
+  if (isSandboxAgent(name))
+    throw new RolloutFailure('bug', `agent ${name} makes its patch in turns: nothing is given`);
+  return GIVEN[name](instance, patch);
 }

@@ -3,6 +3,7 @@ import { statfs } from 'node:fs/promises';
 import {
   createLog,
   errorMessage,
+  type Finding,
   openFarm,
   ownFolder,
   RUNTIME_NAMES,
@@ -12,8 +13,6 @@ import { probeEndpoint } from '../agent/policy/probe.ts';
 import type { RuntimeCheck } from '../sandbox/runtime.ts';
 import { SCRATCH } from '../sandbox/scratch.ts';
 import { openRuntime } from './runtimes.ts';
-
-export type Finding = { status: 'ok' | 'warn' | 'fail'; subject: string; detail: string };
 
 const LOW_DISK_BYTES = 20 * 1024 ** 3;
 

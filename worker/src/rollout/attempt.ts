@@ -4,6 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
+  asksPolicy,
   type CancelReason,
   type Claim,
   decide,
@@ -135,7 +136,7 @@ async function claimOf(
 
 /** Whether all that the rollout could do here is wait for its policy. */
 const awaitsPolicy = async ({ agent, policy }: RunRecord, { farm, policyPauseLimitMs }: Node) =>
-  agent.type === 'mini' && policy !== null && (await standsStill(policy, farm, policyPauseLimitMs));
+  asksPolicy(agent.type) && policy !== null && (await standsStill(policy, farm, policyPauseLimitMs));
 
 async function attemptClaimed(
   context: AttemptContext,

@@ -6,11 +6,19 @@ import { SandboxKilledError, type Shell } from '../sandbox/command.ts';
 import { removeHistory } from '../sandbox/history.ts';
 import type { Container, ContainerSpec, ReadyImage } from '../sandbox/runtime.ts';
 import { openShellBeside } from '../sandbox/shell.ts';
-import { prepareTree } from '../sandbox/snapshot.ts';
+import { prepareTree, type Snapshot } from '../sandbox/snapshot.ts';
 import type { Task } from './task.ts';
 
+/** What an agent works in. `suspect`: to tell what its commands broke. */
+export type AgentSandbox = AsyncDisposable & {
+  container: Container;
+  snapshot: Snapshot;
+  history: ReturnType<typeof removeHistory>;
+  suspect: Suspect;
+};
+
 /** A container with a snapshot of its tree and a shell; its history goes while the model thinks. The caller disposes of it, and does not wait for the removal. */
-export async function startSandbox(task: Task, node: Node, image: ReadyImage) {
+export async function startSandbox(task: Task, node: Node, image: ReadyImage): Promise<AgentSandbox> {
   const { run, signal } = task;
   await using stack = new AsyncDisposableStack();
   const container: Container = stack.use(

@@ -1,6 +1,6 @@
 /** The facts that a reward is computed from, and the verdict that they give. */
 import { decideReward, type EvaluationPlan, isNoPatch } from '@swefarm/grading';
-import { type Report, type RewardFacts, RolloutFailure } from '@swefarm/shared';
+import { asksPolicy, type Report, type RewardFacts, RolloutFailure } from '@swefarm/shared';
 import type { AgentWork } from './agentstage.ts';
 import type { Task } from './task.ts';
 
@@ -54,7 +54,7 @@ export function judge(task: Task, facts: RewardFacts, plan: EvaluationPlan): Jud
 
 /** A model that never answered did nothing right or wrong: whatever ended such a rollout was ours, the endpoint's or the trainer's. */
 function refuseUnplayed({ run, trace }: Task, facts: RewardFacts): void {
-  if (run.agent.type !== 'mini' || trace.trajectory === null || trace.trajectory.turns.length > 0) return;
+  if (!asksPolicy(run.agent.type) || trace.trajectory === null || trace.trajectory.turns.length > 0) return;
   const [failureClass, why] = facts.sandbox_killed
     ? (['sandbox_lost', 'its sandbox was killed'] as const)
     : facts.exit_status === 'time_limit'

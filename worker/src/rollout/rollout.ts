@@ -3,6 +3,7 @@
  * It returns facts; whether a failure is tried again, and what is committed, is decided by `attempt.ts`.
  */
 import { needsEvaluation, planEvaluation } from '@swefarm/grading';
+import { isSandboxAgent } from '@swefarm/shared';
 import { evaluate } from '../evaluation/evaluate.ts';
 import { knownGold } from '../evaluation/gold.ts';
 import type { Node } from '../node/node.ts';
@@ -32,12 +33,12 @@ export async function runRollout(task: Task, node: Node): Promise<Judged> {
 
   // Over all stages: work that an earlier attempt left, and an evaluation, age as a turn does.
   using staleness = await followStaleness(task, node);
-  const plays = run.agent.type === 'mini' || run.agent.type === 'external';
+  const { type: agent } = run.agent;
   if (task.kept) clean.begin();
   const work = task.kept
     ? resumed(task, task.kept)
-    : plays
-      ? await letAgentWork(task, node, image, clean, staleness)
+    : isSandboxAgent(agent)
+      ? await letAgentWork(agent, task, node, image, clean, staleness)
       : given(task);
   trace.patch = work.patch;
 
@@ -53,7 +54,7 @@ export async function runRollout(task: Task, node: Node): Promise<Judged> {
     }),
   );
   trace.facts = facts;
-  const preflight = !plays;
+  const preflight = !isSandboxAgent(agent);
   if (needsEvaluation(facts, run.reward.overrides, { evaluateEmpty: preflight })) {
     const evaluated = await clock.time('evaluation', () =>
       evaluate(instance, plan, work.patch, {

@@ -2,9 +2,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { errorMessage, RolloutFailure, type SessionEnd } from '@swefarm/shared';
 import type { AgentEnd } from '../agent/agent.ts';
-import type { Driver } from '../agent/external.ts';
+import { type Driver, runExternalAgent } from '../agent/external.ts';
 import type { Node } from '../node/node.ts';
 import { abortOf } from './abort.ts';
+import { type OpenedAgent, recordTurn } from './openedagent.ts';
 import type { Task } from './task.ts';
 import { retryUntilAnswered } from './untilanswered.ts';
 
@@ -12,13 +13,36 @@ const WATCH_MS = 1_000;
 /** A question to Redis that took so long means that no driver could renew its lease either. */
 const OUTAGE_MS = 2_000;
 
+/** The agent `external` in a rollout: a driver outside gives the commands, in the session that this attempt takes. */
+export async function openExternal(task: Task, node: Node): Promise<OpenedAgent> {
+  const { run, instance, signal } = task;
+  await takeSession(task, node);
+  return {
+    work: ({ container, history }) =>
+      withSession(task, node, (driver) =>
+        runExternalAgent(
+          { instance, config: run.agent, workdir: container.workdir },
+          {
+            shell: history.shell,
+            driver,
+            signal,
+            onTurn: (trajectory) => recordTurn(task, node, trajectory),
+          },
+        ),
+      ),
+    pausedSeconds: () => 0,
+    policyPace: () => null,
+    [Symbol.dispose]: () => undefined,
+  };
+}
+
 /**
  * Lets `play` drive the task's session, which ends with it. A session whose driver's lease runs out is cancelled, within
  * about a second.
  *
  * @throws RolloutFailure `session_lost` when an earlier attempt ran commands in it, or the sandbox was lost under it
  */
-export async function withSession(
+async function withSession(
   task: Task,
   node: Node,
   play: (driver: Driver) => Promise<AgentEnd>,
@@ -56,7 +80,7 @@ export async function withSession(
 }
 
 /** Takes the session for this attempt, before anything is started for it. Throws as {@link withSession}. */
-export async function takeSession(task: Task, node: Node): Promise<void> {
+async function takeSession(task: Task, node: Node): Promise<void> {
   const { sessions } = node.farm;
   const id = task.run.run_id;
   const asking = askerOf(task);

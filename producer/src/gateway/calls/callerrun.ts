@@ -1,5 +1,5 @@
 /** From a caller and its row to the run that the rollout belongs to, and to the instance. */
-import type { Instance } from '@swefarm/shared';
+import { asksPolicy, type Instance } from '@swefarm/shared';
 import { describeProblems } from '../../datasets/problem.ts';
 import { type GymRow, instanceIdOf, instanceOf, policyOf } from '../../formats/gym/row.ts';
 import { asTree, merge } from '../../run/record.ts';
@@ -29,8 +29,7 @@ export function readCallerRun(caller: Caller, mode: Mode, row: GymRow, deps: Gat
     }),
   );
   // Agents that ask no policy have none in their record.
-  if (asTree(settings.agent).type !== undefined && asTree(settings.agent).type !== 'mini')
-    delete settings.policy;
+  if (!asksPolicy(asTree(settings.agent).type)) delete settings.policy;
   // A key that the row brings is for the row's own endpoints, or for the operator's where it names none.
   const own = apiKey && { secret: apiKey, origins: keyOrigins(caller, urls ?? policy.urls) };
   return { caller, settings, apiKey: own ?? keyFor(caller, policy.urls, urls) };

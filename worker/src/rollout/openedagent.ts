@@ -1,0 +1,27 @@
+/** What every agent that works in a sandbox is to its rollout, and what is recorded of each of its turns. */
+import type { Trajectory } from '@swefarm/shared';
+import type { AgentEnd } from '../agent/agent.ts';
+import type { Node } from '../node/node.ts';
+import type { AgentSandbox } from './containers.ts';
+import type { Task } from './task.ts';
+
+/** An agent that is ready to begin; what it holds outside of the sandbox is released with it. */
+export type OpenedAgent = Disposable & {
+  work(sandbox: AgentSandbox): Promise<AgentEnd>;
+  /** Seconds in which its clock stood still. */
+  pausedSeconds(): number;
+  /** As in RewardFacts. */
+  policyPace(): number | null;
+};
+
+export function recordTurn(task: Task, { metrics }: Pick<Node, 'metrics'>, trajectory: Trajectory): void {
+  task.trace.trajectory = trajectory;
+  task.live.turns(trajectory);
+  const turn = trajectory.turns.at(-1);
+  metrics.turns.inc();
+  if (!turn) return;
+  metrics.modelSeconds.observe(turn.model_seconds);
+  metrics.tokens.inc({ side: 'prompt' }, turn.usage?.prompt_tokens ?? 0);
+  metrics.tokens.inc({ side: 'completion' }, turn.usage?.completion_tokens ?? 0);
+  for (const command of turn.commands) metrics.commandSeconds.observe(command.seconds);
+}
