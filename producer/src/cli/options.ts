@@ -15,7 +15,7 @@ import {
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { DatasetFilters } from '../datasets/filter.ts';
 import { type Dataset, readDataset } from '../datasets/read.ts';
-import { ENDING } from '../gateway/calls/opensettings.ts';
+import { NOT_FOR_OPEN_RUNS } from '../gateway/calls/opensettings.ts';
 import { flagKey, RUN_FLAGS, type RunFlag } from '../run/flags.ts';
 
 /** What commander hands to an action. */
@@ -62,7 +62,8 @@ export function addServeOptions(command: Command): Command {
     .addOption(new Option('--run-config <file>', 'YAML file with the keys of a run').helpGroup('Run:'))
     .addOption(new Option('--api-key-env <variable>', 'holds the key of the policy').helpGroup('Policy:'));
   // Those that it refuses are known, so that it can say why, and not shown.
-  for (const flag of RUN_FLAGS) command.addOption(optionOf(flag).hideHelp(flag.path.join('.') in ENDING));
+  for (const flag of RUN_FLAGS)
+    command.addOption(optionOf(flag).hideHelp(flag.path.join('.') in NOT_FOR_OPEN_RUNS));
   return addGatewayOptions(command);
 }
 

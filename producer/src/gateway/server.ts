@@ -2,7 +2,7 @@
 import type { AddressInfo } from 'node:net';
 import Fastify, { type FastifyReply } from 'fastify';
 import { serializerCompiler, validatorCompiler } from 'fastify-type-provider-zod';
-import { guard } from './access/authentication.ts';
+import { authenticate } from './access/authentication.ts';
 import { type Caller, readCallers } from './access/callers.ts';
 import type { GatewayDeps, Routes } from './access/deps.ts';
 import { warnOfIdleKeys } from './access/policykeys.ts';
@@ -77,7 +77,7 @@ export async function startGateway(
   const callers = options.callers ?? readCallers(config);
   checkOpenSettings(deps.settings ?? {}, callers);
   warnOfIdleKeys(callers, deps.settings ?? {}, log);
-  guard(app, callers);
+  authenticate(app, callers);
   limitRequests(app);
   const served = { ...deps, quota: createQuota(deps.farm) };
   for (const routes of ROUTES) await app.register(async (scope) => await routes(scope, served));

@@ -1,5 +1,5 @@
 /**
- * Who is calling. `Authorization: Bearer TOKEN`, or Basic with the token as password: Gym's clients send no header of
+ * Finds the callers of each request by its token. `Authorization: Bearer TOKEN`, or Basic with the token as password: Gym's clients send no header of
  * their own, but an entry's `host: "farm:TOKEN@name"` makes them send that one.
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
@@ -7,7 +7,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { Caller } from './callers.ts';
 import { Refusal } from './refusal.ts';
 
-export function guard(app: FastifyInstance, callers: readonly Caller[]): void {
+export function authenticate(app: FastifyInstance, callers: readonly Caller[]): void {
   const known = callers.map((caller) => ({
     caller,
     digest: caller.token === null ? null : digestOf(caller.token.reveal()),

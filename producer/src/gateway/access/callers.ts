@@ -18,14 +18,14 @@ import { z } from 'zod';
 import { asTree, checkSettings } from '../../run/record.ts';
 import { Refusal } from './refusal.ts';
 
-/** How a rollout that could not be judged is answered; docs/gateway.md says what each does to a training step. */
+/** How a rollout without a verdict is answered; docs/gateway.md says what each does to a training step. */
 export const FailureAnswer = z.enum(['collector', 'nemo-rl', 'nemo-rl-sync', 'verl-recipe', 'auto']);
 export type FailureAnswer = z.infer<typeof FailureAnswer>;
 
 /** What a caller's trainer does with `mask_sample`. */
 const MaskSample = z.enum(['auto', 'honoured', 'ignored']);
-const honoured = (said: z.infer<typeof MaskSample>): boolean | null =>
-  said === 'auto' ? null : said === 'honoured';
+const isHonoured = (setting: z.infer<typeof MaskSample>): boolean | null =>
+  setting === 'auto' ? null : setting === 'honoured';
 
 export type Caller = {
   name: string;
@@ -34,19 +34,19 @@ export type Caller = {
   /** Only rows whose `agent_ref.name` is this; null: all others. */
   entry: string | null;
   failures: FailureAnswer;
-  /** Whether it leaves out what `mask_sample` marks; null: as is known of callers with its `failures`. */
+  /** Whether its trainer leaves out what `mask_sample` marks; null: as trainers with its `failures` do. */
   honoursMask: boolean | null;
-  /** Seconds a call is held at most. */
+  /** Seconds that a call waits at most. */
   maxHoldSeconds: number;
   /** Answers carry `ng_trajectory`, by which Gym's own health check judges them. */
   trajectory: boolean;
   /** Keys of a run's record that this caller sets, as in a --run-config file. */
   run: Readonly<Record<string, unknown>>;
-  /** Key of the policy; it goes to Redis apart from the jobs. */
+  /** Key of the policy; Redis stores it apart from the jobs. */
   apiKey: Secret | null;
-  /** Where that key may go beside the endpoints that the operator names. */
+  /** Origins that may get that key beside the endpoints that the operator names. */
   apiKeyOrigins: readonly string[];
-  /** Policies of which this caller may say what is served, `*`: all; null: see {@link maySpeakOf}. */
+  /** Policies whose state this caller may set, `*`: all; null: see {@link requirePolicyAllowed}. */
   policies: readonly string[] | null;
   /** Classes of priority that its requests may ask for beside training and collection; null: see {@link hasOneToken}. */
   kinds: readonly string[] | null;
@@ -81,10 +81,10 @@ const CallersFile = z.strictObject({ callers: z.array(Entry).min(1) });
  * @throws UsageError naming file and field
  */
 export function readCallers(config: ProducerConfig): Caller[] {
-  const plain = {
+  const defaults = {
     entry: null,
     failures: config.gateway_failures,
-    honoursMask: honoured(config.gateway_mask_sample),
+    honoursMask: isHonoured(config.gateway_mask_sample),
     maxHoldSeconds: config.gateway_max_hold_seconds,
     trajectory: true,
     run: {},
@@ -95,13 +95,13 @@ export function readCallers(config: ProducerConfig): Caller[] {
     maxInFlight: config.gateway_max_in_flight,
     maxRequestsPerMinute: config.gateway_max_requests_per_minute,
   };
-  const callers: Caller[] = config.gateway_callers === null ? [] : fromFile(config.gateway_callers, plain);
-  if (config.gateway_token) callers.push({ ...plain, name: 'default', token: config.gateway_token });
-  if (config.gateway_anonymous) callers.push({ ...plain, name: 'anonymous', token: null });
+  const callers: Caller[] = config.gateway_callers === null ? [] : readFile(config.gateway_callers, defaults);
+  if (config.gateway_token) callers.push({ ...defaults, name: 'default', token: config.gateway_token });
+  if (config.gateway_anonymous) callers.push({ ...defaults, name: 'anonymous', token: null });
   return callers;
 }
 
-function fromFile(path: string, plain: Omit<Caller, 'name' | 'token'>): Caller[] {
+function readFile(path: string, defaults: Omit<Caller, 'name' | 'token'>): Caller[] {
   const where = `callers file ${path}`;
   let tree: unknown;
   try {
@@ -116,27 +116,30 @@ function fromFile(path: string, plain: Omit<Caller, 'name' | 'token'>): Caller[]
   }
   for (const { name, run } of parsed.data.callers) checkSettings(`${where}: ${name}: run`, run ?? {});
   return parsed.data.callers.map((given) => ({
-    ...plain,
+    ...defaults,
     name: given.name,
-    token: tokenOf(where, given),
+    token: readToken(where, given),
     entry: given.entry ?? null,
-    failures: given.failures ?? plain.failures,
-    honoursMask: given.mask_sample === undefined ? plain.honoursMask : honoured(given.mask_sample),
-    maxHoldSeconds: given.max_hold_seconds ?? plain.maxHoldSeconds,
-    trajectory: given.ng_trajectory ?? plain.trajectory,
-    run: given.run ?? plain.run,
+    failures: given.failures ?? defaults.failures,
+    honoursMask: given.mask_sample === undefined ? defaults.honoursMask : isHonoured(given.mask_sample),
+    maxHoldSeconds: given.max_hold_seconds ?? defaults.maxHoldSeconds,
+    trajectory: given.ng_trajectory ?? defaults.trajectory,
+    run: given.run ?? defaults.run,
     apiKey: given.api_key_env
       ? environmentSecret(given.api_key_env, `${where}: ${given.name}`)
-      : plain.apiKey,
-    apiKeyOrigins: [...(given.api_key_env ? [] : plain.apiKeyOrigins), ...originsOf(given.api_key_origins)],
-    policies: given.policies ?? plain.policies,
-    kinds: given.kinds ?? plain.kinds,
-    maxInFlight: given.max_in_flight ?? plain.maxInFlight,
-    maxRequestsPerMinute: given.max_requests_per_minute ?? plain.maxRequestsPerMinute,
+      : defaults.apiKey,
+    apiKeyOrigins: [
+      ...(given.api_key_env ? [] : defaults.apiKeyOrigins),
+      ...originsOf(given.api_key_origins),
+    ],
+    policies: given.policies ?? defaults.policies,
+    kinds: given.kinds ?? defaults.kinds,
+    maxInFlight: given.max_in_flight ?? defaults.maxInFlight,
+    maxRequestsPerMinute: given.max_requests_per_minute ?? defaults.maxRequestsPerMinute,
   }));
 }
 
-function tokenOf(where: string, given: z.infer<typeof Entry>): Secret | null {
+function readToken(where: string, given: z.infer<typeof Entry>): Secret | null {
   const ways = [given.token_env, given.token_file, given.anonymous || undefined].filter(
     (way) => way !== undefined,
   );
@@ -156,35 +159,34 @@ function tokenOf(where: string, given: z.infer<typeof Entry>): Secret | null {
   throw new UsageError(`${where}: ${given.name}: token_file ${given.token_file} is empty`);
 }
 
-/** Whether everybody who may call has the token of this request: then there is one tenant, and nobody to keep apart from. */
-export function hasOneToken({ server, callers: [own] }: FastifyRequest): boolean {
-  return server.callers.every(({ token }) => token?.reveal() === own?.token?.reveal());
+/** Whether the gateway has one token: then there is one tenant. */
+export function hasOneToken({ server, callers: [caller] }: FastifyRequest): boolean {
+  return server.callers.every(({ token }) => token?.reveal() === caller?.token?.reveal());
 }
 
 /**
- * Refuses who may not say what a policy serves: by that, all rollouts that follow it are paused, or sent elsewhere. An entry's
- * `policies` decide; without them a caller speaks of the policy that its own settings name, and of all where there is one token.
+ * Refuses a caller that may not set the state of a policy, which pauses or moves all rollouts that follow it. The `policies` of an
+ * entry decide; without them a caller may set the policy that its own settings name, and all where there is one token.
  */
-export function maySpeakOf(request: FastifyRequest, policy: string): void {
-  const { callers: own } = request;
-  const alone = hasOneToken(request);
-  const allowed = own.some(({ policies, run }) =>
+export function requirePolicyAllowed(request: FastifyRequest, policy: string): void {
+  const isOnly = hasOneToken(request);
+  const isAllowed = request.callers.some(({ policies, run }) =>
     policies === null
-      ? alone || asTree(run.policy).name === policy
+      ? isOnly || asTree(run.policy).name === policy
       : policies.includes('*') || policies.includes(policy),
   );
-  if (allowed) return;
-  const [first] = own;
+  if (isAllowed) return;
+  const [first] = request.callers;
   throw new Refusal(
     403,
     'policy_forbidden',
-    `policy ${policy}: caller ${first?.name} may not speak of it; the operator allows it by policies: [${policy}] in its entry of gateway_callers`,
+    `policy ${policy}: caller ${first?.name} may not set it; the operator allows it by policies: [${policy}] in its entry of gateway_callers`,
     { field: 'name' },
   );
 }
 
 /** The caller among those of the request's token: by the agent's name of a Gym row, else the one without an entry. */
-export function callerOf(request: FastifyRequest, entry?: string | undefined): Caller {
+export function findCaller(request: FastifyRequest, entry?: string | undefined): Caller {
   const { callers } = request;
   const caller =
     callers.find((one) => one.entry !== null && one.entry === entry) ??

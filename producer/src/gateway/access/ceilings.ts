@@ -1,4 +1,4 @@
-/** What a caller may ask of this gateway: settings of a run below its ceilings, calls of bounded size, a class that is theirs. */
+/** What a caller may ask of this gateway: settings of a run below its ceilings, runs of bounded size, a class of priority that is allowed. */
 import {
   beyondCeiling,
   describeExcess,
@@ -15,8 +15,8 @@ import { Refusal } from './refusal.ts';
 
 const HERE = 'this gateway';
 
-/** Throws Refusal 422 `over_ceiling`. `prefix`: where in the request's body the settings stand. */
-export function holdToCeilings(
+/** `prefix`: where in the request's body the settings stand. Throws Refusal 422 `over_ceiling`, as all of these. */
+export function requireWithinCeilings(
   run: Pick<RunRecord, 'agent' | 'sandbox' | 'evaluation' | 'ttl'>,
   config: ProducerConfig,
   prefix: string,
@@ -25,34 +25,40 @@ export function holdToCeilings(
   if (excess) throw over({ ...excess, field: `${prefix}${excess.field}` });
 }
 
-/** The same for an instance, which may ask for a network for its tests. `field`: where it stands. */
-export function holdInstance({ needs_egress }: Instance, config: ProducerConfig, field: string): void {
+/** An instance may ask for a network for its tests. `field`: where it does. */
+export function requireNetworkAllowed(
+  { needs_egress }: Instance,
+  config: ProducerConfig,
+  field: string,
+): void {
   if (!needs_egress || config.max_network === 'egress') return;
   throw over({ field, value: 'egress', ceiling: 'none', setting: 'max_network' });
 }
 
 /** The number of instances of one submit, before any is read. */
-export const holdCount = (instances: number, config: ProducerConfig): void =>
-  hold('instances', instances, 'gateway_max_instances', config);
+export const requireInstanceCount = (instances: number, config: ProducerConfig): void =>
+  requireAtMost('instances', instances, 'gateway_max_instances', config);
 
 /** The size of one submitted run, with what may be refilled. */
-export function holdSize(run: RunRecord, config: ProducerConfig): void {
+export function requireRunSize(run: RunRecord, config: ProducerConfig): void {
   const group = startedGroup(run) + run.refills;
-  hold('group_size', group, 'gateway_max_group_size', config);
-  hold('group_size', group * run.dataset.instances, 'gateway_max_rollouts', config);
+  requireAtMost('group_size', group, 'gateway_max_group_size', config);
+  requireAtMost('group_size', group * run.dataset.instances, 'gateway_max_rollouts', config);
 }
 
 type Size = 'gateway_max_instances' | 'gateway_max_group_size' | 'gateway_max_rollouts';
 
-function hold(field: string, value: number, setting: Size, config: ProducerConfig): void {
+function requireAtMost(field: string, value: number, setting: Size, config: ProducerConfig): void {
   if (value > config[setting]) throw over({ field, value, ceiling: config[setting], setting });
 }
 
 /**
- * The class of priority that a caller asks for in a request. Validation overtakes all training: it is for whom the operator lets
+ * The class of priority that a caller asks for. Validation overtakes all training: it is for the callers that the operator allows
  * (`kinds` of an entry, or its own `kind`), and for everybody where the gateway has one token.
+ *
+ * @throws Refusal 403 `kind_forbidden`
  */
-export function holdKind(
+export function requireKindAllowed(
   request: FastifyRequest,
   caller: Caller,
   operator: SettingsTree,

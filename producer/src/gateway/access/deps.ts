@@ -1,4 +1,4 @@
-/** What every group of routes is given, and what a request carries once its caller is known. */
+/** What every group of routes gets, and what a request carries once its caller is known. */
 import type { Farm, Instance, Log, ProducerConfig } from '@swefarm/shared';
 import type { FastifyInstance } from 'fastify';
 import type { HealthRegistry } from '../../health/registry.ts';
@@ -10,17 +10,17 @@ export type GatewayDeps = {
   farm: Farm;
   config: ProducerConfig;
   log: Log;
-  /** Aborted when the gateway is told to stop: what waits ends then. */
+  /** Aborted when the gateway stops: whatever waits ends then. */
   signal: AbortSignal;
   /** Keys of a run's record that hold for every caller that does not set them. */
   settings?: SettingsTree;
   /** Instances that callers may name by their id alone. */
   instances?: ReadonlyMap<string, Instance>;
-  /** What gold and an untouched tree showed of instances. */
+  /** How instances behaved with the golden patch and with none. */
   health?: HealthRegistry;
 };
 
-/** What all routes of one gateway share beside what it was given. */
+/** What all routes of one gateway share. */
 export type RouteDeps = GatewayDeps & { quota: Quota };
 
 /** A group of routes; it registers what it serves on `app`. */
@@ -32,7 +32,7 @@ declare module 'fastify' {
     public?: boolean;
   }
   interface FastifyRequest {
-    /** The callers that the request's token stands for, never empty behind the guard; see {@link callerOf}. */
+    /** The callers that the request's token stands for, never empty behind authentication; see {@link findCaller}. */
     callers: readonly Caller[];
   }
   interface FastifyInstance {

@@ -1,17 +1,17 @@
-/** Which key a caller's run gets, for which origins, and under which name it lies in Redis. */
+/** Which key of the policy a caller's run gets, for which origins, and under which name Redis stores it. */
 import { type Farm, type Log, originOf, originsOf, type PolicyKey } from '@swefarm/shared';
 import { asTree, merge, type SettingsTree } from '../../run/record.ts';
 import type { Caller } from './callers.ts';
 import { digest } from './digest.ts';
 
-/** Where the operator lets the key of this caller go. `operatorUrls`: endpoints by `serve` and the caller's entry. */
+/** Origins that the operator lets have the key of this caller. `operatorUrls`: endpoints by `serve` and the caller's entry. */
 export const keyOrigins = (caller: Caller, operatorUrls: unknown): string[] => [
   ...new Set([...originsOf(operatorUrls), ...caller.apiKeyOrigins]),
 ];
 
 /**
- * The operator's key, for the origins that the operator named: none of them is a caller's choice. A run that names an endpoint
- * of another origin gets no key at all; one whose policy is moved later is held to the origins by its worker.
+ * The operator's key, for the origins that the operator named: no caller chooses them. A run that names an endpoint of another
+ * origin gets no key at all; where a policy moves later, the worker sends the key to these origins only.
  */
 export function keyFor(caller: Caller, operatorUrls: unknown, asked: unknown): PolicyKey | null {
   if (caller.apiKey === null) return null;
@@ -20,19 +20,19 @@ export function keyFor(caller: Caller, operatorUrls: unknown, asked: unknown): P
   return origins.length === 0 || foreign ? null : { secret: caller.apiKey, origins };
 }
 
-/** Says of which callers the key would go nowhere, so that nobody looks for it at the endpoint. */
+/** Warns of callers whose key no endpoint gets, so that nobody looks for it at the endpoint. */
 export function warnOfIdleKeys(callers: readonly Caller[], settings: SettingsTree, log: Log): void {
   for (const caller of callers) {
     const { urls } = asTree(merge(merge({}, settings), caller.run).policy);
     if (caller.apiKey === null || keyOrigins(caller, urls).length > 0) continue;
     log.warn(
       { caller: caller.name },
-      "the policy key of this caller is for no endpoint and goes nowhere: name them with serve's --policy-url, run.policy.urls or api_key_origins of its entry, or policy_api_key_origins",
+      "the policy key of this caller is for no endpoint and is never sent: name endpoints with serve's --policy-url, run.policy.urls or api_key_origins of its entry, or policy_api_key_origins",
     );
   }
 }
 
-/** The name that a run's record carries; one key for other origins is another. */
+/** The name that a run's record carries; the same key for other origins has another name. */
 export async function storeKey(farm: Farm, key: PolicyKey | null, seconds: number): Promise<string | null> {
   if (key === null) return null;
   const name = `gateway-${digest([key.secret.reveal(), key.origins])}`;

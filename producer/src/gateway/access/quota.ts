@@ -1,4 +1,4 @@
-/** How much of the farm one caller may have at once: rollouts without a result, and requests in a minute. More is answered 429. */
+/** How much of the farm one caller may use at once: rollouts without a result, and requests in a minute. More is answered 429. */
 import type { Farm } from '@swefarm/shared';
 import type { FastifyInstance } from 'fastify';
 import type { Caller } from './callers.ts';
@@ -6,37 +6,37 @@ import { Refusal } from './refusal.ts';
 
 export type QuotaReservation<T> = {
   value: T;
-  /** The run in whose books the new rollouts are, `rollouts` of it in all (0: an open run); null: nothing was begun. */
+  /** The run of the new rollouts, of which it has `rollouts` in all (0: an open run); null: nothing was begun. */
   booked: { run_id: string; rollouts: number } | null;
 };
 
 export type Quota = {
   /**
-   * Begins `count` more rollouts for a caller, one after the other. Exact within one gateway; several may together pass a quota
-   * by what they begin in the same moment.
+   * Begins `count` more rollouts for a caller; requests of one caller are admitted one after the other. Exact within one gateway;
+   * several gateways together may exceed a quota by the rollouts that they begin in the same moment.
    *
    * @throws Refusal 429 `over_quota`
    */
   admit<T>(caller: Caller, count: number, begin: () => Promise<QuotaReservation<T>>): Promise<T>;
 };
 
-/** Room comes with each result that is committed. */
+/** Each committed result makes room. */
 const ROOM_SECONDS = 10;
 
 export function createQuota(farm: Pick<Farm, 'quotas'>): Quota {
   const queues = new Map<string, Promise<unknown>>();
-  const decide = async <T>(
+  const admitNow = async <T>(
     caller: Caller,
     count: number,
     begin: () => Promise<QuotaReservation<T>>,
   ): Promise<T> => {
-    const most = caller.maxInFlight ?? Number.POSITIVE_INFINITY;
+    const quota = caller.maxInFlight ?? Number.POSITIVE_INFINITY;
     const before = await farm.quotas.inFlight(caller.name);
-    if (before + count > most) {
+    if (before + count > quota) {
       throw new Refusal(
         429,
         'over_quota',
-        `caller ${caller.name} has ${before} rollouts without a result, and asks for ${count} more: ${most} are its quota; wait for some, or have the operator raise max_in_flight of its entry (gateway_max_in_flight)`,
+        `caller ${caller.name} has ${before} rollouts without a result, and asks for ${count} more: its quota is ${quota}; wait for some, or have the operator raise max_in_flight of its entry (gateway_max_in_flight)`,
         { retryAfterSeconds: ROOM_SECONDS },
       );
     }
@@ -48,16 +48,16 @@ export function createQuota(farm: Pick<Farm, 'quotas'>): Quota {
     async admit(caller, count, begin) {
       if (caller.maxInFlight === null) return (await begin()).value;
       const earlier = queues.get(caller.name) ?? Promise.resolve();
-      const mine = earlier.catch(() => undefined).then(() => decide(caller, count, begin));
-      queues.set(caller.name, mine);
-      return await mine;
+      const admission = earlier.catch(() => undefined).then(() => admitNow(caller, count, begin));
+      queues.set(caller.name, admission);
+      return await admission;
     },
   };
 }
 
 const MINUTE_MS = 60_000;
 
-/** Counts the requests of each token from its first in a minute; probes without a token are not counted. */
+/** Counts the requests of each token within a minute from its first; requests without a token are not counted. */
 export function limitRequests(app: FastifyInstance): void {
   const windows = new Map<string, { until: number; count: number }>();
   app.addHook('onRequest', async ({ callers: [caller] }) => {
@@ -71,7 +71,7 @@ export function limitRequests(app: FastifyInstance): void {
     throw new Refusal(
       429,
       'too_many_requests',
-      `caller ${caller.name}: ${caller.maxRequestsPerMinute} requests in a minute are its quota; come again later, or have the operator raise max_requests_per_minute of its entry (gateway_max_requests_per_minute)`,
+      `caller ${caller.name}: ${caller.maxRequestsPerMinute} requests in a minute are its quota; try again later, or have the operator raise max_requests_per_minute of its entry (gateway_max_requests_per_minute)`,
       { retryAfterSeconds: Math.ceil((window.until - now) / 1000) },
     );
   });

@@ -1,4 +1,4 @@
-/** From a held call to what stands in its answer: the result of its rollout, or what its caller takes in place of one. */
+/** From the rollout of a call to what is answered: its result, or what this caller takes in place of one. */
 import {
   type ArtifactContent,
   decodeArtifact,
@@ -10,33 +10,36 @@ import { hasTrainedTurn, type Unjudged } from '../../formats/gym/answer.ts';
 import { type Cause, causeOf } from '../../formats/gym/cause.ts';
 import type { RouteDeps } from '../access/deps.ts';
 import { Refusal } from '../access/refusal.ts';
-import type { Hold } from './callconnection.ts';
-import type { CallDesk, Found } from './calltracker.ts';
-import { type CallEnding, CONSEQUENCES, type Mode, toldOf, trains } from './failuremode.ts';
-import { createResultReaders } from './resultreaders.ts';
+import type { CallConnection } from './callconnection.ts';
+import type { CallRollout, CallTracker } from './calltracker.ts';
+import { type CallEnding, CONSEQUENCES, decideEnding, type FailureMode, isTraining } from './failuremode.ts';
+import type { ResultReaders } from './resultreaders.ts';
 
-export type Served = {
+export type CallAnswer = {
   result: Result;
   content: ArtifactContent | null;
   /** Why it is no verdict, and how the answer shows that; null: it is one. */
   cause: Cause | null;
   unjudged: Unjudged | null;
-  found: Found;
+  rollout: CallRollout;
 };
 
-/** How the caller of this row takes what is no verdict. */
-export type Terms = { mode: Mode; honoursMask: boolean };
+export type AnswerDeps = Pick<RouteDeps, 'farm' | 'log'> & { calls: CallTracker; results: ResultReaders };
 
-export type Outcomes = {
-  /**
-   * A result, or what stands in its place for this caller, and a writer's slot with it.
-   *
-   * @throws Unserved, what `hold.gone` aborts with, errors of Redis
-   */
-  of(found: Found, terms: Terms, hold: Hold, takeSlot: () => Promise<() => void>): Promise<Served>;
+/** A call, as far as its answer depends on it. */
+export type AnswerRequest = {
+  mode: FailureMode;
+  /** The trainer leaves masked samples out of its loss. */
+  honoursMask: boolean;
+  connection: CallConnection;
+  /** Waits until the answer may be read and written; what it resolves to gives the slot back. */
+  takeSlot: () => Promise<() => void>;
 };
 
-/** Between a failed rollout and its successor, when a call is held on. */
+/** A rollout has no answer for its caller, for this cause. */
+type Ending = { cause: Cause; ending: CallEnding };
+
+/** Between a failed rollout and its successor under the same call. */
 const RETRY_MS = { first: 5_000, longest: 60_000 };
 
 /** How often an artifact is read, with so long between. */
@@ -46,120 +49,133 @@ const READ_AGAIN_MS = 300;
 const MASKS =
   'a caller whose trainer leaves masked samples out gets it masked: mask_sample: honoured in its entry, or gateway_mask_sample';
 
-/** Told as 503 or 422, or as the failure of an episode. */
-export class Unserved extends Refusal {
-  readonly kept: Cause;
+/** Answered as 503 or 422, or as the failure of an episode. */
+export class NoVerdict extends Refusal {
+  readonly reason: Cause;
 
-  constructor(kept: Cause, mode: Mode) {
-    const status = kept.kind === 'passing' ? 503 : 422;
-    const hint = kept.kind === 'withheld' ? `; ${MASKS}` : '';
-    super(status, kept.class, `${kept.class}: ${kept.message}; ${CONSEQUENCES[mode]}${hint}`);
-    this.kept = kept;
+  constructor(reason: Cause, mode: FailureMode) {
+    const status = reason.kind === 'passing' ? 503 : 422;
+    const hint = reason.kind === 'withheld' ? `; ${MASKS}` : '';
+    super(status, reason.class, `${reason.class}: ${reason.message}; ${CONSEQUENCES[mode]}${hint}`);
+    this.reason = reason;
   }
 }
 
-export function createOutcomes(deps: RouteDeps, desk: CallDesk): Outcomes {
-  const { farm, log, signal } = deps;
-  const results = createResultReaders(farm, log, signal);
-
-  return {
-    async of(first, terms, hold, takeSlot) {
-      let found = first;
-      let pause = RETRY_MS.first;
-      for (let rollouts = 1; ; rollouts++) {
-        const ended = await resultOf(found, hold, terms.mode);
-        const given =
-          'cause' in ended
-            ? ended
-            : await served(ended.result, found, { ...terms, rollouts, hold }, takeSlot);
-        if ('found' in given) return given;
-        const { cause, told } = given;
-        if (told !== 'again' || hold.until - Date.now() - pause <= 0) throw new Unserved(cause, terms.mode);
-        const said = { rollout_id: found.rolloutId, cause: cause.class };
-        log.info(said, 'held on: another rollout takes its place');
-        await hold.sleep(pause);
-        pause = Math.min(pause * 2, RETRY_MS.longest);
-        const next = await desk.retry(found);
-        if (!next) throw new Unserved(cause, terms.mode);
-        found = next;
-      }
-    },
-  };
-
-  /** What is answered of a result, holding a writer's slot; else why it is no answer for this caller. */
-  async function served(
-    result: Result,
-    found: Found,
-    { mode, honoursMask, rollouts, hold }: Terms & { rollouts: number; hold: Hold },
-    takeSlot: () => Promise<() => void>,
-  ): Promise<Served | { cause: Cause; told: CallEnding }> {
-    const release = await takeSlot();
-    const content = await contentOf(result, hold);
-    const own = causeOf(result);
-    // Only what would have been answered with what was said needs it.
-    const needed = own === null || toldOf(own, mode, { maskable: honoursMask, rollouts }) === 'masked';
-    const lost = needed && content === null && result.artifact !== null && isTrained(mode, found);
-    const cause = lost ? UNREADABLE : (own ?? unfit(result, content, mode, found));
-    if (cause === null) return { result, content, cause, unjudged: null, found };
-    const told = toldOf(cause, mode, { maskable: honoursMask && hasTrainedTurn(content), rollouts });
-    if (told === 'failure' || told === 'masked') {
-      return { result, content, cause, unjudged: { ...cause, shown: told }, found };
-    }
-    release();
-    return { cause, told };
+/**
+ * Waits for a rollout, and for its successors where this caller wants another one in place of a failed one. The answer comes with a slot.
+ *
+ * @throws NoVerdict, what `connection.closed` aborts with, errors of Redis
+ */
+export async function awaitAnswer(
+  deps: AnswerDeps,
+  first: CallRollout,
+  request: AnswerRequest,
+): Promise<CallAnswer> {
+  const { mode, connection } = request;
+  let rollout = first;
+  let pauseMs = RETRY_MS.first;
+  for (let rollouts = 1; ; rollouts++) {
+    const ended = await awaitResult(deps, rollout, request);
+    const answer = 'cause' in ended ? ended : await readAnswer(deps, ended, rollout, request, rollouts);
+    if ('unjudged' in answer) return answer;
+    const { cause, ending } = answer;
+    if (ending !== 'again' || connection.deadline - Date.now() - pauseMs <= 0)
+      throw new NoVerdict(cause, mode);
+    const context = { rollout_id: rollout.rolloutId, cause: cause.class };
+    deps.log.info(context, 'a rollout failed: another one takes its place under the same call');
+    await connection.sleep(pauseMs);
+    pauseMs = Math.min(pauseMs * 2, RETRY_MS.longest);
+    const next = await deps.calls.retry(rollout);
+    if (!next) throw new NoVerdict(cause, mode);
+    rollout = next;
   }
+}
 
-  /** `cause`: there is a result, and nobody here can read it. */
-  async function resultOf(
-    found: Found,
-    hold: Hold,
-    mode: Mode,
-  ): Promise<{ result: Result } | { cause: Cause; told: CallEnding }> {
-    const late = AbortSignal.timeout(Math.max(1, hold.until - Date.now()));
+/** The result of a rollout, or why nobody here can read it. */
+async function awaitResult(
+  { farm, results }: AnswerDeps,
+  { run, rolloutId }: CallRollout,
+  { mode, connection }: AnswerRequest,
+): Promise<Result | Ending> {
+  const late = AbortSignal.timeout(Math.max(1, connection.deadline - Date.now()));
+  try {
+    return await results.wait(run.run_id, rolloutId, AbortSignal.any([connection.closed, late]));
+  } catch (error) {
+    if (error instanceof SwefarmError && error.code === 'result_unreadable') {
+      const cause: Cause = { class: error.code, message: error.message, kind: 'passing' };
+      return { cause, ending: decideEnding(cause, mode, { maskable: false, rollouts: 1 }) };
+    }
+    if (!late.aborted || connection.closed.aborted) throw error;
+    await farm.cancel.cancelRollouts([rolloutId], 'deadline');
+    const { seconds, field } = connection.limit;
+    const message = `no verdict within ${seconds} s (${field}); the rollout is cancelled`;
+    throw new NoVerdict({ class: 'hold_expired', message, kind: 'passing' }, mode);
+  }
+}
+
+/** What is answered of a result, with a slot; else why it is no answer for this caller. */
+async function readAnswer(
+  deps: AnswerDeps,
+  result: Result,
+  rollout: CallRollout,
+  { mode, honoursMask, connection, takeSlot }: AnswerRequest,
+  rollouts: number,
+): Promise<CallAnswer | Ending> {
+  const release = await takeSlot();
+  const content = await readContent(deps, result, connection);
+  const own = causeOf(result);
+  // Only an answer that would carry the conversation needs the artifact.
+  const needed = own === null || decideEnding(own, mode, { maskable: honoursMask, rollouts }) === 'masked';
+  const isLost = needed && content === null && result.artifact !== null && isSample(mode, rollout);
+  const cause = isLost ? UNREADABLE : (own ?? withoutTokens(result, content, mode, rollout));
+  if (cause === null) return { result, content, cause, unjudged: null, rollout };
+  const maskable = honoursMask && hasTrainedTurn(content);
+  const ending = decideEnding(cause, mode, { maskable, rollouts });
+  if (ending === 'failure' || ending === 'masked') {
+    return { result, content, cause, unjudged: { ...cause, shown: ending }, rollout };
+  }
+  release();
+  return { cause, ending };
+}
+
+/** A store may fail once: a rollout that was judged is not run again for that. */
+async function readContent(
+  { farm, log }: AnswerDeps,
+  result: Result,
+  connection: CallConnection,
+): Promise<ArtifactContent | null> {
+  if (result.artifact === null) return null;
+  for (let reads = 1; ; reads++) {
     try {
-      const until = AbortSignal.any([hold.gone, late]);
-      return { result: await results.wait(found.run.run_id, found.rolloutId, until) };
+      return await decodeArtifact(await farm.artifacts.get(result.artifact));
     } catch (error) {
-      if (error instanceof SwefarmError && error.code === 'result_unreadable') {
-        const cause: Cause = { class: error.code, message: error.message, kind: 'passing' };
-        return { cause, told: toldOf(cause, mode, { maskable: false, rollouts: 1 }) };
-      }
-      if (!late.aborted || hold.gone.aborted) throw error;
-      await farm.cancel.cancelRollouts([found.rolloutId], 'deadline');
-      const { seconds, field } = hold.limit;
-      const message = `no verdict within ${seconds} s (${field}); the rollout is cancelled`;
-      throw new Unserved({ class: 'hold_expired', message, kind: 'passing' }, mode);
-    }
-  }
-
-  /** A store may fail once: what was judged is not played again for that. */
-  async function contentOf(result: Result, hold: Hold): Promise<ArtifactContent | null> {
-    if (result.artifact === null) return null;
-    for (let reads = 1; ; reads++) {
-      try {
-        return await decodeArtifact(await farm.artifacts.get(result.artifact));
-      } catch (error) {
-        const said = { rollout_id: result.rollout_id, reads, err: errorMessage(error) };
-        log.warn(said, 'the artifact cannot be read');
-        if (reads === READS) return null;
-        await hold.sleep(READ_AGAIN_MS);
-      }
+      const context = { rollout_id: result.rollout_id, reads, err: errorMessage(error) };
+      log.warn(context, 'the artifact cannot be read');
+      if (reads === READS) return null;
+      await connection.sleep(READ_AGAIN_MS);
     }
   }
 }
 
-/** There is a sample perhaps, and nobody here can read it now. */
+/** There may be a sample, and nobody here can read it now. */
 const UNREADABLE: Cause = {
   class: 'artifact_unreadable',
-  message: 'it was played, but its trajectory cannot be read',
+  message: 'it was run, but its trajectory cannot be read',
   kind: 'passing',
 };
 
-const isTrained = (mode: Mode, found: Found): boolean => trains(mode) && found.run.policy !== null;
+/** Whether its caller trains on it. */
+const isSample = (mode: FailureMode, rollout: CallRollout): boolean =>
+  isTraining(mode) && rollout.run.policy !== null;
 
 /** Judged, but no sample that a trainer could take: with a policy there must be tokens of it. */
-function unfit(result: Result, content: ArtifactContent | null, mode: Mode, found: Found): Cause | null {
-  if (!isTrained(mode, found) || hasTrainedTurn(content)) return null;
+function withoutTokens(
+  result: Result,
+  content: ArtifactContent | null,
+  mode: FailureMode,
+  rollout: CallRollout,
+): Cause | null {
+  if (!isSample(mode, rollout) || hasTrainedTurn(content)) return null;
   return {
     class: 'no_trained_turn',
     message: `judged after ${result.turns} turns, but none has token ids`,

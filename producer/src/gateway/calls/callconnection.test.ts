@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import Fastify, { type FastifyReply } from 'fastify';
 import { expect, onTestFinished, test } from 'vitest';
-import { heldCall, whenClosed } from './callconnection.ts';
+import { CallConnection, whenClosed } from './callconnection.ts';
 
 test.each(['before', 'after'] as const)(
   'a caller that goes away %s its call is held is noticed',
@@ -11,31 +11,31 @@ test.each(['before', 'after'] as const)(
     const begun = Promise.withResolvers<void>();
     const app = Fastify();
     const dropped: string[] = [];
-    const desk = {
+    const calls = {
       drop: async (callId: string) => void dropped.push(callId),
       answered: async () => undefined,
     };
-    const asked = { fingerprint: 'f', named: false, graceMs: 1 };
-    const hold = (reply: FastifyReply) =>
-      heldCall(
+    const identity = { fingerprint: 'f', named: false, graceMs: 1 };
+    const open = (reply: FastifyReply) =>
+      new CallConnection(
         reply,
-        desk,
-        asked,
+        calls,
+        identity,
         { maxHoldSeconds: 60, timeoutSeconds: null },
         new AbortController().signal,
       );
     app.post('/run', async (_request, reply) => {
       const closed = once(reply.raw, 'close');
-      const early = when === 'after' ? hold(reply) : null;
+      const early = when === 'after' ? open(reply) : null;
       begun.resolve();
       await closed;
-      const held = early ?? hold(reply);
-      let told = 0;
-      whenClosed(reply, () => told++);
-      await held.has({ callId: 'f.1', begunAt: Date.now() });
-      expect(held.gone.aborted).toBe(true);
-      await expect(held.sleep(60_000)).rejects.toThrow();
-      expect(told).toBe(1);
+      using connection = early ?? open(reply);
+      let closes = 0;
+      whenClosed(reply, () => closes++);
+      await connection.assign({ callId: 'f.1', startedAt: Date.now() });
+      expect(connection.closed.aborted).toBe(true);
+      await expect(connection.sleep(60_000)).rejects.toThrow();
+      expect(closes).toBe(1);
       gone.resolve(reply);
       return reply.hijack();
     });

@@ -1,101 +1,128 @@
-/** A connection that is held until its rollout is done: what closes unanswered becomes an orphan, what was answered is forgotten. */
+/** The connection of a call, open until its rollout is done: a call whose connection closes unanswered becomes an orphan. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { errorMessage } from '@swefarm/shared';
 import type { FastifyReply } from 'fastify';
 import { Refusal } from '../access/refusal.ts';
-import type { CallDesk, CallIdentity, Found } from './calltracker.ts';
+import type { CallIdentity } from './callidentity.ts';
+import type { CallRollout, CallTracker } from './calltracker.ts';
 
-export type Hold = {
-  /** Aborted when the caller is gone, the gateway goes, or another request took its rollout up. */
-  readonly gone: AbortSignal;
-  /** Milliseconds since the epoch. */
-  readonly until: number;
-  /** The seconds that end the hold, and who set them. */
-  readonly limit: { seconds: number; field: 'max_hold_seconds' | 'rollout_timeout_s' };
-  has(found: Pick<Found, 'callId' | 'begunAt'>): Promise<void>;
-  sleep(ms: number): Promise<void>;
-  /** What is sent is no answer to the call. */
-  lost(): void;
-  /** The answer is given once: the same name asks for a fresh rollout. */
-  forget(): void;
-  /** Another request has its rollout from now on. */
-  supersede(): void;
-  done(): void;
-};
-
-export type HoldLimits = {
+export type WaitLimits = {
   maxHoldSeconds: number;
-  /** The row's own, counted from the call's beginning. */
+  /** The row's own, counted from the first request of the call. */
   timeoutSeconds: number | null;
 };
 
-/** Once, when the connection of a reply is closed: at once where that has happened, since it is told only to who listened. */
+/** Once, when the connection of a reply is closed: at once where that has happened, since only earlier listeners get the event. */
 export function whenClosed(reply: Pick<FastifyReply, 'raw'>, act: () => void): void {
   if (reply.raw.destroyed) act();
   else reply.raw.once('close', act);
 }
 
-export function heldCall(
-  reply: FastifyReply,
-  desk: Pick<CallDesk, 'drop' | 'answered'>,
-  asked: CallIdentity,
-  limits: HoldLimits,
-  stopping: AbortSignal,
-): Hold {
-  const closed = new AbortController();
-  const { timeoutSeconds, maxHoldSeconds } = limits;
-  const latest = Date.now() + maxHoldSeconds * 1000;
-  let until = latest;
-  let callId: string | null = null;
-  let lost = false;
-  let once = false;
-  const onStop = (): void => closed.abort(new Error('the gateway stops'));
-  const settle = async (): Promise<void> => {
-    if (callId === null) return;
-    if (!reply.raw.writableFinished || lost) await desk.drop(callId, asked.graceMs);
-    else await desk.answered(callId, asked.named && !once);
-  };
-  const settleQuietly = (): void => {
-    // With Redis away the call stays as it is; its gateway's death or the sweep decides later.
-    settle().catch((error: unknown) => reply.log.debug({ err: errorMessage(error) }, 'call not settled'));
-  };
-  whenClosed(reply, () => {
-    closed.abort(new Error('the caller closed its connection'));
-    settleQuietly();
-  });
-  stopping.addEventListener('abort', onStop, { once: true });
-  if (stopping.aborted) onStop();
-  return {
-    gone: closed.signal,
-    get until() {
-      return until;
-    },
-    get limit(): Hold['limit'] {
-      return until === latest || timeoutSeconds === null
-        ? { seconds: maxHoldSeconds, field: 'max_hold_seconds' }
-        : { seconds: timeoutSeconds, field: 'rollout_timeout_s' };
-    },
-    async has(found) {
-      callId = found.callId;
-      if (timeoutSeconds !== null) until = Math.min(latest, found.begunAt + timeoutSeconds * 1000);
-      if (reply.raw.destroyed && !reply.raw.writableFinished) await settle();
-    },
-    sleep: async (ms) => await sleep(ms, undefined, { signal: closed.signal }),
-    lost() {
-      lost = true;
-    },
-    forget() {
-      once = true;
-    },
-    supersede() {
-      callId = null;
-      closed.abort(new Superseded());
-    },
-    done: () => stopping.removeEventListener('abort', onStop),
-  };
+/** Dispose it when the answer is sent: the close of the connection then decides what becomes of the call. */
+export class CallConnection implements Disposable {
+  readonly #closed = new AbortController();
+  readonly #reply: FastifyReply;
+  readonly #calls: Pick<CallTracker, 'drop' | 'answered'>;
+  readonly #identity: CallIdentity;
+  readonly #limits: WaitLimits;
+  readonly #stopping: AbortSignal;
+  readonly #latest: number;
+  readonly #onStop = (): void => this.#closed.abort(new Error('the gateway stops'));
+  #deadline: number;
+  #callId: string | null = null;
+  #isUnanswered = false;
+  #forgetsName = false;
+
+  /** `stopping`: the gateway ends. */
+  constructor(
+    reply: FastifyReply,
+    calls: Pick<CallTracker, 'drop' | 'answered'>,
+    identity: CallIdentity,
+    limits: WaitLimits,
+    stopping: AbortSignal,
+  ) {
+    this.#reply = reply;
+    this.#calls = calls;
+    this.#identity = identity;
+    this.#limits = limits;
+    this.#stopping = stopping;
+    this.#latest = Date.now() + limits.maxHoldSeconds * 1000;
+    this.#deadline = this.#latest;
+    whenClosed(reply, () => {
+      this.#closed.abort(new Error('the caller closed its connection'));
+      // With Redis away the call stays as it is; the death of its gateway or the sweep decides later.
+      this.#reportEnd().catch((error: unknown) =>
+        reply.log.debug({ err: errorMessage(error) }, 'the end of a call could not be written'),
+      );
+    });
+    stopping.addEventListener('abort', this.#onStop, { once: true });
+    if (stopping.aborted) this.#onStop();
+  }
+
+  /** Aborted when the caller closes, the gateway stops, or another request takes the rollout up. */
+  get closed(): AbortSignal {
+    return this.#closed.signal;
+  }
+
+  /** When the call ends without an answer; ms since the epoch. */
+  get deadline(): number {
+    return this.#deadline;
+  }
+
+  /** What sets the deadline. */
+  get limit(): { seconds: number; field: 'max_hold_seconds' | 'rollout_timeout_s' } {
+    const { maxHoldSeconds, timeoutSeconds } = this.#limits;
+    return this.#deadline === this.#latest || timeoutSeconds === null
+      ? { seconds: maxHoldSeconds, field: 'max_hold_seconds' }
+      : { seconds: timeoutSeconds, field: 'rollout_timeout_s' };
+  }
+
+  /** It waits for this rollout from now on. */
+  async assign({ callId, startedAt }: Pick<CallRollout, 'callId' | 'startedAt'>): Promise<void> {
+    this.#callId = callId;
+    const { timeoutSeconds } = this.#limits;
+    if (timeoutSeconds !== null) {
+      this.#deadline = Math.min(this.#latest, startedAt + timeoutSeconds * 1000);
+    }
+    const { raw } = this.#reply;
+    if (raw.destroyed && !raw.writableFinished) await this.#reportEnd();
+  }
+
+  /** Throws when the connection closes before. */
+  async sleep(ms: number): Promise<void> {
+    await sleep(ms, undefined, { signal: this.#closed.signal });
+  }
+
+  /** What is sent does not answer the call: whoever asks again takes its rollout up. */
+  markUnanswered(): void {
+    this.#isUnanswered = true;
+  }
+
+  /** The answer is given once: the same name asks for a fresh rollout. */
+  forgetName(): void {
+    this.#forgetsName = true;
+  }
+
+  /** Another request has its rollout from now on. */
+  supersede(): void {
+    this.#callId = null;
+    this.#closed.abort(new Superseded());
+  }
+
+  [Symbol.dispose](): void {
+    this.#stopping.removeEventListener('abort', this.#onStop);
+  }
+
+  async #reportEnd(): Promise<void> {
+    if (this.#callId === null) return;
+    const { named, graceMs } = this.#identity;
+    const isAnswered = this.#reply.raw.writableFinished && !this.#isUnanswered;
+    if (isAnswered) await this.#calls.answered(this.#callId, named && !this.#forgetsName);
+    else await this.#calls.drop(this.#callId, graceMs);
+  }
 }
 
-/** Told to a connection whose stream was ended by a failure of its group: whoever sent the row again has its rollout. */
+/** Answers a connection whose stream was ended by a failure of a sibling: whoever sent the row again has its rollout. */
 export class Superseded extends Refusal {
   constructor() {
     super(

@@ -1,4 +1,4 @@
-/** From a caller and its row to the run that the rollout belongs to, and to the instance. */
+/** From a caller and its row to the settings of the run that the rollout belongs to, and to the instance. */
 import { asksPolicy, type Instance } from '@swefarm/shared';
 import { describeProblems } from '../../datasets/problem.ts';
 import { type GymRow, instanceIdOf, instanceOf, policyOf } from '../../formats/gym/row.ts';
@@ -7,19 +7,19 @@ import type { Caller } from '../access/callers.ts';
 import type { GatewayDeps } from '../access/deps.ts';
 import { keyFor, keyOrigins } from '../access/policykeys.ts';
 import { Refusal } from '../access/refusal.ts';
-import { type Mode, trains } from './failuremode.ts';
+import { type FailureMode, isTraining } from './failuremode.ts';
 import type { CallerRun } from './openruns.ts';
 
-/** Later ones win; what `serve` was started with, the caller's own, the row's. */
-export function readCallerRun(caller: Caller, mode: Mode, row: GymRow, deps: GatewayDeps): CallerRun {
+/** The settings of `serve`, then of the caller, then of the row: the later ones win. */
+export function readCallerRun(caller: Caller, mode: FailureMode, row: GymRow, deps: GatewayDeps): CallerRun {
   const base = merge(merge({}, deps.settings ?? {}), caller.run);
   const { urls, apiKey, model, version, sampling } = policyOf(row);
   const policy = asTree(base.policy);
-  const sequence = lower(asTree(base.agent).max_sequence_tokens, row.max_sequence_tokens);
+  const maxTokens = lower(asTree(base.agent).max_sequence_tokens, row.max_sequence_tokens);
   const settings = merge(
-    { kind: trains(mode) ? 'training' : 'collection', policy: { require_tokens: trains(mode) } },
+    { kind: isTraining(mode) ? 'training' : 'collection', policy: { require_tokens: isTraining(mode) } },
     merge(base, {
-      ...(sequence === null ? {} : { agent: { max_sequence_tokens: sequence } }),
+      ...(maxTokens === null ? {} : { agent: { max_sequence_tokens: maxTokens } }),
       policy: {
         ...(urls === null ? {} : { urls: [...urls] }),
         ...(version === null ? {} : { version }),
@@ -30,7 +30,7 @@ export function readCallerRun(caller: Caller, mode: Mode, row: GymRow, deps: Gat
   );
   // Agents that ask no policy have none in their record.
   if (!asksPolicy(asTree(settings.agent).type)) delete settings.policy;
-  // A key that the row brings is for the row's own endpoints, or for the operator's where it names none.
+  // The key of a row is for the row's own endpoints, or for the operator's where it names none.
   const own = apiKey && { secret: apiKey, origins: keyOrigins(caller, urls ?? policy.urls) };
   return { caller, settings, apiKey: own ?? keyFor(caller, policy.urls, urls) };
 }
@@ -41,13 +41,13 @@ function lower(allowed: unknown, asked: number | null | undefined): number | nul
   return typeof allowed === 'number' ? Math.min(allowed, asked) : asked;
 }
 
-/** The instance of a row, from the row itself or from the dataset of `serve`; refuses what is unknown or incomplete. */
+/** The instance of a row, from the row itself or from the dataset of `serve`. Throws Refusal for an unknown or incomplete one. */
 export function requestedInstance(row: GymRow, deps: GatewayDeps): Instance {
   const read = instanceOf(row);
-  if ('instance' in read) return healthy(read.instance, deps);
+  if ('instance' in read) return withHealth(read.instance, deps);
   if ('id' in read) {
     const known = deps.instances?.get(read.id);
-    if (known) return healthy(known, deps);
+    if (known) return withHealth(known, deps);
     throw new Refusal(
       404,
       'unknown_instance',
@@ -67,7 +67,7 @@ export function requestedInstance(row: GymRow, deps: GatewayDeps): Instance {
   );
 }
 
-function healthy(instance: Instance, deps: GatewayDeps): Instance {
+function withHealth(instance: Instance, deps: GatewayDeps): Instance {
   const health = deps.health?.get(instance.instance_id);
   return health ? { ...instance, health: [...health] } : instance;
 }

@@ -1,16 +1,35 @@
-/** What makes two requests to `/run` the same, and which rows are rollouts of one prompt. */
-import { createHash } from 'node:crypto';
+/** What makes two requests to `/run` the same call, and which rows are rollouts of one prompt. */
+import type { ProducerConfig } from '@swefarm/shared';
 import type { FastifyRequest } from 'fastify';
 import { episodeName, type GymRunRequest } from '../../formats/gym/request.ts';
 import type { GymRow } from '../../formats/gym/row.ts';
-import { digest } from '../access/digest.ts';
+import type { Caller } from '../access/callers.ts';
+import { digest, fingerprint } from '../access/digest.ts';
 import { Refusal } from '../access/refusal.ts';
+import { type FailureMode, isTraining } from './failuremode.ts';
+
+/** How a call is told from others; `graceMs`: how long it waits for its caller when its connection, or its gateway, is gone. */
+export type CallIdentity = { fingerprint: string; named: boolean; graceMs: number };
+
+/** `runName`: what tells the settings of this caller from others. */
+export function identifyCall(
+  request: Pick<FastifyRequest, 'headers'>,
+  body: GymRunRequest,
+  caller: Caller,
+  mode: FailureMode,
+  runName: string,
+  config: ProducerConfig,
+): CallIdentity {
+  const name = callName(request, body);
+  const row = digest(body.row);
+  // The version of the policy is left out: weights move while a row is away, and an answered row without a name is never given again.
+  const parts = name === null ? [caller.name, runName, row] : [caller.name, name, row];
+  const seconds = isTraining(mode) ? config.gateway_grace_seconds : config.gateway_collector_grace_seconds;
+  return { named: name !== null, fingerprint: fingerprint(parts), graceMs: seconds * 1000 };
+}
 
 /** The id that a caller gave to its call, from a header, the episode or the row; null: it gave none. */
-export function nameOf(
-  request: Pick<FastifyRequest, 'headers'>,
-  { row, episode }: GymRunRequest,
-): string | null {
+function callName(request: Pick<FastifyRequest, 'headers'>, { row, episode }: GymRunRequest): string | null {
   const header = request.headers['idempotency-key'];
   if (typeof header === 'string' && header !== '') {
     if (header.length <= 300) return `key ${header}`;
@@ -21,9 +40,6 @@ export function nameOf(
   if (episode) return `episode ${episodeName(episode)}`;
   return row._ng_rollout_id ? `id ${row._ng_rollout_id}` : null;
 }
-
-export const fingerprint = (parts: readonly unknown[]): string =>
-  createHash('sha256').update(JSON.stringify(parts)).digest('base64url');
 
 /** The row without what tells the rollouts of its prompt apart. */
 export const promptOf = (row: GymRow): string =>

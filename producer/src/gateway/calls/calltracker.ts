@@ -1,6 +1,6 @@
 /**
- * The gateway's part in the life of a call: its own heartbeat, and how a request finds its rollout. A request takes up
- * the rollout that lost its caller, else it gets a new one; nothing is merged that two callers wait for.
+ * The calls of this gateway: its heartbeat in Redis, and how a request finds its rollout. A request takes up the rollout that lost
+ * its caller, else it gets a new one; two callers that both wait never share a rollout.
  */
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -16,74 +16,163 @@ import {
 import type { FastifyInstance } from 'fastify';
 import type { RouteDeps } from '../access/deps.ts';
 import { Refusal } from '../access/refusal.ts';
+import type { CallIdentity } from './callidentity.ts';
 import type { CallerRun, OpenRuns } from './openruns.ts';
-import { createPendingNotices } from './pendingnotices.ts';
+import { PendingNotices } from './pendingnotices.ts';
 
-export type Found = {
+/** The rollout that a call waits for. */
+export type CallRollout = {
   callId: string;
   rolloutId: string;
   run: RunRecord;
+  /** An earlier request began it. */
   attached: boolean;
-  /** When the call began, by our own clock; what is taken up began with whoever asked first. */
-  begunAt: number;
-};
-
-/** How a caller is told from others; `graceMs`: how long its call waits for it when its connection, or we, are gone. */
-export type CallIdentity = { fingerprint: string; named: boolean; graceMs: number };
-
-export type CallDesk = {
-  /** The rollout of a request: one that lost its caller, or a new one on the queue. When it throws, nothing is held. */
-  find(asked: CallIdentity, wish: CallerRun, instance: Instance, signal: AbortSignal): Promise<Found>;
-  /** Its connection closed unanswered. */
-  drop(callId: string, graceMs: number): Promise<void>;
-  /** `named`: what it was answered is remembered under the id that its caller gave. */
-  answered(callId: string, named: boolean): Promise<void>;
-  /** A fresh rollout in place of a failed one; null when that cannot be had. */
-  retry(found: Found): Promise<Found | null>;
+  /** When its first request came, in ms since the epoch by the clock of this process. */
+  startedAt: number;
 };
 
 const BEAT_MS = 1_000;
 const WAIT_MS = 250;
 /** How long an answered call with an id of the caller's can be asked for again. */
 const NAMED_MS = 3600_000;
-/** A call's own record outlives the longest hold by this. */
+/** A call's own record outlives the longest wait by this. */
 const SPARE_MS = 3600_000;
 
 /** A call id is `fingerprint.nonce`. */
 const fingerprintOf = (callId: string): string => callId.slice(0, callId.lastIndexOf('.'));
 
-export function createCallDesk(app: FastifyInstance, deps: RouteDeps, runs: OpenRuns): CallDesk {
-  const { farm, config, log, quota } = deps;
-  const longest = Math.max(0, ...app.callers.map((caller) => caller.maxHoldSeconds));
-  const debts = createPendingNotices();
-  const enlisted = Promise.withResolvers<string>();
-  enlisted.promise.catch(() => undefined);
-  let retired = false;
+export class CallTracker {
+  readonly #deps: RouteDeps;
+  readonly #runs: OpenRuns;
+  readonly #recordMs: number;
+  readonly #notices = new PendingNotices();
+  /** The id of this gateway in Redis, once it listens. */
+  readonly #gateway = Promise.withResolvers<string>();
+  #retired = false;
 
-  app.addHook('onListen', async () => {
-    const at = app.server.address();
-    const port = at !== null && typeof at === 'object' ? at.port : 0;
-    enlisted.resolve(await farm.calls.enlist(`${hostname()}/${config.gateway_host}:${port}`));
-  });
-  const beating = setInterval(() => {
-    void beat().catch((error: unknown) => log.debug({ err: errorMessage(error) }, 'no heartbeat'));
-  }, BEAT_MS);
-  const beat = async (): Promise<void> => {
-    if (retired) return;
-    await farm.calls.beat(await enlisted.promise);
-    await debts.settleAll();
+  /** Beats while `app` listens. */
+  constructor(app: FastifyInstance, deps: RouteDeps, runs: OpenRuns) {
+    this.#deps = deps;
+    this.#runs = runs;
+    this.#recordMs = Math.max(0, ...app.callers.map((caller) => caller.maxHoldSeconds)) * 1000 + SPARE_MS;
+    this.#gateway.promise.catch(() => undefined);
+    const { farm, config, log } = deps;
+    app.addHook('onListen', async () => {
+      const address = app.server.address();
+      const port = address !== null && typeof address === 'object' ? address.port : 0;
+      this.#gateway.resolve(await farm.calls.enlist(`${hostname()}/${config.gateway_host}:${port}`));
+    });
+    const beating = setInterval(() => {
+      void this.#beat().catch((error: unknown) => log.debug({ err: errorMessage(error) }, 'no heartbeat'));
+    }, BEAT_MS);
+    app.addHook('preClose', async () => {
+      this.#retired = true;
+      clearInterval(beating);
+      // Every unanswered call is an orphan at once: its caller finds it at the next start.
+      const gateway = await Promise.race([this.#gateway.promise, sleep(0, null)]);
+      if (gateway !== null) await farm.calls.retire(gateway);
+    });
+  }
+
+  /** The rollout of a request: one that lost its caller, or a new one on the queue. When this throws, the request has none. */
+  async find(
+    identity: CallIdentity,
+    callerRun: CallerRun,
+    instance: Instance,
+    signal: AbortSignal,
+  ): Promise<CallRollout> {
+    const gateway = await this.#gateway.promise;
+    await this.#notices.flush(identity.fingerprint);
+    const request = { ...identity, nonce: newId() };
+    try {
+      return await this.#search(request, gateway, callerRun, instance, signal);
+    } catch (error) {
+      // Perhaps the call was opened, or taken up, and Redis went away before it answered or before the job was queued: whoever asks
+      // again takes it up.
+      const { farm } = this.#deps;
+      await this.#notices.send(identity.fingerprint, () =>
+        farm.calls.abandon(request, gateway, identity.graceMs),
+      );
+      throw error;
+    }
+  }
+
+  /** The connection of a call closed unanswered. */
+  async drop(callId: string, graceMs: number): Promise<void> {
+    if (this.#retired) return;
+    const gateway = await this.#gateway.promise;
+    const { farm } = this.#deps;
+    await this.#notices.send(fingerprintOf(callId), () => farm.calls.drop(callId, gateway, graceMs));
+  }
+
+  /** A call was answered; `named`: the answer is remembered under the id that its caller gave. */
+  async answered(callId: string, named: boolean): Promise<void> {
+    const { farm } = this.#deps;
+    await this.#notices.send(fingerprintOf(callId), () => farm.calls.answered(callId, named ? NAMED_MS : 0));
+  }
+
+  /** A fresh rollout in place of a failed one; null when that cannot be had. */
+  async retry(failed: CallRollout): Promise<CallRollout | null> {
+    const { farm } = this.#deps;
+    const rolloutId = await farm.calls.retry(failed.callId, failed.rolloutId);
+    if (rolloutId === null) return null;
+    await farm.jobs.enqueue(failed.run, [rolloutId]);
+    return { ...failed, rolloutId };
+  }
+
+  async #beat(): Promise<void> {
+    if (this.#retired) return;
+    const { farm, config, log } = this.#deps;
+    await farm.calls.beat(await this.#gateway.promise);
+    await this.#notices.flushAll();
     const cancelled = await cancelOrphans(farm, config.gateway_grace_seconds * 1000);
-    if (cancelled.length > 0) log.info({ rollouts: cancelled }, 'nobody waits for these any more: cancelled');
-  };
-  app.addHook('preClose', async () => {
-    retired = true;
-    clearInterval(beating);
-    // Every call still held is an orphan at once: its caller finds it at the next start.
-    const gateway = await Promise.race([enlisted.promise, sleep(0, null)]);
-    if (gateway !== null) await farm.calls.retire(gateway);
-  });
+    if (cancelled.length > 0) log.info({ rollouts: cancelled }, 'rollouts without a caller are cancelled');
+  }
 
-  const take = async (rolloutId: string, callId: string, ageMs: number): Promise<Found> => {
+  async #search(
+    request: CallRequest,
+    gateway: string,
+    callerRun: CallerRun,
+    instance: Instance,
+    signal: AbortSignal,
+  ): Promise<CallRollout> {
+    const { farm } = this.#deps;
+    for (;;) {
+      signal.throwIfAborted();
+      const claim = await farm.calls.claim(request, gateway);
+      if (claim.status === 'attached')
+        return await this.#attach(claim.rollout_id, claim.call_id, claim.age_ms);
+      if (claim.status === 'wait') {
+        await sleep(WAIT_MS, undefined, { signal });
+        continue;
+      }
+      const opened = await this.#open(request, gateway, callerRun, instance);
+      if (opened) return opened;
+    }
+  }
+
+  /** A new rollout; null: another request, or the end of the run, came before it. */
+  async #open(
+    request: CallRequest,
+    gateway: string,
+    callerRun: CallerRun,
+    instance: Instance,
+  ): Promise<CallRollout | null> {
+    const { farm, quota } = this.#deps;
+    const run = await this.#runs.find(callerRun, instance);
+    const opened = await quota.admit(callerRun.caller, 1, async () => {
+      const value = await farm.calls.open(request, gateway, run, instance.instance_id, this.#recordMs);
+      return { value, booked: value.status === 'opened' ? { ...run, rollouts: 0 } : null };
+    });
+    if (opened.status === 'gone') this.#runs.forget(run.run_id);
+    if (opened.status !== 'opened') return null;
+    await farm.jobs.enqueue(run, [opened.rollout_id]);
+    const { call_id: callId, rollout_id: rolloutId } = opened;
+    return { callId, rolloutId, run, attached: false, startedAt: Date.now() };
+  }
+
+  async #attach(rolloutId: string, callId: string, ageMs: number): Promise<CallRollout> {
+    const { farm } = this.#deps;
     const run = await farm.runs.get(parseRolloutId(rolloutId).runId);
     if (!run) {
       // Nobody can take it up: the next request begins anew.
@@ -91,66 +180,8 @@ export function createCallDesk(app: FastifyInstance, deps: RouteDeps, runs: Open
       throw new Refusal(503, 'run_gone', `the run of ${rolloutId} is not in Redis any more`);
     }
     // Its first gateway may have died between writing the call and queueing its job.
-    const settled = await farm.results.get(rolloutId);
-    if (settled === null) await farm.jobs.enqueue(run, [rolloutId]);
-    return { callId, rolloutId, run, attached: true, begunAt: Date.now() - ageMs };
-  };
-
-  const search = async (
-    request: CallRequest,
-    gateway: string,
-    wish: CallerRun,
-    instance: Instance,
-    signal: AbortSignal,
-  ): Promise<Found> => {
-    for (;;) {
-      signal.throwIfAborted();
-      const claim = await farm.calls.claim(request, gateway);
-      if (claim.status === 'attached') return await take(claim.rollout_id, claim.call_id, claim.age_ms);
-      if (claim.status === 'wait') {
-        await sleep(WAIT_MS, undefined, { signal });
-        continue;
-      }
-      const run = await runs.find(wish, instance);
-      const life = longest * 1000 + SPARE_MS;
-      const opened = await quota.admit(wish.caller, 1, async () => {
-        const value = await farm.calls.open(request, gateway, run, instance.instance_id, life);
-        return { value, booked: value.status === 'opened' ? { ...run, rollouts: 0 } : null };
-      });
-      if (opened.status === 'gone') runs.forget(run.run_id);
-      if (opened.status !== 'opened') continue;
-      await farm.jobs.enqueue(run, [opened.rollout_id]);
-      const { call_id: callId, rollout_id: rolloutId } = opened;
-      return { callId, rolloutId, run, attached: false, begunAt: Date.now() };
-    }
-  };
-
-  return {
-    async find(asked, wish, instance, signal) {
-      const gateway = await enlisted.promise;
-      await debts.settle(asked.fingerprint);
-      const request = { ...asked, nonce: newId() };
-      try {
-        return await search(request, gateway, wish, instance, signal);
-      } catch (error) {
-        // Perhaps it was opened, or taken up, and Redis went away before that was said or its job was there: whoever asks again
-        // takes it up.
-        await debts.owe(asked.fingerprint, () => farm.calls.abandon(request, gateway, asked.graceMs));
-        throw error;
-      }
-    },
-    async drop(callId, graceMs) {
-      if (retired) return;
-      const gateway = await enlisted.promise;
-      await debts.owe(fingerprintOf(callId), () => farm.calls.drop(callId, gateway, graceMs));
-    },
-    answered: (callId, named) =>
-      debts.owe(fingerprintOf(callId), () => farm.calls.answered(callId, named ? NAMED_MS : 0)),
-    async retry(found) {
-      const rolloutId = await farm.calls.retry(found.callId, found.rolloutId);
-      if (rolloutId === null) return null;
-      await farm.jobs.enqueue(found.run, [rolloutId]);
-      return { ...found, rolloutId };
-    },
-  };
+    const committed = await farm.results.get(rolloutId);
+    if (committed === null) await farm.jobs.enqueue(run, [rolloutId]);
+    return { callId, rolloutId, run, attached: true, startedAt: Date.now() - ageMs };
+  }
 }

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { causeOf } from '../../formats/gym/cause.ts';
 import { GymRow } from '../../formats/gym/row.ts';
 import { aFailure, aResult } from '../../output/result.fixture.ts';
-import { honoursMask, type Mode, modeOf, toldOf } from './failuremode.ts';
+import { decideEnding, type FailureMode, failureMode, honoursMask } from './failuremode.ts';
 
 const row = (over: Record<string, unknown>) => ({
   row: GymRow.parse({ responses_create_params: {}, ...over }),
@@ -11,7 +11,7 @@ const row = (over: Record<string, unknown>) => ({
 });
 
 describe('auto goes by what callers stamp on their rows', () => {
-  test.each<[string, Record<string, unknown>, Mode]>([
+  test.each<[string, Record<string, unknown>, FailureMode]>([
     ["Gym's collector", { _ng_task_index: 3, _ng_rollout_index: 0 }, 'collector'],
     ['SingleController at 7ea279abf, and the synchronous loop', { _rowidx: 0 }, 'nemo-rl'],
     ['a later SingleController', { _rowidx: 0, _ng_rollout_index: 0, _ng_group_id: 'g1' }, 'nemo-rl'],
@@ -23,8 +23,8 @@ describe('auto goes by what callers stamp on their rows', () => {
     ['the asynchronous collector', { _rowidx: 5, _ng_task_index: 1 }, 'nemo-rl-sync'],
     ['a loop of its own', {}, 'nemo-rl'],
   ])('%s', (_who, fields, mode) => {
-    expect(modeOf({ failures: 'auto' }, row(fields))).toBe(mode);
-    expect(modeOf({ failures: 'verl-recipe' }, row(fields))).toBe('verl-recipe');
+    expect(failureMode({ failures: 'auto' }, row(fields))).toBe(mode);
+    expect(failureMode({ failures: 'verl-recipe' }, row(fields))).toBe('verl-recipe');
   });
 
   test('an episode is a collector of Gym: a trainer says what it is', () => {
@@ -32,15 +32,15 @@ describe('auto goes by what callers stamp on their rows', () => {
       episode_id: { rollout_id: 'r', attempt: 0 },
       task_id: { taskset: 't', task_id: 'i' },
     };
-    expect(modeOf({ failures: 'auto' }, { ...row({}), episode })).toBe('collector');
+    expect(failureMode({ failures: 'auto' }, { ...row({}), episode })).toBe('collector');
   });
 });
 
-const told = (name: (typeof FAILURE_CLASSES)[number], mode: Mode, maskable = false, rollouts = 1) => {
+const told = (name: (typeof FAILURE_CLASSES)[number], mode: FailureMode, maskable = false, rollouts = 1) => {
   const { stage } = FAILURES[name];
   const cause = causeOf(aFailure({ failure: { class: name, stage, message: 'x', attempts: 1 } }));
   if (!cause) throw new Error(name);
-  return toldOf(cause, mode, { maskable, rollouts });
+  return decideEnding(cause, mode, { maskable, rollouts });
 };
 
 describe('what a trainer is told', () => {
@@ -67,8 +67,8 @@ describe('what a trainer is told', () => {
     const cause = causeOf(aResult({ reward: null, reward_row: 'turn_limit' }));
     if (!cause) throw new Error('a verdict');
     for (const mode of ['nemo-rl', 'nemo-rl-sync', 'verl-recipe'] as const) {
-      expect(toldOf(cause, mode, { maskable: true, rollouts: 1 })).toBe('masked');
-      expect(toldOf(cause, mode, { maskable: false, rollouts: 9 })).toBe('refused');
+      expect(decideEnding(cause, mode, { maskable: true, rollouts: 1 })).toBe('masked');
+      expect(decideEnding(cause, mode, { maskable: false, rollouts: 9 })).toBe('refused');
     }
   });
 

@@ -1,11 +1,11 @@
-/** What an open run cannot have: it lives for a day and takes calls as they come, so nothing may end its groups or itself. */
+/** Settings that an open run cannot have: it lives for a day and takes calls as they come, so nothing may end its groups or itself. */
 import { RunRecord, UsageError } from '@swefarm/shared';
 import { RUN_FLAGS } from '../../run/flags.ts';
 import { asTree, merge, type SettingsTree } from '../../run/record.ts';
 import type { Caller } from '../access/callers.ts';
 
-/** Keys that end groups or a run, or open rollouts that no caller waits for; and what each is when it does nothing. */
-export const ENDING: Readonly<Record<string, unknown>> = {
+/** Keys that end groups or a run, or open rollouts that no caller waits for; with the value by which each does nothing. */
+export const NOT_FOR_OPEN_RUNS: Readonly<Record<string, unknown>> = {
   deadline_at: null,
   min_group: null,
   oversample: 0,
@@ -14,13 +14,13 @@ export const ENDING: Readonly<Record<string, unknown>> = {
 };
 
 const REMEDY =
-  'rollouts of held calls are each waited for by their caller; say it of a submitted run (POST /v1/runs, swefarm submit)';
+  'a caller waits for each rollout of an open run; set it for a submitted run (POST /v1/runs, swefarm submit)';
 
 /** Throws UsageError that names the first such key. `where` begins the message. */
-export function refuseEnding(where: string, settings: SettingsTree): void {
+export function requireOpenSettings(where: string, settings: SettingsTree): void {
   if (settings.kind === 'session')
     throw new UsageError(`${where}: kind: a session is opened by POST /v1/sessions`);
-  for (const [key, harmless] of Object.entries(ENDING)) {
+  for (const [key, harmless] of Object.entries(NOT_FOR_OPEN_RUNS)) {
     const value = settings[key];
     if (value === undefined || value === null || value === harmless) continue;
     const flag = RUN_FLAGS.find(({ path }) => path.length === 1 && path[0] === key)?.flag.split(' ')[0];
@@ -30,14 +30,14 @@ export function refuseEnding(where: string, settings: SettingsTree): void {
 
 /** Everything that `serve` and its callers' entries set for all calls. Throws UsageError. */
 export function checkOpenSettings(settings: SettingsTree, callers: readonly Caller[]): void {
-  refuseEnding('serve', settings);
+  requireOpenSettings('serve', settings);
   for (const { name, run, maxHoldSeconds } of callers) {
     const where = `caller ${name}`;
-    refuseEnding(`${where}: run`, run);
+    requireOpenSettings(`${where}: run`, run);
     const ttl = asTree(merge(merge({}, settings), run)).ttl ?? RunRecord.shape.ttl.parse(undefined);
     if (typeof ttl === 'number' && ttl < maxHoldSeconds) {
       throw new UsageError(
-        `${where}: --ttl (ttl): ${ttl} s is shorter than ${maxHoldSeconds} s (max_hold_seconds): the run would be gone while its call is held; give a longer --ttl, or hold calls for less`,
+        `${where}: --ttl (ttl): ${ttl} s is shorter than ${maxHoldSeconds} s (max_hold_seconds): the run would be gone while its call waits; give a longer --ttl, or a shorter max_hold_seconds`,
       );
     }
   }

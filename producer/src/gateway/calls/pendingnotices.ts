@@ -1,44 +1,42 @@
 /**
- * What Redis was to be told and was not, because it was away: told again with each beat, and before anything that depends on it.
- * Without, a call would stay held by a gateway that waits for it no more, and its rollout would run to the end for nobody.
+ * Notices to Redis that failed because it was away. They are sent again with each heartbeat, and before anything that depends on
+ * them: otherwise a call would stay with a gateway that no longer waits for it, and its rollout would run to the end for nobody.
  */
 
-export type PendingNotices = {
-  /** Does it now, else as soon as it can be done; never throws. Those of one `key` are done in their order. */
-  owe(key: string, act: () => Promise<void>): Promise<void>;
-  /** Everything owed for a key is done when this resolves. Throws what still stands in the way. */
-  settle(key: string): Promise<void>;
-  /** Tries all of them once more. */
-  settleAll(): Promise<void>;
-};
+type Notice = () => Promise<void>;
+type Queue = { notices: Notice[]; flushing: Promise<void> | null };
 
-export function createPendingNotices(): PendingNotices {
-  const owed = new Map<string, { acts: (() => Promise<void>)[]; paying: Promise<void> | null }>();
-  const pay = async (key: string, acts: (() => Promise<void>)[]): Promise<void> => {
-    for (let [act] = acts; act !== undefined; [act] = acts) {
-      await act();
-      acts.shift();
-    }
-    owed.delete(key);
-  };
-  const settle = (key: string): Promise<void> => {
-    const debt = owed.get(key);
-    if (!debt) return Promise.resolve();
-    debt.paying ??= pay(key, debt.acts).finally(() => {
-      debt.paying = null;
+export class PendingNotices {
+  readonly #queues = new Map<string, Queue>();
+
+  /** Sends it now, else as soon as that is possible; never throws. Notices of one `key` are sent in their order. */
+  async send(key: string, notice: Notice): Promise<void> {
+    const queue = this.#queues.get(key) ?? { notices: [], flushing: null };
+    this.#queues.set(key, queue);
+    queue.notices.push(notice);
+    await this.flush(key).catch(() => undefined);
+  }
+
+  /** Resolves when all notices of a key are sent. Throws the error of the first that cannot be. */
+  flush(key: string): Promise<void> {
+    const queue = this.#queues.get(key);
+    if (!queue) return Promise.resolve();
+    queue.flushing ??= this.#sendAll(key, queue.notices).finally(() => {
+      queue.flushing = null;
     });
-    return debt.paying;
-  };
-  return {
-    settle,
-    async owe(key, act) {
-      const debt = owed.get(key) ?? { acts: [], paying: null };
-      owed.set(key, debt);
-      debt.acts.push(act);
-      await settle(key).catch(() => undefined);
-    },
-    async settleAll() {
-      for (const key of [...owed.keys()]) await settle(key).catch(() => undefined);
-    },
-  };
+    return queue.flushing;
+  }
+
+  /** Tries all of them once more; never throws. */
+  async flushAll(): Promise<void> {
+    for (const key of [...this.#queues.keys()]) await this.flush(key).catch(() => undefined);
+  }
+
+  async #sendAll(key: string, notices: Notice[]): Promise<void> {
+    for (let [notice] = notices; notice !== undefined; [notice] = notices) {
+      await notice();
+      notices.shift();
+    }
+    this.#queues.delete(key);
+  }
 }

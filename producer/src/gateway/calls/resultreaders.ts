@@ -10,88 +10,95 @@ import {
 } from '@swefarm/shared';
 import { Refusal } from '../access/refusal.ts';
 
-export type Results = {
-  /**
-   * The result of a rollout, committed already or later.
-   *
-   * @throws what `signal` aborts with; Refusal `run_gone` when Redis lost the run; SwefarmError `result_unreadable`
-   */
-  wait(runId: string, rolloutId: string, signal: AbortSignal): Promise<Result>;
-};
-
 type Waiter = { resolve: (result: Result) => void; reject: (reason: unknown) => void };
+/** The waiters of one run by rollout. */
 type Reader = { waiters: Map<string, Set<Waiter>>; started: Promise<void> };
 
 const BLOCK_MS = 5_000;
 const BATCH = 200;
 const AGAIN_MS = 1_000;
 
-export function createResultReaders(farm: Farm, log: Log, signal: AbortSignal): Results {
-  const readers = new Map<string, Reader>();
+export class ResultReaders {
+  readonly #readers = new Map<string, Reader>();
+  readonly #farm: Farm;
+  readonly #log: Log;
+  readonly #signal: AbortSignal;
 
-  const follow = async (runId: string, reader: Reader, from: string): Promise<void> => {
-    let cursor = from;
-    while (reader.waiters.size > 0 && !signal.aborted) {
+  /** `signal` ends all readers. */
+  constructor(farm: Farm, log: Log, signal: AbortSignal) {
+    this.#farm = farm;
+    this.#log = log;
+    this.#signal = signal;
+  }
+
+  /**
+   * The result of a rollout, committed already or later.
+   *
+   * @throws what `signal` aborts with; Refusal `run_gone` when Redis lost the run; SwefarmError `result_unreadable`
+   */
+  async wait(runId: string, rolloutId: string, signal: AbortSignal): Promise<Result> {
+    signal.throwIfAborted();
+    const arrival = Promise.withResolvers<Result>();
+    arrival.promise.catch(() => undefined);
+    const reader = this.#readerOf(runId);
+    const waiters = reader.waiters.get(rolloutId) ?? new Set();
+    reader.waiters.set(rolloutId, waiters.add(arrival));
+    const onAbort = (): void => arrival.reject(signal.reason);
+    signal.addEventListener('abort', onAbort, { once: true });
+    try {
+      await reader.started;
+      // What was committed before the reader started.
+      const committed = await this.#farm.results.get(rolloutId);
+      return committed ?? (await arrival.promise);
+    } finally {
+      signal.removeEventListener('abort', onAbort);
+      waiters.delete(arrival);
+      if (waiters.size === 0) reader.waiters.delete(rolloutId);
+    }
+  }
+
+  #readerOf(runId: string): Reader {
+    const known = this.#readers.get(runId);
+    if (known) return known;
+    const started = this.#farm.results.latest(runId).then((latest) => {
+      void this.#follow(runId, reader, latest);
+    });
+    const reader: Reader = { waiters: new Map(), started };
+    this.#readers.set(runId, reader);
+    started.catch(() => this.#readers.delete(runId));
+    return reader;
+  }
+
+  /** Reads on until nobody waits. */
+  async #follow(runId: string, reader: Reader, from: string): Promise<void> {
+    let cursor: string | null = from;
+    while (cursor !== null && reader.waiters.size > 0 && !this.#signal.aborted) {
       try {
-        const batch = await farm.results.read(runId, cursor, { blockMs: BLOCK_MS, count: BATCH, signal });
-        const before = cursor;
-        cursor = batch.last_id;
-        for (const { result } of batch.results) {
-          for (const waiter of reader.waiters.get(result.rollout_id) ?? []) waiter.resolve(result);
-        }
-        for (const entry of batch.unreadable) {
-          log.error({ run: runId, ...entry }, 'a result cannot be read; it is skipped');
-          const unreadable = new SwefarmError('result_unreadable', describeUnreadable(entry));
-          for (const waiter of reader.waiters.get(entry.rollout_id ?? '') ?? []) waiter.reject(unreadable);
-        }
-        if (batch.last_id === before && !(await farm.runs.exists(runId))) {
-          const gone = new Refusal(503, 'run_gone', `run ${runId} is not in Redis any more`);
-          for (const waiters of reader.waiters.values()) for (const waiter of waiters) waiter.reject(gone);
-          break;
-        }
+        cursor = await this.#readBatch(runId, reader, cursor);
       } catch (error) {
-        if (signal.aborted) break;
-        log.warn({ run: runId, err: errorMessage(error) }, 'results cannot be read; trying again');
-        await sleep(AGAIN_MS, undefined, { signal }).catch(() => undefined);
+        if (this.#signal.aborted) break;
+        this.#log.warn({ run: runId, err: errorMessage(error) }, 'results cannot be read; trying again');
+        await sleep(AGAIN_MS, undefined, { signal: this.#signal }).catch(() => undefined);
       }
     }
-    readers.delete(runId);
-  };
+    this.#readers.delete(runId);
+  }
 
-  const readerOf = (runId: string): Reader => {
-    const known = readers.get(runId);
-    if (known) return known;
-    const waiters = new Map<string, Set<Waiter>>();
-    const started = farm.results.latest(runId).then((latest) => {
-      void follow(runId, reader, latest);
-    });
-    const reader: Reader = { waiters, started };
-    readers.set(runId, reader);
-    started.catch(() => readers.delete(runId));
-    return reader;
-  };
-
-  return {
-    async wait(runId, rolloutId, until) {
-      until.throwIfAborted();
-      const settled = Promise.withResolvers<Result>();
-      settled.promise.catch(() => undefined);
-      const reader = readerOf(runId);
-      const waiter: Waiter = settled;
-      const alike = reader.waiters.get(rolloutId) ?? new Set();
-      reader.waiters.set(rolloutId, alike.add(waiter));
-      const onAbort = (): void => settled.reject(until.reason);
-      until.addEventListener('abort', onAbort, { once: true });
-      try {
-        await reader.started;
-        // What was committed before the reader began.
-        const known = await farm.results.get(rolloutId);
-        return known ?? (await settled.promise);
-      } finally {
-        until.removeEventListener('abort', onAbort);
-        alike.delete(waiter);
-        if (alike.size === 0) reader.waiters.delete(rolloutId);
-      }
-    },
-  };
+  /** Answers where the next batch begins; null: the run is gone. */
+  async #readBatch(runId: string, { waiters }: Reader, cursor: string): Promise<string | null> {
+    const options = { blockMs: BLOCK_MS, count: BATCH, signal: this.#signal };
+    const batch = await this.#farm.results.read(runId, cursor, options);
+    for (const { result } of batch.results) {
+      for (const waiter of waiters.get(result.rollout_id) ?? []) waiter.resolve(result);
+    }
+    for (const entry of batch.unreadable) {
+      this.#log.error({ run: runId, ...entry }, 'a result cannot be read; it is skipped');
+      const unreadable = new SwefarmError('result_unreadable', describeUnreadable(entry));
+      for (const waiter of waiters.get(entry.rollout_id ?? '') ?? []) waiter.reject(unreadable);
+    }
+    if (batch.last_id !== cursor || (await this.#farm.runs.exists(runId))) return batch.last_id;
+    const gone = new Refusal(503, 'run_gone', `run ${runId} is not in Redis any more`);
+    for (const ofRollout of waiters.values()) for (const waiter of ofRollout) waiter.reject(gone);
+    return null;
+  }
 }

@@ -1,4 +1,4 @@
-/** What this process read from Redis and takes to be so for a while; what is asked for no more is dropped. */
+/** Values that this process read from Redis and relies on for a while. */
 
 export type TtlCache<Value> = {
   get(name: string): Value | undefined;
@@ -7,7 +7,7 @@ export type TtlCache<Value> = {
   entries(): Iterable<[string, Value]>;
 };
 
-/** Each value is trusted for `lifeMs` by the clock `now` (ms since the epoch). */
+/** Each value lives for `lifeMs` by the clock `now` (ms since the epoch). */
 export function createTtlCache<Value>(lifeMs: number, now: () => number = Date.now): TtlCache<Value> {
   const known = new Map<string, { value: Value; until: number }>();
   /** All live equally long and the map keeps their order: the oldest come first. */

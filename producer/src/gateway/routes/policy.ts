@@ -6,7 +6,7 @@ import { DEFAULT_POLICY, PolicyChange, PolicyName } from '@swefarm/shared';
 import type { FastifyInstance } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import { maySpeakOf } from '../access/callers.ts';
+import { requirePolicyAllowed } from '../access/callers.ts';
 import type { GatewayDeps } from '../access/deps.ts';
 import { Refusal } from '../access/refusal.ts';
 
@@ -22,19 +22,19 @@ export function policyRoutes(app: FastifyInstance, { farm }: GatewayDeps): void 
     });
   };
   typed.put('/policy', { schema: { body: PolicyChange } }, async (request) => {
-    maySpeakOf(request, DEFAULT_POLICY);
+    requirePolicyAllowed(request, DEFAULT_POLICY);
     return await farm.policies.set(DEFAULT_POLICY, request.body);
   });
   typed.get('/policy', () => read(DEFAULT_POLICY));
   typed.get('/v1/policies', () => farm.policies.list());
   typed.get('/v1/policies/:name', { schema: { params: Named } }, ({ params }) => read(params.name));
   typed.put('/v1/policies/:name', { schema: { params: Named, body: PolicyChange } }, async (request) => {
-    maySpeakOf(request, request.params.name);
+    requirePolicyAllowed(request, request.params.name);
     return await farm.policies.set(request.params.name, request.body);
   });
   typed.delete('/v1/policies/:name', { schema: { params: Named } }, async (request, reply) => {
     const { params } = request;
-    maySpeakOf(request, params.name);
+    requirePolicyAllowed(request, params.name);
     await farm.policies.remove(params.name);
     await reply.code(204).send();
   });

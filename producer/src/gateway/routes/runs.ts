@@ -19,8 +19,14 @@ import { toInstance } from '../../datasets/row.ts';
 import { asTree, checkSettings, merge, recordOf, refuseDifferent } from '../../run/record.ts';
 import { submit } from '../../run/submit.ts';
 import { plainJson } from '../../view/plain.ts';
-import { callerOf } from '../access/callers.ts';
-import { holdCount, holdInstance, holdKind, holdSize, holdToCeilings } from '../access/ceilings.ts';
+import { findCaller } from '../access/callers.ts';
+import {
+  requireInstanceCount,
+  requireKindAllowed,
+  requireNetworkAllowed,
+  requireRunSize,
+  requireWithinCeilings,
+} from '../access/ceilings.ts';
 import type { GatewayDeps, RouteDeps } from '../access/deps.ts';
 import { keyFor, storeKey } from '../access/policykeys.ts';
 import { Refusal, settingsRefusal } from '../access/refusal.ts';
@@ -57,24 +63,24 @@ export function runRoutes(app: FastifyInstance, deps: RouteDeps): void {
   const typed = app.withTypeProvider<ZodTypeProvider>();
 
   typed.post('/v1/runs', { schema: { body: Submit } }, async (request, reply) => {
-    const caller = callerOf(request);
+    const caller = findCaller(request);
     const { instances: given, group_size, run } = request.body;
     described(() => checkSettings('run', run));
-    holdCount(given.length, config);
+    requireInstanceCount(given.length, config);
     const instances = given.map((one, index) => instanceAt(index, one, deps));
     for (const [index, one] of instances.entries())
-      holdInstance(one, config, `instances.${index}.needs_egress`);
+      requireNetworkAllowed(one, config, `instances.${index}.needs_egress`);
     const again = request.headers['idempotency-key'];
     // The same key is the same run, whoever was cut off in between.
     const runId = typeof again === 'string' && again !== '' ? idFrom(caller.name, again) : newId();
     const operator = merge(merge({}, deps.settings ?? {}), caller.run);
-    holdKind(request, caller, operator, run);
+    requireKindAllowed(request, caller, operator, run);
     const key = keyFor(caller, asTree(operator.policy).urls, asTree(run.policy).urls);
     const settings = merge(operator, { ...run, group_size });
     const dataset = { path: `rows of ${caller.name}`, sha256: chosenSha256(instances), instances };
     const keyless = described(() => recordOf(settings, runId, dataset, null));
-    holdToCeilings(keyless, config, 'run.');
-    holdSize(keyless, config);
+    requireWithinCeilings(keyless, config, 'run.');
+    requireRunSize(keyless, config);
     // Only once nothing is wrong with the run: what is refused leaves nothing.
     const keyRef = await storeKey(farm, key, config.policy_api_key_ttl_seconds);
     const wanted = withKey(keyless, keyRef);

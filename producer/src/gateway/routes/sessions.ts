@@ -8,8 +8,8 @@ import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { describeSession, openSession, SessionRequest, sessionIdOf } from '../../sessions/open.ts';
 import { awaitVerdict } from '../../sessions/result.ts';
-import { callerOf } from '../access/callers.ts';
-import { holdInstance, holdToCeilings } from '../access/ceilings.ts';
+import { findCaller } from '../access/callers.ts';
+import { requireNetworkAllowed, requireWithinCeilings } from '../access/ceilings.ts';
 import type { GatewayDeps, RouteDeps } from '../access/deps.ts';
 import { Refusal } from '../access/refusal.ts';
 
@@ -32,12 +32,12 @@ export function sessionRoutes(app: FastifyInstance, deps: RouteDeps): void {
   const { sessions } = farm;
 
   routes.post('/v1/sessions', { schema: { body: SessionRequest } }, async (request) => {
-    const caller = callerOf(request);
+    const caller = findCaller(request);
     const known = await sessions.state(sessionIdOf(caller.name, request.body.request_id));
     const { session_id, record } = await deps.quota.admit(caller, known ? 0 : 1, async () => {
       const session = await describeSession(farm, request.body, caller);
-      holdToCeilings(session.record, deps.config, '');
-      holdInstance(session.instance, deps.config, 'instance.needs_egress');
+      requireWithinCeilings(session.record, deps.config, '');
+      requireNetworkAllowed(session.instance, deps.config, 'instance.needs_egress');
       await openSession(farm, session);
       return { value: session, booked: { ...session.record, rollouts: 1 } };
     });
