@@ -4,8 +4,8 @@ import { AGENT_NAMES, DEFAULT_AGENT } from './agents.ts';
 import { MOST, tooMany } from './bounds.ts';
 import { Needs } from './needs.ts';
 import { PolicyName } from './policy.ts';
-import { Sampling } from './policywire/sampling.ts';
-import { TOOL_PARSERS } from './policywire/toolcalls/names.ts';
+import { Sampling } from './sampling.ts';
+import { TOOL_PARSERS } from './toolparsers.ts';
 
 /** Reward rows that a run may override; see grading/src/reward/reward.ts for the table itself. */
 export const RewardChoice = z.enum(['zero', 'grade', 'none']);
@@ -48,7 +48,7 @@ const EndpointUrl = z.url().refine((text) => !/^[a-z]+:\/\/[^/]*@/i.test(text), 
   error: 'expected a URL without user and password; the key goes into SWEFARM_POLICY_API_KEY',
 });
 
-/** What of `sampling` goes to the endpoint, and what stands where it says nothing: policywire/sampling.ts. */
+/** What of `sampling` goes to the endpoint, and what stands where it says nothing: sampling.ts. */
 export const PolicyConfig = z.object({
   /** Empty only when the policy `name` brings its own. */
   urls: z.array(EndpointUrl),

@@ -6,7 +6,7 @@
  * raises {@link UNDERSTOOD} and writes that number as `needs` where the new meaning is used, and only there.
  */
 import { z } from 'zod';
-import type { Sampling, SamplingKey } from './policywire/sampling.ts';
+import type { Sampling, SamplingKey } from './sampling.ts';
 
 /**
  * What this version knows of. 1: all that records could say when `needs` was introduced. 2: the sampling contract, sequence

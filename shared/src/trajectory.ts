@@ -3,7 +3,7 @@
  * Token ids are stored once: per turn only the new suffix of the prompt and what was generated.
  */
 import { z } from 'zod';
-import type { Sampling } from './policywire/sampling.ts';
+import type { Sampling } from './sampling.ts';
 
 export const ExitStatus = z.enum(['submitted', 'turn_limit', 'time_limit', 'context_limit', 'format_limit']);
 export type ExitStatus = z.infer<typeof ExitStatus>;

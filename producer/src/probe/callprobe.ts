@@ -1,5 +1,5 @@
 /** What the probe says to a model that calls no tool, and what it makes of answers that hold no call. */
-import { type Message, type PolicyConfig, unreadCall } from '@swefarm/shared';
+import { findUnreadCall, type Message, type PolicyConfig } from '@swefarm/shared';
 
 export const NUDGE = 'You called no tool. Call the tool bash now, with {"command": "ls"} as its arguments.';
 
@@ -27,7 +27,7 @@ export function callTold(
       remedy: 'raise --max-tokens, so that an answer has room for a thought and a call',
     };
   }
-  const [unread] = whole.flatMap((answer) => unreadCall(answer, mode === 'token-in') ?? []);
+  const [unread] = whole.flatMap((answer) => findUnreadCall(answer, mode === 'token-in') ?? []);
   const told = unread
     ? `one begins a call with ${unread.marker}, and ${unread.reason}`
     : `the last one begins: ${JSON.stringify((whole.at(-1)?.content ?? '').slice(0, 80))}`;

@@ -8,14 +8,14 @@
  * Where the two are close (a model that is certain, or one whose tokens are all alike) nothing can be told.
  */
 import {
+  chatBody,
   completionBody,
   effectiveSampling,
   NEUTRAL,
   openRenderer,
   otherFields,
   type Post,
-  requestBody,
-  reshapes,
+  reshapingKeys,
   type Sampling,
 } from '@swefarm/shared';
 import { z } from 'zod';
@@ -84,7 +84,7 @@ export type LogProbs = { verdict: LogProbKind; detail: string };
 /** Asks twice, and again with other prompts while it cannot be told. Never throws for what the endpoint does. */
 export async function probeLogProbs(url: string, asker: Asker): Promise<LogProbs> {
   const post = postTo(url, asker);
-  const truncates = reshapes(effectiveSampling(asker.config)).some((key) => TRUNCATING.has(key));
+  const truncates = reshapingKeys(effectiveSampling(asker.config)).some((key) => TRUNCATING.has(key));
   const knobs: Knob[] = truncates ? ['temperature', 'top_k'] : ['temperature'];
   const verdicts = new Map<Knob, LogProbKind>();
   let why = 'the model is too certain, or too uncertain, of what it says';
@@ -143,7 +143,7 @@ async function sampled(
     extra_body: { ...(otherFields(config.extra_body) as typeof config.extra_body), ...listed },
   };
   if (config.token_mode !== 'token-in')
-    return placesOf(await post('chat', requestBody(plain, messages, [], null, asked)));
+    return placesOf(await post('chat', chatBody(plain, messages, [], null, asked)));
   const renderer = await openRenderer(config);
   const ids = await renderer.render(messages, [], post);
   return placesOf(await post('completions', completionBody(plain, ids, asked)));

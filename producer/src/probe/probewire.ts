@@ -1,17 +1,17 @@
 /** How the probe asks an endpoint: as the worker does, once, and with its own words for what is no answer. */
 import {
-  addressOf,
   authorizationAt,
-  keyRemedy,
-  OverflowSignal,
+  ContextOverflowError,
   type PolicyConfig,
   type PolicyKey,
   type Post,
+  parseOverflow,
+  parseServedModel,
   type Route,
-  readOverflow,
-  readServed,
-  refusedKey,
-  UNTOLD,
+  refusedSamplingKey,
+  routeUrl,
+  samplingKeyRemedy,
+  UNKNOWN_MODEL,
 } from '@swefarm/shared';
 
 export type Asker = { config: PolicyConfig; apiKey: PolicyKey | null; signal: AbortSignal };
@@ -31,8 +31,8 @@ export class Unanswered extends Error {
     this.route = route;
     this.status = status;
     const refused = status === 400 || status === 422;
-    const key = refused ? refusedKey(text) : null;
-    this.remedy = key && keyRemedy(key);
+    const key = refused ? refusedSamplingKey(text) : null;
+    this.remedy = key && samplingKeyRemedy(key);
     this.refusesStream = refused && /\bstream/i.test(text);
   }
 }
@@ -40,7 +40,7 @@ export class Unanswered extends Error {
 /** Waits as long as the run would. */
 export function postTo(url: string, { config, apiKey, signal }: Asker): Post {
   return async (route, body) => {
-    const address = addressOf(url, route);
+    const address = routeUrl(url, route);
     const response = await fetch(address, {
       method: 'POST',
       redirect: 'manual',
@@ -50,9 +50,9 @@ export function postTo(url: string, { config, apiKey, signal }: Asker): Post {
     });
     if (response.ok) return Buffer.from(await response.arrayBuffer());
     const text = await response.text();
-    const overflow = [400, 413, 422].includes(response.status) ? readOverflow(text) : null;
+    const overflow = [400, 413, 422].includes(response.status) ? parseOverflow(text) : null;
     if (overflow)
-      throw new OverflowSignal(`/${route}: HTTP ${response.status}: ${text.slice(0, 200)}`, overflow);
+      throw new ContextOverflowError(`/${route}: HTTP ${response.status}: ${text.slice(0, 200)}`, overflow);
     throw new Unanswered(route, response.status, text);
   };
 }
@@ -66,10 +66,10 @@ export async function servedLength(url: string, { config, apiKey, signal }: Aske
       headers: authorizationAt(apiKey, address),
       signal: AbortSignal.any([signal, AbortSignal.timeout(MODELS_TIMEOUT_MS)]),
     });
-    return readServed(await response.json(), config.model).length;
+    return parseServedModel(await response.json(), config.model).length;
   } catch {
     // Whether it answers at all is told by the talks.
-    return UNTOLD.length;
+    return UNKNOWN_MODEL.length;
   }
 }
 const MODELS_TIMEOUT_MS = 10_000;

@@ -3,21 +3,21 @@
  * its commands are fenced) three with tools, in the run's own token mode. What breaks here would break in every rollout.
  */
 import {
+  AnswerError,
+  ContextOverflowError,
   effectiveSampling,
   errorMessage,
-  type Limits,
   type Message,
-  OverflowSignal,
   openLedger,
   openRenderer,
   openTurnClient,
   type PolicyConfig,
   RolloutFailure,
   recordTokens,
-  reshapes,
+  reshapingKeys,
+  type TokenLimits,
   type TurnClient,
   UsageError,
-  WireFault,
 } from '@swefarm/shared';
 import { CHANCES, callTold, NUDGE, type ProbeReply } from './callprobe.ts';
 import type { Finding } from './doctor.ts';
@@ -112,7 +112,7 @@ const PROBE = 'probe';
 async function talk(
   url: string,
   asker: TokenProbeOptions,
-  limits: Limits,
+  limits: TokenLimits,
   ask: string,
   tools: readonly object[],
 ): Promise<string> {
@@ -170,7 +170,7 @@ async function unstreamedIfNeeded<T>(
 }
 
 const isFull = (error: unknown): boolean =>
-  error instanceof OverflowSignal || (error instanceof WireFault && error.kind === 'no_room');
+  error instanceof ContextOverflowError || (error instanceof AnswerError && error.kind === 'no_room');
 
 function observations(
   { tool_calls: calls = [] }: Message,
@@ -181,7 +181,7 @@ function observations(
 }
 
 /** Whether the first prompt and one answer have room. */
-async function fits(url: string, asker: TokenProbeOptions, limits: Limits): Promise<string> {
+async function fits(url: string, asker: TokenProbeOptions, limits: TokenLimits): Promise<string> {
   const lengths = [limits.contextLimit, await limits.modelLength()].filter((limit) => limit !== null);
   const { max_tokens: wanted } = effectiveSampling(asker.config);
   if (lengths.length === 0) {
@@ -223,7 +223,7 @@ async function promptTokens(url: string, asker: TokenProbeOptions): Promise<numb
 
 /** Whether the log-probabilities are those of what is sampled, where the run's sampling makes a difference. */
 async function ownLogProbs(url: string, asker: TokenProbeOptions): Promise<string> {
-  const changed = reshapes(effectiveSampling(asker.config));
+  const changed = reshapingKeys(effectiveSampling(asker.config));
   const { verdict, detail } = await probeLogProbs(url, asker);
   const told = `logprobs: ${verdict} (${detail})`;
   if (changed.length === 0 || verdict === 'processed') return told;
@@ -242,7 +242,7 @@ async function ownLogProbs(url: string, asker: TokenProbeOptions): Promise<strin
 }
 
 /** A thought in an earlier answer must be in the prompt: a model that thinks now and then would lose it otherwise. */
-async function keepsThinking(url: string, asker: Asker, limits: Limits): Promise<string> {
+async function keepsThinking(url: string, asker: Asker, limits: TokenLimits): Promise<string> {
   const { config } = asker;
   const short = { ...config, sampling: { ...config.sampling, max_tokens: 1 } };
   const speaker = await openTurnClient(short, { rolloutId: PROBE, limits });
@@ -288,9 +288,9 @@ function remedyFor({ token_mode: mode, tokenizer }: PolicyConfig, error: unknown
       ? "this server has no /tokenize for chats: add --tokenizer FOLDER with the model's tokenizer, the same on every worker"
       : 'check the URL, the model and the log of the endpoint';
   }
-  if (!(error instanceof RolloutFailure || error instanceof WireFault))
+  if (!(error instanceof RolloutFailure || error instanceof AnswerError))
     return 'start the endpoint, or check its URL';
-  if (error instanceof WireFault && error.kind === 'template')
+  if (error instanceof AnswerError && error.kind === 'template')
     return 'the chat template cannot be continued by appending: use --token-mode echo where the server pins the prefix, or serve and render another chat template';
   if (mode !== 'token-in') return 'use --token-mode token-in, which sends token ids and not text';
   return 'token-in needs a completions endpoint that takes and returns token ids (vLLM: return_token_ids and logprobs)';

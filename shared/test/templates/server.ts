@@ -6,8 +6,8 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { loadTokenizer, type Tokenizer } from '@swefarm/testkit';
-import type { Post } from '../../src/policywire/post.ts';
-import { addressOf } from '../../src/policywire/post.ts';
+import type { Post } from '../../src/policy/endpoint/post.ts';
+import { routeUrl } from '../../src/policy/endpoint/post.ts';
 
 /** Renders a chat: null tools where none are offered. */
 export type Render = (chat: {
@@ -98,7 +98,7 @@ export async function startSamplingServer(tokenizer: Tokenizer, render: Render):
     },
     async post(route, pieces) {
       const body = Buffer.concat(pieces.map((piece) => Buffer.from(piece as string)));
-      const response = await fetch(addressOf(url, route), { method: 'POST', body });
+      const response = await fetch(routeUrl(url, route), { method: 'POST', body });
       const bytes = Buffer.from(await response.arrayBuffer());
       if (!response.ok) throw new Error(`HTTP ${response.status}: ${bytes.toString('utf8')}`);
       return bytes;

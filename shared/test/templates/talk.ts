@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { PolicyConfig } from '../../src/job.ts';
-import { cumulative, openLedger, recordTokens } from '../../src/policywire/ledger.ts';
-import { NO_LIMITS } from '../../src/policywire/room.ts';
-import { openTurnClient } from '../../src/policywire/turnclient.ts';
+import { NO_LIMITS } from '../../src/policy/sequencelimit.ts';
+import { cumulative, openLedger, recordTokens } from '../../src/policy/tokens/ledger.ts';
+import { openTurnClient } from '../../src/policy/turnclient.ts';
 import type { Message } from '../../src/trajectory.ts';
 import type { Family, Spoken } from './families.ts';
 import type { Render, Sample, SamplingServer } from './server.ts';

@@ -1,11 +1,11 @@
 import { performance } from 'node:perf_hooks';
 import type { Message } from '@swefarm/shared';
 import { describe, expect, test } from 'vitest';
-import { type Action, readAction, toolDefinitions } from './actions.ts';
+import { type Action, parseAction, toolDefinitions } from './actions.ts';
 
-const fenced = (content: string | null): Action => readAction({ role: 'assistant', content }, 'fenced');
+const fenced = (content: string | null): Action => parseAction({ role: 'assistant', content }, 'fenced');
 const called = (...calls: [name: string, args: string][]): Action =>
-  readAction(
+  parseAction(
     {
       role: 'assistant',
       content: null,
@@ -58,10 +58,10 @@ describe('one fenced block', () => {
 
   test('where thoughts are known to be apart, the word is text wherever it stands', () => {
     const message: Message = { role: 'assistant', content: '```bash\nls\n```\nThen </think> is closed.' };
-    expect(commandsOf(readAction(message, 'fenced', true))).toEqual(['ls']);
-    expect(commandsOf(readAction({ ...message, reasoning_content: 'hm' }, 'fenced'))).toEqual(['ls']);
+    expect(commandsOf(parseAction(message, 'fenced', true))).toEqual(['ls']);
+    expect(commandsOf(parseAction({ ...message, reasoning_content: 'hm' }, 'fenced'))).toEqual(['ls']);
     const begun = { ...message, content: '<think>\n```bash\nrm\n```\n</think>\n```bash\nls\n```' };
-    expect(commandsOf(readAction(begun, 'fenced', true))).toEqual(['ls']);
+    expect(commandsOf(parseAction(begun, 'fenced', true))).toEqual(['ls']);
   });
 
   test.each([
@@ -136,7 +136,7 @@ describe('tool calls', () => {
     ['<think>perhaps <tool_call>?</think>no', /^it calls no tool/],
     ['a tool call', /^it calls no tool/],
   ])('the model is told why a call that it began is none: %s', (content, reason) => {
-    const action = readAction({ role: 'assistant', content }, 'tool');
+    const action = parseAction({ role: 'assistant', content }, 'tool');
     expect(action).toMatchObject({ malformed: expect.stringMatching(reason), badArguments: false });
   });
   test('a hostile name does not flood the message', () => {

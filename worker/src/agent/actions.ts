@@ -2,7 +2,7 @@
  * From an answer to what is to be done: one fenced block, or tool calls.
  * The text is hostile and may be long: every reader here walks it once, line by line, without backtracking.
  */
-import { type Message, type ToolDefinition, unreadCall, wordsOf } from '@swefarm/shared';
+import { contentWithoutThought, findUnreadCall, type Message, type ToolDefinition } from '@swefarm/shared';
 
 export type Call =
   | { kind: 'bash'; command: string; toolCallId: string | null }
@@ -18,8 +18,8 @@ export type Action =
  *
  * @param apart the content is known to hold no thought that the template opened; else whoever reads it has to look
  */
-export const readAction = (message: Message, action: 'fenced' | 'tool', apart = false): Action =>
-  action === 'tool' ? readToolCalls(message, apart) : readFenced(wordsOf(message, apart));
+export const parseAction = (message: Message, action: 'fenced' | 'tool', apart = false): Action =>
+  action === 'tool' ? parseActions(message, apart) : parseFenced(contentWithoutThought(message, apart));
 
 const OPENERS = ['bash', 'mswea_bash_command'];
 
@@ -27,7 +27,7 @@ const OPENERS = ['bash', 'mswea_bash_command'];
  * Exactly one block, opened by ```bash (or ```mswea_bash_command) and closed by at least as many backticks, both at the
  * start of a line and alone on it. Blocks of other languages are text.
  */
-function readFenced(content: string): Action {
+function parseFenced(content: string): Action {
   let at = 0;
   let command: string | null = null;
   let open: { start: number; ticks: number } | null = null;
@@ -69,10 +69,10 @@ function infoOf(text: string, from: number, end: number): string {
   return end - from > 80 ? '' : text.slice(from, end).trim();
 }
 
-function readToolCalls(message: Message, apart: boolean): Action {
+function parseActions(message: Message, apart: boolean): Action {
   const toolCalls = message.tool_calls ?? [];
   if (toolCalls.length === 0) {
-    const unread = unreadCall(message, apart);
+    const unread = findUnreadCall(message, apart);
     return malformed(unread ? `the call could not be read: ${unread.reason}` : 'it calls no tool');
   }
   const calls: Call[] = [];

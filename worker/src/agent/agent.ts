@@ -5,6 +5,7 @@ import type {
   ExpertMode,
   Instance,
   Message,
+  ModelReply,
   PolicyConfig,
   RequestedSampling,
   Sampling,
@@ -12,12 +13,11 @@ import type {
   TokenLimit,
   ToolDefinition,
   Trajectory,
-  WireReply,
 } from '@swefarm/shared';
 import type { Shell } from '../sandbox/command.ts';
 import type { Pause } from './pause.ts';
 
-export type PolicyReply = WireReply & {
+export type PolicyReply = ModelReply & {
   /** Without those in which the policy stood still. */
   seconds: number;
   /** Which one answered, the last part where it was several. */
@@ -57,9 +57,9 @@ export interface Policy {
     signal: AbortSignal,
   ): Promise<PolicyReply | ContextOverflow>;
   /** Tokens that were heard of it so far, and the seconds that they took; null: not known. */
-  heard(): { tokens: number; seconds: number } | null;
+  throughput(): { tokens: number; seconds: number } | null;
   /** The texts of token ids, for messages; null where the endpoint does not tell. */
-  spell(ids: readonly number[], signal: AbortSignal): Promise<string[] | null>;
+  detokenize(ids: readonly number[], signal: AbortSignal): Promise<string[] | null>;
 }
 
 export type AgentTask = { instance: Instance; config: AgentConfig; workdir: string };

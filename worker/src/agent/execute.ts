@@ -2,11 +2,11 @@
 import type { CommandRecord, Turn } from '@swefarm/shared';
 import type { CommandResult } from '../sandbox/command.ts';
 import type { AgentDeps, AgentTask } from './agent.ts';
-import { outputCap, readSubmission, showResult } from './observation.ts';
+import { outputCap, parseSubmission, renderObservation } from './observation.ts';
 import type { Prompts } from './prompts.ts';
 
 /** What of an agent's state a command needs and changes. */
-export type Executing = {
+export type CommandState = {
   readonly task: Pick<AgentTask, 'config'>;
   readonly deps: Pick<AgentDeps, 'shell' | 'signal'>;
   readonly prompts: Prompts;
@@ -19,17 +19,17 @@ export type Executing = {
 export type Executed = { submitted: { text: string | null } } | { submitted: null; observation: string };
 
 /** Throws as {@link Shell.run} does. The record of the command is in the turn also then. */
-export async function execute(
-  state: Executing,
+export async function executeCommand(
+  state: CommandState,
   turn: Turn,
   command: string,
   timeoutSeconds: number,
 ): Promise<Executed> {
   const { config } = state.task;
   const result = await runCommand(state, turn, command, timeoutSeconds);
-  const submitted = readSubmission(result, config.patch_source);
+  const submitted = parseSubmission(result, config.patch_source);
   if (submitted) return { submitted };
-  const observation = showResult(result, {
+  const observation = renderObservation(result, {
     prompts: state.prompts,
     limit: config.observation_limit,
     timeoutSeconds,
@@ -39,7 +39,7 @@ export async function execute(
 }
 
 async function runCommand(
-  state: Executing,
+  state: CommandState,
   turn: Turn,
   command: string,
   timeoutSeconds: number,
@@ -65,7 +65,7 @@ async function runCommand(
 }
 
 /** How often this command ran in a row, once that is worth a warning; 0 otherwise. */
-function countRepeats(state: Executing, command: string): number {
+function countRepeats(state: CommandState, command: string): number {
   const { collapse_limit: limit } = state.task.config;
   state.repeats = command === state.lastCommand ? state.repeats + 1 : 1;
   state.lastCommand = command;

@@ -5,7 +5,7 @@
 import type { ExitStatus, SessionAnswer, SessionWord, Trajectory, Turn } from '@swefarm/shared';
 import { SandboxKilledError } from '../sandbox/command.ts';
 import type { AgentDeps, AgentEnd, AgentTask } from './agent.ts';
-import { type Executing, execute } from './execute.ts';
+import { type CommandState, executeCommand } from './execute.ts';
 import { openPrompts } from './prompts.ts';
 
 /** The driver's side, for the attempt that holds the session. */
@@ -17,7 +17,7 @@ export type Driver = {
 
 export type ExternalDeps = Pick<AgentDeps, 'shell' | 'signal' | 'onTurn'> & { driver: Driver };
 
-type State = Executing & { readonly deps: ExternalDeps; trajectory: Trajectory; waitedSeconds: number };
+type State = CommandState & { readonly deps: ExternalDeps; trajectory: Trajectory; waitedSeconds: number };
 
 /** A lost wake costs so much and no more. */
 const ASK_AGAIN_MS = 5_000;
@@ -103,7 +103,7 @@ async function obey(state: State, seq: number, command: string, timeoutSeconds: 
   };
   trajectory.turns.push(turn);
   try {
-    const done = await execute(state, turn, command, timeoutSeconds);
+    const done = await executeCommand(state, turn, command, timeoutSeconds);
     if (done.submitted) return done.submitted;
     const { observation } = done;
     trajectory.messages.push({ role: 'tool', tool_call_id: id, content: observation });

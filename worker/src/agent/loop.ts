@@ -12,11 +12,11 @@ import {
   type Turn,
 } from '@swefarm/shared';
 import { SandboxKilledError } from '../sandbox/command.ts';
-import { type Action, type Call, readAction } from './actions.ts';
+import { type Action, type Call, parseAction } from './actions.ts';
 import type { AgentDeps, AgentEnd, AgentTask, PolicyReply } from './agent.ts';
-import { execute } from './execute.ts';
+import { executeCommand } from './execute.ts';
 import { openPrompts } from './prompts.ts';
-import { beginRollout, type RolloutState, say } from './state.ts';
+import { addMessage, openRolloutState, type RolloutState } from './state.ts';
 
 /**
  * Plays one rollout.
@@ -26,7 +26,7 @@ import { beginRollout, type RolloutState, say } from './state.ts';
 export async function runMiniAgent(task: AgentTask, deps: AgentDeps): Promise<AgentEnd> {
   deps.signal.throwIfAborted();
   const prompts = await openPrompts(task.config, task.workdir);
-  using state = beginRollout(task, deps, prompts);
+  using state = openRolloutState(task, deps, prompts);
   try {
     for (;;) {
       deps.beforeTurn?.(state.trajectory);
@@ -86,7 +86,7 @@ async function takeTurn(state: RolloutState): Promise<Stop | null> {
     reply.routed_experts = null;
     state.cut = reply.finish_reason === 'length';
     const apart = state.deps.policy.tokenMode === 'token-in';
-    const action = readAction(reply.message, state.task.config.action, apart);
+    const action = parseAction(reply.message, state.task.config.action, apart);
     if (state.cut || 'malformed' in action) return reject(state, reply.message, action);
     state.malformedInARow = 0;
     return await act(state, turn, action.calls);
@@ -163,7 +163,7 @@ async function recordTurnTokens(state: RolloutState, reply: PolicyReply, turn: T
 /** The same failure, with the texts of the two tokens where the endpoint tells them. */
 async function spelt(broken: TokenBreak, { deps }: RolloutState): Promise<RolloutFailure> {
   if (broken.got === null) return broken;
-  const texts = await deps.policy.spell([broken.seen, broken.got], deps.signal);
+  const texts = await deps.policy.detokenize([broken.seen, broken.got], deps.signal);
   if (texts === null) return broken;
   const [seen, got] = texts.map((text) => JSON.stringify(text.slice(0, 40)));
   return new RolloutFailure('policy_tokens', `${broken.message} (${seen} became ${got})`);
@@ -187,8 +187,8 @@ function reject(state: RolloutState, message: Message, action: Action): Stop | n
     : state.prompts.render('format_error', { reason: malformed?.malformed ?? '' });
   const toolCalls = message.tool_calls ?? [];
   // Each tool call wants its answer, or the endpoint refuses the history.
-  for (const { id } of toolCalls) say(state, told, id);
-  if (toolCalls.length === 0) say(state, told, null);
+  for (const { id } of toolCalls) addMessage(state, told, id);
+  if (toolCalls.length === 0) addMessage(state, told, null);
   return null;
 }
 
@@ -198,9 +198,9 @@ async function act(state: RolloutState, turn: Turn, calls: readonly Call[]): Pro
     if (call.kind === 'submit') return { exit_status: 'submitted', submission: call.submission };
     if (state.remainingSeconds() <= 0) return stopAt('time_limit');
     const timeoutSeconds = Math.min(state.task.config.step_timeout, state.remainingSeconds());
-    const done = await execute(state, turn, call.command, timeoutSeconds);
+    const done = await executeCommand(state, turn, call.command, timeoutSeconds);
     if (done.submitted) return { exit_status: 'submitted', submission: done.submitted.text };
-    say(state, done.observation, call.toolCallId);
+    addMessage(state, done.observation, call.toolCallId);
   }
   return null;
 }

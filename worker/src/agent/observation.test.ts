@@ -1,7 +1,7 @@
 import { AgentConfig } from '@swefarm/shared';
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { CommandResult } from '../sandbox/command.ts';
-import { headAndTail, outputCap, readSubmission, showResult } from './observation.ts';
+import { headAndTail, outputCap, parseSubmission, renderObservation } from './observation.ts';
 import { openPrompts, type Prompts } from './prompts.ts';
 
 const result = (head: string | Buffer, more: Partial<CommandResult> = {}): CommandResult => {
@@ -58,7 +58,7 @@ describe('the observation', () => {
     prompts = await openPrompts(AgentConfig.parse({}), '/testbed');
   });
   const show = (of: CommandResult, repeats = 0) =>
-    showResult(of, { prompts, limit: 1000, timeoutSeconds: 60, repeats });
+    renderObservation(of, { prompts, limit: 1000, timeoutSeconds: 60, repeats });
 
   test('exit code and output', () => {
     expect(show(result('hi\n', { exitCode: 3 }))).toBe('<returncode>3</returncode>\n<output>\nhi\n</output>');
@@ -81,10 +81,10 @@ describe('the observation', () => {
 describe('the sentinel', () => {
   const S = 'COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT';
   test('first line, exit code 0: the rest is the submission', () => {
-    expect(readSubmission(result(`${S}\ndiff --git\n+x\n`), 'tree')).toEqual({ text: 'diff --git\n+x\n' });
-    expect(readSubmission(result(`\n  ${S} \r\n`), 'tree')).toEqual({ text: '' });
-    expect(readSubmission(result(S), 'tree')).toEqual({ text: '' });
-    expect(readSubmission(result('MINI_SWE_AGENT_FINAL_OUTPUT\np'), 'tree')).toEqual({ text: 'p' });
+    expect(parseSubmission(result(`${S}\ndiff --git\n+x\n`), 'tree')).toEqual({ text: 'diff --git\n+x\n' });
+    expect(parseSubmission(result(`\n  ${S} \r\n`), 'tree')).toEqual({ text: '' });
+    expect(parseSubmission(result(S), 'tree')).toEqual({ text: '' });
+    expect(parseSubmission(result('MINI_SWE_AGENT_FINAL_OUTPUT\np'), 'tree')).toEqual({ text: 'p' });
   });
   test.each([
     ['another exit code', result(`${S}\n`, { exitCode: 1 })],
@@ -92,11 +92,11 @@ describe('the sentinel', () => {
     ['not on the first line', result(`ok\n${S}\n`)],
     ['more on its line', result(`${S} x\n`)],
     ['nothing', result('')],
-  ])('no submission: %s', (_, of) => expect(readSubmission(of, 'tree')).toBeNull());
+  ])('no submission: %s', (_, of) => expect(parseSubmission(of, 'tree')).toBeNull());
   test('a submission longer than is kept stays too long when it is the patch, else is unknown', () => {
     const long = result(`${S}\n${'a'.repeat(100)}`, { tail: Buffer.from('b'.repeat(100)), outputBytes: 1e8 });
-    expect(readSubmission(long, 'tree')).toEqual({ text: null });
-    expect(readSubmission(long, 'submission')?.text).toHaveLength(200);
+    expect(parseSubmission(long, 'tree')).toEqual({ text: null });
+    expect(parseSubmission(long, 'submission')?.text).toHaveLength(200);
     expect(outputCap(10_000, 'submission')).toBeGreaterThan(10 * 1024 ** 2);
   });
 });

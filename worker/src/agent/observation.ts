@@ -8,14 +8,14 @@ const BYTES_PER_CHARACTER = 4;
 const SUBMISSION_BYTES = 11 * 1024 ** 2;
 const SENTINELS = [SENTINEL, 'MINI_SWE_AGENT_FINAL_OUTPUT'];
 
-/** Bytes of output that a shell should keep so that {@link showResult} can fill its characters. */
+/** Bytes of output that a shell should keep so that {@link renderObservation} can fill its characters. */
 export function outputCap(observationLimit: number, patchSource: 'tree' | 'submission'): number {
   const shown = observationLimit * BYTES_PER_CHARACTER;
   return patchSource === 'submission' ? Math.max(shown, SUBMISSION_BYTES) : shown;
 }
 
 /** The observation of one command. `repeats`: how often it ran in a row, 0 when nothing is to be said of it. */
-export function showResult(
+export function renderObservation(
   result: CommandResult,
   options: { prompts: Prompts; limit: number; timeoutSeconds: number; repeats: number },
 ): string {
@@ -66,7 +66,7 @@ export function headAndTail(
  * What was printed after the sentinel, when this command submits: its first line that is not blank is the sentinel and
  * it ended well. Null: no submission. `text` is null when the tree is the patch and the output was longer than is kept.
  */
-export function readSubmission(
+export function parseSubmission(
   result: CommandResult,
   patchSource: 'tree' | 'submission',
 ): { text: string | null } | null {

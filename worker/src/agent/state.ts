@@ -34,7 +34,7 @@ export type RolloutState = Disposable & {
 };
 
 /** Starts the clock and opens the history with the first two messages. Dispose it to stop the clock. */
-export function beginRollout(task: AgentTask, deps: AgentDeps, prompts: Prompts): RolloutState {
+export function openRolloutState(task: AgentTask, deps: AgentDeps, prompts: Prompts): RolloutState {
   const { config, instance } = task;
   const values = {
     problem_statement: instance.problem_statement,
@@ -76,7 +76,7 @@ export function beginRollout(task: AgentTask, deps: AgentDeps, prompts: Prompts)
 }
 
 /** Adds what the model is told: the answer to a tool call, or a message of the user. */
-export function say(state: RolloutState, content: string, toolCallId: string | null): void {
+export function addMessage(state: RolloutState, content: string, toolCallId: string | null): void {
   const message: Message =
     toolCallId === null ? { role: 'user', content } : { role: 'tool', tool_call_id: toolCallId, content };
   state.trajectory.messages.push(message);

@@ -1,7 +1,7 @@
 /** How a rollout comes by its patch: an agent works in a sandbox, or the patch is given. */
 import { RolloutFailure, type SandboxAgent } from '@swefarm/shared';
 import type { AgentEnd } from '../agent/agent.ts';
-import { givenPatch } from '../agent/given.ts';
+import { givenPatch } from '../agent/givenpatch.ts';
 import type { Node } from '../node/node.ts';
 import { filledDisk, holdsDisk, isOwnDoing } from '../sandbox/blame.ts';
 import { diskIsFull, watchDisk } from '../sandbox/free.ts';

@@ -22,7 +22,7 @@ import {
   SwefarmError,
   UnusableError,
 } from '@swefarm/shared';
-import { standsStill } from '../agent/policy/standstill.ts';
+import { isPausedTooLong } from '../agent/policy/pauselimit.ts';
 import type { Node } from '../node/node.ts';
 import { recordsOf } from '../node/ours.ts';
 import { diskIsFull } from '../sandbox/free.ts';
@@ -136,7 +136,7 @@ async function claimOf(
 
 /** Whether all that the rollout could do here is wait for its policy. */
 const awaitsPolicy = async ({ agent, policy }: RunRecord, { farm, policyPauseLimitMs }: Node) =>
-  asksPolicy(agent.type) && policy !== null && (await standsStill(policy, farm, policyPauseLimitMs));
+  asksPolicy(agent.type) && policy !== null && (await isPausedTooLong(policy, farm, policyPauseLimitMs));
 
 async function attemptClaimed(
   context: AttemptContext,

@@ -7,15 +7,15 @@ import {
   errorMessage,
   type Failure,
   type Outcome,
+  parseUsage,
   type Result,
   RolloutFailure,
   type RolloutJob,
   type RunRecord,
-  readUsage,
   SwefarmError,
   softwareVersion,
 } from '@swefarm/shared';
-import { countUnread } from '../agent/unread.ts';
+import { countUnreadCalls } from '../agent/unreadcalls.ts';
 import type { Node } from '../node/node.ts';
 import { createGate } from '../sandbox/gate.ts';
 import { abortKind } from './abort.ts';
@@ -127,10 +127,10 @@ const whenSuperseded = (signal: AbortSignal | undefined): AbortSignal | undefine
 function resultOf(settlement: AttemptConclusion, node: Node, artifact: string | null): Result {
   const { job, attempt, claim, run, outcome, judged, failure, trace, clock } = settlement;
   const { trajectory } = trace;
-  const unread = trajectory && run.agent.action === 'tool' ? countUnread(trajectory) : undefined;
+  const unread = trajectory && run.agent.action === 'tool' ? countUnreadCalls(trajectory) : undefined;
   const facts = judged?.facts ?? trace.facts;
   const sum = (key: 'prompt_tokens' | 'completion_tokens'): number =>
-    trajectory?.turns.reduce((total, turn) => total + (readUsage(turn.usage)?.[key] ?? 0), 0) ?? 0;
+    trajectory?.turns.reduce((total, turn) => total + (parseUsage(turn.usage)?.[key] ?? 0), 0) ?? 0;
   return {
     format: 'swefarm-result-1',
     run_id: run.run_id,

@@ -1,8 +1,8 @@
 /** The agent `mini` in a rollout: its policy is followed, its endpoint bound, its pace noted. */
 import { RolloutFailure } from '@swefarm/shared';
 import { runMiniAgent } from '../agent/loop.ts';
+import { watchPauseLimit } from '../agent/policy/pauselimit.ts';
 import { openPolicy, type PolicyDeps } from '../agent/policy/policy.ts';
-import { watchStandstill } from '../agent/policy/standstill.ts';
 import type { FollowedPolicy } from '../agent/policy/watch.ts';
 import type { Node } from '../node/node.ts';
 import { type OpenedAgent, recordTurn } from './openedagent.ts';
@@ -18,7 +18,7 @@ export async function openMini(task: Task, node: Node, staleness: Staleness): Pr
   const followed = stack.use(await node.policies.follow(run.policy));
   const policy = stack.use(openPolicy(run.policy, policyDeps(task, node, followed)));
   const notePace = (): void => {
-    const heard = policy.heard();
+    const heard = policy.throughput();
     if (heard) node.paces.note(run.run_id, task.job.rollout_id, heard);
   };
   const owned = stack.move();
@@ -56,7 +56,7 @@ function policyDeps(task: Task, node: Node, followed: FollowedPolicy): PolicyDep
     followed,
     endpoints: node.endpoints,
     awaiting: () =>
-      watchStandstill({
+      watchPauseLimit({
         followed,
         clock: node.farm.clock,
         limitMs: node.policyPauseLimitMs,

@@ -1,6 +1,6 @@
 /** What an endpoint tells of a model, and what stays known while it cannot tell. */
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { servedModel } from '../../src/agent/policy/models.ts';
+import { servedModel } from '../../src/agent/policy/servedmodels.ts';
 import { sendJson, startEndpoint } from './endpoint.ts';
 
 test('an error is no list of models: the length that was told stays, and it is asked again soon', async () => {

@@ -59,7 +59,7 @@ test('an endpoint that a policy entry brings never sees the key: no completion, 
   const { policy, turn, warnings } = rollout(operator, [evil.url]);
   using _ = policy;
   await turn();
-  await policy.spell([1], never);
+  await policy.detokenize([1], never);
   const paths = evil.requests.map(({ path }) => path).sort();
   expect(paths).toEqual(['/detokenize', '/v1/chat/completions', '/v1/models']);
   expect(seen(evil)).toEqual([undefined, undefined, undefined]);
@@ -107,7 +107,7 @@ test.each([301, 302, 307, 308])('HTTP %i: a redirection is named and followed no
   expect(failure).toBeInstanceOf(RolloutFailure);
   expect(failure).toMatchObject({ failureClass: 'policy_bad_request' });
   expect((failure as Error).message).toContain(`HTTP ${status}: redirects to ${evil.url}`);
-  await policy.spell([1], never);
+  await policy.detokenize([1], never);
   expect(evil.requests).toEqual([]);
 });
 

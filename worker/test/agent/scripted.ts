@@ -92,8 +92,8 @@ export function scriptedPolicy(answers: Answer[], flags: Partial<Policy> = {}): 
     experts: 'drop',
     sampling: {},
     pause: NEVER_PAUSED,
-    heard: () => null,
-    spell: async () => null,
+    throughput: () => null,
+    detokenize: async () => null,
     ...flags,
     requests,
     async complete(messages, _tools, signal) {

@@ -264,9 +264,9 @@ test('a stream that tells no tokens is counted by its chunks, and whole answers 
   );
   using policy = policyAt(PolicyConfig.parse({ urls: [url], model: 'm', version: 'v' }));
   expect(await policy.complete(START, [], never)).toMatchObject({ message: { content: 'abc' }, usage: null });
-  expect(policy.heard()).toMatchObject({ tokens: 3 });
+  expect(policy.throughput()).toMatchObject({ tokens: 3 });
   expect(await policy.complete(START, [], never)).toMatchObject({ usage: { completion_tokens: 2 } });
-  expect(policy.heard()).toMatchObject({ tokens: 5 });
+  expect(policy.throughput()).toMatchObject({ tokens: 5 });
   expect(bodies().map(({ stream }) => stream)).toEqual([true, undefined]);
   using asTold = policyAt(PolicyConfig.parse({ urls: [url], model: 'm', version: 'v', stream: 'on' }));
   await asTold.complete(START, [], never);
@@ -410,7 +410,7 @@ test('2,000 seconds of thinking, of which none is silent for long, are an answer
   using policy = policyAt(config, 'r.i.0', { time: clock });
   const reply = await policy.complete(START, [], never);
   expect(reply).toMatchObject({ seconds: 2000, spans: [{ tokens: 100 }] });
-  expect(policy.heard()).toEqual({ tokens: 100, seconds: 2000 });
+  expect(policy.throughput()).toEqual({ tokens: 100, seconds: 2000 });
 });
 
 /** A clock that stands still until it is told; it counts how often it was looked at. */

@@ -1,13 +1,13 @@
 /** What can go wrong with one request, and whether sending it again can help: the table of the policy's faults. */
 import {
+  type AnswerError,
+  ContextOverflowError,
   errorMessage,
   type FailureClass,
-  keyRemedy,
-  NoRoom,
-  OverflowSignal,
-  readOverflow,
-  refusedKey,
-  type WireFault,
+  PromptTooLongError,
+  parseOverflow,
+  refusedSamplingKey,
+  samplingKeyRemedy,
 } from '@swefarm/shared';
 import { APIConnectionError, APIError } from 'openai';
 
@@ -47,9 +47,13 @@ const WIRE_CLASSES = {
 } as const;
 
 /** An answer that is none. What the model's template cannot do, no further request mends; a full context is the rollout's end. */
-export function readWireFault(fault: WireFault): PolicyFault | OverflowSignal {
+export function faultOfAnswer(fault: AnswerError): PolicyFault | ContextOverflowError {
   if (fault.kind === 'no_room') {
-    return new OverflowSignal(fault.message, undefined, fault instanceof NoRoom ? fault.of : undefined);
+    return new ContextOverflowError(
+      fault.message,
+      undefined,
+      fault instanceof PromptTooLongError ? fault.of : undefined,
+    );
   }
   if (fault.kind === 'template')
     return new PolicyFault('policy_tokens', 'never', fault.message, { cause: fault.cause });
@@ -58,7 +62,7 @@ export function readWireFault(fault: WireFault): PolicyFault | OverflowSignal {
 }
 
 /** Reads what the client threw. `phase` says whether the head of the answer had arrived. */
-export function readFault(error: unknown, phase: 'head' | 'body'): PolicyFault | OverflowSignal {
+export function faultOfRequest(error: unknown, phase: 'head' | 'body'): PolicyFault | ContextOverflowError {
   if (phase === 'body') {
     return new PolicyFault('policy_unreachable', 'few', `answer cut off: ${shown(error)}`, { cause: error });
   }
@@ -68,7 +72,7 @@ export function readFault(error: unknown, phase: 'head' | 'body'): PolicyFault |
   return readStatus(error.status, error);
 }
 
-function readStatus(status: number, error: APIError): PolicyFault | OverflowSignal {
+function readStatus(status: number, error: APIError): PolicyFault | ContextOverflowError {
   const said = `HTTP ${shown(error)}`;
   const fault = (failureClass: FailureClass, retry: RetryRule) =>
     new PolicyFault(failureClass, retry, said, {
@@ -94,11 +98,11 @@ function readStatus(status: number, error: APIError): PolicyFault | OverflowSign
 }
 
 /** A request that the endpoint understood and will not serve. */
-function readRefusal(said: string, error: APIError): PolicyFault | OverflowSignal {
-  const overflow = readOverflow(error.message, error.code);
-  if (overflow) return new OverflowSignal(said, overflow);
-  const key = refusedKey(error.message);
-  const why = key === null ? said : `${keyRemedy(key)}: ${said}`;
+function readRefusal(said: string, error: APIError): PolicyFault | ContextOverflowError {
+  const overflow = parseOverflow(error.message, error.code);
+  if (overflow) return new ContextOverflowError(said, overflow);
+  const key = refusedSamplingKey(error.message);
+  const why = key === null ? said : `${samplingKeyRemedy(key)}: ${said}`;
   return new PolicyFault('policy_bad_request', 'never', why, { cause: error });
 }
 

@@ -2,21 +2,21 @@
 import {
   effectiveSampling,
   expertModeOf,
-  type Limits,
   openTurnClient,
   type PolicyConfig,
   type PolicyKey,
+  type TokenLimits,
   type TurnClient,
 } from '@swefarm/shared';
 import type { Policy } from '../agent.ts';
 import { REAL_TIME, type Time } from '../time.ts';
-import { answerTo } from './answer.ts';
 import { bindEndpoint } from './binding.ts';
 import { keptClient, withoutUser } from './client.ts';
 import type { Endpoints } from './endpoints.ts';
-import { servedModel } from './models.ts';
-import { openReplyTotals } from './replytotals.ts';
-import { spell } from './spell.ts';
+import { servedModel } from './servedmodels.ts';
+import { detokenize } from './spell.ts';
+import { createThroughput } from './throughput.ts';
+import { requestTurn } from './turn.ts';
 import { openVersions } from './versions.ts';
 import type { FollowedPolicy } from './watch.ts';
 
@@ -26,7 +26,7 @@ export type PolicyDeps = {
   rolloutId: string;
   attempt: number;
   /** What the run allows beside the endpoint's own limit. */
-  limits: Pick<Limits, 'contextLimit' | 'sequenceBudget'>;
+  limits: Pick<TokenLimits, 'contextLimit' | 'sequenceBudget'>;
   /** What the trainer says of this policy; must outlive it. */
   followed: FollowedPolicy;
   endpoints: Endpoints;
@@ -45,7 +45,7 @@ export type PolicyDeps = {
 export function openPolicy(config: PolicyConfig, deps: PolicyDeps): Policy & Disposable {
   const { followed, endpoints, apiKey } = deps;
   const place = bindEndpoint(config, { followed, endpoints, key: `${deps.rolloutId} ${deps.attempt}` });
-  const heard = openReplyTotals();
+  const heard = createThroughput();
   let speaker: Promise<TurnClient> | null = null;
   const talk = {
     config,
@@ -74,12 +74,12 @@ export function openPolicy(config: PolicyConfig, deps: PolicyDeps): Policy & Dis
     experts: expertModeOf(config),
     sampling: effectiveSampling(config),
     pause: followed.pause,
-    heard: heard.sums,
+    throughput: heard.sums,
     async complete(messages, tools, signal) {
       using _awaiting = deps.awaiting?.();
-      return await answerTo(talk, { messages, tools, signal });
+      return await requestTurn(talk, { messages, tools, signal });
     },
-    spell: (ids, signal) => spell(place.url, config.model, apiKey, ids, signal),
+    detokenize: (ids, signal) => detokenize(place.url, config.model, apiKey, ids, signal),
     [Symbol.dispose]: () => place[Symbol.dispose](),
   };
 }

@@ -28,7 +28,7 @@ export type RetryOptions = {
 };
 
 /** Throws the last PolicyFault when it may not be tried again; any other error at once; the signal's reason when aborted. */
-export async function retrying<T>(request: () => Promise<T>, options: RetryOptions): Promise<T> {
+export async function retryFaults<T>(request: () => Promise<T>, options: RetryOptions): Promise<T> {
   using patience = openPatience(options);
   for (let tries = 1; ; ) {
     await untilServing(options.pause, options.signal);

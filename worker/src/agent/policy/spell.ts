@@ -1,11 +1,11 @@
 /** The texts of single tokens, so that a message can show what differs and not only its number. */
-import { addressOf, authorizationAt, type PolicyKey } from '@swefarm/shared';
+import { authorizationAt, type PolicyKey, routeUrl } from '@swefarm/shared';
 import { fetch } from 'undici';
 
 const TIMEOUT_MS = 3_000;
 
 /** By the endpoint's /detokenize; null when it has none, for whatever reason: it only adorns a message. */
-export async function spell(
+export async function detokenize(
   url: string,
   model: string,
   apiKey: PolicyKey | null,
@@ -15,7 +15,7 @@ export async function spell(
   try {
     return await Promise.all(
       ids.map(async (id) => {
-        const address = addressOf(url, 'detokenize');
+        const address = routeUrl(url, 'detokenize');
         const response = await fetch(address, {
           method: 'POST',
           redirect: 'error',

@@ -1,11 +1,11 @@
 /** One request to a policy endpoint, whole or streamed: silence is what times out, aborting closes the socket. */
-import { type AnswerSink, addressOf, type Piece, type Route, WireFault } from '@swefarm/shared';
+import { AnswerError, type AnswerSink, type BodyPiece, type Route, routeUrl } from '@swefarm/shared';
 import { startDeadline } from '../deadline.ts';
 import type { Pause } from '../pause.ts';
 import type { Time } from '../time.ts';
 import { sentOnce } from './body.ts';
 import type { openClient } from './connection.ts';
-import { PolicyFault, readFault } from './fault.ts';
+import { faultOfRequest, PolicyFault } from './fault.ts';
 
 export type Client = ReturnType<typeof openClient>;
 
@@ -34,7 +34,7 @@ const NOTHING = Buffer.alloc(0);
  */
 export async function send(
   route: Route,
-  body: Piece[],
+  body: BodyPiece[],
   sink: AnswerSink | undefined,
   { client, url, silenceSeconds, pause, time, signal, onHead }: Sending,
 ): Promise<Buffer> {
@@ -54,7 +54,7 @@ export async function send(
   try {
     const { stream, length } = sentOnce(body);
     const response = await client
-      .post(addressOf(url, route), {
+      .post(routeUrl(url, route), {
         body: stream,
         headers: { 'content-type': 'application/json', 'content-length': String(length) },
         signal: controller.signal,
@@ -73,7 +73,7 @@ export async function send(
     return NOTHING;
   } catch (error) {
     signal.throwIfAborted();
-    if (error instanceof WireFault) throw error;
+    if (error instanceof AnswerError) throw error;
     if (sink?.finished) return NOTHING;
     if (silent) {
       const what = phase === 'head' ? 'answer' : 'more of the answer';
@@ -81,7 +81,7 @@ export async function send(
         cause: error,
       });
     }
-    throw readFault(error, phase);
+    throw faultOfRequest(error, phase);
   } finally {
     signal.removeEventListener('abort', onAbort);
   }
@@ -97,7 +97,7 @@ async function wholeOf(response: Response): Promise<Buffer> {
     chunks.push(chunk);
     bytes += chunk.length;
     if (bytes > MOST_BODY_BYTES)
-      throw new WireFault('garbage', `the answer has over ${MOST_BODY_BYTES} bytes`);
+      throw new AnswerError('garbage', `the answer has over ${MOST_BODY_BYTES} bytes`);
   }
   return Buffer.concat(chunks);
 }

@@ -1,6 +1,6 @@
 /** Which weights made an answer: what the trainer says of them, else the header of the answer, else the endpoint's list of models. */
 import type { PolicyConfig, PolicyKey, Span } from '@swefarm/shared';
-import { servedModel } from './models.ts';
+import { servedModel } from './servedmodels.ts';
 import type { FollowedPolicy } from './watch.ts';
 
 /** What the trainer said last when a request was sent. */

@@ -1,0 +1,51 @@
+/** Server-sent events out of bytes as they come: each byte is looked at once, and no line grows without end. */
+import { AnswerError } from './errors.ts';
+
+/** Prompt ids of a million tokens are a tenth of it. */
+const MOST_LINE_BYTES = 64 * 1024 ** 2;
+const [LINE_FEED, RETURN, BLANK] = [0x0a, 0x0d, 0x20];
+const DATA = Buffer.from('data:');
+
+/**
+ * A reader of one stream: give it the bytes in whatever pieces they come. What follows `data:` in a line is handed on; comments,
+ * with which proxies keep connections open, and other fields are not.
+ *
+ * @throws WireFault `garbage` for a line beyond all bounds; and what `onData` throws
+ */
+export function createEventReader(
+  onData: (data: Buffer) => void,
+  mostBytes = MOST_LINE_BYTES,
+): (bytes: Uint8Array) => void {
+  let pending: Buffer[] = [];
+  let pendingBytes = 0;
+  const line = (bytes: Buffer): void => {
+    if (bytes.length < DATA.length || bytes.compare(DATA, 0, DATA.length, 0, DATA.length) !== 0) return;
+    const from = bytes[DATA.length] === BLANK ? DATA.length + 1 : DATA.length;
+    const to = bytes.at(-1) === RETURN ? bytes.length - 1 : bytes.length;
+    onData(bytes.subarray(from, to));
+  };
+  return (bytes) => {
+    const chunk = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    let from = 0;
+    for (let end = chunk.indexOf(LINE_FEED); end !== -1; end = chunk.indexOf(LINE_FEED, from)) {
+      const rest = chunk.subarray(from, end);
+      from = end + 1;
+      if (pending.length === 0) line(rest);
+      else {
+        const whole = Buffer.concat([...pending, rest]);
+        pending = [];
+        pendingBytes = 0;
+        line(whole);
+      }
+    }
+    if (from === chunk.length) return;
+    pending.push(chunk.subarray(from));
+    pendingBytes += chunk.length - from;
+    if (pendingBytes > mostBytes)
+      throw new AnswerError('garbage', `a line of the stream has over ${mostBytes} bytes`);
+  };
+}
+
+/** Whether these bytes are a stream of events, whatever their header said. */
+export const isEventStream = (body: Buffer): boolean =>
+  /^\s*(data|event|id|retry)?:/.test(body.toString('latin1', 0, 64));

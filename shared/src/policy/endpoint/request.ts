@@ -1,0 +1,104 @@
+/** The body of one request: what is asked as it is, and the token ids that go with it. */
+import type { PolicyConfig } from '../../job.ts';
+import { effectiveSampling, otherFields } from '../../sampling.ts';
+import type { Message, RequestedSampling } from '../../trajectory.ts';
+import { renderIds } from '../tokens/ids.ts';
+import type { BodyPiece } from './post.ts';
+import type { ModelReply } from './reply.ts';
+import { streamFields } from './stream.ts';
+
+/**
+ * JSON of a Chat Completions request, in pieces.
+ *
+ * In mode `echo` the ids go back on the last answer only. They hold the whole sequence so far, prompt and generation,
+ * and a server that pins the prefix reads them from the last message that has them; on every answer they would make
+ * the request quadratic in turns (16 MB at 88 turns of 60,000 tokens).
+ */
+export function chatBody(
+  config: PolicyConfig,
+  messages: readonly Message[],
+  tools: readonly object[],
+  last: ModelReply | null,
+  asked: RequestedSampling,
+): BodyPiece[] {
+  const wantsTokens = config.token_mode === 'echo' || config.require_tokens;
+  const rest = JSON.stringify({
+    model: config.model,
+    ...(tools.length > 0 ? { tools } : {}),
+    ...(wantsTokens ? { logprobs: true, return_token_ids: true } : {}),
+    ...streamFields(config),
+    ...otherFields(config.extra_body),
+    ...samplingFields(config, asked),
+  });
+  const listed =
+    config.token_mode === 'echo' && last ? withTokens(messages, last) : [JSON.stringify(messages)];
+  return ['{"messages":', ...listed, ',', rest.slice(1)];
+}
+
+/** What shapes the answer: the same for each turn but for the turn's own length and seed. */
+function samplingFields(
+  config: PolicyConfig,
+  { max_tokens: most, seed }: RequestedSampling,
+): Record<string, unknown> {
+  const { max_tokens: _most, seed: _seed, ...shape } = effectiveSampling(config);
+  return {
+    ...shape,
+    // In chat nothing means "as many as fit".
+    ...(most === undefined || most === null ? {} : { max_tokens: most }),
+    ...(seed === undefined ? {} : { seed }),
+  };
+}
+
+/** The messages as JSON, with the ids written into the last answer: they become text only here and are not kept. */
+function withTokens(messages: readonly Message[], last: ModelReply): BodyPiece[] {
+  const { prompt_token_ids: prompt, generation_token_ids: generation, generation_log_probs: logProbs } = last;
+  const at = messages.lastIndexOf(last.message);
+  if (at === -1 || !prompt || !generation || !logProbs) return [JSON.stringify(messages)];
+  const before = messages.slice(0, at).map((message) => `${JSON.stringify(message)},`);
+  const after = messages.slice(at + 1).map((message) => `,${JSON.stringify(message)}`);
+  return [
+    `[${before.join('')}${JSON.stringify(last.message).slice(0, -1)}`,
+    ',"prompt_token_ids":',
+    renderIds(prompt),
+    ',"generation_token_ids":',
+    renderIds(generation),
+    ',"generation_log_probs":',
+    JSON.stringify(Array.from(logProbs)),
+    `}${after.join('')}]`,
+  ];
+}
+
+/** Fields that speak of chat: the completions endpoint knows none of them, and some servers refuse what they do not know. */
+const CHAT_ONLY = new Set([
+  'chat_template',
+  'chat_template_kwargs',
+  'tool_choice',
+  'parallel_tool_calls',
+  'reasoning_effort',
+  'response_format',
+  'top_logprobs',
+]);
+
+/**
+ * JSON of a completions request for a prompt of ids. Markup is asked for (`skip_special_tokens: false`), because calls and
+ * thinking are read here. `max_tokens` always stands in it: silence would mean 16. It is a number wherever one is known; a null
+ * says "as many as fit" to vLLM, and SGLang, which refuses it, tells how many that are (`max_model_len`).
+ */
+export function completionBody(
+  config: PolicyConfig,
+  prompt: Int32Array,
+  asked: RequestedSampling,
+): BodyPiece[] {
+  const extra = Object.entries(otherFields(config.extra_body)).filter(([key]) => !CHAT_ONLY.has(key));
+  const rest = JSON.stringify({
+    model: config.model,
+    max_tokens: null,
+    logprobs: 0,
+    return_token_ids: true,
+    skip_special_tokens: false,
+    ...streamFields(config),
+    ...Object.fromEntries(extra),
+    ...samplingFields(config, asked),
+  });
+  return ['{"prompt":', renderIds(prompt), ',', rest.slice(1)];
+}

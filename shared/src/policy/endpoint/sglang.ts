@@ -1,0 +1,33 @@
+/**
+ * SGLang's way to tell tokens: `meta_info` with `output_token_logprobs`, a list of [log-probability, id, text].
+ * Source: SGLang's documentation of the native /generate endpoint (return_logprob).
+ */
+import { z } from 'zod';
+import { parseUsage, type Usage } from './usage.ts';
+
+const Meta = z.object({
+  output_token_logprobs: z.array(z.tuple([z.number(), z.number()], z.unknown())).nullish(),
+  finish_reason: z.union([z.string(), z.object({ type: z.string() })]).nullish(),
+  prompt_tokens: z.unknown().optional(),
+  completion_tokens: z.unknown().optional(),
+});
+
+export type SglangMeta = {
+  ids: number[] | null;
+  logProbs: number[] | null;
+  finishReason: string | null;
+  usage: Usage | null;
+};
+
+/** Null for anything but such a `meta_info`. */
+export function parseSglangMeta(value: unknown): SglangMeta | null {
+  const read = Meta.safeParse(value);
+  if (!read.success) return null;
+  const { output_token_logprobs: entries, finish_reason: finish } = read.data;
+  return {
+    ids: entries?.map(([, id]) => id) ?? null,
+    logProbs: entries?.map(([logProb]) => logProb) ?? null,
+    finishReason: typeof finish === 'string' ? finish : (finish?.type ?? null),
+    usage: parseUsage(read.data),
+  };
+}

@@ -1,0 +1,255 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { openChatStream } from './chatstream.ts';
+import { parseCompletion } from './completion.ts';
+import { openCompletionStream } from './completionstream.ts';
+import { createEventReader } from './events.ts';
+import { parseReply } from './reply.ts';
+
+const event = (value: unknown): string => `data: ${JSON.stringify(value)}\n\n`;
+const DONE = 'data: [DONE]\n\n';
+
+/** Gives a text to a sink in pieces that end at the given places of its bytes. */
+function give(
+  sink: { take(bytes: Uint8Array): unknown },
+  text: string,
+  places: readonly number[] = [],
+): void {
+  const bytes = Buffer.from(text);
+  const ends = [...places.map((place) => place % bytes.length).sort((a, b) => a - b), bytes.length];
+  let from = 0;
+  for (const end of ends) {
+    sink.take(bytes.subarray(from, end));
+    from = end;
+  }
+}
+
+describe('events', () => {
+  const read = (text: string, places: number[] = [], most?: number) => {
+    const heard: string[] = [];
+    const take = createEventReader((data) => heard.push(data.toString()), most);
+    give({ take }, text, places);
+    return heard;
+  };
+  test('the same whatever pieces they come in', () => {
+    const text = ': ping\n\nevent: x\nid: 7\ndata: {"a":"ü€😀"}\r\n\r\ndata:b\n\ndata: [DONE]\n';
+    fc.assert(
+      fc.property(fc.array(fc.nat(text.length * 2)), (places) => {
+        expect(read(text, places)).toEqual(['{"a":"ü€😀"}', 'b', '[DONE]']);
+      }),
+    );
+  });
+  test('a line without an end is refused before it fills the memory', () => {
+    expect(() => read(`data: ${'x'.repeat(200)}`, [50, 100, 150], 100)).toThrow(/over 100 bytes/);
+    expect(read(`data: ${'x'.repeat(200)}\n`, [], 100)).toHaveLength(1);
+  });
+});
+
+const tokens = (ids: number[], words: string[] = ids.map(String)) => ({
+  token_ids: ids,
+  logprobs: { token_logprobs: ids.map((id) => -id / 8), tokens: words, text_offset: ids },
+});
+const piece = (text: string, ids: number[], more: object = {}, words = [text]) =>
+  event({ choices: [{ index: 0, text, ...tokens(ids, words), finish_reason: null, ...more }] });
+const usage = { prompt_tokens: 3, completion_tokens: 4, total_tokens: 7 };
+const ENDED = event({ choices: [], usage }) + DONE;
+const END = { finish_reason: 'stop' };
+
+describe('a text completion', () => {
+  /** As vLLM sends it: the prompt's ids with the first tokens, nothing for a character that is not whole, the usage last. */
+  const stream = [
+    piece('o', [8], { prompt_token_ids: [1, 2, 3] }),
+    piece('', [9]),
+    ': a proxy says that it lives\n\n',
+    piece('k ü', [10]),
+    piece('', [16], END),
+    ENDED,
+  ].join('');
+
+  test('is what the same answer is in one piece', () => {
+    const whole = parseCompletion(
+      Buffer.from(
+        JSON.stringify({
+          choices: [{ text: 'ok ü', ...tokens([8, 9, 10, 16]), prompt_token_ids: [1, 2, 3], ...END }],
+          usage,
+        }),
+      ),
+    );
+    fc.assert(
+      fc.property(fc.array(fc.nat(2000)), (places) => {
+        const reader = openCompletionStream();
+        give(reader, stream, places);
+        expect(reader.end()).toEqual(whole);
+        expect(reader.tokens).toBe(4);
+      }),
+    );
+  });
+  test("SGLang's: fields that are null, log-probabilities of what is new, prompt ids once", () => {
+    const reader = openCompletionStream();
+    const empty = { matched_stop: null, hidden_states: null, prompt_token_ids: null };
+    give(
+      reader,
+      piece('a', [5, 6], { ...empty, prompt_token_ids: [1] }) + piece('b', [7], { ...empty, ...END }),
+    );
+    give(reader, event({ choices: [], usage: { prompt_tokens: 1, completion_tokens: 3 } }) + DONE);
+    expect(reader.end()).toMatchObject({
+      text: 'ab',
+      prompt_token_ids: Int32Array.of(1),
+      generation_token_ids: Int32Array.of(5, 6, 7),
+      usage: { prompt_tokens: 1, completion_tokens: 3 },
+    });
+  });
+  test('that is cut is no answer, and its part is what came', () => {
+    const reader = openCompletionStream();
+    expect(reader.part()).toBeNull();
+    give(reader, piece('one', [8]) + piece(' two', [9]));
+    expect(() => reader.end()).toThrow(/ended before the answer did, after 2 tokens/);
+    expect(reader.part()).toEqual({
+      text: 'one two',
+      ids: Int32Array.of(8, 9),
+      logProbs: Float32Array.of(-1, -1.125),
+    });
+  });
+  test('and no more than whole characters of it: what the server holds back could not be read', () => {
+    const held = openCompletionStream();
+    give(held, piece('one', [8]) + piece('', [9]));
+    expect(held.part()).toMatchObject({ text: 'one', ids: Int32Array.of(8) });
+    const torn = openCompletionStream();
+    give(torn, piece('one', [8]) + piece('\ufffd', [9]));
+    expect(torn.part()).toMatchObject({ text: 'one', ids: Int32Array.of(8) });
+    give(torn, piece('x', [10]));
+    expect(torn.part()).toMatchObject({ text: 'one\ufffdx', ids: Int32Array.of(8, 9, 10) });
+  });
+  test.each([
+    ['the first part of a character ends a chunk', [' two', ''], ['é three', ' three']],
+    ['that part with a space before it', [' two ', ' \ufffd'], ['é three', ' three']],
+    ['text that a text of `stop` may begin with', [' tw', 'o'], ['o three', ' three']],
+  ])('%s: its ids were told, its text was not', (_, [text = '', last = ''], [next = '', word = '']) => {
+    const reader = openCompletionStream();
+    give(reader, piece('one', [8]) + piece(text, [9, 10], {}, [' two', last]));
+    expect(reader.part()).toMatchObject({ text: 'one', ids: Int32Array.of(8) });
+    give(reader, piece(next, [11, 12], {}, ['?', word]));
+    expect(reader.part()).toMatchObject({ ids: Int32Array.of(8, 9, 10, 11, 12) });
+  });
+  test.each([
+    ['are not told', undefined],
+    ['are told as ids', ['token_id:9', 'token_id:10']],
+  ])('where the texts of tokens %s, only a chunk of one token can be relied on', (_, words) => {
+    const without = (text: string, ids: number[]) => {
+      const logprobs = { token_logprobs: ids.map(() => -1), ...(words ? { tokens: words } : {}) };
+      return event({ choices: [{ text, token_ids: ids, logprobs }] });
+    };
+    const reader = openCompletionStream();
+    give(reader, without('one', [8]) + without(' two', [9, 10]));
+    expect(reader.part()).toMatchObject({ text: 'one', ids: Int32Array.of(8) });
+    give(reader, without('!', [11]));
+    expect(reader.part()).toMatchObject({ text: 'one two!', ids: Int32Array.of(8, 9, 10, 11) });
+  });
+  test.each([
+    ['a chunk without ids', event({ choices: [{ text: 'x', ...tokens([1]), token_ids: null }] })],
+    ['a chunk without log-probabilities', event({ choices: [{ text: 'x', token_ids: [1] }] })],
+    ['a log-probability that is no number', piece('x', [1], { logprobs: { token_logprobs: [null] } })],
+    ['fewer log-probabilities than ids', piece('x', [1, 2], { logprobs: { token_logprobs: [-1] } })],
+  ])('%s: nothing of it is kept', (_, bad) => {
+    const reader = openCompletionStream();
+    give(reader, piece('one', [8]) + bad);
+    expect(reader.part()).toBeNull();
+  });
+  test('an error in its midst, a chunk that is none, a stream without ids', () => {
+    const broken = event({ error: { message: 'the engine is dead', code: 500 } });
+    expect(() => give(openCompletionStream(), piece('a', [1]) + broken)).toThrow(/the engine is dead/);
+    expect(() => give(openCompletionStream(), 'data: {"choices\n\n')).toThrow(/not JSON/);
+    expect(() => give(openCompletionStream(), 'data: 7\n\n')).toThrow(/no object/);
+    expect(() => give(openCompletionStream(), event({ choices: [{ index: 0 }] }))).toThrow(/no text/);
+    const silent = openCompletionStream();
+    give(silent, event({ choices: [{ text: 'a', finish_reason: 'stop' }] }) + DONE);
+    expect(() => silent.end()).toThrow(/no token ids/);
+  });
+  test('comments are no sign of life', () => {
+    const reader = openCompletionStream();
+    expect(reader.take(Buffer.from(': ping\n\n'))).toBe(false);
+    expect(reader.take(Buffer.from(piece('a', [1])))).toBe(true);
+  });
+  test('a token costs the same at any length', () => {
+    const reader = openCompletionStream();
+    const many = Buffer.from(piece('word ', [7]).repeat(1000));
+    const times = Array.from({ length: 200 }, () => {
+      const from = performance.now();
+      reader.take(many);
+      return performance.now() - from;
+    });
+    expect(reader.tokens).toBe(200_000);
+    const median = (list: number[]) => list.sort((a, b) => a - b)[list.length >> 1] ?? 0;
+    expect(median(times.slice(-50))).toBeLessThan(10 * median(times.slice(0, 50)) + 1);
+  });
+});
+
+describe('a chat completion', () => {
+  const delta = (change: object, more: object = {}) =>
+    event({ choices: [{ index: 0, delta: change, finish_reason: null, ...more }] });
+  test('text, thinking, unknown fields, ids: the message that the whole answer has', () => {
+    const scored = (ids: number[]) => ({
+      token_ids: ids,
+      logprobs: { content: ids.map((id) => ({ token: String(id), logprob: -id / 8 })) },
+    });
+    const stream = [
+      event({
+        choices: [{ index: 0, delta: { role: 'assistant', content: '' } }],
+        prompt_token_ids: [1, 2, 3],
+      }),
+      delta({ reasoning: 'be' }, scored([8])),
+      delta({ reasoning: 'cause', notes: [{ a: 1 }] }, scored([9])),
+      delta({ content: 'o', notes: [{ b: 2 }] }, scored([10])),
+      delta({ content: 'k', refusal: null }, { ...scored([16]), finish_reason: 'stop' }),
+      ENDED,
+    ].join('');
+    const whole = {
+      choices: [
+        {
+          message: { role: 'assistant', content: 'ok', reasoning: 'because', notes: [{ a: 1 }, { b: 2 }] },
+          finish_reason: 'stop',
+          ...scored([8, 9, 10, 16]),
+        },
+      ],
+      usage,
+      prompt_token_ids: [1, 2, 3],
+    };
+    fc.assert(
+      fc.property(fc.array(fc.nat(2000)), (places) => {
+        const reader = openChatStream();
+        give(reader, stream, places);
+        expect(reader.end()).toEqual(parseReply(Buffer.from(JSON.stringify(whole))));
+      }),
+    );
+  });
+  test('tool calls in pieces', () => {
+    const reader = openChatStream();
+    const call = (index: number, id: string | null, name: string | null, args: string) => ({
+      tool_calls: [{ index, id, type: 'function', function: { name, arguments: args } }],
+    });
+    give(reader, delta({ role: 'assistant', content: '' }));
+    give(reader, delta(call(0, 'a', 'bash', '')) + delta(call(0, null, null, '{"command":')));
+    give(reader, delta(call(0, null, 'bash', '"ls"}')) + delta(call(1, 'b', 'submit_solution', '{}')));
+    give(reader, delta({}, { finish_reason: 'tool_calls' }) + DONE);
+    expect(reader.end()).toMatchObject({
+      message: {
+        content: null,
+        tool_calls: [
+          { id: 'a', type: 'function', function: { name: 'bash', arguments: '{"command":"ls"}' } },
+          { id: 'b', type: 'function', function: { name: 'submit_solution', arguments: '{}' } },
+        ],
+      },
+      finish_reason: 'tool_calls',
+      generation_token_ids: null,
+      generation_log_probs: null,
+    });
+  });
+  test('that is cut, or broken off, is no answer', () => {
+    const cut = openChatStream();
+    give(cut, delta({ content: 'a' }));
+    expect(() => cut.end()).toThrow(/ended before/);
+    const aborted = openChatStream();
+    give(aborted, delta({ content: 'a' }, { finish_reason: 'abort' }) + DONE);
+    expect(() => aborted.end()).toThrow(/broke the answer off/);
+  });
+});

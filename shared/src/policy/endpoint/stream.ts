@@ -1,0 +1,84 @@
+/** When an answer is streamed, and what any stream of one is: chunks of JSON, the end, an error in their midst. */
+import type { PolicyConfig } from '../../job.ts';
+import { extractPromptIds } from '../tokens/ids.ts';
+import { AnswerError } from './errors.ts';
+import { createEventReader } from './events.ts';
+import { parseJson } from './reply.ts';
+
+/** What a transport hands the bytes of an event stream to, as they come. */
+export type StreamSink = {
+  /** True when something of the answer was in them: a comment of a proxy is none. */
+  take(bytes: Uint8Array): boolean;
+  /** True behind `[DONE]`: nothing that comes is read any more. */
+  readonly done: boolean;
+};
+
+/** A sink of one answer. */
+export type AnswerSink = StreamSink & {
+  /** True once the answer's end was told: it is whole, whatever becomes of the connection. */
+  readonly finished: boolean;
+};
+
+/** Whether answers are asked for as a stream. NeMo RL's server (mode `echo`) puts ids on whole messages only, and no stream has experts. */
+export const wantsStream = ({ stream, token_mode, routed_experts }: PolicyConfig): boolean =>
+  stream === 'on' || (stream === 'auto' && token_mode !== 'echo' && routed_experts !== 'require');
+
+/** The fields of a request that ask for it. */
+export const streamFields = (config: PolicyConfig): Record<string, unknown> =>
+  wantsStream(config) ? { stream: true, stream_options: { include_usage: true } } : {};
+
+/** One event: the chunk, and the ids of the prompt where it brings them. */
+export type Chunk = { json: Record<string, unknown>; promptIds: Int32Array | null };
+
+/** Reads the events of one answer. Nothing is read behind `[DONE]`. */
+export function chunkReader(onChunk: (chunk: Chunk) => void): StreamSink {
+  let heard = false;
+  let done = false;
+  let promptSeen = false;
+  const read = createEventReader((data) => {
+    if (done) return;
+    heard = true;
+    if (data.length === 6 && data.toString('latin1') === '[DONE]') {
+      done = true;
+      return;
+    }
+    // The prompt's ids come once, with the first chunks: later lines are short, and need no search.
+    const { text, ids } = promptSeen ? { text: data.toString('utf8'), ids: null } : extractPromptIds(data);
+    promptSeen ||= ids !== null;
+    const json = parseJson(text);
+    if (typeof json !== 'object' || json === null)
+      throw new AnswerError('garbage', `a chunk of the stream is no object: ${text.slice(0, 100)}`);
+    onChunk({ json: json as Record<string, unknown>, promptIds: ids });
+  });
+  return {
+    take(bytes) {
+      heard = false;
+      read(bytes);
+      return heard;
+    },
+    get done() {
+      return done;
+    },
+  };
+}
+
+/** @throws WireFault `broken_off` for a chunk that says what went wrong in place of an answer */
+export function requireNoError({ error }: Record<string, unknown>): void {
+  if (error === undefined || error === null) return;
+  const { message } = error as { message?: unknown };
+  const said = typeof message === 'string' ? message : JSON.stringify(error);
+  throw new AnswerError('broken_off', `the engine broke the stream off: ${said.slice(0, 200)}`);
+}
+
+/** The choice of a chunk; null where it has none, as the one with the usage. Of several answers the first is ours. */
+export function choiceOf({ choices }: Record<string, unknown>): Record<string, unknown> | null {
+  if (!Array.isArray(choices)) return null;
+  for (const choice of choices as (Record<string, unknown> | null)[]) {
+    if (choice !== null && typeof choice === 'object' && (choice.index ?? 0) === 0) return choice;
+  }
+  return null;
+}
+
+/** A stream that ended before its answer did. */
+export const cutShortError = (tokens: number): AnswerError =>
+  new AnswerError('cut_short', `the stream ended before the answer did, after ${tokens} tokens`);

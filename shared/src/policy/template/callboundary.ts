@@ -1,0 +1,113 @@
+/**
+ * Where the markup of tool calls ends and what the template writes after an answer begins. The stand-ins of an answer that
+ * calls tools must carry calls where templates want to see them, and what their markup leaves behind the last value was
+ * sampled by the model: it must not be written again, and nothing more than it may be cut away.
+ */
+import type { Message } from '../../trajectory.ts';
+import { AnswerError } from '../endpoint/errors.ts';
+import type { Post } from '../endpoint/post.ts';
+import {
+  type AnswerPair,
+  callPair,
+  commonPrefix,
+  commonSuffix,
+  renderClosed,
+  renderTail,
+  TEXT_PAIR,
+} from './placeholders.ts';
+import type { Renderer } from './renderer.ts';
+
+export type CallBoundary = {
+  /** What a call's markup leaves behind its last value; null: results may follow an answer without calls. */
+  markup: Int32Array | null;
+  /** Tokens between the markup and the first result: among them is the one that ends the turn. */
+  heading: number;
+  /** A tail without the markup. Throws WireFault `template` when it does not begin with it. */
+  cut(tail: Int32Array): Int32Array;
+};
+
+const result = (content: string): Message[] => [{ role: 'tool', tool_call_id: 'call00000', content }];
+
+/**
+ * Tried on a short chat, in three ways; the first that holds is taken. The cut must lie before the first token that another
+ * tool result would change: behind it, a result would vanish from the prompt.
+ *
+ * @throws WireFault `template`, or what the renderer throws, when none holds
+ */
+export async function findCallBoundary(
+  renderer: Renderer,
+  tools: readonly object[],
+  post: Post,
+): Promise<CallBoundary> {
+  const calls = callPair(result(''), null);
+  const [called, plain] = await Promise.all(
+    [calls, TEXT_PAIR].map((sides) => resultAfter(sides, renderer, tools, post)),
+  );
+  // Results after an answer without calls: what differs is the markup. Some templates refuse such a chat, others write no calls.
+  if (plain && 'tail' in plain && (!called || 'refused' in called || isMarkupBefore(plain.tail, called)))
+    return { markup: null, heading: plain.latest, cut: (ids) => ids };
+  const why = plain && 'refused' in plain ? plain.refused : null;
+  if (!called || 'refused' in called) throw why ?? called?.refused;
+  // The token that ends an answer without calls.
+  const before = called.tail.subarray(0, called.latest);
+  const [end] = await renderTail(renderer, TEXT_PAIR, [{ role: 'user', content: 'and?' }], tools, post);
+  const byEnd = before.indexOf(end ?? -1);
+  if (byEnd !== -1) return endingWith(before, byEnd);
+  // Calls may end with a token of their own.
+  const byClosing = await whereClosed(renderer, calls[0], before, tools, post);
+  if (byClosing >= 0) return endingWith(before, byClosing);
+  throw why ?? new AnswerError('template', 'no end of turn between an answer and its tool results');
+}
+
+/** `latest`: tokens of the tail before the result's own. */
+type After = { tail: Int32Array; latest: number } | { refused: unknown };
+
+async function resultAfter(
+  sides: AnswerPair,
+  renderer: Renderer,
+  tools: readonly object[],
+  post: Post,
+): Promise<After> {
+  const after = (content: string) => renderTail(renderer, sides, result(content), tools, post);
+  try {
+    const [tail, other] = await Promise.all([after('out'), after('different')]);
+    const latest = commonPrefix(tail, other);
+    if (latest < tail.length) return { tail, latest };
+    throw new AnswerError('template', 'the chat template leaves tool results out of the prompt');
+  } catch (refused) {
+    return { refused };
+  }
+}
+
+const isMarkupBefore = (plain: Int32Array, { tail, latest }: Extract<After, { tail: Int32Array }>): boolean =>
+  endsWith(tail, plain) && tail.length - plain.length <= latest;
+
+/** Where the end of a turn begins in `tail`, by chats that end with the answer: as long as that of an answer without calls. */
+async function whereClosed(
+  renderer: Renderer,
+  call: Message,
+  tail: Int32Array,
+  tools: readonly object[],
+  post: Post,
+): Promise<number> {
+  const closings = [call, ...TEXT_PAIR].map((answer) => renderClosed(renderer, answer, tools, post));
+  const [called = tail, yes = tail, no = tail] = await Promise.all(closings);
+  for (let length = tail.length; length > 0; length--) {
+    if (endsWith(called, tail.subarray(0, length))) return length - commonSuffix(yes, no);
+  }
+  return -1;
+}
+
+function endingWith(before: Int32Array, length: number): CallBoundary {
+  const markup = before.slice(0, length);
+  return {
+    ...{ markup, heading: before.length - length },
+    cut(tail) {
+      if (markup.every((id, at) => tail[at] === id)) return tail.subarray(markup.length);
+      throw new AnswerError('template', 'the chat template writes the end of calls now one way, now another');
+    },
+  };
+}
+
+const endsWith = (tail: Int32Array, end: Int32Array): boolean =>
+  end.length <= tail.length && end.every((id, at) => tail[tail.length - end.length + at] === id);

@@ -1,0 +1,86 @@
+/**
+ * What the chat template writes between two answers, as token ids.
+ *
+ * What the model sampled is never rendered or tokenised again. In its place stand two short answers, `yes` and `no`: the
+ * same new messages are rendered after each, and what both renderings end with alike is what follows any answer: the
+ * token that ends the turn, then the new messages, then the head of the next answer. Nothing of the template need be
+ * known, and a template that rewrites earlier answers (drops their thinking) cannot touch what was sampled.
+ *
+ * The token that ends a turn is sampled by the model when it stops by itself, and is missing when a limit cut it off: it
+ * is left out in the first case and written in the second. Where tool results follow, see callend.ts.
+ */
+import type { Message } from '../../trajectory.ts';
+import type { Post } from '../endpoint/post.ts';
+import { type CallBoundary, findCallBoundary } from './callboundary.ts';
+import { callPair, commonPrefix, renderTail, TEXT_PAIR } from './placeholders.ts';
+import type { Renderer } from './renderer.ts';
+
+/** The answer that is continued. */
+export type PreviousAnswer = {
+  message: Message;
+  /** The last token sampled. */
+  lastId: number | undefined;
+  /** The model ended the answer by itself: the last token is one that it ends answers with. */
+  ended: boolean;
+};
+
+export type Incrementer = {
+  /**
+   * The ids to append to what was seen so that the model hears `messages` and answers.
+   *
+   * @throws WireFault `template` when the template's text after an answer cannot be told from the answer
+   */
+  after(answered: PreviousAnswer, messages: readonly Message[], post: Post): Promise<Int32Array>;
+};
+
+export function createIncrementer(renderer: Renderer, tools: readonly object[]): Incrementer {
+  const callEnd = once((post) => findCallBoundary(renderer, tools, post));
+  /** Tokens between an answer and what a person says next: among them is the one that ends the turn. */
+  const heading = once(async (post) => {
+    const after = (content: string) =>
+      renderTail(renderer, TEXT_PAIR, [{ role: 'user', content }], tools, post);
+    return commonPrefix(await after('and?'), await after('but why?'));
+  });
+  return {
+    async after(answered, messages, post) {
+      if (!messages.some(({ role }) => role === 'tool')) {
+        const tail = await renderTail(renderer, TEXT_PAIR, messages, tools, post);
+        return await withoutEnd(tail, answered, () => heading(post));
+      }
+      const end = await callEnd(post);
+      const tail = await afterCalls(end, answered.message, messages, post);
+      return await withoutEnd(tail, answered, async () => end.heading);
+    },
+  };
+
+  async function afterCalls(end: CallBoundary, message: Message, messages: readonly Message[], post: Post) {
+    if (end.markup === null) return await renderTail(renderer, TEXT_PAIR, messages, tools, post);
+    const tail = await renderTail(renderer, callPair(messages, message), messages, tools, post);
+    return end.cut(tail);
+  }
+}
+
+/** A tail without the end of the turn, if the model sampled that. Some templates write white space before it. */
+async function withoutEnd(
+  tail: Int32Array,
+  { lastId, ended }: PreviousAnswer,
+  heading: () => Promise<number>,
+): Promise<Int32Array> {
+  if (lastId === undefined) return tail;
+  if (tail[0] === lastId) return tail.subarray(1);
+  return ended ? tail.subarray(tail.subarray(0, await heading()).indexOf(lastId) + 1) : tail;
+}
+
+/** Looked up the first time it is asked for; again only after a failure. */
+function once<T>(look: (post: Post) => Promise<T>): (post: Post) => Promise<T> {
+  let found: Promise<T> | null = null;
+  return async (post) => {
+    found ??= look(post);
+    try {
+      return await found;
+    } catch (error) {
+      found = null;
+      throw error;
+    }
+  };
+}

@@ -1,0 +1,96 @@
+/** Which rows of told experts are stored with a turn: those that are new, and what makes an answer's rows unusable. */
+import { MOST } from '../../bounds.ts';
+import { RolloutFailure } from '../../failure.ts';
+import type { PolicyConfig } from '../../job.ts';
+import type { TurnExperts } from '../../trajectory.ts';
+import {
+  describeShape,
+  ExpertFormatError,
+  type ExpertShape,
+  type ExpertsFound,
+  ID_BYTES,
+  isSameShape,
+  type RoutedExperts,
+} from './experts.ts';
+
+/** `keep`: where they are told; `require`: of every turn. */
+export type ExpertMode = 'drop' | 'keep' | 'require';
+
+/** What a run's setting comes to. */
+export function expertModeOf(policy: Pick<PolicyConfig, 'routed_experts' | 'require_tokens'>): ExpertMode {
+  if (policy.routed_experts !== 'auto') return policy.routed_experts;
+  return policy.require_tokens ? 'keep' : 'drop';
+}
+
+/** What earlier turns of a rollout have: rows of the tokens below `known`, the last token of an answer left out. */
+export type ExpertLedger = ExpertShape & { known: number; bytes: number };
+
+type Place = {
+  /** Number of the turn, from 1, for messages. */
+  turn: number;
+  /** Tokens of prompt and answer. */
+  total: number;
+  /** Tokens of the prompt that earlier turns have. */
+  prefix: number;
+};
+
+/**
+ * The new rows of one turn, and the ledger with them; null when none are kept.
+ *
+ * @throws RolloutFailure `policy_tokens` for rows that are missing where they are required, and for told ones that cannot be used
+ */
+export function recordExperts(
+  before: ExpertLedger | null,
+  told: ExpertsFound | null,
+  mode: ExpertMode,
+  place: Place,
+): { kept: TurnExperts; ledger: ExpertLedger } | null {
+  if (mode === 'drop') return null;
+  if (told === null) {
+    if (mode === 'keep') return null;
+    throw unusable(
+      place,
+      'there are none; the server must be started to return them (vLLM: --enable-return-routed-experts)',
+    );
+  }
+  if (told.flaw !== undefined) throw unusable(place, told.flaw);
+  refuse(before, told, place);
+  // The row of an answer's last token is padding, or missing, until the next prompt is read.
+  const start = Math.max(0, Math.min(before?.known ?? 0, place.prefix - 1));
+  const { dtype, layers, top_k } = told;
+  const size = (told.rows - start) * layers * top_k * ID_BYTES[dtype];
+  const bytes = (before?.bytes ?? 0) + size;
+  if (bytes > MOST.expertBytes) {
+    throw unusable(
+      place,
+      `with them the rollout has ${bytes} bytes of experts, and kept are ${MOST.expertBytes}: shorten it (--max-sequence-tokens)`,
+    );
+  }
+  const kept = { dtype, layers, top_k, start, rows: decoded(told, start, place) };
+  return { kept, ledger: { dtype, layers, top_k, known: place.total - 1, bytes } };
+}
+
+function decoded(told: RoutedExperts, start: number, place: Place): Int8Array {
+  try {
+    return told.decode(start, told.rows);
+  } catch (error) {
+    throw error instanceof ExpertFormatError ? unusable(place, error.message) : error;
+  }
+}
+
+function refuse(before: ExpertLedger | null, told: RoutedExperts, place: Place): void {
+  const { rows } = told;
+  const { total } = place;
+  // The last token that was sampled went through no layer: some servers leave its row out, others pad it.
+  if (rows !== total && rows !== total - 1) {
+    const less =
+      rows < total - 1 ? ' (a server that leaves out the rows of a cached prefix cannot be used)' : '';
+    throw unusable(place, `${rows} rows for ${total} tokens, expected one a token or one less${less}`);
+  }
+  if (before && !isSameShape(before, told)) {
+    throw unusable(place, `${describeShape(told)}, and earlier turns had ${describeShape(before)}`);
+  }
+}
+
+const unusable = ({ turn }: Place, why: string): RolloutFailure =>
+  new RolloutFailure('policy_tokens', `turn ${turn}: routed_experts: ${why}`);

@@ -1,0 +1,102 @@
+/**
+ * Token ids between JSON and typed arrays without a list of numbers in between: a prompt of 60,000 tokens comes and
+ * goes each turn, and as JavaScript lists that alone would fill the heap with a megabyte of garbage a turn.
+ */
+
+const KEY = Buffer.from('"prompt_token_ids"');
+const MAX_ID = 2 ** 31 - 1;
+const [COLON, OPEN, CLOSE, COMMA, ZERO, NINE] = [0x3a, 0x5b, 0x5d, 0x2c, 0x30, 0x39];
+
+/**
+ * Takes the first list of prompt ids out of an answer's JSON and leaves `null` in its place. Those bytes can only be a
+ * key there: inside a text the quotes would be escaped. A list of anything but ids stays where it is, and so does one
+ * that is empty.
+ */
+export function extractPromptIds(json: Buffer): { text: string; ids: Int32Array | null } {
+  const key = json.indexOf(KEY);
+  const start = key === -1 ? -1 : openingOf(json, key + KEY.length);
+  const end = start === -1 ? -1 : json.indexOf(CLOSE, start);
+  const ids = end === -1 ? null : parseIdBytes(json, start + 1, end);
+  if (!ids?.length) return { text: json.toString('utf8'), ids: null };
+  return { text: `${json.toString('utf8', 0, start)}null${json.toString('utf8', end + 1)}`, ids };
+}
+
+/** Where the list behind a key begins; -1 when its value is no list. */
+function openingOf(json: Buffer, from: number): number {
+  let at = skipBlanks(json, from);
+  if (json[at] !== COLON) return -1;
+  at = skipBlanks(json, at + 1);
+  return json[at] === OPEN ? at : -1;
+}
+
+/** Null for anything but whole numbers of 31 bits with commas between. */
+function parseIdBytes(json: Buffer, from: number, end: number): Int32Array | null {
+  const ids = new Int32Array(Math.ceil((end - from + 1) / 2));
+  let count = 0;
+  for (let at = skipBlanks(json, from); at < end; ) {
+    if (count > 0) {
+      if (json[at] !== COMMA) return null;
+      at = skipBlanks(json, at + 1);
+    }
+    const first = at;
+    let id = 0;
+    for (let digit = json[at] ?? 0; at < end && digit >= ZERO && digit <= NINE; digit = json[++at] ?? 0) {
+      id = id * 10 + digit - ZERO;
+    }
+    if (at === first || at - first > 10 || id > MAX_ID) return null;
+    ids[count++] = id;
+    at = skipBlanks(json, at);
+  }
+  return ids.slice(0, count);
+}
+
+function skipBlanks(json: Buffer, from: number): number {
+  let at = from;
+  while (json[at] === 0x20 || json[at] === 0x0a || json[at] === 0x0d || json[at] === 0x09) at++;
+  return at;
+}
+
+/** A JSON list of ids, digit by digit: a join would make a text of each number first. */
+export function renderIds(ids: Int32Array): Buffer {
+  const bytes = Buffer.allocUnsafe(ids.length * (String(MAX_ID).length + 1) + 2);
+  let at = 0;
+  bytes[at++] = OPEN;
+  for (const id of ids) {
+    if (at > 1) bytes[at++] = COMMA;
+    let digits = 1;
+    for (let rest = id; rest > 9; rest = Math.floor(rest / 10)) digits++;
+    let rest = id;
+    for (let place = at + digits - 1; place >= at; place--) {
+      bytes[place] = ZERO + (rest % 10);
+      rest = Math.floor(rest / 10);
+    }
+    at += digits;
+  }
+  bytes[at++] = CLOSE;
+  return bytes.subarray(0, at);
+}
+
+/** Null for anything but a list of token ids; Gym's server writes them as text at times. */
+export function parseIds(value: unknown): Int32Array | null {
+  if (!Array.isArray(value)) return null;
+  const ids = new Int32Array(value.length);
+  for (let i = 0; i < value.length; i++) {
+    const item: unknown = value[i];
+    const id = typeof item === 'string' && /^\d{1,10}$/.test(item) ? Number(item) : item;
+    if (typeof id !== 'number' || !Number.isInteger(id) || id < 0 || id > MAX_ID) return null;
+    ids[i] = id;
+  }
+  return ids;
+}
+
+/** Null for anything but a list of finite numbers. */
+export function parseLogProbs(value: unknown): Float32Array | null {
+  if (!Array.isArray(value)) return null;
+  const logProbs = new Float32Array(value.length);
+  for (let i = 0; i < value.length; i++) {
+    const item: unknown = value[i];
+    if (typeof item !== 'number' || !Number.isFinite(item)) return null;
+    logProbs[i] = item;
+  }
+  return logProbs;
+}

@@ -1,0 +1,134 @@
+/** What the readers of tool calls share. Sampled text is hostile: it is walked once, by searches for fixed words. */
+
+/** `id`: as the model sampled it, where its form has one. */
+export type SampledCall = { name: string; arguments: string; id?: string };
+
+/** `content`: what was said before the calls. `unread`: why a call that was begun could not be read: then all is text. */
+export type ParsedCalls = { content: string; calls: SampledCall[] } | { unread: string };
+
+/** One family's way to write calls. */
+export type CallParser = {
+  /** Texts that open a call; none where calls are plain text. */
+  readonly markers: readonly string[];
+  /** `text` holds a marker, or the form has none. Null when it calls nothing. */
+  parse(text: string): ParsedCalls | null;
+};
+
+/** Thrown by readers, caught by {@link catchUnreadable}: the rest of an answer is not looked at once a call is spoilt. */
+export class UnreadableCall extends Error {
+  override readonly name = 'UnreadableCall';
+}
+
+export function unreadable(reason: string): never {
+  throw new UnreadableCall(reason);
+}
+
+/** Runs a reader. */
+export function catchUnreadable(read: () => ParsedCalls | null): ParsedCalls | null {
+  try {
+    return read();
+  } catch (error) {
+    if (error instanceof UnreadableCall) return { unread: error.message };
+    throw error;
+  }
+}
+
+/** A name is what servers take as one: words of a text behind a marker are none. */
+export function requireName(value: unknown): string {
+  const name = typeof value === 'string' ? value.trim() : '';
+  return /^[\w.:-]{1,64}$/.test(name) ? name : unreadable('it names no function');
+}
+
+/** The value of a JSON text; a reason that the model can act on when it is none. */
+export function requireJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    if (text.trim() === '') return unreadable('it is empty');
+    if (isJson(blankControls(text)))
+      return unreadable('a line break or tab stands as it is inside a JSON string; write it as \\n or \\t');
+    return unreadable(`it is not valid JSON: ${error.message.slice(0, 120)}`);
+  }
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch (error) {
+    if (error instanceof SyntaxError) return false;
+    throw error;
+  }
+}
+
+/** Control characters inside of strings blanked: what is JSON then was spoilt by nothing else. */
+function blankControls(text: string): string {
+  const pieces: string[] = [];
+  let inside = false;
+  let from = 0;
+  for (let at = 0; at < text.length; at++) {
+    const character = text[at];
+    if (inside && character === '\\') at++;
+    else if (character === '"') inside = !inside;
+    else if (inside && text.charCodeAt(at) < 0x20) {
+      pieces.push(text.slice(from, at), ' ');
+      from = at + 1;
+    }
+  }
+  return pieces.join('') + text.slice(from);
+}
+
+/** `{"name": …, "arguments": …}`, as most families have it; `parameters` is Llama's word. */
+export function callFromJson(value: unknown): SampledCall {
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    return unreadable('it is not a JSON object with "name" and "arguments"');
+  const { name, id, arguments: args, parameters } = value as Record<string, unknown>;
+  const given = args ?? parameters ?? {};
+  return {
+    name: requireName(name),
+    arguments: typeof given === 'string' ? given : JSON.stringify(given),
+    ...(typeof id === 'string' ? { id } : {}),
+  };
+}
+
+/** Where the JSON object or list that begins at `at` ends; -1 when it does not. */
+export function endOfJson(text: string, at: number): number {
+  let depth = 0;
+  for (let place = at; place < text.length; place++) {
+    const character = text[place];
+    if (character === '"') {
+      place = endOfString(text, place);
+      if (place === -1) return -1;
+    } else if (character === '{' || character === '[') depth++;
+    else if (character === '}' || character === ']') {
+      depth--;
+      if (depth === 0) return place + 1;
+    }
+  }
+  return -1;
+}
+
+/** The quote that closes the one at `at`. */
+function endOfString(text: string, at: number): number {
+  for (let place = at + 1; place < text.length; place++) {
+    if (text[place] === '\\') place++;
+    else if (text[place] === '"') return place;
+  }
+  return -1;
+}
+
+/** JSON values one after the other, with white space, commas and semicolons between them; what follows is not looked at. */
+export function jsonValues(text: string): unknown[] {
+  const values: unknown[] = [];
+  for (let at = 0; ; ) {
+    while (at < text.length && ' \t\r\n,;'.includes(text[at] ?? '')) at++;
+    if (text[at] !== '{' && text[at] !== '[') return values;
+    const end = endOfJson(text, at);
+    values.push(requireJson(text.slice(at, end === -1 ? undefined : end)));
+    at = end === -1 ? text.length : end;
+  }
+}
+
+/** A value between tags: a line break at each end is markup. */
+export const withoutBreaks = (value: string): string => value.replace(/^\n|\n$/g, '');

@@ -1,0 +1,96 @@
+/**
+ * Calls as `<invoke name="…">` with `<parameter name="…">`: MiniMax M2, and DeepSeek V3.2 and V4, whose tags carry a word of
+ * their own and say of each value whether it is a text.
+ */
+import {
+  type CallParser,
+  catchUnreadable,
+  type ParsedCalls,
+  requireJson,
+  requireName,
+  type SampledCall,
+  unreadable,
+  withoutBreaks,
+} from './callparser.ts';
+
+type Tags = { block: string; prefix: string; asIs: boolean };
+
+function invoking(tags: readonly Tags[]): CallParser {
+  const opening = ({ prefix, block }: Tags) => `<${prefix}${block}>`;
+  return {
+    markers: tags.map(opening),
+    parse(text) {
+      const used = tags.find((one) => text.includes(opening(one)));
+      return used ? catchUnreadable(() => readBlocks(text, opening(used), used)) : null;
+    },
+  };
+}
+
+function readBlocks(text: string, open: string, tags: Tags): ParsedCalls {
+  const close = `</${open.slice(1)}`;
+  const first = text.indexOf(open);
+  const calls: SampledCall[] = [];
+  for (let at = first; at !== -1; at = text.indexOf(open, at)) {
+    const end = text.indexOf(close, at);
+    if (end === -1) unreadable(`it is not closed by ${close}`);
+    const found = readInvokes(text.slice(at + open.length, end), tags);
+    calls.push(...(found.length > 0 ? found : unreadable('it invokes nothing')));
+    at = end + close.length;
+  }
+  return { content: text.slice(0, first).trimEnd(), calls };
+}
+
+/** MiniMax writes the outer tag with its prefix and the inner ones without. */
+const inner = ({ prefix }: Tags): string => (prefix === 'minimax:' ? '' : prefix);
+
+function readInvokes(block: string, tags: Tags): SampledCall[] {
+  const open = `<${inner(tags)}invoke name="`;
+  const close = `</${inner(tags)}invoke>`;
+  const calls: SampledCall[] = [];
+  for (let at = block.indexOf(open); at !== -1; at = block.indexOf(open, at)) {
+    const nameEnd = block.indexOf('"', at + open.length);
+    const head = nameEnd === -1 ? -1 : block.indexOf('>', nameEnd);
+    if (head === -1) unreadable(`${open} is not closed`);
+    const name = requireName(block.slice(at + open.length, nameEnd));
+    if (block[head - 1] === '/') {
+      calls.push({ name, arguments: '{}' });
+      at = head + 1;
+      continue;
+    }
+    const end = block.indexOf(close, head);
+    if (end === -1) unreadable(`it is not closed by ${close}`);
+    calls.push({ name, arguments: readParameters(block.slice(head + 1, end), tags) });
+    at = end + close.length;
+  }
+  return calls;
+}
+
+function readParameters(body: string, tags: Tags): string {
+  const given = body.trim();
+  if (given.startsWith('{')) return JSON.stringify(requireJson(given));
+  const open = `<${inner(tags)}parameter name="`;
+  const close = `</${inner(tags)}parameter>`;
+  const values: Record<string, unknown> = {};
+  for (let at = body.indexOf(open); at !== -1; at = body.indexOf(open, at)) {
+    const keyEnd = body.indexOf('"', at + open.length);
+    const head = keyEnd === -1 ? -1 : body.indexOf('>', keyEnd);
+    const end = head === -1 ? -1 : body.indexOf(close, head);
+    if (end === -1) unreadable(`a parameter is not closed by ${close}`);
+    const value = body.slice(head + 1, end);
+    const asJson = body.slice(keyEnd, head).includes('string="false"');
+    values[body.slice(at + open.length, keyEnd)] = asJson
+      ? requireJson(value)
+      : tags.asIs
+        ? value
+        : withoutBreaks(value);
+    at = end + close.length;
+  }
+  return JSON.stringify(values);
+}
+
+const DSML = '｜DSML｜';
+export const minimax = invoking([{ block: 'tool_call', prefix: 'minimax:', asIs: false }]);
+export const dsml = invoking([
+  { block: 'function_calls', prefix: DSML, asIs: true },
+  { block: 'tool_calls', prefix: DSML, asIs: true },
+]);

@@ -1,0 +1,75 @@
+/** Calls between special tokens: Kimi K2, whose calls carry their ids, and DeepSeek V3, R1 and V3.1. */
+import {
+  type CallParser,
+  catchUnreadable,
+  type ParsedCalls,
+  requireName,
+  type SampledCall,
+  unreadable,
+} from './callparser.ts';
+
+type Tokens = {
+  section: string;
+  open: string;
+  /** Between the head of a call and its arguments. */
+  middle: string;
+  close: string;
+  call: (head: string, body: string) => SampledCall;
+};
+
+function sections(tokens: Tokens): CallParser {
+  return {
+    markers: [tokens.section, tokens.open],
+    parse: (text) =>
+      text.includes(tokens.section) || text.includes(tokens.open)
+        ? catchUnreadable(() => readSections(text, tokens))
+        : null,
+  };
+}
+
+function readSections(text: string, { section, open, middle, close, call }: Tokens): ParsedCalls {
+  const begin = text.indexOf(section);
+  const calls: SampledCall[] = [];
+  let at = text.indexOf(open);
+  const content = text.slice(0, begin === -1 ? at : begin).trimEnd();
+  if (at === -1) unreadable(`it holds no ${open}`);
+  for (; at !== -1; at = text.indexOf(open, at)) {
+    const end = text.indexOf(close, at);
+    if (end === -1) unreadable(`it is not closed by ${close}`);
+    const inner = text.slice(at + open.length, end);
+    const cut = inner.indexOf(middle);
+    if (cut === -1) unreadable(`it has no ${middle} before its arguments`);
+    calls.push(call(inner.slice(0, cut).trim(), inner.slice(cut + middle.length)));
+    at = end + close.length;
+  }
+  return { content, calls };
+}
+
+/** The head is an id such as `functions.bash:0`. */
+export const kimi = sections({
+  section: '<|tool_calls_section_begin|>',
+  open: '<|tool_call_begin|>',
+  middle: '<|tool_call_argument_begin|>',
+  close: '<|tool_call_end|>',
+  call(head, body) {
+    const name = head.replace(/^functions\./, '').replace(/:\d+$/, '');
+    if (/^\d*$/.test(name)) unreadable('its id names no function (functions.NAME:NUMBER)');
+    return { name, arguments: body.trim(), id: head };
+  },
+});
+
+/** V3 and R1 write `function`, the name on the same line and the arguments as a block of JSON; V3.1 name and arguments alone. */
+export const deepseek = sections({
+  section: '<｜tool▁calls▁begin｜>',
+  open: '<｜tool▁call▁begin｜>',
+  middle: '<｜tool▁sep｜>',
+  close: '<｜tool▁call▁end｜>',
+  call(head, body) {
+    const fence = body.indexOf('\n```json\n');
+    if (fence === -1) return { name: requireName(head), arguments: body.trim() };
+    const end = body.lastIndexOf('\n```');
+    const from = fence + '\n```json\n'.length;
+    if (end < from) unreadable('its block of JSON is not closed');
+    return { name: requireName(body.slice(0, fence)), arguments: body.slice(from, end).trim() };
+  },
+});

@@ -1,0 +1,145 @@
+/**
+ * Calls between `<tool_call>` tags, which three families share: JSON inside (Hermes, Qwen, Granite), `<function=…>` with
+ * `<parameter=…>` (Qwen3-Coder, Qwen3.5, Nemotron 3; Seed-OSS with tags of its own), and the name with `<arg_key>` pairs (GLM).
+ */
+import {
+  type CallParser,
+  callFromJson,
+  catchUnreadable,
+  type ParsedCalls,
+  requireJson,
+  requireName,
+  type SampledCall,
+  unreadable,
+  withoutBreaks,
+} from './callparser.ts';
+
+type ReadBlock = (inner: string) => SampledCall[];
+
+/** Each block between the tags; JSON is whole by itself, and servers read it without the last closing tag. */
+function blocks(open: string, close: string, read: ReadBlock): CallParser {
+  const readAll = (text: string): ParsedCalls => {
+    const first = text.indexOf(open);
+    const calls: SampledCall[] = [];
+    for (let at = first; at !== -1; at = text.indexOf(open, at)) {
+      const end = text.indexOf(close, at);
+      const inner = text.slice(at + open.length, end === -1 ? undefined : end).trim();
+      if (end === -1 && !isJsonLike(inner)) unreadable(`it is not closed by ${close}`);
+      calls.push(...read(inner));
+      if (end === -1) break;
+      at = end + close.length;
+    }
+    return { content: text.slice(0, first).trimEnd(), calls };
+  };
+  return {
+    markers: [open],
+    parse: (text) => (text.includes(open) ? catchUnreadable(() => readAll(text)) : null),
+  };
+}
+
+const isJsonLike = (inner: string): boolean => inner.startsWith('{') || inner.startsWith('[');
+
+const jsonCall: ReadBlock = (inner) => {
+  const value = requireJson(inner);
+  return Array.isArray(value) ? value.map(callFromJson) : [callFromJson(value)];
+};
+
+const FUNCTION = '<function=';
+const FUNCTION_END = '</function>';
+const PARAMETER = '<parameter=';
+const PARAMETER_END = '</parameter>';
+
+/** `<function=NAME>` with `<parameter=KEY>` VALUE `</parameter>`; values are texts, a line break at each end is markup. */
+const taggedCalls: ReadBlock = (inner) => {
+  const calls: SampledCall[] = [];
+  for (let at = inner.indexOf(FUNCTION); at !== -1; at = inner.indexOf(FUNCTION, at)) {
+    const nameEnd = inner.indexOf('>', at);
+    if (nameEnd === -1) unreadable(`${FUNCTION} is not closed by >`);
+    const name = requireName(inner.slice(at + FUNCTION.length, nameEnd));
+    const { args, end } = parametersAt(inner, nameEnd + 1);
+    calls.push({ name, arguments: args });
+    at = end;
+  }
+  return calls.length > 0 ? calls : unreadable(`it holds no ${FUNCTION}`);
+};
+
+/** What stands between the name and `</function>`; Llama's kind of these tags has JSON there. */
+function parametersAt(inner: string, from: number): { args: string; end: number } {
+  const values: Record<string, string> = {};
+  let end = inner.indexOf(FUNCTION_END, from);
+  const given = inner.slice(from, end === -1 ? undefined : end).trim();
+  if (end !== -1 && given.startsWith('{'))
+    return { args: JSON.stringify(requireJson(given)), end: end + FUNCTION_END.length };
+  for (let at = from; ; ) {
+    const next = inner.indexOf(PARAMETER, at);
+    // A value may hold the word that closes the function.
+    if (end !== -1 && end < at) end = inner.indexOf(FUNCTION_END, at);
+    if (next === -1 || (end !== -1 && end < next)) {
+      if (end === -1) unreadable(`${FUNCTION} is not closed by ${FUNCTION_END}`);
+      return { args: JSON.stringify(values), end: end + FUNCTION_END.length };
+    }
+    const keyEnd = inner.indexOf('>', next);
+    const close = keyEnd === -1 ? -1 : inner.indexOf(PARAMETER_END, keyEnd);
+    if (close === -1) unreadable(`${PARAMETER} is not closed by ${PARAMETER_END}`);
+    values[inner.slice(next + PARAMETER.length, keyEnd).trim()] = withoutBreaks(
+      inner.slice(keyEnd + 1, close),
+    );
+    at = close + PARAMETER_END.length;
+  }
+}
+
+const KEY = '<arg_key>';
+const KEY_END = '</arg_key>';
+const VALUE = '<arg_value>';
+const VALUE_END = '</arg_value>';
+
+/** NAME, then `<arg_key>` KEY `</arg_key>` and `<arg_value>` VALUE `</arg_value>` in pairs. */
+const pairedCall: ReadBlock = (inner) => {
+  const first = inner.indexOf(KEY);
+  const name = requireName(first === -1 ? inner : inner.slice(0, first));
+  if (name.includes('\n') || name.startsWith('{'))
+    unreadable('it is neither JSON nor a name with <arg_key> pairs');
+  const values: Record<string, string> = {};
+  for (let at = first; at !== -1; at = inner.indexOf(KEY, at)) {
+    const keyEnd = inner.indexOf(KEY_END, at);
+    const value = keyEnd === -1 ? -1 : inner.indexOf(VALUE, keyEnd);
+    const end = value === -1 ? -1 : inner.indexOf(VALUE_END, value);
+    if (end === -1) unreadable(`${KEY} has no closed <arg_value>`);
+    values[inner.slice(at + KEY.length, keyEnd).trim()] = withoutBreaks(
+      inner.slice(value + VALUE.length, end),
+    );
+    at = end + VALUE_END.length;
+  }
+  return [{ name, arguments: JSON.stringify(values) }];
+};
+
+const [OPEN, CLOSE] = ['<tool_call>', '</tool_call>'];
+export const hermes = blocks(OPEN, CLOSE, jsonCall);
+export const glm = blocks(OPEN, CLOSE, pairedCall);
+export const seed = blocks('<seed:tool_call>', '</seed:tool_call>', taggedCalls);
+
+const coder = blocks(OPEN, CLOSE, taggedCalls);
+/** The model leaves the outer tags out at times, and servers read it all the same. */
+export const qwenCoder: CallParser = {
+  markers: [OPEN, FUNCTION],
+  parse(text) {
+    const read = coder.parse(text);
+    const first = text.indexOf(FUNCTION);
+    if (read !== null || first === -1) return read;
+    return catchUnreadable(() => ({
+      content: text.slice(0, first).trimEnd(),
+      calls: taggedCalls(text.slice(first)),
+    }));
+  },
+};
+
+/** Whichever of the three stands inside, by how it begins. */
+export const tagged = blocks(OPEN, CLOSE, (inner) => {
+  if (inner.startsWith(FUNCTION)) return taggedCalls(inner);
+  return isJsonLike(inner) ? jsonCall(inner) : anyOther(inner);
+});
+
+function anyOther(inner: string): SampledCall[] {
+  const alone = /^[A-Za-z_][\w.-]*$/.test(inner) && !['null', 'true', 'false'].includes(inner);
+  return inner.includes(KEY) || alone ? pairedCall(inner) : jsonCall(inner);
+}

@@ -1,0 +1,99 @@
+/**
+ * The sampling contract: which keys shape what a policy samples, and what of them is asked of an endpoint.
+ *
+ * A server fills what a request leaves out from the model's own generation_config.json, and nothing in its answer tells. So
+ * training sends every key; elsewhere only what a run says is sent, and the model's own recommendation holds for the rest.
+ */
+import { createHash } from 'node:crypto';
+import { z } from 'zod';
+import { MOST } from './bounds.ts';
+
+/** Beyond it no server takes more texts, and beyond it none is longer. */
+const MOST_STOPS = 64;
+const LONGEST_STOP = 1000;
+
+export const Sampling = z.object({
+  temperature: z.number().min(0).optional(),
+  top_p: z.number().gt(0).max(1).optional(),
+  /** -1: all tokens. */
+  top_k: z
+    .number()
+    .int()
+    .min(-1)
+    .refine((k) => k !== 0, { error: 'expected -1 (all tokens) or at least 1' })
+    .optional(),
+  min_p: z.number().min(0).max(1).optional(),
+  repetition_penalty: z.number().gt(0).optional(),
+  presence_penalty: z.number().min(-2).max(2).optional(),
+  frequency_penalty: z.number().min(-2).max(2).optional(),
+  /** Texts that end an answer. */
+  stop: z.array(z.string().min(1).max(LONGEST_STOP)).max(MOST_STOPS).optional(),
+  /** Most tokens of one answer; what is asked for is never more than the room that is left. */
+  max_tokens: z.number().int().positive().max(MOST.tokens).optional(),
+  /** Where the seeds of all turns are counted from; each rollout and turn has its own. */
+  seed: z.number().int().min(-Number.MAX_SAFE_INTEGER).max(Number.MAX_SAFE_INTEGER).optional(),
+});
+export type Sampling = z.infer<typeof Sampling>;
+export type SamplingKey = keyof Sampling;
+export const SAMPLING_KEYS = Object.keys(Sampling.shape) as SamplingKey[];
+
+/** The policy's own distribution, changed by nothing. */
+export const NEUTRAL = {
+  temperature: 1,
+  top_p: 1,
+  top_k: -1,
+  min_p: 0,
+  repetition_penalty: 1,
+  presence_penalty: 0,
+  frequency_penalty: 0,
+} as const satisfies Sampling;
+
+type Config = {
+  sampling: Sampling;
+  extra_body: Readonly<Record<string, unknown>>;
+  require_tokens: boolean;
+};
+
+/**
+ * The one resolver: what a run samples with. Keys of `extra_body` win over those of `sampling`, as they always did; training
+ * (`require_tokens`) begins from {@link NEUTRAL}, so that no key is the server's to choose.
+ */
+export function effectiveSampling({ sampling, extra_body: extra, require_tokens: all }: Config): Sampling {
+  const found: Record<string, unknown> = {};
+  for (const key of SAMPLING_KEYS) {
+    const value = readKey(key, extra[key]) ?? sampling[key];
+    if (value !== undefined) found[key] = value;
+  }
+  return all ? { ...NEUTRAL, ...found } : found;
+}
+
+/** What of `extra_body` is no sampling: the rest of the request. */
+export const otherFields = (extra: Readonly<Record<string, unknown>>): Record<string, unknown> =>
+  Object.fromEntries(
+    Object.entries(extra).filter(
+      ([key, value]) => !(key in Sampling.shape) || readKey(key, value) === undefined,
+    ),
+  );
+
+/** Undefined for what is no such value: it goes out as it is, and the server says what it thinks of it. */
+function readKey(key: string, value: unknown): unknown {
+  if (value === undefined) return undefined;
+  const schema = Sampling.shape[key as SamplingKey];
+  return schema.safeParse(key === 'stop' && typeof value === 'string' ? [value] : value).data;
+}
+
+/** Whether log-probabilities of another distribution than the sampled one would differ from it: all but plain temperature 1. */
+export const reshapingKeys = (sampling: Sampling): SamplingKey[] =>
+  (Object.keys(NEUTRAL) as (keyof typeof NEUTRAL)[]).filter(
+    (key) => sampling[key] !== undefined && sampling[key] !== NEUTRAL[key],
+  );
+
+/**
+ * The seed of one turn: one number for all siblings and turns would make a group of equal rollouts. Between 0 and 2^31, which
+ * every server takes; the same turn has the same in every attempt.
+ */
+export function turnSeed(seed: number, rolloutId: string, turn: number): number {
+  const hash = createHash('sha256').update(`${rolloutId} ${turn}`).digest().readUInt32BE();
+  return Number((((BigInt(seed) + BigInt(hash)) % SEEDS) + SEEDS) % SEEDS);
+}
+const SEEDS = 2n ** 31n;

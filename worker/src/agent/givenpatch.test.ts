@@ -1,0 +1,32 @@
+import { Instance } from '@swefarm/shared';
+import { expect, test } from 'vitest';
+import { givenPatch } from './givenpatch.ts';
+
+const instance = (patch: string) =>
+  Instance.parse({
+    instance_id: 'a__b-1',
+    repo: 'a/b',
+    base_commit: 'c',
+    problem_statement: 'p',
+    patch,
+    FAIL_TO_PASS: [],
+    PASS_TO_PASS: [],
+    family: 'custom',
+    image: 'i',
+  });
+
+test('golden is the gold patch, noop nothing, patch what came with the job', () => {
+  expect(givenPatch('golden', instance('gold\n'), null)).toBe('gold\n');
+  expect(givenPatch('noop', instance('gold\n'), 'x')).toBe('');
+  expect(givenPatch('patch', instance('gold\n'), 'mine')).toBe('mine');
+  expect(givenPatch('patch', instance('gold\n'), '')).toBe('');
+});
+test.each([
+  ['golden', 'instance_invalid', /a__b-1: the row withholds its gold/],
+  ['patch', 'instance_invalid', /a__b-1: no patch came/],
+  ['mini', 'bug', /in turns/],
+] as const)('%s without a patch is a failure that is named', (type, failureClass, message) => {
+  const call = () => givenPatch(type, instance(' \n'), null);
+  expect(call).toThrow(message);
+  expect(call).toThrow(expect.objectContaining({ failureClass }));
+});

@@ -1,0 +1,54 @@
+/** Asks endpoints for their /models: the version, where no trainer and no header tells of it, and the length of sequences. */
+import {
+  authorizationAt,
+  type PolicyKey,
+  parseServedModel,
+  type ServedModel,
+  UNKNOWN_MODEL,
+} from '@swefarm/shared';
+import { fetch } from 'undici';
+
+const TIMEOUT_MS = 5_000;
+const FRESH_MS = 30_000;
+/** After this an endpoint that could not be asked is asked again. */
+const AGAIN_MS = 5_000;
+/** `length`: as it was told last, for when the endpoint cannot be asked. */
+type Known = { at: number; served: Promise<ServedModel | null>; length: number | null };
+const known = new Map<string, Known>();
+
+/** As it was told within the last half minute. An endpoint that cannot be asked tells no version, and is asked again soon. */
+export async function servedModel(
+  url: string,
+  model: string,
+  apiKey: PolicyKey | null,
+): Promise<ServedModel> {
+  const key = `${url} ${model}`;
+  let before = known.get(key);
+  if (!before || performance.now() - before.at >= FRESH_MS) {
+    before = { at: performance.now(), served: ask(url, model, apiKey), length: before?.length ?? null };
+    known.set(key, before);
+  }
+  const served = await before.served;
+  if (served === null) {
+    before.at = Math.min(before.at, performance.now() - FRESH_MS + AGAIN_MS);
+    return { ...UNKNOWN_MODEL, length: before.length };
+  }
+  before.length = served.length;
+  return served;
+}
+
+async function ask(url: string, model: string, apiKey: PolicyKey | null): Promise<ServedModel | null> {
+  try {
+    const address = `${url.replace(/\/$/, '')}/models`;
+    const response = await fetch(address, {
+      headers: authorizationAt(apiKey, address),
+      redirect: 'error',
+      signal: AbortSignal.timeout(TIMEOUT_MS),
+    });
+    if (!response.ok) throw new Error(`HTTP ${response.status}`);
+    return parseServedModel(await response.json(), model);
+  } catch {
+    // It is a courtesy: who wants versions for certain says them.
+    return null;
+  }
+}

@@ -1,0 +1,15 @@
+/** How many answers of a rollout began a tool call that nobody could read: what tells a wrong parser from a clumsy model. */
+import { findUnreadCall, type Trajectory, type UnreadCalls } from '@swefarm/shared';
+
+/** Over a whole rollout of an agent that works by tool calls; undefined when there was none. */
+export function countUnreadCalls({ messages, turns, token_mode: mode }: Trajectory): UnreadCalls | undefined {
+  const markers = new Map<string, number>();
+  for (const { message: place } of turns) {
+    const message = messages[place];
+    const unread = message && findUnreadCall(message, mode === 'token-in');
+    if (unread) markers.set(unread.marker, (markers.get(unread.marker) ?? 0) + 1);
+  }
+  const [most] = [...markers].sort(([, one], [, other]) => other - one);
+  if (most === undefined) return undefined;
+  return { answers: [...markers.values()].reduce((sum, count) => sum + count, 0), marker: most[0] };
+}
