@@ -12,6 +12,7 @@ import {
   openFarm,
   ownFolder,
   type WorkerConfig,
+  whenAborted,
 } from '@swefarm/shared';
 import { openEndpoints } from './agent/policy/endpoints.ts';
 import { watchPolicies } from './agent/policy/watch.ts';
@@ -163,7 +164,7 @@ export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promis
   );
 
   metrics.slots.set(slots);
-  await aborted(AbortSignal.any([stop, idle.signal]));
+  await whenAborted(AbortSignal.any([stop, idle.signal]));
   log.info(
     { active: node.active.count, grace_seconds: config.drain_grace_seconds },
     'draining: no new rollouts',
@@ -193,9 +194,3 @@ function exitInTime(graceMs: number, log: Log): void {
   }, graceMs);
   timer.unref();
 }
-
-const aborted = (signal: AbortSignal): Promise<void> =>
-  new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener('abort', () => resolve(), { once: true });
-  });

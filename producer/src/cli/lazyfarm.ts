@@ -1,22 +1,15 @@
 /** A farm that is opened when it is first asked for: much can be shown without any Redis. */
-import { type Farm, openFarm, type ProducerConfig } from '@swefarm/shared';
+import { createLazy, type Farm, openFarm, type ProducerConfig } from '@swefarm/shared';
 
 export type LazyFarm = AsyncDisposable & { farm: () => Promise<Farm> };
 
 export function lazyFarm(config: () => ProducerConfig): LazyFarm {
-  let opened: Promise<Farm> | null = null;
+  const farm = createLazy(async () => await openFarm(config(), 'producer'));
   return {
-    farm() {
-      opened ??= openFarm(config(), 'producer');
-      // What failed is tried again the next time.
-      opened.catch(() => {
-        opened = null;
-      });
-      return opened;
-    },
+    farm: farm.get,
     async [Symbol.asyncDispose]() {
-      const farm = await opened?.catch(() => null);
-      await farm?.[Symbol.asyncDispose]();
+      const opened = await farm.started()?.catch(() => null);
+      await opened?.[Symbol.asyncDispose]();
     },
   };
 }

@@ -4,6 +4,7 @@ import {
   type Farm,
   type Instance,
   inheritedEnvironment,
+  onAbort,
   ownFolder,
   type ProducerConfig,
   type RunRecord,
@@ -88,7 +89,8 @@ export async function runLocally(run: LocalRun): Promise<Collected> {
   });
   // Collecting ends when all is there, when no worker can be kept alive, or once drained workers are gone.
   const ended = new AbortController();
-  const drained = onAbort(stop.draining, () => Promise.all(workers.map((worker) => worker.drain())));
+  const drainWorkers = (limitMs?: number) => Promise.all(workers.map((worker) => worker.drain(limitMs)));
+  using _drain = onAbort(stop.draining, () => void drainWorkers());
   const watch = Promise.all(workers.map((worker) => worker.ended)).then((ends) => {
     if (workers.length > 0) ended.abort();
     return ends.find((end) => end !== null) ?? null;
@@ -119,9 +121,8 @@ export async function runLocally(run: LocalRun): Promise<Collected> {
     return collected;
   } finally {
     progress = null;
-    drained.forget();
     // What a worker still runs cannot be settled when its infrastructure is gone: it only tidies up.
-    await Promise.all(workers.map((worker) => worker.drain(broken ? TIDY_MS : undefined)));
+    await drainWorkers(broken ? TIDY_MS : undefined);
   }
 }
 
@@ -180,12 +181,4 @@ export function runFolderPaths(path: string, place: RunFolder, flags: Flags): st
     ...(path === '-' ? [] : [`read one with: swefarm show '${path}#INSTANCE.INDEX'`]),
     `worker log: ${join(place.logDir, 'worker.log')}`,
   ];
-}
-
-/** Runs `action` with the first abort, now or later. */
-function onAbort(signal: AbortSignal, action: () => Promise<unknown>): { forget(): void } {
-  const run = (): void => void action();
-  if (signal.aborted) run();
-  else signal.addEventListener('abort', run, { once: true });
-  return { forget: () => signal.removeEventListener('abort', run) };
 }

@@ -12,6 +12,7 @@ import {
   type ProducerConfig,
   Secret,
   UsageError,
+  whenAborted,
 } from '@swefarm/shared';
 import { type Command, Option } from 'commander';
 import { readCallers } from '../gateway/access/callers.ts';
@@ -72,9 +73,7 @@ async function serve(flags: Flags): Promise<number> {
   });
   await print(JSON.stringify({ url: gateway.url, host: gateway.host, port: gateway.port }));
   if (tokenFile !== null) say(`no token was given: one was made for this start and written to ${tokenFile}`);
-  if (!stop.draining.aborted) {
-    await new Promise((resolve) => stop.draining.addEventListener('abort', resolve, { once: true }));
-  }
+  await whenAborted(stop.draining);
   return EXIT.allJudged;
 }
 

@@ -1,5 +1,5 @@
 /** `swefarm show --web FILE`: the page over a result file alone, until Ctrl-C. */
-import { createLog } from '@swefarm/shared';
+import { createLog, whenAborted } from '@swefarm/shared';
 import { servePage } from '../gateway/localpage.ts';
 import { ensurePage } from '../page/built.ts';
 import { fileSource } from '../page/file.ts';
@@ -18,8 +18,6 @@ export async function showWeb(path: string, flags: Flags): Promise<number> {
   await using page = await servePage(source, createLog({ log_level: 'warn', log_format: 'auto' }));
   await print(page.url);
   say('open this address; it is for you alone, and ends with Ctrl-C');
-  if (!stop.draining.aborted) {
-    await new Promise((resolve) => stop.draining.addEventListener('abort', resolve, { once: true }));
-  }
+  await whenAborted(stop.draining);
   return EXIT.allJudged;
 }

@@ -1,15 +1,16 @@
 /** Follows a run's result stream into an output: every rollout exactly once, whatever dies on the way. */
 import { mkdir, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import {
   type ArtifactContent,
   decodeArtifact,
   describeUnreadable,
   errorMessage,
+  exponentialBackoff,
   type Farm,
   type Result,
   type ResultBatch,
+  retry,
   SwefarmError,
   type UnreadableResult,
   UnusableError,
@@ -216,15 +217,11 @@ async function checkRunExists(farm: Farm, runId: string, patienceMs: number): Pr
 
 /** Repeats a read while Redis is away; it must be safe to repeat. */
 async function withPatience<T>(read: () => Promise<T>, patienceMs: number, signal?: AbortSignal): Promise<T> {
-  const deadline = Date.now() + patienceMs;
-  for (let delay = 100; ; delay = Math.min(delay * 2, 2_000)) {
-    try {
-      return await read();
-    } catch (error) {
-      if (!isTransient(error) || Date.now() + delay > deadline || signal?.aborted) throw error;
-      await sleep(delay);
-    }
-  }
+  return await retry(read, {
+    pauseMs: exponentialBackoff(100, 2_000),
+    withinMs: patienceMs,
+    isPassing: (error) => isTransient(error) && !signal?.aborted,
+  });
 }
 
 /** What a read may be tried again for; the farm's functions say all outages in their own words. */

@@ -1,6 +1,13 @@
 /** What the driver of a session is told of its end. */
-import { setTimeout as sleep } from 'node:timers/promises';
-import { decodeArtifact, type Farm, type Report, type Result, SwefarmError } from '@swefarm/shared';
+import {
+  decodeArtifact,
+  exponentialBackoff,
+  type Farm,
+  poll,
+  type Report,
+  type Result,
+  SwefarmError,
+} from '@swefarm/shared';
 
 export type SessionVerdict = Pick<
   Result,
@@ -12,8 +19,6 @@ export type SessionVerdict = Pick<
   report: Report | null;
 };
 
-const PAUSES_MS = { first: 10, longest: 250 };
-
 /** Waits up to `blockMs` for the result of a rollout; null when there is none yet. */
 export async function awaitVerdict(
   farm: Farm,
@@ -21,14 +26,9 @@ export async function awaitVerdict(
   blockMs: number,
   signal: AbortSignal,
 ): Promise<SessionVerdict | null> {
-  const until = Date.now() + blockMs;
-  for (let pause = PAUSES_MS.first; ; pause = Math.min(pause * 1.5, PAUSES_MS.longest)) {
-    signal.throwIfAborted();
-    const result = await farm.results.get(rolloutId);
-    if (result) return await verdictOf(farm, result);
-    if (Date.now() >= until) return null;
-    await sleep(pause, undefined, { signal });
-  }
+  const look = (): Promise<Result | null> => farm.results.get(rolloutId);
+  const result = await poll(look, { pauseMs: exponentialBackoff(10, 250, 1.5), withinMs: blockMs, signal });
+  return result && (await verdictOf(farm, result));
 }
 
 async function verdictOf(farm: Farm, result: Result): Promise<SessionVerdict> {

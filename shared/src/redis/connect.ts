@@ -1,9 +1,9 @@
 /** Connections: patience by role, and how a client finds its server again after it moved. */
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis, type RedisOptions } from 'ioredis';
 import type { CommonConfig } from '../config/keys.ts';
-import { UnusableError } from '../errors.ts';
+import { errorMessage, UnusableError } from '../errors.ts';
 import type { Log } from '../log.ts';
+import { linearBackoff, retry } from '../waiting/retry.ts';
 import type { FarmRole, OpenOptions } from './farm.ts';
 import { type Inspection, inspectServer } from './inspect.ts';
 import { asUnusable, leadsNoMore } from './outage.ts';
@@ -44,21 +44,24 @@ export async function connectRedis(
   }: Pick<OpenOptions, 'signal' | 'patienceSeconds' | 'onWait' | 'entrusts'> & { begin?: Begin } = {},
 ): Promise<Connection> {
   const target = targetOf(config);
-  const until = Date.now() + patienceSeconds * 1000;
-  for (let tries = 1; ; tries++) {
-    signal?.throwIfAborted();
+  const connect = async (): Promise<Connection> => {
     let place: RedisEndpoint = target;
     try {
       place = (await target.locate?.()) ?? target;
       return await connectPlace(target, place, config, { role, entrusts, begin });
     } catch (error) {
-      const unusable = asUnusable(error, place.address);
-      if (!unusable || !PASSING.has(unusable.code) || Date.now() >= until) throw unusable ?? error;
-      if (tries === 1) onWait(`${unusable.message} Trying again for ${patienceSeconds} s.`);
-      const pause = Math.min(250 * tries, 2_000, Math.max(1, until - Date.now()));
-      await sleep(pause, undefined, signal ? { signal } : {});
+      throw asUnusable(error, place.address) ?? error;
     }
-  }
+  };
+  return await retry(connect, {
+    pauseMs: linearBackoff(250, 2_000),
+    withinMs: patienceSeconds * 1000,
+    signal,
+    isPassing: (error) => error instanceof UnusableError && PASSING.has(error.code),
+    onRetry: (error, tries) => {
+      if (tries === 1) onWait(`${errorMessage(error)} Trying again for ${patienceSeconds} s.`);
+    },
+  });
 }
 
 async function connectPlace(

@@ -1,10 +1,11 @@
 /** Reading what was committed: the run's result stream in order, its ids, its counts and those of its groups. */
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import { SwefarmError } from '../errors.ts';
 import { parseRolloutId } from '../ids.ts';
 import { readRecord } from '../parse.ts';
 import { Result } from '../result.ts';
+import { exponentialBackoff } from '../waiting/retry.ts';
+import { sleep } from '../waiting/sleep.ts';
 import { parseCommitted } from './committed.ts';
 import type { Keys } from './keys.ts';
 import { asUnusable } from './outage.ts';
@@ -79,7 +80,7 @@ export type Results = {
 
 const DEFAULTS = { count: 1000, blockMs: 0, patienceMs: 60_000 };
 /** Waiting is polling, from the first pause to the longest: an abort is immediate and no connection is held. */
-const PAUSES_MS = { first: 10, longest: 250 };
+const pauseMs = exponentialBackoff(10, 250, 1.5);
 const KINDS = ['validation', 'session', 'training', 'collection'];
 
 const SCAN_COUNT = 1000;
@@ -117,9 +118,8 @@ export function createResults(redis: Redis, keys: Keys, address: string): Result
     async read(runId, afterId, options = {}) {
       const { count, blockMs, patienceMs, signal } = { ...DEFAULTS, ...options };
       const until = Date.now() + blockMs;
-      let pause = PAUSES_MS.first;
       let awaySince: number | null = null;
-      for (;;) {
+      for (let tries = 1; ; tries++) {
         signal?.throwIfAborted();
         try {
           const batch = await range(runId, `(${afterId}`, '+', count);
@@ -132,8 +132,7 @@ export function createResults(redis: Redis, keys: Keys, address: string): Result
           if (outage?.code !== 'redis_unreachable' || Date.now() - awaySince >= patienceMs)
             throw outage ?? error;
         }
-        await sleep(pause, undefined, signal ? { signal } : {});
-        pause = Math.min(pause * 1.5, PAUSES_MS.longest);
+        await sleep(pauseMs(tries), signal);
       }
     },
     async latest(runId) {

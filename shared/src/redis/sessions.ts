@@ -2,10 +2,11 @@
  * Sessions in Redis: a record with a lease, a stream of what the driver said, and what was answered. Nodes need no inbound
  * port, and a repeated call of the driver finds what it did before.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import { parseRolloutId } from '../ids.ts';
 import { SessionAnswer, SessionEnd, SessionState, SessionWord } from '../session.ts';
+import { poll } from '../waiting/poll.ts';
+import { exponentialBackoff } from '../waiting/retry.ts';
 import { parseCommitted } from './committed.ts';
 import type { Keys } from './keys.ts';
 import { listenForNotifications, type Notifications } from './notifications.ts';
@@ -65,7 +66,7 @@ const LIFE_MS = 6 * 3600_000;
 const ENDED_LIFE_MS = 3600_000;
 const WAKE_LIFE_S = 60;
 /** Waiting is polling, first often: most commands take milliseconds. */
-const PAUSES_MS = { first: 2, longest: 100 };
+const pauseMs = exponentialBackoff(2, 100, 1.3);
 
 export function createSessions(redis: Redis, keys: Keys, connect: () => Redis): Sessions {
   const create = loadScript(redis, 'session_create');
@@ -147,9 +148,7 @@ export function createSessions(redis: Redis, keys: Keys, connect: () => Redis): 
       const rollout = await redis.hget(of.record, 'rollout_id');
       if (rollout === null) return { status: 'gone' };
       const { committed } = keys.run(parseRolloutId(rollout).runId);
-      const until = Date.now() + blockMs;
-      for (let pause = PAUSES_MS.first; ; pause = Math.min(pause * 1.3, PAUSES_MS.longest)) {
-        signal?.throwIfAborted();
+      const look = async (): Promise<DriverReply | null> => {
         // In this order: an answer that was given before the end is still an answer.
         const [ended, winner, text] = await Promise.all([
           redis.hget(of.record, 'ended'),
@@ -157,10 +156,9 @@ export function createSessions(redis: Redis, keys: Keys, connect: () => Redis): 
           redis.hget(of.answers, String(seq)),
         ]);
         if (text !== null) return { status: 'answer', answer: SessionAnswer.parse(JSON.parse(text)) };
-        if (ended !== null || winner !== null) return { status: 'ended' };
-        if (Date.now() >= until) return { status: 'waiting' };
-        await sleep(pause, undefined, signal ? { signal } : {});
-      }
+        return ended !== null || winner !== null ? { status: 'ended' } : null;
+      };
+      return (await poll(look, { pauseMs, withinMs: blockMs, signal })) ?? { status: 'waiting' };
     },
     async open(id, worker, claim) {
       const reply = await open([keys.session(id).record], [worker, claim]);

@@ -3,11 +3,10 @@
  * an image a line, with the instances that need it behind it; answers are JSON lines, one an image, as they are known.
  */
 import { join } from 'node:path';
-import { errorMessage, UnusableError, UsageError, type WorkerConfig } from '@swefarm/shared';
+import { createSemaphore, errorMessage, UnusableError, UsageError, type WorkerConfig } from '@swefarm/shared';
 import type { Logger } from 'pino';
 import { chooseEngine, chooseRuntime } from '../node/runtimes.ts';
 import { openConverter } from '../sandbox/apptainer/convert.ts';
-import { createGate } from '../sandbox/gate.ts';
 import type { ImageInspection, ImageLine, Runtime } from '../sandbox/runtime.ts';
 
 export const IMAGE_ACTIONS = ['list', 'pull', 'convert', 'prune', 'verify'] as const;
@@ -48,12 +47,12 @@ export async function runImages(
     for (const line of await work.prune(new Set(needed.map(({ image }) => image)))) say(line);
     return true;
   }
-  const gate = createGate(LOOKS_AT_ONCE);
+  const slots = createSemaphore(LOOKS_AT_ONCE);
   let well = true;
   let unusable: unknown = null;
   await Promise.all(
     needed.map((one) =>
-      gate(async () => {
+      slots.run(async () => {
         const { image } = one;
         const line = await work.one(one).catch((error: unknown): ImageLine => {
           if (error instanceof UnusableError || error instanceof UsageError) unusable = error;

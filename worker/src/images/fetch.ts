@@ -1,7 +1,6 @@
 /** How images are fetched on a node, whoever fetches them: few at once, from mirrors first, and patiently where a registry counts. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { errorMessage, UsageError } from '@swefarm/shared';
-import { createGate } from '../sandbox/gate.ts';
+import { createSemaphore, errorMessage, UsageError } from '@swefarm/shared';
 
 export type Mirror = { from: string; to: string };
 
@@ -61,15 +60,15 @@ export function createFetch(
   { atOnce, mirrors }: FetchSettings,
   wait: (ms: number) => Promise<unknown> = sleep,
 ): Fetch {
-  const gate = createGate(atOnce);
+  const slots = createSemaphore(atOnce);
   const patiently = async <T>(from: string, pull: (from: string) => Promise<T>): Promise<T> => {
     for (let waits = 0; ; waits++) {
       try {
-        return await gate(() => pull(from));
+        return await slots.run(() => pull(from));
       } catch (error) {
         const ms = waits < MOST_WAITS ? waitAfter(error, waits) : null;
         if (ms === null) throw error;
-        // Outside the gate: an image of another registry need not wait for this one.
+        // Without a slot: an image of another registry need not wait for this one.
         await wait(ms * (1 + Math.random() / 4));
       }
     }
@@ -78,7 +77,7 @@ export function createFetch(
     const sources = sourcesOf(image, mirrors);
     for (const mirror of sources.slice(0, -1)) {
       try {
-        return await gate(() => pull(mirror));
+        return await slots.run(() => pull(mirror));
       } catch {
         // A mirror that has it not, or is away, is passed over.
       }

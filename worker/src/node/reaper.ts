@@ -2,11 +2,10 @@
  * Removes what has no living owner on this host: sandboxes of workers of this farm that are gone, and this worker's own
  * that no attempt uses any more. Never what belongs to another living worker, or to another farm.
  */
-import { errorMessage, type Farm } from '@swefarm/shared';
+import { createSemaphore, errorMessage, type Farm } from '@swefarm/shared';
 import type { Logger } from 'pino';
 import type { ActiveAttempts } from '../rollout/active.ts';
 import type { WorkerLiveness } from '../rollout/liveness.ts';
-import { createGate } from '../sandbox/gate.ts';
 import type { OwnedContainer, Owner, Runtime } from '../sandbox/runtime.ts';
 import { type Identity, ownerAlive } from './identity.ts';
 
@@ -40,9 +39,9 @@ export async function reap(deps: ReaperDeps): Promise<number> {
   await runtime.sweep?.();
   const mine = (await runtime.listOwned()).filter(({ owner }) => owner.farm === self.farm);
   const unused = unusedOf(mine, deps);
-  const gate = createGate(REMOVALS_AT_ONCE);
+  const slots = createSemaphore(REMOVALS_AT_ONCE);
   // All come to their end, or a sweep that failed would go on beside the next.
-  const ends = await Promise.allSettled(mine.map((one) => gate(() => removeUnowned(one, unused, deps))));
+  const ends = await Promise.allSettled(mine.map((one) => slots.run(() => removeUnowned(one, unused, deps))));
   const failed = ends.find((end) => end.status === 'rejected');
   if (failed) throw failed.reason;
   return ends.filter((end) => end.status === 'fulfilled' && end.value).length;

@@ -14,6 +14,7 @@ import {
   type JournalEntry,
   type Log,
   type Outcome,
+  onAbort,
   originsOf,
   RolloutFailure,
   type RolloutJob,
@@ -166,15 +167,12 @@ async function attemptClaimed(
 }
 
 /** Rejects at the moment of a drain: the job need not wait for its containers to be removed. */
-function unlessDrained<T>(running: Promise<T>, signal: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const onAbort = (): void => {
-      if (abortKind(signal) === 'drain') reject(signal.reason);
-    };
-    signal.addEventListener('abort', onAbort, { once: true });
-    onAbort();
-    running.then(resolve, reject).finally(() => signal.removeEventListener('abort', onAbort));
+async function unlessDrained<T>(running: Promise<T>, signal: AbortSignal): Promise<T> {
+  const drained = Promise.withResolvers<never>();
+  using _listener = onAbort(signal, () => {
+    if (abortKind(signal) === 'drain') drained.reject(signal.reason);
   });
+  return await Promise.race([drained.promise, running]);
 }
 
 async function taskOf(context: AttemptContext): Promise<Task> {

@@ -3,6 +3,7 @@ import {
   type ArtifactContent,
   type AttemptName,
   type CancelReason,
+  createSemaphore,
   encodeArtifact,
   errorMessage,
   type Failure,
@@ -17,7 +18,6 @@ import {
 } from '@swefarm/shared';
 import { countUnreadCalls } from '../agent/unreadcalls.ts';
 import type { Node } from '../node/node.ts';
-import { createGate } from '../sandbox/gate.ts';
 import { abortKind } from './abort.ts';
 import type { Judged } from './facts.ts';
 import type { StageClock } from './stages.ts';
@@ -26,7 +26,7 @@ import type { KeptWork, Trace } from './task.ts';
 import { type AnswerWait, retryUntilAnswered } from './untilanswered.ts';
 
 /** Many rollouts may end at once: their artifacts are made one after the other, so that the loop has time for the others. */
-const encoding = createGate(2);
+const encoders = createSemaphore(2);
 
 /** A Redis that goes back to an older copy does not do so again within moments; one that keeps nothing it is given is at fault. */
 const MOST_STORES = 3;
@@ -91,7 +91,7 @@ type Stored = Pick<AttemptConclusion, 'job' | 'attempt' | 'claim' | 'trace' | 'f
 async function storeArtifact(settlement: Stored, node: Node, how: AnswerWait): Promise<string | null> {
   const { job, attempt, claim, trace, failure } = settlement;
   if (!trace.trajectory && trace.patch === null && !trace.report) return null;
-  const blob = await encoding(() =>
+  const blob = await encoders.run(() =>
     encodeArtifact({
       format: 'swefarm-artifact-1',
       rollout_id: job.rollout_id,

@@ -5,10 +5,9 @@
 import { readFileSync } from 'node:fs';
 import type { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { errorMessage, newId, RolloutFailure } from '@swefarm/shared';
+import { type Ending, errorMessage, newId, RolloutFailure, waitAtMost } from '@swefarm/shared';
 import type { CommandResult, RunOptions, Shell } from './command.ts';
 import { SandboxKilledError } from './command.ts';
-import { type Ending, endingOf } from './ending.ts';
 import { killCommand } from './kill.ts';
 import { type Reply, ReplyReader, ShellLostError } from './reply.ts';
 import type { Container } from './runtime.ts';
@@ -84,7 +83,7 @@ const rose = (before: number | null, after: number | null): boolean =>
 
 /** Undefined when it takes longer than `ms`. */
 async function within<T>(promise: Promise<T>, ms: number): Promise<T | undefined> {
-  const ending = await endingOf(promise, ms);
+  const ending = await waitAtMost(promise, ms);
   return ending.by === 'itself' ? ending.value : undefined;
 }
 
@@ -129,7 +128,7 @@ class HeldShell implements Shell {
     const timeoutMs = Math.max(OPEN_TIMEOUT_MS, beside.timeoutMs);
     let ending: Ending<Reply>;
     try {
-      ending = await endingOf(reader.next(0, 65_536), timeoutMs, signal);
+      ending = await waitAtMost(reader.next(0, 65_536), timeoutMs, signal);
     } catch (error) {
       stream.destroy();
       await this.#throwIfDead();
@@ -210,7 +209,7 @@ class HeldShell implements Shell {
       if (error instanceof ShellLostError) return error;
       throw error;
     });
-    const ending = await endingOf(replyOrLoss, options.timeoutMs, options.signal);
+    const ending = await waitAtMost(replyOrLoss, options.timeoutMs, options.signal);
     return ending.by === 'itself' ? ending.value : ending.by;
   }
 

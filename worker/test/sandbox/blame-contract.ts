@@ -1,9 +1,8 @@
 /** What code in a sandbox breaks must be known as its own doing in every isolating runtime, and what the node breaks must not. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { RolloutFailure } from '@swefarm/shared';
+import { RolloutFailure, waitAtMost } from '@swefarm/shared';
 import { expect, it } from 'vitest';
 import { isOwnDoing, type Suspect } from '../../src/sandbox/blame.ts';
-import { endingOf } from '../../src/sandbox/ending.ts';
 import type { Container } from '../../src/sandbox/runtime.ts';
 import { openShell } from '../../src/sandbox/shell.ts';
 import { takePatch } from '../../src/sandbox/snapshot.ts';
@@ -19,7 +18,7 @@ const LATE_PIPE =
 
 /** Fails with what it was waited for, long before the test's own time is over. */
 async function within<T>(seconds: number, work: Promise<T>): Promise<T> {
-  const ending = await endingOf(work, seconds * 1000);
+  const ending = await waitAtMost(work, seconds * 1000);
   if (ending.by !== 'itself') throw new Error(`not done after ${seconds} s`);
   return ending.value;
 }

@@ -1,6 +1,6 @@
 /** A row posted to `/run`, from its request to its answer. */
 import { Readable } from 'node:stream';
-import { type Instance, UnusableError } from '@swefarm/shared';
+import { createSemaphore, type Instance, type Semaphore, UnusableError } from '@swefarm/shared';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { answerPieces } from '../../formats/gym/answer.ts';
 import { episodeFailure, episodePieces } from '../../formats/gym/episode.ts';
@@ -19,7 +19,6 @@ import { type FailureMode, failureMode, honoursMask, isTraining } from './failur
 import { type CallerRun, OpenRuns } from './openruns.ts';
 import { ResultReaders } from './resultreaders.ts';
 import { Siblings } from './siblings.ts';
-import { createSlots, type Slots } from './slots.ts';
 
 /** Answers that are read and written at once: each takes some megabytes from when its artifact is decoded. */
 const WRITERS = 16;
@@ -32,7 +31,7 @@ export type CallDeps = RouteDeps & {
   calls: CallTracker;
   results: ResultReaders;
   siblings: Siblings;
-  writers: Slots;
+  writers: Semaphore;
   /** Callers and modes that the log has. */
   loggedModes: Set<string>;
 };
@@ -46,7 +45,7 @@ export function createCallDeps(app: FastifyInstance, deps: RouteDeps): CallDeps 
     calls: new CallTracker(app, deps, runs),
     results: new ResultReaders(farm, log, signal),
     siblings: new Siblings(config.gateway_grace_seconds * 1000),
-    writers: createSlots(WRITERS),
+    writers: createSemaphore(WRITERS),
     loggedModes: new Set(),
   };
 }
@@ -166,7 +165,7 @@ async function answerCall(deps: CallDeps, call: OpenCall, rollout: CallRollout):
 }
 
 async function takeWriter({ writers }: CallDeps, { reply, connection }: OpenCall): Promise<() => void> {
-  const release = await writers.take(connection.closed);
+  const release = await writers.acquire(connection.closed);
   whenClosed(reply, release);
   return release;
 }

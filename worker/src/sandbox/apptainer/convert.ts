@@ -6,12 +6,11 @@ import { execFile } from 'node:child_process';
 import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { promisify, stripVTControlCharacters } from 'node:util';
-import { errorMessage, RolloutFailure, UnusableError, UsageError } from '@swefarm/shared';
+import { createSemaphore, errorMessage, RolloutFailure, UnusableError, UsageError } from '@swefarm/shared';
 import { withLock } from '../../images/lock.ts';
 import { sha256Of, writeOrigin } from '../../images/origin.ts';
 import { partialName, workFolder } from '../../images/partials.ts';
 import { withTag } from '../docker/images.ts';
-import { createGate } from '../gate.ts';
 import type { ImageLine } from '../runtime.ts';
 import { findCommand, PROGRAMS } from './command.ts';
 import { inspectImages } from './inspect.ts';
@@ -44,7 +43,7 @@ export async function openConverter(deps: ConvertDeps): Promise<(image: string) 
     );
   }
   const program = await requireProgram(deps.command);
-  const gate = createGate(deps.atOnce);
+  const slots = createSemaphore(deps.atOnce);
   const known = inspectImages([template]);
   const takers = new Map<string, string>();
 
@@ -94,7 +93,7 @@ export async function openConverter(deps: ConvertDeps): Promise<(image: string) 
       throw new RolloutFailure('image_pull', `${path} is ${other}'s already: convert them to two folders`);
     takers.set(path, image);
     const there = await known.look(image, false, []);
-    return there.status === 'absent' ? await gate(() => convert(image, path)) : there;
+    return there.status === 'absent' ? await slots.run(() => convert(image, path)) : there;
   };
 }
 

@@ -11,11 +11,10 @@ import { constants, type Stats } from 'node:fs';
 import { access, readFile, realpath, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { errorMessage, RolloutFailure } from '@swefarm/shared';
+import { createSingleFlight, errorMessage, RolloutFailure } from '@swefarm/shared';
 import { configBeside } from '../../images/beside.ts';
 import { EMPTY_CONFIG, type ImageConfig } from '../../images/config.ts';
 import { type ImageStore, requireDisk, type Unpacked } from '../../images/store.ts';
-import { untilAborted } from '../abort.ts';
 import { requirePlain } from '../rootfs/images.ts';
 import type { ReadyImage } from '../runtime.ts';
 import { candidatePaths } from './paths.ts';
@@ -48,7 +47,7 @@ export type ImageDeps = {
 
 export function imageSource(deps: ImageDeps): ImageSource {
   const known = new Map<string, ApptainerImage>();
-  const running = new Map<string, Promise<ReadyImage>>();
+  const underWay = createSingleFlight<ReadyImage>();
 
   const make = async (name: string, instanceId: string | undefined): Promise<ReadyImage> => {
     const lying = await findImage(deps.templates, name, instanceId);
@@ -73,16 +72,8 @@ export function imageSource(deps: ImageDeps): ImageSource {
   };
 
   return {
-    async ensure(name, instanceId, signal) {
-      const key = `${name} ${instanceId ?? ''}`;
-      let making = running.get(key);
-      if (!making) {
-        making = make(name, instanceId).finally(() => running.delete(key));
-        making.catch(() => undefined);
-        running.set(key, making);
-      }
-      return untilAborted(making, signal);
-    },
+    ensure: (name, instanceId, signal) =>
+      underWay.run(`${name} ${instanceId ?? ''}`, () => make(name, instanceId), signal),
     find(image) {
       const found = known.get(image.ref);
       if (!found)

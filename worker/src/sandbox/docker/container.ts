@@ -2,10 +2,9 @@
 import { constants } from 'node:fs';
 import { access, readFile } from 'node:fs/promises';
 import type { Duplex, Readable } from 'node:stream';
-import { errorMessage } from '@swefarm/shared';
+import { errorMessage, waitAtMost } from '@swefarm/shared';
 import type Docker from 'dockerode';
 import tar from 'tar-stream';
-import { endingOf } from '../ending.ts';
 import type { Engine } from '../engine/settings.ts';
 import { killCommand } from '../kill.ts';
 import type { Remains } from '../remains.ts';
@@ -137,7 +136,7 @@ export class DockerContainer implements Container {
         // It may have stopped by itself, for which each engine has a code of its own: the wait tells.
         else if (![409, 500].includes(statusCode(error) ?? 0)) throw error;
       });
-      const { by } = await endingOf(this.#container.wait(), END_WAIT_MS, signal);
+      const { by } = await waitAtMost(this.#container.wait(), END_WAIT_MS, signal);
       if (by === 'timeout') throw new Error(`it still runs after ${END_WAIT_MS / 1000} s`);
     } catch (error) {
       throw engineFailure(error, 'engine_unreachable', 'ending a container');

@@ -1,6 +1,7 @@
 /** The longest that a call of an engine is waited for. What is inside a container can make its engine wait, and must not make us. */
+
 import { readdir, readFile } from 'node:fs/promises';
-import { endingOf } from '../ending.ts';
+import { waitAtMost } from '@swefarm/shared';
 import { killQuietly, namespaceOf } from '../namespaces/processes.ts';
 
 /** An engine on a loaded disk takes its time. */
@@ -11,7 +12,7 @@ export const NOT_YET_COMMAND = /^(runc|crun)/;
 
 /** Settles as the call does; rejects when it has not by then, while the engine goes on with it. */
 export async function inTime<T>(call: Promise<T>, answerMs = ANSWER_MS): Promise<T> {
-  const ending = await endingOf(call, answerMs);
+  const ending = await waitAtMost(call, answerMs);
   if (ending.by === 'itself') return ending.value;
   throw Object.assign(new Error(`the engine did not answer in ${answerMs / 1000} s`), { code: LATE });
 }

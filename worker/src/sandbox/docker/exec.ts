@@ -1,9 +1,8 @@
 /** One plain exec: merged and capped output, exit code from the engine, time limit by the host's clock. */
 import type { Duplex } from 'node:stream';
-import { newId, RolloutFailure } from '@swefarm/shared';
+import { newId, RolloutFailure, waitAtMost } from '@swefarm/shared';
 import type Docker from 'dockerode';
 import { Capture } from '../capture.ts';
-import { endingOf } from '../ending.ts';
 import type { ExecOptions, ExecResult } from '../runtime.ts';
 import { lateFailure, requireReadable } from './accounts.ts';
 import { inTime, isLate, killFromOutside, NOT_YET_COMMAND } from './deadline.ts';
@@ -95,12 +94,12 @@ export async function runExec(
   if (options.stdin?.length) socket.write(options.stdin);
   const watch = watchEnd(exec, ended);
   try {
-    const { by } = await endingOf(watch.done, options.timeoutMs, options.signal);
+    const { by } = await waitAtMost(watch.done, options.timeoutMs, options.signal);
     if (by !== 'itself') {
       // What never became the command holds the container, and nothing else can be started to end it.
       await killFromOutside(container.id, NOT_YET_COMMAND);
       await kill(mark);
-      await endingOf(watch.done, AFTER_KILL_MS);
+      await waitAtMost(watch.done, AFTER_KILL_MS);
       options.signal.throwIfAborted();
     }
     const { head, tail, totalBytes } = capture.result();

@@ -1,9 +1,8 @@
 /** Images on this node: local first, pulled otherwise, one pull at a time per image whoever asks. */
-import { RolloutFailure } from '@swefarm/shared';
+import { createSingleFlight, RolloutFailure } from '@swefarm/shared';
 import type Docker from 'dockerode';
 import type { Fetch } from '../../images/fetch.ts';
 import type { PulledImages } from '../../images/pulledimages.ts';
-import { untilAborted } from '../abort.ts';
 import type { ReadyImage } from '../runtime.ts';
 import { engineFailure, pullFailure, statusCode } from './errors.ts';
 
@@ -22,7 +21,7 @@ export function imageSource({
   fetch,
   brought,
 }: ImageDeps): (image: string, signal: AbortSignal) => Promise<ReadyImage> {
-  const pulls = new Map<string, Promise<void>>();
+  const pulls = createSingleFlight<void>();
 
   const local = async (image: string): Promise<ReadyImage | null> => {
     try {
@@ -34,23 +33,13 @@ export function imageSource({
     }
   };
 
-  const pull = (image: string): Promise<void> =>
-    pullImage({ docker, fetch, brought }, image).finally(() => pulls.delete(image));
-
   return async (image, signal) => {
     const present = await local(image);
     if (present) {
       await brought?.used(image);
       return present;
     }
-    let pulling = pulls.get(image);
-    if (!pulling) {
-      pulling = pull(image);
-      // Whoever waits sees the error; without this a pull nobody waits for any more would be an unhandled one.
-      pulling.catch(() => undefined);
-      pulls.set(image, pulling);
-    }
-    await untilAborted(pulling, signal);
+    await pulls.run(image, () => pullImage({ docker, fetch, brought }, image), signal);
     const pulled = await local(image);
     if (!pulled) throw new RolloutFailure('image_pull', `${image} was pulled and is not there`);
     return { ...pulled, pulled: true };

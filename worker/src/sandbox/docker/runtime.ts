@@ -1,13 +1,11 @@
 /** Containers of Docker, or of Podman behind its Docker-compatible socket. */
 import { access, constants } from 'node:fs/promises';
-import { errorMessage } from '@swefarm/shared';
+import { createLazy, createSemaphore, errorMessage, untilAborted } from '@swefarm/shared';
 import Docker from 'dockerode';
 import { createFetch } from '../../images/fetch.ts';
 import { openPulledImages } from '../../images/pulledimages.ts';
-import { untilAborted } from '../abort.ts';
 import type { Engine, ImageSettings } from '../engine/settings.ts';
 import { diskFree } from '../free.ts';
-import { createGate } from '../gate.ts';
 import { FARM_LABEL, readOwner } from '../labels.ts';
 import { startWatchdog } from '../namespaces/watchdog.ts';
 import { requirePossible } from '../possible.ts';
@@ -47,7 +45,7 @@ const CHECK_TIMEOUT_MS = 10_000;
 export async function dockerRuntime(options: DockerRuntimeOptions): Promise<Runtime> {
   const engine = options.engine ?? 'docker';
   const docker = new Docker({ socketPath: options.socketPath });
-  const creates = createGate(ENGINE_SLOTS, options.gapMs ?? 0);
+  const creates = createSemaphore(ENGINE_SLOTS, options.gapMs ?? 0);
   const infoHere = askedOnce(docker);
   const { images } = options;
   const fetch = createFetch(images ?? { atOnce: 2, mirrors: [] });
@@ -57,7 +55,7 @@ export async function dockerRuntime(options: DockerRuntimeOptions): Promise<Runt
   const profile = engine === 'podman' ? await profileFile() : null;
 
   /** What is left is the reaper's. */
-  const remove = createRemoval(docker, createGate(ENGINE_SLOTS), options.answerMs);
+  const remove = createRemoval(docker, createSemaphore(ENGINE_SLOTS), options.answerMs);
   const removeQuietly = (id: string): Promise<void> =>
     remove(id).catch((error: unknown) => {
       options.log?.warn({ container: id, error: errorMessage(error) }, 'container left for the reaper');
@@ -83,7 +81,7 @@ export async function dockerRuntime(options: DockerRuntimeOptions): Promise<Runt
           ? { ...asked, limits: { ...asked.limits, diskBytes: null } }
           : asked;
       let unwatch = (): void => undefined;
-      const container = await creates(() =>
+      const container = await creates.run(() =>
         startContainer({ docker, engine, profile: profile?.path ?? null }, spec, signal, async (id) => {
           unwatch();
           await removeQuietly(id);
@@ -131,7 +129,7 @@ async function startContainer(
     await created.start({ abortSignal: limit });
     return new DockerContainer(id, spec, { docker, engine, remove });
   } catch (error) {
-    // Not awaited inside the gate's slot: the removal needs a slot itself.
+    // Not awaited inside the slot: the removal needs a slot itself.
     if (id) void remove(id);
     signal.throwIfAborted();
     throw createFailure(error, id !== null, `starting a container of ${spec.image.name}`);
@@ -153,17 +151,11 @@ async function listOwned(docker: Docker): Promise<OwnedContainer[]> {
 
 /** What the engine has and limits, asked until it has answered once; null while it does not. */
 function askedOnce(docker: Docker): () => Promise<{ limits: EngineLimits; cpus: number | undefined } | null> {
-  let known: ReturnType<ReturnType<typeof askedOnce>> | null = null;
-  return () => {
-    known ??= inTime(docker.info()).then(
-      (info: EngineInfo) => ({ limits: engineLimits(info), cpus: info.NCPU }),
-      () => {
-        known = null;
-        return null;
-      },
-    );
-    return known;
-  };
+  const answer = createLazy(async () => {
+    const info: EngineInfo = await inTime(docker.info());
+    return { limits: engineLimits(info), cpus: info.NCPU };
+  });
+  return () => answer.get().catch(() => null);
 }
 
 async function checkEngine(

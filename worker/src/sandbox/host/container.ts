@@ -4,9 +4,8 @@ import { constants } from 'node:fs';
 import { mkdir, open, stat, writeFile } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 import { Duplex } from 'node:stream';
-import { newId, RolloutFailure, SwefarmError } from '@swefarm/shared';
+import { newId, RolloutFailure, SwefarmError, waitAtMost } from '@swefarm/shared';
 import { Capture } from '../capture.ts';
-import { endingOf } from '../ending.ts';
 import { killCommand } from '../kill.ts';
 import type { Container, ContainerSpec, ContainerState, ExecOptions, ExecResult } from '../runtime.ts';
 import { CONTAINER_MARK, killMarked } from './processes.ts';
@@ -76,11 +75,11 @@ export class HostContainer implements Container {
     child.stdin?.on('error', () => undefined);
     child.stdin?.end(options.stdin);
     const ended = exited(child);
-    const { by } = await endingOf(ended, options.timeoutMs, options.signal);
+    const { by } = await waitAtMost(ended, options.timeoutMs, options.signal);
     if (by !== 'itself') {
       await kill(mark);
       if (child.pid) killGroup(child.pid);
-      await endingOf(ended, AFTER_KILL_MS);
+      await waitAtMost(ended, AFTER_KILL_MS);
     }
     child.stdout?.destroy();
     options.signal.throwIfAborted();

@@ -3,9 +3,8 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { close } from 'node:fs';
 import type { Socket } from 'node:net';
 import { Duplex, type Readable, type Writable } from 'node:stream';
-import { errorMessage, RolloutFailure } from '@swefarm/shared';
+import { errorMessage, RolloutFailure, waitAtMost } from '@swefarm/shared';
 import { Capture } from '../capture.ts';
-import { endingOf } from '../ending.ts';
 import type { ExecOptions, ExecResult } from '../runtime.ts';
 import type { OutputPipe } from './pipes.ts';
 import { killNamespace } from './processes.ts';
@@ -102,10 +101,10 @@ export async function runEntered(
   const closed = new Promise<void>((resolve) => entered.output.once('close', () => resolve()));
   if (options.stdin) entered.stdin?.end(options.stdin);
   try {
-    const ending = await endingOf(entered.exit, options.timeoutMs, options.signal);
+    const ending = await waitAtMost(entered.exit, options.timeoutMs, options.signal);
     if (ending.by !== 'itself') {
       if (!(await entered.kill())) await onUnkillable();
-      await endingOf(entered.exit, AFTER_KILL_MS);
+      await waitAtMost(entered.exit, AFTER_KILL_MS);
       options.signal.throwIfAborted();
     }
     await drained(closed, () => heardAt);
@@ -127,7 +126,7 @@ export async function runEntered(
 async function drained(closed: Promise<void>, heardAt: () => number): Promise<void> {
   const until = performance.now() + DRAIN_MS;
   while (performance.now() < until) {
-    const ending = await endingOf(closed, QUIET_MS);
+    const ending = await waitAtMost(closed, QUIET_MS);
     if (ending.by === 'itself' || performance.now() - heardAt() > QUIET_MS) return;
   }
 }

@@ -3,8 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { close, open } from 'node:fs';
 import type { Readable, Writable } from 'node:stream';
 import { promisify } from 'node:util';
-import { RolloutFailure } from '@swefarm/shared';
-import { endingOf } from '../ending.ts';
+import { RolloutFailure, waitAtMost } from '@swefarm/shared';
 import { initOf, killQuietly, namespaceOf } from './processes.ts';
 
 const openFile = promisify(open);
@@ -58,14 +57,14 @@ export async function startSupervisor(argv: readonly string[], kind: SupervisorK
   const status = reported ? lineReader(child.stdio[3] as Readable) : null;
   try {
     const started = Promise.all([status?.next() ?? '', lines.next()]);
-    const first = await endingOf(Promise.race([started, ended]), START_TIMEOUT_MS);
+    const first = await waitAtMost(Promise.race([started, ended]), START_TIMEOUT_MS);
     const said = first.by === 'itself' ? first.value : undefined;
     const init =
       kind.id === null
         ? Number(/"child-pid": (\d+)/.exec(said?.[0] ?? '')?.[1])
         : said && (await initOf(kind.id));
     if (said?.[1] !== 'ready' || !init) {
-      await endingOf(silent, LAST_WORDS_MS);
+      await waitAtMost(silent, LAST_WORDS_MS);
       throw startFailure(complaint() || (first.by === 'timeout' ? 'no answer' : 'ended at once'));
     }
     const [files, namespace] = await Promise.all([
@@ -87,7 +86,7 @@ export async function startSupervisor(argv: readonly string[], kind: SupervisorK
       async killAll() {
         const answer = lines.next();
         (child.stdin as Writable).write('kill\n');
-        const ending = await endingOf(Promise.race([answer, ended]), KILL_TIMEOUT_MS);
+        const ending = await waitAtMost(Promise.race([answer, ended]), KILL_TIMEOUT_MS);
         if (ending.by !== 'itself') throw new Error('process 1 of the sandbox does not answer');
       },
       ended,
@@ -95,7 +94,7 @@ export async function startSupervisor(argv: readonly string[], kind: SupervisorK
     };
   } catch (error) {
     child.kill('SIGKILL');
-    await endingOf(ended, END_TIMEOUT_MS);
+    await waitAtMost(ended, END_TIMEOUT_MS);
     throw error;
   }
 }
@@ -135,7 +134,7 @@ async function namespaceFiles(mounts: number, init: number, root: boolean): Prom
 /** The death of process 1 is that of all, and the keeper goes when the last is gone. */
 async function end(child: ChildProcess, init: number, ended: Promise<void>): Promise<void> {
   if (child.exitCode === null && child.signalCode === null) killQuietly(init);
-  const ending = await endingOf(ended, END_TIMEOUT_MS);
+  const ending = await waitAtMost(ended, END_TIMEOUT_MS);
   if (ending.by !== 'itself') child.kill('SIGKILL');
 }
 

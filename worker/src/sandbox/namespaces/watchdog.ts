@@ -2,7 +2,7 @@
  * Limits for nodes where no control groups can be made: once a second the processes of all sandboxes are counted and
  * weighed, and what is over its limit is killed, first a process, then the sandbox. Disk is always limited this way, beside it.
  */
-import { createGate } from '../gate.ts';
+import { createSemaphore } from '@swefarm/shared';
 import { OWN_PROCESSES } from './cgroups.ts';
 import { diskUse, type Measure } from './diskuse.ts';
 import { killQuietly, membersBy, parentsOfDead, proportionalBytes, residentBytes } from './processes.ts';
@@ -71,14 +71,15 @@ export function startWatchdog({
   };
 
   // Not in the tick: a sandbox of a million files takes minutes to measure, and the others' memory does not wait.
-  const gate = createGate(DISK_AT_ONCE);
+  const slots = createSemaphore(DISK_AT_ONCE);
   const measuring = new Set<WatchedSandbox>();
   const measureAll = (): void => {
     for (const one of sandboxes) {
       if (one.diskBytes === null || measuring.has(one)) continue;
       const limit = one.diskBytes;
       measuring.add(one);
-      gate(() => measure(one.folder))
+      slots
+        .run(() => measure(one.folder))
         .then((used) => {
           if (used !== null && used > limit && sandboxes.has(one)) one.end('disk');
         })

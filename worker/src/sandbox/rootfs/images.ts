@@ -12,14 +12,12 @@ import { createHash } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { realpath, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { RolloutFailure } from '@swefarm/shared';
+import { createSemaphore, createSingleFlight, RolloutFailure } from '@swefarm/shared';
 import { configBeside } from '../../images/beside.ts';
 import { EMPTY_CONFIG, type ImageConfig } from '../../images/config.ts';
 import { resolveInside } from '../../images/inside.ts';
 import type { ImageStore, StoredImage, Unpack } from '../../images/store.ts';
-import { untilAborted } from '../abort.ts';
 import { withTag } from '../docker/images.ts';
-import { createGate } from '../gate.ts';
 import type { ReadyImage } from '../runtime.ts';
 import type { EngineSource } from './engine.ts';
 import { hostTree } from './hosttree.ts';
@@ -53,16 +51,16 @@ export type ImageDeps = {
 };
 
 export function imageSource({ store, engine, prepare }: ImageDeps): ImageSource {
-  const gate = createGate(UNPACK_AT_ONCE);
+  const unpackers = createSemaphore(UNPACK_AT_ONCE);
   const known = new Map<string, RootImage>();
   const trusted = new Map<string, { image: ReadyImage; until: number }>();
-  const running = new Map<string, Promise<ReadyImage>>();
+  const underWay = createSingleFlight<ReadyImage>();
   const owners = process.getuid?.() === 0;
 
   const prepared =
     (unpack: Unpack): Unpack =>
     (partial) =>
-      gate(async () => {
+      unpackers.run(async () => {
         const done = await unpack(partial);
         await prepare({ config: done.config, lowers: [join(partial, 'tree')], folders: [] });
         return done;
@@ -155,14 +153,7 @@ export function imageSource({ store, engine, prepare }: ImageDeps): ImageSource 
     async ensure(name, signal) {
       const recent = trusted.get(name);
       if (recent && recent.until > Date.now() && (await store.find(recent.image.digest))) return recent.image;
-      let making = running.get(name);
-      if (!making) {
-        // The first caller's leaving must not end it for the others: it goes on, and the next caller finds it done.
-        making = make(name).finally(() => running.delete(name));
-        making.catch(() => undefined);
-        running.set(name, making);
-      }
-      return untilAborted(making, signal);
+      return await underWay.run(name, () => make(name), signal);
     },
     layers(image) {
       const found = known.get(image.ref);

@@ -1,0 +1,20 @@
+/** Looking again and again until something is there. */
+import { type Patience, startPatience } from './retry.ts';
+
+/**
+ * Looks, at least once, until there is an answer that is neither null nor false; null when patience ends before.
+ * @throws what `look` throws, or the signal's reason
+ */
+export async function poll<T>(
+  look: () => T | null | false | Promise<T | null | false>,
+  options: Patience,
+): Promise<T | null> {
+  const patience = startPatience(options);
+  for (;;) {
+    options.signal?.throwIfAborted();
+    const found = await look();
+    if (found !== null && found !== false) return found;
+    if (patience.isOver()) return null;
+    await patience.pause();
+  }
+}

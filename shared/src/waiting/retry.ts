@@ -1,0 +1,61 @@
+/** Calls that are made again after a failure that passes. */
+import { sleep } from './sleep.ts';
+
+/** Milliseconds to wait after so many tries (1 after the first). */
+export type Backoff = (tries: number) => number;
+
+export const linearBackoff =
+  (stepMs: number, longestMs = Number.POSITIVE_INFINITY): Backoff =>
+  (tries) =>
+    Math.min(stepMs * tries, longestMs);
+
+export const exponentialBackoff =
+  (firstMs: number, longestMs: number, factor = 2): Backoff =>
+  (tries) =>
+    Math.min(firstMs * factor ** (tries - 1), longestMs);
+
+/** How often and how long something is tried; without a limit, until the signal is aborted. */
+export type Patience = {
+  /** Between two tries. */
+  pauseMs: number | Backoff;
+  /** The last try is made when this is over. */
+  withinMs?: number;
+  tries?: number;
+  signal?: AbortSignal | undefined;
+};
+
+export type RetryOptions = Patience & {
+  isPassing: (error: unknown) => boolean;
+  /** Called before each pause. */
+  onRetry?: (error: unknown, tries: number) => void;
+};
+
+/** Throws what the last call threw, or the signal's reason. */
+export async function retry<T>(call: () => Promise<T>, options: RetryOptions): Promise<T> {
+  const patience = startPatience(options);
+  for (;;) {
+    options.signal?.throwIfAborted();
+    try {
+      return await call();
+    } catch (error) {
+      if (!options.isPassing(error) || patience.isOver()) throw error;
+      options.onRetry?.(error, patience.tries());
+      await patience.pause();
+    }
+  }
+}
+
+/** Counts tries and time for `retry` and `poll`. */
+export function startPatience({ pauseMs, withinMs, tries: most, signal }: Patience) {
+  const until = performance.now() + (withinMs ?? Number.POSITIVE_INFINITY);
+  let tries = 1;
+  return {
+    tries: () => tries,
+    isOver: () => tries >= (most ?? Number.POSITIVE_INFINITY) || performance.now() >= until,
+    async pause(): Promise<void> {
+      const wanted = typeof pauseMs === 'number' ? pauseMs : pauseMs(tries);
+      tries++;
+      await sleep(Math.min(wanted, Math.max(1, until - performance.now())), signal);
+    },
+  };
+}

@@ -1,0 +1,44 @@
+import { expect, test } from 'vitest';
+import { createSemaphore } from './semaphore.ts';
+
+test('no more than the slots at a time, all to their end, a failure gives its slot back', async () => {
+  const semaphore = createSemaphore(2);
+  let running = 0;
+  let most = 0;
+  const work = async (fails: boolean): Promise<void> => {
+    most = Math.max(most, ++running);
+    await new Promise((resolve) => setImmediate(resolve));
+    running--;
+    if (fails) throw new Error('no');
+  };
+  const ended = await Promise.allSettled(
+    [0, 1, 2, 3, 4, 5].map((n) => semaphore.run(() => work(n % 2 === 0))),
+  );
+  expect(ended.filter(({ status }) => status === 'fulfilled')).toHaveLength(3);
+  expect(most).toBe(2);
+});
+
+test('with a gap they begin apart, however free the slots are', async () => {
+  const semaphore = createSemaphore(8, 30);
+  const began: number[] = [];
+  await Promise.all([0, 1, 2, 3].map(() => semaphore.run(async () => void began.push(performance.now()))));
+  const gaps = began.slice(1).map((at, index) => at - (began[index] ?? 0));
+  // Timers may be late, and then the next gap is shorter: the whole is what counts.
+  expect(gaps.reduce((sum, gap) => sum + gap, 0)).toBeGreaterThan(60);
+});
+
+test('who leaves the line takes no slot, and a slot given back twice is one', async () => {
+  const semaphore = createSemaphore(1);
+  const giveBack = await semaphore.acquire();
+  const left = new AbortController();
+  const leaving = semaphore.acquire(left.signal);
+  const staying = semaphore.acquire();
+  left.abort(new Error('left'));
+  await expect(leaving).rejects.toThrow('left');
+  giveBack();
+  giveBack();
+  const third = semaphore.acquire();
+  (await staying)();
+  (await third)();
+  await expect(semaphore.acquire(AbortSignal.abort(new Error('too late')))).rejects.toThrow('too late');
+});

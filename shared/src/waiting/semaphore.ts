@@ -1,0 +1,61 @@
+/** At most so many at a time, the others in the order in which they came. */
+import { onAbort } from './abort.ts';
+import { sleep } from './sleep.ts';
+
+export type Semaphore = {
+  /** Waits for a slot. Call what it returns to give the slot back, once or more often. @throws the signal's reason */
+  acquire(signal?: AbortSignal): Promise<() => void>;
+  /** Runs `work` in a slot. */
+  run<T>(work: () => Promise<T>): Promise<T>;
+};
+
+/** @param gapMs the least time between two begins of `run`, whatever slots are free */
+export function createSemaphore(slots: number, gapMs = 0): Semaphore {
+  let free = slots;
+  let nextAt = 0;
+  const waiting = new Set<() => void>();
+  const release = (): void => {
+    const [next] = waiting;
+    if (next) next();
+    else free++;
+  };
+  const enter = async (signal?: AbortSignal): Promise<void> => {
+    signal?.throwIfAborted();
+    if (free > 0) {
+      free--;
+      return;
+    }
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const go = (): void => {
+      waiting.delete(go);
+      resolve();
+    };
+    waiting.add(go);
+    // Whoever leaves after its turn has come holds the slot, and is answered.
+    using _listener = onAbort(signal, () => waiting.delete(go) && reject(signal?.reason));
+    await promise;
+  };
+  const acquire = async (signal?: AbortSignal): Promise<() => void> => {
+    await enter(signal);
+    let held = true;
+    return () => {
+      if (held) release();
+      held = false;
+    };
+  };
+  return {
+    acquire,
+    async run(work) {
+      const giveBack = await acquire();
+      try {
+        const now = performance.now();
+        const startAt = Math.max(now, nextAt);
+        nextAt = startAt + gapMs;
+        if (startAt > now) await sleep(startAt - now);
+        return await work();
+      } finally {
+        giveBack();
+      }
+    },
+  };
+}

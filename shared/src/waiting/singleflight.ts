@@ -1,0 +1,49 @@
+/** Work that is done once, however many ask for it. */
+import { untilAborted } from './abort.ts';
+
+export type SingleFlight<T> = {
+  /**
+   * Starts `work`, or waits for that of the same key which is under way. The work goes on when a caller's signal is aborted:
+   * others may wait for it, and the next caller finds it done.
+   */
+  run(key: string, work: () => Promise<T>, signal?: AbortSignal): Promise<T>;
+  isUnderWay(key: string): boolean;
+};
+
+export function createSingleFlight<T>(): SingleFlight<T> {
+  const underWay = new Map<string, Promise<T>>();
+  return {
+    run(key, work, signal) {
+      let running = underWay.get(key);
+      if (!running) {
+        running = work().finally(() => underWay.delete(key));
+        // Each caller sees the error; when all have left, it is nobody's.
+        running.catch(() => undefined);
+        underWay.set(key, running);
+      }
+      return signal ? untilAborted(running, signal) : running;
+    },
+    isUnderWay: (key) => underWay.has(key),
+  };
+}
+
+export type Lazy<T> = {
+  /** Starts the work at the first call; after a failure, at the next. */
+  get(): Promise<T>;
+  /** What was started and has not failed; null when there is nothing. */
+  started(): Promise<T> | null;
+};
+
+export function createLazy<T>(work: () => Promise<T>): Lazy<T> {
+  let started: Promise<T> | null = null;
+  return {
+    get() {
+      started ??= work().catch((error: unknown) => {
+        started = null;
+        throw error;
+      });
+      return started;
+    },
+    started: () => started,
+  };
+}
