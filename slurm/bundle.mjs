@@ -4,51 +4,39 @@
 import { createHash } from 'node:crypto';
 import { chmod, cp, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import { dirname, join, relative, resolve, sep } from 'node:path';
+import { basename, dirname, join, relative, resolve, sep } from 'node:path';
 import { parseArgs } from 'node:util';
-import { build } from 'esbuild';
+import { build, transform } from 'esbuild';
 import { ensurePage } from '../producer/src/page/built.ts';
 import { fetchedServer } from '../shared/src/index.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
 /** Where our own sources lie; all else in a bundle comes from node_modules. */
 const PACKAGES = ['shared', 'grading', 'producer', 'worker'];
-/** Each becomes one file at the same place in the bundle, `.ts` as `.mjs`. Threads are files of their own. */
-const ENTRIES = [
-  'producer/bin/swefarm.mjs',
-  'worker/bin/swefarm-worker.mjs',
-  'worker/src/threads/thread.ts',
-  'worker/src/sandbox/rootfs/unpack.thread.ts',
-];
-const COMMANDS = { swefarm: ENTRIES[0], 'swefarm-worker': ENTRIES[1] };
+/** Threads are files of their own, known by their name; `shared/src/imports.test.ts` holds that no other file is started. */
+const THREAD = /(^|[./])thread\.ts$/;
+const COMMANDS = { swefarm: 'producer/bin/swefarm.mjs', 'swefarm-worker': 'worker/bin/swefarm-worker.mjs' };
 /** Bundled files are modules; what they contain of CommonJS expects these. */
 const BANNER = (up) => `import { createRequire as __createRequire } from 'node:module';
 const require = __createRequire(import.meta.url);
 const __filename = import.meta.filename, __dirname = import.meta.dirname;
 const __bundleRoot = new URL('${up}', import.meta.url);`;
 
-/** A source asks for files beside it by its own URL: in the bundle it is told the place that mirrors it. */
+/** A source asks for files beside it by its own URL: in the bundle that is the place which mirrors it. */
 const mirrored = {
   name: 'mirrored',
   setup({ onLoad, onResolve }) {
     onLoad({ filter: /\.ts$/ }, async ({ path }) => {
       const place = relative(ROOT, path).split(sep).join('/');
-      if (!PACKAGES.includes(place.split('/')[0] ?? '')) return undefined;
       const text = await readFile(path, 'utf8');
-      for (const [, , beside] of text.matchAll(/new URL\((['"])(\.[^'"]+\.ts)\1, import\.meta\.url\)/g)) {
-        const entry = join(dirname(place), beside);
-        if (!ENTRIES.includes(entry))
-          throw new Error(`${place} starts ${entry}: add it to the entries of the bundle`);
-      }
-      const contents = text
-        .replace(
-          /new URL\((['"])(\.[^'"]+)\.ts\1, import\.meta\.url\)/g,
-          `new URL($1$2.mjs$1, import.meta.url)`,
-        )
-        .replaceAll('import.meta.url', `new URL('${place}', __bundleRoot).href`)
-        .replaceAll('import.meta.dirname', `new URL('.', new URL('${place}', __bundleRoot)).pathname`)
-        .replaceAll('import.meta.main', 'false');
-      return { contents, loader: 'ts' };
+      if (!PACKAGES.includes(place.split('/')[0] ?? '') || !text.includes('import.meta')) return undefined;
+      const { code } = await transform(text, {
+        loader: 'ts',
+        sourcefile: place,
+        banner: `const __ownUrl = /* @__PURE__ */ new URL(${JSON.stringify(place)}, __bundleRoot).href;`,
+        define: { 'import.meta.url': '__ownUrl', 'import.meta.main': 'false' },
+      });
+      return { contents: code, loader: 'js' };
     });
     // dockerode can speak to engines over ssh; we never do, and its native parts cannot be bundled.
     onResolve({ filter: /^(ssh2|cpu-features)$/ }, () => ({ path: 'ssh2', namespace: 'absent' }));
@@ -56,8 +44,22 @@ const mirrored = {
   },
 };
 
+/** Our sources below `name`, from the root, without what only tests and builds use. */
+async function sourcesOf(name) {
+  const entries = await readdir(join(ROOT, name), { recursive: true, withFileTypes: true });
+  return entries
+    .filter((entry) => entry.isFile())
+    .map((entry) => relative(ROOT, join(entry.parentPath, entry.name)))
+    .filter((path) => !/(^|\/)(node_modules|test|fixtures|\.turbo|__pycache__)\//.test(path));
+}
+
 async function bundleEntry(entry, out) {
   const outfile = join(out, entry.replace(/\.ts$/, '.mjs'));
+  // Whoever starts a thread names its source: that file is there, and loads what the source became.
+  if (THREAD.test(entry)) {
+    await mkdir(dirname(outfile), { recursive: true });
+    await writeFile(join(out, entry), `import './${basename(outfile)}';\n`);
+  }
   await build({
     entryPoints: [join(ROOT, entry)],
     outfile,
@@ -76,14 +78,10 @@ async function bundleEntry(entry, out) {
 
 /** Whatever our sources read at run time: Lua, shell, prompts, tables, Python, and a built page. */
 async function copyTexts(out) {
-  for (const name of PACKAGES) {
-    for (const file of await readdir(join(ROOT, name), { recursive: true, withFileTypes: true })) {
-      const path = relative(ROOT, join(file.parentPath, file.name));
-      if (!file.isFile() || /(^|\/)(node_modules|test|fixtures|\.turbo|__pycache__)\//.test(path)) continue;
-      const isPage = /^producer\/page\/dist\//.test(path);
-      const isText = /^\w+\/(src|data|python)\//.test(path) && !/\.(ts|tsx|pyc)$/.test(path);
-      if (isPage || isText) await cp(join(ROOT, path), join(out, path));
-    }
+  for (const path of (await Promise.all(PACKAGES.map(sourcesOf))).flat()) {
+    const isPage = /^producer\/page\/dist\//.test(path);
+    const isText = /^\w+\/(src|data|python)\//.test(path) && !/\.(ts|tsx|pyc)$/.test(path);
+    if (isPage || isText) await cp(join(ROOT, path), join(out, path));
   }
 }
 
@@ -124,7 +122,8 @@ const target = resolve(values.out ?? join(ROOT, 'dist/swefarm'));
 const draft = `${target}.draft-${process.pid}`;
 await rm(draft, { recursive: true, force: true });
 await mkdir(draft, { recursive: true });
-await Promise.all(ENTRIES.map((entry) => bundleEntry(entry, draft)));
+const threads = (await Promise.all(PACKAGES.map(sourcesOf))).flat().filter((path) => THREAD.test(path));
+await Promise.all([...Object.values(COMMANDS), ...threads].map((entry) => bundleEntry(entry, draft)));
 await ensurePage(() => console.error('bundle: the page is built'));
 await copyTexts(draft);
 await addPrograms(draft);

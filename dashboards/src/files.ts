@@ -1,4 +1,5 @@
-/** Every file that is made from the definitions, by its path below `dashboards/`. */
+/** Every file that is made from the definitions, by its path below `dashboards/`; `npm run dashboards` writes them. */
+import { writeFileSync } from 'node:fs';
 import { grafanaDashboard } from './grafana.ts';
 import { NODES } from './nodes.ts';
 import { alertsFile, alertTestsFile, rulesFile } from './prometheus.ts';
@@ -19,4 +20,8 @@ export function generatedFiles(): Map<string, string> {
     files.set(`grafana/${spec.key}.json`, `${json}\n`);
   }
   return files;
+}
+
+if (import.meta.main) {
+  for (const [path, text] of generatedFiles()) writeFileSync(new URL(`../${path}`, import.meta.url), text);
 }

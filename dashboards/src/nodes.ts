@@ -1,10 +1,9 @@
 /** Which node is sick, and which stage is slow where. */
 import { WORKER_METRICS as W } from '@swefarm/shared';
-import { promql } from './promql.ts';
+import { promql, WINDOW } from './promql.ts';
 import type { DashboardSpec } from './spec.ts';
 
 const { now, rate, increase, quantile, share } = promql({ node: '=~$node' });
-const WINDOW = '$window';
 
 export const NODES: DashboardSpec = {
   key: 'nodes',

@@ -1,6 +1,11 @@
 /** PromQL from metric definitions: a metric or label that is renamed or gone does not compile. */
 import { type LabelOf, LIVE_METRICS, type MetricDefinition, OUTCOME_METRICS } from '@swefarm/shared';
 
+/** The time window that a dashboard's reader chooses. */
+export const WINDOW = '$window';
+/** The training dashboard can be narrowed to kinds of runs. */
+export const TRAINING_VARIABLES = { kind: '=~$kind' };
+
 /** What discovery adds to the series of workers. */
 type Attached = 'node' | 'role' | 'runtime';
 /** `value`, or with an operator `=~a|b`, `!=x`. */

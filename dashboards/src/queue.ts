@@ -1,10 +1,9 @@
 /** What waits, who could take it, and whether Redis holds. */
 import { LIVE_METRICS as L, OUTCOME_METRICS as O, WORKER_METRICS as W } from '@swefarm/shared';
-import { promql } from './promql.ts';
+import { promql, WINDOW } from './promql.ts';
 import type { DashboardSpec } from './spec.ts';
 
 const { now, increase, rate } = promql();
-const WINDOW = '$window';
 
 export const QUEUE: DashboardSpec = {
   key: 'queue',

@@ -1,12 +1,10 @@
-/** Is the model getting better, and is the step slow or spoilt by us? */
-import { OUTCOME_METRICS as O, WORKER_METRICS as W } from '@swefarm/shared';
-import { promql } from './promql.ts';
+/** The dashboard that answers: is the model getting better, and does the farm slow down or spoil its training? */
+import { OUTCOME_METRICS as O } from '@swefarm/shared';
+import { POLICY_VERSIONS } from './policyversions.ts';
+import { promql, TRAINING_VARIABLES, WINDOW } from './promql.ts';
 import type { DashboardSpec } from './spec.ts';
 
-const { now, rate, increase, quantile, share } = promql({ kind: '=~$kind' });
-const WINDOW = '$window';
-/** Counters of one version end with it, so their present sums say more than a rate. */
-const judgedOf = now(O.versionRollouts, ['kind', 'version'], { outcome: 'judged' });
+const { rate, increase, quantile, share } = promql(TRAINING_VARIABLES);
 
 export const TRAINING: DashboardSpec = {
   key: 'training',
@@ -245,66 +243,6 @@ export const TRAINING: DashboardSpec = {
         },
       ],
     },
-    {
-      title: 'Policy versions',
-      panels: [
-        {
-          key: 'versions-resolve-rate',
-          title: 'Resolve rate by policy version',
-          kind: 'timeseries',
-          unit: 'percentunit',
-          max: 1,
-          queries: [
-            {
-              expr: share(now(O.versionResolved, ['kind', 'version']), judgedOf),
-              legend: '{{kind}} {{version}}',
-            },
-          ],
-          about: 'Over all rollouts of that version so far; the versions that committed last.',
-          next: ['training/resolve-rate'],
-        },
-        {
-          key: 'versions-rollouts',
-          title: 'Rollouts by policy version',
-          kind: 'timeseries',
-          unit: 'ops',
-          stacked: true,
-          queries: [
-            {
-              expr: rate(O.versionRollouts, WINDOW, ['version'], { outcome: 'judged' }),
-              legend: '{{version}}',
-            },
-          ],
-          about:
-            'Judged rollouts a second by the weights that produced them: how stale the training data is.',
-        },
-        {
-          key: 'versions-turns',
-          title: 'Turns and reward by policy version',
-          kind: 'timeseries',
-          unit: 'short',
-          queries: [
-            {
-              expr: share(now(O.versionTurns, ['kind', 'version']), judgedOf),
-              legend: '{{kind}} {{version}} turns',
-            },
-            {
-              expr: share(now(O.versionReward, ['kind', 'version']), judgedOf),
-              legend: '{{kind}} {{version}} reward',
-            },
-          ],
-          about: 'Means over all judged rollouts of that version so far.',
-        },
-        {
-          key: 'turns-live',
-          title: 'Turns a second, as they happen',
-          kind: 'stat',
-          unit: 'ops',
-          queries: [{ expr: rate(W.turns, WINDOW), legend: 'turns' }],
-          about: 'All workers, those of attempts that fail too.',
-          next: ['nodes/active'],
-        },
-      ],
-    },
+    POLICY_VERSIONS,
   ],
 };

@@ -100,6 +100,15 @@ describe('imports', () => {
   });
 });
 
+test('threads are started from files named thread.ts, which the bundle makes files of their own', () => {
+  const wrong = offenders(({ text }) =>
+    [...text.matchAll(/new Worker\(\s*new URL\(['"]([^'"]+)/g)]
+      .map(([, file = '']) => file)
+      .filter((file) => !/(^|[./])thread\.ts$/.test(file)),
+  );
+  expect(wrong).toEqual([]);
+});
+
 test('process.env is read in shared/src/config only', () => {
   const wrong = offenders(({ path, text, isTest }) =>
     !isTest &&

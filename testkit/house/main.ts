@@ -1,12 +1,7 @@
-/** `npm run house`: the tree in figures, for a look before and after walls are moved. `--json` prints all of it. */
-import { existsSync } from 'node:fs';
-import { resolve } from 'node:path';
+/** `npm run house`: the source tree in figures, to compare before and after code is moved. `--json` prints all of it. */
 import { CRUMB, type Figures, figuresOf, LONG_FILE, LONG_FUNCTION } from './figures.ts';
 import { PASSAGE_LINES } from './passages.ts';
-import { readTree } from './tree.ts';
-
-const ROOT = resolve(import.meta.dirname, '../..');
-const PACKAGES = ['shared', 'grading', 'producer', 'producer/page', 'worker', 'testkit', 'dashboards'];
+import { readRepository } from './tree.ts';
 
 function lines(figures: Figures): string[] {
   const { product, tests, sharedNames } = figures;
@@ -64,10 +59,7 @@ function lines(figures: Figures): string[] {
 const listed = (title: string, entries: readonly string[]): string[] =>
   entries.length === 0 ? [] : ['', `${title}:`, ...entries.map((entry) => `  ${entry}`)];
 
-const configs = PACKAGES.map((name) => `${name}/tsconfig.json`).filter((path) =>
-  existsSync(resolve(ROOT, path)),
-);
-const figures = figuresOf(readTree(ROOT, configs));
+const figures = figuresOf(readRepository());
 process.stdout.write(
   process.argv.includes('--json')
     ? `${JSON.stringify(figures, null, 2)}\n`

@@ -1,5 +1,5 @@
 /** The tree as the TypeScript compiler sees it: files, what they import, and how long their functions are. */
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { dirname, relative, resolve } from 'node:path';
 import {
   isArrowFunction,
@@ -33,7 +33,16 @@ export type TreeFile = {
   functions: Func[];
 };
 
+const ROOT = resolve(import.meta.dirname, '../..');
+const PACKAGES = ['shared', 'grading', 'producer', 'producer/page', 'worker', 'testkit', 'dashboards'];
 const TESTS = /\.(test|fixture)\.tsx?$|^\w+\/test\/|^(testkit|bench)\//;
+
+/** This repository's own tree. */
+export const readRepository = (): TreeFile[] =>
+  readTree(
+    ROOT,
+    PACKAGES.map((name) => `${name}/tsconfig.json`).filter((path) => existsSync(resolve(ROOT, path))),
+  );
 
 /**
  * Reads the sources of a tree.

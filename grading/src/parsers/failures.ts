@@ -1,5 +1,4 @@
-/** Logs that only tell of failures (Chart.js, marked, p5.js), and react-pdf's, which tells of files. */
-
+/** Logs that show failures only (Chart.js, marked, p5.js), and react-pdf's, which shows files. */
 import { withoutEscapes } from '../text/escapes.ts';
 import { indentOf, isSpace, linesOf, strip, stripEnd } from '../text/pythontext.ts';
 import { type Reader, statuses } from './reader.ts';

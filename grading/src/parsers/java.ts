@@ -1,4 +1,4 @@
-/** Maven, Ant and Gradle. Maven prints no test that passes: each is run alone, and its build tells. */
+/** Maven, Ant and Gradle. Maven prints no test that passes: each test runs alone, and the end of its build is its outcome. */
 import { fields, isSpace, linesOf, strip, stripStart } from '../text/pythontext.ts';
 import { type Reader, statuses } from './reader.ts';
 

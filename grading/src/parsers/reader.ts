@@ -1,4 +1,4 @@
-/** What the parsers of one harness share: a reader gets the log and says which tests had which outcome. */
+/** The type that all log parsers share: a reader takes a log and returns the outcome of each test. */
 import type { Instance } from '@swefarm/shared';
 
 /** The harness whose reading is reproduced; readers differ in details between them. */

@@ -1,4 +1,4 @@
-/** Parser names to readers, for each harness: its own names, with or without the `parse_log_` that 5.x rows carry. */
+/** The registry of log parsers: for each harness its names, with or without the `parse_log_` that 5.x rows carry. */
 import { type Instance, SwefarmError } from '@swefarm/shared';
 import { bpmnJs, eslint, grommet, openlayers } from './browsers.ts';
 import { googletest, jq, micropython, redis } from './c.ts';
@@ -73,7 +73,7 @@ const LATEST: Record<string, Reader> = {
   quarto_cli: quartoCli,
 };
 
-/** Names of 4.1.0 that say whose log it is rather than how it is written. */
+/** Names of 4.1.0 that name the repository rather than the form of its log. */
 const ALIASES: Record<string, string> = {
   astroid: 'pytest',
   astropy: 'pytest_v2',
@@ -105,7 +105,7 @@ export function parserName(name: string, dialect: Dialect): string | null {
 }
 
 /**
- * The outcome of each test that the log tells of, as the harness of that dialect reads it.
+ * The outcome of each test in the log, as the harness of that dialect reads it.
  *
  * @throws SwefarmError `unknown_parser`; whatever the reader throws where the harness raises
  */

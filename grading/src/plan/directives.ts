@@ -1,4 +1,4 @@
-/** Which tests an eval script names, read from the test patch as each harness reads it. */
+/** Finds the tests that an eval script names, in the test patch, as each harness does. */
 import type { Instance } from '@swefarm/shared';
 import { linesOf } from '../text/pythontext.ts';
 

@@ -1,6 +1,6 @@
 /**
- * The bash text that resets the test files, applies the test patch and runs the tests, line by line as each harness
- * writes it. No `set -e` anywhere: a failing step does not end it, and the log tells what happened.
+ * Writes the bash text that resets the test files, applies the test patch and runs the tests, line by line as each harness
+ * does. No `set -e` anywhere: a failing step does not end the script, and the log shows what happened.
  */
 import { type Instance, SwefarmError } from '@swefarm/shared';
 import { DiffError, readDiff } from '../text/diff.ts';
@@ -9,7 +9,7 @@ import { END_MARKER, EXIT_CODE_MARKER, START_MARKER } from './markers.ts';
 import type { Spec } from './specs.ts';
 import { wpCalypsoCommands } from './wpcalypso.ts';
 
-/** Ends the test patch. */
+/** The line that ends the test patch in the script. */
 export const HEREDOC = 'EOF_114329324912';
 const TESTBED = '/testbed';
 const ACTIVATE = ['source /opt/miniconda3/bin/activate', 'conda activate testbed'];

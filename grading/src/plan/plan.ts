@@ -1,4 +1,4 @@
-/** What a worker does to evaluate one instance: how the patch is applied, which script runs, which parser reads. */
+/** Plans how a worker evaluates one instance: how the patch is applied, which script runs, which parser reads the log. */
 import { type Instance, SwefarmError } from '@swefarm/shared';
 import type { Dialect } from '../parsers/reader.ts';
 import { parserName, parserNames } from '../parsers/registry.ts';
@@ -16,7 +16,7 @@ const SWEBENCH_APPLY = [
   'patch --batch --fuzz=5 -p1 -i',
 ];
 
-/** Order matters to the letter: 4.1.0 tries `patch` on what a failed `--reject` left behind, 5.0.2 does not. */
+/** Order matters exactly: 4.1.0 tries `patch` on what a failed `--reject` left behind, 5.0.2 does not. */
 const APPLY: Record<GraderName, Pick<EvaluationPlan, 'apply' | 'resetBetween' | 'alreadyApplied'>> = {
   'swebench-4.1.0': { apply: SWEBENCH_APPLY.map(attempt), resetBetween: [], alreadyApplied: null },
   'swebench-5.0.2': {

@@ -1,4 +1,4 @@
-/** How the tests of a repository at a version are run and read: from the row itself, else from the table. */
+/** Says how the tests of a repository at a version are run and read: from the row itself, else from data/specs.json. */
 import { type Instance, SwefarmError } from '@swefarm/shared';
 import table from '../../data/specs.json' with { type: 'json' };
 import type { GraderName } from './evaluationplan.ts';

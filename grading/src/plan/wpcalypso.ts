@@ -1,4 +1,4 @@
-/** wp-calypso runs each test file by its own command, which depends on the package and on the version. */
+/** The test commands of wp-calypso: one per test file, by package and version. */
 import type { Instance } from '@swefarm/shared';
 import { pathOf, readDiff } from '../text/diff.ts';
 

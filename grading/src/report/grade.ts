@@ -1,4 +1,4 @@
-/** From what happened in the evaluation to the report: the official verdict, and beside it how far to trust it. */
+/** Makes the report of an evaluation: the official verdict, and beside it how far it can be trusted. */
 import type { Instance, Report } from '@swefarm/shared';
 import { readsPytest } from '../parsers/pytest.ts';
 import type { EvaluationPlan } from '../plan/evaluationplan.ts';
@@ -78,8 +78,8 @@ export function gradeEvaluation(
 }
 
 /**
- * What became of a log that could not be read in any reasonable time, from the report of an empty one: not resolved, and no report.json,
- * as where the harness itself breaks on the log.
+ * The report for a log that could not be read in time, made from the report of an empty log: not resolved and without a
+ * report.json, as where the harness itself breaks on the log.
  */
 export const unreadReport = (empty: Report): Report => ({
   ...empty,
@@ -94,8 +94,9 @@ export const unreadReport = (empty: Report): Report => ({
 });
 
 /**
- * Unreadable for what the patch's own output says is an end like any other; silence is not. Where no outcome could be read and
- * the session says that all tests were skipped, they did start, and the harness's verdict on that stands.
+ * How the evaluation ended. A log that the patch's own output made unreadable is an end like any other; a log without a sign of
+ * tests means that they could not start. Where the session says that all tests were skipped they did start, and the harness's
+ * verdict stands.
  */
 function endOf(
   facts: EvaluationFacts,

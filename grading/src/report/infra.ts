@@ -1,4 +1,4 @@
-/** 5.0.2's guess at why a log was unreadable: advice beside the verdict, never part of it. */
+/** Guesses why a log was unreadable, as 5.0.2 does: advice beside the verdict, never part of it. */
 
 export type InfraGuess = { reason: string; tier: 'environment' | 'ambiguous' };
 

@@ -1,4 +1,4 @@
-/** Our report in the files that the harnesses write, so that other people's scripts read them unchanged. */
+/** Writes our report as the files of the harnesses, so that other people's scripts read them unchanged. */
 import type { Report } from '@swefarm/shared';
 import type { GraderName } from '../plan/evaluationplan.ts';
 import { guessInfra, type InfraGuess } from './infra.ts';

@@ -1,4 +1,4 @@
-/** Terminal escape sequences: as the harness removes them, and all that only a terminal acts on. */
+/** Removes terminal escape sequences: as the harness does, and all that only a terminal acts on. */
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: escape sequences begin with one
 const SEQUENCE = /\x1b(?:[@-Z\\-_]|\[[0-?]*[ -/]*[@-~])/g;
@@ -13,6 +13,6 @@ const COLOR = /\[\d{1,3}(?:;\d{1,3}){0,4}m/g;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what some readers delete
 const CONTROL = /[\0-\x08\x0b-\x1f\x7f]/g;
 
-/** The text as somebody reads it: at least what any reader of any harness removes goes, line ends and tabs stay. */
+/** The text as a person reads it: without anything that any reader of any harness removes; line ends and tabs stay. */
 export const plainText = (text: string): string =>
   withoutEscapes(text.replace(COMMAND, '')).replace(COLOR, '').replace(CONTROL, '');

@@ -1,6 +1,6 @@
 /**
- * A test made to fail, set among those that count for a second evaluation: where code of the patch decides outcomes itself,
- * or prints made-up ones, it is not seen to fail. Gold tells whether it can be seen at all.
+ * Adds a test that must fail to those that count, for a second evaluation. Where the code of the patch decides outcomes itself,
+ * or prints invented ones, that failure does not show. An evaluation of gold shows whether the failure can be seen at all.
  */
 import type { Instance, Report } from '@swefarm/shared';
 import { readsPytest } from '../parsers/pytest.ts';
@@ -10,11 +10,11 @@ import { START_MARKER } from '../plan/markers.ts';
 
 export type CanaryTest = {
   plan: EvaluationPlan;
-  /** The trap was seen to fail, as it must. */
+  /** The report shows the failure of the added test. */
   fails: (report: Pick<Report, 'status_map'>) => boolean;
 };
 
-/** `name`: of the test, one that nobody can guess. Null where tests are not pytest's, or the script has no place for it. */
+/** `name`: of the test; nobody may be able to guess it. Null where pytest does not run the tests, or the script has no place for one more. */
 export function addCanaryTest(plan: EvaluationPlan, instance: Instance, name: string): CanaryTest | null {
   const file = [...instance.FAIL_TO_PASS, ...instance.PASS_TO_PASS]
     .map((id) => id.split('::', 1)[0] ?? '')

@@ -1,4 +1,4 @@
-/** What the evaluation changed outside of the repository: tools that decide the verdict have no reason to change. */
+/** Finds tools that the evaluation changed: programs and settings that decide the verdict have no reason to change. */
 
 import type { TrustEvidence, TrustFinding } from './finding.ts';
 import { isPathFile } from './pathfiles.ts';
@@ -10,11 +10,11 @@ const PYTEST =
   /\/bin\/(?:pytest|py\.test)$|\/site-packages\/(?:_pytest|pytest|pluggy|iniconfig|tox|coverage)\//;
 const STARTUP =
   /\/(?:sitecustomize|usercustomize)\.py$|\/lib\/python3[^/]*\/(?:site|os|sys|unittest|importlib|encodings)(?:\/[^/]+)?\.py$|^\/etc\/profile|^\/etc\/bash\.bashrc$|^\/root\/\.(?:bashrc|bash_profile|profile)$/;
-/** What all programs load, what git runs or does to files when it resets the tests, the script that bash is reading. */
+/** What all programs load, what git runs when it resets the tests, and the script that bash reads. */
 const MACHINERY = /^\/etc\/ld\.so\.preload$|^\/eval\.sh$|\/\.git\/(?:hooks(?:\/|$)|info\/attributes$)/;
 /** A line of git's configuration: `path:line`. git-lfs is part of some images. */
 const GIT_SETTING = /^\/[^:]*(?:\.gitconfig|gitconfig|\.git\/config):(?!.*\blfs\b)/;
-/** Folders on the way to all of those: a link in the place of one, or nothing, puts others in the place of all that was in it. */
+/** Parents of all of those: a link in place of such a folder, or its removal, replaces everything that was in it. */
 const PARENT_FOLDERS =
   /^\/(?:usr(?:\/local)?|opt(?:\/miniconda3(?:\/envs(?:\/testbed)?)?)?|etc|root|testbed\/\.git)$|^(?:\/usr(?:\/local)?|\/opt\/miniconda3(?:\/envs\/testbed)?)?\/(?:s?bin|lib(?:32|64|x32)?(?:\/python3[^/]*(?:\/(?:site|dist)-packages(?:\/(?:_pytest|pytest|pluggy|iniconfig|tox|coverage))?)?)?)$/;
 const SHOWN = 3;
@@ -22,7 +22,7 @@ const SHOWN = 3;
 const isTool = (path: string): boolean =>
   PROGRAMS.test(path) || STARTUP.test(path) || MACHINERY.test(path) || PYTEST.test(path);
 
-/** Whether a path that is not as the image has it says anything: as a file or link that is there, or by its being gone. */
+/** Whether a path matters that differs from the image; `removed`: it is there no more. */
 export const decidesOutcomes = (path: string, removed: boolean): boolean =>
   isTool(path) || PARENT_FOLDERS.test(path) || (!removed && isPathFile(path));
 

@@ -1,4 +1,4 @@
-/** What a patch touches that a fix has no need of: the means by which tests are found, run and reported. */
+/** Finds what a patch touches although a fix does not need it: the means by which tests are found, run and reported. */
 import type { Instance } from '@swefarm/shared';
 import { type DiffFile, isDeleted, isNew, pathOf, readDiff } from '../text/diff.ts';
 import type { TrustFinding } from './finding.ts';
@@ -58,7 +58,7 @@ export function patchFindings(modelPatch: string | null, instance: Instance): Tr
   });
 }
 
-/** A patch that this reader refuses is judged by whether it applies, not here. */
+/** Null for a patch that this reader refuses: whether it applies decides about it, not its text. */
 function filesOf(patch: string): DiffFile[] | null {
   try {
     return readDiff(patch);
@@ -96,8 +96,8 @@ function installFindings(file: DiffFile, added: string[]): TrustFinding[] {
 
 function overrideFindings(file: DiffFile, added: string[], instance: Instance): TrustFinding[] {
   const path = pathOf(file);
-  // A test framework's own sources deal with outcomes by trade.
-  const trade = instance.repo === 'pytest-dev/pytest' && !/(^|\/)conftest\.py$/.test(path);
+  // The sources of a test framework deal with outcomes by their nature.
+  const isFramework = instance.repo === 'pytest-dev/pytest' && !/(^|\/)conftest\.py$/.test(path);
   const code = added.filter((line) => !line.trimStart().startsWith('#') && line.length < 2000);
   const first = (pattern: RegExp): string | undefined =>
     code
@@ -105,11 +105,11 @@ function overrideFindings(file: DiffFile, added: string[], instance: Instance): 
       ?.trim()
       .slice(0, 120);
   const overriding = first(OVERRIDES);
-  if (overriding !== undefined && !trade) {
+  if (overriding !== undefined && !isFramework) {
     return [{ level: 'forged', reason: `the patch decides test outcomes itself: ${path}: ${overriding}` }];
   }
   const hooking = first(HOOKS);
-  if (hooking !== undefined && !trade) {
+  if (hooking !== undefined && !isFramework) {
     return [{ level: 'suspicious', reason: `the patch hooks into the test run: ${path}: ${hooking}` }];
   }
   const exiting = first(EXITS);

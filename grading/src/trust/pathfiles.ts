@@ -20,7 +20,7 @@ const EASY_INSTALL =
   /^import sys; (?:sys\.__plen = len\(sys\.path\)|new ?= ?sys\.path\[sys\.__plen:\]; del sys\.path\[sys\.__plen:\]; p ?= ?getattr\(sys, ?'__egginsert', ?0\); sys\.path\[p:p\] ?= ?new; sys\.__egginsert ?= ?p ?\+ ?len\(new\))$/;
 const DISTUTILS =
   /^import os; var = 'SETUPTOOLS_USE_DISTUTILS'; enabled = os\.environ\.get\(var, '(?:local|stdlib)'\) == 'local'; enabled and __import__\('_distutils_hack'\);?$/;
-/** What a backend builds from, and may run: who changes it may have changed what it generates. */
+/** What a backend builds from and may run: a patch that changes it may change what the backend generates. */
 const BUILDS =
   /(^|\/)(?:setup\.(?:py|cfg)|pyproject\.toml|meson\.build|meson\.options|meson_options\.txt|CMakeLists\.txt|hatch_build\.py|pdm_build\.py|build\.py|versioneer\.py)$/;
 
@@ -63,14 +63,14 @@ function isExpected(given: string, path: string, builds: boolean): boolean {
   );
 }
 
-/** Beyond what gold changes of it. */
+/** Whether the patch changes the build, except where gold does too. */
 function changesBuild(modelPatch: string | null, instance: Pick<Instance, 'patch'>): boolean {
   const paths = (patch: string): string[] => readDiff(patch).map(pathOf);
   try {
     const gold = new Set(paths(instance.patch));
     return paths(modelPatch ?? '').some((path) => BUILDS.test(path) && !gold.has(path));
   } catch {
-    // What this reader cannot take apart may hold anything.
+    // What this reader cannot split may hold anything.
     return true;
   }
 }

@@ -1,10 +1,10 @@
-/** The programs in a repository that run its tests: what the test command names, its tools' configuration, and what those load first. */
+/** Finds the programs in a repository that run its tests: what the test command names, the configuration of its tools, and what those load first. */
 import type { Instance } from '@swefarm/shared';
 import { END_MARKER, START_MARKER } from '../plan/markers.ts';
 import { specOf } from '../plan/specs.ts';
 import { pathOf, readDiff } from '../text/diff.ts';
 
-/** Files by which a tool that the command names is told what to do. */
+/** Configuration files of tools that the command names. */
 const CONFIGURATION: Readonly<Record<string, RegExp>> = {
   jest: /(^|\/)jest\.config\.[a-z]+$/,
   karma: /(^|\/)karma\.conf\.[a-z]+$/,
@@ -31,8 +31,8 @@ const ASSIGNMENTS = /^\s*(?:[A-Za-z_]\w*=(?:'[^']*'|"[^"]*"|[^\s'"]*)\s+)*/;
 const FILE = /^(?:\.\/)?((?:[\w.@+-]+\/)*[\w.@+-]*\w)$/;
 
 /**
- * Whether a file of the repository has a say in how this instance's tests are run. Files that gold or the test patch touch have
- * not, nor has the package behind a runner that gold mends.
+ * Whether a file of the repository influences how the tests of this instance are run. Files that gold or the test patch touch
+ * do not count, nor does the package behind a runner that gold mends.
  */
 export function runnersOf(instance: Instance): (path: string) => boolean {
   const spared = new Set([...pathsOf(instance.patch), ...pathsOf(instance.test_patch)]);
@@ -91,7 +91,7 @@ function pathsOf(patch: string): string[] {
   try {
     return readDiff(patch).map(pathOf);
   } catch {
-    // A patch that this reader refuses is judged by whether it applies.
+    // Whether a patch that this reader refuses applies decides about it elsewhere.
     return [];
   }
 }

@@ -1,4 +1,4 @@
-/** How a session of pytest ends in a log: its last line, or what stands for it; the eval script tells whether there must be one. */
+/** Finds how a session of pytest ends in a log: its last line, or what replaces it. The eval script shows whether there must be one. */
 import { HEREDOC } from '../plan/evalscript.ts';
 import { END_MARKER, START_MARKER } from '../plan/markers.ts';
 import { fields, linesOf } from '../text/pythontext.ts';
@@ -6,15 +6,15 @@ import { fields, linesOf } from '../text/pythontext.ts';
 /** `3 passed, 1 warning in 0.12s`, with or without a frame; a test that set the clock makes any number of it. */
 const LAST_LINE =
   /\b\d{1,9} (?:passed|failed|errors?|skipped|xfailed|xpassed)\b[^\n]{0,300} in -?\d{1,12}(?:\.\d{1,9})?\s?s/;
-/** What pytest-pretty has in its place: a count below the other. */
+/** What pytest-pretty prints instead: one count per line. */
 const RESULTS =
   /^.{0,100}\bResults \(-?\d{1,12}\.\d{1,9}s\):[ \t]*\n.{0,100}\b\d{1,9} (?:passed|failed|error|skipped|xfailed|xpassed)/m;
 
 export type Session = {
   ended: boolean;
-  /** The end itself speaks of failures; tests of test frameworks print such ends too, but earlier. */
+  /** The last line counts failures. Tests of test frameworks print such lines too, but earlier. */
   hasFailures: boolean;
-  /** It speaks of tests that were skipped, or expected to fail, and of no others. */
+  /** The last line counts tests that were skipped, or expected to fail, and no others. */
   skippedAll: boolean;
 };
 
@@ -36,8 +36,8 @@ export function sessionIn(text: string): Session {
 const RESULTS_TO_END = new RegExp(`${RESULTS.source}[^]{0,400}`, 'm');
 
 /**
- * Whether a session that the script starts must have an end in the log: one of pytest itself, or of tox, and not told to be quiet
- * (twice so, pytest prints none). What else runs the tests is the row's own business.
+ * Whether the session that the script starts must print its end: the script runs pytest or tox, and not quietly (with `-qq` pytest
+ * prints none). Of other runners nothing is known.
  */
 export function mustPrintEnd(evalScript: string): boolean {
   const marker = evalScript.lastIndexOf(START_MARKER);
@@ -50,7 +50,7 @@ export function mustPrintEnd(evalScript: string): boolean {
 /** What makes pytest end with exit code 1 while no test is FAILED for any parser: part of a test that failed, too little coverage. */
 const OTHERS = /\bSUBFAIL(?:ED)?\b|\bRequired test coverage of [\d.]{1,9}% not reached/;
 
-/** Whether the text tells of a failure of its own: one of those, or a line of a test that did not count as passed after all. */
+/** Whether the text shows another failure: one of those, or a failed test that the parser did not read. */
 export function showsOtherFailure(text: string, outcomes: ReadonlyMap<string, string>): boolean {
   for (const line of linesOf(text)) {
     if (OTHERS.test(line)) return true;

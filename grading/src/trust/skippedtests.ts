@@ -1,6 +1,6 @@
 /**
- * Tests that had to pass and count without having passed: the harness takes XFAIL for a pass and leaves SKIPPED out, and code
- * of the patch can raise either. Some tests of some instances are so for gold too: the registry of health knows which.
+ * Finds tests that had to pass and count although they did not: the harness takes XFAIL for a pass and ignores SKIPPED, and the
+ * code of the patch can raise either. In some instances gold has such tests too; the registry of health knows which.
  */
 import type { Instance } from '@swefarm/shared';
 import { readDiff } from '../text/diff.ts';
@@ -23,7 +23,7 @@ export function skippedTestFindings(evidence: TrustEvidence): TrustFinding[] {
   return [{ level: proven ? 'forged' : 'suspicious', reason }];
 }
 
-/** Null when nobody looked, at this image and with this grader. */
+/** Null when gold was never evaluated with this image and this grader. */
 function unpassedByGold({ instance, plan, imageDigest }: TrustEvidence): Set<string> | null {
   const found = instance.health?.find(
     (one) => one.image_digest === imageDigest && one.grader === plan.grader && one.gold_resolves,
@@ -31,14 +31,14 @@ function unpassedByGold({ instance, plan, imageDigest }: TrustEvidence): Set<str
   return found ? new Set(found) : null;
 }
 
-/** The patch says itself, where gold does not, that a test is to be skipped or expected to fail. */
+/** Whether the patch itself, unlike gold, skips a test or expects it to fail. */
 function patchSkipsTests(patch: string | null, instance: Instance): boolean {
   const added = (text: string): string[] => readDiff(text).flatMap((file) => file.added);
   try {
     const gold = new Set(added(instance.patch));
     return added(patch ?? '').some((line) => line.length < 2000 && SKIPS.test(line) && !gold.has(line));
   } catch {
-    // A patch that this reader refuses is judged by whether it applies.
+    // Whether a patch that this reader refuses applies decides about it elsewhere.
     return false;
   }
 }

@@ -1,7 +1,7 @@
 /**
- * How far a verdict can be trusted, from the text of the patch and the log alone. `forged` is said only where the
- * exit code or the state of the files proves it; everything else that a fix does not need is `suspicious`.
- * Code of the patch runs inside the test process: what imitates a whole honest run to the byte cannot be told here.
+ * Judges how far a verdict can be trusted, from the patch, the log and what the evaluation changed. The level is `forged`
+ * only where the exit code or the state of the files proves it; anything else that a fix does not need is `suspicious`.
+ * Code of the patch runs inside the test process: a patch that imitates a whole honest run to the byte is not detected here.
  */
 
 import { readsPytest } from '../parsers/pytest.ts';
@@ -36,7 +36,7 @@ export function assessTrust(evidence: TrustEvidence): Trust {
   return { level, reasons: findings.map((finding) => finding.reason) };
 }
 
-/** At the end of a line; the trace of bash that prints it ends in a quotation mark. */
+/** Only at the end of a line: the trace of bash that prints it ends in a quotation mark. */
 const EXIT_CODES = new RegExp(`${EXIT_CODE_MARKER}: (-?\\d{1,6})[ \\t]*$`, 'gm');
 const exitCodes = (log: string): number[] =>
   [...plainText(log).matchAll(EXIT_CODES)].map(([, code]) => Number(code));
@@ -51,7 +51,7 @@ function scriptFindings({ scriptExitCode, resolved }: TrustEvidence): TrustFindi
   return [{ level: resolved ? 'forged' : 'suspicious', reason }];
 }
 
-/** What nobody could look at is no proof of anything, and nothing to rely on either. */
+/** When the changes of the evaluation are not known, a resolved verdict proves nothing and cannot be relied on. */
 function unknownChangeFindings({ changesUnknown, resolved }: TrustEvidence): TrustFinding[] {
   if (changesUnknown === undefined || !resolved) return [];
   return [{ level: 'suspicious', reason: `what changed during the tests is not known: ${changesUnknown}` }];
@@ -65,7 +65,7 @@ function logFindings(evidence: TrustEvidence, log: string): TrustFinding[] {
   ];
 }
 
-/** The script prints each marker once, as a trace of bash; more of them come from what it runs. */
+/** The script prints each marker once, as a trace of bash; any more of them come from what it runs. */
 function markerFindings({ instance, plan, resolved }: TrustEvidence, log: string): TrustFinding[] {
   if (!plan.evalScript.includes(START_MARKER)) return [];
   const starts = occurrences(log, START_MARKER);
@@ -83,31 +83,31 @@ function markerFindings({ instance, plan, resolved }: TrustEvidence, log: string
 }
 
 /**
- * A file of the patch in the way of the test patch leaves the patch's own tests to be run. Honest patches choose such names too, gold
- * does: those of a patch that can be taken apart are taken out, and the tests decide (`withoutMeans`).
+ * Where a file of the patch stops the test patch from being applied, the patch's own tests run instead. Honest patches choose such
+ * names too, and so does gold: where the patch can be split, those files are removed and the tests decide (`withoutTestHooks`).
  */
 function testPatchFindings({ instance, modelPatch, resolved }: TrustEvidence, log: string): TrustFinding[] {
   const start = log.includes(START_MARKER) ? log.indexOf(START_MARKER) : log.length;
   const from = log.lastIndexOf('+ git apply ', start);
   if (from < 0 || modelPatch === null) return [];
-  const said = plainText(log.slice(from, start));
-  const refused = [...said.matchAll(/\berror: ([^\n]{1,4096}?): (?:already exists|patch does not apply)/g)];
+  const output = plainText(log.slice(from, start));
+  const refused = [...output.matchAll(/\berror: ([^\n]{1,4096}?): (?:already exists|patch does not apply)/g)];
   const named = refused
     .map((match) => match[1] ?? '')
     .filter((file) => instance.test_patch.includes(` b/${file}\n`));
-  const movable = new Set(withoutTestHooks(modelPatch, instance)?.files);
+  const removable = new Set(withoutTestHooks(modelPatch, instance)?.files);
   const own = new Set(replacedTestFiles(modelPatch, instance));
-  const held = named.filter((file) => own.has(file) || !movable.has(file));
-  if (held.length === 0) return [];
-  const reason = `the test patch did not apply: the patch is in its way (${held.slice(0, 3).join(', ')})`;
-  const proof = held.some((file) => !movable.has(file) && modelPatch.includes(` b/${file}\n`));
+  const blocking = named.filter((file) => own.has(file) || !removable.has(file));
+  if (blocking.length === 0) return [];
+  const reason = `the test patch did not apply: the patch is in its way (${blocking.slice(0, 3).join(', ')})`;
+  const proof = blocking.some((file) => !removable.has(file) && modelPatch.includes(` b/${file}\n`));
   return [{ level: proof && resolved ? 'forged' : 'suspicious', reason }];
 }
 
 function exitFindings({ plan, outcomes, text, resolved }: TrustEvidence, log: string): TrustFinding[] {
   if (!readsPytest(plan.parser) || !outcomes || outcomes.size === 0 || text === null) return [];
   const codes = exitCodes(log);
-  // The script prints it once: what says that all was well may be another's.
+  // The script prints it once: a second one that says 0 may come from the patch.
   const exitCode = codes.find((code) => code !== 0) ?? codes[0] ?? null;
   const failed = [...outcomes.values()].some(
     (status) => status.startsWith('FAILED') || status.startsWith('ERROR'),

@@ -1,13 +1,13 @@
-/** A patch without its means of deciding tests: what its verdict is worth when they are taken away. */
+/** Removes from a patch what could decide the outcome of tests, so that a second evaluation shows what the verdict is worth without it. */
 import type { Instance } from '@swefarm/shared';
 import { isNew, pathOf, readDiff } from '../text/diff.ts';
 import { hasHooks, isStartupFile } from './patchfiles.ts';
 import { runnersOf } from './runners.ts';
 
 /**
- * The patch without files that run on their own in every test (conftest.py, sitecustomize.py, …) without new modules that
- * hook into the test run, and without its edits of the program that runs the tests; gold's own files stay. New files that stand where the
- * test patch brings its own go too. Null when there are none, or when this reader cannot take the patch apart.
+ * The patch without the files that run on their own in every test (conftest.py, sitecustomize.py, …), without new modules that
+ * hook into the test run, without edits of the program that runs the tests, and without new files where the test patch adds its
+ * own. Files of gold stay. Null when there are none of these, or when this reader cannot split the patch.
  */
 export function withoutTestHooks(
   patch: string,
@@ -25,9 +25,9 @@ export function withoutTestHooks(
     if (found?.length !== 1 || !found[0]) return null;
     const [file] = found;
     const path = pathOf(file);
-    const means =
+    const decides =
       !gold.has(path) && (isStartupFile(path) || runs(path) || (isNew(file) && hasHooks(file.added)));
-    if (means || (isNew(file) && hidden.has(path))) files.push(path);
+    if (decides || (isNew(file) && hidden.has(path))) files.push(path);
     else kept.push(section);
   }
   return files.length === 0 ? null : { patch: [...head, ...kept].join(''), files };
@@ -36,7 +36,7 @@ export function withoutTestHooks(
 /** Paths of the files that a patch adds; none where it cannot be read. */
 const newFiles = (patch: string): string[] => filesOf(patch)?.filter(isNew).map(pathOf) ?? [];
 
-/** Of the new files that a patch brings where the test patch has its own, those that are not gold's to the letter. */
+/** New files of the patch where the test patch adds its own, except those that are identical to gold's. */
 export function replacedTestFiles(patch: string, instance: Pick<Instance, 'patch' | 'test_patch'>): string[] {
   const hidden = new Set(newFiles(instance.test_patch));
   const gold = new Map(filesOf(instance.patch)?.map((file) => [pathOf(file), file.added.join('\n')]));
@@ -50,7 +50,7 @@ function filesOf(patch: string): ReturnType<typeof readDiff> | null {
   try {
     return readDiff(patch);
   } catch {
-    // A patch that this reader refuses cannot be taken apart; others judge whether it applies.
+    // A patch that this reader refuses cannot be split; whether it applies decides about it elsewhere.
     return null;
   }
 }

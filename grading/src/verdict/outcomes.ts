@@ -31,7 +31,7 @@ export function readOutcomes(grader: GraderName, parser: string, log: string, in
   try {
     return read(log, { parser, instance });
   } catch (error) {
-    // Readers throw RangeError (an index), SyntaxError (malformed data) or their own budget's end where Python raises.
+    // Readers throw RangeError (an index, the end of their budget) or SyntaxError (malformed data) where Python raises.
     if (error instanceof RangeError || error instanceof SyntaxError)
       return { readable: false, why: 'raises' };
     throw error;
@@ -90,10 +90,10 @@ function readLatest(log: string, context: Context): Outcomes {
   return exitCode !== null && exitCode !== 0 && !failed ? unreadable('exit_code_contradicts') : read;
 }
 
-/** Whether anything in the log says that a test runner ran tests. */
+/** Whether anything in the log shows that a test runner ran tests. */
 export const hasSignOfTests = (log: string): boolean => SIGNS_OF_TESTS.test(log);
 
-/** The fork has no markers: `git apply -v` must have spoken (of the test patch), then the whole log is read. */
+/** The fork has no markers: the log must show that `git apply -v` applied the test patch, then all of it is read. */
 function readFork(log: string, { parser, instance }: Context): Outcomes {
   if (hasBadCode(log) || log.includes('Failed to reset task environment')) return unreadable('bad_code');
   if (!/applied patch/i.test(log)) return unreadable('test_patch_not_applied');

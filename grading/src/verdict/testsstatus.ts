@@ -1,4 +1,4 @@
-/** From the outcome of each test to success and failure lists, by the rule of each harness. */
+/** Sorts the outcomes of tests into success and failure lists, by the rule of each harness. */
 import type { Report } from '@swefarm/shared';
 import type { GraderName } from '../plan/evaluationplan.ts';
 
@@ -17,7 +17,7 @@ const passAndFail: Rule = (test, outcomes, bucket) => {
   else if (status === undefined || FAILING.has(status)) bucket.failure.push(test);
 };
 
-/** For logs that only tell of failures. */
+/** For logs that show failures only. */
 const failOnly: Rule = (test, outcomes, bucket) => {
   (outcomes.get(test) === 'FAILED' ? bucket.failure : bucket.success).push(test);
 };
