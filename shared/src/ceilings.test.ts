@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { beyondCeiling, type Ceilings, describeExcess } from './ceilings.ts';
 import { loadConfig } from './config/load.ts';
-import { AgentConfig, EvaluationConfig, SandboxConfig } from './job.ts';
+import { AgentConfig, EvaluationConfig, SandboxConfig } from './runconfig.ts';
 
 const none: Ceilings = loadConfig('worker', { env: {} });
 const run = {

@@ -7,31 +7,60 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { MOST } from './bounds.ts';
+import { setting } from './setting.ts';
 
 /** Beyond it no server takes more texts, and beyond it none is longer. */
 const MOST_STOPS = 64;
 const LONGEST_STOP = 1000;
 
 export const Sampling = z.object({
-  temperature: z.number().min(0).optional(),
-  top_p: z.number().gt(0).max(1).optional(),
-  /** -1: all tokens. */
-  top_k: z
-    .number()
-    .int()
-    .min(-1)
-    .refine((k) => k !== 0, { error: 'expected -1 (all tokens) or at least 1' })
-    .optional(),
-  min_p: z.number().min(0).max(1).optional(),
-  repetition_penalty: z.number().gt(0).optional(),
-  presence_penalty: z.number().min(-2).max(2).optional(),
-  frequency_penalty: z.number().min(-2).max(2).optional(),
-  /** Texts that end an answer. */
-  stop: z.array(z.string().min(1).max(LONGEST_STOP)).max(MOST_STOPS).optional(),
-  /** Most tokens of one answer; what is asked for is never more than the room that is left. */
-  max_tokens: z.number().int().positive().max(MOST.tokens).optional(),
-  /** Where the seeds of all turns are counted from; each rollout and turn has its own. */
-  seed: z.number().int().min(-Number.MAX_SAFE_INTEGER).max(Number.MAX_SAFE_INTEGER).optional(),
+  temperature: setting('--temperature <t>', 'sampling temperature', z.number().min(0).optional()),
+  top_p: setting('--top-p <p>', 'nucleus sampling', z.number().gt(0).max(1).optional()),
+  top_k: setting(
+    '--top-k <n>',
+    'only the n likeliest tokens; -1: all',
+    z
+      .number()
+      .int()
+      .min(-1)
+      .refine((k) => k !== 0, { error: 'expected -1 (all tokens) or at least 1' })
+      .optional(),
+  ),
+  min_p: setting(
+    '--min-p <p>',
+    'only tokens at least p times as likely as the likeliest',
+    z.number().min(0).max(1).optional(),
+  ),
+  repetition_penalty: setting(
+    '--repetition-penalty <r>',
+    'above 1: tokens of prompt and answer so far are less likely',
+    z.number().gt(0).optional(),
+  ),
+  presence_penalty: setting(
+    '--presence-penalty <p>',
+    'above 0: tokens that were sampled are less likely',
+    z.number().min(-2).max(2).optional(),
+  ),
+  frequency_penalty: setting(
+    '--frequency-penalty <p>',
+    'above 0: tokens are less likely the more often they were sampled',
+    z.number().min(-2).max(2).optional(),
+  ),
+  stop: setting(
+    '--stop <text>',
+    'a text that ends an answer',
+    z.array(z.string().min(1).max(LONGEST_STOP)).max(MOST_STOPS).optional(),
+  ),
+  max_tokens: setting(
+    '--max-tokens <n>',
+    'most tokens of one answer; never more than the room that is left',
+    z.number().int().positive().max(MOST.tokens).optional(),
+  ),
+  seed: setting(
+    '--seed <n>',
+    'first seed: each rollout and turn samples with its own, counted from this one',
+    z.number().int().min(-Number.MAX_SAFE_INTEGER).max(Number.MAX_SAFE_INTEGER).optional(),
+  ),
 });
 export type Sampling = z.infer<typeof Sampling>;
 export type SamplingKey = keyof Sampling;

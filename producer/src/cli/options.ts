@@ -1,15 +1,11 @@
 /** Options that several commands share, made from the tables of configuration keys and run flags. */
 import { readFileSync } from 'node:fs';
 import {
-  AgentConfig,
   configOptions,
   DatasetFamily,
-  EvaluationConfig,
   loadConfig,
-  PolicyConfig,
   type ProducerConfig,
   RUNTIMES,
-  SandboxConfig,
   UsageError,
 } from '@swefarm/shared';
 import { type Command, InvalidArgumentError, Option } from 'commander';
@@ -148,27 +144,22 @@ export function addGradingOptions(command: Command): Command {
 const NOT_FOR_GRADING = new Set(['agent_network', 'activate', 'enabled', 'timeout']);
 
 function optionOf(flag: RunFlag): Option {
-  const option = new Option(flag.flag, `${flag.help}${shownDefault(flag)}`).helpGroup(flag.group);
+  const help = `${flag.help}${flag.many ? ' (repeatable)' : ''}${shownDefault(flag)}`;
+  const option = new Option(flag.flag, help).helpGroup(flag.group);
   if (flag.choices) option.choices(flag.choices);
   if (flag.many) option.argParser(gather);
   return option;
 }
 
 /** What the record holds when the flag is not given; commander must not set it, for a configuration file may. */
-function shownDefault(flag: RunFlag): string {
-  const [section = '', key = ''] = flag.path;
-  const value = DEFAULTS[section]?.[key];
-  if (flag.constant !== undefined || (typeof value !== 'number' && typeof value !== 'string')) return '';
-  if (typeof value === 'string' && value.length > 12) return '';
-  return ` (default: ${key.endsWith('_bytes') ? `${Number(value) / 1024 ** 3}g` : value})`;
+function shownDefault({ constant, default: value, path }: RunFlag): string {
+  if (constant !== undefined || (typeof value !== 'number' && typeof value !== 'string')) return '';
+  if (typeof value === 'string' && value.length > LONGEST_DEFAULT) return '';
+  return ` (default: ${path.at(-1)?.endsWith('_bytes') ? `${Number(value) / 1024 ** 3}g` : value})`;
 }
 
-const DEFAULTS: Record<string, Record<string, unknown>> = {
-  agent: AgentConfig.parse({}),
-  policy: PolicyConfig.parse({ urls: ['http://none'], model: 'none' }),
-  sandbox: SandboxConfig.parse({}),
-  evaluation: EvaluationConfig.parse({}),
-};
+/** A longer one is described by the help. */
+const LONGEST_DEFAULT = 12;
 
 /** The values of RUN_FLAGS among a command's flags. */
 export const runFlags = (flags: Flags): Flags =>

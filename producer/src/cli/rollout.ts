@@ -2,11 +2,11 @@
 import type { Command } from 'commander';
 import type { Collected } from '../output/collect.ts';
 import { writeOutputRun } from '../output/output.ts';
+import { withDeadline } from '../run/deadline.ts';
 import type { ExitCode } from '../run/exit.ts';
 import { idleStaleness } from '../run/staleness.ts';
 import { rolloutIds } from '../run/submit.ts';
 import { refuseUncontiguous } from './contiguous.ts';
-import { timed } from './deadline.ts';
 import { finish } from './finish.ts';
 import { openRunOutput } from './follow.ts';
 import { addGymConfig, withGymConfig } from './gymconfig.ts';
@@ -59,7 +59,7 @@ async function runRollout(flags: Flags): Promise<ExitCode> {
   const place = await openRunFolder(given, prepared.record, stored, stack, stop.draining);
   const farm = stack.use(await openPatiently(place.config, stop.draining, { entrusts: true }));
   if (place.stateDir === null) for (const warning of farm.warnings) say(`swefarm: ${warning}`);
-  const record = stored ? prepared.record : await timed(prepared.record, flags, farm);
+  const record = stored ? prepared.record : await withDeadline(prepared.record, flags.deadline, farm);
   await refuseUncontiguous(farm, {
     ...{ record, instances: prepared.dataset.instances, apiKey: prepared.apiKey },
     ...{ acceptRawLogprobs: flags.acceptRawLogprobs === true, signal: stop.draining },

@@ -1,12 +1,12 @@
 /** `swefarm submit`: rollouts onto the queue of a farm whose workers run elsewhere; with --output their results too. */
 import { UsageError } from '@swefarm/shared';
 import type { Command } from 'commander';
+import { withDeadline } from '../run/deadline.ts';
 import { EXIT } from '../run/exit.ts';
 import { idleStaleness } from '../run/staleness.ts';
 import { submit } from '../run/submit.ts';
 import { collectRun, refuseOther } from './collect.ts';
 import { refuseUncontiguous } from './contiguous.ts';
-import { timed } from './deadline.ts';
 import { addGymConfig, withGymConfig } from './gymconfig.ts';
 import { addDatasetOptions, addFarmOptions, addRunOptions, type Flags, producerConfig } from './options.ts';
 import { addOptionalOutput, formatOf, goOnWith } from './outputs.ts';
@@ -44,7 +44,7 @@ async function runSubmit(given: Flags): Promise<number> {
   await using farm = await openPatiently(config, stop.draining, { entrusts: true });
   for (const warning of farm.warnings) say(`swefarm: ${warning}`);
   const prepared = first
-    ? { ...first, record: await timed(first.record, flags, farm) }
+    ? { ...first, record: await withDeadline(first.record, flags.deadline, farm) }
     : await resumed(flags);
   await refuseUncontiguous(farm, {
     ...{ record: prepared.record, instances: prepared.dataset.instances, apiKey: prepared.apiKey },

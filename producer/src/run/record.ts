@@ -9,26 +9,15 @@ import {
   neededBy,
   newId,
   RunRecord,
-  Sampling,
   UsageError,
 } from '@swefarm/shared';
 import { parse as parseYaml } from 'yaml';
 import type { ZodError } from 'zod';
 import type { Dataset } from '../datasets/read.ts';
-import { flagKey, flagName, RUN_FLAGS, readFlag } from './flags.ts';
+import { flagKey, flagName, RUN_FLAGS, readFlag, SETTABLE, type SettableKeys } from './flags.ts';
 
 /** A mapping as YAML gives it. */
 export type SettingsTree = { [key: string]: unknown };
-
-/** Of a run's own keys those that say when a group, or the run, is done. */
-const GROUP_KEYS = [
-  'deadline_at',
-  'min_group',
-  'oversample',
-  'refills',
-  'max_staleness',
-  'infra_pause_share',
-] as const;
 
 export type RunRequest = {
   dataset: Pick<Dataset, 'path' | 'sha256' | 'instances'>;
@@ -55,7 +44,7 @@ export function runSettings(request: Pick<RunRequest, 'flags' | 'configFile'>): 
     const given = request.flags[flagKey(flag)];
     if (given === undefined) continue;
     const value = flag.constant === undefined ? readFlag(flag, given) : flag.constant;
-    // A `--no-x` that was not given is true at commander.
+    // Commander keeps true for a `--no-x` that was not given.
     if (flag.constant === false && given !== false) continue;
     setPath(settings, flag.path, value);
   }
@@ -64,7 +53,7 @@ export function runSettings(request: Pick<RunRequest, 'flags' | 'configFile'>): 
 
 /** Throws UsageError for keys that no record has. `where` begins the message. */
 export const checkSettings = (where: string, settings: SettingsTree): void =>
-  checkKeys(where, settings, ALLOWED, '');
+  checkKeys(where, settings, SETTABLE, '');
 
 /**
  * The record that settings describe.
@@ -83,12 +72,10 @@ export function recordOf(
     );
   }
   const policy = policySettings(settings, apiKeyRef);
-  const reward = asTree(settings.reward);
+  const ownKeys = Object.keys(SETTABLE).filter((key) => SETTABLE[key] === true);
   const raw = {
-    kind: settings.kind,
+    ...Object.fromEntries(ownKeys.map((key) => [key, settings[key]])),
     group_size: settings.group_size ?? 1,
-    ...Object.fromEntries(GROUP_KEYS.map((key) => [key, settings[key]])),
-    ttl: settings.ttl,
     format: 'swefarm-run-1',
     run_id: runId,
     created_at: new Date().toISOString(),
@@ -97,12 +84,7 @@ export function recordOf(
     policy,
     sandbox: settings.sandbox ?? {},
     evaluation: settings.evaluation ?? {},
-    reward: {
-      overrides: reward.overrides,
-      host: reward.host,
-      table: REWARD_TABLE.name,
-      hash: REWARD_TABLE.hash,
-    },
+    reward: { ...asTree(settings.reward), table: REWARD_TABLE.name, hash: REWARD_TABLE.hash },
   };
   const parsed = RunRecord.safeParse(raw);
   if (!parsed.success) throw new UsageError(issues(parsed.error));
@@ -143,30 +125,14 @@ function readConfigFile(path: string): SettingsTree {
   return structuredClone(settings);
 }
 
-const shape = RunRecord.shape;
-/** Keys a configuration file may have; the rest of the record is made by us. */
-const ALLOWED: SettingsTree = {
-  kind: true,
-  group_size: true,
-  ...Object.fromEntries(GROUP_KEYS.map((key) => [key, true])),
-  ttl: true,
-  agent: { ...shape.agent.shape },
-  policy: { ...shape.policy.unwrap().shape, sampling: { ...Sampling.shape } },
-  sandbox: { ...shape.sandbox.shape },
-  evaluation: { ...shape.evaluation.shape },
-  reward: { overrides: true, host: true },
-};
-const SECTIONS = ['agent', 'policy', 'sampling', 'sandbox', 'evaluation', 'reward'];
-
-function checkKeys(where: string, given: SettingsTree, allowed: SettingsTree, prefix: string): void {
+function checkKeys(where: string, given: SettingsTree, settable: SettableKeys, prefix: string): void {
   for (const [key, value] of Object.entries(given)) {
-    if (!(key in allowed) || key === 'api_key_ref') {
-      const known = Object.keys(allowed).filter((name) => name !== 'api_key_ref');
-      throw new UsageError(`${where}: unknown key ${prefix}${key}; known here: ${known.join(', ')}`);
+    const below = Object.hasOwn(settable, key) ? settable[key] : undefined;
+    if (below === undefined) {
+      const known = Object.keys(settable).join(', ');
+      throw new UsageError(`${where}: unknown key ${prefix}${key}; known here: ${known}`);
     }
-    if (SECTIONS.includes(key) && asTree(value) === value) {
-      checkKeys(where, asTree(value), asTree(allowed[key]), `${prefix}${key}.`);
-    }
+    if (below !== true && asTree(value) === value) checkKeys(where, asTree(value), below, `${prefix}${key}.`);
   }
 }
 

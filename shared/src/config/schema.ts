@@ -7,15 +7,19 @@ import { maskUrl, Secret } from '../secret.ts';
 
 const UNITS: Record<string, number> = { '': 1, k: 1024, m: 1024 ** 2, g: 1024 ** 3, t: 1024 ** 4 };
 
+/** Bytes of `4g`, `512MiB`, `1048576`, in powers of 1024; null for what is no size. */
+export function parseBytes(text: string): number | null {
+  const match = /^(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?$/i.exec(text.trim());
+  const size = match && Math.round(Number(match[1]) * (UNITS[(match[2] ?? '').toLowerCase()] ?? 1));
+  return Number.isSafeInteger(size) ? size : null;
+}
+
 /** Bytes: a number, or text such as `512MiB`, `8G`. */
 export const bytes = z.union([z.number(), z.string()]).transform((value, context) => {
-  const match = /^(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?$/i.exec(String(value).trim());
-  const size = match ? Math.round(Number(match[1]) * (UNITS[(match[2] ?? '').toLowerCase()] ?? 1)) : -1;
-  if (!Number.isSafeInteger(size) || size < 0) {
-    context.addIssue({ code: 'custom', message: 'expected bytes, such as 1073741824, 512MiB or 8G' });
-    return z.NEVER;
-  }
-  return size;
+  const size = parseBytes(String(value));
+  if (size !== null) return size;
+  context.addIssue({ code: 'custom', message: 'expected bytes, such as 1073741824, 512MiB or 8G' });
+  return z.NEVER;
 });
 
 const numeric = z.union([

@@ -1,5 +1,5 @@
 /** One rollout's side of the talk with a policy, in one of three token modes; transport and retries are the user's. */
-import type { PolicyConfig } from '../job.ts';
+import type { PolicyConfig } from '../runconfig.ts';
 import { effectiveSampling } from '../sampling.ts';
 import type { ToolParser } from '../toolparsers.ts';
 import type { Message, RequestedSampling } from '../trajectory.ts';

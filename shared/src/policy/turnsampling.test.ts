@@ -1,6 +1,6 @@
 /** What requests ask for, as a speaker sends them: through the real builder, to an endpoint that the test plays. */
 import { describe, expect, test } from 'vitest';
-import { PolicyConfig } from '../job.ts';
+import { PolicyConfig } from '../runconfig.ts';
 import type { Message } from '../trajectory.ts';
 import { ContextOverflowError } from './endpoint/errors.ts';
 import type { Post } from './endpoint/post.ts';

@@ -1,5 +1,5 @@
 /** What one request asks for beside its messages: the most tokens of its answer, held to the room that is left, and its seed. */
-import type { PolicyConfig } from '../job.ts';
+import type { PolicyConfig } from '../runconfig.ts';
 import { effectiveSampling, turnSeed } from '../sampling.ts';
 import type { Message, RequestedSampling } from '../trajectory.ts';
 import { ContextOverflowError } from './endpoint/errors.ts';

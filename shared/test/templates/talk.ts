@@ -1,10 +1,10 @@
 /** One generated conversation in mode token-in, held to the server's own log and to the template's own words. */
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
-import { PolicyConfig } from '../../src/job.ts';
 import { NO_LIMITS } from '../../src/policy/sequencelimit.ts';
 import { cumulative, openLedger, recordTokens } from '../../src/policy/tokens/ledger.ts';
 import { openTurnClient } from '../../src/policy/turnclient.ts';
+import { PolicyConfig } from '../../src/runconfig.ts';
 import type { Message } from '../../src/trajectory.ts';
 import type { Family, Spoken } from './families.ts';
 import type { Render, Sample, SamplingServer } from './server.ts';

@@ -1,5 +1,5 @@
 /** The body of one request: what is asked as it is, and the token ids that go with it. */
-import type { PolicyConfig } from '../../job.ts';
+import type { PolicyConfig } from '../../runconfig.ts';
 import { effectiveSampling, otherFields } from '../../sampling.ts';
 import type { Message, RequestedSampling } from '../../trajectory.ts';
 import { renderIds } from '../tokens/ids.ts';

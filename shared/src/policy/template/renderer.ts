@@ -1,5 +1,5 @@
 /** Messages to token ids by the model's own chat template: the endpoint's /tokenize, or a tokenizer on this machine. */
-import type { PolicyConfig } from '../../job.ts';
+import type { PolicyConfig } from '../../runconfig.ts';
 import type { Message } from '../../trajectory.ts';
 import { AnswerError } from '../endpoint/errors.ts';
 import type { Post } from '../endpoint/post.ts';

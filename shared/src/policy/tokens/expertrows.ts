@@ -1,7 +1,7 @@
 /** Which rows of told experts are stored with a turn: those that are new, and what makes an answer's rows unusable. */
 import { MOST } from '../../bounds.ts';
 import { RolloutFailure } from '../../failure.ts';
-import type { PolicyConfig } from '../../job.ts';
+import type { PolicyConfig } from '../../runconfig.ts';
 import type { TurnExperts } from '../../trajectory.ts';
 import {
   describeShape,

@@ -1,0 +1,48 @@
+import { RunRecord } from '@swefarm/shared';
+import { expect, test } from 'vitest';
+import { toJSONSchema, type z } from 'zod';
+import { RUN_FLAGS, SETTABLE, type SettableKeys } from './flags.ts';
+
+/** Keys of a record that a submitter does not set: whoever writes the record makes them. */
+const MADE = [
+  'format',
+  'needs',
+  'run_id',
+  'created_at',
+  'dataset.path',
+  'dataset.sha256',
+  'dataset.instances',
+  'open',
+  'policy.api_key_ref',
+  'reward.table',
+  'reward.hash',
+];
+
+const pathsIn = (keys: SettableKeys, prefix = ''): string[] =>
+  Object.entries(keys).flatMap(([key, below]) =>
+    below === true ? [`${prefix}${key}`] : pathsIn(below, `${prefix}${key}.`),
+  );
+
+/** All keys of a whole record, as JSON schema has them. */
+function leaves(schema: z.core.JSONSchema.JSONSchema, prefix = ''): string[] {
+  const own = schema.properties ? schema : schema.anyOf?.find((one) => (one as typeof schema).properties);
+  const properties = (own as typeof schema | undefined)?.properties;
+  if (!properties) return [prefix];
+  return Object.entries(properties).flatMap(([key, below]) =>
+    leaves(below as typeof schema, prefix === '' ? key : `${prefix}.${key}`),
+  );
+}
+
+test('every field of a run is a setting with a line of help, or made by whoever writes the record', () => {
+  const fields = leaves(toJSONSchema(RunRecord, { io: 'input', unrepresentable: 'any' }));
+  expect(fields.filter((field) => !MADE.includes(field)).sort()).toEqual(pathsIn(SETTABLE).sort());
+});
+
+test('each flag is one setting, and a flag without a value sets something', () => {
+  const names = RUN_FLAGS.map(({ flag }) => flag.split(' ')[0]);
+  expect(new Set(names).size).toBe(names.length);
+  for (const { flag, constant, help } of RUN_FLAGS) {
+    expect([flag, constant === undefined]).toEqual([flag, flag.includes(' ')]);
+    expect(help).toMatch(/^\S.*[^.\s]$/);
+  }
+});

@@ -1,0 +1,216 @@
+/** The sections of a run's record: agent, policy, sandbox, evaluation. Each field is declared with its flag and its line of help. */
+import { z } from 'zod';
+import { AGENT_NAMES, agentsWith, DEFAULT_AGENT } from './agents.ts';
+import { MOST } from './bounds.ts';
+import { PolicyName } from './policy.ts';
+import { Sampling } from './sampling.ts';
+import { setting } from './setting.ts';
+import { TOOL_PARSERS } from './toolparsers.ts';
+
+/** Reward rows that a run may override; see grading/src/reward/reward.ts for the table itself. */
+export const RewardChoice = z.enum(['zero', 'grade', 'none']);
+export type RewardChoice = z.infer<typeof RewardChoice>;
+
+const seconds = z.number().max(MOST.seconds);
+const bytes = z.number().int().positive().max(MOST.bytes);
+const steps = z.number().int().max(MOST.steps);
+
+export const AgentConfig = z.object({
+  type: setting(
+    '--agent <agent>',
+    'who works on the instance: mini asks a model, golden and noop need none, patch applies --patches',
+    z.enum(AGENT_NAMES).default(DEFAULT_AGENT),
+    { choices: agentsWith({ byName: true }) },
+  ),
+  action: setting(
+    '--action <form>',
+    'how the model gives a command: one fenced block, or a call of the tool `bash`',
+    z.enum(['fenced', 'tool']).default('fenced'),
+  ),
+  prompts: setting(
+    '--prompts <name>',
+    'name of a prompt set that comes with the worker',
+    z.string().default('default'),
+  ),
+  prompt_overrides: setting(
+    '--prompt <key=file>',
+    'replace one text of the prompt set by the content of a file',
+    z.record(z.string(), z.string()).default({}),
+    { form: 'file' },
+  ),
+  step_limit: setting('--step-limit <n>', 'most turns of a rollout', steps.positive().default(250)),
+  step_timeout: setting(
+    '--step-timeout <seconds>',
+    'longest time of one command',
+    seconds.positive().default(60),
+  ),
+  time_limit: setting(
+    '--time-limit <seconds>',
+    'longest time of the agent in all; it does not run while the policy is paused',
+    seconds.positive().default(3600),
+  ),
+  context_limit: setting(
+    '--context-limit <tokens>',
+    "most tokens of prompt and answer (default: the endpoint's own limit)",
+    z.number().int().positive().max(MOST.tokens).nullable().default(null),
+  ),
+  max_sequence_tokens: setting(
+    '--max-sequence-tokens <n>',
+    'most tokens after the first prompt, over all turns (default: no limit)',
+    z.number().int().positive().max(MOST.tokens).nullable().default(null),
+  ),
+  format_limit: setting(
+    '--format-limit <n>',
+    'malformed answers in a row that end a rollout',
+    steps.positive().default(3),
+  ),
+  collapse_limit: setting(
+    '--collapse-limit <n>',
+    'warn the model after the same command so often in a row; 0: never',
+    steps.nonnegative().default(3),
+  ),
+  observation_limit: setting(
+    '--observation-limit <chars>',
+    'most characters of an observation; a longer one keeps its head and its tail',
+    z.number().int().positive().max(MOST.textBytes).default(10_000),
+  ),
+  patch_source: setting(
+    '--patch-source <source>',
+    'what the patch is: the changes of the tree, or what the agent printed when it submitted',
+    z.enum(['tree', 'submission']).default('tree'),
+  ),
+});
+export type AgentConfig = z.infer<typeof AgentConfig>;
+
+/** fetch refuses a URL with a user in it, and a key in a URL would be in every log. */
+const EndpointUrl = z.url().refine((text) => !/^[a-z]+:\/\/[^/]*@/i.test(text), {
+  error: 'expected a URL without user and password; the key goes into SWEFARM_POLICY_API_KEY',
+});
+
+/** What of `sampling` goes to the endpoint, and what stands where it says nothing: sampling.ts. */
+export const PolicyConfig = z.object({
+  /** Empty only when the policy `name` brings its own. */
+  urls: setting('--policy-url <url>', 'OpenAI-compatible endpoint', z.array(EndpointUrl)),
+  model: setting('--model <name>', 'name of the model at the endpoint', z.string().min(1)),
+  /** Name under which the key lies in Redis; null when the endpoint wants none. */
+  api_key_ref: z.string().nullable().default(null),
+  sampling: Sampling.default({}),
+  extra_body: setting(
+    '--extra-body <json>',
+    'further fields of each request, as a JSON object',
+    z.record(z.string(), z.json()).default({}),
+    { form: 'json' },
+  ),
+  token_mode: setting(
+    '--token-mode <mode>',
+    'how token ids are kept exact (docs/tokens.md)',
+    z.enum(['echo', 'token-in', 'text']).default('text'),
+  ),
+  tokenizer: setting(
+    '--tokenizer <folder>',
+    "for token-in: tokenizer.json and chat template on every worker (default: the endpoint's /tokenize)",
+    z.string().nullable().default(null),
+  ),
+  tool_parser: setting(
+    '--tool-parser <form>',
+    'for token-in: how the model writes tool calls; auto: told by its answers and its template',
+    z.enum(TOOL_PARSERS).default('auto'),
+  ),
+  require_tokens: setting(
+    '--require-tokens',
+    'fail a rollout (policy_tokens) when token ids are missing or not contiguous; training needs it',
+    z.boolean().default(false),
+  ),
+  routed_experts: setting(
+    '--routed-experts <how>',
+    'expert choices that the endpoint tells for each token; auto: kept where tokens are required',
+    z.enum(['auto', 'require', 'drop']).default('auto'),
+  ),
+  version: setting(
+    '--policy-version <name>',
+    'the weights, as the trainer names them',
+    z.string().nullable().default(null),
+  ),
+  /** null: `default`, when the two share an endpoint. */
+  name: setting(
+    '--policy-name <name>',
+    'the policy whose announced versions the run follows; see swefarm policy',
+    PolicyName.nullable().default(null),
+  ),
+  stream: setting(
+    '--stream <when>',
+    'ask for answers as a stream; auto: where token ids come with one',
+    z.enum(['auto', 'on', 'off']).default('auto'),
+  ),
+  request_timeout: setting(
+    '--request-timeout <seconds>',
+    'longest wait for an answer, or for the next chunk of a streamed one',
+    seconds.positive().default(600),
+  ),
+  patience: setting(
+    '--patience <seconds>',
+    'how long one turn tries an endpoint that refuses or is overloaded',
+    seconds.nonnegative().default(60),
+  ),
+});
+export type PolicyConfig = z.infer<typeof PolicyConfig>;
+
+export const Network = z.enum(['none', 'egress']);
+export type Network = z.infer<typeof Network>;
+
+export const SandboxConfig = z.object({
+  agent_network: setting('--agent-network <net>', 'network of the agent', Network.default('none')),
+  eval_network: setting('--eval-network <net>', 'network of the evaluation', Network.default('none')),
+  cpus: setting('--cpus <n>', 'CPUs of a sandbox', z.number().positive().max(MOST.cpus).default(1)),
+  memory_bytes: setting(
+    '--memory <size>',
+    'memory of a sandbox, such as 512m or 4g',
+    bytes.default(4 * 1024 ** 3),
+    { form: 'size' },
+  ),
+  pids: setting(
+    '--pids <n>',
+    'most processes of a sandbox',
+    z.number().int().positive().max(MOST.pids).default(512),
+  ),
+  disk_bytes: setting(
+    '--disk <size>',
+    'disk of a sandbox, where the runtime can limit it (default: no limit)',
+    bytes.nullable().default(null),
+    { form: 'size' },
+  ),
+  activate: setting(
+    '--activate <shell>',
+    "shell text that activates the environment, sourced once per sandbox (default: conda's testbed)",
+    z.string().default('source /opt/miniconda3/bin/activate && conda activate testbed'),
+  ),
+  workdir: setting('--workdir <path>', 'the repository in the image', z.string().default('/testbed')),
+});
+export type SandboxConfig = z.infer<typeof SandboxConfig>;
+
+export const EvaluationConfig = z.object({
+  enabled: setting('--no-eval', 'do not grade; rollouts carry no reward', z.boolean().default(true)),
+  grader: setting(
+    '--grader <name>',
+    'whose rules decide; auto: those of the dataset family',
+    z.enum(['auto', 'swebench-4.1.0', 'swebench-5.0.2', 'swegym']).default('auto'),
+  ),
+  timeout: setting('--eval-timeout <seconds>', 'longest time of the tests', seconds.positive().default(1800)),
+  log_limit: setting(
+    null,
+    'bytes of the test log that are kept; of a longer one the middle is cut out',
+    z
+      .number()
+      .int()
+      .positive()
+      .max(MOST.textBytes)
+      .default(64 * 1024 ** 2),
+  ),
+  envelope: setting(
+    '--determinism',
+    'run the tests with TZ=UTC, LANG=C.UTF-8 and PYTHONHASHSEED=0; the harness sets none of them',
+    z.record(z.string().regex(/^[A-Za-z_]\w*$/), z.string()).default({}),
+    { constant: { TZ: 'UTC', LANG: 'C.UTF-8', PYTHONHASHSEED: '0' } },
+  ),
+});
+export type EvaluationConfig = z.infer<typeof EvaluationConfig>;
