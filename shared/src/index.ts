@@ -1,19 +1,7 @@
-export * from './address.ts';
-export {
-  AGENTS,
-  type AgentName,
-  agentsWith,
-  asksPolicy,
-  DEFAULT_AGENT,
-  type GivenAgent,
-  isSandboxAgent,
-  type SandboxAgent,
-} from './agents.ts';
 export * from './artifacts/codec.ts';
 export { readArtifactFile } from './artifacts/directory.ts';
 export type * from './artifacts/store.ts';
-export * from './bounds.ts';
-export * from './ceilings.ts';
+export * from './config/ceilings.ts';
 export * from './config/child.ts';
 export * from './config/environment.ts';
 export * from './config/load.ts';
@@ -21,16 +9,9 @@ export * from './config/nearest.ts';
 export * from './config/runtimes.ts';
 export { parseBytes } from './config/schema.ts';
 export * from './diewithparent.ts';
-export * from './doctor.ts';
-export * from './errors.ts';
-export * from './escaped.ts';
-export * from './failure.ts';
+export * from './failures/errors.ts';
+export * from './failures/failure.ts';
 export * from './folder.ts';
-export * from './health.ts';
-export * from './ids.ts';
-export * from './instance.ts';
-export * from './job.ts';
-export * from './log.ts';
 export * from './metrics/definition.ts';
 export * from './metrics/live.ts';
 export * from './metrics/outcomes.ts';
@@ -39,10 +20,6 @@ export * from './metrics/text.ts';
 export * from './metrics/totals.ts';
 export * from './metrics/vitals.ts';
 export * from './metrics/worker.ts';
-export * from './needs.ts';
-export * from './orphans.ts';
-export * from './parse.ts';
-export * from './placement.ts';
 export { parseAnswer } from './policy/answer.ts';
 export { contentWithoutThought, findUnreadCall } from './policy/content.ts';
 export { AnswerError, ContextOverflowError, PromptTooLongError } from './policy/endpoint/errors.ts';
@@ -59,8 +36,35 @@ export { type ExpertMode, expertModeOf } from './policy/tokens/expertrows.ts';
 export { ID_BYTES } from './policy/tokens/experts.ts';
 export * from './policy/tokens/ledger.ts';
 export { openTurnClient, type TurnClient, type TurnReply } from './policy/turnclient.ts';
-export * from './policy.ts';
-export * from './policykey.ts';
+export * from './processes/doctor.ts';
+export * from './processes/escaped.ts';
+export * from './processes/log.ts';
+export * from './processes/reachablehost.ts';
+export { softwareVersion } from './processes/version.ts';
+export {
+  AGENTS,
+  type AgentName,
+  agentsWith,
+  asksPolicy,
+  DEFAULT_AGENT,
+  type GivenAgent,
+  isSandboxAgent,
+  type SandboxAgent,
+} from './records/agents.ts';
+export * from './records/bounds.ts';
+export * from './records/health.ts';
+export * from './records/ids.ts';
+export * from './records/instance.ts';
+export * from './records/job.ts';
+export * from './records/needs.ts';
+export * from './records/parse.ts';
+export * from './records/policy.ts';
+export * from './records/report.ts';
+export * from './records/result.ts';
+export * from './records/sampling.ts';
+export * from './records/session.ts';
+export { TOOL_PARSERS } from './records/toolparsers.ts';
+export * from './records/trajectory.ts';
 export { type Access, type AclRole, aclRules, aclUser, KEY_FAMILIES, type KeyFamily } from './redis/acl.ts';
 export { readAddress, removeAddress, writeAddress } from './redis/address.ts';
 export * from './redis/budget.ts';
@@ -84,6 +88,7 @@ export { freePort, type LaunchedRedis, type LaunchOptions, launchRedis } from '.
 export type { Leases } from './redis/lease.ts';
 export { type Live, LiveRollout, LiveTurn, type LiveTurns } from './redis/live.ts';
 export type { Nodes } from './redis/nodes.ts';
+export * from './redis/orphans.ts';
 export { refusedByRedis } from './redis/outage.ts';
 export type { Handed, Placement } from './redis/placement.ts';
 export type { Policies } from './redis/policies.ts';
@@ -103,17 +108,10 @@ export type { Runs } from './redis/runs.ts';
 export type { Secrets, StoredKey } from './redis/secrets.ts';
 export { fetchedServer } from './redis/server.ts';
 export type { DriverReply, PostedCommand, Sessions } from './redis/sessions.ts';
-export type { Vitals } from './redis/vitals.ts';
-export * from './report.ts';
-export * from './result.ts';
 export * from './runconfig.ts';
-export * from './sampling.ts';
-export * from './secret.ts';
-export * from './session.ts';
+export * from './security/policykey.ts';
+export * from './security/secret.ts';
 export { RUN_SETTINGS, type RunSetting } from './setting.ts';
-export { TOOL_PARSERS } from './toolparsers.ts';
-export * from './trajectory.ts';
-export { softwareVersion } from './version.ts';
 export * from './waiting/abort.ts';
 export * from './waiting/poll.ts';
 export * from './waiting/retry.ts';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { makeCertificates, type SecuredRedis, startRedis, startSecuredRedis } from '@swefarm/testkit';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { aclUser, type Farm, type FarmRole, newId, openFarm, type RunRecord, Secret } from '../src/index.ts';
-import { silentLog } from '../src/log.ts';
+import { silentLog } from '../src/processes/log.ts';
 import { connectRedis } from '../src/redis/connect.ts';
 import { nth, testConfig, testInstance, testResult, testRun } from './farm.ts';
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { openFarm } from '../src/index.ts';
-import { silentLog } from '../src/log.ts';
+import { silentLog } from '../src/processes/log.ts';
 import { connectRedis } from '../src/redis/connect.ts';
 import { keysFor } from '../src/redis/keys.ts';
 import { keysOf, nth, testConfig, testFarm } from './farm.ts';

@@ -175,7 +175,7 @@ test('a worker that vanishes is counted as lost once; one that takes leave is no
 /** What the end of a life time does. */
 async function forget(config: ReturnType<typeof testConfig>, key: string): Promise<void> {
   const { connectRedis } = await import('../src/redis/connect.ts');
-  const { silentLog } = await import('../src/log.ts');
+  const { silentLog } = await import('../src/processes/log.ts');
   const { redis } = await connectRedis(config, 'producer', silentLog());
   await redis.del(`${config.redis_prefix}:${key}`);
   redis.disconnect();

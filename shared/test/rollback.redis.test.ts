@@ -2,7 +2,7 @@
 import { startRedis } from '@swefarm/testkit';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type AttemptName, type Farm, openFarm, type RunRecord } from '../src/index.ts';
-import { silentLog } from '../src/log.ts';
+import { silentLog } from '../src/processes/log.ts';
 import { connectRedis } from '../src/redis/connect.ts';
 import { claimed, testConfig, testInstance, testResult, testRun } from './farm.ts';
 

@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
-import type { Turn, TurnExperts } from '../trajectory.ts';
+import type { Turn, TurnExperts } from '../records/trajectory.ts';
 import { type ArtifactContent, decodeArtifact, encodeArtifact } from './codec.ts';
 import { inPieces } from './pieces.ts';
 

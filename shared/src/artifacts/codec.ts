@@ -2,10 +2,10 @@
 import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
 import { createGzip, gunzip } from 'node:zlib';
-import { errorMessage, SwefarmError } from '../errors.ts';
-import type { Report } from '../report.ts';
-import type { RewardFacts, Seconds } from '../result.ts';
-import type { Trajectory } from '../trajectory.ts';
+import { errorMessage, SwefarmError } from '../failures/errors.ts';
+import type { Report } from '../records/report.ts';
+import type { RewardFacts, Seconds } from '../records/result.ts';
+import type { Trajectory } from '../records/trajectory.ts';
 import { inPieces } from './pieces.ts';
 
 export type ArtifactContent = {

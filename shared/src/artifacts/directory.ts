@@ -2,8 +2,8 @@
 import { mkdir, open, readdir, readFile, rename, rm, rmdir, stat } from 'node:fs/promises';
 import { join, resolve, sep } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
-import { errorMessage, SwefarmError } from '../errors.ts';
-import { newId, parseRolloutId } from '../ids.ts';
+import { errorMessage, SwefarmError } from '../failures/errors.ts';
+import { newId, parseRolloutId } from '../records/ids.ts';
 import type { ArtifactStore, ArtifactUsage } from './store.ts';
 
 export type DirectoryLimits = { budgetBytes: number; ttlSeconds: number };

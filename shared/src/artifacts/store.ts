@@ -1,6 +1,6 @@
 /** Where artifacts lie: one compressed blob per attempt, written before the commit. Two kinds: Redis, a directory. */
 
-import type { AttemptName } from '../ids.ts';
+import type { AttemptName } from '../records/ids.ts';
 
 export type ArtifactUsage = { used_bytes: number; budget_bytes: number; artifacts: number };
 

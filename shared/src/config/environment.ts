@@ -1,6 +1,6 @@
 /** What the command line needs of the environment beyond configuration keys: a key by the name of its variable, and what our own processes inherit. */
-import { UsageError } from '../errors.ts';
-import { Secret } from '../secret.ts';
+import { UsageError } from '../failures/errors.ts';
+import { Secret } from '../security/secret.ts';
 import type { Environment } from './keys.ts';
 
 /** The value of a variable that a flag names (`--api-key-env OPENAI_API_KEY`). Throws UsageError when it is not set. */

@@ -1,8 +1,8 @@
 /** Every configuration key, declared once: schema, default, one line of documentation. Names of variable and flag follow. */
 import { join } from 'node:path';
 import { z } from 'zod';
-import { newId } from '../ids.ts';
-import type { Secret } from '../secret.ts';
+import { newId } from '../records/ids.ts';
+import type { Secret } from '../security/secret.ts';
 import { CEILING_KEYS } from './ceilingkeys.ts';
 import { type ConfigKey, type Environment, key, plain } from './key.ts';
 import { RUNTIMES } from './runtimes.ts';

@@ -3,7 +3,7 @@ import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
 import { afterAll, describe, expect, test } from 'vitest';
-import { UsageError } from '../errors.ts';
+import { UsageError } from '../failures/errors.ts';
 import { childEnvironment } from './child.ts';
 import { configOptions, describeConfig, loadConfig } from './load.ts';
 

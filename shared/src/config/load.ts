@@ -1,8 +1,8 @@
 /** Configuration: file, then environment, then flags, to one frozen object. The only reader of process.env. */
 import { readFileSync } from 'node:fs';
 import { parse as parseYaml } from 'yaml';
-import { errorMessage, UsageError } from '../errors.ts';
-import { Secret } from '../secret.ts';
+import { errorMessage, UsageError } from '../failures/errors.ts';
+import { Secret } from '../security/secret.ts';
 import {
   ALL_KEYS,
   type ConfigRole,

@@ -2,8 +2,8 @@
 import { homedir, hostname } from 'node:os';
 import { isAbsolute, resolve } from 'node:path';
 import { z } from 'zod';
-import { originOf, originsOf } from '../policykey.ts';
-import { maskUrl, Secret } from '../secret.ts';
+import { originOf, originsOf } from '../security/policykey.ts';
+import { maskUrl, Secret } from '../security/secret.ts';
 
 const UNITS: Record<string, number> = { '': 1, k: 1024, m: 1024 ** 2, g: 1024 ** 3, t: 1024 ** 4 };
 

@@ -1,9 +1,9 @@
 /** From the sums that `commit` keeps in Redis (names: redis/counters.ts) to what the gateway exposes. */
-import { FAILURE_CLASSES, FAILURES } from '../failure.ts';
-import { RunRecord } from '../job.ts';
-import { EvaluationEnd } from '../report.ts';
-import { CancelReason, Outcome, RewardFacts, Seconds } from '../result.ts';
-import { ExitStatus } from '../trajectory.ts';
+import { FAILURE_CLASSES, FAILURES } from '../failures/failure.ts';
+import { RunRecord } from '../records/job.ts';
+import { EvaluationEnd } from '../records/report.ts';
+import { CancelReason, Outcome, RewardFacts, Seconds } from '../records/result.ts';
+import { ExitStatus } from '../records/trajectory.ts';
 import type { Point } from './definition.ts';
 import { OUTCOME_METRICS as M, ROLLOUT_BUCKETS, TURN_BUCKETS } from './outcomes.ts';
 import { type Family, family } from './text.ts';

@@ -1,8 +1,23 @@
 /** From what is read of queue, workers and Redis at a scrape to what the gateway exposes. */
-import { PolicyState } from '../policy.ts';
-import type { Vitals } from '../redis/vitals.ts';
+import type { RunRecord } from '../records/job.ts';
+import { type PolicyRecord, PolicyState } from '../records/policy.ts';
 import { LIVE_METRICS as M } from './live.ts';
 import { type Family, family } from './text.ts';
+
+/** How the farm stands at one moment, as Redis tells it. */
+export type Vitals = {
+  /** By class of priority. `oldest_seconds`: among those that run next; 0 when none waits. */
+  queue: { class: RunRecord['kind']; waiting: number; oldest_seconds: number }[];
+  jobs: { active: number; delayed: number; failed: number };
+  /** Entries of result streams that somebody could not read, since the farm began. */
+  unreadable_results: number;
+  workers: { claiming: number; paused: number; busy: number; slots: number; lost: number };
+  redis: { seconds: number; used_bytes: number; limit_bytes: number; clients: number };
+  artifacts: { used_bytes: number; budget_bytes: number; artifacts: number };
+  policies: Pick<PolicyRecord, 'name' | 'state'>[];
+  /** `up`: at least one worker that knows it has not set it aside. `load`: rollouts bound to it. */
+  endpoints: { endpoint: string; up: boolean; load: number }[];
+};
 
 /** `vitals` null: Redis does not answer. */
 export function vitalFamilies(vitals: Vitals | null): Family[] {

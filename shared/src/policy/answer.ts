@@ -1,7 +1,7 @@
 /** From sampled text to the assistant's message, where no server parses it: mode `token-in`. */
 
-import type { ToolParser } from '../toolparsers.ts';
-import type { Message } from '../trajectory.ts';
+import type { ToolParser } from '../records/toolparsers.ts';
+import type { Message } from '../records/trajectory.ts';
 import { splitThinking, type ThoughtTags } from './thinking.ts';
 import type { SampledCall } from './toolcalls/callparser.ts';
 import { isHarmony, readHarmony } from './toolcalls/harmony.ts';

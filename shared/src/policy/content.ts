@@ -1,5 +1,5 @@
 /** What a model says beside its thoughts and its calls, and a call in it that it began and nobody could read. */
-import type { Message } from '../trajectory.ts';
+import type { Message } from '../records/trajectory.ts';
 import { splitThinking } from './thinking.ts';
 import { type UnreadCall, unreadCallIn } from './toolcalls/registry.ts';
 

@@ -1,5 +1,5 @@
 /** How many tokens one answer may have: what the run allows, held to what is left of the context. */
-import type { TokenLimit } from '../trajectory.ts';
+import type { TokenLimit } from '../records/trajectory.ts';
 import { PromptTooLongError } from './endpoint/errors.ts';
 
 /** Who knows how long a sequence may be. */

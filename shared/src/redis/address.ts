@@ -1,8 +1,8 @@
 /** Where a farm's Redis is at the moment, as a file on a shared file system: its leader writes it, everybody else follows it. */
 import { readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { z } from 'zod';
-import { errorMessage, UnusableError } from '../errors.ts';
-import { newId } from '../ids.ts';
+import { errorMessage, UnusableError } from '../failures/errors.ts';
+import { newId } from '../records/ids.ts';
 
 export const RedisAddress = z.object({
   format: z.literal('swefarm-redis-1'),

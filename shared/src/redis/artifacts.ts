@@ -1,8 +1,8 @@
 /** Artifacts in Redis: compressed blobs with a life time, under one byte budget that Lua keeps in the same step. */
 import type { Redis } from 'ioredis';
 import type { ArtifactStore, StoredArtifact } from '../artifacts/store.ts';
-import { SwefarmError } from '../errors.ts';
-import { parseRolloutId } from '../ids.ts';
+import { SwefarmError } from '../failures/errors.ts';
+import { parseRolloutId } from '../records/ids.ts';
 import type { Keys } from './keys.ts';
 import { loadScript } from './script.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { FAILURES, type FailureClass } from '../failure.ts';
+import { FAILURES, type FailureClass } from '../failures/failure.ts';
 import { decide } from './budget.ts';
 import type { JournalEntry } from './journal.ts';
 

@@ -1,5 +1,5 @@
 /** Whether a rollout may be attempted once more: a pure reading of its journal against the table in failure.ts. */
-import { FAILURES, type Failure, type FailureClass } from '../failure.ts';
+import { FAILURES, type Failure, type FailureClass } from '../failures/failure.ts';
 import type { JournalEntry } from './journal.ts';
 
 export type Decision =

@@ -3,8 +3,8 @@
  * or whose gateway was restarted, finds its rollout again, and so that nothing runs on for nobody.
  */
 import type { Redis } from 'ioredis';
-import { newId, parseRolloutId } from '../ids.ts';
-import type { RunRecord } from '../job.ts';
+import { newId, parseRolloutId } from '../records/ids.ts';
+import type { RunRecord } from '../records/job.ts';
 import type { Keys } from './keys.ts';
 import { firstSequence } from './runs.ts';
 import { loadScript } from './script.ts';

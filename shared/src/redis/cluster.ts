@@ -1,6 +1,6 @@
 /** Which node of a Redis Cluster has the farm's slot: whichever node is asked answers for it, or names the one that does. */
 import { Redis } from 'ioredis';
-import { errorMessage, UnusableError } from '../errors.ts';
+import { errorMessage, UnusableError } from '../failures/errors.ts';
 import type { ClientOptions } from './target.ts';
 
 type Endpoint = { host: string; port: number };

@@ -1,10 +1,10 @@
 /** Exactly once: the first result of a rollout id wins and is counted in the same step (lua/commit.lua). */
 import type { Redis } from 'ioredis';
-import { SwefarmError } from '../errors.ts';
-import type { RunRecord } from '../job.ts';
+import { SwefarmError } from '../failures/errors.ts';
 import { VERSION_WINDOW } from '../metrics/outcomes.ts';
-import { readRecord } from '../parse.ts';
-import { type Outcome, outcomeOf, Result } from '../result.ts';
+import type { RunRecord } from '../records/job.ts';
+import { readRecord } from '../records/parse.ts';
+import { type Outcome, outcomeOf, Result } from '../records/result.ts';
 import { keyOfArtifact } from './artifacts.ts';
 import { signature } from './committed.ts';
 import { countersOf, isRefillable, isUsable } from './counters.ts';

@@ -1,5 +1,5 @@
 /** The entry of a committed rollout: `attempt outcome stream-id worker TAB claim`, as commit.lua writes it. */
-import { type Outcome, outcomeOf } from '../result.ts';
+import { type Outcome, outcomeOf } from '../records/result.ts';
 
 /** `claim`: null for what was committed before entries had it. */
 export type CommittedEntry = {

@@ -1,8 +1,8 @@
 /** Connections: patience by role, and how a client finds its server again after it moved. */
 import { Redis, type RedisOptions } from 'ioredis';
 import type { CommonConfig } from '../config/keys.ts';
-import { errorMessage, UnusableError } from '../errors.ts';
-import type { Log } from '../log.ts';
+import { errorMessage, UnusableError } from '../failures/errors.ts';
+import type { Log } from '../processes/log.ts';
 import { linearBackoff, retry } from '../waiting/retry.ts';
 import type { FarmRole, OpenOptions } from './farm.ts';
 import { type Inspection, inspectServer } from './inspect.ts';

@@ -3,7 +3,7 @@ import { copyFile, mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
-import { errorMessage, UnusableError } from '../errors.ts';
+import { errorMessage, UnusableError } from '../failures/errors.ts';
 import type { LaunchedRedis } from './launch.ts';
 
 const SAVE_MS = 600_000;

@@ -1,8 +1,8 @@
 /** What one result adds to the counters of its run, its kind and its policy version: plain sums, so that Lua needs no rules. */
 
-import { FAILURES } from '../failure.ts';
+import { FAILURES } from '../failures/failure.ts';
 import { ROLLOUT_BUCKETS, TURN_BUCKETS } from '../metrics/outcomes.ts';
-import type { Result } from '../result.ts';
+import type { Result } from '../records/result.ts';
 
 /**
  * Names of counters are read back by metrics/totals.ts. `…_in:<bound>` counts one bucket of a histogram, not cumulative.

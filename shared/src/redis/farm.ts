@@ -2,8 +2,9 @@
 import type { BackendFactory, ConnectionOptions, Queue, RedisQueueBackend } from 'bullmq';
 import type { ArtifactStore } from '../artifacts/store.ts';
 import type { CommonConfig } from '../config/load.ts';
-import type { RolloutJob } from '../job.ts';
-import type { Log } from '../log.ts';
+import type { Vitals } from '../metrics/vitals.ts';
+import type { Log } from '../processes/log.ts';
+import type { RolloutJob } from '../records/job.ts';
 import type { Calls } from './calls.ts';
 import type { Cancel } from './cancel.ts';
 import type { Clock } from './clock.ts';
@@ -23,7 +24,6 @@ import type { Results } from './results.ts';
 import type { Runs } from './runs.ts';
 import type { Secrets } from './secrets.ts';
 import type { Sessions } from './sessions.ts';
-import type { Vitals } from './vitals.ts';
 
 export type FarmRole = 'worker' | 'producer';
 

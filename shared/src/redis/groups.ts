@@ -4,10 +4,10 @@
  */
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
-import { MOST } from '../bounds.ts';
-import { UsageError } from '../errors.ts';
-import { parseRolloutId, rolloutId } from '../ids.ts';
-import type { RunRecord } from '../job.ts';
+import { UsageError } from '../failures/errors.ts';
+import { MOST } from '../records/bounds.ts';
+import { parseRolloutId, rolloutId } from '../records/ids.ts';
+import type { RunRecord } from '../records/job.ts';
 import type { Clock } from './clock.ts';
 import { byRun } from './grouping.ts';
 import type { Keys } from './keys.ts';

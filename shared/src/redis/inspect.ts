@@ -1,7 +1,7 @@
 /** What must hold of a Redis before anything is trusted to it, by its own report: version, role, eviction, persistence. */
 import type { Redis } from 'ioredis';
 import type { CommonConfig } from '../config/keys.ts';
-import { errorMessage, UnusableError } from '../errors.ts';
+import { errorMessage, UnusableError } from '../failures/errors.ts';
 import type { Target } from './target.ts';
 
 export type Inspection = {

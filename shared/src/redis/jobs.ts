@@ -1,9 +1,9 @@
 /** Rollouts on the queue: made from the run's records alone, so that whoever finds one missing can put it there again. */
 import type { Queue } from 'bullmq';
 import type { Redis } from 'ioredis';
-import { sizeOf } from '../bounds.ts';
-import { parseRolloutId } from '../ids.ts';
-import type { RolloutJob, RunRecord } from '../job.ts';
+import { sizeOf } from '../records/bounds.ts';
+import { parseRolloutId } from '../records/ids.ts';
+import type { RolloutJob, RunRecord } from '../records/job.ts';
 import type { Clock } from './clock.ts';
 import type { Keys } from './keys.ts';
 import { refusedByRedis } from './outage.ts';

@@ -1,9 +1,9 @@
 /** The journal: every attempt at a rollout, written when claimed and when it ends. What never ended is a crash. */
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
-import { FAILURE_CLASSES, FailureStage } from '../failure.ts';
-import { type AttemptName, newId, parseRolloutId } from '../ids.ts';
-import { type CancelReason, type Outcome, outcomeOf, reasonOf } from '../result.ts';
+import { FAILURE_CLASSES, FailureStage } from '../failures/failure.ts';
+import { type AttemptName, newId, parseRolloutId } from '../records/ids.ts';
+import { type CancelReason, type Outcome, outcomeOf, reasonOf } from '../records/result.ts';
 import { byRun } from './grouping.ts';
 import type { Keys } from './keys.ts';
 import { loadScript } from './script.ts';

@@ -7,9 +7,9 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { childEnvironment } from '../config/child.ts';
 import { dieWithParent } from '../diewithparent.ts';
-import { SwefarmError, UnusableError } from '../errors.ts';
+import { SwefarmError, UnusableError } from '../failures/errors.ts';
 import { ownFolder } from '../folder.ts';
-import { Secret } from '../secret.ts';
+import { Secret } from '../security/secret.ts';
 import { answers } from './probe.ts';
 import { findRedisServer } from './server.ts';
 

@@ -4,7 +4,7 @@
  */
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
-import { Message } from '../trajectory.ts';
+import { Message } from '../records/trajectory.ts';
 import type { Keys } from './keys.ts';
 
 /** Where a rollout that runs is. */

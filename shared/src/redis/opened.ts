@@ -3,9 +3,9 @@
  * numbers that lie in Redis, written by whoever.
  */
 import type { Redis } from 'ioredis';
-import { sizeOf } from '../bounds.ts';
-import { SwefarmError } from '../errors.ts';
-import { parseRolloutId, rolloutId } from '../ids.ts';
+import { SwefarmError } from '../failures/errors.ts';
+import { sizeOf } from '../records/bounds.ts';
+import { parseRolloutId, rolloutId } from '../records/ids.ts';
 import type { Keys } from './keys.ts';
 
 /** Ids at once. */

@@ -1,5 +1,5 @@
 /** Tells an outage of Redis from a fault of ours, and says it in words a person can act on. */
-import { errorMessage, SwefarmError, UnusableError } from '../errors.ts';
+import { errorMessage, SwefarmError, UnusableError } from '../failures/errors.ts';
 
 const OUTAGE =
   /max retries per request|Connection is closed|Stream isn't writeable|Command aborted|ECONN(REFUSED|RESET|ABORTED)|ETIMEDOUT|EPIPE|ENOTFOUND|EAI_AGAIN|ENOENT|EHOSTUNREACH|ENETUNREACH|All sentinels are unreachable|connect to sentinel/;

@@ -1,7 +1,6 @@
 /** Seats of workers, and rollouts that one worker hands to another: what placement by image needs of Redis. */
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
-import type { ImageNode } from '../placement.ts';
 import type { Keys } from './keys.ts';
 import { LIFE_MS } from './registry.ts';
 import { loadScript } from './script.ts';
@@ -15,7 +14,7 @@ export type Placement = {
    * Takes a seat with a worker that has the image, or else (`home`: when no such worker lives; `any`: when they are full) with
    * another of `places`, which are in the order that the image prefers. Null: nobody has one.
    */
-  seat<T extends ImageNode>(
+  seat<T extends { worker: string }>(
     rollout: { id: string; image: string },
     places: readonly T[],
     where: 'home' | 'any',

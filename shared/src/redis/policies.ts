@@ -1,7 +1,7 @@
 /** The policies that trainers speak of, by name, and what each worker sees of their endpoints. */
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
-import { EndpointView, PolicyChange, PolicyName, PolicyRecord } from '../policy.ts';
+import { EndpointView, PolicyChange, PolicyName, PolicyRecord } from '../records/policy.ts';
 import type { Keys } from './keys.ts';
 import { loadScript } from './script.ts';
 

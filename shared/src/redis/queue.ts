@@ -1,5 +1,5 @@
 /** The queue: BullMQ delivers at least once and decides nothing. All settings that must agree in a farm stand here. */
-import type { RunRecord } from '../job.ts';
+import type { RunRecord } from '../records/job.ts';
 
 /**
  * The queues of a farm: one. Which worker runs a job because of its image is decided when it is claimed (`worker/src/node/routing.ts`),

@@ -1,6 +1,6 @@
 /** How many rollouts of a caller have no result yet, counted from the books of its runs: the same for every gateway of the farm. */
 import type { Redis } from 'ioredis';
-import type { RunRecord } from '../job.ts';
+import type { RunRecord } from '../records/job.ts';
 import type { Keys } from './keys.ts';
 
 export type Quotas = {

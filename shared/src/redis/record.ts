@@ -2,11 +2,11 @@
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
 import { z } from 'zod';
-import { errorMessage, SwefarmError } from '../errors.ts';
-import { Instance } from '../instance.ts';
-import { RunRecord } from '../job.ts';
-import { needsOf, UNDERSTOOD } from '../needs.ts';
-import { type Read, readRecord } from '../parse.ts';
+import { errorMessage, SwefarmError } from '../failures/errors.ts';
+import { Instance } from '../records/instance.ts';
+import { RunRecord } from '../records/job.ts';
+import { needsOf, UNDERSTOOD } from '../records/needs.ts';
+import { type Read, readRecord } from '../records/parse.ts';
 
 /** A run whose record this version cannot read, or must leave to a newer one. */
 export type UnreadableRun = {

@@ -1,7 +1,7 @@
 /** Which workers live: a record with a life time, renewed by each heartbeat. */
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
-import { readRecord } from '../parse.ts';
+import { readRecord } from '../records/parse.ts';
 import type { Clock } from './clock.ts';
 import type { Keys } from './keys.ts';
 import { loadScript } from './script.ts';

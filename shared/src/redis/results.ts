@@ -1,9 +1,9 @@
 /** Reading what was committed: the run's result stream in order, its ids, its counts and those of its groups. */
 import type { Redis } from 'ioredis';
-import { SwefarmError } from '../errors.ts';
-import { parseRolloutId } from '../ids.ts';
-import { readRecord } from '../parse.ts';
-import { Result } from '../result.ts';
+import { SwefarmError } from '../failures/errors.ts';
+import { parseRolloutId } from '../records/ids.ts';
+import { readRecord } from '../records/parse.ts';
+import { Result } from '../records/result.ts';
 import { exponentialBackoff } from '../waiting/retry.ts';
 import { sleep } from '../waiting/sleep.ts';
 import { parseCommitted } from './committed.ts';

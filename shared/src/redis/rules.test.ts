@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { SwefarmError } from '../errors.ts';
-import type { Result } from '../result.ts';
+import { SwefarmError } from '../failures/errors.ts';
+import type { Result } from '../records/result.ts';
 import { encodeResult } from './commit.ts';
 import { parseCommitted, signature } from './committed.ts';
 import { asUnusable, refusedByRedis } from './outage.ts';

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Redis } from 'ioredis';
-import { errorMessage } from '../errors.ts';
+import { errorMessage } from '../failures/errors.ts';
 
 type Argument = string | number | Buffer;
 export type Script = (keys: readonly string[], args: readonly Argument[]) => Promise<unknown>;

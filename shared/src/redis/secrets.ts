@@ -1,8 +1,8 @@
 /** Keys of policies: a job carries a name; the value lies apart with a life time, and beside it the origins it was given for. */
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
-import type { PolicyKey } from '../policykey.ts';
-import { Secret } from '../secret.ts';
+import type { PolicyKey } from '../security/policykey.ts';
+import { Secret } from '../security/secret.ts';
 import type { Keys } from './keys.ts';
 
 export type StoredKey = {

@@ -4,9 +4,9 @@ import { access, chmod, constants, cp, lstat, mkdir, readdir, rename, rm } from 
 import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
 import { childEnvironment } from '../config/child.ts';
-import { errorMessage, UnusableError } from '../errors.ts';
+import { errorMessage, UnusableError } from '../failures/errors.ts';
 import { isTrusted, ownFolder } from '../folder.ts';
-import { newId } from '../ids.ts';
+import { newId } from '../records/ids.ts';
 
 const run = promisify(execFile);
 

@@ -3,8 +3,8 @@
  * port, and a repeated call of the driver finds what it did before.
  */
 import type { Redis } from 'ioredis';
-import { parseRolloutId } from '../ids.ts';
-import { SessionAnswer, SessionEnd, SessionState, SessionWord } from '../session.ts';
+import { parseRolloutId } from '../records/ids.ts';
+import { SessionAnswer, SessionEnd, SessionState, SessionWord } from '../records/session.ts';
 import { poll } from '../waiting/poll.ts';
 import { exponentialBackoff } from '../waiting/retry.ts';
 import { parseCommitted } from './committed.ts';

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import type { RedisOptions } from 'ioredis';
 import type { CommonConfig } from '../config/keys.ts';
-import { errorMessage, UsageError } from '../errors.ts';
+import { errorMessage, UsageError } from '../failures/errors.ts';
 import { addressPath, readAddress } from './address.ts';
 import { ownerOf } from './cluster.ts';
 import { keysFor } from './keys.ts';

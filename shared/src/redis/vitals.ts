@@ -1,28 +1,14 @@
 /** How the farm stands at this moment: what waits and for how long, who works, and how full Redis and the store are. */
 import type { Redis } from 'ioredis';
 import type { ArtifactStore } from '../artifacts/store.ts';
-import type { PolicyRecord } from '../policy.ts';
-import { maskUrl } from '../secret.ts';
+import type { Vitals } from '../metrics/vitals.ts';
+import { maskUrl } from '../security/secret.ts';
 import type { Clock } from './clock.ts';
 import type { Keys } from './keys.ts';
 import type { Policies } from './policies.ts';
 import { classRange, QUEUE_CLASSES, QUEUES, type QueueClass } from './queue.ts';
 import type { Registry, WorkerRecord } from './registry.ts';
 import type { Results } from './results.ts';
-
-export type Vitals = {
-  /** By class of priority. `oldest_seconds`: among those that run next; 0 when none waits. */
-  queue: { class: QueueClass; waiting: number; oldest_seconds: number }[];
-  jobs: { active: number; delayed: number; failed: number };
-  /** Entries of result streams that somebody could not read, since the farm began. */
-  unreadable_results: number;
-  workers: { claiming: number; paused: number; busy: number; slots: number; lost: number };
-  redis: { seconds: number; used_bytes: number; limit_bytes: number; clients: number };
-  artifacts: { used_bytes: number; budget_bytes: number; artifacts: number };
-  policies: Pick<PolicyRecord, 'name' | 'state'>[];
-  /** `up`: at least one worker that knows it has not set it aside. `load`: rollouts bound to it. */
-  endpoints: { endpoint: string; up: boolean; load: number }[];
-};
 
 /** Of each class this many jobs, the next to run, are asked for their age: bounded however deep the queue is. */
 const SAMPLE = 200;

@@ -5,7 +5,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { openFarm, queueSettings } from '../../src/index.ts';
-import { silentLog } from '../../src/log.ts';
+import { silentLog } from '../../src/processes/log.ts';
 import { connectRedis } from '../../src/redis/connect.ts';
 import { keysFor } from '../../src/redis/keys.ts';
 import { testConfig } from '../farm.ts';

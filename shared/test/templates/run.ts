@@ -9,7 +9,7 @@ import { join, resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
 import fc from 'fast-check';
-import { errorMessage } from '../../src/errors.ts';
+import { errorMessage } from '../../src/failures/errors.ts';
 import { FAMILIES, type Family, MORE } from './families.ts';
 import { familyFolder, type Render, startSamplingServer, withObjects } from './server.ts';
 import { play, talks } from './talk.ts';

@@ -2,9 +2,10 @@
  * Where a claimed rollout runs: with a worker whose node has its image, as far as seats are free. So the nodes of a farm pull
  * each image about once. A claimed job that belongs elsewhere is handed on with its lock; nothing of that is an attempt.
  */
-import { type Farm, type RolloutJob, ranking, type WorkerConfig } from '@swefarm/shared';
+import type { Farm, RolloutJob, WorkerConfig } from '@swefarm/shared';
 import type { Runtime } from '../sandbox/runtime.ts';
 import type { Identity } from './identity.ts';
+import { ranking } from './ranking.ts';
 
 export type Route =
   | { to: 'here' }

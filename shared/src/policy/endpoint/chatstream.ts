@@ -1,5 +1,5 @@
 /** A streamed chat completion: its deltas put together to the message that the same answer unstreamed would hold. */
-import { MOST } from '../../bounds.ts';
+import { MOST } from '../../records/bounds.ts';
 import { growableIds, growableLogProbs } from '../tokens/growable.ts';
 import { parseIds, parseLogProbs } from '../tokens/ids.ts';
 import { AnswerError } from './errors.ts';

@@ -1,6 +1,6 @@
 /** From the bytes of a text completion to text and tokens: vLLM's form, and SGLang's with `meta_info`. */
 import { z } from 'zod';
-import { RolloutFailure } from '../../failure.ts';
+import { RolloutFailure } from '../../failures/failure.ts';
 import { extractExperts } from '../tokens/experts.ts';
 import { extractPromptIds, parseIds, parseLogProbs } from '../tokens/ids.ts';
 import { AnswerError } from './errors.ts';

@@ -1,5 +1,5 @@
 /** A streamed text completion, chunk by chunk, as vLLM and SGLang send it: text, ids and log-probabilities of what is new. */
-import { MOST } from '../../bounds.ts';
+import { MOST } from '../../records/bounds.ts';
 import { growableIds, growableLogProbs } from '../tokens/growable.ts';
 import { parseIds, parseLogProbs } from '../tokens/ids.ts';
 import { type CompletionReply, missingIdsFailure } from './completion.ts';

@@ -1,5 +1,5 @@
 /** What an endpoint can say that is no answer, before anyone decides whether to ask again. */
-import type { TokenLimit } from '../../trajectory.ts';
+import type { TokenLimit } from '../../records/trajectory.ts';
 import type { Overflow } from './refusal.ts';
 
 /** The endpoint's word that prompt and answer do not fit, in its own words. */

@@ -1,5 +1,5 @@
 /** What a server's refusal (HTTP 400, 413, 422) means where it is about sizes or sampling: the texts of present servers, read once. */
-import { SAMPLING_KEYS, type SamplingKey } from '../../sampling.ts';
+import { SAMPLING_KEYS, type SamplingKey } from '../../records/sampling.ts';
 
 /**
  * The prompt and the answer asked for do not fit together. `limit`: tokens of both; `room`: those left for an answer. Null where the

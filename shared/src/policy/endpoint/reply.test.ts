@@ -1,6 +1,6 @@
 /** The forms in which servers tell tokens, each with the same answer. */
 import { describe, expect, test } from 'vitest';
-import { RolloutFailure } from '../../failure.ts';
+import { RolloutFailure } from '../../failures/failure.ts';
 import { parseCompletion } from './completion.ts';
 import { AnswerError } from './errors.ts';
 import { parseReply } from './reply.ts';

@@ -1,6 +1,6 @@
 /** From the bytes of a chat completion to what was said: the border at which everything the endpoint says is checked. */
 import { z } from 'zod';
-import type { Message } from '../../trajectory.ts';
+import type { Message } from '../../records/trajectory.ts';
 import { type ExpertsFound, extractExperts } from '../tokens/experts.ts';
 import { extractPromptIds, parseIds, parseLogProbs } from '../tokens/ids.ts';
 import { AnswerError } from './errors.ts';

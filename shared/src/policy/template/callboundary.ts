@@ -3,7 +3,7 @@
  * calls tools must carry calls where templates want to see them, and what their markup leaves behind the last value was
  * sampled by the model: it must not be written again, and nothing more than it may be cut away.
  */
-import type { Message } from '../../trajectory.ts';
+import type { Message } from '../../records/trajectory.ts';
 import { AnswerError } from '../endpoint/errors.ts';
 import type { Post } from '../endpoint/post.ts';
 import {

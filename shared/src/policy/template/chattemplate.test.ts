@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Message } from '../../trajectory.ts';
+import type { Message } from '../../records/trajectory.ts';
 import { createChatTemplate } from './chattemplate.ts';
 
 const calling = (text: string): Message[] => [

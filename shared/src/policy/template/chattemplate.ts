@@ -1,7 +1,7 @@
 /** A model's chat template, rendered here as servers render it: what its engine throws is named, and what it is given is theirs. */
 import { Template } from '@huggingface/jinja';
-import { errorMessage } from '../../errors.ts';
-import type { Message } from '../../trajectory.ts';
+import { errorMessage } from '../../failures/errors.ts';
+import type { Message } from '../../records/trajectory.ts';
 import { AnswerError } from '../endpoint/errors.ts';
 
 export type RenderChat = (messages: readonly Message[], tools: readonly object[], open: boolean) => string;

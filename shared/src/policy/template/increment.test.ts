@@ -1,6 +1,6 @@
 /** Increments under templates of several manners, with a tokenizer in which each character is a token. */
 import { describe, expect, test } from 'vitest';
-import type { Message } from '../../trajectory.ts';
+import type { Message } from '../../records/trajectory.ts';
 import { createIncrementer, type PreviousAnswer } from './increment.ts';
 import type { Renderer } from './renderer.ts';
 

@@ -9,7 +9,7 @@
  * The token that ends a turn is sampled by the model when it stops by itself, and is missing when a limit cut it off: it
  * is left out in the first case and written in the second. Where tool results follow, see callend.ts.
  */
-import type { Message } from '../../trajectory.ts';
+import type { Message } from '../../records/trajectory.ts';
 import type { Post } from '../endpoint/post.ts';
 import { type CallBoundary, findCallBoundary } from './callboundary.ts';
 import { callPair, commonPrefix, renderTail, TEXT_PAIR } from './placeholders.ts';

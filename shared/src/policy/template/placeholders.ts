@@ -1,5 +1,5 @@
 /** Chats that stand in for the real one: short answers, and what two renderings of them have in common. */
-import type { Message } from '../../trajectory.ts';
+import type { Message } from '../../records/trajectory.ts';
 import { AnswerError } from '../endpoint/errors.ts';
 import type { Post } from '../endpoint/post.ts';
 import type { Renderer } from './renderer.ts';

@@ -1,6 +1,6 @@
 /** Calls without any marker: whether an answer is one, only the model's template can say, by how it writes a call itself. */
 
-import type { ToolParser } from '../../toolparsers.ts';
+import type { ToolParser } from '../../records/toolparsers.ts';
 import type { Post } from '../endpoint/post.ts';
 import { parseWith, UNMARKED } from '../toolcalls/registry.ts';
 import { alike, callPair, renderClosed } from './placeholders.ts';

@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Tokenizer } from '@huggingface/tokenizers';
-import { errorMessage, UsageError } from '../../errors.ts';
+import { errorMessage, UsageError } from '../../failures/errors.ts';
 import { createChatTemplate } from './chattemplate.ts';
 import type { Renderer } from './renderer.ts';
 

@@ -1,8 +1,9 @@
 /** Which rows of told experts are stored with a turn: those that are new, and what makes an answer's rows unusable. */
-import { MOST } from '../../bounds.ts';
-import { RolloutFailure } from '../../failure.ts';
+
+import { RolloutFailure } from '../../failures/failure.ts';
+import { MOST } from '../../records/bounds.ts';
+import type { TurnExperts } from '../../records/trajectory.ts';
 import type { PolicyConfig } from '../../runconfig.ts';
-import type { TurnExperts } from '../../trajectory.ts';
 import {
   describeShape,
   ExpertFormatError,

@@ -1,6 +1,6 @@
 /** The experts of a mixture-of-experts model: cut out of the answer, held to the tokens, stored once, in whatever form a server tells them. */
 import { describe, expect, test } from 'vitest';
-import { MOST } from '../../bounds.ts';
+import { MOST } from '../../records/bounds.ts';
 import { parseCompletion } from '../endpoint/completion.ts';
 import { parseReply } from '../endpoint/reply.ts';
 import { type ExpertMode, expertModeOf } from './expertrows.ts';

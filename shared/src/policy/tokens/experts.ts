@@ -2,7 +2,7 @@
  * The experts that a mixture-of-experts model chose for each token, as servers tell them: one base64 text of megabytes. It is cut out of the
  * answer's bytes before anything parses them, and only the rows that are new are ever decoded.
  */
-import type { ExpertType } from '../../trajectory.ts';
+import type { ExpertType } from '../../records/trajectory.ts';
 
 /** What one answer tells, by token: rows of its whole prompt and of what it generated. `flaw`: what was told cannot be read. */
 export type RoutedExperts = ExpertShape & {

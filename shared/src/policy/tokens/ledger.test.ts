@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { RolloutFailure } from '../../failure.ts';
-import type { TurnTokens } from '../../trajectory.ts';
+import { RolloutFailure } from '../../failures/failure.ts';
+import type { TurnTokens } from '../../records/trajectory.ts';
 import { cumulative, openLedger, recordTokens } from './ledger.ts';
 
 const reply = (prompt: number[] | null, generation: number[] | null, more: Record<string, unknown> = {}) => ({

@@ -2,8 +2,8 @@
  * Token ids as the server returned them, stored once: per turn the new suffix of the prompt and what was generated.
  * The rule is the trainer's: each prompt begins with every token seen so far, prompt and generation.
  */
-import { RolloutFailure } from '../../failure.ts';
-import type { TurnTokens } from '../../trajectory.ts';
+import { RolloutFailure } from '../../failures/failure.ts';
+import type { TurnTokens } from '../../records/trajectory.ts';
 import type { ModelReply } from '../endpoint/reply.ts';
 import { type ExpertLedger, type ExpertMode, recordExperts } from './expertrows.ts';
 

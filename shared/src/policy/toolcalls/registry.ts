@@ -1,6 +1,6 @@
 /** Tool calls out of sampled text, by the form of the model's family: the registry, and what to say of a call that no reader reads. */
 
-import type { ToolParser } from '../../toolparsers.ts';
+import type { ToolParser } from '../../records/toolparsers.ts';
 import type { CallParser, ParsedCalls, SampledCall } from './callparser.ts';
 import { harmony } from './harmony.ts';
 import { dsml, minimax } from './invoketags.ts';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
+import { AgentConfig, EvaluationConfig, SandboxConfig } from '../runconfig.ts';
 import { beyondCeiling, type Ceilings, describeExcess } from './ceilings.ts';
-import { loadConfig } from './config/load.ts';
-import { AgentConfig, EvaluationConfig, SandboxConfig } from './runconfig.ts';
+import { loadConfig } from './load.ts';
 
 const none: Ceilings = loadConfig('worker', { env: {} });
 const run = {

@@ -1,6 +1,6 @@
 /** Ids: lower-case letters and digits, first a letter, so that they fit queue names, labels, file names and shells. */
 import { customAlphabet } from 'nanoid';
-import { SwefarmError } from './errors.ts';
+import { SwefarmError } from '../failures/errors.ts';
 
 const letters = customAlphabet('abcdefghijklmnopqrstuvwxyz', 1);
 const tail = customAlphabet('0123456789abcdefghijklmnopqrstuvwxyz', 11);

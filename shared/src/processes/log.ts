@@ -1,7 +1,7 @@
 /** Logging: pino JSON lines, or pretty on a terminal; always on stderr, because stdout belongs to results. */
 import { type Logger, pino } from 'pino';
 import PinoPretty from 'pino-pretty';
-import { maskSecrets } from './secret.ts';
+import { maskSecrets } from '../security/secret.ts';
 
 export type Log = Logger;
 

@@ -1,5 +1,5 @@
 /** What runs on for callers that are gone is cancelled: a duty of the keeper, and of every gateway. */
-import type { Farm } from './redis/farm.ts';
+import type { Farm } from './farm.ts';
 
 /** For calls whose gateway died, when nobody says otherwise. */
 export const ORPHAN_GRACE_MS = 20_000;

@@ -1,6 +1,6 @@
 /** Reading a record that another process wrote, of another version perhaps: it is one, or it is said what is wrong with it. */
 import type { z } from 'zod';
-import { errorMessage } from './errors.ts';
+import { errorMessage } from '../failures/errors.ts';
 
 export type Read<T> = { value: T } | { problem: string };
 

@@ -3,7 +3,7 @@
  * and the process goes on. After an exception out of nowhere nothing can be relied on: what runs is handed back, and the exit
  * code says so. Node alone would end the process with code 1 for either.
  */
-import { maskSecrets } from './secret.ts';
+import { maskSecrets } from '../security/secret.ts';
 
 export type EscapedKind = 'rejection' | 'exception';
 export type EscapedListener = (kind: EscapedKind, error: unknown) => void;

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { redisUrl } from './config/schema.ts';
+import { redisUrl } from '../config/schema.ts';
+import { Secret } from '../security/secret.ts';
 import { createLog } from './log.ts';
-import { Secret } from './secret.ts';
 
 function lines(format: 'json' | 'pretty') {
   const written: string[] = [];

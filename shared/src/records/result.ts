@@ -1,6 +1,6 @@
 /** The one result of a rollout: facts of at most 1 KB; what is long lies in the artifact. */
 import { z } from 'zod';
-import { Failure } from './failure.ts';
+import { Failure } from '../failures/failure.ts';
 import { EvaluationEnd, PatchState } from './report.ts';
 import { ExitStatus } from './trajectory.ts';
 

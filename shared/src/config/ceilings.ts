@@ -1,6 +1,7 @@
 /** What no caller may pass: the settings of a run that a gateway or a worker bounds, and the first that is beyond its bound. */
-import type { CommonConfig } from './config/keys.ts';
-import type { RunRecord } from './job.ts';
+
+import type { RunRecord } from '../records/job.ts';
+import type { CommonConfig } from './keys.ts';
 
 type Bounded = Pick<RunRecord, 'agent' | 'sandbox' | 'evaluation' | 'ttl'>;
 

@@ -2,8 +2,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { FAILURES, type FailureRule } from './failure.ts';
 
-const PAGE = new URL('../../docs/reliability.md', import.meta.url);
-const FROM = '<!-- failures: generated from shared/src/failure.ts by npm run docs:reliability -->\n';
+const PAGE = new URL('../../../docs/reliability.md', import.meta.url);
+const FROM = '<!-- failures: generated from shared/src/failures/failure.ts by npm run docs:reliability -->\n';
 const TO = '<!-- end of failures -->';
 
 /** The page with its table as the code has it now. */
