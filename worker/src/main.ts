@@ -12,8 +12,8 @@ import {
   UsageError,
 } from '@swefarm/shared';
 import { Argument, Command } from 'commander';
-import { IMAGE_ACTIONS, type ImageAction, readNeeded, runImages } from './images/command.ts';
 import { diagnose } from './node/doctor.ts';
+import { IMAGE_ACTIONS, type ImageAction, readNeeded, runImages } from './node/images.ts';
 import { runWorker } from './run.ts';
 
 /** 2: usage; 10: an image is missing; 12: infrastructure unusable; 70: an error that nobody caught; 130: told to stop; never 1. */

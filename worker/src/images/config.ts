@@ -1,4 +1,6 @@
 /** What an image says about the processes that run in it: the part of its configuration that the light runtime honours. */
+import { readFile } from 'node:fs/promises';
+import { errorMessage, RolloutFailure } from '@swefarm/shared';
 import { z } from 'zod';
 
 export const ImageConfig = z.object({
@@ -27,4 +29,22 @@ export function readConfig(foreign: unknown): ImageConfig {
     if (at > 0) env[line.slice(0, at)] = line.slice(at + 1);
   }
   return { env, workdir: WorkingDir ?? '', user: User ?? '' };
+}
+
+/**
+ * The configuration of an image that cannot hold one itself: a file `PATH.json` beside it, in the format of `docker inspect`. Null
+ * when there is none. Throws RolloutFailure image_pull for one that cannot be read.
+ */
+export async function configBeside(path: string): Promise<ImageConfig | null> {
+  const file = `${path}.json`;
+  const text = await readFile(file, 'utf8').catch(() => null);
+  if (text === null) return null;
+  try {
+    return readConfig(JSON.parse(text));
+  } catch (error) {
+    throw new RolloutFailure(
+      'image_pull',
+      `${file} is no image configuration: ${errorMessage(error)}`.slice(0, 400),
+    );
+  }
 }

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest';
-import { createFetch, fullName, readMirrors, sourcesOf, waitAfter } from './fetch.ts';
+import { createFetch, readMirrors, sourcesOf, waitAfter } from './fetch.ts';
+import { fullName } from './names.ts';
 
 it.each([
   ['bash', 'docker.io/library/bash'],

@@ -1,6 +1,7 @@
 /** How images are fetched on a node, whoever fetches them: few at once, from mirrors first, and patiently where a registry counts. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createSemaphore, errorMessage, UsageError } from '@swefarm/shared';
+import { fullName } from './names.ts';
 
 export type Mirror = { from: string; to: string };
 
@@ -20,14 +21,6 @@ export function readMirrors(given: readonly string[]): Mirror[] {
     }
     return { from, to };
   });
-}
-
-/** With registry and folder spelled out, as prefixes are compared: `bash` is `docker.io/library/bash`. */
-export function fullName(image: string): string {
-  const [first = '', ...rest] = image.split('/');
-  const registry = rest.length > 0 && (/[.:]/.test(first) || first === 'localhost');
-  if (registry) return image;
-  return rest.length > 0 ? `docker.io/${image}` : `docker.io/library/${image}`;
 }
 
 /** Where to ask for an image: the mirrors whose prefix it has, then itself. */

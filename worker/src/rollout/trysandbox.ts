@@ -3,7 +3,7 @@ import { RolloutFailure } from '@swefarm/shared';
 import { type FailedRollout, isOfTheNode } from '../node/breaker.ts';
 import type { Node } from '../node/node.ts';
 import { diskIsFull } from '../sandbox/free.ts';
-import { OWN_USE } from '../sandbox/namespaces/ownuse.ts';
+import { INTERNAL_SPEC } from '../sandbox/internal.ts';
 
 const TRIAL_MS = 60_000;
 
@@ -19,7 +19,7 @@ export async function trySandbox(
   if (sample === null || !runtime.isolates) return true;
   try {
     const image = await runtime.ensureImage(sample.image, signal, sample.instance);
-    const spec = { ...OWN_USE, image, owner: { ...owner, rollout_id: 'trial', attempt: 0 } };
+    const spec = { ...INTERNAL_SPEC, image, owner: { ...owner, rollout_id: 'trial', attempt: 0 } };
     await using container = await runtime.start(spec, signal);
     const options = { timeoutMs: TRIAL_MS, maxOutputBytes: 1_000, signal };
     return (await container.exec(['/bin/sh', '-c', 'exit 0'], options)).exitCode === 0;

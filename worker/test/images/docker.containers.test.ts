@@ -9,8 +9,8 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createFetch, type Fetch, readMirrors } from '../../src/images/fetch.ts';
 import { layerOf } from '../../src/images/layer.fixture.ts';
 import { openPulledImages } from '../../src/images/pulledimages.ts';
-import { evict } from '../../src/sandbox/docker/evict.ts';
-import { imageSource } from '../../src/sandbox/docker/images.ts';
+import { evict } from '../../src/sandbox/engine/evict.ts';
+import { imageSource } from '../../src/sandbox/engine/images.ts';
 import { engineSource } from '../../src/sandbox/rootfs/engine.ts';
 
 const socketPath = '/var/run/docker.sock';

@@ -1,10 +1,9 @@
 /** Command lines of Apptainer's sandboxes: what its runtime isolates, and what is put around every process that is let in. */
 import { join } from 'node:path';
-import { HOST_NAME, INIT_CAPABILITIES, LET_IN, procMasks } from '../rootfs/arguments.ts';
+import { ENTER_OPTIONS, HOST_NAME, INIT_CAPABILITIES, procMasks } from '../namespaces/bubblewrap.ts';
+import { sharedMemoryMount } from '../namespaces/mounts.ts';
 import type { ContainerSpec } from '../runtime.ts';
 import { TOOLS_AT, toolLine } from './tools.ts';
-
-const SHM_BYTES = 64 * 1024 * 1024;
 
 /** All that Linux has had so far, in the order of their numbers. */
 const ALL_CAPABILITIES =
@@ -24,25 +23,23 @@ export type Program = {
 /** Copied for each sandbox: they can be written inside. */
 export const OWN_FILES = ['hosts', 'resolv.conf'];
 
-export type Places = {
+type ApptainerPaths = {
   folder: string;
   overlay: string;
   merged: string;
   etc: string;
   shm: string;
-  table: string;
 };
 
-export const placesOf = (folder: string): Places => ({
+export const pathsOf = (folder: string): ApptainerPaths => ({
   folder,
   overlay: join(folder, 'overlay'),
   merged: join(folder, 'merged'),
   etc: join(folder, 'etc'),
   shm: join(folder, 'shm'),
-  table: join(folder, 'mounts'),
 });
 
-export const foldersOf = ({ overlay, merged, etc, shm }: Places): string[] => [
+export const foldersOf = ({ overlay, merged, etc, shm }: ApptainerPaths): string[] => [
   overlay,
   merged,
   etc,
@@ -59,12 +56,12 @@ export const foldersOf = ({ overlay, merged, etc, shm }: Places): string[] => [
  * again that was removed, gets EIO (pip does both). Its points to mount at are a layer of it, as nothing else is laid above.
  */
 export function mountTable(
-  { overlay, merged, shm }: Places,
+  { overlay, merged, shm }: ApptainerPaths,
   { root, base }: Program,
   image: string,
   network: ContainerSpec['network'],
 ): string {
-  const shared = `tmpfs ${shm} tmpfs size=${SHM_BYTES},mode=1777,nosuid,nodev 0 0\n`;
+  const shared = sharedMemoryMount(shm);
   if (root) return shared;
   const options = [
     `lowerdir=${[join(overlay, 'points'), base[network], image].join(':')}`,
@@ -81,7 +78,7 @@ export function mountTable(
 /** One `exec` per sandbox. Its process 1 is ours, and the only one that Apptainer itself starts in it. */
 export function execArguments(
   program: Program,
-  places: Places,
+  paths: ApptainerPaths,
   image: string,
   network: ContainerSpec['network'],
   views: readonly { folder: string; at: string }[],
@@ -91,7 +88,7 @@ export function execArguments(
   const dropped = ALL_CAPABILITIES.split(' ')
     .map((name) => `CAP_${name}`)
     .filter((name) => !INIT_CAPABILITIES.includes(name));
-  const files = OWN_FILES.map((name) => `${join(places.etc, name)}:/etc/${name}`);
+  const files = OWN_FILES.map((name) => `${join(paths.etc, name)}:/etc/${name}`);
   return [
     // Not left to Apptainer, which without root would not own it.
     'unshare',
@@ -116,18 +113,18 @@ export function execArguments(
     '--keep-privs',
     '--drop-caps',
     dropped.join(','),
-    ...(program.root ? ['--overlay', places.overlay] : ['--writable']),
+    ...(program.root ? ['--overlay', paths.overlay] : ['--writable']),
     ...[
       // For bubblewrap, which stands outside of the process namespace; what it lets in gets a /proc of its own above this one.
       '/proc',
       `${program.tools}:${TOOLS_AT}:ro`,
-      `${places.shm}:/dev/shm`,
+      `${paths.shm}:/dev/shm`,
       ...files,
       ...views.map(({ folder, at }) => `${folder}:${at}:ro`),
     ].flatMap((bind) => ['--bind', bind]),
     '--pwd',
     '/',
-    program.root ? image : places.merged,
+    program.root ? image : paths.merged,
     ...toolLine('bash'),
     '--noprofile',
     '--norc',
@@ -141,7 +138,7 @@ export function execArguments(
 export function enterArguments(root: boolean, workdir: string): string[] {
   return [
     ...toolLine('bwrap'),
-    ...LET_IN,
+    ...ENTER_OPTIONS,
     '--bind',
     '/',
     '/',

@@ -8,13 +8,13 @@ import { basename, dirname, join } from 'node:path';
 import { promisify, stripVTControlCharacters } from 'node:util';
 import { createSemaphore, errorMessage, RolloutFailure, UnusableError, UsageError } from '@swefarm/shared';
 import { withLock } from '../../images/lock.ts';
-import { sha256Of, writeOrigin } from '../../images/origin.ts';
+import { withTag } from '../../images/names.ts';
 import { partialName, workFolder } from '../../images/partials.ts';
-import { withTag } from '../docker/images.ts';
 import type { ImageLine } from '../runtime.ts';
 import { findCommand, PROGRAMS } from './command.ts';
 import { inspectImages } from './inspect.ts';
-import { candidatePaths } from './paths.ts';
+import { sha256Of, writeOrigin } from './origin.ts';
+import { candidatePaths } from './sifpaths.ts';
 import { ownEnvironment } from './start.ts';
 
 const run = promisify(execFile);

@@ -12,12 +12,11 @@ import { access, readFile, realpath, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { createSingleFlight, errorMessage, RolloutFailure } from '@swefarm/shared';
-import { configBeside } from '../../images/beside.ts';
-import { EMPTY_CONFIG, type ImageConfig } from '../../images/config.ts';
+import { configBeside, EMPTY_CONFIG, type ImageConfig } from '../../images/config.ts';
 import { type ImageStore, requireDisk, type Unpacked } from '../../images/store.ts';
-import { requirePlain } from '../rootfs/images.ts';
+import { requireMountable } from '../namespaces/mounts.ts';
 import type { ReadyImage } from '../runtime.ts';
-import { candidatePaths } from './paths.ts';
+import { candidatePaths } from './sifpaths.ts';
 
 const run = promisify(execFile);
 const NEVER_ABORTED = new AbortController().signal;
@@ -54,7 +53,7 @@ export function imageSource(deps: ImageDeps): ImageSource {
     if (lying) {
       const { path, found } = lying;
       const real = await realpath(path);
-      requirePlain(real);
+      requireMountable(real);
       const config = (await configBeside(path)) ?? EMPTY_CONFIG;
       const state = `${real} ${found.ino} ${found.size} ${found.mtimeMs} ${JSON.stringify(config)}`;
       const digest = `sha256:${createHash('sha256').update(state).digest('hex')}`;

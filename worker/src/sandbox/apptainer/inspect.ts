@@ -1,10 +1,10 @@
 /** What of given images lies where `apptainer_images` says, for `swefarm images`: there, missing, or not what was converted. */
 import { UsageError } from '@swefarm/shared';
-import { readOrigin, sha256Of } from '../../images/origin.ts';
-import { withTag } from '../docker/images.ts';
+import { withTag } from '../../images/names.ts';
 import type { ImageInspection, ImageLine } from '../runtime.ts';
 import { findImage } from './images.ts';
-import { candidatePaths } from './paths.ts';
+import { readOrigin, sha256Of } from './origin.ts';
+import { candidatePaths } from './sifpaths.ts';
 
 export function inspectImages(templates: readonly string[]): ImageInspection {
   const one = async (image: string, verify: boolean, instance: string | undefined): Promise<ImageLine> => {

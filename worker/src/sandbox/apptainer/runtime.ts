@@ -10,23 +10,18 @@ import { EMPTY_CONFIG } from '../../images/config.ts';
 import { makeRoom } from '../../images/room.ts';
 import { openImageStore } from '../../images/store.ts';
 import { diskFree } from '../free.ts';
+import { INTERNAL_SPEC } from '../internal.ts';
 import { explainNamespaces, limitsOf, makeBase, warnings } from '../namespaces/host.ts';
-import { OWN_USE } from '../namespaces/ownuse.ts';
+import { unshareMounts } from '../namespaces/launch.ts';
+import { requireMountableFolder } from '../namespaces/mounts.ts';
 import { readRecords, removeNameless } from '../namespaces/records.ts';
-import {
-  imagesOf,
-  type RuntimeSetup,
-  requireUsable,
-  type SetupLog,
-  setUpRuntime,
-} from '../namespaces/setup.ts';
-import { unshareMounts } from '../namespaces/start.ts';
+import { imagesOf, type RuntimeSetup, type SetupLog, setUpRuntime } from '../namespaces/setup.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Program } from './arguments.ts';
 import { findCommand, PROGRAMS } from './command.ts';
 import { canMountSif, imageSource } from './images.ts';
 import { inspectImages } from './inspect.ts';
-import { ownEnvironment, startSandbox } from './start.ts';
+import { ownEnvironment, startApptainer } from './start.ts';
 import { bareTree, gatherTools } from './tools.ts';
 
 const run = promisify(execFile);
@@ -51,22 +46,22 @@ export type ApptainerRuntimeOptions = {
 
 /** Throws UsageError for folders that cannot be used; whether sandboxes start is told by `check`. */
 export async function apptainerRuntime(options: ApptainerRuntimeOptions): Promise<Runtime> {
-  requireUsable(options.imagesDir);
+  requireMountableFolder(options.imagesDir);
   const { scratchDir, log } = options;
-  return setUpRuntime({ scratchDir, cgroups: options.cgroups !== false, log }, (ground) =>
-    openApptainer(ground, options),
+  return setUpRuntime({ scratchDir, cgroups: options.cgroups !== false, log }, (setup) =>
+    openApptainer(setup, options),
   );
 }
 
-async function openApptainer(ground: RuntimeSetup, options: ApptainerRuntimeOptions): Promise<Runtime> {
-  const { root, own, programs } = ground;
+async function openApptainer(setup: RuntimeSetup, options: ApptainerRuntimeOptions): Promise<Runtime> {
+  const { root, folder, programs } = setup;
   const path = options.command ?? (await findCommand(PROGRAMS));
   const program: Program = {
     path: path ?? PROGRAMS[0],
     root,
     bash: programs.paths.bash ?? '/bin/bash',
-    tools: join(own, 'tools'),
-    base: await makeBase(own),
+    tools: join(folder, 'tools'),
+    base: await makeBase(folder),
   };
   const problems = [...programs.problems];
   if (path === null)
@@ -91,11 +86,11 @@ async function openApptainer(ground: RuntimeSetup, options: ApptainerRuntimeOpti
 
   /** What went wrong with a sandbox of nothing but a shell; null when it works. */
   const trial = async (signal: AbortSignal): Promise<string | null> => {
-    const tree = join(own, 'trial');
+    const tree = join(folder, 'trial');
     try {
       await bareTree(tree, program.bash);
       const image = { path: tree, config: EMPTY_CONFIG };
-      await using container = await startSandbox(ground, program, OWN_USE, image, signal);
+      await using container = await startApptainer(setup, program, INTERNAL_SPEC, image, signal);
       const line = [program.bash, '-c', 'echo works >/tmp/x && read -r word </tmp/x && [ "$word" = works ]'];
       const result = await container.exec(line, { timeoutMs: 10_000, maxOutputBytes: 1_000, signal });
       return result.exitCode === 0 ? null : result.output.toString().trim();
@@ -110,11 +105,11 @@ async function openApptainer(ground: RuntimeSetup, options: ApptainerRuntimeOpti
     isolates: true,
     placesByImage: false,
     async check(signal) {
-      const limits = limitsOf(ground.cgroups, root);
+      const limits = limitsOf(setup.cgroups, root);
       const found = [...problems];
       let version: string | null = null;
       if (found.length === 0) {
-        version = await versionOf(command, own).catch((error: unknown) => {
+        version = await versionOf(command, folder).catch((error: unknown) => {
           found.push(`${program.path} does not run: ${errorMessage(error)}`);
           return null;
         });
@@ -143,21 +138,21 @@ async function openApptainer(ground: RuntimeSetup, options: ApptainerRuntimeOpti
       return { usable, version, limits, problems: found };
     },
     inspection: inspectImages(options.templates),
-    ...(room ? { evictImages: () => makeRoom({ store, ...room, inUse: imagesOf(ground.live) }) } : {}),
+    ...(room ? { evictImages: () => makeRoom({ store, ...room, inUse: imagesOf(setup.containers) }) } : {}),
     ensureImage: (name, signal, instanceId) => images.ensure(name, instanceId, signal),
-    start: async (spec, signal) => startSandbox(ground, program, spec, images.find(spec.image), signal),
+    start: async (spec, signal) => startApptainer(setup, program, spec, images.find(spec.image), signal),
     listOwned: () => readRecords(options.scratchDir, 'apptainer'),
     sweep: () => removeNameless(options.scratchDir, options.log),
     diskFree: () => diskFree(options.scratchDir),
-    remove: ground.remove,
-    [Symbol.asyncDispose]: () => ground[Symbol.asyncDispose](),
+    remove: setup.remove,
+    [Symbol.asyncDispose]: () => setup[Symbol.asyncDispose](),
   };
 }
 
-async function versionOf(command: readonly string[], own: string): Promise<string> {
+async function versionOf(command: readonly string[], folder: string): Promise<string> {
   const [program = '', ...line] = command;
   const { stdout } = await run(program, [...line, '--version'], {
-    env: { ...ownEnvironment(own), LC_ALL: 'C' },
+    env: { ...ownEnvironment(folder), LC_ALL: 'C' },
   });
   return stdout.trim();
 }

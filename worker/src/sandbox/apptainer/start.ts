@@ -1,12 +1,9 @@
-/** Makes one sandbox of Apptainer: one `exec` with our own process 1, entered through its namespaces ever after. */
-import { copyFile, writeFile } from 'node:fs/promises';
+/** Starts one sandbox of Apptainer: one `exec` with our own process 1, whose namespaces every later process enters. */
+import { copyFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Cgroup } from '../namespaces/cgroups.ts';
-import { holdSandbox } from '../namespaces/hold.ts';
+import { INIT, type LaunchPlan, launchSandbox } from '../namespaces/launch.ts';
 import { newSandboxId } from '../namespaces/records.ts';
 import type { RuntimeSetup } from '../namespaces/setup.ts';
-import { INIT, INIT_OOM_SCORE, START, unshareMounts } from '../namespaces/start.ts';
-import { startSupervisor } from '../namespaces/supervisor.ts';
 import type { Container, ContainerSpec } from '../runtime.ts';
 import {
   enterArguments,
@@ -15,11 +12,11 @@ import {
   mountTable,
   OWN_FILES,
   type Program,
-  placesOf,
+  pathsOf,
 } from './arguments.ts';
 import { type ApptainerImage, environmentOf } from './images.ts';
 
-/** The work tree may belong to somebody else than the one user there is inside. */
+/** The work tree may belong to another user than the only one there is inside. */
 const SAFE_DIRECTORY = {
   GIT_CONFIG_COUNT: '1',
   GIT_CONFIG_KEY_0: 'safe.directory',
@@ -27,8 +24,8 @@ const SAFE_DIRECTORY = {
 };
 
 /** Throws RolloutFailure sandbox_start / node_disk / node_memory. */
-export async function startSandbox(
-  ground: RuntimeSetup,
+export async function startApptainer(
+  setup: RuntimeSetup,
   program: Program,
   spec: ContainerSpec,
   image: ApptainerImage,
@@ -36,47 +33,34 @@ export async function startSandbox(
 ): Promise<Container> {
   signal.throwIfAborted();
   const id = newSandboxId('apptainer');
-  const places = placesOf(join(ground.scratchDir, id));
-  const line = (cgroup: Cgroup | null): string[] => [
-    ...unshareMounts(program.root),
-    ...ground.shell(START),
-    cgroup?.joins.other.join(' ') ?? '',
-    places.table,
-    program.root ? INIT_OOM_SCORE : '',
-    ...execArguments(program, places, image.path, spec.network, cgroup?.views ?? [], id, INIT),
-  ];
-  const plan = {
+  const paths = pathsOf(join(setup.scratchDir, id));
+  const base = program.base[spec.network];
+  const plan: LaunchPlan = {
     account: { uid: 0, gid: 0, home: '/root' },
-    folders: foldersOf(places),
-    layers: [{ at: '/', upper: join(places.overlay, 'upper') }] as const,
-    lay: async () => {
-      const base = program.base[spec.network];
-      await Promise.all([
-        writeFile(places.table, mountTable(places, program, image.path, spec.network)),
-        ...OWN_FILES.map((name) => copyFile(join(base, 'etc', name), join(places.etc, name))),
-      ]);
+    folders: foldersOf(paths),
+    layers: [{ at: '/', upper: join(paths.overlay, 'upper') }],
+    mounts: mountTable(paths, program, image.path, spec.network),
+    prepare: async () => {
+      await Promise.all(OWN_FILES.map((name) => copyFile(join(base, 'etc', name), join(paths.etc, name))));
     },
-    keep: (cgroup: Cgroup | null) =>
-      startSupervisor(line(cgroup), { root: program.root, id, env: ownEnvironment(ground.own) }),
-    env: async ({ init }: { init: number }) => ({
-      ...SAFE_DIRECTORY,
-      ...(await environmentOf(init)),
-      ...image.config.env,
-    }),
+    command: (cgroup) =>
+      execArguments(program, paths, image.path, spec.network, cgroup?.views ?? [], id, INIT),
+    supervisor: { id, env: ownEnvironment(setup.folder) },
+    env: async (init) => ({ ...SAFE_DIRECTORY, ...(await environmentOf(init)), ...image.config.env }),
     enter: () => enterArguments(program.root, spec.workdir),
   };
-  return holdSandbox(ground, id, spec, plan, signal);
+  return launchSandbox(setup, id, spec, plan, signal);
 }
 
-/** Whatever Apptainer keeps for itself, it keeps in the runtime's own folder. */
-export const ownEnvironment = (own: string): Record<string, string> => ({
+/** Apptainer keeps its own files in the runtime's folder. */
+export const ownEnvironment = (folder: string): Record<string, string> => ({
   PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
-  HOME: own,
+  HOME: folder,
   ...Object.fromEntries(
     ['APPTAINER', 'SINGULARITY'].flatMap((name) => [
-      [`${name}_CONFIGDIR`, join(own, 'config')],
-      [`${name}_CACHEDIR`, join(own, 'cache')],
-      [`${name}_TMPDIR`, own],
+      [`${name}_CONFIGDIR`, join(folder, 'config')],
+      [`${name}_CACHEDIR`, join(folder, 'cache')],
+      [`${name}_TMPDIR`, folder],
     ]),
   ),
 });

@@ -6,7 +6,7 @@ import { posix } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { RolloutFailure } from '@swefarm/shared';
 import type Docker from 'dockerode';
-import { engineFailure, statusCode } from './errors.ts';
+import { engineFailure, statusCode } from '../engine/errors.ts';
 import { pathStat } from './remains.ts';
 
 const READ = ['/etc/passwd', '/etc/group'];

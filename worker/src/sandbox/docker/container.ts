@@ -5,6 +5,7 @@ import type { Duplex, Readable } from 'node:stream';
 import { errorMessage, waitAtMost } from '@swefarm/shared';
 import type Docker from 'dockerode';
 import tar from 'tar-stream';
+import { engineFailure, statusCode } from '../engine/errors.ts';
 import type { Engine } from '../engine/settings.ts';
 import { killCommand } from '../kill.ts';
 import type { Remains } from '../remains.ts';
@@ -15,7 +16,6 @@ import { requireReadable } from './accounts.ts';
 import { readOnlyFile } from './archive.ts';
 import { inTime, isLate, killFromOutside } from './deadline.ts';
 import { demuxedDuplex } from './demux.ts';
-import { engineFailure, statusCode } from './errors.ts';
 import { runExec, startExec } from './exec.ts';
 import { listChanges, pathKind } from './remains.ts';
 

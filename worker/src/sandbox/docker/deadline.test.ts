@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
+import { engineFailure } from '../engine/errors.ts';
 import { inTime } from './deadline.ts';
-import { engineFailure } from './errors.ts';
 
 test('a call is waited for only so long, and its own end is passed on', async () => {
   const late = await inTime(new Promise(() => undefined), 10).catch((error: unknown) => error);

@@ -3,11 +3,11 @@ import type { Duplex } from 'node:stream';
 import { newId, RolloutFailure, waitAtMost } from '@swefarm/shared';
 import type Docker from 'dockerode';
 import { Capture } from '../capture.ts';
+import { engineFailure } from '../engine/errors.ts';
 import type { ExecOptions, ExecResult } from '../runtime.ts';
 import { lateFailure, requireReadable } from './accounts.ts';
 import { inTime, isLate, killFromOutside, NOT_YET_COMMAND } from './deadline.ts';
 import { createDemuxer } from './demux.ts';
-import { engineFailure } from './errors.ts';
 
 /** How often a silent exec is asked whether its process has ended although a child still holds its output. */
 const POLL_MS = 1_000;

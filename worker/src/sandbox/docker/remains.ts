@@ -2,9 +2,9 @@
 import type { Readable } from 'node:stream';
 import { errorMessage } from '@swefarm/shared';
 import type Docker from 'dockerode';
+import { engineFailure, statusCode } from '../engine/errors.ts';
 import type { Change, Kind, Look } from '../remains.ts';
 import { inTime } from './deadline.ts';
-import { engineFailure, statusCode } from './errors.ts';
 
 /** Keys come in either order; a quotation mark inside a path is always escaped. */
 const ENTRY = /\{(?:"Kind":(\d),)?"Path":("(?:[^"\\]|\\.)*")(?:,"Kind":(\d))?\}/g;

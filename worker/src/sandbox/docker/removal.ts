@@ -4,8 +4,8 @@
  */
 import { createSingleFlight, type Semaphore } from '@swefarm/shared';
 import type Docker from 'dockerode';
+import { engineFailure, statusCode } from '../engine/errors.ts';
 import { inTime, isLate, killFromOutside } from './deadline.ts';
-import { engineFailure, statusCode } from './errors.ts';
 
 const ATTEMPTS = 5;
 /** The second is for what was let go when the first was too late. */

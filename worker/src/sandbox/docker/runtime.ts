@@ -4,6 +4,10 @@ import { createLazy, createSemaphore, errorMessage, untilAborted } from '@swefar
 import Docker from 'dockerode';
 import { createFetch } from '../../images/fetch.ts';
 import { openPulledImages } from '../../images/pulledimages.ts';
+import { createFailure, engineFailure } from '../engine/errors.ts';
+import { evict } from '../engine/evict.ts';
+import { imageSource } from '../engine/images.ts';
+import { inspectImages } from '../engine/inspect.ts';
 import type { Engine, ImageSettings } from '../engine/settings.ts';
 import { diskFree } from '../free.ts';
 import { FARM_LABEL, readOwner } from '../labels.ts';
@@ -13,10 +17,6 @@ import type { ContainerSpec, OwnedContainer, Runtime, RuntimeCheck } from '../ru
 import { DockerContainer } from './container.ts';
 import { createOptions } from './create.ts';
 import { inTime } from './deadline.ts';
-import { createFailure, engineFailure } from './errors.ts';
-import { evict } from './evict.ts';
-import { imageSource } from './images.ts';
-import { inspectImages } from './inspect.ts';
 import { type EngineInfo, engineLimits } from './limits.ts';
 import { createRemoval } from './removal.ts';
 import { profileFile } from './seccomp.ts';

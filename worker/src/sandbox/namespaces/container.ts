@@ -6,7 +6,6 @@ import { readFileSync } from 'node:fs';
 import type { Duplex } from 'node:stream';
 import { errorMessage, RolloutFailure, SwefarmError } from '@swefarm/shared';
 import type { Remains } from '../remains.ts';
-import type { Account } from '../rootfs/images.ts';
 import type { Container, ContainerSpec, ContainerState, ExecOptions, ExecResult } from '../runtime.ts';
 import { type Layer, stampIn, upperRemains } from '../upper.ts';
 import { type DiskUse, diskUse } from '../use.ts';
@@ -21,8 +20,11 @@ const FILE_TIMEOUT_MS = 60_000;
 const NO_FILE = 40;
 const PUT = readFileSync(new URL('./put.sh', import.meta.url), 'utf8');
 
-export type ContainerDeps = {
-  keeper: Supervisor;
+/** Who processes run as. */
+export type Account = { uid: number; gid: number; home: string };
+
+export type NamespaceContainerDeps = {
+  supervisor: Supervisor;
   pipes: Pipes;
   cgroup: Cgroup | null;
   account: Account;
@@ -44,17 +46,17 @@ export type ContainerDeps = {
   remove(): Promise<void>;
 };
 
-export class HeldContainer implements Container {
+export class NamespaceContainer implements Container {
   readonly id: string;
   readonly spec: ContainerSpec;
   readonly workdir: string;
   readonly privatePids = true;
-  readonly #deps: ContainerDeps;
+  readonly #deps: NamespaceContainerDeps;
   #disposed: Promise<void> | null = null;
   #killedByLimit = false;
   #watchedKills = 0;
 
-  constructor(id: string, spec: ContainerSpec, deps: ContainerDeps) {
+  constructor(id: string, spec: ContainerSpec, deps: NamespaceContainerDeps) {
     this.id = id;
     this.spec = spec;
     this.workdir = spec.workdir;
@@ -88,20 +90,20 @@ export class HeldContainer implements Container {
     stdin: boolean,
     { shell = false, asRoot = false } = {},
   ): Promise<Entered> {
-    const { keeper, cgroup, account, script, filter, nproc, enter } = this.#deps;
-    if (!keeper.alive()) throw new RolloutFailure('sandbox_lost', `the sandbox ${this.id} has ended`);
+    const { supervisor, cgroup, account, script, filter, nproc, enter } = this.#deps;
+    if (!supervisor.alive()) throw new RolloutFailure('sandbox_lost', `the sandbox ${this.id} has ended`);
     const { uid, gid } = account;
     const as =
       uid === 0 || asRoot ? [] : ['setpriv', `--reuid=${uid}`, `--regid=${gid}`, '--clear-groups', '--'];
     const line = [
       ...script,
       cgroup?.joins[shell ? 'shell' : 'other'].join(' ') ?? '',
-      keeper.pidNamespaceFile,
+      supervisor.pidNamespaceFile,
       filter,
       nproc === null ? '' : String(nproc + OWN_PROCESSES + (shell ? 0 : HEADROOM)),
       'nsenter',
-      ...keeper.enter,
-      ...(keeper.enter.some((option) => option.startsWith('--user')) ? ['--preserve-credentials'] : []),
+      ...supervisor.enter,
+      ...(supervisor.enter.some((option) => option.startsWith('--user')) ? ['--preserve-credentials'] : []),
       '--',
       ...enter,
       ...Object.entries(env).flatMap(([name, value]) => ['--setenv', name, value]),
@@ -111,7 +113,7 @@ export class HeldContainer implements Container {
       ...as,
       ...argv,
     ];
-    return enterSandbox(line, keeper.namespace, await this.#deps.pipes.open(), stdin);
+    return enterSandbox(line, supervisor.namespace, await this.#deps.pipes.open(), stdin);
   }
 
   async putFiles(
@@ -166,7 +168,7 @@ export class HeldContainer implements Container {
     if (this.#disposed) return 'gone';
     // From the moment that it is decided: what fails while it dies must not be taken for a loss.
     if (this.#killedByLimit) return 'own_limit';
-    if (this.#deps.keeper.alive()) return 'running';
+    if (this.#deps.supervisor.alive()) return 'running';
     return (await this.oomKills()) ? 'own_limit' : 'exited';
   }
 
@@ -176,11 +178,11 @@ export class HeldContainer implements Container {
   }
 
   async killProcesses(): Promise<void> {
-    const { keeper } = this.#deps;
+    const { supervisor } = this.#deps;
     try {
-      await keeper.killAll();
+      await supervisor.killAll();
     } catch (error) {
-      if (await killNamespace('pid', keeper.namespace, { spare: keeper.init })) return;
+      if (await killNamespace('pid', supervisor.namespace, { spare: supervisor.init })) return;
       throw new RolloutFailure('sandbox_lost', `processes cannot be killed: ${errorMessage(error)}`, {
         cause: error,
       });
@@ -188,9 +190,9 @@ export class HeldContainer implements Container {
   }
 
   async end(): Promise<Remains> {
-    const { keeper, layers } = this.#deps;
-    await keeper.end();
-    if (keeper.alive())
+    const { supervisor, layers } = this.#deps;
+    await supervisor.end();
+    if (supervisor.alive())
       throw new RolloutFailure('sandbox_lost', `processes of ${this.id} are still there after it was ended`);
     return upperRemains(layers);
   }
@@ -215,11 +217,11 @@ export class HeldContainer implements Container {
   /** The watchdog's last resort: the sandbox is over, by its own doing. */
   endByLimit(): void {
     this.#killedByLimit = true;
-    void this.#deps.keeper.end();
+    void this.#deps.supervisor.end();
   }
 
   [Symbol.asyncDispose](): Promise<void> {
-    this.#disposed ??= this.#deps.keeper.end().then(() => this.#deps.remove());
+    this.#disposed ??= this.#deps.supervisor.end().then(() => this.#deps.remove());
     return this.#disposed;
   }
 }

@@ -1,13 +1,10 @@
 /** What this node has of what the light runtime needs: found once, told by `check` with the remedy for each gap. */
-import { execFile } from 'node:child_process';
 import { access, chmod, constants, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
-import { HOST_NAME, type Host } from '../rootfs/arguments.ts';
-import type { RuntimeCheck } from '../runtime.ts';
+import type { ContainerSpec, RuntimeCheck } from '../runtime.ts';
+import { HOST_NAME } from './bubblewrap.ts';
 import type { Cgroups } from './cgroups.ts';
 
-const run = promisify(execFile);
 const FOLDERS = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin'];
 /** Programs and the Debian packages that have them. */
 const PROGRAMS: Record<string, string> = {
@@ -52,13 +49,8 @@ async function firstExecutable(paths: readonly string[]): Promise<string | null>
   return null;
 }
 
-export async function bubblewrapVersion(path: string): Promise<string> {
-  const { stdout } = await run(path, ['--version']);
-  return stdout.trim();
-}
-
 /** The layers above every image. @param folder is this runtime's own. */
-export async function makeBase(folder: string): Promise<Host['base']> {
+export async function makeBase(folder: string): Promise<Record<ContainerSpec['network'], string>> {
   const resolv = await readFile('/etc/resolv.conf', 'utf8').catch(() => '');
   const make = async (name: string, nameservers: string): Promise<string> => {
     const base = join(folder, name);
@@ -86,16 +78,6 @@ export async function inheritedFiles(): Promise<number[]> {
     if (flags && (Number.parseInt(flags, 8) & CLOSE_ON_EXEC) === 0) found.push(fd);
   }
   return found;
-}
-
-/** What usually is behind a trial sandbox that did not start. */
-export function explain(message: string, root: boolean, scratchDir: string): string {
-  const namespaces = explainNamespaces(message, root);
-  if (namespaces) return namespaces;
-  if (/unknown filesystem type|wrong fs type|overlay/i.test(message)) {
-    return `overlay mounts do not work in ${scratchDir} (${message}): modprobe overlay, kernel 5.11 or later without root, and put scratch_dir on ext4, xfs or tmpfs rather than on an overlay or a network file system`;
-  }
-  return `a trial sandbox did not start: ${message}`;
 }
 
 /** What keeps any runtime of ours from making its namespaces and mounts; null when it is something else. */

@@ -1,14 +1,14 @@
 /** What a runtime that holds its own sandboxes has on this node: folder, control groups, pipes, watchdog, and the way to remove. */
 import { mkdir, rm, rmdir, writeFile } from 'node:fs/promises';
-import { dirname, isAbsolute, join } from 'node:path';
-import { errorMessage, newId, ownFolder, UsageError } from '@swefarm/shared';
+import { dirname, join } from 'node:path';
+import { newId, ownFolder } from '@swefarm/shared';
 import { keepFresh } from '../../images/partials.ts';
 import { ownMark } from '../../node/identity.ts';
-import { requirePlain } from '../rootfs/images.ts';
 import type { Container } from '../runtime.ts';
 import { SCRATCH } from '../scratch.ts';
 import { type Cgroups, openCgroups, removeGroups } from './cgroups.ts';
 import { findPrograms, inheritedFiles, type Programs } from './host.ts';
+import { requireMountableFolder } from './mounts.ts';
 import { openPipes, type Pipes } from './pipes.ts';
 import { groupsOf, killById, removeFolder, removeNameless } from './records.ts';
 import { seccompProgram } from './seccomp.ts';
@@ -19,7 +19,7 @@ export type SetupLog = { warn(fields: Record<string, unknown>, message: string):
 export type RuntimeSetup = AsyncDisposable & {
   readonly scratchDir: string;
   /** This runtime's own folder in it. */
-  readonly own: string;
+  readonly folder: string;
   readonly root: boolean;
   readonly programs: Programs;
   /** The system call filter. */
@@ -31,7 +31,7 @@ export type RuntimeSetup = AsyncDisposable & {
   readonly pipes: Pipes;
   readonly watchdog: Watchdog;
   /** Sandboxes of this process. */
-  readonly live: Map<string, Container>;
+  readonly containers: Map<string, Container>;
   readonly log?: SetupLog | undefined;
   remove(id: string): Promise<void>;
 };
@@ -43,50 +43,50 @@ type SetupOptions = {
   log?: SetupLog | undefined;
 };
 
-/** Opens a runtime on ground of its own, which goes again when the runtime cannot be opened. Throws UsageError for a folder that cannot be used. */
+/** Opens a runtime on setup of its own, which goes again when the runtime cannot be opened. Throws UsageError for a folder that cannot be used. */
 export async function setUpRuntime<T>(
   options: SetupOptions,
-  open: (ground: RuntimeSetup) => Promise<T>,
+  open: (setup: RuntimeSetup) => Promise<T>,
 ): Promise<T> {
-  const ground = await openSetup(options);
+  const setup = await openSetup(options);
   try {
-    return await open(ground);
+    return await open(setup);
   } catch (error) {
-    await ground[Symbol.asyncDispose]();
+    await setup[Symbol.asyncDispose]();
     throw error;
   }
 }
 
 async function openSetup({ scratchDir, cgroups: wanted, log }: SetupOptions): Promise<RuntimeSetup> {
-  requireUsable(scratchDir);
+  requireMountableFolder(scratchDir);
   await ownFolder(scratchDir, SCRATCH);
   await removeNameless(scratchDir, log);
-  const own = join(scratchDir, `runtime-${process.pid}-${ownMark()}-${newId()}`);
-  await mkdir(own, { mode: 0o711 });
+  const folder = join(scratchDir, `runtime-${process.pid}-${ownMark()}-${newId()}`);
+  await mkdir(folder, { mode: 0o711 });
   try {
-    return await groundIn(own, { scratchDir, cgroups: wanted, log });
+    return await openSetupIn(folder, { scratchDir, cgroups: wanted, log });
   } catch (error) {
     // On a full disk, say, which may be tried again.
-    await rm(own, { recursive: true, force: true });
+    await rm(folder, { recursive: true, force: true });
     throw error;
   }
 }
 
-async function groundIn(
-  own: string,
+async function openSetupIn(
+  folder: string,
   { scratchDir, cgroups: wanted, log }: SetupOptions,
 ): Promise<RuntimeSetup> {
-  const filter = join(own, 'filter.bpf');
+  const filter = join(folder, 'filter.bpf');
   await writeFile(filter, seccompProgram());
   const programs = await findPrograms();
   const cgroups = wanted ? await openCgroups() : null;
-  const pipes = await openPipes(join(own, 'pipes'));
+  const pipes = await openPipes(join(folder, 'pipes'));
   const watchdog = startWatchdog();
-  const live = new Map<string, Container>();
-  const fresh = keepFresh(own);
+  const containers = new Map<string, Container>();
+  const fresh = keepFresh(folder);
   return {
     scratchDir,
-    own,
+    folder,
     root: process.getuid?.() === 0,
     programs,
     filter,
@@ -94,10 +94,10 @@ async function groundIn(
     cgroups,
     pipes,
     watchdog,
-    live,
+    containers,
     log,
     async remove(id) {
-      const container = live.get(id);
+      const container = containers.get(id);
       if (container) return container[Symbol.asyncDispose]();
       await killById(id);
       const groups = await groupsOf(scratchDir, id);
@@ -107,29 +107,19 @@ async function groundIn(
       await removeFolder(scratchDir, id);
     },
     async [Symbol.asyncDispose]() {
-      await Promise.all([...live.values()].map((container) => container[Symbol.asyncDispose]()));
+      await Promise.all([...containers.values()].map((container) => container[Symbol.asyncDispose]()));
       watchdog[Symbol.dispose]();
       await pipes[Symbol.asyncDispose]();
       await cgroups?.close();
       fresh[Symbol.dispose]();
-      await rm(own, { recursive: true, force: true });
+      await rm(folder, { recursive: true, force: true });
     },
   };
 }
 
 /** Digests of the images below the sandboxes that run. */
-export const imagesOf = (live: RuntimeSetup['live']): string[] =>
-  [...live.values()].map(({ spec }) => spec.image.digest);
-
-/** Throws UsageError for what mount tables and command lines cannot name. */
-export function requireUsable(path: string): void {
-  if (!isAbsolute(path)) throw new UsageError(`"${path}" must be an absolute path`);
-  try {
-    requirePlain(path);
-  } catch (error) {
-    throw new UsageError(errorMessage(error), { cause: error });
-  }
-}
+export const imagesOf = (containers: RuntimeSetup['containers']): string[] =>
+  [...containers.values()].map(({ spec }) => spec.image.digest);
 
 /** The command line that runs one of our host scripts; closes first what this process inherited and must not hand on. */
 function hostShell(bash: string, inherited: readonly number[]): (text: string) => string[] {

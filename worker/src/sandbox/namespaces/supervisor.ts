@@ -30,7 +30,7 @@ export type Supervisor = {
 };
 
 /** How a keeper is told apart: by bubblewrap's report on file 3, or, where another program starts process 1, by the sandbox's id. */
-export type SupervisorKind = {
+export type SupervisorOptions = {
   root: boolean;
   /** Process 1 is found by this id; null: it is reported. Whoever starts it then also mounted its tree. */
   id: string | null;
@@ -38,11 +38,14 @@ export type SupervisorKind = {
 };
 
 /** @param argv starts `start.sh` and through it the keeper. Throws RolloutFailure sandbox_start / node_disk / node_memory. */
-export async function startSupervisor(argv: readonly string[], kind: SupervisorKind): Promise<Supervisor> {
-  const reported = kind.id === null;
+export async function startSupervisor(
+  argv: readonly string[],
+  options: SupervisorOptions,
+): Promise<Supervisor> {
+  const reported = options.id === null;
   const child = spawn(argv[0] as string, argv.slice(1), {
     stdio: ['pipe', 'pipe', 'pipe', reported ? 'pipe' : 'ignore'],
-    env: { ...ENVIRONMENT, ...kind.env },
+    env: { ...ENVIRONMENT, ...options.env },
     cwd: '/',
   });
   const ended = new Promise<void>((resolve) => {
@@ -60,15 +63,15 @@ export async function startSupervisor(argv: readonly string[], kind: SupervisorK
     const first = await waitAtMost(Promise.race([started, ended]), START_TIMEOUT_MS);
     const said = first.by === 'itself' ? first.value : undefined;
     const init =
-      kind.id === null
+      options.id === null
         ? Number(/"child-pid": (\d+)/.exec(said?.[0] ?? '')?.[1])
-        : said && (await initOf(kind.id));
+        : said && (await initOf(options.id));
     if (said?.[1] !== 'ready' || !init) {
       await waitAtMost(silent, LAST_WORDS_MS);
       throw startFailure(complaint() || (first.by === 'timeout' ? 'no answer' : 'ended at once'));
     }
     const [files, namespace] = await Promise.all([
-      namespaceFiles(reported ? (child.pid as number) : init, init, kind.root),
+      namespaceFiles(reported ? (child.pid as number) : init, init, options.root),
       namespaceOf(init, 'pid'),
     ]);
     void ended.then(() => {

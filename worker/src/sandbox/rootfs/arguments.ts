@@ -1,42 +1,17 @@
-/** Command lines and mount tables of a sandbox: what is isolated and how is decided here. */
+/** Command lines and mount table of a rootfs sandbox: they decide what is isolated and how. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import {
+  ENTER_OPTIONS,
+  HOST_NAME,
+  INIT_CAPABILITIES,
+  procMasks,
+  STATUS_FD,
+} from '../namespaces/bubblewrap.ts';
+import { sharedMemoryMount } from '../namespaces/mounts.ts';
 import type { ContainerSpec } from '../runtime.ts';
 import type { Layer } from '../upper.ts';
 import type { RootImage } from './images.ts';
-
-/** What package tests need of root's power inside; the engines' list without devices, raw sockets and chroot. */
-const CAPABILITIES = [
-  'CAP_CHOWN',
-  'CAP_DAC_OVERRIDE',
-  'CAP_FOWNER',
-  'CAP_FSETID',
-  'CAP_KILL',
-  'CAP_NET_BIND_SERVICE',
-  'CAP_SETGID',
-  'CAP_SETPCAP',
-  'CAP_SETUID',
-];
-/** The first is of no use to init, and nobody else has it: who has fewer may not look into a process (its root, its files, its memory). */
-export const INIT_CAPABILITIES = ['CAP_AUDIT_READ', 'CAP_KILL'];
-/** Root inside is the host's root by number, so what procfs lets root write or read must be closed; bubblewrap closes irq and bus itself. */
-const READ_ONLY_PROC = ['sys', 'sysrq-trigger', 'fs', 'mtrr', 'asound'];
-const HIDDEN_PROC_FILES = [
-  'kcore',
-  'keys',
-  'key-users',
-  'timer_list',
-  'sched_debug',
-  'latency_stats',
-  'kpagecount',
-];
-const HIDDEN_PROC_FOLDERS = ['acpi', 'scsi'];
-const SHM_BYTES = 64 * 1024 * 1024;
-export const HOST_NAME = 'sandbox';
-/** As seen by the processes of a sandbox; they inherit nothing else but these two files and their standard streams. */
-const STATUS_FD = '3';
-const PIDNS_FD = '7';
-const FILTER_FD = '8';
 
 export type Host = {
   root: boolean;
@@ -46,33 +21,32 @@ export type Host = {
   base: Record<ContainerSpec['network'], string>;
 };
 
-export type Places = { folder: string; merged: string; shm: string; table: string };
+type RootfsPaths = { folder: string; merged: string; shm: string };
 
-export const placesOf = (folder: string): Places => ({
+export const pathsOf = (folder: string): RootfsPaths => ({
   folder,
   merged: join(folder, 'merged'),
   shm: join(folder, 'shm'),
-  table: join(folder, 'mounts'),
 });
 
-const upperOf = ({ folder }: Places, name: string): string => join(folder, `upper-${name}`);
+const upperOf = ({ folder }: RootfsPaths, name: string): string => join(folder, `upper-${name}`);
 
 /** Folders to make for a sandbox, parents first. */
-export function foldersOf(places: Places, image: RootImage, host: Host): string[] {
+export function foldersOf(paths: RootfsPaths, image: RootImage, host: Host): string[] {
   const overlays = image.folders.filter((one) => overlaid(one, host)).map(({ at }) => at);
   return [
-    places.merged,
-    places.shm,
-    ...['root', ...overlays].flatMap((name) => [upperOf(places, name), join(places.folder, `work-${name}`)]),
+    paths.merged,
+    paths.shm,
+    ...['root', ...overlays].flatMap((name) => [upperOf(paths, name), join(paths.folder, `work-${name}`)]),
   ];
 }
 
 /** Where a sandbox's changes are, the root's first. */
-export function layersOf(places: Places, image: RootImage, host: Host): [Layer, ...Layer[]] {
+export function layersOf(paths: RootfsPaths, image: RootImage, host: Host): [Layer, ...Layer[]] {
   const above = image.folders.filter((one) => overlaid(one, host));
   return [
-    { at: '/', upper: upperOf(places, 'root') },
-    ...above.map(({ at }) => ({ at: `/${at}`, upper: upperOf(places, at) })),
+    { at: '/', upper: upperOf(paths, 'root') },
+    ...above.map(({ at }) => ({ at: `/${at}`, upper: upperOf(paths, at) })),
   ];
 }
 
@@ -81,14 +55,14 @@ const overlaid = (one: RootImage['folders'][number], host: Host): boolean =>
   host.root || one.lowers.length > 1;
 
 export function mountTable(
-  places: Places,
+  paths: RootfsPaths,
   image: RootImage,
   host: Host,
   network: ContainerSpec['network'],
 ): string {
   const overlay = (name: string, target: string, lowers: readonly string[]): string => {
-    const upper = upperOf(places, name);
-    const work = join(places.folder, `work-${name}`);
+    const upper = upperOf(paths, name);
+    const work = join(paths.folder, `work-${name}`);
     // volatile: what a sandbox writes dies with it, so nothing is ever synced.
     // redirect_dir=off: a renamed folder of the image must show in the upper directory as what it is, all of it copied.
     const options = [
@@ -102,18 +76,18 @@ export function mountTable(
     ];
     return `overlay ${target} overlay ${options.join(',')} 0 0\n`;
   };
-  let table = overlay('root', places.merged, [host.base[network], ...image.lowers]);
+  let table = overlay('root', paths.merged, [host.base[network], ...image.lowers]);
   for (const one of image.folders) {
-    if (overlaid(one, host)) table += overlay(one.at, join(places.merged, one.at), one.lowers);
+    if (overlaid(one, host)) table += overlay(one.at, join(paths.merged, one.at), one.lowers);
   }
-  table += `tmpfs ${places.shm} tmpfs size=${SHM_BYTES},mode=1777,nosuid,nodev 0 0\n`;
+  table += sharedMemoryMount(paths.shm);
   // A process about to enter can be looked at from inside for a moment; through its /proc/PID/exe root could overwrite the program.
   if (host.root) table += `${host.bwrap} ${host.bwrap} none bind,ro 0 0\n`;
   return table;
 }
 
-/** Becomes the keeper of a sandbox: a process outside that dies with the worker, and whose death ends the sandbox. */
-export function keeperArguments(
+/** Becomes the supervisor of a sandbox: a process outside that dies with the worker, and whose death ends the sandbox. */
+export function supervisorArguments(
   host: Host,
   network: ContainerSpec['network'],
   id: string,
@@ -152,35 +126,18 @@ export function keeperArguments(
   ];
 }
 
-/**
- * bubblewrap's options for every process that is let into a sandbox. Without --die-with-parent: its parent would be the process
- * that only steps into the namespace and exits, on a loaded machine after the command has begun; process 1's death is theirs anyway.
- */
-export const LET_IN: readonly string[] = [
-  '--pidns',
-  PIDNS_FD,
-  '--seccomp',
-  FILTER_FD,
-  '--json-status-fd',
-  STATUS_FD,
-  '--new-session',
-  '--cap-drop',
-  'ALL',
-  ...CAPABILITIES.flatMap((name) => ['--cap-add', name]),
-];
-
 /** The part of an entering command line that is the same for every process of a container. */
 export function enterArguments(
-  places: Places,
+  paths: RootfsPaths,
   image: RootImage,
   host: Host,
   views: readonly { folder: string; at: string }[],
 ): string[] {
   return [
     host.bwrap,
-    ...LET_IN,
+    ...ENTER_OPTIONS,
     '--bind',
-    places.merged,
+    paths.merged,
     '/',
     ...image.folders
       .filter((one) => !overlaid(one, host))
@@ -188,23 +145,12 @@ export function enterArguments(
     '--dev',
     '/dev',
     '--bind',
-    places.shm,
+    paths.shm,
     '/dev/shm',
     '--proc',
     '/proc',
     ...(host.root ? procMasks() : []),
     ...views.flatMap(({ folder, at }) => ['--ro-bind', folder, at]),
     '--clearenv',
-  ];
-}
-
-/** bubblewrap's options that close what root could use of procfs. */
-export function procMasks(): string[] {
-  const proc = (names: readonly string[]): string[] =>
-    names.map((name) => `/proc/${name}`).filter(existsSync);
-  return [
-    ...proc(READ_ONLY_PROC).flatMap((path) => ['--ro-bind', path, path]),
-    ...proc(HIDDEN_PROC_FILES).flatMap((path) => ['--ro-bind', '/dev/null', path]),
-    ...proc(HIDDEN_PROC_FOLDERS).flatMap((path) => ['--tmpfs', path]),
   ];
 }

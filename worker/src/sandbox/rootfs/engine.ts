@@ -4,13 +4,14 @@ import { errorMessage, RolloutFailure } from '@swefarm/shared';
 import Docker from 'dockerode';
 import { readConfig } from '../../images/config.ts';
 import type { Fetch } from '../../images/fetch.ts';
+import { withTag } from '../../images/names.ts';
 import { isGone } from '../../images/partials.ts';
 import type { PulledImages } from '../../images/pulledimages.ts';
 import { requireDisk, type Unpacked } from '../../images/store.ts';
 import { ownMark } from '../../node/identity.ts';
-import { engineFailure, statusCode } from '../docker/errors.ts';
-import { evict } from '../docker/evict.ts';
-import { pullImage, withTag } from '../docker/images.ts';
+import { engineFailure, statusCode } from '../engine/errors.ts';
+import { evict } from '../engine/evict.ts';
+import { pullImage } from '../engine/images.ts';
 import { unpackInThread } from './unpacking.ts';
 
 /** Carries `pid:started` of the exporting process: who finds one of a dead process removes it. */

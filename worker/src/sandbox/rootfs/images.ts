@@ -9,15 +9,14 @@
  * "WorkingDir": "/testbed", "User": ""}`, the `Config` of `docker inspect`.
  */
 import { createHash } from 'node:crypto';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { realpath, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createSemaphore, createSingleFlight, RolloutFailure } from '@swefarm/shared';
-import { configBeside } from '../../images/beside.ts';
-import { EMPTY_CONFIG, type ImageConfig } from '../../images/config.ts';
-import { resolveInside } from '../../images/inside.ts';
+import { configBeside, EMPTY_CONFIG, type ImageConfig } from '../../images/config.ts';
+import { withTag } from '../../images/names.ts';
 import type { ImageStore, StoredImage, Unpack } from '../../images/store.ts';
-import { withTag } from '../docker/images.ts';
+import { requireMountable } from '../namespaces/mounts.ts';
 import type { ReadyImage } from '../runtime.ts';
 import type { EngineSource } from './engine.ts';
 import { hostTree } from './hosttree.ts';
@@ -120,7 +119,7 @@ export function imageSource({ store, engine, prepare }: ImageDeps): ImageSource 
     if (path === null || !found?.isDirectory()) {
       throw new RolloutFailure('image_not_found', `image ${name}: there is no folder ${given}`);
     }
-    requirePlain(path);
+    requireMountable(path);
     const config = (await configBeside(path)) ?? EMPTY_CONFIG;
     const below = host ? await hostTree(store, NEVER_ABORTED) : null;
     const state = `${path} ${found.ino} ${found.mtimeMs} ${JSON.stringify(config)} ${below?.tree}`;
@@ -166,50 +165,7 @@ export function imageSource({ store, engine, prepare }: ImageDeps): ImageSource 
 
 const NEVER_ABORTED = new AbortController().signal;
 
-/** Overlay options are separated by commas and colons, mount tables by blanks. */
-export function requirePlain(path: string): void {
-  if (/[\s,:\\"']/.test(path)) {
-    throw new RolloutFailure(
-      'image_not_found',
-      `"${path}" has blanks, commas, colons or quotes: mounts cannot name it`,
-    );
-  }
-}
-
 function ociPath(path: string): [string, 'oci', string | null] {
   const at = path.lastIndexOf(':');
   return at < 0 || existsSync(path) ? [path, 'oci', null] : [path.slice(0, at), 'oci', path.slice(at + 1)];
-}
-
-export type Account = { uid: number; gid: number; home: string };
-
-/** Who processes run as: the image's user by number or by name in its own /etc/passwd. Throws RolloutFailure sandbox_refused. */
-export function accountOf(image: RootImage): Account {
-  const [user = '', group] = image.config.user.split(':');
-  const rows = (name: string): string[][] => {
-    for (const lower of image.lowers) {
-      const file = resolveInside(lower, `/etc/${name}`);
-      if (file)
-        return readFileSync(file, 'utf8')
-          .split('\n')
-          .map((line) => line.split(':'));
-    }
-    return [];
-  };
-  const numeric = /^\d+$/.test(user);
-  const wanted = user === '' ? '0' : user;
-  const row = rows('passwd').find((fields) => fields[0] === wanted || fields[2] === wanted);
-  if (!row && !numeric && user !== '' && user !== 'root') {
-    throw new RolloutFailure('sandbox_refused', `the image's user ${user} is not in its /etc/passwd`);
-  }
-  const uid = Number(row?.[2] ?? (numeric ? user : 0));
-  let gid = Number(row?.[3] ?? uid);
-  if (group !== undefined) {
-    gid = /^\d+$/.test(group)
-      ? Number(group)
-      : Number(rows('group').find((fields) => fields[0] === group)?.[2]);
-  }
-  if (!Number.isInteger(gid))
-    throw new RolloutFailure('sandbox_refused', `the image's group ${group} is not in its /etc/group`);
-  return { uid, gid, home: row?.[5] || (uid === 0 ? '/root' : '/') };
 }

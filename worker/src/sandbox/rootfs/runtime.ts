@@ -2,6 +2,8 @@
  * The light runtime: an unpacked image below an overlay, in namespaces of its own, with bubblewrap around it; no daemon, and
  * no root where user namespaces are allowed. Names of images: see images.ts. What is isolated how: docs/rootfs.md.
  */
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
 import { errorMessage } from '@swefarm/shared';
 import { createFetch } from '../../images/fetch.ts';
 import { openPulledImages } from '../../images/pulledimages.ts';
@@ -9,23 +11,18 @@ import { makeRoom } from '../../images/room.ts';
 import { openImageStore } from '../../images/store.ts';
 import type { ImageSettings } from '../engine/settings.ts';
 import { diskFree } from '../free.ts';
-import { bubblewrapVersion, explain, limitsOf, makeBase, warnings } from '../namespaces/host.ts';
-import { OWN_USE } from '../namespaces/ownuse.ts';
+import { INTERNAL_SPEC } from '../internal.ts';
+import { explainNamespaces, limitsOf, makeBase, warnings } from '../namespaces/host.ts';
+import { requireMountableFolder } from '../namespaces/mounts.ts';
 import { readRecords, removeNameless } from '../namespaces/records.ts';
-import {
-  imagesOf,
-  type RuntimeSetup,
-  requireUsable,
-  type SetupLog,
-  setUpRuntime,
-} from '../namespaces/setup.ts';
-import { startSandbox } from '../namespaces/start.ts';
+import { imagesOf, type RuntimeSetup, type SetupLog, setUpRuntime } from '../namespaces/setup.ts';
 import type { Runtime } from '../runtime.ts';
 import type { Host } from './arguments.ts';
 import { engineSource } from './engine.ts';
 import { hostTree } from './hosttree.ts';
 import { imageSource, type RootImage } from './images.ts';
 import { refreshIndex, repositoryOf } from './prepare.ts';
+import { startRootfs } from './start.ts';
 
 export type RootfsRuntimeOptions = {
   /** Unpacked images; kept, and shared by the workers of this user on this node. */
@@ -43,21 +40,21 @@ export type RootfsRuntimeOptions = {
 
 /** Throws UsageError for folders that cannot be used; whether sandboxes start is told by `check`. */
 export async function rootfsRuntime(options: RootfsRuntimeOptions): Promise<Runtime> {
-  requireUsable(options.imagesDir);
+  requireMountableFolder(options.imagesDir);
   const { scratchDir, log } = options;
-  return setUpRuntime({ scratchDir, cgroups: options.cgroups !== false, log }, (ground) =>
-    openRootfs(ground, options),
+  return setUpRuntime({ scratchDir, cgroups: options.cgroups !== false, log }, (setup) =>
+    openRootfs(setup, options),
   );
 }
 
-async function openRootfs(ground: RuntimeSetup, options: RootfsRuntimeOptions): Promise<Runtime> {
+async function openRootfs(setup: RuntimeSetup, options: RootfsRuntimeOptions): Promise<Runtime> {
   const { imagesDir, scratchDir, log } = options;
-  const { programs } = ground;
+  const { programs } = setup;
   const host: Host = {
-    root: ground.root,
+    root: setup.root,
     bwrap: programs.paths.bwrap ?? '/usr/bin/bwrap',
     bash: programs.paths.bash ?? '/bin/bash',
-    base: await makeBase(ground.own),
+    base: await makeBase(setup.folder),
   };
   const store = await openImageStore(imagesDir);
   const prepare = async (image: RootImage): Promise<void> => {
@@ -65,7 +62,13 @@ async function openRootfs(ground: RuntimeSetup, options: RootfsRuntimeOptions): 
     const workdir = repositoryOf(tree, image.config.workdir);
     if (workdir === null) return;
     try {
-      await using container = await startSandbox(ground, host, { ...OWN_USE, workdir }, image, NEVER_ABORTED);
+      await using container = await startRootfs(
+        setup,
+        host,
+        { ...INTERNAL_SPEC, workdir },
+        image,
+        NEVER_ABORTED,
+      );
       await refreshIndex(container, tree, NEVER_ABORTED);
     } catch (error) {
       log?.warn({ tree, error: errorMessage(error) }, 'the git index of an image was not refreshed');
@@ -82,7 +85,7 @@ async function openRootfs(ground: RuntimeSetup, options: RootfsRuntimeOptions): 
     isolates: true,
     placesByImage: true,
     check: async (signal) => {
-      const limits = limitsOf(ground.cgroups, host.root);
+      const limits = limitsOf(setup.cgroups, host.root);
       const problems = [...programs.problems];
       let version: string | null = null;
       if (problems.length === 0) {
@@ -99,16 +102,16 @@ async function openRootfs(ground: RuntimeSetup, options: RootfsRuntimeOptions): 
     ...(settings
       ? {
           evictImages: async () =>
-            (await makeRoom({ store, ...settings, inUse: imagesOf(ground.live) })) +
+            (await makeRoom({ store, ...settings, inUse: imagesOf(setup.containers) })) +
             ((await engine?.evict(settings)) ?? 0),
         }
       : {}),
-    start: async (spec, signal) => startSandbox(ground, host, spec, images.layers(spec.image), signal),
+    start: async (spec, signal) => startRootfs(setup, host, spec, images.layers(spec.image), signal),
     listOwned: () => readRecords(scratchDir, 'rootfs'),
     sweep: () => removeNameless(scratchDir, log),
     diskFree: () => diskFree(scratchDir),
-    remove: ground.remove,
-    [Symbol.asyncDispose]: () => ground[Symbol.asyncDispose](),
+    remove: setup.remove,
+    [Symbol.asyncDispose]: () => setup[Symbol.asyncDispose](),
   };
 
   /** A sandbox of the host's own system that runs one command; what went wrong, or null. */
@@ -117,7 +120,7 @@ async function openRootfs(ground: RuntimeSetup, options: RootfsRuntimeOptions): 
       const below = await hostTree(store, signal);
       const folders = below.folders.map((at) => ({ at, lowers: [`/${at}`] }));
       const image: RootImage = { config: { env: {}, workdir: '', user: '' }, lowers: [below.tree], folders };
-      await using container = await startSandbox(ground, host, OWN_USE, image, signal);
+      await using container = await startRootfs(setup, host, INTERNAL_SPEC, image, signal);
       const result = await container.exec(['/bin/sh', '-c', 'echo works >/tmp/x && cat /tmp/x'], {
         timeoutMs: 10_000,
         maxOutputBytes: 1_000,
@@ -133,3 +136,18 @@ async function openRootfs(ground: RuntimeSetup, options: RootfsRuntimeOptions): 
 }
 
 const NEVER_ABORTED = new AbortController().signal;
+
+async function bubblewrapVersion(path: string): Promise<string> {
+  const { stdout } = await promisify(execFile)(path, ['--version']);
+  return stdout.trim();
+}
+
+/** What usually is behind a trial sandbox that did not start. */
+function explain(message: string, root: boolean, scratchDir: string): string {
+  const namespaces = explainNamespaces(message, root);
+  if (namespaces) return namespaces;
+  if (/unknown filesystem type|wrong fs type|overlay/i.test(message)) {
+    return `overlay mounts do not work in ${scratchDir} (${message}): modprobe overlay, kernel 5.11 or later without root, and put scratch_dir on ext4, xfs or tmpfs rather than on an overlay or a network file system`;
+  }
+  return `a trial sandbox did not start: ${message}`;
+}

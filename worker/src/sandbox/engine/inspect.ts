@@ -1,11 +1,11 @@
 /** What an engine has of given images, for `swefarm images`: present, changed since the farm brought it, and what may go. */
 import type Docker from 'dockerode';
+import { withTag } from '../../images/names.ts';
 import type { PulledImages } from '../../images/pulledimages.ts';
 import { leastUsed } from '../../images/pulledimages.ts';
 import type { ImageInspection } from '../runtime.ts';
 import { engineFailure, statusCode } from './errors.ts';
 import { remove } from './evict.ts';
-import { withTag } from './images.ts';
 
 export function inspectImages(
   docker: Docker,

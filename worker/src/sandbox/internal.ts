@@ -1,9 +1,8 @@
-/** What a runtime of ours starts for itself, to see whether and how sandboxes work here: no rollout asked for it. */
+/** The container that a worker starts for itself: to see whether sandboxes work on its node, or to prepare an image. */
+import { ownMark } from '../node/identity.ts';
+import type { ContainerSpec } from './runtime.ts';
 
-import { ownMark } from '../../node/identity.ts';
-import type { ContainerSpec } from '../runtime.ts';
-
-export const OWN_USE: ContainerSpec = {
+export const INTERNAL_SPEC: ContainerSpec = {
   image: { name: 'own use', digest: '', ref: '' },
   role: 'agent',
   owner: {

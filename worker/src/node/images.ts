@@ -5,9 +5,9 @@
 import { join } from 'node:path';
 import { createSemaphore, errorMessage, UnusableError, UsageError, type WorkerConfig } from '@swefarm/shared';
 import type { Logger } from 'pino';
-import { chooseEngine, chooseRuntime } from '../node/runtimes.ts';
 import { openConverter } from '../sandbox/apptainer/convert.ts';
 import type { ImageInspection, ImageLine, Runtime } from '../sandbox/runtime.ts';
+import { chooseEngine, chooseRuntime } from './runtimes.ts';
 
 export const IMAGE_ACTIONS = ['list', 'pull', 'convert', 'prune', 'verify'] as const;
 export type ImageAction = (typeof IMAGE_ACTIONS)[number];

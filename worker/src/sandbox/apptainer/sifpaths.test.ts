@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { candidatePaths, instanceOfImage } from './paths.ts';
+import { candidatePaths, instanceOfImage } from './sifpaths.ts';
 
 it.each([
   ['swebench/sweb.eval.x86_64.django_1776_django-11099:latest', 'django__django-11099'],

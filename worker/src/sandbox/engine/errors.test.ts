@@ -1,7 +1,7 @@
 import { RolloutFailure } from '@swefarm/shared';
 import { describe, expect, it } from 'vitest';
+import { withTag } from '../../images/names.ts';
 import { createFailure, engineFailure, pullFailure } from './errors.ts';
-import { withTag } from './images.ts';
 
 const engineError = (message: string, extra: object = {}) => Object.assign(new Error(message), extra);
 

@@ -2,17 +2,12 @@
 import { createSingleFlight, RolloutFailure } from '@swefarm/shared';
 import type Docker from 'dockerode';
 import type { Fetch } from '../../images/fetch.ts';
+import { withTag } from '../../images/names.ts';
 import type { PulledImages } from '../../images/pulledimages.ts';
 import type { ReadyImage } from '../runtime.ts';
 import { engineFailure, pullFailure, statusCode } from './errors.ts';
 
 const PULL_TIMEOUT_MS = 3_600_000;
-
-/** With the tag spelled out: without one the engine would pull every tag. */
-export function withTag(image: string): string {
-  const last = image.slice(image.lastIndexOf('/') + 1);
-  return image.includes('@') || last.includes(':') || image.startsWith('sha256:') ? image : `${image}:latest`;
-}
 
 export type ImageDeps = { docker: Docker; fetch: Fetch; brought: PulledImages | null };
 

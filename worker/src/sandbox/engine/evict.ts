@@ -2,9 +2,9 @@
 import { statfs } from 'node:fs/promises';
 import { RolloutFailure } from '@swefarm/shared';
 import type Docker from 'dockerode';
+import { withTag } from '../../images/names.ts';
 import { leastUsed, type PulledImages } from '../../images/pulledimages.ts';
 import { statusCode } from './errors.ts';
-import { withTag } from './images.ts';
 
 export type EvictDeps = {
   docker: Docker;

@@ -1,0 +1,62 @@
+/** Options of bubblewrap for every process of a sandbox, whichever runtime made its tree: which privileges and which procfs it has. */
+import { existsSync } from 'node:fs';
+
+/** What package tests need of root's power inside; the engines' list without devices, raw sockets and chroot. */
+const CAPABILITIES = [
+  'CAP_CHOWN',
+  'CAP_DAC_OVERRIDE',
+  'CAP_FOWNER',
+  'CAP_FSETID',
+  'CAP_KILL',
+  'CAP_NET_BIND_SERVICE',
+  'CAP_SETGID',
+  'CAP_SETPCAP',
+  'CAP_SETUID',
+];
+/** Process 1 has no use for the first one, and no other process has it: a process with fewer capabilities may not look into it (its root, files, memory). */
+export const INIT_CAPABILITIES = ['CAP_AUDIT_READ', 'CAP_KILL'];
+/** Root inside is the host's root by number, so what procfs lets root write or read is closed; bubblewrap closes irq and bus itself. */
+const READ_ONLY_PROC = ['sys', 'sysrq-trigger', 'fs', 'mtrr', 'asound'];
+const HIDDEN_PROC_FILES = [
+  'kcore',
+  'keys',
+  'key-users',
+  'timer_list',
+  'sched_debug',
+  'latency_stats',
+  'kpagecount',
+];
+const HIDDEN_PROC_FOLDERS = ['acpi', 'scsi'];
+export const HOST_NAME = 'sandbox';
+/** Files that a process inherits when it enters a sandbox, beside its standard streams; `enter.sh` opens the last two. */
+export const STATUS_FD = '3';
+const PIDNS_FD = '7';
+const FILTER_FD = '8';
+
+/**
+ * For every process that enters a sandbox. Without --die-with-parent: its parent would be the process that only steps into the
+ * namespace and exits, on a loaded machine after the command has started; the death of process 1 ends it in any case.
+ */
+export const ENTER_OPTIONS: readonly string[] = [
+  '--pidns',
+  PIDNS_FD,
+  '--seccomp',
+  FILTER_FD,
+  '--json-status-fd',
+  STATUS_FD,
+  '--new-session',
+  '--cap-drop',
+  'ALL',
+  ...CAPABILITIES.flatMap((name) => ['--cap-add', name]),
+];
+
+/** Closes what root could use of procfs. */
+export function procMasks(): string[] {
+  const present = (names: readonly string[]): string[] =>
+    names.map((name) => `/proc/${name}`).filter(existsSync);
+  return [
+    ...present(READ_ONLY_PROC).flatMap((path) => ['--ro-bind', path, path]),
+    ...present(HIDDEN_PROC_FILES).flatMap((path) => ['--ro-bind', '/dev/null', path]),
+    ...present(HIDDEN_PROC_FOLDERS).flatMap((path) => ['--tmpfs', path]),
+  ];
+}

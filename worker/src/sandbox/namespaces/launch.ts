@@ -1,0 +1,196 @@
+/**
+ * Starts one sandbox, whatever made its tree: record, control group, supervisor, container and watch, in this order. When a step
+ * fails, what was made is removed.
+ */
+import { readFileSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { errorMessage, type FailureClass, ownFolder, RolloutFailure } from '@swefarm/shared';
+import { requirePossible } from '../possible.ts';
+import type { Container, ContainerSpec } from '../runtime.ts';
+import { SCRATCH } from '../scratch.ts';
+import type { Layer } from '../upper.ts';
+import { type Cgroup, removeGroups } from './cgroups.ts';
+import { type Account, NamespaceContainer } from './container.ts';
+import { removeFolder, writeRecord } from './records.ts';
+import type { RuntimeSetup } from './setup.ts';
+import { type Supervisor, type SupervisorOptions, startSupervisor } from './supervisor.ts';
+
+const script = (name: string): string => readFileSync(new URL(name, import.meta.url), 'utf8');
+const ENTER = script('./enter.sh');
+const START = script('./start.sh');
+/** Process 1 of every sandbox runs this script. */
+export const INIT = script('./init.sh');
+/** The kernel's memory killer takes every other process first. */
+const INIT_OOM_SCORE = '-900';
+
+export type LaunchPlan = {
+  account: Account;
+  /** Folders to make in the sandbox's own folder, parents first. */
+  folders: readonly string[];
+  /** Where the changes of its tree are; the root's first. */
+  layers: readonly [Layer, ...Layer[]];
+  /** The mount table, mounted in a mount namespace of the sandbox's own before its first process starts. */
+  mounts: string;
+  /** Makes what else must exist before the first process. */
+  prepare(): Promise<void>;
+  /** The command line that starts process 1 in that mount namespace. */
+  command(cgroup: Cgroup | null): string[];
+  supervisor: Omit<SupervisorOptions, 'root'>;
+  /** Environment of the image. @param init process 1, as the host numbers it */
+  env(init: number): Promise<Record<string, string>>;
+  /** bubblewrap's part of the command line that enters the sandbox. */
+  enter(cgroup: Cgroup | null): string[];
+};
+
+/** What was made of a sandbox so far. */
+type Made = { cgroup: Cgroup | null; supervisor: Supervisor; discard(): Promise<void> };
+
+/** A mount namespace of the sandbox's own; without root in a user namespace where this user is root. */
+export const unshareMounts = (root: boolean): string[] =>
+  root ? ['unshare', '--mount'] : ['unshare', '--user', '--map-root-user', '--mount'];
+
+/** Throws RolloutFailure sandbox_start / sandbox_refused / node_disk / node_memory. */
+export async function launchSandbox(
+  setup: RuntimeSetup,
+  id: string,
+  spec: ContainerSpec,
+  plan: LaunchPlan,
+  signal: AbortSignal,
+): Promise<Container> {
+  requirePossible(spec.limits, null);
+  const groups = setup.cgroups?.folders(id) ?? [];
+  const discard = async (): Promise<void> => {
+    setup.containers.delete(id);
+    await removeGroups(groups);
+    await removeFolder(setup.scratchDir, id);
+  };
+  let supervisor: Supervisor | null = null;
+  let cgroup: Cgroup | null = null;
+  try {
+    cgroup = await prepareSandbox(setup, id, spec, plan, groups);
+    supervisor = await startSupervisor(supervisorCommand(setup, id, plan, cgroup), {
+      ...plan.supervisor,
+      root: setup.root,
+    });
+    const env = { ...(await plan.env(supervisor.init)), ...spec.env };
+    const container = createContainer(setup, id, spec, plan, env, { cgroup, supervisor, discard });
+    if (!signal.aborted) return container;
+    await container[Symbol.asyncDispose]();
+  } catch (error) {
+    await supervisor?.end();
+    const isStarved = ((await cgroup?.oomKills()) ?? 0) > 0;
+    // What cannot be removed now has a record, by which the reaper finds it.
+    await discard().catch(() => undefined);
+    throw isStarved ? memoryLimitFailure(spec, error) : startFailure(error);
+  }
+  throw signal.reason;
+}
+
+const mountTableOf = (scratchDir: string, id: string): string => join(scratchDir, id, 'mounts');
+
+/** Makes everything that must exist before the first process. */
+async function prepareSandbox(
+  { scratchDir, cgroups }: RuntimeSetup,
+  id: string,
+  spec: ContainerSpec,
+  plan: LaunchPlan,
+  groups: readonly string[],
+): Promise<Cgroup | null> {
+  const makeFolders = async (): Promise<void> => {
+    // Nobody else can move what is in it, from the writing of the mount table to the mounts and after.
+    await ownFolder(scratchDir, SCRATCH);
+    await writeRecord(join(scratchDir, id), { owner: spec.owner, cgroups: groups }, plan.folders);
+    await Promise.all([writeFile(mountTableOf(scratchDir, id), plan.mounts), plan.prepare()]);
+  };
+  // Both to their end: what is still being made cannot be removed.
+  const [made, cgroup] = await Promise.allSettled([makeFolders(), cgroups?.create(id, spec.limits) ?? null]);
+  if (made.status === 'rejected') throw made.reason;
+  if (cgroup.status === 'rejected') throw cgroup.reason;
+  return cgroup.value;
+}
+
+/** See start.sh for the arguments. */
+function supervisorCommand(
+  { root, shell, scratchDir }: RuntimeSetup,
+  id: string,
+  plan: LaunchPlan,
+  cgroup: Cgroup | null,
+): string[] {
+  return [
+    ...unshareMounts(root),
+    ...shell(START),
+    cgroup?.joins.other.join(' ') ?? '',
+    mountTableOf(scratchDir, id),
+    root ? INIT_OOM_SCORE : '',
+    ...plan.command(cgroup),
+  ];
+}
+
+function createContainer(
+  setup: RuntimeSetup,
+  id: string,
+  spec: ContainerSpec,
+  plan: LaunchPlan,
+  env: Record<string, string>,
+  { cgroup, supervisor, discard }: Made,
+): Container {
+  const { root, cgroups } = setup;
+  const limitsPids = cgroups?.controllers.has('pids') ?? false;
+  let unwatch = (): void => undefined;
+  const container = new NamespaceContainer(id, spec, {
+    supervisor,
+    pipes: setup.pipes,
+    cgroup,
+    account: plan.account,
+    layers: plan.layers,
+    env,
+    script: setup.shell(ENTER),
+    filter: setup.filter,
+    enter: plan.enter(cgroup),
+    nproc: root || limitsPids ? null : spec.limits.pids,
+    remove: async () => {
+      unwatch();
+      await discard().catch((error: unknown) => {
+        setup.log?.warn({ container: id, error: errorMessage(error) }, 'folder left for the reaper');
+      });
+    },
+  });
+  setup.containers.set(id, container);
+  unwatch = setup.watchdog.watch({
+    namespace: supervisor.namespace,
+    init: supervisor.init,
+    folder: join(setup.scratchDir, id),
+    memoryBytes: cgroups?.controllers.has('memory') ? null : spec.limits.memoryBytes,
+    pids: limitsPids || !root ? null : spec.limits.pids,
+    diskBytes: spec.limits.diskBytes,
+    onMemoryKill: () => container.countMemoryKill(),
+    killAll: () => container.killProcesses(),
+    end: () => container.endByLimit(),
+  });
+  return container;
+}
+
+const memoryLimitFailure = ({ limits }: ContainerSpec, cause: unknown): RolloutFailure =>
+  new RolloutFailure(
+    'sandbox_refused',
+    `a sandbox does not start within ${limits.memoryBytes} bytes of memory`,
+    { cause },
+  );
+
+/** By the code of the system call that failed; EINVAL and ERANGE come from a limit that the kernel does not take. */
+const CLASSES: Record<string, FailureClass> = {
+  ENOSPC: 'node_disk',
+  EDQUOT: 'node_disk',
+  ENOMEM: 'node_memory',
+  EAGAIN: 'node_memory',
+  EINVAL: 'sandbox_refused',
+  ERANGE: 'sandbox_refused',
+};
+
+function startFailure(error: unknown): RolloutFailure {
+  if (error instanceof RolloutFailure) return error;
+  const failureClass = CLASSES[(error as NodeJS.ErrnoException).code ?? ''] ?? 'sandbox_start';
+  const message = `starting a sandbox: ${errorMessage(error)}`.slice(0, 400);
+  return new RolloutFailure(failureClass, message, { cause: error });
+}
