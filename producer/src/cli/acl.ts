@@ -1,9 +1,9 @@
 /** `swefarm acl`: Redis users for workers and producers, each with what it needs and nothing else. Talks to no Redis. */
 import { createHash, randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { chmod, mkdir, rename, writeFile } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
-import { aclUser, UsageError } from '@swefarm/shared';
+import { aclUser, replaceFile, UsageError } from '@swefarm/shared';
 import { type Command, Option } from 'commander';
 import { type Flags, producerConfig } from './options.ts';
 import { say } from './terminal.ts';
@@ -59,13 +59,9 @@ async function runAcl(flags: Flags): Promise<void> {
   say(nextSteps(folder, farm));
 }
 
-/** Whole or not at all, and never readable by others, also not for a moment. */
-async function writePrivate(file: string, lines: readonly string[]): Promise<void> {
-  const draft = `${file}.${process.pid}.draft`;
-  await writeFile(draft, `${lines.join('\n')}\n`, { flag: 'wx', mode: 0o600 });
-  await chmod(draft, 0o600);
-  await rename(draft, file);
-}
+/** Never readable by others, also not for a moment. */
+const writePrivate = (file: string, lines: readonly string[]): Promise<void> =>
+  replaceFile(file, `${lines.join('\n')}\n`, { mode: 0o600 });
 
 const fresh = (): string => randomBytes(24).toString('hex');
 

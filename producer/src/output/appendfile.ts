@@ -2,9 +2,9 @@
  * Files that only grow, a whole line at a time, and the small ones beside them that are replaced. A crash at any point
  * costs at most one torn line, which the next start removes.
  */
-import { type FileHandle, mkdir, open, readFile, rename, writeFile } from 'node:fs/promises';
+import { type FileHandle, mkdir, open, readFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
-import { errorMessage, UnusableError, UsageError } from '@swefarm/shared';
+import { errorMessage, replaceFile, UnusableError, UsageError } from '@swefarm/shared';
 import { z } from 'zod';
 
 /**
@@ -60,13 +60,11 @@ export async function readCursor(path: string, runId: string): Promise<string> {
 }
 
 export const writeCursor = (path: string, runId: string, cursor: string): Promise<void> =>
-  replaceFile(cursorFile(path), JSON.stringify({ run_id: runId, last_id: cursor }));
+  replaceRecord(cursorFile(path), JSON.stringify({ run_id: runId, last_id: cursor }));
 
-export async function replaceFile(path: string, text: string): Promise<void> {
-  const fresh = `${path}.new`;
-  await writeFile(fresh, `${text}\n`, { flush: true });
-  await rename(fresh, path);
-}
+/** One record for a reader that may look at any moment; on the disk before it has its name. */
+export const replaceRecord = (path: string, text: string): Promise<void> =>
+  replaceFile(path, `${text}\n`, { sync: true, aside: `${path}.new` });
 
 /** Makes the folder of `path` first; what the system refuses comes in our words. */
 export async function inFolder<T>(path: string, action: () => Promise<T>): Promise<T> {

@@ -1,5 +1,5 @@
 /** Follows a run's result stream into an output: every rollout exactly once, whatever dies on the way. */
-import { mkdir, rename, writeFile } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
   type ArtifactContent,
@@ -10,6 +10,7 @@ import {
   type Farm,
   type Result,
   type ResultBatch,
+  replaceFile,
   retry,
   SwefarmError,
   type UnreadableResult,
@@ -159,10 +160,7 @@ async function lineOf(
   const content = blob && (await readable(blob, result, options));
   const folder = options.copyArtifactsTo;
   const copy = blob === null || folder === undefined ? undefined : join(folder, copyName(result));
-  if (blob !== null && copy !== undefined) {
-    await writeFile(`${copy}.new`, blob);
-    await rename(`${copy}.new`, copy);
-  }
+  if (blob !== null && copy !== undefined) await replaceFile(copy, blob, { aside: `${copy}.new` });
   await options.onResult?.(result, content);
   options.output.take?.(result, content);
   return outputLine(result, {

@@ -13,7 +13,7 @@ import {
   openLines,
   readCursor,
   readText,
-  replaceFile,
+  replaceRecord,
   unwritable,
   writeCursor,
 } from './appendfile.ts';
@@ -97,7 +97,7 @@ export async function readOutputRun(path: string): Promise<OutputRun | null> {
 }
 
 export async function writeOutputRun(path: string, run: z.input<typeof OutputRun>): Promise<void> {
-  await inFolder(path, () => replaceFile(runFile(path), JSON.stringify(run, null, 2)));
+  await inFolder(path, () => replaceRecord(runFile(path), JSON.stringify(run, null, 2)));
 }
 
 /**

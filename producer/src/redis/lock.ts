@@ -2,10 +2,18 @@
  * One leader at a time over a shared file system that may have no locks: each lead is a numbered file made exclusively, kept
  * fresh by its holder. Who sees a higher number than his own has lost; clocks of different hosts are never compared.
  */
-import { mkdir, readdir, readFile, readlink, rename, rm, writeFile } from 'node:fs/promises';
+import { readlinkSync } from 'node:fs';
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { errorMessage, newId, UnusableError } from '@swefarm/shared';
+import {
+  bootId,
+  errorMessage,
+  processStarted,
+  replaceFile,
+  sleep,
+  UnusableError,
+  waitAtMost,
+} from '@swefarm/shared';
 import { z } from 'zod';
 
 const Lead = z.object({
@@ -89,9 +97,9 @@ async function livingHolder(
   const first = await readLead(folder, epoch);
   const until = performance.now() + staleMs;
   for (let lead = first; performance.now() < until; lead = await readLead(folder, epoch)) {
-    if (lead?.released || (lead && (await isGone(lead)))) return null;
+    if (lead?.released || (lead && isGone(lead))) return null;
     if (lead && lead.beat !== first?.beat) return lead;
-    await sleep(POLL_MS, undefined, { signal });
+    await sleep(POLL_MS, signal);
   }
   return null;
 }
@@ -108,7 +116,7 @@ async function claim(
     node: options.node,
     job: options.job,
     pid: process.pid,
-    process: await nameOf(process.pid),
+    process: processName(process.pid),
     beat: 0,
     released: false,
   };
@@ -123,27 +131,17 @@ async function claim(
     new UnusableError('redis_fenced', `this Redis no longer leads (epoch ${epoch}): ${why}`);
   const say = async (changes: Partial<Lead>): Promise<void> => {
     Object.assign(lead, changes, { beat: lead.beat + 1 });
-    const draft = join(folder, `.${newId()}`);
-    await writeFile(draft, JSON.stringify(lead), { mode: 0o600 });
-    // The name must be ours still: a successor removes old names after a while.
-    await rename(draft, fileOf(folder, epoch));
+    await replaceFile(fileOf(folder, epoch), JSON.stringify(lead), { mode: 0o600 });
+    // A successor removes old leads after a while: this one must be the highest still.
     const highest = (await epochsIn(folder)).at(-1) ?? epoch;
     if (highest > epoch) throw fenced(`epoch ${highest} was taken`);
   };
   return {
     epoch,
     async beat() {
-      const timer = new AbortController();
       // Ours must end before a contender may take us for dead.
-      const late = sleep(staleMs / 2, undefined, { signal: timer.signal }).then(() => {
-        throw fenced(`${folder} does not answer`);
-      });
-      late.catch(() => undefined);
-      try {
-        await Promise.race([say({}), late]);
-      } finally {
-        timer.abort();
-      }
+      const { by } = await waitAtMost(say({}), staleMs / 2);
+      if (by !== 'itself') throw fenced(`${folder} does not answer`);
     },
     release: () => say({ released: true }),
   };
@@ -169,16 +167,12 @@ async function readLead(folder: string, epoch: number): Promise<Lead | null> {
 }
 
 /** Sure to be dead: a process of this boot and namespace that is there no more. */
-async function isGone(lead: Lead): Promise<boolean> {
-  const [, boot, space] = lead.process.split(' ');
-  const [, ownBoot, ownSpace] = (await nameOf(process.pid)).split(' ');
-  if (boot !== ownBoot || space !== ownSpace) return false;
-  return (await nameOf(lead.pid)) !== lead.process;
+function isGone(lead: Lead): boolean {
+  const [, boot, namespace] = lead.process.split(' ');
+  const [, ownBoot, ownNamespace] = processName(process.pid).split(' ');
+  return boot === ownBoot && namespace === ownNamespace && processName(lead.pid) !== lead.process;
 }
 
-async function nameOf(pid: number): Promise<string> {
-  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
-  const started = stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] ?? 'gone';
-  const boot = (await readFile('/proc/sys/kernel/random/boot_id', 'utf8')).trim();
-  return `${started} ${boot} ${await readlink('/proc/self/ns/pid')}`;
-}
+/** Start, boot and process namespace. */
+const processName = (pid: number): string =>
+  `${processStarted(pid) ?? 'gone'} ${bootId()} ${readlinkSync('/proc/self/ns/pid')}`;

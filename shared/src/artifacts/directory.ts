@@ -1,9 +1,11 @@
 /** Artifacts as files of a directory that all nodes share: written aside and renamed, so that none is ever half there. */
-import { mkdir, open, readdir, readFile, rename, rm, rmdir, stat } from 'node:fs/promises';
+
+import { mkdir, readdir, readFile, rm, rmdir, stat } from 'node:fs/promises';
 import { join, resolve, sep } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { errorMessage, SwefarmError } from '../failures/errors.ts';
-import { newId, parseRolloutId } from '../records/ids.ts';
+import { replaceFile } from '../files/replace.ts';
+import { parseRolloutId } from '../records/ids.ts';
 import type { ArtifactStore, ArtifactUsage } from './store.ts';
 
 export type DirectoryLimits = { budgetBytes: number; ttlSeconds: number };
@@ -88,18 +90,10 @@ function pathOf(locator: string): string {
 }
 
 async function write(path: string, blob: Uint8Array, signal: AbortSignal | undefined): Promise<void> {
-  const aside = join(path, '..', `.${newId()}.part`);
   try {
     await mkdir(join(path, '..'), { recursive: true });
-    {
-      await using file = await open(aside, 'wx', 0o644);
-      await file.writeFile(blob, signal ? { signal } : {});
-      await file.datasync();
-    }
-    await rename(aside, path);
+    await replaceFile(path, blob, { sync: true, signal });
   } catch (error) {
-    // Also fails when there is no such folder; what matters then is the first error.
-    await rm(aside, { force: true }).catch(() => undefined);
     signal?.throwIfAborted();
     throw writeError(error, path);
   }

@@ -1,8 +1,9 @@
 /** Where a farm's Redis is at the moment, as a file on a shared file system: its leader writes it, everybody else follows it. */
-import { readFile, rename, rm, writeFile } from 'node:fs/promises';
+
+import { readFile, rm } from 'node:fs/promises';
 import { z } from 'zod';
 import { errorMessage, UnusableError } from '../failures/errors.ts';
-import { newId } from '../records/ids.ts';
+import { replaceFile } from '../files/replace.ts';
 
 export const RedisAddress = z.object({
   format: z.literal('swefarm-redis-1'),
@@ -43,9 +44,7 @@ export async function readAddress(path: string): Promise<RedisAddress> {
 
 /** Whole or not at all, and readable by its owner only: it holds the password. */
 export async function writeAddress(path: string, address: RedisAddress): Promise<void> {
-  const draft = `${path}.${newId()}`;
-  await writeFile(draft, `${JSON.stringify(address, null, 1)}\n`, { mode: 0o600 });
-  await rename(draft, path);
+  await replaceFile(path, `${JSON.stringify(address, null, 1)}\n`, { mode: 0o600 });
 }
 
 /** Removes it when it is still the one of this epoch. */

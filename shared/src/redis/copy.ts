@@ -1,9 +1,11 @@
 /** Copies of a Redis of our own: made while it runs, whole or not at all, and put back on another node. */
-import { copyFile, mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
+
+import { copyFile, mkdir, readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { errorMessage, UnusableError } from '../failures/errors.ts';
+import { replaceWith } from '../files/replace.ts';
+import { poll } from '../waiting/poll.ts';
 import type { LaunchedRedis } from './launch.ts';
 
 const SAVE_MS = 600_000;
@@ -30,13 +32,11 @@ export async function saveCopy(server: LaunchedRedis, options: CopyOptions): Pro
   const redis = new Redis(server.url.reveal(), { maxRetriesPerRequest: 1, retryStrategy: () => null });
   redis.on('error', () => undefined);
   const name = `copy-${digits(options.epoch)}-${digits(options.number)}.rdb`;
-  const draft = join(options.copies, `.${name}.draft`);
   try {
     if (options.last) await redis.call('CLIENT', 'PAUSE', String(PAUSE_MS), 'WRITE');
     await save(redis, join(options.dir, 'dump.rdb'), options.signal);
     await mkdir(options.copies, { recursive: true, mode: 0o700 });
-    await copyFile(join(options.dir, 'dump.rdb'), draft);
-    await rename(draft, join(options.copies, name));
+    await replaceWith(join(options.copies, name), (aside) => copyFile(join(options.dir, 'dump.rdb'), aside));
   } catch (error) {
     options.signal?.throwIfAborted();
     throw new UnusableError(
@@ -57,15 +57,16 @@ export async function saveCopy(server: LaunchedRedis, options: CopyOptions): Pro
 async function save(redis: Redis, file: string, signal?: AbortSignal): Promise<void> {
   const before = await inode(file);
   await redis.call('BGSAVE', 'SCHEDULE');
-  const until = Date.now() + SAVE_MS;
-  while ((await inode(file)) === before) {
-    if (Date.now() > until) throw new Error(`no snapshot within ${SAVE_MS / 1000} s`);
+  const isThere = async (): Promise<boolean> => {
+    if ((await inode(file)) !== before) return true;
     const info = await redis.info('persistence');
     const idle = /rdb_bgsave_in_progress:0/.test(info);
     if (idle && /rdb_last_bgsave_status:err/.test(info))
       throw new Error('its snapshot failed; see redis.log');
-    await sleep(POLL_MS, undefined, signal ? { signal } : {});
-  }
+    return false;
+  };
+  const saved = await poll(isThere, { pauseMs: POLL_MS, withinMs: SAVE_MS, signal });
+  if (!saved) throw new Error(`no snapshot within ${SAVE_MS / 1000} s`);
 }
 
 async function inode(file: string): Promise<string | null> {

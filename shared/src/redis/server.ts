@@ -5,7 +5,7 @@ import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
 import { childEnvironment } from '../config/child.ts';
 import { errorMessage, UnusableError } from '../failures/errors.ts';
-import { isTrusted, ownFolder } from '../folder.ts';
+import { isTrusted, ownFolder } from '../files/folder.ts';
 import { newId } from '../records/ids.ts';
 
 const run = promisify(execFile);

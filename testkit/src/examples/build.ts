@@ -2,10 +2,10 @@
  * Builds the examples: dataset rows and the images they need, from recipes, PyPI and Debian alone.
  * `node testkit/src/examples/build.ts [--ids a,b] [--out DIR] [--for docker|rootfs|both] [--host] [--cache DIR]`
  */
-import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { errorMessage, UsageError } from '@swefarm/shared';
+import { errorMessage, replaceFile, UsageError } from '@swefarm/shared';
 import { cacheKey, once } from './cache.ts';
 import { debianProblem, makeDebianTree } from './debian.ts';
 import { dockerAnswers, imageKeys, importTree, layerImage } from './docker.ts';
@@ -214,9 +214,7 @@ async function write(
   const save = async (name: string, content: readonly ExampleRow[]) => {
     const path = join(plan.out, name);
     // Another build may write, and a run may read, the same file just now.
-    const draft = `${path}.draft-${process.pid}`;
-    await writeFile(draft, content.map((row) => `${JSON.stringify(row)}\n`).join(''));
-    await rename(draft, path);
+    await replaceFile(path, content.map((row) => `${JSON.stringify(row)}\n`).join(''));
     return path;
   };
   await mkdir(plan.out, { recursive: true });

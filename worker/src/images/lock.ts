@@ -4,8 +4,7 @@
  */
 import { link, readFile, rename, stat, unlink, utimes, writeFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { newId } from '@swefarm/shared';
-import { ownerAlive, ownMark } from '../node/identity.ts';
+import { isProcessAlive, newId, ownStartMark } from '@swefarm/shared';
 
 const RENEW_MS = 2_000;
 const STALE_MS = 30_000;
@@ -14,7 +13,7 @@ const POLL_MS = 100;
 /** Waits for the lock, then runs `work` while holding it. Rejects with the signal's reason when aborted while waiting. */
 export async function withLock<T>(path: string, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
   const mine = `${path}.${newId()}`;
-  await writeFile(mine, JSON.stringify({ pid: process.pid, pid_started: ownMark() }));
+  await writeFile(mine, JSON.stringify({ pid: process.pid, pid_started: ownStartMark() }));
   try {
     while (!(await taken(mine, path))) {
       await dropStale(path);
@@ -55,7 +54,7 @@ async function dropStale(path: string): Promise<void> {
     const owner = ownerIn(text);
     const silent = Date.now() - mtimeMs;
     // Of a process that cannot be seen from here, only silence tells.
-    const alive = owner === null ? null : ownerAlive(owner);
+    const alive = owner === null ? null : isProcessAlive(owner);
     // A dead pid alone is no proof while the lock is renewed: the owner may be in another container on this node.
     if (silent < STALE_MS && (alive !== false || silent < 3 * RENEW_MS)) return;
     const grave = `${path}.${newId()}`;

@@ -1,11 +1,10 @@
 /** Work in hand, in folders named by their process: whoever comes later removes what dead ones left. */
 import { mkdir, readdir, rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
-import { newId, ownFolder } from '@swefarm/shared';
-import { ownerAlive, ownMark } from '../node/identity.ts';
+import { isProcessAlive, newId, ownFolder, ownStartMark } from '@swefarm/shared';
 
 /** A name in such a folder that is this process's and nobody else's. */
-export const partialName = (): string => `${process.pid}-${ownMark()}-${newId()}`;
+export const partialName = (): string => `${process.pid}-${ownStartMark()}-${newId()}`;
 
 const FRESH_EVERY_MS = 10 * 60_000;
 /** Longer than any unpacking may take, and than a worker stands still. */
@@ -22,7 +21,7 @@ export async function isAbandoned(path: string, pid: string, started: string): P
 
 /** @param touchedAt milliseconds since the epoch */
 export function isGone(pid: string, started: string, touchedAt: number): boolean {
-  const alive = ownerAlive({ pid: Number(pid), pid_started: started });
+  const alive = isProcessAlive({ pid: Number(pid), pid_started: started });
   return alive === null ? Date.now() - touchedAt > STALE_MS : !alive;
 }
 

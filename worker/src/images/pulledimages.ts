@@ -2,9 +2,9 @@
  * The images that the farm itself brought to an engine of this node: only these may it remove again. One file, shared by the
  * node's workers; written in one step.
  */
-import { lstat, readFile, rename, writeFile } from 'node:fs/promises';
+import { lstat, readFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { isTrusted, newId, ownFolder } from '@swefarm/shared';
+import { isTrusted, ownFolder, replaceFile } from '@swefarm/shared';
 import { z } from 'zod';
 import { withLock } from './lock.ts';
 
@@ -42,9 +42,7 @@ export function openPulledImages(file: string): PulledImages {
     await withLock(`${file}.lock`, new AbortController().signal, async () => {
       const all = await read();
       edit(all);
-      const partial = `${file}.${newId()}`;
-      await writeFile(partial, JSON.stringify(all));
-      await rename(partial, file);
+      await replaceFile(file, JSON.stringify(all));
     });
   };
   return {

@@ -6,11 +6,11 @@
  */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { mkdir, readdir, readFile, rename, rm, stat, statfs, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { errorMessage, newId, ownFolder, RolloutFailure } from '@swefarm/shared';
+import { bootId, errorMessage, newId, ownFolder, RolloutFailure, replaceFile } from '@swefarm/shared';
 import { z } from 'zod';
 import { ImageConfig } from './config.ts';
 import { withLock } from './lock.ts';
@@ -59,7 +59,7 @@ export type ImageStore = {
 };
 
 const hash = (text: string): string => createHash('sha256').update(text).digest('hex');
-const BOOT_ID = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+const BOOT_ID = bootId();
 
 /** Of this user alone, whoever else has images in the same folder. */
 export function storeFolder(imagesDir: string): string {
@@ -95,9 +95,9 @@ export async function openImageStore(imagesDir: string): Promise<ImageStore> {
       return (await readAs(NameRecord, nameFile(name)))?.digest ?? null;
     },
     async name(name, digest) {
-      const partial = join(root, 'partial', `name-${newId()}`);
-      await writeFile(partial, JSON.stringify({ name, digest }));
-      await rename(partial, nameFile(name));
+      // Below `partial/`, where later workers remove what a crash left.
+      const aside = join(root, 'partial', `name-${newId()}`);
+      await replaceFile(nameFile(name), JSON.stringify({ name, digest }), { aside });
     },
     ensure: (key, unpack, signal) =>
       withLock(join(root, 'locks', hash(key)), signal, async () => {

@@ -1,11 +1,11 @@
 /** Who may be reaped: the dead of this farm; never the living, another farm's, or another's that cannot be seen. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { silentLog, type WorkerRecord } from '@swefarm/shared';
+import { processStarted, silentLog, type WorkerRecord } from '@swefarm/shared';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { createWorkerLiveness } from '../rollout/liveness.ts';
 import type { OwnedContainer, Owner, Runtime } from '../sandbox/runtime.ts';
-import { identify, processStarted } from './identity.ts';
+import { identify } from './identity.ts';
 import { type ReaperDeps, reap, startReaper } from './reaper.ts';
 
 const self = identify('farm', 'me', 'here');

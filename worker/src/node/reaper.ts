@@ -2,12 +2,12 @@
  * Removes what has no living owner on this host: sandboxes of workers of this farm that are gone, and this worker's own
  * that no attempt uses any more. Never what belongs to another living worker, or to another farm.
  */
-import { createSemaphore, errorMessage, type Farm } from '@swefarm/shared';
+import { createSemaphore, errorMessage, type Farm, isProcessAlive } from '@swefarm/shared';
 import type { Logger } from 'pino';
 import type { ActiveAttempts } from '../rollout/active.ts';
 import type { WorkerLiveness } from '../rollout/liveness.ts';
 import type { OwnedContainer, Owner, Runtime } from '../sandbox/runtime.ts';
-import { type Identity, ownerAlive } from './identity.ts';
+import type { Identity } from './identity.ts';
 
 const SWEEP_MS = 60_000;
 /** One removal that an engine holds up for minutes keeps no other waiting. */
@@ -85,7 +85,7 @@ async function whyRemovable(one: OwnedContainer, unused: Unused, deps: ReaperDep
     if (deps.ending) return 'removed a sandbox of ours that was left';
     return performance.now() - since < FORGOTTEN_MS ? null : 'removed a sandbox of ours that was forgotten';
   }
-  const alive = ownerAlive(owner) ?? (await isListed(owner.worker, deps));
+  const alive = isProcessAlive(owner) ?? (await isListed(owner.worker, deps));
   return alive ? null : 'removed the sandbox of a dead worker';
 }
 

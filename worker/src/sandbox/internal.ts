@@ -1,5 +1,5 @@
 /** The container that a worker starts for itself: to see whether sandboxes work on its node, or to prepare an image. */
-import { ownMark } from '../node/identity.ts';
+import { ownStartMark } from '@swefarm/shared';
 import type { ContainerSpec } from './runtime.ts';
 
 export const INTERNAL_SPEC: ContainerSpec = {
@@ -9,7 +9,7 @@ export const INTERNAL_SPEC: ContainerSpec = {
     farm: '',
     worker: 'runtime',
     pid: process.pid,
-    pid_started: ownMark(),
+    pid_started: ownStartMark(),
     rollout_id: '',
     attempt: 0,
   },

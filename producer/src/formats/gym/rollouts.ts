@@ -3,16 +3,15 @@
  * was asked for in `X_materialized_inputs.jsonl`, the profile in `X_aggregate_metrics.json`. Each row carries our own line
  * under `swefarm`, so that reports read them and a resumed collection knows what is there.
  */
-import { createReadStream, createWriteStream } from 'node:fs';
-import { type FileHandle, rename, stat } from 'node:fs/promises';
+import { createReadStream } from 'node:fs';
+import { type FileHandle, stat } from 'node:fs/promises';
 import { parse, resolve } from 'node:path';
-import { Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
 import {
   type ArtifactContent,
   type Instance,
   type Result,
   type RunRecord,
+  replaceFile,
   startedGroup,
   UsageError,
 } from '@swefarm/shared';
@@ -21,7 +20,7 @@ import {
   inFolder,
   openLines,
   readCursor,
-  replaceFile,
+  replaceRecord,
   unwritable,
   writeCursor,
 } from '../../output/appendfile.ts';
@@ -170,7 +169,7 @@ class GymOutput implements Output {
         Number(a._ng_rollout_index) - Number(b._ng_rollout_index),
     );
     await inFolder(metrics, () =>
-      replaceFile(metrics, JSON.stringify([{ agent_ref: AGENT_REF, ...aggregate(ordered) }], null, 2)),
+      replaceRecord(metrics, JSON.stringify([{ agent_ref: AGENT_REF, ...aggregate(ordered) }], null, 2)),
     );
   }
 }
@@ -280,7 +279,6 @@ async function writeInputs(
       }
     }
   }
-  await inFolder(path, () => pipeline(Readable.from(rows()), createWriteStream(`${path}.new`)));
-  await rename(`${path}.new`, path);
+  await inFolder(path, () => replaceFile(path, rows(), { aside: `${path}.new` }));
   return asked;
 }

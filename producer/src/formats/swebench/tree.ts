@@ -1,7 +1,7 @@
 /** The folders and files that the harness leaves behind, and what they say: they are the state by which a run resumes. */
-import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { errorMessage, UnusableError } from '@swefarm/shared';
+import { errorMessage, replaceFile, UnusableError } from '@swefarm/shared';
 import { folderOf, type Prediction } from '../../eval/predictions.ts';
 import { pythonJson } from './pythonjson.ts';
 
@@ -51,9 +51,7 @@ export async function writeFolder(folder: string, files: Files): Promise<void> {
     await put(join(folder, FILES.testOutput), files.testOutput);
     await writeFile(join(folder, FILES.log), files.log);
     if (files.report === null) return;
-    const fresh = join(folder, `.${FILES.report}.new`);
-    await writeFile(fresh, pythonJson(files.report));
-    await rename(fresh, join(folder, FILES.report));
+    await replaceFile(join(folder, FILES.report), pythonJson(files.report));
   } catch (error) {
     throw new UnusableError('output_unwritable', `${folder}: cannot be written (${errorMessage(error)})`, {
       cause: error,

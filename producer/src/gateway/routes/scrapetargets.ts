@@ -1,6 +1,5 @@
 /** Who is to be scraped: every living worker that serves metrics, and this gateway; as Prometheus's HTTP and file SD want it. */
-import { rename, writeFile } from 'node:fs/promises';
-import { errorMessage, type Log, type WorkerRecord } from '@swefarm/shared';
+import { errorMessage, type Log, replaceFile, type WorkerRecord } from '@swefarm/shared';
 
 /** One entry of prometheus.io/docs/prometheus/latest/http_sd. */
 export type TargetGroup = { targets: string[]; labels: Record<string, string> };
@@ -27,8 +26,7 @@ export function keepFileSd({ path, groups, log }: FileSdDeps): { stop(): Promise
       const text = `${JSON.stringify(await groups(), null, 2)}\n`;
       if (text === written) return;
       // Prometheus may read at any moment: the file changes in one step.
-      await writeFile(`${path}.new`, text);
-      await rename(`${path}.new`, path);
+      await replaceFile(path, text, { aside: `${path}.new` });
       written = text;
       failed = false;
     } catch (error) {

@@ -4,9 +4,9 @@
  */
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { readFile, rename, writeFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
-import { errorMessage, newId, RolloutFailure } from '@swefarm/shared';
+import { errorMessage, RolloutFailure, replaceFile } from '@swefarm/shared';
 import { z } from 'zod';
 
 const Origin = z.object({
@@ -31,11 +31,8 @@ export async function readOrigin(path: string): Promise<Origin | null> {
   }
 }
 
-export async function writeOrigin(path: string, origin: Origin): Promise<void> {
-  const partial = `${fileOf(path)}.${newId()}`;
-  await writeFile(partial, JSON.stringify(origin));
-  await rename(partial, fileOf(path));
-}
+export const writeOrigin = (path: string, origin: Origin): Promise<void> =>
+  replaceFile(fileOf(path), JSON.stringify(origin));
 
 export async function sha256Of(path: string, signal?: AbortSignal): Promise<string> {
   const hash = createHash('sha256');

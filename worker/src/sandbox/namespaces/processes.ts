@@ -2,8 +2,10 @@
  * Processes seen from the host. A sandbox is known by its process namespace and an exec by its mount namespace, which its
  * processes can neither leave nor fake.
  */
+
 import { readdir, readFile, readlink } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { readProcessStat } from '@swefarm/shared';
 
 export type Namespace = 'pid' | 'mnt';
 
@@ -65,13 +67,11 @@ export function killQuietly(pid: number): boolean {
 }
 
 /** Who has not waited for children of theirs that are among these processes, as zombies. */
-export async function parentsOfDead(pids: readonly number[]): Promise<Set<number>> {
+export function parentsOfDead(pids: readonly number[]): Set<number> {
   const parents = new Set<number>();
   for (const pid of pids) {
-    const text = await readFile(`/proc/${pid}/stat`, 'latin1').catch(() => '');
-    // After the name, which may hold anything: state and parent.
-    const [state, parent] = text.slice(text.lastIndexOf(')') + 2).split(' ');
-    if (state === 'Z' && Number(parent) > 1) parents.add(Number(parent));
+    const stat = readProcessStat(pid);
+    if (stat?.state === 'Z' && stat.parent > 1) parents.add(stat.parent);
   }
   return parents;
 }

@@ -1,9 +1,8 @@
 /** What a runtime that holds its own sandboxes has on this node: folder, control groups, pipes, watchdog, and the way to remove. */
 import { mkdir, rm, rmdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { newId, ownFolder } from '@swefarm/shared';
+import { newId, ownFolder, ownStartMark } from '@swefarm/shared';
 import { keepFresh } from '../../images/partials.ts';
-import { ownMark } from '../../node/identity.ts';
 import type { Container } from '../runtime.ts';
 import { SCRATCH } from '../scratch.ts';
 import { type Cgroups, openCgroups, removeGroups } from './cgroups.ts';
@@ -61,7 +60,7 @@ async function openSetup({ scratchDir, cgroups: wanted, log }: SetupOptions): Pr
   requireMountableFolder(scratchDir);
   await ownFolder(scratchDir, SCRATCH);
   await removeNameless(scratchDir, log);
-  const folder = join(scratchDir, `runtime-${process.pid}-${ownMark()}-${newId()}`);
+  const folder = join(scratchDir, `runtime-${process.pid}-${ownStartMark()}-${newId()}`);
   await mkdir(folder, { mode: 0o711 });
   try {
     return await openSetupIn(folder, { scratchDir, cgroups: wanted, log });

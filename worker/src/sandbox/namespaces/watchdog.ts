@@ -134,7 +134,7 @@ async function overPids(one: WatchedSandbox, pids: number[]): Promise<'pids' | n
     return 'pids';
   }
   // The dead count too, and go only with the parent that does not ask for them.
-  const negligent = await parentsOfDead(pids);
+  const negligent = parentsOfDead(pids);
   negligent.delete(one.init);
   const victims = negligent.size > 0 ? [...negligent] : pids.slice(one.pids);
   for (const pid of victims) killQuietly(pid);

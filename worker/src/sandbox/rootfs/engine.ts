@@ -1,6 +1,6 @@
 /** Images that an engine on this node has, or can pull: exported from a container that is created and never started. */
 import { access } from 'node:fs/promises';
-import { errorMessage, RolloutFailure } from '@swefarm/shared';
+import { errorMessage, ownStartMark, RolloutFailure } from '@swefarm/shared';
 import Docker from 'dockerode';
 import { readConfig } from '../../images/config.ts';
 import type { Fetch } from '../../images/fetch.ts';
@@ -8,7 +8,6 @@ import { withTag } from '../../images/names.ts';
 import { isGone } from '../../images/partials.ts';
 import type { PulledImages } from '../../images/pulledimages.ts';
 import { requireDisk, type Unpacked } from '../../images/store.ts';
-import { ownMark } from '../../node/identity.ts';
 import { engineFailure, statusCode } from '../engine/errors.ts';
 import { evict } from '../engine/evict.ts';
 import { pullImage } from '../engine/images.ts';
@@ -80,7 +79,7 @@ export function engineSource({ socketPath, fetch, brought }: EngineOptions): Eng
           Image: image.digest,
           Cmd: ['true'],
           NetworkDisabled: true,
-          Labels: { [EXPORT_LABEL]: `${process.pid}:${ownMark()}` },
+          Labels: { [EXPORT_LABEL]: `${process.pid}:${ownStartMark()}` },
         });
         id = created.id;
         const known = { digest: image.digest, config: image.config };

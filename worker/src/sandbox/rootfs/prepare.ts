@@ -2,7 +2,9 @@
  * What is done once to an unpacked image so that not every container has to: git's index is told the inodes and times that
  * the files have here. Without that, the first `git status` of each container reads the whole work tree.
  */
-import { chmodSync, lstatSync, renameSync, writeFileSync } from 'node:fs';
+
+import { lstatSync } from 'node:fs';
+import { replaceFile } from '@swefarm/shared';
 import { resolveInside } from '../../images/inside.ts';
 import type { Container } from '../runtime.ts';
 
@@ -28,8 +30,5 @@ export async function refreshIndex(container: Container, tree: string, signal: A
   if (!index || !target) return;
   const found = lstatSync(target);
   if (!found.isFile()) return;
-  const fresh = `${target}.swefarm`;
-  writeFileSync(fresh, index, { flag: 'wx' });
-  chmodSync(fresh, found.mode & 0o777);
-  renameSync(fresh, target);
+  await replaceFile(target, index, { mode: found.mode & 0o777 });
 }

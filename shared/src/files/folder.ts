@@ -5,7 +5,7 @@
 import type { Stats } from 'node:fs';
 import { chmod, lstat, mkdir, readdir, readFile, readlink } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import { UsageError } from './failures/errors.ts';
+import { UsageError } from '../failures/errors.ts';
 
 export type OwnFolder = {
   /** The setting that names it, for the message. */

@@ -1,0 +1,45 @@
+import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { replaceFile, replaceWith } from './replace.ts';
+
+let folder: string;
+let path: string;
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'swefarm-replace-'));
+  path = join(folder, 'file.json');
+  await writeFile(path, 'old');
+});
+afterEach(async () => await rm(folder, { recursive: true }));
+
+const content = (): Promise<string> => readFile(path, 'utf8');
+
+test('the content is replaced, with the permissions that are asked for, and nothing is left beside it', async () => {
+  await replaceFile(path, 'new', { mode: 0o640, sync: true });
+  expect([await content(), (await stat(path)).mode & 0o777]).toEqual(['new', 0o640]);
+  await replaceFile(path, ['a', 'b']);
+  expect([await content(), await readdir(folder)]).toEqual(['ab', ['file.json']]);
+});
+
+test('what fails or is aborted leaves the old content and no part', async () => {
+  const failing = replaceWith(path, async (aside) => {
+    await writeFile(aside, 'half');
+    throw new Error('no room');
+  });
+  await expect(failing).rejects.toThrow('no room');
+  const left = AbortSignal.abort(new Error('left'));
+  await expect(replaceFile(path, 'new', { signal: left })).rejects.toThrow('left');
+  await expect(replaceFile(join(folder, 'none', 'x'), 'new')).rejects.toThrow('ENOENT');
+  expect([await content(), await readdir(folder)]).toEqual(['old', ['file.json']]);
+});
+
+test('many at once do not meet; a part of a fixed name that a crash left is written over', async () => {
+  const contents = Array.from({ length: 8 }, (_, index) => String(index).repeat(1_000));
+  await Promise.all(contents.map((text) => replaceFile(path, text)));
+  expect(contents).toContain(await content());
+  const aside = `${path}.new`;
+  await writeFile(aside, 'left by a crash');
+  await replaceFile(path, 'new', { aside });
+  expect([await content(), await readdir(folder)]).toEqual(['new', ['file.json']]);
+});

@@ -1,0 +1,62 @@
+/** Which process a pid stands for: a dead one can be told from a living one, and from one that was given its pid, without asking anybody. */
+import { readFileSync, readlinkSync } from 'node:fs';
+
+export type ProcessStat = {
+  /** `Z` is a zombie. */
+  state: string;
+  parent: number;
+  /** Clock ticks since boot; with the pid it names the process for ever on this host. */
+  started: string;
+};
+
+/** Null when there is no such process. */
+export function readProcessStat(pid: number): ProcessStat | null {
+  let text: string;
+  try {
+    text = readFileSync(`/proc/${pid}/stat`, 'latin1');
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT' || code === 'ESRCH') return null;
+    throw error;
+  }
+  // The command name (field 2) may hold blanks and parentheses: count from its end.
+  const [state = '', parent, ...rest] = text.slice(text.lastIndexOf(')') + 2).split(' ');
+  return { state, parent: Number(parent), started: rest[17] ?? '' };
+}
+
+/** When a process started; null when there is none, and for a zombie. */
+export function processStarted(pid: number): string | null {
+  const stat = readProcessStat(pid);
+  return stat === null || stat.state === 'Z' ? null : stat.started;
+}
+
+/** What marks a process where processes of other namespaces see it: they share an engine or a folder, and not its pids. */
+export type ProcessMark = {
+  pid: number;
+  /** `STARTED@NAMESPACE`; without a namespace on files of one host. */
+  pid_started: string;
+};
+
+let namespace: string | null = null;
+function pidNamespace(): string {
+  namespace ??= /\d+/.exec(readlinkSync('/proc/self/ns/pid'))?.[0] ?? '';
+  return namespace;
+}
+
+function startMark(pid: number): string | null {
+  const started = processStarted(pid);
+  return started === null ? null : `${started}@${pidNamespace()}`;
+}
+
+/** The `pid_started` of this process. */
+export const ownStartMark = (): string => startMark(process.pid) ?? '';
+
+/** Whether the process that made the mark is alive; null when it cannot be seen from here, because its pid counts in another namespace. */
+export function isProcessAlive(mark: ProcessMark): boolean | null {
+  const [, theirs] = mark.pid_started.split('@');
+  if (theirs === undefined) return processStarted(mark.pid) === mark.pid_started;
+  return theirs === pidNamespace() ? startMark(mark.pid) === mark.pid_started : null;
+}
+
+/** Another one after each start of the host. */
+export const bootId = (): string => readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
