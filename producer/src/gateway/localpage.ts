@@ -2,10 +2,10 @@
 import { timingSafeEqual } from 'node:crypto';
 import type { AddressInfo } from 'node:net';
 import { type Log, newId } from '@swefarm/shared';
-import Fastify, { type FastifyRequest } from 'fastify';
-import { serializerCompiler, validatorCompiler } from 'fastify-type-provider-zod';
+import type { FastifyRequest } from 'fastify';
 import type { PageSource } from '../page/data.ts';
-import { answerErrors, Refusal } from './access/refusal.ts';
+import { Refusal } from './access/refusal.ts';
+import { createApp } from './app.ts';
 import { servePageData } from './routes/page.ts';
 import { servePageAssets } from './routes/pageassets.ts';
 
@@ -17,22 +17,19 @@ export interface LocalPage extends AsyncDisposable {
 /** Listens on the loopback at a free port; other users of this machine need the key. */
 export async function servePage(source: PageSource, log: Log, port = 0): Promise<LocalPage> {
   const key = newId() + newId();
-  const app = Fastify({ routerOptions: { maxParamLength: 500 }, forceCloseConnections: true });
-  app.setValidatorCompiler(validatorCompiler);
-  app.setSerializerCompiler(serializerCompiler);
-  app.setErrorHandler(answerErrors(log));
+  const app = createApp({}, log);
   const wanted = Buffer.from(key);
-  const granted = (request: FastifyRequest): boolean => {
+  const isGranted = (request: FastifyRequest): boolean => {
     const given = Buffer.from((request.headers.authorization ?? '').replace(/^Bearer /, ''));
     return given.length === wanted.length && timingSafeEqual(given, wanted);
   };
   app.addHook('onRequest', async (request) => {
-    if (request.routeOptions.config.public || granted(request)) return;
+    if (request.routeOptions.config.public || isGranted(request)) return;
     throw new Refusal(401, 'unauthorized', 'open the address that swefarm show printed, with its key');
   });
   app.get('/', { config: { public: true } }, (_request, reply) => reply.redirect('/ui/'));
   await servePageAssets(app, log);
-  servePageData(app, source, granted);
+  servePageData(app, source, isGranted);
   await app.listen({ host: '127.0.0.1', port });
   const address = app.server.address() as AddressInfo;
   return {

@@ -1,18 +1,20 @@
 /** The gateway's HTTP server: connections that are held for hours, thousands of them, and an orderly end. */
 import type { AddressInfo } from 'node:net';
-import Fastify, { type FastifyReply } from 'fastify';
-import { serializerCompiler, validatorCompiler } from 'fastify-type-provider-zod';
+import type { FastifyInstance, FastifyReply } from 'fastify';
 import { authenticate } from './access/authentication.ts';
 import { type Caller, readCallers } from './access/callers.ts';
 import type { GatewayDeps, Routes } from './access/deps.ts';
 import { warnOfIdleKeys } from './access/policykeys.ts';
 import { createQuota, limitRequests } from './access/quota.ts';
-import { answerErrors, refusalOf } from './access/refusal.ts';
+import { refusalOf } from './access/refusal.ts';
+import { createApp } from './app.ts';
 import { checkOpenSettings } from './calls/opensettings.ts';
 import { gymRoutes } from './routes/gym.ts';
 import { monitoringRoutes } from './routes/monitoring.ts';
+import { openapiRoutes, registerOpenapi } from './routes/openapi.ts';
 import { pageRoutes } from './routes/page.ts';
 import { policyRoutes } from './routes/policy.ts';
+import { rolloutRoutes } from './routes/rollouts.ts';
 import { runRoutes } from './routes/runs.ts';
 import { sessionRoutes } from './routes/sessions.ts';
 
@@ -28,8 +30,10 @@ export interface Gateway extends AsyncDisposable {
 const ROUTES: readonly Routes[] = [
   gymRoutes,
   monitoringRoutes,
+  openapiRoutes,
   pageRoutes,
   policyRoutes,
+  rolloutRoutes,
   runRoutes,
   sessionRoutes,
 ];
@@ -53,34 +57,21 @@ export async function startGateway(
   options: { callers?: readonly Caller[] } = {},
 ): Promise<Gateway> {
   const { config, log } = deps;
-  const app = Fastify({
-    bodyLimit: config.gateway_body_bytes,
-    requestTimeout: RECEIVE_MS,
-    keepAliveTimeout: IDLE_MS,
-    connectionTimeout: 0,
-    forceCloseConnections: true,
-    routerOptions: { maxParamLength: 500 },
-    http: { headersTimeout: HEADERS_MS, keepAlive: true, keepAliveInitialDelay: TCP_KEEPALIVE_MS },
-    frameworkErrors: (error, _request, reply) => {
-      const { status, body } = refusalOf(error);
-      void (reply as FastifyReply).code(status).send(body);
+  const app = createApp(
+    {
+      bodyLimit: config.gateway_body_bytes,
+      requestTimeout: RECEIVE_MS,
+      keepAliveTimeout: IDLE_MS,
+      connectionTimeout: 0,
+      http: { headersTimeout: HEADERS_MS, keepAlive: true, keepAliveInitialDelay: TCP_KEEPALIVE_MS },
+      frameworkErrors: (error, _request, reply) => {
+        const { status, body } = refusalOf(error);
+        void (reply as FastifyReply).code(status).send(body);
+      },
     },
-  });
-  app.setValidatorCompiler(validatorCompiler);
-  app.setSerializerCompiler(serializerCompiler);
-  app.setErrorHandler(answerErrors(log));
-  app.setNotFoundHandler(async (request, reply) => {
-    await reply.code(404).send({
-      error: { code: 'not_found', message: `${request.method} ${request.url}: there is no such route` },
-    });
-  });
-  const callers = options.callers ?? readCallers(config);
-  checkOpenSettings(deps.settings ?? {}, callers);
-  warnOfIdleKeys(callers, deps.settings ?? {}, log);
-  authenticate(app, callers);
-  limitRequests(app);
-  const served = { ...deps, quota: createQuota(deps.farm) };
-  for (const routes of ROUTES) await app.register(async (scope) => await routes(scope, served));
+    log,
+  );
+  await registerRoutes(app, deps, options.callers ?? readCallers(config));
   await app.listen({ host: config.gateway_host, port: config.gateway_port, backlog: BACKLOG });
   const { address, port, family } = app.server.address() as AddressInfo;
   const shown = family === 'IPv6' ? `[${address}]` : address;
@@ -90,4 +81,25 @@ export async function startGateway(
     url: `http://${shown}:${port}`,
     [Symbol.asyncDispose]: () => app.close(),
   };
+}
+
+/** Everything that a gateway serves, behind its callers' tokens and quotas. Throws UsageError as {@link startGateway}. */
+export async function registerRoutes(
+  app: FastifyInstance,
+  deps: GatewayDeps,
+  callers: readonly Caller[],
+): Promise<void> {
+  const settings = deps.settings ?? {};
+  checkOpenSettings(settings, callers);
+  warnOfIdleKeys(callers, settings, deps.log);
+  app.setNotFoundHandler(async (request, reply) => {
+    await reply.code(404).send({
+      error: { code: 'not_found', message: `${request.method} ${request.url}: there is no such route` },
+    });
+  });
+  authenticate(app, callers);
+  limitRequests(app);
+  await registerOpenapi(app);
+  const routeDeps = { ...deps, quota: createQuota(deps.farm) };
+  for (const routes of ROUTES) await app.register(async (scope) => await routes(scope, routeDeps));
 }

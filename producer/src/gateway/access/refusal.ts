@@ -2,9 +2,20 @@
 import { errorMessage, type Log, SwefarmError, UnusableError, UsageError } from '@swefarm/shared';
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { hasZodFastifySchemaValidationErrors } from 'fastify-type-provider-zod';
+import { z } from 'zod';
 import { SessionError } from '../../sessions/open.ts';
 
-export type RefusalBody = { error: { code: string; message: string; field?: string } };
+export const RefusalBody = z.object({
+  error: z.object({
+    code: z.string().meta({ description: 'stable, for scripts' }),
+    message: z.string(),
+    field: z
+      .string()
+      .exactOptional()
+      .meta({ description: 'path into the body, name of a parameter or header, or `body`' }),
+  }),
+});
+export type RefusalBody = z.infer<typeof RefusalBody>;
 
 /** Thrown by routes for what the caller did wrong, or for what cannot be served now (503). */
 export class Refusal extends SwefarmError {

@@ -67,7 +67,8 @@ export function requestedInstance(row: GymRow, deps: GatewayDeps): Instance {
   );
 }
 
-function withHealth(instance: Instance, deps: GatewayDeps): Instance {
+/** The instance with what `swefarm health` found of it. */
+export function withHealth(instance: Instance, deps: GatewayDeps): Instance {
   const health = deps.health?.get(instance.instance_id);
   return health ? { ...instance, health: [...health] } : instance;
 }

@@ -8,6 +8,7 @@ import { tokenOf } from '../access/authentication.ts';
 import type { RouteDeps } from '../access/deps.ts';
 import { Refusal } from '../access/refusal.ts';
 import { createCallDeps, serveCall } from '../calls/servecall.ts';
+import { OF_BODY, refusals } from './answers.ts';
 
 /** The entry's name in Gym's configuration when no caller gives another one. */
 const ENTRY = 'swe_farm';
@@ -23,9 +24,19 @@ export function gymRoutes(app: FastifyInstance, deps: RouteDeps): void {
   typed.post('/aggregate_metrics', { schema: { body: AggregateRequest } }, async (request) =>
     aggregate(request.body.verify_responses),
   );
-  app.post('/v1/responses', async () => {
-    throw new Refusal(501, 'not_implemented', 'this agent runs whole rollouts: post the row to /run');
-  });
+  app.post(
+    '/v1/responses',
+    {
+      schema: {
+        tags: ['gateway'],
+        summary: 'Not served: rows are posted to /run',
+        response: refusals(...OF_BODY, 501),
+      },
+    },
+    async () => {
+      throw new Refusal(501, 'not_implemented', 'this agent runs whole rollouts: post the row to /run');
+    },
+  );
   typed.post('/run', { schema: { body: GymRunRequest } }, (request, reply) =>
     serveCall(callDeps, request, reply),
   );

@@ -1,61 +1,113 @@
 /** The page at `/ui/` and what it asks for as JSON: the same routes over a farm and over a result file. */
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
-import { z } from 'zod';
 import type { PageSource } from '../../page/data.ts';
 import { farmSource } from '../../page/farm.ts';
 import type { GatewayDeps } from '../access/deps.ts';
+import { refusals } from './answers.ts';
 import { servePageAssets } from './pageassets.ts';
+import {
+  AccessBody,
+  OverviewBody,
+  PageDetailBody,
+  PageLiveBody,
+  PageLogBody,
+  PageQuery,
+  PageRolloutParams,
+  PageRunBody,
+  PageRunParams,
+  PageTokensBody,
+  PageTurnParams,
+} from './pageschemas.ts';
 
-const Run = z.object({ run: z.string() });
-const Rollout = z.object({ rollout: z.string() });
-/** `0`: from the start. */
-const After = z.object({
-  after: z
-    .string()
-    .regex(/^(\d+(-\d+)?|end)$/)
-    .default('0'),
-});
-const TurnOf = Rollout.extend({ turn: z.coerce.number().int().nonnegative() });
+const tags = ['page'];
 
 export async function pageRoutes(app: FastifyInstance, { farm, log }: GatewayDeps): Promise<void> {
   await servePageAssets(app, log);
   servePageData(app, farmSource(farm), (request) => request.callers.length > 0);
 }
 
-/** `granted` says whether a request may ask the others. */
+/** `isGranted`: whether a request may ask the other routes. */
 export function servePageData(
-  instance: FastifyInstance,
+  app: FastifyInstance,
   source: PageSource,
-  granted: (request: FastifyRequest) => boolean,
+  isGranted: (request: FastifyRequest) => boolean,
 ): void {
-  const app = instance.withTypeProvider<ZodTypeProvider>();
+  const typed = app.withTypeProvider<ZodTypeProvider>();
   app.addHook('onSend', async (_request, reply) => {
     reply.headers({ 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' });
   });
-  app.get('/v1/page/access', { config: { public: true } }, async (request) => ({
-    granted: granted(request),
-  }));
-  app.get('/v1/page/overview', () => source.overview());
-  app.get('/v1/page/runs/:run', { schema: { params: Run, querystring: After } }, ({ params, query }) =>
-    source.run(params.run, query.after),
+  typed.get(
+    '/v1/page/access',
+    {
+      config: { public: true },
+      schema: {
+        tags,
+        summary: 'Whether the token of this request opens the page',
+        security: [],
+        response: { 200: AccessBody, ...refusals() },
+      },
+    },
+    async (request) => ({ granted: isGranted(request) }),
   );
-  app.get('/v1/page/rollouts/:rollout', { schema: { params: Rollout } }, ({ params }) =>
-    source.rollout(params.rollout),
+  typed.get(
+    '/v1/page/overview',
+    { schema: { tags, summary: 'Runs, queue and workers', response: { 200: OverviewBody, ...refusals() } } },
+    () => source.overview(),
   );
-  app.get(
+  typed.get(
+    '/v1/page/runs/:run',
+    {
+      schema: {
+        tags,
+        summary: 'Rollouts of a run since a cursor',
+        params: PageRunParams,
+        querystring: PageQuery,
+        response: { 200: PageRunBody, ...refusals(400, 404) },
+      },
+    },
+    ({ params, query }) => source.run(params.run, query.after),
+  );
+  rolloutDataRoutes(app, source);
+}
+
+function rolloutDataRoutes(app: FastifyInstance, source: PageSource): void {
+  const typed = app.withTypeProvider<ZodTypeProvider>();
+  const params = PageRolloutParams;
+  const failures = refusals(400, 404);
+  typed.get(
+    '/v1/page/rollouts/:rollout',
+    { schema: { tags, summary: 'One rollout', params, response: { 200: PageDetailBody, ...failures } } },
+    (request) => source.rollout(request.params.rollout),
+  );
+  typed.get(
     '/v1/page/rollouts/:rollout/turns/:turn/tokens',
-    { schema: { params: TurnOf } },
-    async ({ params }) => ({
-      tokens: await source.tokens(params.rollout, params.turn),
-    }),
+    {
+      schema: {
+        tags,
+        summary: 'Token ids of one turn, from 0',
+        params: PageTurnParams,
+        response: { 200: PageTokensBody, ...failures },
+      },
+    },
+    async (request) => ({ tokens: await source.tokens(request.params.rollout, request.params.turn) }),
   );
-  app.get('/v1/page/rollouts/:rollout/log', { schema: { params: Rollout } }, async ({ params }) => ({
-    log: await source.log(params.rollout),
-  }));
-  app.get(
+  typed.get(
+    '/v1/page/rollouts/:rollout/log',
+    { schema: { tags, summary: 'The test log', params, response: { 200: PageLogBody, ...failures } } },
+    async (request) => ({ log: await source.log(request.params.rollout) }),
+  );
+  typed.get(
     '/v1/page/rollouts/:rollout/live',
-    { schema: { params: Rollout, querystring: After } },
-    ({ params, query }) => source.live(params.rollout, query.after),
+    {
+      schema: {
+        tags,
+        summary: 'Turns of a running rollout since a cursor',
+        params,
+        querystring: PageQuery,
+        response: { 200: PageLiveBody, ...failures },
+      },
+    },
+    (request) => source.live(request.params.rollout, request.query.after),
   );
 }

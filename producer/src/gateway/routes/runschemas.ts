@@ -1,0 +1,95 @@
+/** Requests and answers of `/v1/runs` and `/v1/rollouts`. */
+import { JournalEntry, Result, RunRecord } from '@swefarm/shared';
+import { z } from 'zod';
+
+export const RunSubmission = z.strictObject({
+  instances: z
+    .array(
+      z.union(
+        [z.string(), z.looseObject({ instance_id: z.string() })],
+        'expected a row with its instance_id, or an id of the dataset of serve',
+      ),
+    )
+    .min(1)
+    .meta({ description: 'rows as in a dataset file, or ids of the dataset that serve was started with' }),
+  group_size: z.number().int().positive().default(1),
+  run: z
+    .record(z.string(), z.unknown())
+    .default({})
+    .meta({ description: "keys of a run's record, as in a --run-config file" }),
+});
+
+export const RunParams = z.object({ run: z.string().regex(/^[a-z0-9]+$/, 'expected a run id') });
+export const RolloutParams = z.object({ rollout: z.string() });
+
+export const ResultsQuery = z.object({
+  after: z
+    .string()
+    .regex(/^\d+(-\d+)?$/, 'expected the last_id of an earlier answer')
+    .default('0')
+    .meta({ description: 'last_id of the answer before; 0: from the start' }),
+  wait_seconds: z.coerce.number().min(0).max(3600).default(0),
+  count: z.coerce.number().int().min(1).max(1000).default(200),
+});
+
+export const RunCancellation = z
+  .strictObject({ rollouts: z.array(z.string()).min(1).optional() })
+  .nullish()
+  .meta({ description: 'the rollouts to cancel; without, all of the run' });
+
+export const SubmittedRun = z.object({
+  run_id: z.string(),
+  rollouts: z.number().int(),
+  queued: z.number().int().meta({ description: 'rollouts that this request put on the queue' }),
+});
+
+const { created_at, kind, open, group_size, dataset } = RunRecord.shape;
+const RunSummary = z.object({ run_id: z.string(), created_at, kind, open, group_size, dataset });
+
+export const RunList = z.object({
+  runs: z.array(RunSummary),
+  unreadable: z
+    .array(z.object({ run_id: z.string(), newer: z.boolean(), problem: z.string() }))
+    .meta({ description: 'runs whose records this version cannot read' }),
+});
+
+const Count = z.number().int();
+const CountBy = z.record(z.string(), Count);
+
+export const RunDetail = RunSummary.extend({
+  left: Count.meta({ description: 'rollouts that are not committed yet' }),
+  counts: z.object({
+    committed: Count,
+    outcomes: z.object({ judged: Count, failed: Count, cancelled: Count }),
+    resolved: Count,
+    rewarded: Count,
+    reward_sum: z.number(),
+    turns_sum: z.number(),
+    prompt_tokens: Count,
+    completion_tokens: Count,
+    answers: Count,
+    unread: CountBy,
+    exit_statuses: CountBy,
+    failures: CountBy,
+  }),
+  groups: z
+    .record(z.string(), z.object({ left: Count, usable: Count, size: Count, refilled: Count }))
+    .meta({ description: 'by instance id' }),
+});
+
+export const ResultList = z.object({
+  results: z.array(Result),
+  unreadable: z
+    .array(z.object({ stream_id: z.string(), rollout_id: z.string().nullable(), problem: z.string() }))
+    .meta({ description: 'results that this version cannot read, which are passed over' }),
+  last_id: z.string().meta({ description: 'the next `after`' }),
+});
+
+export const Cancelled = z.object({
+  cancelled: z.union([z.string(), z.array(z.string())]).meta({ description: 'the run, or the rollouts' }),
+});
+
+export const RolloutState = z.union([
+  z.object({ status: z.literal('done'), result: Result }),
+  z.object({ status: z.enum(['waiting', 'running']), attempts: z.array(JournalEntry) }),
+]);
