@@ -1,7 +1,14 @@
 /** `swefarm doctor`: everything a run will need, one line each: ok, warn or fail, with the remedy. */
-import { environmentSecret, originsOf, PolicyConfig, UsageError } from '@swefarm/shared';
+import {
+  environmentSecret,
+  type Finding,
+  originsOf,
+  PolicyConfig,
+  renderFinding,
+  UsageError,
+} from '@swefarm/shared';
 import { type Command, Option } from 'commander';
-import { ANY_MODEL, diagnose, type Finding } from '../probe/doctor.ts';
+import { ANY_MODEL, diagnose } from '../probe/doctor.ts';
 import { EXIT } from '../run/exit.ts';
 import { asTree, runSettings } from '../run/record.ts';
 import { terminalSafe } from '../view/terminalsafe.ts';
@@ -59,10 +66,9 @@ function policyOf(flags: Flags): PolicyConfig {
   throw new UsageError(`${issue?.path.join('.')}: ${issue?.message}`);
 }
 
-const MARKS = { ok: ['green', '✓ ok  '], warn: ['yellow', '! warn'], fail: ['red', '✗ fail'] } as const;
+const COLOURS = { ok: 'green', warn: 'yellow', fail: 'red' } as const;
 
-function describe({ status, subject, detail, remedy }: Finding): string {
-  const [style, mark] = MARKS[status];
-  const line = `${styled(style, mark, process.stdout)} ${subject.padEnd(18)} ${terminalSafe(detail)}`;
-  return remedy === null ? line : `${line}\n${' '.repeat(26)}→ ${remedy}`;
-}
+const describe = (finding: Finding): string =>
+  renderFinding({ ...finding, detail: terminalSafe(finding.detail) }, (status, mark) =>
+    styled(COLOURS[status], mark, process.stdout),
+  );

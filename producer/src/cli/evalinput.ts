@@ -3,7 +3,7 @@ import { UsageError } from '@swefarm/shared';
 import type { RowProblem } from '../datasets/problem.ts';
 import type { Dataset } from '../datasets/read.ts';
 import { readLost } from '../eval/again.ts';
-import { GOLD, goldPredictions, type Prediction, readPredictions } from '../eval/predictions.ts';
+import { GOLD, goldPredictions, type Prediction, readPredictions } from '../formats/swebench/predictions.ts';
 import type { OutputLine } from '../output/line.ts';
 import { readOutputRun } from '../output/output.ts';
 import type { Flags } from './options.ts';

@@ -1,8 +1,9 @@
 /** The end of a run on screen: table, where things lie, what to do about what failed; and the exit code. */
 import { type RunRecord, startedGroup, type UnreadableResult } from '@swefarm/shared';
 import type { Output } from '../output/output.ts';
-import { type GroupSummary, renderSummary, summarise } from '../output/summary.ts';
+import { type GroupSummary, summarise } from '../output/summary.ts';
 import { type ExitCode, exitCode } from '../run/exit.ts';
+import { renderSummary } from '../view/summary.ts';
 import { say, styled, widthOf } from './terminal.ts';
 
 export type Finish = {

@@ -1,6 +1,6 @@
 /** Collecting with someone watching: progress, what the workers do, and human lines when a terminal is the output. */
 import type { Farm, Instance, ProducerConfig, RunRecord } from '@swefarm/shared';
-import { openGymOutput } from '../formats/gym/rollouts.ts';
+import { RESULT_FORMATS } from '../formats/registry.ts';
 import { type Collected, type CollectOptions, collect } from '../output/collect.ts';
 import type { OutputLine } from '../output/line.ts';
 import { type Output, type OutputFormat, openOutputFile, streamOutput } from '../output/output.ts';
@@ -66,15 +66,15 @@ async function watchFarm({ farm, runId }: Follow, progress: Progress): Promise<v
   }
 }
 
-/** The output of a run in the form that was asked for; Gym's has a row of each instance. */
+/** The output of a run in the form that was asked for. */
 export async function openRunOutput(
   path: string,
   format: OutputFormat,
   record: RunRecord,
   instances: () => Promise<readonly Instance[]>,
 ): Promise<Output> {
-  if (format === 'gym') return await openGymOutput(path, record, await instances());
-  return await openOutput(path, record.run_id);
+  if (path === '-') return await openOutput(path, record.run_id);
+  return await RESULT_FORMATS[format].open(path, record, instances);
 }
 
 /** `-` is standard output: JSON lines in a pipe, one readable line per rollout on a terminal. */

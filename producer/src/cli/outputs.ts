@@ -1,6 +1,7 @@
 /** Where results go: the options, and whether an output that exists may be gone on with. */
 import { UsageError } from '@swefarm/shared';
 import { type Command, Option } from 'commander';
+import { RESULT_FORMATS } from '../formats/registry.ts';
 import { OutputFormat, type OutputRun, readOutputRun, refuseExisting } from '../output/output.ts';
 import type { Flags } from './options.ts';
 
@@ -30,11 +31,11 @@ const addOutputForms = (command: Command): Command =>
     )
     .addOption(option('--copy-artifacts <dir>', 'copy trajectories and reports into this folder'));
 
-/** Throws UsageError: Gym's form is several files. */
+/** The format that results are written in. Throws UsageError for several files to standard output. */
 export function formatOf(flags: Flags): OutputFormat {
   const format = OutputFormat.parse(flags.outputFormat);
-  if (format === 'gym' && (flags.output === '-' || flags.output === undefined)) {
-    throw new UsageError('--output-format gym writes several files: add --output FILE.jsonl');
+  if (RESULT_FORMATS[format].severalFiles && (flags.output === '-' || flags.output === undefined)) {
+    throw new UsageError(`--output-format ${format} writes several files: add --output FILE.jsonl`);
   }
   return format;
 }

@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { describeUnreadable, openFarm, type RunRecord, startedRollouts } from '@swefarm/shared';
 import { type Command, InvalidArgumentError } from 'commander';
-import { profileOf, type RolloutFact } from '../reports/profile.ts';
+import { profileOf, type RolloutFact } from '../output/profile.ts';
 import { countOutput, countRun } from '../reports/read.ts';
 import { type ProfileReport, renderReport } from '../reports/render.ts';
 import { EXIT } from '../run/exit.ts';

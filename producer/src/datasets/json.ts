@@ -2,7 +2,7 @@
 import type { Readable } from 'node:stream';
 import { UsageError } from '@swefarm/shared';
 import { asRow, parseJsonLines } from './jsonl.ts';
-import type { RawRow } from './source.ts';
+import type { RawRow } from './problem.ts';
 
 /** V8 holds no longer string; JSONL and parquet have no such limit. */
 const MOST_BYTES = 500 * 1024 ** 2;

@@ -1,6 +1,7 @@
 /** JSON Lines, a row at a time: files of many gigabytes pass through in constant memory. */
+
+import type { RawRow } from './problem.ts';
 import { describeValue } from './problem.ts';
-import type { RawRow } from './source.ts';
 
 const NEWLINE = 0x0a;
 const decoder = new TextDecoder('utf-8', { fatal: true });

@@ -2,8 +2,8 @@
 import { errorMessage, UsageError } from '@swefarm/shared';
 import { asyncBufferFromFile, parquetMetadataAsync, parquetReadObjects } from 'hyparquet';
 import { compressors } from 'hyparquet-compressors';
+import type { RawRow } from './problem.ts';
 import { COLUMNS } from './row.ts';
-import type { RawRow } from './source.ts';
 
 /** @throws UsageError when the file is cut off or damaged, or holds no column we know */
 export async function* readParquet(path: string): AsyncGenerator<RawRow> {

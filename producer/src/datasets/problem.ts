@@ -11,6 +11,11 @@ export type RowProblem = {
   remedy: string;
 };
 
+/** A row as it stands in the file, or why it cannot be read. */
+export type RawRow =
+  | { where: string; value: Record<string, unknown> }
+  | { where: string; problem: RowProblem };
+
 const SHOWN = 20;
 
 /** One error for all bad rows of a file, the first 20 spelled out. */

@@ -3,9 +3,10 @@ import { createHash } from 'node:crypto';
 import { resolve } from 'node:path';
 import { type DatasetFamily, type Instance, UsageError } from '@swefarm/shared';
 import { choose, type DatasetFilters, isNamed, keep } from './filter.ts';
+import type { RawRow } from './problem.ts';
 import { datasetError, type RowProblem } from './problem.ts';
 import { toInstance } from './row.ts';
-import { type RawRow, readRows } from './source.ts';
+import { readRows } from './source.ts';
 
 export type Dataset = {
   /** Absolute. */

@@ -10,13 +10,8 @@ import { errorMessage, UsageError } from '@swefarm/shared';
 import { parseJsonText } from './json.ts';
 import { parseJsonLines } from './jsonl.ts';
 import { readParquet } from './parquet.ts';
-import type { RowProblem } from './problem.ts';
+import type { RawRow } from './problem.ts';
 import { COLUMNS } from './row.ts';
-
-/** A row as it stands in the file, or why it cannot be read. */
-export type RawRow =
-  | { where: string; value: Record<string, unknown> }
-  | { where: string; problem: RowProblem };
 
 /**
  * Rows in file order.

@@ -7,10 +7,10 @@ import type { RewardOverrides } from '@swefarm/grading';
 import { type RewardFacts, UsageError } from '@swefarm/shared';
 import { parseJsonLines } from '../datasets/jsonl.ts';
 import type { RowProblem } from '../datasets/problem.ts';
+import type { Prediction } from '../formats/swebench/predictions.ts';
 import { type LineSummary, lineSummaryOf, type OutputLine } from '../output/line.ts';
 import type { Output } from '../output/output.ts';
 import { rewarded } from '../output/rewarded.ts';
-import type { Prediction } from './predictions.ts';
 
 export type LostEvaluation = {
   /** By round, so that no round has two for one instance. */

@@ -1,8 +1,8 @@
 /** What is to be done for each prediction in each round: run it, or say why not. */
 import { join } from 'node:path';
 import { type GraderName, isNoPatch } from '@swefarm/grading';
+import type { Prediction } from '../formats/swebench/predictions.ts';
 import { FILES, instanceFolder, readIfThere, readReport, roundName } from '../formats/swebench/tree.ts';
-import type { Prediction } from './predictions.ts';
 
 export type Item = {
   prediction: Prediction;

@@ -1,7 +1,7 @@
 /** The end of an evaluation on screen: every way to end, with its count, and who it was. */
 
 import { GAP, renderTable } from '../view/table.ts';
-import { terminalSafe } from '../view/terminalsafe.ts';
+import { safeFirstLine } from '../view/terminalsafe.ts';
 import { countEnds, END_MEANINGS, type End } from './ends.ts';
 
 export type Ended = { instance_id: string; round: number; end: End; message: string | null };
@@ -29,7 +29,7 @@ function named(ended: readonly Ended[]): string[] {
   const telling = ended.filter(({ end }) => !SAID.has(end));
   const lines = telling.slice(0, SHOWN).map(({ instance_id, round, end, message }) => {
     const which = round === 0 ? instance_id : `${instance_id} (evaluation ${round + 1})`;
-    const said = message === null ? '' : `: ${terminalSafe(message.split('\n')[0] ?? '').slice(0, 240)}`;
+    const said = message === null ? '' : `: ${safeFirstLine(message)}`;
     return `${end}: ${which}${said}`;
   });
   return telling.length > SHOWN ? [...lines, `… and ${telling.length - SHOWN} more`] : lines;

@@ -19,7 +19,7 @@ import {
 } from './appendfile.ts';
 import { encodeLine, type LineSummary, lineSummaryOf, type OutputLine } from './line.ts';
 
-/** Our own lines, or rollout rows as NeMo Gym's collector writes them. */
+/** Our own lines, or a foreign format: formats/registry.ts has the row of each. */
 export const OutputFormat = z.enum(['swefarm', 'gym']);
 export type OutputFormat = z.infer<typeof OutputFormat>;
 

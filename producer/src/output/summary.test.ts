@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { outputLine } from './line.ts';
 import { aFailure, aLine } from './result.fixture.ts';
-import { middle, renderSummary, summarise } from './summary.ts';
+import { summarise } from './summary.ts';
 
 const lines = [
   aLine(),
@@ -25,19 +25,4 @@ test('groups are counted from lines alone; failed and cancelled rollouts have no
   expect(groups[1]).toMatchObject({ judged: 0, cancelled: 1, reward_mean: null, turns_mean: null });
   expect(groups[2]).toMatchObject({ rollouts: 0, judged: 0 });
   expect(all).toMatchObject({ rollouts: 4, judged: 2, resolved: 1, failed: 1, cancelled: 1 });
-});
-
-test.each([80, 100, 160])('the table fits %d columns and names every end', (width) => {
-  const ids = ['a__b-1', 'c__d-2', 'a-very-long-organisation__with-a-long-name-123456'];
-  const text = renderSummary(summarise(ids, lines), width);
-  for (const line of text.split('\n')) expect(line.length).toBeLessThanOrEqual(width);
-  expect(text).toContain('1/2');
-  expect(text).toContain('0.50');
-  expect(text.replaceAll(/[│\s]+/g, ' ')).toMatch(/policy_unreachable/);
-  expect(text).toContain('all');
-});
-
-test('long ids keep their ends', () => {
-  expect(middle('django__django-12345', 10)).toBe('dja…-12345');
-  expect(middle('short', 10)).toBe('short');
 });

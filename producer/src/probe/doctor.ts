@@ -3,6 +3,7 @@ import {
   effectiveSampling,
   errorMessage,
   type Farm,
+  type Finding,
   newId,
   openFarm,
   type PolicyConfig,
@@ -10,15 +11,9 @@ import {
   type ProducerConfig,
   SwefarmError,
 } from '@swefarm/shared';
+import { fail, ok, warn } from './finding.ts';
 import { firstModel, probePolicy } from './probe.ts';
 import { probeTokens } from './tokenprobe.ts';
-
-export type Finding = {
-  status: 'ok' | 'warn' | 'fail';
-  subject: string;
-  detail: string;
-  remedy: string | null;
-};
 
 export type DoctorOptions = {
   config: ProducerConfig;
@@ -29,20 +24,6 @@ export type DoctorOptions = {
   apiKey: PolicyKey | null;
   signal: AbortSignal;
 };
-
-const ok = (subject: string, detail: string): Finding => ({ status: 'ok', subject, detail, remedy: null });
-const warn = (subject: string, detail: string, remedy: string): Finding => ({
-  status: 'warn',
-  subject,
-  detail,
-  remedy,
-});
-const fail = (subject: string, detail: string, remedy: string): Finding => ({
-  status: 'fail',
-  subject,
-  detail,
-  remedy,
-});
 
 /** Stands for the first model that an endpoint serves. */
 export const ANY_MODEL = '(any)';

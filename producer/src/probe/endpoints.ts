@@ -1,5 +1,5 @@
 /** All endpoints of a training run together: whether a model that was not heard to call a tool can, one endpoint alone does not tell. */
-import type { Finding } from './doctor.ts';
+import type { Finding } from '@swefarm/shared';
 import { probeTokens, type TokenProbeOptions } from './tokenprobe.ts';
 
 /**

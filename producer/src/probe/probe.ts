@@ -1,7 +1,7 @@
 /** One look at a policy endpoint: reachable, model known, one completion, token ids and log-probabilities offered. */
-import { authorizationAt, errorMessage, type PolicyKey, type Sampling } from '@swefarm/shared';
+import { authorizationAt, errorMessage, type Finding, type PolicyKey, type Sampling } from '@swefarm/shared';
 import { z } from 'zod';
-import type { Finding } from './doctor.ts';
+import { fail, ok, warn } from './finding.ts';
 
 const TIMEOUT_MS = 30_000;
 
@@ -30,12 +30,11 @@ export type ProbeOptions = {
 /** Never throws for what the endpoint does. `url` is the base, as `--policy-url` takes it. */
 export async function probePolicy(url: string, options: ProbeOptions): Promise<Finding[]> {
   const models = await ask(`${url.replace(/\/$/, '')}/models`, null, options);
-  if ('problem' in models) return [finding('fail', 'endpoint', models.problem, models.remedy)];
+  if ('problem' in models) return [fail('endpoint', models.problem, models.remedy)];
   const list = Models.safeParse(models.body);
   if (!list.success) {
     return [
-      finding(
-        'fail',
+      fail(
         'endpoint',
         '/models is no list of models',
         'is this the base URL of an OpenAI-compatible server (…/v1)?',
@@ -43,13 +42,11 @@ export async function probePolicy(url: string, options: ProbeOptions): Promise<F
     ];
   }
   const ids = list.data.data.map((model) => model.id);
-  const found = [finding('ok', 'endpoint', `answers, serves ${ids.slice(0, 5).join(', ') || 'no model'}`)];
+  const found = [ok('endpoint', `answers, serves ${ids.slice(0, 5).join(', ') || 'no model'}`)];
   const model = options.model ?? ids[0];
   if (model === undefined) return found;
   if (!ids.includes(model))
-    found.push(
-      finding('warn', 'model', `${model} is not in its list`, `use one of: ${ids.slice(0, 5).join(', ')}`),
-    );
+    found.push(warn('model', `${model} is not in its list`, `use one of: ${ids.slice(0, 5).join(', ')}`));
   return [...found, ...(await completionFindings(url, model, options))];
 }
 
@@ -70,12 +67,10 @@ async function completionFindings(url: string, model: string, options: ProbeOpti
   };
   const started = Date.now();
   const reply = await ask(`${url.replace(/\/$/, '')}/chat/completions`, body, options);
-  if ('problem' in reply) return [finding('fail', 'completion', reply.problem, reply.remedy)];
+  if ('problem' in reply) return [fail('completion', reply.problem, reply.remedy)];
   const parsed = Completion.safeParse(reply.body);
   if (!parsed.success) {
-    return [
-      finding('fail', 'completion', 'the answer is no chat completion', 'check what stands behind this URL'),
-    ];
+    return [fail('completion', 'the answer is no chat completion', 'check what stands behind this URL')];
   }
   const [choice] = parsed.data.choices;
   const message: Record<string, unknown> = choice?.message ?? {};
@@ -84,29 +79,16 @@ async function completionFindings(url: string, model: string, options: ProbeOpti
   const logProbs = (choice?.logprobs?.content ?? message.generation_log_probs) != null;
   const offered = [...(tokens && prompt ? ['token ids'] : []), ...(logProbs ? ['log-probabilities'] : [])];
   return [
-    finding('ok', 'completion', `one of ${model} in ${Date.now() - started} ms`),
+    ok('completion', `one of ${model} in ${Date.now() - started} ms`),
     offered.length === 2
-      ? finding('ok', 'tokens', `${offered.join(' and ')} are offered`)
-      : finding(
-          'warn',
+      ? ok('tokens', `${offered.join(' and ')} are offered`)
+      : warn(
           'tokens',
           `${offered.join('') || 'neither token ids nor log-probabilities'} offered`,
           'fine for evaluation; training with --require-tokens needs both (vLLM: return_token_ids, logprobs)',
         ),
   ];
 }
-
-const finding = (
-  status: Finding['status'],
-  subject: string,
-  detail: string,
-  remedy: string | null = null,
-): Finding => ({
-  status,
-  subject,
-  detail,
-  remedy,
-});
 
 type Reply = { body: unknown } | { problem: string; remedy: string };
 

@@ -7,6 +7,7 @@ import {
   ContextOverflowError,
   effectiveSampling,
   errorMessage,
+  type Finding,
   type Message,
   openLedger,
   openRenderer,
@@ -20,7 +21,6 @@ import {
   UsageError,
 } from '@swefarm/shared';
 import { CHANCES, callTold, NUDGE, type ProbeReply } from './callprobe.ts';
-import type { Finding } from './doctor.ts';
 import { probeLogProbs } from './logprobs.ts';
 import { type Asker, postTo, servedLength, Unanswered } from './probewire.ts';
 

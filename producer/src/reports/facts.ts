@@ -1,7 +1,7 @@
 /** From a result, or the line that an output keeps of it, to what a report counts. */
 import type { Result } from '@swefarm/shared';
 import type { OutputLine } from '../output/line.ts';
-import type { RolloutFact } from './profile.ts';
+import type { RolloutFact } from '../output/profile.ts';
 
 export type LineFacts = Pick<
   Result,

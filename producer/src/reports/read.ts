@@ -2,10 +2,10 @@
 import { createReadStream } from 'node:fs';
 import { type Farm, type RunRecord, type UnreadableResult, UsageError } from '@swefarm/shared';
 import { parseJsonLines } from '../datasets/jsonl.ts';
-import { gymFiles } from '../formats/gym/rollouts.ts';
+import { RESULT_FORMATS } from '../formats/registry.ts';
 import { readOutputRun } from '../output/output.ts';
+import type { RolloutFact } from '../output/profile.ts';
 import { factOf, type LineFacts } from './facts.ts';
-import type { RolloutFact } from './profile.ts';
 
 /** `record` null: nothing says how many rollouts there should be. */
 export type CountedRollouts = {
@@ -19,8 +19,7 @@ export type CountedRollouts = {
 export async function countOutput(path: string): Promise<CountedRollouts> {
   const run = await readOutputRun(path);
   const rollouts = new Map<string, RolloutFact>();
-  const files = run?.rows === 'gym' ? [path, gymFiles(path).failures] : [path];
-  for (const file of files) {
+  for (const file of RESULT_FORMATS[run?.rows ?? 'swefarm'].rowFiles(path)) {
     try {
       for await (const read of parseJsonLines(createReadStream(file))) {
         const row = 'value' in read ? read.value : {};

@@ -1,6 +1,7 @@
 /** A profile for people: one number a line, then failures and repositories. */
+
+import type { Counted, Profile } from '../output/profile.ts';
 import { renderTable } from '../view/table.ts';
-import type { Counted, Profile } from './profile.ts';
 
 export type ProfileReport = Profile & {
   /** Rollouts that the runs were asked for; null when no record says it. */

@@ -1,8 +1,7 @@
 /** What `swefarm watch` prints: a screen that fits the terminal, or one line now and then where there is none. */
 import { describeUnreadableRun } from '@swefarm/shared';
-import { middle } from '../output/summary.ts';
 import { duration } from './progress.ts';
-import { type Column, renderTable } from './table.ts';
+import { type Column, middle, renderTable } from './table.ts';
 import { terminalSafe } from './terminalsafe.ts';
 import type { FarmView, WatchedRun } from './watching.ts';
 

@@ -29,3 +29,10 @@ export function renderTable(columns: readonly Column[], rows: readonly (readonly
     .map((line) => line.trimEnd())
     .join('\n');
 }
+
+/** Instance ids differ at their ends, so the middle goes. */
+export function middle(text: string, most: number): string {
+  if (text.length <= most) return text;
+  const head = Math.floor((most - 1) / 3);
+  return `${text.slice(0, head)}…${text.slice(text.length - (most - 1 - head))}`;
+}

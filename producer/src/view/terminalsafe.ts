@@ -16,3 +16,7 @@ export function terminalSafe(text: string): string {
     return code === 0x7f ? '\u2421' : `<${code.toString(16).padStart(4, '0')}>`;
   });
 }
+
+/** The first line of an error message, safe to print and cut to what a terminal shows in a few lines. */
+export const safeFirstLine = (message: string): string =>
+  terminalSafe(message.split('\n')[0] ?? '').slice(0, 240);

@@ -8,7 +8,7 @@ import type {
   Trajectory,
   Turn,
 } from '@swefarm/shared';
-import { middle } from '../output/summary.ts';
+import { middle } from './table.ts';
 import { terminalSafe } from './terminalsafe.ts';
 
 export type TranscriptOptions = {

@@ -1,7 +1,7 @@
 /** `/aggregate_metrics`: the profile of a collection in the names that Gym's agents use. */
 import { z } from 'zod';
+import { profileOf, type RolloutFact } from '../../output/profile.ts';
 import { mean } from '../../output/tally.ts';
-import { profileOf, type RolloutFact } from '../../reports/profile.ts';
 
 /** Rows come back without `response`, which is all that is asked of them here. */
 export const AggregateRequest = z.looseObject({

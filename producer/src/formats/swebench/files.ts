@@ -1,7 +1,7 @@
 /** From a rollout's result and artifact to the files of its folder in the harness's tree. */
 import { type EvaluationPlan, officialReport } from '@swefarm/grading';
 import type { ArtifactContent, Result } from '@swefarm/shared';
-import type { Prediction } from '../../eval/predictions.ts';
+import type { Prediction } from './predictions.ts';
 import { runLog } from './runlog.ts';
 import type { Files } from './tree.ts';
 

@@ -3,7 +3,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type GraderName, guessInfra, type RunEntry, runReport, smithRunReport } from '@swefarm/grading';
 import { errorMessage, UnusableError } from '@swefarm/shared';
-import { folderOf, type Prediction } from '../../eval/predictions.ts';
+import { folderOf, type Prediction } from './predictions.ts';
 import { pythonJson } from './pythonjson.ts';
 import { FILES, instanceFolder, readIfThere, readReport } from './tree.ts';
 

@@ -2,7 +2,7 @@
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorMessage, replaceFile, UnusableError } from '@swefarm/shared';
-import { folderOf, type Prediction } from '../../eval/predictions.ts';
+import { folderOf, type Prediction } from './predictions.ts';
 import { pythonJson } from './pythonjson.ts';
 
 /** The harness's own place for all runs, below the working directory. */

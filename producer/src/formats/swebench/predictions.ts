@@ -3,8 +3,8 @@
  * there, a bad one does not end the evaluation of the others: it is named by its line.
  */
 import type { Instance } from '@swefarm/shared';
-import { describeValue, type RowProblem } from '../datasets/problem.ts';
-import { type RawRow, readRows } from '../datasets/source.ts';
+import { describeValue, type RawRow, type RowProblem } from '../../datasets/problem.ts';
+import { readRows } from '../../datasets/source.ts';
 
 export type Prediction = {
   instance_id: string;

@@ -1,5 +1,5 @@
 /** The profile of a set of rollouts: how good, how sure, and what went wrong. Pure, so that every report counts alike. */
-import { type Countable, countNames, mean, meansOf, tally } from '../output/tally.ts';
+import { type Countable, countNames, mean, meansOf, tally } from './tally.ts';
 
 /** What is counted of one rollout. */
 export type RolloutFact = Countable & {

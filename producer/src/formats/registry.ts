@@ -1,0 +1,46 @@
+/**
+ * The foreign formats that the farm writes, each in a folder of its own. To add one: its name in the list, its row in the table;
+ * one without the other is a type error. The tree of the SWE-bench harness is what `swefarm eval` writes in any case.
+ */
+import type { Instance, RunRecord } from '@swefarm/shared';
+import type { Option } from 'commander';
+import { type Output, type OutputFormat, openOutputFile } from '../output/output.ts';
+import { gymFiles, openGymOutput } from './gym/rollouts.ts';
+import { verlDataset } from './verl/dataset.ts';
+
+/** How the results of a run are written. */
+export type ResultFormat = {
+  /** Whether it is more than the one file that `--output` names: standard output cannot take it. */
+  severalFiles: boolean;
+  /** The files that hold a row for each rollout. */
+  rowFiles(path: string): string[];
+  /** Opens a new output or goes on with one. Throws UsageError when the files hold something else. */
+  open(path: string, record: RunRecord, instances: () => Promise<readonly Instance[]>): Promise<Output>;
+};
+
+export const RESULT_FORMATS: Readonly<Record<OutputFormat, ResultFormat>> = {
+  swefarm: {
+    severalFiles: false,
+    rowFiles: (path) => [path],
+    open: (path, record) => openOutputFile(path, record.run_id),
+  },
+  gym: {
+    severalFiles: true,
+    rowFiles: (path) => [path, gymFiles(path).failures],
+    open: async (path, record, instances) => openGymOutput(path, record, await instances()),
+  },
+};
+
+/** How a dataset is written for another trainer: `swefarm dataset to-NAME`. */
+export type DatasetFormat = {
+  description: string;
+  options(): Option[];
+  /** Returns what was written. Throws UsageError when the folder cannot be written. */
+  write(
+    instances: readonly Instance[],
+    folder: string,
+    flags: Readonly<Record<string, unknown>>,
+  ): Promise<Record<string, { path: string; rows: number }>>;
+};
+
+export const DATASET_FORMATS: Readonly<Record<string, DatasetFormat>> = { verl: verlDataset };
