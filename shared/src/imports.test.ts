@@ -20,7 +20,7 @@ const MAY: Record<string, readonly string[]> = {
 
 /** Packages that only these files may know. */
 const ONLY: Record<string, RegExp> = {
-  bullmq: /^(shared\/src\/redis\/|worker\/src\/pull\.ts$)/,
+  bullmq: /^(shared\/src\/redis\/|worker\/src\/pull\/queue\.ts$)/,
   ioredis: /^shared\/src\/redis\//,
   dockerode: /^worker\/src\/sandbox\//,
   openai: /^worker\/src\/agent\//,

@@ -5,18 +5,10 @@ import { join } from 'node:path';
 import { createWorkerMetrics, type Farm, type Instance, loadConfig, newId, silentLog } from '@swefarm/shared';
 import { bareInstance, bareRun, printingScript } from '@swefarm/testkit';
 import { onTestFinished } from 'vitest';
-import { openEndpoints } from '../src/agent/policy/endpoints.ts';
-import { watchPolicies } from '../src/agent/policy/watch.ts';
-import { createEvaluationLock } from '../src/evaluation/evaluationlock.ts';
-import { createNodeBreaker } from '../src/node/breaker.ts';
-import { identify } from '../src/node/identity.ts';
-import type { Node } from '../src/node/node.ts';
-import { openPaces } from '../src/node/paces.ts';
-import { startPull } from '../src/pull.ts';
-import { ActiveAttempts } from '../src/rollout/active.ts';
+import { createNode } from '../src/node/node.ts';
+import { startPull } from '../src/pull/pull.ts';
 import { runRollout } from '../src/rollout/rollout.ts';
 import { hostRuntime } from '../src/sandbox/host/runtime.ts';
-import { createRemovals } from '../src/sandbox/removals.ts';
 import type { Threads } from '../src/threads/pool.ts';
 
 /** A tree with one commit, as an image of the `host` runtime. */
@@ -63,26 +55,29 @@ export async function startHostWorker({
   hostRewards = false,
 }: HostWorker) {
   const runtime = await hostRuntime({ scratchDir: join(folder, newId()) });
-  const log = silentLog() as never;
-  const identity = identify(farm.id, `w-${newId()}`, 'n1');
-  const endpoints = openEndpoints();
-  const policies = watchPolicies({ farm, worker: identity.worker, endpoints, log, intervalMs });
-  const node: Node = {
-    ...{ rollout: runRollout, router: null, identity, farm, runtime, threads, endpoints, policies, log },
-    owner: { farm: farm.id, worker: identity.worker, pid: identity.pid, pid_started: identity.pid_started },
-    ...{ active: new ActiveAttempts(), breaker: createNodeBreaker(log, async () => true) },
-    ...{
-      stop: new AbortController().signal,
-      metrics: createWorkerMetrics(),
-      evaluationLock: createEvaluationLock(),
-    },
-    ...{ removals: createRemovals(), cleanImages: new Set(), paces: openPaces(), hostRewards, liveTurns: 0 },
-    ...{ ceilings: loadConfig('worker', { env: {} }), policyPauseLimitMs: limitMs },
+  const flags = {
+    worker_id: `w-${newId()}`,
+    node: 'n1',
+    host_rewards: hostRewards,
+    live_turns: 0,
+    policy_pause_limit_seconds: limitMs / 1000,
   };
+  const node = createNode({
+    config: loadConfig('worker', { env: {}, flags }),
+    farm,
+    runtime,
+    threads,
+    runRollout,
+    metrics: createWorkerMetrics(),
+    stop: new AbortController().signal,
+    log: silentLog(),
+    isWell: async () => true,
+    policyIntervalMs: intervalMs,
+  });
   const pull = startPull(node, slots, prefix);
   onTestFinished(async () => {
     await pull.drain({ finishMs: 0, handBackMs: 5_000 });
-    policies[Symbol.dispose]();
+    node.policies[Symbol.dispose]();
     await node.removals.finished();
   });
   return { sandboxes: async () => (await runtime.listOwned()).length };

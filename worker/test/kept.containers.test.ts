@@ -21,18 +21,10 @@ import {
 } from '@swefarm/shared';
 import { minimalImage, type ScriptedPolicy, startScriptedPolicy } from '@swefarm/testkit';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { openEndpoints } from '../src/agent/policy/endpoints.ts';
-import { watchPolicies } from '../src/agent/policy/watch.ts';
-import { createEvaluationLock } from '../src/evaluation/evaluationlock.ts';
-import { createNodeBreaker } from '../src/node/breaker.ts';
-import { identify } from '../src/node/identity.ts';
-import type { Node } from '../src/node/node.ts';
-import { openPaces } from '../src/node/paces.ts';
-import { ActiveAttempts } from '../src/rollout/active.ts';
+import { createNode } from '../src/node/node.ts';
 import { attemptRollout } from '../src/rollout/attempt.ts';
-import type { AfterAttempt } from '../src/rollout/handback.ts';
+import type { AfterAttempt } from '../src/rollout/context.ts';
 import { runRollout } from '../src/rollout/rollout.ts';
-import { createRemovals } from '../src/sandbox/removals.ts';
 import { rootfsRuntime } from '../src/sandbox/rootfs/runtime.ts';
 import type { Container, Runtime } from '../src/sandbox/runtime.ts';
 import { startThreads, type Threads } from '../src/threads/pool.ts';
@@ -183,30 +175,18 @@ async function attempts({ tests, mishaps }: Trial) {
   });
   await farm.runs.create(run, [instance]);
   const [id = ''] = await farm.groups.rollouts(run.run_id);
-  const identity = identify(farm.id, `kept-${newId()}`, 'n1');
-  const endpoints = openEndpoints();
-  const log = silentLog() as never;
-  const node: Node = {
-    ...{ rollout: runRollout, router: null },
-    ...{ identity, farm, runtime: spoilt(mishaps), threads, endpoints, log },
-    owner: { farm: farm.id, worker: identity.worker, pid: identity.pid, pid_started: identity.pid_started },
-    ...{
-      active: new ActiveAttempts(),
-      breaker: createNodeBreaker(log, () => Promise.resolve(true)),
-      stop: stopping.signal,
-      metrics: createWorkerMetrics(),
-    },
-    ...{
-      evaluationLock: createEvaluationLock(),
-      removals: createRemovals(),
-      cleanImages: new Set(),
-      paces: openPaces(),
-      hostRewards: false,
-    },
-    ceilings: loadConfig('worker', { env: {} }),
-    policyPauseLimitMs: 3_600_000,
-    ...{ liveTurns: 0, policies: watchPolicies({ farm, worker: identity.worker, endpoints, log }) },
-  };
+  const flags = { worker_id: `kept-${newId()}`, node: 'n1', placement: 'off', live_turns: 0 };
+  const node = createNode({
+    config: loadConfig('worker', { env: {}, flags }),
+    farm,
+    runtime: spoilt(mishaps),
+    threads,
+    runRollout,
+    metrics: createWorkerMetrics(),
+    stop: stopping.signal,
+    log: silentLog(),
+    isWell: async () => true,
+  });
   const job = {
     ...{ rollout_id: id, run_id: run.run_id, instance_id: instance.instance_id, rollout_index: 0 },
     submitted_at: Date.now(),

@@ -15,17 +15,12 @@ import {
   type RewardFacts,
 } from '@swefarm/shared';
 import { bareInstance, bareRun, startRedis, type TestRedis } from '@swefarm/testkit';
-import type { Logger } from 'pino';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { createNodeBreaker } from '../src/node/breaker.ts';
-import { identify } from '../src/node/identity.ts';
-import type { Node } from '../src/node/node.ts';
-import { ActiveAttempts } from '../src/rollout/active.ts';
+import { createNode } from '../src/node/node.ts';
 import { attemptRollout } from '../src/rollout/attempt.ts';
-import type { Judged } from '../src/rollout/facts.ts';
-import type { AfterAttempt } from '../src/rollout/handback.ts';
-import type { Task } from '../src/rollout/task.ts';
-import { simulateWorker } from '../src/simulated.ts';
+import type { AfterAttempt } from '../src/rollout/context.ts';
+import type { Judged, Task } from '../src/rollout/task.ts';
+import { emptyRuntime, noThreads, simulateWorker } from '../src/simulated.ts';
 
 let redis: TestRedis;
 let folder: string;
@@ -122,17 +117,19 @@ async function place(rollout: (task: Task) => Promise<Judged>, artifacts = 'redi
   const id = `${record.run_id}.a__b.c-1.0`;
   const said: string[] = [];
   const write = (line: string) => void said.push(line);
-  const log = createLog({ log_level: 'info', log_format: 'json' }, {}, { write }) as unknown as Logger;
-  const identity = identify(farm.id, 'w1', 'n1');
-  const active = new ActiveAttempts();
-  const node = {
-    ...{ identity, farm, log, active, rollout, liveTurns: 0, placing: null, runtime: { name: 'rootfs' } },
-    ...{
-      metrics: createWorkerMetrics(),
-      sick: createNodeBreaker(log, async () => true),
-      stop: new AbortController().signal,
-    },
-  } as unknown as Node;
+  const node = createNode({
+    config: loadConfig('worker', { env: {}, flags: { worker_id: 'w1', node: 'n1', live_turns: 0 } }),
+    farm,
+    runtime: emptyRuntime,
+    threads: noThreads,
+    runRollout: rollout,
+    metrics: createWorkerMetrics(),
+    stop: new AbortController().signal,
+    log: createLog({ log_level: 'info', log_format: 'json' }, {}, { write }),
+    isWell: async () => true,
+  });
+  onTestFinished(() => node.policies[Symbol.dispose]());
+  const { active } = node;
   const job = {
     ...{ rollout_id: id, run_id: record.run_id, instance_id: 'a__b.c-1', rollout_index: 0 },
     submitted_at: Date.now(),
@@ -195,7 +192,7 @@ test('an artifact that Redis refuses is written once it may be, and claims and e
 test('a worker that is to go hands back what Redis refuses, with the work; the next attempt has it', async () => {
   const kept: unknown[] = [];
   const at = await place(async (task) => {
-    kept.push(task.kept?.patch);
+    kept.push(task.resumable?.patch);
     const judged = judge(task);
     if (kept.length === 1) await NO_REPLICAS.begin();
     return judged;

@@ -144,6 +144,7 @@ describe('overrides', () => {
     expect(decideReward(given, { [name]: 'zero' })).toEqual({
       outcome: 'judged',
       reward: 0,
+      resolved: given.resolved ?? false,
       row: name,
       failure: null,
     });

@@ -18,6 +18,8 @@ import {
 export type RewardDecision = {
   outcome: 'judged' | 'failed';
   reward: number | null;
+  /** Of a judged one. What earned a reward without any test (zero for an empty patch, say) did not resolve. */
+  resolved: boolean | null;
   /** Row of the table that decided. */
   row: string;
   failure: { class: FailureClass; message: string } | null;
@@ -142,7 +144,11 @@ function holds(when: RewardCondition, facts: RewardFacts): boolean {
 }
 
 function decision(row: string, verdict: Exclude<RewardVerdict, 'grade'>, facts: RewardFacts): RewardDecision {
-  if ('reward' in verdict) return { outcome: 'judged', reward: verdict.reward, row, failure: null };
+  if ('reward' in verdict) {
+    const { reward } = verdict;
+    const resolved = facts.resolved ?? (reward === null ? null : false);
+    return { outcome: 'judged', reward, resolved, row, failure: null };
+  }
   const failureClass = verdict.failed;
   const share = facts.policy_share.toFixed(2);
   const pace = facts.policy_pace?.toFixed(2);
@@ -153,6 +159,7 @@ function decision(row: string, verdict: Exclude<RewardVerdict, 'grade'>, facts: 
   return {
     outcome: 'failed',
     reward: null,
+    resolved: null,
     row,
     failure: { class: failureClass, message: `${FAILURES[failureClass].meaning}${detail}` },
   };

@@ -8,14 +8,12 @@ export function rewarded(
   overrides: RewardOverrides,
   attempts: number,
 ): Pick<Result, 'outcome' | 'resolved' | 'reward' | 'reward_row' | 'failure'> {
-  const decision = decideReward(facts, overrides);
-  const judged = decision.outcome === 'judged';
-  const failure = decision.failure && {
-    stage: FAILURES[decision.failure.class].stage,
-    class: decision.failure.class,
-    message: decision.failure.message,
-    attempts,
+  const { outcome, resolved, reward, row, failure } = decideReward(facts, overrides);
+  return {
+    outcome,
+    resolved,
+    reward,
+    reward_row: row,
+    failure: failure && { stage: FAILURES[failure.class].stage, ...failure, attempts },
   };
-  const resolved = judged ? (facts.resolved ?? (decision.reward === null ? null : false)) : null;
-  return { outcome: decision.outcome, resolved, reward: decision.reward, reward_row: decision.row, failure };
 }

@@ -21,7 +21,7 @@ import type { Threads } from '../threads/pool.ts';
 import { applyPatch, PATCH_PATH } from './apply.ts';
 import type { EvaluationLock } from './evaluationlock.ts';
 import { EVAL_PATH, sealScript, whatChanged } from './evidence.ts';
-import { readVerdict } from './reading.ts';
+import { readReport } from './readreport.ts';
 
 /** Of the time limit: gold that needs less is not near it, whatever runs beside it. */
 const FAR_FROM_LIMIT = 0.2;
@@ -37,9 +37,9 @@ export type EvaluationDeps = {
   /** A fresh container of the instance's image. */
   container: () => Promise<Container>;
   /** Takes each container when its tests have ended: its log is graded meanwhile. */
-  leaving: Removals;
+  removals: Removals;
   threads: Threads;
-  quiet: EvaluationLock;
+  evaluationLock: EvaluationLock;
   timeoutSeconds: number;
   logLimit: number;
   /** Evaluate an empty patch too (golden, noop and preflight want per-test verdicts of the bare tree). */
@@ -81,10 +81,10 @@ export async function evaluate(
   }
   deps.threads.expect();
   const run = () => runOnce(plan, patch ?? '', deps);
-  let ran = await deps.quiet.shared(run, deps.signal);
+  let ran = await deps.evaluationLock.shared(run, deps.signal);
   // Where gold is far from the limit, no neighbour was so slow that a patch like it would have met it.
   const hangs = deps.goldTimeShare !== null && deps.goldTimeShare < FAR_FROM_LIMIT;
-  if (ran.facts.timed_out && !hangs) ran = await deps.quiet.alone(run, deps.signal);
+  if (ran.facts.timed_out && !hangs) ran = await deps.evaluationLock.alone(run, deps.signal);
   let report = await grade(instance, plan, patch ?? '', ran, deps);
   if (ran.disk === 'full' && !report.resolved)
     throw new RolloutFailure('node_disk', 'the disk was full at the end of the tests');
@@ -110,7 +110,7 @@ async function confirm(
   deps: EvaluationDeps,
 ): Promise<void> {
   const again = async (other: EvaluationPlan, tried: string): Promise<Report | null> => {
-    const ran = await deps.quiet.shared(() => runOnce(other, tried, deps), deps.signal);
+    const ran = await deps.evaluationLock.shared(() => runOnce(other, tried, deps), deps.signal);
     return ran.facts.timed_out ? null : grade(instance, other, tried, ran, deps);
   };
   const forged = (reason: string): void => {
@@ -164,7 +164,7 @@ async function runOnce(plan: EvaluationPlan, patch: string, deps: EvaluationDeps
     if (full) return { ...ran, disk: (await filledDisk(suspect)) ? 'filled' : 'full' };
     return { ...ran, disk: !ran.facts.sandbox_killed && (await disk.wasFull()) ? 'full' : 'free' };
   } finally {
-    await deps.leaving.remove(container);
+    await deps.removals.remove(container);
   }
 }
 
@@ -270,4 +270,4 @@ const grade = (
   patch: string,
   { facts, log }: Ran,
   { threads }: EvaluationDeps,
-): Promise<Report> => readVerdict({ instance, plan, patch, facts, log }, threads);
+): Promise<Report> => readReport({ instance, plan, patch, facts, log }, threads);

@@ -17,7 +17,7 @@ export function splitGrace(seconds: number): Grace {
   return { finishMs: wholeMs - tidyMs, handBackMs: tidyMs * 0.9, wholeMs };
 }
 
-export type HandDrain = {
+export type ManualDrain = {
   /** What the farm says of this node now; cheap to repeat. */
   set(drained: boolean): void;
   /** Why nothing is claimed; null when it is not drained. */
@@ -25,7 +25,7 @@ export type HandDrain = {
   [Symbol.dispose](): void;
 };
 
-export function createHandDrain(active: ActiveAttempts, graceMs: number, log: Logger): HandDrain {
+export function createManualDrain(active: ActiveAttempts, graceMs: number, log: Logger): ManualDrain {
   let timer: NodeJS.Timeout | null = null;
   return {
     set(drained) {

@@ -1,7 +1,7 @@
 /** Once a second: tell the farm that we live, learn what was cancelled or taken over, and stop claiming under pressure. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { errorMessage, softwareVersion, UNDERSTOOD, type WorkerRecord } from '@swefarm/shared';
-import type { HandDrain } from './drain.ts';
+import type { ManualDrain } from './drain.ts';
 import type { Node } from './node.ts';
 import type { Pressure } from './pressure.ts';
 
@@ -13,7 +13,7 @@ export type HeartbeatDeps = {
   slots: number;
   metricsAddress: string | null;
   pressure: Pressure;
-  byHand: HandDrain;
+  manualDrain: ManualDrain;
   /** Aborted when this worker begins to drain. */
   stop: AbortSignal;
   /** Called when the reason not to claim changes; null: claim. */
@@ -23,7 +23,7 @@ export type HeartbeatDeps = {
 };
 
 /** Runs until the signal aborts, then leaves the registry. Redis being away is logged once, and outlasted. */
-export async function beat(deps: HeartbeatDeps, signal: AbortSignal): Promise<void> {
+export async function runHeartbeat(deps: HeartbeatDeps, signal: AbortSignal): Promise<void> {
   const { node } = deps;
   const started = node.farm.clock.now();
   let epoch = -1;
@@ -41,8 +41,8 @@ export async function beat(deps: HeartbeatDeps, signal: AbortSignal): Promise<vo
         await node.router?.reconcileSeats(node.active.ids());
       }
       const reply = await node.farm.registry.beat(recordOf(deps, started, paused));
-      if (reply.drained !== (deps.byHand.reason() !== null)) {
-        deps.byHand.set(reply.drained);
+      if (reply.drained !== (deps.manualDrain.reason() !== null)) {
+        deps.manualDrain.set(reply.drained);
         paused = await updatePause(deps, paused);
       }
       if (reply.cancel_epoch !== epoch) await abortCancelled(node);
@@ -79,9 +79,9 @@ function recordOf(deps: HeartbeatDeps, started_at: number, paused: string | null
 }
 
 async function updatePause(deps: HeartbeatDeps, before: string | null): Promise<string | null> {
-  const { node, pressure, byHand } = deps;
+  const { node, pressure, manualDrain } = deps;
   const measured = await pressure.reason();
-  const reason = byHand.reason() ?? node.breaker.reason() ?? measured;
+  const reason = manualDrain.reason() ?? node.breaker.reason() ?? measured;
   node.metrics.loopLagSeconds.set(pressure.lagSeconds());
   node.metrics.sick.set(node.breaker.reason() === null ? 0 : 1);
   node.metrics.paused.set(reason === null ? 0 : 1);

@@ -1,51 +1,87 @@
-/** What one worker process holds for all its rollouts. */
-import type { Ceilings, Farm, WorkerMetrics } from '@swefarm/shared';
+/** One worker process: what its attempts may see, and beside it what only the node's own loops and the puller use. */
+import type { Ceilings, Farm, WorkerConfig, WorkerMetrics } from '@swefarm/shared';
 import type { Logger } from 'pino';
-import type { Endpoints } from '../agent/policy/endpoints.ts';
-import type { PolicyWatch } from '../agent/policy/watch.ts';
-import type { EvaluationLock } from '../evaluation/evaluationlock.ts';
-import type { ActiveAttempts } from '../rollout/active.ts';
-import type { runRollout } from '../rollout/rollout.ts';
-import type { CleanImages } from '../sandbox/history.ts';
-import type { Removals } from '../sandbox/removals.ts';
-import type { Owner, Runtime } from '../sandbox/runtime.ts';
+import { openEndpoints } from '../agent/policy/endpoints.ts';
+import { watchPolicies } from '../agent/policy/watch.ts';
+import { createEvaluationLock } from '../evaluation/evaluationlock.ts';
+import { ActiveAttempts } from '../rollout/active.ts';
+import { createPolicyPaces } from '../rollout/policypaces.ts';
+import type { AttemptServices, FailedRollout } from '../rollout/services.ts';
+import { createRemovals } from '../sandbox/removals.ts';
+import type { Runtime } from '../sandbox/runtime.ts';
 import type { Threads } from '../threads/pool.ts';
-import type { NodeBreaker } from './breaker.ts';
-import type { Identity } from './identity.ts';
-import type { Paces } from './paces.ts';
-import type { Router } from './routing.ts';
+import { createNodeBreaker, type NodeBreaker } from './breaker.ts';
+import { type Identity, identify } from './identity.ts';
+import { createRouter, placesHere, type Router } from './routing.ts';
+import { trySandbox } from './trysandbox.ts';
 
-export type Node = {
+export type Node = AttemptServices & {
   identity: Identity;
-  /** The marks of this worker on everything it starts; rollout and attempt are added per container. */
-  owner: Omit<Owner, 'rollout_id' | 'attempt'>;
   farm: Farm;
-  runtime: Runtime;
-  /** How a rollout is run; simulations have their own. */
-  rollout: typeof runRollout;
+  active: ActiveAttempts;
+  breaker: NodeBreaker;
   /** Null: this worker runs what it claims. */
   router: Router | null;
-  active: ActiveAttempts;
-  /** Policy endpoints of this worker's rollouts, and what trainers say of the policies. */
-  endpoints: Endpoints;
-  policies: PolicyWatch;
-  /** How fast the rollouts here hear their policies. */
-  paces: Paces;
-  /** How long a policy may not serve before nobody here waits for it. */
-  policyPauseLimitMs: number;
-  threads: Threads;
-  evaluationLock: EvaluationLock;
-  removals: Removals;
-  cleanImages: CleanImages;
-  breaker: NodeBreaker;
-  /** Aborts when this worker is told to end. */
-  stop: AbortSignal;
-  metrics: WorkerMetrics;
-  /** What no run may pass here. */
-  ceilings: Ceilings;
-  /** This worker permits rewards from the `host` dry run, when the run asks for them too. */
-  hostRewards: boolean;
-  /** Latest turns of each running rollout that can be watched; 0: none. */
-  liveTurns: number;
-  log: Logger;
 };
+
+export type NodeParts = {
+  config: Ceilings &
+    Pick<
+      WorkerConfig,
+      | 'worker_id'
+      | 'node'
+      | 'placement'
+      | 'locality_wait_seconds'
+      | 'policy_pause_limit_seconds'
+      | 'host_rewards'
+      | 'live_turns'
+    >;
+  farm: Farm;
+  runtime: Runtime;
+  threads: Threads;
+  runRollout: AttemptServices['runRollout'];
+  metrics: WorkerMetrics;
+  stop: AbortSignal;
+  log: Logger;
+  /** Whether a sandbox can be started here; absent: one is tried. */
+  isWell?: (last: FailedRollout | null) => Promise<boolean>;
+  /** How often policies are asked for; absent: as is usual. */
+  policyIntervalMs?: number;
+};
+
+/** The caller disposes of `policies`, and waits for `removals` before it closes the runtime. */
+export function createNode(parts: NodeParts): Node {
+  const { config, farm, runtime, threads, runRollout, metrics, stop, log } = parts;
+  const identity = identify(farm.id, config.worker_id, config.node);
+  const { worker, pid, pid_started } = identity;
+  const owner = { farm: farm.id, worker, pid, pid_started };
+  const endpoints = openEndpoints();
+  const interval = parts.policyIntervalMs === undefined ? {} : { intervalMs: parts.policyIntervalMs };
+  const isWell = parts.isWell ?? ((last) => trySandbox({ runtime, owner }, last, stop));
+  return {
+    identity,
+    owner,
+    farm,
+    runtime,
+    runRollout,
+    router: placesHere(config, runtime)
+      ? createRouter(farm, identity, config.locality_wait_seconds * 1000)
+      : null,
+    threads,
+    evaluationLock: createEvaluationLock(),
+    removals: createRemovals(),
+    cleanImages: new Set(),
+    policyPaces: createPolicyPaces(),
+    active: new ActiveAttempts(),
+    breaker: createNodeBreaker(log, isWell),
+    stop,
+    endpoints,
+    policies: watchPolicies({ farm, worker, endpoints, log, ...interval }),
+    policyPauseLimitMs: config.policy_pause_limit_seconds * 1000,
+    metrics,
+    ceilings: config,
+    hostRewards: config.host_rewards,
+    liveTurns: config.live_turns,
+    log,
+  };
+}

@@ -3,9 +3,9 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { processStarted, silentLog, type WorkerRecord } from '@swefarm/shared';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { createWorkerLiveness } from '../rollout/liveness.ts';
 import type { OwnedContainer, Owner, Runtime } from '../sandbox/runtime.ts';
 import { identify } from './identity.ts';
+import { createWorkerLiveness } from './liveness.ts';
 import { type ReaperDeps, reap, startReaper } from './reaper.ts';
 
 const self = identify('farm', 'me', 'here');

@@ -5,9 +5,9 @@
 import { createSemaphore, errorMessage, type Farm, isProcessAlive } from '@swefarm/shared';
 import type { Logger } from 'pino';
 import type { ActiveAttempts } from '../rollout/active.ts';
-import type { WorkerLiveness } from '../rollout/liveness.ts';
 import type { OwnedContainer, Owner, Runtime } from '../sandbox/runtime.ts';
 import type { Identity } from './identity.ts';
+import type { WorkerLiveness } from './liveness.ts';
 
 const SWEEP_MS = 60_000;
 /** One removal that an engine holds up for minutes keeps no other waiting. */

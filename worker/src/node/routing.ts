@@ -8,15 +8,17 @@ import type { Identity } from './identity.ts';
 import { ranking } from './ranking.ts';
 
 export type Route =
-  | { to: 'here' }
-  | { to: 'worker'; worker: string }
+  | { action: 'run_here' }
+  | { action: 'forward'; worker: string }
   /** The node that has its image is full, and may have a seat soon. */
-  | { to: 'later'; delayMs: number };
+  | { action: 'retry_later'; delayMs: number };
+
+const RUN_HERE: Route = { action: 'run_here' };
 
 export type Router = {
   /** Takes a seat for the job where it is to run. `anywhere`: here, whatever its image. Throws errors of Redis. */
   route(job: RolloutJob, anywhere: boolean): Promise<Route>;
-  /** The rollout runs here no more. Never throws. */
+  /** The rollout no longer runs here. Never throws. */
   leave(rolloutId: string): Promise<void>;
   /** Call each few seconds with what runs here: seats that nobody came for are free again. */
   reconcileSeats(running: readonly string[]): Promise<void>;
@@ -63,7 +65,7 @@ export function createRouter(farm: Farm, self: Pick<Identity, 'worker' | 'node'>
     async route(job, anywhere) {
       const rest = await others();
       // Workers of one node share its images.
-      if (alone()) return { to: 'here' };
+      if (alone()) return RUN_HERE;
       const image = job.image ?? job.instance_id;
       const order = ranking(image, [...rest, self]);
       const left = job.submitted_at + waitMs - farm.clock.now();
@@ -72,13 +74,13 @@ export function createRouter(farm: Farm, self: Pick<Identity, 'worker' | 'node'>
         ? [self]
         : [...order.slice(0, LOOKS[where]), ...(where === 'any' ? [self] : [])];
       const seat = await farm.placement.seat({ id: job.rollout_id, image }, looked, where);
-      if (seat) return seat.worker === self.worker ? { to: 'here' } : { to: 'worker', worker: seat.worker };
-      if (anywhere) return { to: 'here' };
-      return { to: 'later', delayMs: where === 'home' ? Math.min(left, waitMs) : FULL_MS };
+      if (seat) return seat.worker === self.worker ? RUN_HERE : { action: 'forward', worker: seat.worker };
+      if (anywhere) return RUN_HERE;
+      return { action: 'retry_later', delayMs: where === 'home' ? Math.min(left, waitMs) : FULL_MS };
     },
     async leave(rolloutId) {
       unclaimed.delete(rolloutId);
-      // A seat that stays is seen by `settle`.
+      // A seat that stays is found by `reconcileSeats`.
       if (!alone()) await farm.placement.leave(self.worker, rolloutId).catch(() => undefined);
     },
     async reconcileSeats(running) {

@@ -1,8 +1,6 @@
 /** How a rollout comes by its patch: an agent works in a sandbox, or the patch is given. */
 import { RolloutFailure, type SandboxAgent } from '@swefarm/shared';
-import type { AgentEnd } from '../agent/agent.ts';
 import { givenPatch } from '../agent/givenpatch.ts';
-import type { Node } from '../node/node.ts';
 import { filledDisk, holdsDisk, isOwnDoing } from '../sandbox/blame.ts';
 import { diskIsFull, watchDisk } from '../sandbox/free.ts';
 import type { PreparedContainer } from '../sandbox/prepared.ts';
@@ -11,39 +9,31 @@ import { takePatch } from '../sandbox/snapshot.ts';
 import { type AgentSandbox, startSandbox } from './containers.ts';
 import { openMini } from './mini.ts';
 import type { OpenedAgent } from './openedagent.ts';
+import type { AttemptServices } from './services.ts';
 import { openExternal } from './session.ts';
 import type { Staleness } from './staleness.ts';
-import type { KeptWork, Task } from './task.ts';
+import type { AgentWork, ResumableWork, Task } from './task.ts';
 
-export type AgentWork = {
-  end: AgentEnd | null;
-  patch: string | null;
-  tooLarge: boolean;
-  agentSeconds: number;
-  /** As in RewardFacts. */
-  policyPace: number | null;
-};
-
-type OpenAgent = (task: Task, node: Node, staleness: Staleness) => Promise<OpenedAgent>;
+type OpenAgent = (task: Task, services: AttemptServices, staleness: Staleness) => Promise<OpenedAgent>;
 const OPEN: Record<SandboxAgent, OpenAgent> = { mini: openMini, external: openExternal };
 
 /** `clean` is started beside the agent, so that the evaluation need not wait for its container. */
-export async function letAgentWork(
+export async function runAgent(
   name: SandboxAgent,
   task: Task,
-  node: Node,
+  services: AttemptServices,
   image: ReadyImage,
   clean: PreparedContainer,
   staleness: Staleness,
 ): Promise<AgentWork> {
   const { run, clock, signal, trace } = task;
-  using agent = await OPEN[name](task, node, staleness);
-  await using sandbox = await clock.time('sandbox', () => startSandbox(task, node, image));
+  using agent = await OPEN[name](task, services, staleness);
+  await using sandbox = await clock.time('sandbox', () => startSandbox(task, services, image));
   if (run.evaluation.enabled) clean.begin();
 
   const agentClock = () => performance.now() / 1000 - agent.pausedSeconds();
   const from = agentClock();
-  using disk = watchDisk(node.runtime, () => holdsDisk(sandbox.suspect));
+  using disk = watchDisk(services.runtime, () => holdsDisk(sandbox.suspect));
   const end = await clock.time('agent', () => agent.work(sandbox));
   const agentSeconds = agentClock() - from;
   const took = { end, agentSeconds, policyPace: agent.policyPace() };
@@ -52,7 +42,7 @@ export async function letAgentWork(
   clock.set('command', end.command_seconds);
 
   if (end.sandbox_killed) return { ...took, patch: null, tooLarge: false };
-  if (await diskIsFull(node.runtime)) {
+  if (await diskIsFull(services.runtime)) {
     if (await filledDisk(sandbox.suspect))
       return { ...took, end: { ...end, sandbox_killed: true }, patch: null, tooLarge: false };
     throw new RolloutFailure('node_disk', 'the disk was full when the agent ended');
@@ -78,14 +68,23 @@ async function patchOf({ container, snapshot, suspect }: AgentSandbox, signal: A
 }
 
 /** The patch of an agent that takes no turn and needs no sandbox. */
-export function given(task: Task): AgentWork {
-  const patch = givenPatch(task.run.agent.type, task.instance, task.patch);
-  return { end: null, patch, tooLarge: false, agentSeconds: 0, policyPace: null };
-}
+export const givenWork = ({ run, instance, patch }: Task): AgentWork =>
+  workWithoutAgent(givenPatch(run.agent.type, instance, patch));
 
 /** The work of an earlier attempt, whose evaluation was lost: the agent is not asked again. */
-export function resumed({ clock, trace }: Task, { trajectory, patch, seconds }: KeptWork): AgentWork {
+export function resumedWork(
+  { clock, trace }: Task,
+  { trajectory, patch, seconds }: ResumableWork,
+): AgentWork {
   clock.resume(seconds);
   trace.trajectory = trajectory;
-  return { end: null, patch, tooLarge: false, agentSeconds: 0, policyPace: null };
+  return workWithoutAgent(patch);
 }
+
+const workWithoutAgent = (patch: string): AgentWork => ({
+  end: null,
+  patch,
+  tooLarge: false,
+  agentSeconds: 0,
+  policyPace: null,
+});

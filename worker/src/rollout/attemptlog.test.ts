@@ -17,7 +17,9 @@ const trajectory = {
 } as unknown as Trajectory;
 
 const ended = (change: Partial<Ended>): Ended => ({
-  ...{ outcome: 'judged', judged: null, failure: null, won: true, previous: [], seconds: SECONDS },
+  won: true,
+  previous: [],
+  seconds: SECONDS,
   trace: { ...emptyTrace(), trajectory },
   ...change,
 });
@@ -25,7 +27,8 @@ const ended = (change: Partial<Ended>): Ended => ({
 test('a judged rollout: verdict, reward, what the agent did, how long, and what came before', () => {
   const facts = { patch_state: 'applied', evaluation: 'completed', trust: 'clean' } as never;
   const judged = { facts, reward: 1, row: 'judged', resolved: true };
-  const { fields, sentence } = summaryOf(ended({ judged, previous: [entry(null), entry('policy_silent')] }));
+  const previous = [entry(null), entry('policy_silent')];
+  const { fields, sentence } = summaryOf({ outcome: 'judged', judged }, ended({ previous }));
   expect(sentence).toBe(
     'judged; resolved, reward 1 (judged); 2 turns, submitted; 12.3 s; after lost, policy_silent',
   );
@@ -38,8 +41,9 @@ test('a judged rollout: verdict, reward, what the agent did, how long, and what 
 
 test('a failed one says its cause, a late one that it was late', () => {
   const failure = { stage: 'image', class: 'image_pull', message: 'no such host', attempts: 3 } as const;
-  const failed = summaryOf(ended({ outcome: 'failed', failure, trace: emptyTrace() }));
+  const failed = summaryOf({ outcome: 'failed', failure }, ended({ trace: emptyTrace() }));
   expect(failed.sentence).toBe('failed; no such host; no turns; 12.3 s');
   expect(failed.fields).toMatchObject({ failure: 'image/image_pull', where: 'anywhere' });
-  expect(summaryOf(ended({ outcome: 'cancelled', won: false })).sentence).toContain('too late');
+  const late = summaryOf({ outcome: 'cancelled', cancelReason: 'stale' }, ended({ won: false }));
+  expect(late.sentence).toContain('too late');
 });

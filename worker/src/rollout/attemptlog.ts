@@ -1,12 +1,10 @@
 /** The one line about an attempt that alone explains what became of its rollout. */
-import { FAILURES, type Failure, type JournalEntry, type Outcome, type Seconds } from '@swefarm/shared';
-import type { Judged } from './facts.ts';
+import { FAILURES, type JournalEntry, type Seconds } from '@swefarm/shared';
+import { type Conclusion, failureIn } from './commitresult.ts';
+import { tokensOf } from './result.ts';
 import type { Trace } from './task.ts';
 
 export type Ended = {
-  outcome: Outcome;
-  judged: Judged | null;
-  failure: Failure | null;
   /** False: another attempt's result was first. */
   won: boolean;
   trace: Trace;
@@ -15,13 +13,17 @@ export type Ended = {
 };
 
 /** Fields for machines, and a sentence for people. */
-export function summaryOf(ended: Ended): { fields: Record<string, unknown>; sentence: string } {
-  const { outcome, judged, failure, won, trace, previous, seconds } = ended;
+export function summaryOf(
+  conclusion: Conclusion,
+  ended: Ended,
+): { fields: Record<string, unknown>; sentence: string } {
+  const { won, trace, previous, seconds } = ended;
+  const { outcome } = conclusion;
+  const judged = outcome === 'judged' ? conclusion.judged : null;
+  const failure = failureIn(conclusion);
   const facts = judged?.facts ?? trace.facts;
   const turns = trace.trajectory?.turns ?? [];
   const before = previous.map(({ end }) => end?.class ?? 'lost');
-  const tokens = (key: 'prompt_tokens' | 'completion_tokens'): number =>
-    turns.reduce((sum, { usage }) => sum + (usage?.[key] ?? 0), 0);
   const fields = {
     outcome,
     won,
@@ -30,7 +32,7 @@ export function summaryOf(ended: Ended): { fields: Record<string, unknown>; sent
     row: judged?.row ?? null,
     exit_status: trace.trajectory?.exit_status ?? null,
     turns: turns.length,
-    tokens: { prompt: tokens('prompt_tokens'), completion: tokens('completion_tokens') },
+    tokens: tokensOf(trace.trajectory),
     policy_version: turns.at(-1)?.policy_version.end ?? null,
     patch_state: facts?.patch_state ?? null,
     evaluation: facts?.evaluation ?? null,
@@ -40,21 +42,24 @@ export function summaryOf(ended: Ended): { fields: Record<string, unknown>; sent
     before,
     seconds,
   };
-  return { fields, sentence: sentenceOf(ended, before) };
+  return { fields, sentence: sentenceOf(conclusion, ended, before) };
 }
 
-function sentenceOf({ outcome, judged, failure, won, trace, seconds }: Ended, before: string[]): string {
-  const verdict =
-    outcome === 'judged'
-      ? `${judged?.resolved ? 'resolved' : 'not resolved'}, reward ${judged?.reward ?? 'none'} (${judged?.row})`
-      : (failure?.message ?? '');
+function verdictOf(conclusion: Conclusion): string {
+  if (conclusion.outcome === 'failed') return conclusion.failure.message;
+  if (conclusion.outcome === 'cancelled') return '';
+  const { resolved, reward, row } = conclusion.judged;
+  return `${resolved ? 'resolved' : 'not resolved'}, reward ${reward ?? 'none'} (${row})`;
+}
+
+function sentenceOf(conclusion: Conclusion, { won, trace, seconds }: Ended, before: string[]): string {
   const { trajectory } = trace;
   const agent = trajectory
     ? `${trajectory.turns.length} turns, ${trajectory.exit_status ?? 'unfinished'}`
     : 'no turns';
   const parts = [
-    won ? outcome : `${outcome}, too late: another attempt was first`,
-    verdict,
+    won ? conclusion.outcome : `${conclusion.outcome}, too late: another attempt was first`,
+    verdictOf(conclusion),
     agent,
     `${seconds.total.toFixed(1)} s`,
     before.length > 0 ? `after ${before.join(', ')}` : '',

@@ -7,8 +7,6 @@ import {
   encodeArtifact,
   errorMessage,
   type Failure,
-  type Outcome,
-  parseUsage,
   type Result,
   RolloutFailure,
   type RolloutJob,
@@ -17,12 +15,12 @@ import {
   softwareVersion,
 } from '@swefarm/shared';
 import { countUnreadCalls } from '../agent/unreadcalls.ts';
-import type { Node } from '../node/node.ts';
 import { abortKind } from './abort.ts';
-import type { Judged } from './facts.ts';
+import { resultWithoutFacts, tokensOf } from './result.ts';
+import type { AttemptServices } from './services.ts';
 import type { StageClock } from './stages.ts';
 import { versionsOf } from './staleness.ts';
-import type { KeptWork, Trace } from './task.ts';
+import type { Judged, ResumableWork, Trace } from './task.ts';
 import { type AnswerWait, retryUntilAnswered } from './untilanswered.ts';
 
 /** Many rollouts may end at once: their artifacts are made one after the other, so that the loop has time for the others. */
@@ -31,37 +29,43 @@ const encoders = createSemaphore(2);
 /** A Redis that goes back to an older copy does not do so again within moments; one that keeps nothing it is given is at fault. */
 const MOST_STORES = 3;
 
-export type AttemptConclusion = AttemptName & {
-  job: RolloutJob;
-  run: RunRecord;
-  outcome: Outcome;
-  /** Of outcome `cancelled`. */
-  cancelReason: CancelReason | null;
-  judged: Judged | null;
-  failure: Failure | null;
-  trace: Trace;
-  clock: StageClock;
-};
+/** How an attempt came to a result. */
+export type Conclusion =
+  | { outcome: 'judged'; judged: Judged }
+  | { outcome: 'failed'; failure: Failure }
+  | { outcome: 'cancelled'; cancelReason: CancelReason };
+
+export type AttemptConclusion = Conclusion &
+  AttemptName & { job: RolloutJob; run: RunRecord; trace: Trace; clock: StageClock };
+
+export const failureIn = (conclusion: Conclusion): Failure | null =>
+  conclusion.outcome === 'failed' ? conclusion.failure : null;
+
+type Services = Pick<AttemptServices, 'farm' | 'identity' | 'log' | 'runtime'>;
 
 /**
  * Writes artifact and result; true when this attempt's result is the rollout's. A late attempt removes its artifact.
- * What Redis refuses is said again until it is answered.
+ * What Redis refuses is asked again until it is answered.
  *
- * @throws RolloutFailure `artifact_store` when the artifact cannot be written: then nothing is committed; and as insist()
+ * @throws RolloutFailure `artifact_store` when the artifact cannot be written: then nothing is committed; and as retryUntilAnswered()
  */
 export async function commitResult(
-  settlement: AttemptConclusion,
-  node: Node,
+  concluded: AttemptConclusion,
+  services: Services,
   how: AnswerWait,
 ): Promise<boolean> {
   for (let stores = 1; stores <= MOST_STORES; stores++) {
-    const artifact = await storeArtifact(settlement, node, how);
-    const result = resultOf(settlement, node, artifact);
-    const reply = await retryUntilAnswered('commit', () => node.farm.commit(settlement.run, result), how);
+    const artifact = await storeArtifact({ ...concluded, failure: failureIn(concluded) }, services, how);
+    const result = resultOf(concluded, services, artifact);
+    const reply = await retryUntilAnswered('commit', () => services.farm.commit(concluded.run, result), how);
     if (reply.status === 'committed') return true;
     if (reply.status === 'artifact_lost') continue;
     if (artifact)
-      await retryUntilAnswered('artifact of a late attempt', () => node.farm.artifacts.remove(artifact), how);
+      await retryUntilAnswered(
+        'artifact of a late attempt',
+        () => services.farm.artifacts.remove(artifact),
+        how,
+      );
     return false;
   }
   throw new RolloutFailure('artifact_store', 'what is stored is gone when its result is committed');
@@ -69,27 +73,32 @@ export async function commitResult(
 
 /** Stores what the next attempt is to evaluate, under this attempt; null when it cannot be stored: no harm but work. */
 export async function storeResumableWork(
-  what: Pick<AttemptConclusion, 'job' | 'attempt' | 'claim' | 'trace'>,
-  kept: KeptWork,
-  node: Node,
+  attempt: Omit<Stored, 'failure' | 'kept'>,
+  { facts, seconds }: ResumableWork,
+  services: Services,
   how: AnswerWait,
 ): Promise<string | null> {
-  const { facts, seconds } = kept;
-  const settlement = { ...what, failure: null, kept: { facts, seconds } };
   try {
-    return await storeArtifact(settlement, node, how);
+    const stored = { ...attempt, failure: null, kept: { facts, seconds } };
+    return await storeArtifact(stored, services, how);
   } catch (error) {
-    node.log.warn({ rollout_id: what.job.rollout_id, err: errorMessage(error) }, 'work could not be kept');
+    services.log.warn(
+      { rollout_id: attempt.job.rollout_id, err: errorMessage(error) },
+      'the work of an attempt could not be stored for the next',
+    );
     return null;
   }
 }
 
-type Stored = Pick<AttemptConclusion, 'job' | 'attempt' | 'claim' | 'trace' | 'failure'> & {
+type Stored = AttemptName & {
+  job: RolloutJob;
+  trace: Trace;
+  failure: Failure | null;
   kept?: ArtifactContent['kept'];
 };
 
-async function storeArtifact(settlement: Stored, node: Node, how: AnswerWait): Promise<string | null> {
-  const { job, attempt, claim, trace, failure } = settlement;
+async function storeArtifact(stored: Stored, services: Services, how: AnswerWait): Promise<string | null> {
+  const { job, attempt, claim, trace, failure, kept } = stored;
   if (!trace.trajectory && trace.patch === null && !trace.report) return null;
   const blob = await encoders.run(() =>
     encodeArtifact({
@@ -105,14 +114,14 @@ async function storeArtifact(settlement: Stored, node: Node, how: AnswerWait): P
       test_log: trace.testLog,
       eval_script: trace.evalScript,
       failure_detail: failure ? `${failure.stage}/${failure.class}: ${failure.message}` : null,
-      ...(settlement.kept ? { kept: settlement.kept } : {}),
+      ...(kept ? { kept } : {}),
     }),
   );
   try {
     return await retryUntilAnswered(
       'artifact',
       // Written also while the worker drains; only another owner's claim stops it.
-      () => node.farm.artifacts.put(job.rollout_id, { attempt, claim }, blob, whenSuperseded(how.signal)),
+      () => services.farm.artifacts.put(job.rollout_id, { attempt, claim }, blob, whenSuperseded(how.signal)),
       how,
     );
   } catch (cause) {
@@ -124,40 +133,35 @@ async function storeArtifact(settlement: Stored, node: Node, how: AnswerWait): P
 const whenSuperseded = (signal: AbortSignal | undefined): AbortSignal | undefined =>
   signal && abortKind(signal) === 'superseded' ? signal : undefined;
 
-function resultOf(settlement: AttemptConclusion, node: Node, artifact: string | null): Result {
-  const { job, attempt, claim, run, outcome, judged, failure, trace, clock } = settlement;
+function resultOf(concluded: AttemptConclusion, services: Services, artifact: string | null): Result {
+  const { job, attempt, claim, run, outcome, trace, clock } = concluded;
   const { trajectory } = trace;
+  const { rollout_id, instance_id, rollout_index } = job;
   const unread = trajectory && run.agent.action === 'tool' ? countUnreadCalls(trajectory) : undefined;
-  const facts = judged?.facts ?? trace.facts;
-  const sum = (key: 'prompt_tokens' | 'completion_tokens'): number =>
-    trajectory?.turns.reduce((total, turn) => total + (parseUsage(turn.usage)?.[key] ?? 0), 0) ?? 0;
+  const judged = outcome === 'judged' ? concluded.judged : null;
+  const { worker, node } = services.identity;
+  const bare = resultWithoutFacts(
+    run,
+    { rollout_id, instance_id, rollout_index, attempt, claim },
+    { worker, node, runtime: services.runtime.name, finished_at: services.farm.clock.now() },
+    {
+      outcome,
+      reward_row: judged?.row ?? (outcome === 'cancelled' ? concluded.cancelReason : outcome),
+      failure: failureIn(concluded),
+    },
+  );
   return {
-    format: 'swefarm-result-1',
-    run_id: run.run_id,
-    rollout_id: job.rollout_id,
-    instance_id: job.instance_id,
-    rollout_index: job.rollout_index,
-    attempt,
-    claim,
-    software_version: softwareVersion(),
-    worker: node.identity.worker,
-    node: node.identity.node,
-    runtime: node.runtime.name,
-    outcome,
-    resolved: outcome === 'judged' ? (judged?.resolved ?? null) : null,
-    reward: outcome === 'judged' ? (judged?.reward ?? null) : null,
-    reward_row: judged?.row ?? settlement.cancelReason ?? outcome,
-    reward_table: `${run.reward.table}:${run.reward.hash}`,
+    ...bare,
+    resolved: judged?.resolved ?? null,
+    reward: judged?.reward ?? null,
     turns: trajectory?.turns.length ?? 0,
     exit_status: trajectory?.exit_status ?? null,
     ...(unread ? { unread_calls: unread } : {}),
-    failure,
-    facts,
-    tokens: { prompt: sum('prompt_tokens'), completion: sum('completion_tokens') },
-    policy_version: trajectory?.turns.at(-1)?.policy_version.end ?? run.policy?.version ?? null,
+    facts: judged?.facts ?? trace.facts,
+    tokens: tokensOf(trajectory),
+    policy_version: trajectory?.turns.at(-1)?.policy_version.end ?? bare.policy_version,
     ...(trajectory ? versionsOf(trajectory) : {}),
     seconds: clock.seconds(),
     artifact,
-    finished_at: node.farm.clock.now(),
   };
 }

@@ -1,12 +1,12 @@
 /** The containers of one attempt: the one the agent works in, and what those for the evaluation look like. */
 import { beyondCeiling, describeExcess, errorMessage, RolloutFailure } from '@swefarm/shared';
-import type { Node } from '../node/node.ts';
 import { isOwnDoing, type Suspect } from '../sandbox/blame.ts';
 import { SandboxKilledError, type Shell } from '../sandbox/command.ts';
 import { removeHistory } from '../sandbox/history.ts';
 import type { Container, ContainerSpec, ReadyImage } from '../sandbox/runtime.ts';
 import { openShellBeside } from '../sandbox/shell.ts';
 import { prepareTree, type Snapshot } from '../sandbox/snapshot.ts';
+import type { AttemptServices } from './services.ts';
 import type { Task } from './task.ts';
 
 /** What an agent works in. `suspect`: to tell what its commands broke. */
@@ -18,11 +18,15 @@ export type AgentSandbox = AsyncDisposable & {
 };
 
 /** A container with a snapshot of its tree and a shell; its history goes while the model thinks. The caller disposes of it, and does not wait for the removal. */
-export async function startSandbox(task: Task, node: Node, image: ReadyImage): Promise<AgentSandbox> {
+export async function startSandbox(
+  task: Task,
+  services: AttemptServices,
+  image: ReadyImage,
+): Promise<AgentSandbox> {
   const { run, signal } = task;
   await using stack = new AsyncDisposableStack();
   const container: Container = stack.use(
-    await node.runtime.start(containerSpec(task, node, image, 'agent'), signal),
+    await services.runtime.start(containerSpec(task, services, image, 'agent'), signal),
   );
   const tree = prepareTree(container.workdir);
   const { shell, ended } = await openShellBeside(
@@ -38,18 +42,18 @@ export async function startSandbox(task: Task, node: Node, image: ReadyImage): P
   );
   stack.use(shell);
   const snapshot = tree.snapshot(ended);
-  const known = { digest: image.digest, clean: node.cleanImages };
+  const known = { digest: image.digest, clean: services.cleanImages };
   const suspect: Suspect = {
     container,
-    runtime: node.runtime,
-    fresh: () => node.runtime.start(containerSpec(task, node, image, 'evaluation'), signal),
+    runtime: services.runtime,
+    fresh: () => services.runtime.start(containerSpec(task, services, image, 'evaluation'), signal),
     diskBytes: run.sandbox.disk_bytes,
     signal,
   };
   const history = removeHistory(container, snapshot, answerable(shell, suspect), known, signal);
   const owned = stack.move();
   const dispose = (): Promise<void> =>
-    node.removals.remove({ [Symbol.asyncDispose]: () => owned.disposeAsync() });
+    services.removals.remove({ [Symbol.asyncDispose]: () => owned.disposeAsync() });
   return { container, snapshot, history, suspect, [Symbol.asyncDispose]: dispose };
 }
 
@@ -70,7 +74,7 @@ function answerable(shell: Shell, suspect: Suspect): Shell {
 
 export function containerSpec(
   task: Task,
-  node: Node,
+  services: AttemptServices,
   image: ReadyImage,
   role: ContainerSpec['role'],
 ): ContainerSpec {
@@ -79,15 +83,15 @@ export function containerSpec(
   return {
     image,
     role,
-    owner: { ...node.owner, rollout_id: job.rollout_id, attempt: task.attempt },
+    owner: { ...services.owner, rollout_id: job.rollout_id, attempt: task.attempt },
     network: networkOf(task, role),
-    limits: limitsOf(task, node),
+    limits: limitsOf(task, services),
     workdir: run.sandbox.workdir,
     env: evaluation ? run.evaluation.envelope : {},
   };
 }
 
-export function limitsOf({ run: { sandbox } }: Task, { ceilings }: Node): ContainerSpec['limits'] {
+export function limitsOf({ run: { sandbox } }: Task, { ceilings }: AttemptServices): ContainerSpec['limits'] {
   return {
     cpus: sandbox.cpus,
     memoryBytes: sandbox.memory_bytes,
@@ -98,7 +102,7 @@ export function limitsOf({ run: { sandbox } }: Task, { ceilings }: Node): Contai
 }
 
 /** Throws RolloutFailure `sandbox_refused`, the run's fault, for what is beyond a ceiling of this worker: nothing was started. */
-export function refuseExcess({ run, instance }: Task, { ceilings, identity }: Node): void {
+export function refuseExcess({ run, instance }: Task, { ceilings, identity }: AttemptServices): void {
   const excess = beyondCeiling(run, ceilings, instance.needs_egress);
   if (excess === null) return;
   throw new RolloutFailure(
@@ -107,7 +111,10 @@ export function refuseExcess({ run, instance }: Task, { ceilings, identity }: No
   );
 }
 
-export function networkOf({ run, instance }: Task, role: ContainerSpec['role']): ContainerSpec['network'] {
+export function networkOf(
+  { run, instance }: Pick<Task, 'run' | 'instance'>,
+  role: ContainerSpec['role'],
+): ContainerSpec['network'] {
   if (role === 'agent') return run.sandbox.agent_network;
   return instance.needs_egress ? 'egress' : run.sandbox.eval_network;
 }

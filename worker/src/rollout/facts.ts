@@ -1,10 +1,7 @@
 /** The facts that a reward is computed from, and the verdict that they give. */
 import { decideReward, type EvaluationPlan, isNoPatch } from '@swefarm/grading';
 import { asksPolicy, type Report, type RewardFacts, RolloutFailure } from '@swefarm/shared';
-import type { AgentWork } from './agentstage.ts';
-import type { Task } from './task.ts';
-
-export type Judged = { facts: RewardFacts; reward: number | null; row: string; resolved: boolean | null };
+import type { AgentWork, Judged, Task } from './task.ts';
 
 /** What is known when the patch is there and nothing has been evaluated. */
 export function factsOf(task: Task, work: AgentWork, grader: EvaluationPlan['grader']): RewardFacts {
@@ -47,9 +44,8 @@ export function judge(task: Task, facts: RewardFacts, plan: EvaluationPlan): Jud
   if (decision.failure) {
     throw new RolloutFailure(decision.failure.class, `${decision.failure.message} (grader ${plan.grader})`);
   }
-  // What earned a zero without any test (an empty patch, say) is judged too: it did not resolve.
-  const resolved = facts.resolved ?? (decision.reward === null ? null : false);
-  return { facts, reward: decision.reward, row: decision.row, resolved };
+  const { reward, row, resolved } = decision;
+  return { facts, reward, row, resolved };
 }
 
 /** A model that never answered did nothing right or wrong: whatever ended such a rollout was ours, the endpoint's or the trainer's. */

@@ -4,22 +4,26 @@ import { runMiniAgent } from '../agent/loop.ts';
 import { watchPauseLimit } from '../agent/policy/pauselimit.ts';
 import { openPolicy, type PolicyDeps } from '../agent/policy/policy.ts';
 import type { FollowedPolicy } from '../agent/policy/watch.ts';
-import type { Node } from '../node/node.ts';
 import { type OpenedAgent, recordTurn } from './openedagent.ts';
+import type { AttemptServices } from './services.ts';
 import type { Staleness } from './staleness.ts';
 import type { Task } from './task.ts';
 
 /** Throws RolloutFailure `instance_invalid` when the run names no policy. */
-export async function openMini(task: Task, node: Node, staleness: Staleness): Promise<OpenedAgent> {
+export async function openMini(
+  task: Task,
+  services: AttemptServices,
+  staleness: Staleness,
+): Promise<OpenedAgent> {
   const { run, instance, signal } = task;
   if (!run.policy)
     throw new RolloutFailure('instance_invalid', 'the run names no policy endpoint for agent mini');
   using stack = new DisposableStack();
-  const followed = stack.use(await node.policies.follow(run.policy));
-  const policy = stack.use(openPolicy(run.policy, policyDeps(task, node, followed)));
+  const followed = stack.use(await services.policies.follow(run.policy));
+  const policy = stack.use(openPolicy(run.policy, policyDeps(task, services, followed)));
   const notePace = (): void => {
-    const heard = policy.throughput();
-    if (heard) node.paces.note(run.run_id, task.job.rollout_id, heard);
+    const throughput = policy.throughput();
+    if (throughput) services.policyPaces.note(run.run_id, task.job.rollout_id, throughput);
   };
   const owned = stack.move();
   return {
@@ -33,20 +37,20 @@ export async function openMini(task: Task, node: Node, staleness: Staleness): Pr
           beforeTurn: () => staleness.look(),
           onTurn(trajectory) {
             notePace();
-            recordTurn(task, node, trajectory);
+            recordTurn(task, services, trajectory);
           },
         },
       ),
     pausedSeconds: () => policy.pause.seconds(),
     policyPace() {
       notePace();
-      return node.paces.of(run.run_id, task.job.rollout_id);
+      return services.policyPaces.of(run.run_id, task.job.rollout_id);
     },
     [Symbol.dispose]: () => owned.dispose(),
   };
 }
 
-function policyDeps(task: Task, node: Node, followed: FollowedPolicy): PolicyDeps {
+function policyDeps(task: Task, services: AttemptServices, followed: FollowedPolicy): PolicyDeps {
   const { run, job, attempt, apiKey, log } = task;
   return {
     apiKey,
@@ -54,15 +58,15 @@ function policyDeps(task: Task, node: Node, followed: FollowedPolicy): PolicyDep
     attempt,
     limits: { contextLimit: run.agent.context_limit, sequenceBudget: run.agent.max_sequence_tokens },
     followed,
-    endpoints: node.endpoints,
+    endpoints: services.endpoints,
     awaiting: () =>
       watchPauseLimit({
         followed,
-        clock: node.farm.clock,
-        limitMs: node.policyPauseLimitMs,
+        clock: services.farm.clock,
+        limitMs: services.policyPauseLimitMs,
         onOverdue(why) {
           log.warn({ why }, 'handed back: it has waited too long for its policy');
-          node.active.letGo(job.rollout_id, why);
+          services.active.letGo(job.rollout_id, why);
         },
       }),
     log,

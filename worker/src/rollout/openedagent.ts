@@ -1,8 +1,8 @@
 /** What every agent that works in a sandbox is to its rollout, and what is recorded of each of its turns. */
 import type { Trajectory } from '@swefarm/shared';
 import type { AgentEnd } from '../agent/agent.ts';
-import type { Node } from '../node/node.ts';
 import type { AgentSandbox } from './containers.ts';
+import type { AttemptServices } from './services.ts';
 import type { Task } from './task.ts';
 
 /** An agent that is ready to begin; what it holds outside of the sandbox is released with it. */
@@ -14,7 +14,11 @@ export type OpenedAgent = Disposable & {
   policyPace(): number | null;
 };
 
-export function recordTurn(task: Task, { metrics }: Pick<Node, 'metrics'>, trajectory: Trajectory): void {
+export function recordTurn(
+  task: Task,
+  { metrics }: Pick<AttemptServices, 'metrics'>,
+  trajectory: Trajectory,
+): void {
   task.trace.trajectory = trajectory;
   task.live.turns(trajectory);
   const turn = trajectory.turns.at(-1);

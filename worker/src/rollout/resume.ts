@@ -1,53 +1,56 @@
 /**
- * Work that outlives its attempt: when only the evaluation was lost, what the agent did is kept as the attempt's
+ * Work that outlives its attempt: when only the evaluation was lost, what the agent did is stored as the attempt's
  * artifact, named in the journal, and the next attempt grades it without the agent. The policy pays for a rollout once.
  */
 import { decodeArtifact, errorMessage, type Farm, type JournalEntry } from '@swefarm/shared';
 import type { Logger } from 'pino';
 import { abortOf } from './abort.ts';
 import type { StageClock } from './stages.ts';
-import type { KeptWork, Trace } from './task.ts';
+import type { ResumableWork, Trace } from './task.ts';
 import { type AnswerWait, retryUntilAnswered } from './untilanswered.ts';
 
 /** What a failed attempt leaves for the next; null when the agent had not come to its end. */
-export function resumableWork(trace: Trace, clock: StageClock): KeptWork | null {
+export function resumableWork(trace: Trace, clock: StageClock): ResumableWork | null {
   if (trace.facts === null || trace.trajectory === null || trace.patch === null) return null;
   // The verdict of an evaluation that failed is none.
   const facts = { ...trace.facts, evaluation: 'not_run' as const, resolved: null };
   return { facts, patch: trace.patch, trajectory: trace.trajectory, seconds: clock.seconds() };
 }
 
-/** The newest kept work; null when there is none, or it can no longer be read: then all is done anew. */
+/** The newest stored work; null when there is none, or it can no longer be read: then the agent works anew. */
 export async function resumeWork(
-  farm: Farm,
+  farm: Pick<Farm, 'artifacts'>,
   previous: readonly JournalEntry[],
   how: AnswerWait,
-): Promise<KeptWork | null> {
+): Promise<ResumableWork | null> {
   const locator = previous.findLast((entry) => entry.end?.kept)?.end?.kept;
   if (!locator) return null;
   try {
     const { trajectory, patch, kept } = await decodeArtifact(
-      await retryUntilAnswered('kept work', () => farm.artifacts.get(locator), how),
+      await retryUntilAnswered('stored work', () => farm.artifacts.get(locator), how),
     );
     if (!trajectory || patch === null || !kept) return null;
     return { ...kept, trajectory, patch };
   } catch (error) {
     if (how.signal && error === abortOf(how.signal)) throw error;
-    how.log.warn({ kept: locator, err: errorMessage(error) }, 'kept work cannot be read; done anew');
+    how.log.warn(
+      { kept: locator, err: errorMessage(error) },
+      'stored work cannot be read; the agent works anew',
+    );
     return null;
   }
 }
 
-/** Once the rollout has its result nobody asks for it again. Its removal may fail: the keeper finds it. */
+/** Once the rollout has its result nobody asks for it again. Its removal may fail: maintenance removes it. */
 export async function dropResumableWork(
-  farm: Farm,
+  farm: Pick<Farm, 'artifacts'>,
   previous: readonly JournalEntry[],
   log: Logger,
 ): Promise<void> {
   for (const { end } of previous) {
     if (!end?.kept) continue;
     await farm.artifacts.remove(end.kept).catch((error: unknown) => {
-      log.debug({ kept: end.kept, err: errorMessage(error) }, 'kept work was left');
+      log.debug({ kept: end.kept, err: errorMessage(error) }, 'stored work was left behind');
     });
   }
 }

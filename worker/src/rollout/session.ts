@@ -3,9 +3,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { errorMessage, RolloutFailure, type SessionEnd } from '@swefarm/shared';
 import type { AgentEnd } from '../agent/agent.ts';
 import { type Driver, runExternalAgent } from '../agent/external.ts';
-import type { Node } from '../node/node.ts';
 import { abortOf } from './abort.ts';
 import { type OpenedAgent, recordTurn } from './openedagent.ts';
+import type { AttemptServices } from './services.ts';
 import type { Task } from './task.ts';
 import { retryUntilAnswered } from './untilanswered.ts';
 
@@ -14,19 +14,19 @@ const WATCH_MS = 1_000;
 const OUTAGE_MS = 2_000;
 
 /** The agent `external` in a rollout: a driver outside gives the commands, in the session that this attempt takes. */
-export async function openExternal(task: Task, node: Node): Promise<OpenedAgent> {
+export async function openExternal(task: Task, services: AttemptServices): Promise<OpenedAgent> {
   const { run, instance, signal } = task;
-  await takeSession(task, node);
+  await takeSession(task, services);
   return {
     work: ({ container, history }) =>
-      withSession(task, node, (driver) =>
+      withSession(task, services, (driver) =>
         runExternalAgent(
           { instance, config: run.agent, workdir: container.workdir },
           {
             shell: history.shell,
             driver,
             signal,
-            onTurn: (trajectory) => recordTurn(task, node, trajectory),
+            onTurn: (trajectory) => recordTurn(task, services, trajectory),
           },
         ),
       ),
@@ -44,20 +44,20 @@ export async function openExternal(task: Task, node: Node): Promise<OpenedAgent>
  */
 async function withSession(
   task: Task,
-  node: Node,
+  services: AttemptServices,
   play: (driver: Driver) => Promise<AgentEnd>,
 ): Promise<AgentEnd> {
-  const { sessions } = node.farm;
+  const { sessions } = services.farm;
   const id = task.run.run_id;
   const asking = askerOf(task);
   const over = new AbortController();
-  const watching = watchLease(task, node, over.signal);
+  const watching = watchLease(task, services, over.signal);
   let taken = 0;
   const driver: Driver = {
     async next(done, waitMs) {
-      const holder = { worker: node.identity.worker, claim: task.claim };
+      const holder = { worker: services.identity.worker, claim: task.claim };
       const heard = await asking(() => sessions.next(id, holder, done, waitMs, task.signal));
-      if (heard.status === 'gone') node.active.abort(task.job.rollout_id, 'superseded');
+      if (heard.status === 'gone') services.active.abort(task.job.rollout_id, 'superseded');
       if (heard.status !== 'word') return null;
       taken = heard.seq;
       return heard;
@@ -80,18 +80,18 @@ async function withSession(
 }
 
 /** Takes the session for this attempt, before anything is started for it. Throws as {@link withSession}. */
-async function takeSession(task: Task, node: Node): Promise<void> {
-  const { sessions } = node.farm;
+async function takeSession(task: Task, services: AttemptServices): Promise<void> {
+  const { sessions } = services.farm;
   const id = task.run.run_id;
   const asking = askerOf(task);
-  const taken = await asking(() => sessions.open(id, node.identity.worker, task.claim));
+  const taken = await asking(() => sessions.open(id, services.identity.worker, task.claim));
   if (taken === 'open') return;
   if (taken === 'lost') {
     await asking(() => sessions.end(id, 'failed'));
     throw new RolloutFailure('session_lost', `attempt ${task.attempt - 1} ended with the session's sandbox`);
   }
   await asking(() => sessions.end(id, 'lease'));
-  lapse(task, node);
+  lapse(task, services);
 }
 
 /** What Redis refuses is said again, until the attempt is ended from outside. */
@@ -101,8 +101,8 @@ const askerOf =
     retryUntilAnswered('session', call, { log, signal, endedBy: ['superseded', 'drain', 'cancelled'] });
 
 /** Ends the attempt as cancelled: nobody waits for this session any more. */
-function lapse(task: Task, node: Node): never {
-  node.active.abort(task.job.rollout_id, 'cancelled', 'lease');
+function lapse(task: Task, services: AttemptServices): never {
+  services.active.abort(task.job.rollout_id, 'cancelled', 'lease');
   task.signal.throwIfAborted();
   throw new RolloutFailure('bug', 'the lease of the session has run out');
 }
@@ -115,15 +115,15 @@ function endBy(task: Task, taken: number, error: unknown): SessionEnd | null {
   return taken > 0 || !(error instanceof RolloutFailure) ? 'failed' : null;
 }
 
-async function watchLease(task: Task, node: Node, over: AbortSignal): Promise<void> {
+async function watchLease(task: Task, services: AttemptServices, over: AbortSignal): Promise<void> {
   const id = task.run.run_id;
   const until = AbortSignal.any([over, task.signal]);
   while (!until.aborted) {
     try {
       const asked = performance.now();
-      const lapsed = await node.farm.sessions.lapsed(id, task.claim);
-      if (lapsed && performance.now() - asked > OUTAGE_MS) await node.farm.sessions.renew([id]);
-      else if (lapsed && !until.aborted) node.active.abort(task.job.rollout_id, 'cancelled', 'lease');
+      const lapsed = await services.farm.sessions.lapsed(id, task.claim);
+      if (lapsed && performance.now() - asked > OUTAGE_MS) await services.farm.sessions.renew([id]);
+      else if (lapsed && !until.aborted) services.active.abort(task.job.rollout_id, 'cancelled', 'lease');
     } catch (error) {
       task.log.debug({ err: errorMessage(error) }, 'the lease of the session is not known');
     }

@@ -12,13 +12,16 @@ export type StageClock = {
   seconds(): Seconds;
 };
 
-export type StageWatch = {
+export type StageListeners = {
   onEnter?: (stage: Stage) => void;
   onStage?: (stage: Stage, seconds: number) => void;
 };
 
 /** `queuedSeconds` is the time between submit and this attempt's claim. */
-export function startStageClock(queuedSeconds: number, { onEnter, onStage }: StageWatch = {}): StageClock {
+export function startStageClock(
+  queuedSeconds: number,
+  { onEnter, onStage }: StageListeners = {},
+): StageClock {
   const started = performance.now();
   const spent = {
     queued: queuedSeconds,

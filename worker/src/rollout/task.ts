@@ -10,6 +10,7 @@ import type {
   Trajectory,
 } from '@swefarm/shared';
 import type { Logger } from 'pino';
+import type { AgentEnd } from '../agent/agent.ts';
 import type { LiveTrace } from './live.ts';
 import type { StageClock } from './stages.ts';
 
@@ -24,7 +25,7 @@ export type Task = {
   patch: string | null;
   apiKey: PolicyKey | null;
   /** Work of an earlier attempt that only has to be evaluated. */
-  kept: KeptWork | null;
+  resumable: ResumableWork | null;
   clock: StageClock;
   /** For those who watch. */
   live: LiveTrace;
@@ -34,8 +35,21 @@ export type Task = {
   trace: Trace;
 };
 
+/** What the agent left. */
+export type AgentWork = {
+  end: AgentEnd | null;
+  patch: string | null;
+  tooLarge: boolean;
+  agentSeconds: number;
+  /** As in RewardFacts. */
+  policyPace: number | null;
+};
+
+/** What the tables say of the facts. */
+export type Judged = { facts: RewardFacts; reward: number | null; row: string; resolved: boolean | null };
+
 /** What an earlier attempt's agent did, whose evaluation was lost. */
-export type KeptWork = NonNullable<ArtifactContent['kept']> & { trajectory: Trajectory; patch: string };
+export type ResumableWork = NonNullable<ArtifactContent['kept']> & { trajectory: Trajectory; patch: string };
 
 export type Trace = {
   trajectory: Trajectory | null;

@@ -40,8 +40,8 @@ export async function openEvaluator() {
           return runtime.start(spec(ready, { role: 'evaluation' }), NEVER);
         },
         threads,
-        quiet: createEvaluationLock(),
-        leaving: createRemovals(),
+        evaluationLock: createEvaluationLock(),
+        removals: createRemovals(),
         runtime,
         timeoutSeconds: 120,
         logLimit: 1e8,

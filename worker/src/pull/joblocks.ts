@@ -9,7 +9,7 @@ import type { Node } from '../node/node.ts';
 /** A lock outlives several of these; one that Redis keeps waiting is answered as soon as it is back. */
 const RENEW_MS = 3_000;
 
-export type HeldJobs = {
+export type JobLocks = {
   /** From now on this lock of the job is renewed, in place of the one it had before. */
   take(job: string, token: string): void;
   /** Whether the job is in work here, and not about to be moved. */
@@ -25,7 +25,7 @@ export type HeldJobs = {
 type Lock = { token: string; state: 'held' | 'lost' | 'moving' };
 
 /** Attempts that another worker has claimed or committed since are ended as `superseded`. */
-export function holdJobs({ farm, identity, active, metrics, log }: Node): HeldJobs {
+export function startJobLocks({ farm, identity, active, metrics, log }: Node): JobLocks {
   const locks = new Map<string, Lock>();
   const over = new AbortController();
 

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { openPaces } from './paces.ts';
+import { createPolicyPaces } from './policypaces.ts';
 
 test('a share of the median of the others of its run; 0 for silence, null while nobody can tell', () => {
-  const paces = openPaces();
+  const paces = createPolicyPaces();
   const note = (id: string, tokens: number, seconds = 10, run = 'run') =>
     paces.note(run, id, { tokens, seconds });
   expect(paces.of('run', 'a')).toBe(0);
@@ -24,7 +24,7 @@ test('a share of the median of the others of its run; 0 for silence, null while 
 });
 
 test('what is remembered is bounded', () => {
-  const paces = openPaces();
+  const paces = createPolicyPaces();
   for (let index = 0; index < 1000; index++)
     paces.note('run', `r${index}`, { tokens: index + 1, seconds: 1 });
   expect(paces.of('run', 'r0')).toBe(0);

@@ -1,7 +1,7 @@
 /** What the registry knows of gold, if it was found out about this very image, by this grader, with this network. */
 import type { Instance, RewardFacts } from '@swefarm/shared';
 
-type Circumstances = {
+type Conditions = {
   imageDigest: string;
   grader: string;
   network: 'none' | 'egress';
@@ -9,9 +9,9 @@ type Circumstances = {
 };
 
 /** Nulls where nothing is known that would hold here. */
-export function knownGold(
+export function goldHealthOf(
   instance: Pick<Instance, 'health'>,
-  here: Circumstances,
+  here: Conditions,
 ): Pick<RewardFacts, 'gold_healthy' | 'gold_time_share'> {
   const known = instance.health?.find(
     (one) =>

@@ -10,7 +10,7 @@ const LIMIT_MS = 60_000;
  * Reads twice, the second time for twice as long. Throws RolloutFailure `parse_timeout` when not even an empty log is read: then the
  * node is at fault.
  */
-export async function readVerdict(
+export async function readReport(
   evaluation: GradeInput,
   threads: Pick<Threads, 'run'>,
   limitMs = LIMIT_MS,

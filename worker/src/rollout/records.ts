@@ -7,10 +7,10 @@ import {
   type RolloutJob,
   type RunRecord,
 } from '@swefarm/shared';
-import { abortOf } from '../rollout/abort.ts';
-import type { AfterAttempt } from '../rollout/handback.ts';
-import { type AnswerWait, retryUntilAnswered } from '../rollout/untilanswered.ts';
-import type { Node } from './node.ts';
+import { abortOf } from './abort.ts';
+import type { AfterAttempt } from './context.ts';
+import type { AttemptServices } from './services.ts';
+import { type AnswerWait, retryUntilAnswered } from './untilanswered.ts';
 
 /** How soon a rollout that this version leaves to another is looked at again. */
 const NOT_OURS_MS = 5_000;
@@ -18,16 +18,16 @@ const NOT_OURS_MS = 5_000;
 type Records = { run: RunRecord; instance: Read<Instance> };
 
 /** The records of the job's run and instance; or what becomes of a job whose records are gone, or are only for another version. */
-export async function recordsOf(
+export async function readRecords(
   job: RolloutJob,
-  node: Node,
+  services: AttemptServices,
   signal: AbortSignal,
 ): Promise<Records | AfterAttempt> {
-  const { farm, log } = node;
+  const { farm, log } = services;
   const how: AnswerWait = { log, signal, endedBy: ['drain'] };
   try {
     const run = await retryUntilAnswered('run record', () => farm.runs.get(job.run_id), how);
-    const instance = run && (await retryUntilAnswered('instance', () => instanceOf(job, node), how));
+    const instance = run && (await retryUntilAnswered('instance', () => instanceOf(job, services), how));
     if (run && instance) return { run, instance };
     log.warn({ rollout_id: job.rollout_id }, 'the records of this run are gone; the job is dropped');
     return { next: 'done' };
@@ -39,7 +39,7 @@ export async function recordsOf(
 }
 
 /** A damaged one is damaged for everybody: its rollouts are claimed, to be committed as failed. */
-async function instanceOf(job: RolloutJob, { farm }: Node): Promise<Read<Instance> | null> {
+async function instanceOf(job: RolloutJob, { farm }: AttemptServices): Promise<Read<Instance> | null> {
   try {
     const value = await farm.runs.getInstance(job.run_id, job.instance_id);
     return value && { value };

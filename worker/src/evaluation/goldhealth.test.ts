@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { knownGold } from './gold.ts';
+import { goldHealthOf } from './goldhealth.ts';
 
 const known = {
   image_digest: 'sha256:a',
@@ -21,8 +21,8 @@ const here = {
 };
 
 test('what was found out here holds', () => {
-  expect(knownGold({ health: [known] }, here)).toEqual({ gold_healthy: true, gold_time_share: 0.25 });
-  expect(knownGold({ health: [{ ...known, gold_resolves: false }] }, here)).toEqual({
+  expect(goldHealthOf({ health: [known] }, here)).toEqual({ gold_healthy: true, gold_time_share: 0.25 });
+  expect(goldHealthOf({ health: [{ ...known, gold_resolves: false }] }, here)).toEqual({
     gold_healthy: false,
     gold_time_share: null,
   });
@@ -34,7 +34,7 @@ test.each([
   ['by another grader', [known], { grader: 'swegym' }],
   ['with a network', [known], { network: 'egress' as const }],
 ])('what was found out elsewhere does not: %s', (_name, health, change) => {
-  expect(knownGold({ health }, { ...here, ...change })).toEqual({
+  expect(goldHealthOf({ health }, { ...here, ...change })).toEqual({
     gold_healthy: null,
     gold_time_share: null,
   });

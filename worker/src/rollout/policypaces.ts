@@ -1,6 +1,6 @@
 /** How fast the rollouts of a run hear their policy: what tells an endpoint that is slow from a model that thinks for long. */
 
-export type Paces = {
+export type PolicyPaces = {
   /** So many tokens in so many seconds, in all of one rollout. */
   note(runId: string, rolloutId: string, heard: { tokens: number; seconds: number }): void;
   /**
@@ -16,7 +16,7 @@ const FEWEST = 3;
 const MOST_ROLLOUTS = 256;
 const MOST_RUNS = 64;
 
-export function openPaces(): Paces {
+export function createPolicyPaces(): PolicyPaces {
   const runs = new Map<string, Map<string, number>>();
   return {
     note(runId, rolloutId, { tokens, seconds }) {

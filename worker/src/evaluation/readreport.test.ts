@@ -3,7 +3,7 @@ import { bareFacts, bareInstance, printingScript } from '@swefarm/testkit';
 import { afterAll, expect, test } from 'vitest';
 import { startThreads, type Threads } from '../threads/pool.ts';
 import type { GradeInput } from '../threads/tasks.ts';
-import { readVerdict } from './reading.ts';
+import { readReport } from './readreport.ts';
 
 const threads = startThreads(1);
 afterAll(() => threads[Symbol.asyncDispose]());
@@ -31,7 +31,7 @@ const evaluation = (changes: Partial<GradeInput['facts']> = {}): GradeInput => (
 });
 
 test('a log that nobody can read in time is judged as one on which the harness breaks', async () => {
-  const report = await readVerdict(evaluation(), threads, 1);
+  const report = await readReport(evaluation(), threads, 1);
   expect(report).toMatchObject({ evaluation: 'completed', resolved: false, tests_status: null });
   expect(officialReport(report, { log: null, model: 'm', timeoutSeconds: 1800 })).toBeNull();
   const { patch_state, evaluation: end, resolved, trust } = report;
@@ -41,7 +41,7 @@ test('a log that nobody can read in time is judged as one on which the harness b
 });
 
 test('its container was killed all the same', async () => {
-  expect((await readVerdict(evaluation({ sandbox_killed: true }), threads, 1)).evaluation).toBe(
+  expect((await readReport(evaluation({ sandbox_killed: true }), threads, 1)).evaluation).toBe(
     'sandbox_killed',
   );
 });
@@ -50,5 +50,5 @@ test('a node on which not even an empty log is read is at fault', async () => {
   const slow: Pick<Threads, 'run'> = {
     run: (name, input) => threads.run(name, input, { timeoutMs: 1 }),
   };
-  await expect(readVerdict(evaluation(), slow, 1)).rejects.toMatchObject({ failureClass: 'parse_timeout' });
+  await expect(readReport(evaluation(), slow, 1)).rejects.toMatchObject({ failureClass: 'parse_timeout' });
 });

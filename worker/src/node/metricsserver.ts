@@ -4,9 +4,9 @@ import type { AddressInfo } from 'node:net';
 import { hostPort, reachableHost } from '@swefarm/shared';
 import type { Registry } from 'prom-client';
 
-export type Endpoint = AsyncDisposable & { address: string };
+export type MetricsServer = AsyncDisposable & { address: string };
 
-export type EndpointOptions = {
+export type MetricsServerOptions = {
   host: string;
   /** 0 takes a free one. */
   port: number;
@@ -18,8 +18,8 @@ export type EndpointOptions = {
 /** Serves /metrics and /healthz; `address` is where others reach it. */
 export async function serveMetrics(
   registry: Registry,
-  { host, port, shownHost, healthy }: EndpointOptions,
-): Promise<Endpoint> {
+  { host, port, shownHost, healthy }: MetricsServerOptions,
+): Promise<MetricsServer> {
   const server: Server = createServer(async (request, response) => {
     if (request.url === '/metrics') {
       const text = await registry.metrics();

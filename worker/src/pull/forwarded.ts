@@ -1,0 +1,63 @@
+/** Receives the jobs that other workers forward to this one, with their locks. BullMQ's loop does not count them. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { errorMessage, type Handed } from '@swefarm/shared';
+import type { Node } from '../node/node.ts';
+import type { Queue } from './queue.ts';
+import { type JobDeps, runForwarded } from './runjob.ts';
+
+const REDIS_AWAY_MS = 1_000;
+
+export type ForwardedJobs = {
+  /** How many run here now. */
+  count(): number;
+  /** Receives nothing more, and waits for what runs. */
+  end(): Promise<void>;
+};
+
+/** Starts to receive at once where jobs are routed. `onChange` is called whenever the count has changed. */
+export function receiveForwarded(deps: JobDeps, queue: Queue, onChange: () => void): ForwardedJobs {
+  const { node } = deps;
+  const running = new Set<Promise<void>>();
+  const over = new AbortController();
+  const start = (handed: Handed): void => {
+    const run: Promise<void> = runHanded(handed, queue, deps)
+      .catch((error: unknown) =>
+        node.log.warn({ job: handed.job, err: errorMessage(error) }, 'a forwarded job could not be run'),
+      )
+      .finally(() => {
+        running.delete(run);
+        onChange();
+      });
+    running.add(run);
+    onChange();
+  };
+  const receiving = node.router ? receive(node, start, over.signal) : Promise.resolve();
+  return {
+    count: () => running.size,
+    async end() {
+      over.abort();
+      await receiving;
+      await Promise.all(running);
+    },
+  };
+}
+
+async function receive(node: Node, start: (handed: Handed) => void, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    try {
+      const handed = await node.farm.placement.receive(node.identity.worker);
+      if (handed) start(handed);
+    } catch (error) {
+      if (signal.aborted) return;
+      node.log.debug({ err: errorMessage(error) }, 'no job can be forwarded to this worker');
+      await sleep(REDIS_AWAY_MS, undefined, { signal }).catch(() => undefined);
+    }
+  }
+}
+
+async function runHanded({ job: id, token }: Handed, queue: Queue, deps: JobDeps): Promise<void> {
+  const job = await queue.find(id);
+  if (job && (await queue.renewLock(job, token))) return runForwarded(job, token, deps);
+  // It came too late: the job stalled meanwhile, and another worker has it.
+  await deps.node.router?.leave(id);
+}

@@ -1,0 +1,62 @@
+/** Moves jobs between the states of the queue, each by the lock that this worker has of it now. */
+import { errorMessage } from '@swefarm/shared';
+import type { Node } from '../node/node.ts';
+import type { AfterAttempt } from '../rollout/context.ts';
+import { retryUntilAnswered } from '../rollout/untilanswered.ts';
+import type { JobLocks } from './joblocks.ts';
+import type { Job } from './queue.ts';
+
+/** How long a job waits for an attempt at it to end that this worker was told to end. */
+const ENDING_MS = 1_000;
+
+type Moving = { node: Pick<Node, 'active' | 'log'>; locks: JobLocks };
+
+/** Does nothing when another worker has the job by now. Resolves when what it ran is gone from this node. */
+export async function moveJob(job: Job, next: AfterAttempt, { node: { log }, locks }: Moving): Promise<void> {
+  const id = job.id ?? '';
+  const token = locks.toMove(id);
+  if (token === null) return;
+  try {
+    if (next.next === 'later') await putOff(job, next, token, log);
+    // At the head of its priority; an idle worker looks within a second (drainDelay).
+    else if (next.next === 'hand_back') await untilMoved(() => job.moveToWait(token), log);
+    else await untilMoved(() => job.moveToCompleted(null, token, false), log);
+  } catch (error) {
+    log.warn({ job: id, err: errorMessage(error) }, 'this worker may not move the job any more');
+  } finally {
+    locks.drop(id, token);
+  }
+  if (next.next === 'hand_back') await next.gone;
+}
+
+async function putOff(
+  job: Job,
+  { anywhere, passed, delayMs }: AfterAttempt & { next: 'later' },
+  token: string,
+  log: Node['log'],
+): Promise<void> {
+  const change = { ...(anywhere ? { anywhere } : {}), ...(passed ? { passed } : {}) };
+  if (anywhere || passed) await untilMoved(() => job.updateData({ ...job.data, ...change }), log);
+  await untilMoved(() => job.moveToDelayed(Date.now() + delayMs, token), log);
+}
+
+/** A job that Redis would not move stays under the lock of this worker: else BullMQ would take it for failed, and it would be lost. */
+const untilMoved = (move: () => Promise<unknown>, log: Node['log']): Promise<unknown> =>
+  retryUntilAnswered('job', move, { log });
+
+/**
+ * Whether a job came back, under a new lock, that is in work here: the machine was suspended, or Redis was away. What runs goes on
+ * with that lock; the job of an attempt that was told to end waits until it has ended.
+ */
+export async function isInWork(job: Job, token: string, { node, locks }: Moving): Promise<boolean> {
+  const { active, log } = node;
+  const id = job.id ?? '';
+  if (locks.has(id) && !active.isEnding(id)) {
+    locks.take(id, token);
+    log.info({ job: id }, 'a job came back that is in work here; it goes on');
+    return true;
+  }
+  if (!active.ids().includes(id)) return false;
+  await untilMoved(() => job.moveToDelayed(Date.now() + ENDING_MS, token), log);
+  return true;
+}

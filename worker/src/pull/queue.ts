@@ -1,0 +1,58 @@
+/** The only place of the worker that knows BullMQ: it takes claimed jobs from the queue, and decides nothing about outcomes. */
+import { errorMessage, QUEUES, queueSettings } from '@swefarm/shared';
+import { Job, WaitingError, Worker } from 'bullmq';
+import type { Node } from '../node/node.ts';
+
+export type { Job };
+
+export type Queue = {
+  /** Claims up to so many jobs side by side; 0: none. */
+  setSeats(seats: number): void;
+  /** Stops claiming; {@link setSeats} goes on. */
+  pause(): Promise<void>;
+  find(id: string): Promise<Job | undefined>;
+  /** Whether the lock is still there; it is then renewed. */
+  renewLock(job: Job, token: string): Promise<boolean>;
+  /** Claims nothing more, and waits for what runs; `force`: does not wait. */
+  close(force?: boolean): Promise<void>;
+};
+
+/** Starts to claim at once. `handle` moves each job by itself: BullMQ has nothing more to do with it. */
+export function openQueue(
+  { farm, log }: Pick<Node, 'farm' | 'log'>,
+  { seats, prefix }: { seats: number; prefix: string },
+  handle: (job: Job, token: string) => Promise<void>,
+): Queue {
+  const [name] = QUEUES;
+  const worker = new Worker(
+    name,
+    async (job: Job, token = '') => {
+      await handle(job, token);
+      throw new WaitingError();
+    },
+    {
+      connection: farm.bullConnection(),
+      prefix,
+      concurrency: seats,
+      ...queueSettings,
+      // It renews by the clock of the node, and takes no lock again that has run out.
+      skipLockRenewal: true,
+    },
+    farm.bullBackend,
+  );
+  worker.on('error', (error) => log.warn({ err: errorMessage(error) }, 'queue'));
+  worker.on('failed', (job, error) =>
+    log.error({ job: job?.id, err: error }, 'a job failed in the queue: our bug'),
+  );
+  return {
+    setSeats(free) {
+      worker.concurrency = Math.max(1, free);
+      const stops = free <= 0;
+      if (stops !== worker.isPaused()) void (stops ? worker.pause(true) : worker.resume());
+    },
+    pause: async () => void (await worker.pause(true)),
+    find: (id) => Job.fromId(worker, id),
+    renewLock: async (job, token) => (await job.extendLock(token, queueSettings.lockDuration)) === 1,
+    close: (force) => worker.close(force),
+  };
+}

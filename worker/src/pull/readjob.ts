@@ -1,0 +1,31 @@
+/** Reads the jobs of the queue, and says once for each run that its jobs are left to another version. */
+import { needsOf, problemOf, RolloutJob, UNDERSTOOD } from '@swefarm/shared';
+import type { Logger } from 'pino';
+import type { Job } from './queue.ts';
+
+export type JobReader = {
+  /** Null: of a newer version, whose workers it waits for, or damaged. */
+  read(job: Job): RolloutJob | null;
+  /** Logged once for each run, however many rollouts it has. */
+  logNotOurs(rolloutId: string, problem: string): void;
+};
+
+export function createJobReader(log: Pick<Logger, 'warn'>): JobReader {
+  const logged = new Set<string>();
+  const logNotOurs = (rolloutId: string, problem: string): void => {
+    const runId = rolloutId.slice(0, rolloutId.indexOf('.'));
+    if (!logged.has(runId))
+      log.warn({ rollout_id: rolloutId, problem }, 'left to another version, at no cost');
+    logged.add(runId);
+  };
+  return {
+    read(job) {
+      const needs = needsOf(job.data);
+      const read = RolloutJob.safeParse(job.data);
+      if (needs <= UNDERSTOOD && read.success) return read.data;
+      logNotOurs(job.id ?? '', read.success ? `it needs level ${needs}` : problemOf(read.error));
+      return null;
+    },
+    logNotOurs,
+  };
+}

@@ -1,0 +1,117 @@
+/** What becomes of an attempt that did not come to its end: cancelled, taken over, drained, tried again, or given up. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import {
+  decide,
+  errorMessage,
+  type Failure,
+  type FailureStage,
+  type JournalEntry,
+  RolloutFailure,
+  refusedByRedis,
+  SwefarmError,
+  UnusableError,
+} from '@swefarm/shared';
+import { diskIsFull } from '../sandbox/free.ts';
+import { abortOf } from './abort.ts';
+import { commitAttempt } from './commitattempt.ts';
+import { type AfterAttempt, type AttemptContext, DONE, ignoreIfEnded } from './context.ts';
+import { attemptEnd, endAttempt, handBack, putOff, storeWorkOfAttempt } from './endattempt.ts';
+import { emptyTrace } from './task.ts';
+
+/** Stages whose failures, once the agent is done, say nothing against its work. A slow policy's would be judged the same. */
+const WORK_STANDS: ReadonlySet<FailureStage> = new Set(['evaluation', 'sandbox', 'worker']);
+
+const DISK_BREAKS: ReadonlySet<FailureStage> = new Set(['image', 'sandbox', 'evaluation']);
+
+/** For so long the signal to end, which broke a sandbox, may reach this worker later than the sandbox. */
+const STOP_SIGNAL_DELAY_MS = 300;
+const FAILURE_LENGTH = 400;
+
+/** `running` is the rollout, which may still be removing its containers. */
+export async function afterFailure(
+  context: AttemptContext,
+  error: unknown,
+  running: Promise<unknown>,
+): Promise<AfterAttempt> {
+  const aborted = abortOf(context.signal);
+  if (aborted?.kind === 'cancelled')
+    return commitAttempt(context, { outcome: 'cancelled', cancelReason: aborted.cancelReason });
+  if (aborted?.kind === 'superseded') return leaveToOther(context);
+  if (aborted?.kind === 'drain') return handBack(context, running);
+  if (error instanceof UnusableError && refusedByRedis(error)) return putOff(context, error);
+  const failure = await failureOf(error, context);
+  // A batch scheduler signals every process of a job, sandboxes too: what they lose by it is no failure of theirs.
+  if (failure.stage !== 'instance' && (await isToldToStop(context.services.stop)))
+    return handBack(context, running);
+  noteForNode(context, failure);
+  return retryOrGiveUp(context, failure);
+}
+
+/** Noted as an end of its own, so that nobody takes it for a crash. */
+async function leaveToOther(context: AttemptContext): Promise<AfterAttempt> {
+  const ended = endAttempt(context, attemptEnd.drained('another attempt has it'));
+  await ended.catch(ignoreIfEnded(context));
+  context.services.metrics.attempts.inc({ class: 'drained' });
+  return DONE;
+}
+
+/** Whether this worker was told to end, or is within a moment. */
+async function isToldToStop(stop: AbortSignal): Promise<boolean> {
+  await sleep(STOP_SIGNAL_DELAY_MS, null, { signal: stop }).catch(() => undefined);
+  return stop.aborted;
+}
+
+async function failureOf(error: unknown, { services, log }: AttemptContext): Promise<RolloutFailure> {
+  if (error instanceof RolloutFailure) {
+    // A full disk shows in many ways, and each asks for another node.
+    const byDisk = DISK_BREAKS.has(error.stage) && (await diskIsFull(services.runtime));
+    return byDisk ? new RolloutFailure('node_disk', error.message, { cause: error }) : error;
+  }
+  if (error instanceof SwefarmError && error.code === 'instance_invalid')
+    return new RolloutFailure('instance_invalid', error.message, { cause: error });
+  log.error({ err: error }, 'an unforeseen error: a bug of ours');
+  return new RolloutFailure('bug', errorMessage(error), { cause: error });
+}
+
+function noteForNode({ claimed, services }: AttemptContext, failure: RolloutFailure): void {
+  if (!('value' in claimed.instance)) return;
+  const { run_id: run, instance_id: instance } = claimed.job;
+  const sample = { run, instance, image: claimed.instance.value.image };
+  services.breaker.failed(failure.failureClass, errorMessage(failure).slice(0, 200), sample);
+}
+
+async function retryOrGiveUp(context: AttemptContext, failure: RolloutFailure): Promise<AfterAttempt> {
+  const { claimed, services, log, signal } = context;
+  const { stage, failureClass } = failure;
+  const end = attemptEnd.failed(stage, failureClass, errorMessage(failure));
+  const now = services.farm.clock.now();
+  const { attempt, claim, previous } = claimed;
+  const entry: JournalEntry = { attempt, claim, ...services.identity, claimed_at: now, ended_at: now, end };
+  const decision = decide([...previous, entry]);
+  if (decision.action === 'run') {
+    const stored = WORK_STANDS.has(stage) ? await storeWorkOfAttempt(context) : {};
+    await endAttempt(context, { ...end, ...stored });
+    services.metrics.attempts.inc({ class: failureClass });
+    const again = { stage, failure: `${stage}/${failureClass}`, again_in_ms: decision.delayMs };
+    log.warn(again, end.cause ?? '');
+    return { next: 'later', delayMs: decision.delayMs, anywhere: true };
+  }
+  const message = errorMessage(failure).slice(0, FAILURE_LENGTH);
+  try {
+    return await commitAttempt(context, { outcome: 'failed', failure: { ...decision.failure, message } });
+  } catch (storeError) {
+    if (storeError === abortOf(signal)) throw storeError;
+    return commitWithoutArtifact(context, decision.failure, storeError);
+  }
+}
+
+/** The artifact store itself is what fails: the result without its artifact is worth more than none. */
+function commitWithoutArtifact(
+  context: AttemptContext,
+  failure: Failure,
+  storeError: unknown,
+): Promise<AfterAttempt> {
+  context.log.warn({ err: errorMessage(storeError) }, 'failed without an artifact');
+  Object.assign(context.trace, emptyTrace());
+  return commitAttempt(context, { outcome: 'failed', failure });
+}

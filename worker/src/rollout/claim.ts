@@ -1,0 +1,39 @@
+/** The claim of a rollout in the journal, which opens an attempt: only who holds its nonce writes. */
+import { asksPolicy, type Claim, type RolloutJob, type RunRecord } from '@swefarm/shared';
+import { isPausedTooLong } from '../agent/policy/pauselimit.ts';
+import { abortOf } from './abort.ts';
+import type { AttemptServices } from './services.ts';
+import { retryUntilAnswered } from './untilanswered.ts';
+
+type Services = Pick<AttemptServices, 'farm' | 'identity' | 'log' | 'policyPauseLimitMs'>;
+
+/** Null: Redis refused until the worker was to go. */
+export async function claimRollout(
+  job: RolloutJob,
+  run: RunRecord,
+  services: Services,
+  signal: AbortSignal,
+): Promise<Claim | null> {
+  const { log, farm, identity } = services;
+  let over = job.passed ?? null;
+  // Whoever was killed is not waited for; of those who live, and after an outage of those who may, nothing is taken at once.
+  const claim = async (): Promise<Claim> => {
+    const onlyKept = await waitsForPolicy(run, services);
+    const claimed = await farm.journal.claim(job.rollout_id, identity, { over, onlyKept });
+    const { registry } = farm;
+    if (claimed.status !== 'held' || !registry.sure() || (await registry.lives(claimed.worker)))
+      return claimed;
+    over = claimed.claim;
+    return await claim();
+  };
+  try {
+    return await retryUntilAnswered('claim', claim, { log, signal, endedBy: ['drain'] });
+  } catch (error) {
+    if (error !== abortOf(signal)) throw error;
+    return null;
+  }
+}
+
+/** Whether all that the rollout could do here is wait for its policy. */
+const waitsForPolicy = async ({ agent, policy }: RunRecord, { farm, policyPauseLimitMs }: Services) =>
+  asksPolicy(agent.type) && policy !== null && (await isPausedTooLong(policy, farm, policyPauseLimitMs));

@@ -1,0 +1,28 @@
+/** Ends an attempt with the rollout's result: committed, noted in the journal, logged in one line. */
+import { summaryOf } from './attemptlog.ts';
+import { type Conclusion, commitResult, failureIn } from './commitresult.ts';
+import { type AfterAttempt, type AttemptContext, DONE, ignoreIfEnded, untilTakenOver } from './context.ts';
+import { attemptEnd, endAttempt } from './endattempt.ts';
+import { dropResumableWork } from './resume.ts';
+
+/** Throws as commitResult does. */
+export async function commitAttempt(context: AttemptContext, conclusion: Conclusion): Promise<AfterAttempt> {
+  const { claimed, services, clock, log, trace } = context;
+  const { job, attempt, claim, run, previous } = claimed;
+  const failure = failureIn(conclusion);
+  const won = await commitResult(
+    { ...conclusion, job, attempt, claim, run, trace, clock },
+    services,
+    untilTakenOver(context),
+  );
+  const end = failure
+    ? attemptEnd.failed(failure.stage, failure.class, failure.message)
+    : attemptEnd.done(won);
+  // The result stands, also when the attempt is over before Redis takes this.
+  await endAttempt(context, end).catch(ignoreIfEnded(context));
+  await dropResumableWork(services.farm, previous, services.log);
+  services.metrics.attempts.inc({ class: failure?.class ?? (won ? 'done' : 'late') });
+  const { fields, sentence } = summaryOf(conclusion, { won, trace, previous, seconds: clock.seconds() });
+  log.info(fields, sentence);
+  return DONE;
+}

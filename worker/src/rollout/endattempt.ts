@@ -1,0 +1,84 @@
+/** The end of an attempt in the journal, and the two ways to end one without a result: hand back and put off. */
+import {
+  type AttemptEnd,
+  errorMessage,
+  type FailureClass,
+  type FailureStage,
+  type UnusableError,
+} from '@swefarm/shared';
+import { abortOf } from './abort.ts';
+import { storeResumableWork } from './commitresult.ts';
+import { type AfterAttempt, type AttemptContext, untilTakenOver } from './context.ts';
+import { resumableWork } from './resume.ts';
+import { retryUntilAnswered } from './untilanswered.ts';
+
+/** How long a rollout that Redis refused waits for another attempt. */
+const PUT_OFF_MS = 2_000;
+/** What the journal holds of a cause. */
+const CAUSE_LENGTH = 200;
+
+const causeOf = (text: string | null): string | null => text?.slice(0, CAUSE_LENGTH) ?? null;
+
+/** The ends that the journal knows. */
+export const attemptEnd = {
+  /** With the rollout's result: its own, or one that was committed before it. */
+  done: (isFirst: boolean): AttemptEnd => ({
+    stage: null,
+    class: 'done',
+    cause: isFirst ? null : 'late: another attempt was first',
+  }),
+  /** At no cost to the rollout's budgets. */
+  drained: (cause: string | null): AttemptEnd => ({ stage: null, class: 'drained', cause: causeOf(cause) }),
+  failed: (stage: FailureStage, failureClass: FailureClass, message: string): AttemptEnd => ({
+    stage,
+    class: failureClass,
+    cause: causeOf(message),
+  }),
+};
+
+export async function endAttempt(
+  context: AttemptContext,
+  end: AttemptEnd,
+  how = untilTakenOver(context),
+): Promise<void> {
+  const { claimed, services } = context;
+  await retryUntilAnswered(
+    'end of attempt',
+    () => services.farm.journal.end(claimed.job.rollout_id, claimed.claim, end),
+    how,
+  );
+}
+
+/** Ends the attempt at no cost; `running` is what still removes its containers. */
+export async function handBack(context: AttemptContext, running: Promise<unknown>): Promise<AfterAttempt> {
+  await endDrained(context, abortOf(context.signal)?.why ?? null);
+  return { next: 'hand_back', gone: running.then(nothing, nothing) };
+}
+
+/** Redis refused what the rollout needed of it: nobody's work failed, and the rollout is tried again soon. */
+export async function putOff(context: AttemptContext, refusal: UnusableError): Promise<AfterAttempt> {
+  context.log.warn({ err: errorMessage(refusal) }, 'Redis refused this rollout; it is put off');
+  await endDrained(context, errorMessage(refusal));
+  return { next: 'later', delayMs: PUT_OFF_MS };
+}
+
+/** Waits for Redis as long as the worker itself does: its end is the only one left. */
+async function endDrained(context: AttemptContext, cause: string | null): Promise<void> {
+  context.services.metrics.attempts.inc({ class: 'drained' });
+  const how = { log: context.log };
+  const stored = await storeWorkOfAttempt(context, how);
+  await endAttempt(context, { ...attemptEnd.drained(cause), ...stored }, how);
+}
+
+/** What the journal says of work that the next attempt need not do again. */
+export async function storeWorkOfAttempt(
+  context: AttemptContext,
+  how = untilTakenOver(context),
+): Promise<{ kept?: string }> {
+  const { claimed, services, trace, clock } = context;
+  const work = resumableWork(trace, clock);
+  const kept = work && (await storeResumableWork({ ...claimed, trace }, work, services, how));
+  return kept ? { kept } : {};
+}
+
+const nothing = (): void => undefined;

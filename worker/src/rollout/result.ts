@@ -1,0 +1,60 @@
+/** The records that end rollouts: what every one of them says, with or without a worker that had it. */
+import {
+  type Failure,
+  type Outcome,
+  parseUsage,
+  type Result,
+  type RunRecord,
+  type Seconds,
+  softwareVersion,
+  type Trajectory,
+} from '@swefarm/shared';
+
+export const NO_SECONDS: Seconds = {
+  queued: 0,
+  image: 0,
+  sandbox: 0,
+  agent: 0,
+  model: 0,
+  command: 0,
+  patch: 0,
+  evaluation: 0,
+  total: 0,
+};
+
+type Attempt = Pick<Result, 'rollout_id' | 'instance_id' | 'rollout_index' | 'attempt' | 'claim'>;
+type By = Pick<Result, 'worker' | 'node' | 'runtime' | 'finished_at'>;
+type End = { outcome: Outcome; reward_row: string; failure: Failure | null };
+
+/** A result as of a rollout that nothing is known of: no reward, no turn, no second. */
+export function resultWithoutFacts(run: RunRecord, attempt: Attempt, by: By, end: End): Result {
+  return {
+    format: 'swefarm-result-1',
+    run_id: run.run_id,
+    ...attempt,
+    software_version: softwareVersion(),
+    ...by,
+    ...end,
+    resolved: null,
+    reward: null,
+    reward_table: `${run.reward.table}:${run.reward.hash}`,
+    turns: 0,
+    exit_status: null,
+    facts: null,
+    tokens: { prompt: 0, completion: 0 },
+    policy_version: run.policy?.version ?? null,
+    seconds: NO_SECONDS,
+    artifact: null,
+  };
+}
+
+/** As the endpoint counted them, over all turns. */
+export function tokensOf(trajectory: Trajectory | null): Result['tokens'] {
+  const tokens = { prompt: 0, completion: 0 };
+  for (const turn of trajectory?.turns ?? []) {
+    const usage = parseUsage(turn.usage);
+    tokens.prompt += usage?.prompt_tokens ?? 0;
+    tokens.completion += usage?.completion_tokens ?? 0;
+  }
+  return tokens;
+}
