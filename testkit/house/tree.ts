@@ -33,7 +33,7 @@ export type TreeFile = {
   functions: Func[];
 };
 
-const ROOT = resolve(import.meta.dirname, '../..');
+export const ROOT = resolve(import.meta.dirname, '../..');
 const PACKAGES = ['shared', 'grading', 'producer', 'producer/page', 'worker', 'testkit', 'dashboards'];
 const TESTS = /\.(test|fixture)\.tsx?$|^\w+\/test\/|^(testkit|bench)\//;
 

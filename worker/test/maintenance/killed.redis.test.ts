@@ -60,6 +60,14 @@ const EVERY = process.env.SWEFARM_TEST_EVERY_CUT === '1' ? 1 : 3;
 /** So many plays side by side, each in a farm of its own. */
 const AT_ONCE = 8;
 
+test('every duty has a debt', () => {
+  expect(DEBTS.map(({ duty }) => duty).sort()).toEqual(
+    allDuties()
+      .map(({ name }) => name)
+      .sort(),
+  );
+});
+
 test.each(DEBTS)('$duty: killed, or held up, after each of its commands', async (debt) => {
   const whole = await play(debt, Number.POSITIVE_INFINITY, 'killed');
   const plays = Array.from({ length: whole.passed }, (_, commands) => [

@@ -1,6 +1,7 @@
 /** Each family's calls, as its chat template writes them, and what a model does wrong in them. */
 import { performance } from 'node:perf_hooks';
 import { describe, expect, test } from 'vitest';
+import { TOOL_PARSERS } from '../../records/toolparsers.ts';
 import { parseToolCalls, parseWith, unreadCallIn } from './registry.ts';
 
 const COMMAND = 'cat <<E\n"x" </y> é\nE\n';
@@ -177,6 +178,12 @@ test.each(['I am done.', '', '{"a": 1}', '[1, 2]', 'a [link](x)', '<|channel|>fi
   'no call was begun in %j',
   (text) => expect(unreadCallIn(text)).toBeNull(),
 );
+
+test('every parser that a run may name reads calls as its family writes them', () => {
+  // Calls of harmony are channels, which answer.test.ts reads.
+  const written = new Set([...WRITTEN.map(([parser]) => parser), 'auto', 'harmony']);
+  expect(TOOL_PARSERS.filter((name) => !written.has(name))).toEqual([]);
+});
 
 test('a reader that is named reads nothing of other forms', () => {
   const glm = '<tool_call>bash\n<arg_key>command</arg_key>\n<arg_value>ls</arg_value>\n</tool_call>';

@@ -1,0 +1,94 @@
+/** A part that is entered in a registry and lacks its tests or its docs fails here (docs/extending.md). */
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { dirname, join, resolve } from 'node:path';
+import { agentsWith, FAILURES, RUNTIME_NAMES, TOOL_PARSERS, WORKER_METRICS } from '@swefarm/shared';
+import { expect, test } from 'vitest';
+import { ROOT, readRepository } from './tree.ts';
+
+const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8');
+const tree = readRepository();
+const sources = (folder: string): string =>
+  tree.flatMap(({ path, text, isTest }) => (path.startsWith(folder) && !isTest ? [text] : [])).join('\n');
+const PAGES = ['README.md', 'SECURITY.md', 'ARCHITECTURE.md', 'GLOSSARY.md', 'CONTRIBUTING.md'];
+const FOLDERS = ['docs', 'slurm', 'dashboards', 'bench', 'testkit', 'examples'];
+const pages = [
+  ...PAGES,
+  ...FOLDERS.flatMap((folder) =>
+    execFileSync('git', ['ls-files', `${folder}/*.md`, `${folder}/README.md`], {
+      cwd: ROOT,
+      encoding: 'utf8',
+    })
+      .split('\n')
+      .filter((path) => path !== '' && !path.startsWith('examples/problems/')),
+  ),
+];
+
+test.each(RUNTIME_NAMES)('runtime %s: contract suite, escape suite, docs', (name) => {
+  const suite = `worker/test/sandbox/${name}.containers.test.ts`;
+  expect(existsSync(join(ROOT, suite)), suite).toBe(true);
+  expect(read(suite)).toContain('sandboxContract(');
+  // The dry run isolates nothing that could be escaped from.
+  if (name !== 'host')
+    expect(read('worker/test/sandbox/escape/escape.containers.test.ts')).toContain(`escapeSuite('${name}'`);
+  expect(read('docs/running.md'), 'its row in the table of runtimes').toContain(`\n| \`${name}\` |`);
+});
+
+test.each(agentsWith({}))('agent %s: docs', (name) => {
+  expect(read('docs/running.md'), 'its row in the table of agents').toContain(`\n| \`${name}\` |`);
+});
+
+test.each(TOOL_PARSERS)('tool parser %s: docs', (name) => {
+  expect(read('docs/tokens.md'), 'its row in the table of families').toContain(`\`${name}\``);
+});
+
+test('every metric of a worker is counted somewhere', () => {
+  const text = sources('worker/src/');
+  const unused = Object.keys(WORKER_METRICS).filter(
+    (key) => !new RegExp(`\\bmetrics\\.${key}\\b`).test(text),
+  );
+  expect(unused).toEqual([]);
+});
+
+test('every command of swefarm is in the docs', () => {
+  const added = read('producer/src/cli/main.ts').matchAll(/import \{ ([^}]+) \} from '(\.\/\w+\.ts)'/g);
+  const files = [...added].flatMap(([, names = '', file = '']) => (/\badd[A-Z]/.test(names) ? [file] : []));
+  const commands = files.flatMap((file) =>
+    [...read(join('producer/src/cli', file)).matchAll(/program\s*\.command\('(\w+)/g)].map(
+      ([, name]) => name,
+    ),
+  );
+  expect(commands.length).toBeGreaterThan(20);
+  const text = pages.map(read).join('\n');
+  expect(commands.filter((name) => !text.includes(`swefarm ${name}`))).toEqual([]);
+});
+
+test('every stage of an attempt that the glossary names is a type of the code', () => {
+  const [, table = ''] = /## How a rollout moves[\s\S]*?\n((?:\|.*\n)+)/.exec(read('GLOSSARY.md')) ?? [];
+  const names = table.split('\n').flatMap((row) => {
+    const cell = row.split('|')[2] ?? '';
+    return [...cell.matchAll(/`([A-Z]\w+)`/g)].map(([, name]) => name);
+  });
+  expect(names.length).toBeGreaterThan(7);
+  const text = sources('worker/src/') + sources('shared/src/');
+  expect(names.filter((name) => !new RegExp(`\\b(?:type|interface|class) ${name}\\b`).test(text))).toEqual(
+    [],
+  );
+});
+
+test.each(pages)('%s: each file that it names is there', (page) => {
+  const text = read(page);
+  const mentioned = [
+    ...text.matchAll(/`((?:shared|grading|producer|worker|testkit|slurm|dashboards|docs|bench)\/[\w./-]+)`/g),
+  ].map(([, path = '']) => path);
+  const failures = Object.entries(FAILURES).map(([name, { stage }]) => `${stage}/${name}`);
+  // NAME and the like stand for a part that somebody adds.
+  const named = mentioned.filter(
+    (path) =>
+      !/[A-Z]{3,}(?!ME\.md)/.test(path) && !path.startsWith('producer/page/dist') && !failures.includes(path),
+  );
+  const linked = [...text.matchAll(/\]\((?!https?:|#)([^)#\s]+)/g)].map(([, to = '']) =>
+    join(dirname(page), to),
+  );
+  expect([...named, ...linked].filter((path) => !existsSync(resolve(ROOT, path)))).toEqual([]);
+});
