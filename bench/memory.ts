@@ -1,7 +1,7 @@
 /** What one worker needs while it holds many long rollouts: resident memory beyond its start, and the delay of its event loop. */
 import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { decodeArtifact, type Result, type RuntimeName } from '@swefarm/shared';
+import type { Result, RuntimeName } from '@swefarm/shared';
 import { generateScript } from '@swefarm/testkit';
 import { type BenchWorker, prepareGround, runBatch, startPolicy, startWorker } from './farm.ts';
 import { tryRuntime } from './sandbox.ts';
@@ -108,7 +108,6 @@ async function residentMib(pid: number): Promise<number> {
 }
 
 async function lastPromptTokens(worker: BenchWorker, result: Result | undefined): Promise<number> {
-  const blob = result?.artifact ? await worker.farm.artifacts.get(result.artifact) : null;
-  const content = blob && (await decodeArtifact(blob));
+  const content = await worker.farm.artifacts.read(result?.artifact ?? null);
   return content?.trajectory?.turns.at(-1)?.usage?.prompt_tokens ?? Number.NaN;
 }

@@ -1,5 +1,5 @@
+export { isArtifactFile, isArtifactGone, readArtifactFile } from './artifacts/artifacts.ts';
 export * from './artifacts/codec.ts';
-export { readArtifactFile } from './artifacts/directory.ts';
 export type * from './artifacts/store.ts';
 export * from './config/ceilings.ts';
 export * from './config/child.ts';

@@ -3,7 +3,7 @@ import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { openFarm } from '../src/index.ts';
+import { encodeArtifact, isArtifactGone, openFarm, readArtifactFile } from '../src/index.ts';
 import { silentLog } from '../src/processes/log.ts';
 import { connectRedis } from '../src/redis/connect.ts';
 import { keysFor } from '../src/redis/keys.ts';
@@ -61,6 +61,38 @@ test('with a directory the files lie there, and a producer without the setting r
   expect((await producer.artifacts.get(locator)).toString()).toBe('x');
   await worker.artifacts.removeRun('r');
   expect(await readdir(dir)).toEqual([]);
+  await rm(dir, { recursive: true });
+});
+
+test('either store is read through one door: a result without artifact has no content, and what is gone is told by its code', async () => {
+  const dir = await mkdtemp(join(tmpdir(), 'swefarm artifacts é%-'));
+  const config = testConfig({ artifacts: `dir:${dir}` });
+  await using inDirectory = await openFarm(config, 'worker');
+  await using inRedis = await openFarm({ ...config, artifacts: 'redis:' }, 'worker');
+  const content = {
+    ...({
+      format: 'swefarm-artifact-1',
+      rollout_id: 'r.i.0',
+      attempt: 1,
+      instance_id: 'i',
+      patch: 'p',
+    } as const),
+    ...{ trajectory: null, report: null, test_log: null, eval_script: null, failure_detail: null },
+  };
+  const blob = await encodeArtifact(content);
+  const file = await inDirectory.artifacts.put('r.i.0', nth(1), blob);
+  const key = await inRedis.artifacts.put('r.i.0', nth(1), blob);
+  for (const { artifacts } of [inDirectory, inRedis]) {
+    expect(await Promise.all([file, key, null].map(artifacts.read))).toEqual([content, content, null]);
+  }
+  expect(await readArtifactFile(file)).toEqual(content);
+
+  await inDirectory.artifacts.removeRun('r');
+  const broken = await inRedis.artifacts.put('r.i.1', nth(1), Buffer.from('no gzip'));
+  for (const gone of [file, broken, 'nonsense']) {
+    expect(isArtifactGone(await inRedis.artifacts.read(gone).catch((error: unknown) => error))).toBe(true);
+  }
+  expect(isArtifactGone(new Error('ESTALE'))).toBe(false);
   await rm(dir, { recursive: true });
 });
 

@@ -1,5 +1,5 @@
 /** Whether result and artifact are of one attempt: a trainer trains what the artifact says with the reward of the result. */
-import { type ArtifactContent, decodeArtifact, errorMessage } from '@swefarm/shared';
+import { type ArtifactContent, errorMessage } from '@swefarm/shared';
 import type { ChaosFarm } from './farm.ts';
 import type { Seen } from './verdict.ts';
 
@@ -20,7 +20,8 @@ async function apart(farm: ChaosFarm, seen: Seen): Promise<string[]> {
   if (seen.artifact === null)
     return seen.outcome === 'judged' ? [`${seen.rollout_id}: judged, and without an artifact`] : [];
   try {
-    return differences(seen, await decodeArtifact(await farm.view.artifacts.get(seen.artifact)));
+    const content = await farm.view.artifacts.read(seen.artifact);
+    return content ? differences(seen, content) : [];
   } catch (error) {
     return [`${seen.rollout_id}: its artifact cannot be read: ${errorMessage(error)}`];
   }

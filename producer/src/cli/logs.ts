@@ -1,13 +1,6 @@
 /** `swefarm logs`: what a rollout says and does, as it does it: its live turns, then, or instead, its trajectory. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import {
-  decodeArtifact,
-  type Farm,
-  type LiveTurn,
-  openFarm,
-  parseRolloutId,
-  UsageError,
-} from '@swefarm/shared';
+import { type Farm, type LiveTurn, openFarm, parseRolloutId, UsageError } from '@swefarm/shared';
 import type { Command } from 'commander';
 import { EXIT } from '../run/exit.ts';
 import { plainJson } from '../view/plain.ts';
@@ -72,7 +65,7 @@ async function logs(rolloutId: string, flags: Flags): Promise<number> {
 type Options = Parameters<typeof describeTurns>[1];
 
 async function kept(farm: Farm, locator: string | null, flags: Flags, options: Options): Promise<string> {
-  const content = locator === null ? null : await decodeArtifact(await farm.artifacts.get(locator));
+  const content = await farm.artifacts.read(locator);
   if (!content?.trajectory) return 'no trajectory was kept for this rollout';
   if (flags.json === true) return plainJson(content.trajectory);
   return describeTurns(content.trajectory, options);

@@ -3,7 +3,6 @@
 import { createReadStream } from 'node:fs';
 import {
   type ArtifactContent,
-  decodeArtifact,
   type Farm,
   openFarm,
   parseRolloutId,
@@ -61,8 +60,7 @@ async function fromFarm(name: string, flags: Flags): Promise<Found> {
   await using farm = await openFarm(producerConfig(flags), 'producer');
   const result = await farm.results.get(name);
   if (!result) throw new UsageError(await withoutResult(farm, name));
-  const blob = result.artifact === null ? null : await farm.artifacts.get(result.artifact);
-  return { facts: result, content: blob && (await decodeArtifact(blob)) };
+  return { facts: result, content: await farm.artifacts.read(result.artifact) };
 }
 
 /** Why there is nothing to show yet, and what shows more. */

@@ -5,6 +5,7 @@ import {
   decodeArtifact,
   errorMessage,
   type Farm,
+  isArtifactFile,
   readArtifactFile,
   UsageError,
 } from '@swefarm/shared';
@@ -21,8 +22,8 @@ export async function artifactOfLine(
 ): Promise<ArtifactContent | null> {
   if (line.artifact_file !== undefined) return await decodeArtifact(await copyAt(line.artifact_file));
   if (line.artifact === null) return null;
-  if (line.artifact.startsWith('file:')) return await decodeArtifact(await readArtifactFile(line.artifact));
-  return await decodeArtifact(await (await farm()).artifacts.get(line.artifact));
+  if (isArtifactFile(line.artifact)) return await readArtifactFile(line.artifact);
+  return await (await farm()).artifacts.read(line.artifact);
 }
 
 async function copyAt(path: string): Promise<Buffer> {

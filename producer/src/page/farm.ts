@@ -1,7 +1,6 @@
 /** The page's view of a farm: runs, results and artifacts in Redis, and what runs now. */
 import {
   type ArtifactContent,
-  decodeArtifact,
   errorMessage,
   type Farm,
   type LiveRollout,
@@ -19,10 +18,7 @@ const BATCH = 1000;
 const ARTIFACTS_KEPT = 6;
 
 export function farmSource(farm: Farm): PageSource {
-  const artifact = remember(
-    async (locator: string) => decodeArtifact(await farm.artifacts.get(locator)),
-    ARTIFACTS_KEPT,
-  );
+  const artifact = remember((locator: string) => farm.artifacts.read(locator), ARTIFACTS_KEPT);
   const resultOf = async (rolloutId: string): Promise<{ result: Result | null; problem: string | null }> => {
     try {
       return { result: await farm.results.get(rolloutId), problem: null };

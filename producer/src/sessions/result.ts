@@ -1,12 +1,11 @@
 /** What the driver of a session is told of its end. */
 import {
-  decodeArtifact,
   exponentialBackoff,
   type Farm,
+  isArtifactGone,
   poll,
   type Report,
   type Result,
-  SwefarmError,
 } from '@swefarm/shared';
 
 export type SessionVerdict = Pick<
@@ -40,16 +39,12 @@ async function verdictOf(farm: Farm, result: Result): Promise<SessionVerdict> {
   };
 }
 
-/** Nothing is where the artifact lay, or what is there cannot be read. */
-const GONE = new Set(['artifact_missing', 'bad_artifact_locator', 'bad_artifact']);
-
 async function reportOf(farm: Farm, { artifact }: Result): Promise<Report | null> {
-  if (artifact === null) return null;
   try {
-    return (await decodeArtifact(await farm.artifacts.get(artifact))).report ?? null;
+    return (await farm.artifacts.read(artifact))?.report ?? null;
   } catch (error) {
     // Artifacts have a shorter life than results; the verdict stands without its details.
-    if (error instanceof SwefarmError && GONE.has(error.code)) return null;
+    if (isArtifactGone(error)) return null;
     throw error;
   }
 }

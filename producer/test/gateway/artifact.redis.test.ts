@@ -10,11 +10,11 @@ const stale =
   (count: number) =>
   (farm: Farm): Farm => {
     let left = count;
-    const get: Farm['artifacts']['get'] = async (ref) => {
+    const read: Farm['artifacts']['read'] = async (ref) => {
       if (left-- > 0) throw new Error('ESTALE: stale file handle, open');
-      return await farm.artifacts.get(ref);
+      return await farm.artifacts.read(ref);
     };
-    return { ...farm, artifacts: { ...farm.artifacts, get } };
+    return { ...farm, artifacts: { ...farm.artifacts, read } };
   };
 
 async function answers(ending: Ending, failing: number, gateway_mask_sample: 'honoured' | 'ignored') {

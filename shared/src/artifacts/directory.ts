@@ -44,7 +44,7 @@ export function directoryArtifacts(root: string, limits: DirectoryLimits): Artif
       if (known) known = { ...known, bytes: known.bytes + blob.byteLength, files: known.files + 1 };
       return pathToFileURL(path).href;
     },
-    get: readArtifactFile,
+    get: readFileBytes,
     async remove(locator) {
       const path = resolve(pathOf(locator));
       if (!path.startsWith(resolve(root) + sep)) {
@@ -74,7 +74,7 @@ export function directoryArtifacts(root: string, limits: DirectoryLimits): Artif
 }
 
 /** Reads by locator alone, so that a producer needs no setting of its own to find what workers wrote. */
-export async function readArtifactFile(locator: string): Promise<Buffer> {
+export async function readFileBytes(locator: string): Promise<Buffer> {
   try {
     return await readFile(pathOf(locator));
   } catch (error) {

@@ -1,6 +1,6 @@
 /** All that the farm keeps in Redis behind one object: the only door through which worker and producer reach it. */
 import type { BackendFactory, ConnectionOptions, Queue, RedisQueueBackend } from 'bullmq';
-import type { ArtifactStore } from '../artifacts/store.ts';
+import type { Artifacts } from '../artifacts/artifacts.ts';
 import type { CommonConfig } from '../config/load.ts';
 import type { Vitals } from '../metrics/vitals.ts';
 import type { Log } from '../processes/log.ts';
@@ -56,7 +56,7 @@ export interface Farm extends AsyncDisposable {
   readonly live: Live;
   readonly locks: Locks;
   readonly sessions: Sessions;
-  readonly artifacts: ArtifactStore;
+  readonly artifacts: Artifacts;
   /** The BullMQ queue to submit to; opened at first use, closed with the farm. */
   queue(): Queue<RolloutJob>;
   /** `connection` for a BullMQ Worker: retries for ever; closed with the farm. */

@@ -1,8 +1,7 @@
 /** Builds the farm from its parts. Loaded only when a farm is opened, so that threads need no Redis client. */
 import { Queue } from 'bullmq';
 import type { Redis } from 'ioredis';
-import { directoryArtifacts, readArtifactFile } from '../artifacts/directory.ts';
-import type { ArtifactStore } from '../artifacts/store.ts';
+import { artifactLimits, createArtifacts } from '../artifacts/artifacts.ts';
 import type { CommonConfig } from '../config/keys.ts';
 import { errorMessage } from '../failures/errors.ts';
 import { type Log, silentLog } from '../processes/log.ts';
@@ -52,7 +51,7 @@ export async function openConnectedFarm(
   const warnings = [...hazards, ...connection.warnings];
   watchOutages(connection, log);
   const says = <T extends object>(part: T): T => saysOutages(part, address);
-  const artifacts = artifactsOf(config, says(redisArtifacts(redis, keys, limitsOf(config))));
+  const artifacts = createArtifacts(config, says(redisArtifacts(redis, keys, artifactLimits(config))));
   const connections: Redis[] = [];
   let queue: Queue<RolloutJob> | null = null;
 
@@ -125,34 +124,6 @@ export async function openConnectedFarm(
     },
   };
 }
-
-/** What is stored goes where the configuration says; what is read is found by its locator alone. */
-function artifactsOf(config: CommonConfig, inRedis: ArtifactStore): ArtifactStore {
-  if (config.artifacts === 'redis:') {
-    return {
-      ...inRedis,
-      get: (locator) => (isFile(locator) ? readArtifactFile(locator) : inRedis.get(locator)),
-    };
-  }
-  const inDirectory = directoryArtifacts(config.artifacts.slice('dir:'.length), limitsOf(config));
-  return {
-    ...inDirectory,
-    get: (locator) => (isFile(locator) ? readArtifactFile(locator) : inRedis.get(locator)),
-    remove: (locator) => (isFile(locator) ? inDirectory.remove(locator) : inRedis.remove(locator)),
-    listRun: async (runId) => [...(await inDirectory.listRun(runId)), ...(await inRedis.listRun(runId))],
-    async removeRun(runId) {
-      await inDirectory.removeRun(runId);
-      await inRedis.removeRun(runId);
-    },
-  };
-}
-
-const limitsOf = (config: CommonConfig) => ({
-  budgetBytes: config.artifact_budget_bytes,
-  ttlSeconds: config.artifact_ttl_seconds,
-});
-
-const isFile = (locator: string): boolean => locator.startsWith('file:');
 
 /** Made once per Redis and prefix; also the first proof that our user may use these keys. */
 async function farmId(redis: Redis, keys: Keys): Promise<string> {

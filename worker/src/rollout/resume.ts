@@ -2,7 +2,7 @@
  * Work that outlives its attempt: when only the evaluation was lost, what the agent did is stored as the attempt's
  * artifact, named in the journal, and the next attempt grades it without the agent. The policy pays for a rollout once.
  */
-import { decodeArtifact, errorMessage, type Farm, type JournalEntry } from '@swefarm/shared';
+import { errorMessage, type Farm, type JournalEntry } from '@swefarm/shared';
 import type { Logger } from 'pino';
 import { abortOf } from './abort.ts';
 import type { StageClock } from './stages.ts';
@@ -26,11 +26,9 @@ export async function resumeWork(
   const locator = previous.findLast((entry) => entry.end?.kept)?.end?.kept;
   if (!locator) return null;
   try {
-    const { trajectory, patch, kept } = await decodeArtifact(
-      await retryUntilAnswered('stored work', () => farm.artifacts.get(locator), how),
-    );
-    if (!trajectory || patch === null || !kept) return null;
-    return { ...kept, trajectory, patch };
+    const content = await retryUntilAnswered('stored work', () => farm.artifacts.read(locator), how);
+    const { trajectory = null, patch = null, kept } = content ?? {};
+    return trajectory && patch !== null && kept ? { ...kept, trajectory, patch } : null;
   } catch (error) {
     if (how.signal && error === abortOf(how.signal)) throw error;
     how.log.warn(

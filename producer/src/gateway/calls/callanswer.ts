@@ -1,11 +1,5 @@
 /** From the rollout of a call to what is answered: its result, or what this caller takes in place of one. */
-import {
-  type ArtifactContent,
-  decodeArtifact,
-  errorMessage,
-  type Result,
-  SwefarmError,
-} from '@swefarm/shared';
+import { type ArtifactContent, errorMessage, type Result, SwefarmError } from '@swefarm/shared';
 import { hasTrainedTurn, type Unjudged } from '../../formats/gym/answer.ts';
 import { type Cause, causeOf } from '../../formats/gym/cause.ts';
 import type { RouteDeps } from '../access/deps.ts';
@@ -147,7 +141,7 @@ async function readContent(
   if (result.artifact === null) return null;
   for (let reads = 1; ; reads++) {
     try {
-      return await decodeArtifact(await farm.artifacts.get(result.artifact));
+      return await farm.artifacts.read(result.artifact);
     } catch (error) {
       const context = { rollout_id: result.rollout_id, reads, err: errorMessage(error) };
       log.warn(context, 'the artifact cannot be read');

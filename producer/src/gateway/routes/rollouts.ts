@@ -1,5 +1,5 @@
 /** One rollout over HTTP: its state, its result, its trajectory. */
-import { type ArtifactContent, decodeArtifact, parseRolloutId } from '@swefarm/shared';
+import { type ArtifactContent, parseRolloutId } from '@swefarm/shared';
 import type { FastifyInstance } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import type { z } from 'zod';
@@ -67,7 +67,8 @@ async function describeRollout(deps: GatewayDeps, rolloutId: string): Promise<z.
 
 async function readArtifact({ farm }: GatewayDeps, rolloutId: string): Promise<ArtifactContent> {
   const result = await farm.results.get(rolloutId);
-  if (result?.artifact) return await decodeArtifact(await farm.artifacts.get(result.artifact));
+  const content = result && (await farm.artifacts.read(result.artifact));
+  if (content) return content;
   const reason = result ? 'no artifact was stored' : 'it has no result yet';
   throw new Refusal(404, 'no_artifact', `rollout: ${rolloutId}: ${reason}`, { field: 'rollout' });
 }

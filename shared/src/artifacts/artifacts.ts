@@ -1,0 +1,55 @@
+/** The farm's artifacts, through the one door by which everybody reads them: stored where the configuration says, found by their locator. */
+import type { CommonConfig } from '../config/keys.ts';
+import { SwefarmError } from '../failures/errors.ts';
+import { type ArtifactContent, decodeArtifact } from './codec.ts';
+import { directoryArtifacts, readFileBytes } from './directory.ts';
+import type { ArtifactStore } from './store.ts';
+
+export interface Artifacts extends ArtifactStore {
+  /**
+   * What an artifact holds; null for the locator of a result that has none. Throws SwefarmError as `get` does, and `bad_artifact`;
+   * `isArtifactGone` tells those that no later try can mend.
+   */
+  read(locator: string | null): Promise<ArtifactContent | null>;
+}
+
+/** An artifact in a directory, for readers that have no farm. Throws as {@link Artifacts.read} does. */
+export const readArtifactFile = async (locator: string): Promise<ArtifactContent> =>
+  await decodeArtifact(await readFileBytes(locator));
+
+export const isArtifactFile = (locator: string): boolean => locator.startsWith('file:');
+
+const GONE = new Set(['artifact_missing', 'bad_artifact_locator', 'bad_artifact']);
+
+/** Nothing is where the artifact lay (it lives shorter than its result), or what is there is no artifact. */
+export const isArtifactGone = (error: unknown): boolean =>
+  error instanceof SwefarmError && GONE.has(error.code);
+
+export const artifactLimits = (config: CommonConfig) => ({
+  budgetBytes: config.artifact_budget_bytes,
+  ttlSeconds: config.artifact_ttl_seconds,
+});
+
+/** Stores in Redis or in a directory, and reads, lists and removes what lies in either. */
+export function createArtifacts(config: CommonConfig, inRedis: ArtifactStore): Artifacts {
+  const store = config.artifacts === 'redis:' ? inRedis : withDirectory(config, inRedis);
+  const get = (locator: string) => (isArtifactFile(locator) ? readFileBytes(locator) : inRedis.get(locator));
+  return {
+    ...store,
+    get,
+    read: async (locator) => (locator === null ? null : await decodeArtifact(await get(locator))),
+  };
+}
+
+function withDirectory(config: CommonConfig, inRedis: ArtifactStore): ArtifactStore {
+  const inDirectory = directoryArtifacts(config.artifacts.slice('dir:'.length), artifactLimits(config));
+  return {
+    ...inDirectory,
+    remove: (locator) => (isArtifactFile(locator) ? inDirectory : inRedis).remove(locator),
+    listRun: async (runId) => [...(await inDirectory.listRun(runId)), ...(await inRedis.listRun(runId))],
+    async removeRun(runId) {
+      await inDirectory.removeRun(runId);
+      await inRedis.removeRun(runId);
+    },
+  };
+}
