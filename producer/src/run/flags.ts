@@ -1,4 +1,4 @@
-/** The flags of a run, derived from the settings that the schemas of its record declare (shared/src/setting.ts). */
+/** The flags of a run, derived from the settings that the schemas of its record declare (shared/src/records/setting.ts). */
 import { readFileSync } from 'node:fs';
 import { parseBytes, RUN_SETTINGS, RunRecord, type RunSetting, UsageError } from '@swefarm/shared';
 import { z } from 'zod';

@@ -9,11 +9,11 @@ export const CEILING_KEYS = {
   max_network: plain(
     z.enum(['none', 'egress']),
     'egress',
-    'none: no sandbox may have a network, whatever a run (agent_network, eval_network) or an instance (needs_egress) asks for.',
+    'none: no sandbox has a network, whatever a run (agent_network, eval_network) or an instance (needs_egress) asks for.',
   ),
   max_cpus: most(
     form.positiveSeconds,
-    'Most CPUs that a run may ask for one sandbox (cpus); without: what the node has.',
+    'Most CPUs that a run may ask for one sandbox (cpus); default: what the node has.',
   ),
   max_memory_bytes: most(
     form.bytes,
@@ -22,7 +22,7 @@ export const CEILING_KEYS = {
   max_pids: most(form.positiveInteger, 'Most processes that a run may ask for one sandbox (pids).'),
   max_disk_bytes: most(
     form.bytes,
-    'Most disk of one sandbox (disk_bytes), where the runtime can; a run that sets none has this. Takes units (20G).',
+    'Most disk of one sandbox (disk_bytes), where the runtime can limit it; also the limit of a run that sets none. Takes units (20G).',
   ),
   max_turns: most(form.positiveInteger, 'Most turns that a run may ask for (step_limit).'),
   max_command_seconds: most(
@@ -34,9 +34,6 @@ export const CEILING_KEYS = {
     'Longest time that a run may give the agent in all (time_limit).',
   ),
   max_evaluation_seconds: most(form.positiveSeconds, 'Longest time that a run may give the tests (timeout).'),
-  max_log_bytes: most(
-    form.bytes,
-    'Largest test log that a run may have kept (log_limit). Takes units (64M).',
-  ),
-  max_ttl_seconds: most(form.positiveInteger, 'Longest time that a run may have its results kept (ttl).'),
+  max_log_bytes: most(form.bytes, 'Largest test log that a run may keep (log_limit). Takes units (64M).'),
+  max_ttl_seconds: most(form.positiveInteger, 'Longest time that a run may keep its results (ttl).'),
 };

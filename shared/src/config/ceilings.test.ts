@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { AgentConfig, EvaluationConfig, SandboxConfig } from '../runconfig.ts';
+import { AgentConfig, EvaluationConfig, SandboxConfig } from '../records/runconfig.ts';
 import { beyondCeiling, type Ceilings, describeExcess } from './ceilings.ts';
 import { loadConfig } from './load.ts';
 

@@ -1,4 +1,4 @@
-/** What the command line needs of the environment beyond configuration keys: a key by the name of its variable, and what our own processes inherit. */
+/** The environment beyond configuration keys: a secret by the name of its variable, and what child processes get. */
 import { UsageError } from '../failures/errors.ts';
 import { Secret } from '../security/secret.ts';
 import type { Environment } from './keys.ts';
@@ -10,10 +10,28 @@ export function environmentSecret(variable: string, flag: string, env: Environme
   throw new UsageError(`${flag} ${variable}: this environment variable is not set; export it first`);
 }
 
-/** For a worker that we start ourselves: everything we were given, so that it reads the same configuration, and `added`. */
+/** For a worker that the producer starts: the whole environment, so that it reads the same configuration, and `added`. */
 export function inheritedEnvironment(
   added: Readonly<Record<string, string>>,
   env: Environment = process.env,
 ): Record<string, string | undefined> {
   return { ...env, ...added };
+}
+
+/** What programs need to run; never our keys and passwords. */
+const PASSED =
+  /^(PATH|HOME|USER|LOGNAME|SHELL|LANG|LC_[A-Z]+|TZ|TERM|TMPDIR|XDG_[A-Z_]+|SSL_CERT_(FILE|DIR)|NODE_EXTRA_CA_CERTS|REQUESTS_CA_BUNDLE|https?_proxy|no_proxy|HTTPS?_PROXY|NO_PROXY|DOCKER_(HOST|CONFIG|CERT_PATH|TLS_VERIFY)|CONTAINER_HOST|SLURM[A-Z]*_[A-Z_]+|PIP_[A-Z_]+|PYTHON[A-Z]+|LD_LIBRARY_PATH)$/;
+
+/**
+ * A short list of the process's own variables plus `added`. Secrets that a child must have (a worker's Redis URL)
+ * are added by name, by the caller.
+ */
+export function childEnvironment(
+  added: Readonly<Record<string, string>> = {},
+  env: Environment = process.env,
+): Record<string, string> {
+  const passed = Object.entries(env).filter(
+    (entry): entry is [string, string] => entry[1] !== undefined && PASSED.test(entry[0]),
+  );
+  return { ...Object.fromEntries(passed), ...added };
 }

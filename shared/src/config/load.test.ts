@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { inspect } from 'node:util';
 import { afterAll, describe, expect, test } from 'vitest';
 import { UsageError } from '../failures/errors.ts';
-import { childEnvironment } from './child.ts';
+import { childEnvironment } from './environment.ts';
 import { configOptions, describeConfig, loadConfig } from './load.ts';
 
 const dir = mkdtempSync(join(tmpdir(), 'swefarm-config-'));

@@ -1,8 +1,8 @@
 /** An answer that was broken off, as far as it came: mode `token-in` goes on from it, and samples nothing twice. */
 
 import { RolloutFailure } from '../failures/failure.ts';
+import type { PolicyConfig } from '../records/runconfig.ts';
 import type { RequestedSampling } from '../records/trajectory.ts';
-import type { PolicyConfig } from '../runconfig.ts';
 import type { CompletionReply } from './endpoint/completion.ts';
 import type { PartialCompletion } from './endpoint/completionstream.ts';
 

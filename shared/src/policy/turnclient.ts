@@ -1,9 +1,9 @@
 /** One rollout's side of the talk with a policy, in one of three token modes; transport and retries are the user's. */
 
+import type { PolicyConfig } from '../records/runconfig.ts';
 import { effectiveSampling } from '../records/sampling.ts';
 import type { ToolParser } from '../records/toolparsers.ts';
 import type { Message, RequestedSampling } from '../records/trajectory.ts';
-import type { PolicyConfig } from '../runconfig.ts';
 import { parseAnswer } from './answer.ts';
 import { type ChatStream, openChatStream } from './endpoint/chatstream.ts';
 import { type CompletionReply, parseCompletion } from './endpoint/completion.ts';

@@ -1,7 +1,7 @@
 /** What requests ask for, as a speaker sends them: through the real builder, to an endpoint that the test plays. */
 import { describe, expect, test } from 'vitest';
+import { PolicyConfig } from '../records/runconfig.ts';
 import type { Message } from '../records/trajectory.ts';
-import { PolicyConfig } from '../runconfig.ts';
 import { ContextOverflowError } from './endpoint/errors.ts';
 import type { Post } from './endpoint/post.ts';
 import { parseOverflow } from './endpoint/refusal.ts';

@@ -1,8 +1,8 @@
 /** What one request asks for beside its messages: the most tokens of its answer, held to the room that is left, and its seed. */
 
+import type { PolicyConfig } from '../records/runconfig.ts';
 import { effectiveSampling, turnSeed } from '../records/sampling.ts';
 import type { Message, RequestedSampling } from '../records/trajectory.ts';
-import type { PolicyConfig } from '../runconfig.ts';
 import { ContextOverflowError } from './endpoint/errors.ts';
 import { maxTokensAfter, sequenceLimit, type TokenLimits } from './sequencelimit.ts';
 

@@ -1,9 +1,9 @@
 /** What a submit writes: one run record, and per rollout a job of a few hundred bytes that refers to it. */
 import { z } from 'zod';
-import { AgentConfig, EvaluationConfig, PolicyConfig, RewardChoice, SandboxConfig } from '../runconfig.ts';
-import { setting } from '../setting.ts';
 import { MOST, tooMany } from './bounds.ts';
 import { Needs } from './needs.ts';
+import { AgentConfig, EvaluationConfig, PolicyConfig, RewardChoice, SandboxConfig } from './runconfig.ts';
+import { setting } from './setting.ts';
 
 /** Rollouts of one group. */
 const group = z.number().int().max(MOST.group);

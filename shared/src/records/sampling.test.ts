@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { PolicyConfig } from '../runconfig.ts';
+import { PolicyConfig } from './runconfig.ts';
 import { effectiveSampling, NEUTRAL, reshapingKeys, turnSeed } from './sampling.ts';
 
 const config = (over: object) => PolicyConfig.parse({ urls: ['http://a/v1'], model: 'm', ...over });

@@ -6,8 +6,8 @@
  */
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { setting } from '../setting.ts';
 import { MOST } from './bounds.ts';
+import { setting } from './setting.ts';
 
 /** Beyond it no server takes more texts, and beyond it none is longer. */
 const MOST_STOPS = 64;

@@ -5,7 +5,7 @@ import { chmod, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { childEnvironment } from '../config/child.ts';
+import { childEnvironment } from '../config/environment.ts';
 import { SwefarmError, UnusableError } from '../failures/errors.ts';
 import { ownFolder } from '../files/folder.ts';
 import { dieWithParent } from '../processes/diewithparent.ts';

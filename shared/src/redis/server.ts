@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import { access, chmod, constants, cp, lstat, mkdir, readdir, rename, rm } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
-import { childEnvironment } from '../config/child.ts';
+import { childEnvironment } from '../config/environment.ts';
 import { errorMessage, UnusableError } from '../failures/errors.ts';
 import { isTrusted, ownFolder } from '../files/folder.ts';
 import { newId } from '../records/ids.ts';

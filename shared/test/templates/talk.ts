@@ -4,8 +4,8 @@ import fc from 'fast-check';
 import { NO_LIMITS } from '../../src/policy/sequencelimit.ts';
 import { cumulative, openLedger, recordTokens } from '../../src/policy/tokens/ledger.ts';
 import { openTurnClient } from '../../src/policy/turnclient.ts';
+import { PolicyConfig } from '../../src/records/runconfig.ts';
 import type { Message } from '../../src/records/trajectory.ts';
-import { PolicyConfig } from '../../src/runconfig.ts';
 import type { Family, Spoken } from './families.ts';
 import type { Render, Sample, SamplingServer } from './server.ts';
 

@@ -7,7 +7,7 @@ import { Template } from '@huggingface/jinja';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { openRenderer } from '../../src/policy/template/renderer.ts';
-import { PolicyConfig } from '../../src/runconfig.ts';
+import { PolicyConfig } from '../../src/records/runconfig.ts';
 import { FAMILIES } from './families.ts';
 import { familyFolder, type Render, startSamplingServer, withObjects } from './server.ts';
 import { play, talks } from './talk.ts';

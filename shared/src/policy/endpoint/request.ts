@@ -1,8 +1,8 @@
 /** The body of one request: what is asked as it is, and the token ids that go with it. */
 
+import type { PolicyConfig } from '../../records/runconfig.ts';
 import { effectiveSampling, otherFields } from '../../records/sampling.ts';
 import type { Message, RequestedSampling } from '../../records/trajectory.ts';
-import type { PolicyConfig } from '../../runconfig.ts';
 import { renderIds } from '../tokens/ids.ts';
 import type { BodyPiece } from './post.ts';
 import type { ModelReply } from './reply.ts';

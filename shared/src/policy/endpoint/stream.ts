@@ -1,5 +1,5 @@
 /** When an answer is streamed, and what any stream of one is: chunks of JSON, the end, an error in their midst. */
-import type { PolicyConfig } from '../../runconfig.ts';
+import type { PolicyConfig } from '../../records/runconfig.ts';
 import { extractPromptIds } from '../tokens/ids.ts';
 import { AnswerError } from './errors.ts';
 import { createEventReader } from './events.ts';

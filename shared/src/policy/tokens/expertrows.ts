@@ -2,8 +2,8 @@
 
 import { RolloutFailure } from '../../failures/failure.ts';
 import { MOST } from '../../records/bounds.ts';
+import type { PolicyConfig } from '../../records/runconfig.ts';
 import type { TurnExperts } from '../../records/trajectory.ts';
-import type { PolicyConfig } from '../../runconfig.ts';
 import {
   describeShape,
   ExpertFormatError,

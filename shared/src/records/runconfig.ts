@@ -1,11 +1,11 @@
 /** The sections of a run's record: agent, policy, sandbox, evaluation. Each field is declared with its flag and its line of help. */
 import { z } from 'zod';
-import { AGENT_NAMES, agentsWith, DEFAULT_AGENT } from './records/agents.ts';
-import { MOST } from './records/bounds.ts';
-import { PolicyName } from './records/policy.ts';
-import { Sampling } from './records/sampling.ts';
-import { TOOL_PARSERS } from './records/toolparsers.ts';
+import { AGENT_NAMES, agentsWith, DEFAULT_AGENT } from './agents.ts';
+import { MOST } from './bounds.ts';
+import { PolicyName } from './policy.ts';
+import { Sampling } from './sampling.ts';
 import { setting } from './setting.ts';
+import { TOOL_PARSERS } from './toolparsers.ts';
 
 /** Reward rows that a run may override; see grading/src/reward/reward.ts for the table itself. */
 export const RewardChoice = z.enum(['zero', 'grade', 'none']);
