@@ -4,13 +4,34 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { makeCertificates, type SecuredRedis, startRedis, startSecuredRedis } from '@swefarm/testkit';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { aclUser, type Farm, type FarmRole, newId, openFarm, type RunRecord, Secret } from '../src/index.ts';
+import {
+  aclUser,
+  encodeArtifact,
+  type Farm,
+  type FarmRole,
+  newId,
+  openFarm,
+  type RunRecord,
+  Secret,
+} from '../src/index.ts';
 import { silentLog } from '../src/processes/log.ts';
 import { connectRedis } from '../src/redis/connect.ts';
 import { nth, testConfig, testInstance, testResult, testRun } from './farm.ts';
 
 const PREFIX = '{acl}';
 const ITEM = 'a__b.c-1';
+const ARTIFACT = {
+  format: 'swefarm-artifact-1',
+  rollout_id: 'r.i.0',
+  attempt: 1,
+  instance_id: 'i',
+  trajectory: null,
+  patch: null,
+  report: null,
+  test_log: null,
+  eval_script: null,
+  failure_detail: null,
+} as const;
 const USERS = [
   'user default off',
   aclUser('worker', '>worker-password', 'worker', PREFIX),
@@ -176,7 +197,10 @@ const CALLS: Record<string, Call> = {
       farm.placement.seat({ id: rollout, image: 'i' }, [{ worker: 'w', node: 'n' }], 'home'),
   ],
   'placement.leave': [W, (farm, { rollout }) => farm.placement.leave('w', rollout)],
-  'placement.reconcileSeats': [W, (farm, { rollout }) => farm.placement.reconcileSeats('w', [rollout], [rollout])],
+  'placement.reconcileSeats': [
+    W,
+    (farm, { rollout }) => farm.placement.reconcileSeats('w', [rollout], [rollout]),
+  ],
   'placement.hand': [W, (farm, { rollout }) => farm.placement.hand('w', { job: rollout, token: 't' })],
   'placement.receive': [W, (farm) => farm.placement.receive('w')],
   'policies.set': [P, (farm, { id }) => farm.policies.set(id, { version: '2' })],
@@ -246,6 +270,11 @@ const CALLS: Record<string, Call> = {
     BOTH,
     async (farm, { rollout }) =>
       farm.artifacts.get(await farm.artifacts.put(rollout, nth(1), Buffer.from('a'))),
+  ],
+  'artifacts.read': [
+    BOTH,
+    async (farm, { rollout }) =>
+      farm.artifacts.read(await farm.artifacts.put(rollout, nth(1), await encodeArtifact(ARTIFACT))),
   ],
   'artifacts.remove': [BOTH, (farm, { rollout }) => farm.artifacts.remove(`redis:${rollout}/claim1/1`)],
   'artifacts.removeRun': [BOTH, (farm, { id }) => farm.artifacts.removeRun(id)],
