@@ -1,7 +1,8 @@
 /** Simulated nodes in a few processes: what runs where, what was pulled, and the loss of some of them all at once. */
+
 import { type ChildProcess, fork } from 'node:child_process';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { sleep } from '@swefarm/shared';
 import type { News, NodesConfig, Order } from './nodes.ts';
 
 /** More than this and one event loop would be slow for all of its nodes. */

@@ -5,7 +5,6 @@
 import { readFile } from 'node:fs/promises';
 import { Agent, request } from 'node:http';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import {
   encodeArtifact,
   type Farm,
@@ -16,6 +15,7 @@ import {
   parseRolloutId,
   Result,
   type RunRecord,
+  sleep,
   type Turn,
 } from '@swefarm/shared';
 import { type Started, startCommand } from '@swefarm/testkit';

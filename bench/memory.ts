@@ -1,7 +1,6 @@
 /** What one worker needs while it holds many long rollouts: resident memory beyond its start, and the delay of its event loop. */
 import { readFile } from 'node:fs/promises';
-import { setTimeout as sleep } from 'node:timers/promises';
-import type { Result, RuntimeName } from '@swefarm/shared';
+import { type Result, type RuntimeName, sleep, sleepAtMost } from '@swefarm/shared';
 import { generateScript } from '@swefarm/testkit';
 import { type BenchWorker, prepareGround, runBatch, startPolicy, startWorker } from './farm.ts';
 import { tryRuntime } from './sandbox.ts';
@@ -93,7 +92,7 @@ async function sample(worker: BenchWorker, into: Sample[], signal: AbortSignal):
       active: gauge(metrics, 'swefarm_worker_active_rollouts'),
       loop_lag_ms: rounded(1000 * gauge(metrics, 'swefarm_event_loop_lag_seconds'), 1),
     });
-    await sleep(SAMPLE_MS, undefined, { signal }).catch(() => undefined);
+    await sleepAtMost(SAMPLE_MS, signal);
   }
 }
 

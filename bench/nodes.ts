@@ -2,8 +2,7 @@
  * Many simulated nodes in one process, each with the real worker's loops and connections of its own. Started by fleet.ts, told
  * by messages what rollouts do, and killed with all its nodes when nodes are to be lost.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
-import { loadConfig, type RolloutJob, type Trajectory, type Turn } from '@swefarm/shared';
+import { loadConfig, type RolloutJob, sleep, type Trajectory, type Turn } from '@swefarm/shared';
 import { simulateWorker } from '@swefarm/worker';
 import { secondsOf, shareOf } from './durations.ts';
 
@@ -48,7 +47,7 @@ async function work(
   news.started.push(id);
   try {
     const by = compress.get(job.run_id);
-    if (by !== undefined) await sleep((1000 * secondsOf(id)) / by, undefined, { signal });
+    if (by !== undefined) await sleep((1000 * secondsOf(id)) / by, signal);
     else if (shareOf(id) >= released) {
       await new Promise<void>((end, reject) => {
         const one: Held = { id, turns: 0, tell, end };

@@ -3,7 +3,6 @@
  * own, on nodes whose rollouts are timers. What each thing costs is measured apart from the others, so that what a farm with other
  * durations costs can be reckoned; durations are compressed where a whole step is shown, the control plane's own times never.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
 import { newRunRecord, submit } from '@swefarm/producer';
 import {
   type Farm,
@@ -13,6 +12,7 @@ import {
   openFarm,
   type Result,
   type RunRecord,
+  sleep,
 } from '@swefarm/shared';
 import { startRedis } from '@swefarm/testkit';
 import { secondsOf, shareOf } from './durations.ts';

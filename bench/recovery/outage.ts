@@ -1,6 +1,5 @@
 /** Redis and the gateway die and come back while rollouts go on: until the first commit, and until every held call is answered. */
-import { setTimeout as sleep } from 'node:timers/promises';
-import { freePort } from '@swefarm/shared';
+import { freePort, sleep } from '@swefarm/shared';
 import { startCommand } from '@swefarm/testkit';
 import { type Scene, until } from './scene.ts';
 

@@ -1,9 +1,16 @@
 /** A farm of processes for the figures of recovery: its Redis can be killed, its policy tells which requests are open. */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { newRunRecord, submit } from '@swefarm/producer';
-import { type Farm, loadConfig, newId, openFarm, type RunRecord, type RuntimeName } from '@swefarm/shared';
+import {
+  type Farm,
+  loadConfig,
+  newId,
+  openFarm,
+  type RunRecord,
+  type RuntimeName,
+  sleep,
+} from '@swefarm/shared';
 import { type ScriptedPolicy, type Started, startCommand, startScriptedPolicy } from '@swefarm/testkit';
 import { SOCKET } from '../engine.ts';
 import { type Ground, prepareGround } from '../farm.ts';

@@ -1,6 +1,7 @@
 /** What the farm left on this machine and in its Redis after all was done: each list must be empty. */
+
 import { readFile } from 'node:fs/promises';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { sleep } from '@swefarm/shared';
 import { runCommand } from '../src/launchers/commands.ts';
 import { endlessKeys, processesOf, scratchOf } from '../test/e2e/leftovers.ts';
 import type { ChaosFarm } from './farm.ts';

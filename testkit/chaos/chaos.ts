@@ -1,6 +1,8 @@
 /** One seed from start to verdict. */
+
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { onAbort } from '@swefarm/shared';
 import { keysLeft, redisMemory, sandboxesLeft, tracesLeft } from './aftermath.ts';
 import { artifactsApart } from './artifacts.ts';
 import { type ChaosFarm, groupSizeFor, startChaosFarm } from './farm.ts';
@@ -169,13 +171,10 @@ function tally(names: readonly string[]): Record<string, number> {
   return counts;
 }
 
-function unlessLate<T>(promise: Promise<T>, limit: AbortSignal): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const late = (): void => reject(new Error('the time for this seed is over'));
-    if (limit.aborted) late();
-    limit.addEventListener('abort', late, { once: true });
-    promise.then(resolve, reject);
-  });
+async function unlessLate<T>(promise: Promise<T>, limit: AbortSignal): Promise<T> {
+  const late = Promise.withResolvers<never>();
+  using _listener = onAbort(limit, () => late.reject(new Error('the time for this seed is over')));
+  return await Promise.race([late.promise, promise]);
 }
 
 async function keepLogs(farm: ChaosFarm, collector: Collector, folder: string): Promise<void> {

@@ -1,9 +1,10 @@
 /** A Docker engine of our own beside the machine's, so that it can be restarted, and so that all of its containers are ours. */
+
 import { execFile } from 'node:child_process';
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { sleep } from '@swefarm/shared';
 import { ensureDocker } from '../src/launchers/docker.ts';
 
 const run = promisify(execFile);

@@ -1,5 +1,5 @@
 /** The gateway as a process that may be killed, and callers that post a row again until it is answered. */
-import { setTimeout as sleep } from 'node:timers/promises';
+import { sleep } from '@swefarm/shared';
 import { type Started, startCommand } from '../src/launchers/commands.ts';
 import type { Call } from './verdict.ts';
 

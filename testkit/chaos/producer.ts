@@ -1,6 +1,7 @@
 /** The producer's own commands: a submit, and a collector that may be killed and goes on with `--resume`. */
+
 import { readFile } from 'node:fs/promises';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { sleep } from '@swefarm/shared';
 import { runCommand, type Started, startCommand } from '../src/launchers/commands.ts';
 import type { Seen } from './verdict.ts';
 

@@ -1,6 +1,5 @@
 /** What the farm has done so far, read beside it: every result as its stream has it, and what runs where. */
-import { setTimeout as sleep } from 'node:timers/promises';
-import type { Farm, LiveRollout } from '@swefarm/shared';
+import { type Farm, type LiveRollout, sleep } from '@swefarm/shared';
 import type { Seen } from './verdict.ts';
 
 export type Progress = {

@@ -1,9 +1,10 @@
 /** The Redis of the chaos farm: one of ours that is killed and restarted, or one that `swefarm redis` leads, with a standby. */
+
 import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { sleep } from '@swefarm/shared';
 import { type Started, startCommand } from '../src/launchers/commands.ts';
 import { startRedis } from '../src/launchers/redis.ts';
 

@@ -1,5 +1,5 @@
 /** Carries out the schedule while the rollouts go on, one fault after the other, and takes the time until each is overcome. */
-import { setTimeout as sleep } from 'node:timers/promises';
+import { sleep } from '@swefarm/shared';
 import type { Ground, Struck } from './faults/fault.ts';
 import { FAULTS } from './faults/index.ts';
 import type { FaultKind, ScheduledFault } from './schedule.ts';

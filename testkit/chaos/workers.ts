@@ -1,5 +1,5 @@
 /** The workers of the farm, each in a place that a fresh process takes when the old one is killed, as a scheduler would. */
-import { setTimeout as sleep } from 'node:timers/promises';
+import { sleep } from '@swefarm/shared';
 import { type Started, startCommand } from '../src/launchers/commands.ts';
 
 export type WorkerPlace = {

@@ -1,6 +1,6 @@
 import type { AddressInfo } from 'node:net';
 import { connect, createServer, type Server, type Socket } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { sleep } from '@swefarm/shared';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { startFaultProxy } from '../src/index.ts';
 

@@ -1,6 +1,5 @@
 /** `swefarm logs`: what a rollout says and does, as it does it: its live turns, then, or instead, its trajectory. */
-import { setTimeout as sleep } from 'node:timers/promises';
-import { type Farm, type LiveTurn, openFarm, parseRolloutId, UsageError } from '@swefarm/shared';
+import { type Farm, type LiveTurn, openFarm, parseRolloutId, sleepAtMost, UsageError } from '@swefarm/shared';
 import type { Command } from 'commander';
 import { EXIT } from '../run/exit.ts';
 import { plainJson } from '../view/plain.ts';
@@ -58,7 +57,7 @@ async function logs(rolloutId: string, flags: Flags): Promise<number> {
     if (where !== said) say(`swefarm: ${where}`);
     said = where;
     if (flags.follow !== true || stop.draining.aborted) return EXIT.allJudged;
-    await sleep(LOOK_MS, undefined, { signal: stop.draining }).catch(() => undefined);
+    await sleepAtMost(LOOK_MS, stop.draining);
   }
 }
 

@@ -1,6 +1,5 @@
 /** `swefarm watch`: the farm on one screen that redraws; plain lines where there is no terminal. */
-import { setTimeout as sleep } from 'node:timers/promises';
-import { openFarm, UnusableError } from '@swefarm/shared';
+import { openFarm, sleepAtMost, UnusableError } from '@swefarm/shared';
 import type { Command } from 'commander';
 import { EXIT } from '../run/exit.ts';
 import { plainLine, renderScreen } from '../view/screen.ts';
@@ -56,7 +55,7 @@ async function watch(runId: string | undefined, flags: Flags): Promise<number> {
       await draw(`swefarm: ${error.message}\ntrying again`);
     }
     if (flags.once === true) break;
-    await sleep(Math.max(1, seconds) * 1000, undefined, { signal: stop.draining }).catch(() => undefined);
+    await sleepAtMost(Math.max(1, seconds) * 1000, stop.draining);
   } while (!stop.draining.aborted);
   return EXIT.allJudged;
 }

@@ -4,9 +4,8 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { open } from 'node:fs/promises';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { dieWithParent, UnusableError } from '@swefarm/shared';
+import { dieWithParent, exponentialBackoff, sleep, UnusableError, waitAtMost } from '@swefarm/shared';
 import { lastWords } from './lastwords.ts';
 
 export type LocalWorkerOptions = {
@@ -29,6 +28,7 @@ export interface LocalWorker extends AsyncDisposable {
 
 const OWN_WORKER = fileURLToPath(new URL('../../../worker/bin/swefarm-worker.mjs', import.meta.url));
 const MOST_RESTARTS = 5;
+const pauseMs = exponentialBackoff(1_000, 15_000);
 /** A worker that lived so long was well; its restarts count anew. */
 const WELL_MS = 60_000;
 const DRAIN_MS = 90_000;
@@ -63,7 +63,7 @@ export function startLocalWorker(options: LocalWorkerOptions): LocalWorker {
         );
       }
       options.onNote(`the local worker ${how}${words ? ` (${words})` : ''}; starting it again`);
-      await sleep(Math.min(1000 * 2 ** restarts, 15_000));
+      await sleep(pauseMs(restarts + 1));
       if (stopping) return null;
     }
   };
@@ -74,13 +74,10 @@ export function startLocalWorker(options: LocalWorkerOptions): LocalWorker {
       stopping = true;
       child?.kill('SIGTERM');
     }
-    const timer = new AbortController();
-    const late = sleep(limitMs, true, { signal: timer.signal }).catch(() => false);
-    if ((await Promise.race([ended.then(() => false), late])) === true) {
+    if ((await waitAtMost(ended, limitMs)).by === 'timeout') {
       child?.kill('SIGKILL');
       await ended;
     }
-    timer.abort();
   };
   return {
     ended,

@@ -4,7 +4,6 @@ import { existsSync } from 'node:fs';
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import {
   aclUser,
   errorMessage,
@@ -17,6 +16,7 @@ import {
   removeAddress,
   restoreCopy,
   saveCopy,
+  sleepAtMost,
   UnusableError,
   writeAddress,
 } from '@swefarm/shared';
@@ -96,7 +96,7 @@ async function serve(options: LeadOptions, lock: Lock, check: () => void): Promi
     options.onReady({ epoch: lock.epoch, host, port, address, restored });
     const copier = createCopier(() => server, localDir, copies, lock, options);
     while (!signal.aborted) {
-      await sleep(CHECK_MS, undefined, { signal }).catch(() => undefined);
+      await sleepAtMost(CHECK_MS, signal);
       check();
       if (!server.alive()) {
         // A batch scheduler tells everybody to end at once; and memory may run short. Its data are on the disk.
@@ -125,7 +125,7 @@ function startPulse(lock: Lock): AsyncDisposable & { check(): void } {
       await lock.beat().catch((error: unknown) => {
         lost = error;
       });
-      await sleep(BEAT_MS, undefined, { signal: over.signal }).catch(() => undefined);
+      await sleepAtMost(BEAT_MS, over.signal);
     }
   })();
   return {

@@ -1,15 +1,17 @@
 /** A Redis of our own for machines without one: found or fetched, on loopback, with a password and an append-only file. */
+
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { chmod, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { childEnvironment } from '../config/environment.ts';
 import { SwefarmError, UnusableError } from '../failures/errors.ts';
 import { ownFolder } from '../files/folder.ts';
 import { dieWithParent } from '../processes/diewithparent.ts';
 import { Secret } from '../security/secret.ts';
+import { poll } from '../waiting/poll.ts';
+import { sleep } from '../waiting/sleep.ts';
 import { answers } from './probe.ts';
 import { findRedisServer } from './server.ts';
 
@@ -149,11 +151,8 @@ function handle(dir: string, mark: ServerMark, child: ChildProcess | null): Laun
 }
 
 async function untilAnswers(port: number, password: string, signal?: AbortSignal): Promise<void> {
-  const until = Date.now() + START_MS;
-  while (!(await answers(port, password))) {
-    if (Date.now() > until) throw new Error(`no answer within ${START_MS / 1000} s`);
-    await sleep(20, undefined, signal ? { signal } : {});
-  }
+  const up = await poll(() => answers(port, password), { pauseMs: 20, withinMs: START_MS, signal });
+  if (!up) throw new Error(`no answer within ${START_MS / 1000} s`);
 }
 
 export async function freePort(): Promise<number> {

@@ -1,6 +1,7 @@
 /** Wakes a worker's sessions: one blocking connection per process, however many sessions wait for their next command. */
-import { setTimeout as sleep } from 'node:timers/promises';
+
 import type { Redis } from 'ioredis';
+import { sleep, sleepAtMost } from '../waiting/sleep.ts';
 
 export type Notifications = {
   /** Resolves when `session` is woken, after `ms`, or when the signal aborts; never rejects. */
@@ -37,14 +38,14 @@ export function listenForNotifications(connect: () => Redis, list: string): Noti
     async wait(session, ms, signal) {
       if (woken.delete(session) || signal.aborted) return;
       const done = new AbortController();
-      const over = sleep(ms, undefined, { signal: AbortSignal.any([signal, done.signal]) });
+      const over = sleepAtMost(ms, AbortSignal.any([signal, done.signal]));
       waiting.set(session, () => done.abort());
       if (!listening) {
         listening = true;
         connection ??= connect();
         void listen(connection);
       }
-      await over.catch(() => undefined);
+      await over;
       waiting.delete(session);
     },
   };

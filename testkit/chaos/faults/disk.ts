@@ -1,5 +1,5 @@
 /** The disk of one worker's sandboxes is full for a while. */
-import { setTimeout as sleep } from 'node:timers/promises';
+import { sleep } from '@swefarm/shared';
 import { SMALL_WORKER } from '../farm.ts';
 import type { Fault } from './fault.ts';
 

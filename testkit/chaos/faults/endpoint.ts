@@ -1,5 +1,5 @@
 /** The policy endpoint fails: 500s, silence on open connections, bodies that end in the middle. */
-import { setTimeout as sleep } from 'node:timers/promises';
+import { sleep } from '@swefarm/shared';
 import type { Fault } from './fault.ts';
 
 export const failEndpoint: Fault = async ({ farm }, { ms }) => {

@@ -1,5 +1,5 @@
 /** Redis dies, stands still for longer than a lock lives, refuses writes, or is led by another host from now on. */
-import { setTimeout as sleep } from 'node:timers/promises';
+import { sleep } from '@swefarm/shared';
 import type { Fault } from './fault.ts';
 
 export const killRedis: Fault = async ({ farm }, { ms }) => {

@@ -1,5 +1,5 @@
 /** The trainer updates its weights: says so, breaks off what is being generated, refuses for a while, and serves the new ones. */
-import { setTimeout as sleep } from 'node:timers/promises';
+import { sleep } from '@swefarm/shared';
 import type { Fault } from './fault.ts';
 
 let version = 1;

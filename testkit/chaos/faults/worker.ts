@@ -1,6 +1,5 @@
 /** A worker dies, stands still, or comes back with another time of day, while a rollout of its is at a given stage. */
-import { setTimeout as sleep } from 'node:timers/promises';
-import type { LiveRollout } from '@swefarm/shared';
+import { type LiveRollout, sleep } from '@swefarm/shared';
 import { shiftedClock } from '../../src/launchers/clock.ts';
 import type { ScheduledFault } from '../schedule.ts';
 import type { WorkerPlace } from '../workers.ts';

@@ -3,11 +3,12 @@
  * `gym env start` (head server, Ray, a policy model), then the collector through that head server.
  * `node testkit/clients/gym/inside.ts --venv DIR [--runtime docker]`
  */
+
 import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join, resolve } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
+import { sleep } from '@swefarm/shared';
 import { toldToEnd } from '@swefarm/testkit';
 import { startFarm } from './farm.ts';
 import { endGym, type Gym, gymIn, linesOf, startChecks } from './gym.ts';

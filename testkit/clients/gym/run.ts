@@ -5,9 +5,8 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { newId } from '@swefarm/shared';
+import { newId, sleep } from '@swefarm/shared';
 import {
   buildExamples,
   loadScript,

@@ -3,13 +3,14 @@
  * processes, real containers. Run by hand: node testkit/clients/verl/run.ts [--venv DIR] [--runtime docker|rootfs] [--mode MODE...]
  * Needs Python 3.10 to 3.12 and a package index; installs 2.3 GB once. Exit code 1 on a broken promise.
  */
+
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
+import { sleep } from '@swefarm/shared';
 import {
   buildExamples,
   runCommand,

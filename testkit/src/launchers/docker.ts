@@ -3,8 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, existsSync, mkdirSync, openSync, readFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { UnusableError } from '@swefarm/shared';
+import { sleep, UnusableError } from '@swefarm/shared';
 
 export type DockerEngine = AsyncDisposable & {
   readonly socketPath: string;

@@ -7,8 +7,7 @@ import { closeSync, openSync } from 'node:fs';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { UnusableError } from '@swefarm/shared';
+import { sleep, UnusableError } from '@swefarm/shared';
 import { answers } from './docker.ts';
 
 export type PodmanEngine = AsyncDisposable & { readonly socketPath: string };

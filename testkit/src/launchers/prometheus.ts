@@ -3,8 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { freePort, UnusableError } from '@swefarm/shared';
+import { freePort, sleep, UnusableError } from '@swefarm/shared';
 
 const READY_MS = 60_000;
 /** Somebody else may take a port between its choice and its use. */

@@ -3,9 +3,8 @@ import { execFile } from 'node:child_process';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { freePort } from '@swefarm/shared';
+import { freePort, sleep } from '@swefarm/shared';
 import { startRedisServer } from './redisserver.ts';
 
 const run = promisify(execFile);

@@ -1,10 +1,11 @@
 /** A redis-server process by its configuration's lines: started, waited for, and gone with its owner. */
+
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { createConnection } from 'node:net';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { sleep } from '@swefarm/shared';
 
 const START_MS = 30_000;
 

@@ -24,17 +24,3 @@ export function delayMs(delay: Delay, seed: number, tokens: number): number {
     : 0;
   return fixed + drawn + perToken * tokens;
 }
-
-/** Waits, or returns early when the signal is aborted: the caller looks at the signal anyway. */
-export async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  if (ms <= 0 || signal.aborted) return;
-  await new Promise<void>((resolve) => {
-    const done = () => {
-      clearTimeout(timer);
-      signal.removeEventListener('abort', done);
-      resolve();
-    };
-    const timer = setTimeout(done, ms);
-    signal.addEventListener('abort', done, { once: true });
-  });
-}

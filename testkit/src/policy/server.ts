@@ -1,7 +1,7 @@
 /** The scripted policy server: an OpenAI-compatible endpoint on loopback that says what its script says. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { errorMessage, UsageError } from '@swefarm/shared';
-import { Delay, pause } from './delay.ts';
+import { errorMessage, sleepAtMost, UsageError } from '@swefarm/shared';
+import { Delay } from './delay.ts';
 import { type Door, openDoor } from './door.ts';
 import { type FaultRule, type FaultRuleInput, isBareRefusal, openFaultBook, readRules } from './faults.ts';
 import { anyOverflow, type Caller, openModel, type Reply } from './model.ts';
@@ -201,7 +201,7 @@ async function visit(
     const reply = begin();
     seen.chosen(reply.conversation, reply.variant);
     if (reply.fault) seen.struck();
-    await pause(reply.delayMs, gone.signal);
+    await sleepAtMost(reply.delayMs, gone.signal);
     if (gone.signal.aborted) return;
     ours = reply.fault !== null && CLOSING.has(reply.fault.kind);
     if (reply.fault?.kind === 'refuse') void service.door.shut(reply.fault.ms ?? 1000);

@@ -1,6 +1,7 @@
 /** How answers and faults go out over HTTP; aware of a client that leaves. */
+
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { pause } from './delay.ts';
+import { sleepAtMost, whenAborted } from '@swefarm/shared';
 import type { Fault } from './faults.ts';
 
 /** The whole body, parsed. Rejects with the parser's error. */
@@ -101,8 +102,7 @@ export async function sendFault(
       sendJson(response, 200, '{"id":"none","object":"chat.completion","choices":[]}');
       return true;
     case 'silence':
-      if (!signal.aborted)
-        await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
+      await whenAborted(signal);
       return true;
     default:
       return false;
@@ -129,7 +129,7 @@ export async function sendAnswer(
   const size = Math.ceil(bytes.length / drops);
   for (let at = 0; at < bytes.length && !signal.aborted; at += size) {
     response.write(bytes.subarray(at, at + size));
-    await pause((fault.ms ?? 2000) / drops, signal);
+    await sleepAtMost((fault.ms ?? 2000) / drops, signal);
   }
   response.end();
 }
@@ -149,7 +149,7 @@ export async function sendEvents(
     if (signal.aborted) return;
     // Out before the connection ends: what was written arrives.
     await new Promise((resolve) => response.write(event, resolve));
-    await pause(gapMs, signal);
+    await sleepAtMost(gapMs, signal);
   }
   if (fault?.kind === 'cut') response.socket?.destroy();
   else response.end();

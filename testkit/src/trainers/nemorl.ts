@@ -3,7 +3,7 @@
  * nemo_rl/algorithms/async_utils/trajectory_collector.py): one stream of answers, which ends at the first failure while the other
  * connections stay open, and budgets by whether the failure is infrastructure's or the row's.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
+import { sleep } from '@swefarm/shared';
 import { type Consumed, consume } from './consume.ts';
 
 export type Row = Record<string, unknown>;

@@ -1,10 +1,11 @@
 /** Everything that may be wrong around a rollout: a clear word, a fitting exit code, nothing lost, no reward made up. */
+
 import { execFile } from 'node:child_process';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { sleep } from '@swefarm/shared';
 import {
   buildExamples,
   type FaultRuleInput,

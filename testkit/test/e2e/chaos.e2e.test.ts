@@ -1,11 +1,12 @@
 /** A short seed of `npm run test:chaos`: every fault that needs no second minute, on a farm of processes; and a run that is killed. */
+
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { sleep } from '@swefarm/shared';
 import { expect, onTestFinished, test } from 'vitest';
 import { processesOf } from './leftovers.ts';
 

@@ -1,8 +1,9 @@
 /** A worker, a producer and Redis as separate processes; the worker is killed in the middle: nothing lost, doubled or left. */
+
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { sleep } from '@swefarm/shared';
 import {
   buildExamples,
   runCommand,

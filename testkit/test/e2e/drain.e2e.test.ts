@@ -1,8 +1,9 @@
 /** A worker told to stop hands back what it cannot finish, at once and at no cost; a cancelled run frees its containers. */
+
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { sleep } from '@swefarm/shared';
 import { buildExamples, runCommand, startCommand, startRedis, startScriptedPolicy } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
 import { containersOf } from './leftovers.ts';

@@ -1,8 +1,9 @@
 /** When a group, a step or a node is done before its rollouts are: by the real commands, on sandboxes that do little. */
+
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { sleep } from '@swefarm/shared';
 import {
   buildExamples,
   runCommand,

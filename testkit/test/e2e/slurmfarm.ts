@@ -1,10 +1,11 @@
 /** A farm on a real SLURM of one machine: cluster, bundle, images that the plain user owns, a slow scripted policy. */
+
 import { execFile } from 'node:child_process';
 import { chmod, chown, cp, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { sleep } from '@swefarm/shared';
 import {
   buildExamples,
   buildSif,

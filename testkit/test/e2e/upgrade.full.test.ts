@@ -5,8 +5,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { resolve } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { AgentConfig, type Farm, loadConfig, newId, openFarm, type RunRecord } from '@swefarm/shared';
+import { AgentConfig, type Farm, loadConfig, newId, openFarm, type RunRecord, sleep } from '@swefarm/shared';
 import { bareInstance, bareRun, startRedis } from '@swefarm/testkit';
 import { expect, onTestFinished, test } from 'vitest';
 import { checkOut } from './oldtree.ts';

@@ -1,6 +1,7 @@
 /** What one rollout of the mini agent knows while it runs: history, counters in a row, and its clock. */
 import {
   type Message,
+  onAbort,
   openLedger,
   type TokenLedger,
   type ToolDefinition,
@@ -85,8 +86,7 @@ export function addMessage(state: RolloutState, content: string, toolCallId: str
 /** The agent's time; it stands still while the policy does. */
 function startClock(timeLimitSeconds: number, pause: Pause, outer: AbortSignal) {
   const controller = new AbortController();
-  const onAbort = () => controller.abort(outer.reason);
-  outer.addEventListener('abort', onAbort, { once: true });
+  const listener = onAbort(outer, () => controller.abort(outer.reason));
   const deadline = startDeadline(timeLimitSeconds, pause, () =>
     controller.abort(new Error('the agent has no time left')),
   );
@@ -95,7 +95,7 @@ function startClock(timeLimitSeconds: number, pause: Pause, outer: AbortSignal) 
     remainingSeconds: () => (controller.signal.aborted ? 0 : deadline.remainingSeconds()),
     [Symbol.dispose]() {
       deadline[Symbol.dispose]();
-      outer.removeEventListener('abort', onAbort);
+      listener[Symbol.dispose]();
     },
   };
 }

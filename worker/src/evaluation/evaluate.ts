@@ -3,7 +3,6 @@
  * The verdict comes from the log by the chosen grader's rules; exit codes come from the runtime.
  */
 import { randomBytes } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import {
   addCanaryTest,
   type EvaluationFacts,
@@ -12,7 +11,7 @@ import {
   isNoPatch,
   withoutTestHooks,
 } from '@swefarm/grading';
-import { type Instance, type Report, RolloutFailure } from '@swefarm/shared';
+import { type Instance, poll, type Report, RolloutFailure } from '@swefarm/shared';
 import { filledDisk, holdsDisk, isOwnDoing, type Suspect } from '../sandbox/blame.ts';
 import { diskIsFull, watchDisk } from '../sandbox/free.ts';
 import type { Removals } from '../sandbox/removals.ts';
@@ -216,10 +215,11 @@ async function runIn(
 async function stateAfter(container: Container, exitCode: number | null): Promise<ContainerState> {
   if (exitCode === null || exitCode === KILLED) return container.state();
   if (exitCode !== TOLD_TO_END) return 'running';
-  for (const until = performance.now() + GOING_MS; ; await sleep(50)) {
+  const look = async (): Promise<ContainerState | null> => {
     const state = await container.state();
-    if (state !== 'running' || performance.now() > until) return state;
-  }
+    return state === 'running' ? null : state;
+  };
+  return (await poll(look, { pauseMs: 50, withinMs: GOING_MS })) ?? 'running';
 }
 
 const secondsSince = (from: number): number => (performance.now() - from) / 1000;

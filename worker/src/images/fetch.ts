@@ -1,6 +1,5 @@
 /** How images are fetched on a node, whoever fetches them: few at once, from mirrors first, and patiently where a registry counts. */
-import { setTimeout as sleep } from 'node:timers/promises';
-import { createSemaphore, errorMessage, UsageError } from '@swefarm/shared';
+import { createSemaphore, errorMessage, exponentialBackoff, sleep, UsageError } from '@swefarm/shared';
 import { fullName } from './names.ts';
 
 export type Mirror = { from: string; to: string };
@@ -34,8 +33,8 @@ export function sourcesOf(image: string, mirrors: readonly Mirror[]): string[] {
 
 const LIMITED = /toomanyrequests|too many requests|\b429\b/i;
 const MOST_WAITS = 6;
-const FIRST_WAIT_MS = 5_000;
 const LONGEST_WAIT_MS = 300_000;
+const backoffMs = exponentialBackoff(5_000, LONGEST_WAIT_MS);
 
 /**
  * How long to wait after an answer of "too many requests": what the registry said (`Retry-After`, as far as the engine passes it
@@ -45,7 +44,7 @@ export function waitAfter(error: unknown, waits: number): number | null {
   const text = errorMessage(error);
   if (!LIMITED.test(text) && (error as { statusCode?: number } | null)?.statusCode !== 429) return null;
   const told = /retry[- ]after:?\s*(\d+)/i.exec(text)?.[1];
-  return Math.min(told ? Number(told) * 1000 : FIRST_WAIT_MS * 2 ** waits, LONGEST_WAIT_MS);
+  return Math.min(told ? Number(told) * 1000 : backoffMs(waits + 1), LONGEST_WAIT_MS);
 }
 
 /** `wait`: milliseconds, for tests. */

@@ -3,8 +3,7 @@
  * renewed it for long (it may live in another process table), loses it.
  */
 import { link, readFile, rename, stat, unlink, utimes, writeFile } from 'node:fs/promises';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { isProcessAlive, newId, ownStartMark } from '@swefarm/shared';
+import { isProcessAlive, newId, ownStartMark, sleep } from '@swefarm/shared';
 
 const RENEW_MS = 2_000;
 const STALE_MS = 30_000;
@@ -17,7 +16,7 @@ export async function withLock<T>(path: string, signal: AbortSignal, work: () =>
   try {
     while (!(await taken(mine, path))) {
       await dropStale(path);
-      await sleep(POLL_MS, undefined, { signal }).catch(() => signal.throwIfAborted());
+      await sleep(POLL_MS, signal);
     }
   } finally {
     await unlink(mine);

@@ -2,8 +2,7 @@
  * The keeper: what the farm owes to rollouts that no worker is busy with. One worker at a time does it, by a lease in
  * Redis. Every duty may be cut off anywhere and begun again by the next keeper, or run twice at once.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
-import { errorMessage, type Farm, UNDERSTOOD, type WorkerMetrics } from '@swefarm/shared';
+import { errorMessage, type Farm, sleepAtMost, UNDERSTOOD, type WorkerMetrics } from '@swefarm/shared';
 import type { Logger } from 'pino';
 
 export type MaintenanceDeps = { farm: Farm; log: Logger; metrics: WorkerMetrics };
@@ -45,12 +44,12 @@ export async function runMaintenance(
           'the lease is left to a newer worker: there are runs that only it can keep',
         );
         await farm.leases.release(LEASE, worker);
-        await sleep(STEP_BACK_MS, undefined, { signal }).catch(() => undefined);
+        await sleepAtMost(STEP_BACK_MS, signal);
       }
     } catch (error) {
       log.debug({ err: errorMessage(error) }, 'no lease to keep by');
     }
-    await sleep(TICK_MS, undefined, { signal }).catch(() => undefined);
+    await sleepAtMost(TICK_MS, signal);
   }
   if (held) await farm.leases.release(LEASE, worker).catch(() => undefined);
 }
@@ -94,7 +93,7 @@ async function whileHeld(
         asked = performance.now();
         if (await newerShouldKeep(deps.farm)) return;
       }
-      await sleep(TICK_MS / 4, undefined, { signal: until }).catch(() => undefined);
+      await sleepAtMost(TICK_MS / 4, until);
     }
   } finally {
     clearInterval(renewing);

@@ -1,5 +1,5 @@
 /** Once a minute: what of this worker is on the node (containers, images), for its metrics. */
-import { errorMessage } from '@swefarm/shared';
+import { errorMessage, onAbort } from '@swefarm/shared';
 import type { Node } from './node.ts';
 
 const EVERY_MS = 60_000;
@@ -19,7 +19,7 @@ export function startCensus(node: Node, signal: AbortSignal): void {
   count();
   const timer = setInterval(count, EVERY_MS);
   timer.unref();
-  signal.addEventListener('abort', () => clearInterval(timer), { once: true });
+  onAbort(signal, () => clearInterval(timer));
 }
 
 /** Before the count, so that it shows what is left. */

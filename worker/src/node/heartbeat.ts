@@ -1,6 +1,5 @@
 /** Once a second: tell the farm that we live, learn what was cancelled or taken over, and stop claiming under pressure. */
-import { setTimeout as sleep } from 'node:timers/promises';
-import { errorMessage, softwareVersion, UNDERSTOOD, type WorkerRecord } from '@swefarm/shared';
+import { errorMessage, sleepAtMost, softwareVersion, UNDERSTOOD, type WorkerRecord } from '@swefarm/shared';
 import type { ManualDrain } from './drain.ts';
 import type { Node } from './node.ts';
 import type { Pressure } from './pressure.ts';
@@ -54,7 +53,7 @@ export async function runHeartbeat(deps: HeartbeatDeps, signal: AbortSignal): Pr
       away = true;
       node.metrics.beatsMissed.inc();
     }
-    await sleep(BEAT_MS, undefined, { signal }).catch(() => undefined);
+    await sleepAtMost(BEAT_MS, signal);
   }
   await node.farm.registry.leave(node.identity.worker).catch((error: unknown) => {
     node.log.warn({ err: errorMessage(error) }, 'the registry lists this worker until its record lapses');

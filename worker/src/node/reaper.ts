@@ -2,7 +2,7 @@
  * Removes what has no living owner on this host: sandboxes of workers of this farm that are gone, and this worker's own
  * that no attempt uses any more. Never what belongs to another living worker, or to another farm.
  */
-import { createSemaphore, errorMessage, type Farm, isProcessAlive } from '@swefarm/shared';
+import { createSemaphore, errorMessage, type Farm, isProcessAlive, onAbort } from '@swefarm/shared';
 import type { Logger } from 'pino';
 import type { ActiveAttempts } from '../rollout/active.ts';
 import type { OwnedContainer, Owner, Runtime } from '../sandbox/runtime.ts';
@@ -112,5 +112,5 @@ export function startReaper(deps: ReaperDeps, onReaped: (count: number) => void,
       });
   }, SWEEP_MS);
   timer.unref();
-  signal.addEventListener('abort', () => clearInterval(timer), { once: true });
+  onAbort(signal, () => clearInterval(timer));
 }

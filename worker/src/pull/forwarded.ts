@@ -1,6 +1,5 @@
 /** Receives the jobs that other workers forward to this one, with their locks. BullMQ's loop does not count them. */
-import { setTimeout as sleep } from 'node:timers/promises';
-import { errorMessage, type Handed } from '@swefarm/shared';
+import { errorMessage, type Handed, sleepAtMost } from '@swefarm/shared';
 import type { Node } from '../node/node.ts';
 import type { Queue } from './queue.ts';
 import { type JobDeps, runForwarded } from './runjob.ts';
@@ -50,7 +49,7 @@ async function receive(node: Node, start: (handed: Handed) => void, signal: Abor
     } catch (error) {
       if (signal.aborted) return;
       node.log.debug({ err: errorMessage(error) }, 'no job can be forwarded to this worker');
-      await sleep(REDIS_AWAY_MS, undefined, { signal }).catch(() => undefined);
+      await sleepAtMost(REDIS_AWAY_MS, signal);
     }
   }
 }

@@ -2,8 +2,7 @@
  * What this worker has in hand, told to Redis every few seconds: its attempts in the journal, and the locks of their jobs. After an
  * outage, or when the machine was suspended, both are taken again before anybody else has them.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
-import { errorMessage } from '@swefarm/shared';
+import { errorMessage, sleepAtMost } from '@swefarm/shared';
 import type { Node } from '../node/node.ts';
 
 /** A lock outlives several of these; one that Redis keeps waiting is answered as soon as it is back. */
@@ -54,7 +53,7 @@ export function startJobLocks({ farm, identity, active, metrics, log }: Node): J
       await renew().catch((error: unknown) =>
         log.debug({ err: errorMessage(error) }, 'locks could not be renewed'),
       );
-      await sleep(RENEW_MS, undefined, { signal: over.signal }).catch(() => undefined);
+      await sleepAtMost(RENEW_MS, over.signal);
     }
   })();
 

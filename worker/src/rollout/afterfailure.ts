@@ -1,5 +1,4 @@
 /** What becomes of an attempt that did not come to its end: cancelled, taken over, drained, tried again, or given up. */
-import { setTimeout as sleep } from 'node:timers/promises';
 import {
   decide,
   errorMessage,
@@ -9,6 +8,7 @@ import {
   RolloutFailure,
   refusedByRedis,
   SwefarmError,
+  sleepAtMost,
   UnusableError,
 } from '@swefarm/shared';
 import { diskIsFull } from '../sandbox/free.ts';
@@ -57,7 +57,7 @@ async function leaveToOther(context: AttemptContext): Promise<AfterAttempt> {
 
 /** Whether this worker was told to end, or is within a moment. */
 async function isToldToStop(stop: AbortSignal): Promise<boolean> {
-  await sleep(STOP_SIGNAL_DELAY_MS, null, { signal: stop }).catch(() => undefined);
+  await sleepAtMost(STOP_SIGNAL_DELAY_MS, stop);
   return stop.aborted;
 }
 

@@ -1,6 +1,5 @@
 /** A session as the worker that has it sees it: taking it, hearing its driver, watching the lease, ending it. */
-import { setTimeout as sleep } from 'node:timers/promises';
-import { errorMessage, RolloutFailure, type SessionEnd } from '@swefarm/shared';
+import { errorMessage, RolloutFailure, type SessionEnd, sleepAtMost } from '@swefarm/shared';
 import type { AgentEnd } from '../agent/agent.ts';
 import { type Driver, runExternalAgent } from '../agent/external.ts';
 import { abortOf } from './abort.ts';
@@ -127,6 +126,6 @@ async function watchLease(task: Task, services: AttemptServices, over: AbortSign
     } catch (error) {
       task.log.debug({ err: errorMessage(error) }, 'the lease of the session is not known');
     }
-    await sleep(WATCH_MS, undefined, { signal: until }).catch(() => undefined);
+    await sleepAtMost(WATCH_MS, until);
   }
 }

@@ -1,11 +1,9 @@
 /** What Redis refuses is said again until it is answered: a failover or a full memory costs time, never work that is done. */
-import { setTimeout as sleep } from 'node:timers/promises';
-import { errorMessage, refusedByRedis } from '@swefarm/shared';
+import { errorMessage, exponentialBackoff, refusedByRedis, sleep, sleepAtMost } from '@swefarm/shared';
 import type { Logger } from 'pino';
 import { type AbortKind, abortOf } from './abort.ts';
 
-const FIRST_MS = 100;
-const LONGEST_MS = 2_000;
+const pauseMs = exponentialBackoff(100, 2_000);
 
 export type AnswerWait = {
   log: Pick<Logger, 'warn' | 'info'>;
@@ -37,7 +35,8 @@ export async function retryUntilAnswered<T>(
     }
     const aborted = signal && abortOf(signal);
     if (aborted && endedBy.includes(aborted.kind)) throw aborted;
-    const pause = Math.min(FIRST_MS * 2 ** (tries - 1), LONGEST_MS);
-    await sleep(pause, undefined, signal?.aborted === false ? { signal } : {}).catch(() => undefined);
+    // Once the attempt has ended, nothing shortens the pauses of those who go on.
+    if (signal?.aborted === false) await sleepAtMost(pauseMs(tries), signal);
+    else await sleep(pauseMs(tries));
   }
 }

@@ -3,8 +3,7 @@
  * to say anything, so nobody there is asked: the runtime says whether the container is still there, a fresh one of the same image
  * whether the node still does its work, and the disk who filled it.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
-import { type FailureClass, RolloutFailure } from '@swefarm/shared';
+import { type FailureClass, RolloutFailure, sleepAtMost } from '@swefarm/shared';
 import { diskIsFull } from './free.ts';
 import type { Container, Runtime } from './runtime.ts';
 
@@ -41,7 +40,7 @@ export async function isOwnDoing(error: unknown, suspect: Suspect): Promise<bool
   if (state !== 'running') return state === 'own_limit';
   if (!(await nodeWorks(suspect))) return false;
   // Whoever ends this node's processes one by one may have come to a stream of the container's before the container.
-  await sleep(GOING_MS, undefined, { signal }).catch(() => undefined);
+  await sleepAtMost(GOING_MS, signal);
   return !signal.aborted && (await container.state().catch(() => null)) === 'running';
 }
 

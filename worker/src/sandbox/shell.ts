@@ -4,8 +4,7 @@
  */
 import { readFileSync } from 'node:fs';
 import type { Duplex } from 'node:stream';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { type Ending, errorMessage, newId, RolloutFailure, waitAtMost } from '@swefarm/shared';
+import { type Ending, errorMessage, newId, RolloutFailure, retry, waitAtMost } from '@swefarm/shared';
 import type { CommandResult, RunOptions, Shell } from './command.ts';
 import { SandboxKilledError } from './command.ts';
 import { killCommand } from './kill.ts';
@@ -273,19 +272,15 @@ class HeldShell implements Shell {
   async #reopen(signal: AbortSignal): Promise<void> {
     this.#controller?.stream.destroy();
     this.#controller = null;
-    for (let tries = 1; ; tries++) {
+    const reopen = async (): Promise<void> => {
       await this.#throwIfDead();
       this.#options.log?.debug({ seq: this.#seq }, 'shell reopened');
-      try {
-        await this.open(signal);
-        return;
-      } catch (error) {
-        // What ends a fork bomb ends all that is there, a new shell too.
-        const lost = error instanceof RolloutFailure && error.failureClass === 'sandbox_lost';
-        if (!lost || tries === REOPEN_TRIES) throw error;
-        await sleep(REOPEN_PAUSE_MS, undefined, { signal });
-      }
-    }
+      await this.open(signal);
+    };
+    // What ends a fork bomb ends all that is there, a new shell too.
+    const isPassing = (error: unknown): boolean =>
+      !this.#closed && error instanceof RolloutFailure && error.failureClass === 'sandbox_lost';
+    await retry(reopen, { pauseMs: REOPEN_PAUSE_MS, tries: REOPEN_TRIES, isPassing, signal });
   }
 
   /** A container that no longer runs is either the agent's doing or our loss; both end the rollout's use of it. */

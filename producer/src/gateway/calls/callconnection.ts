@@ -1,6 +1,5 @@
 /** The connection of a call, open until its rollout is done: a call whose connection closes unanswered becomes an orphan. */
-import { setTimeout as sleep } from 'node:timers/promises';
-import { errorMessage } from '@swefarm/shared';
+import { errorMessage, onAbort, sleep } from '@swefarm/shared';
 import type { FastifyReply } from 'fastify';
 import { Refusal } from '../access/refusal.ts';
 import type { CallIdentity } from './callidentity.ts';
@@ -25,9 +24,8 @@ export class CallConnection implements Disposable {
   readonly #calls: Pick<CallTracker, 'drop' | 'answered'>;
   readonly #identity: CallIdentity;
   readonly #limits: WaitLimits;
-  readonly #stopping: AbortSignal;
   readonly #latest: number;
-  readonly #onStop = (): void => this.#closed.abort(new Error('the gateway stops'));
+  readonly #onStop: Disposable;
   #deadline: number;
   #callId: string | null = null;
   #isUnanswered = false;
@@ -45,7 +43,6 @@ export class CallConnection implements Disposable {
     this.#calls = calls;
     this.#identity = identity;
     this.#limits = limits;
-    this.#stopping = stopping;
     this.#latest = Date.now() + limits.maxHoldSeconds * 1000;
     this.#deadline = this.#latest;
     whenClosed(reply, () => {
@@ -55,8 +52,7 @@ export class CallConnection implements Disposable {
         reply.log.debug({ err: errorMessage(error) }, 'the end of a call could not be written'),
       );
     });
-    stopping.addEventListener('abort', this.#onStop, { once: true });
-    if (stopping.aborted) this.#onStop();
+    this.#onStop = onAbort(stopping, () => this.#closed.abort(new Error('the gateway stops')));
   }
 
   /** Aborted when the caller closes, the gateway stops, or another request takes the rollout up. */
@@ -90,7 +86,7 @@ export class CallConnection implements Disposable {
 
   /** Throws when the connection closes before. */
   async sleep(ms: number): Promise<void> {
-    await sleep(ms, undefined, { signal: this.#closed.signal });
+    await sleep(ms, this.#closed.signal);
   }
 
   /** What is sent does not answer the call: whoever asks again takes its rollout up. */
@@ -110,7 +106,7 @@ export class CallConnection implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    this.#stopping.removeEventListener('abort', this.#onStop);
+    this.#onStop[Symbol.dispose]();
   }
 
   async #reportEnd(): Promise<void> {

@@ -3,7 +3,6 @@
  * its caller, else it gets a new one; two callers that both wait never share a rollout.
  */
 import { hostname } from 'node:os';
-import { setTimeout as sleep } from 'node:timers/promises';
 import {
   type CallRequest,
   cancelOrphans,
@@ -12,6 +11,8 @@ import {
   newId,
   parseRolloutId,
   type RunRecord,
+  sleep,
+  waitAtMost,
 } from '@swefarm/shared';
 import type { FastifyInstance } from 'fastify';
 import type { RouteDeps } from '../access/deps.ts';
@@ -69,8 +70,8 @@ export class CallTracker {
       this.#retired = true;
       clearInterval(beating);
       // Every unanswered call is an orphan at once: its caller finds it at the next start.
-      const gateway = await Promise.race([this.#gateway.promise, sleep(0, null)]);
-      if (gateway !== null) await farm.calls.retire(gateway);
+      const listed = await waitAtMost(this.#gateway.promise, 0);
+      if (listed.by === 'itself') await farm.calls.retire(listed.value);
     });
   }
 
@@ -143,7 +144,7 @@ export class CallTracker {
       if (claim.status === 'attached')
         return await this.#attach(claim.rollout_id, claim.call_id, claim.age_ms);
       if (claim.status === 'wait') {
-        await sleep(WAIT_MS, undefined, { signal });
+        await sleep(WAIT_MS, signal);
         continue;
       }
       const opened = await this.#open(request, gateway, callerRun, instance);

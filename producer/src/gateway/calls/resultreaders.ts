@@ -1,12 +1,13 @@
 /** One reader per run hands results to the calls that wait for them: Redis is asked per run, not per call. */
-import { setTimeout as sleep } from 'node:timers/promises';
 import {
   describeUnreadable,
   errorMessage,
   type Farm,
   type Log,
+  onAbort,
   type Result,
   SwefarmError,
+  sleepAtMost,
 } from '@swefarm/shared';
 import { Refusal } from '../access/refusal.ts';
 
@@ -43,15 +44,13 @@ export class ResultReaders {
     const reader = this.#readerOf(runId);
     const waiters = reader.waiters.get(rolloutId) ?? new Set();
     reader.waiters.set(rolloutId, waiters.add(arrival));
-    const onAbort = (): void => arrival.reject(signal.reason);
-    signal.addEventListener('abort', onAbort, { once: true });
+    using _listener = onAbort(signal, () => arrival.reject(signal.reason));
     try {
       await reader.started;
       // What was committed before the reader started.
       const committed = await this.#farm.results.get(rolloutId);
       return committed ?? (await arrival.promise);
     } finally {
-      signal.removeEventListener('abort', onAbort);
       waiters.delete(arrival);
       if (waiters.size === 0) reader.waiters.delete(rolloutId);
     }
@@ -78,7 +77,7 @@ export class ResultReaders {
       } catch (error) {
         if (this.#signal.aborted) break;
         this.#log.warn({ run: runId, err: errorMessage(error) }, 'results cannot be read; trying again');
-        await sleep(AGAIN_MS, undefined, { signal: this.#signal }).catch(() => undefined);
+        await sleepAtMost(AGAIN_MS, this.#signal);
       }
     }
     this.#readers.delete(runId);

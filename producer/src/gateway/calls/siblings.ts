@@ -3,7 +3,7 @@
  * failure: it sends every row that is not answered by then again, and never reads the old connections, which stay open. So a failure
  * is answered last, and rows that are sent again take up the rollouts that run. One process knows its own connections only.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
+import { sleep } from '@swefarm/shared';
 import type { CallRollout } from './calltracker.ts';
 
 /** A call that has siblings. */
@@ -131,7 +131,7 @@ async function waitUntilAnswered(
   let waited = false;
   while ([...group].some(({ state }) => state === 'waiting' || state === 'decided') && Date.now() < until) {
     waited = true;
-    await sleep(LOOK_MS, undefined, { signal });
+    await sleep(LOOK_MS, signal);
   }
-  if (waited) await sleep(READ_MS, undefined, { signal });
+  if (waited) await sleep(READ_MS, signal);
 }

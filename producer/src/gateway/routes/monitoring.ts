@@ -3,7 +3,6 @@
  * the state of the farm, `GET /sd` with the targets that Prometheus scrapes.
  */
 import type { AddressInfo } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
 import {
   escapedErrors,
   type Family,
@@ -16,6 +15,7 @@ import {
   renderFamilies,
   versionFamilies,
   vitalFamilies,
+  waitAtMost,
 } from '@swefarm/shared';
 import type { FastifyInstance } from 'fastify';
 import { collectDefaultMetrics, Registry } from 'prom-client';
@@ -70,16 +70,7 @@ async function farmFamilies(farm: Farm): Promise<Family[]> {
 }
 
 async function withinTime<T>(work: Promise<T>): Promise<T> {
-  const timer = new AbortController();
-  const late = sleep(REDIS_MS, undefined, { signal: timer.signal }).then(() => {
-    throw new Error(`no answer from Redis within ${REDIS_MS / 1000} s`);
-  });
-  // Whoever loses the race has nobody left to tell.
-  work.catch(() => undefined);
-  late.catch(() => undefined);
-  try {
-    return await Promise.race([work, late]);
-  } finally {
-    timer.abort();
-  }
+  const ending = await waitAtMost(work, REDIS_MS);
+  if (ending.by === 'itself') return ending.value;
+  throw new Error(`no answer from Redis within ${REDIS_MS / 1000} s`);
 }

@@ -1,11 +1,10 @@
 /** Sends a request again where the table of faults allows it, within the run's patience and never in secret. */
-import { setTimeout as sleep } from 'node:timers/promises';
+import { exponentialBackoff, sleep } from '@swefarm/shared';
 import { type Deadline, startDeadline } from '../deadline.ts';
 import { type Pause, untilServing } from '../pause.ts';
 import { FEW, PolicyFault } from './fault.ts';
 
-const FIRST_WAIT_SECONDS = 0.25;
-const LONGEST_WAIT_SECONDS = 8;
+const backoffMs = exponentialBackoff(250, 8_000);
 
 export type RetryOptions = {
   /** Counted from the first fault since an answer began: a long answer before it is no reason to give up. */
@@ -48,7 +47,7 @@ export async function retryFaults<T>(request: () => Promise<T>, options: RetryOp
       const wait = waitBefore(error, tries, left);
       if (wait === null) throw error;
       options.onRetry(error, wait, tries++);
-      await pause(wait, options.signal);
+      await sleep(wait * 1000, options.signal);
       await options.refresh();
     }
   }
@@ -72,17 +71,8 @@ function waitBefore(fault: PolicyFault, tries: number, leftSeconds: number): num
   if (fault.retry === 'never' || leftSeconds <= 0) return null;
   if (fault.retry === 'few' && tries >= FEW) return null;
   if (fault.retryAfterSeconds !== null && fault.retryAfterSeconds > leftSeconds) return null;
-  const backoff = Math.min(LONGEST_WAIT_SECONDS, FIRST_WAIT_SECONDS * 2 ** (tries - 1));
   // Jitter, so that a node's rollouts do not come back to a restarted endpoint in one wave.
-  const wait = Math.max(fault.retryAfterSeconds ?? 0, backoff * (0.5 + Math.random()));
+  const backoff = (backoffMs(tries) / 1000) * (0.5 + Math.random());
+  const wait = Math.max(fault.retryAfterSeconds ?? 0, backoff);
   return Math.min(wait, leftSeconds);
-}
-
-async function pause(seconds: number, signal: AbortSignal): Promise<void> {
-  try {
-    await sleep(seconds * 1000, undefined, { signal });
-  } catch (error) {
-    signal.throwIfAborted();
-    throw error;
-  }
 }

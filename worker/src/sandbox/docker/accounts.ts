@@ -3,8 +3,7 @@
  * ever with the container held, so that neither kill nor removal is answered; Podman's own service opens it, not a process inside.
  */
 import { posix } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { RolloutFailure } from '@swefarm/shared';
+import { RolloutFailure, sleep } from '@swefarm/shared';
 import type Docker from 'dockerode';
 import { engineFailure, statusCode } from '../engine/errors.ts';
 import { pathStat } from './remains.ts';

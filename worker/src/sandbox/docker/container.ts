@@ -2,7 +2,7 @@
 import { constants } from 'node:fs';
 import { access, readFile } from 'node:fs/promises';
 import type { Duplex, Readable } from 'node:stream';
-import { errorMessage, waitAtMost } from '@swefarm/shared';
+import { errorMessage, poll, waitAtMost } from '@swefarm/shared';
 import type Docker from 'dockerode';
 import tar from 'tar-stream';
 import { engineFailure, statusCode } from '../engine/errors.ts';
@@ -227,12 +227,11 @@ export class DockerContainer implements Container {
       const idle = String((await inTime(this.#container.inspect())).State.Pid);
       const before = new Set((await this.#pids())?.filter((pid) => pid !== idle));
       await inTime(this.#container.kill({ signal: 'SIGUSR1' }));
-      const deadline = performance.now() + KILL_WAIT_MS;
-      while (performance.now() < deadline) {
+      const areGone = async (): Promise<boolean> => {
         const now = await this.#pids();
-        if (now && !now.some((pid) => before.has(pid))) return;
-        await new Promise((resolve) => setTimeout(resolve, 20));
-      }
+        return now !== null && !now.some((pid) => before.has(pid));
+      };
+      await poll(areGone, { pauseMs: 20, withinMs: KILL_WAIT_MS });
     } catch (error) {
       // A container that has stopped has no processes left.
       if (statusCode(error) === null) throw engineFailure(error, 'engine_unreachable', 'killing processes');

@@ -1,6 +1,6 @@
 /** One plain exec: merged and capped output, exit code from the engine, time limit by the host's clock. */
 import type { Duplex } from 'node:stream';
-import { newId, RolloutFailure, waitAtMost } from '@swefarm/shared';
+import { linearBackoff, newId, poll, RolloutFailure, waitAtMost } from '@swefarm/shared';
 import type Docker from 'dockerode';
 import { Capture } from '../capture.ts';
 import { engineFailure } from '../engine/errors.ts';
@@ -145,15 +145,14 @@ function watchEnd(exec: Docker.Exec, ended: Promise<void>): { done: Promise<void
 
 /** From the engine. The stream may end a moment before the engine has noted the exit. */
 async function exitCode(exec: Docker.Exec): Promise<number> {
-  for (let attempt = 0; attempt < 50; attempt++) {
-    let state: Docker.ExecInspectInfo;
-    try {
-      state = await inTime(exec.inspect());
-    } catch (error) {
-      throw engineFailure(error, 'sandbox_lost', 'asking for an exit code');
-    }
-    if (!state.Running && state.ExitCode !== null) return state.ExitCode;
-    await new Promise((resolve) => setTimeout(resolve, 10 + 4 * attempt));
-  }
-  throw new RolloutFailure('sandbox_lost', 'the stream of a command broke while the command was running');
+  const look = async (): Promise<number | null> => {
+    const { Running, ExitCode } = await inTime(exec.inspect());
+    return Running ? null : ExitCode;
+  };
+  const code = await poll(look, { pauseMs: linearBackoff(5), tries: 50 }).catch((error: unknown) => {
+    throw engineFailure(error, 'sandbox_lost', 'asking for an exit code');
+  });
+  if (code === null)
+    throw new RolloutFailure('sandbox_lost', 'the stream of a command broke while the command was running');
+  return code;
 }

@@ -2,7 +2,7 @@
  * Removals by an engine that may be held up by what is in a container: each is waited for only so long. The engine goes on with it,
  * is not asked for it again beside, and whoever asks later (the reaper) waits for the same.
  */
-import { createSingleFlight, type Semaphore } from '@swefarm/shared';
+import { createSingleFlight, type Semaphore, sleep } from '@swefarm/shared';
 import type Docker from 'dockerode';
 import { engineFailure, statusCode } from '../engine/errors.ts';
 import { inTime, isLate, killFromOutside } from './deadline.ts';
@@ -37,7 +37,7 @@ export function createRemoval(
         if (attempt >= (late ? LATE_ATTEMPTS : ATTEMPTS))
           throw engineFailure(error, 'engine_unreachable', `removing ${id}`);
         // It may meet a start still under way.
-        await new Promise((resolve) => setTimeout(resolve, 200 * attempt));
+        await sleep(200 * attempt);
       }
     }
   };

@@ -1,23 +1,20 @@
 /** The processes of a dry run: found by a mark in their environment, since nothing else holds them together. */
+
 import { readdir, readFile } from 'node:fs/promises';
+import { linearBackoff, poll } from '@swefarm/shared';
+import { killQuietly } from '../namespaces/processes.ts';
 
 export const CONTAINER_MARK = 'SWEFARM_CONTAINER';
 const ROUNDS = 20;
 
 /** Ends every process that carries the mark of container `id`; again, until none is left that could have forked meanwhile. */
 export async function killMarked(id: string): Promise<void> {
-  for (let round = 0; round < ROUNDS; round++) {
+  const killAll = async (): Promise<boolean> => {
     const pids = await marked(id);
-    if (pids.length === 0) return;
-    for (const pid of pids) {
-      try {
-        process.kill(pid, 'SIGKILL');
-      } catch (error) {
-        if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
-      }
-    }
-    await new Promise((resolve) => setTimeout(resolve, 5 + 10 * round));
-  }
+    for (const pid of pids) killQuietly(pid);
+    return pids.length === 0;
+  };
+  await poll(killAll, { pauseMs: linearBackoff(10), tries: ROUNDS });
 }
 
 /** Zombies have no environment any more, so they are not among them. */

@@ -1,7 +1,8 @@
 /** Limits that the kernel enforces: one control group a sandbox, on version 1 and version 2, where this process may make them. */
+
 import { access, constants, mkdir, readFile, rmdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { linearBackoff, retry } from '@swefarm/shared';
 import type { Limits } from '../runtime.ts';
 
 export type Controller = 'cpu' | 'memory' | 'pids';
@@ -268,15 +269,11 @@ export async function removeGroups(folders: readonly string[]): Promise<void> {
 
 /** The kernel lets go of the last process a moment after it has died. */
 async function removeGroup(group: string): Promise<void> {
-  for (let attempt = 1; ; attempt++) {
-    try {
-      await rmdir(group);
-      return;
-    } catch (error) {
-      const { code } = error as NodeJS.ErrnoException;
-      if (code === 'ENOENT') return;
-      if (code !== 'EBUSY' || attempt === 40) throw error;
-      await sleep(5 * attempt);
-    }
-  }
+  const remove = async (): Promise<void> => {
+    await rmdir(group).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'ENOENT') throw error;
+    });
+  };
+  const isPassing = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === 'EBUSY';
+  await retry(remove, { pauseMs: linearBackoff(5), tries: 40, isPassing });
 }

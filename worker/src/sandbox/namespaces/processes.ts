@@ -4,8 +4,7 @@
  */
 
 import { readdir, readFile, readlink } from 'node:fs/promises';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { readProcessStat } from '@swefarm/shared';
+import { poll, readProcessStat } from '@swefarm/shared';
 
 export type Namespace = 'pid' | 'mnt';
 
@@ -42,17 +41,17 @@ export async function killNamespace(
   namespace: string,
   { spare, within }: { spare?: number; within?: string },
 ): Promise<boolean> {
-  for (let round = 0; round < ROUNDS; round++) {
+  const killAll = async (): Promise<boolean> => {
     const pids: number[] = [];
     for (const pid of (await membersBy(kind)).get(namespace) ?? []) {
       if (pid === spare) continue;
       if (within === undefined || (await namespaceOf(pid, 'pid')) === within) pids.push(pid);
     }
-    if (pids.length === 0) return true;
     for (const pid of pids) killQuietly(pid);
-    await sleep(round < 5 ? 5 : 25);
-  }
-  return false;
+    return pids.length === 0;
+  };
+  const isDone = await poll(killAll, { pauseMs: (tries) => (tries <= 5 ? 5 : 25), tries: ROUNDS });
+  return isDone === true;
 }
 
 /** True when the signal was sent; what is gone needs none. */

@@ -2,9 +2,8 @@
 import { execFile } from 'node:child_process';
 import { lstat, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { isOurs, newId } from '@swefarm/shared';
+import { isOurs, newId, poll } from '@swefarm/shared';
 import { z } from 'zod';
 import { isAbandoned } from '../../images/partials.ts';
 import type { OwnedContainer, Owner } from '../runtime.ts';
@@ -98,12 +97,12 @@ export async function groupsOf(scratchDir: string, id: string): Promise<string[]
 /** Ends the sandbox of another, dead or living, process. */
 export async function killById(id: string): Promise<void> {
   if (!ID.test(id)) return;
-  for (let round = 0; round < 50; round++) {
+  const killAll = async (): Promise<boolean> => {
     const holders = await holdersOf(id);
-    if (holders.length === 0) return;
     for (const pid of holders) killQuietly(pid);
-    await sleep(20);
-  }
+    return holders.length === 0;
+  };
+  await poll(killAll, { pauseMs: 20, tries: 50 });
 }
 
 /** rm of its own: trees deeper than a path may be long, by any owner, are beyond what Node removes. */

@@ -1,5 +1,7 @@
 /** Runs one unpacking in a thread of its own: files are written synchronously there, and the event loop stays free. */
+
 import { Worker } from 'node:worker_threads';
+import { untilAborted } from '@swefarm/shared';
 import type { Unpacked } from '../../images/store.ts';
 
 export type UnpackTask = {
@@ -20,11 +22,8 @@ export type UnpackReply = { done: Unpacked } | { message: string; code: string |
 export async function unpackInThread(task: UnpackTask, signal: AbortSignal): Promise<Unpacked> {
   signal.throwIfAborted();
   const thread = new Worker(new URL('./unpack.thread.ts', import.meta.url), { workerData: task });
-  let leave: () => void = () => undefined;
   try {
-    return await new Promise<Unpacked>((resolve, reject) => {
-      leave = () => reject(signal.reason);
-      signal.addEventListener('abort', leave, { once: true });
+    const unpacked = new Promise<Unpacked>((resolve, reject) => {
       thread.once('message', (reply: UnpackReply) => {
         if ('done' in reply) resolve(reply.done);
         else reject(Object.assign(new Error(reply.message), { code: reply.code }));
@@ -32,8 +31,8 @@ export async function unpackInThread(task: UnpackTask, signal: AbortSignal): Pro
       thread.once('error', reject);
       thread.once('exit', (code) => reject(new Error(`the unpacking thread ended with code ${code}`)));
     });
+    return await untilAborted(unpacked, signal);
   } finally {
-    signal.removeEventListener('abort', leave);
     await thread.terminate();
   }
 }
