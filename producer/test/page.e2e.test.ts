@@ -233,5 +233,5 @@ test('a result file alone: swefarm show --web', SLOW, async () => {
   await page.goto(rolloutUrl(origin, first));
   await page.getByRole('article', { name: 'Turn 12' }).waitFor({ state: 'attached' });
   await page.goto(rolloutUrl(origin, made.rollouts[1]));
-  await page.getByText('no trajectory was kept for this rollout').waitFor();
+  await page.getByText('this rollout has no trajectory').waitFor();
 });

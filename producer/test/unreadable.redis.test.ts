@@ -5,7 +5,7 @@ import { type Farm, parseRolloutId } from '@swefarm/shared';
 import { plantResult, rawRedis } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
 import { aResult } from '../src/output/result.fixture.ts';
-import { farmSource } from '../src/page/farm.ts';
+import { FarmSource } from '../src/page/farmsource.ts';
 import { submit } from '../src/run/submit.ts';
 import { watchFarm } from '../src/view/watching.ts';
 import { linesOf, run, until } from './cli.ts';
@@ -73,7 +73,7 @@ test('watch and the page go on, and show what cannot be read among the failures'
   expect(seen.failures.map(({ rollout_id, cause }) => [rollout_id, cause]).toSorted()).toEqual(
     rollouts.slice(1, 5).map((id) => [id, 'result_unreadable']),
   );
-  const page = farmSource(farm);
+  const page = new FarmSource(farm);
   const shown = await page.run(record.run_id, '0');
   expect(shown.rollouts.map(({ index, failure }) => [index, failure])).toEqual(
     expect.arrayContaining([

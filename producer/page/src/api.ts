@@ -1,12 +1,12 @@
-/** Asking whoever serves the page. The token stays in this tab: it is sent as a header, and never stands in an address. */
+/** Requests to the server of the page. The token stays in this tab: it is sent as a header, and is never part of an address. */
 import type { PageDetail, PageLive, PageOverview, PageRun, PageTokens } from '../../src/page/data.ts';
 
 const TOKEN = 'swefarm.token';
 
-/** The answer was 401: a token is wanted, or another one. */
+/** The answer was 401: the server wants a token, or another one. */
 export class Unauthorized extends Error {}
 
-export function keepToken(token: string): void {
+export function storeToken(token: string): void {
   sessionStorage.setItem(TOKEN, token);
 }
 
@@ -16,11 +16,11 @@ export function forgetToken(): void {
   sessionStorage.removeItem(TOKEN);
 }
 
-/** `swefarm show --web` prints its key after `#`, which no server sees; it must not stay in the address either. */
+/** Takes the key that `swefarm show --web` prints after `#`, which no server gets, and removes it from the address. */
 export function takeKeyFromAddress(): void {
   const key = /^#key=(\w+)$/.exec(location.hash)?.[1];
   if (key === undefined) return;
-  keepToken(key);
+  storeToken(key);
   history.replaceState(null, '', `${location.pathname}#/`);
 }
 
@@ -35,7 +35,7 @@ async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
   throw new Error(message ?? `the server answered ${response.status}`);
 }
 
-/** Whether this tab's token, or none, opens the page: asked first, so that no answer needs to be a refusal. */
+/** Whether this tab's token, or none, opens the page: asked first, so that no request needs to be refused. */
 export async function access(signal?: AbortSignal): Promise<boolean> {
   return (await get<{ granted: boolean }>('access', signal)).granted;
 }

@@ -1,4 +1,4 @@
-/** The frame: a heading with the way back, one view, and the login when the server wants a token. */
+/** The frame: a heading with the way back, one view, and the login where the server wants a token. */
 import { useEffect, useRef, useState } from 'react';
 import { access, forgetToken, hasToken, takeKeyFromAddress } from './api.ts';
 import { Compare } from './compare.tsx';
@@ -20,7 +20,7 @@ export function App() {
     const stop = new AbortController();
     access(stop.signal).then(
       (granted) => setState(granted ? 'in' : 'out'),
-      // Nobody answers: the view itself says so, and goes on asking.
+      // The server does not answer: the view shows that, and asks again.
       () => stop.signal.aborted || setState('in'),
     );
     return () => stop.abort();
@@ -33,16 +33,16 @@ export function App() {
 function Frame({ onLeave }: { onLeave: () => void }) {
   const { route, query } = useRoute();
   const main = useRef<HTMLElement>(null);
-  const place = JSON.stringify(route);
+  const address = JSON.stringify(route);
   const first = useRef(true);
   // A new view begins at its start, for eyes and for screen readers.
-  // biome-ignore lint/correctness/useExhaustiveDependencies: only a change of place moves the focus
+  // biome-ignore lint/correctness/useExhaustiveDependencies: only a change of the route moves the focus
   useEffect(() => {
     document.title = titleOf(route);
     if (!first.current) main.current?.focus({ preventScroll: true });
     if (!first.current) scrollTo(0, 0);
     first.current = false;
-  }, [place]);
+  }, [address]);
   return (
     <>
       <button type="button" className="skip" onClick={() => main.current?.focus()}>

@@ -1,4 +1,4 @@
-/** Two rollouts side by side: turn by turn, patch by patch, and where they part. */
+/** Two rollouts side by side: their turns, their patches, and the first turn that differs. */
 import { useMemo } from 'react';
 import type { PageDetail } from '../../src/page/data.ts';
 import { api } from './api.ts';

@@ -1,4 +1,4 @@
-/** A unified diff as files and lines, for showing only: what does not look like one is kept as plain lines. */
+/** A unified diff as files and lines, for showing only: whatever is no diff stays as plain lines. */
 
 export type DiffLine = { kind: 'added' | 'removed' | 'hunk' | 'same' | 'meta'; text: string };
 export type DiffFile = { path: string; lines: DiffLine[]; added: number; removed: number };
@@ -11,7 +11,7 @@ export function parseDiff(patch: string): DiffFile[] {
   const lines = patch.replace(/\n$/, '').split('\n');
   for (const [at, text] of lines.entries()) {
     const begins = /^(?:diff --git |@@ -)/.test(text);
-    // A patch that a model wrote may count its lines wrongly: what cannot be a line of the hunk ends it.
+    // A model may count the lines of its patch wrongly: a line that no hunk can have ends the hunk.
     const inHunk = (left > 0 || right > 0) && !begins;
     if (begins) left = right = 0;
     if (!inHunk && beginsFile(text, lines[at + 1], file)) {

@@ -1,4 +1,4 @@
-/** What came of a rollout, in a few lines. */
+/** Outcome, reward and other facts of a rollout, in a few lines. */
 
 import type { PageDetail } from '../../src/page/data.ts';
 import { terminalSafe } from '../../src/view/terminalsafe.ts';

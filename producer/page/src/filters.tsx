@@ -1,4 +1,4 @@
-/** What of a run is shown; it stands in the address, so that a view can be sent to somebody. */
+/** The filter of a run's rollouts; it is part of the address, so that a view can be sent to somebody. */
 import { integer, words } from './format.ts';
 import { SIGNS } from './mark.tsx';
 import { replaceHash } from './route.ts';
@@ -29,7 +29,7 @@ export function Filters({ rows, filter, query, shown, to }: Props) {
   return (
     <form className="filters" aria-label="Filter" onSubmit={(event) => event.preventDefault()}>
       <fieldset>
-        <legend className="unseen">Outcome</legend>
+        <legend className="visually-hidden">Outcome</legend>
         {STATES.filter((state) => states.has(state) || filter.states.has(state)).map((state) => (
           <button
             key={state}
@@ -49,7 +49,7 @@ export function Filters({ rows, filter, query, shown, to }: Props) {
       <Choice name="exit" filter={filter} rows={rows} of={(row) => row.result?.exit ?? ''} set={set} />
       <Choice name="failure" filter={filter} rows={rows} of={(row) => row.result?.failure ?? ''} set={set} />
       <label>
-        <span className="unseen">Instance or reason</span>
+        <span className="visually-hidden">Instance or reason</span>
         <input
           type="search"
           placeholder="instance, reason"
@@ -99,7 +99,7 @@ function Choice(props: {
   );
 }
 
-/** How many rows each value would show, the other conditions staying. */
+/** How many rows each value would show under the other conditions. */
 function countBy<T>(
   rows: readonly Row[],
   filter: Filter,

@@ -1,11 +1,11 @@
-/** Text of strangers: shown as text, its control characters visible, its middle folded until somebody wants it. */
+/** Text that a model or a container wrote: shown as text, control characters visible, its middle folded until somebody opens it. */
 import { useState } from 'react';
 import { terminalSafe } from '../../src/view/terminalsafe.ts';
 import { integer } from './format.ts';
 
 type Props = { text: string; lines?: number; className?: string };
 
-/** Lines that are longer are no lines: minified code, base64. */
+/** Characters of the longest line that counts as one: longer ones are minified code or base64. */
 const LONG = 2_000;
 
 export function Fold({ text, lines = 16, className = '' }: Props) {

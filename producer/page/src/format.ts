@@ -1,4 +1,4 @@
-/** Numbers and names as people read them. */
+/** Numbers and names as the page shows them. */
 
 export const integer = (value: number): string => value.toLocaleString('en-US');
 

@@ -1,13 +1,14 @@
-/** Groups as a grid: one line an instance, one square a sibling. */
+/** Groups as a grid: one line for each instance, one square for each of its rollouts. */
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { useCallback, useMemo, useRef } from 'react';
+import { type Tally, tally } from '../../src/output/tally.ts';
 import { decimal } from './format.ts';
 import { SIGNS } from './mark.tsx';
 import { toRollout } from './route.ts';
 import { useRoving } from './roving.ts';
 import type { Row } from './rows.ts';
 
-type Group = { instance: string; rows: Row[]; judged: number; resolved: number; turns: number };
+type Group = { instance: string; rows: Row[]; sums: Tally };
 
 const ROW_PX = 26;
 
@@ -63,7 +64,8 @@ type LineProps = {
 };
 
 function Line({ group, at, top, focus, onFocus }: LineProps) {
-  const mixed = group.resolved > 0 && group.resolved < group.judged;
+  const { judged, resolved, turns_sum } = group.sums;
+  const mixed = resolved > 0 && resolved < judged;
   return (
     <div role="row" className="line" aria-rowindex={at + 1} style={{ transform: `translateY(${top}px)` }}>
       <span role="rowheader" className="mono cut" title={group.instance} tabIndex={-1}>
@@ -87,17 +89,17 @@ function Line({ group, at, top, focus, onFocus }: LineProps) {
         ))}
       </span>
       <span role="gridcell" className="right" tabIndex={-1}>
-        <b className={mixed ? 'mixed' : ''}>{group.resolved}</b>
-        <span className="dim"> / {group.judged}</span>
+        <b className={mixed ? 'mixed' : ''}>{resolved}</b>
+        <span className="dim"> / {judged}</span>
       </span>
       <span role="gridcell" className="right dim" tabIndex={-1}>
-        {group.judged > 0 ? `${decimal(group.turns / group.judged)} turns` : ''}
+        {judged > 0 ? `${decimal(turns_sum / judged)} turns` : ''}
       </span>
     </div>
   );
 }
 
-/** What a square says to who cannot see it, or points at it. */
+/** The label and the tooltip of a square. */
 export function describe({ state, result, live }: Row): string {
   if (live) return `running, ${live.stage}, ${live.turns} turns, on ${live.node}`;
   if (!result) return state;
@@ -107,21 +109,10 @@ export function describe({ state, result, live }: Row): string {
 }
 
 function groupsOf(rows: readonly Row[]): Group[] {
-  const groups = new Map<string, Group>();
-  for (const row of rows) {
-    const group = groups.get(row.instance) ?? {
-      instance: row.instance,
-      rows: [],
-      judged: 0,
-      resolved: 0,
-      turns: 0,
-    };
-    groups.set(row.instance, group);
-    group.rows.push(row);
-    if (row.result?.outcome !== 'judged') continue;
-    group.judged += 1;
-    group.turns += row.result.turns;
-    if (row.result.resolved) group.resolved += 1;
-  }
-  return [...groups.values()];
+  const groups = Map.groupBy(rows, (row) => row.instance);
+  return [...groups].map(([instance, own]) => ({
+    instance,
+    rows: own,
+    sums: tally(own.flatMap(({ result }) => result ?? [])),
+  }));
 }

@@ -1,4 +1,4 @@
-/** Loading and following: a value, an error, and the next look at it. */
+/** Loading values once, and again and again: the value, the error, and the next request. */
 import { useEffect, useState } from 'react';
 import { Unauthorized } from './api.ts';
 
@@ -24,7 +24,7 @@ export function useFollowed<T>(
     const stop = new AbortController();
     let timer: ReturnType<typeof setTimeout> | undefined;
     let previous: T | null = null;
-    const look = async (): Promise<void> => {
+    const request = async (): Promise<void> => {
       let againMs: number | null = AFTER_ERROR_MS;
       try {
         const next = await load(previous, stop.signal);
@@ -40,9 +40,9 @@ export function useFollowed<T>(
         }
         setState({ key, value: previous, error: error as Error });
       }
-      if (againMs !== null) timer = setTimeout(look, againMs);
+      if (againMs !== null) timer = setTimeout(request, againMs);
     };
-    void look();
+    void request();
     return () => {
       stop.abort();
       clearTimeout(timer);

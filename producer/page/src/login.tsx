@@ -1,12 +1,12 @@
 /** Asks for the gateway's token once a tab. */
 import { useState } from 'react';
-import { access, forgetToken, hasToken, keepToken } from './api.ts';
+import { access, forgetToken, hasToken, storeToken } from './api.ts';
 
 export function Login({ onDone }: { onDone: () => void }) {
   const [token, setToken] = useState('');
   const [refused, setRefused] = useState(hasToken);
   const enter = async (): Promise<void> => {
-    keepToken(token.trim());
+    storeToken(token.trim());
     if (await access().catch(() => false)) return onDone();
     forgetToken();
     setRefused(true);

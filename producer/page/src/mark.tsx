@@ -16,6 +16,6 @@ export const Mark = ({ state, word = true }: { state: State; word?: boolean }) =
     <span className="sign" aria-hidden={word}>
       {SIGNS[state]}
     </span>
-    {word ? state : <span className="unseen">{state}</span>}
+    {word ? state : <span className="visually-hidden">{state}</span>}
   </span>
 );

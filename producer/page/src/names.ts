@@ -1,4 +1,4 @@
-/** Rollout ids as people read them. */
+/** Rollout ids as the page shows them. */
 
 export const runOf = (rollout: string): string => rollout.slice(0, rollout.indexOf('.'));
 

@@ -1,4 +1,4 @@
-/** What is said while there is nothing to show, or when the server does not answer. */
+/** The message while there is nothing to show, or when the server does not answer. */
 
 export function Notice({ error, quiet = false }: { error: Error | null; quiet?: boolean }) {
   if (error) {

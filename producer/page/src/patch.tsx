@@ -1,4 +1,4 @@
-/** The patch file by file, beside what is given to compare it with: gold, or a sibling's. */
+/** The patch file by file, beside another one: the golden patch, or that of another rollout. */
 import { useMemo, useState } from 'react';
 import { terminalSafe } from '../../src/view/terminalsafe.ts';
 import { type DiffFile, pairFiles, parseDiff } from './diff.ts';

@@ -1,4 +1,4 @@
-/** One rollout: what came of it, where the time went, its turns, patch and tests. Follows it while it runs. */
+/** One rollout: its facts, the time of its stages, its turns, patch and tests. Follows it while it runs. */
 import type { LiveTurn } from '@swefarm/shared';
 import { useMemo, useState } from 'react';
 import type { PageDetail } from '../../src/page/data.ts';
@@ -21,7 +21,7 @@ const LIVE_MS = 1_000;
 
 type Known = { detail: PageDetail; turns: LiveTurn[]; cursor: string };
 
-/** The whole while there is a result; until then what is new of its turns. */
+/** The whole rollout once it has a result; until then its new turns. */
 async function look(id: string, known: Known | null, signal: AbortSignal): Promise<Known> {
   if (!known) return { detail: await api.rollout(id, signal), turns: [], cursor: '0' };
   const { turns, cursor, live, finished } = await api.live(id, known.cursor, signal);
@@ -32,7 +32,7 @@ async function look(id: string, known: Known | null, signal: AbortSignal): Promi
 export function Rollout({ id }: { id: string }) {
   const { value, error } = useFollowed<Known>(id, async (known, signal) => {
     const value = await look(id, known, signal);
-    // The first look tells what it is; the live turns are fetched at once after it.
+    // The first request brings the rollout; its live turns are requested at once after it.
     return { value, againMs: value.detail.result ? null : known ? LIVE_MS : 0 };
   });
   const shown = useMemo(() => (value ? shownOf(value) : null), [value]);
@@ -67,7 +67,7 @@ const PARTS = [
   ['tests', 'Tests'],
 ] as const;
 
-/** The address keeps naming the rollout; only the eye and the focus move. */
+/** Scrolls and moves the focus; the address stays that of the rollout. */
 function jump(event: React.MouseEvent, id: string): void {
   event.preventDefault();
   const target = document.getElementById(id);

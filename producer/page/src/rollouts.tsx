@@ -1,4 +1,4 @@
-/** Rollouts as a list that sorts, of which only what is seen is drawn. Two of them can be put side by side. */
+/** Rollouts as a list that sorts; only the visible rows are drawn. Two rollouts can be put side by side. */
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { type KeyboardEvent, useCallback, useMemo, useRef, useState } from 'react';
 import { decimal, duration, moment, short, words } from './format.ts';
@@ -26,7 +26,7 @@ const COLUMNS: readonly Column[] = [
 const ROW_PX = 24;
 
 export function Rollouts({ rows }: { rows: readonly Row[] }) {
-  const [order, setOrder] = useState<{ column: Column; down: boolean } | null>(null);
+  const [order, setOrder] = useState<Order>(null);
   const [chosen, setChosen] = useState<readonly string[]>([]);
   const sorted = useMemo(() => (order ? sort(rows, order.column, order.down) : rows), [rows, order]);
   const scroller = useRef<HTMLDivElement>(null);
@@ -49,18 +49,9 @@ export function Rollouts({ rows }: { rows: readonly Row[] }) {
       choose(row.id);
     } else roving.onKeyDown(event);
   };
-  const [one, other] = chosen;
   return (
     <>
-      <p className="hint dim">
-        {one && other ? (
-          <a className="button" href={toCompare(one, other)}>
-            Compare the two
-          </a>
-        ) : (
-          `Mark two rollouts to compare them (${chosen.length} marked). Keys: ↑ ↓ move, Enter opens, Space marks.`
-        )}
-      </p>
+      <CompareHint chosen={chosen} />
       <div className="list rollouts" ref={scroller}>
         <div
           role="grid"
@@ -98,13 +89,29 @@ export function Rollouts({ rows }: { rows: readonly Row[] }) {
   );
 }
 
+/** How to put two rollouts side by side, or the way there once two are marked. */
+function CompareHint({ chosen }: { chosen: readonly string[] }) {
+  const [one, other] = chosen;
+  return (
+    <p className="hint dim">
+      {one && other ? (
+        <a className="button" href={toCompare(one, other)}>
+          Compare the two
+        </a>
+      ) : (
+        `Mark two rollouts to compare them (${chosen.length} marked). Keys: ↑ ↓ move, Enter opens, Space marks.`
+      )}
+    </p>
+  );
+}
+
 type Order = { column: Column; down: boolean } | null;
 
 function Head({ order, setOrder }: { order: Order; setOrder: (order: Order) => void }) {
   return (
     <div role="row" className="line head" aria-rowindex={1}>
       <span role="columnheader">
-        <span className="unseen">Marked</span>
+        <span className="visually-hidden">Marked</span>
       </span>
       {COLUMNS.map((column) => {
         const sorted = order?.column === column ? (order.down ? 'descending' : 'ascending') : undefined;

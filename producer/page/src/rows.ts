@@ -1,4 +1,4 @@
-/** The rollouts of a run as rows: results, what runs, and what still waits, each in one state. */
+/** The rollouts of a run as rows: finished, running and waiting ones, each in one state. */
 import type { LiveRollout } from '@swefarm/shared';
 import type { PageRollout, PageRun } from '../../src/page/data.ts';
 import { repoOf } from './format.ts';
@@ -33,14 +33,14 @@ export type RunRows = {
   cursor: string;
 };
 
-/** What a look at the run added to what was known. */
-export function addLook(known: RunRows | null, look: PageRun): RunRows {
+/** The rows with what came since the last request. */
+export function addUpdate(known: RunRows | null, update: PageRun): RunRows {
   const results = new Map(known?.results);
-  for (const one of look.rollouts) {
-    results.set(`${look.run.run_id}.${look.instances[one.instance]}.${one.index}`, one);
+  for (const one of update.rollouts) {
+    results.set(`${update.run.run_id}.${update.instances[one.instance]}.${one.index}`, one);
   }
-  const running = new Map(look.running.map((one) => [one.rollout_id, one]));
-  return { run: look.run, instances: look.instances, results, running, cursor: look.cursor };
+  const running = new Map(update.running.map((one) => [one.rollout_id, one]));
+  return { run: update.run, instances: update.instances, results, running, cursor: update.cursor };
 }
 
 /** All rows in the order of groups. */
@@ -92,7 +92,7 @@ export function filterOf(query: URLSearchParams): Filter {
   };
 }
 
-/** `but`: leave one condition out, to count what its choices would show. */
+/** `but`: a condition that is left out, to count what its choices would show. */
 export function passes(row: Row, filter: Filter, but: keyof Filter | null = null): boolean {
   const text = filter.text.toLowerCase();
   return (

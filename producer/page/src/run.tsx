@@ -1,4 +1,4 @@
-/** One run: how it stands, filters, and its rollouts as groups or as a list. Follows the run while it goes on. */
+/** One run: its sums, filters, and its rollouts as groups or as a list. Follows the run while it goes on. */
 import { useEffect, useMemo } from 'react';
 import { api } from './api.ts';
 import { Filters } from './filters.tsx';
@@ -8,7 +8,7 @@ import { useFollowed } from './load.ts';
 import { Notice } from './notice.tsx';
 import { Rollouts } from './rollouts.tsx';
 import { toRun } from './route.ts';
-import { addLook, filterOf, passes, type Row, type RunRows, rowsOf } from './rows.ts';
+import { addUpdate, filterOf, passes, type Row, type RunRows, rowsOf } from './rows.ts';
 import { Progress } from './runs.tsx';
 
 const AGAIN_MS = 2_000;
@@ -18,10 +18,10 @@ type Props = { id: string; tab: 'groups' | 'rollouts'; query: URLSearchParams };
 
 export function Run({ id, tab, query }: Props) {
   const { value, error } = useFollowed<RunRows>(id, async (known, signal) => {
-    const look = await api.run(id, known?.cursor ?? '0', signal);
-    const value = addLook(known, look);
-    if (look.cursor === 'end') return { value, againMs: null };
-    const done = look.run.committed >= look.run.rollouts && look.running.length === 0;
+    const update = await api.run(id, known?.cursor ?? '0', signal);
+    const value = addUpdate(known, update);
+    if (update.cursor === 'end') return { value, againMs: null };
+    const done = update.run.committed >= update.run.rollouts && update.running.length === 0;
     return { value, againMs: done ? AGAIN_WHEN_DONE_MS : AGAIN_MS };
   });
   const rows = useMemo(() => (value ? rowsOf(value) : []), [value]);
@@ -29,7 +29,7 @@ export function Run({ id, tab, query }: Props) {
   const shown = useMemo(() => rows.filter((row) => passes(row, filter)), [rows, filter]);
   const ready = value !== null;
   useEffect(() => {
-    // The time to the first useful view, for whoever measures (npm run bench -- --only page).
+    // The benchmark of the page measures the time to here (npm run bench -- --only page).
     if (ready) performance.mark('swefarm-run-shown');
   }, [ready]);
   if (!value) return <Notice error={error} />;
@@ -120,7 +120,8 @@ function sumsOf(rows: readonly Row[]) {
   }
   times.sort((a, b) => a - b);
   return {
-    ...{ tokens, running },
+    tokens,
+    running,
     median: times[Math.floor(times.length / 2)] ?? 0,
     slowest: times.at(-1) ?? 0,
     groups: groups.size,

@@ -1,4 +1,4 @@
-/** The farm at a glance: its runs, and who works on them. */
+/** The farm at a glance: its runs and its workers. */
 import type { PageOverview } from '../../src/page/data.ts';
 import { api } from './api.ts';
 import { decimal, integer, moment, percent, words } from './format.ts';
@@ -36,6 +36,21 @@ export function Runs() {
   );
 }
 
+const COLUMNS: readonly { name: string; right?: boolean; hidden?: boolean }[] = [
+  { name: 'Run' },
+  { name: 'Created' },
+  { name: 'Kind' },
+  { name: 'Agent' },
+  { name: 'Model' },
+  { name: 'Done', right: true },
+  { name: 'Progress', hidden: true },
+  { name: 'Resolved', right: true },
+  { name: 'Failed', right: true },
+  { name: 'Turns', right: true },
+  { name: 'Reward', right: true },
+  { name: 'Failures' },
+];
+
 function RunTable({ runs }: { runs: PageOverview['runs'] }) {
   if (runs.length === 0) return <p className="empty">No runs yet. swefarm submit makes one.</p>;
   return (
@@ -43,63 +58,16 @@ function RunTable({ runs }: { runs: PageOverview['runs'] }) {
       <table>
         <thead>
           <tr>
-            <th scope="col">Run</th>
-            <th scope="col">Created</th>
-            <th scope="col">Kind</th>
-            <th scope="col">Agent</th>
-            <th scope="col">Model</th>
-            <th scope="col" className="right">
-              Done
-            </th>
-            <th scope="col">
-              <span className="unseen">Progress</span>
-            </th>
-            <th scope="col" className="right">
-              Resolved
-            </th>
-            <th scope="col" className="right">
-              Failed
-            </th>
-            <th scope="col" className="right">
-              Turns
-            </th>
-            <th scope="col" className="right">
-              Reward
-            </th>
-            <th scope="col">Failures</th>
+            {COLUMNS.map(({ name, right, hidden }) => (
+              <th scope="col" key={name} className={right ? 'right' : undefined}>
+                {hidden ? <span className="visually-hidden">{name}</span> : name}
+              </th>
+            ))}
           </tr>
         </thead>
         <tbody>
           {runs.map((run) => (
-            <tr key={run.run_id}>
-              <th scope="row">
-                <a className="mono" href={toRun(run.run_id)}>
-                  {run.run_id}
-                </a>
-              </th>
-              <td>{moment(run.created_at)}</td>
-              <td>{run.kind}</td>
-              <td>{run.agent}</td>
-              <td className="cut">{run.model ?? '–'}</td>
-              <td className="right">
-                {integer(run.committed)} / {integer(run.rollouts)}
-              </td>
-              <td>
-                <Progress run={run} />
-              </td>
-              <td className="right">
-                {integer(run.resolved)} <span className="dim">{percent(run.resolved, run.judged)}</span>
-              </td>
-              <td className={run.failed > 0 ? 'right bad' : 'right dim'}>{integer(run.failed)}</td>
-              <td className="right">{decimal(run.turns_mean)}</td>
-              <td className="right">{decimal(run.reward_mean, 2)}</td>
-              <td className="cut dim">
-                {Object.entries(run.failures)
-                  .sort(([, a], [, b]) => b - a)
-                  .map(([cause, times]) => `${words(cause)} ${times}`)
-                  .join(', ')}
-              </td>
-            </tr>
+            <RunRow key={run.run_id} run={run} />
           ))}
         </tbody>
       </table>
@@ -107,7 +75,41 @@ function RunTable({ runs }: { runs: PageOverview['runs'] }) {
   );
 }
 
-/** How the run's rollouts stand, as parts of one bar; the numbers stand beside it. */
+function RunRow({ run }: { run: PageOverview['runs'][number] }) {
+  return (
+    <tr>
+      <th scope="row">
+        <a className="mono" href={toRun(run.run_id)}>
+          {run.run_id}
+        </a>
+      </th>
+      <td>{moment(run.created_at)}</td>
+      <td>{run.kind}</td>
+      <td>{run.agent}</td>
+      <td className="cut">{run.model ?? '–'}</td>
+      <td className="right">
+        {integer(run.committed)} / {integer(run.rollouts)}
+      </td>
+      <td>
+        <Progress run={run} />
+      </td>
+      <td className="right">
+        {integer(run.resolved)} <span className="dim">{percent(run.resolved, run.judged)}</span>
+      </td>
+      <td className={run.failed > 0 ? 'right bad' : 'right dim'}>{integer(run.failed)}</td>
+      <td className="right">{decimal(run.turns_mean)}</td>
+      <td className="right">{decimal(run.reward_mean, 2)}</td>
+      <td className="cut dim">
+        {Object.entries(run.failures)
+          .sort(([, a], [, b]) => b - a)
+          .map(([cause, times]) => `${words(cause)} ${times}`)
+          .join(', ')}
+      </td>
+    </tr>
+  );
+}
+
+/** The outcomes of a run as parts of one bar; the numbers stand beside it. */
 export function Progress({ run }: { run: PageOverview['runs'][number] }) {
   const parts = [
     ['resolved', run.resolved],

@@ -5,7 +5,7 @@ import { terminalSafe } from '../../src/view/terminalsafe.ts';
 import { integer, words } from './format.ts';
 
 const CATEGORIES = ['FAIL_TO_PASS', 'PASS_TO_PASS'] as const;
-/** All that failed is shown, up to a page; of what passed a few. */
+/** Failed tests are shown up to a page of them, of passed ones a few. */
 const FAILED_SHOWN = 200;
 const PASSED_SHOWN = 5;
 
@@ -45,7 +45,7 @@ function Category({ category, report }: { category: (typeof CATEGORIES)[number];
       <caption>
         {category} <b>{integer(bucket.success.length)}</b> of {integer(tests.length)} passed
       </caption>
-      <thead className="unseen">
+      <thead className="visually-hidden">
         <tr>
           <th scope="col">Status</th>
           <th scope="col">Test</th>

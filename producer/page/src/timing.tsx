@@ -4,7 +4,7 @@ import { duration } from './format.ts';
 
 type Part = { name: string; seconds: number };
 
-/** The stages in their order; what is inside another one is taken out of it. */
+/** The stages in their order; the time of a stage inside another one is subtracted from that one. */
 function parts(seconds: Seconds): Part[] {
   const { evaluation_start = 0, tests = 0 } = seconds;
   const all: Part[] = [

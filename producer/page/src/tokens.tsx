@@ -4,9 +4,9 @@ import { decimal, integer } from './format.ts';
 import { useOnce } from './load.ts';
 import { Notice } from './notice.tsx';
 
-/** More are not drawn at once: a turn may have tens of thousands. */
+/** Most tokens that are drawn at once: a turn may have tens of thousands. */
 const MOST = 4_000;
-/** Natural logarithms: below each, one mark more. */
+/** Natural logarithms: a token below one gets one mark more. */
 const MARKS = [-0.1, -1, -3];
 
 export function Tokens({ rollout, turn }: { rollout: string; turn: number }) {

@@ -1,4 +1,4 @@
-/** One turn: what the model thought and said, what ran, what it saw. */
+/** One turn: the model's thoughts and answer, its commands and their observations. */
 import type { CommandRecord, Message } from '@swefarm/shared';
 import { useState } from 'react';
 import { terminalSafe } from '../../src/view/terminalsafe.ts';
@@ -64,7 +64,7 @@ function Answer({ message, commands }: { message: Message; commands: readonly Co
   );
 }
 
-/** The fenced block that ran stands below with what came of it: it need not be read twice. */
+/** The answer without the fenced block of its command, which is shown below with its observation. */
 function withoutCommands(text: string, commands: readonly CommandRecord[]): string {
   let left = text;
   for (const { command } of commands) {

@@ -1,4 +1,4 @@
-/** A trajectory as it is read: what was given, then turn by turn what was thought, said, done and seen. */
+/** A trajectory as the page shows it: the prompt, then each turn with thoughts, answer, commands and observations. */
 import type { LiveTurn, Message } from '@swefarm/shared';
 import type { PageTrajectory, PageTurn } from '../../src/page/data.ts';
 
@@ -25,7 +25,7 @@ export function shownTurns({ messages, turns }: PageTrajectory): Shown {
   };
 }
 
-/** Only the latest attempt's: what an earlier one did is not what will be judged. */
+/** Turns of the latest attempt only: those of earlier ones are not judged. */
 export function shownLive(all: readonly LiveTurn[]): Shown {
   const attempt = Math.max(0, ...all.map((one) => one.attempt));
   const turns = all.filter((one) => one.attempt === attempt);
@@ -41,7 +41,7 @@ export function shownLive(all: readonly LiveTurn[]): Shown {
   };
 }
 
-/** The first turn at which two rollouts do something else, from 0; null when one is the beginning of the other. */
+/** The first turn at which two rollouts differ, from 0; null when one is the beginning of the other. */
 export function parting(one: readonly ShownTurn[], other: readonly ShownTurn[]): number | null {
   for (let at = 0; at < Math.min(one.length, other.length); at++) {
     if (commandsOf(one[at]) !== commandsOf(other[at])) return at;

@@ -2,7 +2,7 @@
 import { createLog, whenAborted } from '@swefarm/shared';
 import { servePage } from '../gateway/localpage.ts';
 import { ensurePage } from '../page/built.ts';
-import { fileSource } from '../page/file.ts';
+import { readFileSource } from '../page/filesource.ts';
 import { EXIT } from '../run/exit.ts';
 import { lazyFarm } from './lazyfarm.ts';
 import { type Flags, producerConfig } from './options.ts';
@@ -13,7 +13,7 @@ export async function showWeb(path: string, flags: Flags): Promise<number> {
   const stop = listenForStop();
   await using late = lazyFarm(() => producerConfig(flags));
   const dataset = typeof flags.dataset === 'string' ? flags.dataset : null;
-  const source = await fileSource(path, { dataset, farm: late.farm });
+  const source = await readFileSource(path, { dataset, farm: late.farm });
   await ensurePage(() => say('the page is built, once; that takes some seconds'));
   await using page = await servePage(source, createLog({ log_level: 'warn', log_format: 'auto' }));
   await print(page.url);

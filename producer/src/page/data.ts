@@ -1,4 +1,4 @@
-/** What the page is told, by whoever serves it: a farm or a result file. Types only: the page's own code reads them too. */
+/** What the page gets from a farm or from a result file. Types only: the page's own code imports them too. */
 import type {
   JournalEntry,
   LiveRollout,
@@ -23,7 +23,7 @@ export type PageOverview = {
   workers: WorkerRecord[];
 };
 
-/** A rollout in lists and grids: what is filtered and sorted by, and no more; thousands of them travel at once. */
+/** A rollout in lists and grids: what the page filters and sorts by, and no more; thousands of them are sent at once. */
 export type PageRollout = {
   /** Position in the run's `instances`. */
   instance: number;
@@ -50,14 +50,14 @@ export type PageRun = {
   run: RunStatus;
   /** Ids, in the order in which they are shown. */
   instances: string[];
-  /** Those that came since `after`. */
+  /** Those that were committed since `after`. */
   rollouts: PageRollout[];
   running: LiveRollout[];
   /** Read on from here. */
   cursor: string;
 };
 
-/** A turn without its token ids, which are asked for apart. */
+/** A turn without its token ids, which have a route of their own. */
 export type PageTurn = Omit<Turn, 'tokens'> & { token_count: number | null };
 
 export type PageTrajectory = Omit<Trajectory, 'turns' | 'messages'> & {
@@ -76,13 +76,13 @@ export type PageDetail = {
   siblings: number[];
   attempts: JournalEntry[];
   problem: string | null;
-  /** The dataset's own patch; null when it is not at hand. */
+  /** The golden patch; null without the dataset. */
   gold: string | null;
   trajectory: PageTrajectory | null;
   patch: string | null;
   report: Report | null;
   failure_detail: string | null;
-  /** Bytes of the test log, which is asked for apart; null: none was kept. */
+  /** Bytes of the test log, which has a route of its own; null: there is none. */
   log_size: number | null;
   /** Why there is a result but no trajectory. */
   missing: string | null;
@@ -97,7 +97,7 @@ export type PageTokens = {
 
 export type PageLive = { turns: LiveTurn[]; cursor: string; live: LiveRollout | null; finished: boolean };
 
-/** Whoever can tell the page what it shows. Throws UsageError and SwefarmError for what is not there. */
+/** What the page shows. Throws UsageError and SwefarmError for what is not there. */
 export interface PageSource {
   overview(): Promise<PageOverview>;
   run(runId: string, after: string): Promise<PageRun>;

@@ -1,4 +1,4 @@
-/** What the driver of a session is told of its end. */
+/** The result of a session, as its driver gets it. */
 import {
   exponentialBackoff,
   type Farm,
@@ -12,7 +12,7 @@ export type SessionVerdict = Pick<
   Result,
   'outcome' | 'resolved' | 'reward' | 'reward_row' | 'exit_status' | 'turns' | 'failure' | 'seconds'
 > & {
-  /** False: no reward, and no fault of the model's; leave the sample out. */
+  /** False: no reward, and no fault of the policy's; leave the sample out. */
   judged: boolean;
   /** Test by test; null when nothing was evaluated or its artifact is gone. */
   report: Report | null;
@@ -34,7 +34,14 @@ async function verdictOf(farm: Farm, result: Result): Promise<SessionVerdict> {
   const { outcome, resolved, reward, reward_row, exit_status, turns, failure, seconds } = result;
   return {
     judged: outcome === 'judged' && reward !== null,
-    ...{ outcome, resolved, reward, reward_row, exit_status, turns, failure, seconds },
+    outcome,
+    resolved,
+    reward,
+    reward_row,
+    exit_status,
+    turns,
+    failure,
+    seconds,
     report: await reportOf(farm, result),
   };
 }

@@ -2,7 +2,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import type { PageSource } from '../../page/data.ts';
-import { farmSource } from '../../page/farm.ts';
+import { FarmSource } from '../../page/farmsource.ts';
 import type { GatewayDeps } from '../access/deps.ts';
 import { refusals } from './answers.ts';
 import { servePageAssets } from './pageassets.ts';
@@ -24,7 +24,7 @@ const tags = ['page'];
 
 export async function pageRoutes(app: FastifyInstance, { farm, log }: GatewayDeps): Promise<void> {
   await servePageAssets(app, log);
-  servePageData(app, farmSource(farm), (request) => request.callers.length > 0);
+  servePageData(app, new FarmSource(farm), (request) => request.callers.length > 0);
 }
 
 /** `isGranted`: whether a request may ask the other routes. */

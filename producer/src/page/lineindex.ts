@@ -1,4 +1,4 @@
-/** A result file as places: which rollout's line lies where, so that a file of gigabytes need not be kept. */
+/** Where in a result file the line of each rollout stands, so that a file of gigabytes is not read into memory. */
 import { createReadStream } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { errorMessage, UsageError } from '@swefarm/shared';
@@ -13,12 +13,12 @@ export type LineIndex = {
 
 /** Shows each line to `onLine` once. Throws UsageError when the file cannot be read or is no output. */
 export async function indexLines(path: string, onLine: (line: OutputLine) => void): Promise<LineIndex> {
-  const places = new Map<string, { at: number; length: number }>();
+  const positions = new Map<string, { at: number; length: number }>();
   try {
     for await (const { at, bytes } of splitLines(createReadStream(path))) {
       const line = lineIn(bytes);
       if (typeof line.rollout_id !== 'string') throw new Error('its lines are no results');
-      places.set(line.rollout_id, { at, length: bytes.length });
+      positions.set(line.rollout_id, { at, length: bytes.length });
       onLine(line);
     }
   } catch (error) {
@@ -28,17 +28,18 @@ export async function indexLines(path: string, onLine: (line: OutputLine) => voi
   }
   return {
     async read(rolloutId) {
-      const place = places.get(rolloutId);
-      if (!place) throw new UsageError(`${path}: has no rollout ${rolloutId}`, { code: 'rollout_unknown' });
+      const position = positions.get(rolloutId);
+      if (!position)
+        throw new UsageError(`${path}: has no rollout ${rolloutId}`, { code: 'rollout_unknown' });
       await using file = await open(path);
-      const bytes = Buffer.alloc(place.length);
-      await file.read(bytes, 0, place.length, place.at);
+      const bytes = Buffer.alloc(position.length);
+      await file.read(bytes, 0, position.length, position.at);
       return lineIn(bytes);
     },
   };
 }
 
-/** A row in Gym's form carries our line. */
+/** A row in Gym's form has the line under `swefarm`. */
 function lineIn(bytes: Buffer): OutputLine {
   const row = JSON.parse(bytes.toString('utf8')) as OutputLine & { swefarm?: OutputLine };
   return row.swefarm ?? row;
