@@ -139,7 +139,7 @@ const CALLS: Record<string, Call> = {
   'results.read': [P, (farm, { id }) => farm.results.read(id, '0')],
   'results.latest': [P, (farm, { id }) => farm.results.latest(id)],
   'results.committedIds': [P, (farm, { id }) => farm.results.committedIds(id)],
-  'results.winners': [BOTH, (farm, { id }) => farm.results.winners(id)],
+  'results.winners': [BOTH, (farm, { id }) => farm.results.winners(id, [`${id}.i.0`])],
   'results.get': [BOTH, (farm, { rollout }) => farm.results.get(rollout)],
   'results.unreadable': [P, (farm) => farm.results.unreadable()],
   'results.counts': [BOTH, (farm, { id }) => farm.results.counts(id)],
@@ -278,7 +278,7 @@ const CALLS: Record<string, Call> = {
   ],
   'artifacts.remove': [BOTH, (farm, { rollout }) => farm.artifacts.remove(`redis:${rollout}/claim1/1`)],
   'artifacts.removeRun': [BOTH, (farm, { id }) => farm.artifacts.removeRun(id)],
-  'artifacts.listRun': [BOTH, (farm, { id }) => farm.artifacts.listRun(id)],
+  'artifacts.runParts': [BOTH, (farm, { id }) => Array.fromAsync(farm.artifacts.runParts(id))],
   'artifacts.usage': [BOTH, (farm) => farm.artifacts.usage()],
 };
 /** They only hand out connections, which the end-to-end test under these users puts to use. */

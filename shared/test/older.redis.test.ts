@@ -83,7 +83,7 @@ test('what the older version left is read', async () => {
   expect(await farm.registry.list()).toEqual([WorkerRecord.parse(JSON.parse(WORKER))]);
   expect(decide((await farm.journal.read(id(0))).slice(0, 1))).toMatchObject({ action: 'run' });
   expect((await farm.results.read(RUN, '0')).results).toMatchObject([{ result: { attempt: 1, reward: 1 } }]);
-  expect((await farm.results.winners(RUN)).get(id(1))).toBeDefined();
+  expect((await farm.results.winners(RUN, [id(1)])).get(id(1))).toBeDefined();
   expect(await farm.groups.open(RUN)).toEqual([id(0), id(2), id(3)]);
   const again = await farm.journal.claim(id(1), { worker: 'w1', node: 'n1' });
   expect(again).toMatchObject({ status: 'committed', attempt: 1, outcome: 'judged' });

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { newId, PolicyConfig } from '@swefarm/shared';
 import { bareRun, startScriptedPolicy } from '@swefarm/testkit';
 import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
-import { infraPause } from '../src/maintenance/pausegroups.ts';
+import { pauseFailingRuns } from '../src/maintenance/pauseruns.ts';
 import { startThreads, type Threads } from '../src/threads/pool.ts';
 import { makeTree, startHostWorker, treeInstance, ungraded } from './hostworker.ts';
 import { openScene } from './maintenance/farm.ts';
@@ -73,7 +73,7 @@ test.each([
         message: expect.stringMatching(words),
       },
     });
-  await infraPause.run(deps, NEVER);
+  await pauseFailingRuns.run(deps, NEVER);
   expect((await farm.groups.paused(run.run_id))?.reason ?? null).toBe(
     rollouts === MANY
       ? `${MANY} of ${MANY} rollouts failed by infrastructure (policy_context ${MANY})`

@@ -218,7 +218,7 @@ test.each([
     const at = await attempts({ tests, mishaps });
     expect(await at.again()).toMatchObject({ next: 'later' });
     expect(await at.journal()).toEqual([`${lost.class} kept`]);
-    const [stored] = await at.farm.artifacts.listRun(at.run.run_id);
+    const [stored] = (await Array.fromAsync(at.farm.artifacts.runParts(at.run.run_id))).flat();
     const asked = policy.stats().answered;
     expect(asked).toBeGreaterThanOrEqual(2);
 
@@ -233,7 +233,9 @@ test.each([
     expect(result?.seconds.agent).toBeGreaterThan(0);
     expect(result?.seconds.model).toBeGreaterThan(0);
     // The kept work is gone, the winner's artifact is there.
-    expect((await at.farm.artifacts.listRun(at.run.run_id)).map(({ attempt }) => attempt)).toEqual([2]);
+    expect(
+      (await Array.fromAsync(at.farm.artifacts.runParts(at.run.run_id))).flat().map(({ attempt }) => attempt),
+    ).toEqual([2]);
     expect(stored?.attempt).toBe(1);
     await at.end();
   },

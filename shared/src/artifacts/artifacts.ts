@@ -46,7 +46,10 @@ function withDirectory(config: CommonConfig, inRedis: ArtifactStore): ArtifactSt
   return {
     ...inDirectory,
     remove: (locator) => (isArtifactFile(locator) ? inDirectory : inRedis).remove(locator),
-    listRun: async (runId) => [...(await inDirectory.listRun(runId)), ...(await inRedis.listRun(runId))],
+    async *runParts(runId) {
+      yield* inDirectory.runParts(runId);
+      yield* inRedis.runParts(runId);
+    },
     async removeRun(runId) {
       await inDirectory.removeRun(runId);
       await inRedis.removeRun(runId);

@@ -73,7 +73,7 @@ test('a name of before there were claims is listed beside the others', async () 
   const store = open();
   await store.put('r.i.0', ONE, Buffer.from('new'));
   await writeFile(join(root, 'r', 'r.i.0.1.swefarm.json.gz'), 'old');
-  const listed = await store.listRun('r');
+  const listed = (await Array.fromAsync(store.runParts('r'))).flat();
   expect(listed.map(({ rollout_id, attempt, claim }) => [rollout_id, attempt, claim])).toEqual(
     expect.arrayContaining([
       ['r.i.0', 1, 'claim1'],

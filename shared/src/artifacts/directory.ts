@@ -6,13 +6,15 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import { errorMessage, SwefarmError } from '../failures/errors.ts';
 import { replaceFile } from '../files/replace.ts';
 import { parseRolloutId } from '../records/ids.ts';
-import type { ArtifactStore, ArtifactUsage } from './store.ts';
+import type { ArtifactStore, ArtifactUsage, StoredArtifact } from './store.ts';
 
 export type DirectoryLimits = { budgetBytes: number; ttlSeconds: number };
 
 /** Only files of this name are ever counted or removed: the directory may hold other things. */
 const SUFFIX = '.swefarm.json.gz';
 /** Rollout, attempt, claim; the last begins with a letter, and was not there before. */
+/** Names that are listed at once. */
+const PART = 1_000;
 const NAME = /^(.+)\.(\d+)(?:\.([a-z][0-9a-z]*))?$/;
 /** Walking a shared directory is dear; between walks what this process adds is counted. */
 const WALK_EVERY_MS = 30_000;
@@ -53,15 +55,11 @@ export function directoryArtifacts(root: string, limits: DirectoryLimits): Artif
       await rm(path, { force: true });
       known = null;
     },
-    async listRun(runId) {
+    async *runParts(runId) {
       const folder = join(root, runId);
-      return (await namesIn(folder)).flatMap((name) => {
-        const match = NAME.exec(name.endsWith(SUFFIX) ? name.slice(0, -SUFFIX.length) : '');
-        if (!match) return [];
-        const locator = pathToFileURL(join(folder, name)).href;
-        const [, rollout_id = '', attempt, claim = null] = match;
-        return [{ rollout_id, attempt: Number(attempt), claim, locator }];
-      });
+      const names = await namesIn(folder);
+      for (let at = 0; at < names.length; at += PART)
+        yield names.slice(at, at + PART).flatMap((name) => readName(folder, name) ?? []);
     },
     async removeRun(runId) {
       const folder = join(root, runId);
@@ -130,6 +128,14 @@ async function walk(root: string, expiredBefore: number): Promise<{ bytes: numbe
     if (names.length > 0 && kept === 0) await removeEmpty(folder);
   }
   return { bytes, files };
+}
+
+/** Null for what is no artifact. */
+function readName(folder: string, name: string): StoredArtifact | null {
+  const match = NAME.exec(name.endsWith(SUFFIX) ? name.slice(0, -SUFFIX.length) : '');
+  if (!match) return null;
+  const [, rollout_id = '', attempt, claim = null] = match;
+  return { rollout_id, attempt: Number(attempt), claim, locator: pathToFileURL(join(folder, name)).href };
 }
 
 async function namesIn(folder: string): Promise<string[]> {

@@ -19,8 +19,8 @@ export interface ArtifactStore {
   /** No error when it is already gone. */
   remove(locator: string): Promise<void>;
   removeRun(runId: string): Promise<void>;
-  /** What lies here of a run. */
-  listRun(runId: string): Promise<StoredArtifact[]>;
+  /** What lies here of a run, in parts: it may be much. One may come twice. */
+  runParts(runId: string): AsyncGenerator<StoredArtifact[]>;
   /** Removes what outlived its time and tells what is in use; workers stop claiming when it is near the budget. */
   usage(): Promise<ArtifactUsage>;
 }

@@ -6,6 +6,9 @@ import { parseRolloutId } from '../records/ids.ts';
 import type { Keys } from './keys.ts';
 import { loadScript } from './script.ts';
 
+/** Names that are listed at once. */
+const SCAN_COUNT = 1_000;
+
 export type RedisArtifactLimits = { budgetBytes: number; ttlSeconds: number };
 
 export function redisArtifacts(redis: Redis, keys: Keys, limits: RedisArtifactLimits): ArtifactStore {
@@ -48,9 +51,13 @@ export function redisArtifacts(redis: Redis, keys: Keys, limits: RedisArtifactLi
       for (const name of await redis.smembers(keys.run(runId).artifacts))
         await scripts.remove(keysOf(name), [name]);
     },
-    async listRun(runId) {
-      const names = await redis.smembers(keys.run(runId).artifacts);
-      return names.map((name) => ({ ...readName(name), locator: `redis:${name}` }));
+    async *runParts(runId) {
+      let cursor = '0';
+      do {
+        const [next, names] = await redis.sscan(keys.run(runId).artifacts, cursor, 'COUNT', SCAN_COUNT);
+        yield names.map((name) => ({ ...readName(name), locator: `redis:${name}` }));
+        cursor = next;
+      } while (cursor !== '0');
     },
     async usage() {
       const [used_bytes, artifacts] = (await scripts.usage(books, [])) as [number, number];

@@ -64,8 +64,11 @@ export type Results = {
   /** Stream id of the run's latest result; `0` when it has none. */
   latest(runId: string): Promise<string>;
   committedIds(runId: string): Promise<Set<string>>;
-  /** Rollout id → the attempt that was committed; `claim` is null for what was committed before entries had it. */
-  winners(runId: string): Promise<Map<string, { attempt: number; claim: string | null }>>;
+  /** Of these rollouts those with a result → the attempt that was committed; `claim` is null for what was committed before entries had it. */
+  winners(
+    runId: string,
+    rolloutIds: readonly string[],
+  ): Promise<Map<string, { attempt: number; claim: string | null }>>;
   /** Null while there is none. Throws SwefarmError `result_unreadable`. */
   get(rolloutId: string): Promise<Result | null>;
   /** Entries that somebody could not read, over all runs since this farm began. */
@@ -142,9 +145,14 @@ export function createResults(redis: Redis, keys: Keys, address: string): Result
     async committedIds(runId) {
       return new Set(await redis.hkeys(keys.run(runId).committed));
     },
-    async winners(runId) {
-      const entries = Object.entries(await redis.hgetall(keys.run(runId).committed));
-      return new Map(entries.map(([id, entry]) => [id, parseCommitted(entry)]));
+    async winners(runId, rolloutIds) {
+      if (rolloutIds.length === 0) return new Map();
+      const entries = await redis.hmget(keys.run(runId).committed, ...rolloutIds);
+      return new Map(
+        entries.flatMap((entry, at) =>
+          entry === null ? [] : [[rolloutIds[at] ?? '', parseCommitted(entry)]],
+        ),
+      );
     },
     async get(rolloutId) {
       const { runId } = parseRolloutId(rolloutId);

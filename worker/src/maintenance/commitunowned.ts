@@ -1,4 +1,4 @@
-/** A result that no worker is there to commit: cancelled while it waited, or parked. It carries no facts, so no reward. */
+/** Rollouts that no worker has in hand, and their results: cancelled while they waited, or given up. No facts, so no reward. */
 import {
   type CancelReason,
   type Failure,
@@ -6,15 +6,27 @@ import {
   type JournalEntry,
   newId,
   parseRolloutId,
-  type Result,
   type RunRecord,
-  softwareVersion,
 } from '@swefarm/shared';
+import { resultWithoutFacts } from '../rollout/result.ts';
 
-/** Who signs what the keeper commits. */
-const KEEPER = 'keeper';
+/** In results: committed by maintenance, not by the worker of an attempt. */
+const COMMITTED_BY = { worker: 'keeper', node: 'keeper', runtime: 'none' };
 
-export type UnownedEnd = { cancelled: CancelReason } | { failed: Failure };
+/** Ids of the workers that beat. */
+export async function livingWorkers(farm: Farm): Promise<ReadonlySet<string>> {
+  return new Set((await farm.registry.list()).map(({ worker }) => worker));
+}
+
+/** Who has the rollout in hand: the worker of its last attempt, while that attempt has no end and that worker lives. */
+export function workerOf(journal: readonly JournalEntry[], living: ReadonlySet<string>): string | null {
+  const last = journal.at(-1);
+  return last && last.ended_at === null && living.has(last.worker) ? last.worker : null;
+}
+
+export type UnownedEnd =
+  | { outcome: 'cancelled'; cancelReason: CancelReason }
+  | { outcome: 'failed'; failure: Failure };
 
 /** Commits it and takes the job off the queue; true when it is the rollout's result. */
 export async function commitUnowned(
@@ -22,41 +34,25 @@ export async function commitUnowned(
   run: RunRecord,
   rolloutId: string,
   journal: readonly JournalEntry[],
-  verdict: UnownedEnd,
+  end: UnownedEnd,
 ): Promise<boolean> {
   const { instanceId, index } = parseRolloutId(rolloutId);
-  const failure = 'failed' in verdict ? verdict.failed : null;
-  const result: Result = {
-    format: 'swefarm-result-1',
-    run_id: run.run_id,
-    rollout_id: rolloutId,
-    instance_id: instanceId,
-    rollout_index: index,
-    attempt: journal.at(-1)?.attempt ?? 0,
-    // Not the claim of an attempt: one that runs is told that it is over.
-    claim: newId(),
-    software_version: softwareVersion(),
-    worker: KEEPER,
-    node: KEEPER,
-    runtime: 'none',
-    outcome: failure ? 'failed' : 'cancelled',
-    resolved: null,
-    reward: null,
-    reward_row: 'cancelled' in verdict ? verdict.cancelled : 'failed',
-    reward_table: `${run.reward.table}:${run.reward.hash}`,
-    turns: 0,
-    exit_status: null,
-    failure,
-    facts: null,
-    tokens: { prompt: 0, completion: 0 },
-    policy_version: run.policy?.version ?? null,
-    seconds: {
-      ...{ queued: 0, image: 0, sandbox: 0, agent: 0, model: 0, command: 0 },
-      ...{ patch: 0, evaluation: 0, total: 0 },
+  const { outcome } = end;
+  const result = resultWithoutFacts(
+    run,
+    {
+      rollout_id: rolloutId,
+      instance_id: instanceId,
+      rollout_index: index,
+      attempt: journal.at(-1)?.attempt ?? 0,
+      // Not the claim of an attempt: one that runs is told that it is over.
+      claim: newId(),
     },
-    artifact: null,
-    finished_at: farm.clock.now(),
-  };
+    { ...COMMITTED_BY, finished_at: farm.clock.now() },
+    outcome === 'failed'
+      ? { outcome, reward_row: outcome, failure: end.failure }
+      : { outcome, reward_row: end.cancelReason, failure: null },
+  );
   const reply = await farm.commit(run, result);
   await farm.jobs.drop([rolloutId]);
   return reply.status === 'committed';

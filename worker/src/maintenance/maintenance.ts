@@ -1,24 +1,16 @@
 /**
- * The keeper: what the farm owes to rollouts that no worker is busy with. One worker at a time does it, by a lease in
- * Redis. Every duty may be cut off anywhere and begun again by the next keeper, or run twice at once.
+ * Maintenance: what the farm owes to rollouts that no worker is busy with. One worker at a time does it, by a lease in
+ * Redis. Every duty may be cut off anywhere and begun again by the next worker, or run twice at once.
  */
-import { errorMessage, type Farm, sleepAtMost, UNDERSTOOD, type WorkerMetrics } from '@swefarm/shared';
-import type { Logger } from 'pino';
+import { createLazy, errorMessage, type Farm, sleepAtMost, UNDERSTOOD } from '@swefarm/shared';
+import type { Duty, DutyDeps, MaintenanceDeps } from './duty.ts';
 
-export type MaintenanceDeps = { farm: Farm; log: Logger; metrics: WorkerMetrics };
-
-export type Duty = {
-  name: string;
-  /** Least milliseconds between two rounds. */
-  everyMs: number;
-  run(deps: MaintenanceDeps, signal: AbortSignal): Promise<void>;
-};
-
+/** The lease's name in Redis, which every version of the software must know. */
 const LEASE = 'keeper';
-/** A keeper that died is followed by another after this long. */
+/** Another worker takes the place of one that died after this long. */
 const LEASE_MS = 10_000;
 const TICK_MS = 1_000;
-/** How often a keeper asks whether a newer worker should be one in its place, and for how long it then leaves the lease to others. */
+/** How often it is asked whether a newer worker should have the lease, and for how long this one then leaves it to others. */
 const NEWER_EVERY_MS = 5_000;
 const STEP_BACK_MS = 15_000;
 
@@ -34,20 +26,21 @@ export async function runMaintenance(
   while (!signal.aborted) {
     try {
       const holds = await farm.leases.hold(LEASE, worker, LEASE_MS);
-      if (holds !== held) log.info({ keeper: worker }, holds ? 'keeper of the farm now' : 'keeper no more');
+      if (holds !== held)
+        log.info(
+          { worker },
+          holds ? 'this worker does the maintenance now' : 'maintenance is left to another',
+        );
       held = holds;
       if (!held) deps.metrics.runsSkipped.set(0);
       if (held) await whileHeld(worker, duties, deps, signal);
-      if (held && !signal.aborted && (await newerShouldKeep(farm))) {
-        log.info(
-          { keeper: worker },
-          'the lease is left to a newer worker: there are runs that only it can keep',
-        );
+      if (held && !signal.aborted && (await isForNewer(farm))) {
+        log.info({ worker }, 'maintenance is left to a newer worker: there are runs that only it can read');
         await farm.leases.release(LEASE, worker);
         await sleepAtMost(STEP_BACK_MS, signal);
       }
     } catch (error) {
-      log.debug({ err: errorMessage(error) }, 'no lease to keep by');
+      log.debug({ err: errorMessage(error) }, 'the lease of maintenance cannot be had');
     }
     await sleepAtMost(TICK_MS, signal);
   }
@@ -55,7 +48,7 @@ export async function runMaintenance(
 }
 
 /** Whether there are runs of a newer version, and a living worker that understands more than this one. */
-async function newerShouldKeep(farm: Farm): Promise<boolean> {
+async function isForNewer(farm: Farm): Promise<boolean> {
   const { unreadable } = await farm.groups.unfinishedRuns();
   if (!unreadable.some(({ newer }) => newer)) return false;
   return (await farm.registry.list()).some(({ understands = 0 }) => understands > UNDERSTOOD);
@@ -69,53 +62,49 @@ async function whileHeld(
   signal: AbortSignal,
 ): Promise<void> {
   const { farm } = deps;
+  using lease = renewLease(farm, worker);
+  const until = AbortSignal.any([signal, lease.lost]);
+  const due = new Map<string, number>();
+  const logged = new Map<string, string>();
+  let asked = performance.now();
+  while (!until.aborted) {
+    const round = { ...deps, logged, unfinishedRuns: createLazy(() => farm.groups.unfinishedRuns()).get };
+    for (const duty of duties) {
+      if (until.aborted) return;
+      if (performance.now() < (due.get(duty.name) ?? 0)) continue;
+      due.set(duty.name, performance.now() + duty.everyMs);
+      await runDuty(duty, round, until);
+    }
+    if (performance.now() - asked > NEWER_EVERY_MS) {
+      asked = performance.now();
+      if (await isForNewer(farm)) return;
+    }
+    await sleepAtMost(TICK_MS / 4, until);
+  }
+}
+
+function renewLease(farm: Farm, worker: string): Disposable & { lost: AbortSignal } {
   const lost = new AbortController();
-  const renewing = setInterval(() => {
-    const renewed = farm.leases.hold(LEASE, worker, LEASE_MS);
-    renewed.then(
+  const timer = setInterval(() => {
+    farm.leases.hold(LEASE, worker, LEASE_MS).then(
       (holds) => holds || lost.abort(),
       () => lost.abort(),
     );
   }, LEASE_MS / 4);
-  const until = AbortSignal.any([signal, lost.signal]);
-  const due = new Map<string, number>();
-  let asked = performance.now();
-  const said = new Map<string, string>();
-  try {
-    while (!until.aborted) {
-      for (const duty of duties) {
-        if (until.aborted) return;
-        if (performance.now() < (due.get(duty.name) ?? 0)) continue;
-        due.set(duty.name, performance.now() + duty.everyMs);
-        await attend(duty, deps, until, said);
-      }
-      if (performance.now() - asked > NEWER_EVERY_MS) {
-        asked = performance.now();
-        if (await newerShouldKeep(deps.farm)) return;
-      }
-      await sleepAtMost(TICK_MS / 4, until);
-    }
-  } finally {
-    clearInterval(renewing);
-  }
+  return { lost: lost.signal, [Symbol.dispose]: () => clearInterval(timer) };
 }
 
-/** A duty that fails keeps no other from its turn; the same failure is said once. */
-async function attend(
-  duty: Duty,
-  deps: MaintenanceDeps,
-  signal: AbortSignal,
-  said: Map<string, string>,
-): Promise<void> {
+/** A duty that fails keeps no other from its turn; the same failure is logged once. */
+async function runDuty(duty: Duty, deps: DutyDeps, signal: AbortSignal): Promise<void> {
+  const { log, logged } = deps;
   try {
     await duty.run(deps, signal);
-    said.delete(duty.name);
+    logged.delete(duty.name);
   } catch (error) {
     if (signal.aborted) return;
-    const reason = errorMessage(error);
-    if (said.get(duty.name) !== reason) {
-      deps.log.warn({ duty: duty.name, err: reason }, 'a duty of the keeper failed; tried again');
-    }
-    said.set(duty.name, reason);
+    const err = errorMessage(error);
+    if (logged.get(duty.name) !== err)
+      log.warn({ duty: duty.name, err }, 'a duty of maintenance failed; tried again');
+    logged.set(duty.name, err);
   }
 }

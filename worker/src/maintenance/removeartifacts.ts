@@ -1,30 +1,39 @@
 /** Artifacts that nobody will ever ask for: of attempts that another one overtook, or that died before their commit. */
-import type { Farm, JournalEntry } from '@swefarm/shared';
-import type { Duty } from './maintenance.ts';
-import { eachRun } from './runs.ts';
+import type { Farm, JournalEntry, StoredArtifact } from '@swefarm/shared';
+import { type Duty, eachRun } from './duty.ts';
 
 /** An artifact is written just before its commit, maybe by a worker that the journal has given up: it gets its time. */
 const YOUNG_MS = 10 * 60_000;
 
-export const ownerlessArtifacts: Duty = {
-  name: 'ownerless-artifacts',
+export const removeOwnerlessArtifacts: Duty = {
+  name: 'remove-ownerless-artifacts',
   everyMs: 60_000,
   async run(deps, signal) {
     const { farm, log } = deps;
-    await eachRun('ownerless-artifacts', deps, signal, async ({ run_id }, now) => {
-      const ownerless = await ownerlessOf(farm, run_id, now);
-      for (const locator of ownerless) await farm.artifacts.remove(locator);
-      if (ownerless.length > 0)
-        log.info({ run: run_id, artifacts: ownerless.length }, 'removed ownerless artifacts');
+    await eachRun(this.name, deps, signal, async ({ run_id }, now) => {
+      let removed = 0;
+      for await (const stored of farm.artifacts.runParts(run_id)) {
+        if (signal.aborted) return;
+        const ownerless = await ownerlessOf(farm, run_id, stored, now);
+        for (const locator of ownerless) await farm.artifacts.remove(locator);
+        removed += ownerless.length;
+      }
+      if (removed > 0) log.info({ run: run_id, artifacts: removed }, 'removed ownerless artifacts');
     });
   },
 };
 
 /** Of rollouts with a result: all but the winner's. Of others: attempts that ended and left no work behind. */
-export async function ownerlessOf(farm: Farm, runId: string, now: number): Promise<string[]> {
-  const stored = await farm.artifacts.listRun(runId);
-  if (stored.length === 0) return [];
-  const winners = await farm.results.winners(runId);
+export async function ownerlessOf(
+  farm: Farm,
+  runId: string,
+  stored: readonly StoredArtifact[],
+  now: number,
+): Promise<string[]> {
+  const winners = await farm.results.winners(
+    runId,
+    stored.map(({ rollout_id }) => rollout_id),
+  );
   const ownerless: string[] = [];
   for (const { rollout_id, attempt, claim, locator } of stored) {
     const winner = winners.get(rollout_id);
@@ -33,10 +42,11 @@ export async function ownerlessOf(farm: Farm, runId: string, now: number): Promi
     // One of before there were claims is known by its number.
     const entry = journal.find((one) => (claim === null ? one.attempt === attempt : one.claim === claim));
     if (entry && now - (entry.ended_at ?? entry.claimed_at) < YOUNG_MS) continue;
-    if (winner === undefined && (!entry || keeps(entry))) continue;
+    if (winner === undefined && (!entry || mayBeNeeded(entry))) continue;
     ownerless.push(locator);
   }
   return ownerless;
 }
 
-const keeps = (entry: JournalEntry): boolean => entry.ended_at === null || entry.end?.kept != null;
+/** It runs, or its work is for the next attempt. */
+const mayBeNeeded = (entry: JournalEntry): boolean => entry.ended_at === null || entry.end?.kept != null;

@@ -3,10 +3,9 @@
  * queue lost, or holds back for hours. Their jobs are made again from the run's records. One too many does no harm: its claim finds the result.
  */
 import type { Farm, RunRecord } from '@swefarm/shared';
-import type { Duty } from './maintenance.ts';
-import { eachRun } from './runs.ts';
+import { type Duty, eachRun } from './duty.ts';
 
-/** No delay of ours comes near it: whoever set one longer had a clock that was ahead. */
+/** No delay of this software comes near it: whoever set a longer one had a clock that was ahead. */
 const FAR_MS = 3_600_000;
 
 async function queueAgain(farm: Farm, run: RunRecord, open: readonly string[]): Promise<number> {
@@ -15,14 +14,14 @@ async function queueAgain(farm: Farm, run: RunRecord, open: readonly string[]): 
   return missing.length;
 }
 
-export const lostJobs: Duty = {
-  name: 'lost-jobs',
+export const requeueLostJobs: Duty = {
+  name: 'requeue-lost-jobs',
   everyMs: 15_000,
   async run(deps, signal) {
     const { farm, log } = deps;
     const late = await farm.jobs.hasten(FAR_MS);
     if (late.length > 0) log.warn({ rollouts: late.length }, 'rollouts were put off for hours: they go on');
-    await eachRun('lost-jobs', deps, signal, async (run) => {
+    await eachRun(this.name, deps, signal, async (run) => {
       let open = 0;
       let queued = 0;
       for await (const ids of farm.groups.openParts(run.run_id)) {
@@ -36,12 +35,12 @@ export const lostJobs: Duty = {
   },
 };
 
-export const refills: Duty = {
-  name: 'refills',
+export const queueRefills: Duty = {
+  name: 'queue-refills',
   everyMs: 1_000,
   async run(deps, signal) {
     const { farm, log } = deps;
-    await eachRun('refills', deps, signal, async (run) => {
+    await eachRun(this.name, deps, signal, async (run) => {
       if (run.refills === 0) return;
       const groups = await farm.results.groups(run.run_id);
       const waiting = [...groups].filter(([, group]) => group.refilled > 0 && group.left > 0);

@@ -1,8 +1,8 @@
-/** Numbers that no version of ours would write, and runs larger than a process should hold: the keeper's cost and its patience. */
+/** Numbers that no version of ours would write, and runs larger than a process should hold: the cost of maintenance and its patience. */
 import { MOST, newId } from '@swefarm/shared';
 import { bareInstance, bareRun, rawRedis } from '@swefarm/testkit';
 import { expect, onTestFinished, test } from 'vitest';
-import { cancelledDuty } from '../../src/maintenance/commitcancelled.ts';
+import { commitCancelled } from '../../src/maintenance/commitcancelled.ts';
 import { allDuties } from '../../src/maintenance/duties.ts';
 import { GROUP, openScene, redisUrl, type Scene, startRun } from './farm.ts';
 import { startLeash } from './leash.ts';
@@ -95,7 +95,7 @@ test('to end what was cancelled costs what was cancelled, whatever the size of t
     await at.farm.runs.create(run, all);
     await at.farm.cancel.cancelRollouts([`${run.run_id}.i-0.3`, `${run.run_id}.i-0.99`]);
     await at.farm.cancel.cancelGroup(run.run_id, 'i-1');
-    const duty = cancelledDuty();
+    const duty = commitCancelled();
     const ticks: number[] = [];
     for (let tick = 0; tick < 3; tick++) {
       leash.after(Number.POSITIVE_INFINITY);

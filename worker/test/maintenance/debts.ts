@@ -1,4 +1,4 @@
-/** What a farm may owe, one duty of the keeper each, and what is known of the farm when all was done. */
+/** What a farm may owe, one duty of maintenance each, and what is known of the farm when all was done. */
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { newId, type RunRecord } from '@swefarm/shared';
@@ -7,13 +7,13 @@ import { aWorker, BY, GROUP, redisUrl, type Scene, settleBy, startRun } from './
 export type Debt = {
   /** Of the duty that sees to it. */
   duty: string;
-  /** Makes it in a farm of its own; answers what happens meanwhile, when the first keeper is no more or stands still. */
+  /** Makes it in a farm of its own; answers what happens meanwhile, when the first worker is no more or stands still. */
   arrange(at: Scene, prefix: string): Promise<(() => Promise<void>) | undefined>;
 };
 
 export const DEBTS: readonly Debt[] = [
   {
-    duty: 'deadlines',
+    duty: 'cancel-expired-runs',
     async arrange(at) {
       const { run, ids } = await startRun(at, { deadline_at: Date.now() - 1 });
       await settleBy(at, run, ids[0] ?? '', { judged: 1 });
@@ -22,7 +22,7 @@ export const DEBTS: readonly Debt[] = [
     },
   },
   {
-    duty: 'stale',
+    duty: 'cancel-stale-runs',
     async arrange(at) {
       const policy = { urls: ['http://127.0.0.1:1/v1'], model: 'm', version: 'v1', name: 'p' };
       await startRun(at, { max_staleness: 0, policy: policy as RunRecord['policy'] });
@@ -31,7 +31,7 @@ export const DEBTS: readonly Debt[] = [
     },
   },
   {
-    duty: 'orphans',
+    duty: 'cancel-abandoned-calls',
     async arrange(at) {
       const { run } = await startRun(at, { open: true, group_size: 1 });
       const gateway = await at.farm.calls.enlist('127.0.0.1:1');
@@ -44,7 +44,7 @@ export const DEBTS: readonly Debt[] = [
     },
   },
   {
-    duty: 'cancelled',
+    duty: 'commit-cancelled',
     async arrange(at) {
       const { run, ids } = await startRun(at);
       const [held = ''] = ids;
@@ -56,7 +56,7 @@ export const DEBTS: readonly Debt[] = [
     },
   },
   {
-    duty: 'session-leases',
+    duty: 'cancel-abandoned-sessions',
     async arrange(at) {
       const { ids } = await startRun(at, { kind: 'session', group_size: 2 });
       for (const rollout_id of ids)
@@ -65,7 +65,7 @@ export const DEBTS: readonly Debt[] = [
     },
   },
   {
-    duty: 'refills',
+    duty: 'queue-refills',
     async arrange(at) {
       const { run, ids } = await startRun(at, { refills: 2, group_size: 2 });
       for (const id of ids) await settleBy(at, run, id, { failed: 'sandbox_lost' });
@@ -73,7 +73,7 @@ export const DEBTS: readonly Debt[] = [
     },
   },
   {
-    duty: 'infra-pause',
+    duty: 'pause-failing-runs',
     async arrange(at) {
       const { run, ids } = await startRun(at, { group_size: 21 }, false);
       await Promise.all(ids.slice(1).map((id) => settleBy(at, run, id, { failed: 'engine_unreachable' })));
@@ -85,7 +85,7 @@ export const DEBTS: readonly Debt[] = [
     },
   },
   {
-    duty: 'parked',
+    duty: 'give-up-rollouts',
     async arrange(at) {
       const { ids } = await startRun(at, { group_size: 2, refills: 1 });
       for (const worker of ['d1', 'd2', 'd3'])
@@ -94,7 +94,7 @@ export const DEBTS: readonly Debt[] = [
     },
   },
   {
-    duty: 'lost-jobs',
+    duty: 'requeue-lost-jobs',
     async arrange(at) {
       const lost = await startRun(at, { group_size: 2 }, false);
       const done = await startRun(at, { group_size: 1 });
@@ -106,7 +106,7 @@ export const DEBTS: readonly Debt[] = [
     },
   },
   {
-    duty: 'dead-workers',
+    duty: 'report-dead-workers',
     async arrange(at, prefix) {
       await startRun(at);
       for (const worker of ['d1', 'd2', 'alive']) await aWorker(at, worker);
@@ -115,7 +115,7 @@ export const DEBTS: readonly Debt[] = [
     },
   },
   {
-    duty: 'ownerless-artifacts',
+    duty: 'remove-ownerless-artifacts',
     async arrange(at) {
       const { run, ids } = await startRun(at, { group_size: 2 });
       const [won = '', open = ''] = ids;
@@ -166,7 +166,8 @@ export async function stateOf({ farm }: Scene): Promise<unknown> {
         counts: await farm.results.counts(id),
         marks: [...(await farm.cancel.isCancelled(await farm.groups.rollouts(id)))],
         paused: (await farm.groups.paused(id))?.reason ?? null,
-        artifacts: (await farm.artifacts.listRun(id))
+        artifacts: (await Array.fromAsync(farm.artifacts.runParts(id)))
+          .flat()
           .map(({ rollout_id, attempt }) => `${rollout_id} ${attempt}`)
           .sort(),
       };

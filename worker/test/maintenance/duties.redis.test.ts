@@ -1,19 +1,18 @@
 /** Each duty on a real Redis: what it does, that doing it twice is doing it once, and that it may be cut off. */
 import { parseRolloutId, RunPause, type RunRecord } from '@swefarm/shared';
 import { expect, test } from 'vitest';
-import { stale } from '../../src/maintenance/cancelstale.ts';
-import { cancelledDuty } from '../../src/maintenance/commitcancelled.ts';
-import { deadlines } from '../../src/maintenance/enddeadlines.ts';
-import { parked } from '../../src/maintenance/giveup.ts';
-import type { Duty } from '../../src/maintenance/maintenance.ts';
-import { infraPause } from '../../src/maintenance/pausegroups.ts';
+import { cancelExpiredRuns, cancelStaleRuns } from '../../src/maintenance/cancelruns.ts';
+import { commitCancelled } from '../../src/maintenance/commitcancelled.ts';
+import { giveUpRollouts } from '../../src/maintenance/deadworkers.ts';
+import type { Duty } from '../../src/maintenance/duty.ts';
+import { pauseFailingRuns } from '../../src/maintenance/pauseruns.ts';
 import { ownerlessOf } from '../../src/maintenance/removeartifacts.ts';
-import { lostJobs, refills } from '../../src/maintenance/requeue.ts';
+import { queueRefills, requeueLostJobs } from '../../src/maintenance/requeue.ts';
 import { aWorker, BY, claimBy, GROUP, type Scene, scene, settleBy, startRun } from './farm.ts';
 
 const open = new AbortController().signal;
 
-/** Twice: the second keeper, or the first one again, must find nothing to do. */
+/** Twice: the second worker, or the first one again, must find nothing to do. */
 async function twice(duty: Duty, { deps }: Scene): Promise<void> {
   await duty.run(deps, open);
   await duty.run(deps, open);
@@ -34,16 +33,16 @@ test('a deadline ends what has no result, says why, and leaves what is there', a
   const { run, ids } = await startRun(at, { deadline_at: Date.now() - 1 });
   const later = await startRun(at, { deadline_at: Date.now() + 3_600_000 });
   await settleBy(at, run, ids[0] ?? '', { judged: 1 });
-  await twice(deadlines, at);
+  await twice(cancelExpiredRuns, at);
   const epoch = await at.farm.cancel.epoch();
-  await twice(cancelledDuty(), at);
+  await twice(commitCancelled(), at);
   expect(await rowsOf(at, run.run_id)).toEqual({
     0: 'judged judged',
     1: 'cancelled deadline',
     2: 'cancelled deadline',
     3: 'cancelled deadline',
   });
-  await twice(deadlines, at);
+  await twice(cancelExpiredRuns, at);
   expect(await at.farm.cancel.epoch()).toBe(epoch);
   expect(await at.farm.groups.open(later.run.run_id)).toHaveLength(4);
   expect(await at.farm.jobs.missing(ids)).toEqual(ids.slice(1));
@@ -56,7 +55,7 @@ test('nothing ends the groups of a run that takes calls, nor the run: neither de
   const [a = '', b = '', ...others] = ids;
   await settleBy(at, run, a, { judged: 1 });
   await settleBy(at, run, b, { failed: 'engine_unreachable' });
-  await twice(deadlines, at);
+  await twice(cancelExpiredRuns, at);
   expect(await at.farm.cancel.isCancelled(ids)).toEqual(new Map());
   expect(await at.farm.groups.open(run.run_id)).toEqual(others);
   expect(await at.farm.journal.claim(others[0] ?? '', BY)).toMatchObject({ cancelled: null });
@@ -75,11 +74,11 @@ test('enough usable results end a group at once; a worker in the middle of a sib
     'early_stop',
     'early_stop',
   ]);
-  await twice(cancelledDuty(), at);
+  await twice(commitCancelled(), at);
   expect(await rowsOf(at, run.run_id)).toMatchObject({ 3: 'cancelled early_stop' });
   expect(await at.farm.groups.open(run.run_id)).toEqual([held]);
   // A worker that does not get round to it is not waited for.
-  await cancelledDuty(0).run(at.deps, open);
+  await commitCancelled(0).run(at.deps, open);
   expect(await rowsOf(at, run.run_id)).toMatchObject({ 2: 'cancelled early_stop' });
 });
 
@@ -89,9 +88,9 @@ test('a rollout lost to infrastructure gets another in its place in the same ste
   const [a = '', b = ''] = ids;
   await settleBy(at, run, a, { failed: 'sandbox_lost' });
   expect(await at.farm.groups.open(run.run_id)).toEqual([b, `${run.run_id}.${GROUP}.2`]);
-  // Killed between opening and queueing: the next keeper queues it.
+  // Killed between opening and queueing: the next worker queues it.
   expect(await at.farm.jobs.missing([`${run.run_id}.${GROUP}.2`])).toHaveLength(1);
-  await twice(refills, at);
+  await twice(queueRefills, at);
   expect(await at.farm.jobs.missing([`${run.run_id}.${GROUP}.2`])).toEqual([]);
   await settleBy(at, run, `${run.run_id}.${GROUP}.2`, { failed: 'policy_silent' });
   await settleBy(at, run, b, { failed: 'policy_silent' });
@@ -105,14 +104,14 @@ test('jobs that vanished, or failed inside the queue, are made again; finished r
   const at = await scene();
   const { run, ids } = await startRun(at, {}, false);
   expect(await at.farm.jobs.missing(ids)).toEqual(ids);
-  await twice(lostJobs, at);
+  await twice(requeueLostJobs, at);
   expect(await at.farm.jobs.missing(ids)).toEqual([]);
   await at.farm.queue().remove(ids[2] ?? '');
   await settleBy(at, run, ids[1] ?? '', { judged: 1 });
-  await twice(lostJobs, at);
+  await twice(requeueLostJobs, at);
   expect(await at.farm.jobs.missing([ids[2] ?? ''])).toEqual([]);
   for (const id of ids) if (id !== ids[1]) await settleBy(at, run, id, { judged: 0 });
-  await twice(lostJobs, at);
+  await twice(requeueLostJobs, at);
   expect((await at.farm.groups.unfinishedRuns()).runs).toEqual([]);
   expect(await at.farm.groups.add(run.run_id, GROUP, 1)).toEqual([`${run.run_id}.${GROUP}.4`]);
   expect((await at.farm.groups.unfinishedRuns()).runs).toHaveLength(1);
@@ -137,7 +136,7 @@ test('three dead workers park a rollout; one that lives still has its chance', a
   for (const worker of ['d1', 'd2']) await at.farm.journal.claim(unlucky, { worker, node: 'n' });
   await aWorker(at, 'alive');
   await at.farm.journal.claim(unlucky, { worker: 'alive', node: 'n' });
-  await twice(parked, at);
+  await twice(giveUpRollouts, at);
   expect(await rowsOf(at, run.run_id)).toEqual({ 0: 'failed failed' });
   expect(await at.farm.results.get(poison)).toMatchObject({
     reward: null,
@@ -153,21 +152,21 @@ test('a run that infrastructure spoils pauses itself, and goes on from where it 
     for (const id of ids.slice(from, to)) await settleBy(at, run, id, { failed: 'engine_unreachable' });
   };
   await spoil(0, 19);
-  await twice(infraPause, at);
+  await twice(pauseFailingRuns, at);
   expect(await at.farm.groups.paused(run.run_id)).toBeNull();
   await spoil(19, 20);
-  await twice(infraPause, at);
+  await twice(pauseFailingRuns, at);
   expect((await at.farm.groups.paused(run.run_id))?.reason).toBe(
     '20 of 20 rollouts failed by infrastructure (engine_unreachable 20)',
   );
   expect(await at.farm.journal.claim(ids[30] ?? '', BY)).toEqual({ status: 'paused' });
   const { committed, failures, answers, unread } = await at.farm.results.counts(run.run_id);
   await at.farm.groups.resume(run.run_id, { committed, failures, answers, unread });
-  await twice(infraPause, at);
+  await twice(pauseFailingRuns, at);
   expect(await at.farm.journal.claim(ids[30] ?? '', BY)).toMatchObject({ status: 'claimed' });
   // Instances that are broken are no reason, however many.
   for (const id of ids.slice(31, 55)) await settleBy(at, run, id, { failed: 'image_not_found' });
-  await twice(infraPause, at);
+  await twice(pauseFailingRuns, at);
   expect((await at.farm.groups.paused(run.run_id))?.reason).toBeNull();
 });
 
@@ -177,7 +176,7 @@ test('a run whose tool calls nobody can read pauses itself, names how they begin
   const play = async (from: number, to: number, unread?: number): Promise<void> => {
     for (const id of ids.slice(from, to))
       await settleBy(at, run, id, { judged: 0, ...(unread === undefined ? {} : { unread }) });
-    await twice(infraPause, at);
+    await twice(pauseFailingRuns, at);
   };
   const reason = async () => (await at.farm.groups.paused(run.run_id))?.reason ?? null;
   // Each rollout has three answers: 18 unread ones of 18 are too few to say anything, 21 of 21 are not.
@@ -202,7 +201,7 @@ test('a pause that an earlier version wrote is read, and a run may ask for none'
   const at = await scene();
   const { run, ids } = await startRun(at, { group_size: 8, infra_pause_share: null });
   for (const id of ids) await settleBy(at, run, id, { judged: 0, unread: 3 });
-  await twice(infraPause, at);
+  await twice(pauseFailingRuns, at);
   expect(await at.farm.groups.paused(run.run_id)).toBeNull();
 });
 
@@ -211,11 +210,11 @@ test('a run too far behind its policy is cancelled as stale', async () => {
   const policy = { urls: ['http://127.0.0.1:1/v1'], model: 'm', version: 'v1', name: 'p' };
   const { run, ids } = await startRun(at, { max_staleness: 1, policy: policy as RunRecord['policy'] });
   for (const version of ['v1', 'v2']) await at.farm.policies.set('p', { version });
-  await twice(stale, at);
+  await twice(cancelStaleRuns, at);
   expect((await at.farm.cancel.isCancelled(ids)).size).toBe(0);
   await at.farm.policies.set('p', { version: 'v3' });
-  await twice(stale, at);
-  await twice(cancelledDuty(), at);
+  await twice(cancelStaleRuns, at);
+  await twice(commitCancelled(), at);
   expect(Object.values(await rowsOf(at, run.run_id))).toEqual(Array(4).fill('cancelled stale'));
 });
 
@@ -230,7 +229,7 @@ test('no weights are too old for an open run, nor those of a policy that the run
   const own = await startRun(at, { max_staleness: 0, policy });
   const endpoints = ['http://127.0.0.1:1/v1/'];
   for (const version of ['v1', 'v2', 'v3']) await at.farm.policies.set('default', { version, endpoints });
-  await twice(stale, at);
+  await twice(cancelStaleRuns, at);
   const cancelled = async ({ ids }: typeof own) => (await at.farm.cancel.isCancelled(ids)).size;
   expect([await cancelled(calls), await cancelled(beside), await cancelled(own)]).toEqual([0, 0, 4]);
 });
@@ -261,11 +260,12 @@ test('artifacts of overtaken attempts go, those of the winner, of running attemp
     kept: locator,
   });
   const now = Date.now();
-  expect((await ownerlessOf(at.farm, run.run_id, now + 3_600_000)).sort()).toEqual(
+  const stored = (await Array.fromAsync(at.farm.artifacts.runParts(run.run_id))).flat();
+  expect((await ownerlessOf(at.farm, run.run_id, stored, now + 3_600_000)).sort()).toEqual(
     [...overtaken, lost].sort(),
   );
   // Of what was written moments ago only that goes which no claim is known of beside a winner.
-  expect(await ownerlessOf(at.farm, run.run_id, now)).toEqual([lost]);
+  expect(await ownerlessOf(at.farm, run.run_id, stored, now)).toEqual([lost]);
 });
 
 test('what a wrong clock put off for a day goes on, what was put off as usual waits', async () => {
@@ -282,7 +282,7 @@ test('what a wrong clock put off for a day goes on, what was put off as usual wa
     await redis.call('ZREM', `${prefix}prioritized`, id);
     await redis.call('ZADD', `${prefix}delayed`, (now + ms) * 4096, id);
   }
-  await twice(lostJobs, at);
+  await twice(requeueLostJobs, at);
   const state = async (id: string) => (await at.farm.queue().getJob(id))?.getState();
   expect([await state(far), await state(near)]).toEqual(['prioritized', 'delayed']);
 });

@@ -1,4 +1,4 @@
-/** A farm on the tests' Redis for the keeper's duties, with runs whose rollouts have jobs. */
+/** A farm on the tests' Redis for the duties of maintenance, with runs whose rollouts have jobs. */
 import {
   type AttemptName,
   type Claim,
@@ -16,9 +16,9 @@ import {
 import { bareInstance, bareRun } from '@swefarm/testkit';
 import { onTestFinished } from 'vitest';
 import { commitUnowned } from '../../src/maintenance/commitunowned.ts';
-import type { MaintenanceDeps } from '../../src/maintenance/maintenance.ts';
+import type { DutyDeps } from '../../src/maintenance/duty.ts';
 
-export type Scene = { farm: Farm; deps: MaintenanceDeps };
+export type Scene = { farm: Farm; deps: DutyDeps };
 
 export const redisUrl = (): string => {
   const url = process.env.SWEFARM_TEST_REDIS_URL;
@@ -30,8 +30,17 @@ export const redisUrl = (): string => {
 export async function openScene(prefix: string, url = redisUrl()): Promise<Scene> {
   const config = loadConfig('worker', { env: {}, flags: { redis_url: url, redis_prefix: prefix } });
   const farm = await openFarm(config, 'worker');
-  return { farm, deps: { farm, log: silentLog() as never, metrics: createWorkerMetrics() } };
+  return { farm, deps: dutyDeps(farm) };
 }
+
+/** Unfinished runs are read anew by each duty. */
+const dutyDeps = (farm: Farm): DutyDeps => ({
+  farm,
+  log: silentLog(),
+  metrics: createWorkerMetrics(),
+  unfinishedRuns: () => farm.groups.unfinishedRuns(),
+  logged: new Map(),
+});
 
 export async function scene(): Promise<Scene> {
   const opened = await openScene(`k-${newId()}`);
@@ -80,7 +89,7 @@ export async function settleBy(
   if (claim.status !== 'claimed') throw new Error(`${id}: ${claim.status}`);
   if ('failed' in end) {
     const failure = { stage: 'sandbox' as const, class: end.failed, message: 'no', attempts: 3 };
-    await commitUnowned(at.farm, run, id, await at.farm.journal.read(id), { failed: failure });
+    await commitUnowned(at.farm, run, id, await at.farm.journal.read(id), { outcome: 'failed', failure });
     return;
   }
   const { instanceId, index, runId } = parseRolloutId(id);

@@ -1,4 +1,4 @@
-/** Run records as nobody should write them, in the Redis of a real worker with a real keeper: each is named or runs, and all others run. */
+/** Run records as nobody should write them, in the Redis of a real worker with real maintenance: each is named or runs, and all others run. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AgentConfig, isNotOurs, loadConfig, newId, PolicyConfig, type RunRecord } from '@swefarm/shared';
 import { oddJson, oddTree, rawRedis } from '@swefarm/testkit';

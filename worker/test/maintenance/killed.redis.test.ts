@@ -1,5 +1,5 @@
 /**
- * A keeper that dies, or only stands still, between any two commands of any duty: after the next keeper's rounds the farm
+ * A worker that dies, or only stands still, between any two commands of any duty: after the next worker's rounds the farm
  * is as if nothing had happened, whatever the first one still had to say.
  */
 import { newId } from '@swefarm/shared';
@@ -20,7 +20,7 @@ async function nextKeeper({ deps }: Scene): Promise<void> {
 
 type Fate = 'killed' | 'stopped';
 
-/** @returns the state at the end, and how many commands the first keeper's duty came to. */
+/** @returns the state at the end, and how many commands the first worker's duty came to. */
 async function play(debt: Debt, commands: number, fate: Fate): Promise<{ state: unknown; passed: number }> {
   const prefix = `k-${newId()}`;
   const at = await openScene(prefix);

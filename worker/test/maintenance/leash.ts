@@ -1,4 +1,4 @@
-/** A keeper's way to Redis that lets so many commands through and then none: a kill, or a stop, between two of them. */
+/** A worker's way to Redis that lets so many commands through and then none: a kill, or a stop, between two of them. */
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 

@@ -186,11 +186,11 @@ test('what one run makes fail in a duty keeps no other run from it', async () =>
   for (let round = 0; round < 2; round++) for (const duty of allDuties()) await duty.run(at.deps, open);
   const { runs } = await at.farm.groups.unfinishedRuns();
   expect(runs.map(({ run_id }) => run_id)).toEqual([broken.run.run_id]);
-  expect(said.filter((text) => text.startsWith('a duty of the keeper failed for this run'))).toHaveLength(2);
+  expect(said.filter((text) => text.startsWith('a duty of maintenance failed for this run'))).toHaveLength(2);
   expect(broken.ids[0]).toContain(GROUP);
 });
 
-test('a keeper leaves the lease to a newer worker while there are runs that only that one can keep', async () => {
+test('maintenance is left to a newer worker while there are runs that only that one can keep', async () => {
   const { at, prefix } = await sceneWith();
   const newer = await startRun(at);
   await rewrite(at, prefix, newer.run.run_id, (whole) => JSON.stringify({ ...whole, needs: UNDERSTOOD + 1 }));

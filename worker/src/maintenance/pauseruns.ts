@@ -1,7 +1,6 @@
 /**
- * A run that mostly fails by infrastructure pauses itself, and one whose tool calls nobody can read: what it would go on to
- * produce is a step without rewards, or with zeros that are nobody's fault, at full price. It says so, and goes on when
- * somebody resumes it.
+ * A run that mostly fails by infrastructure is paused, and one whose tool calls cannot be read: it would go on to produce a step
+ * without rewards, or with zeros that are nobody's fault, at full price. It goes on when somebody resumes it.
  */
 import {
   FAILURES,
@@ -11,19 +10,18 @@ import {
   type RunPause,
   type RunRecord,
 } from '@swefarm/shared';
-import type { Duty } from './maintenance.ts';
-import { livingWorkers } from './ownership.ts';
-import { eachRun } from './runs.ts';
+import { livingWorkers } from './commitunowned.ts';
+import { type Duty, eachRun } from './duty.ts';
 
 /** Fewer failures than this say nothing about a run. */
 const LEAST_FAILURES = 20;
 
-export const infraPause: Duty = {
-  name: 'infra-pause',
+export const pauseFailingRuns: Duty = {
+  name: 'pause-failing-runs',
   everyMs: 2_000,
   async run(deps, signal) {
     const { farm, log } = deps;
-    await eachRun('infra-pause', deps, signal, async (run) => {
+    await eachRun(this.name, deps, signal, async (run) => {
       // A run that many callers feed is theirs to judge, each by its own.
       if (run.infra_pause_share === null || run.open) return;
       const pause = await farm.groups.paused(run.run_id);

@@ -1,7 +1,7 @@
 /** When a run pauses for answers that nobody reads: those that end first are no sample of it. */
 import type { Claim } from '@swefarm/shared';
 import { expect, test } from 'vitest';
-import { infraPause } from '../../src/maintenance/pausegroups.ts';
+import { pauseFailingRuns } from '../../src/maintenance/pauseruns.ts';
 import { aWorker, scene, settleBy, startRun } from './farm.ts';
 
 test('the first to end of a healthy run are those that miss the form: what is in work speaks for the others', async () => {
@@ -13,7 +13,7 @@ test('the first to end of a healthy run are those that miss the form: what is in
   const miss = async (from: number, to: number): Promise<void> => {
     for (const id of ids.slice(from, to))
       await settleBy(at, run, id, { judged: 0, unread: 3 }, claims.get(id));
-    await infraPause.run(at.deps, new AbortController().signal);
+    await pauseFailingRuns.run(at.deps, new AbortController().signal);
   };
   const reach = async (id: string, turns: number): Promise<void> => {
     const rest = { attempt: 1, worker: 'alive', node: 'n', stage: 'agent', claimed_at: 1, at: 1 };

@@ -1,14 +1,15 @@
-/** One keeper at a time; another follows when it stops, dies or loses its lease; a failing duty keeps no other back. */
+/** One worker at a time does the maintenance; another follows when it stops, dies or loses its lease; a failing duty keeps no other back. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { type Duty, runMaintenance } from '../../src/maintenance/maintenance.ts';
+import type { Duty } from '../../src/maintenance/duty.ts';
+import { runMaintenance } from '../../src/maintenance/maintenance.ts';
 import { scene } from './farm.ts';
 
 async function until(what: () => boolean): Promise<void> {
   while (!what()) await sleep(20);
 }
 
-test('one keeper at a time, and the next goes on when it stops', async () => {
+test('one worker at a time does the maintenance, and the next goes on when it stops', async () => {
   const { deps } = await scene();
   const rounds: string[] = [];
   const duty = (worker: string): Duty => ({
@@ -32,7 +33,7 @@ test('one keeper at a time, and the next goes on when it stops', async () => {
   expect(await deps.farm.leases.hold('keeper', 'three', 1_000)).toBe(true);
 });
 
-test('a keeper that lost its lease stops in the middle of a duty', async () => {
+test('a worker that lost the lease stops in the middle of a duty', async () => {
   const { deps } = await scene();
   let ended = false;
   const stop = new AbortController();

@@ -1,0 +1,33 @@
+/** Rollouts that nobody waits for any more are cancelled: their caller is gone, or the driver of their session. */
+import { cancelOrphans } from '@swefarm/shared';
+import type { Duty } from './duty.ts';
+
+/** Also for calls whose gateway is gone. */
+export const cancelAbandonedCalls: Duty = {
+  name: 'cancel-abandoned-calls',
+  everyMs: 5_000,
+  async run({ farm, log }) {
+    const cancelled = await cancelOrphans(farm);
+    if (cancelled.length > 0) log.info({ rollouts: cancelled }, 'nobody waits for these any more: cancelled');
+  },
+};
+
+/** So long after its lease a session is nobody's; its worker, if it had one, noticed within a second or two. */
+const SESSION_GRACE_MS = 15_000;
+
+/** Sessions whose driver is gone before a worker had them: the worker that has one watches its lease by itself. */
+export const cancelAbandonedSessions: Duty = {
+  name: 'cancel-abandoned-sessions',
+  everyMs: 5_000,
+  async run({ farm, log }, signal) {
+    for (const id of await farm.sessions.overdue(SESSION_GRACE_MS)) {
+      signal.throwIfAborted();
+      const session = await farm.sessions.state(id);
+      if (session && session.state !== 'ended') {
+        await farm.cancel.cancelRollouts([session.rollout_id], 'lease');
+        log.info({ rollout_id: session.rollout_id }, 'the driver of this session is gone; cancelled');
+      }
+      await farm.sessions.end(id, 'lease');
+    }
+  },
+};

@@ -1,0 +1,60 @@
+/** What a duty of maintenance is, and how it visits the unfinished runs: one that fails keeps no other from its turn. */
+import {
+  describeUnreadableRun,
+  errorMessage,
+  type Farm,
+  type RunRecord,
+  UnusableError,
+  type WorkerMetrics,
+} from '@swefarm/shared';
+import type { Logger } from 'pino';
+
+export type MaintenanceDeps = { farm: Farm; log: Logger; metrics: WorkerMetrics };
+
+export type DutyDeps = MaintenanceDeps & {
+  /** Read once for all duties of a round. */
+  unfinishedRuns(): ReturnType<Farm['groups']['unfinishedRuns']>;
+  /** The last error that was logged of each run and duty: each is logged once. */
+  logged: Map<string, string>;
+};
+
+export type Duty = {
+  /** In logs. */
+  name: string;
+  /** Least milliseconds between two rounds. */
+  everyMs: number;
+  run(deps: DutyDeps, signal: AbortSignal): Promise<void>;
+};
+
+/**
+ * Calls `visit` for the unfinished runs, one after the other, until the signal aborts; `now` is the time by
+ * Redis's clock. Throws UnusableError when Redis is away: that is no fault of a run.
+ */
+export async function eachRun(
+  duty: string,
+  { log, logged, metrics, unfinishedRuns }: DutyDeps,
+  signal: AbortSignal,
+  visit: (run: RunRecord, now: number) => Promise<void>,
+): Promise<void> {
+  const logOnce = (key: string, text: string, fields: object): void => {
+    if (logged.get(key) !== text) log.error(fields, text);
+    logged.set(key, text);
+  };
+  const { now, runs, unreadable } = await unfinishedRuns();
+  for (const run of unreadable)
+    logOnce(run.run_id, describeUnreadableRun(run), { run: run.run_id, problem: run.problem });
+  metrics.runsSkipped.set(unreadable.length);
+  for (const run of runs) {
+    if (signal.aborted) return;
+    const key = `${duty} ${run.run_id}`;
+    try {
+      await visit(run, now);
+      logged.delete(key);
+    } catch (error) {
+      if (signal.aborted || error instanceof UnusableError) throw error;
+      const err = errorMessage(error);
+      const fields = { duty, run: run.run_id, err };
+      logOnce(key, `a duty of maintenance failed for this run; tried again: ${err}`, fields);
+    }
+  }
+}
