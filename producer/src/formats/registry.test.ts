@@ -1,0 +1,14 @@
+import { readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { DATASET_FORMATS, RESULT_FORMATS } from './registry.ts';
+
+const page = (name: string): string =>
+  readFileSync(new URL(`../../../docs/${name}.md`, import.meta.url), 'utf8');
+
+test.each(Object.keys(RESULT_FORMATS))('results as %s are in the docs', (name) => {
+  expect(page('reports')).toContain(`--output-format ${name}`);
+});
+
+test.each(Object.keys(DATASET_FORMATS))('datasets for %s are in the docs', (name) => {
+  expect(page(name)).toContain(`swefarm dataset to-${name}`);
+});
