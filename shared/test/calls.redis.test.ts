@@ -133,16 +133,16 @@ test('out of grace nobody takes it up; it is told once for cancelling and then f
   const dropped = await at.open('late');
   const kept = await at.open('kept');
   await at.farm.calls.drop(dropped.call_id, at.gateway, 0);
-  let lapsed: Awaited<ReturnType<typeof at.farm.calls.lapsed>> = [];
-  while (lapsed.length === 0) {
+  let expired: Awaited<ReturnType<typeof at.farm.calls.expired>> = [];
+  while (expired.length === 0) {
     await at.farm.calls.beat(at.gateway);
-    lapsed = await at.farm.calls.lapsed(GRACE);
+    expired = await at.farm.calls.expired(GRACE);
     await sleep(50);
   }
-  expect(lapsed).toEqual([{ call_id: dropped.call_id, rollout_id: dropped.rollout_id }]);
+  expect(expired).toEqual([{ call_id: dropped.call_id, rollout_id: dropped.rollout_id }]);
   expect(await at.claim('late')).toEqual({ status: 'none' });
   await at.farm.calls.forget([dropped.call_id]);
-  expect(await at.farm.calls.lapsed(GRACE)).toEqual([]);
+  expect(await at.farm.calls.expired(GRACE)).toEqual([]);
 
   // The gateway's own end makes orphans of what it still held.
   await at.farm.calls.retire(at.gateway);
@@ -170,7 +170,7 @@ test('the calls of a gateway that died wait for their own grace, whoever sweeps'
   const hasty = await at.open('hasty', dead);
   await at.farm.calls.enlist(address);
   await expect
-    .poll(() => at.farm.calls.lapsed(0), { timeout: 30_000 })
+    .poll(() => at.farm.calls.expired(0), { timeout: 30_000 })
     .toEqual([{ call_id: hasty.call_id, rollout_id: hasty.rollout_id }]);
   expect(await at.claim('patient')).toMatchObject({
     status: 'attached',

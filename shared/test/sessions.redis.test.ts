@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { newId, type SessionWord } from '../src/index.ts';
+import { newId, type SessionInput } from '../src/index.ts';
 import { testFarm, testInstance, testResult, testRun } from './farm.ts';
 
-const command = (text: string): SessionWord => ({ kind: 'command', command: text, timeout: null });
-const SUBMIT: SessionWord = { kind: 'submit' };
+const command = (text: string): SessionInput => ({ kind: 'command', command: text, timeout: null });
+const SUBMIT: SessionInput = { kind: 'submit' };
 const answer = (seq: number, observation: string) => ({
   ...{ seq, observation, exit_code: 0, seconds: 0.1, note: null },
 });
@@ -25,33 +25,33 @@ test('a driver and a worker pass commands and answers; what is repeated changes 
   expect(await sessions.create(session)).toBe(false);
   expect(await sessions.state(id)).toMatchObject({ state: 'waiting', said: 0, lease_seconds: 60 });
 
-  expect(await sessions.say(id, 2, command('two'))).toEqual({ status: 'gap', said: 0 });
-  expect(await sessions.say(id, 1, command('one'))).toEqual({ status: 'said' });
-  expect(await sessions.say(id, 1, command('one'))).toEqual({ status: 'said' });
-  expect(await sessions.say(id, 1, command('another'))).toEqual({ status: 'differs' });
+  expect(await sessions.post(id, 2, command('two'))).toEqual({ status: 'gap', posted: 0 });
+  expect(await sessions.post(id, 1, command('one'))).toEqual({ status: 'posted' });
+  expect(await sessions.post(id, 1, command('one'))).toEqual({ status: 'posted' });
+  expect(await sessions.post(id, 1, command('another'))).toEqual({ status: 'differs' });
   expect(await sessions.answer(id, 1, 0)).toEqual({ status: 'waiting' });
 
   const holder = { worker: 'w1', claim: 'one' };
   expect(await sessions.open(id, 'w1', 'one')).toBe('open');
   expect(await sessions.state(id)).toMatchObject({ state: 'open' });
   const one = await sessions.next(id, holder, 0, 60_000, signal);
-  expect(one).toEqual({ status: 'word', seq: 1, word: command('one') });
-  const heard = sessions.answer(id, 1, 60_000);
+  expect(one).toEqual({ status: 'input', seq: 1, input: command('one') });
+  const answered = sessions.answer(id, 1, 60_000);
   await sessions.reply(id, answer(1, 'first'));
   await sessions.reply(id, answer(1, 'never'));
-  expect(await heard).toEqual({ status: 'answer', answer: answer(1, 'first') });
+  expect(await answered).toEqual({ status: 'answer', answer: answer(1, 'first') });
 
   // Woken while it waits, without waiting for its time to be over.
   const two = sessions.next(id, holder, 1, 600_000, signal);
-  expect(await sessions.say(id, 2, command('two'))).toEqual({ status: 'said' });
-  expect(await two).toMatchObject({ status: 'word', seq: 2 });
+  expect(await sessions.post(id, 2, command('two'))).toEqual({ status: 'posted' });
+  expect(await two).toMatchObject({ status: 'input', seq: 2 });
   expect(await sessions.open(id, 'w2', 'two')).toBe('lost');
   expect(await sessions.next(id, { worker: 'w2', claim: 'two' }, 1, 0, signal)).toEqual({ status: 'gone' });
 
-  expect(await sessions.say(id, 0, SUBMIT)).toEqual({ status: 'said' });
-  expect(await sessions.say(id, 0, SUBMIT)).toEqual({ status: 'said' });
-  expect(await sessions.say(id, 4, command('late'))).toEqual({ status: 'submitted' });
-  expect(await sessions.next(id, holder, 2, 0, signal)).toEqual({ status: 'word', seq: 3, word: SUBMIT });
+  expect(await sessions.post(id, 0, SUBMIT)).toEqual({ status: 'posted' });
+  expect(await sessions.post(id, 0, SUBMIT)).toEqual({ status: 'posted' });
+  expect(await sessions.post(id, 4, command('late'))).toEqual({ status: 'submitted' });
+  expect(await sessions.next(id, holder, 2, 0, signal)).toEqual({ status: 'input', seq: 3, input: SUBMIT });
   await sessions.end(id, 'submitted');
   await sessions.end(id, 'failed');
   expect(await sessions.state(id)).toMatchObject({
@@ -60,7 +60,7 @@ test('a driver and a worker pass commands and answers; what is repeated changes 
     said: 3,
     answered: 1,
   });
-  expect(await sessions.say(id, 4, command('late'))).toEqual({ status: 'ended', end: 'submitted' });
+  expect(await sessions.post(id, 4, command('late'))).toEqual({ status: 'ended', end: 'submitted' });
   expect(await sessions.answer(id, 2, 60_000)).toEqual({ status: 'ended' });
   expect(await sessions.renew([id, 'unknown'])).toEqual([]);
   expect(await sessions.live()).toEqual([]);
@@ -76,7 +76,7 @@ test('a session that was opened but never asked anything may be opened again; un
   const unknown = newId();
   expect(await farm.sessions.open(unknown, 'w', 'one')).toBe('gone');
   expect(await farm.sessions.state(unknown)).toBe(null);
-  expect(await farm.sessions.say(unknown, 1, command('x'))).toEqual({ status: 'gone' });
+  expect(await farm.sessions.post(unknown, 1, command('x'))).toEqual({ status: 'gone' });
   expect(await farm.sessions.answer(unknown, 1, 0)).toEqual({ status: 'gone' });
 });
 
@@ -85,11 +85,11 @@ test('a lease runs out without its driver, and every call renews it', async () =
   const { sessions } = farm;
   const dead = await aSession(farm, 1);
   const alive = await aSession(farm);
-  await expect.poll(() => sessions.open(dead.id, 'w1', 'one')).toBe('lapsed');
+  await expect.poll(() => sessions.open(dead.id, 'w1', 'one')).toBe('expired');
   await expect.poll(() => sessions.overdue(0)).toEqual([dead.id]);
   expect(await sessions.overdue(3600_000)).toEqual([]);
   expect(await sessions.open(alive.id, 'w1', 'one')).toBe('open');
-  expect(await sessions.lapsed(alive.id, 'one')).toBe(false);
+  expect(await sessions.isExpired(alive.id, 'one')).toBe(false);
   expect((await sessions.live()).sort()).toEqual([dead.id, alive.id].sort());
   expect(await sessions.renew([dead.id, alive.id])).toEqual([dead.id, alive.id]);
 });
@@ -98,11 +98,11 @@ test('only the last answers are kept', async () => {
   await using farm = await testFarm();
   const { id } = await aSession(farm);
   for (let seq = 1; seq <= 20; seq++) {
-    expect(await farm.sessions.say(id, seq, command(`${seq}`))).toEqual({ status: 'said' });
+    expect(await farm.sessions.post(id, seq, command(`${seq}`))).toEqual({ status: 'posted' });
     await farm.sessions.reply(id, answer(seq, `${seq}`));
   }
-  expect(await farm.sessions.say(id, 1, command('1'))).toEqual({ status: 'forgotten', said: 20 });
-  expect(await farm.sessions.say(id, 5, command('5'))).toEqual({ status: 'said' });
+  expect(await farm.sessions.post(id, 1, command('1'))).toEqual({ status: 'forgotten', posted: 20 });
+  expect(await farm.sessions.post(id, 5, command('5'))).toEqual({ status: 'posted' });
   expect(await farm.sessions.answer(id, 5, 0)).toMatchObject({ status: 'answer' });
 });
 

@@ -2,8 +2,8 @@
 import { z } from 'zod';
 import { ExitStatus } from './trajectory.ts';
 
-/** What the driver says: a command, or that the tree is its solution. */
-export const SessionWord = z.discriminatedUnion('kind', [
+/** What the driver sends: a command, or the submission of the tree as its solution. */
+export const SessionInput = z.discriminatedUnion('kind', [
   z.object({
     kind: z.literal('command'),
     command: z.string(),
@@ -12,7 +12,7 @@ export const SessionWord = z.discriminatedUnion('kind', [
   }),
   z.object({ kind: z.literal('submit') }),
 ]);
-export type SessionWord = z.infer<typeof SessionWord>;
+export type SessionInput = z.infer<typeof SessionInput>;
 
 /** What the sandbox gave back: the observation as an agent of the farm would have seen it. */
 export const SessionAnswer = z.object({
@@ -34,7 +34,7 @@ export const SessionState = z.object({
   /** `waiting`: no sandbox yet. `open`: commands are taken. `grading`: none are, the result comes. `ended`: it is there. */
   state: z.enum(['waiting', 'open', 'grading', 'ended']),
   end: SessionEnd.nullable(),
-  /** Numbers of the last command said and the last one answered; 0: none. A submission counts as said. */
+  /** Numbers of the last command that was posted and of the last one answered; 0: none. A submission counts as posted. */
   said: z.number().int(),
   answered: z.number().int(),
   lease_seconds: z.number(),

@@ -59,10 +59,10 @@ export type Calls = {
   /** A fresh rollout for a call whose rollout failed; null when call or run are gone. */
   retry(callId: string, failedRolloutId: string): Promise<string | null>;
   /**
-   * Calls out of grace: nobody can take them up again; `forget` them once their rollouts are cancelled. Those of a dead
-   * gateway have their own grace, else `graceMs`, from when this first finds another one alive, and 15 minutes when it finds none.
+   * Calls whose grace is over: nobody can take them up again; `forget` them once their rollouts are cancelled. Calls of a dead
+   * gateway have their own grace, else `graceMs`, from when this first finds another gateway alive, and 15 minutes while it finds none.
    */
-  lapsed(graceMs: number): Promise<{ call_id: string; rollout_id: string }[]>;
+  expired(graceMs: number): Promise<{ call_id: string; rollout_id: string }[]>;
   forget(callIds: readonly string[]): Promise<void>;
   /** Calls that are not answered yet, over all gateways. */
   count(): Promise<{ held: number; orphaned: number }>;
@@ -75,119 +75,147 @@ const LIFE_MS = 7_000;
 /** Looked at in one sweep. */
 const SWEEP = 1000;
 
-export function createCalls(redis: Redis, keys: Keys): Calls {
+const callScripts = (redis: Redis) => {
   const script = (name: string) => loadScript(redis, 'call_rules', name);
-  const scripts = {
+  return {
     claim: script('call_claim'),
     open: script('call_open'),
     drop: script('call_drop'),
-    settle: script('call_answered'),
+    answered: script('call_answered'),
     retry: script('call_retry'),
-    bereave: script('call_bereave'),
-    lapse: script('call_lapse'),
+    orphan: script('call_orphan'),
+    expire: script('call_expire'),
     enlist: script('gateway_enlist'),
     beat: script('gateway_beat'),
   };
-  const of = keys.calls;
-  /** A call id is `fingerprint.nonce`. */
-  const siblings = (callId: string): string => of.alike(callId.slice(0, callId.lastIndexOf('.')));
-  /** Gateways that beat no more, by the clock of Redis. */
-  const census = async (): Promise<{ now: number; alive: boolean; dead: string[] }> => {
-    const [[seconds], beats] = await Promise.all([redis.time(), redis.hgetall(of.gateways)]);
-    const now = Number(seconds) * 1000;
-    const dead = Object.entries(beats).filter(([, beat]) => Number(beat) < now - LIFE_MS);
-    const alive = Object.keys(beats).length > dead.length;
-    return { now, alive, dead: dead.map(([gateway]) => gateway) };
-  };
-  const idOf = ({ fingerprint, nonce }: CallRequest): string => `${fingerprint}.${nonce}`;
-  const named = (request: CallRequest): number => (request.named ? 1 : 0);
+};
+
+type Store = { redis: Redis; keys: Keys; scripts: ReturnType<typeof callScripts> };
+
+export function createCalls(redis: Redis, keys: Keys): Calls {
+  const scripts = callScripts(redis);
+  const store: Store = { redis, keys, scripts };
+  const { open, gateways, addresses } = keys.calls;
   return {
     async enlist(address) {
       const gateway = newId();
-      await scripts.enlist([of.gateways, of.addresses], [gateway, address, GATEWAYS_SECONDS]);
+      await scripts.enlist([gateways, addresses], [gateway, address, GATEWAYS_SECONDS]);
       return gateway;
     },
-    beat: async (gateway) => void (await scripts.beat([of.gateways], [gateway, GATEWAYS_SECONDS, 0])),
-    retire: async (gateway) => void (await scripts.beat([of.gateways], [gateway, GATEWAYS_SECONDS, 1])),
-    async claim(request, gateway) {
-      const [status, call_id = '', rollout_id = '', age] = (await scripts.claim(
-        [of.alike(request.fingerprint), of.open, of.gateways],
-        [gateway, named(request), request.nonce],
-      )) as string[];
-      if (status !== 'attached') return { status: status as 'wait' | 'none' };
-      return { status, call_id, rollout_id, age_ms: Number(age) };
-    },
-    async open(request, gateway, { run_id, kind }, instanceId, lifeMs) {
-      const run = keys.run(run_id);
-      const call_id = idOf(request);
-      const first = await firstSequence({ redis, keys }, kind);
-      const [status, rollout_id = ''] = (await scripts.open(
-        [
-          of.alike(request.fingerprint),
-          of.open,
-          run.record,
-          run.groups,
-          run.appended,
-          run.committed,
-          keys.unfinished,
-        ],
-        [
-          call_id,
-          gateway,
-          named(request),
-          run_id,
-          instanceId,
-          Math.round(lifeMs),
-          first,
-          request.graceMs ?? '',
-        ],
-      )) as string[];
-      if (status !== 'opened') return { status: status as 'taken' | 'gone' };
-      return { status, call_id, rollout_id };
-    },
+    beat: async (gateway) => void (await scripts.beat([gateways], [gateway, GATEWAYS_SECONDS, 0])),
+    retire: async (gateway) => void (await scripts.beat([gateways], [gateway, GATEWAYS_SECONDS, 1])),
+    claim: (request, gateway) => claimCall(store, request, gateway),
+    open: (request, gateway, run, instanceId, lifeMs) =>
+      openCall(store, request, { gateway, run, instanceId, lifeMs }),
     drop: async (callId, gateway, graceMs) =>
-      void (await scripts.drop([siblings(callId), of.open], [callId, gateway, Math.round(graceMs), 'id'])),
+      void (await scripts.drop([alikeOf(keys, callId), open], [callId, gateway, Math.round(graceMs), 'id'])),
     async abandon(request, gateway, graceMs) {
-      const at = [of.alike(request.fingerprint), of.open];
-      await scripts.drop(at, [idOf(request), gateway, Math.round(graceMs), 'id']);
+      const at = [keys.calls.alike(request.fingerprint), open];
+      await scripts.drop(at, [callIdOf(request), gateway, Math.round(graceMs), 'id']);
       await scripts.drop(at, [request.nonce, gateway, Math.round(graceMs), 'by']);
     },
     answered: async (callId, nameLifeMs) =>
-      void (await scripts.settle([siblings(callId), of.open], [callId, Math.round(nameLifeMs)])),
-    async retry(callId, failedRolloutId) {
-      const { runId, instanceId } = parseRolloutId(failedRolloutId);
-      const run = keys.run(runId);
-      return (await scripts.retry(
-        [siblings(callId), run.record, run.groups, keys.unfinished],
-        [callId, runId, instanceId, failedRolloutId],
-      )) as string | null;
-    },
-    async lapsed(graceMs) {
-      const { now, alive, dead } = await census();
-      if (dead.length > 0) {
-        for (const id of await redis.zrangebyscore(of.open, '+inf', '+inf')) {
-          const args = [id, Math.round(graceMs), alive ? 1 : 0];
-          await scripts.bereave([of.open, siblings(id), of.gateways], args);
-        }
-        if (alive) await redis.hdel(of.gateways, ...dead);
-      }
-      const due = await redis.zrangebyscore(of.open, '-inf', now, 'LIMIT', 0, SWEEP);
-      const found = await Promise.all(
-        due.map(async (call_id) => ({
-          call_id,
-          rollout_id: (await scripts.lapse([siblings(call_id), of.open], [call_id, 0])) as string | null,
-        })),
-      );
-      return found.flatMap(({ call_id, rollout_id }) =>
-        rollout_id === null ? [] : [{ call_id, rollout_id }],
-      );
-    },
+      void (await scripts.answered([alikeOf(keys, callId), open], [callId, Math.round(nameLifeMs)])),
+    retry: (callId, failedRolloutId) => retryCall(store, callId, failedRolloutId),
+    expired: (graceMs) => expiredCalls(store, graceMs),
     async count() {
-      const [all, held] = await Promise.all([redis.zcard(of.open), redis.zcount(of.open, '+inf', '+inf')]);
+      const [all, held] = await Promise.all([redis.zcard(open), redis.zcount(open, '+inf', '+inf')]);
       return { held, orphaned: all - held };
     },
     async forget(callIds) {
-      for (const id of callIds) await scripts.lapse([siblings(id), of.open], [id, 1]);
+      for (const id of callIds) await scripts.expire([alikeOf(keys, id), open], [id, 1]);
     },
   };
+}
+
+const callIdOf = ({ fingerprint, nonce }: CallRequest): string => `${fingerprint}.${nonce}`;
+
+/** The key of the calls that are like this one: its id is `fingerprint.nonce`. */
+const alikeOf = (keys: Keys, callId: string): string =>
+  keys.calls.alike(callId.slice(0, callId.lastIndexOf('.')));
+
+async function claimCall(
+  { keys, scripts }: Store,
+  request: CallRequest,
+  gateway: string,
+): Promise<CallClaim> {
+  const { alike, open, gateways } = keys.calls;
+  const [status, call_id = '', rollout_id = '', age] = (await scripts.claim(
+    [alike(request.fingerprint), open, gateways],
+    [gateway, request.named ? 1 : 0, request.nonce],
+  )) as string[];
+  if (status !== 'attached') return { status: status as 'wait' | 'none' };
+  return { status, call_id, rollout_id, age_ms: Number(age) };
+}
+
+type CallTarget = {
+  gateway: string;
+  run: Pick<RunRecord, 'run_id' | 'kind'>;
+  instanceId: string;
+  lifeMs: number;
+};
+
+async function openCall(
+  { redis, keys, scripts }: Store,
+  request: CallRequest,
+  { gateway, run: { run_id, kind }, instanceId, lifeMs }: CallTarget,
+): Promise<CallOpening> {
+  const run = keys.run(run_id);
+  const { alike, open } = keys.calls;
+  const call_id = callIdOf(request);
+  const first = await firstSequence({ redis, keys }, kind);
+  const names = [alike(request.fingerprint), open, run.record, run.groups, run.appended, run.committed];
+  const caller = [call_id, gateway, request.named ? 1 : 0];
+  const [status, rollout_id = ''] = (await scripts.open(
+    [...names, keys.unfinished],
+    [...caller, run_id, instanceId, Math.round(lifeMs), first, request.graceMs ?? ''],
+  )) as string[];
+  if (status !== 'opened') return { status: status as 'taken' | 'gone' };
+  return { status, call_id, rollout_id };
+}
+
+async function retryCall(
+  { keys, scripts }: Store,
+  callId: string,
+  failedRolloutId: string,
+): Promise<string | null> {
+  const { runId, instanceId } = parseRolloutId(failedRolloutId);
+  const run = keys.run(runId);
+  return (await scripts.retry(
+    [alikeOf(keys, callId), run.record, run.groups, keys.unfinished],
+    [callId, runId, instanceId, failedRolloutId],
+  )) as string | null;
+}
+
+async function expiredCalls(store: Store, graceMs: number): ReturnType<Calls['expired']> {
+  const { redis, keys, scripts } = store;
+  const { open, gateways } = keys.calls;
+  const { now, alive, dead } = await countGateways(store);
+  if (dead.length > 0) {
+    for (const id of await redis.zrangebyscore(open, '+inf', '+inf')) {
+      const args = [id, Math.round(graceMs), alive ? 1 : 0];
+      await scripts.orphan([open, alikeOf(keys, id), gateways], args);
+    }
+    if (alive) await redis.hdel(gateways, ...dead);
+  }
+  const due = await redis.zrangebyscore(open, '-inf', now, 'LIMIT', 0, SWEEP);
+  const found = await Promise.all(
+    due.map(async (call_id) => ({
+      call_id,
+      rollout_id: (await scripts.expire([alikeOf(keys, call_id), open], [call_id, 0])) as string | null,
+    })),
+  );
+  return found.flatMap(({ call_id, rollout_id }) => (rollout_id === null ? [] : [{ call_id, rollout_id }]));
+}
+
+/** Which gateways have stopped beating, by the clock of Redis. */
+async function countGateways({
+  redis,
+  keys,
+}: Store): Promise<{ now: number; alive: boolean; dead: string[] }> {
+  const [[seconds], beats] = await Promise.all([redis.time(), redis.hgetall(keys.calls.gateways)]);
+  const now = Number(seconds) * 1000;
+  const dead = Object.entries(beats).filter(([, beat]) => Number(beat) < now - LIFE_MS);
+  const alive = Object.keys(beats).length > dead.length;
+  return { now, alive, dead: dead.map(([gateway]) => gateway) };
 }

@@ -11,8 +11,8 @@ import type { RunRecord } from '../records/job.ts';
 import type { Clock } from './clock.ts';
 import { byRun } from './grouping.ts';
 import type { Keys } from './keys.ts';
-import { createOpened } from './opened.ts';
 import { readRun, type UnreadableRun } from './record.ts';
+import { createRolloutLists } from './rollouts.ts';
 import { loadScript } from './script.ts';
 
 /** Why a run stands still, and what was counted of it when somebody let it go on. */
@@ -74,79 +74,89 @@ export type Groups = {
 
 const BATCH = 500;
 
+const groupScripts = (redis: Redis) => ({
+  add: loadScript(redis, 'group_add'),
+  done: loadScript(redis, 'group_done'),
+  pause: loadScript(redis, 'run_pause'),
+  retire: loadScript(redis, 'run_retire'),
+});
+
+type Store = { redis: Redis; keys: Keys; scripts: ReturnType<typeof groupScripts> };
+
 export function createGroups(redis: Redis, keys: Keys, clock: Clock): Groups {
-  const scripts = {
-    add: loadScript(redis, 'group_add'),
-    pause: loadScript(redis, 'run_pause'),
-    retire: loadScript(redis, 'run_retire'),
-    elsewhere: loadScript(redis, 'group_elsewhere'),
-  };
-  const opened = createOpened(redis, keys);
-  const paused = async (runId: string): Promise<RunPause | null> => {
-    const text = await redis.get(keys.run(runId).paused);
-    return text === null ? null : RunPause.parse(JSON.parse(text));
-  };
-  const elsewhere = async (what: 'close' | 'open', rolloutIds: readonly string[]): Promise<void> => {
-    for (const [runId, ids] of byRun(rolloutIds)) {
-      const of = keys.run(runId);
-      for (let at = 0; at < ids.length; at += BATCH) {
-        const pairs = ids.slice(at, at + BATCH).flatMap((id) => [id, parseRolloutId(id).instanceId]);
-        await scripts.elsewhere(
-          [of.record, of.committed, of.groups, keys.unfinished],
-          [runId, what, ...pairs],
-        );
-      }
-    }
-  };
+  const scripts = groupScripts(redis);
+  const store: Store = { redis, keys, scripts };
+  const lists = createRolloutLists(redis, keys);
   return {
-    ...opened,
-    rollouts: async (runId) => (await Array.fromAsync(opened.rolloutParts(runId))).flat(),
-    open: async (runId) => (await Array.fromAsync(opened.openParts(runId))).flat(),
-    paused,
-    async unfinishedRuns() {
-      const [ids, [seconds, microseconds]] = await Promise.all([
-        redis.smembers(keys.unfinished),
-        redis.time(),
-      ]);
-      const now = Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000);
-      if (ids.length === 0) return { now, runs: [], unreadable: [] };
-      const texts = await redis.mget(ids.map((id) => keys.run(id).record));
-      const gone = ids.filter((_, index) => texts[index] === null);
-      if (gone.length > 0) await redis.srem(keys.unfinished, ...gone);
-      const read = ids.flatMap((id, index) => {
-        const text = texts[index];
-        return text ? [readRun(id, text)] : [];
-      });
-      return {
-        now,
-        runs: read.flatMap((one) => ('run' in one ? [one.run] : [])),
-        unreadable: read.flatMap((one) => ('unreadable' in one ? [one.unreadable] : [])),
-      };
-    },
-    async add(runId, instanceId, count) {
-      if (!Number.isInteger(count) || count < 1 || count > MOST.group) {
-        throw new UsageError(`${count} more rollouts: expected a whole number from 1 to ${MOST.group}`);
-      }
-      const of = keys.run(runId);
-      const size = await scripts.add([of.record, of.groups, keys.unfinished], [runId, instanceId, count]);
-      const from = Number(size) - count;
-      return Number(size) === 0
-        ? []
-        : Array.from({ length: count }, (_, index) => rolloutId(runId, instanceId, from + index));
-    },
-    markDoneElsewhere: (rolloutIds) => elsewhere('close', rolloutIds),
-    reopen: (rolloutIds) => elsewhere('open', rolloutIds),
+    ...lists,
+    rollouts: async (runId) => (await Array.fromAsync(lists.rolloutParts(runId))).flat(),
+    open: async (runId) => (await Array.fromAsync(lists.openParts(runId))).flat(),
+    unfinishedRuns: () => readUnfinished(store),
+    add: (runId, instanceId, count) => addRollouts(store, runId, instanceId, count),
+    markDoneElsewhere: (rolloutIds) => markDone(store, 'close', rolloutIds),
+    reopen: (rolloutIds) => markDone(store, 'open', rolloutIds),
     retire: async (runId) => (await scripts.retire([keys.run(runId).groups, keys.unfinished], [runId])) === 1,
     async pause(runId, reason, known) {
-      const { record, paused: pause } = keys.run(runId);
+      const { record, paused } = keys.run(runId);
       const at = known === undefined ? '*' : (known?.at ?? '');
-      return (await scripts.pause([record, pause], [reason, at])) === 1;
+      return (await scripts.pause([record, paused], [reason, at])) === 1;
     },
     async resume(runId, since) {
-      const { record, paused: pause } = keys.run(runId);
+      const { record, paused } = keys.run(runId);
       const lifeMs = await redis.pttl(record);
       if (lifeMs < 0) return;
-      await redis.set(pause, JSON.stringify({ reason: null, at: await clock.ask(), since }), 'PX', lifeMs);
+      await redis.set(paused, JSON.stringify({ reason: null, at: await clock.ask(), since }), 'PX', lifeMs);
+    },
+    async paused(runId) {
+      const text = await redis.get(keys.run(runId).paused);
+      return text === null ? null : RunPause.parse(JSON.parse(text));
     },
   };
+}
+
+async function readUnfinished({ redis, keys }: Store): ReturnType<Groups['unfinishedRuns']> {
+  const [ids, [seconds, microseconds]] = await Promise.all([redis.smembers(keys.unfinished), redis.time()]);
+  const now = Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000);
+  if (ids.length === 0) return { now, runs: [], unreadable: [] };
+  const texts = await redis.mget(ids.map((id) => keys.run(id).record));
+  const gone = ids.filter((_, index) => texts[index] === null);
+  if (gone.length > 0) await redis.srem(keys.unfinished, ...gone);
+  const read = ids.flatMap((id, index) => {
+    const text = texts[index];
+    return text ? [readRun(id, text)] : [];
+  });
+  return {
+    now,
+    runs: read.flatMap((one) => ('run' in one ? [one.run] : [])),
+    unreadable: read.flatMap((one) => ('unreadable' in one ? [one.unreadable] : [])),
+  };
+}
+
+async function addRollouts(
+  { keys, scripts }: Store,
+  runId: string,
+  instanceId: string,
+  count: number,
+): Promise<string[]> {
+  if (!Number.isInteger(count) || count < 1 || count > MOST.group) {
+    throw new UsageError(`${count} more rollouts: expected a whole number from 1 to ${MOST.group}`);
+  }
+  const of = keys.run(runId);
+  const size = Number(await scripts.add([of.record, of.groups, keys.unfinished], [runId, instanceId, count]));
+  if (size === 0) return [];
+  return Array.from({ length: count }, (_, index) => rolloutId(runId, instanceId, size - count + index));
+}
+
+async function markDone(
+  { keys, scripts }: Store,
+  change: 'close' | 'open',
+  rolloutIds: readonly string[],
+): Promise<void> {
+  for (const [runId, ids] of byRun(rolloutIds)) {
+    const of = keys.run(runId);
+    for (let at = 0; at < ids.length; at += BATCH) {
+      const pairs = ids.slice(at, at + BATCH).flatMap((id) => [id, parseRolloutId(id).instanceId]);
+      await scripts.done([of.record, of.committed, of.groups, keys.unfinished], [runId, change, ...pairs]);
+    }
+  }
 }

@@ -32,104 +32,115 @@ const DELAYED_SCALE = 4096;
 const SORTED = ['prioritized', 'delayed', 'failed', 'completed'] as const;
 const LISTED = ['wait', 'paused', 'active'] as const;
 
+type Store = { redis: Redis; keys: Keys; clock: Clock; queue: () => Queue<RolloutJob> };
+
 export function createJobs(redis: Redis, keys: Keys, clock: Clock, queue: () => Queue<RolloutJob>): Jobs {
-  const drop = async (rolloutIds: readonly string[]): Promise<void> => {
-    for (let at = 0; at < rolloutIds.length; at += BATCH) {
-      await Promise.all(rolloutIds.slice(at, at + BATCH).map((id) => queue().remove(id)));
-    }
-  };
-  /** What the queue holds of a run, in whatever state. */
-  async function* queued(runId: string): AsyncGenerator<string[]> {
-    const own = (ids: readonly string[]): string[] => ids.filter((id) => id.startsWith(`${runId}.`));
-    const [name] = QUEUES;
-    for (const state of SORTED) {
-      let cursor = '0';
-      do {
-        const [next, pairs] = await redis.zscan(keys.queue(name, state), cursor, 'COUNT', BATCH);
-        yield own(pairs.filter((_, at) => at % 2 === 0));
-        cursor = next;
-      } while (cursor !== '0');
-    }
-    for (const state of LISTED) {
-      // From its end: removing what was read moves nothing that is still to be read.
-      for (let end = await redis.llen(keys.queue(name, state)); end > 0; end -= BATCH) {
-        yield own(await redis.lrange(keys.queue(name, state), Math.max(0, end - BATCH), end - 1));
-      }
-    }
-  }
+  const store: Store = { redis, keys, clock, queue };
   return {
-    async enqueue(run, rolloutIds) {
-      const names = rolloutIds.map((id) => ({ id, ...parseRolloutId(id) }));
-      const of = keys.run(run.run_id);
-      const instanceIds = [...new Set(names.map(({ instanceId }) => instanceId))];
-      if (instanceIds.length === 0) return;
-      const [sequences, images, refs] = await Promise.all([
-        redis.hmget(of.groups, ...instanceIds.map((id) => `${id} sequence`)),
-        redis.hmget(of.groups, ...instanceIds.map((id) => `${id} image`)),
-        redis.hkeys(of.patches),
-      ]);
-      const sequenceOf = new Map(instanceIds.map((id, at) => [id, sizeOf(sequences[at]) ?? 0]));
-      const imageOf = new Map(instanceIds.map((id, at) => [id, images[at]]));
-      const given = patchCounts(refs);
-      const now = await clock.ask();
-      const jobs = names.map(({ id, instanceId, index }) => {
-        const patches = given.get(instanceId);
-        const image = imageOf.get(instanceId);
-        const data: RolloutJob = {
-          rollout_id: id,
-          run_id: run.run_id,
-          instance_id: instanceId,
-          rollout_index: index,
-          submitted_at: now,
-          ...(image ? { image } : {}),
-          ...(patches ? { patch_ref: `${instanceId}.${index % patches}` } : {}),
-        };
-        const priority = priorityOf(run.kind, sequenceOf.get(instanceId) ?? 0);
-        return { name: 'rollout', data, opts: { jobId: id, priority, timestamp: now } };
-      });
-      for (let at = 0; at < jobs.length; at += BATCH) await queue().addBulk(jobs.slice(at, at + BATCH));
-    },
+    enqueue: (run, rolloutIds) => enqueueRollouts(store, run, rolloutIds),
     async missing(rolloutIds) {
       const missing: string[] = [];
       for (let at = 0; at < rolloutIds.length; at += BATCH) {
-        const batch = rolloutIds.slice(at, at + BATCH);
-        const read = redis.pipeline();
-        for (const id of batch) read.hmget(keys.queue(QUEUES[0], id), 'timestamp', 'finishedOn');
-        const replies = (await read.exec()) ?? [];
-        const [gone, ended]: [string[], string[]] = [[], []];
-        for (const [index, id] of batch.entries()) {
-          const [error, found] = replies[index] ?? [];
-          if (error) throw error;
-          const [timestamp, finished] = (found ?? []) as (string | null)[];
-          if (finished) ended.push(id);
-          else if (!timestamp) gone.push(id);
-        }
-        // A job that ended in the queue without a result would hide a new one with the same id.
-        await drop(ended);
-        missing.push(...gone, ...ended);
+        missing.push(...(await missingOf(store, rolloutIds.slice(at, at + BATCH))));
       }
       return missing;
     },
     async hasten(mostMs) {
       const from = ((await clock.ask()) + mostMs) * DELAYED_SCALE;
-      const ids = await redis.zrangebyscore(
-        keys.queue(QUEUES[0], 'delayed'),
-        from,
-        '+inf',
-        'LIMIT',
-        0,
-        BATCH,
-      );
+      const delayed = keys.queue(QUEUES[0], 'delayed');
+      const ids = await redis.zrangebyscore(delayed, from, '+inf', 'LIMIT', 0, BATCH);
       const promote = async (id: string): Promise<void> => (await queue().getJob(id))?.promote();
       await Promise.all(ids.map((id) => promote(id).catch(unlessRefused)));
       return ids;
     },
-    drop,
+    drop: (rolloutIds) => dropJobs(store, rolloutIds),
     async dropRun(runId) {
-      for await (const ids of queued(runId)) await drop(ids);
+      for await (const ids of queuedOf(store, runId)) await dropJobs(store, ids);
     },
   };
 }
+
+async function enqueueRollouts(
+  { redis, keys, clock, queue }: Store,
+  run: Pick<RunRecord, 'run_id' | 'kind'>,
+  rolloutIds: readonly string[],
+): Promise<void> {
+  const names = rolloutIds.map((id) => ({ id, ...parseRolloutId(id) }));
+  const of = keys.run(run.run_id);
+  const instanceIds = [...new Set(names.map(({ instanceId }) => instanceId))];
+  if (instanceIds.length === 0) return;
+  const [sequences, images, refs] = await Promise.all([
+    redis.hmget(of.groups, ...instanceIds.map((id) => `${id} sequence`)),
+    redis.hmget(of.groups, ...instanceIds.map((id) => `${id} image`)),
+    redis.hkeys(of.patches),
+  ]);
+  const sequenceOf = new Map(instanceIds.map((id, at) => [id, sizeOf(sequences[at]) ?? 0]));
+  const imageOf = new Map(instanceIds.map((id, at) => [id, images[at]]));
+  const patchesOf = patchCounts(refs);
+  const now = await clock.ask();
+  const jobs = names.map(({ id, instanceId, index }) => {
+    const patches = patchesOf.get(instanceId);
+    const image = imageOf.get(instanceId);
+    const data: RolloutJob = {
+      rollout_id: id,
+      run_id: run.run_id,
+      instance_id: instanceId,
+      rollout_index: index,
+      submitted_at: now,
+      ...(image ? { image } : {}),
+      ...(patches ? { patch_ref: `${instanceId}.${index % patches}` } : {}),
+    };
+    const priority = priorityOf(run.kind, sequenceOf.get(instanceId) ?? 0);
+    return { name: 'rollout', data, opts: { jobId: id, priority, timestamp: now } };
+  });
+  for (let at = 0; at < jobs.length; at += BATCH) await queue().addBulk(jobs.slice(at, at + BATCH));
+}
+
+/** Those of one batch that the queue does not hold. */
+async function missingOf(store: Store, rolloutIds: readonly string[]): Promise<string[]> {
+  const { redis, keys } = store;
+  const read = redis.pipeline();
+  for (const id of rolloutIds) read.hmget(keys.queue(QUEUES[0], id), 'timestamp', 'finishedOn');
+  const replies = (await read.exec()) ?? [];
+  const [gone, ended]: [string[], string[]] = [[], []];
+  for (const [index, id] of rolloutIds.entries()) {
+    const [error, found] = replies[index] ?? [];
+    if (error) throw error;
+    const [timestamp, finished] = (found ?? []) as (string | null)[];
+    if (finished) ended.push(id);
+    else if (!timestamp) gone.push(id);
+  }
+  // A job that ended in the queue without a result would hide a new one with the same id.
+  await dropJobs(store, ended);
+  return [...gone, ...ended];
+}
+
+async function dropJobs({ queue }: Store, rolloutIds: readonly string[]): Promise<void> {
+  for (let at = 0; at < rolloutIds.length; at += BATCH) {
+    await Promise.all(rolloutIds.slice(at, at + BATCH).map((id) => queue().remove(id)));
+  }
+}
+
+/** What the queue holds of a run, in whatever state. */
+async function* queuedOf({ redis, keys }: Store, runId: string): AsyncGenerator<string[]> {
+  const own = (ids: readonly string[]): string[] => ids.filter((id) => id.startsWith(`${runId}.`));
+  const [name] = QUEUES;
+  for (const state of SORTED) {
+    let cursor = '0';
+    do {
+      const [next, pairs] = await redis.zscan(keys.queue(name, state), cursor, 'COUNT', BATCH);
+      yield own(pairs.filter((_, at) => at % 2 === 0));
+      cursor = next;
+    } while (cursor !== '0');
+  }
+  for (const state of LISTED) {
+    // From its end: removing what was read moves nothing that is still to be read.
+    for (let end = await redis.llen(keys.queue(name, state)); end > 0; end -= BATCH) {
+      yield own(await redis.lrange(keys.queue(name, state), Math.max(0, end - BATCH), end - 1));
+    }
+  }
+}
+
 /** Patches by instance, from their references `instance.number`. */
 function patchCounts(refs: readonly string[]): Map<string, number> {
   const counts = new Map<string, number>();

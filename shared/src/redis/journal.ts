@@ -84,96 +84,102 @@ const CAUSE_LENGTH = 200;
 /** Journals read at once: neither Redis nor the event loop of whoever reads stands still for the rest of a large run. */
 const SCAN_COUNT = 500;
 
+const journalScripts = (redis: Redis) => ({
+  claim: loadScript(redis, 'claim'),
+  end: loadScript(redis, 'end'),
+  hold: loadScript(redis, 'hold'),
+});
+
+type Store = { redis: Redis; keys: Keys; scripts: ReturnType<typeof journalScripts> };
+
 export function createJournal(redis: Redis, keys: Keys): Journal {
-  const scripts = {
-    claim: loadScript(redis, 'claim'),
-    end: loadScript(redis, 'end'),
-    hold: loadScript(redis, 'hold'),
-  };
-  const of = (rolloutId: string) => keys.run(parseRolloutId(rolloutId).runId);
-  /** Journals that are `wanted`, of rollouts without a result. */
-  const uncommitted = async (
-    runId: string,
-    wanted: (journal: { ended_at: number | null }[]) => boolean,
-  ): Promise<Map<string, string>> => {
-    const run = keys.run(runId);
-    const found = new Map<string, string>();
-    let cursor = '0';
-    do {
-      const [next, pairs] = await redis.hscan(run.journal, cursor, 'COUNT', SCAN_COUNT);
-      for (const [at, text] of pairs.entries()) {
-        if (at % 2 === 1 && wanted(JSON.parse(text))) found.set(pairs[at - 1] ?? '', text);
-      }
-      cursor = next;
-    } while (cursor !== '0');
-    if (found.size === 0) return found;
-    const ids = [...found.keys()];
-    const committed = await redis.hmget(run.committed, ...ids);
-    return new Map([...found].filter((_, index) => committed[index] === null));
-  };
+  const store: Store = { redis, keys, scripts: journalScripts(redis) };
+  const journalKey = (rolloutId: string): string => keys.run(parseRolloutId(rolloutId).runId).journal;
   return {
-    async claim(rolloutId, { worker, node }, heed) {
-      const run = of(rolloutId);
-      const nonce = newId();
-      const reply = (await scripts.claim(
-        [
-          run.record,
-          run.committed,
-          run.journal,
-          run.cancelled,
-          run.paused,
-          run.instances,
-          run.patches,
-          run.results,
-          run.groups,
-          run.counts,
-          run.appended,
-        ],
-        [
-          ...[rolloutId, worker, node, nonce, parseRolloutId(rolloutId).instanceId],
-          ...[heed ? 1 : 0, heed?.over ?? '', heed?.onlyKept ? 1 : 0],
-        ],
-      )) as ['claimed' | 'committed' | 'paused' | 'held' | 'gone', string, string];
-      if (reply[0] === 'gone' || reply[0] === 'paused') return { status: reply[0] };
-      if (reply[0] === 'held') return { status: 'held', worker: reply[1], claim: reply[2] };
-      if (reply[0] === 'committed') {
-        return { status: 'committed', attempt: Number(reply[1]), outcome: outcomeOf(reply[2]) };
-      }
-      const entries = Entries.parse(JSON.parse(reply[1]));
-      const attempt = entries.at(-1)?.attempt ?? 1;
-      const cancelled = reply[2] === '' ? null : reasonOf(reply[2]);
-      return { status: 'claimed', attempt, claim: nonce, previous: entries.slice(0, -1), cancelled };
-    },
+    claim: (rolloutId, by, heed) => claimRollout(store, rolloutId, by, heed),
     async end(rolloutId, claim, end) {
       const cause = end.cause === null ? null : oneLine(end.cause);
-      await scripts.end([of(rolloutId).journal], [rolloutId, claim, JSON.stringify({ ...end, cause })]);
+      await store.scripts.end([journalKey(rolloutId)], [rolloutId, claim, JSON.stringify({ ...end, cause })]);
     },
-    async read(rolloutId) {
-      return parseEntries(await redis.hget(of(rolloutId).journal, rolloutId));
-    },
+    read: async (rolloutId) => parseEntries(await redis.hget(journalKey(rolloutId), rolloutId)),
     async readRetried(runId) {
-      const retried = await uncommitted(runId, (journal) => journal.length > 1);
+      const retried = await uncommittedJournals(store, runId, (journal) => journal.length > 1);
       return new Map([...retried].map(([id, text]) => [id, parseEntries(text)]));
     },
     async countInWork(runId) {
-      return (await uncommitted(runId, (journal) => journal.at(-1)?.ended_at === null)).size;
+      return (await uncommittedJournals(store, runId, (journal) => journal.at(-1)?.ended_at === null)).size;
     },
-    async hold({ worker, node }, running) {
-      const mine = new Map(running.map((one) => [one.rollout_id, one]));
-      const over = new Set<string>();
-      for (const [runId, ids] of byRun([...mine.keys()])) {
-        const run = keys.run(runId);
-        for (let at = 0; at < ids.length; at += SCAN_COUNT) {
-          const names = ids
-            .slice(at, at + SCAN_COUNT)
-            .flatMap((id) => [id, mine.get(id)?.attempt ?? 0, mine.get(id)?.claim ?? '']);
-          const lost = await scripts.hold([run.record, run.committed, run.journal], [worker, node, ...names]);
-          for (const id of lost as string[]) over.add(id);
-        }
-      }
-      return over;
-    },
+    hold: (by, running) => holdAttempts(store, by, running),
   };
+}
+
+async function claimRollout(
+  { keys, scripts }: Store,
+  rolloutId: string,
+  { worker, node }: { worker: string; node: string },
+  heed: Parameters<Journal['claim']>[2],
+): Promise<Claim> {
+  const { runId, instanceId } = parseRolloutId(rolloutId);
+  const run = keys.run(runId);
+  const nonce = newId();
+  const state = [run.record, run.committed, run.journal, run.cancelled, run.paused];
+  const reply = (await scripts.claim(
+    [...state, run.instances, run.patches, run.results, run.groups, run.counts, run.appended],
+    [
+      ...[rolloutId, worker, node, nonce, instanceId],
+      ...[heed ? 1 : 0, heed?.over ?? '', heed?.onlyKept ? 1 : 0],
+    ],
+  )) as ['claimed' | 'committed' | 'paused' | 'held' | 'gone', string, string];
+  if (reply[0] === 'gone' || reply[0] === 'paused') return { status: reply[0] };
+  if (reply[0] === 'held') return { status: 'held', worker: reply[1], claim: reply[2] };
+  if (reply[0] === 'committed') {
+    return { status: 'committed', attempt: Number(reply[1]), outcome: outcomeOf(reply[2]) };
+  }
+  const entries = Entries.parse(JSON.parse(reply[1]));
+  const attempt = entries.at(-1)?.attempt ?? 1;
+  const cancelled = reply[2] === '' ? null : reasonOf(reply[2]);
+  return { status: 'claimed', attempt, claim: nonce, previous: entries.slice(0, -1), cancelled };
+}
+
+/** The journals that are `wanted`, as text, of rollouts without a result. */
+async function uncommittedJournals(
+  { redis, keys }: Store,
+  runId: string,
+  wanted: (journal: { ended_at: number | null }[]) => boolean,
+): Promise<Map<string, string>> {
+  const run = keys.run(runId);
+  const found = new Map<string, string>();
+  let cursor = '0';
+  do {
+    const [next, pairs] = await redis.hscan(run.journal, cursor, 'COUNT', SCAN_COUNT);
+    for (const [at, text] of pairs.entries()) {
+      if (at % 2 === 1 && wanted(JSON.parse(text))) found.set(pairs[at - 1] ?? '', text);
+    }
+    cursor = next;
+  } while (cursor !== '0');
+  if (found.size === 0) return found;
+  const committed = await redis.hmget(run.committed, ...found.keys());
+  return new Map([...found].filter((_, index) => committed[index] === null));
+}
+
+async function holdAttempts(
+  { keys, scripts }: Store,
+  { worker, node }: { worker: string; node: string },
+  running: readonly RunningAttempt[],
+): Promise<Set<string>> {
+  const attempts = new Map(running.map((one) => [one.rollout_id, one]));
+  const over = new Set<string>();
+  for (const [runId, ids] of byRun([...attempts.keys()])) {
+    const run = keys.run(runId);
+    for (let at = 0; at < ids.length; at += SCAN_COUNT) {
+      const names = ids
+        .slice(at, at + SCAN_COUNT)
+        .flatMap((id) => [id, attempts.get(id)?.attempt ?? 0, attempts.get(id)?.claim ?? '']);
+      const lost = await scripts.hold([run.record, run.committed, run.journal], [worker, node, ...names]);
+      for (const id of lost as string[]) over.add(id);
+    }
+  }
+  return over;
 }
 
 const parseEntries = (text: string | null | undefined): JournalEntry[] =>

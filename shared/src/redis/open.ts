@@ -11,7 +11,7 @@ import { redisArtifacts } from './artifacts.ts';
 import { byClock } from './bullclock.ts';
 import { createCalls } from './calls.ts';
 import { createCancel } from './cancel.ts';
-import { createClock } from './clock.ts';
+import { type Clock, createClock } from './clock.ts';
 import { createCommit } from './commit.ts';
 import { type Connection, connectRedis, duplicateOf } from './connect.ts';
 import type { Farm, FarmRole, OpenOptions } from './farm.ts';
@@ -23,7 +23,7 @@ import { createLeases } from './lease.ts';
 import { createLive } from './live.ts';
 import { createLocks } from './locks.ts';
 import { createNodes } from './nodes.ts';
-import { asUnusable, saysOutages } from './outage.ts';
+import { asUnusable, throwingUnusable } from './outage.ts';
 import { createPlacement } from './placement.ts';
 import { createPolicies } from './policies.ts';
 import { jobSettings, QUEUES } from './queue.ts';
@@ -48,80 +48,99 @@ export async function openConnectedFarm(
   };
   const connection = await connectRedis(config, role, log, { ...options, begin });
   const { redis, address, hazards } = connection;
-  const warnings = [...hazards, ...connection.warnings];
   watchOutages(connection, log);
-  const says = <T extends object>(part: T): T => saysOutages(part, address);
-  const artifacts = createArtifacts(config, says(redisArtifacts(redis, keys, artifactLimits(config))));
+  const unusable = (error: unknown): never => {
+    throw asUnusable(error, address) ?? error;
+  };
+  const clock = createClock(redis);
+  await clock.ask().catch((error: unknown) => {
+    redis.disconnect();
+    unusable(error);
+  });
+  const opened = openedLater(redis, role, keys);
+  return {
+    id,
+    address,
+    hazards,
+    warnings: [...hazards, ...connection.warnings],
+    clock,
+    ...partsOf(config, { redis, keys, clock, address, ...opened }),
+    queue: opened.queue,
+    bullConnection: opened.connect,
+    bullBackend: byClock(clock),
+    async ping() {
+      const start = performance.now();
+      await redis.ping().catch(unusable);
+      return performance.now() - start;
+    },
+    async [Symbol.asyncDispose]() {
+      await opened.close();
+      redis.disconnect();
+    },
+  };
+}
+
+type Opened = { connect: () => Redis; queue: () => Queue<RolloutJob>; close: () => Promise<void> };
+
+/** Further connections and the queue, opened when somebody needs them. */
+function openedLater(redis: Redis, role: FarmRole, keys: Keys): Opened {
   const connections: Redis[] = [];
   let queue: Queue<RolloutJob> | null = null;
-
   const connect = (): Redis => {
     const copy = duplicateOf(redis, role === 'worker' ? { maxRetriesPerRequest: null } : {});
     connections.push(copy);
     return copy;
   };
-  const openQueue = (): Queue<RolloutJob> => {
-    if (queue) return queue;
-    queue = new Queue<RolloutJob>(QUEUES[0], {
-      connection: connect(),
-      prefix: keys.prefix,
-      defaultJobOptions: { ...jobSettings },
-    });
-    return queue.on('error', () => undefined);
-  };
-  const clock = createClock(redis);
-  const { commit } = says({ commit: createCommit(redis, keys) });
-  const registry = says(createRegistry(redis, keys, clock));
-  const policies = says(createPolicies(redis, keys));
-  const results = says(createResults(redis, keys, address));
-  const { vitals } = says({
-    vitals: createVitals({ redis, keys, clock, registry, policies, artifacts, results }),
-  });
-  await clock.ask().catch((error: unknown) => {
-    redis.disconnect();
-    throw asUnusable(error, address) ?? error;
-  });
-
   return {
-    id,
-    address,
-    hazards,
-    warnings,
-    commit,
-    runs: says(createRuns({ redis, keys, clock, artifacts, queue: openQueue })),
-    journal: says(createJournal(redis, keys)),
-    results,
-    groups: says(createGroups(redis, keys, clock)),
-    jobs: says(createJobs(redis, keys, clock, openQueue)),
-    nodes: says(createNodes(redis, keys, clock)),
-    cancel: says(createCancel(redis, keys)),
-    registry,
-    secrets: says(createSecrets(redis, keys)),
-    leases: says(createLeases(redis, keys)),
-    calls: says(createCalls(redis, keys)),
-    quotas: says(createQuotas(redis, keys)),
-    policies,
-    placement: says(createPlacement(redis, keys, connect)),
-    live: says(createLive(redis, keys)),
-    locks: says(createLocks(redis, keys)),
-    sessions: says(createSessions(redis, keys, connect)),
-    artifacts,
-    vitals,
-    queue: openQueue,
-    clock,
-    bullConnection: connect,
-    bullBackend: byClock(clock),
-    async ping() {
-      const start = performance.now();
-      await redis.ping().catch((error: unknown) => {
-        throw asUnusable(error, address) ?? error;
-      });
-      return performance.now() - start;
+    connect,
+    queue() {
+      queue ??= new Queue<RolloutJob>(QUEUES[0], {
+        connection: connect(),
+        prefix: keys.prefix,
+        defaultJobOptions: { ...jobSettings },
+      }).on('error', () => undefined);
+      return queue;
     },
-    async [Symbol.asyncDispose]() {
+    async close() {
       await queue?.close();
-      for (const connection of [...connections, redis]) connection.disconnect();
+      for (const connection of connections) connection.disconnect();
     },
+  };
+}
+
+type PartDeps = Omit<Opened, 'close'> & { redis: Redis; keys: Keys; clock: Clock; address: string };
+
+/** The parts of a farm by their names; each throws outages of Redis as UnusableError. */
+function partsOf(config: CommonConfig, { redis, keys, clock, address, connect, queue }: PartDeps) {
+  const guarded = <T extends object>(part: T): T => throwingUnusable(part, address);
+  const inRedis = redisArtifacts(redis, keys, artifactLimits(config));
+  const artifacts = createArtifacts(config, guarded(inRedis));
+  const registry = guarded(createRegistry(redis, keys, clock));
+  const policies = guarded(createPolicies(redis, keys));
+  const results = guarded(createResults(redis, keys, address));
+  return {
+    artifacts,
+    registry,
+    policies,
+    results,
+    ...guarded({
+      commit: createCommit(redis, keys),
+      vitals: createVitals({ redis, keys, clock, registry, policies, artifacts, results }),
+    }),
+    runs: guarded(createRuns({ redis, keys, clock, artifacts, queue })),
+    journal: guarded(createJournal(redis, keys)),
+    groups: guarded(createGroups(redis, keys, clock)),
+    jobs: guarded(createJobs(redis, keys, clock, queue)),
+    nodes: guarded(createNodes(redis, keys, clock)),
+    cancel: guarded(createCancel(redis, keys)),
+    secrets: guarded(createSecrets(redis, keys)),
+    leases: guarded(createLeases(redis, keys)),
+    calls: guarded(createCalls(redis, keys)),
+    quotas: guarded(createQuotas(redis, keys)),
+    placement: guarded(createPlacement(redis, keys, connect)),
+    live: guarded(createLive(redis, keys)),
+    locks: guarded(createLocks(redis, keys)),
+    sessions: guarded(createSessions(redis, keys, connect)),
   };
 }
 

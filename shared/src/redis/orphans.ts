@@ -1,18 +1,18 @@
-/** What runs on for callers that are gone is cancelled: a duty of the keeper, and of every gateway. */
+/** Cancels rollouts whose callers are gone: a duty of maintenance, and of every gateway. */
 import type { Farm } from './farm.ts';
 
-/** For calls whose gateway died, when nobody says otherwise. */
+/** Grace of a call whose gateway died, unless the call has its own. */
 export const ORPHAN_GRACE_MS = 20_000;
 
-/** Cancels the rollouts of calls that nobody took up again in time; answers which. May be cut off and run twice at once. */
+/** Cancels the rollouts of calls that nobody took up again in time, and returns them. Safe to interrupt and to run twice at once. */
 export async function cancelOrphans(
   farm: Pick<Farm, 'calls' | 'cancel'>,
   graceMs = ORPHAN_GRACE_MS,
 ): Promise<string[]> {
-  const lapsed = await farm.calls.lapsed(graceMs);
-  const rollouts = lapsed.map(({ rollout_id }) => rollout_id);
+  const expired = await farm.calls.expired(graceMs);
+  const rollouts = expired.map(({ rollout_id }) => rollout_id);
   if (rollouts.length === 0) return [];
   await farm.cancel.cancelRollouts(rollouts, 'orphan');
-  await farm.calls.forget(lapsed.map(({ call_id }) => call_id));
+  await farm.calls.forget(expired.map(({ call_id }) => call_id));
   return rollouts;
 }

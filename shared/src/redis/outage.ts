@@ -86,7 +86,7 @@ const partsWithOutages = (parts: Parts, address: string): Parts =>
   };
 
 /** The same functions (and plain values), whose outages of Redis are thrown as UnusableError. */
-export function saysOutages<T extends object>(part: T, address: string): T {
+export function throwingUnusable<T extends object>(part: T, address: string): T {
   const wrapped = Object.entries(part as Record<string, unknown>).map(([name, member]) => {
     if (typeof member !== 'function') return [name, member];
     if (Object.prototype.toString.call(member) === '[object AsyncGeneratorFunction]') {

@@ -9,7 +9,7 @@ import { sleep } from '../waiting/sleep.ts';
 import { parseCommitted } from './committed.ts';
 import type { Keys } from './keys.ts';
 import { asUnusable } from './outage.ts';
-import { loadScript } from './script.ts';
+import { loadScript, type Script } from './script.ts';
 
 /** A committed entry that this version cannot read: damaged, or written by another version. */
 export type UnreadableResult = {
@@ -85,66 +85,19 @@ const DEFAULTS = { count: 1000, blockMs: 0, patienceMs: 60_000 };
 /** Waiting is polling, from the first pause to the longest: an abort is immediate and no connection is held. */
 const pauseMs = exponentialBackoff(10, 250, 1.5);
 const KINDS = ['validation', 'session', 'training', 'collection'];
-
 const SCAN_COUNT = 1000;
 
+type Store = { redis: Redis; keys: Keys; address: string; countSkipped: Script };
+
 export function createResults(redis: Redis, keys: Keys, address: string): Results {
-  const skipped = loadScript(redis, 'result_skipped');
-  const range = async (runId: string, start: string, end: string, count: number): Promise<ResultBatch> => {
-    const entries = await redis.xrange(keys.run(runId).results, start, end, 'COUNT', count);
-    const batch: ResultBatch = { results: [], unreadable: [], last_id: entries.at(-1)?.[0] ?? '' };
-    for (const [stream_id, fields] of entries) {
-      const read = readRecord(Result, fields[1] ?? '');
-      if ('value' in read) batch.results.push({ stream_id, result: read.value });
-      else batch.unreadable.push({ stream_id, rollout_id: null, problem: read.problem });
-    }
-    if (batch.unreadable.length > 0) await name(runId, batch.unreadable);
-    return batch;
-  };
-  /** Whose they are: an entry that cannot be read is not asked, what was committed is. */
-  const name = async (runId: string, unreadable: readonly UnreadableResult[]): Promise<void> => {
-    const { record, committed, skipped: books } = keys.run(runId);
-    const wanted = new Map(unreadable.map((one) => [one.stream_id, one]));
-    let cursor = '0';
-    do {
-      const [next, pairs] = await redis.hscan(committed, cursor, 'COUNT', SCAN_COUNT);
-      for (let at = 0; at < pairs.length; at += 2) {
-        const entry = wanted.get((pairs[at + 1] ?? '').split(' ')[2] ?? '');
-        if (entry) entry.rollout_id = pairs[at] ?? null;
-      }
-      cursor = next;
-    } while (cursor !== '0');
-    const told = unreadable.flatMap(({ stream_id, problem }) => [stream_id, problem]);
-    await skipped([record, books, keys.totals('results')], told);
-  };
+  const store: Store = { redis, keys, address, countSkipped: loadScript(redis, 'result_skipped') };
   return {
-    async read(runId, afterId, options = {}) {
-      const { count, blockMs, patienceMs, signal } = { ...DEFAULTS, ...options };
-      const until = Date.now() + blockMs;
-      let awaySince: number | null = null;
-      for (let tries = 1; ; tries++) {
-        signal?.throwIfAborted();
-        try {
-          const batch = await range(runId, `(${afterId}`, '+', count);
-          awaySince = null;
-          if (batch.last_id !== '') return batch;
-          if (Date.now() >= until) return { ...batch, last_id: afterId };
-        } catch (error) {
-          const outage = asUnusable(error, address);
-          awaySince ??= Date.now();
-          if (outage?.code !== 'redis_unreachable' || Date.now() - awaySince >= patienceMs)
-            throw outage ?? error;
-        }
-        await sleep(pauseMs(tries), signal);
-      }
-    },
+    read: (runId, afterId, options = {}) => readBatch(store, runId, afterId, { ...DEFAULTS, ...options }),
     async latest(runId) {
       const [entry] = await redis.xrevrange(keys.run(runId).results, '+', '-', 'COUNT', 1);
       return entry?.[0] ?? '0';
     },
-    async committedIds(runId) {
-      return new Set(await redis.hkeys(keys.run(runId).committed));
-    },
+    committedIds: async (runId) => new Set(await redis.hkeys(keys.run(runId).committed)),
     async winners(runId, rolloutIds) {
       if (rolloutIds.length === 0) return new Map();
       const entries = await redis.hmget(keys.run(runId).committed, ...rolloutIds);
@@ -154,16 +107,7 @@ export function createResults(redis: Redis, keys: Keys, address: string): Result
         ),
       );
     },
-    async get(rolloutId) {
-      const { runId } = parseRolloutId(rolloutId);
-      const entry = await redis.hget(keys.run(runId).committed, rolloutId);
-      if (entry === null) return null;
-      const { stream_id } = parseCommitted(entry);
-      const { results, unreadable } = await range(runId, stream_id, stream_id, 1);
-      if (unreadable[0])
-        throw new SwefarmError('result_unreadable', describeUnreadable(unreadable[0], rolloutId));
-      return results[0]?.result ?? null;
-    },
+    get: (rolloutId) => readResult(store, rolloutId),
     unreadable: async () => Number(await redis.hget(keys.totals('results'), 'unreadable')),
     counts: async (runId) => runCounts(await redis.hgetall(keys.run(runId).counts)),
     groups: async (runId) => groupCounts(await redis.hgetall(keys.run(runId).groups)),
@@ -172,15 +116,98 @@ export function createResults(redis: Redis, keys: Keys, address: string): Result
       return new Map(KINDS.map((kind, index) => [kind, numbers(hashes[index] ?? {})]));
     },
     async versionTotals() {
-      const ofKind = async (kind: string) => {
-        const versions = await redis.zrange(keys.versions(kind), '0', '-1');
-        const hashes = await Promise.all(versions.map((one) => redis.hgetall(keys.versionTotals(kind, one))));
-        return new Map(versions.map((version, index) => [version, numbers(hashes[index] ?? {})]));
-      };
-      const kinds = await Promise.all(KINDS.map(ofKind));
+      const kinds = await Promise.all(KINDS.map((kind) => versionTotalsOf(store, kind)));
       return new Map(KINDS.map((kind, index) => [kind, kinds[index] ?? new Map()]));
     },
   };
+}
+
+type BatchOptions = typeof DEFAULTS & { signal?: AbortSignal };
+
+/** Polls until a batch has results or its time is over; an outage of Redis is waited out for `patienceMs`. */
+async function readBatch(
+  store: Store,
+  runId: string,
+  afterId: string,
+  { count, blockMs, patienceMs, signal }: BatchOptions,
+): Promise<ResultBatch> {
+  const until = Date.now() + blockMs;
+  let awaySince: number | null = null;
+  for (let tries = 1; ; tries++) {
+    signal?.throwIfAborted();
+    try {
+      const batch = await readRange(store, runId, { start: `(${afterId}`, end: '+', count });
+      awaySince = null;
+      if (batch.last_id !== '') return batch;
+      if (Date.now() >= until) return { ...batch, last_id: afterId };
+    } catch (error) {
+      const outage = asUnusable(error, store.address);
+      awaySince ??= Date.now();
+      if (outage?.code !== 'redis_unreachable' || Date.now() - awaySince >= patienceMs) throw outage ?? error;
+    }
+    await sleep(pauseMs(tries), signal);
+  }
+}
+
+async function readRange(
+  store: Store,
+  runId: string,
+  { start, end, count }: { start: string; end: string; count: number },
+): Promise<ResultBatch> {
+  const entries = await store.redis.xrange(store.keys.run(runId).results, start, end, 'COUNT', count);
+  const batch: ResultBatch = { results: [], unreadable: [], last_id: entries.at(-1)?.[0] ?? '' };
+  for (const [stream_id, fields] of entries) {
+    const read = readRecord(Result, fields[1] ?? '');
+    if ('value' in read) batch.results.push({ stream_id, result: read.value });
+    else batch.unreadable.push({ stream_id, rollout_id: null, problem: read.problem });
+  }
+  if (batch.unreadable.length > 0) await nameUnreadable(store, runId, batch.unreadable);
+  return batch;
+}
+
+/** Finds whose entries these are and counts them; the entry itself cannot be asked, but the hash of what was committed can. */
+async function nameUnreadable(
+  { redis, keys, countSkipped }: Store,
+  runId: string,
+  unreadable: readonly UnreadableResult[],
+): Promise<void> {
+  const { record, committed, skipped } = keys.run(runId);
+  const wanted = new Map(unreadable.map((one) => [one.stream_id, one]));
+  let cursor = '0';
+  do {
+    const [next, pairs] = await redis.hscan(committed, cursor, 'COUNT', SCAN_COUNT);
+    for (let at = 0; at < pairs.length; at += 2) {
+      const entry = wanted.get(parseCommitted(pairs[at + 1] ?? '').stream_id);
+      if (entry) entry.rollout_id = pairs[at] ?? null;
+    }
+    cursor = next;
+  } while (cursor !== '0');
+  const entries = unreadable.flatMap(({ stream_id, problem }) => [stream_id, problem]);
+  await countSkipped([record, skipped, keys.totals('results')], entries);
+}
+
+async function readResult(store: Store, rolloutId: string): Promise<Result | null> {
+  const { runId } = parseRolloutId(rolloutId);
+  const entry = await store.redis.hget(store.keys.run(runId).committed, rolloutId);
+  if (entry === null) return null;
+  const { stream_id } = parseCommitted(entry);
+  const { results, unreadable } = await readRange(store, runId, {
+    start: stream_id,
+    end: stream_id,
+    count: 1,
+  });
+  if (unreadable[0])
+    throw new SwefarmError('result_unreadable', describeUnreadable(unreadable[0], rolloutId));
+  return results[0]?.result ?? null;
+}
+
+async function versionTotalsOf(
+  { redis, keys }: Store,
+  kind: string,
+): Promise<Map<string, Record<string, number>>> {
+  const versions = await redis.zrange(keys.versions(kind), '0', '-1');
+  const hashes = await Promise.all(versions.map((one) => redis.hgetall(keys.versionTotals(kind, one))));
+  return new Map(versions.map((version, index) => [version, numbers(hashes[index] ?? {})]));
 }
 
 /** One line for people. */

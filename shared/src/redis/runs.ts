@@ -68,53 +68,15 @@ const decompress = promisify(gunzip);
 
 export function createRuns(deps: RunsDeps): Runs {
   const { redis, keys } = deps;
-  const appendScript = loadScript(redis, 'run_append');
-  const get = async (runId: string): Promise<RunRecord | null> => {
-    const text = await redis.get(keys.run(runId).record);
-    return text === null ? null : requireRun(runId, text);
-  };
-  const listed = async () => {
-    const ids = await redis.zrevrange(keys.runs, 0, -1);
-    const texts = await Promise.all(ids.map((id) => redis.get(keys.run(id).record)));
-    const expired = ids.filter((_, index) => texts[index] === null);
-    if (expired.length > 0) {
-      await redis
-        .multi()
-        .zrem(keys.runs, ...expired)
-        .srem(keys.unfinished, ...expired)
-        .exec();
-    }
-    return ids.flatMap((id, index) => {
-      const text = texts[index];
-      return text ? [readRun(id, text)] : [];
-    });
-  };
+  const append = loadScript(redis, 'run_append');
   return {
-    get,
-    async create(given, instances, patches = []) {
-      const record = checked(given, Array.isArray(instances) ? instances.length : 0);
-      const known = await get(record.run_id);
-      if (known && !isDeepStrictEqual({ ...known, created_at: '' }, { ...record, created_at: '' })) {
-        throw new SwefarmError('run_differs', `run ${record.run_id} exists with other settings`);
-      }
-      await writeInstances(deps, record, instances);
-      await writePatches(deps, record, patches);
-      // The record comes last: a run that is listed is whole.
-      const write = redis
-        .multi()
-        .set(keys.run(record.run_id).record, JSON.stringify(known ?? record), 'EX', record.ttl);
-      // A trainer makes thousands of sessions, each a run of its own: what lists runs must not wade through them.
-      if (record.kind !== 'session') {
-        write.zadd(keys.runs, Date.parse(known?.created_at ?? record.created_at), record.run_id);
-        write.sadd(keys.unfinished, record.run_id);
-      }
-      await write.exec();
-    },
+    get: (runId) => readRecordOf(deps, runId),
+    create: (record, instances, patches = []) => createRun(deps, record, instances, patches),
     async append(runId, instance) {
       const of = keys.run(runId);
       const text = JSON.stringify(instance);
       const fingerprint = createHash('sha256').update(text).digest('base64url');
-      return (await appendScript(
+      return (await append(
         [of.record, of.instances, of.appended],
         [instance.instance_id, await compress(text), fingerprint, MOST.instances],
       )) as 'appended' | 'differs' | 'full' | 'gone';
@@ -133,27 +95,78 @@ export function createRuns(deps: RunsDeps): Runs {
       return blob === null ? null : (await decompress(blob)).toString('utf8');
     },
     instanceIds: (runId) => redis.hkeys(keys.run(runId).instances),
-    list: async () => (await listed()).flatMap((read) => ('run' in read ? [read.run] : [])),
+    list: async () => (await readListed(deps)).flatMap((read) => ('run' in read ? [read.run] : [])),
     unreadable: async () =>
-      (await listed()).flatMap((read) => ('unreadable' in read ? [read.unreadable] : [])),
+      (await readListed(deps)).flatMap((read) => ('unreadable' in read ? [read.unreadable] : [])),
     exists: async (runId) => (await redis.exists(keys.run(runId).record)) === 1,
-    async remove(runId) {
-      const text = await redis.get(keys.run(runId).record);
-      if (text !== null) await createJobs(redis, keys, deps.clock, deps.queue).dropRun(runId);
-      await deps.artifacts.removeRun(runId);
-      const secret = text === null ? null : keyRefOf(text);
-      const own = secret === runId || secret?.startsWith(`${runId}.`);
-      await redis
-        .multi()
-        .del(
-          ...allRunKeys(keys, runId),
-          ...(secret && own ? [keys.secret(secret), keys.secretOrigins(secret)] : []),
-        )
-        .zrem(keys.runs, runId)
-        .srem(keys.unfinished, runId)
-        .exec();
-    },
+    remove: (runId) => removeRun(deps, runId),
   };
+}
+
+async function readRecordOf({ redis, keys }: RunsDeps, runId: string): Promise<RunRecord | null> {
+  const text = await redis.get(keys.run(runId).record);
+  return text === null ? null : requireRun(runId, text);
+}
+
+async function createRun(
+  deps: RunsDeps,
+  given: RunRecord,
+  instances: Iterable<Instance> | AsyncIterable<Instance>,
+  patches: Iterable<readonly [ref: string, patch: string]>,
+): Promise<void> {
+  const { redis, keys } = deps;
+  const record = checked(given, Array.isArray(instances) ? instances.length : 0);
+  const stored = await readRecordOf(deps, record.run_id);
+  if (stored && !isDeepStrictEqual({ ...stored, created_at: '' }, { ...record, created_at: '' })) {
+    throw new SwefarmError('run_differs', `run ${record.run_id} exists with other settings`);
+  }
+  await writeInstances(deps, record, instances);
+  await writePatches(deps, record, patches);
+  // The record comes last: a run that is listed is complete.
+  const write = redis
+    .multi()
+    .set(keys.run(record.run_id).record, JSON.stringify(stored ?? record), 'EX', record.ttl);
+  // A trainer makes thousands of sessions, each a run of its own: whoever lists runs need not read through them.
+  if (record.kind !== 'session') {
+    write.zadd(keys.runs, Date.parse(stored?.created_at ?? record.created_at), record.run_id);
+    write.sadd(keys.unfinished, record.run_id);
+  }
+  await write.exec();
+}
+
+/** The runs of the list, newest first; those that expired leave it. */
+async function readListed({ redis, keys }: RunsDeps): Promise<ReturnType<typeof readRun>[]> {
+  const ids = await redis.zrevrange(keys.runs, 0, -1);
+  const texts = await Promise.all(ids.map((id) => redis.get(keys.run(id).record)));
+  const expired = ids.filter((_, index) => texts[index] === null);
+  if (expired.length > 0) {
+    await redis
+      .multi()
+      .zrem(keys.runs, ...expired)
+      .srem(keys.unfinished, ...expired)
+      .exec();
+  }
+  return ids.flatMap((id, index) => {
+    const text = texts[index];
+    return text ? [readRun(id, text)] : [];
+  });
+}
+
+async function removeRun({ redis, keys, clock, queue, artifacts }: RunsDeps, runId: string): Promise<void> {
+  const text = await redis.get(keys.run(runId).record);
+  if (text !== null) await createJobs(redis, keys, clock, queue).dropRun(runId);
+  await artifacts.removeRun(runId);
+  const secret = text === null ? null : keyRefOf(text);
+  const own = secret === runId || secret?.startsWith(`${runId}.`);
+  await redis
+    .multi()
+    .del(
+      ...allRunKeys(keys, runId),
+      ...(secret && own ? [keys.secret(secret), keys.secretOrigins(secret)] : []),
+    )
+    .zrem(keys.runs, runId)
+    .srem(keys.unfinished, runId)
+    .exec();
 }
 
 /** Before anything is written: what is in Redis is met by every worker. Throws UsageError `run_invalid`. */

@@ -1,10 +1,10 @@
 /**
- * Sessions in Redis: a record with a lease, a stream of what the driver said, and what was answered. Nodes need no inbound
+ * Sessions in Redis: a record with a lease, a stream of the driver's commands, and their answers. Nodes need no inbound
  * port, and a repeated call of the driver finds what it did before.
  */
 import type { Redis } from 'ioredis';
 import { parseRolloutId } from '../records/ids.ts';
-import { SessionAnswer, SessionEnd, SessionState, SessionWord } from '../records/session.ts';
+import { SessionAnswer, SessionEnd, SessionInput, SessionState } from '../records/session.ts';
 import { poll } from '../waiting/poll.ts';
 import { exponentialBackoff } from '../waiting/retry.ts';
 import { parseCommitted } from './committed.ts';
@@ -12,11 +12,11 @@ import type { Keys } from './keys.ts';
 import { listenForNotifications, type Notifications } from './notifications.ts';
 import { loadScript } from './script.ts';
 
-/** `forgotten`: so old that its answer is kept no more. `gap`: an earlier number is missing. `differs`: said before, otherwise. */
+/** `forgotten`: so old that its answer is not kept any more. `gap`: an earlier number is missing. `differs`: another command was posted under this number. */
 export type PostedCommand =
-  | { status: 'said' }
+  | { status: 'posted' }
   | { status: 'ended'; end: SessionEnd }
-  | { status: 'forgotten' | 'gap'; said: number }
+  | { status: 'forgotten' | 'gap'; posted: number }
   | { status: 'submitted' | 'differs' | 'gone' };
 
 export type DriverReply =
@@ -24,23 +24,23 @@ export type DriverReply =
   | { status: 'ended' | 'waiting' | 'gone' };
 
 export type NextCommand =
-  | { status: 'word'; seq: number; word: SessionWord }
-  /** `gone`: the record is, or another attempt has the session. */
+  | { status: 'input'; seq: number; input: SessionInput }
+  /** `gone`: the record is gone, or another attempt has the session. */
   | { status: 'none' | 'gone' };
 
 export type Sessions = {
   /** Idempotent; renews the lease. True when the session is new. */
   create(session: { session_id: string; rollout_id: string; lease_ms: number }): Promise<boolean>;
   state(sessionId: string): Promise<SessionState | null>;
-  /** Renews the leases of those that have not ended, and says which these are. */
+  /** Renews the leases of those that have not ended, and returns their ids. */
   renew(sessionIds: readonly string[]): Promise<string[]>;
   /** The driver's command number `seq`, counted from 1 without gaps; 0 for the submission. Repeating it changes nothing. */
-  say(sessionId: string, seq: number, word: SessionWord): Promise<PostedCommand>;
+  post(sessionId: string, seq: number, input: SessionInput): Promise<PostedCommand>;
   /** Waits up to `blockMs` for the answer to command `seq`. */
   answer(sessionId: string, seq: number, blockMs: number, signal?: AbortSignal): Promise<DriverReply>;
   /** An attempt takes the session. `lost`: an earlier attempt ran commands, which nobody can run again honestly. */
-  open(sessionId: string, worker: string, claim: string): Promise<'open' | 'lost' | 'lapsed' | 'gone'>;
-  /** What was said after command `done`; `waitMs` is waited for it at most. */
+  open(sessionId: string, worker: string, claim: string): Promise<'open' | 'lost' | 'expired' | 'gone'>;
+  /** The command after number `done`; waits for it for at most `waitMs`. */
   next(
     sessionId: string,
     holder: { worker: string; claim: string },
@@ -49,148 +49,76 @@ export type Sessions = {
     signal: AbortSignal,
   ): Promise<NextCommand>;
   /** Whether the driver's lease has run out, for the attempt that holds the session. */
-  lapsed(sessionId: string, claim: string): Promise<boolean>;
+  isExpired(sessionId: string, claim: string): Promise<boolean>;
   reply(sessionId: string, answer: SessionAnswer): Promise<void>;
-  /** The first word stands. Nothing more is taken; what is there may be read for an hour. */
+  /** The first end stands. No more commands are taken; what is there may be read for an hour. */
   end(sessionId: string, end: SessionEnd): Promise<void>;
-  /** Sessions whose lease ran out `graceMs` ago, whoever should have noticed. */
+  /** Sessions whose lease ran out `graceMs` ago and that nobody ended. */
   overdue(graceMs: number): Promise<string[]>;
   /** Ids of sessions that have not ended. */
   live(): Promise<string[]>;
 };
 
 /** A driver repeats its last command after a broken connection, not one of an hour ago. */
-const KEPT = 16;
+const ANSWERS_KEPT = 16;
 /** Renewed with every call; a session ends by its lease or its run's limits long before. */
 const LIFE_MS = 6 * 3600_000;
 const ENDED_LIFE_MS = 3600_000;
-const WAKE_LIFE_S = 60;
+const NOTIFICATION_LIFE_S = 60;
 /** Waiting is polling, first often: most commands take milliseconds. */
 const pauseMs = exponentialBackoff(2, 100, 1.3);
 
+type Store = {
+  redis: Redis;
+  keys: Keys;
+  scripts: ReturnType<typeof sessionScripts>;
+  /** Of the worker whose sessions wait here for their next command. */
+  notificationsFor(worker: string): Notifications;
+};
+
+const sessionScripts = (redis: Redis) => ({
+  create: loadScript(redis, 'session_create'),
+  renew: loadScript(redis, 'session_renew'),
+  post: loadScript(redis, 'session_post'),
+  open: loadScript(redis, 'session_open'),
+  next: loadScript(redis, 'session_next'),
+});
+
 export function createSessions(redis: Redis, keys: Keys, connect: () => Redis): Sessions {
-  const create = loadScript(redis, 'session_create');
-  const renew = loadScript(redis, 'session_renew');
-  const say = loadScript(redis, 'session_say');
-  const open = loadScript(redis, 'session_open');
-  const next = loadScript(redis, 'session_next');
-  const wakes = new Map<string, Notifications>();
-  const wakesOf = (worker: string): Notifications => {
-    const known = wakes.get(worker) ?? listenForNotifications(connect, keys.sessionWakes(worker));
-    wakes.set(worker, known);
-    return known;
+  const listening = new Map<string, Notifications>();
+  const notificationsFor = (worker: string): Notifications => {
+    const notifications =
+      listening.get(worker) ?? listenForNotifications(connect, keys.sessionNotifications(worker));
+    listening.set(worker, notifications);
+    return notifications;
   };
-  const renewOne = async (id: string): Promise<boolean> => {
-    const of = keys.session(id);
-    const reply = await renew([of.record, keys.sessions, of.commands, of.answers], [id, LIFE_MS]);
-    return reply === 1;
-  };
-  type Reply = ['command', number, string] | ['none' | 'gone' | 'lapsed'];
-  const look = async (id: string, claim: string, done: number): Promise<Reply> => {
-    const of = keys.session(id);
-    return (await next([of.record, of.commands], [claim, done])) as Reply;
-  };
-  const ask = async (id: string, claim: string, done: number): Promise<NextCommand> => {
-    const reply = await look(id, claim, done);
-    if (reply[0] === 'command') {
-      return { status: 'word', seq: reply[1], word: SessionWord.parse(JSON.parse(reply[2])) };
-    }
-    return { status: reply[0] === 'gone' ? 'gone' : 'none' };
-  };
+  const store: Store = { redis, keys, scripts: sessionScripts(redis), notificationsFor };
   return {
     async create({ session_id: id, rollout_id, lease_ms }) {
-      const fields = ['rollout_id', rollout_id];
-      const reply = await create(
-        [keys.session(id).record, keys.sessions],
-        [id, lease_ms, LIFE_MS, ...fields],
-      );
+      const names = [keys.session(id).record, keys.sessions];
+      const reply = await store.scripts.create(names, [id, lease_ms, LIFE_MS, 'rollout_id', rollout_id]);
       return (reply as number[])[0] === 1;
     },
-    async state(id) {
-      const hash = await redis.hgetall(keys.session(id).record);
-      const { rollout_id } = hash;
-      if (rollout_id === undefined) return null;
-      const committed = await redis.hget(keys.run(parseRolloutId(rollout_id).runId).committed, rollout_id);
-      const end = hash.ended ? SessionEnd.parse(hash.ended) : null;
-      return SessionState.parse({
-        session_id: id,
-        rollout_id,
-        state: committed ? 'ended' : end ? 'grading' : hash.worker ? 'open' : 'waiting',
-        end: end ?? (committed && parseCommitted(committed).outcome === 'cancelled' ? 'cancelled' : null),
-        said: Number(hash.said),
-        answered: Number(hash.answered),
-        lease_seconds: Number(hash.lease_ms) / 1000,
-      });
-    },
+    state: (id) => readState(store, id),
     async renew(ids) {
-      const alive = await Promise.all(ids.map(renewOne));
+      const alive = await Promise.all(ids.map((id) => renewLease(store, id)));
       return ids.filter((_, index) => alive[index]);
     },
-    async say(id, seq, word) {
-      await renewOne(id);
-      const of = keys.session(id);
-      const text = JSON.stringify(SessionWord.parse(word));
-      const reply = (await say([of.record, of.commands], [seq, text, KEPT, LIFE_MS])) as [string, string];
-      const [status, detail] = reply;
-      if (status === 'said') {
-        if (detail) {
-          const list = keys.sessionWakes(detail);
-          await redis.multi().rpush(list, id).expire(list, WAKE_LIFE_S).exec();
-        }
-        return { status };
-      }
-      if (status === 'ended') return { status, end: SessionEnd.parse(detail) };
-      if (status === 'forgotten' || status === 'gap') return { status, said: Number(detail) };
-      return { status: status as 'submitted' | 'differs' | 'gone' };
-    },
-    async answer(id, seq, blockMs, signal) {
-      const of = keys.session(id);
-      const rollout = await redis.hget(of.record, 'rollout_id');
-      if (rollout === null) return { status: 'gone' };
-      const { committed } = keys.run(parseRolloutId(rollout).runId);
-      const look = async (): Promise<DriverReply | null> => {
-        // In this order: an answer that was given before the end is still an answer.
-        const [ended, winner, text] = await Promise.all([
-          redis.hget(of.record, 'ended'),
-          redis.hget(committed, rollout),
-          redis.hget(of.answers, String(seq)),
-        ]);
-        if (text !== null) return { status: 'answer', answer: SessionAnswer.parse(JSON.parse(text)) };
-        return ended !== null || winner !== null ? { status: 'ended' } : null;
-      };
-      return (await poll(look, { pauseMs, withinMs: blockMs, signal })) ?? { status: 'waiting' };
-    },
+    post: (id, seq, input) => postCommand(store, id, seq, input),
+    answer: (id, seq, blockMs, signal) => waitForAnswer(store, id, seq, { withinMs: blockMs, signal }),
     async open(id, worker, claim) {
-      const reply = await open([keys.session(id).record], [worker, claim]);
-      return reply as 'open' | 'lost' | 'lapsed' | 'gone';
+      const reply = await store.scripts.open([keys.session(id).record], [worker, claim]);
+      return reply as 'open' | 'lost' | 'expired' | 'gone';
     },
     async next(id, { worker, claim }, done, waitMs, signal) {
-      const first = await ask(id, claim, done);
+      const first = await nextCommand(store, id, claim, done);
       if (first.status !== 'none') return first;
-      await wakesOf(worker).wait(id, waitMs, signal);
-      return await ask(id, claim, done);
+      await notificationsFor(worker).wait(id, waitMs, signal);
+      return await nextCommand(store, id, claim, done);
     },
-    async lapsed(id, claim) {
-      return (await look(id, claim, -1))[0] === 'lapsed';
-    },
-    async reply(id, answer) {
-      const of = keys.session(id);
-      await redis
-        .multi()
-        .hsetnx(of.answers, String(answer.seq), JSON.stringify(answer))
-        .hdel(of.answers, String(answer.seq - KEPT))
-        .pexpire(of.answers, LIFE_MS)
-        .hset(of.record, 'answered', answer.seq)
-        .exec();
-    },
-    async end(id, end) {
-      const of = keys.session(id);
-      const known = await redis.exists(of.record);
-      const step = redis.multi().zrem(keys.sessions, id);
-      if (known) step.hsetnx(of.record, 'ended', end);
-      for (const key of Object.values(of)) step.pexpire(key, ENDED_LIFE_MS);
-      await step.exec();
-    },
+    isExpired: async (id, claim) => (await askNext(store, id, claim, LEASE_ONLY))[0] === 'expired',
+    reply: (id, answer) => writeAnswer(store, id, answer),
+    end: (id, end) => endSession(store, id, end),
     async overdue(graceMs) {
       const [seconds = 0, micros = 0] = (await redis.time()).map(Number);
       const now = seconds * 1000 + Math.floor(micros / 1000);
@@ -198,4 +126,114 @@ export function createSessions(redis: Redis, keys: Keys, connect: () => Redis): 
     },
     live: () => redis.zrange(keys.sessions, '0', '-1'),
   };
+}
+
+async function readState({ redis, keys }: Store, id: string): Promise<SessionState | null> {
+  const hash = await redis.hgetall(keys.session(id).record);
+  const { rollout_id } = hash;
+  if (rollout_id === undefined) return null;
+  const committed = await redis.hget(keys.run(parseRolloutId(rollout_id).runId).committed, rollout_id);
+  const end = hash.ended ? SessionEnd.parse(hash.ended) : null;
+  return SessionState.parse({
+    session_id: id,
+    rollout_id,
+    state: committed ? 'ended' : end ? 'grading' : hash.worker ? 'open' : 'waiting',
+    end: end ?? (committed && parseCommitted(committed).outcome === 'cancelled' ? 'cancelled' : null),
+    said: Number(hash.said),
+    answered: Number(hash.answered),
+    lease_seconds: Number(hash.lease_ms) / 1000,
+  });
+}
+
+async function renewLease({ keys, scripts }: Store, id: string): Promise<boolean> {
+  const of = keys.session(id);
+  return (await scripts.renew([of.record, keys.sessions, of.commands, of.answers], [id, LIFE_MS])) === 1;
+}
+
+async function postCommand(
+  store: Store,
+  id: string,
+  seq: number,
+  input: SessionInput,
+): Promise<PostedCommand> {
+  const { redis, keys, scripts } = store;
+  await renewLease(store, id);
+  const of = keys.session(id);
+  const text = JSON.stringify(SessionInput.parse(input));
+  const reply = await scripts.post([of.record, of.commands], [seq, text, ANSWERS_KEPT, LIFE_MS]);
+  const [status, detail] = reply as [string, string];
+  if (status === 'posted') {
+    if (detail) {
+      const list = keys.sessionNotifications(detail);
+      await redis.multi().rpush(list, id).expire(list, NOTIFICATION_LIFE_S).exec();
+    }
+    return { status };
+  }
+  if (status === 'ended') return { status, end: SessionEnd.parse(detail) };
+  if (status === 'forgotten' || status === 'gap') return { status, posted: Number(detail) };
+  return { status: status as 'submitted' | 'differs' | 'gone' };
+}
+
+async function waitForAnswer(
+  { redis, keys }: Store,
+  id: string,
+  seq: number,
+  wait: { withinMs: number; signal: AbortSignal | undefined },
+): Promise<DriverReply> {
+  const of = keys.session(id);
+  const rollout = await redis.hget(of.record, 'rollout_id');
+  if (rollout === null) return { status: 'gone' };
+  const { committed } = keys.run(parseRolloutId(rollout).runId);
+  const look = async (): Promise<DriverReply | null> => {
+    // In this order: an answer that was given before the end is still an answer.
+    const [ended, winner, text] = await Promise.all([
+      redis.hget(of.record, 'ended'),
+      redis.hget(committed, rollout),
+      redis.hget(of.answers, String(seq)),
+    ]);
+    if (text !== null) return { status: 'answer', answer: SessionAnswer.parse(JSON.parse(text)) };
+    return ended !== null || winner !== null ? { status: 'ended' } : null;
+  };
+  return (await poll(look, { pauseMs, ...wait })) ?? { status: 'waiting' };
+}
+
+/** What session_next.lua replies. */
+type NextReply = ['command', number, string] | ['none' | 'gone' | 'expired'];
+/** In place of a command's number: only the lease is looked at. */
+const LEASE_ONLY = -1;
+
+async function askNext(
+  { keys, scripts }: Store,
+  id: string,
+  claim: string,
+  done: number,
+): Promise<NextReply> {
+  const of = keys.session(id);
+  return (await scripts.next([of.record, of.commands], [claim, done])) as NextReply;
+}
+
+async function nextCommand(store: Store, id: string, claim: string, done: number): Promise<NextCommand> {
+  const reply = await askNext(store, id, claim, done);
+  if (reply[0] !== 'command') return { status: reply[0] === 'gone' ? 'gone' : 'none' };
+  return { status: 'input', seq: reply[1], input: SessionInput.parse(JSON.parse(reply[2])) };
+}
+
+async function writeAnswer({ redis, keys }: Store, id: string, answer: SessionAnswer): Promise<void> {
+  const of = keys.session(id);
+  await redis
+    .multi()
+    .hsetnx(of.answers, String(answer.seq), JSON.stringify(answer))
+    .hdel(of.answers, String(answer.seq - ANSWERS_KEPT))
+    .pexpire(of.answers, LIFE_MS)
+    .hset(of.record, 'answered', answer.seq)
+    .exec();
+}
+
+async function endSession({ redis, keys }: Store, id: string, end: SessionEnd): Promise<void> {
+  const of = keys.session(id);
+  const exists = await redis.exists(of.record);
+  const step = redis.multi().zrem(keys.sessions, id);
+  if (exists) step.hsetnx(of.record, 'ended', end);
+  for (const key of Object.values(of)) step.pexpire(key, ENDED_LIFE_MS);
+  await step.exec();
 }

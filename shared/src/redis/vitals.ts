@@ -7,7 +7,7 @@ import type { Clock } from './clock.ts';
 import type { Keys } from './keys.ts';
 import type { Policies } from './policies.ts';
 import { classRange, QUEUE_CLASSES, QUEUES, type QueueClass } from './queue.ts';
-import type { Registry, WorkerRecord } from './registry.ts';
+import type { Registry } from './registry.ts';
 import type { Results } from './results.ts';
 
 /** Of each class this many jobs, the next to run, are asked for their age: bounded however deep the queue is. */
@@ -24,101 +24,101 @@ export type VitalsDeps = {
 };
 
 /** Reads them; throws what Redis throws. */
-export function createVitals({
-  redis,
-  keys,
-  clock,
-  registry,
-  policies,
-  artifacts,
-  results,
-}: VitalsDeps): () => Promise<Vitals> {
-  const sum = async (read: (queue: (part: string) => string) => Promise<number>): Promise<number> => {
-    const counts = await Promise.all(QUEUES.map((name) => read((part) => keys.queue(name, part))));
-    return counts.reduce((total, count) => total + count, 0);
+export function createVitals(deps: VitalsDeps): () => Promise<Vitals> {
+  return async () => {
+    const [queue, jobs, workers, redis, artifacts, policies, endpoints, unreadable_results] =
+      await Promise.all([
+        Promise.all(QUEUE_CLASSES.map((name) => waitingJobs(deps, name))),
+        countJobs(deps),
+        countWorkers(deps),
+        describeServer(deps),
+        deps.artifacts.usage(),
+        deps.policies.list(),
+        describeEndpoints(deps),
+        deps.results.unreadable(),
+      ]);
+    return { queue, jobs, unreadable_results, workers, redis, artifacts, policies, endpoints };
   };
-  const jobs = async (): Promise<Vitals['jobs']> => {
-    const [active, delayed, failed] = await Promise.all([
-      sum((queue) => redis.llen(queue('active'))),
-      sum((queue) => redis.zcard(queue('delayed'))),
-      sum((queue) => redis.zcard(queue('failed'))),
-    ]);
-    return { active, delayed, failed };
-  };
-  const oldest = async (name: QueueClass): Promise<number> => {
-    const [from, to] = classRange(name);
-    const ages = QUEUES.map(async (queue) => {
+}
+
+type Queues = Pick<VitalsDeps, 'redis' | 'keys' | 'clock'>;
+
+/** The sum of a number over all queues. */
+async function overQueues(
+  { keys }: Queues,
+  read: (queue: (part: string) => string) => Promise<number>,
+): Promise<number> {
+  const counts = await Promise.all(QUEUES.map((name) => read((part) => keys.queue(name, part))));
+  return counts.reduce((total, count) => total + count, 0);
+}
+
+async function countJobs(deps: Queues): Promise<Vitals['jobs']> {
+  const { redis } = deps;
+  const [active, delayed, failed] = await Promise.all([
+    overQueues(deps, (queue) => redis.llen(queue('active'))),
+    overQueues(deps, (queue) => redis.zcard(queue('delayed'))),
+    overQueues(deps, (queue) => redis.zcard(queue('failed'))),
+  ]);
+  return { active, delayed, failed };
+}
+
+async function waitingJobs(deps: Queues, name: QueueClass): Promise<Vitals['queue'][number]> {
+  const [from, to] = classRange(name);
+  const [waiting, oldest_seconds] = await Promise.all([
+    overQueues(deps, (queue) => deps.redis.zcount(queue('prioritized'), from, to)),
+    oldestSeconds(deps, name),
+  ]);
+  return { class: name, waiting, oldest_seconds };
+}
+
+async function oldestSeconds({ redis, keys, clock }: Queues, name: QueueClass): Promise<number> {
+  const [from, to] = classRange(name);
+  const times = await Promise.all(
+    QUEUES.map(async (queue) => {
       const next = await redis.zrangebyscore(keys.queue(queue, 'prioritized'), from, to, 'LIMIT', 0, SAMPLE);
       const since = await Promise.all(next.map((id) => redis.hget(keys.queue(queue, id), 'timestamp')));
       return since.flatMap((time) => (time === null ? [] : [Number(time)]));
-    });
-    const times = (await Promise.all(ages)).flat();
-    return times.length === 0 ? 0 : Math.max(0, clock.now() - Math.min(...times)) / 1000;
+    }),
+  );
+  const oldest = Math.min(...times.flat());
+  return Number.isFinite(oldest) ? Math.max(0, clock.now() - oldest) / 1000 : 0;
+}
+
+async function describeServer({ redis }: Queues): Promise<Vitals['redis']> {
+  const start = performance.now();
+  await redis.ping();
+  const seconds = (performance.now() - start) / 1000;
+  const info = await redis.info();
+  const field = (name: string): number => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1] ?? 0);
+  return {
+    seconds,
+    used_bytes: field('used_memory'),
+    limit_bytes: field('maxmemory') || field('total_system_memory'),
+    clients: field('connected_clients'),
   };
-  const waiting = async (name: QueueClass): Promise<Vitals['queue'][number]> => {
-    const [from, to] = classRange(name);
-    const [count, oldest_seconds] = await Promise.all([
-      sum((queue) => redis.zcount(queue('prioritized'), from, to)),
-      oldest(name),
-    ]);
-    return { class: name, waiting: count, oldest_seconds };
+}
+
+async function countWorkers({ registry }: VitalsDeps): Promise<Vitals['workers']> {
+  const records = await registry.list();
+  const paused = records.filter((record) => record.paused !== null).length;
+  const total = (key: 'active' | 'slots'): number => records.reduce((sum, one) => sum + one[key], 0);
+  return {
+    claiming: records.length - paused,
+    paused,
+    busy: total('active'),
+    slots: total('slots'),
+    lost: await registry.lost(),
   };
-  const server = async (): Promise<Vitals['redis']> => {
-    const start = performance.now();
-    await redis.ping();
-    const seconds = (performance.now() - start) / 1000;
-    const info = await redis.info();
-    const field = (name: string): number => Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(info)?.[1] ?? 0);
-    return {
-      seconds,
-      used_bytes: field('used_memory'),
-      limit_bytes: field('maxmemory') || field('total_system_memory'),
-      clients: field('connected_clients'),
-    };
-  };
-  const endpoints = async (): Promise<Vitals['endpoints']> => {
-    const reports = await policies.reports();
-    const views = Map.groupBy([...reports.values()].flat(), ({ url }) => endpointName(url));
-    return [...views].map(([endpoint, seen]) => ({
-      endpoint,
-      up: seen.some(({ aside_seconds }) => aside_seconds === 0),
-      load: seen.reduce((sum, { load }) => sum + load, 0),
-    }));
-  };
-  const workers = async (records: readonly WorkerRecord[]): Promise<Vitals['workers']> => {
-    const paused = records.filter((record) => record.paused !== null).length;
-    const total = (key: 'active' | 'slots'): number => records.reduce((all, one) => all + one[key], 0);
-    return {
-      claiming: records.length - paused,
-      paused,
-      busy: total('active'),
-      slots: total('slots'),
-      lost: await registry.lost(),
-    };
-  };
-  return async () => {
-    const records = await registry.list();
-    const [queue, counts, living, redisNow, store, known, asked, unreadable_results] = await Promise.all([
-      Promise.all(QUEUE_CLASSES.map(waiting)),
-      jobs(),
-      workers(records),
-      server(),
-      artifacts.usage(),
-      policies.list(),
-      endpoints(),
-      results.unreadable(),
-    ]);
-    return {
-      queue,
-      jobs: counts,
-      unreadable_results,
-      workers: living,
-      redis: redisNow,
-      artifacts: store,
-      policies: known,
-      endpoints: asked,
-    };
-  };
+}
+
+async function describeEndpoints({ policies }: VitalsDeps): Promise<Vitals['endpoints']> {
+  const reports = await policies.reports();
+  const views = Map.groupBy([...reports.values()].flat(), ({ url }) => endpointName(url));
+  return [...views].map(([endpoint, seen]) => ({
+    endpoint,
+    up: seen.some(({ aside_seconds }) => aside_seconds === 0),
+    load: seen.reduce((sum, { load }) => sum + load, 0),
+  }));
 }
 
 /** Without user, password and query, which have no place in a label. */

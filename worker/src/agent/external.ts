@@ -2,7 +2,7 @@
  * The agent `external`: a driver outside chooses the commands. Same shell, same limits, same observations as the mini
  * agent; the record is a trajectory of tool calls, without the driver's own conversation, which the farm never sees.
  */
-import type { ExitStatus, SessionAnswer, SessionWord, Trajectory, Turn } from '@swefarm/shared';
+import type { ExitStatus, SessionAnswer, SessionInput, Trajectory, Turn } from '@swefarm/shared';
 import { SandboxKilledError } from '../sandbox/command.ts';
 import type { AgentDeps, AgentEnd, AgentTask } from './agent.ts';
 import { type CommandState, executeCommand } from './execute.ts';
@@ -10,8 +10,8 @@ import { openPrompts } from './prompts.ts';
 
 /** The driver's side, for the attempt that holds the session. */
 export type Driver = {
-  /** What was said after command `done`; null when nothing came within `waitMs`. Throws when the session is lost to us. */
-  next(done: number, waitMs: number): Promise<{ seq: number; word: SessionWord } | null>;
+  /** The driver's next command after number `done`; null when none came within `waitMs`. Throws when another attempt holds the session. */
+  next(done: number, waitMs: number): Promise<{ seq: number; input: SessionInput } | null>;
   reply(answer: SessionAnswer): Promise<void>;
 };
 
@@ -19,7 +19,7 @@ export type ExternalDeps = Pick<AgentDeps, 'shell' | 'signal' | 'onTurn'> & { dr
 
 type State = CommandState & { readonly deps: ExternalDeps; trajectory: Trajectory; waitedSeconds: number };
 
-/** A lost wake costs so much and no more. */
+/** How long a command waits at most when its notification is lost. */
 const ASK_AGAIN_MS = 5_000;
 
 /**
@@ -50,12 +50,12 @@ export async function runExternalAgent(task: AgentTask, deps: ExternalDeps): Pro
   const until = performance.now() + config.time_limit * 1000;
   try {
     for (let done = 0; done < config.step_limit; done++) {
-      const heard = await listen(state, done, until);
-      if (heard === null) return endOf(state, 'time_limit');
-      if (heard.word.kind === 'submit') return endOf(state, 'submitted');
+      const next = await waitForCommand(state, done, until);
+      if (next === null) return endOf(state, 'time_limit');
+      if (next.input.kind === 'submit') return endOf(state, 'submitted');
       const left = (until - performance.now()) / 1000;
-      const timeout = Math.min(heard.word.timeout ?? config.step_timeout, config.step_timeout, left);
-      const submitted = await obey(state, heard.seq, heard.word.command, Math.max(timeout, 0.001));
+      const timeout = Math.min(next.input.timeout ?? config.step_timeout, config.step_timeout, left);
+      const submitted = await runCommand(state, next.seq, next.input.command, Math.max(timeout, 0.001));
       if (submitted) return endOf(state, 'submitted', submitted.text);
     }
     return endOf(state, 'turn_limit');
@@ -66,7 +66,7 @@ export async function runExternalAgent(task: AgentTask, deps: ExternalDeps): Pro
 }
 
 /** Null when the agent's time is over. */
-async function listen(state: State, done: number, until: number) {
+async function waitForCommand(state: State, done: number, until: number) {
   const { signal, driver } = state.deps;
   const from = performance.now();
   try {
@@ -74,15 +74,15 @@ async function listen(state: State, done: number, until: number) {
       signal.throwIfAborted();
       const left = until - performance.now();
       if (left <= 0) return null;
-      const heard = await driver.next(done, Math.min(ASK_AGAIN_MS, left));
-      if (heard) return heard;
+      const next = await driver.next(done, Math.min(ASK_AGAIN_MS, left));
+      if (next) return next;
     }
   } finally {
     state.waitedSeconds += (performance.now() - from) / 1000;
   }
 }
 
-async function obey(state: State, seq: number, command: string, timeoutSeconds: number) {
+async function runCommand(state: State, seq: number, command: string, timeoutSeconds: number) {
   const { driver, onTurn } = state.deps;
   const { trajectory } = state;
   const id = `call_${seq}`;

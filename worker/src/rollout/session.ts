@@ -55,11 +55,11 @@ async function withSession(
   const driver: Driver = {
     async next(done, waitMs) {
       const holder = { worker: services.identity.worker, claim: task.claim };
-      const heard = await asking(() => sessions.next(id, holder, done, waitMs, task.signal));
-      if (heard.status === 'gone') services.active.abort(task.job.rollout_id, 'superseded');
-      if (heard.status !== 'word') return null;
-      taken = heard.seq;
-      return heard;
+      const command = await asking(() => sessions.next(id, holder, done, waitMs, task.signal));
+      if (command.status === 'gone') services.active.abort(task.job.rollout_id, 'superseded');
+      if (command.status !== 'input') return null;
+      taken = command.seq;
+      return command;
     },
     reply: (answer) => asking(() => sessions.reply(id, answer)),
   };
@@ -120,9 +120,9 @@ async function watchLease(task: Task, services: AttemptServices, over: AbortSign
   while (!until.aborted) {
     try {
       const asked = performance.now();
-      const lapsed = await services.farm.sessions.lapsed(id, task.claim);
-      if (lapsed && performance.now() - asked > OUTAGE_MS) await services.farm.sessions.renew([id]);
-      else if (lapsed && !until.aborted) services.active.abort(task.job.rollout_id, 'cancelled', 'lease');
+      const expired = await services.farm.sessions.isExpired(id, task.claim);
+      if (expired && performance.now() - asked > OUTAGE_MS) await services.farm.sessions.renew([id]);
+      else if (expired && !until.aborted) services.active.abort(task.job.rollout_id, 'cancelled', 'lease');
     } catch (error) {
       task.log.debug({ err: errorMessage(error) }, 'the lease of the session is not known');
     }

@@ -166,7 +166,7 @@ async function runCommand(
   reply: FastifyReply,
 ): Promise<z.infer<typeof CommandReply>> {
   const { farm } = deps;
-  const posted = await farm.sessions.say(id, seq, { kind: 'command', command, timeout: timeout_s ?? null });
+  const posted = await farm.sessions.post(id, seq, { kind: 'command', command, timeout: timeout_s ?? null });
   if (posted.status === 'ended' || posted.status === 'submitted') return await describeEnd(farm, id);
   requirePosted(posted, id, seq);
   const answer = await whileConnected(deps, id, reply, (signal) =>
@@ -186,7 +186,7 @@ async function submit(
   const { farm } = deps;
   const state = await requireSession(farm, id);
   if (state.end === null) {
-    const posted = await farm.sessions.say(id, 0, { kind: 'submit' });
+    const posted = await farm.sessions.post(id, 0, { kind: 'submit' });
     if (posted.status === 'gone') throw unknownSession(id);
   }
   const result = await whileConnected(deps, id, reply, (signal) =>
@@ -219,7 +219,7 @@ function requirePosted(posted: PostedCommand, id: string, seq: number): void {
       throw new Refusal(
         409,
         'seq_gap',
-        `seq: expected ${posted.said + 1}, for the session has ${posted.said} commands`,
+        `seq: expected ${posted.posted + 1}, for the session has ${posted.posted} commands`,
         options,
       );
     case 'forgotten':

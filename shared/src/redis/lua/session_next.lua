@@ -1,6 +1,6 @@
--- The next thing said to a session, handed out to the attempt that holds it; with a negative number the lease is looked at instead.
+-- The next command of a session, handed out to the attempt that holds it; with a negative number only its lease is read.
 -- KEYS: 1 session  2 commands   ARGV: 1 nonce of the attempt's claim  2 number of the last command done, or -1
--- Reply: {'command', number, entry (JSON)} | {'none'} | {'lapsed'} | {'gone'}
+-- Reply: {'command', number, entry (JSON)} | {'none'} | {'expired'} | {'gone'}
 if redis.call('HGET', KEYS[1], 'attempt') ~= ARGV[1] then
   return { 'gone' }
 end
@@ -8,7 +8,7 @@ local done = tonumber(ARGV[2])
 if done < 0 then
   local time = redis.call('TIME')
   local now = time[1] * 1000 + math.floor(time[2] / 1000)
-  return { now > tonumber(redis.call('HGET', KEYS[1], 'lease_until')) and 'lapsed' or 'none' }
+  return { now > tonumber(redis.call('HGET', KEYS[1], 'lease_until')) and 'expired' or 'none' }
 end
 local id = string.format('%d-0', done + 1)
 local entry = redis.call('XRANGE', KEYS[2], id, id)[1]

@@ -1,5 +1,5 @@
 -- An attempt takes a session: once a command was handed out, no other attempt can honestly go on.
--- KEYS: 1 session   ARGV: 1 worker  2 nonce of the attempt's claim   Reply: 'open' | 'lost' | 'lapsed' | 'gone'
+-- KEYS: 1 session   ARGV: 1 worker  2 nonce of the attempt's claim   Reply: 'open' | 'lost' | 'expired' | 'gone'
 if redis.call('EXISTS', KEYS[1]) == 0 then
   return 'gone'
 end
@@ -10,7 +10,7 @@ end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 if now > tonumber(state[2]) then
-  return 'lapsed'
+  return 'expired'
 end
 redis.call('HSET', KEYS[1], 'worker', ARGV[1], 'attempt', ARGV[2])
 redis.call('HSETNX', KEYS[1], 'opened_at', string.format('%d', now))
