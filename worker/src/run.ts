@@ -26,7 +26,7 @@ import { type ReaperDeps, reap, startReaper } from './node/reaper.ts';
 import { chooseRuntime } from './node/runtimes.ts';
 import { waitForRuntime } from './node/waitforruntime.ts';
 import { runRollout } from './rollout/rollout.ts';
-import { diskFree } from './sandbox/free.ts';
+import { diskFree } from './sandbox/disk.ts';
 import { SCRATCH } from './sandbox/scratch.ts';
 import { startThreads } from './threads/pool.ts';
 

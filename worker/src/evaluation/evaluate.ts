@@ -13,7 +13,7 @@ import {
 } from '@swefarm/grading';
 import { type Instance, poll, type Report, RolloutFailure } from '@swefarm/shared';
 import { filledDisk, holdsDisk, isOwnDoing, type Suspect } from '../sandbox/blame.ts';
-import { diskIsFull, watchDisk } from '../sandbox/free.ts';
+import { diskIsFull, watchDisk } from '../sandbox/disk.ts';
 import type { Removals } from '../sandbox/removals.ts';
 import type { Container, ContainerState, ExecResult, Runtime } from '../sandbox/runtime.ts';
 import type { Threads } from '../threads/pool.ts';

@@ -1,7 +1,4 @@
-/**
- * The images that the farm itself brought to an engine of this node: only these may it remove again. One file, shared by the
- * node's workers; written in one step.
- */
+/** The images that the farm itself pulled to an engine of this node: it may remove only these. One file, shared by the node's workers. */
 import { lstat, readFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { isTrusted, ownFolder, replaceFile } from '@swefarm/shared';
@@ -65,28 +62,4 @@ export function openPulledImages(file: string): PulledImages {
         for (const name of names) delete all[name];
       }),
   };
-}
-
-/** Just used is still needed: a container of it may be about to start, and its other rollouts come. */
-export const REST_MS = 10 * 60_000;
-
-/** Whether a name is one of `pins`: names, `*` for anything. */
-export function pinnedBy(pins: readonly string[]): (name: string) => boolean {
-  const patterns = pins.map(
-    (pin) => new RegExp(`^${pin.replace(/[.+?^${}()|[\]\\]/g, '\\$&').replaceAll('*', '.*')}$`),
-  );
-  return (name) => patterns.some((pattern) => pattern.test(name));
-}
-
-/** The names that may go, longest unused first. */
-export function leastUsed(
-  brought: ReadonlyMap<string, PulledImage>,
-  pins: readonly string[],
-  now: number,
-): string[] {
-  const pinned = pinnedBy(pins);
-  return [...brought]
-    .filter(([name, { used_at }]) => now - used_at >= REST_MS && !pinned(name))
-    .sort(([, a], [, b]) => a.used_at - b.used_at)
-    .map(([name]) => name);
 }

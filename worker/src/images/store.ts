@@ -14,7 +14,7 @@ import { bootId, errorMessage, newId, ownFolder, RolloutFailure, replaceFile } f
 import { z } from 'zod';
 import { ImageConfig } from './config.ts';
 import { withLock } from './lock.ts';
-import { partialName, removeDeadPartials } from './partials.ts';
+import { removeAbandoned, temporaryName } from './temporary.ts';
 
 const run = promisify(execFile);
 
@@ -74,7 +74,7 @@ export async function openImageStore(imagesDir: string): Promise<ImageStore> {
   for (const folder of ['images', 'names', 'partial', 'locks']) {
     await mkdir(join(root, folder), { recursive: true, mode: 0o755 });
   }
-  await removeDeadPartials(join(root, 'partial'));
+  await removeAbandoned(join(root, 'partial'));
   const folderOf = (digest: string): string => join(root, 'images', digest.replace(':', '-'));
   const nameFile = (name: string): string => join(root, 'names', `${hash(name)}.json`);
 
@@ -172,7 +172,7 @@ async function unpackInto(
   folderOf: (digest: string) => string,
   unpack: Unpack,
 ): Promise<StoredImage> {
-  const partial = join(root, 'partial', partialName());
+  const partial = join(root, 'partial', temporaryName());
   const startedAt = Date.now();
   try {
     await mkdir(join(partial, 'tree'), { recursive: true, mode: 0o755 });
@@ -220,14 +220,14 @@ function storeFailure(error: unknown, root: string): unknown {
 
 /** Out of sight in one step; then removed. */
 async function discard(root: string, folder: string): Promise<void> {
-  const grave = join(root, 'partial', partialName());
-  await rename(folder, grave).catch((error: NodeJS.ErrnoException) => {
+  const doomed = join(root, 'partial', temporaryName());
+  await rename(folder, doomed).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'ENOENT') throw error;
   });
-  await rm(grave, { recursive: true, force: true }).catch(async () => {
+  await rm(doomed, { recursive: true, force: true }).catch(async () => {
     // Without root, an image's folders may be closed to their owner.
-    await run('chmod', ['-R', 'u+rwX', '--', grave]).catch(() => undefined);
-    await rm(grave, { recursive: true, force: true });
+    await run('chmod', ['-R', 'u+rwX', '--', doomed]).catch(() => undefined);
+    await rm(doomed, { recursive: true, force: true });
   });
 }
 

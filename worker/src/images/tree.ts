@@ -24,7 +24,7 @@ import {
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import tar, { type Header } from 'tar-stream';
-import { splitPath } from './inside.ts';
+import { splitPath } from './treepath.ts';
 
 const WHITEOUT = '.wh.';
 const OPAQUE = '.wh..wh..opq';

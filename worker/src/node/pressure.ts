@@ -2,7 +2,7 @@
 import { readFile, statfs } from 'node:fs/promises';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { type ArtifactStore, errorMessage, ownFolder } from '@swefarm/shared';
-import { freeFiles } from '../sandbox/free.ts';
+import { freeFiles } from '../sandbox/disk.ts';
 import { SCRATCH } from '../sandbox/scratch.ts';
 
 /** Claiming stops when less than this share of the artifact budget is free, or this many bytes; it goes on at twice that. */

@@ -2,9 +2,9 @@
 import { RUNTIME_NAMES, type RuntimeName, UnusableError, type WorkerConfig } from '@swefarm/shared';
 import type { Logger } from 'pino';
 import { apptainer } from '../sandbox/apptainer/entry.ts';
+import { diskIsFull } from '../sandbox/disk.ts';
 import { docker, podman } from '../sandbox/docker/entry.ts';
 import type { RuntimeEntry } from '../sandbox/entry.ts';
-import { diskIsFull } from '../sandbox/free.ts';
 import { host } from '../sandbox/host/entry.ts';
 import { rootfs } from '../sandbox/rootfs/entry.ts';
 import type { Runtime, RuntimeCheck } from '../sandbox/runtime.ts';

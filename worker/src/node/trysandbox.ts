@@ -1,6 +1,6 @@
 /** Whether this node can run a sandbox at all: a small one of our own, of the image that last failed, tells its faults from a run's. */
 import { RolloutFailure } from '@swefarm/shared';
-import { diskIsFull } from '../sandbox/free.ts';
+import { diskIsFull } from '../sandbox/disk.ts';
 import { INTERNAL_SPEC } from '../sandbox/internal.ts';
 import { type FailedRollout, isOfTheNode } from './breaker.ts';
 import type { Node } from './node.ts';

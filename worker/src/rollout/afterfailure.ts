@@ -11,7 +11,7 @@ import {
   sleepAtMost,
   UnusableError,
 } from '@swefarm/shared';
-import { diskIsFull } from '../sandbox/free.ts';
+import { diskIsFull } from '../sandbox/disk.ts';
 import { abortOf } from './abort.ts';
 import { commitAttempt } from './commitattempt.ts';
 import { type AfterAttempt, type AttemptContext, DONE, ignoreIfEnded } from './context.ts';

@@ -2,7 +2,7 @@
 import { RolloutFailure, type SandboxAgent } from '@swefarm/shared';
 import { givenPatch } from '../agent/givenpatch.ts';
 import { filledDisk, holdsDisk, isOwnDoing } from '../sandbox/blame.ts';
-import { diskIsFull, watchDisk } from '../sandbox/free.ts';
+import { diskIsFull, watchDisk } from '../sandbox/disk.ts';
 import type { PreparedContainer } from '../sandbox/prepared.ts';
 import type { ReadyImage } from '../sandbox/runtime.ts';
 import { takePatch } from '../sandbox/snapshot.ts';

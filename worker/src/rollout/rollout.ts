@@ -6,7 +6,7 @@ import { type EvaluationPlan, needsEvaluation, planEvaluation } from '@swefarm/g
 import { isSandboxAgent, type RewardFacts } from '@swefarm/shared';
 import { evaluate } from '../evaluation/evaluate.ts';
 import { goldHealthOf } from '../evaluation/goldhealth.ts';
-import { requirePossible } from '../sandbox/possible.ts';
+import { requirePossible } from '../sandbox/limits.ts';
 import { PreparedContainer } from '../sandbox/prepared.ts';
 import type { ReadyImage } from '../sandbox/runtime.ts';
 import { givenWork, resumedWork, runAgent } from './agentstage.ts';

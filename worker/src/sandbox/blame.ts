@@ -4,7 +4,7 @@
  * whether the node still does its work, and the disk who filled it.
  */
 import { type FailureClass, RolloutFailure, sleepAtMost } from '@swefarm/shared';
-import { diskIsFull } from './free.ts';
+import { diskIsFull } from './disk.ts';
 import type { Container, Runtime } from './runtime.ts';
 
 /** What code in a sandbox can bring about. */

@@ -5,7 +5,7 @@
 import { isUtf8 } from 'node:buffer';
 import { readFileSync } from 'node:fs';
 import { newId, RolloutFailure } from '@swefarm/shared';
-import { LITTER } from './litter.ts';
+import { LITTER } from './buildoutputs.ts';
 import type { Container, ExecResult } from './runtime.ts';
 import { attributeLine, patchSections } from './sections.ts';
 import type { Beside, BesideEnd } from './shell.ts';

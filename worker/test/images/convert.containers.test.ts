@@ -11,7 +11,7 @@ import { promisify } from 'node:util';
 import { newId } from '@swefarm/shared';
 import { ensureDocker, importTree, runCommand } from '@swefarm/testkit';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { inspectImages } from '../../src/sandbox/apptainer/inspect.ts';
+import { inspectSifFiles } from '../../src/sandbox/apptainer/inspect.ts';
 import { apptainerRuntime } from '../../src/sandbox/apptainer/runtime.ts';
 import { bareTree } from '../../src/sandbox/apptainer/tools.ts';
 import { describeUnless, NEVER, noApptainer, spec } from '../sandbox/subject.ts';
@@ -111,7 +111,7 @@ exec sleep 600`;
   });
 
   it('is known by its digest', async () => {
-    const look = (verify: boolean) => inspectImages([env.SWEFARM_APPTAINER_IMAGES]).look(name, verify, []);
+    const look = (verify: boolean) => inspectSifFiles([env.SWEFARM_APPTAINER_IMAGES]).look(name, verify, []);
     expect(await look(true)).toMatchObject({ status: 'present', path: sif });
     await using file = await open(sif, 'r+');
     const [{ size }, byte] = [await file.stat(), Buffer.alloc(1)];

@@ -9,9 +9,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createFetch, type Fetch, readMirrors } from '../../src/images/fetch.ts';
 import { layerOf } from '../../src/images/layer.fixture.ts';
 import { openPulledImages } from '../../src/images/pulledimages.ts';
-import { evict } from '../../src/sandbox/engine/evict.ts';
-import { imageSource } from '../../src/sandbox/engine/images.ts';
-import { engineSource } from '../../src/sandbox/rootfs/engine.ts';
+import { evictPulled } from '../../src/sandbox/engine/evict.ts';
+import { createEngineImages } from '../../src/sandbox/engine/images.ts';
+import { ImageExporter } from '../../src/sandbox/rootfs/export.ts';
 
 const socketPath = '/var/run/docker.sock';
 const open = new AbortController().signal;
@@ -47,26 +47,26 @@ async function anImage(): Promise<string> {
 }
 
 function aSource(mirrors: string[] = []) {
-  const brought = openPulledImages(join(folder, `${newId()}.json`));
+  const pulled = openPulledImages(join(folder, `${newId()}.json`));
   const fetch = createFetch({ atOnce: 2, mirrors: readMirrors(mirrors) });
-  return { brought, ensure: imageSource({ docker, fetch, brought }) };
+  return { pulled, ensure: createEngineImages({ docker, fetch, pulled }).ensure };
 }
 
 test('many ask, the registry refuses at first: one pull, waited for, and its digest is written down', async () => {
   const name = `${registry.address}/${await anImage()}`;
-  const { brought, ensure } = aSource();
+  const { pulled, ensure } = aSource();
   registry.fault('limited', 1);
   const ready = await Promise.all(Array.from({ length: 8 }, () => ensure(name, open)));
   expect(new Set(ready.map(({ digest }) => digest)).size).toBe(1);
-  expect((await brought.list()).get(name)).toMatchObject({ digest: ready[0]?.digest });
+  expect((await pulled.list()).get(name)).toMatchObject({ digest: ready[0]?.digest });
 });
 
 test('a body that was cut is no image', async () => {
   const name = `${registry.address}/${await anImage()}`;
-  const { brought, ensure } = aSource();
+  const { pulled, ensure } = aSource();
   registry.fault('cut', 100);
   await expect(ensure(name, open)).rejects.toMatchObject({ failureClass: 'image_pull' });
-  expect((await brought.list()).has(name)).toBe(false);
+  expect((await pulled.list()).has(name)).toBe(false);
   registry.fault('cut', 0);
   await expect(ensure(name, open)).resolves.toMatchObject({ pulled: true });
 });
@@ -82,7 +82,7 @@ test('a mirror is asked first, and its image has the name that was asked for', a
 test('the light runtime fetches through the engine: from a mirror, few at once, and it is written down', async () => {
   const names = await Promise.all(Array.from({ length: 4 }, anImage));
   made.push(...names.map((name) => `nowhere.example/${name}`));
-  const brought = openPulledImages(join(folder, `${newId()}.json`));
+  const pulled = openPulledImages(join(folder, `${newId()}.json`));
   let now = 0;
   let most = 0;
   const gated = createFetch({ atOnce: 2, mirrors: readMirrors([`nowhere.example/=${registry.address}/`]) });
@@ -91,11 +91,11 @@ test('the light runtime fetches through the engine: from a mirror, few at once, 
       most = Math.max(most, ++now);
       return await pull(from).finally(() => now--);
     });
-  const engineOf = engineSource({ socketPath, fetch, brought });
-  const pulled = await Promise.all(names.map((name) => engineOf.pull(`nowhere.example/${name}`)));
+  const engineOf = new ImageExporter({ socketPath, fetch, pulled });
+  const images = await Promise.all(names.map((name) => engineOf.pull(`nowhere.example/${name}`)));
   expect(most).toBe(2);
-  expect(new Set(pulled.map((image) => image?.digest)).size).toBe(4);
-  expect([...(await brought.list()).keys()].sort()).toEqual(
+  expect(new Set(images.map((image) => image?.digest)).size).toBe(4);
+  expect([...(await pulled.list()).keys()].sort()).toEqual(
     names.map((name) => `nowhere.example/${name}`).sort(),
   );
   await expect(engineOf.pull(`${registry.address}/nothing`)).rejects.toMatchObject({
@@ -108,9 +108,9 @@ test('room is made with what the farm brought; what is pinned, in use or another
     Array.from({ length: 4 }, async () => `${registry.address}/${await anImage()}`),
   );
   const [idle = '', pinned = '', used = '', foreign = ''] = names;
-  const { brought, ensure } = aSource();
+  const { pulled, ensure } = aSource();
   for (const name of names) await ensure(name, open);
-  await brought.drop([foreign]);
+  await pulled.drop([foreign]);
   const container = await docker.createContainer({
     Image: used,
     Cmd: ['true'],
@@ -119,12 +119,12 @@ test('room is made with what the farm brought; what is pinned, in use or another
   try {
     // All of them rest for long already.
     const old = {
-      ...brought,
-      list: async () => new Map([...(await brought.list())].map(([n, e]) => [n, { ...e, used_at: 0 }])),
+      ...pulled,
+      list: async () => new Map([...(await pulled.list())].map(([n, e]) => [n, { ...e, used_at: 0 }])),
     };
-    const deps = { docker, brought: old, pins: [pinned], watermark: 0.5 };
-    expect(await evict({ ...deps, usedShare: async () => 0.4 })).toBe(0);
-    expect(await evict({ ...deps, usedShare: async () => 0.9 })).toBe(1);
+    const deps = { docker, pulled: old, pins: [pinned], watermark: 0.5 };
+    expect(await evictPulled({ ...deps, usedShare: async () => 0.4 })).toBe(0);
+    expect(await evictPulled({ ...deps, usedShare: async () => 0.9 })).toBe(1);
   } finally {
     await container.remove({ force: true });
   }

@@ -9,13 +9,14 @@ import { promisify, stripVTControlCharacters } from 'node:util';
 import { createSemaphore, errorMessage, RolloutFailure, UnusableError, UsageError } from '@swefarm/shared';
 import { withLock } from '../../images/lock.ts';
 import { withTag } from '../../images/names.ts';
-import { partialName, workFolder } from '../../images/partials.ts';
+import { openTemporaryFolder, temporaryName } from '../../images/temporary.ts';
+import { findProgram } from '../namespaces/host.ts';
 import type { ImageLine } from '../runtime.ts';
-import { findCommand, PROGRAMS } from './command.ts';
-import { inspectImages } from './inspect.ts';
+import { inspectSifFiles } from './inspect.ts';
 import { sha256Of, writeOrigin } from './origin.ts';
 import { candidatePaths } from './sifpaths.ts';
 import { ownEnvironment } from './start.ts';
+import { FOLDERS, PROGRAMS } from './tools.ts';
 
 const run = promisify(execFile);
 const CONVERT_TIMEOUT_MS = 3_600_000;
@@ -44,7 +45,7 @@ export async function openConverter(deps: ConvertDeps): Promise<(image: string) 
   }
   const program = await requireProgram(deps.command);
   const slots = createSemaphore(deps.atOnce);
-  const known = inspectImages([template]);
+  const known = inspectSifFiles([template]);
   const takers = new Map<string, string>();
 
   const build = async (image: string, partial: string): Promise<void> => {
@@ -53,7 +54,7 @@ export async function openConverter(deps: ConvertDeps): Promise<(image: string) 
     const from = archive
       ? [partial, image]
       : ['--docker-host', `unix://${await deps.ensure(image)}`, partial, `docker-daemon:${withTag(image)}`];
-    await using folder = await workFolder(deps.folder);
+    await using folder = await openTemporaryFolder(deps.folder);
     const env = ownEnvironment(folder.path);
     await run(program, ['--silent', 'build', '--disable-cache', ...from], {
       ...{ timeout: CONVERT_TIMEOUT_MS, signal, env },
@@ -72,7 +73,7 @@ export async function openConverter(deps: ConvertDeps): Promise<(image: string) 
       // Somebody else may have made it while we waited.
       const there = await known.look(image, false, []);
       if (there.status !== 'absent') return there;
-      const partial = `${path}.${partialName()}.partial`;
+      const partial = `${path}.${temporaryName()}.partial`;
       try {
         await build(image, partial);
         const [sha256, { size }] = await Promise.all([sha256Of(partial, signal), stat(partial)]);
@@ -98,7 +99,7 @@ export async function openConverter(deps: ConvertDeps): Promise<(image: string) 
 }
 
 async function requireProgram(given: string | null): Promise<string> {
-  const found = given ?? (await findCommand(PROGRAMS));
+  const found = given ?? (await findProgram(PROGRAMS, FOLDERS));
   const problem =
     found === null ? 'there is none' : await run(found, ['--version']).then(() => null, errorMessage);
   if (found !== null && problem === null) return found;

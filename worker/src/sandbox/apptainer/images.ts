@@ -11,7 +11,7 @@ import { constants, type Stats } from 'node:fs';
 import { access, readFile, realpath, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { createSingleFlight, errorMessage, RolloutFailure } from '@swefarm/shared';
+import { createSingleFlight, errorMessage, RolloutFailure, type SingleFlight } from '@swefarm/shared';
 import { configBeside, EMPTY_CONFIG, type ImageConfig } from '../../images/config.ts';
 import { type ImageStore, requireDisk, type Unpacked } from '../../images/store.ts';
 import { requireMountable } from '../namespaces/mounts.ts';
@@ -27,14 +27,8 @@ const UNPACKED_GROWTH = 4;
 
 export type ApptainerImage = { path: string; config: ImageConfig };
 
-export type ImageSource = {
-  /** Throws RolloutFailure image_not_found with every path that was tried / image_pull / node_disk. */
-  ensure(name: string, instanceId: string | undefined, signal: AbortSignal): Promise<ReadyImage>;
-  /** What `ensure` made ready. Throws RolloutFailure image_not_found. */
-  find(image: ReadyImage): ApptainerImage;
-};
-
-export type ImageDeps = {
+export type SifImageDeps = {
+  /** `apptainer_images`. */
   templates: readonly string[];
   /** For .sif files where they cannot be mounted: without root, and without loop devices and FUSE. */
   store: ImageStore;
@@ -44,46 +38,56 @@ export type ImageDeps = {
   mountable: boolean;
 };
 
-export function imageSource(deps: ImageDeps): ImageSource {
-  const known = new Map<string, ApptainerImage>();
-  const underWay = createSingleFlight<ReadyImage>();
+export class SifImages {
+  readonly #deps: SifImageDeps;
+  readonly #preparing: SingleFlight<ReadyImage> = createSingleFlight();
+  /** By the `ref` of the ready image. */
+  readonly #ready = new Map<string, ApptainerImage>();
 
-  const make = async (name: string, instanceId: string | undefined): Promise<ReadyImage> => {
-    const lying = await findImage(deps.templates, name, instanceId);
-    if (lying) {
-      const { path, found } = lying;
-      const real = await realpath(path);
-      requireMountable(real);
-      const config = (await configBeside(path)) ?? EMPTY_CONFIG;
-      const state = `${real} ${found.ino} ${found.size} ${found.mtimeMs} ${JSON.stringify(config)}`;
-      const digest = `sha256:${createHash('sha256').update(state).digest('hex')}`;
-      const usable =
-        found.isFile() && !deps.mountable ? await unpacked(deps, real, digest, found.size) : real;
-      known.set(digest, { path: usable, config });
-      return { name, digest, ref: digest };
-    }
-    const tried = candidatePaths(deps.templates, name, instanceId);
-    const remedy =
-      tried.length > 0
-        ? `tried ${tried.join(', ')}`
-        : 'set apptainer_images to where the .sif files are, e.g. /shared/sif/{instance_id}.sif';
-    throw new RolloutFailure('image_not_found', `image ${name}: no .sif file or unpacked folder; ${remedy}`);
-  };
+  constructor(deps: SifImageDeps) {
+    this.#deps = deps;
+  }
 
-  return {
-    ensure: (name, instanceId, signal) =>
-      underWay.run(`${name} ${instanceId ?? ''}`, () => make(name, instanceId), signal),
-    find(image) {
-      const found = known.get(image.ref);
-      if (!found)
-        throw new RolloutFailure('image_not_found', `image ${image.name} was not made ready by this runtime`);
-      return found;
-    },
-  };
+  /** Throws RolloutFailure image_not_found with every path that was tried / image_pull / node_disk. */
+  ensure(name: string, instanceId: string | undefined, signal: AbortSignal): Promise<ReadyImage> {
+    return this.#preparing.run(`${name} ${instanceId ?? ''}`, () => this.#make(name, instanceId), signal);
+  }
+
+  /** What `ensure` made ready. Throws RolloutFailure image_not_found. */
+  find(image: ReadyImage): ApptainerImage {
+    const found = this.#ready.get(image.ref);
+    if (!found)
+      throw new RolloutFailure('image_not_found', `image ${image.name} was not made ready by this runtime`);
+    return found;
+  }
+
+  async #make(name: string, instanceId: string | undefined): Promise<ReadyImage> {
+    const { templates, mountable } = this.#deps;
+    const sif = await findSif(templates, name, instanceId);
+    if (!sif) throw notFound(name, candidatePaths(templates, name, instanceId));
+    const { path, found } = sif;
+    const real = await realpath(path);
+    requireMountable(real);
+    const config = (await configBeside(path)) ?? EMPTY_CONFIG;
+    const state = `${real} ${found.ino} ${found.size} ${found.mtimeMs} ${JSON.stringify(config)}`;
+    const digest = `sha256:${createHash('sha256').update(state).digest('hex')}`;
+    const isUnpacked = found.isFile() && !mountable;
+    const usable = isUnpacked ? await unpackedTree(this.#deps, real, digest, found.size) : real;
+    this.#ready.set(digest, { path: usable, config });
+    return { name, digest, ref: digest };
+  }
+}
+
+function notFound(name: string, tried: readonly string[]): RolloutFailure {
+  const remedy =
+    tried.length > 0
+      ? `tried ${tried.join(', ')}`
+      : 'set apptainer_images to where the .sif files are, e.g. /shared/sif/{instance_id}.sif';
+  return new RolloutFailure('image_not_found', `image ${name}: no .sif file or unpacked folder; ${remedy}`);
 }
 
 /** The first of the paths where an image may be at which there is one. */
-export async function findImage(
+export async function findSif(
   templates: readonly string[],
   name: string,
   instanceId: string | undefined,
@@ -95,9 +99,9 @@ export async function findImage(
   return null;
 }
 
-/** The tree of a .sif file in this node's store. */
-async function unpacked(
-  { store, command }: ImageDeps,
+/** The tree of a .sif file in this node's store. Throws RolloutFailure image_pull / node_disk. */
+async function unpackedTree(
+  { store, command }: SifImageDeps,
   path: string,
   digest: string,
   bytes: number,
@@ -106,42 +110,35 @@ async function unpacked(
   if (present) return present.tree;
   await requireDisk(store.root, bytes * UNPACKED_GROWTH);
   const unpack = async (partial: string): Promise<Unpacked> => {
-    try {
-      const [program = '', ...line] = command;
-      const { stdout } = await run(program, [...line, 'sif', 'list', path], { env: ENVIRONMENT });
-      const offset = /(\d+)-\d+\s*\|FS \(Squashfs\/\*System/.exec(stdout)?.[1];
-      if (!offset) throw new Error('there is no squashfs in it');
-      const options = [
-        '-quiet',
-        '-no-progress',
-        '-no-xattrs',
-        '-force',
-        '-offset',
-        offset,
-        '-dest',
-        join(partial, 'tree'),
-      ];
-      await run('unsquashfs', [...options, path], { timeout: UNPACK_TIMEOUT_MS, env: ENVIRONMENT }).catch(
-        allowMissingDevices,
-      );
-    } catch (error) {
+    await unsquash(command, path, join(partial, 'tree')).catch((error: unknown) => {
       const message = `unpacking ${path}: ${errorMessage(error)}`.slice(0, 400);
-      const full = /no space left/i.test(message);
-      throw new RolloutFailure(full ? 'node_disk' : 'image_pull', message, { cause: error });
-    }
+      const isFull = /no space left/i.test(message);
+      throw new RolloutFailure(isFull ? 'node_disk' : 'image_pull', message, { cause: error });
+    });
     return { digest, config: EMPTY_CONFIG, bytes };
   };
   return (await store.ensure(digest, unpack, NEVER_ABORTED)).tree;
 }
 
-/** Device nodes are root's to make, and a sandbox has its own /dev. Throws what else was said, in one line. */
+async function unsquash(command: readonly string[], path: string, tree: string): Promise<void> {
+  const [program = '', ...line] = command;
+  const { stdout } = await run(program, [...line, 'sif', 'list', path], { env: ENVIRONMENT });
+  const offset = /(\d+)-\d+\s*\|FS \(Squashfs\/\*System/.exec(stdout)?.[1];
+  if (!offset) throw new Error('there is no squashfs in it');
+  const options = ['-quiet', '-no-progress', '-no-xattrs', '-force', '-offset', offset, '-dest', tree];
+  await run('unsquashfs', [...options, path], { timeout: UNPACK_TIMEOUT_MS, env: ENVIRONMENT }).catch(
+    allowMissingDevices,
+  );
+}
+
+/** Only root can make device nodes, and a sandbox has its own /dev. Throws any other complaint of unsquashfs, in one line. */
 function allowMissingDevices(error: { code?: number | string; stderr?: string }): void {
-  const said = (error.stderr ?? '').split('\n').filter((line) => line.trim() !== '');
-  const others = said.filter(
+  const complaints = (error.stderr ?? '').split('\n').filter((line) => line.trim() !== '');
+  const others = complaints.filter(
     (line) => !/could not create (character|block) device .* because you're not superuser/.test(line),
   );
-  // 2: it has come to the end, leaving out what it said.
-  if (error.code === 2 && said.length > 0 && others.length === 0) return;
+  // 2: it has come to the end, without what it complained about.
+  if (error.code === 2 && complaints.length > 0 && others.length === 0) return;
   throw new Error(others[0] ?? errorMessage(error), { cause: error });
 }
 

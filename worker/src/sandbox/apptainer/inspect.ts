@@ -2,13 +2,13 @@
 import { UsageError } from '@swefarm/shared';
 import { withTag } from '../../images/names.ts';
 import type { ImageInspection, ImageLine } from '../runtime.ts';
-import { findImage } from './images.ts';
+import { findSif } from './images.ts';
 import { readOrigin, sha256Of } from './origin.ts';
 import { candidatePaths } from './sifpaths.ts';
 
-export function inspectImages(templates: readonly string[]): ImageInspection {
+export function inspectSifFiles(templates: readonly string[]): ImageInspection {
   const one = async (image: string, verify: boolean, instance: string | undefined): Promise<ImageLine> => {
-    const lying = await findImage(templates, image, instance);
+    const lying = await findSif(templates, image, instance);
     if (!lying) {
       const [path] = candidatePaths(templates, image, undefined);
       return { image, status: 'absent', ...(path ? { path } : { error: 'apptainer_images is not set' }) };

@@ -1,28 +1,32 @@
 /**
  * Containers of Apptainer (or Singularity), where no engine is allowed: clusters. It mounts the image and makes the namespaces;
- * everything else is held as the light runtime's sandboxes are. What is isolated and limited how: docs/apptainer.md.
+ * everything else works as in the rootfs runtime. What is isolated and limited how: docs/apptainer.md.
  */
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { errorMessage } from '@swefarm/shared';
 import { EMPTY_CONFIG } from '../../images/config.ts';
-import { makeRoom } from '../../images/room.ts';
+import { evictUnpacked } from '../../images/evict.ts';
 import { openImageStore } from '../../images/store.ts';
-import { diskFree } from '../free.ts';
 import { INTERNAL_SPEC } from '../internal.ts';
-import { explainNamespaces, limitsOf, makeBase, warnings } from '../namespaces/host.ts';
+import { explainNamespaces, findProgram, limitsOf, makeBase, warnings } from '../namespaces/host.ts';
 import { unshareMounts } from '../namespaces/launch.ts';
 import { requireMountableFolder } from '../namespaces/mounts.ts';
-import { readRecords, removeNameless } from '../namespaces/records.ts';
-import { imagesOf, type RuntimeSetup, type SetupLog, setUpRuntime } from '../namespaces/setup.ts';
-import type { Runtime } from '../runtime.ts';
+import {
+  imagesInUse,
+  type RuntimeSetup,
+  runtimeParts,
+  type SetupLog,
+  setUpRuntime,
+} from '../namespaces/setup.ts';
+import { tryContainer } from '../namespaces/trial.ts';
+import type { Container, Runtime, RuntimeCheck } from '../runtime.ts';
 import type { Program } from './arguments.ts';
-import { findCommand, PROGRAMS } from './command.ts';
-import { canMountSif, imageSource } from './images.ts';
-import { inspectImages } from './inspect.ts';
+import { canMountSif, SifImages } from './images.ts';
+import { inspectSifFiles } from './inspect.ts';
 import { ownEnvironment, startApptainer } from './start.ts';
-import { bareTree, gatherTools } from './tools.ts';
+import { bareTree, FOLDERS, gatherTools, PROGRAMS } from './tools.ts';
 
 const run = promisify(execFile);
 
@@ -48,14 +52,46 @@ export type ApptainerRuntimeOptions = {
 export async function apptainerRuntime(options: ApptainerRuntimeOptions): Promise<Runtime> {
   requireMountableFolder(options.imagesDir);
   const { scratchDir, log } = options;
-  return setUpRuntime({ scratchDir, cgroups: options.cgroups !== false, log }, (setup) =>
+  return setUpRuntime({ kind: 'apptainer', scratchDir, cgroups: options.cgroups !== false, log }, (setup) =>
     openApptainer(setup, options),
   );
 }
 
+/** What this node has of Apptainer. */
+type Installation = {
+  program: Program;
+  /** The command line, up to its arguments, that runs it. */
+  command: readonly string[];
+  problems: readonly string[];
+};
+
 async function openApptainer(setup: RuntimeSetup, options: ApptainerRuntimeOptions): Promise<Runtime> {
+  const installation = await findInstallation(setup, options.command ?? null);
+  const { program, command } = installation;
+  const store = await openImageStore(options.imagesDir);
+  const images = new SifImages({
+    templates: options.templates,
+    store,
+    command,
+    mountable: options.mountSif !== false && (await canMountSif(setup.root)),
+  });
+  const { room } = options;
+  return {
+    ...runtimeParts(setup),
+    name: 'apptainer',
+    // The images lie on a file system that all nodes share.
+    placesByImage: false,
+    check: (signal) => checkApptainer(setup, installation, options.templates, signal),
+    inspection: inspectSifFiles(options.templates),
+    ...(room ? { evictImages: () => evictUnpacked(store, imagesInUse(setup), room) } : {}),
+    ensureImage: (name, signal, instanceId) => images.ensure(name, instanceId, signal),
+    start: async (spec, signal) => startApptainer(setup, program, spec, images.find(spec.image), signal),
+  };
+}
+
+async function findInstallation(setup: RuntimeSetup, given: string | null): Promise<Installation> {
   const { root, folder, programs } = setup;
-  const path = options.command ?? (await findCommand(PROGRAMS));
+  const path = given ?? (await findProgram(PROGRAMS, FOLDERS));
   const program: Program = {
     path: path ?? PROGRAMS[0],
     root,
@@ -73,80 +109,66 @@ async function openApptainer(setup: RuntimeSetup, options: ApptainerRuntimeOptio
       },
     );
   }
-  // As root of a user namespace even without root: a user whom the node's accounts do not know is refused otherwise.
+  // As root of a user namespace even without root: Apptainer refuses a user whom the node's accounts do not know.
   const command = [...(root ? [] : unshareMounts(root)), program.path];
-  const store = await openImageStore(options.imagesDir);
-  const { room } = options;
-  const images = imageSource({
-    templates: options.templates,
-    store,
-    command,
-    mountable: options.mountSif !== false && (await canMountSif(root)),
-  });
+  return { program, command, problems };
+}
 
-  /** What went wrong with a sandbox of nothing but a shell; null when it works. */
-  const trial = async (signal: AbortSignal): Promise<string | null> => {
-    const tree = join(folder, 'trial');
-    try {
+async function checkApptainer(
+  setup: RuntimeSetup,
+  { program, command, problems: known }: Installation,
+  templates: readonly string[],
+  signal: AbortSignal,
+): Promise<RuntimeCheck> {
+  const { root, folder } = setup;
+  const limits = limitsOf(setup.cgroups, root);
+  const problems = [...known];
+  let version: string | null = null;
+  if (problems.length === 0) {
+    version = await versionOf(command, folder).catch((error: unknown) => {
+      problems.push(`${program.path} does not run: ${errorMessage(error)}`);
+      return null;
+    });
+  }
+  if (problems.length === 0) {
+    // A sandbox of nothing but a shell.
+    const start = async (): Promise<Container> => {
+      const tree = join(folder, 'trial');
       await bareTree(tree, program.bash);
-      const image = { path: tree, config: EMPTY_CONFIG };
-      await using container = await startApptainer(setup, program, INTERNAL_SPEC, image, signal);
-      const line = [program.bash, '-c', 'echo works >/tmp/x && read -r word </tmp/x && [ "$word" = works ]'];
-      const result = await container.exec(line, { timeoutMs: 10_000, maxOutputBytes: 1_000, signal });
-      return result.exitCode === 0 ? null : result.output.toString().trim();
-    } catch (error) {
-      signal.throwIfAborted();
-      return errorMessage(error);
-    }
-  };
+      return await startApptainer(
+        setup,
+        program,
+        INTERNAL_SPEC,
+        { path: tree, config: EMPTY_CONFIG },
+        signal,
+      );
+    };
+    const script = 'echo works >/tmp/x && read -r word </tmp/x && [ "$word" = works ]';
+    const problem = await tryContainer(start, [program.bash, '-c', script], signal);
+    if (problem !== null) problems.push(explain(problem, root, setup.scratchDir));
+  }
+  const usable = problems.length === 0;
+  if (usable) problems.push(...warnings(limits, root), ...(await imageWarnings(root, templates)));
+  return { usable, version, limits, problems };
+}
 
-  return {
-    name: 'apptainer',
-    isolates: true,
-    placesByImage: false,
-    async check(signal) {
-      const limits = limitsOf(setup.cgroups, root);
-      const found = [...problems];
-      let version: string | null = null;
-      if (found.length === 0) {
-        version = await versionOf(command, folder).catch((error: unknown) => {
-          found.push(`${program.path} does not run: ${errorMessage(error)}`);
-          return null;
-        });
-      }
-      if (found.length === 0) {
-        const failed = await trial(signal);
-        if (failed) found.push(explain(failed, root, options.scratchDir));
-      }
-      const usable = found.length === 0;
-      if (usable) {
-        found.push(...warnings(limits, root));
-        if (!(await canMountSif(root))) {
-          if ((await findCommand(['unsquashfs'])) === null)
-            found.push(
-              'unsquashfs is missing, by which .sif files are unpacked: apt-get install -y squashfs-tools',
-            );
-          found.push(
-            root
-              ? '.sif files cannot be mounted (no /dev/loop-control, no /dev/fuse): each is unpacked once into images_dir'
-              : 'without root each .sif file is unpacked once into images_dir: name unpacked folders in apptainer_images to save that',
-          );
-        }
-        if (options.templates.length === 0)
-          found.push('apptainer_images is not set: only images named by their path are found');
-      }
-      return { usable, version, limits, problems: found };
-    },
-    inspection: inspectImages(options.templates),
-    ...(room ? { evictImages: () => makeRoom({ store, ...room, inUse: imagesOf(setup.containers) }) } : {}),
-    ensureImage: (name, signal, instanceId) => images.ensure(name, instanceId, signal),
-    start: async (spec, signal) => startApptainer(setup, program, spec, images.find(spec.image), signal),
-    listOwned: () => readRecords(options.scratchDir, 'apptainer'),
-    sweep: () => removeNameless(options.scratchDir, options.log),
-    diskFree: () => diskFree(options.scratchDir),
-    remove: setup.remove,
-    [Symbol.asyncDispose]: () => setup[Symbol.asyncDispose](),
-  };
+/** What makes images slower to start, or not to be found. */
+async function imageWarnings(root: boolean, templates: readonly string[]): Promise<string[]> {
+  const problems: string[] = [];
+  if (!(await canMountSif(root))) {
+    if ((await findProgram(['unsquashfs'], FOLDERS)) === null)
+      problems.push(
+        'unsquashfs is missing, by which .sif files are unpacked: apt-get install -y squashfs-tools',
+      );
+    problems.push(
+      root
+        ? '.sif files cannot be mounted (no /dev/loop-control, no /dev/fuse): each is unpacked once into images_dir'
+        : 'without root each .sif file is unpacked once into images_dir: name unpacked folders in apptainer_images to save that',
+    );
+  }
+  if (templates.length === 0)
+    problems.push('apptainer_images is not set: only images named by their path are found');
+  return problems;
 }
 
 async function versionOf(command: readonly string[], folder: string): Promise<string> {

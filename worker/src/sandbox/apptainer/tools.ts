@@ -8,6 +8,9 @@ import { basename, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 
 const run = promisify(execFile);
+/** Apptainer under either of its names, and where it may be installed. */
+export const PROGRAMS = ['apptainer', 'singularity'] as const;
+export const FOLDERS = ['/usr/local/bin', '/usr/bin', '/bin', '/opt/apptainer/bin', '/opt/singularity/bin'];
 /** Where the folder is mounted. */
 export const TOOLS_AT = '/.swefarm';
 const LOADER = 'ld.so';

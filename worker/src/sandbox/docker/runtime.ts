@@ -1,19 +1,26 @@
 /** Containers of Docker, or of Podman behind its Docker-compatible socket. */
 import { access, constants } from 'node:fs/promises';
-import { createLazy, createSemaphore, errorMessage, untilAborted } from '@swefarm/shared';
+import {
+  createLazy,
+  createSemaphore,
+  errorMessage,
+  type Lazy,
+  type Semaphore,
+  untilAborted,
+} from '@swefarm/shared';
 import Docker from 'dockerode';
 import { createFetch } from '../../images/fetch.ts';
 import { openPulledImages } from '../../images/pulledimages.ts';
+import { diskFree } from '../disk.ts';
 import { createFailure, engineFailure } from '../engine/errors.ts';
-import { evict } from '../engine/evict.ts';
-import { imageSource } from '../engine/images.ts';
-import { inspectImages } from '../engine/inspect.ts';
+import { evictPulled } from '../engine/evict.ts';
+import { createEngineImages } from '../engine/images.ts';
+import { inspectEngineImages } from '../engine/inspect.ts';
 import type { Engine, ImageSettings } from '../engine/settings.ts';
-import { diskFree } from '../free.ts';
 import { FARM_LABEL, readOwner } from '../labels.ts';
-import { startWatchdog } from '../namespaces/watchdog.ts';
-import { requirePossible } from '../possible.ts';
-import type { ContainerSpec, OwnedContainer, Runtime, RuntimeCheck } from '../runtime.ts';
+import { requirePossible } from '../limits.ts';
+import { startWatchdog, type Watchdog } from '../namespaces/watchdog.ts';
+import type { Container, ContainerSpec, OwnedContainer, Runtime, RuntimeCheck } from '../runtime.ts';
 import { DockerContainer } from './container.ts';
 import { createOptions } from './create.ts';
 import { inTime } from './deadline.ts';
@@ -23,7 +30,7 @@ import { profileFile } from './seccomp.ts';
 import { type EngineLimits, watchContainer } from './watch.ts';
 
 export type DockerRuntimeOptions = {
-  /** Who answers at the socket; default docker. */
+  /** Which engine answers at the socket; default docker. */
   engine?: Engine;
   /** The engine's socket, e.g. /var/run/docker.sock. */
   socketPath: string;
@@ -31,7 +38,7 @@ export type DockerRuntimeOptions = {
   images?: ImageSettings;
   /** Least milliseconds between two creates; default 0. */
   gapMs?: number;
-  /** The longest that a removal is waited for; default two minutes. */
+  /** The longest wait for a removal; default two minutes. */
   answerMs?: number;
   log?: { warn(fields: Record<string, unknown>, message: string): void };
 };
@@ -41,58 +48,56 @@ const ENGINE_SLOTS = 8;
 const START_TIMEOUT_MS = 120_000;
 const CHECK_TIMEOUT_MS = 10_000;
 
-/** @throws never: whether the engine is usable is said by `check`, and by the first call that needs it. */
+/** What the runtime works with. */
+type State = {
+  docker: Docker;
+  engine: Engine;
+  creates: Semaphore;
+  watchdog: Watchdog;
+  /** The filter of system calls, where it replaces the engine's own. */
+  profile: (AsyncDisposable & { path: string }) | null;
+  /** Removes by id. Throws RolloutFailure engine_unreachable. */
+  remove(id: string): Promise<void>;
+  facts: Lazy<EngineFacts>;
+  log: DockerRuntimeOptions['log'];
+};
+
+/** What an engine says of itself. */
+type EngineFacts = { limits: EngineLimits; cpus: number | undefined; rootDir: string | undefined };
+
+/** Does not throw because the engine is unusable: `check` tells that, and the first call that needs the engine. */
 export async function dockerRuntime(options: DockerRuntimeOptions): Promise<Runtime> {
+  const { socketPath, images } = options;
   const engine = options.engine ?? 'docker';
-  const docker = new Docker({ socketPath: options.socketPath });
-  const creates = createSemaphore(ENGINE_SLOTS, options.gapMs ?? 0);
-  const infoHere = askedOnce(docker);
-  const { images } = options;
+  const docker = new Docker({ socketPath });
+  const state: State = {
+    docker,
+    engine,
+    creates: createSemaphore(ENGINE_SLOTS, options.gapMs ?? 0),
+    watchdog: startWatchdog(),
+    profile: engine === 'podman' ? await profileFile() : null,
+    remove: createRemoval(docker, createSemaphore(ENGINE_SLOTS), options.answerMs),
+    facts: createLazy(() => readFacts(docker)),
+    log: options.log,
+  };
   const fetch = createFetch(images ?? { atOnce: 2, mirrors: [] });
-  const brought = images ? openPulledImages(images.broughtFile) : null;
-  const watchdog = startWatchdog();
-  let rootDir: string | null = null;
-  const profile = engine === 'podman' ? await profileFile() : null;
-
-  /** What is left is the reaper's. */
-  const remove = createRemoval(docker, createSemaphore(ENGINE_SLOTS), options.answerMs);
-  const removeQuietly = (id: string): Promise<void> =>
-    remove(id).catch((error: unknown) => {
-      options.log?.warn({ container: id, error: errorMessage(error) }, 'container left for the reaper');
-    });
-
+  const pulled = images ? openPulledImages(images.pulledFile) : null;
   return {
     name: engine,
     isolates: true,
     placesByImage: true,
-    check: (signal) => checkEngine(docker, engine, options.socketPath, signal),
-    ensureImage: imageSource({ docker, fetch, brought }),
-    ...(images && brought
+    check: (signal) => checkEngine(docker, engine, socketPath, signal),
+    ensureImage: createEngineImages({ docker, fetch, pulled }).ensure,
+    ...(images && pulled
       ? {
-          evictImages: () => evict({ docker, brought, ...images }),
-          inspection: inspectImages(docker, brought, images.pins),
+          evictImages: () => evictPulled({ docker, pulled, ...images }),
+          inspection: inspectEngineImages(docker, pulled, images.pins),
         }
       : {}),
-    start: async (asked, signal) => {
-      const limits = (await infoHere())?.limits;
-      requirePossible(asked.limits, null);
-      const spec: ContainerSpec =
-        asked.limits.diskBytes !== null && limits?.disk !== 'enforced'
-          ? { ...asked, limits: { ...asked.limits, diskBytes: null } }
-          : asked;
-      let unwatch = (): void => undefined;
-      const container = await creates.run(() =>
-        startContainer({ docker, engine, profile: profile?.path ?? null }, spec, signal, async (id) => {
-          unwatch();
-          await removeQuietly(id);
-        }),
-      );
-      if (limits) unwatch = await watchContainer(watchdog, container, limits);
-      return container;
-    },
+    start: (spec, signal) => startWatched(state, spec, signal),
     // Podman gives more than there is, as the kernel does; Docker refuses it.
     most: async () => {
-      const cpus = engine === 'docker' ? (await infoHere())?.cpus : undefined;
+      const cpus = engine === 'docker' ? (await factsOf(state))?.cpus : undefined;
       return cpus ? { cpus } : null;
     },
     listOwned: () => listOwned(docker),
@@ -101,19 +106,45 @@ export async function dockerRuntime(options: DockerRuntimeOptions): Promise<Runt
       return { count: all.length, bytes: all.reduce((sum, { Size }) => sum + Size, 0) };
     },
     diskFree: async () => {
-      rootDir ??= ((await inTime(docker.info())) as { DockerRootDir?: string }).DockerRootDir ?? null;
-      return rootDir === null ? null : diskFree(rootDir);
+      const { rootDir } = await state.facts.get();
+      return rootDir === undefined ? null : diskFree(rootDir);
     },
-    remove,
+    remove: state.remove,
     async [Symbol.asyncDispose]() {
-      watchdog[Symbol.dispose]();
-      await profile?.[Symbol.asyncDispose]();
+      state.watchdog[Symbol.dispose]();
+      await state.profile?.[Symbol.asyncDispose]();
     },
   };
 }
 
+async function readFacts(docker: Docker): Promise<EngineFacts> {
+  const info = (await inTime(docker.info())) as EngineInfo & { DockerRootDir?: string };
+  return { limits: engineLimits(info), cpus: info.NCPU, rootDir: info.DockerRootDir };
+}
+
+/** Null while the engine does not answer. */
+const factsOf = ({ facts }: State): Promise<EngineFacts | null> => facts.get().catch(() => null);
+
+/** Starts a container, with the watchdog for the limits that the engine does not enforce. */
+async function startWatched(state: State, asked: ContainerSpec, signal: AbortSignal): Promise<Container> {
+  requirePossible(asked.limits, null);
+  const limits = (await factsOf(state))?.limits;
+  const diskBytes = limits?.disk === 'enforced' ? asked.limits.diskBytes : null;
+  const spec: ContainerSpec = { ...asked, limits: { ...asked.limits, diskBytes } };
+  let unwatch = (): void => undefined;
+  const remove = async (id: string): Promise<void> => {
+    unwatch();
+    await state.remove(id).catch((error: unknown) => {
+      state.log?.warn({ container: id, error: errorMessage(error) }, 'container left for the reaper');
+    });
+  };
+  const container = await state.creates.run(() => startContainer(state, spec, signal, remove));
+  if (limits) unwatch = await watchContainer(state.watchdog, container, limits);
+  return container;
+}
+
 async function startContainer(
-  { docker, engine, profile }: { docker: Docker; engine: Engine; profile: string | null },
+  { docker, engine, profile }: State,
   spec: ContainerSpec,
   signal: AbortSignal,
   remove: (id: string) => Promise<void>,
@@ -123,7 +154,7 @@ async function startContainer(
   let id: string | null = null;
   try {
     // Not aborted in the middle: the engine would go on and leave a container whose id nobody knows.
-    const created = await docker.createContainer(createOptions(spec, profile));
+    const created = await docker.createContainer(createOptions(spec, profile?.path ?? null));
     id = created.id;
     limit.throwIfAborted();
     await created.start({ abortSignal: limit });
@@ -147,15 +178,6 @@ async function listOwned(docker: Docker): Promise<OwnedContainer[]> {
   } catch (error) {
     throw engineFailure(error, 'engine_unreachable', 'listing containers');
   }
-}
-
-/** What the engine has and limits, asked until it has answered once; null while it does not. */
-function askedOnce(docker: Docker): () => Promise<{ limits: EngineLimits; cpus: number | undefined } | null> {
-  const answer = createLazy(async () => {
-    const info: EngineInfo = await inTime(docker.info());
-    return { limits: engineLimits(info), cpus: info.NCPU };
-  });
-  return () => answer.get().catch(() => null);
 }
 
 async function checkEngine(

@@ -1,38 +1,28 @@
-/** Makes room on an engine's disk: what the farm itself brought and nobody uses goes, longest unused first. */
-import { statfs } from 'node:fs/promises';
+/** Makes room on an engine's disk: only images that the farm itself pulled are removed. */
 import { RolloutFailure } from '@swefarm/shared';
 import type Docker from 'dockerode';
+import { type EvictionLimits, evictImages, usedShareOf } from '../../images/evict.ts';
 import { withTag } from '../../images/names.ts';
-import { leastUsed, type PulledImages } from '../../images/pulledimages.ts';
+import type { PulledImages } from '../../images/pulledimages.ts';
 import { statusCode } from './errors.ts';
 
-export type EvictDeps = {
-  docker: Docker;
-  brought: PulledImages;
-  /** Share of the disk (0 to 1) from which on images go. */
-  watermark: number;
-  pins: readonly string[];
-  /** Share of the disk that is used now; for tests. */
-  usedShare?: () => Promise<number>;
-};
+export type EngineEviction = { docker: Docker; pulled: PulledImages } & Omit<EvictionLimits, 'usedShare'> &
+  Partial<Pick<EvictionLimits, 'usedShare'>>;
 
-/** Answers how many went. An image that a container uses, or that has another name, is the engine's to keep. */
-export async function evict(deps: EvictDeps): Promise<number> {
-  const { docker, brought } = deps;
-  const usedShare = deps.usedShare ?? (() => shareOf(docker));
-  if ((await usedShare()) < deps.watermark) return 0;
-  let count = 0;
-  for (const name of leastUsed(await brought.list(), deps.pins, Date.now())) {
-    const gone = await remove(docker, name);
-    if (gone !== 'kept') await brought.drop([name]);
-    if (gone === 'removed') count += 1;
-    if ((await usedShare()) < deps.watermark) break;
-  }
-  return count;
+/** Returns how many images were removed. The engine keeps one that a container uses, or that has another name. */
+export async function evictPulled({ docker, pulled, ...limits }: EngineEviction): Promise<number> {
+  const list = async () =>
+    [...(await pulled.list())].map(([name, { used_at }]) => ({ names: [name], name, usedAt: used_at }));
+  const remove = async ({ name }: { name: string }): Promise<boolean> => {
+    const outcome = await removeImage(docker, name);
+    if (outcome !== 'kept') await pulled.drop([name]);
+    return outcome === 'removed';
+  };
+  return await evictImages(list, remove, { usedShare: () => engineUsedShare(docker), ...limits });
 }
 
-/** `kept`: a container uses it. */
-export async function remove(docker: Docker, name: string): Promise<'removed' | 'absent' | 'kept'> {
+/** `kept`: a container uses it. Throws RolloutFailure engine_unreachable. */
+export async function removeImage(docker: Docker, name: string): Promise<'removed' | 'absent' | 'kept'> {
   try {
     await docker.getImage(withTag(name)).remove();
     return 'removed';
@@ -44,8 +34,7 @@ export async function remove(docker: Docker, name: string): Promise<'removed' | 
 }
 
 /** Of the engine's own folder; 0 where that is on another machine. */
-async function shareOf(docker: Docker): Promise<number> {
+async function engineUsedShare(docker: Docker): Promise<number> {
   const { DockerRootDir } = (await docker.info()) as { DockerRootDir?: string };
-  const stats = DockerRootDir ? await statfs(DockerRootDir).catch(() => null) : null;
-  return stats ? 1 - stats.bavail / stats.blocks : 0;
+  return DockerRootDir ? await usedShareOf(DockerRootDir).catch(() => 0) : 0;
 }

@@ -1,42 +1,47 @@
-/** What an engine has of given images, for `swefarm images`: present, changed since the farm brought it, and what may go. */
+/** What an engine has of given images, for `swefarm images`: present, or changed since the farm pulled it, and which can be removed. */
 import type Docker from 'dockerode';
+import { longestUnused } from '../../images/evict.ts';
 import { withTag } from '../../images/names.ts';
 import type { PulledImages } from '../../images/pulledimages.ts';
-import { leastUsed } from '../../images/pulledimages.ts';
-import type { ImageInspection } from '../runtime.ts';
+import type { ImageInspection, ImageLine } from '../runtime.ts';
 import { engineFailure, statusCode } from './errors.ts';
-import { remove } from './evict.ts';
+import { removeImage } from './evict.ts';
+import { digestOf } from './images.ts';
 
-export function inspectImages(
+export function inspectEngineImages(
   docker: Docker,
-  brought: PulledImages,
+  pulled: PulledImages,
   pins: readonly string[],
 ): ImageInspection {
   return {
     async look(image, verify) {
       try {
         const found = await docker.getImage(withTag(image)).inspect();
-        const digest = found.RepoDigests?.[0]?.split('@')[1] ?? found.Id;
-        const entry = verify ? (await brought.list()).get(image) : undefined;
-        const changed = entry !== undefined && entry.id !== found.Id;
-        return {
-          ...{ image, status: changed ? 'changed' : 'present', digest, bytes: found.Size },
-          ...(changed ? { error: `it was ${entry.id} when the farm brought it` } : {}),
-        };
+        const entry = verify ? (await pulled.list()).get(image) : undefined;
+        const line = { image, digest: digestOf(found), bytes: found.Size };
+        return entry !== undefined && entry.id !== found.Id
+          ? { ...line, status: 'changed', error: `it was ${entry.id} when the farm pulled it` }
+          : { ...line, status: 'present' };
       } catch (error) {
         if (statusCode(error) === 404) return { image, status: 'absent' };
         throw engineFailure(error, 'engine_unreachable', `looking for ${image}`);
       }
     },
     async prune(keep) {
-      const all = await brought.list();
-      const may = new Set(leastUsed(all, pins, Date.now()));
-      const lines = [];
-      for (const [image, { bytes }] of all) {
+      const all = [...(await pulled.list())].map(([image, { used_at, bytes }]) => ({
+        image,
+        bytes,
+        names: [image],
+        usedAt: used_at,
+      }));
+      const removable = new Set(longestUnused(all, pins, Date.now()));
+      const lines: ImageLine[] = [];
+      for (const one of all) {
+        const { image, bytes } = one;
         if (keep.has(image)) continue;
-        const gone = may.has(image) ? await remove(docker, image) : 'kept';
-        if (gone !== 'kept') await brought.drop([image]);
-        lines.push({ image, status: gone, bytes });
+        const status = removable.has(one) ? await removeImage(docker, image) : 'kept';
+        if (status !== 'kept') await pulled.drop([image]);
+        lines.push({ image, status, bytes });
       }
       return lines;
     },

@@ -6,8 +6,8 @@ import { type FetchSettings, readMirrors } from '../../images/fetch.ts';
 export type Engine = 'docker' | 'podman';
 
 export type ImageSettings = FetchSettings & {
-  /** Where is written which images the farm pulled. */
-  broughtFile: string;
+  /** Records which images the farm pulled. */
+  pulledFile: string;
   /** Share of the disk (0 to 1) from which on images are removed. */
   watermark: number;
   /** Names of images that are never removed; `*` stands for anything. */
@@ -18,7 +18,7 @@ export type ImageSettings = FetchSettings & {
 export const imageSettings = (config: WorkerConfig, engine: Engine): ImageSettings => ({
   atOnce: config.image_pulls,
   mirrors: readMirrors(config.image_mirrors),
-  broughtFile: join(config.images_dir, `brought-${engine}.json`),
+  pulledFile: join(config.images_dir, `brought-${engine}.json`),
   watermark: config.image_disk_watermark,
   pins: config.image_pins,
 });

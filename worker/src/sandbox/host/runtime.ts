@@ -7,7 +7,7 @@ import { lstat, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/pr
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { errorMessage, isOurs, newId, ownFolder, RolloutFailure } from '@swefarm/shared';
-import { diskFree } from '../free.ts';
+import { diskFree } from '../disk.ts';
 import type { ContainerSpec, OwnedContainer, Owner, ReadyImage, Runtime, RuntimeCheck } from '../runtime.ts';
 import { SCRATCH } from '../scratch.ts';
 import { HostContainer } from './container.ts';

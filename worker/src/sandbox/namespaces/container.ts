@@ -10,7 +10,7 @@ import type { Container, ContainerSpec, ContainerState, ExecOptions, ExecResult 
 import { type Layer, stampIn, upperRemains } from '../upper.ts';
 import { type DiskUse, diskUse } from '../use.ts';
 import { type Cgroup, HEADROOM, OWN_PROCESSES } from './cgroups.ts';
-import { type Entered, EnteredStream, enterSandbox, runEntered } from './entry.ts';
+import { type Entered, EnteredStream, enterSandbox, runEntered } from './enter.ts';
 import type { Pipes } from './pipes.ts';
 import { killNamespace } from './processes.ts';
 import type { Supervisor } from './supervisor.ts';

@@ -25,7 +25,7 @@ export async function findPrograms(): Promise<Programs> {
   const paths: Record<string, string> = {};
   const missing = new Set<string>();
   for (const [name, packageName] of Object.entries(PROGRAMS)) {
-    const found = await firstExecutable(FOLDERS.map((folder) => join(folder, name)));
+    const found = await findProgram([name], FOLDERS);
     if (found) paths[name] = found;
     else missing.add(packageName);
   }
@@ -38,8 +38,12 @@ export async function findPrograms(): Promise<Programs> {
   return { paths, problems };
 }
 
-async function firstExecutable(paths: readonly string[]): Promise<string | null> {
-  for (const path of paths) {
+/** Path of the first of these programs that one of the folders has; null when none is there. */
+export async function findProgram(
+  names: readonly string[],
+  folders: readonly string[],
+): Promise<string | null> {
+  for (const path of names.flatMap((name) => folders.map((folder) => join(folder, name)))) {
     const usable = await access(path, constants.X_OK).then(
       () => true,
       () => false,

@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorMessage, type FailureClass, ownFolder, RolloutFailure } from '@swefarm/shared';
-import { requirePossible } from '../possible.ts';
+import { requirePossible } from '../limits.ts';
 import type { Container, ContainerSpec } from '../runtime.ts';
 import { SCRATCH } from '../scratch.ts';
 import type { Layer } from '../upper.ts';

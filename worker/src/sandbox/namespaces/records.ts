@@ -5,7 +5,7 @@ import { basename, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { isOurs, newId, poll } from '@swefarm/shared';
 import { z } from 'zod';
-import { isAbandoned } from '../../images/partials.ts';
+import { isAbandoned } from '../../images/temporary.ts';
 import type { OwnedContainer, Owner } from '../runtime.ts';
 import { holdersOf, killQuietly } from './processes.ts';
 

@@ -2,20 +2,22 @@
 import { mkdir, rm, rmdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { newId, ownFolder, ownStartMark } from '@swefarm/shared';
-import { keepFresh } from '../../images/partials.ts';
+import { keepFresh } from '../../images/temporary.ts';
+import { diskFree } from '../disk.ts';
 import type { Container } from '../runtime.ts';
 import { SCRATCH } from '../scratch.ts';
 import { type Cgroups, openCgroups, removeGroups } from './cgroups.ts';
 import { findPrograms, inheritedFiles, type Programs } from './host.ts';
 import { requireMountableFolder } from './mounts.ts';
 import { openPipes, type Pipes } from './pipes.ts';
-import { groupsOf, killById, removeFolder, removeNameless } from './records.ts';
+import { groupsOf, type Kind, killById, readRecords, removeFolder, removeNameless } from './records.ts';
 import { seccompProgram } from './seccomp.ts';
 import { startWatchdog, type Watchdog } from './watchdog.ts';
 
 export type SetupLog = { warn(fields: Record<string, unknown>, message: string): void };
 
 export type RuntimeSetup = AsyncDisposable & {
+  readonly kind: Kind;
   readonly scratchDir: string;
   /** This runtime's own folder in it. */
   readonly folder: string;
@@ -36,6 +38,7 @@ export type RuntimeSetup = AsyncDisposable & {
 };
 
 type SetupOptions = {
+  kind: Kind;
   scratchDir: string;
   /** False: limits are left to the watchdog even where control groups could be made. */
   cgroups: boolean;
@@ -56,16 +59,17 @@ export async function setUpRuntime<T>(
   }
 }
 
-async function openSetup({ scratchDir, cgroups: wanted, log }: SetupOptions): Promise<RuntimeSetup> {
+async function openSetup(options: SetupOptions): Promise<RuntimeSetup> {
+  const { scratchDir, log } = options;
   requireMountableFolder(scratchDir);
   await ownFolder(scratchDir, SCRATCH);
   await removeNameless(scratchDir, log);
   const folder = join(scratchDir, `runtime-${process.pid}-${ownStartMark()}-${newId()}`);
   await mkdir(folder, { mode: 0o711 });
   try {
-    return await openSetupIn(folder, { scratchDir, cgroups: wanted, log });
+    return await openSetupIn(folder, options);
   } catch (error) {
-    // On a full disk, say, which may be tried again.
+    // On a full disk, for example, where the next try may succeed.
     await rm(folder, { recursive: true, force: true });
     throw error;
   }
@@ -73,7 +77,7 @@ async function openSetup({ scratchDir, cgroups: wanted, log }: SetupOptions): Pr
 
 async function openSetupIn(
   folder: string,
-  { scratchDir, cgroups: wanted, log }: SetupOptions,
+  { kind, scratchDir, cgroups: wanted, log }: SetupOptions,
 ): Promise<RuntimeSetup> {
   const filter = join(folder, 'filter.bpf');
   await writeFile(filter, seccompProgram());
@@ -84,6 +88,7 @@ async function openSetupIn(
   const containers = new Map<string, Container>();
   const fresh = keepFresh(folder);
   return {
+    kind,
     scratchDir,
     folder,
     root: process.getuid?.() === 0,
@@ -116,9 +121,19 @@ async function openSetupIn(
   };
 }
 
-/** Digests of the images below the sandboxes that run. */
-export const imagesOf = (containers: RuntimeSetup['containers']): string[] =>
+/** Digests of the images of the sandboxes that run. */
+export const imagesInUse = ({ containers }: RuntimeSetup): string[] =>
   [...containers.values()].map(({ spec }) => spec.image.digest);
+
+/** What runtimes with a setup have in common. */
+export const runtimeParts = (setup: RuntimeSetup) => ({
+  isolates: true,
+  listOwned: () => readRecords(setup.scratchDir, setup.kind),
+  sweep: () => removeNameless(setup.scratchDir, setup.log),
+  diskFree: () => diskFree(setup.scratchDir),
+  remove: setup.remove,
+  [Symbol.asyncDispose]: () => setup[Symbol.asyncDispose](),
+});
 
 /** The command line that runs one of our host scripts; closes first what this process inherited and must not hand on. */
 function hostShell(bash: string, inherited: readonly number[]): (text: string) => string[] {

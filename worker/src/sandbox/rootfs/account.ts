@@ -1,7 +1,7 @@
 /** Who the processes of a container run as, from the image's own account files. */
 import { readFileSync } from 'node:fs';
 import { RolloutFailure } from '@swefarm/shared';
-import { resolveInside } from '../../images/inside.ts';
+import { resolveInside } from '../../images/treepath.ts';
 import type { Account } from '../namespaces/container.ts';
 import type { RootImage } from './images.ts';
 

@@ -1,5 +1,5 @@
 /**
- * Names of images, as the light runtime reads them:
+ * Names of images, as the rootfs runtime reads them:
  *   NAME[:TAG]                 in the node's store, else exported from an engine that answers (pulled by it when it lacks it)
  *   docker-archive:/FILE       a file of `docker save`, plain or compressed
  *   oci:/DIR[:REF]             an OCI layout
@@ -12,15 +12,21 @@ import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { realpath, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createSemaphore, createSingleFlight, RolloutFailure } from '@swefarm/shared';
+import {
+  createSemaphore,
+  createSingleFlight,
+  RolloutFailure,
+  type Semaphore,
+  type SingleFlight,
+} from '@swefarm/shared';
 import { configBeside, EMPTY_CONFIG, type ImageConfig } from '../../images/config.ts';
 import { withTag } from '../../images/names.ts';
 import type { ImageStore, StoredImage, Unpack } from '../../images/store.ts';
 import { requireMountable } from '../namespaces/mounts.ts';
 import type { ReadyImage } from '../runtime.ts';
-import type { EngineSource } from './engine.ts';
+import type { ImageExporter } from './export.ts';
 import { hostTree } from './hosttree.ts';
-import { unpackInThread } from './unpacking.ts';
+import { unpackInThread } from './unpack.ts';
 
 /** What a container is made of. */
 export type RootImage = {
@@ -31,89 +37,109 @@ export type RootImage = {
   folders: { at: string; lowers: string[] }[];
 };
 
-export type ImageSource = {
-  ensure(name: string, signal: AbortSignal): Promise<ReadyImage>;
-  /** What `ensure` made ready, by its `ref`. Throws RolloutFailure image_not_found. */
-  layers(image: ReadyImage): RootImage;
-};
-
-const UNPACK_AT_ONCE = 2;
-/** An engine is asked this seldom whether a name stands for another image by now. */
-const NAME_TRUSTED_MS = 60_000;
-
-export type ImageDeps = {
+export type RootImageDeps = {
   store: ImageStore;
-  /** Null where none is to be asked. */
-  engine: EngineSource | null;
-  /** Called with each freshly unpacked tree before anybody else can see it; its failure is not the image's. */
+  /** Null: no engine is asked for images. */
+  engine: ImageExporter | null;
+  /** Called with each freshly unpacked tree before anything else can see it; its failure is not the image's. */
   prepare(image: RootImage): Promise<void>;
 };
 
-export function imageSource({ store, engine, prepare }: ImageDeps): ImageSource {
-  const unpackers = createSemaphore(UNPACK_AT_ONCE);
-  const known = new Map<string, RootImage>();
-  const trusted = new Map<string, { image: ReadyImage; until: number }>();
-  const underWay = createSingleFlight<ReadyImage>();
-  const owners = process.getuid?.() === 0;
+const UNPACK_AT_ONCE = 2;
+/** Within this time an engine is not asked again whether a name means another image by now. */
+const NAME_TRUSTED_MS = 60_000;
+const NEVER_ABORTED = new AbortController().signal;
+const FORMS = /^(docker-archive|oci|dir|host\+dir):/;
 
-  const prepared =
-    (unpack: Unpack): Unpack =>
-    (partial) =>
-      unpackers.run(async () => {
-        const done = await unpack(partial);
-        await prepare({ config: done.config, lowers: [join(partial, 'tree')], folders: [] });
-        return done;
-      });
+export class RootImages {
+  readonly #deps: RootImageDeps;
+  readonly #unpacking: Semaphore = createSemaphore(UNPACK_AT_ONCE);
+  readonly #preparing: SingleFlight<ReadyImage> = createSingleFlight();
+  /** By the `ref` of the ready image. */
+  readonly #ready = new Map<string, RootImage>();
+  readonly #trusted = new Map<string, { image: ReadyImage; until: number }>();
 
-  const keep = (name: string, stored: StoredImage): ReadyImage => {
-    known.set(stored.digest, { config: stored.config, lowers: [stored.tree], folders: [] });
-    return { name, digest: stored.digest, ref: stored.digest };
-  };
+  constructor(deps: RootImageDeps) {
+    this.#deps = deps;
+  }
 
-  const fromFile = async (name: string, path: string, kind: 'oci' | 'docker-archive', ref: string | null) => {
+  /** Throws RolloutFailure image_not_found / image_pull / node_disk / engine_unreachable. */
+  async ensure(name: string, signal: AbortSignal): Promise<ReadyImage> {
+    const recent = this.#trusted.get(name);
+    if (recent && recent.until > Date.now() && (await this.#deps.store.find(recent.image.digest)))
+      return recent.image;
+    return await this.#preparing.run(name, () => this.#make(name), signal);
+  }
+
+  /** What `ensure` made ready. Throws RolloutFailure image_not_found. */
+  layers(image: ReadyImage): RootImage {
+    const found = this.#ready.get(image.ref);
+    if (!found)
+      throw new RolloutFailure('image_not_found', `image ${image.name} was not made ready by this runtime`);
+    return found;
+  }
+
+  async #make(name: string): Promise<ReadyImage> {
+    if (FORMS.test(name)) {
+      const form = name.slice(0, name.indexOf(':'));
+      const path = name.slice(form.length + 1);
+      if (!path.startsWith('/'))
+        throw new RolloutFailure('image_not_found', `image ${name}: the path must be absolute`);
+      if (form === 'oci') return this.#fromFile(name, { kind: form, ...ociPath(path) });
+      if (form === 'docker-archive') return this.#fromFile(name, { kind: form, path });
+      return this.#fromFolder(name, path, form === 'host+dir');
+    }
+    const image = await this.#fromEngine(name);
+    this.#trusted.set(name, { image: { ...image, pulled: false }, until: Date.now() + NAME_TRUSTED_MS });
+    return image;
+  }
+
+  async #fromFile(
+    name: string,
+    source: { kind: 'oci'; path: string; ref: string | null } | { kind: 'docker-archive'; path: string },
+  ): Promise<ReadyImage> {
+    const { store } = this.#deps;
+    const { kind, path } = source;
     const found = await stat(path).catch(() => null);
     if (!found) throw new RolloutFailure('image_not_found', `image ${name}: there is no ${path}`);
+    const ref = kind === 'oci' ? (source.ref ?? '') : '';
     // The file's own identity is part of the key: another file under the same name is another image.
-    const key = `${kind}:${await realpath(path)}:${ref ?? ''}:${found.size}:${found.mtimeMs}:${found.ino}`;
+    const key = `${kind}:${await realpath(path)}:${ref}:${found.size}:${found.mtimeMs}:${found.ino}`;
     const digest = await store.digestOf(key);
     const present = digest === null ? null : await store.find(digest);
-    if (present) return keep(name, present);
-    const source = kind === 'oci' ? { kind, path, ref } : { kind, path };
-    const unpack = prepared((partial) => unpackInThread({ source, partial, owners }, NEVER_ABORTED));
-    const stored = await store.ensure(key, unpack, NEVER_ABORTED);
-    await store.name(key, stored.digest);
-    return { ...keep(name, stored), pulled: true };
-  };
+    if (present) return this.#readyFrom(name, present);
+    const owners = process.getuid?.() === 0;
+    return await this.#unpack(name, key, key, (partial) =>
+      unpackInThread({ source, partial, owners }, NEVER_ABORTED),
+    );
+  }
 
-  const fromEngine = async (name: string): Promise<ReadyImage> => {
+  async #fromEngine(name: string): Promise<ReadyImage> {
+    const { store, engine } = this.#deps;
     const tagged = withTag(name);
     const digest = await store.digestOf(tagged);
-    let image = (await engine?.inspect(name)) ?? null;
-    const wanted = image?.digest ?? digest;
+    const inspected = (await engine?.inspect(name)) ?? null;
+    const wanted = inspected?.digest ?? digest;
     const present = wanted === null ? null : await store.find(wanted);
     if (present) {
       if (present.digest !== digest) await store.name(tagged, present.digest);
-      return keep(name, present);
+      return this.#readyFrom(name, present);
     }
-    image ??= (await engine?.pull(name)) ?? null;
+    const image = inspected ?? (await engine?.pull(name)) ?? null;
     if (!image || !engine) {
-      const remedy = engine ? 'no engine answers' : 'no engine is configured';
+      const problem = engine ? 'no engine answers' : 'no engine is configured';
       throw new RolloutFailure(
         'image_not_found',
-        `image ${name} is not in the store ${store.root} and ${remedy}`,
+        `image ${name} is not in the store ${store.root} and ${problem}`,
       );
     }
-    const found = image;
-    const stored = await store.ensure(
-      found.digest,
-      prepared((partial) => engine.export(name, found, partial, NEVER_ABORTED)),
-      NEVER_ABORTED,
+    return await this.#unpack(name, image.digest, tagged, (partial) =>
+      engine.export(name, image, partial, NEVER_ABORTED),
     );
-    await store.name(tagged, stored.digest);
-    return { ...keep(name, stored), pulled: true };
-  };
+  }
 
-  const inPlace = async (name: string, given: string, host: boolean): Promise<ReadyImage> => {
+  /** A folder in place. @param hostBelow the host's own system is the layer below it */
+  async #fromFolder(name: string, given: string, hostBelow: boolean): Promise<ReadyImage> {
     const path = await realpath(given).catch(() => null);
     const found = path === null ? null : await stat(path);
     if (path === null || !found?.isDirectory()) {
@@ -121,10 +147,10 @@ export function imageSource({ store, engine, prepare }: ImageDeps): ImageSource 
     }
     requireMountable(path);
     const config = (await configBeside(path)) ?? EMPTY_CONFIG;
-    const below = host ? await hostTree(store, NEVER_ABORTED) : null;
+    const below = hostBelow ? await hostTree(this.#deps.store, NEVER_ABORTED) : null;
     const state = `${path} ${found.ino} ${found.mtimeMs} ${JSON.stringify(config)} ${below?.tree}`;
     const digest = `sha256:${createHash('sha256').update(state).digest('hex')}`;
-    known.set(name, {
+    this.#ready.set(name, {
       config,
       lowers: below ? [path, below.tree] : [path],
       folders: (below?.folders ?? []).map((at) => ({
@@ -133,39 +159,32 @@ export function imageSource({ store, engine, prepare }: ImageDeps): ImageSource 
       })),
     });
     return { name, digest, ref: name };
-  };
+  }
 
-  const make = async (name: string): Promise<ReadyImage> => {
-    const [, kind, path] = /^(docker-archive|oci|dir|host\+dir):(\/.*)$/.exec(name) ?? [];
-    if (kind === 'dir' || kind === 'host+dir') return inPlace(name, path ?? '', kind === 'host+dir');
-    if (kind === 'docker-archive') return fromFile(name, path ?? '', kind, null);
-    if (kind === 'oci') return fromFile(name, ...ociPath(path ?? ''));
-    if (/^(docker-archive|oci|dir|host\+dir):/.test(name)) {
-      throw new RolloutFailure('image_not_found', `image ${name}: the path must be absolute`);
-    }
-    const image = await fromEngine(name);
-    trusted.set(name, { image: { ...image, pulled: false }, until: Date.now() + NAME_TRUSTED_MS });
-    return image;
-  };
+  /** @param storeName by which the store finds the digest again */
+  async #unpack(name: string, key: string, storeName: string, unpack: Unpack): Promise<ReadyImage> {
+    const { store, prepare } = this.#deps;
+    const unpackAndPrepare: Unpack = (partial) =>
+      this.#unpacking.run(async () => {
+        const done = await unpack(partial);
+        await prepare({ config: done.config, lowers: [join(partial, 'tree')], folders: [] });
+        return done;
+      });
+    const stored = await store.ensure(key, unpackAndPrepare, NEVER_ABORTED);
+    await store.name(storeName, stored.digest);
+    return { ...this.#readyFrom(name, stored), pulled: true };
+  }
 
-  return {
-    async ensure(name, signal) {
-      const recent = trusted.get(name);
-      if (recent && recent.until > Date.now() && (await store.find(recent.image.digest))) return recent.image;
-      return await underWay.run(name, () => make(name), signal);
-    },
-    layers(image) {
-      const found = known.get(image.ref);
-      if (!found)
-        throw new RolloutFailure('image_not_found', `image ${image.name} was not made ready by this runtime`);
-      return found;
-    },
-  };
+  #readyFrom(name: string, { digest, config, tree }: StoredImage): ReadyImage {
+    this.#ready.set(digest, { config, lowers: [tree], folders: [] });
+    return { name, digest, ref: digest };
+  }
 }
 
-const NEVER_ABORTED = new AbortController().signal;
-
-function ociPath(path: string): [string, 'oci', string | null] {
-  const at = path.lastIndexOf(':');
-  return at < 0 || existsSync(path) ? [path, 'oci', null] : [path.slice(0, at), 'oci', path.slice(at + 1)];
+/** `PATH[:REF]`, where the path itself may have a colon. */
+function ociPath(given: string): { path: string; ref: string | null } {
+  const at = given.lastIndexOf(':');
+  return at < 0 || existsSync(given)
+    ? { path: given, ref: null }
+    : { path: given.slice(0, at), ref: given.slice(at + 1) };
 }

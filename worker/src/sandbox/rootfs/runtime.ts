@@ -1,27 +1,33 @@
 /**
- * The light runtime: an unpacked image below an overlay, in namespaces of its own, with bubblewrap around it; no daemon, and
+ * The rootfs runtime: an unpacked image below an overlay, in namespaces of its own, with bubblewrap around it; no daemon, and
  * no root where user namespaces are allowed. Names of images: see images.ts. What is isolated how: docs/rootfs.md.
  */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { errorMessage } from '@swefarm/shared';
+import { EMPTY_CONFIG } from '../../images/config.ts';
+import { evictUnpacked } from '../../images/evict.ts';
 import { createFetch } from '../../images/fetch.ts';
 import { openPulledImages } from '../../images/pulledimages.ts';
-import { makeRoom } from '../../images/room.ts';
-import { openImageStore } from '../../images/store.ts';
+import { type ImageStore, openImageStore } from '../../images/store.ts';
 import type { ImageSettings } from '../engine/settings.ts';
-import { diskFree } from '../free.ts';
 import { INTERNAL_SPEC } from '../internal.ts';
 import { explainNamespaces, limitsOf, makeBase, warnings } from '../namespaces/host.ts';
 import { requireMountableFolder } from '../namespaces/mounts.ts';
-import { readRecords, removeNameless } from '../namespaces/records.ts';
-import { imagesOf, type RuntimeSetup, type SetupLog, setUpRuntime } from '../namespaces/setup.ts';
-import type { Runtime } from '../runtime.ts';
+import {
+  imagesInUse,
+  type RuntimeSetup,
+  runtimeParts,
+  type SetupLog,
+  setUpRuntime,
+} from '../namespaces/setup.ts';
+import { tryContainer } from '../namespaces/trial.ts';
+import type { Container, Runtime, RuntimeCheck } from '../runtime.ts';
 import type { Host } from './arguments.ts';
-import { engineSource } from './engine.ts';
+import { ImageExporter } from './export.ts';
+import { refreshIndex, repositoryOf } from './gitindex.ts';
 import { hostTree } from './hosttree.ts';
-import { imageSource, type RootImage } from './images.ts';
-import { refreshIndex, repositoryOf } from './prepare.ts';
+import { type RootImage, RootImages } from './images.ts';
 import { startRootfs } from './start.ts';
 
 export type RootfsRuntimeOptions = {
@@ -42,97 +48,93 @@ export type RootfsRuntimeOptions = {
 export async function rootfsRuntime(options: RootfsRuntimeOptions): Promise<Runtime> {
   requireMountableFolder(options.imagesDir);
   const { scratchDir, log } = options;
-  return setUpRuntime({ scratchDir, cgroups: options.cgroups !== false, log }, (setup) =>
+  return setUpRuntime({ kind: 'rootfs', scratchDir, cgroups: options.cgroups !== false, log }, (setup) =>
     openRootfs(setup, options),
   );
 }
 
 async function openRootfs(setup: RuntimeSetup, options: RootfsRuntimeOptions): Promise<Runtime> {
-  const { imagesDir, scratchDir, log } = options;
-  const { programs } = setup;
+  const { paths } = setup.programs;
   const host: Host = {
     root: setup.root,
-    bwrap: programs.paths.bwrap ?? '/usr/bin/bwrap',
-    bash: programs.paths.bash ?? '/bin/bash',
+    bwrap: paths.bwrap ?? '/usr/bin/bwrap',
+    bash: paths.bash ?? '/bin/bash',
     base: await makeBase(setup.folder),
   };
-  const store = await openImageStore(imagesDir);
-  const prepare = async (image: RootImage): Promise<void> => {
-    const tree = image.lowers[0] as string;
-    const workdir = repositoryOf(tree, image.config.workdir);
-    if (workdir === null) return;
-    try {
-      await using container = await startRootfs(
-        setup,
-        host,
-        { ...INTERNAL_SPEC, workdir },
-        image,
-        NEVER_ABORTED,
-      );
-      await refreshIndex(container, tree, NEVER_ABORTED);
-    } catch (error) {
-      log?.warn({ tree, error: errorMessage(error) }, 'the git index of an image was not refreshed');
-    }
-  };
-  const { dockerSocket, images: settings } = options;
-  const fetch = createFetch(settings ?? { atOnce: 2, mirrors: [] });
-  const brought = settings ? openPulledImages(settings.broughtFile) : null;
-  const engine = dockerSocket ? engineSource({ socketPath: dockerSocket, fetch, brought }) : null;
-  const images = imageSource({ store, engine, prepare });
-
-  const runtime: Runtime = {
+  const store = await openImageStore(options.imagesDir);
+  const engine = engineOf(options);
+  const images = new RootImages({ store, engine, prepare: (image) => refreshIndexOf(setup, host, image) });
+  const settings = options.images;
+  return {
+    ...runtimeParts(setup),
     name: 'rootfs',
-    isolates: true,
     placesByImage: true,
-    check: async (signal) => {
-      const limits = limitsOf(setup.cgroups, host.root);
-      const problems = [...programs.problems];
-      let version: string | null = null;
-      if (problems.length === 0) {
-        version = await bubblewrapVersion(host.bwrap);
-        const failed = await trial(signal);
-        if (failed) problems.push(explain(failed, host.root, scratchDir));
-      }
-      const usable = problems.length === 0;
-      if (usable) problems.push(...warnings(limits, host.root));
-      return { usable, version, limits, problems };
-    },
-    ensureImage: images.ensure,
+    check: (signal) => checkRootfs(setup, host, store, signal),
+    ensureImage: (name, signal) => images.ensure(name, signal),
     images: store.usage,
     ...(settings
       ? {
           evictImages: async () =>
-            (await makeRoom({ store, ...settings, inUse: imagesOf(setup.containers) })) +
+            (await evictUnpacked(store, imagesInUse(setup), settings)) +
             ((await engine?.evict(settings)) ?? 0),
         }
       : {}),
     start: async (spec, signal) => startRootfs(setup, host, spec, images.layers(spec.image), signal),
-    listOwned: () => readRecords(scratchDir, 'rootfs'),
-    sweep: () => removeNameless(scratchDir, log),
-    diskFree: () => diskFree(scratchDir),
-    remove: setup.remove,
-    [Symbol.asyncDispose]: () => setup[Symbol.asyncDispose](),
   };
+}
 
-  /** A sandbox of the host's own system that runs one command; what went wrong, or null. */
-  const trial = async (signal: AbortSignal): Promise<string | null> => {
-    try {
+function engineOf({ dockerSocket, images }: RootfsRuntimeOptions): ImageExporter | null {
+  if (!dockerSocket) return null;
+  return new ImageExporter({
+    socketPath: dockerSocket,
+    fetch: createFetch(images ?? { atOnce: 2, mirrors: [] }),
+    pulled: images ? openPulledImages(images.pulledFile) : null,
+  });
+}
+
+/** Prepares a freshly unpacked image; what fails only makes its containers slower. */
+async function refreshIndexOf(setup: RuntimeSetup, host: Host, image: RootImage): Promise<void> {
+  const tree = image.lowers[0] as string;
+  const workdir = repositoryOf(tree, image.config.workdir);
+  if (workdir === null) return;
+  try {
+    await using container = await startRootfs(
+      setup,
+      host,
+      { ...INTERNAL_SPEC, workdir },
+      image,
+      NEVER_ABORTED,
+    );
+    await refreshIndex(container, tree, NEVER_ABORTED);
+  } catch (error) {
+    setup.log?.warn({ tree, error: errorMessage(error) }, 'the git index of an image was not refreshed');
+  }
+}
+
+async function checkRootfs(
+  setup: RuntimeSetup,
+  host: Host,
+  store: ImageStore,
+  signal: AbortSignal,
+): Promise<RuntimeCheck> {
+  const limits = limitsOf(setup.cgroups, host.root);
+  const problems = [...setup.programs.problems];
+  let version: string | null = null;
+  if (problems.length === 0) {
+    version = await bubblewrapVersion(host.bwrap);
+    // A sandbox of the host's own system.
+    const start = async (): Promise<Container> => {
       const below = await hostTree(store, signal);
       const folders = below.folders.map((at) => ({ at, lowers: [`/${at}`] }));
-      const image: RootImage = { config: { env: {}, workdir: '', user: '' }, lowers: [below.tree], folders };
-      await using container = await startRootfs(setup, host, INTERNAL_SPEC, image, signal);
-      const result = await container.exec(['/bin/sh', '-c', 'echo works >/tmp/x && cat /tmp/x'], {
-        timeoutMs: 10_000,
-        maxOutputBytes: 1_000,
-        signal,
-      });
-      return result.exitCode === 0 ? null : result.output.toString().trim();
-    } catch (error) {
-      signal.throwIfAborted();
-      return errorMessage(error);
-    }
-  };
-  return runtime;
+      const image = { config: EMPTY_CONFIG, lowers: [below.tree], folders };
+      return await startRootfs(setup, host, INTERNAL_SPEC, image, signal);
+    };
+    const problem = await tryContainer(start, ['/bin/sh', '-c', 'echo works >/tmp/x && cat /tmp/x'], signal);
+    if (problem !== null) problems.push(explain(problem, host.root, setup.scratchDir));
+  }
+  const usable = problems.length === 0;
+  if (usable) problems.push(...warnings(limits, host.root));
+  return { usable, version, limits, problems };
 }
 
 const NEVER_ABORTED = new AbortController().signal;

@@ -1,7 +1,7 @@
 /** Starts one sandbox of the rootfs runtime: overlays over an unpacked image, in namespaces that bubblewrap makes. */
 import { chmod, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { resolveInside } from '../../images/inside.ts';
+import { resolveInside } from '../../images/treepath.ts';
 import { INIT, type LaunchPlan, launchSandbox } from '../namespaces/launch.ts';
 import { newSandboxId } from '../namespaces/records.ts';
 import type { RuntimeSetup } from '../namespaces/setup.ts';

@@ -8,7 +8,7 @@ import Docker from 'dockerode';
 import { readDockerArchive, readOciLayout } from '../../images/layers.ts';
 import type { Unpacked } from '../../images/store.ts';
 import { TreeWriter } from '../../images/tree.ts';
-import type { UnpackReply, UnpackTask } from './unpacking.ts';
+import type { UnpackReply, UnpackTask } from './unpack.ts';
 
 async function unpack({ source, partial, owners }: UnpackTask): Promise<Unpacked> {
   const writer = new TreeWriter(join(partial, 'tree'), owners);

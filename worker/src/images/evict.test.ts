@@ -3,13 +3,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { EMPTY_CONFIG } from './config.ts';
-import { makeRoom } from './room.ts';
+import { evictUnpacked, longestUnused } from './evict.ts';
 import { type ImageStore, openImageStore } from './store.ts';
 
 let folder: string;
 let store: ImageStore;
 beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'swefarm-room-'));
+  folder = mkdtempSync(join(tmpdir(), 'swefarm-evict-'));
   store = await openImageStore(folder);
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
@@ -32,9 +32,10 @@ const HOUR_MS = 3_600_000;
 
 it('nothing goes below the watermark, nor what was used just now', async () => {
   await unpacked('a', 'some/a:latest');
-  const deps = { store, watermark: 0.8, pins: [], inUse: [] };
-  expect(await makeRoom({ ...deps, usedShare: async () => 0.7, now: Date.now() + HOUR_MS })).toBe(0);
-  expect(await makeRoom({ ...deps, usedShare: async () => 0.9 })).toBe(0);
+  const limits = { watermark: 0.8, pins: [] };
+  const later = Date.now() + HOUR_MS;
+  expect(await evictUnpacked(store, [], { ...limits, usedShare: async () => 0.7, now: later })).toBe(0);
+  expect(await evictUnpacked(store, [], { ...limits, usedShare: async () => 0.9 })).toBe(0);
   expect(await left()).toEqual(['a']);
 });
 
@@ -58,10 +59,18 @@ it('the longest unused go until there is room; what is pinned, in use or of no s
   const shares = [0.9, 0.9, 0.7];
   const usedShare = async (): Promise<number> => shares.shift() ?? 0;
   const inUse = [digestOf('c'), digestOf('c')];
-  expect(await makeRoom({ store: seen, watermark: 0.8, pins: ['pinned/*'], inUse, usedShare, now })).toBe(2);
+  const limits = { watermark: 0.8, pins: ['pinned/*'], usedShare, now };
+  expect(await evictUnpacked(seen, inUse, limits)).toBe(2);
   expect(touched).toEqual([digestOf('c')]);
   expect(await left()).toEqual(['a', 'b', 'c']);
   expect(await store.find(digestOf('e'))).toBeNull();
   expect(existsSync((await store.find(digestOf('f')))?.tree ?? '')).toBe(true);
   expect(readdirSync(join(store.root, 'partial'))).toEqual([]);
+});
+
+it('the longest unused goes first; pinned and just used ones stay', () => {
+  const image = (name: string, usedAt: number) => ({ names: [name], usedAt });
+  const images = [image('late', 2), image('early', 1), image('base/pinned:1', 0), image('now', HOUR_MS)];
+  const names = longestUnused(images, ['base/*'], HOUR_MS).map((one) => one.names[0]);
+  expect(names).toEqual(['early', 'late']);
 });

@@ -2,10 +2,9 @@
  * What is done once to an unpacked image so that not every container has to: git's index is told the inodes and times that
  * the files have here. Without that, the first `git status` of each container reads the whole work tree.
  */
-
 import { lstatSync } from 'node:fs';
 import { replaceFile } from '@swefarm/shared';
-import { resolveInside } from '../../images/inside.ts';
+import { resolveInside } from '../../images/treepath.ts';
 import type { Container } from '../runtime.ts';
 
 const TIMEOUT_MS = 120_000;

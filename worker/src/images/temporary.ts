@@ -1,10 +1,10 @@
-/** Work in hand, in folders named by their process: whoever comes later removes what dead ones left. */
+/** Temporary files and folders, named by the process that made them: a later process removes what dead ones left. */
 import { mkdir, readdir, rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isProcessAlive, newId, ownFolder, ownStartMark } from '@swefarm/shared';
 
-/** A name in such a folder that is this process's and nobody else's. */
-export const partialName = (): string => `${process.pid}-${ownStartMark()}-${newId()}`;
+/** A name that no other process uses. */
+export const temporaryName = (): string => `${process.pid}-${ownStartMark()}-${newId()}`;
 
 const FRESH_EVERY_MS = 10 * 60_000;
 /** Longer than any unpacking may take, and than a worker stands still. */
@@ -16,11 +16,11 @@ const STALE_MS = 2 * 3_600_000;
  */
 export async function isAbandoned(path: string, pid: string, started: string): Promise<boolean> {
   const found = await stat(path).catch(() => null);
-  return isGone(pid, started, found?.mtimeMs ?? Date.now());
+  return isOwnerGone(pid, started, found?.mtimeMs ?? Date.now());
 }
 
 /** @param touchedAt milliseconds since the epoch */
-export function isGone(pid: string, started: string, touchedAt: number): boolean {
+export function isOwnerGone(pid: string, started: string, touchedAt: number): boolean {
   const alive = isProcessAlive({ pid: Number(pid), pid_started: started });
   return alive === null ? Date.now() - touchedAt > STALE_MS : !alive;
 }
@@ -38,7 +38,7 @@ export function keepFresh(path: string): Disposable {
 }
 
 /** Names that are of another form are somebody else's and stay. */
-export async function removeDeadPartials(folder: string): Promise<void> {
+export async function removeAbandoned(folder: string): Promise<void> {
   for (const name of await readdir(folder)) {
     const [, pid, started] = /^(\d+)-(\d+(?:@\d+)?)-/.exec(name) ?? [];
     if (pid && started && !(await isAbandoned(join(folder, name), pid, started))) continue;
@@ -48,10 +48,12 @@ export async function removeDeadPartials(folder: string): Promise<void> {
 }
 
 /** A folder below `parent` for one piece of work; what dead processes left there goes first. */
-export async function workFolder(parent: string): Promise<AsyncDisposable & { readonly path: string }> {
+export async function openTemporaryFolder(
+  parent: string,
+): Promise<AsyncDisposable & { readonly path: string }> {
   await ownFolder(parent, { setting: 'images_dir' });
-  await removeDeadPartials(parent);
-  const path = join(parent, partialName());
+  await removeAbandoned(parent);
+  const path = join(parent, temporaryName());
   await mkdir(path, { mode: 0o700 });
   return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
 }

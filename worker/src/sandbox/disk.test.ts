@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
-import { diskFree, diskIsFull, freeFiles, watchDisk } from './free.ts';
+import { diskFree, diskIsFull, freeFiles, watchDisk } from './disk.ts';
 
 test('a file system that does not count inodes never lacks them; a folder that cannot be seen is not full', async () => {
   expect(freeFiles({ files: 0, ffree: 0 })).toBe(Number.POSITIVE_INFINITY);

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { resolveInside } from './inside.ts';
+import { resolveInside } from './treepath.ts';
 
 let root: string;
 beforeAll(() => {

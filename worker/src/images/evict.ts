@@ -1,0 +1,76 @@
+/** Makes room on a disk: while it is too full, images that nobody uses are removed, longest unused first. */
+import { statfs } from 'node:fs/promises';
+import type { ImageStore } from './store.ts';
+
+/** An image that was used just now is still needed: a container of it may be about to start, and other rollouts of it come. */
+const REST_MS = 10 * 60_000;
+
+export type UsedImage = { names: readonly string[]; usedAt: number };
+
+export type EvictionLimits = {
+  /** Share of the disk (0 to 1) from which on images are removed; 1: never. */
+  watermark: number;
+  /** Names of images that stay; `*` stands for anything. */
+  pins: readonly string[];
+  /** Share of the disk that is used now. */
+  usedShare(): Promise<number>;
+  /** Milliseconds since the epoch; for tests. */
+  now?: number;
+};
+
+/** Returns how many images were removed. @param remove false: the image had to stay, or was gone */
+export async function evictImages<T extends UsedImage>(
+  list: () => Promise<readonly T[]>,
+  remove: (image: T) => Promise<boolean>,
+  { watermark, pins, usedShare, now = Date.now() }: EvictionLimits,
+): Promise<number> {
+  if (watermark >= 1 || (await usedShare()) < watermark) return 0;
+  let count = 0;
+  for (const image of longestUnused(await list(), pins, now)) {
+    if (await remove(image)) count += 1;
+    if ((await usedShare()) < watermark) break;
+  }
+  return count;
+}
+
+/** The images that may be removed, in the order in which they are. */
+export function longestUnused<T extends UsedImage>(
+  images: readonly T[],
+  pins: readonly string[],
+  now: number,
+): T[] {
+  const patterns = pins.map(
+    (pin) => new RegExp(`^${pin.replace(/[.+?^${}()|[\]\\]/g, '\\$&').replaceAll('*', '.*')}$`),
+  );
+  const isPinned = ({ names }: T): boolean =>
+    names
+      .flatMap((name) => [name, name.replace(/:latest$/, '')])
+      .some((name) => patterns.some((pattern) => pattern.test(name)));
+  return images
+    .filter((image) => now - image.usedAt >= REST_MS && !isPinned(image))
+    .sort((a, b) => a.usedAt - b.usedAt);
+}
+
+/** Evicts from the unpacked images of a node. @param inUse digests of the images whose sandboxes this process runs */
+export async function evictUnpacked(
+  store: ImageStore,
+  inUse: Iterable<string>,
+  limits: Omit<EvictionLimits, 'usedShare'> & Partial<Pick<EvictionLimits, 'usedShare'>>,
+): Promise<number> {
+  // By their stamps other workers of the node see that they are in use.
+  for (const digest of new Set(inUse)) await store.touch(digest);
+  const remove = async ({ digest }: { digest: string }): Promise<boolean> => {
+    await store.drop(digest);
+    return true;
+  };
+  return await evictImages(() => store.kept(), remove, {
+    usedShare: () => usedShareOf(store.root),
+    ...limits,
+  });
+}
+
+/** Share of the disk below `folder` that is used. Throws the error of the system call. */
+export async function usedShareOf(folder: string): Promise<number> {
+  const { bavail, blocks } = await statfs(folder);
+  return 1 - bavail / blocks;
+}
