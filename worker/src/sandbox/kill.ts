@@ -1,6 +1,5 @@
 /** Ends the processes of one command from outside the shell that runs it. */
 import { readFileSync } from 'node:fs';
-import { errorMessage } from '@swefarm/shared';
 import type { ExecOptions, ExecResult } from './runtime.ts';
 
 const SCRIPT = readFileSync(new URL('./kill.sh', import.meta.url), 'utf8');
@@ -12,31 +11,30 @@ export type KillTarget = {
   mark: string;
   /** Processes to spare; the children of the first are the roots of the tree to end. */
   keep: readonly number[];
+  /** The process table is the container's own, so a process that started later than the command belongs to it. */
+  privatePids: boolean;
 };
 
 /**
- * Kills by tree, process group, environment mark and, in a process table of the container's own, by start time.
- * Returns false when no process could be started for it (full process table, dead container).
+ * Kills by tree, process group, environment mark and, in a process table of the container's own, by start time. Where no process can
+ * be started for that (full process table, dead container) it calls `killAll` instead and returns false. Throws what `killAll` throws.
  */
 export async function killCommand(
   exec: (argv: readonly string[], options: ExecOptions) => Promise<ExecResult>,
-  privatePids: boolean,
-  target: KillTarget,
+  { mark, keep, privatePids }: KillTarget,
+  killAll: () => Promise<void>,
 ): Promise<boolean> {
-  try {
-    const result = await exec(
-      ['/bin/sh', '-c', SCRIPT, 'kill', target.mark, target.keep.join(' '), privatePids ? '1' : '0'],
-      {
-        env: CLEAN_ENV,
-        timeoutMs: KILL_TIMEOUT_MS,
-        maxOutputBytes: 4096,
-        signal: AbortSignal.timeout(2 * KILL_TIMEOUT_MS),
-      },
-    );
-    return result.exitCode === 0;
-  } catch (error) {
-    // The caller falls back to ending everything; why this way failed is of no use to it.
-    errorMessage(error);
-    return false;
-  }
+  const line = ['/bin/sh', '-c', SCRIPT, 'kill', mark, keep.join(' '), privatePids ? '1' : '0'];
+  const options = {
+    env: CLEAN_ENV,
+    timeoutMs: KILL_TIMEOUT_MS,
+    maxOutputBytes: 4096,
+    signal: AbortSignal.timeout(2 * KILL_TIMEOUT_MS),
+  };
+  const hasRun = await exec(line, options).then(
+    ({ exitCode }) => exitCode === 0,
+    () => false,
+  );
+  if (!hasRun) await killAll();
+  return hasRun;
 }

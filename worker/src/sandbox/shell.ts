@@ -215,17 +215,22 @@ class HeldShell implements Shell {
   /** Ends the running command from outside; the controller's reply, when it is still able to give one. */
   async #kill(controller: Controller, seq: number, answer: Promise<Reply>): Promise<Reply | null> {
     const quiet = answer.catch(() => null);
-    await killCommand(
-      (argv, options) => this.#container.exec(argv, options),
-      this.#container.privatePids ?? false,
-      { mark: `${controller.nonce}.${seq}`, keep: [controller.pid, controller.watcher] },
-    );
-    const reply = await within(quiet, AFTER_KILL_MS);
+    const isAlone = await this.#killCommand(controller, seq, [controller.pid, controller.watcher]);
+    const reply = isAlone ? await within(quiet, AFTER_KILL_MS) : null;
     if (reply) return reply;
-    // Nothing could be started inside, or the controller is wedged: everything goes, the shell is opened anew.
-    await this.#container.killProcesses?.();
+    // The controller is wedged, or was ended with everything else: the shell is opened anew.
+    if (isAlone) await this.#container.killProcesses?.();
     controller.stream.destroy();
     return null;
+  }
+
+  /** True when only the command was ended, false when everything in the container was. */
+  #killCommand({ nonce }: Controller, seq: number, keep: readonly number[]): Promise<boolean> {
+    return killCommand(
+      (argv, options) => this.#container.exec(argv, options),
+      { mark: `${nonce}.${seq}`, keep, privatePids: this.#container.privatePids ?? false },
+      async () => this.#container.killProcesses?.(),
+    );
   }
 
   /** The shell died under its command: what the command left is ended, what it printed is kept, a new shell is opened. */
@@ -239,11 +244,7 @@ class HeldShell implements Shell {
   ): Promise<CommandResult> {
     this.#controller = null;
     await this.#throwIfDead();
-    await killCommand(
-      (argv, execOptions) => this.#container.exec(argv, execOptions),
-      this.#container.privatePids ?? false,
-      { mark: `${controller.nonce}.${seq}`, keep: [controller.pid] },
-    );
+    await this.#killCommand(controller, seq, [controller.pid]);
     await this.#reopen(options.signal);
     const fresh: Controller | null = this.#controller;
     const killed = rose(controller.oomKills, (fresh as Controller | null)?.oomKills ?? null);

@@ -60,12 +60,11 @@ export class DockerContainer implements Container {
 
   exec(argv: readonly string[], options: ExecOptions): Promise<ExecResult> {
     return runExec(this.#container, argv, options, async (mark) => {
-      const killed = await killCommand(
+      await killCommand(
         (line, killOptions) => runExec(this.#container, line, killOptions, ignoreKill),
-        this.privatePids,
-        { mark, keep: [] },
+        { mark, keep: [], privatePids: true },
+        () => this.killProcesses(),
       );
-      if (!killed) await this.killProcesses();
     });
   }
 

@@ -49,10 +49,11 @@ export class HostContainer implements Container {
 
   async exec(argv: readonly string[], options: ExecOptions): Promise<ExecResult> {
     return this.#exec(argv, options, async (mark) => {
-      await killCommand((line, killOptions) => this.#exec(line, killOptions, async () => undefined), false, {
-        mark,
-        keep: [],
-      });
+      await killCommand(
+        (line, killOptions) => this.#exec(line, killOptions, async () => undefined),
+        { mark, keep: [], privatePids: false },
+        () => this.killProcesses(),
+      );
     });
   }
 

@@ -1,0 +1,39 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { processStarted, RolloutFailure } from '@swefarm/shared';
+import { expect, test } from 'vitest';
+import { hostRuntime } from './host/runtime.ts';
+import { INTERNAL_SPEC } from './internal.ts';
+import type { Container } from './runtime.ts';
+import { openShell } from './shell.ts';
+
+/** As with a full process table: shells go on, and no further process can be started. */
+const withoutExec = (container: Container): Container =>
+  new Proxy(container, {
+    get(target, name) {
+      if (name === 'exec') return () => Promise.reject(new RolloutFailure('sandbox_lost', 'no process'));
+      const value: unknown = Reflect.get(target, name);
+      return typeof value === 'function' ? value.bind(target) : value;
+    },
+  });
+
+test('what a lost shell leaves is ended also where no process can be started to end it', async () => {
+  const scratchDir = await mkdtemp(join(tmpdir(), 'swefarm-kill-'));
+  try {
+    await using runtime = await hostRuntime({ scratchDir });
+    await using container = await runtime.start(INTERNAL_SPEC, new AbortController().signal);
+    await using shell = await openShell(withoutExec(container), {
+      workdir: container.workdir,
+      activate: '',
+      env: {},
+    });
+    const options = { timeoutMs: 60_000, maxOutputBytes: 1_000, signal: new AbortController().signal };
+    const lost = await shell.run('sleep 1000 & echo $! >pid; kill -9 $$; wait', options);
+    expect(lost.note).toBe('shell_reopened');
+    const pid = Number(await readFile(join(container.workdir, 'pid'), 'utf8'));
+    expect(processStarted(pid)).toBeNull();
+  } finally {
+    await rm(scratchDir, { recursive: true, force: true });
+  }
+});
