@@ -1,6 +1,6 @@
 /** Holds the direction of imports, the few files that may know a heavy package, and the one place that reads the environment. */
 import { readdirSync, readFileSync } from 'node:fs';
-import { join, relative } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 
@@ -24,6 +24,37 @@ const ONLY: Record<string, RegExp> = {
   ioredis: /^shared\/src\/redis\//,
   dockerode: /^worker\/src\/sandbox\//,
   openai: /^worker\/src\/agent\//,
+};
+
+/**
+ * Folders of a package and which others of it they may import, beside themselves: only folders that stand above them in this table.
+ * A folder that is not here may import any. Tests are free.
+ */
+const ROOMS: Record<string, readonly string[]> = {
+  'worker/src/threads': [],
+  'worker/src/images': [],
+  'worker/src/sandbox': ['worker/src/images'],
+  'worker/src/sandbox/engine': ['worker/src/images', 'worker/src/sandbox'],
+  'worker/src/sandbox/namespaces': ['worker/src/images', 'worker/src/sandbox'],
+  // No runtime imports another.
+  'worker/src/sandbox/host': ['worker/src/sandbox'],
+  'worker/src/sandbox/docker': [
+    'worker/src/images',
+    'worker/src/sandbox',
+    'worker/src/sandbox/engine',
+    'worker/src/sandbox/namespaces',
+  ],
+  'worker/src/sandbox/rootfs': [
+    'worker/src/images',
+    'worker/src/sandbox',
+    'worker/src/sandbox/engine',
+    'worker/src/sandbox/namespaces',
+  ],
+  'worker/src/sandbox/apptainer': [
+    'worker/src/images',
+    'worker/src/sandbox',
+    'worker/src/sandbox/namespaces',
+  ],
 };
 
 type Source = { path: string; text: string; isTest: boolean; imports: string[] };
@@ -87,6 +118,23 @@ describe('imports', () => {
         return packageOf(relative(ROOT, join(ROOT, path, '..', name))) !== packageOf(path);
       }),
     );
+    expect(wrong).toEqual([]);
+  });
+
+  test('between the rooms of a package they go one way', () => {
+    const rooms = Object.keys(ROOMS);
+    const upward = rooms.flatMap((room, at) =>
+      (ROOMS[room] ?? []).filter((other) => !rooms.slice(0, at).includes(other)),
+    );
+    expect(upward).toEqual([]);
+    const wrong = offenders(({ path, imports, isTest }) => {
+      const allowed = ROOMS[dirname(path)];
+      if (!allowed || isTest) return [];
+      return imports.filter((name) => {
+        const target = dirname(join(dirname(path), name));
+        return name.startsWith('.') && target !== dirname(path) && !allowed.includes(target);
+      });
+    });
     expect(wrong).toEqual([]);
   });
 
