@@ -125,3 +125,12 @@ describe('hostile layers stay in the tree', () => {
     await expect(unpack(circle)).rejects.toThrow('symlinks');
   });
 });
+
+it('a layer whose stream breaks off without an error is not taken for whole', async () => {
+  const bytes = await layerOf([{ name: 'file', content: 'x'.repeat(100_000) }]);
+  const source = new Readable({ read: () => undefined });
+  source.push(bytes.subarray(0, 50_000));
+  const written = new TreeWriter(root, false).layer(source);
+  source.destroy();
+  await expect(written).rejects.toThrow();
+});

@@ -22,7 +22,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import type { Readable } from 'node:stream';
+import { finished, type Readable } from 'node:stream';
 import tar, { type Header } from 'tar-stream';
 import { splitPath } from './treepath.ts';
 
@@ -52,11 +52,13 @@ export class TreeWriter {
     return this.#bytes;
   }
 
-  /** Applies one layer (an uncompressed tar) on top of what is there. */
+  /** Applies one layer (an uncompressed tar) on top of what is there. Throws when the stream breaks off. */
   async layer(stream: Readable): Promise<void> {
     this.#made = new Set();
     const extract = tar.extract();
-    stream.once('error', (error) => extract.destroy(error));
+    finished(stream, { writable: false }, (error) => {
+      if (error) extract.destroy(error);
+    });
     stream.pipe(extract);
     for await (const entry of extract) {
       await this.#entry(entry.header, entry as unknown as Readable);

@@ -1,7 +1,7 @@
 /** The body of an unpacking thread: opens the source, writes its layers into one tree, answers once. */
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Readable } from 'node:stream';
+import type { Readable } from 'node:stream';
 import { parentPort, workerData } from 'node:worker_threads';
 import { errorMessage } from '@swefarm/shared';
 import Docker from 'dockerode';
@@ -14,7 +14,8 @@ async function unpack({ source, partial, owners }: UnpackTask): Promise<Unpacked
   const writer = new TreeWriter(join(partial, 'tree'), owners);
   if (source.kind === 'export') {
     const container = new Docker({ socketPath: source.socketPath }).getContainer(source.container);
-    await writer.layer(new Readable().wrap(await container.export()));
+    // Read as it is: a wrapper around it would drop what it had not handed on when the connection closes.
+    await writer.layer((await container.export()) as Readable);
     return { ...source.known, bytes: writer.bytes };
   }
   const spool = join(partial, 'spool');
