@@ -27,7 +27,7 @@ const ROW_PX = 24;
 
 export function Rollouts({ rows }: { rows: readonly Row[] }) {
   const [order, setOrder] = useState<Order>(null);
-  const [chosen, setChosen] = useState<readonly string[]>([]);
+  const [chosen, choose] = useChosen();
   const sorted = useMemo(() => (order ? sort(rows, order.column, order.down) : rows), [rows, order]);
   const scroller = useRef<HTMLDivElement>(null);
   const virtual = useVirtualizer({
@@ -38,16 +38,13 @@ export function Rollouts({ rows }: { rows: readonly Row[] }) {
   });
   const scrollTo = useCallback((row: number) => virtual.scrollToIndex(row), [virtual]);
   const roving = useRoving({ rows: sorted.length, columns: () => 1 }, scrollTo);
-  const choose = (id: string): void =>
-    setChosen((now) => (now.includes(id) ? now.filter((one) => one !== id) : [...now, id].slice(-2)));
   const onKeyDown = (event: KeyboardEvent): void => {
     const row = sorted[roving.cell.row];
-    if (event.key === 'Enter' && row && event.target instanceof HTMLElement && event.target.role === 'row') {
-      location.hash = toRollout(row.id);
-    } else if (event.key === ' ' && row) {
+    if (row && event.key === ' ') {
       event.preventDefault();
       choose(row.id);
-    } else roving.onKeyDown(event);
+    } else if (row && event.key === 'Enter' && isRow(event.target)) location.hash = toRollout(row.id);
+    else roving.onKeyDown(event);
   };
   return (
     <>
@@ -87,6 +84,16 @@ export function Rollouts({ rows }: { rows: readonly Row[] }) {
       {sorted.length === 0 && <p className="empty">Nothing passes the filter.</p>}
     </>
   );
+}
+
+const isRow = (target: EventTarget): boolean => target instanceof HTMLElement && target.role === 'row';
+
+/** The last two rollouts that were marked; marking one again takes the mark away. */
+function useChosen(): [readonly string[], (id: string) => void] {
+  const [chosen, setChosen] = useState<readonly string[]>([]);
+  const choose = (id: string): void =>
+    setChosen((now) => (now.includes(id) ? now.filter((one) => one !== id) : [...now, id].slice(-2)));
+  return [chosen, choose];
 }
 
 /** How to put two rollouts side by side, or the way there once two are marked. */

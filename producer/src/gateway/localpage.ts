@@ -1,4 +1,4 @@
-/** `swefarm show --web`: the page over one result file, for whoever started it and nobody else. */
+/** `swefarm show --web`: the page of one result file, for the user who started it only. */
 import { timingSafeEqual } from 'node:crypto';
 import type { AddressInfo } from 'node:net';
 import { type Log, newId } from '@swefarm/shared';
@@ -10,7 +10,7 @@ import { servePageData } from './routes/page.ts';
 import { servePageAssets } from './routes/pageassets.ts';
 
 export interface LocalPage extends AsyncDisposable {
-  /** With the key after `#`, which browsers keep to themselves. */
+  /** With the key after `#`, which browsers do not send. */
   readonly url: string;
 }
 
@@ -18,10 +18,10 @@ export interface LocalPage extends AsyncDisposable {
 export async function servePage(source: PageSource, log: Log, port = 0): Promise<LocalPage> {
   const key = newId() + newId();
   const app = createApp({}, log);
-  const wanted = Buffer.from(key);
+  const expected = Buffer.from(key);
   const isGranted = (request: FastifyRequest): boolean => {
     const given = Buffer.from((request.headers.authorization ?? '').replace(/^Bearer /, ''));
-    return given.length === wanted.length && timingSafeEqual(given, wanted);
+    return given.length === expected.length && timingSafeEqual(given, expected);
   };
   app.addHook('onRequest', async (request) => {
     if (request.routeOptions.config.public || isGranted(request)) return;

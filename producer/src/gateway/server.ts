@@ -1,4 +1,4 @@
-/** The gateway's HTTP server: connections that are held for hours, thousands of them, and an orderly end. */
+/** The gateway's HTTP server: thousands of connections that wait for hours, and an orderly end. */
 import type { AddressInfo } from 'node:net';
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import { authenticate } from './access/authentication.ts';
@@ -41,14 +41,14 @@ const ROUTES: readonly Routes[] = [
 /** A request must arrive within this time; how long its answer takes is not limited. */
 const RECEIVE_MS = 300_000;
 const HEADERS_MS = 60_000;
-/** Longer than the idle time after which Gym's client (aiohttp, 15 s) closes, so that it never writes into our close. */
+/** Longer than the idle time after which Gym's client closes (aiohttp, 15 s), so that it never writes into a connection that we close. */
 const IDLE_MS = 75_000;
-/** A peer that vanished without a word is noticed. */
+/** A peer that vanished without closing is noticed. */
 const TCP_KEEPALIVE_MS = 30_000;
 const BACKLOG = 4096;
 
 /**
- * Listens on `config.gateway_host` and `gateway_port` (0: a free one) until disposed; held connections are closed then.
+ * Listens on `config.gateway_host` and `gateway_port` (0: a free one) until disposed; open connections are closed then.
  *
  * @throws UsageError for a bad callers file and for settings that no open run can have; the error of `listen` when the address is taken
  */

@@ -1,4 +1,4 @@
-/** The page comes into being when it is first needed: one build, however many processes and requests wait for it. */
+/** Builds the page when it is first needed: one build, however many processes and requests wait for it. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readdirSync, statSync } from 'node:fs';
@@ -7,21 +7,21 @@ import { fileURLToPath } from 'node:url';
 import { stripVTControlCharacters } from 'node:util';
 import { errorMessage, UnusableError } from '@swefarm/shared';
 
-/** Sources and, beside them, what is built of them; a bundle has only the latter. */
+/** The sources and, beside them, the built page; a bundle has only the latter. */
 const PAGE = fileURLToPath(new URL('../../page/', import.meta.url));
 /** Builds unless the page is current. */
 const BUILD = join(PAGE, 'build.ts');
-/** The kernel gives it back when its holder dies, however that happens. */
+/** A lock of the kernel, which it releases however its holder dies. */
 const LOCK = join(PAGE, 'dist.lock');
 const BUILD_MS = 300_000;
-/** After a build that failed, askers get its error for so long: each of them would start another. */
+/** A failed build is not tried again for so long: requests get its error. */
 const REMEMBERED_MS = 10_000;
-/** Characters of what a failed build said. */
-const WORDS = 600;
+/** Characters of the message of a failed build. */
+const MESSAGE_LENGTH = 600;
 
 export const PAGE_DIST = join(PAGE, 'dist');
 
-/** It is there, and none of its sources is newer. */
+/** Whether the built page is there, and none of its sources is newer. */
 export function pageIsCurrent(): boolean {
   const madeAt = statSync(join(PAGE_DIST, 'index.html'), { throwIfNoEntry: false })?.mtimeMs;
   if (madeAt === undefined) return false;
@@ -37,9 +37,9 @@ const mtimeOf = (path: string): number => statSync(path, { throwIfNoEntry: false
 let underway: Promise<void> | null = null;
 
 /**
- * Resolves when the built page is there and current: whoever asks first builds it, which takes seconds, and the others wait.
+ * Resolves when the built page is there and current: the first caller builds it, which takes seconds, and the others wait.
  *
- * @param onBuild told when there is something to wait for
+ * @param onBuild called when the build starts
  * @throws UnusableError `page_not_built` with what to do about it
  */
 export function ensurePage(onBuild: () => void = () => undefined): Promise<void> {
@@ -63,18 +63,18 @@ async function build(onBuild: () => void): Promise<void> {
     stdio: ['ignore', 'ignore', 'pipe'],
     timeout: BUILD_MS,
   });
-  let said = '';
+  let output = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    said = `${said}${text}`.slice(0, 64_000);
+    output = `${output}${text}`.slice(0, 64_000);
   });
   const [code, signal] = await once(child, 'close');
   if (code === 0) return;
-  throw new Error(`the build ended with ${code ?? signal}: ${firstWords(said) || 'it said nothing'}`);
+  throw new Error(`the build ended with ${code ?? signal}: ${messageOf(output) || 'it wrote nothing'}`);
 }
 
-/** What a failed build said, on one line, without Node's frame around it and the stack below. */
-function firstWords(said: string): string {
-  const lines = stripVTControlCharacters(said)
+/** The message of a failed build on one line, without Node's frame around it and the stack below. */
+function messageOf(output: string): string {
+  const lines = stripVTControlCharacters(output)
     .split('\n')
     .map((line) => line.trim());
   const from = Math.max(
@@ -82,6 +82,6 @@ function firstWords(said: string): string {
     lines.findIndex((line) => /error|fail|denied|cannot/i.test(line)),
   );
   const until = lines.findIndex((line, at) => at > from && /^(at |Stack backtrace)/.test(line));
-  const words = lines.slice(from, until < 0 ? undefined : until).filter((line) => /\w/.test(line));
-  return words.join(' ').slice(0, WORDS);
+  const message = lines.slice(from, until < 0 ? undefined : until).filter((line) => /\w/.test(line));
+  return message.join(' ').slice(0, MESSAGE_LENGTH);
 }

@@ -1,4 +1,4 @@
-/** The farm's own Redis, led from this host: one leader, its data on local disk, copies and the address on the shared file system. */
+/** Runs the farm's own Redis on this host: one leader, its data on local disk, copies and the address on the shared file system. */
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { readFile, rm, writeFile } from 'node:fs/promises';
@@ -59,7 +59,7 @@ export async function lead(options: LeadOptions): Promise<void> {
   try {
     isCopied = await serve(options, lock, pulse.check);
   } catch (error) {
-    // What the successor has is the truth from now on.
+    // From now on the data of the successor are valid, not these.
     isCopied = error instanceof UnusableError && error.code === 'redis_fenced';
     throw error;
   } finally {
@@ -71,7 +71,7 @@ export async function lead(options: LeadOptions): Promise<void> {
   }
 }
 
-/** Answers whether the last state is among the copies. @param check throws once the lead is lost. */
+/** Resolves to whether the last state is among the copies. @param check throws once the lead is lost */
 async function serve(options: LeadOptions, lock: Lock, check: () => void): Promise<boolean> {
   const { dir, localDir, host, node, job, note, signal } = options;
   const copies = join(dir, 'copies');
@@ -91,32 +91,32 @@ async function serve(options: LeadOptions, lock: Lock, check: () => void): Promi
   let server = await launchRedis(launch);
   try {
     check();
-    const place = { host, port, node, job, epoch: lock.epoch };
-    await writeAddress(address, { format: 'swefarm-redis-1', username: USER, password, ...place });
+    const location = { host, port, node, job, epoch: lock.epoch };
+    await writeAddress(address, { format: 'swefarm-redis-1', username: USER, password, ...location });
     options.onReady({ epoch: lock.epoch, host, port, address, restored });
     const copier = createCopier(() => server, localDir, copies, lock, options);
     while (!signal.aborted) {
       await sleepAtMost(CHECK_MS, signal);
       check();
       if (!server.alive()) {
-        // A batch scheduler tells everybody to end at once; and memory may run short. Its data are on the disk.
+        // A batch scheduler ends all processes at once, and memory may run short. The data of Redis are on the disk.
         if (!signal.aborted) note('Redis ended; starting it again from its append-only file');
         server = await launchRedis(launch);
       }
-      copier.perhaps();
+      copier.copyWhenDue();
     }
-    const isCopied = await copier.last();
+    const isCopied = await copier.copyLast();
     check();
     await server.stop();
     await removeAddress(address, lock.epoch);
     return isCopied;
   } finally {
-    // Nobody may be served by us any more, whatever went wrong.
+    // This Redis must serve nobody any more, whatever went wrong.
     await server.kill();
   }
 }
 
-/** Beats beside whatever else goes on, a long start included. `check` throws once the lead is lost. */
+/** Beats in the background, during a long start too. `check` throws once the lead is lost. */
 function startPulse(lock: Lock): AsyncDisposable & { check(): void } {
   const over = new AbortController();
   let lost: unknown = null;
@@ -139,7 +139,7 @@ function startPulse(lock: Lock): AsyncDisposable & { check(): void } {
   };
 }
 
-/** Our own data when nobody led since; else the newest copy. Answers whether there was anything. */
+/** The data of this host when nobody else led since; else the newest copy. Resolves to whether there was either. */
 async function prepareData(localDir: string, copies: string, epoch: number): Promise<boolean> {
   await ownFolder(localDir, LOCAL);
   const mark = join(localDir, 'epoch');
@@ -157,7 +157,7 @@ async function prepareData(localDir: string, copies: string, epoch: number): Pro
   return restored;
 }
 
-/** Made once for the farm, so that a client may come to a new leader with what it knows. */
+/** Made once for the farm, so that a client can go to a new leader with the password that it has. */
 async function passwordOf(dir: string): Promise<string> {
   const file = join(dir, 'password');
   await writeFile(file, randomBytes(24).toString('hex'), { flag: 'wx', mode: 0o600 }).catch((error) => {
@@ -166,7 +166,7 @@ async function passwordOf(dir: string): Promise<string> {
   return (await readFile(file, 'utf8')).trim();
 }
 
-/** The port itself, proven free; 0 is left to the launch. */
+/** A port that was free a moment ago: the given one, or any for 0. */
 async function choosePort(host: string, port: number): Promise<number> {
   const server = createServer();
   try {
@@ -190,7 +190,7 @@ async function choosePort(host: string, port: number): Promise<number> {
   }
 }
 
-/** Copies one after another, beside the beats: a slow disk must not cost the lead. */
+/** Copies in the background, one after another: a slow disk must not cost the lead. */
 function createCopier(
   server: () => LaunchedRedis,
   dir: string,
@@ -214,10 +214,10 @@ function createCopier(
     }
   };
   return {
-    perhaps(): void {
+    copyWhenDue(): void {
       if (running === null && performance.now() >= nextAt) running = copy(false);
     },
-    async last(): Promise<boolean> {
+    async copyLast(): Promise<boolean> {
       await running;
       return server().alive() && (await copy(true));
     },

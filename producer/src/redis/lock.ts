@@ -1,6 +1,6 @@
 /**
  * One leader at a time over a shared file system that may have no locks: each lead is a numbered file made exclusively, kept
- * fresh by its holder. Who sees a higher number than his own has lost; clocks of different hosts are never compared.
+ * fresh by its holder. A holder that sees a higher number than its own has lost; clocks of different hosts are never compared.
  */
 import { readlinkSync } from 'node:fs';
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
@@ -21,7 +21,7 @@ const Lead = z.object({
   node: z.string(),
   job: z.string().nullable(),
   pid: z.number().int(),
-  /** Start of the process, boot and process namespace: enough to know on the same host that it is gone. */
+  /** Start of the process, boot and process namespace: by these the same host knows that it is gone. */
   process: z.string(),
   beat: z.number().int(),
   released: z.boolean(),
@@ -34,18 +34,18 @@ export type LockOptions = {
   job: string | null;
   /** Wait for a living leader to end, instead of refusing. */
   standby: boolean;
-  /** A leader whose beat stands still for so long has lost. Milliseconds; tests shorten it. */
+  /** A leader that does not beat for so long has lost. Milliseconds; tests shorten it. */
   staleMs?: number;
-  /** Told once, when there is a living leader to wait for. */
+  /** Called once, when there is a living leader to wait for. */
   onWait?: (holder: string) => void;
   signal: AbortSignal;
 };
 
 export type Lock = {
   readonly epoch: number;
-  /** Says that we live. Throws UnusableError `redis_fenced` when somebody else leads by now, or when the folder does not answer. */
+  /** Renews the lead. Throws UnusableError `redis_fenced` when somebody else leads by now, or when the folder does not answer. */
   beat(): Promise<void>;
-  /** The next leader need not wait. */
+  /** Ends the lead, so that the next leader need not wait. */
   release(): Promise<void>;
 };
 
@@ -66,7 +66,7 @@ export async function takeLead(options: LockOptions): Promise<Lock> {
       { cause: error },
     );
   }
-  for (let told = false; ; ) {
+  for (let isWaiting = false; ; ) {
     const highest = (await epochsIn(folder)).at(-1) ?? 0;
     const holder = await livingHolder(folder, highest, staleMs, options.signal);
     if (holder === null) {
@@ -81,12 +81,12 @@ export async function takeLead(options: LockOptions): Promise<Lock> {
         `${who} leads this farm already: join it with redis_url file:${join(options.dir, 'address.json')}, or wait for its end with --standby`,
       );
     }
-    if (!told) options.onWait?.(who);
-    told = true;
+    if (!isWaiting) options.onWait?.(who);
+    isWaiting = true;
   }
 }
 
-/** Null when there is nobody whom a new leader would have to respect; looks for up to `staleMs`. */
+/** The leader that lives; null when there is none. Watches its beat for up to `staleMs`. */
 async function livingHolder(
   folder: string,
   epoch: number,
@@ -104,7 +104,7 @@ async function livingHolder(
   return null;
 }
 
-/** Null when another contender was quicker. */
+/** Null when another process took the number first. */
 async function claim(
   folder: string,
   epoch: number,
@@ -129,7 +129,7 @@ async function claim(
   for (const old of (await epochsIn(folder)).slice(0, -KEPT)) await rm(fileOf(folder, old), { force: true });
   const fenced = (why: string): UnusableError =>
     new UnusableError('redis_fenced', `this Redis no longer leads (epoch ${epoch}): ${why}`);
-  const say = async (changes: Partial<Lead>): Promise<void> => {
+  const write = async (changes: Partial<Lead>): Promise<void> => {
     Object.assign(lead, changes, { beat: lead.beat + 1 });
     await replaceFile(fileOf(folder, epoch), JSON.stringify(lead), { mode: 0o600 });
     // A successor removes old leads after a while: this one must be the highest still.
@@ -139,11 +139,11 @@ async function claim(
   return {
     epoch,
     async beat() {
-      // Ours must end before a contender may take us for dead.
-      const { by } = await waitAtMost(say({}), staleMs / 2);
+      // It must end before another process may take this one for dead.
+      const { by } = await waitAtMost(write({}), staleMs / 2);
       if (by !== 'itself') throw fenced(`${folder} does not answer`);
     },
-    release: () => say({ released: true }),
+    release: () => write({ released: true }),
   };
 }
 
@@ -161,12 +161,12 @@ async function readLead(folder: string, epoch: number): Promise<Lead | null> {
   try {
     return Lead.parse(JSON.parse(await readFile(fileOf(folder, epoch), 'utf8')));
   } catch {
-    // Just being written, or just removed: the next look tells.
+    // It is being written, or was just removed: the next read shows which.
     return null;
   }
 }
 
-/** Sure to be dead: a process of this boot and namespace that is there no more. */
+/** Certainly dead: a process of this boot and namespace that is not there any more. */
 function isGone(lead: Lead): boolean {
   const [, boot, namespace] = lead.process.split(' ');
   const [, ownBoot, ownNamespace] = processName(process.pid).split(' ');

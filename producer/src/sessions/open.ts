@@ -1,4 +1,4 @@
-/** Opens a session: a run of one rollout whose id follows from the caller's own key, so that asking twice opens one. */
+/** Opens a session: a run of one rollout. Its id is made from the caller's own key, so that the same request twice opens one session. */
 import { createHash } from 'node:crypto';
 import { REWARD_TABLE } from '@swefarm/grading';
 import {
@@ -20,20 +20,20 @@ import { submit } from '../run/submit.ts';
 const Row = z.record(z.string(), z.unknown());
 
 export const SessionRequest = z.strictObject({
-  /** The driver's own key of this trajectory: the same key is the same session. */
+  /** The driver's own key of this session: the same key is the same session. */
   request_id: z.string().min(1).max(200),
   /** A dataset row of any family, or its JSON text. */
   instance: z.union([Row, z.string()]).optional(),
-  /** Or an instance of a run that the farm has, whose settings then hold too. */
+  /** Or an instance of a run that the farm has; its settings then apply too. */
   run_id: z.string().optional(),
   instance_id: z.string().optional(),
-  /** Keys as in a run's configuration file; the agent is `external` whatever is said. */
+  /** Keys as in a run's configuration file; the agent is always `external`. */
   agent: Row.optional(),
   sandbox: Row.optional(),
   evaluation: Row.optional(),
   /** Without a call or a heartbeat for so long, the sandbox is removed. */
   lease_s: z.number().min(2).max(3600).default(120),
-  /** How long the farm keeps the result. */
+  /** How long the farm stores the result. */
   ttl_s: z
     .number()
     .int()
@@ -131,7 +131,7 @@ export async function openSession(farm: Farm, session: DescribedSession): Promis
   }
 }
 
-/** Letters and digits, first a letter, as every id. */
+/** Letters and digits, a letter first, as in every id. */
 export const sessionIdOf = (caller: string, requestId: string): string =>
   `s${createHash('sha256').update(`${caller}\0${requestId}`).digest('hex').slice(0, 23)}`;
 

@@ -1,4 +1,4 @@
-/** How the gateway says no: one JSON form with a code for scripts, a line for people, and the field that is wrong. */
+/** Refusals of the gateway: one JSON form with a code for scripts, a line for people, and the field that is wrong. */
 import { errorMessage, type Log, SwefarmError, UnusableError, UsageError } from '@swefarm/shared';
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
 import { hasZodFastifySchemaValidationErrors } from 'fastify-type-provider-zod';
@@ -17,7 +17,7 @@ export const RefusalBody = z.object({
 });
 export type RefusalBody = z.infer<typeof RefusalBody>;
 
-/** Thrown by routes for what the caller did wrong, or for what cannot be served now (503). */
+/** A request that is wrong, or that cannot be served now (503). */
 export class Refusal extends SwefarmError {
   override readonly name = 'Refusal';
   readonly status: number;
@@ -38,30 +38,30 @@ export class Refusal extends SwefarmError {
   }
 }
 
-/** The answer to anything thrown; what nobody foresaw is logged whole and told in a word. `bodyLimit` in bytes. */
+/** The answer to anything thrown: the one place where errors get a status. `bodyLimit` in bytes. */
 export function refusalOf(error: unknown, bodyLimit?: number): { status: number; body: RefusalBody } {
   if (hasZodFastifySchemaValidationErrors(error)) {
     const { field, message } = problemOf(error.validation, error.validationContext ?? 'request');
-    return told(400, 'bad_request', `${field}: ${message}`, field);
+    return answerWith(400, 'bad_request', `${field}: ${message}`, field);
   }
-  if (error instanceof Refusal) return told(error.status, error.code, error.message, error.field);
+  if (error instanceof Refusal) return answerWith(error.status, error.code, error.message, error.field);
   if (error instanceof SessionError)
-    return told(SESSION_STATUS[error.code] ?? 400, error.code, error.message, error.field);
-  if (error instanceof UsageError) return told(400, error.code, error.message);
-  if (error instanceof UnusableError) return told(503, error.code, error.message);
+    return answerWith(SESSION_STATUS[error.code] ?? 400, error.code, error.message, error.field);
+  if (error instanceof UsageError) return answerWith(400, error.code, error.message);
+  if (error instanceof UnusableError) return answerWith(503, error.code, error.message);
   if (error instanceof SwefarmError && error.code in NOT_FOUND) {
-    return told(404, error.code, error.message, NOT_FOUND[error.code]);
+    return answerWith(404, error.code, error.message, NOT_FOUND[error.code]);
   }
-  if (error instanceof SwefarmError && error.retryable) return told(503, error.code, error.message);
+  if (error instanceof SwefarmError && error.retryable) return answerWith(503, error.code, error.message);
   if (error instanceof SwefarmError && UNREADABLE.has(error.code))
-    return told(500, error.code, error.message);
+    return answerWith(500, error.code, error.message);
   const { statusCode, code } = error as Partial<FastifyError>;
   if (statusCode !== undefined && statusCode < 500) {
-    const [ours, field, message] = FRAMEWORK[code ?? ''] ?? ['bad_request', undefined, errorMessage(error)];
-    const limit = ours === 'too_large' && bodyLimit !== undefined ? ` (${bodyLimit} bytes)` : '';
-    return told(statusCode, ours, `${message}${limit}`.slice(0, 400), field);
+    const [name, field, message] = FRAMEWORK[code ?? ''] ?? ['bad_request', undefined, errorMessage(error)];
+    const limit = name === 'too_large' && bodyLimit !== undefined ? ` (${bodyLimit} bytes)` : '';
+    return answerWith(statusCode, name, `${message}${limit}`.slice(0, 400), field);
   }
-  return told(500, 'bug', 'an error nobody foresaw; the log of the gateway has it');
+  return answerWith(500, 'bug', 'an unexpected error; the log of the gateway has it');
 }
 
 const SESSION_STATUS: Readonly<Record<string, number>> = {
@@ -71,14 +71,14 @@ const SESSION_STATUS: Readonly<Record<string, number>> = {
   session_differs: 409,
 };
 
-/** Codes of what is not there, and the part of the request that asked for it. */
+/** Codes of what is not there, and the part of the request that names it. */
 const NOT_FOUND: Record<string, string> = {
   bad_rollout_id: 'rollout',
   run_unknown: 'run',
   artifact_missing: 'rollout',
 };
 
-/** Records that lie in Redis and cannot be read: no fault of the request. */
+/** Codes of records in Redis that cannot be read: the request is not to blame. */
 const UNREADABLE = new Set([
   'result_unreadable',
   'run_unreadable',
@@ -87,7 +87,7 @@ const UNREADABLE = new Set([
   'instance_newer',
 ]);
 
-/** What Fastify refuses by itself, in our words: code, field, message. */
+/** Codes of Fastify's own refusals, and what is answered in their place: code, field, message. */
 const FRAMEWORK: Record<string, [code: string, field: string, message: string]> = {
   FST_ERR_CTP_BODY_TOO_LARGE: ['too_large', 'body', 'body: larger than gateway_body_bytes allows'],
   FST_ERR_CTP_INVALID_MEDIA_TYPE: [
@@ -99,7 +99,7 @@ const FRAMEWORK: Record<string, [code: string, field: string, message: string]> 
   FST_ERR_CTP_INVALID_JSON_BODY: ['bad_request', 'body', 'body: expected JSON, found something else'],
 };
 
-/** The first thing that a schema found wrong, as field and words. */
+/** The first problem that a schema found: its field and a message. */
 function problemOf(
   problems: readonly { instancePath: string; keyword: string; message?: string; params?: unknown }[],
   where: string,
@@ -117,10 +117,10 @@ function problemOf(
   return { field: path.join('.') || where, message };
 }
 
-/** Names of what a request says of the policy, where it says it. */
+/** The fields of a request that name the policy. */
 type PolicyFields = { url: string; model: string };
 
-/** Settings that describe no run are the caller's to mend; names the field as far as the error tells. Passes on other errors. */
+/** A Refusal 422 for settings that describe no run, with the field as far as the error names it; other errors as they are. */
 export function settingsRefusal(error: unknown, prefix: string, policy: PolicyFields): unknown {
   if (!(error instanceof UsageError)) return error;
   const { message } = error;
@@ -138,7 +138,7 @@ export function settingsRefusal(error: unknown, prefix: string, policy: PolicyFi
   return refuse(named === undefined ? prefix.slice(0, -1) || 'body' : `${prefix}${named}`, message);
 }
 
-const told = (status: number, code: string, message: string, field?: string) => ({
+const answerWith = (status: number, code: string, message: string, field?: string) => ({
   status,
   body: { error: { code, message, ...(field === undefined ? {} : { field }) } },
 });
@@ -147,9 +147,9 @@ export const answerErrors =
   (log: Log) =>
   async (error: unknown, request: FastifyRequest, reply: FastifyReply): Promise<void> => {
     const { status, body } = refusalOf(error, request.routeOptions.bodyLimit);
-    const said = { method: request.method, url: request.url, status, code: body.error.code };
-    if (status === 500) log.error({ ...said, err: error }, 'a request failed for a reason nobody foresaw');
-    else log.info({ ...said, reason: body.error.message }, 'refused');
+    const context = { method: request.method, url: request.url, status, code: body.error.code };
+    if (status === 500) log.error({ ...context, err: error }, 'a request failed with an unexpected error');
+    else log.info({ ...context, reason: body.error.message }, 'refused');
     if (error instanceof Refusal && error.retryAfterSeconds !== undefined) {
       reply.header('retry-after', error.retryAfterSeconds);
     }

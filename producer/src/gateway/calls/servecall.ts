@@ -22,7 +22,7 @@ import { Siblings } from './siblings.ts';
 
 /** Answers that are read and written at once: each takes some megabytes from when its artifact is decoded. */
 const WRITERS = 16;
-/** A client that takes nothing for so long is gone. */
+/** A client that reads nothing for so long is gone. */
 const STALLED_MS = 120_000;
 
 /** What all calls of a gateway share. */

@@ -1,4 +1,4 @@
-/** What every route of `/v1` declares of its answers beside its own: the refusals. */
+/** The refusals that routes of `/v1` declare beside their own answers. */
 import { RefusalBody } from '../access/refusal.ts';
 
 /** Why a route refuses, by the status of the answer. */

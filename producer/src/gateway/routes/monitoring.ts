@@ -20,9 +20,9 @@ import {
 import type { FastifyInstance } from 'fastify';
 import { collectDefaultMetrics, Registry } from 'prom-client';
 import type { GatewayDeps } from '../access/deps.ts';
-import { keepFileSd, targetGroups } from './scrapetargets.ts';
+import { startFileSd, targetGroups } from './scrapetargets.ts';
 
-/** Shorter than Prometheus's own limit for a scrape (10 s): better to say that Redis is away than to say nothing. */
+/** Shorter than Prometheus's own limit for a scrape (10 s): an answer without the farm is better than none. */
 const REDIS_MS = 5_000;
 
 export async function monitoringRoutes(app: FastifyInstance, deps: GatewayDeps): Promise<void> {
@@ -51,11 +51,11 @@ export async function monitoringRoutes(app: FastifyInstance, deps: GatewayDeps):
 
   const path = config.file_sd;
   if (path === null) return;
-  let file: ReturnType<typeof keepFileSd> | null = null;
+  let file: ReturnType<typeof startFileSd> | null = null;
   app.addHook('onListen', () => {
     const { port } = app.server.address() as AddressInfo;
     const address = hostPort(reachableHost(config.gateway_host), port);
-    file = keepFileSd({ path, log, groups: async () => targetGroups(await farm.registry.list(), address) });
+    file = startFileSd({ path, log, groups: async () => targetGroups(await farm.registry.list(), address) });
   });
   app.addHook('onClose', async () => await file?.stop());
 }

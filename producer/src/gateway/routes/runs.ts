@@ -72,6 +72,11 @@ export function runRoutes(app: FastifyInstance, deps: RouteDeps): void {
       return { runs: runs.map(summaryOf), unreadable };
     },
   );
+  oneRunRoutes(app, deps);
+}
+
+function oneRunRoutes(app: FastifyInstance, deps: GatewayDeps): void {
+  const typed = app.withTypeProvider<ZodTypeProvider>();
   typed.get(
     '/v1/runs/:run',
     {

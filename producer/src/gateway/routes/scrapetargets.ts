@@ -1,10 +1,10 @@
-/** Who is to be scraped: every living worker that serves metrics, and this gateway; as Prometheus's HTTP and file SD want it. */
+/** The targets that Prometheus scrapes: every living worker that serves metrics, and this gateway, in the form of its HTTP and file SD. */
 import { errorMessage, type Log, replaceFile, type WorkerRecord } from '@swefarm/shared';
 
 /** One entry of prometheus.io/docs/prometheus/latest/http_sd. */
 export type TargetGroup = { targets: string[]; labels: Record<string, string> };
 
-/** `gateway`: `host:port` under which the gateway is reached; null leaves it out. */
+/** `gateway`: the `host:port` of the gateway for Prometheus; null leaves it out. */
 export function targetGroups(workers: readonly WorkerRecord[], gateway: string | null): TargetGroup[] {
   const own: TargetGroup[] = gateway === null ? [] : [{ targets: [gateway], labels: { role: 'gateway' } }];
   const groups = workers.flatMap(({ metrics, node, runtime }) =>
@@ -17,8 +17,8 @@ const EVERY_MS = 10_000;
 
 export type FileSdDeps = { path: string; groups: () => Promise<TargetGroup[]>; log: Log };
 
-/** Keeps the file: at once, and whenever the targets changed. While they cannot be read it stays as it is. */
-export function keepFileSd({ path, groups, log }: FileSdDeps): { stop(): Promise<void> } {
+/** Writes the file at once, and whenever the targets change. While they cannot be read it stays as it is. */
+export function startFileSd({ path, groups, log }: FileSdDeps): { stop(): Promise<void> } {
   let written = '';
   let failed = false;
   const write = async (): Promise<void> => {

@@ -1,0 +1,163 @@
+/** Rows of one prompt whose answers a trainer reads as one stream: a failure costs one rollout, and none is given twice. */
+import { singleController } from '@swefarm/testkit';
+import { expect, test } from 'vitest';
+import { until } from '../cli.ts';
+import { post, row } from './gym.ts';
+import { failed, judged } from './player.ts';
+import { gate, startTrainer } from './trainer.ts';
+
+const rewards = (samples: readonly { reward: number | null }[]): (number | null)[] =>
+  samples.map(({ reward }) => reward);
+
+test('a group of 4 with one failure runs 5 rollouts: its 503 comes after the answers of its siblings', async () => {
+  const rest = gate();
+  const { player, send, statuses } = await startTrainer(async (nth) => {
+    if (nth === 1) return failed('policy_unauthorized');
+    if (nth < 4) await rest.opened;
+    return judged(1);
+  });
+  const asked = singleController(row(), 4, send);
+  await until(async () => player.seen.length === 4);
+  // Time in which the failure could have been answered.
+  await new Promise((resolve) => setTimeout(resolve, 700));
+  expect(statuses).toEqual([]);
+  rest.open();
+  const group = await asked;
+  if (group.end !== 'committed') throw new Error(group.end);
+  expect(rewards(group.samples)).toEqual([1, 1, 1, 1]);
+  expect(statuses).toEqual([200, 200, 200, 503, 200]);
+  expect(player.seen).toHaveLength(5);
+});
+
+test('weights that move while a group is under way cost no rollout; an equal row after its answer is a new one', async () => {
+  const rest = gate();
+  const back = gate();
+  const { url, farm, player, send, statuses } = await startTrainer(
+    async (nth) => {
+      if (nth === 0) return failed('policy_unreachable');
+      if (nth < 5) await rest.opened;
+      if (nth === 5) await back.opened;
+      return judged(1);
+    },
+    { gateway_group_hold_seconds: 0.3 },
+  );
+  const lost = new AbortController();
+  const asked = singleController(row(), 4, send);
+  await until(async () => player.seen.length === 4);
+  await post(url, { version: 'step-2', state: 'serving' }, { path: '/policy', method: 'PUT' });
+  await until(async () => statuses.filter((status) => status === 503).length === 4);
+  await until(async () => player.seen.length >= 5);
+  // One that lost its connection in one step is found in the next.
+  const away = row({ _rowidx: 9 });
+  const first = post(url, away, { signal: lost.signal });
+  await until(async () => player.seen.length === 6);
+  lost.abort();
+  await first.catch(() => undefined);
+  await until(async () => (await farm.calls.count()).orphaned === 1);
+  await post(url, { version: 'step-3', state: 'serving' }, { path: '/policy', method: 'PUT' });
+  const again = post(url, away);
+  await until(async () => (await farm.calls.count()).orphaned === 0);
+  back.open();
+  const found = (await (await again).json()) as { rollout_id: string };
+  expect(found.rollout_id).toBe(player.seen[5]);
+  rest.open();
+  const group = await asked;
+  if (group.end !== 'committed') throw new Error(group.end);
+  expect(player.seen).toHaveLength(6);
+  // The next epoch: what was answered is given to nobody again.
+  const next = await singleController(row(), 4, send);
+  if (next.end !== 'committed') throw new Error(next.end);
+  const ids = [...group.samples, ...next.samples].map(
+    ({ text }) => (JSON.parse(text) as { rollout_id: string }).rollout_id,
+  );
+  expect(new Set(ids).size).toBe(8);
+  expect(player.seen).toHaveLength(10);
+});
+
+test('a row that nobody sent again within the grace is not given to an equal row of a later step', async () => {
+  const rest = gate();
+  const { player, send, statuses } = await startTrainer(
+    async (nth) => {
+      if (nth === 0) return failed('policy_unreachable');
+      await rest.opened;
+      return judged(1);
+    },
+    { gateway_group_hold_seconds: 0.1, gateway_grace_seconds: 0.1 },
+  );
+  // A stream that ends at its first failure, and is given up.
+  const stale = [0, 1].map((index) => send(row({ _rowidx: index })));
+  await until(async () => statuses.length === 1);
+  await new Promise((resolve) => setTimeout(resolve, 200));
+  const later = send(row({ _rowidx: 1 }));
+  const other = send(row({ _rowidx: 0 }));
+  await until(async () => player.seen.length === 4);
+  rest.open();
+  const texts = (await Promise.all([...stale, later, other])).map(({ text }) => JSON.parse(text));
+  const ids = texts.flatMap(({ rollout_id }) => rollout_id ?? []);
+  expect(new Set(ids).size).toBe(3);
+});
+
+test('a row that is refused for any reason ends the stream too: its siblings are taken up when they are sent again', async () => {
+  const rest = gate();
+  const { player, send, statuses } = await startTrainer(
+    async () => {
+      await rest.opened;
+      return judged(1);
+    },
+    { gateway_max_in_flight: 2 },
+  );
+  const old = [0, 1].map((index) => send(row({ _rowidx: index })));
+  await until(async () => player.seen.length === 2);
+  expect(await send(row({ _rowidx: 2 }))).toMatchObject({ status: 429 });
+  const again = [0, 1].map((index) => send(row({ _rowidx: index })));
+  await until(async () => statuses.filter((status) => status === 503).length === 2);
+  rest.open();
+  expect((await Promise.all(again)).map(({ status }) => status)).toEqual([200, 200]);
+  for (const { text } of await Promise.all(old)) expect(text).toContain('taken_up');
+  expect(player.seen).toHaveLength(2);
+});
+
+test('siblings that run for too long are not waited for, and rows that are sent again take up their rollouts', async () => {
+  const rest = gate();
+  const at = await startTrainer(
+    async (nth) => {
+      if (nth === 0) return failed('policy_unreachable');
+      await rest.opened;
+      return judged(1);
+    },
+    { gateway_group_hold_seconds: 0.3 },
+  );
+  const asked = singleController(row(), 4, at.send);
+  // The old connections are told that others have their rollouts; nobody reads them.
+  await until(async () => at.statuses.filter((status) => status === 503).length === 4);
+  await until(async () => at.player.seen.length === 5);
+  rest.open();
+  const group = await asked;
+  if (group.end !== 'committed') throw new Error(group.end);
+  const ids = group.samples.map(({ text }) => (JSON.parse(text) as { rollout_id: string }).rollout_id);
+  expect(new Set(ids).size).toBe(4);
+  expect(rewards(group.samples)).toEqual([1, 1, 1, 1]);
+  expect(at.player.seen).toHaveLength(5);
+  expect(await at.farm.calls.count()).toEqual({ held: 0, orphaned: 0 });
+});
+
+test('two groups of one prompt at once never share a rollout, whichever of them fails', async () => {
+  const rest = gate();
+  const { player, send } = await startTrainer(
+    async (nth) => {
+      if (nth === 0) return failed('sandbox_lost', 'sandbox');
+      await rest.opened;
+      return judged(1);
+    },
+    { gateway_group_hold_seconds: 0.3 },
+  );
+  const asked = [singleController(row(), 3, send), singleController(row(), 3, send)];
+  await until(async () => player.seen.length >= 7);
+  rest.open();
+  const groups = await Promise.all(asked);
+  const samples = groups.flatMap((group) => (group.end === 'committed' ? group.samples : []));
+  const ids = samples.map(({ text }) => (JSON.parse(text) as { rollout_id: string }).rollout_id);
+  expect(samples).toHaveLength(6);
+  expect(new Set(ids).size).toBe(6);
+  expect(player.seen).toHaveLength(7);
+});
