@@ -1,8 +1,8 @@
 /** `swefarm cancel`: a run, a group, single rollouts or a policy version; what runs ends, what waits never starts. */
 import { type Farm, parseRolloutId, UsageError } from '@swefarm/shared';
 import type { Command } from 'commander';
+import { openFarmPatiently } from './farm.ts';
 import { addFarmOptions, type Flags, producerConfig } from './options.ts';
-import { openPatiently } from './patience.ts';
 import { say } from './terminal.ts';
 
 export function addCancel(program: Command): void {
@@ -13,7 +13,7 @@ export function addCancel(program: Command): void {
     .option('--group <instance>', 'only the rollouts of this instance, of the runs given')
     .option('--policy-version <name>', 'every unfinished run of these weights, as stale');
   addFarmOptions(command).action(async (ids: string[], flags: Flags) => {
-    await using farm = await openPatiently(producerConfig(flags));
+    await using farm = await openFarmPatiently(producerConfig(flags));
     const cancelled = await cancel(farm, ids, flags);
     say(`cancelled ${cancelled.join(', ')}; workers stop within two seconds`);
   });

@@ -4,11 +4,11 @@ import type { Command } from 'commander';
 import { type OutputFormat, type OutputRun, writeOutputRun } from '../output/output.ts';
 import type { ExitCode } from '../run/exit.ts';
 import { rolloutIds } from '../run/submit.ts';
-import { finish } from './finish.ts';
+import { openFarmPatiently } from './farm.ts';
 import { follow, openRunOutput } from './follow.ts';
 import { addFarmOptions, type Flags, producerConfig, wholeNumber } from './options.ts';
-import { addOutputOptions, formatOf, goOnWith } from './outputs.ts';
-import { openPatiently } from './patience.ts';
+import { addOutputOptions, readOutputFormat, readResumedRun } from './outputs.ts';
+import { reportRunEnd } from './runend.ts';
 import { listenForStop } from './stop.ts';
 import { say } from './terminal.ts';
 
@@ -31,10 +31,10 @@ export function addCollect(program: Command): void {
 async function runCollect(runId: string, flags: Flags): Promise<number> {
   const config = producerConfig(flags);
   const path = String(flags.output);
-  const rows = formatOf(flags);
-  refuseOther(path, runId, await goOnWith(path, rows, flags.resume === true && path !== '-'));
+  const rows = readOutputFormat(flags);
+  requireSameRun(path, runId, await readResumedRun(path, rows, flags.resume === true && path !== '-'));
   const stop = listenForStop(() => say('swefarm: stopping after what is there; once more stops at once'));
-  await using farm = await openPatiently(config, stop.draining);
+  await using farm = await openFarmPatiently(config, stop.draining);
   const record = await farm.runs.get(runId);
   if (!record) {
     throw new UsageError(`run ${runId}: not at ${farm.address}; swefarm status lists what there is`);
@@ -52,7 +52,7 @@ async function runCollect(runId: string, flags: Flags): Promise<number> {
 }
 
 /** Throws UsageError when the output is another run's. */
-export function refuseOther(path: string, runId: string, stored: OutputRun | null): void {
+export function requireSameRun(path: string, runId: string, stored: OutputRun | null): void {
   if (stored && stored.record.run_id !== runId) {
     throw new UsageError(
       `${path}: belongs to run ${stored.record.run_id}, not to ${runId}; choose another --output`,
@@ -96,7 +96,7 @@ export async function collectRun(task: CollectRun): Promise<ExitCode> {
     copyArtifactsTo: flags.copyArtifacts as string | undefined,
     signal,
   });
-  return finish({
+  return reportRunEnd({
     record,
     instanceIds,
     output,

@@ -1,8 +1,8 @@
 /** `swefarm drain`: empties a node without stopping its workers; what runs there ends or goes elsewhere. */
 import { UsageError } from '@swefarm/shared';
 import type { Command } from 'commander';
+import { openFarmPatiently } from './farm.ts';
 import { addFarmOptions, type Flags, producerConfig } from './options.ts';
-import { openPatiently } from './patience.ts';
 import { say } from './terminal.ts';
 
 export function addDrain(program: Command): void {
@@ -12,7 +12,7 @@ export function addDrain(program: Command): void {
     .argument('<node>', 'name of the node, as swefarm status shows it')
     .option('--undo', 'let it claim again');
   addFarmOptions(command).action(async (node: string, flags: Flags) => {
-    await using farm = await openPatiently(producerConfig(flags));
+    await using farm = await openFarmPatiently(producerConfig(flags));
     const known = (await farm.registry.list()).filter((worker) => worker.node === node);
     const undo = flags.undo === true;
     if (known.length === 0 && !(await farm.nodes.drained()).has(node)) {

@@ -11,27 +11,28 @@ import {
 import type { Command } from 'commander';
 import { describeProblems } from '../datasets/problem.ts';
 import type { Dataset } from '../datasets/read.ts';
-import { endOf } from '../eval/ends.ts';
+import { changedPatches, type EvalTask, listEvalTasks } from '../eval/evaltasks.ts';
+import { type EvaluationRun, patchesOf, planEvaluationRun } from '../eval/evaluationrun.ts';
+import { evaluationStatusOf } from '../eval/evaluationstatus.ts';
 import { findFlaky, renderFlaky } from '../eval/flaky.ts';
-import { changedSince, type Item, listItems } from '../eval/items.ts';
-import { type Plans, plansOf } from '../eval/plans.ts';
-import { type Ended, renderEnds } from '../eval/summary.ts';
-import { type EvalWork, patchesOf, workOf } from '../eval/work.ts';
+import { type GradingPlans, planGrading } from '../eval/gradingplans.ts';
+import { type EvaluationEnd, renderStatuses } from '../eval/statustable.ts';
 import { blankFiles, filesOf } from '../formats/swebench/files.ts';
 import { isFolderName, type Prediction } from '../formats/swebench/predictions.ts';
 import { reportName, writeReportFile, writeRunReport } from '../formats/swebench/runreport.ts';
 import { LOGS, roundName, writeFolder } from '../formats/swebench/tree.ts';
 import { EXIT, type ExitCode } from '../run/exit.ts';
 import { newRunRecord } from '../run/record.ts';
-import { type Given, givenPredictions } from './evalinput.ts';
+import { type EvalInput, readEvalInput } from './evalinput.ts';
 import {
   addOutputFlags,
-  beginOutput,
-  begunEvaluation,
-  type EvalRun,
-  endsIn,
   openEvalOutput,
+  readStatuses,
+  readStoredEvaluation,
+  type StoredEvaluation,
+  writeEvaluation,
 } from './evaloutput.ts';
+import { openFarmPatiently } from './farm.ts';
 import { openRunFolder, runLocally } from './local.ts';
 import {
   addDatasetOptions,
@@ -44,10 +45,8 @@ import {
   runFlags,
   wholeNumber,
 } from './options.ts';
-import { pasteable } from './pasteable.ts';
-import { openPatiently } from './patience.ts';
 import { listenForStop, type Stop } from './stop.ts';
-import { say, widthOf } from './terminal.ts';
+import { repeatCommand, say, widthOf } from './terminal.ts';
 
 export function addEval(program: Command): void {
   const command = program
@@ -87,12 +86,12 @@ type Evaluation = {
   logs: string;
   runId: string;
   dataset: Dataset;
-  given: Given;
-  plans: Plans;
-  items: Item[];
+  given: EvalInput;
+  plans: GradingPlans;
+  items: EvalTask[];
   /** What an earlier start left in the output. */
-  begun: EvalRun | null;
-  work: EvalWork | null;
+  begun: StoredEvaluation | null;
+  work: EvaluationRun | null;
   timeoutSeconds: number;
 };
 
@@ -100,7 +99,7 @@ async function runEval(flags: Flags): Promise<ExitCode> {
   const stop = listenForStop(() =>
     say('\nswefarm: draining: running evaluations may end, no new ones start; Ctrl-C again stops at once'),
   );
-  const begun = await begunEvaluation(flags);
+  const begun = await readStoredEvaluation(flags);
   const now = new Date().toISOString().slice(0, 19).replace(/[-:]/g, '');
   const runId = String(flags.runId ?? begun?.evaluation.run_id ?? `eval-${now}`);
   if (!isFolderName(runId)) throw new UsageError(`--run-id ${runId}: expected a name that can be a folder`);
@@ -109,7 +108,7 @@ async function runEval(flags: Flags): Promise<ExitCode> {
     throw new UsageError('--no-local-worker needs the --redis-url of a farm whose workers do the work');
   }
   const dataset = await datasetOf(flags, stop.draining);
-  const given = await givenPredictions(flags, dataset, stop.draining);
+  const given = await readEvalInput(flags, dataset, stop.draining);
   if (given.problems.length > 0) {
     say(`swefarm: ${describeProblems(given.name, given.problems, 'the others are graded')}`);
   }
@@ -118,10 +117,10 @@ async function runEval(flags: Flags): Promise<ExitCode> {
   const chosen = new Set(dataset.instances.map((instance) => instance.instance_id));
   const rounds = given.rounds.map((round) => round.filter(({ instance_id }) => chosen.has(instance_id)));
   const record = recordOf(flags, dataset, given.rounds.length);
-  const plans = plansOf(dataset.instances, record.evaluation.grader);
+  const plans = planGrading(dataset.instances, record.evaluation.grader);
   const grader = (id: string) => plans.of(id)?.grader ?? null;
-  const items = await listItems({ logs, runId, rounds, grader });
-  const work = workOf({
+  const items = await listEvalTasks({ logs, runId, rounds, grader });
+  const work = planEvaluationRun({
     items,
     instances: dataset.instances,
     describe: (instances) => recordOf(flags, { ...dataset, instances: [...instances] }, given.rounds.length),
@@ -142,22 +141,22 @@ async function runEval(flags: Flags): Promise<ExitCode> {
     timeoutSeconds,
   };
   await announce(evaluation);
-  const ended = new Map<Item, Ended>();
+  const ended = new Map<EvalTask, EvaluationEnd>();
   try {
     const complete = await evaluateOpen(evaluation, stop, ended);
-    return await finish(evaluation, ended, complete);
+    return await writeReports(evaluation, ended, complete);
   } catch (error) {
-    await finish(evaluation, ended, false);
+    await writeReports(evaluation, ended, false);
     throw error;
   }
 }
 
 async function announce({ items, runId }: Evaluation): Promise<void> {
-  const count = (state: Item['state']): number => items.filter((item) => item.state === state).length;
+  const count = (state: EvalTask['state']): number => items.filter((item) => item.state === state).length;
   const earlier = count('done') > 0 ? `, ${count('done')} were evaluated earlier` : '';
   const empty = count('empty') > 0 ? `, ${count('empty')} are empty` : '';
   say(`swefarm: run ${runId}: ${count('open')} of ${items.length} predictions to evaluate${earlier}${empty}`);
-  const changed = await changedSince(items);
+  const changed = await changedPatches(items);
   if (changed.length === 0) return;
   const named = changed.slice(0, 5).join(', ') + (changed.length > 5 ? `, … (${changed.length})` : '');
   say(
@@ -176,9 +175,13 @@ function recordOf(
 }
 
 /** Writes what needs no container, runs the rest; false when a signal came first. */
-async function evaluateOpen(evaluation: Evaluation, stop: Stop, ended: Map<Item, Ended>): Promise<boolean> {
+async function evaluateOpen(
+  evaluation: Evaluation,
+  stop: Stop,
+  ended: Map<EvalTask, EvaluationEnd>,
+): Promise<boolean> {
   const { begun, work, given, flags, config, runId } = evaluation;
-  await settleWithout(evaluation, ended);
+  await finishWithoutContainer(evaluation, ended);
   if (!work) return true;
   const { record, instances, items } = work;
   const lineOf = (id: string) => {
@@ -189,7 +192,7 @@ async function evaluateOpen(evaluation: Evaluation, stop: Stop, ended: Map<Item,
   let output = begun && stack.use(await openEvalOutput(flags, work, lineOf));
   if (output) {
     say(`swefarm: going on with what ${output.name} holds: ${output.lines.size} of ${items.size} lines`);
-    const ends = await endsIn(flags, work, lineOf);
+    const ends = await readStatuses(flags, work, lineOf);
     for (const [id, item] of items) {
       const { prediction, round, state } = item;
       const found = ends.get(id);
@@ -200,9 +203,9 @@ async function evaluateOpen(evaluation: Evaluation, stop: Stop, ended: Map<Item,
     if (ends.size === items.size) return true;
   }
   const place = await openRunFolder(config, record, begun, stack, stop.draining);
-  const farm = stack.use(await openPatiently(place.config, stop.draining, { entrusts: true }));
+  const farm = stack.use(await openFarmPatiently(place.config, stop.draining, { entrusts: true }));
   if (!output) {
-    await beginOutput(flags, work, runId, place.stateDir);
+    await writeEvaluation(flags, work, runId, place.stateDir);
     output = stack.use(await openEvalOutput(flags, work, lineOf));
   }
   const { complete } = await runLocally({
@@ -212,14 +215,17 @@ async function evaluateOpen(evaluation: Evaluation, stop: Stop, ended: Map<Item,
     rollouts: new Set(items.keys()),
     onResult: async (result, content) => {
       const item = items.get(result.rollout_id);
-      if (item) ended.set(item, await keep(evaluation, item, result, content));
+      if (item) ended.set(item, await writeEvaluated(evaluation, item, result, content));
     },
   });
   return complete;
 }
 
 /** Whatever needs no container: what is empty or blank, and what an earlier start has done. */
-async function settleWithout({ items, plans }: Evaluation, ended: Map<Item, Ended>): Promise<void> {
+async function finishWithoutContainer(
+  { items, plans }: Evaluation,
+  ended: Map<EvalTask, EvaluationEnd>,
+): Promise<void> {
   for (const item of items) {
     const { prediction, round, folder, state } = item;
     const { instance_id } = prediction;
@@ -232,24 +238,28 @@ async function settleWithout({ items, plans }: Evaluation, ended: Map<Item, Ende
   }
 }
 
-async function keep(
+async function writeEvaluated(
   { plans, timeoutSeconds }: Evaluation,
-  { prediction, round, folder }: Item,
+  { prediction, round, folder }: EvalTask,
   result: Result,
   content: ArtifactContent | null,
-): Promise<Ended> {
+): Promise<EvaluationEnd> {
   const plan = plans.of(prediction.instance_id);
   await writeFolder(folder, filesOf({ result, content, prediction, folder, plan, timeoutSeconds }));
   const { instanceId: instance_id } = parseRolloutId(result.rollout_id);
   return {
     instance_id,
     round,
-    end: endOf(result, content?.report ?? null),
+    end: evaluationStatusOf(result, content?.report ?? null),
     message: result.failure?.message ?? null,
   };
 }
 
-async function finish(evaluation: Evaluation, ended: Map<Item, Ended>, complete: boolean): Promise<ExitCode> {
+async function writeReports(
+  evaluation: Evaluation,
+  ended: Map<EvalTask, EvaluationEnd>,
+  complete: boolean,
+): Promise<ExitCode> {
   const { flags, logs, runId, dataset, given, plans, items } = evaluation;
   const instanceIds = dataset.instances.map((instance) => instance.instance_id);
   const reportDir = String(flags.reportDir);
@@ -262,10 +272,10 @@ async function finish(evaluation: Evaluation, ended: Map<Item, Ended>, complete:
       await writeRunReport({ logs, reportDir, run, instanceIds, predictions, grader: plans.grader }),
     );
   }
-  say(renderEnds([...ended.values()], widthOf(process.stderr)));
+  say(renderStatuses([...ended.values()], widthOf(process.stderr)));
   if (given.times > 1) for (const line of await flakyLines(evaluation, reportDir)) say(line);
   const open = items.filter((item) => !ended.has(item)).length;
-  if (open > 0) say(`${open} open; go on with: ${pasteable(process.argv.slice(2), ['--run-id', runId])}`);
+  if (open > 0) say(`${open} open; go on with: ${repeatCommand(process.argv.slice(2), ['--run-id', runId])}`);
   say(`logs: ${join(logs, runId)}`);
   for (const path of reports) say(`report: ${path}`);
   if (!complete) return EXIT.interrupted;

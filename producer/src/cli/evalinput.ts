@@ -2,13 +2,13 @@
 import { UsageError } from '@swefarm/shared';
 import type { RowProblem } from '../datasets/problem.ts';
 import type { Dataset } from '../datasets/read.ts';
-import { readLost } from '../eval/again.ts';
+import { readLostEvaluations } from '../eval/lostevaluations.ts';
 import { GOLD, goldPredictions, type Prediction, readPredictions } from '../formats/swebench/predictions.ts';
 import type { OutputLine } from '../output/line.ts';
 import { readOutputRun } from '../output/output.ts';
 import type { Flags } from './options.ts';
 
-export type Given = {
+export type EvalInput = {
   /** For messages. */
   name: string;
   /** Accepted ones of the first round, in file order. */
@@ -25,7 +25,7 @@ export type Given = {
 };
 
 /** Throws UsageError for contradicting flags and unreadable files. */
-export async function givenPredictions(flags: Flags, dataset: Dataset, signal: AbortSignal): Promise<Given> {
+export async function readEvalInput(flags: Flags, dataset: Dataset, signal: AbortSignal): Promise<EvalInput> {
   const file = flags.predictions as string | undefined;
   const from = flags.from as string | undefined;
   const times = (flags.nTimes as number | undefined) ?? 1;
@@ -37,7 +37,7 @@ export async function givenPredictions(flags: Flags, dataset: Dataset, signal: A
     if (times > 1)
       throw new UsageError('--n-times does not go with --from: each lost evaluation is made up for once');
     const model = (await readOutputRun(from))?.record.policy?.model ?? 'patch';
-    const lost = await readLost(from, model, dataset.ids);
+    const lost = await readLostEvaluations(from, model, dataset.ids);
     return {
       name: from,
       predictions: lost.rounds[0] ?? [],

@@ -3,16 +3,16 @@ import { createReadStream } from 'node:fs';
 import { UsageError } from '@swefarm/shared';
 import type { Command } from 'commander';
 import { parseJsonLines } from '../datasets/jsonl.ts';
-import { mendingOutput, mergeLine } from '../eval/again.ts';
-import { type End, endOf } from '../eval/ends.ts';
-import { type EvalWork, fingerprintOf } from '../eval/work.ts';
+import { type EvaluationRun, hashPatches } from '../eval/evaluationrun.ts';
+import { type EvaluationStatus, evaluationStatusOf } from '../eval/evaluationstatus.ts';
+import { mergeEvaluation, reevaluationOutput } from '../eval/lostevaluations.ts';
 import type { LineSummary, OutputLine } from '../output/line.ts';
 import {
   type Output,
   type OutputEvaluation,
   type OutputRun,
   readOutputRun,
-  refuseExisting,
+  requireNewOutput,
   streamOutput,
   writeOutputRun,
 } from '../output/output.ts';
@@ -28,7 +28,7 @@ export function addOutputFlags(command: Command): Command {
     .option('--copy-artifacts <dir>', 'copy patches, reports and logs into this folder');
 }
 
-export type EvalRun = OutputRun & { evaluation: OutputEvaluation };
+export type StoredEvaluation = OutputRun & { evaluation: OutputEvaluation };
 
 /** With --from: the old line of a rollout, which is written with its new verdict. */
 type LineOf = (rolloutId: string) => OutputLine | undefined;
@@ -41,13 +41,13 @@ const fileOf = ({ output }: Flags): string | null =>
  *
  * @throws UsageError when the file is of something else
  */
-export async function begunEvaluation(flags: Flags): Promise<EvalRun | null> {
+export async function readStoredEvaluation(flags: Flags): Promise<StoredEvaluation | null> {
   const path = fileOf(flags);
   if (path === null) return null;
   const stored = await readOutputRun(path);
   const evaluation = stored?.evaluation;
   if (!stored || !evaluation) {
-    await refuseExisting(path);
+    await requireNewOutput(path);
     return null;
   }
   const other = (say: string) =>
@@ -63,9 +63,9 @@ export async function begunEvaluation(flags: Flags): Promise<EvalRun | null> {
 }
 
 /** Writes beside a new output what it is going to hold, so that the same command can go on with it. */
-export async function beginOutput(
+export async function writeEvaluation(
   flags: Flags,
-  work: EvalWork,
+  work: EvaluationRun,
   runId: string,
   stateDir: string | null,
 ): Promise<void> {
@@ -80,14 +80,14 @@ export async function beginOutput(
       run_id: runId,
       record: work.record,
       rollouts: [...work.items.keys()],
-      patches_sha256: fingerprintOf(work.items),
+      patches_sha256: hashPatches(work.items),
       mends: flags.from !== undefined,
     },
   });
 }
 
 /** With --from the old lines are written with their new verdicts. */
-export async function openEvalOutput(flags: Flags, work: EvalWork, lineOf: LineOf): Promise<Output> {
+export async function openEvalOutput(flags: Flags, work: EvaluationRun, lineOf: LineOf): Promise<Output> {
   if (flags.output === undefined) return streamOutput(() => Promise.resolve());
   const path = String(flags.output);
   if (flags.from === undefined) return await openOutput(path, work.record.run_id);
@@ -100,19 +100,19 @@ export async function openEvalOutput(flags: Flags, work: EvalWork, lineOf: LineO
     const tally = output.lines.get(lineOf(id)?.rollout_id ?? '');
     if (tally) known.set(id, tally);
   }
-  return mendingOutput(output, known, (fresh) => {
+  return reevaluationOutput(output, known, (fresh) => {
     const line = lineOf(fresh.rollout_id);
-    return line ? mergeLine(line, fresh, overrides) : fresh;
+    return line ? mergeEvaluation(line, fresh, overrides) : fresh;
   });
 }
 
 /** How those rollouts ended that have their line in the output. */
-export async function endsIn(
+export async function readStatuses(
   flags: Flags,
-  work: EvalWork,
+  work: EvaluationRun,
   lineOf: LineOf,
-): Promise<Map<string, { end: End; message: string | null }>> {
-  const ends = new Map<string, { end: End; message: string | null }>();
+): Promise<Map<string, { end: EvaluationStatus; message: string | null }>> {
+  const ends = new Map<string, { end: EvaluationStatus; message: string | null }>();
   const path = fileOf(flags);
   if (path === null) return ends;
   const ids = new Map([...work.items.keys()].map((id) => [lineOf(id)?.rollout_id ?? id, id]));
@@ -121,7 +121,7 @@ export async function endsIn(
     const line = row.value as OutputLine;
     const id = ids.get(line.rollout_id);
     if (id !== undefined)
-      ends.set(id, { end: endOf(line, line.report), message: line.failure?.message ?? null });
+      ends.set(id, { end: evaluationStatusOf(line, line.report), message: line.failure?.message ?? null });
   }
   return ends;
 }

@@ -8,13 +8,14 @@ import {
 } from '@swefarm/shared';
 import type { Command } from 'commander';
 import type { Dataset } from '../datasets/read.ts';
-import { findingOf, needsEgress, type Round } from '../health/finding.ts';
+import { type EvaluationRound, healthFinding, withEgress } from '../health/finding.ts';
 import { appendFindings, type HealthFinding, registryPath } from '../health/registry.ts';
 import { streamOutput } from '../output/output.ts';
 import { EXIT, type ExitCode } from '../run/exit.ts';
 import { newRunRecord } from '../run/record.ts';
 import { rolloutIds } from '../run/submit.ts';
 import { renderTable } from '../view/table.ts';
+import { openFarmPatiently } from './farm.ts';
 import { openRunFolder, runLocally } from './local.ts';
 import {
   addDatasetOptions,
@@ -27,7 +28,6 @@ import {
   runFlags,
   wholeNumber,
 } from './options.ts';
-import { openPatiently } from './patience.ts';
 import { listenForStop, type Stop } from './stop.ts';
 import { print, say } from './terminal.ts';
 
@@ -71,7 +71,7 @@ async function runHealth(flags: Flags): Promise<ExitCode> {
     );
     await appendFindings(registry, [...again.findings.values()]);
     for (const [id, finding] of findings) {
-      findings.set(id, needsEgress(finding, again.findings.get(id) ?? null));
+      findings.set(id, withEgress(finding, again.findings.get(id) ?? null));
     }
   }
   await appendFindings(registry, [...findings.values()]);
@@ -91,10 +91,10 @@ async function examine(dataset: Dataset, flags: Flags, times: number, stop: Stop
   const patches = new Map(
     instances.map(({ instance_id, patch }) => [instance_id, [...Array<string>(times).fill(patch), '']]),
   );
-  const rounds = new Map<string, Round[]>();
+  const rounds = new Map<string, EvaluationRound[]>();
   await using stack = new AsyncDisposableStack();
   const place = await openRunFolder(producerConfig(flags), record, null, stack, stop.draining);
-  const farm = stack.use(await openPatiently(place.config, stop.draining, { entrusts: true }));
+  const farm = stack.use(await openFarmPatiently(place.config, stop.draining, { entrusts: true }));
   const output = stack.use(streamOutput(() => Promise.resolve()));
   const onResult = async (result: Result, content: ArtifactContent | null): Promise<void> => {
     const { instanceId, index } = parseRolloutId(result.rollout_id);
@@ -111,7 +111,7 @@ async function examine(dataset: Dataset, flags: Flags, times: number, stop: Stop
     const own = rounds.get(instance.instance_id) ?? [];
     const network = instance.needs_egress ? 'egress' : record.sandbox.eval_network;
     const gold = own.slice(0, times).filter((round) => round !== undefined);
-    const finding = findingOf(instance, network, gold, own[times], new Date());
+    const finding = healthFinding(instance, network, gold, own[times], new Date());
     if (finding) findings.set(instance.instance_id, finding);
   }
   return { findings, complete };

@@ -55,7 +55,7 @@ export async function openRunFolder(
 }
 
 /** Time for a worker to remove its containers when nothing else can be saved. */
-const TIDY_MS = 10_000;
+const REMOVAL_MS = 10_000;
 
 export type LocalRun = {
   farm: Farm;
@@ -122,7 +122,7 @@ export async function runLocally(run: LocalRun): Promise<Collected> {
   } finally {
     progress = null;
     // What a worker still runs cannot be settled when its infrastructure is gone: it only tidies up.
-    await drainWorkers(broken ? TIDY_MS : undefined);
+    await drainWorkers(broken ? REMOVAL_MS : undefined);
   }
 }
 
@@ -173,7 +173,7 @@ function workerFlags(flags: Flags, place: RunFolder): string[] {
   );
 }
 
-export function runFolderPaths(path: string, place: RunFolder, flags: Flags): string[] {
+export function describeRunFolder(path: string, place: RunFolder, flags: Flags): string[] {
   const copies = flags.copyArtifacts as string | undefined;
   return [
     ...(path === '-' ? [] : [`results: ${resolve(path)}`]),

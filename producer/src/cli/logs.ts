@@ -2,7 +2,7 @@
 import { type Farm, type LiveTurn, openFarm, parseRolloutId, sleepAtMost, UsageError } from '@swefarm/shared';
 import type { Command } from 'commander';
 import { EXIT } from '../run/exit.ts';
-import { plainJson } from '../view/plain.ts';
+import { plainJson } from '../view/plainjson.ts';
 import { describeLiveTurn, describeTurns } from '../view/transcript.ts';
 import { addFarmOptions, type Flags, producerConfig } from './options.ts';
 import { listenForStop } from './stop.ts';

@@ -2,13 +2,13 @@
 import { UsageError } from '@swefarm/shared';
 import { type Command, Option } from 'commander';
 import { RESULT_FORMATS } from '../formats/registry.ts';
-import { OutputFormat, type OutputRun, readOutputRun, refuseExisting } from '../output/output.ts';
+import { OutputFormat, type OutputRun, readOutputRun, requireNewOutput } from '../output/output.ts';
 import type { Flags } from './options.ts';
 
 const option = (flag: string, help: string): Option => new Option(flag, help).helpGroup('Output:');
 
 export function addOutputOptions(command: Command): Command {
-  return addOutputForms(
+  return addOutputFormats(
     command.addOption(
       option('--output <file>', 'where result lines go, as JSONL; - is standard output').default('-'),
     ),
@@ -17,12 +17,12 @@ export function addOutputOptions(command: Command): Command {
 
 /** The same for a command that writes an output only when asked to. */
 export function addOptionalOutput(command: Command): Command {
-  return addOutputForms(
+  return addOutputFormats(
     command.addOption(option('--output <file>', 'collect into this file too, until all results are there')),
   );
 }
 
-const addOutputForms = (command: Command): Command =>
+const addOutputFormats = (command: Command): Command =>
   command
     .addOption(
       option('--output-format <format>', "our lines, or the files of NeMo Gym's collector")
@@ -32,7 +32,7 @@ const addOutputForms = (command: Command): Command =>
     .addOption(option('--copy-artifacts <dir>', 'copy trajectories and reports into this folder'));
 
 /** The format that results are written in. Throws UsageError for several files to standard output. */
-export function formatOf(flags: Flags): OutputFormat {
+export function readOutputFormat(flags: Flags): OutputFormat {
   const format = OutputFormat.parse(flags.outputFormat);
   if (RESULT_FORMATS[format].severalFiles && (flags.output === '-' || flags.output === undefined)) {
     throw new UsageError(`--output-format ${format} writes several files: add --output FILE.jsonl`);
@@ -41,14 +41,18 @@ export function formatOf(flags: Flags): OutputFormat {
 }
 
 /** The run of an output to go on with, null for a new one. Throws UsageError for one that exists and is not to be. */
-export async function goOnWith(path: string, rows: OutputFormat, resume: boolean): Promise<OutputRun | null> {
+export async function readResumedRun(
+  path: string,
+  rows: OutputFormat,
+  resume: boolean,
+): Promise<OutputRun | null> {
   if (path === '-') {
     if (resume) throw new UsageError('--resume needs the --output file of the run to go on with');
     return null;
   }
   const stored = resume ? await readOutputRun(path) : null;
   if (!stored) {
-    await refuseExisting(path, 'pass --resume to go on with its run');
+    await requireNewOutput(path, 'pass --resume to go on with its run');
     return null;
   }
   if (stored.rows !== rows) {

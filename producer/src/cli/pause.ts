@@ -1,8 +1,8 @@
 /** `swefarm pause` and `resume`: a run stands still (by hand, or by itself when infrastructure spoils it) and goes on. */
 import { type Farm, UsageError } from '@swefarm/shared';
 import type { Command } from 'commander';
+import { openFarmPatiently } from './farm.ts';
 import { addFarmOptions, type Flags, producerConfig } from './options.ts';
-import { openPatiently } from './patience.ts';
 import { say } from './terminal.ts';
 
 export function addPause(program: Command): void {
@@ -33,7 +33,7 @@ export function addResume(program: Command): void {
 }
 
 async function openRun(runId: string, flags: Flags): Promise<Farm> {
-  const farm = await openPatiently(producerConfig(flags));
+  const farm = await openFarmPatiently(producerConfig(flags));
   if (await farm.runs.exists(runId)) return farm;
   await farm[Symbol.asyncDispose]();
   throw new UsageError(`run ${runId}: not at ${farm.address}; swefarm status lists what there is`);

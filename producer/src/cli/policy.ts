@@ -13,8 +13,8 @@ import {
 import { type Command, Option } from 'commander';
 import { renderTable } from '../view/table.ts';
 import { terminalSafe } from '../view/terminalsafe.ts';
+import { openFarmPatiently } from './farm.ts';
 import { addFarmOptions, type Flags, producerConfig } from './options.ts';
-import { openPatiently } from './patience.ts';
 import { print } from './terminal.ts';
 
 export function addPolicy(program: Command): void {
@@ -37,7 +37,7 @@ export function addPolicy(program: Command): void {
     );
   addFarmOptions(set).action(async (name: string, flags: Flags) => {
     const change = readChange(name, flags);
-    await using farm = await openPatiently(producerConfig(flags));
+    await using farm = await openFarmPatiently(producerConfig(flags));
     const record = await farm.policies.set(name, change);
     await print(process.stdout.isTTY ? line(record) : JSON.stringify(record));
   });
@@ -59,7 +59,7 @@ export function addPolicy(program: Command): void {
     .description('forget a policy; runs that follow it go on with their own endpoints')
     .argument('<name>', 'name of the policy');
   addFarmOptions(remove).action(async (name: string, flags: Flags) => {
-    await using farm = await openPatiently(producerConfig(flags));
+    await using farm = await openFarmPatiently(producerConfig(flags));
     await farm.policies.remove(name);
   });
 }

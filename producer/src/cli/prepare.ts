@@ -13,13 +13,13 @@ import {
 } from '@swefarm/shared';
 import type { Dataset } from '../datasets/read.ts';
 import { readRegistry, registryPath } from '../health/registry.ts';
-import { withHealth } from '../health/withhealth.ts';
+import { addKnownHealth } from '../health/withhealth.ts';
 import { readPatches } from '../run/patches.ts';
-import { newRunRecord, refuseDifferent } from '../run/record.ts';
+import { newRunRecord, requireSameSettings } from '../run/record.ts';
 import { datasetOf, type Flags, runFlags } from './options.ts';
 import { say } from './terminal.ts';
 
-export type Prepared = {
+export type PreparedRun = {
   dataset: Dataset;
   /** The stored record when a run is resumed, else a new one. */
   record: RunRecord;
@@ -30,20 +30,20 @@ export type Prepared = {
 };
 
 /** Touches nothing. Throws UsageError for everything that is wrong with flags, files and rows. */
-export async function prepare(
+export async function prepareRun(
   flags: Flags,
   config: ProducerConfig,
   stored: RunRecord | null,
   signal: AbortSignal,
-): Promise<Prepared> {
-  const dataset = await knownDataset(await datasetOf(flags, signal), flags, config);
+): Promise<PreparedRun> {
+  const dataset = await addHealth(await datasetOf(flags, signal), flags, config);
   const secret =
     flags.apiKeyEnv === undefined
       ? config.policy_api_key
       : environmentSecret(String(flags.apiKeyEnv), '--api-key-env');
   const configFile = flags.runConfig as string | undefined;
   const wanted = newRunRecord({ dataset, flags: runFlags(flags), configFile }, secret !== null);
-  if (stored) refuseDifferent(stored, wanted);
+  if (stored) requireSameSettings(stored, wanted);
   const record = stored ?? wanted;
   const patchFile = flags.patches as string | undefined;
   if (AGENTS[record.agent.type].needsPatches !== (patchFile !== undefined)) {
@@ -51,13 +51,13 @@ export async function prepare(
   }
   const patches =
     patchFile === undefined ? undefined : await readPatches(patchFile, dataset.instances, signal);
-  const apiKey = secret && boundKey(secret, record, config);
+  const apiKey = secret && bindKey(secret, record, config);
   const minGroup = wanted.min_group ?? record.min_group ?? undefined;
   return { dataset, record, patches, apiKey, minGroup };
 }
 
 /** For the endpoints that the run itself names and those of the setting; what a policy entry names is anybody's word. */
-function boundKey(secret: Secret, { policy }: RunRecord, config: ProducerConfig): PolicyKey | null {
+function bindKey(secret: Secret, { policy }: RunRecord, config: ProducerConfig): PolicyKey | null {
   if (policy === null) return null;
   const origins = [...new Set([...originsOf(policy.urls), ...config.policy_api_key_origins])];
   if (origins.length > 0) return { secret, origins };
@@ -67,10 +67,10 @@ function boundKey(secret: Secret, { policy }: RunRecord, config: ProducerConfig)
 }
 
 /** The dataset with what the registry knows of its instances; broken ones are named, with --skip-broken left out. */
-async function knownDataset(dataset: Dataset, flags: Flags, config: ProducerConfig): Promise<Dataset> {
+async function addHealth(dataset: Dataset, flags: Flags, config: ProducerConfig): Promise<Dataset> {
   const path = registryPath(flags.health, config.state_dir);
   const skip = flags.skipBroken === true;
-  const known = withHealth(dataset, await readRegistry(path), skip);
+  const known = addKnownHealth(dataset, await readRegistry(path), skip);
   if (known.broken.size > 0) {
     const all = [...known.broken].map(([id, reason]) => `${id}: ${reason}`);
     const shown = all.slice(0, 5).concat(all.length > 5 ? [`… (${all.length})`] : []);
@@ -86,7 +86,7 @@ async function knownDataset(dataset: Dataset, flags: Flags, config: ProducerConf
 }
 
 /** The key lies in Redis under the name that the record carries, and nowhere else. */
-export async function storeApiKey(farm: Farm, config: ProducerConfig, prepared: Prepared): Promise<void> {
+export async function storeApiKey(farm: Farm, config: ProducerConfig, prepared: PreparedRun): Promise<void> {
   const name = prepared.record.policy?.api_key_ref;
   if (!name) return;
   if (prepared.apiKey) await farm.secrets.put(name, prepared.apiKey, config.policy_api_key_ttl_seconds);

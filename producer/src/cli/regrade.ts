@@ -18,13 +18,13 @@ import { type Command, Option } from 'commander';
 import { readDataset } from '../datasets/read.ts';
 import { artifactOfLine } from '../output/artifact.ts';
 import { encodeLine, type OutputLine, summariseReport } from '../output/line.ts';
-import { readOutputRun, refuseExisting, writeOutputRun } from '../output/output.ts';
+import { readOutputRun, requireNewOutput, writeOutputRun } from '../output/output.ts';
 import { describeChange, verdictOf } from '../regrade/changes.ts';
-import { gradeAgain, type RewardRules, rewardAgain } from '../regrade/regrade.ts';
+import { type RewardRules, regradeLog, rewardLineAgain } from '../regrade/regrade.ts';
 import { isFolder, logOfArtifact, outputLines, type TreeFolder, treeFolders } from '../regrade/sources.ts';
 import { EXIT, type ExitCode } from '../run/exit.ts';
 import { terminalSafe } from '../view/terminalsafe.ts';
-import { lazyFarm } from './lazyfarm.ts';
+import { lazyFarm } from './farm.ts';
 import { addFarmOptions, type Flags, producerConfig } from './options.ts';
 import { listenForStop } from './stop.ts';
 import { say } from './terminal.ts';
@@ -71,7 +71,7 @@ async function runRegrade(source: string, flags: Flags): Promise<ExitCode> {
     throw new UsageError('grading logs again needs the rows: add --dataset FILE');
   }
   const path = String(flags.output ?? `${resolve(source)}.regraded.jsonl`);
-  await refuseExisting(path);
+  await requireNewOutput(path);
   const instances = await readInstances(flags, stop.draining);
   const tally = { seen: 0, graded: 0, changed: 0, problems: 0 };
   const grader = (flags.grader as GraderChoice | undefined) ?? null;
@@ -144,12 +144,12 @@ async function regradeLine(
     const instance = instances.get(line.instance_id);
     if (!instance) throw new UsageError('the dataset has no such instance');
     const before = content.report;
-    report = gradeAgain(instance, grader ?? ((before?.grader ?? 'auto') as GraderChoice), stored, before);
+    report = regradeLog(instance, grader ?? ((before?.grader ?? 'auto') as GraderChoice), stored, before);
     tally.graded += 1;
   } else if (instances && line.report && line.report.evaluation !== 'not_run') {
     throw new UsageError('its log was not kept');
   }
-  const fresh = rewardAgain(line, report, rules);
+  const fresh = rewardLineAgain(line, report, rules);
   if (!fresh) throw new UsageError('the line holds no facts to reward: an older version wrote it');
   const folder = work.flags.copyArtifacts as string | undefined;
   if (folder === undefined || !report || !content) return fresh;
@@ -205,7 +205,7 @@ function regradeFolder({ instance_id, stored }: TreeFolder, { instances, grader 
   const instance = instances?.get(instance_id);
   if (!instance) throw new UsageError('the dataset has no such instance');
   if (!stored) throw new UsageError('the folder holds no log');
-  return gradeAgain(instance, grader ?? 'auto', stored, null);
+  return regradeLog(instance, grader ?? 'auto', stored, null);
 }
 
 function givenOverrides(flags: Flags): RewardOverrides | null {

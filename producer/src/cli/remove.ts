@@ -2,8 +2,8 @@
 import { type Farm, UsageError } from '@swefarm/shared';
 import type { Command } from 'commander';
 import { unknownRun } from '../view/status.ts';
+import { openFarmPatiently } from './farm.ts';
 import { addFarmOptions, type Flags, producerConfig } from './options.ts';
-import { openPatiently } from './patience.ts';
 import { say } from './terminal.ts';
 
 export function addRemove(program: Command): void {
@@ -15,7 +15,7 @@ export function addRemove(program: Command): void {
     .argument('<runs...>', 'run ids')
     .option('--unfinished', 'also runs with rollouts that have no result yet; what runs of them ends');
   addFarmOptions(command).action(async (ids: string[], flags: Flags) => {
-    await using farm = await openPatiently(producerConfig(flags));
+    await using farm = await openFarmPatiently(producerConfig(flags));
     for (const id of ids) await checkRemovable(farm, id, flags.unfinished === true);
     for (const id of ids) await farm.runs.remove(id);
     say(`removed ${ids.join(', ')}`);

@@ -4,13 +4,11 @@ import type { Collected } from '../output/collect.ts';
 import { writeOutputRun } from '../output/output.ts';
 import { withDeadline } from '../run/deadline.ts';
 import type { ExitCode } from '../run/exit.ts';
-import { idleStaleness } from '../run/staleness.ts';
-import { rolloutIds } from '../run/submit.ts';
-import { refuseUncontiguous } from './contiguous.ts';
-import { finish } from './finish.ts';
+import { rolloutIds, staleLimitWarning } from '../run/submit.ts';
+import { openFarmPatiently } from './farm.ts';
 import { openRunOutput } from './follow.ts';
 import { addGymConfig, withGymConfig } from './gymconfig.ts';
-import { openRunFolder, runFolderPaths, runLocally } from './local.ts';
+import { describeRunFolder, openRunFolder, runLocally } from './local.ts';
 import {
   addDatasetOptions,
   addFarmOptions,
@@ -19,11 +17,12 @@ import {
   type Flags,
   producerConfig,
 } from './options.ts';
-import { addOutputOptions, formatOf, goOnWith } from './outputs.ts';
-import { openPatiently } from './patience.ts';
-import { prepare, storeApiKey } from './prepare.ts';
+import { addOutputOptions, readOutputFormat, readResumedRun } from './outputs.ts';
+import { prepareRun, storeApiKey } from './prepare.ts';
+import { reportRunEnd } from './runend.ts';
 import { listenForStop } from './stop.ts';
 import { say } from './terminal.ts';
+import { requireTrainableEndpoints } from './tokencheck.ts';
 
 export function addRollout(program: Command): void {
   const command = program
@@ -46,40 +45,40 @@ export function addRollout(program: Command): void {
 
 async function runRollout(flags: Flags): Promise<ExitCode> {
   const path = String(flags.output);
-  const rows = formatOf(flags);
+  const rows = readOutputFormat(flags);
   const given = producerConfig(flags);
   const stop = listenForStop(() =>
     say('\nswefarm: draining: running rollouts may end, no new ones start; Ctrl-C again stops at once'),
   );
-  const stored = await goOnWith(path, rows, flags.resume === true || flags.skipIfExists === true);
+  const stored = await readResumedRun(path, rows, flags.resume === true || flags.skipIfExists === true);
   if (stored) say(`swefarm: going on with run ${stored.record.run_id}`);
-  const prepared = await prepare(flags, given, stored?.record ?? null, stop.draining);
+  const prepared = await prepareRun(flags, given, stored?.record ?? null, stop.draining);
 
   await using stack = new AsyncDisposableStack();
   const place = await openRunFolder(given, prepared.record, stored, stack, stop.draining);
-  const farm = stack.use(await openPatiently(place.config, stop.draining, { entrusts: true }));
+  const farm = stack.use(await openFarmPatiently(place.config, stop.draining, { entrusts: true }));
   if (place.stateDir === null) for (const warning of farm.warnings) say(`swefarm: ${warning}`);
   const record = stored ? prepared.record : await withDeadline(prepared.record, flags.deadline, farm);
-  await refuseUncontiguous(farm, {
+  await requireTrainableEndpoints(farm, {
     ...{ record, instances: prepared.dataset.instances, apiKey: prepared.apiKey },
     ...{ acceptRawLogprobs: flags.acceptRawLogprobs === true, signal: stop.draining },
   });
   if (path !== '-') {
     await writeOutputRun(path, { format: 'swefarm-output-1', record, state_dir: place.stateDir, rows });
   }
-  const idle = await idleStaleness(record, farm);
+  const idle = await staleLimitWarning(record, farm);
   if (idle) say(`swefarm: ${idle}`);
   const output = stack.use(await openRunOutput(path, rows, record, async () => prepared.dataset.instances));
   await storeApiKey(farm, place.config, prepared);
   const end = ({ complete, unreadable }: Collected): ExitCode =>
-    finish({
+    reportRunEnd({
       record,
       instanceIds: prepared.dataset.instances.map((instance) => instance.instance_id),
       output,
       complete,
       unreadable,
       minGroup: prepared.minGroup,
-      places: runFolderPaths(path, place, flags),
+      places: describeRunFolder(path, place, flags),
       resumeHint:
         path === '-'
           ? 'this run cannot be resumed: that needs an --output file'

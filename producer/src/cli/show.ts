@@ -3,22 +3,28 @@
 import { createReadStream } from 'node:fs';
 import {
   type ArtifactContent,
+  createLog,
   type Farm,
   openFarm,
   parseRolloutId,
   type Result,
   UsageError,
+  whenAborted,
 } from '@swefarm/shared';
 import type { Command } from 'commander';
 import { parseJsonLines } from '../datasets/jsonl.ts';
+import { servePage } from '../gateway/localpage.ts';
 import { artifactOfLine } from '../output/artifact.ts';
 import type { OutputLine } from '../output/line.ts';
+import { ensurePage } from '../page/built.ts';
+import { readFileSource } from '../page/filesource.ts';
+import { EXIT } from '../run/exit.ts';
 import { terminalSafe } from '../view/terminalsafe.ts';
 import { describeArtifact } from '../view/transcript.ts';
-import { lazyFarm } from './lazyfarm.ts';
+import { lazyFarm } from './farm.ts';
 import { addFarmOptions, type Flags, producerConfig } from './options.ts';
-import { showWeb } from './showweb.ts';
-import { print, styled, widthOf } from './terminal.ts';
+import { listenForStop } from './stop.ts';
+import { print, say, styled, widthOf } from './terminal.ts';
 
 type Found = {
   facts: Result | OutputLine;
@@ -53,6 +59,20 @@ export function addShow(program: Command): void {
       flags.json !== true && (process.stdout.isTTY || flags.turns === true || flags.full === true);
     await print(human ? describe(found, flags) : JSON.stringify(found));
   });
+}
+
+/** The page over a result file alone, until Ctrl-C. */
+async function showWeb(path: string, flags: Flags): Promise<number> {
+  const stop = listenForStop();
+  await using late = lazyFarm(() => producerConfig(flags));
+  const dataset = typeof flags.dataset === 'string' ? flags.dataset : null;
+  const source = await readFileSource(path, { dataset, farm: late.farm });
+  await ensurePage(() => say('the page is built, once; that takes some seconds'));
+  await using page = await servePage(source, createLog({ log_level: 'warn', log_format: 'auto' }));
+  await print(page.url);
+  say('open this address; it is for you alone, and ends with Ctrl-C');
+  await whenAborted(stop.draining);
+  return EXIT.allJudged;
 }
 
 async function fromFarm(name: string, flags: Flags): Promise<Found> {

@@ -3,17 +3,16 @@ import { UsageError } from '@swefarm/shared';
 import type { Command } from 'commander';
 import { withDeadline } from '../run/deadline.ts';
 import { EXIT } from '../run/exit.ts';
-import { idleStaleness } from '../run/staleness.ts';
-import { submit } from '../run/submit.ts';
-import { collectRun, refuseOther } from './collect.ts';
-import { refuseUncontiguous } from './contiguous.ts';
+import { staleLimitWarning, submit } from '../run/submit.ts';
+import { collectRun, requireSameRun } from './collect.ts';
+import { openFarmPatiently } from './farm.ts';
 import { addGymConfig, withGymConfig } from './gymconfig.ts';
 import { addDatasetOptions, addFarmOptions, addRunOptions, type Flags, producerConfig } from './options.ts';
-import { addOptionalOutput, formatOf, goOnWith } from './outputs.ts';
-import { openPatiently } from './patience.ts';
-import { prepare, storeApiKey } from './prepare.ts';
+import { addOptionalOutput, readOutputFormat, readResumedRun } from './outputs.ts';
+import { prepareRun, storeApiKey } from './prepare.ts';
 import { listenForStop } from './stop.ts';
 import { print, say } from './terminal.ts';
+import { requireTrainableEndpoints } from './tokencheck.ts';
 
 export function addSubmit(program: Command): void {
   const command = program
@@ -34,23 +33,23 @@ async function runSubmit(given: Flags): Promise<number> {
   const output = given.output as string | undefined;
   if (output === '-')
     throw new UsageError('--output - is for swefarm collect; submit prints the id of the run there');
-  const rows = formatOf(given);
+  const rows = readOutputFormat(given);
   const again = given.resume !== undefined || given.skipIfExists === true;
-  const stored = output === undefined ? null : await goOnWith(output, rows, again);
+  const stored = output === undefined ? null : await readResumedRun(output, rows, again);
   const flags = stored && given.resume === undefined ? { ...given, resume: stored.record.run_id } : given;
   const stop = listenForStop();
   // Files first: nobody should start a Redis to learn that a path is wrong.
-  const first = flags.resume === undefined ? await prepare(flags, config, null, stop.draining) : null;
-  await using farm = await openPatiently(config, stop.draining, { entrusts: true });
+  const first = flags.resume === undefined ? await prepareRun(flags, config, null, stop.draining) : null;
+  await using farm = await openFarmPatiently(config, stop.draining, { entrusts: true });
   for (const warning of farm.warnings) say(`swefarm: ${warning}`);
   const prepared = first
     ? { ...first, record: await withDeadline(first.record, flags.deadline, farm) }
     : await resumed(flags);
-  await refuseUncontiguous(farm, {
+  await requireTrainableEndpoints(farm, {
     ...{ record: prepared.record, instances: prepared.dataset.instances, apiKey: prepared.apiKey },
     ...{ acceptRawLogprobs: flags.acceptRawLogprobs === true, signal: stop.draining },
   });
-  const idle = await idleStaleness(prepared.record, farm);
+  const idle = await staleLimitWarning(prepared.record, farm);
   if (idle) say(`swefarm: ${idle}`);
   await storeApiKey(farm, config, prepared);
   const { record, dataset, patches } = prepared;
@@ -60,7 +59,7 @@ async function runSubmit(given: Flags): Promise<number> {
     stop.draining,
   );
   if (output !== undefined) {
-    refuseOther(output, record.run_id, stored);
+    requireSameRun(output, record.run_id, stored);
     say(`swefarm: run ${record.run_id}: ${submitted.queued} of ${submitted.rollouts.length} rollouts queued`);
     return await collectRun({
       farm,
@@ -91,6 +90,6 @@ async function runSubmit(given: Flags): Promise<number> {
         `--resume ${runId}: no such run at ${farm.address}; swefarm status lists what there is`,
       );
     }
-    return await prepare(wanted, config, record, stop.draining);
+    return await prepareRun(wanted, config, record, stop.draining);
   }
 }

@@ -18,3 +18,19 @@ export function writeTo(stream: NodeJS.WriteStream, text: string): Promise<void>
 
 export const print = (text: string): Promise<void> => writeTo(process.stdout, `${text}\n`);
 export const say = (text: string): void => void process.stderr.write(`${text}\n`);
+
+/** What a shell leaves alone. */
+const PLAIN = /^[\w@%+=:,./-]+$/;
+/** A URL with a user or a password. */
+const SECRET = /:\/\/[^/\s]*@/;
+
+const quoted = (word: string): string => (PLAIN.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
+
+/** The command that this process was started with, to be pasted into a shell, with the flag `more` added unless it is there. A command with a secret is not shown. */
+export function repeatCommand(args: readonly string[], more: readonly [flag: string, value: string]): string {
+  const [flag, value] = more;
+  const has = args.some((arg) => arg === flag || arg.startsWith(`${flag}=`));
+  const added = has ? [] : [flag, value];
+  if (args.some((arg) => SECRET.test(arg))) return ['the same command', ...added].join(' ');
+  return ['swefarm', ...[...args, ...added].map(quoted)].join(' ');
+}

@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { writeFolder } from '../formats/swebench/tree.ts';
+import type { EvalTask } from './evaltasks.ts';
 import { findFlaky, renderFlaky } from './flaky.ts';
-import type { Item } from './items.ts';
 
 const tests = (success: string[], failure: string[]) => ({
   FAIL_TO_PASS: { success, failure },
@@ -13,7 +13,7 @@ const tests = (success: string[], failure: string[]) => ({
 
 test('tests that differ between evaluations are named, steady ones are not', async () => {
   const root = await mkdtemp(join(tmpdir(), 'swefarm-flaky-'));
-  const items: Item[] = [];
+  const items: EvalTask[] = [];
   const add = async (id: string, round: number, report: object | null) => {
     const prediction = { instance_id: id, model_name_or_path: 'm', model_patch: 'p' };
     const folder = join(root, String(round), id);

@@ -1,7 +1,7 @@
 /** What several evaluations of the same patch disagree about: tests by name, and verdicts. */
 
 import { readReport, type Stored } from '../formats/swebench/tree.ts';
-import type { Item } from './items.ts';
+import type { EvalTask } from './evaltasks.ts';
 
 export type Flaky = {
   instance_id: string;
@@ -12,7 +12,7 @@ export type Flaky = {
 };
 
 /** Instances that differ between rounds. */
-export async function findFlaky(items: readonly Item[]): Promise<Flaky[]> {
+export async function findFlaky(items: readonly EvalTask[]): Promise<Flaky[]> {
   const byInstance = new Map<string, Stored[]>();
   for (const { prediction, folder, state } of items) {
     if (state === 'empty') continue;

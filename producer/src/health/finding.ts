@@ -3,14 +3,14 @@ import type { Instance, Report, Result } from '@swefarm/shared';
 import type { HealthFinding } from './registry.ts';
 
 type Tested = Pick<Instance, 'instance_id' | 'FAIL_TO_PASS'>;
-export type Round = { result: Result; report: Report | null };
+export type EvaluationRound = { result: Result; report: Report | null };
 
 /** Null when no evaluation of gold came to a verdict: then infrastructure or the row is at fault, and nothing is known. */
-export function findingOf(
+export function healthFinding(
   instance: Tested,
   network: 'none' | 'egress',
-  gold: readonly Round[],
-  noop: Round | undefined,
+  gold: readonly EvaluationRound[],
+  noop: EvaluationRound | undefined,
   now: Date,
 ): HealthFinding | null {
   const judged = gold.filter(hasVerdict);
@@ -38,7 +38,7 @@ export function findingOf(
 }
 
 /** Tests that cannot start and time-outs are findings about gold too; a lost evaluation is none. */
-const hasVerdict = (round: Round): round is Round & { report: Report } =>
+const hasVerdict = (round: EvaluationRound): round is EvaluationRound & { report: Report } =>
   round.report !== null && round.report.evaluation !== 'not_run' && round.report.resolved !== null;
 
 /** Tests that were a success once and a failure once, sorted. */
@@ -62,6 +62,6 @@ function unpassedTests(instance: Tested, reports: readonly Report[]): string[] {
 }
 
 /** With a network gold is resolved, without one it is not: then the finding without one says so. */
-export function needsEgress(without: HealthFinding, withNetwork: HealthFinding | null): HealthFinding {
+export function withEgress(without: HealthFinding, withNetwork: HealthFinding | null): HealthFinding {
   return { ...without, needs_egress: !without.gold_resolves && withNetwork?.gold_resolves === true };
 }

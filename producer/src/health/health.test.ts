@@ -4,14 +4,18 @@ import { join } from 'node:path';
 import { brokenBecause, type Report, type Result } from '@swefarm/shared';
 import { expect, onTestFinished, test } from 'vitest';
 import type { Dataset } from '../datasets/read.ts';
-import { findingOf, needsEgress, type Round } from './finding.ts';
+import { type EvaluationRound, healthFinding, withEgress } from './finding.ts';
 import { appendFindings, type HealthFinding, readRegistry } from './registry.ts';
-import { withHealth } from './withhealth.ts';
+import { addKnownHealth } from './withhealth.ts';
 
 const TESTED = { instance_id: 'i-1', FAIL_TO_PASS: ['a', 'b'] };
 const NOW = new Date('2026-01-01T00:00:00Z');
 
-function round(resolved: boolean | null, tests: { passed: string[]; failed: string[] }, seconds = 1): Round {
+function round(
+  resolved: boolean | null,
+  tests: { passed: string[]; failed: string[] },
+  seconds = 1,
+): EvaluationRound {
   const nothing = { success: [], failure: [] };
   const report = {
     resolved,
@@ -27,10 +31,11 @@ function round(resolved: boolean | null, tests: { passed: string[]; failed: stri
   } as unknown as Report;
   return { report, result: { seconds: { evaluation: seconds + 1, tests: seconds } } as unknown as Result };
 }
-const passes = (seconds?: number): Round => round(true, { passed: ['a', 'b'], failed: [] }, seconds);
+const passes = (seconds?: number): EvaluationRound =>
+  round(true, { passed: ['a', 'b'], failed: [] }, seconds);
 const fails = round(false, { passed: ['a'], failed: ['b'] });
-const finding = (gold: Round[], noop = fails): HealthFinding =>
-  findingOf(TESTED, 'none', gold, noop, NOW) as HealthFinding;
+const finding = (gold: EvaluationRound[], noop = fails): HealthFinding =>
+  healthFinding(TESTED, 'none', gold, noop, NOW) as HealthFinding;
 
 test('gold that resolves, nothing that does not: healthy, with the longest time', () => {
   const found = finding([passes(2), passes(5)]);
@@ -61,13 +66,15 @@ test('an untouched tree that is resolved, gold that is not, gold that wants the 
   expect(brokenBecause(finding([passes()], passes()))).toMatch(/untouched tree/);
   expect(brokenBecause(finding([fails]))).toBe('gold is not resolved');
   const online = { ...finding([passes()]), network: 'egress' as const };
-  expect(brokenBecause(needsEgress(finding([fails]), online))).toBe('gold needs the network');
-  expect(needsEgress(finding([passes()]), online).needs_egress).toBe(false);
+  expect(brokenBecause(withEgress(finding([fails]), online))).toBe('gold needs the network');
+  expect(withEgress(finding([passes()]), online).needs_egress).toBe(false);
 });
 
 test('nothing is known when no evaluation came to a verdict', () => {
-  const lost: Round = { ...passes(), report: null };
-  expect(findingOf(TESTED, 'none', [lost, round(null, { passed: [], failed: [] })], fails, NOW)).toBeNull();
+  const lost: EvaluationRound = { ...passes(), report: null };
+  expect(
+    healthFinding(TESTED, 'none', [lost, round(null, { passed: [], failed: [] })], fails, NOW),
+  ).toBeNull();
   expect(finding([lost, passes()]).times).toBe(1);
 });
 
@@ -103,11 +110,11 @@ test('a run gets what is known; broken instances are named, and left out when as
     ['good', [finding([fails]), { ...finding([passes()]), image_digest: 'sha256:b' }]],
     ['bad', [finding([fails])]],
   ]);
-  const warned = withHealth(dataset, registry, false);
+  const warned = addKnownHealth(dataset, registry, false);
   expect([...warned.broken]).toEqual([['bad', 'gold is not resolved']]);
   expect(warned.dataset.sha256).toBe('x');
   expect(warned.dataset.instances.map(({ health }) => health?.length)).toEqual([2, 1, undefined]);
-  const skipped = withHealth(dataset, registry, true);
+  const skipped = addKnownHealth(dataset, registry, true);
   expect(skipped.dataset.instances.map(({ instance_id }) => instance_id)).toEqual(['good', 'new']);
   expect(skipped.dataset.sha256).not.toBe('x');
 });

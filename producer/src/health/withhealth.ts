@@ -4,13 +4,17 @@ import type { Dataset } from '../datasets/read.ts';
 import { chosenSha256 } from '../datasets/read.ts';
 import type { HealthRegistry } from './registry.ts';
 
-export type Known = {
+export type DatasetWithHealth = {
   dataset: Dataset;
   /** Instance id → why; all that is known of it says so. */
   broken: ReadonlyMap<string, string>;
 };
 
-export function withHealth(dataset: Dataset, registry: HealthRegistry, skipBroken: boolean): Known {
+export function addKnownHealth(
+  dataset: Dataset,
+  registry: HealthRegistry,
+  skipBroken: boolean,
+): DatasetWithHealth {
   const broken = new Map<string, string>();
   const instances = dataset.instances.flatMap((instance): Instance[] => {
     const health = registry.get(instance.instance_id);

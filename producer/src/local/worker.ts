@@ -6,7 +6,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { open } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { dieWithParent, exponentialBackoff, sleep, UnusableError, waitAtMost } from '@swefarm/shared';
-import { lastWords } from './lastwords.ts';
+import { readLastError } from './lasterror.ts';
 
 export type LocalWorkerOptions = {
   /** Command and first arguments; default: the worker package of this repository. */
@@ -30,10 +30,10 @@ const OWN_WORKER = fileURLToPath(new URL('../../../worker/bin/swefarm-worker.mjs
 const MOST_RESTARTS = 5;
 const pauseMs = exponentialBackoff(1_000, 15_000);
 /** A worker that lived so long was well; its restarts count anew. */
-const WELL_MS = 60_000;
+const HEALTHY_MS = 60_000;
 const DRAIN_MS = 90_000;
 /** Exit codes with which a worker says that another start would end the same way. */
-const HOPELESS = new Set([2, 12, 126, 127]);
+const FINAL_EXITS = new Set([2, 12, 126, 127]);
 
 export function startLocalWorker(options: LocalWorkerOptions): LocalWorker {
   const command = options.command ?? [process.execPath, OWN_WORKER];
@@ -50,11 +50,11 @@ export function startLocalWorker(options: LocalWorkerOptions): LocalWorker {
       child = null;
       if (stopping) return null;
       const lived = Date.now() - started;
-      const words = await lastWords(options.logFile);
+      const words = await readLastError(options.logFile);
       const how =
         end.error ?? (end.signal ? `was killed by ${end.signal}` : `ended with exit code ${end.code}`);
-      if (lived > WELL_MS) restarts = 0;
-      const hopeless = end.error !== undefined || (HOPELESS.has(end.code ?? 0) && lived < WELL_MS);
+      if (lived > HEALTHY_MS) restarts = 0;
+      const hopeless = end.error !== undefined || (FINAL_EXITS.has(end.code ?? 0) && lived < HEALTHY_MS);
       if (hopeless || restarts >= MOST_RESTARTS) {
         const times = restarts > 0 ? ` after ${restarts} restarts` : '';
         return new UnusableError(

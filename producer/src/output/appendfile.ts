@@ -12,7 +12,7 @@ import { z } from 'zod';
  *
  * @throws UsageError when the file holds something else; UnusableError when it cannot be written
  */
-export async function openLines(path: string, head: string): Promise<FileHandle> {
+export async function openAppending(path: string, head: string): Promise<FileHandle> {
   const file = await inFolder(path, () => open(path, 'a+'));
   try {
     await repair(path, file, head);

@@ -2,7 +2,7 @@ import { appendFile, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { openOutputFile, readOutputRun, refuseExisting, runFile } from './output.ts';
+import { openOutputFile, readOutputRun, requireNewOutput, runFile } from './output.ts';
 import { aLine } from './result.fixture.ts';
 
 async function folder(): Promise<string> {
@@ -45,11 +45,11 @@ test('a lost or foreign cursor means reading from the start', async () => {
 test('what exists is not overwritten', async () => {
   const dir = await folder();
   const path = join(dir, 'out.jsonl');
-  await refuseExisting(path);
+  await requireNewOutput(path);
   await writeFile(path, '');
-  await refuseExisting(path);
+  await requireNewOutput(path);
   await writeFile(path, 'x\n');
-  await expect(refuseExisting(path, 'pass --resume')).rejects.toThrow(
+  await expect(requireNewOutput(path, 'pass --resume')).rejects.toThrow(
     /exists already; pass --resume, or choose another/,
   );
   await expect(openOutputFile(path, 'r1')).rejects.toThrow(/is no line of an output/);

@@ -10,7 +10,7 @@ import { z } from 'zod';
 import { parseJsonLines } from '../datasets/jsonl.ts';
 import {
   inFolder,
-  openLines,
+  openAppending,
   readCursor,
   readText,
   replaceRecord,
@@ -71,7 +71,7 @@ export const runFile = (path: string): string => `${path}.run.json`;
  *
  * @throws UsageError
  */
-export async function refuseExisting(path: string, remedy?: string): Promise<void> {
+export async function requireNewOutput(path: string, remedy?: string): Promise<void> {
   for (const one of [path, runFile(path)]) {
     const size = await sizeOf(one);
     if (size !== null && size > 0) {
@@ -107,7 +107,7 @@ export async function writeOutputRun(path: string, run: z.input<typeof OutputRun
  * @throws UsageError when the file holds lines of another run or is no output; UnusableError when it cannot be written
  */
 export async function openOutputFile(path: string, runId: string | null): Promise<Output> {
-  const file = await openLines(path, '{"run_id":"');
+  const file = await openAppending(path, '{"run_id":"');
   try {
     const lines = await readLines(path, runId);
     const cursor = runId === null ? '0' : await readCursor(path, runId);

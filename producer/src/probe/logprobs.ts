@@ -19,7 +19,7 @@ import {
   type Sampling,
 } from '@swefarm/shared';
 import { z } from 'zod';
-import { type Asker, postTo } from './probewire.ts';
+import { type ProbeTarget, postTo } from './probewire.ts';
 
 /** One sampled token and the likeliest at its place, with their log-probabilities. */
 export type TokenPosition = { token: string; logProb: number; top: ReadonlyMap<string, number> };
@@ -82,7 +82,7 @@ const PROMPTS = [
 export type LogProbs = { verdict: LogProbKind; detail: string };
 
 /** Asks twice, and again with other prompts while it cannot be told. Never throws for what the endpoint does. */
-export async function probeLogProbs(url: string, asker: Asker): Promise<LogProbs> {
+export async function probeLogProbs(url: string, asker: ProbeTarget): Promise<LogProbs> {
   const post = postTo(url, asker);
   const truncates = reshapingKeys(effectiveSampling(asker.config)).some((key) => TRUNCATING.has(key));
   const knobs: Knob[] = truncates ? ['temperature', 'top_k'] : ['temperature'];
@@ -126,7 +126,7 @@ function summary([temperature = 'unknown', truncation = temperature]: LogProbKin
 }
 
 async function sampled(
-  { config }: Asker,
+  { config }: ProbeTarget,
   post: Post,
   prompt: string,
   sampling: Sampling,

@@ -14,10 +14,10 @@ import {
   UNKNOWN_MODEL,
 } from '@swefarm/shared';
 
-export type Asker = { config: PolicyConfig; apiKey: PolicyKey | null; signal: AbortSignal };
+export type ProbeTarget = { config: PolicyConfig; apiKey: PolicyKey | null; signal: AbortSignal };
 
 /** Anything but HTTP 200. */
-export class Unanswered extends Error {
+export class ProbeRefused extends Error {
   override readonly name = 'Unanswered';
   readonly route: Route;
   readonly status: number;
@@ -38,7 +38,7 @@ export class Unanswered extends Error {
 }
 
 /** Waits as long as the run would. */
-export function postTo(url: string, { config, apiKey, signal }: Asker): Post {
+export function postTo(url: string, { config, apiKey, signal }: ProbeTarget): Post {
   return async (route, body) => {
     const address = routeUrl(url, route);
     const response = await fetch(address, {
@@ -53,12 +53,15 @@ export function postTo(url: string, { config, apiKey, signal }: Asker): Post {
     const overflow = [400, 413, 422].includes(response.status) ? parseOverflow(text) : null;
     if (overflow)
       throw new ContextOverflowError(`/${route}: HTTP ${response.status}: ${text.slice(0, 200)}`, overflow);
-    throw new Unanswered(route, response.status, text);
+    throw new ProbeRefused(route, response.status, text);
   };
 }
 
 /** Tokens of prompt and answer that the server takes; null when it does not tell. */
-export async function servedLength(url: string, { config, apiKey, signal }: Asker): Promise<number | null> {
+export async function readServedLength(
+  url: string,
+  { config, apiKey, signal }: ProbeTarget,
+): Promise<number | null> {
   const address = `${url.replace(/\/$/, '')}/models`;
   try {
     const response = await fetch(address, {

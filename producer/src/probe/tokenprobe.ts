@@ -20,11 +20,11 @@ import {
   type TurnClient,
   UsageError,
 } from '@swefarm/shared';
-import { CHANCES, callTold, NUDGE, type ProbeReply } from './callprobe.ts';
 import { probeLogProbs } from './logprobs.ts';
-import { type Asker, postTo, servedLength, Unanswered } from './probewire.ts';
+import { ProbeRefused, type ProbeTarget, postTo, readServedLength } from './probewire.ts';
+import { describeMissingCall, MOST_ANSWERS, NUDGE, type ProbeReply } from './toolcallprobe.ts';
 
-export type TokenProbeOptions = Asker & {
+export type TokenProbeOptions = ProbeTarget & {
   /** How the run's model gives its commands: with `tool`, a call must have been read; with `fenced`, no tool is offered. */
   action?: 'fenced' | 'tool';
   /** Tokens of prompt and answer that the run allows; null: no limit of its own. */
@@ -55,7 +55,7 @@ export type TokenFinding = Finding & { silent?: true };
 export async function probeTokens(url: string, options: TokenProbeOptions): Promise<TokenFinding[]> {
   const config = { ...options.config, require_tokens: true };
   const asking = { ...options, config };
-  const length = await servedLength(url, asking);
+  const length = await readServedLength(url, asking);
   const limits = {
     contextLimit: options.contextLimit ?? null,
     sequenceBudget: options.sequenceBudget ?? null,
@@ -77,19 +77,21 @@ export async function probeTokens(url: string, options: TokenProbeOptions): Prom
     ]);
   const findings: TokenFinding[] = [];
   for (const [name, ask, tools] of talks) {
-    findings.push(await guarded(config, `tokens (${name})`, () => talk(url, asking, limits, ask, tools)));
+    findings.push(
+      await toFinding(config, `tokens (${name})`, () => probeConversation(url, asking, limits, ask, tools)),
+    );
   }
   if (findings.some(({ status }) => status === 'fail')) return findings;
   if (config.token_mode === 'text') {
-    findings.push(await guarded(config, 'tokens (thinking)', () => keepsThinking(url, asking, limits)));
+    findings.push(await toFinding(config, 'tokens (thinking)', () => probeThinking(url, asking, limits)));
   }
-  findings.push(await guarded(config, 'context', () => fits(url, asking, limits)));
-  findings.push(await guarded(config, 'logprobs', () => ownLogProbs(url, asking)));
+  findings.push(await toFinding(config, 'context', () => probeContext(url, asking, limits)));
+  findings.push(await toFinding(config, 'logprobs', () => judgeLogProbs(url, asking)));
   return findings;
 }
 
 /** What is found beside a plain yes. */
-class Found extends Error {
+class ProbeProblem extends Error {
   override readonly name = 'Found';
   readonly status: 'warn' | 'fail';
   readonly remedy: string;
@@ -109,7 +111,7 @@ const PROBE = 'probe';
  * Three turns, more while a call is waited for, asked as the run asks: its requests differ in their messages only.
  * Throws RolloutFailure `policy_tokens` at the first break.
  */
-async function talk(
+async function probeConversation(
   url: string,
   asker: TokenProbeOptions,
   limits: TokenLimits,
@@ -128,12 +130,12 @@ async function talk(
   const heard: ProbeReply[] = [];
   let thoughts = 0;
   let calls = 0;
-  for (let turn = 1; turn <= TURNS || (mustCall && calls === 0 && turn <= CHANCES); turn++) {
+  for (let turn = 1; turn <= TURNS || (mustCall && calls === 0 && turn <= MOST_ANSWERS); turn++) {
     const reply = await unstreamedIfNeeded(asker, speaker, () => speaker.ask(messages, tools, post)).catch(
       (error: unknown) => {
         if (turn === 1 || !isFull(error)) throw error;
         if (turn > TURNS) return null;
-        throw new Found(
+        throw new ProbeProblem(
           'warn',
           `${turn - 1} answers fill the context, ${turn - 2} of ${TURNS - 1} transitions could be tried: ${errorMessage(error)}`,
           'set --max-tokens, so that one answer leaves room for the next',
@@ -148,22 +150,22 @@ async function talk(
     calls += reply.message.tool_calls?.length ?? 0;
   }
   if (mustCall && calls === 0) {
-    const { why, detail, remedy } = callTold(config, heard);
-    throw new Found(why === 'begun' ? 'fail' : 'warn', detail, remedy, why === 'silent');
+    const { why, detail, remedy } = describeMissingCall(config, heard);
+    throw new ProbeProblem(why === 'begun' ? 'fail' : 'warn', detail, remedy, why === 'silent');
   }
   return `${heard.length} turns in mode ${config.token_mode} are contiguous, ${ledger.length} tokens (${thoughts} with thinking, ${calls} tool calls)`;
 }
 
 /** As workers do: an endpoint that streams no token ids (SGLang's chats) is asked for whole answers. */
 async function unstreamedIfNeeded<T>(
-  { config }: Asker,
+  { config }: ProbeTarget,
   speaker: TurnClient,
   ask: () => Promise<T>,
 ): Promise<T> {
   try {
     return await ask();
   } catch (error) {
-    if (config.stream !== 'auto' || !(error instanceof Unanswered && error.refusesStream)) throw error;
+    if (config.stream !== 'auto' || !(error instanceof ProbeRefused && error.refusesStream)) throw error;
     speaker.unstreamed();
     return await ask();
   }
@@ -181,14 +183,14 @@ function observations(
 }
 
 /** Whether the first prompt and one answer have room. */
-async function fits(url: string, asker: TokenProbeOptions, limits: TokenLimits): Promise<string> {
+async function probeContext(url: string, asker: TokenProbeOptions, limits: TokenLimits): Promise<string> {
   const lengths = [limits.contextLimit, await limits.modelLength()].filter((limit) => limit !== null);
   const { max_tokens: wanted } = effectiveSampling(asker.config);
   if (lengths.length === 0) {
     const untold = 'nobody tells how many tokens prompt and answer may have (no max_model_len at /models)';
     // Only what has no number of its own must be told one.
     if (asker.config.token_mode !== 'token-in' || wanted !== undefined) return untold;
-    throw new Found('warn', untold, 'set --max-tokens or --context-limit');
+    throw new ProbeProblem('warn', untold, 'set --max-tokens or --context-limit');
   }
   const limit = Math.min(...lengths);
   const prompt = await promptTokens(url, asker);
@@ -196,7 +198,7 @@ async function fits(url: string, asker: TokenProbeOptions, limits: TokenLimits):
   const sizes = `${prompt === null ? 'a first prompt' : `a first prompt of ${prompt} tokens`} and an answer of up to ${most}`;
   if ((prompt ?? 1) + most <= limit) return `${sizes} have room in ${limit} tokens`;
   const room = limit - (prompt ?? 1);
-  throw new Found(
+  throw new ProbeProblem(
     'fail',
     `${sizes} have no room in ${limit} tokens`,
     room > 0
@@ -222,19 +224,19 @@ async function promptTokens(url: string, asker: TokenProbeOptions): Promise<numb
 }
 
 /** Whether the log-probabilities are those of what is sampled, where the run's sampling makes a difference. */
-async function ownLogProbs(url: string, asker: TokenProbeOptions): Promise<string> {
+async function judgeLogProbs(url: string, asker: TokenProbeOptions): Promise<string> {
   const changed = reshapingKeys(effectiveSampling(asker.config));
   const { verdict, detail } = await probeLogProbs(url, asker);
   const told = `logprobs: ${verdict} (${detail})`;
   if (changed.length === 0 || verdict === 'processed') return told;
   const reason = `${told}, and the run samples with another ${changed.join(', ')}`;
   if (verdict === 'unknown')
-    throw new Found(
+    throw new ProbeProblem(
       'warn',
       reason,
       'make sure that the server gives processed log-probabilities (vLLM: --logprobs-mode)',
     );
-  throw new Found(
+  throw new ProbeProblem(
     asker.acceptRawLogprobs ? 'warn' : 'fail',
     reason,
     'serve with --logprobs-mode processed_logprobs (vLLM), sample as the model is (temperature 1, nothing left out), or say --accept-raw-logprobs when the trainer corrects for it',
@@ -242,7 +244,7 @@ async function ownLogProbs(url: string, asker: TokenProbeOptions): Promise<strin
 }
 
 /** A thought in an earlier answer must be in the prompt: a model that thinks now and then would lose it otherwise. */
-async function keepsThinking(url: string, asker: Asker, limits: TokenLimits): Promise<string> {
+async function probeThinking(url: string, asker: ProbeTarget, limits: TokenLimits): Promise<string> {
   const { config } = asker;
   const short = { ...config, sampling: { ...config.sampling, max_tokens: 1 } };
   const speaker = await openTurnClient(short, { rolloutId: PROBE, limits });
@@ -263,7 +265,7 @@ async function keepsThinking(url: string, asker: Asker, limits: TokenLimits): Pr
   throw new RolloutFailure('policy_tokens', 'the chat template drops the thinking of earlier answers');
 }
 
-async function guarded(
+async function toFinding(
   config: PolicyConfig,
   subject: string,
   probe: () => Promise<string>,
@@ -272,16 +274,16 @@ async function guarded(
     return { status: 'ok', subject, detail: await probe(), remedy: null };
   } catch (error) {
     if (error instanceof UsageError) throw error;
-    const status = error instanceof Found ? error.status : 'fail';
-    const remedy = error instanceof Found ? error.remedy : remedyFor(config, error);
-    const silent = error instanceof Found && error.silent ? { silent: true as const } : {};
+    const status = error instanceof ProbeProblem ? error.status : 'fail';
+    const remedy = error instanceof ProbeProblem ? error.remedy : remedyFor(config, error);
+    const silent = error instanceof ProbeProblem && error.silent ? { silent: true as const } : {};
     return { status, subject, detail: errorMessage(error).slice(0, 400), remedy, ...silent };
   }
 }
 
 function remedyFor({ token_mode: mode, tokenizer }: PolicyConfig, error: unknown): string {
   if (isFull(error)) return 'serve the model with a longer context (max_model_len), or lower --max-tokens';
-  if (error instanceof Unanswered) {
+  if (error instanceof ProbeRefused) {
     if (error.remedy !== null) return error.remedy;
     const tokenizing = error.route === 'tokenize' && tokenizer === null;
     return tokenizing && error.status === 404

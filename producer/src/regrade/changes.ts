@@ -20,7 +20,7 @@ export const verdictOf = (line: OutputLine): GradeVerdict => ({
 /** Null when nothing that is shown differs. */
 export function describeChange(name: string, before: GradeVerdict, after: GradeVerdict): string | null {
   const parts = [
-    change('', wordOf(before), wordOf(after)),
+    change('', renderVerdict(before), renderVerdict(after)),
     change('reward ', rewardOf(before), rewardOf(after)),
     ...(before.report && after.report
       ? [
@@ -37,7 +37,7 @@ export function describeChange(name: string, before: GradeVerdict, after: GradeV
 const change = (what: string, before: string, after: string): string | null =>
   before === after ? null : `${what}${before} → ${after}`;
 
-function wordOf({ outcome, resolved }: GradeVerdict): string {
+function renderVerdict({ outcome, resolved }: GradeVerdict): string {
   if (outcome !== 'judged') return outcome;
   return resolved === null ? 'no verdict' : resolved ? 'resolved' : 'unresolved';
 }

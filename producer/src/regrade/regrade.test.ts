@@ -2,12 +2,12 @@ import { REWARD_TABLE } from '@swefarm/grading';
 import type { RewardFacts } from '@swefarm/shared';
 import { bareFacts } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
-import { mergeLine } from '../eval/again.ts';
+import { mergeEvaluation } from '../eval/lostevaluations.ts';
 import type { OutputLine } from '../output/line.ts';
 import { outputLine } from '../output/line.ts';
 import { aFailure, aLine, aResult } from '../output/result.fixture.ts';
 import { describeChange, verdictOf } from './changes.ts';
-import { rewardAgain } from './regrade.ts';
+import { rewardLineAgain } from './regrade.ts';
 
 const facts = (over: Partial<RewardFacts> = {}): RewardFacts => bareFacts({ policy_share: 0.1, ...over });
 const lost = (over: Partial<OutputLine>): OutputLine => ({
@@ -20,12 +20,12 @@ const none = { was: {}, now: {} };
 
 test('the same rules change nothing but the name of the table', () => {
   const line = aLine({ facts: facts() });
-  expect(rewardAgain(line, null, none)).toEqual({ ...line, reward_table: TABLE });
+  expect(rewardLineAgain(line, null, none)).toEqual({ ...line, reward_table: TABLE });
 });
 
 test('an override decides about what the table would have graded', () => {
   const line = aLine({ facts: facts({ exit_status: 'turn_limit' }), exit_status: 'turn_limit' });
-  const fresh = rewardAgain(line, null, { was: {}, now: { on_limit: 'zero' } });
+  const fresh = rewardLineAgain(line, null, { was: {}, now: { on_limit: 'zero' } });
   expect(fresh).toMatchObject({ outcome: 'judged', reward: 0, reward_row: 'turn_limit', resolved: true });
   expect(describeChange('x', verdictOf(line), verdictOf(fresh as OutputLine))).toBe(
     'x: reward 1.0 (resolved) → 0.0 (turn_limit)',
@@ -38,15 +38,19 @@ test('a failure of the table can be rewarded, one of infrastructure cannot', () 
     failure: { stage: 'evaluation', class: 'evaluation_timeout', message: 'twice', attempts: 2 },
     facts: facts({ evaluation: 'timed_out', resolved: false }),
   });
-  expect(rewardAgain(timedOut, null, rules)).toMatchObject({ outcome: 'judged', reward: 0, failure: null });
-  expect(rewardAgain(timedOut, null, none)).toEqual({ ...timedOut, reward_table: TABLE });
+  expect(rewardLineAgain(timedOut, null, rules)).toMatchObject({
+    outcome: 'judged',
+    reward: 0,
+    failure: null,
+  });
+  expect(rewardLineAgain(timedOut, null, none)).toEqual({ ...timedOut, reward_table: TABLE });
   const gone = lost({ facts: facts({ evaluation: 'not_run', resolved: null }) });
-  expect(rewardAgain(gone, null, rules)).toBe(gone);
-  expect(rewardAgain(lost({ facts: null }), null, rules)?.outcome).toBe('failed');
+  expect(rewardLineAgain(gone, null, rules)).toBe(gone);
+  expect(rewardLineAgain(lost({ facts: null }), null, rules)?.outcome).toBe('failed');
 });
 
 test('a judged line without facts cannot be rewarded again', () => {
-  expect(rewardAgain(aLine(), null, none)).toBeNull();
+  expect(rewardLineAgain(aLine(), null, none)).toBeNull();
 });
 
 test('a lost evaluation that was made up for gives the old line its verdict', () => {
@@ -59,7 +63,7 @@ test('a lost evaluation that was made up for gives the old line its verdict', ()
     patch: 'p',
     report: null,
   });
-  expect(mergeLine(old, fresh, {})).toMatchObject({
+  expect(mergeEvaluation(old, fresh, {})).toMatchObject({
     rollout_id: old.rollout_id,
     outcome: 'judged',
     resolved: true,
@@ -70,5 +74,5 @@ test('a lost evaluation that was made up for gives the old line its verdict', ()
     evaluated_by: { rollout_id: 'r2.a__b-1.0' },
   });
   const again = outputLine(aFailure(), { patch: null, report: null });
-  expect(mergeLine(old, again, {})).toBe(old);
+  expect(mergeEvaluation(old, again, {})).toBe(old);
 });

@@ -9,7 +9,7 @@ import {
 } from '@swefarm/grading';
 import type { Instance, Report, RewardFacts } from '@swefarm/shared';
 import { type OutputLine, summariseReport } from '../output/line.ts';
-import { rewarded } from '../output/rewarded.ts';
+import { rewardFields } from '../output/rewardfields.ts';
 import type { StoredLog } from './sources.ts';
 
 /**
@@ -18,7 +18,7 @@ import type { StoredLog } from './sources.ts';
  *
  * @throws SwefarmError `instance_invalid` when the grader cannot take the row
  */
-export function gradeAgain(
+export function regradeLog(
   instance: Instance,
   grader: GraderChoice,
   { log, patch, facts }: StoredLog,
@@ -27,12 +27,12 @@ export function gradeAgain(
   const plan = planEvaluation(instance, grader);
   const notApplied = facts.patch_state === 'not_applied';
   const report = gradeEvaluation(instance, plan, { ...facts, log: notApplied ? null : log }, patch);
-  return before ? { ...report, trust: worse(before.trust, report.trust) } : report;
+  return before ? { ...report, trust: worseTrust(before.trust, report.trust) } : report;
 }
 
 const LEVELS = ['clean', 'suspicious', 'forged'] as const;
 
-function worse(a: Report['trust'], b: Report['trust']): Report['trust'] {
+function worseTrust(a: Report['trust'], b: Report['trust']): Report['trust'] {
   const level = LEVELS[Math.max(LEVELS.indexOf(a.level), LEVELS.indexOf(b.level))] ?? 'clean';
   return { level, reasons: [...new Set([...a.reasons, ...b.reasons])] };
 }
@@ -47,7 +47,11 @@ export type RewardRules = {
  * The line with a new report, when there is one, and the reward of today's table. A line that infrastructure failed or a
  * person cancelled stays as it is, for the table never decided about it; null when the line holds no facts.
  */
-export function rewardAgain(line: OutputLine, report: Report | null, rules: RewardRules): OutputLine | null {
+export function rewardLineAgain(
+  line: OutputLine,
+  report: Report | null,
+  rules: RewardRules,
+): OutputLine | null {
   if (line.outcome === 'cancelled') return line;
   if (!line.facts) return line.outcome === 'failed' ? line : null;
   if (line.outcome === 'failed' && !failedByTable(line, line.facts, rules.was)) return line;
@@ -60,7 +64,7 @@ export function rewardAgain(line: OutputLine, report: Report | null, rules: Rewa
         trust: report.trust.level,
       }
     : line.facts;
-  const fresh = rewarded(facts, rules.now, line.failure?.attempts ?? 1);
+  const fresh = rewardFields(facts, rules.now, line.failure?.attempts ?? 1);
   // The same failure keeps the words that the worker had for it.
   const same = line.failure !== null && fresh.failure?.class === line.failure.class;
   return {

@@ -11,7 +11,7 @@ export const EXIT = {
 } as const;
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
-export type Ending = {
+export type CollectedRun = {
   /** Judged rollouts by instance id; every instance of the run has an entry. */
   judgedByGroup: ReadonlyMap<string, number>;
   groupSize: number;
@@ -22,7 +22,7 @@ export type Ending = {
 };
 
 /** What a run that was collected, wholly or until a signal, exits with. */
-export function exitCode(ending: Ending): ExitCode {
+export function exitCode(ending: CollectedRun): ExitCode {
   if (!ending.complete) return EXIT.interrupted;
   const least = Math.min(...ending.judgedByGroup.values());
   if (least >= ending.groupSize) return EXIT.allJudged;

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Instance } from '@swefarm/shared';
 import { expect, onTestFinished, test } from 'vitest';
-import { newRunRecord, recordDifferences, refuseDifferent } from './record.ts';
+import { newRunRecord, recordDifferences, requireSameSettings } from './record.ts';
 
 const dataset = { path: '/d.jsonl', sha256: 'aa', instances: [{ instance_id: 'a__b-1' }] as Instance[] };
 const policy = { policyUrl: ['http://h:1/v1'], model: 'm' };
@@ -148,7 +148,7 @@ test('a resumed run must be the same in everything that shapes its rollouts', ()
     'policy.sampling.temperature: 1 → unset',
     'policy.version: null → "v2"',
   ]);
-  expect(() => refuseDifferent(stored, other)).toThrow(
+  expect(() => requireSameSettings(stored, other)).toThrow(
     /submitted with other settings[\s\S]*step_limit: 250 → 5/,
   );
 });

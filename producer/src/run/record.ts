@@ -34,7 +34,12 @@ export type RunRequest = {
  */
 export function newRunRecord(request: RunRequest, withApiKey: boolean): RunRecord {
   const runId = newId();
-  return recordOf(runSettings(request), runId, request.dataset, withApiKey ? `policy-${runId}` : null);
+  return recordFromSettings(
+    runSettings(request),
+    runId,
+    request.dataset,
+    withApiKey ? `policy-${runId}` : null,
+  );
 }
 
 /** The keys of a record that flags and a configuration file give, as a tree of their own. Throws UsageError. */
@@ -52,7 +57,7 @@ export function runSettings(request: Pick<RunRequest, 'flags' | 'configFile'>): 
 }
 
 /** Throws UsageError for keys that no record has. `where` begins the message. */
-export const checkSettings = (where: string, settings: SettingsTree): void =>
+export const requireKnownKeys = (where: string, settings: SettingsTree): void =>
   checkKeys(where, settings, SETTABLE, '');
 
 /**
@@ -60,7 +65,7 @@ export const checkSettings = (where: string, settings: SettingsTree): void =>
  *
  * @throws UsageError naming key and flag of everything that is wrong
  */
-export function recordOf(
+export function recordFromSettings(
   settings: SettingsTree,
   runId: string,
   dataset: RunRequest['dataset'],
@@ -121,7 +126,7 @@ function readConfigFile(path: string): SettingsTree {
   const settings = asTree(tree ?? {});
   if (tree !== null && settings !== tree)
     throw new UsageError(`--run-config ${path}: expected a mapping of keys`);
-  checkSettings(`--run-config ${path}`, settings);
+  requireKnownKeys(`--run-config ${path}`, settings);
   return structuredClone(settings);
 }
 
@@ -200,7 +205,7 @@ export function recordDifferences(stored: RunRecord, wanted: RunRecord): string[
 }
 
 /** @throws UsageError with the differences */
-export function refuseDifferent(stored: RunRecord, wanted: RunRecord): void {
+export function requireSameSettings(stored: RunRecord, wanted: RunRecord): void {
   const differences = recordDifferences(stored, wanted);
   if (differences.length === 0) return;
   throw new UsageError(

@@ -1,6 +1,8 @@
 /** Puts the rollouts of a run on the queue: one small job each, grouped by priority. */
 import {
+  DEFAULT_POLICY,
   type Farm,
+  followsPolicy,
   type Instance,
   type RunRecord,
   rolloutId,
@@ -71,4 +73,21 @@ function* patchRecords(patches: Submission['patches']): Generator<[ref: string, 
   for (const [instanceId, given] of patches ?? []) {
     for (const [index, patch] of given.entries()) yield [patchRef(instanceId, index), patch];
   }
+}
+
+/**
+ * A warning for a run whose max_staleness has no effect, null when all is well: it counts versions that a trainer announces.
+ */
+export async function staleLimitWarning(
+  { max_staleness: most, policy }: Pick<RunRecord, 'max_staleness' | 'policy'>,
+  farm: Pick<Farm, 'policies'>,
+): Promise<string | null> {
+  if (most === null) return null;
+  const name = policy?.name ?? DEFAULT_POLICY;
+  const [record] = policy ? await farm.policies.get([name]) : [];
+  if (policy && record && followsPolicy(policy, record) && record.version !== null) return null;
+  return (
+    `max_staleness ${most} has no effect: nobody has told of versions of the policy "${name}" that this run follows; ` +
+    'tell each with PUT /policy at the gateway, or swefarm policy set --policy-version NAME'
+  );
 }

@@ -5,8 +5,8 @@
 import { officialReport } from '@swefarm/grading';
 import type { ArtifactContent, Result, Turn } from '@swefarm/shared';
 import { openExpertTable } from './experts.ts';
-import { type Conversation, conversationOf, offered } from './items.ts';
 import { float, IdText, single } from './json.ts';
+import { type Conversation, conversationOf, toolItem } from './responseitems.ts';
 import type { GymRow } from './row.ts';
 import { trajectoryParts } from './trajectory.ts';
 
@@ -43,7 +43,7 @@ export const hasTrainedTurn = (content: ArtifactContent | null): boolean =>
 export function* answerPieces(answer: Answer): Generator<Piece> {
   const { row, result, content, unjudged } = answer;
   const conversation = conversationOf(content?.trajectory?.messages ?? [], content?.trajectory?.turns ?? []);
-  const tools = (content?.trajectory?.tools ?? []).map(offered);
+  const tools = (content?.trajectory?.tools ?? []).map(toolItem);
   const params = { ...row.responses_create_params, input: conversation.prompt, tools };
   yield `{"responses_create_params":${JSON.stringify(params)},"response":{`;
   yield `${inner(responseHead(answer, tools))},"created_at":${float(result.finished_at / 1000)},"output":[`;

@@ -1,8 +1,8 @@
 /** The answer to an episode request (nemo_gym/episode_types.py): what was asked for, and exactly one of result and failure. */
 import { FAILURES, type FailureClass } from '@swefarm/shared';
 import type { Piece } from './answer.ts';
-import type { Cause } from './cause.ts';
 import type { Episode } from './request.ts';
+import type { Cause } from './unjudged.ts';
 
 /** Longest reason that Gym takes. */
 const REASON_CHARACTERS = 2000;

@@ -18,7 +18,7 @@ import {
 import { parseJsonLines } from '../../datasets/jsonl.ts';
 import {
   inFolder,
-  openLines,
+  openAppending,
   readCursor,
   replaceRecord,
   unwritable,
@@ -28,8 +28,8 @@ import { type LineSummary, lineSummaryOf, type OutputLine } from '../../output/l
 import type { Output } from '../../output/output.ts';
 import { aggregate } from './aggregate.ts';
 import { type Answer, answerPieces, type Piece, verdictOf } from './answer.ts';
-import { causeOf } from './cause.ts';
 import { AGENT_REF, type InputRow, inputRow } from './inputs.ts';
+import { unjudgedCause } from './unjudged.ts';
 
 /** The files beside `X.jsonl`, named as Gym's collector names them (nemo_gym/path_utils.py). */
 export function gymFiles(path: string): { failures: string; inputs: string; metrics: string } {
@@ -62,7 +62,7 @@ export async function openGymOutput(
   const files = gymFiles(path);
   await using opened = new AsyncDisposableStack();
   const open = async (name: string): Promise<FileHandle> => {
-    const file = await openLines(name, HEAD);
+    const file = await openAppending(name, HEAD);
     opened.defer(() => file.close());
     return file;
   };
@@ -185,7 +185,7 @@ function answerOf(
   instance: Instance,
   record: RunRecord,
 ): Answer {
-  const cause = causeOf(result);
+  const cause = unjudgedCause(result);
   return {
     row,
     result,

@@ -3,7 +3,7 @@
  * (nemo_gym/rollout_observability.py TrajectoryRecord). Each turn repeats the conversation before it: written in pieces.
  */
 import type { Turn } from '@swefarm/shared';
-import type { Conversation, Item } from './items.ts';
+import type { Conversation, ResponseItem } from './responseitems.ts';
 
 export type TrajectoryFacts = {
   taskId: string;
@@ -64,7 +64,7 @@ export function* trajectoryParts(
   yield `],"tool_calls":${JSON.stringify(calls.flatMap(toolCalls))}}`;
 }
 
-function modelCall(index: number, turn: Turn, answer: readonly Item[]) {
+function modelCall(index: number, turn: Turn, answer: readonly ResponseItem[]) {
   const prompt = turn.usage?.prompt_tokens;
   const completion = turn.usage?.completion_tokens;
   const counted = prompt !== undefined && completion !== undefined;
@@ -106,7 +106,7 @@ class ItemText {
   #bytes = Buffer.allocUnsafe(16 * 1024);
   #length = 0;
 
-  add(items: readonly Item[]): void {
+  add(items: readonly ResponseItem[]): void {
     for (const item of items) {
       const text = `${this.#length === 0 ? '' : ','}${JSON.stringify(item)}`;
       const size = Buffer.byteLength(text);

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Report } from '@swefarm/shared';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { endOf } from '../../eval/ends.ts';
+import { evaluationStatusOf } from '../../eval/evaluationstatus.ts';
 import { aFailure, aReport, aResult } from '../../output/result.fixture.ts';
 import { blankFiles, filesOf } from './files.ts';
 import { pythonJson } from './pythonjson.ts';
@@ -141,7 +141,7 @@ test.each<[string, Partial<Report>, string[], string]>([
 ])('%s', async (_name, over, names, end) => {
   const files = await written(over);
   expect(Object.keys(files)).toEqual(names);
-  expect(endOf(aResult(), { ...REPORT, ...over })).toBe(end);
+  expect(evaluationStatusOf(aResult(), { ...REPORT, ...over })).toBe(end);
   if (over.evaluation === 'timed_out') {
     expect(files['test_output.txt']).toBe('the log\n\n\nTimeout error: 1800 seconds exceeded.');
   }
@@ -159,7 +159,7 @@ test.each([
   ['bug', 'worker/bug'],
 ] as const)('infrastructure that fails by %s ends as %s, with its words in the log', (cause, end) => {
   const result = aFailure({ failure: { stage: 'worker', class: cause, message: 'because', attempts: 3 } });
-  expect(endOf(result, null)).toBe(end);
+  expect(evaluationStatusOf(result, null)).toBe(end);
   const files = filesOf({ result, content: null, prediction, folder: 'f', plan: null, timeoutSeconds: 1 });
   expect(files).toMatchObject({ report: null, testOutput: null, script: null, patch: 'the patch' });
   expect(files.log).toContain(

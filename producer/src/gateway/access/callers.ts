@@ -15,7 +15,7 @@ import {
 import type { FastifyRequest } from 'fastify';
 import { parse as parseYaml } from 'yaml';
 import { z } from 'zod';
-import { asTree, checkSettings } from '../../run/record.ts';
+import { asTree, requireKnownKeys } from '../../run/record.ts';
 import { Refusal } from './refusal.ts';
 
 /** How a rollout without a verdict is answered; docs/gateway.md says what each does to a training step. */
@@ -114,7 +114,7 @@ function readFile(path: string, defaults: Omit<Caller, 'name' | 'token'>): Calle
     const [issue] = parsed.error.issues;
     throw new UsageError(`${where}: ${issue?.path.join('.') || 'the file'}: ${issue?.message}`);
   }
-  for (const { name, run } of parsed.data.callers) checkSettings(`${where}: ${name}: run`, run ?? {});
+  for (const { name, run } of parsed.data.callers) requireKnownKeys(`${where}: ${name}: run`, run ?? {});
   return parsed.data.callers.map((given) => ({
     ...defaults,
     name: given.name,

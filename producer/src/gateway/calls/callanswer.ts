@@ -1,7 +1,7 @@
 /** From the rollout of a call to what is answered: its result, or what this caller takes in place of one. */
 import { type ArtifactContent, errorMessage, type Result, SwefarmError } from '@swefarm/shared';
 import { hasTrainedTurn, type Unjudged } from '../../formats/gym/answer.ts';
-import { type Cause, causeOf } from '../../formats/gym/cause.ts';
+import { type Cause, unjudgedCause } from '../../formats/gym/unjudged.ts';
 import type { RouteDeps } from '../access/deps.ts';
 import { Refusal } from '../access/refusal.ts';
 import type { CallConnection } from './callconnection.ts';
@@ -117,7 +117,7 @@ async function readAnswer(
 ): Promise<CallAnswer | Ending> {
   const release = await takeSlot();
   const content = await readContent(deps, result, connection);
-  const own = causeOf(result);
+  const own = unjudgedCause(result);
   // Only an answer that would carry the conversation needs the artifact.
   const needed = own === null || decideEnding(own, mode, { maskable: honoursMask, rollouts }) === 'masked';
   const isLost = needed && content === null && result.artifact !== null && isSample(mode, rollout);

@@ -1,7 +1,7 @@
 import { FAILURE_CLASSES, FAILURES } from '@swefarm/shared';
 import { describe, expect, test } from 'vitest';
-import { causeOf } from '../../formats/gym/cause.ts';
 import { GymRow } from '../../formats/gym/row.ts';
+import { unjudgedCause } from '../../formats/gym/unjudged.ts';
 import { aFailure, aResult } from '../../output/result.fixture.ts';
 import { decideEnding, type FailureMode, failureMode, honoursMask } from './failuremode.ts';
 
@@ -38,7 +38,7 @@ describe('auto goes by what callers stamp on their rows', () => {
 
 const told = (name: (typeof FAILURE_CLASSES)[number], mode: FailureMode, maskable = false, rollouts = 1) => {
   const { stage } = FAILURES[name];
-  const cause = causeOf(aFailure({ failure: { class: name, stage, message: 'x', attempts: 1 } }));
+  const cause = unjudgedCause(aFailure({ failure: { class: name, stage, message: 'x', attempts: 1 } }));
   if (!cause) throw new Error(name);
   return decideEnding(cause, mode, { maskable, rollouts });
 };
@@ -55,7 +55,7 @@ describe('what a trainer is told', () => {
   test('the collector never asks again for what is wrong with the instance, its image included', () => {
     const terminal = FAILURE_CLASSES.filter(
       (name) =>
-        causeOf(
+        unjudgedCause(
           aFailure({ failure: { class: name, stage: FAILURES[name].stage, message: 'x', attempts: 1 } }),
         )?.terminal,
     );
@@ -64,7 +64,7 @@ describe('what a trainer is told', () => {
   });
 
   test('no reward by intention is a sample without weight, or none, and never another try', () => {
-    const cause = causeOf(aResult({ reward: null, reward_row: 'turn_limit' }));
+    const cause = unjudgedCause(aResult({ reward: null, reward_row: 'turn_limit' }));
     if (!cause) throw new Error('a verdict');
     for (const mode of ['nemo-rl', 'nemo-rl-sync', 'verl-recipe'] as const) {
       expect(decideEnding(cause, mode, { maskable: true, rollouts: 1 })).toBe('masked');

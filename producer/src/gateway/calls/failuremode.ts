@@ -1,6 +1,7 @@
 /** How a rollout without a verdict is answered: callers want opposite things (docs/gateway.md has the table). */
-import type { Cause } from '../../formats/gym/cause.ts';
+
 import type { GymRunRequest } from '../../formats/gym/request.ts';
+import type { Cause } from '../../formats/gym/unjudged.ts';
 import type { Caller, FailureAnswer } from '../access/callers.ts';
 
 export type FailureMode = Exclude<FailureAnswer, 'auto'>;

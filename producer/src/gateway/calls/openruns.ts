@@ -10,8 +10,8 @@ import {
   type RunRecord,
   SwefarmError,
 } from '@swefarm/shared';
-import { recordOf, type SettingsTree } from '../../run/record.ts';
-import { idleStaleness } from '../../run/staleness.ts';
+import { recordFromSettings, type SettingsTree } from '../../run/record.ts';
+import { staleLimitWarning } from '../../run/submit.ts';
 import type { Caller } from '../access/callers.ts';
 import { requireWithinCeilings } from '../access/ceilings.ts';
 import { digest } from '../access/digest.ts';
@@ -115,9 +115,9 @@ export class OpenRuns {
   async #create({ caller, settings }: CallerRun, keyRef: string | null): Promise<RunRecord> {
     requireOpenSettings(`caller ${caller.name}`, settings);
     const dataset = { path: `calls of ${caller.name}`, sha256: '', instances: [] };
-    const record = { ...recordOf(settings, newId(), dataset, keyRef), open: true };
+    const record = { ...recordFromSettings(settings, newId(), dataset, keyRef), open: true };
     requireWithinCeilings(record, this.#config, '');
-    const idle = await idleStaleness(record, this.#farm);
+    const idle = await staleLimitWarning(record, this.#farm);
     if (idle) this.#log.warn({ caller: caller.name, run: record.run_id }, idle);
     await this.#farm.runs.create(record, []);
     return record;

@@ -1,4 +1,4 @@
-/** Trajectories and artifacts as JSON: packed numbers are lists, bytes are base64 (`producer/src/view/plain.ts`). */
+/** Trajectories and artifacts as JSON: packed numbers are lists, bytes are base64 (`producer/src/view/plainjson.ts`). */
 import { ExitStatus, Message, Report, RewardFacts, Sampling, Seconds } from '@swefarm/shared';
 import { z } from 'zod';
 

@@ -2,7 +2,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { AggregateRequest, aggregate } from '../../formats/gym/aggregate.ts';
-import { globalConfig } from '../../formats/gym/entries.ts';
+import { globalConfig } from '../../formats/gym/globalconfig.ts';
 import { GymRunRequest } from '../../formats/gym/request.ts';
 import { tokenOf } from '../access/authentication.ts';
 import type { RouteDeps } from '../access/deps.ts';

@@ -3,7 +3,7 @@ import { type ArtifactContent, parseRolloutId } from '@swefarm/shared';
 import type { FastifyInstance } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import type { z } from 'zod';
-import { plainJson } from '../../view/plain.ts';
+import { plainJson } from '../../view/plainjson.ts';
 import type { GatewayDeps } from '../access/deps.ts';
 import { Refusal } from '../access/refusal.ts';
 import { refusals } from './answers.ts';

@@ -9,10 +9,10 @@ import { chosenSha256 } from '../../datasets/read.ts';
 import { toInstance } from '../../datasets/row.ts';
 import {
   asTree,
-  checkSettings,
   merge,
-  recordOf,
-  refuseDifferent,
+  recordFromSettings,
+  requireKnownKeys,
+  requireSameSettings,
   type SettingsTree,
 } from '../../run/record.ts';
 import { submit } from '../../run/submit.ts';
@@ -121,7 +121,7 @@ async function submitRun(deps: RouteDeps, request: FastifyRequest & { body: Subm
   const { farm, config, signal, quota } = deps;
   const caller = findCaller(request);
   const { instances: given, run } = request.body;
-  namingFields(() => checkSettings('run', run));
+  namingFields(() => requireKnownKeys('run', run));
   requireInstanceCount(given.length, config);
   const instances = given.map((one, index) => readInstance(index, one, deps));
   for (const [index, one] of instances.entries())
@@ -136,7 +136,7 @@ async function submitRun(deps: RouteDeps, request: FastifyRequest & { body: Subm
   requireKindAllowed(request, caller, operator, run);
   const dataset = { path: `rows of ${caller.name}`, sha256: chosenSha256(instances), instances };
   const settings = merge(operator, { ...run, group_size: request.body.group_size });
-  const keyless = namingFields(() => recordOf(settings, runId, dataset, null));
+  const keyless = namingFields(() => recordFromSettings(settings, runId, dataset, null));
   requireWithinCeilings(keyless, config, 'run.');
   requireRunSize(keyless, config);
   // Only once nothing is wrong with the run: a refused request leaves nothing.
@@ -188,7 +188,7 @@ function namingFields<T>(read: () => T): T {
 
 function requireSame(stored: RunRecord, submitted: RunRecord): void {
   try {
-    refuseDifferent(stored, submitted);
+    requireSameSettings(stored, submitted);
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
     throw new Refusal(409, 'run_differs', error.message, { field: 'idempotency-key', cause: error });

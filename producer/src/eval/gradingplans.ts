@@ -2,13 +2,13 @@
 import { type EvaluationPlan, type GraderChoice, type GraderName, planEvaluation } from '@swefarm/grading';
 import { type Instance, SwefarmError } from '@swefarm/shared';
 
-export type Plans = {
+export type GradingPlans = {
   of(instanceId: string): EvaluationPlan | null;
   /** Whose shape the run report has: 5.0.2's when all rows are its own, else 4.1.0's. */
   grader: GraderName;
 };
 
-export function plansOf(instances: readonly Instance[], choice: GraderChoice): Plans {
+export function planGrading(instances: readonly Instance[], choice: GraderChoice): GradingPlans {
   const plans = new Map<string, EvaluationPlan>();
   for (const instance of instances) {
     const plan = tryPlan(instance, choice);

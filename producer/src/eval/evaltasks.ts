@@ -4,7 +4,7 @@ import { type GraderName, isNoPatch } from '@swefarm/grading';
 import type { Prediction } from '../formats/swebench/predictions.ts';
 import { FILES, instanceFolder, readIfThere, readReport, roundName } from '../formats/swebench/tree.ts';
 
-export type Item = {
+export type EvalTask = {
   prediction: Prediction;
   round: number;
   folder: string;
@@ -18,7 +18,7 @@ export type Item = {
     | 'done';
 };
 
-export type ItemsRequest = {
+export type EvalTasksRequest = {
   logs: string;
   runId: string;
   /** The predictions of each round, those of rows that are not chosen left out. */
@@ -26,8 +26,8 @@ export type ItemsRequest = {
   grader: (instanceId: string) => GraderName | null;
 };
 
-export async function listItems({ logs, runId, rounds, grader }: ItemsRequest): Promise<Item[]> {
-  const items: Item[] = [];
+export async function listEvalTasks({ logs, runId, rounds, grader }: EvalTasksRequest): Promise<EvalTask[]> {
+  const items: EvalTask[] = [];
   for (const [round, predictions] of rounds.entries()) {
     for (const prediction of predictions) {
       const folder = instanceFolder(logs, roundName(runId, round), prediction);
@@ -42,7 +42,7 @@ async function stateOf(
   prediction: Prediction,
   folder: string,
   grader: GraderName | null,
-): Promise<Item['state']> {
+): Promise<EvalTask['state']> {
   const { model_patch: patch, instance_id } = prediction;
   if (patch === null || patch === '') return 'empty';
   if ((await readReport(folder, instance_id)).state !== 'absent') return 'done';
@@ -50,7 +50,7 @@ async function stateOf(
 }
 
 /** Ids of done items whose report belongs to another patch than the one given now. */
-export async function changedSince(items: readonly Item[]): Promise<string[]> {
+export async function changedPatches(items: readonly EvalTask[]): Promise<string[]> {
   const changed: string[] = [];
   for (const { prediction, folder, state } of items) {
     if (state !== 'done') continue;

@@ -6,7 +6,7 @@ import { type ExitCode, exitCode } from '../run/exit.ts';
 import { renderSummary } from '../view/summary.ts';
 import { say, styled, widthOf } from './terminal.ts';
 
-export type Finish = {
+export type RunEnd = {
   record: Pick<RunRecord, 'run_id' | 'group_size' | 'oversample'>;
   instanceIds: readonly string[];
   output: Output;
@@ -20,7 +20,7 @@ export type Finish = {
   resumeHint: string;
 };
 
-export function finish(end: Finish): ExitCode {
+export function reportRunEnd(end: RunEnd): ExitCode {
   const summary = summarise(end.instanceIds, end.output.lines.values());
   say(renderSummary(summary, widthOf(process.stderr)));
   for (const line of [verdict(summary.all, end), ...end.places]) say(line);
@@ -33,7 +33,7 @@ export function finish(end: Finish): ExitCode {
   });
 }
 
-function verdict(all: GroupSummary, end: Finish): string {
+function verdict(all: GroupSummary, end: RunEnd): string {
   const expected = end.instanceIds.length * startedGroup(end.record);
   const rate = all.judged > 0 ? ` (${((100 * all.resolved) / all.judged).toFixed(1)} %)` : '';
   const parts = [

@@ -3,7 +3,7 @@ import { decideReward, type RewardOverrides } from '@swefarm/grading';
 import { FAILURES, type Result, type RewardFacts } from '@swefarm/shared';
 
 /** What the table says about facts, as the fields of a line. */
-export function rewarded(
+export function rewardFields(
   facts: RewardFacts,
   overrides: RewardOverrides,
   attempts: number,

@@ -10,7 +10,7 @@ import type { RowProblem } from '../datasets/problem.ts';
 import type { Prediction } from '../formats/swebench/predictions.ts';
 import { type LineSummary, lineSummaryOf, type OutputLine } from '../output/line.ts';
 import type { Output } from '../output/output.ts';
-import { rewarded } from '../output/rewarded.ts';
+import { rewardFields } from '../output/rewardfields.ts';
 
 export type LostEvaluation = {
   /** By round, so that no round has two for one instance. */
@@ -25,7 +25,7 @@ export type LostEvaluation = {
  *
  * @throws UsageError when the file cannot be read or no rollout of it is to be evaluated again
  */
-export async function readLost(
+export async function readLostEvaluations(
   path: string,
   model: string,
   known: ReadonlySet<string>,
@@ -84,7 +84,7 @@ function readable(path: string) {
 }
 
 /** The old line with the new evaluation's facts, and the reward that the table gives for both together. */
-export function mergeLine(old: OutputLine, fresh: OutputLine, overrides: RewardOverrides): OutputLine {
+export function mergeEvaluation(old: OutputLine, fresh: OutputLine, overrides: RewardOverrides): OutputLine {
   if (!old.facts || !fresh.facts || fresh.facts.evaluation === 'not_run') return old;
   const { patch_state, evaluation, resolved, trust, gold_healthy, gold_time_share, ungraded } = fresh.facts;
   const facts: RewardFacts = {
@@ -93,7 +93,7 @@ export function mergeLine(old: OutputLine, fresh: OutputLine, overrides: RewardO
   };
   return {
     ...old,
-    ...rewarded(facts, overrides, old.failure?.attempts ?? 1),
+    ...rewardFields(facts, overrides, old.failure?.attempts ?? 1),
     reward_table: fresh.reward_table,
     facts,
     report: fresh.report,
@@ -102,7 +102,7 @@ export function mergeLine(old: OutputLine, fresh: OutputLine, overrides: RewardO
 }
 
 /** Takes lines of the new run and writes the old ones, mended. `known`: rollouts of the new run whose old lines are there. */
-export function mendingOutput(
+export function reevaluationOutput(
   inner: Output,
   known: ReadonlyMap<string, LineSummary>,
   mend: (fresh: OutputLine) => OutputLine,

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { fileWith } from '../datasets/rows.fixture.ts';
-import { lastWords } from './lastwords.ts';
+import { readLastError } from './lasterror.ts';
 
 test.each([
   [
@@ -15,5 +15,5 @@ test.each([
   ['{"level":30,"msg":"ready"}\n{"level":50,"ms', null],
   ['', null],
 ])('of %j: %j', async (log, words) => {
-  expect(await lastWords(await fileWith('worker.log', log))).toBe(words);
+  expect(await readLastError(await fileWith('worker.log', log))).toBe(words);
 });

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { type Address, globalConfig } from './entries.ts';
+import { type Address, globalConfig } from './globalconfig.ts';
 
 type Tree = Record<string, unknown>;
 const AT: Address = { host: 'farm:TOKEN@farm-host', port: 8080 };

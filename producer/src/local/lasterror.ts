@@ -6,7 +6,7 @@ const TAIL_BYTES = 64 * 1024;
 const CRASH_LINES = 40;
 
 /** One line, or null when the log says nothing; never throws for an unreadable log. */
-export async function lastWords(path: string): Promise<string | null> {
+export async function readLastError(path: string): Promise<string | null> {
   let text: string;
   try {
     text = await readTail(path);

@@ -1,10 +1,10 @@
 /** What became of each prediction, by name: the verdicts, and every way in which there is none. */
 import type { Report, Result } from '@swefarm/shared';
 
-export type End = string;
+export type EvaluationStatus = string;
 
 /** In the order of the summary; what is not here stands behind, as `stage/class`. */
-export const END_MEANINGS: Readonly<Record<string, string>> = {
+export const STATUS_MEANINGS: Readonly<Record<string, string>> = {
   resolved: 'every named test passes',
   unresolved: 'the tests ran, not all that must pass do',
   empty_patch: 'empty or null patch: never run',
@@ -23,7 +23,7 @@ export const END_MEANINGS: Readonly<Record<string, string>> = {
   earlier: 'a report.json was there: not run again',
 };
 
-const BY_CLASS: Readonly<Record<string, End>> = {
+const BY_CLASS: Readonly<Record<string, EvaluationStatus>> = {
   image_not_found: 'image_unavailable',
   image_pull: 'image_unavailable',
   node_disk: 'node_out_of_disk',
@@ -34,10 +34,10 @@ const BY_CLASS: Readonly<Record<string, End>> = {
 };
 
 /** What the evaluation itself came to is more telling than the failure that the reward table makes of it. */
-export function endOf(
+export function evaluationStatusOf(
   result: Pick<Result, 'outcome' | 'failure'>,
   report: Pick<Report, 'patch_state' | 'evaluation' | 'resolved' | 'unreadable'> | null,
-): End {
+): EvaluationStatus {
   if (report) {
     if (report.patch_state === 'not_applied') return 'patch_not_applied';
     if (report.patch_state === 'too_large') return 'patch_too_large';
@@ -53,10 +53,11 @@ export function endOf(
 }
 
 /** Counts in the order of END_MEANINGS, others behind. */
-export function countEnds(ends: Iterable<End>): [End, number][] {
-  const counts = new Map<End, number>();
+export function countStatuses(ends: Iterable<EvaluationStatus>): [EvaluationStatus, number][] {
+  const counts = new Map<EvaluationStatus, number>();
   for (const end of ends) counts.set(end, (counts.get(end) ?? 0) + 1);
-  const order = Object.keys(END_MEANINGS);
-  const rank = (end: End): number => (order.indexOf(end) + order.length + 1) % (order.length + 1);
+  const order = Object.keys(STATUS_MEANINGS);
+  const rank = (end: EvaluationStatus): number =>
+    (order.indexOf(end) + order.length + 1) % (order.length + 1);
   return [...counts].sort(([a], [b]) => rank(a) - rank(b) || (a < b ? -1 : 1));
 }

@@ -4,7 +4,7 @@ import { findUnreadCall, type Message, type PolicyConfig } from '@swefarm/shared
 export const NUDGE = 'You called no tool. Call the tool bash now, with {"command": "ls"} as its arguments.';
 
 /** Answers that a model is given to call a tool: one that does so now and then is no broken one. */
-export const CHANCES = 8;
+export const MOST_ANSWERS = 8;
 
 /** `cut`: at its limit of tokens, perhaps in the middle of a call. */
 export type ProbeReply = { message: Message; cut: boolean };
@@ -14,7 +14,7 @@ export type ProbeReply = { message: Message; cut: boolean };
  *
  * @returns `begun`: one was begun that nobody reads. `silent`: the model spoke to its end, and began none.
  */
-export function callTold(
+export function describeMissingCall(
   { token_mode: mode, tool_parser: parser }: PolicyConfig,
   heard: readonly ProbeReply[],
 ): { why: 'begun' | 'silent' | 'cut'; detail: string; remedy: string } {

@@ -18,7 +18,7 @@ const UNFORESEEN: readonly FailureClass[] = ['bug'];
 const OF_THE_INSTANCE: readonly FailureClass[] = ['image_not_found'];
 
 /** Why a result is no verdict; null when it is one. */
-export function causeOf(result: Result): Cause | null {
+export function unjudgedCause(result: Result): Cause | null {
   const { failure, outcome, reward, reward_row } = result;
   if (failure) {
     const terminal = FAILURES[failure.class].stage === 'instance' || OF_THE_INSTANCE.includes(failure.class);

@@ -1,35 +1,35 @@
 /** What was said in a rollout as items of the Responses API, model call by model call. */
 import type { Message, ToolDefinition, Turn } from '@swefarm/shared';
 
-export type Item = Record<string, unknown> & { type: string };
+export type ResponseItem = Record<string, unknown> & { type: string };
 
 export type CallItems = {
   turn: Turn;
   /** What the policy answered; never empty. */
-  answer: Item[];
+  answer: ResponseItem[];
   /** What came back: outputs of its calls, or a message. */
-  observations: Item[];
+  observations: ResponseItem[];
 };
 
-export type Conversation = { prompt: Item[]; calls: CallItems[] };
+export type Conversation = { prompt: ResponseItem[]; calls: CallItems[] };
 
 /** Messages before the first answer, then each answer with what followed it. */
 export function conversationOf(messages: readonly Message[], turns: readonly Turn[]): Conversation {
   const starts = turns.map((turn) => turn.message);
-  const prompt = messages.slice(0, starts[0] ?? messages.length).map(given);
+  const prompt = messages.slice(0, starts[0] ?? messages.length).map(inputItem);
   const calls = turns.map((turn, index) => {
     const message = messages[turn.message];
     const after = messages.slice(turn.message + 1, starts[index + 1] ?? messages.length);
     return {
       turn,
-      answer: message ? answered(message, index) : [said('', index)],
-      observations: after.map(given),
+      answer: message ? answerItems(message, index) : [textItem('', index)],
+      observations: after.map(inputItem),
     };
   });
   return { prompt, calls };
 }
 
-function given(message: Message): Item {
+function inputItem(message: Message): ResponseItem {
   const text = message.content ?? '';
   if (message.role === 'tool') {
     return { type: 'function_call_output', call_id: message.tool_call_id ?? '', output: text };
@@ -37,10 +37,10 @@ function given(message: Message): Item {
   return { type: 'message', role: message.role === 'assistant' ? 'user' : message.role, content: text };
 }
 
-function answered(message: Message, index: number): Item[] {
+function answerItems(message: Message, index: number): ResponseItem[] {
   const reasoning = message.reasoning_content;
   const calls = (message.tool_calls ?? []).map(
-    (call, at): Item => ({
+    (call, at): ResponseItem => ({
       type: 'function_call',
       id: `fc_${index}_${at}`,
       call_id: call.id,
@@ -54,12 +54,12 @@ function answered(message: Message, index: number): Item[] {
     ...(reasoning
       ? [{ type: 'reasoning', id: `rs_${index}`, summary: [{ type: 'summary_text', text: reasoning }] }]
       : []),
-    ...(text !== '' || calls.length === 0 ? [said(text, index)] : []),
+    ...(text !== '' || calls.length === 0 ? [textItem(text, index)] : []),
     ...calls,
   ];
 }
 
-const said = (text: string, index: number): Item => ({
+const textItem = (text: string, index: number): ResponseItem => ({
   type: 'message',
   id: `msg_${index}`,
   role: 'assistant',
@@ -68,7 +68,7 @@ const said = (text: string, index: number): Item => ({
 });
 
 /** A tool that the policy was shown, in the words of the Responses API. */
-export const offered = ({ function: shown }: ToolDefinition): Item => ({
+export const toolItem = ({ function: shown }: ToolDefinition): ResponseItem => ({
   type: 'function',
   ...shown,
   strict: false,

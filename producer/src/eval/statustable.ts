@@ -2,15 +2,20 @@
 
 import { GAP, renderTable } from '../view/table.ts';
 import { safeFirstLine } from '../view/terminalsafe.ts';
-import { countEnds, END_MEANINGS, type End } from './ends.ts';
+import { countStatuses, type EvaluationStatus, STATUS_MEANINGS } from './evaluationstatus.ts';
 
-export type Ended = { instance_id: string; round: number; end: End; message: string | null };
+export type EvaluationEnd = {
+  instance_id: string;
+  round: number;
+  end: EvaluationStatus;
+  message: string | null;
+};
 
 const SHOWN = 20;
 const SAID = new Set(['resolved', 'unresolved', 'earlier', 'empty_patch']);
 
-export function renderEnds(ended: readonly Ended[], width: number): string {
-  const counts = countEnds(ended.map(({ end }) => end));
+export function renderStatuses(ended: readonly EvaluationEnd[], width: number): string {
+  const counts = countStatuses(ended.map(({ end }) => end));
   const names = Math.max(4, ...counts.map(([end]) => end.length)) + GAP;
   const rest = Math.max(20, Math.min(width, 140) - names - 'count'.length - GAP - 1);
   const table = renderTable(
@@ -19,13 +24,13 @@ export function renderEnds(ended: readonly Ended[], width: number): string {
       { name: 'count', width: 'count'.length + GAP, align: 'right' },
       { name: 'meaning', width: rest },
     ],
-    counts.map(([end, count]) => [end, String(count), END_MEANINGS[end] ?? '']),
+    counts.map(([end, count]) => [end, String(count), STATUS_MEANINGS[end] ?? '']),
   );
   return [table, ...named(ended)].join('\n');
 }
 
 /** Those without a verdict, one by one, each with what was said. */
-function named(ended: readonly Ended[]): string[] {
+function named(ended: readonly EvaluationEnd[]): string[] {
   const telling = ended.filter(({ end }) => !SAID.has(end));
   const lines = telling.slice(0, SHOWN).map(({ instance_id, round, end, message }) => {
     const which = round === 0 ? instance_id : `${instance_id} (evaluation ${round + 1})`;

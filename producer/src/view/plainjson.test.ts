@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { plainJson } from './plain.ts';
+import { plainJson } from './plainjson.ts';
 
 test('ids are lists, bytes are base64, also as views into a larger buffer', () => {
   const packed = {

@@ -2,18 +2,18 @@
 import { createHash } from 'node:crypto';
 import { type Instance, type RunRecord, rolloutId, UsageError } from '@swefarm/shared';
 import type { OutputEvaluation } from '../output/output.ts';
-import { refuseDifferent } from '../run/record.ts';
-import type { Item } from './items.ts';
+import { requireSameSettings } from '../run/record.ts';
+import type { EvalTask } from './evaltasks.ts';
 
-export type EvalWork = {
+export type EvaluationRun = {
   record: RunRecord;
   instances: readonly Instance[];
   /** By rollout id. */
-  items: ReadonlyMap<string, Item>;
+  items: ReadonlyMap<string, EvalTask>;
 };
 
-export type WorkRequest = {
-  items: readonly Item[];
+export type EvaluationRunRequest = {
+  items: readonly EvalTask[];
   /** The chosen rows. */
   instances: readonly Instance[];
   /** The record of a new run of these rows. */
@@ -27,8 +27,13 @@ export type WorkRequest = {
  *
  * @throws UsageError when what was begun is not what is asked for now
  */
-export function workOf({ items, instances, describe, begun }: WorkRequest): EvalWork | null {
-  const rows = (chosen: Iterable<Item>): Instance[] => {
+export function planEvaluationRun({
+  items,
+  instances,
+  describe,
+  begun,
+}: EvaluationRunRequest): EvaluationRun | null {
+  const rows = (chosen: Iterable<EvalTask>): Instance[] => {
     const ids = new Set([...chosen].map(({ prediction }) => prediction.instance_id));
     return instances.filter(({ instance_id }) => ids.has(instance_id));
   };
@@ -47,22 +52,22 @@ export function workOf({ items, instances, describe, begun }: WorkRequest): Eval
   );
   const own = new Map([...given].filter(([id]) => rollouts.has(id)));
   const added = [...given].some(([id, { state }]) => state === 'open' && !own.has(id));
-  if (own.size < rollouts.size || added || fingerprintOf(own) !== begun.patches_sha256) {
+  if (own.size < rollouts.size || added || hashPatches(own) !== begun.patches_sha256) {
     throw new UsageError(
       `evaluation ${begun.run_id} was begun with other predictions; give the same again, or choose another --run-id and --output`,
       { code: 'resume_differs' },
     );
   }
   const chosen = rows(own.values());
-  refuseDifferent(record, describe(chosen));
+  requireSameSettings(record, describe(chosen));
   return { record, instances: chosen, items: own };
 }
 
-const byRollout = (record: RunRecord, items: readonly Item[]): Map<string, Item> =>
+const byRollout = (record: RunRecord, items: readonly EvalTask[]): Map<string, EvalTask> =>
   new Map(items.map((item) => [rolloutId(record.run_id, item.prediction.instance_id, item.round), item]));
 
 /** Of all patches, each with the rollout that it is for. */
-export function fingerprintOf(items: EvalWork['items']): string {
+export function hashPatches(items: EvaluationRun['items']): string {
   const hash = createHash('sha256');
   for (const id of [...items.keys()].sort()) {
     hash.update(JSON.stringify([id, items.get(id)?.prediction.model_patch]));
@@ -71,7 +76,7 @@ export function fingerprintOf(items: EvalWork['items']): string {
 }
 
 /** One patch per round; rounds that are not evaluated get one too, which nothing runs. */
-export function patchesOf({ items }: EvalWork): Map<string, string[]> {
+export function patchesOf({ items }: EvaluationRun): Map<string, string[]> {
   const patches = new Map<string, string[]>();
   for (const { prediction, round } of items.values()) {
     const own = patches.get(prediction.instance_id) ?? [];

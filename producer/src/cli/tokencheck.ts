@@ -10,7 +10,7 @@ import {
 import { probeEndpoints } from '../probe/endpoints.ts';
 import { say } from './terminal.ts';
 
-export type Trial = {
+export type TokenCheck = {
   record: RunRecord;
   /** What the run will show: the longest of them must have room. */
   instances: readonly Instance[];
@@ -20,7 +20,7 @@ export type Trial = {
 };
 
 /** Throws UnusableError `policy_tokens` with what breaks and its remedy. Does nothing for runs that need no tokens. */
-export async function refuseUncontiguous(farm: Farm, trial: Trial): Promise<void> {
+export async function requireTrainableEndpoints(farm: Farm, trial: TokenCheck): Promise<void> {
   const { policy, agent } = trial.record;
   if (!policy?.require_tokens) return;
   const [spoken] = policy.name === null ? [] : await farm.policies.get([policy.name]);

@@ -1,0 +1,30 @@
+/** How commands open their farm: patiently where they do something, late where they may not need one. */
+import { createLazy, type Farm, type OpenOptions, openFarm, type ProducerConfig } from '@swefarm/shared';
+import { say } from './terminal.ts';
+
+/** For a command that a script calls while Redis may still start: waits `redis_patience_seconds` and says so. `entrusts` and errors as `openFarm`. */
+export const openFarmPatiently = async (
+  config: ProducerConfig,
+  signal?: AbortSignal,
+  { entrusts = false }: Pick<OpenOptions, 'entrusts'> = {},
+): Promise<Farm> =>
+  await openFarm(config, 'producer', {
+    entrusts,
+    patienceSeconds: config.redis_patience_seconds,
+    onWait: (text) => say(`swefarm: ${text}`),
+    ...(signal ? { signal } : {}),
+  });
+
+export type LazyFarm = AsyncDisposable & { farm: () => Promise<Farm> };
+
+/** A farm that is opened when it is first asked for: much can be shown without any Redis. */
+export function lazyFarm(config: () => ProducerConfig): LazyFarm {
+  const farm = createLazy(async () => await openFarm(config(), 'producer'));
+  return {
+    farm: farm.get,
+    async [Symbol.asyncDispose]() {
+      const opened = await farm.started()?.catch(() => null);
+      await opened?.[Symbol.asyncDispose]();
+    },
+  };
+}
