@@ -21,7 +21,7 @@ export type WorkerParts = {
 };
 
 export type AssembledWorker = {
-  /** Aborts when the worker is to end: it was told to, or was idle for long enough. */
+  /** Aborts when the worker must end: it was stopped, or was idle for long enough. */
   ending: AbortSignal;
   /** Claims nothing more; resolves when nothing runs and the loops have ended. */
   drain(grace: Pick<Grace, 'finishMs' | 'handBackMs'>): Promise<void>;

@@ -16,11 +16,11 @@ import { diagnose } from './node/doctor.ts';
 import { IMAGE_ACTIONS, type ImageAction, readNeeded, runImages } from './node/images.ts';
 import { runWorker } from './run.ts';
 
-/** 2: usage; 10: an image is missing; 12: infrastructure unusable; 70: an error that nobody caught; 130: told to stop; never 1. */
+/** 2: usage; 10: an image is missing; 12: infrastructure unusable; 70: an uncaught error; 130: stopped by a signal; never 1. */
 const EXIT = { usage: 2, missing: 10, unusable: 12, interrupted: 130 } as const;
 
-/** A batch scheduler tells every process of a job, and a launcher passes on what it was told: so close, two signals are one. */
-const ONE_WORD_MS = 1_500;
+/** A batch scheduler signals every process of a job, and a launcher passes its own signal on: two signals so close are one. */
+const SAME_SIGNAL_MS = 1_500;
 
 const stop = new AbortController();
 let stoppedAt = 0;
@@ -31,7 +31,7 @@ catchEscaped('swefarm-worker', () => {
 for (const signal of ['SIGTERM', 'SIGINT'] as const) {
   process.on(signal, () => {
     // The second signal stops at once; what was running is picked up elsewhere when its locks expire.
-    if (stop.signal.aborted && Date.now() - stoppedAt > ONE_WORD_MS) process.exit(130);
+    if (stop.signal.aborted && Date.now() - stoppedAt > SAME_SIGNAL_MS) process.exit(130);
     stoppedAt ||= Date.now();
     stop.abort();
   });
@@ -55,7 +55,7 @@ withConfig(program.command('run'))
   .description('pull rollouts until told to stop; SIGTERM drains, a second one stops at once')
   .action(async (flags: Record<string, unknown>) => {
     await runWorker(loadConfig('worker', { flags }), stop.signal).catch((error: unknown) => {
-      // Told to stop while it waited for Redis or its engine: it had begun nothing.
+      // Stopped while it waited for Redis or its engine: nothing had started.
       if (!stop.signal.aborted || (error as Error).name !== 'AbortError') throw error;
     });
   });
@@ -83,9 +83,9 @@ withConfig(program.command('images'))
   .action(async (action: ImageAction, flags: Record<string, unknown>) => {
     const config = loadConfig('worker', { flags });
     const needed = readNeeded(await text(process.stdin));
-    const say = (line: object): void => console.log(JSON.stringify(line));
+    const print = (line: object): void => console.log(JSON.stringify(line));
     const { signal } = stop;
-    const well = await runImages(action, needed, { config, log: silentLog(), signal, say }).catch(
+    const well = await runImages(action, needed, { config, log: silentLog(), signal, print }).catch(
       (error: unknown) => {
         if (!signal.aborted) throw error;
         process.exitCode = EXIT.interrupted;
@@ -107,5 +107,5 @@ try {
     process.exitCode = error instanceof UsageError ? EXIT.usage : EXIT.unusable;
   }
 }
-// Idle sockets of an endpoint or an engine must not hold the process once all work is settled.
+// Idle sockets of an endpoint or an engine must not keep the process alive once all work is done.
 process.exit(escapedExit() ?? process.exitCode);

@@ -122,7 +122,7 @@ const reaperDeps = ({ runtime, identity, farm, active, log }: Node): ReaperDeps 
   runtime,
   self: identity,
   registry: farm.registry,
-  unseen: createWorkerLiveness(),
+  liveness: createWorkerLiveness(),
   active,
   log,
   unused: new Map(),

@@ -27,8 +27,8 @@ const FAR_FROM_LIMIT = 0.2;
 /** 128 + SIGKILL. */
 const KILLED = 137;
 /** 128 + SIGTERM. */
-const TOLD_TO_END = 143;
-const GOING_MS = 1_000;
+const TERMINATED = 143;
+const CONTAINER_END_MS = 1_000;
 /** The harness's own bound on a patch, above which it is not even tried. */
 const MAX_PATCH_BYTES = 10 * 1024 * 1024;
 
@@ -211,15 +211,15 @@ async function runIn(
   return { facts, log: result.output, startSeconds, testsSeconds };
 }
 
-/** Told to end from outside (TERM), as a scheduler tells all processes of a job, the container may go a moment after its tests. */
+/** A scheduler ends all processes of a job by TERM: the container may end a moment after its tests. */
 async function stateAfter(container: Container, exitCode: number | null): Promise<ContainerState> {
   if (exitCode === null || exitCode === KILLED) return container.state();
-  if (exitCode !== TOLD_TO_END) return 'running';
+  if (exitCode !== TERMINATED) return 'running';
   const look = async (): Promise<ContainerState | null> => {
     const state = await container.state();
     return state === 'running' ? null : state;
   };
-  return (await poll(look, { pauseMs: 50, withinMs: GOING_MS })) ?? 'running';
+  return (await poll(look, { pauseMs: 50, withinMs: CONTAINER_END_MS })) ?? 'running';
 }
 
 const secondsSince = (from: number): number => (performance.now() - from) / 1000;

@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, describe, expect, test, vi } from 'vitest';
-import { createEvaluationLock } from './evaluationlock.ts';
+import { EvaluationLock } from './evaluationlock.ts';
 
 const NEVER = new AbortController().signal;
 
 test('shared work overlaps, work alone does not, and nobody overtakes', async () => {
-  const quiet = createEvaluationLock();
+  const quiet = new EvaluationLock();
   const log: string[] = [];
   const work = (name: string) => async () => {
     log.push(`+${name}`);
@@ -23,13 +23,13 @@ test('shared work overlaps, work alone does not, and nobody overtakes', async ()
 });
 
 test('a failure gives the lock back', async () => {
-  const quiet = createEvaluationLock();
+  const quiet = new EvaluationLock();
   await expect(quiet.alone(() => Promise.reject(new Error('no')), NEVER)).rejects.toThrow('no');
   await expect(quiet.shared(() => Promise.resolve(1), NEVER)).resolves.toBe(1);
 });
 
 test('who is aborted leaves the queue at once, and lets those behind it in', async () => {
-  const quiet = createEvaluationLock();
+  const quiet = new EvaluationLock();
   const held = Promise.withResolvers<void>();
   const reader = quiet.shared(() => held.promise, NEVER);
   const abort = new AbortController();
@@ -52,7 +52,7 @@ describe('when work alone has taken its share of time', () => {
 
   test('those who wait work beside it, and one that hangs never stops them again', async () => {
     vi.useFakeTimers();
-    const quiet = createEvaluationLock({ share: 0.1, graceMs: 1_000 });
+    const quiet = new EvaluationLock({ share: 0.1, graceMs: 1_000 });
     void quiet.alone(passing(minutes(30)), NEVER);
     let ended = 0;
     for (let n = 0; n < 4; n++) void quiet.shared(passing(1_000), NEVER).then(() => ended++);
@@ -64,7 +64,7 @@ describe('when work alone has taken its share of time', () => {
 
   test('work alone still runs one at a time, and is not put off for ever by what runs beside it', async () => {
     vi.useFakeTimers();
-    const quiet = createEvaluationLock({ share: 0, graceMs: 0 });
+    const quiet = new EvaluationLock({ share: 0, graceMs: 0 });
     const log: string[] = [];
     void quiet.shared(passing(minutes(60)), NEVER);
     for (const name of ['A', 'B']) {
@@ -81,7 +81,7 @@ describe('when work alone has taken its share of time', () => {
   test('five that hang, of 64, cost a node of eight slots minutes and not hours', async () => {
     vi.useFakeTimers();
     const from = performance.now();
-    const quiet = createEvaluationLock();
+    const quiet = new EvaluationLock();
     const limit = minutes(30);
     const todo = Array.from({ length: 64 }, (_, n) => (n % 13 === 1 ? limit : minutes(1)));
     let honest = 0;

@@ -3,12 +3,6 @@
  * not mistaken for a slow patch. First come, first served, until those who wait for such a try have lost their share of time by it:
  * from then on they work beside it, for a patch that hangs must not stop its node.
  */
-export type EvaluationLock = {
-  /** Runs beside other shared work. Rejects with the signal's reason when it is aborted before its turn. */
-  shared<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T>;
-  /** Runs with nothing else beside it, as long as the share lasts; one at a time in any case. Rejects as `shared` does. */
-  alone<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T>;
-};
 
 /** Of the time that evaluations have taken here, all together, so much may be lost by waiting for work alone. */
 const SHARE = 0.1;
@@ -18,54 +12,52 @@ const LEAST_TIMER_MS = 50;
 
 type Waiting = { alone: boolean; start: () => void };
 
-export function createEvaluationLock({ share = SHARE, graceMs = GRACE_MS } = {}): EvaluationLock {
-  let readers = 0;
-  let writing = false;
-  let waiting: Waiting[] = [];
-  /** Milliseconds of work done, and of waiting for work alone; how many wait so now, since when. */
-  let worked = 0;
-  let lost = 0;
-  let hindered = 0;
-  let counted = performance.now();
-  let timer: NodeJS.Timeout | undefined;
+export class EvaluationLock {
+  readonly #share: number;
+  readonly #graceMs: number;
+  #shared = 0;
+  #isAlone = false;
+  #waiting: Waiting[] = [];
+  /** Milliseconds of work done, and of waiting for work alone; how many wait so now, and when both were last counted. */
+  #worked = 0;
+  #lost = 0;
+  #hindered = 0;
+  #counted = performance.now();
+  #timer: NodeJS.Timeout | undefined;
 
-  const left = (): number => graceMs + share * worked - lost;
+  constructor({ share = SHARE, graceMs = GRACE_MS } = {}) {
+    this.#share = share;
+    this.#graceMs = graceMs;
+  }
 
-  const count = (): void => {
-    const now = performance.now();
-    worked += (now - counted) * (readers + Number(writing));
-    lost += (now - counted) * hindered;
-    counted = now;
-  };
+  /** Runs beside other shared work. Rejects with the signal's reason when it is aborted before its turn. */
+  shared<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
+    return this.#run(false, work, signal);
+  }
 
-  const admit = (): void => {
-    count();
-    const patient = left() > 0;
-    const stay: Waiting[] = [];
-    for (const one of waiting) {
-      // Nobody overtakes, while there is patience.
-      const behind = patient && stay.length > 0;
-      const free = one.alone ? !writing && (readers === 0 || !patient) : !writing || !patient;
-      if (behind || !free) {
-        stay.push(one);
-        continue;
-      }
-      if (one.alone) writing = true;
-      else readers++;
-      one.start();
+  /** Runs with nothing else beside it, as long as the share lasts; one at a time in any case. Rejects as `shared` does. */
+  alone<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
+    return this.#run(true, work, signal);
+  }
+
+  async #run<T>(alone: boolean, work: () => Promise<T>, signal: AbortSignal): Promise<T> {
+    await this.#turn(alone, signal);
+    try {
+      return await work();
+    } finally {
+      this.#count();
+      if (alone) this.#isAlone = false;
+      else this.#shared--;
+      this.#admit();
     }
-    waiting = stay;
-    hindered = waiting.filter(({ alone }) => !alone).length;
-    clearTimeout(timer);
-    if (hindered > 0) timer = setTimeout(admit, Math.max(LEAST_TIMER_MS, left() / hindered));
-  };
+  }
 
-  const turn = (alone: boolean, signal: AbortSignal): Promise<void> =>
-    new Promise((resolve, reject) => {
+  #turn(alone: boolean, signal: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
       if (signal.aborted) return reject(signal.reason);
       const leave = (): void => {
-        waiting = waiting.filter((other) => other !== one);
-        admit();
+        this.#waiting = this.#waiting.filter((other) => other !== one);
+        this.#admit();
         reject(signal.reason);
       };
       const one: Waiting = {
@@ -76,24 +68,45 @@ export function createEvaluationLock({ share = SHARE, graceMs = GRACE_MS } = {})
         },
       };
       signal.addEventListener('abort', leave, { once: true });
-      waiting.push(one);
-      admit();
+      this.#waiting.push(one);
+      this.#admit();
     });
+  }
 
-  const hold = async <T>(alone: boolean, work: () => Promise<T>, signal: AbortSignal): Promise<T> => {
-    await turn(alone, signal);
-    try {
-      return await work();
-    } finally {
-      count();
-      if (alone) writing = false;
-      else readers--;
-      admit();
+  /** Milliseconds that may still be lost. */
+  #left(): number {
+    return this.#graceMs + this.#share * this.#worked - this.#lost;
+  }
+
+  #count(): void {
+    const now = performance.now();
+    this.#worked += (now - this.#counted) * (this.#shared + Number(this.#isAlone));
+    this.#lost += (now - this.#counted) * this.#hindered;
+    this.#counted = now;
+  }
+
+  #admit(): void {
+    this.#count();
+    const isPatient = this.#left() > 0;
+    const stay: Waiting[] = [];
+    for (const one of this.#waiting) {
+      // Nobody overtakes, while there is patience.
+      const isBehind = isPatient && stay.length > 0;
+      const isFree = !this.#isAlone && (!one.alone || this.#shared === 0);
+      if (isBehind || !(isFree || (!isPatient && !(one.alone && this.#isAlone)))) {
+        stay.push(one);
+        continue;
+      }
+      if (one.alone) this.#isAlone = true;
+      else this.#shared++;
+      one.start();
     }
-  };
-
-  return {
-    shared: (work, signal) => hold(false, work, signal),
-    alone: (work, signal) => hold(true, work, signal),
-  };
+    this.#waiting = stay;
+    this.#hindered = stay.filter(({ alone }) => !alone).length;
+    clearTimeout(this.#timer);
+    if (this.#hindered > 0) {
+      const ms = Math.max(LEAST_TIMER_MS, this.#left() / this.#hindered);
+      this.#timer = setTimeout(() => this.#admit(), ms);
+    }
+  }
 }

@@ -43,7 +43,7 @@ export async function sealScript(
   return { ...script, stamp: (await container.stampOf?.(script.path)) ?? null };
 }
 
-/** Ends the container. Nothing is known of one whose files are not its own, and nothing said of it. */
+/** Ends the container. Of one whose files are not its own nothing is known. */
 export async function whatChanged(
   container: Container,
   seal: Seal,
@@ -89,13 +89,13 @@ function atTestbed(remains: Remains, workdir: string): Remains {
 type Touched = {
   /** What decides outcomes if it is no folder, with whether it is gone. */
   tools: Map<string, boolean>;
-  /** Folders among them: something in them is told, and is there. */
+  /** Folders among them: something in them has changed, and is there. */
   folders: Set<string>;
   /** Files of git's configuration. */
   configs: Set<string>;
 };
 
-/** Throws when it is more than can be told apart. */
+/** Throws when it is more than can be listed. */
 async function touchedPaths(remains: Remains, signal: AbortSignal): Promise<Touched> {
   const found: Touched = { tools: new Map(), folders: new Set(), configs: new Set() };
   const within = (path: string): boolean => ROOTS.test(path) && !PRUNED.test(path) && !INNER.test(path);
@@ -116,7 +116,7 @@ async function touchedPaths(remains: Remains, signal: AbortSignal): Promise<Touc
   return found;
 }
 
-/** A folder is told when something in it has changed: what it is itself is asked where that does not show. */
+/** A folder is listed when something in it has changed: whether a path is one is asked where that does not show. */
 async function changedTools(
   remains: Remains,
   { tools, folders }: Touched,

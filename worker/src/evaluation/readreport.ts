@@ -1,4 +1,4 @@
-/** From a log to a report, in a thread. The log is the patch's own: one that nobody can read in time is judged, as one on which the harness breaks. */
+/** From a log to a report, in a thread. The patch wrote the log: one that cannot be read in time is judged, as one on which the harness breaks. */
 import { unreadReport } from '@swefarm/grading';
 import { type Report, RolloutFailure, SwefarmError } from '@swefarm/shared';
 import type { Threads } from '../threads/pool.ts';

@@ -12,7 +12,7 @@ export const cancelAbandonedCalls: Duty = {
   },
 };
 
-/** So long after its lease a session is nobody's; its worker, if it had one, noticed within a second or two. */
+/** So long after its lease a session has no worker that would end it: a worker notices within a second or two. */
 const SESSION_GRACE_MS = 15_000;
 
 /** Sessions whose driver is gone before a worker had them: the worker that has one watches its lease by itself. */

@@ -45,7 +45,7 @@ export async function commitUnowned(
       instance_id: instanceId,
       rollout_index: index,
       attempt: journal.at(-1)?.attempt ?? 0,
-      // Not the claim of an attempt: one that runs is told that it is over.
+      // Not the claim of an attempt: one that runs must learn that it is over.
       claim: newId(),
     },
     { ...COMMITTED_BY, finished_at: farm.clock.now() },

@@ -22,7 +22,7 @@ export function reportDeadWorkers(): Duty {
   };
 }
 
-/** A rollout that workers died with too often is given up here: no further worker need be told by claiming it. */
+/** A rollout that too many workers died with is given up here, before another worker claims it. */
 export const giveUpRollouts: Duty = {
   name: 'give-up-rollouts',
   everyMs: 5_000,

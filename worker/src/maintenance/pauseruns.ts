@@ -40,7 +40,7 @@ const UNREAD_SHARE = 0.9;
 
 type Counted = Pick<RunCounts, 'committed' | 'failures' | 'answers' | 'unread'>;
 
-/** What rollouts in work say of a run's answers: the first to end are those that nobody could read, and no sample of it. */
+/** What rollouts in work show of a run's answers: the first to end are those whose answers could not be read, and no sample of it. */
 type InWork = {
   rollouts: number;
   /** Of those that have gone on for longer than a rollout whose answers cannot be read. */
@@ -48,7 +48,7 @@ type InWork = {
 };
 const NOTHING: InWork = { rollouts: 0, answers: 0 };
 
-/** One line, or null when the run may go on. `since`: what was counted when somebody let it go on. */
+/** One line, or null when the run may go on. `since`: what was counted when the run was last resumed. */
 async function reasonToPause(farm: Farm, run: RunRecord, since: RunPause['since']): Promise<string | null> {
   if (run.infra_pause_share === null) return null;
   const counts = await farm.results.counts(run.run_id);

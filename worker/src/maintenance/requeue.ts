@@ -1,6 +1,6 @@
 /**
  * Rollouts without a job: refilled ones, which the commit opened; those of a submit that was cut off; and what the
- * queue lost, or holds back for hours. Their jobs are made again from the run's records. One too many does no harm: its claim finds the result.
+ * queue lost, or delays for hours. Their jobs are made again from the run's records. One too many does no harm: its claim finds the result.
  */
 import type { Farm, RunRecord } from '@swefarm/shared';
 import { type Duty, eachRun } from './duty.ts';

@@ -1,6 +1,6 @@
 import { silentLog } from '@swefarm/shared';
 import { expect, test, vi } from 'vitest';
-import { createNodeBreaker, isOfTheNode } from './breaker.ts';
+import { isOfTheNode, NodeBreaker } from './breaker.ts';
 
 const log = silentLog() as never;
 const of = (run: string) => ({ run, image: 'a/b', instance: 'i' });
@@ -13,7 +13,7 @@ test('three failures of the node in a row, of two runs, make it sick; a passed c
     asked += 1;
     return Promise.resolve(well);
   };
-  const sick = createNodeBreaker(log, check, () => now);
+  const sick = new NodeBreaker(log, check, () => now);
   sick.failed('sandbox_start', 'no', of('a'));
   sick.failed('sandbox_start', 'no', of('b'));
   sick.succeeded();
@@ -42,7 +42,7 @@ test('three failures of the node in a row, of two runs, make it sick; a passed c
 test('one run alone makes a node sick only when a sandbox of our own fails too', async () => {
   let well = true;
   const asked: unknown[] = [];
-  const sick = createNodeBreaker(log, (last) => {
+  const sick = new NodeBreaker(log, (last) => {
     asked.push(last);
     return Promise.resolve(well);
   });
@@ -65,7 +65,7 @@ test('one run alone makes a node sick only when a sandbox of our own fails too',
 
 test('a check that throws is a check that failed', async () => {
   let now = 0;
-  const sick = createNodeBreaker(
+  const sick = new NodeBreaker(
     log,
     () => Promise.reject(new Error('engine')),
     () => now,

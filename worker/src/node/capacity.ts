@@ -1,4 +1,4 @@
-/** How many rollouts this node holds when nobody says: what its cores, memory and disk allow, each counted per rollout. */
+/** How many rollouts this node runs when the configuration does not say: what its cores, memory and disk allow, each counted per rollout. */
 import { availableParallelism, totalmem } from 'node:os';
 import type { WorkerConfig } from '@swefarm/shared';
 

@@ -41,7 +41,7 @@ async function runtimeFindings(config: WorkerConfig, signal: AbortSignal): Promi
     const needed = config.runtime === name;
     const status = check.usable ? (check.problems.length > 0 ? 'warn' : 'ok') : needed ? 'fail' : 'warn';
     findings.push({ status, subject: `runtime ${name}`, detail: describe(check) });
-    // Without a sandbox around it, nothing is chosen that nobody named.
+    // `host` has no sandbox: `auto` never chooses it.
     usable ||= check.usable && runtime.isolates;
   }
   if (config.runtime === 'auto' && !usable) {

@@ -1,4 +1,4 @@
-/** A node that somebody empties by hand: its workers claim nothing, and hand back what does not end within the grace period. */
+/** The drain of a node by hand: its workers claim nothing, and hand back what does not end within the grace period. */
 import type { Logger } from 'pino';
 import type { ActiveAttempts } from '../rollout/active.ts';
 
@@ -18,7 +18,7 @@ export function splitGrace(seconds: number): Grace {
 }
 
 export type ManualDrain = {
-  /** What the farm says of this node now; cheap to repeat. */
+  /** Whether the farm has this node drained now; cheap to repeat. */
   set(drained: boolean): void;
   /** Why nothing is claimed; null when it is not drained. */
   reason(): string | null;
@@ -30,7 +30,7 @@ export function createManualDrain(active: ActiveAttempts, graceMs: number, log: 
   return {
     set(drained) {
       if (drained && timer === null) {
-        log.info({ active: active.count, grace_ms: graceMs }, 'this node is to be emptied');
+        log.info({ active: active.count, grace_ms: graceMs }, 'this node is drained by hand');
         timer = setTimeout(() => active.abortAll('drain'), graceMs);
       }
       if (!drained && timer !== null) {

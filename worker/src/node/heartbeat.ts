@@ -1,4 +1,4 @@
-/** Once a second: tell the farm that we live, learn what was cancelled or taken over, and stop claiming under pressure. */
+/** Once a second: renew this worker's record, learn what was cancelled, and stop claiming under pressure. */
 import { errorMessage, sleepAtMost, softwareVersion, UNDERSTOOD, type WorkerRecord } from '@swefarm/shared';
 import type { ManualDrain } from './drain.ts';
 import type { Node } from './node.ts';

@@ -21,7 +21,7 @@ export type ImagesCommand = {
   config: WorkerConfig;
   log: Logger;
   signal: AbortSignal;
-  say(line: ImageLine): void;
+  print(line: ImageLine): void;
 };
 
 /** `IMAGE`, or `IMAGE<tab>INSTANCE<tab>…`. */
@@ -41,10 +41,10 @@ export async function runImages(
   needed: readonly Needed[],
   command: ImagesCommand,
 ): Promise<boolean> {
-  const { signal, say } = command;
+  const { signal, print } = command;
   await using work = await openAction(action, command);
   if (action === 'prune') {
-    for (const line of await work.prune(new Set(needed.map(({ image }) => image)))) say(line);
+    for (const line of await work.prune(new Set(needed.map(({ image }) => image)))) print(line);
     return true;
   }
   const slots = createSemaphore(LOOKS_AT_ONCE);
@@ -61,7 +61,7 @@ export async function runImages(
         // What is broken off by a signal has not failed; what is wrong for all images is said once.
         if (signal.aborted || unusable !== null) return;
         if (['absent', 'changed', 'failed'].includes(line.status)) well = false;
-        say(line);
+        print(line);
       }),
     ),
   );

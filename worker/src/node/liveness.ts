@@ -1,6 +1,6 @@
 /**
  * Whether a worker that cannot be seen from here (its process is in another namespace) is dead. Right after Redis was away, and when
- * we have just begun, nobody is listed yet who lives: only who was missed for long, while we ourselves were listed, is dead.
+ * this worker has just started, living workers may not be listed yet: only one that was missed for long, while this one was listed, is dead.
  */
 
 /** Two sweeps apart, and much longer than a worker takes to come back to Redis. */

@@ -1,4 +1,4 @@
-/** The worker's own small HTTP side: what only this node knows, for Prometheus and for liveness probes. */
+/** The worker's HTTP server: metrics of this node for Prometheus, and a liveness probe. */
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { hostPort, reachableHost } from '@swefarm/shared';
@@ -10,7 +10,7 @@ export type MetricsServerOptions = {
   host: string;
   /** 0 takes a free one. */
   port: number;
-  /** Host that others are told; null: `host`, or an address of this machine when that is everywhere. */
+  /** Host of the address that others use; null: `host`, or an address of this machine when it listens on all. */
   shownHost: string | null;
   healthy: () => boolean;
 };

@@ -3,14 +3,14 @@ import type { Ceilings, Farm, WorkerConfig, WorkerMetrics } from '@swefarm/share
 import type { Logger } from 'pino';
 import { openEndpoints } from '../agent/policy/endpoints.ts';
 import { watchPolicies } from '../agent/policy/watch.ts';
-import { createEvaluationLock } from '../evaluation/evaluationlock.ts';
+import { EvaluationLock } from '../evaluation/evaluationlock.ts';
 import { ActiveAttempts } from '../rollout/active.ts';
 import { createPolicyPaces } from '../rollout/policypaces.ts';
 import type { AttemptServices, FailedRollout } from '../rollout/services.ts';
 import { createRemovals } from '../sandbox/removals.ts';
 import type { Runtime } from '../sandbox/runtime.ts';
 import type { Threads } from '../threads/pool.ts';
-import { createNodeBreaker, type NodeBreaker } from './breaker.ts';
+import { NodeBreaker } from './breaker.ts';
 import { type Identity, identify } from './identity.ts';
 import { createRouter, placesHere, type Router } from './routing.ts';
 import { trySandbox } from './trysandbox.ts';
@@ -68,12 +68,12 @@ export function createNode(parts: NodeParts): Node {
       ? createRouter(farm, identity, config.locality_wait_seconds * 1000)
       : null,
     threads,
-    evaluationLock: createEvaluationLock(),
+    evaluationLock: new EvaluationLock(),
     removals: createRemovals(),
     cleanImages: new Set(),
     policyPaces: createPolicyPaces(),
     active: new ActiveAttempts(),
-    breaker: createNodeBreaker(log, isWell),
+    breaker: new NodeBreaker(log, isWell),
     stop,
     endpoints,
     policies: watchPolicies({ farm, worker, endpoints, log, ...interval }),

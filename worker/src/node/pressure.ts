@@ -45,7 +45,7 @@ export function watchPressure({ artifacts, scratchDir, memoryReserveBytes }: Pre
     return overBudget ? `artifact budget: ${used_bytes} of ${budget_bytes} bytes are used` : null;
   };
   const diskReason = async (): Promise<string | null> => {
-    // Somebody may have cleaned it away: a node's folders can vanish at any moment, and come back as another's.
+    // A node's folders can vanish at any moment, and come back as another user's.
     const refused = await ownFolder(scratchDir, SCRATCH).then(() => null, errorMessage);
     if (refused !== null) return `disk: ${refused}`;
     const stats = await statfs(scratchDir);

@@ -132,7 +132,7 @@ test('a sweep keeps the sandboxes of who may only be late, and removes those of 
       runtime: runtime as unknown as Runtime,
       self,
       active: { list: () => [] },
-      unseen: createWorkerLiveness(),
+      liveness: createWorkerLiveness(),
     },
     registry: { list: async () => [{ worker: 'me' } as WorkerRecord] },
     log: silentLog() as never,

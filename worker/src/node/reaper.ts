@@ -12,7 +12,7 @@ import type { WorkerLiveness } from './liveness.ts';
 const SWEEP_MS = 60_000;
 /** One removal that an engine holds up for minutes keeps no other waiting. */
 const REMOVALS_AT_ONCE = 8;
-/** For so long a sandbox of ours may be seen without an attempt: removals are not waited for. */
+/** For so long a sandbox of this worker may be seen without an attempt: attempts do not wait for removals. */
 const FORGOTTEN_MS = 2 * 60_000;
 
 export type ReaperDeps = {
@@ -21,12 +21,12 @@ export type ReaperDeps = {
   /** Who lives of those whose processes cannot be seen from here. */
   registry: Pick<Farm['registry'], 'list'>;
   /** How long they were missed; absent: who is not listed is dead. */
-  unseen?: WorkerLiveness;
+  liveness?: WorkerLiveness;
   active: Pick<ActiveAttempts, 'list'>;
   log: Logger;
-  /** Sandboxes of ours that had no attempt in earlier sweeps; kept from one sweep to the next. */
+  /** Sandboxes of this worker that had no attempt in earlier sweeps; kept from one sweep to the next. */
   unused?: Unused;
-  /** This worker ends: nothing of ours is needed any more. */
+  /** This worker ends: none of its sandboxes is needed any more. */
   ending?: boolean;
 };
 
@@ -62,7 +62,7 @@ async function removeUnowned(one: OwnedContainer, unused: Unused, deps: ReaperDe
   }
 }
 
-/** Our own without an attempt, and since when; those of earlier sweeps that are gone or in use again are forgotten. */
+/** This worker's own without an attempt, and since when; those of earlier sweeps that are gone or in use again are forgotten. */
 function unusedOf(mine: readonly OwnedContainer[], { self, active, unused = new Map() }: ReaperDeps): Unused {
   const attempts = new Set(active.list().map(({ rollout_id, attempt }) => `${rollout_id} ${attempt}`));
   const now = performance.now();
@@ -82,16 +82,18 @@ async function whyRemovable(one: OwnedContainer, unused: Unused, deps: ReaperDep
   if (isOwn(owner, deps.self)) {
     const since = unused.get(id);
     if (since === undefined) return null;
-    if (deps.ending) return 'removed a sandbox of ours that was left';
-    return performance.now() - since < FORGOTTEN_MS ? null : 'removed a sandbox of ours that was forgotten';
+    if (deps.ending) return 'removed a sandbox of this worker that was left';
+    return performance.now() - since < FORGOTTEN_MS
+      ? null
+      : 'removed a sandbox of this worker that had no attempt';
   }
   const alive = isProcessAlive(owner) ?? (await isListed(owner.worker, deps));
   return alive ? null : 'removed the sandbox of a dead worker';
 }
 
-async function isListed(worker: string, { self, registry, unseen }: ReaperDeps): Promise<boolean> {
+async function isListed(worker: string, { self, registry, liveness }: ReaperDeps): Promise<boolean> {
   const listed = new Set((await registry.list()).map((one) => one.worker));
-  return unseen ? !unseen.isDead(worker, listed, self.worker) : listed.has(worker);
+  return liveness ? !liveness.isDead(worker, listed, self.worker) : listed.has(worker);
 }
 
 /**

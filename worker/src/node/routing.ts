@@ -20,7 +20,7 @@ export type Router = {
   route(job: RolloutJob, anywhere: boolean): Promise<Route>;
   /** The rollout no longer runs here. Never throws. */
   leave(rolloutId: string): Promise<void>;
-  /** Call each few seconds with what runs here: seats that nobody came for are free again. */
+  /** Call each few seconds with what runs here: seats whose job never came are freed. */
   reconcileSeats(running: readonly string[]): Promise<void>;
 };
 

@@ -1,15 +1,15 @@
-/** Whether this node can run a sandbox at all: a small one of our own, of the image that last failed, tells its faults from a run's. */
+/** Whether this node can run a sandbox at all: a small one, of the image that last failed, distinguishes its faults from a run's. */
 import { RolloutFailure } from '@swefarm/shared';
+import type { AttemptServices, FailedRollout } from '../rollout/services.ts';
 import { diskIsFull } from '../sandbox/disk.ts';
 import { INTERNAL_SPEC } from '../sandbox/internal.ts';
-import { type FailedRollout, isOfTheNode } from './breaker.ts';
-import type { Node } from './node.ts';
+import { isOfTheNode } from './breaker.ts';
 
 const TRIAL_MS = 60_000;
 
 /** False when the node fails at it; an image that cannot be had is not the node's fault. */
 export async function trySandbox(
-  { runtime, owner }: Pick<Node, 'runtime' | 'owner'>,
+  { runtime, owner }: Pick<AttemptServices, 'runtime' | 'owner'>,
   sample: Pick<FailedRollout, 'image' | 'instance'> | null,
   stop: AbortSignal,
 ): Promise<boolean> {

@@ -5,7 +5,7 @@ import type { Logger } from 'pino';
 /** Code of the error that means: no runtime now, and perhaps soon. */
 export const RUNTIME_AWAY = 'runtime_away';
 
-/** Of errors of ours and of the system. */
+/** Codes of the farm's errors and of the system's. */
 const PASSING: ReadonlySet<unknown> = new Set([
   RUNTIME_AWAY,
   'engine_unreachable',
@@ -14,7 +14,7 @@ const PASSING: ReadonlySet<unknown> = new Set([
   'EDQUOT',
 ]);
 
-/** Calls again for so long while sandboxes cannot be started for a reason that may pass; that it waits is said once. Throws what the last call threw. */
+/** Calls again for so long while sandboxes cannot be started for a reason that may pass; that it waits is logged once. Throws what the last call threw. */
 export async function waitForRuntime<T>(
   call: () => Promise<T>,
   { patienceSeconds, log, signal }: { patienceSeconds: number; log: Logger; signal: AbortSignal },

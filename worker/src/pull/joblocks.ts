@@ -1,5 +1,5 @@
 /**
- * What this worker has in hand, told to Redis every few seconds: its attempts in the journal, and the locks of their jobs. After an
+ * Renews what this worker has in hand, every few seconds: its attempts in the journal, and the locks of their jobs. After an
  * outage, or when the machine was suspended, both are taken again before anybody else has them.
  */
 import { errorMessage, sleepAtMost } from '@swefarm/shared';
@@ -38,10 +38,10 @@ export function startJobLocks({ farm, identity, active, metrics, log }: Node): J
     const running = active.list();
     const superseded = await farm.journal.hold(identity, running);
     for (const id of superseded) active.abort(id, 'superseded');
-    const ours = new Set(running.map(({ rollout_id }) => rollout_id).filter((id) => !active.isEnding(id)));
+    const inWork = new Set(running.map(({ rollout_id }) => rollout_id).filter((id) => !active.isEnding(id)));
     const asked = [...locks].filter(([job]) => !superseded.has(job));
     const gone = await farm.locks.renew(
-      asked.map(([job, { token }]) => ({ job, token, back: ours.has(job) })),
+      asked.map(([job, { token }]) => ({ job, token, back: inWork.has(job) })),
     );
     for (const [job, lock] of asked) {
       if (gone.has(job)) lose(job, lock);

@@ -6,7 +6,7 @@ import { retryUntilAnswered } from '../rollout/untilanswered.ts';
 import type { JobLocks } from './joblocks.ts';
 import type { Job } from './queue.ts';
 
-/** How long a job waits for an attempt at it to end that this worker was told to end. */
+/** How long a job waits for the end of an attempt at it that this worker is ending. */
 const ENDING_MS = 1_000;
 
 type Moving = { node: Pick<Node, 'active' | 'log'>; locks: JobLocks };
@@ -46,7 +46,7 @@ const untilMoved = (move: () => Promise<unknown>, log: Node['log']): Promise<unk
 
 /**
  * Whether a job came back, under a new lock, that is in work here: the machine was suspended, or Redis was away. What runs goes on
- * with that lock; the job of an attempt that was told to end waits until it has ended.
+ * with that lock; the job of an attempt that is ending waits until it has ended.
  */
 export async function isInWork(job: Job, token: string, { node, locks }: Moving): Promise<boolean> {
   const { active, log } = node;

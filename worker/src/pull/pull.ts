@@ -44,7 +44,7 @@ export function startPull(node: Node, seats: number, prefix: string): Pull {
   };
 }
 
-/** Attempts that outlast the first part of the grace period are told to end; those that outlast the second are left. */
+/** Attempts that outlast the first part of the grace period are ended; those that outlast the second are left. */
 async function drainInTime(
   closing: Promise<void>,
   { finishMs, handBackMs }: Pick<Grace, 'finishMs' | 'handBackMs'>,

@@ -31,7 +31,7 @@ export async function runClaimed(job: Job, token: string, deps: JobDeps): Promis
   locks.take(id, token);
   const data = reader.read(job);
   if (!data) return moveJob(job, { next: 'later', delayMs: UNREADABLE_DELAY_MS }, deps);
-  // A worker that pauses still takes one job with the read it had begun.
+  // A worker that pauses still takes one job, by the read that was under way.
   if (!deps.mayStart()) return moveJob(job, HAND_BACK, deps);
   const route = await routeJob(job, data, node);
   if (route.action === 'forward') return forward(id, token, route.worker, deps);

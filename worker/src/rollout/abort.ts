@@ -2,7 +2,7 @@
 import type { CancelReason } from '@swefarm/shared';
 
 export type AbortKind =
-  | 'drain' // this worker is going away, or is not to wait: hand the job back, at no cost to its budgets
+  | 'drain' // this worker ends, or must not wait: hand the job back, at no cost to its budgets
   | 'cancelled' // the run or the rollout was cancelled: commit that
   | 'superseded'; // another worker has claimed it since: leave everything to it
 
@@ -22,11 +22,11 @@ export class AttemptAborted extends Error {
   }
 }
 
-/** The reason of an aborted signal when it is ours; null otherwise. */
+/** How the attempt was ended from outside; null when it was not. */
 export function abortKind(signal: AbortSignal): AbortKind | null {
   return abortOf(signal)?.kind ?? null;
 }
 
-/** What ended the attempt, when it was one of us; null otherwise. */
+/** The error by which the attempt was ended from outside; null when it was not. */
 export const abortOf = (signal: AbortSignal): AttemptAborted | null =>
   signal.aborted && signal.reason instanceof AttemptAborted ? signal.reason : null;

@@ -49,7 +49,7 @@ export class ActiveAttempts {
   }
 
   /** Ends it so that it is handed back at no cost, while this worker stays; the journal says why. */
-  letGo(rolloutId: string, why: string): void {
+  handBack(rolloutId: string, why: string): void {
     this.#running.get(rolloutId)?.controller.abort(new AttemptAborted('drain', undefined, why));
   }
 

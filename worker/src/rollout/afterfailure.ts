@@ -69,7 +69,7 @@ async function failureOf(error: unknown, { services, log }: AttemptContext): Pro
   }
   if (error instanceof SwefarmError && error.code === 'instance_invalid')
     return new RolloutFailure('instance_invalid', error.message, { cause: error });
-  log.error({ err: error }, 'an unforeseen error: a bug of ours');
+  log.error({ err: error }, 'an unforeseen error: a bug of the farm');
   return new RolloutFailure('bug', errorMessage(error), { cause: error });
 }
 

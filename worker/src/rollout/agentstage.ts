@@ -17,14 +17,15 @@ import type { AgentWork, ResumableWork, Task } from './task.ts';
 type OpenAgent = (task: Task, services: AttemptServices, staleness: Staleness) => Promise<OpenedAgent>;
 const OPEN: Record<SandboxAgent, OpenAgent> = { mini: openMini, external: openExternal };
 
+/** `clean`: the container of the evaluation. `staleness` is asked before each turn. */
+export type Prepared = { image: ReadyImage; clean: PreparedContainer; staleness: Staleness };
+
 /** `clean` is started beside the agent, so that the evaluation need not wait for its container. */
 export async function runAgent(
   name: SandboxAgent,
   task: Task,
   services: AttemptServices,
-  image: ReadyImage,
-  clean: PreparedContainer,
-  staleness: Staleness,
+  { image, clean, staleness }: Prepared,
 ): Promise<AgentWork> {
   const { run, clock, signal, trace } = task;
   using agent = await OPEN[name](task, services, staleness);

@@ -73,7 +73,7 @@ function contextOf(claimed: ClaimedRollout, services: AttemptServices, signal: A
   const { farm, identity, metrics, liveTurns } = services;
   const log = services.log.child({ run_id, instance_id, rollout_id, attempt });
   const live = startLive(
-    { live: farm.live, clock: farm.clock, ...identity, keep: liveTurns, log },
+    { live: farm.live, clock: farm.clock, ...identity, turnsKept: liveTurns, log },
     rollout_id,
     attempt,
   );

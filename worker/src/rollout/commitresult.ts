@@ -68,7 +68,10 @@ export async function commitResult(
       );
     return false;
   }
-  throw new RolloutFailure('artifact_store', 'what is stored is gone when its result is committed');
+  throw new RolloutFailure(
+    'artifact_store',
+    'the artifact is gone from its store when its result is committed',
+  );
 }
 
 /** Stores what the next attempt is to evaluate, under this attempt; null when it cannot be stored: no harm but work. */

@@ -17,7 +17,7 @@ export type AgentSandbox = AsyncDisposable & {
   suspect: Suspect;
 };
 
-/** A container with a snapshot of its tree and a shell; its history goes while the model thinks. The caller disposes of it, and does not wait for the removal. */
+/** A container with a snapshot of its tree and a shell; unreachable git objects are removed while the model thinks. The caller disposes of it, and does not wait for the removal. */
 export async function startSandbox(
   task: Task,
   services: AttemptServices,
@@ -50,15 +50,15 @@ export async function startSandbox(
     diskBytes: run.sandbox.disk_bytes,
     signal,
   };
-  const history = removeHistory(container, snapshot, answerable(shell, suspect), known, signal);
+  const history = removeHistory(container, snapshot, namingOwnDoing(shell, suspect), known, signal);
   const owned = stack.move();
   const dispose = (): Promise<void> =>
     services.removals.remove({ [Symbol.asyncDispose]: () => owned.disposeAsync() });
   return { container, snapshot, history, suspect, [Symbol.asyncDispose]: dispose };
 }
 
-/** A shell that calls what its own commands broke by its name. */
-function answerable(shell: Shell, suspect: Suspect): Shell {
+/** A shell whose errors say when its own commands broke the sandbox. */
+function namingOwnDoing(shell: Shell, suspect: Suspect): Shell {
   return {
     async run(command, options) {
       try {

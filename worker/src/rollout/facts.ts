@@ -37,9 +37,9 @@ export function addVerdict(facts: RewardFacts, report: Report): void {
   facts.trust = report.trust.level;
 }
 
-/** Throws RolloutFailure when the reward table calls these facts a failure, or when nothing was played that could be judged. */
+/** Throws RolloutFailure when the reward table calls these facts a failure, or when the model took no turn that could be judged. */
 export function judge(task: Task, facts: RewardFacts, plan: EvaluationPlan): Judged {
-  refuseUnplayed(task, facts);
+  refuseWithoutTurn(task, facts);
   const decision = decideReward(facts, task.run.reward.overrides);
   if (decision.failure) {
     throw new RolloutFailure(decision.failure.class, `${decision.failure.message} (grader ${plan.grader})`);
@@ -48,8 +48,8 @@ export function judge(task: Task, facts: RewardFacts, plan: EvaluationPlan): Jud
   return { facts, reward, row, resolved };
 }
 
-/** A model that never answered did nothing right or wrong: whatever ended such a rollout was ours, the endpoint's or the trainer's. */
-function refuseUnplayed({ run, trace }: Task, facts: RewardFacts): void {
+/** A model that never answered did nothing right or wrong: such a rollout was ended by the farm, the endpoint or the trainer. */
+function refuseWithoutTurn({ run, trace }: Task, facts: RewardFacts): void {
   if (!asksPolicy(run.agent.type) || trace.trajectory === null || trace.trajectory.turns.length > 0) return;
   const [failureClass, why] = facts.sandbox_killed
     ? (['sandbox_lost', 'its sandbox was killed'] as const)

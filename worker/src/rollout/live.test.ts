@@ -27,7 +27,7 @@ function watched(keep = 3) {
     clock: { now: () => 7 },
     worker: 'w',
     node: 'n',
-    keep,
+    turnsKept: keep,
     log: pino({ level: 'silent' }),
   };
   return {

@@ -1,6 +1,6 @@
 /**
- * Tells those who watch what a rollout does while it runs. It costs the rollout nothing: one write at a time, never
- * waited for, and what fails is let go.
+ * Shows what a rollout does while it runs to those who watch. It costs the rollout nothing: one write at a time, which the
+ * rollout does not wait for, and which is not repeated when it fails.
  */
 import { type Clock, errorMessage, type Live, type LiveTurn, type Trajectory } from '@swefarm/shared';
 import type { Logger } from 'pino';
@@ -10,40 +10,45 @@ export type LiveDeps = {
   clock: Pick<Clock, 'now'>;
   worker: string;
   node: string;
-  /** Latest turns that are kept; 0: nothing is told. */
-  keep: number;
+  /** Latest turns that are kept; 0: nothing is shown. */
+  turnsKept: number;
   log: Logger;
 };
 
 export type LiveTrace = {
   stage(name: string): void;
-  /** What was said and done so far; only what is new is sent. */
+  /** The trajectory so far; only what is new is sent. */
   turns(trajectory: Trajectory): void;
-  /** Nothing is told after this. */
+  /** Nothing is sent after this. */
   end(): Promise<void>;
 };
 
 export function startLive(deps: LiveDeps, rolloutId: string, attempt: number): LiveTrace {
-  const { live, clock, worker, node, keep, log } = deps;
+  const { live, clock, worker, node, turnsKept, log } = deps;
   const claimed_at = clock.now();
   let stage = 'starting';
   let trajectory: Trajectory | null = null;
   let sent = 0;
   let dirty = false;
-  let over = keep === 0;
+  let over = turnsKept === 0;
   let writing: Promise<void> = Promise.resolve();
 
   const write = async (): Promise<void> => {
     while (dirty && !over) {
       dirty = false;
-      const said = trajectory?.turns.length ?? 0;
+      const done = trajectory?.turns.length ?? 0;
       await live.mark({
-        ...{ rollout_id: rolloutId, attempt, worker, node, stage, claimed_at },
-        turns: said,
+        rollout_id: rolloutId,
+        attempt,
+        worker,
+        node,
+        stage,
+        claimed_at,
+        turns: done,
         at: clock.now(),
       });
-      for (sent = Math.max(sent, said - keep); trajectory && sent < said && !over; sent++) {
-        await live.turn(rolloutId, turnOf(trajectory, sent, attempt, clock.now()), keep);
+      for (sent = Math.max(sent, done - turnsKept); trajectory && sent < done && !over; sent++) {
+        await live.turn(rolloutId, turnOf(trajectory, sent, attempt, clock.now()), turnsKept);
       }
     }
   };
@@ -51,7 +56,7 @@ export function startLive(deps: LiveDeps, rolloutId: string, attempt: number): L
     if (over || dirty) return;
     dirty = true;
     writing = writing.then(write).catch((error: unknown) => {
-      log.debug({ err: errorMessage(error) }, 'nobody can watch this rollout');
+      log.debug({ err: errorMessage(error) }, 'this rollout cannot be watched');
     });
   };
   changed();
@@ -69,13 +74,13 @@ export function startLive(deps: LiveDeps, rolloutId: string, attempt: number): L
       over = true;
       await writing;
       await live.end(worker, rolloutId).catch((error: unknown) => {
-        log.debug({ err: errorMessage(error) }, 'the live turns go with their life time');
+        log.debug({ err: errorMessage(error) }, 'the live turns could not be removed; they expire');
       });
     },
   };
 }
 
-/** Turn `index`: the answer and what followed; the first also has what was said before it. */
+/** Turn `index`: the answer and what followed; the first also has the messages before it. */
 function turnOf({ turns, messages }: Trajectory, index: number, attempt: number, at: number): LiveTurn {
   const turn = turns[index];
   if (!turn) throw new RangeError(`there is no turn ${index}`);
@@ -87,6 +92,10 @@ function turnOf({ turns, messages }: Trajectory, index: number, attempt: number,
     at,
     messages: messages.slice(from, turns[index + 1]?.message),
     answer: turn.message - from,
-    ...{ finish_reason, model_seconds, usage, policy_version, commands },
+    finish_reason,
+    model_seconds,
+    usage,
+    policy_version,
+    commands,
   };
 }

@@ -23,7 +23,7 @@ export async function openMini(
   const policy = stack.use(openPolicy(run.policy, policyDeps(task, services, followed)));
   const notePace = (): void => {
     const throughput = policy.throughput();
-    if (throughput) services.policyPaces.note(run.run_id, task.job.rollout_id, throughput);
+    if (throughput) services.policyPaces.record(run.run_id, task.job.rollout_id, throughput);
   };
   const owned = stack.move();
   return {
@@ -65,8 +65,8 @@ function policyDeps(task: Task, services: AttemptServices, followed: FollowedPol
         clock: services.farm.clock,
         limitMs: services.policyPauseLimitMs,
         onOverdue(why) {
-          log.warn({ why }, 'handed back: it has waited too long for its policy');
-          services.active.letGo(job.rollout_id, why);
+          log.warn({ why }, 'handed back: the rollout has waited too long for its policy');
+          services.active.handBack(job.rollout_id, why);
         },
       }),
     log,

@@ -4,7 +4,7 @@ import { createPolicyPaces } from './policypaces.ts';
 test('a share of the median of the others of its run; 0 for silence, null while nobody can tell', () => {
   const paces = createPolicyPaces();
   const note = (id: string, tokens: number, seconds = 10, run = 'run') =>
-    paces.note(run, id, { tokens, seconds });
+    paces.record(run, id, { tokens, seconds });
   expect(paces.of('run', 'a')).toBe(0);
   note('a', 100);
   expect(paces.of('run', 'a')).toBeNull();
@@ -26,9 +26,9 @@ test('a share of the median of the others of its run; 0 for silence, null while 
 test('what is remembered is bounded', () => {
   const paces = createPolicyPaces();
   for (let index = 0; index < 1000; index++)
-    paces.note('run', `r${index}`, { tokens: index + 1, seconds: 1 });
+    paces.record('run', `r${index}`, { tokens: index + 1, seconds: 1 });
   expect(paces.of('run', 'r0')).toBe(0);
   expect(paces.of('run', 'r999')).toBeGreaterThan(1);
-  for (let index = 0; index < 100; index++) paces.note(`run${index}`, 'r', { tokens: 1, seconds: 1 });
+  for (let index = 0; index < 100; index++) paces.record(`run${index}`, 'r', { tokens: 1, seconds: 1 });
   expect(paces.of('run', 'r999')).toBe(0);
 });

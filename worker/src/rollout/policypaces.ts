@@ -1,10 +1,10 @@
-/** How fast the rollouts of a run hear their policy: what tells an endpoint that is slow from a model that thinks for long. */
+/** How fast the policy answers the rollouts of a run: this distinguishes a slow endpoint from a model that thinks for long. */
 
 export type PolicyPaces = {
   /** So many tokens in so many seconds, in all of one rollout. */
-  note(runId: string, rolloutId: string, heard: { tokens: number; seconds: number }): void;
+  record(runId: string, rolloutId: string, throughput: { tokens: number; seconds: number }): void;
   /**
-   * A rollout's tokens a second, as a share of the median of the run's others that this worker heard; 0 when it heard none, null when
+   * A rollout's tokens a second, as a share of the median of the run's others on this worker; 0 when it received none, null when
    * there are too few others to tell.
    */
   of(runId: string, rolloutId: string): number | null;
@@ -19,7 +19,7 @@ const MOST_RUNS = 64;
 export function createPolicyPaces(): PolicyPaces {
   const runs = new Map<string, Map<string, number>>();
   return {
-    note(runId, rolloutId, { tokens, seconds }) {
+    record(runId, rolloutId, { tokens, seconds }) {
       const rates = runs.get(runId) ?? new Map<string, number>();
       latest(runs, runId, rates, MOST_RUNS);
       latest(rates, rolloutId, seconds > 0 ? tokens / seconds : 0, MOST_ROLLOUTS);

@@ -1,4 +1,4 @@
-/** Whether a claimed job is for this version of the software: asked before its claim, so that what is not costs no attempt. */
+/** The records that a job needs. They are read before its claim, so that a job for another version of the software costs no attempt. */
 import {
   type Instance,
   isDamagedInstance,
@@ -17,7 +17,7 @@ const NOT_OURS_MS = 5_000;
 
 type Records = { run: RunRecord; instance: Read<Instance> };
 
-/** The records of the job's run and instance; or what becomes of a job whose records are gone, or are only for another version. */
+/** The records of the job's run and instance; or what becomes of a job whose records are gone, or need another version. */
 export async function readRecords(
   job: RolloutJob,
   services: AttemptServices,

@@ -5,22 +5,10 @@ import {
   parseUsage,
   type Result,
   type RunRecord,
-  type Seconds,
   softwareVersion,
   type Trajectory,
 } from '@swefarm/shared';
-
-export const NO_SECONDS: Seconds = {
-  queued: 0,
-  image: 0,
-  sandbox: 0,
-  agent: 0,
-  model: 0,
-  command: 0,
-  patch: 0,
-  evaluation: 0,
-  total: 0,
-};
+import { NO_SECONDS } from './stages.ts';
 
 type Attempt = Pick<Result, 'rollout_id' | 'instance_id' | 'rollout_index' | 'attempt' | 'claim'>;
 type By = Pick<Result, 'worker' | 'node' | 'runtime' | 'finished_at'>;

@@ -39,7 +39,7 @@ export async function resumeWork(
   }
 }
 
-/** Once the rollout has its result nobody asks for it again. Its removal may fail: maintenance removes it. */
+/** Once the rollout has its result the stored work is of no use. Its removal may fail: maintenance removes it. */
 export async function dropResumableWork(
   farm: Pick<Farm, 'artifacts'>,
   previous: readonly JournalEntry[],

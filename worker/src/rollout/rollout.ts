@@ -8,8 +8,7 @@ import { evaluate } from '../evaluation/evaluate.ts';
 import { goldHealthOf } from '../evaluation/goldhealth.ts';
 import { requirePossible } from '../sandbox/limits.ts';
 import { PreparedContainer } from '../sandbox/prepared.ts';
-import type { ReadyImage } from '../sandbox/runtime.ts';
-import { givenWork, resumedWork, runAgent } from './agentstage.ts';
+import { givenWork, type Prepared, resumedWork, runAgent } from './agentstage.ts';
 import { containerSpec, limitsOf, networkOf, refuseExcess } from './containers.ts';
 import { addVerdict, factsOf, judge } from './facts.ts';
 import type { AttemptServices } from './services.ts';
@@ -35,7 +34,7 @@ export async function runRollout(task: Task, services: AttemptServices): Promise
 
   // Over all stages: work that an earlier attempt left, and an evaluation, age as a turn does.
   using staleness = await followStaleness(task, services);
-  const work = await obtainWork(task, services, image, clean, staleness);
+  const work = await obtainWork(task, services, { image, clean, staleness });
   trace.patch = work.patch;
 
   const facts = task.resumable?.facts ?? factsOf(task, work, plan.grader);
@@ -53,24 +52,14 @@ export async function runRollout(task: Task, services: AttemptServices): Promise
 }
 
 /** The patch and how it came about: an earlier attempt's, an agent's, or given. */
-async function obtainWork(
-  task: Task,
-  services: AttemptServices,
-  image: ReadyImage,
-  clean: PreparedContainer,
-  staleness: Staleness,
-): Promise<AgentWork> {
+async function obtainWork(task: Task, services: AttemptServices, prepared: Prepared): Promise<AgentWork> {
   const { type: agent } = task.run.agent;
   if (task.resumable) {
-    clean.begin();
+    prepared.clean.begin();
     return resumedWork(task, task.resumable);
   }
-  return isSandboxAgent(agent)
-    ? await runAgent(agent, task, services, image, clean, staleness)
-    : givenWork(task);
+  return isSandboxAgent(agent) ? await runAgent(agent, task, services, prepared) : givenWork(task);
 }
-
-type Prepared = { clean: PreparedContainer; image: ReadyImage; evaluateEmpty: boolean };
 
 async function evaluateWork(
   task: Task,
@@ -78,7 +67,7 @@ async function evaluateWork(
   plan: EvaluationPlan,
   patch: string | null,
   facts: RewardFacts,
-  { clean, image, evaluateEmpty }: Prepared,
+  { clean, image, evaluateEmpty }: Pick<Prepared, 'clean' | 'image'> & { evaluateEmpty: boolean },
 ): Promise<void> {
   const { run, instance, clock, trace, signal } = task;
   const evaluated = await clock.time('evaluation', () =>

@@ -43,7 +43,7 @@ export type AttemptServices = {
   runtime: Runtime;
   /** How a rollout is run; simulations have their own way. */
   runRollout: (task: Task, services: AttemptServices) => Promise<Judged>;
-  active: Pick<ActiveAttempts, 'abort' | 'claimed' | 'letGo'>;
+  active: Pick<ActiveAttempts, 'abort' | 'claimed' | 'handBack'>;
   breaker: NodeHealth;
   /** Policy endpoints of this worker's rollouts, and what trainers say of the policies. */
   endpoints: Endpoints;

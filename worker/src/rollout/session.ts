@@ -1,4 +1,4 @@
-/** A session as the worker that has it sees it: taking it, hearing its driver, watching the lease, ending it. */
+/** A session on the side of the worker that runs it: it is taken, its driver's commands are received, its lease is watched, it is ended. */
 import { errorMessage, RolloutFailure, type SessionEnd, sleepAtMost } from '@swefarm/shared';
 import type { AgentEnd } from '../agent/agent.ts';
 import { type Driver, runExternalAgent } from '../agent/external.ts';
@@ -9,7 +9,7 @@ import type { Task } from './task.ts';
 import { retryUntilAnswered } from './untilanswered.ts';
 
 const WATCH_MS = 1_000;
-/** A question to Redis that took so long means that no driver could renew its lease either. */
+/** When Redis took so long to answer, no driver could renew its lease either. */
 const OUTAGE_MS = 2_000;
 
 /** The agent `external` in a rollout: a driver outside gives the commands, in the session that this attempt takes. */
@@ -36,7 +36,7 @@ export async function openExternal(task: Task, services: AttemptServices): Promi
 }
 
 /**
- * Lets `play` drive the task's session, which ends with it. A session whose driver's lease runs out is cancelled, within
+ * Lets `work` drive the task's session, which ends with it. A session whose driver's lease runs out is cancelled, within
  * about a second.
  *
  * @throws RolloutFailure `session_lost` when an earlier attempt ran commands in it, or the sandbox was lost under it
@@ -44,32 +44,32 @@ export async function openExternal(task: Task, services: AttemptServices): Promi
 async function withSession(
   task: Task,
   services: AttemptServices,
-  play: (driver: Driver) => Promise<AgentEnd>,
+  work: (driver: Driver) => Promise<AgentEnd>,
 ): Promise<AgentEnd> {
   const { sessions } = services.farm;
   const id = task.run.run_id;
-  const asking = askerOf(task);
+  const untilAnswered = retrierOf(task);
   const over = new AbortController();
   const watching = watchLease(task, services, over.signal);
   let taken = 0;
   const driver: Driver = {
     async next(done, waitMs) {
       const holder = { worker: services.identity.worker, claim: task.claim };
-      const command = await asking(() => sessions.next(id, holder, done, waitMs, task.signal));
+      const command = await untilAnswered(() => sessions.next(id, holder, done, waitMs, task.signal));
       if (command.status === 'gone') services.active.abort(task.job.rollout_id, 'superseded');
       if (command.status !== 'input') return null;
       taken = command.seq;
       return command;
     },
-    reply: (answer) => asking(() => sessions.reply(id, answer)),
+    reply: (answer) => untilAnswered(() => sessions.reply(id, answer)),
   };
   try {
-    const end = await play(driver);
-    await asking(() => sessions.end(id, end.exit_status ?? 'sandbox_killed'));
+    const end = await work(driver);
+    await untilAnswered(() => sessions.end(id, end.exit_status ?? 'sandbox_killed'));
     return end;
   } catch (error) {
     const ended = endBy(task, taken, error);
-    if (ended) await asking(() => sessions.end(id, ended));
+    if (ended) await untilAnswered(() => sessions.end(id, ended));
     if (ended === 'failed') throw new RolloutFailure('session_lost', errorMessage(error), { cause: error });
     throw error;
   } finally {
@@ -82,25 +82,25 @@ async function withSession(
 async function takeSession(task: Task, services: AttemptServices): Promise<void> {
   const { sessions } = services.farm;
   const id = task.run.run_id;
-  const asking = askerOf(task);
-  const taken = await asking(() => sessions.open(id, services.identity.worker, task.claim));
+  const untilAnswered = retrierOf(task);
+  const taken = await untilAnswered(() => sessions.open(id, services.identity.worker, task.claim));
   if (taken === 'open') return;
   if (taken === 'lost') {
-    await asking(() => sessions.end(id, 'failed'));
+    await untilAnswered(() => sessions.end(id, 'failed'));
     throw new RolloutFailure('session_lost', `attempt ${task.attempt - 1} ended with the session's sandbox`);
   }
-  await asking(() => sessions.end(id, 'lease'));
-  lapse(task, services);
+  await untilAnswered(() => sessions.end(id, 'lease'));
+  cancelAsLapsed(task, services);
 }
 
-/** What Redis refuses is said again, until the attempt is ended from outside. */
-const askerOf =
+/** What Redis refuses is asked again, until the attempt is ended from outside. */
+const retrierOf =
   ({ log, signal }: Task) =>
   <T>(call: () => Promise<T>): Promise<T> =>
     retryUntilAnswered('session', call, { log, signal, endedBy: ['superseded', 'drain', 'cancelled'] });
 
-/** Ends the attempt as cancelled: nobody waits for this session any more. */
-function lapse(task: Task, services: AttemptServices): never {
+/** Ends the attempt as cancelled: the session has no driver any more. */
+function cancelAsLapsed(task: Task, services: AttemptServices): never {
   services.active.abort(task.job.rollout_id, 'cancelled', 'lease');
   task.signal.throwIfAborted();
   throw new RolloutFailure('bug', 'the lease of the session has run out');

@@ -1,6 +1,18 @@
 /** Wall-clock seconds by stage of one attempt. */
 import type { Seconds } from '@swefarm/shared';
 
+export const NO_SECONDS: Seconds = {
+  queued: 0,
+  image: 0,
+  sandbox: 0,
+  agent: 0,
+  model: 0,
+  command: 0,
+  patch: 0,
+  evaluation: 0,
+  total: 0,
+};
+
 export type Stage = Exclude<keyof Seconds, 'total'>;
 
 export type StageClock = {
@@ -23,18 +35,7 @@ export function startStageClock(
   { onEnter, onStage }: StageListeners = {},
 ): StageClock {
   const started = performance.now();
-  const spent = {
-    queued: queuedSeconds,
-    image: 0,
-    sandbox: 0,
-    agent: 0,
-    model: 0,
-    command: 0,
-    patch: 0,
-    evaluation: 0,
-    evaluation_start: 0,
-    tests: 0,
-  };
+  const spent = { ...NO_SECONDS, queued: queuedSeconds, evaluation_start: 0, tests: 0 };
   const round = (seconds: number): number => Math.round(seconds * 1000) / 1000;
   return {
     async time(stage, work) {

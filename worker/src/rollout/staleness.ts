@@ -1,4 +1,4 @@
-/** A rollout whose first turn had weights that are too old by now is of no use to its trainer: not while it plays, is graded or is committed. */
+/** A rollout whose first turn had weights that are too old by now is of no use to its trainer: it is cancelled while it runs, is graded or is committed. */
 import {
   DEFAULT_POLICY,
   followsPolicy,
@@ -32,7 +32,7 @@ type StaleDeps = {
   /** Most versions that the policy may be ahead of the first turn; null: any number. */
   most: number | null;
   trajectory(): Trajectory | null;
-  /** What the trainer says of the policy now; null: nothing. */
+  /** The policy's record by its trainer; null: there is none. */
   policy(): Known;
   onStale(): void;
 };
@@ -58,7 +58,7 @@ export function watchStaleness(deps: StaleDeps, everyMs: number = EVERY_MS): Sta
   };
 }
 
-/** Asks Redis: what it says may be newer than what was heard. */
+/** Asks Redis, which may know of newer weights than this worker. */
 export async function isStale(
   { max_staleness: most, policy }: Pick<RunRecord, 'max_staleness' | 'policy'>,
   trajectory: Trajectory | null,

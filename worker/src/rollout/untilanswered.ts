@@ -1,4 +1,4 @@
-/** What Redis refuses is said again until it is answered: a failover or a full memory costs time, never work that is done. */
+/** What Redis refuses is asked again until it is answered: a failover or a full memory costs time, never finished work. */
 import { errorMessage, exponentialBackoff, refusedByRedis, sleep, sleepAtMost } from '@swefarm/shared';
 import type { Logger } from 'pino';
 import { type AbortKind, abortOf } from './abort.ts';
@@ -14,7 +14,7 @@ export type AnswerWait = {
 };
 
 /**
- * Calls until Redis answers, an error of another kind included; that it waits is said once.
+ * Calls until Redis answers, and throws errors of other kinds; that it waits is logged once.
  *
  * @throws AttemptAborted when Redis refused and the attempt was ended meanwhile; it is called at least once
  */
@@ -26,12 +26,12 @@ export async function retryUntilAnswered<T>(
   for (let tries = 1; ; tries++) {
     try {
       const answer = await call();
-      if (tries > 1) log.info({ what, tries }, 'Redis took it');
+      if (tries > 1) log.info({ what, tries }, 'Redis accepts it now');
       return answer;
     } catch (error) {
       if (!refusedByRedis(error)) throw error;
       if (tries === 1)
-        log.warn({ what, err: errorMessage(error) }, 'Redis refuses; asking until it takes it');
+        log.warn({ what, err: errorMessage(error) }, 'Redis refuses; asking until it accepts it');
     }
     const aborted = signal && abortOf(signal);
     if (aborted && endedBy.includes(aborted.kind)) throw aborted;

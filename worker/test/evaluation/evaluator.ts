@@ -3,7 +3,7 @@ import { planEvaluation } from '@swefarm/grading';
 import type { Instance } from '@swefarm/shared';
 import { importTree, minimalImage } from '@swefarm/testkit';
 import { evaluate } from '../../src/evaluation/evaluate.ts';
-import { createEvaluationLock } from '../../src/evaluation/evaluationlock.ts';
+import { EvaluationLock } from '../../src/evaluation/evaluationlock.ts';
 import { dockerRuntime } from '../../src/sandbox/docker/runtime.ts';
 import { createRemovals } from '../../src/sandbox/removals.ts';
 import { startThreads } from '../../src/threads/pool.ts';
@@ -40,7 +40,7 @@ export async function openEvaluator() {
           return runtime.start(spec(ready, { role: 'evaluation' }), NEVER);
         },
         threads,
-        evaluationLock: createEvaluationLock(),
+        evaluationLock: new EvaluationLock(),
         removals: createRemovals(),
         runtime,
         timeoutSeconds: 120,
