@@ -55,6 +55,38 @@ const ROOMS: Record<string, readonly string[]> = {
     'worker/src/sandbox',
     'worker/src/sandbox/namespaces',
   ],
+  // Only the gateway knows HTTP: sessions and the page know nothing of it.
+  'producer/src/datasets': [],
+  'producer/src/output': ['producer/src/datasets'],
+  'producer/src/run': ['producer/src/datasets'],
+  'producer/src/health': ['producer/src/datasets'],
+  'producer/src/view': ['producer/src/output'],
+  'producer/src/formats/gym': ['producer/src/datasets', 'producer/src/output'],
+  'producer/src/page': ['producer/src/datasets', 'producer/src/output', 'producer/src/view'],
+  'producer/src/sessions': ['producer/src/datasets', 'producer/src/run'],
+  'producer/src/gateway/access': ['producer/src/health', 'producer/src/run', 'producer/src/sessions'],
+  'producer/src/gateway/calls': [
+    'producer/src/datasets',
+    'producer/src/run',
+    'producer/src/formats/gym',
+    'producer/src/gateway/access',
+  ],
+  'producer/src/gateway/routes': [
+    'producer/src/datasets',
+    'producer/src/run',
+    'producer/src/view',
+    'producer/src/formats/gym',
+    'producer/src/page',
+    'producer/src/sessions',
+    'producer/src/gateway/access',
+    'producer/src/gateway/calls',
+  ],
+  'producer/src/gateway': [
+    'producer/src/page',
+    'producer/src/gateway/access',
+    'producer/src/gateway/calls',
+    'producer/src/gateway/routes',
+  ],
 };
 
 type Source = { path: string; text: string; isTest: boolean; imports: string[] };

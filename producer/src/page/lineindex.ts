@@ -45,7 +45,7 @@ function lineIn(bytes: Buffer): OutputLine {
   return row.swefarm ?? row;
 }
 
-/** Lines that hold something, with the byte at which each begins; a torn last line is left out. */
+/** Lines that are not empty, with the byte at which each begins; a torn last line is left out. */
 async function* splitLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<{ at: number; bytes: Buffer }> {
   let pending: Buffer[] = [];
   let at = 0;

@@ -1,6 +1,6 @@
 /**
  * Who may call, and what each caller's rollouts are: a token, how failures are answered, and settings of a run.
- * One token may stand for several entries, told apart by the agent's name in Gym's rows.
+ * One token may stand for several entries, which differ in the agent's name in Gym's rows.
  */
 import { readFileSync } from 'node:fs';
 import {
@@ -29,7 +29,7 @@ const isHonoured = (setting: z.infer<typeof MaskSample>): boolean | null =>
 
 export type Caller = {
   name: string;
-  /** Null: whoever reaches the port. */
+  /** Null: anybody who reaches the port. */
   token: Secret | null;
   /** Only rows whose `agent_ref.name` is this; null: all others. */
   entry: string | null;

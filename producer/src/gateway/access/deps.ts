@@ -12,7 +12,7 @@ export type GatewayDeps = {
   log: Log;
   /** Aborted when the gateway stops: whatever waits ends then. */
   signal: AbortSignal;
-  /** Keys of a run's record that hold for every caller that does not set them. */
+  /** Keys of a run's record, for every caller that does not set them. */
   settings?: SettingsTree;
   /** Instances that callers may name by their id alone. */
   instances?: ReadonlyMap<string, Instance>;

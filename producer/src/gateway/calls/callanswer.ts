@@ -1,4 +1,4 @@
-/** From the rollout of a call to what is answered: its result, or what this caller takes in place of one. */
+/** From the rollout of a call to its answer: the result, or what this caller gets in place of one. */
 import { type ArtifactContent, errorMessage, type Result, SwefarmError } from '@swefarm/shared';
 import { hasTrainedTurn, type Unjudged } from '../../formats/gym/answer.ts';
 import { type Cause, unjudgedCause } from '../../formats/gym/unjudged.ts';

@@ -89,7 +89,7 @@ export class CallConnection implements Disposable {
     await sleep(ms, this.#closed.signal);
   }
 
-  /** What is sent does not answer the call: whoever asks again takes its rollout up. */
+  /** The reply does not answer the call: the same request again takes its rollout up. */
   markUnanswered(): void {
     this.#isUnanswered = true;
   }
@@ -118,7 +118,7 @@ export class CallConnection implements Disposable {
   }
 }
 
-/** Answers a connection whose stream was ended by a failure of a sibling: whoever sent the row again has its rollout. */
+/** Answers a connection whose stream ended by a failure of a sibling: the row was sent again, and that request has its rollout. */
 export class Superseded extends Refusal {
   constructor() {
     super(

@@ -88,7 +88,7 @@ export class CallTracker {
     try {
       return await this.#search(request, gateway, callerRun, instance, signal);
     } catch (error) {
-      // Perhaps the call was opened, or taken up, and Redis went away before it answered or before the job was queued: whoever asks
+      // Perhaps the call was opened, or taken up, and Redis went away before it answered or before the job was queued: the same request
       // again takes it up.
       const { farm } = this.#deps;
       await this.#notices.send(identity.fingerprint, () =>

@@ -69,7 +69,7 @@ export async function serveCall(
   reply: FastifyReply,
 ): Promise<FastifyReply> {
   const read = readCall(deps, request);
-  // The parts that are needed later are in `read`: the row is not kept twice.
+  // The parts that are needed later are in `read`: the row is not in memory twice.
   (request as { body: unknown }).body = undefined;
   const limits = {
     maxHoldSeconds: read.caller.maxHoldSeconds,
@@ -88,7 +88,7 @@ export async function serveCall(
     if (connection.closed.reason instanceof Superseded) throw connection.closed.reason;
     // Nobody is left to answer.
     if (connection.closed.aborted) return reply.hijack();
-    // Its rollout goes on: whoever asks again takes it up.
+    // Its rollout goes on: the same request again takes it up.
     if (error instanceof UnusableError) connection.markUnanswered();
     // Any refusal ends the stream of its siblings; a rollout without a verdict has ended it itself.
     const isRefused = !(error instanceof NoVerdict) && !(error instanceof Superseded);

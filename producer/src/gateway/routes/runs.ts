@@ -127,7 +127,7 @@ async function submitRun(deps: RouteDeps, request: FastifyRequest & { body: Subm
   for (const [index, one] of instances.entries())
     requireNetworkAllowed(one, config, `instances.${index}.needs_egress`);
   const idempotencyKey = request.headers['idempotency-key'];
-  // The same key is the same run, whoever lost the connection in between.
+  // The same key is the same run, though a connection was lost in between.
   const runId =
     typeof idempotencyKey === 'string' && idempotencyKey !== ''
       ? runIdFrom(caller.name, idempotencyKey)
