@@ -92,7 +92,7 @@ async function openAction(action: ImageAction, { config, log, signal }: ImagesCo
 /** Asks for an engine only when an image has to come from one. */
 async function openConversion(config: WorkerConfig, log: Logger, signal: AbortSignal): Promise<Action> {
   let engine: ReturnType<typeof chooseEngine> | null = null;
-  const one = await openConverter({
+  const converter = await openConverter({
     templates: config.apptainer_images,
     command: config.apptainer_command,
     folder: join(config.images_dir, 'converting'),
@@ -106,7 +106,7 @@ async function openConversion(config: WorkerConfig, log: Logger, signal: AbortSi
     signal,
   });
   return {
-    one: ({ image }) => one(image),
+    one: ({ image }) => converter.convert(image),
     prune: () => Promise.resolve([]),
     async [Symbol.asyncDispose]() {
       const opened = await engine?.catch(() => null);

@@ -6,12 +6,19 @@ import { execFile } from 'node:child_process';
 import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { promisify, stripVTControlCharacters } from 'node:util';
-import { createSemaphore, errorMessage, RolloutFailure, UnusableError, UsageError } from '@swefarm/shared';
+import {
+  createSemaphore,
+  errorMessage,
+  RolloutFailure,
+  type Semaphore,
+  UnusableError,
+  UsageError,
+} from '@swefarm/shared';
 import { withLock } from '../../images/lock.ts';
 import { withTag } from '../../images/names.ts';
 import { openTemporaryFolder, temporaryName } from '../../images/temporary.ts';
 import { findProgram } from '../namespaces/host.ts';
-import type { ImageLine } from '../runtime.ts';
+import type { ImageInspection, ImageLine } from '../runtime.ts';
 import { inspectSifFiles } from './inspect.ts';
 import { sha256Of, writeOrigin } from './origin.ts';
 import { candidatePaths } from './sifpaths.ts';
@@ -29,53 +36,61 @@ export type ConvertDeps = {
   /** Images are unpacked here meanwhile: as much room as `atOnce` of them take. */
   folder: string;
   atOnce: number;
-  /** Makes an image ready on an engine and answers with the engine's socket. Throws RolloutFailure, UnusableError. */
+  /** Makes an image ready on an engine and returns the engine's socket. Throws RolloutFailure, UnusableError. */
   ensure(image: string): Promise<string>;
   signal: AbortSignal;
 };
 
-/** Each image as a line; throws RolloutFailure. Throws UsageError without a place for the files, UnusableError without Apptainer. */
-export async function openConverter(deps: ConvertDeps): Promise<(image: string) => Promise<ImageLine>> {
-  const { templates, signal } = deps;
-  const [template] = templates;
+/** Throws UsageError without a place for the files, UnusableError without Apptainer. */
+export async function openConverter(deps: ConvertDeps): Promise<Converter> {
+  const [template] = deps.templates;
   if (!template || !/\{(image|instance_id)\}/.test(template)) {
     throw new UsageError(
       'convert: set apptainer_images to a path with {image}, such as /shared/sif/{image}.sif',
     );
   }
-  const program = await requireProgram(deps.command);
-  const slots = createSemaphore(deps.atOnce);
-  const known = inspectSifFiles([template]);
-  const takers = new Map<string, string>();
+  return new Converter(deps, template, await requireProgram(deps.command));
+}
 
-  const build = async (image: string, partial: string): Promise<void> => {
-    // What `apptainer build` reads by itself needs no engine.
-    const archive = /^(docker-archive|oci):\//.test(image);
-    const from = archive
-      ? [partial, image]
-      : ['--docker-host', `unix://${await deps.ensure(image)}`, partial, `docker-daemon:${withTag(image)}`];
-    await using folder = await openTemporaryFolder(deps.folder);
-    const env = ownEnvironment(folder.path);
-    await run(program, ['--silent', 'build', '--disable-cache', ...from], {
-      ...{ timeout: CONVERT_TIMEOUT_MS, signal, env },
-    }).catch((error: unknown) => {
-      signal.throwIfAborted();
-      throw buildFailure(error, image);
-    });
-    const file = await open(partial);
-    await file.sync().finally(() => file.close());
-  };
+export class Converter {
+  readonly #deps: ConvertDeps;
+  readonly #template: string;
+  readonly #program: string;
+  readonly #slots: Semaphore;
+  readonly #inspection: ImageInspection;
+  /** Which image each path is for. */
+  readonly #images = new Map<string, string>();
 
-  const convert = async (image: string, path: string): Promise<ImageLine> => {
+  constructor(deps: ConvertDeps, template: string, program: string) {
+    this.#deps = deps;
+    this.#template = template;
+    this.#program = program;
+    this.#slots = createSemaphore(deps.atOnce);
+    this.#inspection = inspectSifFiles([template]);
+  }
+
+  /** The image as a line: made now, or there already. Throws RolloutFailure image_pull / node_disk. */
+  async convert(image: string): Promise<ImageLine> {
+    const [path = ''] = candidatePaths([this.#template], image, undefined);
+    const other = this.#images.get(path);
+    if (other)
+      throw new RolloutFailure('image_pull', `${path} is ${other}'s already: convert them to two folders`);
+    this.#images.set(path, image);
+    const found = await this.#inspection.look(image, false, []);
+    return found.status === 'absent' ? await this.#slots.run(() => this.#make(image, path)) : found;
+  }
+
+  async #make(image: string, path: string): Promise<ImageLine> {
+    const { signal } = this.#deps;
     await mkdir(dirname(path), { recursive: true });
     return await withLock(`${path}.lock`, signal, async () => {
       await removePartials(path);
-      // Somebody else may have made it while we waited.
-      const there = await known.look(image, false, []);
-      if (there.status !== 'absent') return there;
+      // Another process may have made it while this one waited for the lock.
+      const found = await this.#inspection.look(image, false, []);
+      if (found.status !== 'absent') return found;
       const partial = `${path}.${temporaryName()}.partial`;
       try {
-        await build(image, partial);
+        await this.#build(image, partial);
         const [sha256, { size }] = await Promise.all([sha256Of(partial, signal), stat(partial)]);
         const converted_at = new Date().toISOString();
         await writeOrigin(path, { image, sha256, bytes: size, converted_at });
@@ -85,17 +100,31 @@ export async function openConverter(deps: ConvertDeps): Promise<(image: string) 
         await rm(partial, { force: true });
       }
     });
-  };
+  }
 
-  return async (image) => {
-    const [path = ''] = candidatePaths([template], image, undefined);
-    const other = takers.get(path);
-    if (other)
-      throw new RolloutFailure('image_pull', `${path} is ${other}'s already: convert them to two folders`);
-    takers.set(path, image);
-    const there = await known.look(image, false, []);
-    return there.status === 'absent' ? await slots.run(() => convert(image, path)) : there;
-  };
+  async #build(image: string, partial: string): Promise<void> {
+    const { signal } = this.#deps;
+    // `apptainer build` reads archives by itself, without an engine.
+    const isArchive = /^(docker-archive|oci):\//.test(image);
+    const source = isArchive
+      ? [partial, image]
+      : [
+          '--docker-host',
+          `unix://${await this.#deps.ensure(image)}`,
+          partial,
+          `docker-daemon:${withTag(image)}`,
+        ];
+    await using folder = await openTemporaryFolder(this.#deps.folder);
+    const options = { timeout: CONVERT_TIMEOUT_MS, signal, env: ownEnvironment(folder.path) };
+    await run(this.#program, ['--silent', 'build', '--disable-cache', ...source], options).catch(
+      (error: unknown) => {
+        signal.throwIfAborted();
+        throw buildFailure(error, image);
+      },
+    );
+    const file = await open(partial);
+    await file.sync().finally(() => file.close());
+  }
 }
 
 async function requireProgram(given: string | null): Promise<string> {
@@ -109,7 +138,7 @@ async function requireProgram(given: string | null): Promise<string> {
   );
 }
 
-/** Of conversions that were killed: whoever has the lock is alone. */
+/** Removes what killed conversions left. The caller has the lock. */
 async function removePartials(path: string): Promise<void> {
   const start = `${basename(path)}.`;
   for (const name of await readdir(dirname(path))) {
@@ -118,13 +147,13 @@ async function removePartials(path: string): Promise<void> {
   }
 }
 
-/** The last of what Apptainer said, without its colours and its word for how bad it is. */
+/** With Apptainer's last line, without its colours and its level. */
 function buildFailure(error: unknown, image: string): RolloutFailure {
   const { stderr = '', killed } = error as { stderr?: string; killed?: boolean };
   const lines = stripVTControlCharacters(stderr)
     .split('\n')
     .filter((line) => line.trim() !== '');
-  const said = killed
+  const reason = killed
     ? 'not done within an hour'
     : (lines.at(-1) ?? errorMessage(error)).replace(/^[A-Z]+:\s+(While performing build: )?/, '');
   const full = /no space left|disk quota exceeded/i.test(stderr);
@@ -133,5 +162,5 @@ function buildFailure(error: unknown, image: string): RolloutFailure {
         'node_disk',
         `converting ${image}: no space left: images_dir takes it unpacked, the folder of the .sif file takes that`,
       )
-    : new RolloutFailure('image_pull', `converting ${image}: ${said}`.slice(0, 400));
+    : new RolloutFailure('image_pull', `converting ${image}: ${reason}`.slice(0, 400));
 }

@@ -1,6 +1,6 @@
 /**
- * Limits for nodes where no control groups can be made: once a second the processes of all sandboxes are counted and
- * weighed, and what is over its limit is killed, first a process, then the sandbox. Disk is always limited this way, beside it.
+ * Limits for nodes where no control groups can be made: once a second it counts the processes and the memory of all sandboxes and kills
+ * what is over its limit, first single processes, then the sandbox. Disk is always limited this way, at a slower pace.
  */
 import { createSemaphore } from '@swefarm/shared';
 import { OWN_PROCESSES } from './cgroups.ts';
@@ -10,8 +10,10 @@ import { killQuietly, membersBy, parentsOfDead, proportionalBytes, residentBytes
 const TICK_MS = 1_000;
 /** While something is over its limit. */
 const FAST_TICK_MS = 100;
-/** So many times the limit within a second is no mistake. */
+/** So many times the limit is a fork bomb, not a mistake. */
 const BOMB = 2;
+/** So many ticks in a row over a limit end the sandbox. */
+const MOST_KILLS = 20;
 const DISK_EVERY_MS = 10_000;
 /** Sandboxes measured side by side. */
 const DISK_AT_ONCE = 4;
@@ -41,99 +43,105 @@ export type Watchdog = Disposable & {
 export type WatchdogOptions = { measure?: Measure; diskEveryMs?: number };
 
 /** The options are for tests. */
-export function startWatchdog({
-  measure = diskUse,
-  diskEveryMs = DISK_EVERY_MS,
-}: WatchdogOptions = {}): Watchdog {
-  const sandboxes = new Set<WatchedSandbox>();
-  const over = new Map<WatchedSandbox, number>();
-  let timer: NodeJS.Timeout | null = null;
-  let closed = false;
+export const startWatchdog = (options: WatchdogOptions = {}): Watchdog => new LimitsWatchdog(options);
 
-  const tick = async (): Promise<void> => {
-    if ([...sandboxes].some((one) => one.memoryBytes !== null || one.pids !== null)) {
-      const members = await membersBy('pid');
-      for (const one of sandboxes) {
-        const all = members.get(one.namespace) ?? [];
-        // Over, and not yet taken from the watch: by now the number may be another sandbox's namespace.
-        if (!all.includes(one.init)) continue;
-        const pids = all.filter((pid) => pid !== one.init);
-        const excess = (await overPids(one, pids)) || (await overMemory(one, pids));
-        if (!excess) over.delete(one);
-        else {
-          const times = (over.get(one) ?? 0) + 1;
-          over.set(one, times);
-          // Killing one after the other does not catch up with it.
-          if (times > 20) one.end(excess);
-        }
-      }
+class LimitsWatchdog implements Watchdog {
+  readonly #measure: Measure;
+  readonly #sandboxes = new Set<WatchedSandbox>();
+  /** How many times in a row each was found over a limit. */
+  readonly #over = new Map<WatchedSandbox, number>();
+  readonly #measuring = new Set<WatchedSandbox>();
+  readonly #measurements = createSemaphore(DISK_AT_ONCE);
+  readonly #diskTimer: NodeJS.Timeout;
+  #timer: NodeJS.Timeout | null = null;
+  #isClosed = false;
+
+  constructor({ measure = diskUse, diskEveryMs = DISK_EVERY_MS }: WatchdogOptions) {
+    this.#measure = measure;
+    // Not in the tick: a sandbox of a million files takes minutes to measure, and the memory of the others does not wait.
+    this.#diskTimer = setInterval(() => this.#measureDisks(), diskEveryMs);
+    this.#diskTimer.unref();
+  }
+
+  watch(sandbox: WatchedSandbox): () => void {
+    this.#sandboxes.add(sandbox);
+    this.#schedule();
+    return () => {
+      this.#sandboxes.delete(sandbox);
+      this.#over.delete(sandbox);
+    };
+  }
+
+  [Symbol.dispose](): void {
+    this.#isClosed = true;
+    if (this.#timer) clearTimeout(this.#timer);
+    clearInterval(this.#diskTimer);
+    this.#sandboxes.clear();
+  }
+
+  #schedule(): void {
+    if (this.#timer || this.#isClosed || this.#sandboxes.size === 0) return;
+    const next = (): void => {
+      this.#tick()
+        // A reading that failed is made again in a second; nothing is killed on a guess.
+        .catch(() => undefined)
+        .finally(() => {
+          this.#timer = null;
+          this.#schedule();
+        });
+    };
+    this.#timer = setTimeout(next, this.#over.size > 0 ? FAST_TICK_MS : TICK_MS);
+    this.#timer.unref();
+  }
+
+  async #tick(): Promise<void> {
+    if (![...this.#sandboxes].some((one) => one.memoryBytes !== null || one.pids !== null)) return;
+    const members = await membersBy('pid');
+    for (const one of this.#sandboxes) {
+      const all = members.get(one.namespace) ?? [];
+      // It has ended and is still watched: by now the number may be another sandbox's namespace.
+      if (all.includes(one.init)) await this.#enforce(one, all);
     }
-  };
+  }
 
-  // Not in the tick: a sandbox of a million files takes minutes to measure, and the others' memory does not wait.
-  const slots = createSemaphore(DISK_AT_ONCE);
-  const measuring = new Set<WatchedSandbox>();
-  const measureAll = (): void => {
-    for (const one of sandboxes) {
-      if (one.diskBytes === null || measuring.has(one)) continue;
+  async #enforce(one: WatchedSandbox, members: readonly number[]): Promise<void> {
+    const pids = members.filter((pid) => pid !== one.init);
+    const excess = (await overPids(one, pids)) || (await overMemory(one, pids));
+    if (!excess) {
+      this.#over.delete(one);
+      return;
+    }
+    const times = (this.#over.get(one) ?? 0) + 1;
+    this.#over.set(one, times);
+    // Killing one process after the other does not keep up with it.
+    if (times > MOST_KILLS) one.end(excess);
+  }
+
+  #measureDisks(): void {
+    for (const one of this.#sandboxes) {
       const limit = one.diskBytes;
-      measuring.add(one);
-      slots
-        .run(() => measure(one.folder))
+      if (limit === null || this.#measuring.has(one)) continue;
+      this.#measuring.add(one);
+      this.#measurements
+        .run(() => this.#measure(one.folder))
         .then((used) => {
-          if (used !== null && used > limit && sandboxes.has(one)) one.end('disk');
+          if (used !== null && used > limit && this.#sandboxes.has(one)) one.end('disk');
         })
         // What could not be measured now is measured the next time.
         .catch(() => undefined)
-        .finally(() => measuring.delete(one));
+        .finally(() => this.#measuring.delete(one));
     }
-  };
-  const diskTimer = setInterval(measureAll, diskEveryMs);
-  diskTimer.unref();
-
-  const schedule = (): void => {
-    if (timer || closed || sandboxes.size === 0) return;
-    timer = setTimeout(
-      () => {
-        tick()
-          // A reading that failed is made again in a second; nothing is killed on a guess.
-          .catch(() => undefined)
-          .finally(() => {
-            timer = null;
-            schedule();
-          });
-      },
-      over.size > 0 ? FAST_TICK_MS : TICK_MS,
-    );
-    timer.unref();
-  };
-
-  return {
-    watch(sandbox) {
-      sandboxes.add(sandbox);
-      schedule();
-      return () => {
-        sandboxes.delete(sandbox);
-        over.delete(sandbox);
-      };
-    },
-    [Symbol.dispose]() {
-      closed = true;
-      if (timer) clearTimeout(timer);
-      clearInterval(diskTimer);
-      sandboxes.clear();
-    },
-  };
+  }
 }
 
-/** Kills the youngest, which are likeliest to be what multiplies; all of them, when there are so many that those left would catch up. */
+/** Kills the youngest, which most likely multiply; all of them when there are so many that the rest would replace them at once. */
 async function overPids(one: WatchedSandbox, pids: number[]): Promise<'pids' | null> {
   if (one.pids === null || pids.length <= one.pids + OWN_PROCESSES) return null;
   if (pids.length > one.pids * BOMB) {
     await one.killAll();
     return 'pids';
   }
-  // The dead count too, and go only with the parent that does not ask for them.
+  // Zombies count too, and disappear only with the parent that does not wait for them.
   const negligent = parentsOfDead(pids);
   negligent.delete(one.init);
   const victims = negligent.size > 0 ? [...negligent] : pids.slice(one.pids);
@@ -141,7 +149,7 @@ async function overPids(one: WatchedSandbox, pids: number[]): Promise<'pids' | n
   return 'pids';
 }
 
-/** Kills the largest until the rest is within the limit, as the kernel would; all at once, for a job's own limit does not wait. */
+/** Kills the largest until the rest is within the limit, as the kernel would; in one pass, because the limit of the batch job itself does not wait. */
 async function overMemory(one: WatchedSandbox, pids: number[]): Promise<'memory' | null> {
   if (one.memoryBytes === null) return null;
   const rough = await Promise.all(pids.map(residentBytes));
