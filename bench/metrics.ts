@@ -1,13 +1,7 @@
 /** What metrics cost: their share of the CPU a worker spends on a rollout, and the time to render many series. */
-import {
-  createWorkerMetrics,
-  family,
-  OUTCOME_METRICS,
-  type Point,
-  ROLLOUT_BUCKETS,
-  renderFamilies,
-} from '@swefarm/shared';
+import { family, OUTCOME_METRICS, type Point, ROLLOUT_BUCKETS, renderFamilies } from '@swefarm/shared';
 import { generateScript } from '@swefarm/testkit';
+import { createWorkerMetrics } from '@swefarm/worker';
 import { prepareGround, runBatch, startPolicy, startWorker } from './farm.ts';
 import { cheapestRuntime, gauge } from './memory.ts';
 import { table } from './print.ts';

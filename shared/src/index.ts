@@ -14,7 +14,6 @@ export * from './files/replace.ts';
 export * from './metrics/definition.ts';
 export * from './metrics/live.ts';
 export * from './metrics/outcomes.ts';
-export * from './metrics/registry.ts';
 export * from './metrics/text.ts';
 export * from './metrics/totals.ts';
 export * from './metrics/vitals.ts';
@@ -53,7 +52,6 @@ export {
   type SandboxAgent,
 } from './records/agents.ts';
 export * from './records/bounds.ts';
-export * from './records/health.ts';
 export * from './records/ids.ts';
 export * from './records/instance.ts';
 export * from './records/job.ts';

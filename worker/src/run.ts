@@ -1,7 +1,6 @@
 /** `swefarm-worker run`: brings one stateless worker up, and down again without losing or leaving anything. */
 import {
   createLog,
-  createWorkerMetrics,
   describeConfig,
   errorMessage,
   escapedErrors,
@@ -19,6 +18,7 @@ import { slotsOf } from './node/capacity.ts';
 import { startCensus } from './node/census.ts';
 import { splitGrace } from './node/drain.ts';
 import { createWorkerLiveness } from './node/liveness.ts';
+import { createWorkerMetrics } from './node/metrics.ts';
 import { type MetricsServer, serveMetrics } from './node/metricsserver.ts';
 import { createNode, type Node } from './node/node.ts';
 import { watchPressure } from './node/pressure.ts';

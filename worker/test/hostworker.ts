@@ -2,9 +2,10 @@
 import { execFileSync } from 'node:child_process';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createWorkerMetrics, type Farm, type Instance, loadConfig, newId, silentLog } from '@swefarm/shared';
+import { type Farm, type Instance, loadConfig, newId, silentLog } from '@swefarm/shared';
 import { bareInstance, bareRun, printingScript } from '@swefarm/testkit';
 import { onTestFinished } from 'vitest';
+import { createWorkerMetrics } from '../src/node/metrics.ts';
 import { createNode } from '../src/node/node.ts';
 import { startPull } from '../src/pull/pull.ts';
 import { runRollout } from '../src/rollout/rollout.ts';

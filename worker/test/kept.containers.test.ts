@@ -9,7 +9,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
-  createWorkerMetrics,
   type Failure,
   Instance,
   loadConfig,
@@ -21,6 +20,7 @@ import {
 } from '@swefarm/shared';
 import { minimalImage, type ScriptedPolicy, startScriptedPolicy } from '@swefarm/testkit';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createWorkerMetrics } from '../src/node/metrics.ts';
 import { createNode } from '../src/node/node.ts';
 import { attemptRollout } from '../src/rollout/attempt.ts';
 import type { AfterAttempt } from '../src/rollout/context.ts';

@@ -30,3 +30,7 @@ export function parseRolloutId(id: string): RolloutName {
   }
   return { runId: id.slice(0, first), instanceId: id.slice(first + 1, last), index: Number(index) };
 }
+
+/** Rollouts by their run: keys are per run, questions are often about rollouts of several. */
+export const byRun = (rolloutIds: readonly string[]): Map<string, string[]> =>
+  Map.groupBy(rolloutIds, (id) => parseRolloutId(id).runId);

@@ -1,8 +1,7 @@
 /** Cancelling: marks with a reason per run and one epoch number that workers poll, so that one GET a second covers all runs. */
 import type { Redis } from 'ioredis';
-import { parseRolloutId } from '../records/ids.ts';
+import { byRun, parseRolloutId } from '../records/ids.ts';
 import { type CancelReason, reasonOf } from '../records/result.ts';
-import { byRun } from './grouping.ts';
 import type { Keys } from './keys.ts';
 
 /** Each does nothing for a run that is gone, and leaves the reason of what is cancelled already. */

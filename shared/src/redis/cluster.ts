@@ -1,9 +1,7 @@
 /** Which node of a Redis Cluster has the farm's slot: whichever node is asked answers for it, or names the one that does. */
 import { Redis } from 'ioredis';
 import { errorMessage, UnusableError } from '../failures/errors.ts';
-import type { ClientOptions } from './target.ts';
-
-type Endpoint = { host: string; port: number };
+import type { ClientOptions, Endpoint } from './endpoint.ts';
 
 const ASK_MS = 3_000;
 /** Each node names the owner outright; more hops mean nodes that disagree, as in the middle of a failover. */

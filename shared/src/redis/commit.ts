@@ -6,7 +6,6 @@ import type { RunRecord } from '../records/job.ts';
 import { readRecord } from '../records/parse.ts';
 import { type Outcome, outcomeOf, Result } from '../records/result.ts';
 import { keyOfArtifact } from './artifacts.ts';
-import { signature } from './committed.ts';
 import { countersOf, isRefillable, isUsable } from './counters.ts';
 import type { Keys } from './keys.ts';
 import { loadScript } from './script.ts';
@@ -130,3 +129,22 @@ export function encodeResult(result: Result): string {
   }
   return text;
 }
+
+/** The entry of a committed rollout: `attempt outcome stream-id worker TAB claim`, as commit.lua writes it. `claim`: null for what was committed before entries had it. */
+export type CommittedEntry = {
+  attempt: number;
+  outcome: Outcome;
+  stream_id: string;
+  worker: string;
+  claim: string | null;
+};
+
+export function parseCommitted(entry: string): CommittedEntry {
+  const [attempt = '', outcome = '', stream_id = '', ...rest] = entry.split(' ');
+  const [worker = '', claim = null] = rest.join(' ').split('\t');
+  return { attempt: Number(attempt), outcome: outcomeOf(outcome), stream_id, worker, claim };
+}
+
+/** Who committed, as it ends the entry. Versions that know no claims read it as the name of a worker that is not theirs. */
+export const signature = (worker: string, claim: string | undefined): string =>
+  claim === undefined ? worker : `${worker}\t${claim}`;

@@ -4,10 +4,11 @@ import type { CommonConfig } from '../config/keys.ts';
 import { errorMessage, UnusableError } from '../failures/errors.ts';
 import type { Log } from '../processes/log.ts';
 import { linearBackoff, retry } from '../waiting/retry.ts';
+import type { ClientOptions, RedisEndpoint } from './endpoint.ts';
 import type { FarmRole, OpenOptions } from './farm.ts';
 import { type Inspection, inspectServer } from './inspect.ts';
 import { asUnusable, leadsNoMore } from './outage.ts';
-import { type ClientOptions, type RedisEndpoint, type Target, targetOf } from './target.ts';
+import { type Target, targetOf } from './target.ts';
 
 /** How long a worker waits at start for a Redis that comes up beside it. */
 const WORKER_PATIENCE_SECONDS = 60;

@@ -2,9 +2,8 @@
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
 import { FAILURE_CLASSES, FailureStage } from '../failures/failure.ts';
-import { type AttemptName, newId, parseRolloutId } from '../records/ids.ts';
+import { type AttemptName, byRun, newId, parseRolloutId } from '../records/ids.ts';
 import { type CancelReason, type Outcome, outcomeOf, reasonOf } from '../records/result.ts';
-import { byRun } from './grouping.ts';
 import type { Keys } from './keys.ts';
 import { loadScript } from './script.ts';
 

@@ -3,7 +3,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { chmod, readFile, rm, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
+import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
 import { childEnvironment } from '../config/environment.ts';
 import { SwefarmError, UnusableError } from '../failures/errors.ts';
@@ -12,7 +12,6 @@ import { dieWithParent } from '../processes/diewithparent.ts';
 import { Secret } from '../security/secret.ts';
 import { poll } from '../waiting/poll.ts';
 import { sleep } from '../waiting/sleep.ts';
-import { answers } from './probe.ts';
 import { findRedisServer } from './server.ts';
 
 export type LaunchOptions = {
@@ -190,4 +189,29 @@ function isAlive(pid: number): boolean {
   } catch (error) {
     return error instanceof Error && 'code' in error && error.code === 'EPERM';
   }
+}
+
+const PING_MS = 1_000;
+
+/**
+ * One PING over a plain socket: cheaper than a client while a server starts, and silent about refusals. True when a Redis on this loopback port takes the password and answers; false while it still loads its data.
+ */
+function answers(port: number, password: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, '127.0.0.1');
+    const end = (answered: boolean): void => {
+      socket.destroy();
+      resolve(answered);
+    };
+    let reply = '';
+    socket.setTimeout(PING_MS, () => end(false));
+    socket.once('error', () => end(false));
+    socket.once('close', () => resolve(false));
+    socket.on('data', (data) => {
+      reply += data.toString('latin1');
+      if (reply.includes('+PONG')) end(true);
+      else if (reply.includes('-')) end(false);
+    });
+    socket.write(`AUTH ${password}\r\nPING\r\n`);
+  });
 }

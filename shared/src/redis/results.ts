@@ -6,7 +6,7 @@ import { readRecord } from '../records/parse.ts';
 import { Result } from '../records/result.ts';
 import { exponentialBackoff } from '../waiting/retry.ts';
 import { sleep } from '../waiting/sleep.ts';
-import { parseCommitted } from './committed.ts';
+import { parseCommitted } from './commit.ts';
 import type { Keys } from './keys.ts';
 import { asUnusable } from './outage.ts';
 import { loadScript, type Script } from './script.ts';

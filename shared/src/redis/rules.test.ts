@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest';
 import { SwefarmError } from '../failures/errors.ts';
 import type { Result } from '../records/result.ts';
-import { encodeResult } from './commit.ts';
-import { parseCommitted, signature } from './committed.ts';
+import { encodeResult, parseCommitted, signature } from './commit.ts';
 import { asUnusable, refusedByRedis } from './outage.ts';
 import { priorityOf } from './queue.ts';
 

@@ -7,7 +7,7 @@ import { parseRolloutId } from '../records/ids.ts';
 import { SessionAnswer, SessionEnd, SessionInput, SessionState } from '../records/session.ts';
 import { poll } from '../waiting/poll.ts';
 import { exponentialBackoff } from '../waiting/retry.ts';
-import { parseCommitted } from './committed.ts';
+import { parseCommitted } from './commit.ts';
 import type { Keys } from './keys.ts';
 import { listenForNotifications, type Notifications } from './notifications.ts';
 import { loadScript } from './script.ts';

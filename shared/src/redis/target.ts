@@ -1,16 +1,11 @@
 /** What a redis_url means: one server, the address file of `swefarm redis`, Sentinels that know the master, or a cluster. */
 import { readFileSync } from 'node:fs';
-import type { RedisOptions } from 'ioredis';
 import type { CommonConfig } from '../config/keys.ts';
 import { errorMessage, UsageError } from '../failures/errors.ts';
 import { addressPath, readAddress } from './address.ts';
 import { ownerOf } from './cluster.ts';
+import type { ClientOptions, Endpoint, RedisEndpoint } from './endpoint.ts';
 import { keysFor } from './keys.ts';
-
-/** Replies in the plain form; ioredis 6 has others. */
-export type ClientOptions = RedisOptions & { replyMapping?: 'legacy' };
-
-export type RedisEndpoint = { options: ClientOptions; address: string };
 
 export type Target = RedisEndpoint & {
   kind: 'server' | 'file' | 'sentinel' | 'cluster';
@@ -20,8 +15,6 @@ export type Target = RedisEndpoint & {
    */
   locate?: () => Promise<RedisEndpoint>;
 };
-
-type Endpoint = { host: string; port: number };
 
 /** An answer that does not come for so long means a host that went away without a word: then the address is asked for again. */
 const SILENCE_MS = 30_000;

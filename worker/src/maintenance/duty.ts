@@ -5,9 +5,9 @@ import {
   type Farm,
   type RunRecord,
   UnusableError,
-  type WorkerMetrics,
 } from '@swefarm/shared';
 import type { Logger } from 'pino';
+import type { WorkerMetrics } from '../node/metrics.ts';
 
 export type MaintenanceDeps = { farm: Farm; log: Logger; metrics: WorkerMetrics };
 

@@ -1,5 +1,5 @@
 /** One worker process: what its attempts may see, and beside it what only the node's own loops and the puller use. */
-import type { Ceilings, Farm, WorkerConfig, WorkerMetrics } from '@swefarm/shared';
+import type { Ceilings, Farm, WorkerConfig } from '@swefarm/shared';
 import type { Logger } from 'pino';
 import { openEndpoints } from '../agent/policy/endpoints.ts';
 import { watchPolicies } from '../agent/policy/watch.ts';
@@ -12,6 +12,7 @@ import type { Runtime } from '../sandbox/runtime.ts';
 import type { Threads } from '../threads/pool.ts';
 import { NodeBreaker } from './breaker.ts';
 import { type Identity, identify } from './identity.ts';
+import type { WorkerMetrics } from './metrics.ts';
 import { createRouter, placesHere, type Router } from './routing.ts';
 import { trySandbox } from './trysandbox.ts';
 

@@ -1,9 +1,10 @@
 /** What an attempt may see of the worker that it runs on. Files of this folder take this, or the few services of it that they need. */
-import type { Ceilings, FailureClass, Farm, WorkerMetrics } from '@swefarm/shared';
+import type { Ceilings, FailureClass, Farm } from '@swefarm/shared';
 import type { Logger } from 'pino';
 import type { Endpoints } from '../agent/policy/endpoints.ts';
 import type { PolicyWatch } from '../agent/policy/watch.ts';
 import type { EvaluationLock } from '../evaluation/evaluationlock.ts';
+import type { WorkerMetrics } from '../node/metrics.ts';
 import type { CleanImages } from '../sandbox/history.ts';
 import type { Removals } from '../sandbox/removals.ts';
 import type { Owner, Runtime } from '../sandbox/runtime.ts';

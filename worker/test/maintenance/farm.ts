@@ -2,7 +2,6 @@
 import {
   type AttemptName,
   type Claim,
-  createWorkerMetrics,
   type FailureClass,
   type Farm,
   loadConfig,
@@ -17,6 +16,7 @@ import { bareInstance, bareRun } from '@swefarm/testkit';
 import { onTestFinished } from 'vitest';
 import { commitUnowned } from '../../src/maintenance/commitunowned.ts';
 import type { DutyDeps } from '../../src/maintenance/duty.ts';
+import { createWorkerMetrics } from '../../src/node/metrics.ts';
 
 export type Scene = { farm: Farm; deps: DutyDeps };
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createWorkerMetrics } from './registry.ts';
+import { createWorkerMetrics } from './metrics.ts';
 
 test('each call has a registry of its own, with names that carry their unit', async () => {
   const [one, two] = [createWorkerMetrics(), createWorkerMetrics()];

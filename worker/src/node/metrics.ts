@@ -1,7 +1,6 @@
 /** prom-client objects made from definitions: a metric that is not defined cannot be counted. */
+import { type Definitions, type LabelOf, type MetricDefinition, WORKER_METRICS } from '@swefarm/shared';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
-import type { Definitions, LabelOf, MetricDefinition } from './definition.ts';
-import { WORKER_METRICS } from './worker.ts';
 
 type Collector<D extends MetricDefinition> = D['type'] extends 'counter'
   ? Counter<LabelOf<D>>
