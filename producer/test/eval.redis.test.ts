@@ -82,7 +82,7 @@ test('Ctrl-C prints a command that goes on when it is pasted', async () => {
   running.child.kill('SIGINT');
   const stopped = await running.ended;
   expect(stopped.code).toBe(130);
-  const advice = /open; go on with: swefarm (.+)/.exec(stopped.stderr)?.[1] ?? '';
+  const advice = /open; continue with: swefarm (.+)/.exec(stopped.stderr)?.[1] ?? '';
   const words = advice.match(/'[^']*'|\S+/g)?.map((word) => word.replaceAll("'", '')) ?? [];
   expect(words.slice(0, 2)).toEqual(['eval', '--dataset']);
   const again = await run(words);
@@ -99,7 +99,7 @@ test('what was begun is not mixed with anything else', async () => {
     expect(ran.stderr).toMatch(said);
     expect(ran.stderr).not.toContain('--resume');
   };
-  await refused(/give --run-id mine to go on with it, or choose another --output/, '--run-id', 'other');
+  await refused(/give --run-id mine to continue it, or choose another --output/, '--run-id', 'other');
   await refused(/other settings[\s\S]+timeout: 1800 → 60/, '--timeout', '60');
   await predict('another patch');
   await refused(/begun with other predictions/);

@@ -104,7 +104,7 @@ test('Ctrl-C drains and says how to go on; --resume finishes the same run', asyn
   const ran = await running.ended;
   expect(ran.code).toBe(130);
   expect(ran.stderr).toMatch(/draining/);
-  expect(ran.stderr).toMatch(/go on with: .*--resume/);
+  expect(ran.stderr).toMatch(/continue with: .*--resume/);
   const before = await linesOf(output);
   expect(before.length).toBeLessThan(12);
   const resumed = await run(args('ok', '--resume'));
@@ -140,7 +140,7 @@ test('its Redis is killed and stays away: a clear end, and --resume finishes', a
   const ran = await running.ended;
   expect(ran.code).toBe(12);
   expect(ran.stderr).toMatch(/Redis does not answer at redis:\/\/127\.0\.0\.1/);
-  expect(ran.stderr).toMatch(/go on with: .*--resume/);
+  expect(ran.stderr).toMatch(/continue with: .*--resume/);
   expect(await run(args('ok', '--resume'))).toMatchObject({ code: 0 });
   const after = await linesOf(output);
   expect(after).toHaveLength(12);

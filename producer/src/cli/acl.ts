@@ -11,16 +11,14 @@ import { say } from './terminal.ts';
 export function addAcl(program: Command): void {
   program
     .command('acl')
-    .description(
-      'write an ACL file for Redis, and the passwords of worker and producer for each of their nodes',
-    )
+    .description('write an ACL file for Redis, and files with the passwords of worker and producer')
     .requiredOption(
       '--output <folder>',
-      'users.acl, worker.env, producer.env, admin.env go here, for us alone',
+      'folder for users.acl, worker.env, producer.env and admin.env, readable for this user alone',
     )
     .addOption(new Option('--config <file>', 'YAML file; its redis_prefix is used'))
     .option('--redis-prefix <text>', 'prefix of the farm that the users may reach')
-    .option('--force', 'make new passwords where files are there already')
+    .option('--force', 'replace files that exist, with new passwords')
     .action(runAcl);
 }
 

@@ -1,4 +1,4 @@
-/** `swefarm cancel`: a run, a group, single rollouts or a policy version; what runs ends, what waits never starts. */
+/** `swefarm cancel`: a run, a group, single rollouts or a policy version. Running rollouts end, waiting ones never start. */
 import { type Farm, parseRolloutId, UsageError } from '@swefarm/shared';
 import type { Command } from 'commander';
 import { openFarmPatiently } from './farm.ts';
@@ -8,10 +8,12 @@ import { say } from './terminal.ts';
 export function addCancel(program: Command): void {
   const command = program
     .command('cancel')
-    .description('cancel runs, groups, rollouts or a policy version: neither failures nor rewards')
+    .description(
+      'cancel runs, groups, rollouts or all runs of a policy version; what is cancelled counts neither as failed nor as judged',
+    )
     .argument('[ids...]', 'run or rollout ids')
-    .option('--group <instance>', 'only the rollouts of this instance, of the runs given')
-    .option('--policy-version <name>', 'every unfinished run of these weights, as stale');
+    .option('--group <instance>', 'cancel only the rollouts of this instance in the given runs')
+    .option('--policy-version <name>', 'cancel every unfinished run of these weights, as stale');
   addFarmOptions(command).action(async (ids: string[], flags: Flags) => {
     await using farm = await openFarmPatiently(producerConfig(flags));
     const cancelled = await cancel(farm, ids, flags);

@@ -15,12 +15,14 @@ import { say } from './terminal.ts';
 export function addCollect(program: Command): void {
   const command = program
     .command('collect')
-    .description('write the results of a run as they come, each exactly once, until all are there')
-    .argument('<run>', 'id that submit printed')
-    .option('--resume', 'go on with an output that exists');
+    .description(
+      'write the results of a run to a file as they come, each exactly once, until the run is done',
+    )
+    .argument('<run>', 'the id that submit printed')
+    .option('--resume', 'continue an output file that exists');
   addOutputOptions(command).option(
     '--min-group <n>',
-    'so many judged rollouts are enough for a group',
+    'judged rollouts that are enough for a group',
     wholeNumber,
   );
   addFarmOptions(command).action(async (runId: string, flags: Flags) => {
@@ -33,7 +35,9 @@ async function runCollect(runId: string, flags: Flags): Promise<number> {
   const path = String(flags.output);
   const rows = readOutputFormat(flags);
   requireSameRun(path, runId, await readResumedRun(path, rows, flags.resume === true && path !== '-'));
-  const stop = listenForStop(() => say('swefarm: stopping after what is there; once more stops at once'));
+  const stop = listenForStop(() =>
+    say('swefarm: stopping once the results that are there are written; Ctrl-C again stops at once'),
+  );
   await using farm = await openFarmPatiently(config, stop.draining);
   const record = await farm.runs.get(runId);
   if (!record) {
@@ -104,7 +108,7 @@ export async function collectRun(task: CollectRun): Promise<ExitCode> {
     unreadable,
     minGroup: task.minGroup ?? record.min_group ?? undefined,
     places: path === '-' ? [] : [`results: ${path}`],
-    resumeHint: `go on with: swefarm collect ${runId} --output ${path} --output-format ${rows} --resume`,
+    resumeHint: `continue with: swefarm collect ${runId} --output ${path} --output-format ${rows} --resume`,
   });
 }
 

@@ -6,10 +6,10 @@ import { addDatasetOptions, datasetOf, type Flags } from './options.ts';
 import { print } from './terminal.ts';
 
 export function addDataset(program: Command): void {
-  const dataset = program.command('dataset').description('write a dataset in the form a trainer reads');
+  const dataset = program.command('dataset').description('write a dataset in the format of another trainer');
   for (const [name, format] of Object.entries(DATASET_FORMATS)) {
     const command = dataset.command(`to-${name}`).description(format.description);
-    const folder = new Option('--output-dir <folder>', 'where the files go').makeOptionMandatory();
+    const folder = new Option('--output-dir <folder>', 'folder for the files').makeOptionMandatory();
     for (const option of [folder, ...format.options()]) command.addOption(option.helpGroup('Output:'));
     addDatasetOptions(command).action(async (flags: Flags) => {
       const { instances } = await datasetOf(flags);

@@ -19,22 +19,28 @@ import { print, styled } from './terminal.ts';
 export function addDoctor(program: Command): void {
   const command = program
     .command('doctor')
-    .description('check Redis, queue, artifacts, workers and the policy endpoint')
+    .description('check Redis, the queue, the artifact store, workers and policy endpoints')
     .addOption(
-      new Option('--policy-url <url>', 'OpenAI-compatible endpoint to ask (repeatable)').argParser(
+      new Option('--policy-url <url>', 'OpenAI-compatible endpoint to check (repeatable)').argParser(
         (url: string, earlier: string[] | undefined) => [...(earlier ?? []), url],
       ),
     )
-    .option('--model <name>', 'model to ask; default: the first one it serves')
+    .option('--model <name>', 'model to ask (default: the first one that the endpoint serves)')
     .option('--api-key-env <variable>', 'environment variable that holds the key of the policy')
-    .option('--require-tokens', 'try three turns, a thought and a tool call by the rule of trainers')
+    .option(
+      '--require-tokens',
+      'check also whether a training run could use the token ids: three turns, thinking and a tool call',
+    )
     .addOption(
-      new Option('--token-mode <mode>', 'with --require-tokens: as the run will have it')
+      new Option('--token-mode <mode>', 'with --require-tokens: the token mode of the run')
         .choices(PolicyConfig.shape.token_mode.unwrap().options)
         .default('token-in'),
     )
-    .option('--tokenizer <folder>', "token-in without the endpoint's /tokenize")
-    .option('--json', 'findings as JSON (the default in a pipe)');
+    .option(
+      '--tokenizer <folder>',
+      "for token-in: folder with tokenizer.json and chat template (default: the endpoint's /tokenize)",
+    )
+    .option('--json', 'print JSON (the default in a pipe)');
   addProbeOptions(command);
   addFarmOptions(command).action(async (flags: Flags) => {
     const config = producerConfig(flags);

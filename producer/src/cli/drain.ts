@@ -1,4 +1,4 @@
-/** `swefarm drain`: empties a node without stopping its workers; what runs there ends or goes elsewhere. */
+/** `swefarm drain`: empties a node without stopping its workers. Rollouts there end, or go to other nodes. */
 import { UsageError } from '@swefarm/shared';
 import type { Command } from 'commander';
 import { openFarmPatiently } from './farm.ts';
@@ -8,9 +8,11 @@ import { say } from './terminal.ts';
 export function addDrain(program: Command): void {
   const command = program
     .command('drain')
-    .description('let a node claim nothing more; what runs may finish for the grace period, then moves on')
+    .description(
+      'stop the claims of a node; its rollouts may finish within the grace period, then other nodes run them',
+    )
     .argument('<node>', 'name of the node, as swefarm status shows it')
-    .option('--undo', 'let it claim again');
+    .option('--undo', 'let the node claim again');
   addFarmOptions(command).action(async (node: string, flags: Flags) => {
     await using farm = await openFarmPatiently(producerConfig(flags));
     const known = (await farm.registry.list()).filter((worker) => worker.node === node);

@@ -1,8 +1,6 @@
 /** `swefarm eval`: grades predictions as the SWE-bench harness does, and leaves the files that it leaves. */
-import { join } from 'node:path';
 import {
   type ArtifactContent,
-  type ProducerConfig,
   parseRolloutId,
   type Result,
   type RunRecord,
@@ -12,26 +10,24 @@ import type { Command } from 'commander';
 import { describeProblems } from '../datasets/problem.ts';
 import type { Dataset } from '../datasets/read.ts';
 import { changedPatches, type EvalTask, listEvalTasks } from '../eval/evaltasks.ts';
-import { type EvaluationRun, patchesOf, planEvaluationRun } from '../eval/evaluationrun.ts';
+import { patchesOf, planEvaluationRun } from '../eval/evaluationrun.ts';
 import { evaluationStatusOf } from '../eval/evaluationstatus.ts';
-import { findFlaky, renderFlaky } from '../eval/flaky.ts';
-import { type GradingPlans, planGrading } from '../eval/gradingplans.ts';
-import { type EvaluationEnd, renderStatuses } from '../eval/statustable.ts';
+import { planGrading } from '../eval/gradingplans.ts';
+import type { EvaluationEnd } from '../eval/statustable.ts';
 import { blankFiles, filesOf } from '../formats/swebench/files.ts';
-import { isFolderName, type Prediction } from '../formats/swebench/predictions.ts';
-import { reportName, writeReportFile, writeRunReport } from '../formats/swebench/runreport.ts';
-import { LOGS, roundName, writeFolder } from '../formats/swebench/tree.ts';
-import { EXIT, type ExitCode } from '../run/exit.ts';
+import { isFolderName } from '../formats/swebench/predictions.ts';
+import { LOGS, writeFolder } from '../formats/swebench/tree.ts';
+import type { ExitCode } from '../run/exit.ts';
 import { newRunRecord } from '../run/record.ts';
-import { type EvalInput, readEvalInput } from './evalinput.ts';
+import { readEvalInput } from './evalinput.ts';
 import {
   addOutputFlags,
   openEvalOutput,
   readStatuses,
   readStoredEvaluation,
-  type StoredEvaluation,
   writeEvaluation,
 } from './evaloutput.ts';
+import { type Evaluation, writeReports } from './evalreport.ts';
 import { openFarmPatiently } from './farm.ts';
 import { openRunFolder, runLocally } from './local.ts';
 import {
@@ -46,54 +42,48 @@ import {
   wholeNumber,
 } from './options.ts';
 import { listenForStop, type Stop } from './stop.ts';
-import { repeatCommand, say, widthOf } from './terminal.ts';
+import { say } from './terminal.ts';
 
 export function addEval(program: Command): void {
   const command = program
     .command('eval')
-    .description('grade predictions as the SWE-bench harness does, and write the files that it writes')
-    .option('--predictions <file>', 'JSON or JSONL of instance_id, model_name_or_path, model_patch; or gold')
+    .description('grade predictions as the SWE-bench harness does, and write the same files')
+    .option(
+      '--predictions <file>',
+      'JSON or JSONL with instance_id, model_name_or_path and model_patch; or the word gold',
+    )
     .option(
       '--from <output>',
-      'instead: rollouts of this output whose evaluation failed, from their saved patches',
+      'instead of predictions: evaluate again the saved patches of this output whose evaluation failed',
     )
-    .option('--run-id <name>', 'names folder and report; what has a report.json there is not run again')
-    .option('--max-workers <n>', 'evaluations at once (default: what the machine allows)', wholeNumber)
-    .option('--timeout <seconds>', 'most time of the tests (default: 1800)')
     .option(
-      '--n-times <k>',
-      'evaluate each so often and name the tests that change their outcome',
+      '--run-id <name>',
+      'name of folder and report; an instance with a report.json there is not evaluated again',
+    )
+    .option(
+      '--max-workers <n>',
+      'evaluations at the same time (default: what the machine allows)',
       wholeNumber,
     )
-    .option('--report-dir <dir>', 'where <model>.<run-id>.json goes', '.')
-    .option('--logs-dir <dir>', "the harness's tree", LOGS);
+    .option('--timeout <seconds>', 'longest time of the tests (default: 1800)')
+    .option(
+      '--n-times <k>',
+      'evaluate each prediction k times and name the tests that change their outcome',
+      wholeNumber,
+    )
+    .option('--report-dir <dir>', 'folder for <model>.<run-id>.json', '.')
+    .option('--logs-dir <dir>', "folder for the harness's tree of logs", LOGS);
   addOutputFlags(command);
   addDatasetOptions(command);
   addGradingOptions(command);
   addWorkerOptions(command, [
     '--no-local-worker',
-    'leave the work to the workers of the farm at --redis-url',
+    'start no worker here; the workers of the farm at --redis-url evaluate',
   ]);
   addFarmOptions(command).action(async (flags: Flags) => {
     process.exitCode = await runEval(flags);
   });
 }
-
-/** All that is known before anything runs. */
-type Evaluation = {
-  flags: Flags;
-  config: ProducerConfig;
-  logs: string;
-  runId: string;
-  dataset: Dataset;
-  given: EvalInput;
-  plans: GradingPlans;
-  items: EvalTask[];
-  /** What an earlier start left in the output. */
-  begun: StoredEvaluation | null;
-  work: EvaluationRun | null;
-  timeoutSeconds: number;
-};
 
 async function runEval(flags: Flags): Promise<ExitCode> {
   const stop = listenForStop(() =>
@@ -191,7 +181,7 @@ async function evaluateOpen(
   await using stack = new AsyncDisposableStack();
   let output = begun && stack.use(await openEvalOutput(flags, work, lineOf));
   if (output) {
-    say(`swefarm: going on with what ${output.name} holds: ${output.lines.size} of ${items.size} lines`);
+    say(`swefarm: resuming: ${output.name} holds: ${output.lines.size} of ${items.size} lines`);
     const ends = await readStatuses(flags, work, lineOf);
     for (const [id, item] of items) {
       const { prediction, round, state } = item;
@@ -209,7 +199,12 @@ async function evaluateOpen(
     output = stack.use(await openEvalOutput(flags, work, lineOf));
   }
   const { complete } = await runLocally({
-    ...{ farm, output, record, instances, place, stop },
+    farm,
+    output,
+    record,
+    instances,
+    place,
+    stop,
     flags: { ...flags, concurrency: flags.maxWorkers },
     patches: patchesOf(work),
     rollouts: new Set(items.keys()),
@@ -253,51 +248,4 @@ async function writeEvaluated(
     end: evaluationStatusOf(result, content?.report ?? null),
     message: result.failure?.message ?? null,
   };
-}
-
-async function writeReports(
-  evaluation: Evaluation,
-  ended: Map<EvalTask, EvaluationEnd>,
-  complete: boolean,
-): Promise<ExitCode> {
-  const { flags, logs, runId, dataset, given, plans, items } = evaluation;
-  const instanceIds = dataset.instances.map((instance) => instance.instance_id);
-  const reportDir = String(flags.reportDir);
-  const reports: string[] = [];
-  for (const round of given.rounds.keys()) {
-    const predictions = given.all(round);
-    if (predictions.length === 0) continue;
-    const run = roundName(runId, round);
-    reports.push(
-      await writeRunReport({ logs, reportDir, run, instanceIds, predictions, grader: plans.grader }),
-    );
-  }
-  say(renderStatuses([...ended.values()], widthOf(process.stderr)));
-  if (given.times > 1) for (const line of await flakyLines(evaluation, reportDir)) say(line);
-  const open = items.filter((item) => !ended.has(item)).length;
-  if (open > 0) say(`${open} open; go on with: ${repeatCommand(process.argv.slice(2), ['--run-id', runId])}`);
-  say(`logs: ${join(logs, runId)}`);
-  for (const path of reports) say(`report: ${path}`);
-  if (!complete) return EXIT.interrupted;
-  const unjudged = [...ended.values()].some(({ end }) => !JUDGED.has(end));
-  // What has no end by now has a result that could not be read, and was named.
-  return unjudged || open > 0 || given.problems.length > 0 ? EXIT.someNotJudged : EXIT.allJudged;
-}
-
-/** Ends that are verdicts on the patch: the harness counts some of them as errors, but nothing is left to find out. */
-const JUDGED = new Set([
-  'resolved',
-  'unresolved',
-  'empty_patch',
-  'earlier',
-  'patch_not_applied',
-  'patch_too_large',
-]);
-
-async function flakyLines({ given, items, runId }: Evaluation, reportDir: string): Promise<string[]> {
-  const flaky = await findFlaky(items);
-  const path = join(reportDir, `${reportName(given.predictions as Prediction[], runId)}.flaky.json`);
-  const content = { format: 'swefarm-flaky-1', run_id: runId, times: given.times, flaky };
-  await writeReportFile(path, `${JSON.stringify(content, null, 2)}\n`);
-  return [...renderFlaky(flaky, given.times), `flaky tests: ${path}`];
 }

@@ -23,7 +23,7 @@ export function addOutputFlags(command: Command): Command {
   return command
     .option(
       '--output <file>',
-      'result lines too, as JSONL; - is standard output; with --from the mended lines',
+      'write result lines too, as JSONL (- is standard output); with --from the old lines with their new verdicts',
     )
     .option('--copy-artifacts <dir>', 'copy patches, reports and logs into this folder');
 }
@@ -54,7 +54,7 @@ export async function readStoredEvaluation(flags: Flags): Promise<StoredEvaluati
     new UsageError(`${path}: ${say}, or choose another --output`, { code: 'output_exists' });
   if (flags.runId !== undefined && flags.runId !== evaluation.run_id) {
     const { run_id } = evaluation;
-    throw other(`holds the lines of evaluation ${run_id}; give --run-id ${run_id} to go on with it`);
+    throw other(`holds the lines of evaluation ${run_id}; give --run-id ${run_id} to continue it`);
   }
   if (evaluation.mends !== (flags.from !== undefined)) {
     throw other(`was begun with ${evaluation.mends ? '--from' : '--predictions'}; give the same again`);
@@ -62,7 +62,7 @@ export async function readStoredEvaluation(flags: Flags): Promise<StoredEvaluati
   return { ...stored, evaluation };
 }
 
-/** Writes beside a new output what it is going to hold, so that the same command can go on with it. */
+/** Writes beside a new output what it is going to hold, so that the same command can continue it. */
 export async function writeEvaluation(
   flags: Flags,
   work: EvaluationRun,

@@ -8,7 +8,7 @@ export const addGymConfig = (command: Command): Command =>
   command.addOption(
     new Option(
       '--gym-config <file>',
-      "keys of NeMo Gym's mini_swe_agent by their names; flags win",
+      "YAML file with settings of NeMo Gym's mini_swe_agent; flags win over it",
     ).helpGroup('Run:'),
   );
 

@@ -34,11 +34,13 @@ import { print, say } from './terminal.ts';
 export function addHealth(program: Command): void {
   const command = program
     .command('health')
-    .description('evaluate gold and the untouched tree of each instance, and remember what is broken')
-    .option('--n-times <k>', 'evaluate gold so often: flaky tests show only then', wholeNumber, 1)
-    .option('--try-egress', 'evaluate gold with a network where it is not resolved without one')
-    .option('--timeout <seconds>', 'most time of the tests (default: 1800)')
-    .option('--health <file>', 'the registry (default: health.jsonl in the state folder)');
+    .description(
+      'evaluate the gold patch and the untouched tree of each instance, and record which instances are broken',
+    )
+    .option('--n-times <k>', 'evaluations of the gold patch; several show flaky tests', wholeNumber, 1)
+    .option('--try-egress', 'evaluate the gold patch again with a network where it fails without one')
+    .option('--timeout <seconds>', 'longest time of the tests (default: 1800)')
+    .option('--health <file>', 'file that records the findings (default: health.jsonl in the state folder)');
   addDatasetOptions(command);
   addGradingOptions(command);
   addWorkerOptions(command, ['--concurrency <n>', 'evaluations at once; auto: what the machine allows']);

@@ -31,12 +31,14 @@ const Line = z.object({
 type Line = z.infer<typeof Line>;
 
 export function addImages(program: Command): void {
-  const images = program.command('images').description('the images that a dataset needs, on this node');
+  const images = program
+    .command('images')
+    .description('list or pull the images that a dataset needs, on this node');
   for (const [action, description] of Object.entries(ACTIONS)) {
     const command = images
       .command(action)
       .description(description)
-      .addOption(new Option('--json', 'one JSON object an image').helpGroup('Output:'))
+      .addOption(new Option('--json', 'print one JSON object per image').helpGroup('Output:'))
       .addOption(
         new Option(
           '--worker-config <file>',
@@ -44,7 +46,10 @@ export function addImages(program: Command): void {
         ).helpGroup('Farm:'),
       )
       .addOption(
-        new Option('--runtime <name>', 'whose images: docker, podman, apptainer, …').helpGroup('Farm:'),
+        new Option(
+          '--runtime <name>',
+          'the runtime whose images are meant: docker, podman, apptainer, …',
+        ).helpGroup('Farm:'),
       );
     addDatasetOptions(command).action(async (flags: Flags) => {
       process.exitCode = await runImages(action, flags);

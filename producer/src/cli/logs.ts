@@ -13,11 +13,11 @@ const LOOK_MS = 500;
 export function addLogs(program: Command): void {
   const command = program
     .command('logs')
-    .description('what a rollout says and does, turn by turn, also while it runs')
+    .description('show the turns of a rollout, also while it runs')
     .argument('<rollout>', 'a rollout id')
-    .option('-f, --follow', 'go on until it ends')
-    .option('--full', 'whole observations')
-    .option('--json', 'a line of JSON for each turn');
+    .option('-f, --follow', 'follow the rollout until it ends')
+    .option('--full', 'print whole observations')
+    .option('--json', 'print a line of JSON for each turn');
   addFarmOptions(command).action(async (rolloutId: string, flags: Flags) => {
     process.exitCode = await logs(rolloutId, flags);
   });

@@ -27,12 +27,13 @@ import { say } from './terminal.ts';
 import { addWatch } from './watch.ts';
 
 const EXIT_CODES = `
-Exit codes: 0 every rollout judged (or --min-group met), 10 some not, 11 below
---min-group, 12 infrastructure unusable, 2 usage, 130 interrupted.`;
+Exit codes: 0 all rollouts are judged (or each group has --min-group), 10 some are
+not, 11 a group is below --min-group, 12 infrastructure is unusable, 2 wrong usage,
+130 interrupted.`;
 
 const program = new Command('swefarm')
   .description(
-    'A farm for rollouts of software-engineering agents: durable queue, stateless workers, honest rewards.',
+    'Run rollouts of software-engineering agents: submit them, let workers run and grade them, collect the results.',
   )
   .showHelpAfterError('(--help shows all options)')
   .showSuggestionAfterError()
@@ -90,8 +91,6 @@ function report(error: unknown): number {
     return error.code === 'aborted' ? EXIT.interrupted : errorExitCode(error);
   }
   if (error instanceof Error && error.name === 'AbortError') return EXIT.interrupted;
-  say(
-    `swefarm: an error nobody foresaw, please report it: ${error instanceof Error ? error.stack : String(error)}`,
-  );
+  say(`swefarm: unexpected error, please report it: ${error instanceof Error ? error.stack : String(error)}`);
   return EXIT.unusable;
 }

@@ -41,7 +41,7 @@ export function addWorkerOptions(command: Command, ...more: [flag: string, help:
   command.addOption(worker('--runtime <runtime>', 'what runs containers').choices([...RUNTIMES]));
   for (const [flag, help] of more) command.addOption(worker(flag, help));
   return command.addOption(
-    worker('--worker-command <command>', 'command that starts a worker, split at blanks'),
+    worker('--worker-command <command>', 'command that starts a worker; its words are split at blanks'),
   );
 }
 
@@ -53,10 +53,26 @@ export function addServeOptions(command: Command): Command {
   const dataset = (flag: string, help: string): Option => new Option(flag, help).helpGroup('Dataset:');
   command
     .addOption(dataset('--dataset <file>', 'instances that callers may name by their id alone'))
-    .addOption(dataset('--family <family>', 'whose image names and grader').choices(DatasetFamily.options))
-    .addOption(dataset('--health <file>', 'registry of swefarm health (default: in the state folder)'))
-    .addOption(new Option('--run-config <file>', 'YAML file with the keys of a run').helpGroup('Run:'))
-    .addOption(new Option('--api-key-env <variable>', 'holds the key of the policy').helpGroup('Policy:'));
+    .addOption(
+      dataset(
+        '--family <family>',
+        'naming scheme of images, and grader (default: guessed from the rows)',
+      ).choices(DatasetFamily.options),
+    )
+    .addOption(
+      dataset('--health <file>', 'findings of swefarm health (default: health.jsonl in the state folder)'),
+    )
+    .addOption(
+      new Option('--run-config <file>', 'YAML file with settings of runs; flags win over it').helpGroup(
+        'Run:',
+      ),
+    )
+    .addOption(
+      new Option(
+        '--api-key-env <variable>',
+        'environment variable that holds the API key of the policy',
+      ).helpGroup('Policy:'),
+    );
   // Those that it refuses are known, so that it can say why, and not shown.
   for (const flag of RUN_FLAGS)
     command.addOption(optionOf(flag).hideHelp(flag.path.join('.') in NOT_FOR_OPEN_RUNS));
@@ -73,32 +89,43 @@ function addGatewayOptions(command: Command): Command {
 export function addDatasetOptions(command: Command): Command {
   const add = (flag: string, help: string): Option => new Option(flag, help).helpGroup('Dataset:');
   return command
-    .addOption(add('--dataset <file>', 'rows as JSON, JSONL (also .gz) or parquet').makeOptionMandatory())
-    .addOption(add('--family <family>', 'whose image names and grader').choices(DatasetFamily.options))
+    .addOption(add('--dataset <file>', 'dataset as JSON, JSONL (also .gz) or parquet').makeOptionMandatory())
     .addOption(
-      add('--ids <ids>', 'only these instances: a,b,c or @FILE with one a line (repeatable)').argParser(
+      add(
+        '--family <family>',
+        'naming scheme of images, and grader (default: guessed from the rows)',
+      ).choices(DatasetFamily.options),
+    )
+    .addOption(
+      add('--ids <ids>', 'only these instances: a,b,c, or @FILE with one id per line (repeatable)').argParser(
         gather,
       ),
     )
     .addOption(add('--repo <owner/name>', 'only this repository (repeatable)').argParser(gather))
     .addOption(add('--match <regex>', 'only instance ids that match'))
-    .addOption(add('--max-tests <n>', 'only instances with at most so many tests').argParser(wholeNumber))
-    .addOption(add('--sample <n>', 'so many, drawn by --sample-seed').argParser(wholeNumber))
+    .addOption(add('--max-tests <n>', 'only instances with at most n tests').argParser(wholeNumber))
+    .addOption(add('--sample <n>', 'only n instances, drawn at random').argParser(wholeNumber))
     .addOption(
-      add('--sample-seed <n>', 'the same seed draws the same instances').argParser(wholeNumber).default(0),
+      add('--sample-seed <n>', 'seed of --sample: the same seed draws the same instances')
+        .argParser(wholeNumber)
+        .default(0),
     )
-    .addOption(add('--first <n>', 'the first so many of what is left').argParser(wholeNumber));
+    .addOption(
+      add('--first <n>', 'only the first n instances, after all other filters').argParser(wholeNumber),
+    );
 }
 
 export function addRunOptions(command: Command): Command {
   const health = (flag: string, help: string): Option => new Option(flag, help).helpGroup('Dataset:');
   command
     .addOption(
-      health('--health <file>', 'registry of swefarm health (default: health.jsonl in the state folder)'),
+      health('--health <file>', 'findings of swefarm health (default: health.jsonl in the state folder)'),
     )
-    .addOption(health('--skip-broken', 'leave out instances that the registry knows to be broken'));
+    .addOption(health('--skip-broken', 'leave out instances that swefarm health found broken'));
   command.addOption(
-    new Option('--run-config <file>', 'YAML file with the keys of a run; flags win').helpGroup('Run:'),
+    new Option('--run-config <file>', 'YAML file with settings of the run; flags win over it').helpGroup(
+      'Run:',
+    ),
   );
   for (const flag of RUN_FLAGS) command.addOption(optionOf(flag));
   return command
@@ -106,21 +133,22 @@ export function addRunOptions(command: Command): Command {
     .addOption(
       new Option(
         '--api-key-env <variable>',
-        'environment variable that holds the key of the policy',
+        'environment variable that holds the API key of the policy',
       ).helpGroup('Policy:'),
     )
     .addOption(
-      new Option('--patches <file>', 'predictions for --agent patch: instance_id and model_patch').helpGroup(
-        'Agent:',
-      ),
+      new Option(
+        '--patches <file>',
+        'file with the patches for --agent patch: instance_id and model_patch',
+      ).helpGroup('Agent:'),
     );
 }
 
-/** A word to the probe alone: it is not the run's. */
+/** Only the probe reads it: it is no setting of the run. */
 const rawOption = (): Option =>
   new Option(
     '--accept-raw-logprobs',
-    'with --require-tokens: the trainer corrects for log-probabilities taken before the sampling',
+    'with --require-tokens: accept log-probabilities from before sampling changes, because the trainer corrects for them',
   ).helpGroup('Policy:');
 
 /** What the doctor's probe samples with. */

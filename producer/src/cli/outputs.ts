@@ -10,7 +10,7 @@ const option = (flag: string, help: string): Option => new Option(flag, help).he
 export function addOutputOptions(command: Command): Command {
   return addOutputFormats(
     command.addOption(
-      option('--output <file>', 'where result lines go, as JSONL; - is standard output').default('-'),
+      option('--output <file>', 'file for the result lines, as JSONL; - is standard output').default('-'),
     ),
   );
 }
@@ -18,14 +18,19 @@ export function addOutputOptions(command: Command): Command {
 /** The same for a command that writes an output only when asked to. */
 export function addOptionalOutput(command: Command): Command {
   return addOutputFormats(
-    command.addOption(option('--output <file>', 'collect into this file too, until all results are there')),
+    command.addOption(
+      option('--output <file>', 'also collect the results into this file, until the run is done'),
+    ),
   );
 }
 
 const addOutputFormats = (command: Command): Command =>
   command
     .addOption(
-      option('--output-format <format>', "our lines, or the files of NeMo Gym's collector")
+      option(
+        '--output-format <format>',
+        "swefarm: one line per result; gym: the files of NeMo Gym's collector",
+      )
         .choices(OutputFormat.options)
         .default('swefarm'),
     )
@@ -47,16 +52,16 @@ export async function readResumedRun(
   resume: boolean,
 ): Promise<OutputRun | null> {
   if (path === '-') {
-    if (resume) throw new UsageError('--resume needs the --output file of the run to go on with');
+    if (resume) throw new UsageError('--resume needs the --output file of the run to continue');
     return null;
   }
   const stored = resume ? await readOutputRun(path) : null;
   if (!stored) {
-    await requireNewOutput(path, 'pass --resume to go on with its run');
+    await requireNewOutput(path, 'pass --resume to continue its run');
     return null;
   }
   if (stored.rows !== rows) {
-    throw new UsageError(`${path}: was begun with --output-format ${stored.rows}; go on with the same`);
+    throw new UsageError(`${path}: was begun with --output-format ${stored.rows}; give the same again`);
   }
   return stored;
 }

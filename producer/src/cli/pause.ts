@@ -1,4 +1,4 @@
-/** `swefarm pause` and `resume`: a run stands still (by hand, or by itself when infrastructure spoils it) and goes on. */
+/** `swefarm pause` and `swefarm resume`. A run also pauses itself, when infrastructure fails too many of its rollouts. */
 import { type Farm, UsageError } from '@swefarm/shared';
 import type { Command } from 'commander';
 import { openFarmPatiently } from './farm.ts';
@@ -8,19 +8,19 @@ import { say } from './terminal.ts';
 export function addPause(program: Command): void {
   const command = program
     .command('pause')
-    .description('start nothing more of a run until it is resumed; what runs goes on')
+    .description('start no more rollouts of a run until it is resumed; running ones continue')
     .argument('<run>', 'id of the run');
   addFarmOptions(command).action(async (runId: string, flags: Flags) => {
     await using farm = await openRun(runId, flags);
     await farm.groups.pause(runId, 'paused by hand');
-    say(`run ${runId} is paused; go on with: swefarm resume ${runId}`);
+    say(`run ${runId} is paused; resume it with: swefarm resume ${runId}`);
   });
 }
 
 export function addResume(program: Command): void {
   const command = program
     .command('resume')
-    .description('go on with a run that is paused, or that paused itself')
+    .description('resume a run that was paused, by hand or by the farm')
     .argument('<run>', 'id of the run');
   addFarmOptions(command).action(async (runId: string, flags: Flags) => {
     await using farm = await openRun(runId, flags);
@@ -28,7 +28,7 @@ export function addResume(program: Command): void {
     if (!paused || paused.reason === null) throw new UsageError(`run ${runId} is not paused`);
     const { committed, failures, answers, unread } = await farm.results.counts(runId);
     await farm.groups.resume(runId, { committed, failures, answers, unread });
-    say(`run ${runId} goes on; it was paused: ${paused.reason}`);
+    say(`run ${runId} is resumed; it was paused because: ${paused.reason}`);
   });
 }
 

@@ -20,11 +20,11 @@ import { print } from './terminal.ts';
 export function addPolicy(program: Command): void {
   const policy = program
     .command('policy')
-    .description('which weights are served where, and whether they can be asked now');
+    .description('show and set which weights are served where, and whether they can be asked now');
 
   const set = policy
     .command('set')
-    .description('say what changed: around a weight update first `--state updating`, then `--state serving`')
+    .description('set what changed; for a weight update first `--state updating`, then `--state serving`')
     .argument('[name]', 'name of the policy', DEFAULT_POLICY)
     .option('--policy-version <name>', 'the weights, as the trainer names them')
     .addOption(
@@ -33,7 +33,9 @@ export function addPolicy(program: Command): void {
       ),
     )
     .addOption(
-      new Option('--state <state>', 'nothing is sent unless it serves').choices(PolicyState.options),
+      new Option('--state <state>', 'requests are sent only to a policy that is serving').choices(
+        PolicyState.options,
+      ),
     );
   addFarmOptions(set).action(async (name: string, flags: Flags) => {
     const change = readChange(name, flags);
@@ -44,9 +46,9 @@ export function addPolicy(program: Command): void {
 
   const show = policy
     .command('show')
-    .description('policies with their endpoints, as workers see them')
+    .description('list policies with their endpoints, as workers see them')
     .argument('[name]', 'name of a policy; default: all')
-    .option('--json', 'JSON instead of tables (the default in a pipe)');
+    .option('--json', 'print JSON (the default in a pipe)');
   addFarmOptions(show).action(async (name: string | undefined, flags: Flags) => {
     await using farm = await openFarm(producerConfig(flags), 'producer');
     const shown = await readAll(farm, name);
@@ -56,7 +58,7 @@ export function addPolicy(program: Command): void {
 
   const remove = policy
     .command('remove')
-    .description('forget a policy; runs that follow it go on with their own endpoints')
+    .description('remove a policy; runs that follow it continue with their own endpoints')
     .argument('<name>', 'name of the policy');
   addFarmOptions(remove).action(async (name: string, flags: Flags) => {
     await using farm = await openFarmPatiently(producerConfig(flags));

@@ -12,19 +12,26 @@ import { print, say } from './terminal.ts';
 export function addRedis(program: Command): void {
   const command = program
     .command('redis')
-    .description('run the Redis of a farm here: one leader, copies and address on a shared file system')
-    .requiredOption('--dir <folder>', 'on the shared file system: lock, copies, password and address.json')
+    .description(
+      'run the Redis of a farm on this node: one leader, with copies and address on a shared file system',
+    )
+    .requiredOption(
+      '--dir <folder>',
+      'folder on the shared file system, for lock, copies, password and address.json',
+    )
     .option(
       '--local-dir <folder>',
-      'data, on a local disk; removed at the end (default: in the temporary folder)',
+      'folder for the data, on a local disk; removed at the end (default: in the temporary folder)',
     )
     .option('--host <address>', 'address under which the other nodes reach this one (default: host name)')
-    .addOption(new Option('--port <n>', '0: a free one').argParser(wholeNumber).default(0))
-    .addOption(new Option('--copy-every <seconds>', 'how often to copy').argParser(wholeNumber).default(30))
+    .addOption(new Option('--port <n>', 'port; 0: any free one').argParser(wholeNumber).default(0))
+    .addOption(
+      new Option('--copy-every <seconds>', 'time between two copies').argParser(wholeNumber).default(30),
+    )
     .option('--redis-server <program>', 'redis-server or valkey-server (default: found on PATH)')
-    .option('--standby', 'wait while another one leads, and take over when it ends or dies')
-    .option('--job <name>', 'shown to people who ask who leads')
-    .option('--until-stdin-ends', 'stop when standard input ends, and not by SIGTERM: for batch schedulers')
+    .option('--standby', 'wait while another node leads, and take over when that one ends or dies')
+    .option('--job <name>', 'name of the job, shown to people who ask who leads')
+    .option('--until-stdin-ends', 'stop when standard input ends, not at SIGTERM: for batch schedulers')
     .option('--node <name>', 'name of this node (default: host name)');
   addFarmOptions(command).action(runRedis);
 }

@@ -34,12 +34,16 @@ const GRADERS = ['auto', 'swebench-4.1.0', 'swebench-5.0.2', 'swegym', 'swesmith
 export function addRegrade(program: Command): void {
   const command = program
     .command('regrade')
-    .description('grade stored logs again, and reward stored results again, without running anything')
-    .argument('<source>', "an output of rollout or eval, or a folder of the harness's logs")
-    .option('--dataset <file>', 'rows of the run; without it nothing is graded, only rewarded')
-    .option('--output <file>', 'where the new lines go (default: beside the source)')
+    .description('grade stored logs and reward stored results again, without running anything')
+    .argument('<source>', "an output file of rollout or eval, or a folder of the harness's logs")
+    .option('--dataset <file>', 'dataset of the run; without it results are only rewarded, not graded')
+    .option('--output <file>', 'file for the new lines (default: beside the source)')
     .option('--copy-artifacts <dir>', 'write artifacts with the new reports into this folder')
-    .addOption(new Option('--family <family>', 'of the dataset').choices(DatasetFamily.options))
+    .addOption(
+      new Option('--family <family>', 'family of the dataset: image names and grader').choices(
+        DatasetFamily.options,
+      ),
+    )
     .addOption(new Option('--grader <name>', 'whose rules decide (default: as before)').choices(GRADERS))
     .option(
       '--reward-override <row=choice>',

@@ -1,4 +1,4 @@
-/** `swefarm remove`: everything that Redis and the artifact store keep of runs that are done with. */
+/** `swefarm remove`: deletes everything that Redis and the artifact store keep of a run. */
 import { type Farm, UsageError } from '@swefarm/shared';
 import type { Command } from 'commander';
 import { unknownRun } from '../view/status.ts';
@@ -9,11 +9,9 @@ import { say } from './terminal.ts';
 export function addRemove(program: Command): void {
   const command = program
     .command('remove')
-    .description(
-      'remove runs with their results and artifacts from Redis, instead of when their time is over',
-    )
+    .description('remove runs with their results and artifacts from Redis before they expire')
     .argument('<runs...>', 'run ids')
-    .option('--unfinished', 'also runs with rollouts that have no result yet; what runs of them ends');
+    .option('--unfinished', 'also remove runs that are not done; their running rollouts end');
   addFarmOptions(command).action(async (ids: string[], flags: Flags) => {
     await using farm = await openFarmPatiently(producerConfig(flags));
     for (const id of ids) await checkRemovable(farm, id, flags.unfinished === true);
@@ -23,7 +21,7 @@ export function addRemove(program: Command): void {
 }
 
 async function checkRemovable(farm: Farm, id: string, unfinished: boolean): Promise<void> {
-  // Also what cannot be read is removed: here alone it can be.
+  // A run with an unreadable record can be removed too, and only here.
   if (!(await farm.runs.exists(id))) throw unknownRun(farm, id);
   const groups = [...(await farm.results.groups(id)).values()];
   const left = groups.reduce((sum, group) => sum + Math.max(0, group.left), 0);

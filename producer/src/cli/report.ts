@@ -12,10 +12,10 @@ import { print, say } from './terminal.ts';
 export function addReport(program: Command): void {
   const command = program
     .command('report')
-    .description('what rollouts came to: accuracy, pass@k, failures by cause, by repository, by group')
+    .description('report on results: accuracy, pass@k, failures by cause, by repository and by group')
     .argument('<output...>', 'output files (several: shards, counted as one), or ids of runs in Redis')
-    .option('--k <list>', 'which pass@k to show: 1,2,4 (default: powers of two)', numbers)
-    .option('--json', 'as JSON (the default in a pipe)');
+    .option('--k <list>', 'values of k for pass@k, such as 1,2,4 (default: powers of two)', numbers)
+    .option('--json', 'print JSON (the default in a pipe)');
   addFarmOptions(command).action(async (names: string[], flags: Flags) => {
     const { report, ks } = await reportOf(names, flags);
     const human = flags.json !== true && process.stdout.isTTY;

@@ -27,15 +27,17 @@ import { requireTrainableEndpoints } from './tokencheck.ts';
 export function addRollout(program: Command): void {
   const command = program
     .command('rollout')
-    .description('run the rollouts of a dataset on this machine: submit, a local worker, collect')
-    .option('--resume', 'go on with the run of an output that exists (refused when settings differ)');
+    .description(
+      'run the rollouts of a dataset on this machine: submit them, start a local worker, collect the results',
+    )
+    .option('--resume', 'continue the run of an output file that exists (refused when settings differ)');
   addOutputOptions(command);
   addDatasetOptions(command);
   addRunOptions(command);
   addWorkerOptions(
     command,
-    ['--concurrency <n>', 'rollouts at once; auto: what the machine allows'],
-    ['--apptainer-images <paths>', 'where .sif files are, as /sif/{instance_id}.sif'],
+    ['--concurrency <n>', 'rollouts at the same time; auto: what the machine allows'],
+    ['--apptainer-images <paths>', 'paths of .sif files, such as /sif/{instance_id}.sif'],
   );
   addGymConfig(command);
   addFarmOptions(command).action(async (flags: Flags) => {
@@ -51,7 +53,7 @@ async function runRollout(flags: Flags): Promise<ExitCode> {
     say('\nswefarm: draining: running rollouts may end, no new ones start; Ctrl-C again stops at once'),
   );
   const stored = await readResumedRun(path, rows, flags.resume === true || flags.skipIfExists === true);
-  if (stored) say(`swefarm: going on with run ${stored.record.run_id}`);
+  if (stored) say(`swefarm: resuming run ${stored.record.run_id}`);
   const prepared = await prepareRun(flags, given, stored?.record ?? null, stop.draining);
 
   await using stack = new AsyncDisposableStack();
@@ -60,8 +62,11 @@ async function runRollout(flags: Flags): Promise<ExitCode> {
   if (place.stateDir === null) for (const warning of farm.warnings) say(`swefarm: ${warning}`);
   const record = stored ? prepared.record : await withDeadline(prepared.record, flags.deadline, farm);
   await requireTrainableEndpoints(farm, {
-    ...{ record, instances: prepared.dataset.instances, apiKey: prepared.apiKey },
-    ...{ acceptRawLogprobs: flags.acceptRawLogprobs === true, signal: stop.draining },
+    record,
+    instances: prepared.dataset.instances,
+    apiKey: prepared.apiKey,
+    acceptRawLogprobs: flags.acceptRawLogprobs === true,
+    signal: stop.draining,
   });
   if (path !== '-') {
     await writeOutputRun(path, { format: 'swefarm-output-1', record, state_dir: place.stateDir, rows });
@@ -82,7 +87,7 @@ async function runRollout(flags: Flags): Promise<ExitCode> {
       resumeHint:
         path === '-'
           ? 'this run cannot be resumed: that needs an --output file'
-          : 'go on with: the same command and --resume',
+          : 'continue with: the same command and --resume',
     });
   try {
     const { instances } = prepared.dataset;

@@ -34,19 +34,16 @@ type Found = {
 export function addShow(program: Command): void {
   const command = program
     .command('show')
-    .description('one rollout turn by turn, its report, its timings')
+    .description('show one rollout: its facts, turns, patch and report')
     .argument(
       '<rollout>',
       'a rollout id, FILE#ID of an output (ID may be INSTANCE.INDEX), or with --web a FILE',
     )
-    .option('--turns', 'only the turns, patch and report, without the facts')
-    .option('--full', 'whole observations, test ids and the test log')
+    .option('--turns', 'print only turns, patch and report')
+    .option('--full', 'print whole observations, test ids and the test log')
     .option('--web', 'serve the page over a whole output file on this machine and print its address')
-    .option(
-      '--dataset <file>',
-      'with --web: where gold patches are (default: where the run read its dataset)',
-    )
-    .option('--json', 'facts and artifact as JSON (the default in a pipe)');
+    .option('--dataset <file>', 'with --web: the dataset with the gold patches (default: the one of the run)')
+    .option('--json', 'print facts and artifact as JSON (the default in a pipe)');
   addFarmOptions(command).action(async (name: string, flags: Flags) => {
     if (flags.web === true) {
       process.exitCode = await showWeb(name, flags);

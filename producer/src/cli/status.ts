@@ -13,9 +13,9 @@ const MOST_RUNS = 20;
 export function addStatus(program: Command): void {
   const command = program
     .command('status')
-    .description('runs, queue and workers; one run in detail')
+    .description('show runs, queue and workers, or one run in detail')
     .argument('[run]', 'id of a run')
-    .option('--json', 'JSON instead of tables (the default in a pipe)');
+    .option('--json', 'print JSON (the default in a pipe)');
   addFarmOptions(command).action(async (runId: string | undefined, flags: Flags) => {
     await using farm = await openFarm(producerConfig(flags), 'producer');
     const status = await farmStatus(farm, runId);

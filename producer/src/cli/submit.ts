@@ -1,15 +1,15 @@
 /** `swefarm submit`: rollouts onto the queue of a farm whose workers run elsewhere; with --output their results too. */
-import { UsageError } from '@swefarm/shared';
+import { type Farm, type ProducerConfig, UsageError } from '@swefarm/shared';
 import type { Command } from 'commander';
 import { withDeadline } from '../run/deadline.ts';
 import { EXIT } from '../run/exit.ts';
-import { staleLimitWarning, submit } from '../run/submit.ts';
+import { type Submitted, staleLimitWarning, submit } from '../run/submit.ts';
 import { collectRun, requireSameRun } from './collect.ts';
 import { openFarmPatiently } from './farm.ts';
 import { addGymConfig, withGymConfig } from './gymconfig.ts';
 import { addDatasetOptions, addFarmOptions, addRunOptions, type Flags, producerConfig } from './options.ts';
 import { addOptionalOutput, readOutputFormat, readResumedRun } from './outputs.ts';
-import { prepareRun, storeApiKey } from './prepare.ts';
+import { type PreparedRun, prepareRun, storeApiKey } from './prepare.ts';
 import { listenForStop } from './stop.ts';
 import { print, say } from './terminal.ts';
 import { requireTrainableEndpoints } from './tokencheck.ts';
@@ -17,8 +17,8 @@ import { requireTrainableEndpoints } from './tokencheck.ts';
 export function addSubmit(program: Command): void {
   const command = program
     .command('submit')
-    .description('put the rollouts of a dataset on the queue and print the id of the run')
-    .option('--resume <run>', 'queue what a run lacks (refused when its settings differ)');
+    .description('queue the rollouts of a dataset and print the id of the run')
+    .option('--resume <run>', 'queue the missing rollouts of this run (refused when settings differ)');
   addOptionalOutput(command);
   addDatasetOptions(command);
   addRunOptions(command);
@@ -44,10 +44,13 @@ async function runSubmit(given: Flags): Promise<number> {
   for (const warning of farm.warnings) say(`swefarm: ${warning}`);
   const prepared = first
     ? { ...first, record: await withDeadline(first.record, flags.deadline, farm) }
-    : await resumed(flags);
+    : await prepareResumed(farm, flags, config, stop.draining);
   await requireTrainableEndpoints(farm, {
-    ...{ record: prepared.record, instances: prepared.dataset.instances, apiKey: prepared.apiKey },
-    ...{ acceptRawLogprobs: flags.acceptRawLogprobs === true, signal: stop.draining },
+    record: prepared.record,
+    instances: prepared.dataset.instances,
+    apiKey: prepared.apiKey,
+    acceptRawLogprobs: flags.acceptRawLogprobs === true,
+    signal: stop.draining,
   });
   const idle = await staleLimitWarning(prepared.record, farm);
   if (idle) say(`swefarm: ${idle}`);
@@ -72,24 +75,34 @@ async function runSubmit(given: Flags): Promise<number> {
       signal: stop.draining,
     });
   }
-  if (process.stdout.isTTY) {
-    say(`${submitted.queued} of ${submitted.rollouts.length} rollouts queued at ${farm.address}`);
-    say(`collect them with: swefarm collect ${submitted.run_id} --output ${submitted.run_id}.jsonl`);
-    await print(submitted.run_id);
-  } else {
-    const { run_id, rollouts, queued } = submitted;
-    await print(JSON.stringify({ run_id, rollouts: rollouts.length, queued }));
-  }
+  await printSubmitted(submitted, farm.address);
   return EXIT.allJudged;
+}
 
-  async function resumed(wanted: Flags) {
-    const runId = String(wanted.resume);
-    const record = await farm.runs.get(runId);
-    if (!record) {
-      throw new UsageError(
-        `--resume ${runId}: no such run at ${farm.address}; swefarm status lists what there is`,
-      );
-    }
-    return await prepareRun(wanted, config, record, stop.draining);
+/** The run to add to, compared with the flags. Throws UsageError when there is none or its settings differ. */
+async function prepareResumed(
+  farm: Farm,
+  flags: Flags,
+  config: ProducerConfig,
+  signal: AbortSignal,
+): Promise<PreparedRun> {
+  const runId = String(flags.resume);
+  const record = await farm.runs.get(runId);
+  if (!record) {
+    throw new UsageError(
+      `--resume ${runId}: no such run at ${farm.address}; swefarm status lists what there is`,
+    );
   }
+  return await prepareRun(flags, config, record, signal);
+}
+
+/** For a person what to do next; for a script the id and the counts as JSON. */
+async function printSubmitted({ run_id, rollouts, queued }: Submitted, address: string): Promise<void> {
+  if (!process.stdout.isTTY) {
+    await print(JSON.stringify({ run_id, rollouts: rollouts.length, queued }));
+    return;
+  }
+  say(`${queued} of ${rollouts.length} rollouts queued at ${address}`);
+  say(`collect them with: swefarm collect ${run_id} --output ${run_id}.jsonl`);
+  await print(run_id);
 }

@@ -31,14 +31,15 @@ export async function requireTrainableEndpoints(farm: Farm, trial: TokenCheck): 
   const urls = spoken && spoken.endpoints.length > 0 ? spoken.endpoints : policy.urls;
   const { apiKey, signal, acceptRawLogprobs } = trial;
   const options = {
-    ...{ config: policy, apiKey, signal, acceptRawLogprobs },
-    ...{
-      // How an agent of somebody else's asks is not known: tools are tried, and not asked for.
-      ...(asksPolicy(agent.type) ? { action: agent.action } : {}),
-      contextLimit: agent.context_limit,
-      sequenceBudget: agent.max_sequence_tokens,
-      problem: longest(trial.instances),
-    },
+    config: policy,
+    apiKey,
+    signal,
+    acceptRawLogprobs,
+    // How an external agent asks is not known: tools are tried, and not required.
+    ...(asksPolicy(agent.type) ? { action: agent.action } : {}),
+    contextLimit: agent.context_limit,
+    sequenceBudget: agent.max_sequence_tokens,
+    problem: longest(trial.instances),
   };
   const findings = await probeEndpoints(urls, options);
   for (const { url, found } of findings)

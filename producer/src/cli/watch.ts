@@ -21,11 +21,11 @@ const LINES_SECONDS = 10;
 export function addWatch(program: Command): void {
   const command = program
     .command('watch')
-    .description('runs, groups, nodes, stages, rates and recent failures, until Ctrl-C')
+    .description('show runs, nodes, rates and recent failures, again and again until Ctrl-C')
     .argument('[run]', 'id of a run (default: all)')
-    .option('--every <seconds>', 'how often to look (default: 2, in a pipe 10)', wholeNumber)
-    .option('--once', 'one look only')
-    .option('--json', 'a line of JSON for each look');
+    .option('--every <seconds>', 'time between two updates (default: 2, in a pipe 10)', wholeNumber)
+    .option('--once', 'show the state once and end')
+    .option('--json', 'print a line of JSON for each update');
   addFarmOptions(command).action(async (runId: string | undefined, flags: Flags) => {
     process.exitCode = await watch(runId, flags);
   });

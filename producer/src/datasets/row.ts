@@ -71,21 +71,7 @@ export function toInstance(
       'add the column image, or pass --family swebench or --family swegym',
     );
   }
-  const tests = {
-    FAIL_TO_PASS: read.tests('FAIL_TO_PASS'),
-    PASS_TO_PASS: read.tests('PASS_TO_PASS'),
-  };
-  if (
-    tests.FAIL_TO_PASS.length + tests.PASS_TO_PASS.length === 0 &&
-    !read.complainedOf('FAIL_TO_PASS', 'PASS_TO_PASS')
-  ) {
-    read.complain(
-      'FAIL_TO_PASS',
-      'at least one test id',
-      [],
-      'without tests every patch would count as resolved',
-    );
-  }
+  const tests = readTests(read);
   const patch = read.optionalText('patch') ?? '';
   const instance: Instance = {
     instance_id: instanceId,
@@ -112,6 +98,25 @@ export function toInstance(
     if (text !== null) instance[name] = text;
   }
   return read.problems.length > 0 ? { problems: read.problems } : { instance };
+}
+
+function readTests(read: FieldReader): Pick<Instance, 'FAIL_TO_PASS' | 'PASS_TO_PASS'> {
+  const tests = {
+    FAIL_TO_PASS: read.tests('FAIL_TO_PASS'),
+    PASS_TO_PASS: read.tests('PASS_TO_PASS'),
+  };
+  if (
+    tests.FAIL_TO_PASS.length + tests.PASS_TO_PASS.length === 0 &&
+    !read.complainedOf('FAIL_TO_PASS', 'PASS_TO_PASS')
+  ) {
+    read.complain(
+      'FAIL_TO_PASS',
+      'at least one test id',
+      [],
+      'without tests every patch would count as resolved',
+    );
+  }
+  return tests;
 }
 
 type EvaluationColumns = Partial<Pick<Instance, (typeof EVALUATION_COLUMNS)[number]>>;

@@ -82,7 +82,7 @@ export function unwritable(path: string, error: unknown): unknown {
   if (code === 'EISDIR')
     return new UsageError(`${path}: is a folder; --output wants a file`, { cause: error });
   const remedy =
-    code === 'ENOSPC' ? 'the disk is full: free some space, and go on with the run' : 'check its permissions';
+    code === 'ENOSPC' ? 'the disk is full: free some space, and resume the run' : 'check its permissions';
   return new UnusableError(
     'output_unwritable',
     `${path}: cannot be written (${errorMessage(error)}); ${remedy}`,

@@ -34,7 +34,7 @@ export const PRODUCER_KEYS = {
   gateway_token: plain<Secret | null>(
     form.secret,
     null,
-    'Token of the caller of `serve`, when gateway_callers names none; without either, `serve` makes a token and prints it.',
+    'Token of the caller of `serve`, when gateway_callers names none; without either, `serve` writes a new token to gateway.token in the state folder.',
   ),
   gateway_callers: plain<string | null>(
     form.path,

@@ -1,0 +1,82 @@
+/** The end of `swefarm eval`: the harness's report for each round, flaky tests, and a table on screen. */
+import { join } from 'node:path';
+import type { ProducerConfig } from '@swefarm/shared';
+import type { Dataset } from '../datasets/read.ts';
+import type { EvalTask } from '../eval/evaltasks.ts';
+import type { EvaluationRun } from '../eval/evaluationrun.ts';
+import { findFlaky, renderFlaky } from '../eval/flaky.ts';
+import type { GradingPlans } from '../eval/gradingplans.ts';
+import { type EvaluationEnd, renderStatuses } from '../eval/statustable.ts';
+import type { Prediction } from '../formats/swebench/predictions.ts';
+import { reportName, writeReportFile, writeRunReport } from '../formats/swebench/runreport.ts';
+import { roundName } from '../formats/swebench/tree.ts';
+import { EXIT, type ExitCode } from '../run/exit.ts';
+import type { EvalInput } from './evalinput.ts';
+import type { StoredEvaluation } from './evaloutput.ts';
+import type { Flags } from './options.ts';
+import { repeatCommand, say, widthOf } from './terminal.ts';
+
+/** All that is known before anything runs. */
+export type Evaluation = {
+  flags: Flags;
+  config: ProducerConfig;
+  logs: string;
+  runId: string;
+  dataset: Dataset;
+  given: EvalInput;
+  plans: GradingPlans;
+  items: EvalTask[];
+  /** What an earlier start left in the output. */
+  begun: StoredEvaluation | null;
+  work: EvaluationRun | null;
+  timeoutSeconds: number;
+};
+
+/** Reports of each round, what to do next, and the exit code. */
+export async function writeReports(
+  evaluation: Evaluation,
+  ended: Map<EvalTask, EvaluationEnd>,
+  complete: boolean,
+): Promise<ExitCode> {
+  const { flags, logs, runId, dataset, given, plans, items } = evaluation;
+  const instanceIds = dataset.instances.map((instance) => instance.instance_id);
+  const reportDir = String(flags.reportDir);
+  const reports: string[] = [];
+  for (const round of given.rounds.keys()) {
+    const predictions = given.all(round);
+    if (predictions.length === 0) continue;
+    const run = roundName(runId, round);
+    reports.push(
+      await writeRunReport({ logs, reportDir, run, instanceIds, predictions, grader: plans.grader }),
+    );
+  }
+  say(renderStatuses([...ended.values()], widthOf(process.stderr)));
+  if (given.times > 1) for (const line of await flakyLines(evaluation, reportDir)) say(line);
+  const open = items.filter((item) => !ended.has(item)).length;
+  if (open > 0)
+    say(`${open} open; continue with: ${repeatCommand(process.argv.slice(2), ['--run-id', runId])}`);
+  say(`logs: ${join(logs, runId)}`);
+  for (const path of reports) say(`report: ${path}`);
+  if (!complete) return EXIT.interrupted;
+  const unjudged = [...ended.values()].some(({ end }) => !JUDGED.has(end));
+  // What has no end by now has a result that could not be read, and was named.
+  return unjudged || open > 0 || given.problems.length > 0 ? EXIT.someNotJudged : EXIT.allJudged;
+}
+
+/** Ends that are verdicts on the patch: the harness counts some of them as errors, but nothing is left to find out. */
+const JUDGED = new Set([
+  'resolved',
+  'unresolved',
+  'empty_patch',
+  'earlier',
+  'patch_not_applied',
+  'patch_too_large',
+]);
+
+async function flakyLines({ given, items, runId }: Evaluation, reportDir: string): Promise<string[]> {
+  const flaky = await findFlaky(items);
+  const path = join(reportDir, `${reportName(given.predictions as Prediction[], runId)}.flaky.json`);
+  const content = { format: 'swefarm-flaky-1', run_id: runId, times: given.times, flaky };
+  await writeReportFile(path, `${JSON.stringify(content, null, 2)}\n`);
+  return [...renderFlaky(flaky, given.times), `flaky tests: ${path}`];
+}
