@@ -1,101 +1,116 @@
-/** What the page gets from a farm or from a result file. Types only: the page's own code imports them too. */
-import type {
-  JournalEntry,
-  LiveRollout,
-  LiveTurn,
-  Message,
-  Report,
-  Result,
-  Trajectory,
-  Turn,
-  WorkerRecord,
-} from '@swefarm/shared';
-import type { OutputLine } from '../output/line.ts';
-import type { RunStatus } from '../view/status.ts';
+/** What the page gets from a farm or from a result file. The page's own code imports the types only. */
+import { JournalEntry, LiveRollout, LiveTurn, Report, Result, WorkerRecord } from '@swefarm/shared';
+import { z } from 'zod';
+import { PageTurnBody, TrajectoryBody } from './artifactschemas.ts';
 
-export type PageOverview = {
-  kind: 'farm' | 'file';
-  /** Address of the Redis, or path of the file. */
-  name: string;
-  runs: RunStatus[];
-  /** Jobs by state; null of a file. */
-  queue: Record<string, number> | null;
-  workers: WorkerRecord[];
-};
+const Count = z.number().int();
+
+/** As `RunStatus` of `producer/src/view/status.ts`. */
+const PageRunStatus = z.object({
+  run_id: z.string(),
+  created_at: z.string(),
+  kind: z.string(),
+  agent: z.string(),
+  model: z.string().nullable(),
+  instances: Count,
+  group_size: Count,
+  rollouts: Count,
+  committed: Count,
+  judged: Count,
+  resolved: Count,
+  failed: Count,
+  cancelled: Count,
+  turns_mean: z.number().nullable(),
+  reward_mean: z.number().nullable(),
+  failures: z.record(z.string(), Count),
+  paused: z.string().nullable().meta({ description: 'why it stands still' }),
+});
+
+export const PageOverview = z.object({
+  kind: z.enum(['farm', 'file']),
+  name: z.string().meta({ description: 'address of the Redis, or path of the file' }),
+  runs: z.array(PageRunStatus),
+  queue: z.record(z.string(), Count).nullable().meta({ description: 'jobs by state; null of a file' }),
+  workers: z.array(WorkerRecord),
+});
+export type PageOverview = z.infer<typeof PageOverview>;
 
 /** A rollout in lists and grids: what the page filters and sorts by, and no more; thousands of them are sent at once. */
-export type PageRollout = {
-  /** Position in the run's `instances`. */
-  instance: number;
-  index: number;
-  outcome: Result['outcome'];
-  resolved: boolean | null;
-  reward: number | null;
-  exit: Result['exit_status'];
-  /** Class of the failure. */
-  failure: string | null;
-  /** Its message, cut. */
-  reason: string | null;
-  forged: boolean;
-  turns: number;
-  tokens: number;
-  seconds: number;
-  attempt: number;
-  node: string;
-  version: string | null;
-  finished_at: number;
-};
+export const PageRollout = z.object({
+  instance: Count.meta({ description: "position in the run's instances" }),
+  index: Count,
+  outcome: Result.shape.outcome,
+  resolved: z.boolean().nullable(),
+  reward: z.number().nullable(),
+  exit: Result.shape.exit_status,
+  failure: z.string().nullable().meta({ description: 'class of the failure' }),
+  reason: z.string().nullable().meta({ description: 'its message, cut' }),
+  forged: z.boolean(),
+  turns: Count,
+  tokens: Count,
+  seconds: z.number(),
+  attempt: Count,
+  node: z.string(),
+  version: z.string().nullable(),
+  finished_at: z.number(),
+});
+export type PageRollout = z.infer<typeof PageRollout>;
 
-export type PageRun = {
-  run: RunStatus;
-  /** Ids, in the order in which they are shown. */
-  instances: string[];
-  /** Those that were committed since `after`. */
-  rollouts: PageRollout[];
-  running: LiveRollout[];
-  /** Read on from here. */
-  cursor: string;
-};
+export const PageRun = z.object({
+  run: PageRunStatus,
+  instances: z.array(z.string()).meta({ description: 'ids, in the order in which they are shown' }),
+  rollouts: z.array(PageRollout).meta({ description: 'those that were committed since `after`' }),
+  running: z.array(LiveRollout),
+  cursor: z.string().meta({ description: 'the next `after`' }),
+});
+export type PageRun = z.infer<typeof PageRun>;
 
 /** A turn without its token ids, which have a route of their own. */
-export type PageTurn = Omit<Turn, 'tokens'> & { token_count: number | null };
+export type PageTurn = z.infer<typeof PageTurnBody>;
+const PageTrajectory = TrajectoryBody.extend({ turns: z.array(PageTurnBody) });
+export type PageTrajectory = z.infer<typeof PageTrajectory>;
 
-export type PageTrajectory = Omit<Trajectory, 'turns' | 'messages'> & {
-  messages: Message[];
-  turns: PageTurn[];
-};
+/** What a result and a line of an output file have in common, and whatever else they carry. */
+const ResultOrLine = Result.omit({
+  format: true,
+  claim: true,
+  software_version: true,
+  unread_calls: true,
+}).loose();
 
-export type PageDetail = {
-  rollout_id: string;
-  instance_id: string;
-  /** Null while it waits or runs. */
-  result: Omit<Result | OutputLine, 'patch' | 'report'> | null;
-  /** Where it is, while it runs. */
-  live: LiveRollout | null;
-  /** Indices of the group. */
-  siblings: number[];
-  attempts: JournalEntry[];
-  problem: string | null;
-  /** The golden patch; null without the dataset. */
-  gold: string | null;
-  trajectory: PageTrajectory | null;
-  patch: string | null;
-  report: Report | null;
-  failure_detail: string | null;
-  /** Bytes of the test log, which has a route of its own; null: there is none. */
-  log_size: number | null;
-  /** Why there is a result but no trajectory. */
-  missing: string | null;
-};
+export const PageDetail = z.object({
+  rollout_id: z.string(),
+  instance_id: z.string(),
+  result: ResultOrLine.nullable().meta({ description: 'null while it waits or runs' }),
+  live: LiveRollout.nullable().meta({ description: 'where it is, while it runs' }),
+  siblings: z.array(Count).meta({ description: 'indices of the group' }),
+  attempts: z.array(JournalEntry),
+  problem: z.string().nullable(),
+  gold: z.string().nullable().meta({ description: 'the golden patch; null without the dataset' }),
+  trajectory: PageTrajectory.nullable(),
+  patch: z.string().nullable(),
+  report: Report.nullable(),
+  failure_detail: z.string().nullable(),
+  log_size: Count.nullable().meta({ description: 'bytes of the test log, which has a route of its own' }),
+  missing: z.string().nullable().meta({ description: 'why there is a result but no trajectory' }),
+});
+export type PageDetail = z.infer<typeof PageDetail>;
 
-export type PageTokens = {
-  prefix_length: number;
-  prompt: number[];
-  generation: number[];
-  log_probs: number[];
-};
+export const PageTokens = z.object({
+  prefix_length: Count,
+  prompt: z.array(Count),
+  generation: z.array(Count),
+  log_probs: z.array(z.number()),
+});
+export type PageTokens = z.infer<typeof PageTokens>;
 
-export type PageLive = { turns: LiveTurn[]; cursor: string; live: LiveRollout | null; finished: boolean };
+export const PageLive = z.object({
+  turns: z.array(LiveTurn),
+  cursor: z.string(),
+  live: LiveRollout.nullable(),
+  finished: z.boolean(),
+});
+export type PageLive = z.infer<typeof PageLive>;
 
 /** What the page shows. Throws UsageError and SwefarmError for what is not there. */
 export interface PageSource {

@@ -8,9 +8,9 @@ import {
   type ZodTypeProvider,
 } from 'fastify-type-provider-zod';
 import { z } from 'zod';
+import { ArtifactBody, TrajectoryBody } from '../../page/artifactschemas.ts';
 import { RefusalBody } from '../access/refusal.ts';
 import { refusals } from './answers.ts';
-import { ArtifactBody, TrajectoryBody } from './artifactschemas.ts';
 
 /** Schemas that the document has once, under `components`. Descriptions of fields stand in the same registry of zod. */
 const NAMED = {

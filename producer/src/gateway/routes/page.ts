@@ -1,25 +1,23 @@
 /** The page at `/ui/` and what it asks for as JSON: the same routes over a farm and over a result file. */
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
-import type { PageSource } from '../../page/data.ts';
+import { z } from 'zod';
+import { PageDetail, PageLive, PageOverview, PageRun, type PageSource, PageTokens } from '../../page/data.ts';
 import { FarmSource } from '../../page/farmsource.ts';
 import type { GatewayDeps } from '../access/deps.ts';
 import { refusals } from './answers.ts';
 import { servePageAssets } from './pageassets.ts';
-import {
-  AccessBody,
-  OverviewBody,
-  PageDetailBody,
-  PageLiveBody,
-  PageLogBody,
-  PageQuery,
-  PageRolloutParams,
-  PageRunBody,
-  PageRunParams,
-  PageTokensBody,
-  PageTurnParams,
-} from './pageschemas.ts';
 
+const RunParams = z.object({ run: z.string() });
+const RolloutParams = z.object({ rollout: z.string() });
+const TurnParams = RolloutParams.extend({ turn: z.coerce.number().int().nonnegative() });
+const Query = z.object({
+  after: z
+    .string()
+    .regex(/^(\d+(-\d+)?|end)$/)
+    .default('0')
+    .meta({ description: 'cursor of the answer before; 0: from the start' }),
+});
 const tags = ['page'];
 
 export async function pageRoutes(app: FastifyInstance, { farm, log }: GatewayDeps): Promise<void> {
@@ -45,14 +43,14 @@ export function servePageData(
         tags,
         summary: 'Whether the token of this request opens the page',
         security: [],
-        response: { 200: AccessBody, ...refusals() },
+        response: { 200: z.object({ granted: z.boolean() }), ...refusals() },
       },
     },
     async (request) => ({ granted: isGranted(request) }),
   );
   typed.get(
     '/v1/page/overview',
-    { schema: { tags, summary: 'Runs, queue and workers', response: { 200: OverviewBody, ...refusals() } } },
+    { schema: { tags, summary: 'Runs, queue and workers', response: { 200: PageOverview, ...refusals() } } },
     () => source.overview(),
   );
   typed.get(
@@ -61,9 +59,9 @@ export function servePageData(
       schema: {
         tags,
         summary: 'Rollouts of a run since a cursor',
-        params: PageRunParams,
-        querystring: PageQuery,
-        response: { 200: PageRunBody, ...refusals(400, 404) },
+        params: RunParams,
+        querystring: Query,
+        response: { 200: PageRun, ...refusals(400, 404) },
       },
     },
     ({ params, query }) => source.run(params.run, query.after),
@@ -73,11 +71,11 @@ export function servePageData(
 
 function rolloutDataRoutes(app: FastifyInstance, source: PageSource): void {
   const typed = app.withTypeProvider<ZodTypeProvider>();
-  const params = PageRolloutParams;
+  const params = RolloutParams;
   const failures = refusals(400, 404);
   typed.get(
     '/v1/page/rollouts/:rollout',
-    { schema: { tags, summary: 'One rollout', params, response: { 200: PageDetailBody, ...failures } } },
+    { schema: { tags, summary: 'One rollout', params, response: { 200: PageDetail, ...failures } } },
     (request) => source.rollout(request.params.rollout),
   );
   typed.get(
@@ -86,15 +84,22 @@ function rolloutDataRoutes(app: FastifyInstance, source: PageSource): void {
       schema: {
         tags,
         summary: 'Token ids of one turn, from 0',
-        params: PageTurnParams,
-        response: { 200: PageTokensBody, ...failures },
+        params: TurnParams,
+        response: { 200: z.object({ tokens: PageTokens.nullable() }), ...failures },
       },
     },
     async (request) => ({ tokens: await source.tokens(request.params.rollout, request.params.turn) }),
   );
   typed.get(
     '/v1/page/rollouts/:rollout/log',
-    { schema: { tags, summary: 'The test log', params, response: { 200: PageLogBody, ...failures } } },
+    {
+      schema: {
+        tags,
+        summary: 'The test log',
+        params,
+        response: { 200: z.object({ log: z.string().nullable() }), ...failures },
+      },
+    },
     async (request) => ({ log: await source.log(request.params.rollout) }),
   );
   typed.get(
@@ -104,8 +109,8 @@ function rolloutDataRoutes(app: FastifyInstance, source: PageSource): void {
         tags,
         summary: 'Turns of a running rollout since a cursor',
         params,
-        querystring: PageQuery,
-        response: { 200: PageLiveBody, ...failures },
+        querystring: Query,
+        response: { 200: PageLive, ...failures },
       },
     },
     (request) => source.live(request.params.rollout, request.query.after),

@@ -3,11 +3,11 @@ import { type ArtifactContent, parseRolloutId } from '@swefarm/shared';
 import type { FastifyInstance } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import type { z } from 'zod';
+import { ArtifactBody, TrajectoryBody } from '../../page/artifactschemas.ts';
 import { plainJson } from '../../view/plainjson.ts';
 import type { GatewayDeps } from '../access/deps.ts';
 import { Refusal } from '../access/refusal.ts';
 import { refusals } from './answers.ts';
-import { ArtifactBody, TrajectoryBody } from './artifactschemas.ts';
 import { requireRun } from './runs.ts';
 import { RolloutParams, RolloutState } from './runschemas.ts';
 
