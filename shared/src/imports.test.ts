@@ -37,7 +37,7 @@ const ROOMS: Record<string, readonly string[]> = {
   'worker/src/sandbox/engine': ['worker/src/images', 'worker/src/sandbox'],
   'worker/src/sandbox/namespaces': ['worker/src/images', 'worker/src/sandbox'],
   // No runtime imports another.
-  'worker/src/sandbox/host': ['worker/src/sandbox'],
+  'worker/src/sandbox/host': ['worker/src/sandbox', 'worker/src/sandbox/namespaces'],
   'worker/src/sandbox/docker': [
     'worker/src/images',
     'worker/src/sandbox',

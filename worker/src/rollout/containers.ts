@@ -4,7 +4,7 @@ import { isOwnDoing, type Suspect } from '../sandbox/blame.ts';
 import { SandboxKilledError, type Shell } from '../sandbox/command.ts';
 import { removeHistory } from '../sandbox/history.ts';
 import type { Container, ContainerSpec, ReadyImage } from '../sandbox/runtime.ts';
-import { openShellBeside } from '../sandbox/shell.ts';
+import { openPreparedShell } from '../sandbox/shell.ts';
 import { prepareTree, type Snapshot } from '../sandbox/snapshot.ts';
 import type { AttemptServices } from './services.ts';
 import type { Task } from './task.ts';
@@ -29,7 +29,7 @@ export async function startSandbox(
     await services.runtime.start(containerSpec(task, services, image, 'agent'), signal),
   );
   const tree = prepareTree(container.workdir);
-  const { shell, ended } = await openShellBeside(
+  const { shell, prepared } = await openPreparedShell(
     container,
     {
       workdir: container.workdir,
@@ -41,7 +41,7 @@ export async function startSandbox(
     tree,
   );
   stack.use(shell);
-  const snapshot = tree.snapshot(ended);
+  const snapshot = tree.snapshot(prepared);
   const known = { digest: image.digest, clean: services.cleanImages };
   const suspect: Suspect = {
     container,

@@ -8,7 +8,7 @@ import { newId, RolloutFailure } from '@swefarm/shared';
 import { LITTER } from './buildoutputs.ts';
 import type { Container, ExecResult } from './runtime.ts';
 import { attributeLine, patchSections } from './sections.ts';
-import type { Beside, BesideEnd } from './shell.ts';
+import type { Preparation, PreparationResult } from './shell.ts';
 
 const SNAPSHOT = readFileSync(new URL('./snapshot.sh', import.meta.url), 'utf8');
 const PRUNE = readFileSync(new URL('./prune.sh', import.meta.url), 'utf8');
@@ -40,9 +40,9 @@ export type Snapshot = {
 };
 
 /** What is done to a repository before the agent's first command. */
-export type TreePreparation = Beside & {
+export type TreePreparation = Preparation & {
   /** The snapshot it took. Throws RolloutFailure `no_worktree` or `patch_take`. */
-  snapshot(ended: BesideEnd): Snapshot;
+  snapshot(prepared: PreparationResult): Snapshot;
 };
 
 /**
@@ -56,9 +56,9 @@ export function prepareTree(workdir: string): TreePreparation {
   return {
     argv: ['/usr/bin/env', '-i', ...env, '/bin/sh', '-c', ...scripts],
     timeoutMs: TIMEOUT_MS,
-    snapshot(ended) {
-      const tree = ended.output.toString('latin1').trim();
-      if (ended.exitCode !== 0 || !/^[0-9a-f]{40,64}$/.test(tree)) throw refused(ended, workdir);
+    snapshot(prepared) {
+      const tree = prepared.output.toString('latin1').trim();
+      if (prepared.exitCode !== 0 || !/^[0-9a-f]{40,64}$/.test(tree)) throw refused(prepared, workdir);
       return { workdir, folder, tree };
     },
   };

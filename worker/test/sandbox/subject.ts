@@ -9,7 +9,7 @@ import type {
   ReadyImage,
   Runtime,
 } from '../../src/sandbox/runtime.ts';
-import { openShellBeside } from '../../src/sandbox/shell.ts';
+import { openPreparedShell } from '../../src/sandbox/shell.ts';
 import { prepareTree, type Snapshot } from '../../src/sandbox/snapshot.ts';
 
 export type Subject = {
@@ -79,9 +79,9 @@ export const noApptainer = (): string | null =>
 export async function snapshotOf(container: Container): Promise<Snapshot> {
   const tree = prepareTree(container.workdir);
   const options = { workdir: container.workdir, activate: '', env: {} };
-  const { shell, ended } = await openShellBeside(container, options, tree);
+  const { shell, prepared } = await openPreparedShell(container, options, tree);
   await shell[Symbol.asyncDispose]();
-  return tree.snapshot(ended);
+  return tree.snapshot(prepared);
 }
 
 /** A shell script by plain exec in the work tree; throws when it fails. */

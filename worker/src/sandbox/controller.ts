@@ -1,0 +1,134 @@
+/** One bash process in a container that runs an agent's commands: this end of the protocol whose other end is controller.sh. */
+import { readFileSync } from 'node:fs';
+import type { Duplex } from 'node:stream';
+import { newId } from '@swefarm/shared';
+import { type Reply, ReplyReader } from './reply.ts';
+import type { Container } from './runtime.ts';
+
+/** The subshell's evaluation is on line 1, which bash's messages about the command name. */
+const MAIN =
+  'eval "$1"; while __sf_next; do ( __sf_enter; eval "$__sf_text" ) </dev/null >&5 2>&5 4>&- 5>&- 6<&- 7>&- 9>&- & __sf_finish $!; done';
+const CONTROLLER = readFileSync(new URL('./controller.sh', import.meta.url), 'utf8');
+/** What a pipe holds, on top of what is kept. */
+const PIPE_BYTES = 131_072;
+const INIT_REPLY_BYTES = 65_536;
+
+export type ControllerOptions = {
+  workdir: string;
+  /** Shell text run once, before any command. */
+  activate: string;
+  /** Exported to every command. */
+  env: Record<string, string>;
+  /** Name of the folder for its files; the same for every controller of a shell, so that output can be recovered. */
+  scratch: string;
+  /** A command line that is run once, beside the activation; empty: none. */
+  preparation: readonly string[];
+};
+
+/** The kernel's counts for the container; null where they cannot be read. */
+type Counters = { oomKills: number | null; forksRefused: number | null };
+
+/** A whole number in a reply; null for anything else. */
+export const parseCount = (word: string | undefined): number | null =>
+  word && /^\d+$/.test(word) ? Number(word) : null;
+export const hasRisen = (before: number | null, after: number | null): boolean =>
+  before !== null && after !== null && after > before;
+const quote = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
+
+export class Controller {
+  readonly nonce: string;
+  readonly #container: Container;
+  readonly #stream: Duplex;
+  readonly #reader: ReplyReader;
+  #pid = 0;
+  #watcher = 0;
+  #counters: Counters = { oomKills: null, forksRefused: null };
+
+  private constructor(container: Container, stream: Duplex, nonce: string) {
+    this.nonce = nonce;
+    this.#container = container;
+    this.#stream = stream;
+    this.#reader = new ReplyReader(stream, nonce);
+  }
+
+  /** Starts bash; {@link ready} tells when it can take commands. Throws what the container's `open` throws. */
+  static async start(
+    container: Container,
+    { workdir, activate, env, scratch, preparation }: ControllerOptions,
+    signal: AbortSignal,
+  ): Promise<Controller> {
+    const nonce = newId() + newId();
+    const bash = ['bash', '--noprofile', '--norc', '-c', MAIN, 'bash', CONTROLLER];
+    const stream = await container.open([...bash, nonce, scratch, workdir, ...preparation], signal);
+    const controller = new Controller(container, stream, nonce);
+    const exports = Object.entries(env).map(([name, value]) => `export ${name}=${quote(value)}`);
+    const init = Buffer.from(`${exports.join('\n')}\n${activate}\n`.replaceAll('\0', ''));
+    controller.#write(`init 0 ${init.length} 0\n`, init);
+    return controller;
+  }
+
+  /** Process ids inside the container: its own, and that of the process that keeps what commands print. */
+  get pids(): readonly [pid: number, watcher: number] {
+    return [this.#pid, this.#watcher];
+  }
+
+  get isLost(): boolean {
+    return this.#reader.lost;
+  }
+
+  get oomKills(): number | null {
+    return this.#counters.oomKills;
+  }
+
+  /** Resolves when it can take commands, with the end of the preparation. Rejects with ShellLostError. */
+  async ready(): Promise<{ exitCode: number; output: Buffer }> {
+    const { fields, body } = await this.#reader.next(0, INIT_REPLY_BYTES);
+    const [pid, watcher, , oomKills, forksRefused, exitCode] = fields;
+    this.#pid = Number(pid);
+    this.#watcher = Number(watcher);
+    this.#counters = await this.#readCounters(oomKills, forksRefused);
+    return { exitCode: parseCount(exitCode) ?? 0, output: body };
+  }
+
+  /**
+   * `run` runs the text as a command, `recover` asks for what the command `seq` of a lost controller printed. Rejects with
+   * ShellLostError. @param keep bytes kept of the head, and of the tail, of the output
+   */
+  request(verb: 'run' | 'recover', seq: number, keep: number, text = Buffer.alloc(0)): Promise<Reply> {
+    const reply = this.#reader.next(seq, 2 * keep + PIPE_BYTES);
+    this.#write(`${verb} ${seq} ${text.length} ${keep}\n`, text);
+    return reply;
+  }
+
+  /** What has been killed by the memory limit, and refused by the pids limit, since the reply before. */
+  async account(reply: Reply): Promise<{ oom: boolean; forks: boolean }> {
+    const before = this.#counters;
+    const now = await this.#readCounters(reply.fields[3], reply.fields[4]);
+    this.#counters = {
+      oomKills: now.oomKills ?? before.oomKills,
+      forksRefused: now.forksRefused ?? before.forksRefused,
+    };
+    return {
+      oom: hasRisen(before.oomKills, now.oomKills),
+      forks: hasRisen(before.forksRefused, now.forksRefused),
+    };
+  }
+
+  close(): void {
+    this.#stream.destroy();
+  }
+
+  /** As the reply has them; kills as the runtime counts them, where the container cannot read them. */
+  async #readCounters(kills: string | undefined, refused: string | undefined): Promise<Counters> {
+    const { watched } = this.#container;
+    const inside = watched ? null : parseCount(kills);
+    return {
+      oomKills: inside ?? (await this.#container.oomKills()),
+      forksRefused: watched ? null : parseCount(refused),
+    };
+  }
+
+  #write(header: string, body: Buffer): void {
+    if (this.#stream.writable) this.#stream.write(Buffer.concat([Buffer.from(header), body]));
+  }
+}
