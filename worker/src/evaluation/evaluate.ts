@@ -12,7 +12,7 @@ import {
   withoutTestHooks,
 } from '@swefarm/grading';
 import { type Instance, poll, type Report, RolloutFailure } from '@swefarm/shared';
-import { filledDisk, holdsDisk, isOwnDoing, type Suspect } from '../sandbox/blame.ts';
+import { hasFilledDisk, isCausedByCode, occupiesDisk, type Suspect } from '../sandbox/attribution.ts';
 import { diskIsFull, watchDisk } from '../sandbox/disk.ts';
 import type { Removals } from '../sandbox/removals.ts';
 import type { Container, ContainerState, ExecResult, Runtime } from '../sandbox/runtime.ts';
@@ -156,11 +156,11 @@ async function runOnce(plan: EvaluationPlan, patch: string, deps: EvaluationDeps
   const container = await deps.container();
   try {
     const suspect = { ...deps, container, fresh: deps.container };
-    using disk = watchDisk(deps.runtime, () => holdsDisk(suspect));
+    using disk = watchDisk(deps.runtime, () => occupiesDisk(suspect));
     const ran = await runIn(suspect, secondsSince(began), plan, patch, deps);
     // What a sandbox fills up to its own limit is its own doing.
     const full = !ran.facts.sandbox_killed && (await diskIsFull(deps.runtime));
-    if (full) return { ...ran, disk: (await filledDisk(suspect)) ? 'filled' : 'full' };
+    if (full) return { ...ran, disk: (await hasFilledDisk(suspect)) ? 'filled' : 'full' };
     return { ...ran, disk: !ran.facts.sandbox_killed && (await disk.wasFull()) ? 'full' : 'free' };
   } finally {
     await deps.removals.remove(container);
@@ -259,7 +259,7 @@ async function runEvalScript(
       signal: deps.signal,
     });
   } catch (error) {
-    if (await isOwnDoing(error, suspect)) return null;
+    if (await isCausedByCode(error, suspect)) return null;
     throw error;
   }
 }

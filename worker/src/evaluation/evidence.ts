@@ -6,7 +6,7 @@
 import { posix } from 'node:path';
 import { decidesOutcomes, type EvaluationFacts, isPathFile } from '@swefarm/grading';
 import { errorMessage, SwefarmError } from '@swefarm/shared';
-import type { Remains } from '../sandbox/remains.ts';
+import type { FileChanges } from '../sandbox/filechanges.ts';
 import type { Container } from '../sandbox/runtime.ts';
 
 /** Where the eval script is put. */
@@ -40,7 +40,7 @@ export async function sealScript(
   container: Container,
   script: { path: string; content: Buffer },
 ): Promise<Seal> {
-  return { ...script, stamp: (await container.stampOf?.(script.path)) ?? null };
+  return { ...script, stamp: (await container.fileStamp?.(script.path)) ?? null };
 }
 
 /** Ends the container. Of one whose files are not its own nothing is known. */
@@ -67,17 +67,17 @@ export async function whatChanged(
 }
 
 /** The same with the work tree at /testbed, wherever it is. */
-function atTestbed(remains: Remains, workdir: string): Remains {
+function atTestbed(remains: FileChanges, workdir: string): FileChanges {
   if (workdir === TESTBED) return remains;
   const moved = (from: string, to: string) => (path: string) =>
     path === from || path.startsWith(`${from}/`) ? to + path.slice(from.length) : path;
   const [shown, real] = [moved(workdir, TESTBED), moved(TESTBED, workdir)];
   return {
-    changes: ({ within, see }, signal) =>
+    changes: ({ entersFolder, visit }, signal) =>
       remains.changes(
         {
-          within: (path) => within(shown(path)),
-          see: ({ path, removed }) => see({ path: shown(path), removed }),
+          entersFolder: (path) => entersFolder(shown(path)),
+          visit: ({ path, removed }) => visit({ path: shown(path), removed }),
         },
         signal,
       ),
@@ -96,11 +96,11 @@ type Touched = {
 };
 
 /** Throws when it is more than can be listed. */
-async function touchedPaths(remains: Remains, signal: AbortSignal): Promise<Touched> {
+async function touchedPaths(remains: FileChanges, signal: AbortSignal): Promise<Touched> {
   const found: Touched = { tools: new Map(), folders: new Set(), configs: new Set() };
-  const within = (path: string): boolean => ROOTS.test(path) && !PRUNED.test(path) && !INNER.test(path);
+  const entersFolder = (path: string): boolean => ROOTS.test(path) && !PRUNED.test(path) && !INNER.test(path);
   let parent = '';
-  const see = ({ path, removed }: { path: string; removed: boolean }): void => {
+  const visit = ({ path, removed }: { path: string; removed: boolean }): void => {
     const folder = posix.dirname(path);
     if (!removed && folder !== parent) {
       parent = folder;
@@ -108,17 +108,17 @@ async function touchedPaths(remains: Remains, signal: AbortSignal): Promise<Touc
     }
     if (path === EVAL_PATH) return;
     if (GIT_CONFIGS.has(path) && !removed) found.configs.add(path);
-    else if (within(path) && decidesOutcomes(path, removed)) found.tools.set(path, removed);
+    else if (entersFolder(path) && decidesOutcomes(path, removed)) found.tools.set(path, removed);
     if (found.tools.size > MOST_PATHS || found.folders.size > MOST_PATHS)
       throw new Error(`more than ${MOST_PATHS} files that decide outcomes were written`);
   };
-  await remains.changes({ within, see }, signal);
+  await remains.changes({ entersFolder, visit }, signal);
   return found;
 }
 
 /** A folder is listed when something in it has changed: whether a path is one is asked where that does not show. */
 async function changedTools(
-  remains: Remains,
+  remains: FileChanges,
   { tools, folders }: Touched,
   signal: AbortSignal,
 ): Promise<string[]> {
@@ -132,7 +132,7 @@ async function changedTools(
 }
 
 /** Of what Python reads at start: `path:`, and `path:line` of each line; nothing where there is no file that can be read. */
-async function startLines(remains: Remains, path: string, signal: AbortSignal): Promise<string[]> {
+async function startLines(remains: FileChanges, path: string, signal: AbortSignal): Promise<string[]> {
   const content = await contentOf(remains, path, START_BYTES, signal);
   if (content === null) return [];
   const lines = content.toString('utf8').replace(/\n$/, '').split('\n');
@@ -141,7 +141,7 @@ async function startLines(remains: Remains, path: string, signal: AbortSignal): 
 
 /** Null when it is no regular file, or a larger one. */
 async function contentOf(
-  remains: Remains,
+  remains: FileChanges,
   path: string,
   most: number,
   signal: AbortSignal,
@@ -153,7 +153,7 @@ async function contentOf(
 }
 
 /** `path:line` of each setting. */
-async function gitSettings(remains: Remains, path: string, signal: AbortSignal): Promise<string[]> {
+async function gitSettings(remains: FileChanges, path: string, signal: AbortSignal): Promise<string[]> {
   const content = await contentOf(remains, path, CONFIG_BYTES, signal);
   if (content === null) return [`${path}:what is there cannot be read`];
   const lines = content.toString('utf8').split('\n');
@@ -163,11 +163,11 @@ async function gitSettings(remains: Remains, path: string, signal: AbortSignal):
 /** Whether bash has read what it was given. The stamp tells of a script that was put back as it had been, too. */
 async function holds(
   container: Container,
-  remains: Remains,
+  remains: FileChanges,
   seal: Seal,
   signal: AbortSignal,
 ): Promise<boolean> {
-  if (seal.stamp !== null) return (await container.stampOf?.(seal.path)) === seal.stamp;
+  if (seal.stamp !== null) return (await container.fileStamp?.(seal.path)) === seal.stamp;
   const content = await contentOf(remains, seal.path, 2 * seal.content.length, signal);
   return content?.equals(seal.content) ?? false;
 }

@@ -1,4 +1,4 @@
-/** How images are fetched on a node, whoever fetches them: few at once, from mirrors first, and patiently where a registry counts. */
+/** Fetches images on a node: few at a time, from mirrors first, and patiently where a registry limits the rate. */
 import { createSemaphore, errorMessage, exponentialBackoff, sleep, UsageError } from '@swefarm/shared';
 import { fullName } from './names.ts';
 
@@ -37,14 +37,14 @@ const LONGEST_WAIT_MS = 300_000;
 const backoffMs = exponentialBackoff(5_000, LONGEST_WAIT_MS);
 
 /**
- * How long to wait after an answer of "too many requests": what the registry said (`Retry-After`, as far as the engine passes it
- * on), else twice as long each time. Null: it is another error.
+ * How long to wait after an answer of "too many requests": the registry's `Retry-After`, if the engine passes it on, else twice as
+ * long each time. Null: it is another error.
  */
 export function waitAfter(error: unknown, waits: number): number | null {
   const text = errorMessage(error);
   if (!LIMITED.test(text) && (error as { statusCode?: number } | null)?.statusCode !== 429) return null;
-  const told = /retry[- ]after:?\s*(\d+)/i.exec(text)?.[1];
-  return Math.min(told ? Number(told) * 1000 : backoffMs(waits + 1), LONGEST_WAIT_MS);
+  const seconds = /retry[- ]after:?\s*(\d+)/i.exec(text)?.[1];
+  return Math.min(seconds ? Number(seconds) * 1000 : backoffMs(waits + 1), LONGEST_WAIT_MS);
 }
 
 /** `wait`: milliseconds, for tests. */

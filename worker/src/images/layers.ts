@@ -73,7 +73,7 @@ function verifying(digest: string): Transform {
  */
 export async function readDockerArchive(path: string, spool: string): Promise<LayeredImage> {
   await mkdir(spool, { recursive: true });
-  const place = (name: string): string => join(spool, createHash('sha256').update(name).digest('hex'));
+  const pathOf = (name: string): string => join(spool, createHash('sha256').update(name).digest('hex'));
   const links = new Map<string, string>();
   const extract = tar.extract();
   const archive = await unpacked(createReadStream(path));
@@ -81,16 +81,16 @@ export async function readDockerArchive(path: string, spool: string): Promise<La
   archive.pipe(extract);
   for await (const entry of extract) {
     const { name, type, linkname } = entry.header;
-    if (type === 'file') await pipeline(entry, createWriteStream(place(name)));
+    if (type === 'file') await pipeline(entry, createWriteStream(pathOf(name)));
     else if (type === 'symlink' || type === 'link') {
       links.set(name, join(type === 'symlink' ? join(name, '..') : '', linkname ?? ''));
     }
     entry.resume();
   }
-  const find = (name: string): string => place(links.get(name) ?? name);
-  if (!existsSync(place('manifest.json')))
+  const find = (name: string): string => pathOf(links.get(name) ?? name);
+  if (!existsSync(pathOf('manifest.json')))
     throw new Error(`${path} has no manifest.json: it is no docker-archive`);
-  const manifest = Manifest.parse(JSON.parse(readFileSync(place('manifest.json'), 'utf8')))[0];
+  const manifest = Manifest.parse(JSON.parse(readFileSync(pathOf('manifest.json'), 'utf8')))[0];
   if (!manifest) throw new Error(`${path} holds no image`);
   const config = readFileSync(find(manifest.Config));
   return {

@@ -56,9 +56,9 @@ async function dropStale(path: string): Promise<void> {
     const alive = owner === null ? null : isProcessAlive(owner);
     // A dead pid alone is no proof while the lock is renewed: the owner may be in another container on this node.
     if (silent < STALE_MS && (alive !== false || silent < 3 * RENEW_MS)) return;
-    const grave = `${path}.${newId()}`;
-    await rename(path, grave);
-    await unlink(grave);
+    const doomed = `${path}.${newId()}`;
+    await rename(path, doomed);
+    await unlink(doomed);
   } catch (error) {
     ignoreAbsent(error);
   }

@@ -80,11 +80,12 @@ async function openAction(action: ImageAction, { config, log, signal }: ImagesCo
   const { runtime } = await chooseRuntime(config, log, signal);
   return {
     async one({ image, instances }) {
-      if (action !== 'pull') return await knownOf(runtime).look(image, action === 'verify', instances);
+      if (action !== 'pull')
+        return await requireInspection(runtime).look(image, action === 'verify', instances);
       const ready = await runtime.ensureImage(image, signal, instances[0]);
       return { image, status: ready.pulled ? 'pulled' : 'present', digest: ready.digest };
     },
-    prune: (keep) => knownOf(runtime).prune(keep),
+    prune: (keep) => requireInspection(runtime).prune(keep),
     [Symbol.asyncDispose]: () => runtime[Symbol.asyncDispose](),
   };
 }
@@ -115,7 +116,7 @@ async function openConversion(config: WorkerConfig, log: Logger, signal: AbortSi
   };
 }
 
-function knownOf(runtime: Runtime): ImageInspection {
+function requireInspection(runtime: Runtime): ImageInspection {
   if (runtime.inspection) return runtime.inspection;
   throw new UsageError(
     `runtime ${runtime.name}: list, verify and prune are for docker, podman and apptainer; pull works everywhere`,

@@ -1,7 +1,7 @@
 /** How a rollout comes by its patch: an agent works in a sandbox, or the patch is given. */
 import { RolloutFailure, type SandboxAgent } from '@swefarm/shared';
 import { givenPatch } from '../agent/givenpatch.ts';
-import { filledDisk, holdsDisk, isOwnDoing } from '../sandbox/blame.ts';
+import { hasFilledDisk, isCausedByCode, occupiesDisk } from '../sandbox/attribution.ts';
 import { diskIsFull, watchDisk } from '../sandbox/disk.ts';
 import type { PreparedContainer } from '../sandbox/prepared.ts';
 import type { ReadyImage } from '../sandbox/runtime.ts';
@@ -34,7 +34,7 @@ export async function runAgent(
 
   const agentClock = () => performance.now() / 1000 - agent.pausedSeconds();
   const from = agentClock();
-  using disk = watchDisk(services.runtime, () => holdsDisk(sandbox.suspect));
+  using disk = watchDisk(services.runtime, () => occupiesDisk(sandbox.suspect));
   const end = await clock.time('agent', () => agent.work(sandbox));
   const agentSeconds = agentClock() - from;
   const took = { end, agentSeconds, policyPace: agent.policyPace() };
@@ -44,7 +44,7 @@ export async function runAgent(
 
   if (end.sandbox_killed) return { ...took, patch: null, tooLarge: false };
   if (await diskIsFull(services.runtime)) {
-    if (await filledDisk(sandbox.suspect))
+    if (await hasFilledDisk(sandbox.suspect))
       return { ...took, end: { ...end, sandbox_killed: true }, patch: null, tooLarge: false };
     throw new RolloutFailure('node_disk', 'the disk was full when the agent ended');
   }
@@ -63,7 +63,7 @@ async function patchOf({ container, snapshot, suspect }: AgentSandbox, signal: A
   try {
     return await takePatch(container, snapshot, signal);
   } catch (error) {
-    if (await isOwnDoing(error, suspect)) return null;
+    if (await isCausedByCode(error, suspect)) return null;
     throw error;
   }
 }

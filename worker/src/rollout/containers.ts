@@ -1,6 +1,6 @@
 /** The containers of one attempt: the one the agent works in, and what those for the evaluation look like. */
 import { beyondCeiling, describeExcess, errorMessage, RolloutFailure } from '@swefarm/shared';
-import { isOwnDoing, type Suspect } from '../sandbox/blame.ts';
+import { isCausedByCode, type Suspect } from '../sandbox/attribution.ts';
 import { SandboxKilledError, type Shell } from '../sandbox/command.ts';
 import { removeHistory } from '../sandbox/history.ts';
 import type { Container, ContainerSpec, ReadyImage } from '../sandbox/runtime.ts';
@@ -64,7 +64,7 @@ function namingOwnDoing(shell: Shell, suspect: Suspect): Shell {
       try {
         return await shell.run(command, options);
       } catch (error) {
-        if (!(await isOwnDoing(error, suspect))) throw error;
+        if (!(await isCausedByCode(error, suspect))) throw error;
         throw new SandboxKilledError(`a command broke the sandbox: ${errorMessage(error)}`);
       }
     },

@@ -1,5 +1,5 @@
-/** What running tests and builds leaves in a tree, in gitignore's own language: never part of a patch unless tracked at the start. */
-export const LITTER: readonly string[] = [
+/** Patterns, as in .gitignore, of what tests and builds leave in a tree: never part of a patch unless tracked at the start. */
+export const BUILD_OUTPUTS: readonly string[] = [
   // Python
   '__pycache__/',
   '*.py[cod]',

@@ -1,4 +1,4 @@
-/** What is left of a node's disk, where its sandboxes write: on a full one, neither an agent nor tests can show anything. */
+/** Free space on a node's disk, where its sandboxes write: on a full disk, neither an agent's work nor tests mean anything. */
 import type { StatsFs } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 import type { Runtime } from './runtime.ts';
@@ -18,11 +18,11 @@ export async function diskFree(folder: string): Promise<number | null> {
   );
 }
 
-/** Free inodes; as many as you like where the file system does not count them (btrfs). */
+/** Free inodes; infinite where the file system does not count them (btrfs). */
 export const freeFiles = ({ files, ffree }: Pick<StatsFs, 'files' | 'ffree'>): number =>
   files > 0 ? ffree : Number.POSITIVE_INFINITY;
 
-/** False also when it cannot be seen. */
+/** False also when the disk cannot be seen. */
 export async function diskIsFull(runtime: Pick<Runtime, 'diskFree'>): Promise<boolean> {
   const free = await runtime.diskFree?.().catch(() => null);
   return typeof free === 'number' && free < FULL_BYTES;
@@ -31,22 +31,25 @@ export async function diskIsFull(runtime: Pick<Runtime, 'diskFree'>): Promise<bo
 const LOOK_MS = 250;
 
 export type DiskWatch = Disposable & {
-  /** Whether the disk was full at any look since the watch began, and not by the doing of who is watched. */
+  /** Whether the disk was found full since the watch began, and the watched sandbox was not the cause. */
   wasFull(): Promise<boolean>;
 };
 
 /**
- * Looks at the disk while something is at work on it: one that was full in the middle, and is free at the end, has failed commands all
- * the same. `isOwnDoing` is asked each time that it has become full.
+ * Checks the disk at intervals: commands fail on a disk that is full for a while, even if it is free again at the end. `isCausedBySandbox` is
+ * asked each time that the disk has become full.
  */
-export function watchDisk(runtime: Pick<Runtime, 'diskFree'>, isOwnDoing: () => Promise<boolean>): DiskWatch {
+export function watchDisk(
+  runtime: Pick<Runtime, 'diskFree'>,
+  isCausedBySandbox: () => Promise<boolean>,
+): DiskWatch {
   let byOthers = false;
   let isFull = false;
   let looking: Promise<void> = Promise.resolve();
   const look = async (): Promise<void> => {
     const before = isFull;
     isFull = await diskIsFull(runtime);
-    if (isFull && !before && !(await isOwnDoing().catch(() => false))) byOthers = true;
+    if (isFull && !before && !(await isCausedBySandbox().catch(() => false))) byOthers = true;
   };
   let busy = false;
   const timer = setInterval(() => {

@@ -1,12 +1,12 @@
 /**
- * Removing what nothing in a repository reaches may take seconds where there is much of it. It goes on while the model
- * thinks: the agent cannot run a command before its first answer, and that command waits for it.
+ * Removes the unreachable objects of a repository, which may take seconds, while the model writes its first answer: the first command of
+ * the agent waits for the end of the removal.
  */
 import type { Shell } from './command.ts';
 import type { Container } from './runtime.ts';
 import { pruneObjects, type Snapshot } from './snapshot.ts';
 
-/** Images (by digest) whose repository holds nothing but what HEAD reaches: there is nothing to do in the next container. */
+/** Digests of images whose repository has no unreachable objects: nothing is to be removed in their next container. */
 export type CleanImages = Set<string>;
 
 type HistoryRemoval = {
@@ -28,7 +28,7 @@ export function removeHistory(
     if ((await pruneObjects(container, snapshot, signal)) === 'clean') image.clean.add(image.digest);
   };
   const done = remove();
-  // Whoever waits first hears of a failure; a rollout that ended before it has no use for it.
+  // Its failure reaches whoever waits first; a rollout that ended earlier does not need it.
   done.catch(() => undefined);
   return {
     done,

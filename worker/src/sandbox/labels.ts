@@ -1,8 +1,8 @@
-/** The marks by which the reaper knows whose a container is, the same words in every runtime. */
+/** Labels of an engine's containers, by which the reaper finds their owner. */
 import type { ContainerSpec, Owner } from './runtime.ts';
 
 const PREFIX = 'swefarm.';
-/** Present on everything of ours and on nothing else. */
+/** On every container of the farm and on no other. */
 export const FARM_LABEL = `${PREFIX}farm`;
 
 export function ownerLabels(spec: Pick<ContainerSpec, 'owner' | 'role'>): Record<string, string> {
@@ -18,7 +18,7 @@ export function ownerLabels(spec: Pick<ContainerSpec, 'owner' | 'role'>): Record
   };
 }
 
-/** Null when the labels are not ours or not whole: such a thing is nobody's business to remove. */
+/** Null when the labels are not the farm's or not complete: such a container is never removed. */
 export function readOwner(labels: Record<string, string>): Owner | null {
   const farm = labels[FARM_LABEL];
   const worker = labels[`${PREFIX}worker`];

@@ -1,4 +1,4 @@
-/** Wishes that no sandbox can be given, told before anything is fetched or made for them: they are the run's fault, not the node's. */
+/** Limits that no sandbox can have are refused before anything is fetched or made: they are the run's fault, not the node's. */
 import { RolloutFailure } from '@swefarm/shared';
 import type { Limits } from './runtime.ts';
 
@@ -10,7 +10,7 @@ const LEAST_MEMORY = 6 * 1024 ** 2;
 /** No process has a number above it (PID_MAX_LIMIT). */
 const MOST_PIDS = 4 * 1024 ** 2;
 
-/** @param cpus that the node gives at most; null: as many as are asked for. Throws RolloutFailure sandbox_refused. */
+/** @param most CPUs that the node gives; null: as many as are asked for. Throws RolloutFailure sandbox_refused. */
 export function requirePossible({ cpus, memoryBytes, pids }: Limits, most: { cpus: number } | null): void {
   if (!(cpus >= LEAST_CPUS && cpus <= MOST_CPUS))
     refuse(`sandbox.cpus is ${cpus}, and must be ${LEAST_CPUS} to ${MOST_CPUS}`);

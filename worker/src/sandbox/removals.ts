@@ -1,7 +1,7 @@
-/** Containers on their way out: removed beside further work, so that no rollout waits for a removal, and gone before the worker is. */
+/** Removes containers in the background: no rollout waits for a removal, and the worker exits only after the last one. */
 
 export type Removals = {
-  /** Starts the removal; waits only while so many are under way that the node would fill up with what nobody uses. */
+  /** Starts the removal; waits only while so many are under way that unused containers would fill the node. */
   remove(container: AsyncDisposable): Promise<void>;
   /** Resolves when every removal so far has ended. */
   finished(): Promise<void>;
@@ -9,7 +9,7 @@ export type Removals = {
 
 const MOST_UNDER_WAY = 16;
 
-/** What cannot be removed was logged by its runtime and is the reaper's. */
+/** The runtime logs what it cannot remove, and the reaper tries again. */
 export function createRemovals(most = MOST_UNDER_WAY): Removals {
   const underWay = new Set<Promise<unknown>>();
   return {

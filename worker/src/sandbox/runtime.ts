@@ -5,10 +5,10 @@
  */
 import type { Duplex } from 'node:stream';
 import type { RuntimeName } from '@swefarm/shared';
-import type { Remains } from './remains.ts';
-import type { DiskUse } from './use.ts';
+import type { DiskUse } from './diskuse.ts';
+import type { FileChanges } from './filechanges.ts';
 
-/** Who pays for a container: the reaper removes what has no living owner. */
+/** For whom a container runs: the reaper removes what has no living owner. */
 export type Owner = {
   /** Identity of the farm (its Redis), so that two farms on one host keep apart. */
   farm: string;
@@ -76,7 +76,7 @@ export type ContainerState = 'running' | 'exited' | 'own_limit' | 'gone';
 export interface Container extends AsyncDisposable {
   readonly id: string;
   readonly spec: ContainerSpec;
-  /** The process table is the container's own, so that "started since" is a safe ground to kill on. Absent: no. */
+  /** The process table is the container's own, so that a process that started since a command is the command's. Absent: no. */
   readonly privatePids?: boolean;
   /** Where `spec.workdir` really is: the same path in every container, a folder of its own in the `host` dry run. */
   readonly workdir: string;
@@ -105,9 +105,9 @@ export interface Container extends AsyncDisposable {
    * Ends every process, the idle one too: nothing can be run in it any more, only looked at from outside until it is disposed of.
    * Throws RolloutFailure when that cannot be made sure. Absent: the files are not a container's own.
    */
-  end?(signal: AbortSignal): Promise<Remains>;
-  /** Told from outside, while it runs or after: changes whenever the file is written, whatever is done to hide it; null where it cannot be seen. */
-  stampOf?(path: string): Promise<string | null>;
+  end?(signal: AbortSignal): Promise<FileChanges>;
+  /** A stamp, read from outside, that changes whenever the file is written, whatever is done to hide that; null where it cannot be seen. */
+  fileStamp?(path: string): Promise<string | null>;
   /** What it has written to the disk, measured from outside; null where that cannot be seen. */
   diskUse?(): Promise<DiskUse | null>;
   /** Ends every process and removes all traces; never throws, idempotent. */
@@ -129,7 +129,7 @@ export type OwnedContainer = { id: string; owner: Owner };
 
 export type ImageLine = {
   image: string;
-  /** `kept`: in use, pinned or used just now. `changed`: not what the farm brought under this name. */
+  /** `kept`: in use, pinned or used just now. `changed`: not what the farm pulled under this name. */
   status: 'present' | 'absent' | 'pulled' | 'converted' | 'removed' | 'kept' | 'changed' | 'failed';
   digest?: string;
   bytes?: number;
@@ -137,14 +137,14 @@ export type ImageLine = {
   error?: string;
 };
 
-/** What people ask of a node's images. */
+/** For `swefarm images`. */
 export type ImageInspection = {
   /**
-   * `verify`: compared with the digest written down when the farm brought it. `instances`: whose image it is, for runtimes whose
+   * `verify`: compared with the digest recorded when the farm pulled it. `instances`: whose image it is, for runtimes whose
    * images are files named by them.
    */
   look(image: string, verify: boolean, instances: readonly string[]): Promise<ImageLine>;
-  /** Removes what the farm brought, is not used and not in `keep`. */
+  /** Removes what the farm pulled, is not used and not in `keep`. */
   prune(keep: ReadonlySet<string>): Promise<ImageLine[]>;
 };
 
@@ -167,17 +167,17 @@ export interface Runtime extends AsyncDisposable {
   most?(): Promise<{ cpus: number } | null>;
   /** Throws RolloutFailure sandbox_start / sandbox_refused / engine_unreachable / node_disk / node_memory. */
   start(spec: ContainerSpec, signal: AbortSignal): Promise<Container>;
-  /** Everything on this host that carries our marks, of this and other workers. */
+  /** Every container of the farm on this host, of this and other workers. */
   listOwned(): Promise<OwnedContainer[]>;
   /** Images on this node, ready to start; absent where the runtime keeps none. */
   images?(): Promise<{ count: number; bytes: number }>;
   /** Bytes free where sandboxes write; null, or absent: that cannot be seen from here. */
   diskFree?(): Promise<number | null>;
-  /** Removes what the farm brought and nobody uses while the disk is too full; answers how many. */
+  /** Removes images that the farm pulled and nobody uses while the disk is too full; returns how many. */
   evictImages?(): Promise<number>;
   /** Absent where no engine keeps them. */
   readonly inspection?: ImageInspection;
-  /** Removes what dead processes left and no owner names any more, where a runtime keeps such things. */
+  /** Removes what dead processes left and no record names, where a runtime keeps such things. */
   sweep?(): Promise<void>;
   /** Removes by id what `listOwned` showed; no error when it is already gone. */
   remove(id: string): Promise<void>;

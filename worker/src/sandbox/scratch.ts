@@ -1,4 +1,4 @@
-/** What the folder of running sandboxes has to be, whoever makes it. */
+/** How the folder of running sandboxes is checked and made. */
 import type { OwnFolder } from '@swefarm/shared';
 
 export const SCRATCH: OwnFolder = { setting: 'scratch_dir', mayBeShared: true };

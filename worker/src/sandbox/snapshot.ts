@@ -1,22 +1,22 @@
 /**
  * The patch of a rollout: the difference between the tree as it was at start and as it is now. Taken by plain exec with a git
- * folder of our own, so that nothing the agent did to its repository or its shell has a say in it.
+ * folder of our own, so that nothing the agent did to its repository or its shell can change it.
  */
 import { isUtf8 } from 'node:buffer';
 import { readFileSync } from 'node:fs';
 import { newId, RolloutFailure } from '@swefarm/shared';
-import { LITTER } from './buildoutputs.ts';
+import { BUILD_OUTPUTS } from './buildoutputs.ts';
 import type { Container, ExecResult } from './runtime.ts';
 import { attributeLine, patchSections } from './sections.ts';
 import type { Preparation, PreparationResult } from './shell.ts';
 
 const SNAPSHOT = readFileSync(new URL('./snapshot.sh', import.meta.url), 'utf8');
 const PRUNE = readFileSync(new URL('./prune.sh', import.meta.url), 'utf8');
-/** Arguments: prune.sh, snapshot.sh, workdir, name of our folder, litter. What the first says is told when it fails. */
+/** Arguments: prune.sh, snapshot.sh, workdir, name of our folder, litter. The output of the first is printed when it fails. */
 const PREPARE = `said=$(/bin/sh -c "$1" swefarm refs "$3" 2>&1) || { code=$?; printf '%s' "$said"; exit $code; }
 printf '%s\\n' "$5" | /bin/sh -c "$2" swefarm prepare "$3" "$4"`;
 const TIMEOUT_MS = 180_000;
-/** A larger patch is the agent's doing and has a row of its own in the reward table. */
+/** A larger patch is the agent's fault and has a row of its own in the reward table. */
 export const MAX_PATCH_BYTES = 10 * 1024 * 1024;
 /** New or changed files over this in all are not even hashed: no patch of them is under the limit but by accident. */
 const MAX_CHANGED_BYTES = 25 * MAX_PATCH_BYTES;
@@ -52,7 +52,7 @@ export type TreePreparation = Preparation & {
 export function prepareTree(workdir: string): TreePreparation {
   const folder = `.swefarm-${newId()}`;
   const env = Object.entries(ENV).map(([name, value]) => `${name}=${value}`);
-  const scripts = [PREPARE, 'swefarm', PRUNE, SNAPSHOT, workdir, folder, LITTER.join('\n')];
+  const scripts = [PREPARE, 'swefarm', PRUNE, SNAPSHOT, workdir, folder, BUILD_OUTPUTS.join('\n')];
   return {
     argv: ['/usr/bin/env', '-i', ...env, '/bin/sh', '-c', ...scripts],
     timeoutMs: TIMEOUT_MS,
@@ -154,6 +154,6 @@ function refused(
   if (result.exitCode === 3)
     return new RolloutFailure('no_worktree', `${workdir} is no git work tree in this image`);
   if (result.exitCode === 4) return new RolloutFailure('no_worktree', 'the image has no git');
-  const said = result.output.subarray(-300).toString('latin1').trim();
-  return new RolloutFailure('patch_take', `git failed in ${workdir} (exit ${result.exitCode}): ${said}`);
+  const output = result.output.subarray(-300).toString('latin1').trim();
+  return new RolloutFailure('patch_take', `git failed in ${workdir} (exit ${result.exitCode}): ${output}`);
 }

@@ -83,13 +83,13 @@ function startThread(onFree: (healthy: boolean) => void): Thread {
   worker.unref();
   let current: { task: Waiting; timer: NodeJS.Timeout } | null = null;
 
-  const finish = (healthy: boolean, settle: (task: Waiting) => void): void => {
+  const finish = (healthy: boolean, answer: (task: Waiting) => void): void => {
     if (!current) return;
     const { task, timer } = current;
     current = null;
     clearTimeout(timer);
     if (!healthy) void worker.terminate();
-    settle(task);
+    answer(task);
     onFree(healthy);
   };
   const broken = (error: Error): void => {

@@ -3,11 +3,11 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type CommandResult, SandboxKilledError, type Shell } from '../../src/sandbox/command.ts';
 import type { Container } from '../../src/sandbox/runtime.ts';
 import { openShell } from '../../src/sandbox/shell.ts';
-import { blameContract } from './blame-contract.ts';
+import { blameContract } from './attribution-contract.ts';
+import { remainsContract } from './changes-contract.ts';
 import { containerContract } from './container-contract.ts';
 import { memoryContract } from './memory-contract.ts';
 import { patchContract } from './patch-contract.ts';
-import { remainsContract } from './remains-contract.ts';
 import {
   type ContractOptions,
   describeIf,

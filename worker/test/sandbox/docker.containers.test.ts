@@ -3,8 +3,8 @@ import { existsSync, readFileSync } from 'node:fs';
 import { importTree, minimalImage } from '@swefarm/testkit';
 import Docker from 'dockerode';
 import { expect, it } from 'vitest';
-import { inTime, killFromOutside, NOT_YET_COMMAND } from '../../src/sandbox/docker/deadline.ts';
-import { listChanges, pathKind } from '../../src/sandbox/docker/remains.ts';
+import { listChanges, pathKind } from '../../src/sandbox/docker/changes.ts';
+import { inTime, killWithoutEngine, NOT_YET_COMMAND } from '../../src/sandbox/docker/deadline.ts';
 import { dockerRuntime } from '../../src/sandbox/docker/runtime.ts';
 import { sandboxContract } from './contract.ts';
 import { describeUnless, NEVER, sh, start } from './subject.ts';
@@ -37,7 +37,10 @@ it("tells what changed by the engine's own list, where its files cannot be seen"
   await container.end?.(NEVER);
   const docker = new Docker({ socketPath });
   const seen = new Map<string, boolean>();
-  const look = { within: () => true, see: ({ path = '', removed = false }) => void seen.set(path, removed) };
+  const look = {
+    entersFolder: () => true,
+    visit: ({ path = '', removed = false }) => void seen.set(path, removed),
+  };
   await listChanges(docker, container.id, look, NEVER);
   expect(Object.fromEntries(seen)).toMatchObject({
     '/usr/bin/nohup': false,
@@ -74,12 +77,12 @@ describeUnless(
         const exec = await container.exec({ Cmd: ['true'], AttachStdout: true });
         (await exec.start({ hijack: true, stdin: true })).resume();
         await expect
-          .poll(() => killFromOutside(container.id, NOT_YET_COMMAND), { timeout: 30_000 })
+          .poll(() => killWithoutEngine(container.id, NOT_YET_COMMAND), { timeout: 30_000 })
           .toBeGreaterThan(0);
         expect((await inTime(container.inspect(), 30_000)).State.Running).toBe(true);
-        expect(await killFromOutside('f'.repeat(64))).toBe(0);
+        expect(await killWithoutEngine('f'.repeat(64))).toBe(0);
       } finally {
-        await killFromOutside(container.id);
+        await killWithoutEngine(container.id);
         await inTime(container.remove({ force: true }), 60_000);
       }
     });

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { importTree, minimalImage, type PodmanEngine, startPodman } from '@swefarm/testkit';
 import Docker from 'dockerode';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { inTime, isLate, killFromOutside } from '../../src/sandbox/docker/deadline.ts';
+import { inTime, isLate, killWithoutEngine } from '../../src/sandbox/docker/deadline.ts';
 import { dockerRuntime } from '../../src/sandbox/docker/runtime.ts';
 import { sandboxContract } from './contract.ts';
 import { describeUnless, NEVER, sh, start, WHOLE } from './subject.ts';
@@ -71,7 +71,7 @@ describeUnless(
       expect(said).toEqual([
         expect.stringMatching(`^container left for the reaper.*${container.id}.*did not answer`),
       ]);
-      expect(await killFromOutside(container.id)).toBe(0);
+      expect(await killWithoutEngine(container.id)).toBe(0);
 
       closeSync(openSync(join(found.GraphDriver.Data.MergedDir, 'p'), 'r+'));
       await expect

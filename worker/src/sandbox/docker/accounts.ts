@@ -1,12 +1,12 @@
 /**
- * What an engine reads in a container before it starts a command there or makes an archive. Who opens a pipe in its place waits for
- * ever with the container held, so that neither kill nor removal is answered; Podman's own service opens it, not a process inside.
+ * Checks the files that an engine reads in a container before it starts a command there or makes an archive. If code inside puts a pipe
+ * in their place, the engine waits for ever with the container locked, and answers neither a kill nor a removal.
  */
 import { posix } from 'node:path';
 import { RolloutFailure, sleep } from '@swefarm/shared';
 import type Docker from 'dockerode';
 import { engineFailure, statusCode } from '../engine/errors.ts';
-import { pathStat } from './remains.ts';
+import { pathStat } from './changes.ts';
 
 const READ = ['/etc/passwd', '/etc/group'];
 /** No list of users is so long; who reads it takes as much memory. */
@@ -19,8 +19,8 @@ const PAUSE_MS = 50;
 const INSIDE_ONLY = /^\/(?:dev|proc|sys)(?:\/|$)/;
 
 /**
- * Throws RolloutFailure `sandbox_lost` when an engine would wait for what stands there, or read it without end; else the engine's own
- * error. What an engine can open and not use is left to it: it says so itself.
+ * Throws RolloutFailure `sandbox_lost` when an engine would wait for such a file, or read it without end; else the engine's own error.
+ * A file that an engine can open and not use is left to the engine, which reports it.
  */
 export async function requireReadable(container: Docker.Container, answerMs?: number): Promise<void> {
   await Promise.all(
@@ -33,8 +33,8 @@ export async function requireReadable(container: Docker.Container, answerMs?: nu
 }
 
 /**
- * What it means that the engine did not come to the start of a command: a machine under load stands still for minutes too, so the
- * container has held it only where something stands that would. Looks more than once: what is put there may be taken away by turns.
+ * Why the engine did not start a command in time: the container is the cause only when such a file is there, because a loaded machine
+ * stands still for minutes too. Checks more than once: code inside may put the file there and take it away by turns.
  */
 export async function lateFailure(
   container: Docker.Container,

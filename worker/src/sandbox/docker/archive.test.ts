@@ -2,7 +2,7 @@
 import { Readable } from 'node:stream';
 import tar, { type Header } from 'tar-stream';
 import { expect, test } from 'vitest';
-import { readOnlyFile } from './archive.ts';
+import { readSingleFile } from './archive.ts';
 
 function archive(...entries: (Partial<Header> & { name: string; content?: string })[]): Readable {
   const pack = tar.pack();
@@ -13,7 +13,7 @@ function archive(...entries: (Partial<Header> & { name: string; content?: string
 
 test('a regular file is read whole, whatever its name claims to be', async () => {
   for (const name of ['log', '../../etc/passwd', '/etc/passwd']) {
-    const read = await readOnlyFile(archive({ name, content: 'inside' }), '/testbed/log', 100);
+    const read = await readSingleFile(archive({ name, content: 'inside' }), '/testbed/log', 100);
     expect(read?.toString()).toBe('inside');
   }
 });
@@ -27,21 +27,21 @@ test('links, folders and devices are no files, also when a file follows', async 
     { name: 'log', type: 'character-device' },
     { name: 'log', type: 'fifo' },
   ] as const) {
-    expect(await readOnlyFile(archive(header, after), '/testbed/log', 100), header.type).toBeNull();
+    expect(await readSingleFile(archive(header, after), '/testbed/log', 100), header.type).toBeNull();
   }
-  expect(await readOnlyFile(archive(), '/testbed/log', 100)).toBeNull();
+  expect(await readSingleFile(archive(), '/testbed/log', 100)).toBeNull();
 });
 
 test('a size over the bound is refused by the header, before the content came', async () => {
   const pack = tar.pack();
   pack.entry({ name: 'log', size: 1e12 });
   // The content never comes: only the header can have told.
-  const reading = readOnlyFile(pack as unknown as Readable, '/testbed/log', 1000);
+  const reading = readSingleFile(pack as unknown as Readable, '/testbed/log', 1000);
   await expect(reading).rejects.toMatchObject({ code: 'file_too_large' });
 });
 
 test('an archive that breaks off is an error, not a shorter file', async () => {
   const whole = await Array.fromAsync(archive({ name: 'log', content: 'x'.repeat(5000) }));
   const cut = Buffer.concat(whole as Buffer[]).subarray(0, 2000);
-  await expect(readOnlyFile(Readable.from([cut]), '/testbed/log', 10_000)).rejects.toThrow();
+  await expect(readSingleFile(Readable.from([cut]), '/testbed/log', 10_000)).rejects.toThrow();
 });

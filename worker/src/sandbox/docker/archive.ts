@@ -7,7 +7,7 @@ import tar from 'tar-stream';
  * The archive's one entry when it is a regular file; nothing of it is ever written to a path. Null for anything else; throws
  * SwefarmError `file_too_large` by the size that the header claims, before a byte of it is kept.
  */
-export async function readOnlyFile(
+export async function readSingleFile(
   archive: NodeJS.ReadableStream,
   path: string,
   maxBytes: number,

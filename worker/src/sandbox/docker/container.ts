@@ -5,19 +5,19 @@ import type { Duplex, Readable } from 'node:stream';
 import { errorMessage, poll, waitAtMost } from '@swefarm/shared';
 import type Docker from 'dockerode';
 import tar from 'tar-stream';
+import { type DiskUse, diskUse } from '../diskuse.ts';
 import { engineFailure, statusCode } from '../engine/errors.ts';
 import type { Engine } from '../engine/settings.ts';
+import type { FileChanges } from '../filechanges.ts';
 import { killCommand } from '../kill.ts';
-import type { Remains } from '../remains.ts';
+import { overlayChanges, readFileStamp } from '../overlaychanges.ts';
 import type { Container, ContainerSpec, ContainerState, ExecOptions, ExecResult } from '../runtime.ts';
-import { stampIn, upperRemains } from '../upper.ts';
-import { type DiskUse, diskUse } from '../use.ts';
 import { requireReadable } from './accounts.ts';
-import { readOnlyFile } from './archive.ts';
-import { inTime, isLate, killFromOutside } from './deadline.ts';
+import { readSingleFile } from './archive.ts';
+import { listChanges, pathKind } from './changes.ts';
+import { inTime, isLate, killWithoutEngine } from './deadline.ts';
 import { demuxedDuplex } from './demux.ts';
 import { runExec, startExec } from './exec.ts';
-import { listChanges, pathKind } from './remains.ts';
 
 export type DockerContainerDeps = {
   docker: Docker;
@@ -107,19 +107,19 @@ export class DockerContainer implements Container {
       signal.throwIfAborted();
       throw engineFailure(error, 'sandbox_lost', `reading ${path} from a container`);
     }
-    return inTime(readOnlyFile(archive, path, maxBytes)).catch((error: unknown) => {
+    return inTime(readSingleFile(archive, path, maxBytes)).catch((error: unknown) => {
       (archive as Readable).destroy();
       throw isLate(error) ? engineFailure(error, 'sandbox_lost', `reading ${path} from a container`) : error;
     });
   }
 
-  async end(signal: AbortSignal): Promise<Remains> {
+  async end(signal: AbortSignal): Promise<FileChanges> {
     await this.#stop(signal);
     const { docker } = this.#deps;
     // Asked only where its files cannot be seen from here: an engine compares sizes and times, which whoever writes a file can put
     // back, and reads the whole image to do so.
     const upper = await this.#upperDir();
-    if (upper !== null) return upperRemains([{ at: '/', upper }]);
+    if (upper !== null) return overlayChanges([{ at: '/', upper }]);
     return {
       changes: (look, until) => listChanges(docker, this.id, look, until),
       kindOf: (path) => pathKind(this.#container, path),
@@ -131,7 +131,7 @@ export class DockerContainer implements Container {
   async #stop(signal: AbortSignal): Promise<void> {
     try {
       await inTime(this.#container.kill({ signal: 'SIGKILL' })).catch(async (error: unknown) => {
-        if (isLate(error)) await killFromOutside(this.id);
+        if (isLate(error)) await killWithoutEngine(this.id);
         // It may have stopped by itself, for which each engine has a code of its own: the wait tells.
         else if (![409, 500].includes(statusCode(error) ?? 0)) throw error;
       });
@@ -143,9 +143,9 @@ export class DockerContainer implements Container {
     signal.throwIfAborted();
   }
 
-  async stampOf(path: string): Promise<string | null> {
+  async fileStamp(path: string): Promise<string | null> {
     const upper = await this.#upperDir();
-    return upper === null ? null : stampIn(upper, path);
+    return upper === null ? null : readFileStamp(upper, path);
   }
 
   async diskUse(): Promise<DiskUse | null> {
@@ -197,7 +197,7 @@ export class DockerContainer implements Container {
     return pid > 0 ? pid : null;
   }
 
-  /** Told by the watchdog, where there is one. */
+  /** Called by the watchdog, where there is one. */
   countMemoryKill(): void {
     this.#watchedKills = (this.#watchedKills ?? 0) + 1;
   }
@@ -211,7 +211,7 @@ export class DockerContainer implements Container {
     return this.#watchedKills !== null;
   }
 
-  /** The watchdog's last resort: the container is over, by its own doing. */
+  /** The watchdog's last resort: its own limit ends the container. */
   endByLimit(): void {
     this.#killedByLimit = true;
     this.#container.kill({ signal: 'SIGKILL' }).catch((error: unknown) => errorMessage(error));

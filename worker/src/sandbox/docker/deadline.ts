@@ -1,8 +1,8 @@
-/** The longest that a call of an engine is waited for. What is inside a container can make its engine wait, and must not make us. */
+/** Time limits for calls of an engine: code in a container can make its engine wait, and must not make the worker wait. */
 
 import { readdir, readFile } from 'node:fs/promises';
 import { waitAtMost } from '@swefarm/shared';
-import { killQuietly, namespaceOf } from '../namespaces/processes.ts';
+import { killQuietly, readNamespace } from '../namespaces/processes.ts';
 
 /** An engine on a loaded disk takes its time. */
 const ANSWER_MS = 120_000;
@@ -10,7 +10,7 @@ const LATE = 'ETIMEDOUT';
 /** What engines start in a container, until it has become the command. */
 export const NOT_YET_COMMAND = /^(runc|crun)/;
 
-/** Settles as the call does; rejects when it has not by then, while the engine goes on with it. */
+/** Ends as the call does; rejects when the call takes longer, while the engine goes on with it. */
 export async function inTime<T>(call: Promise<T>, answerMs = ANSWER_MS): Promise<T> {
   const ending = await waitAtMost(call, answerMs);
   if (ending.by === 'itself') return ending.value;
@@ -23,14 +23,14 @@ export const isLate = (error: unknown): boolean => (error as { code?: unknown } 
  * Kills the processes of a container without its engine; answers how many. None where this process does not see the host's processes,
  * or may not end them.
  */
-export async function killFromOutside(id: string, name = /^/): Promise<number> {
-  const own = await namespaceOf(process.pid, 'pid');
+export async function killWithoutEngine(id: string, name = /^/): Promise<number> {
+  const own = await readNamespace(process.pid, 'pid');
   let killed = 0;
   for (const pid of (await readdir('/proc')).filter((entry) => /^\d+$/.test(entry)).map(Number)) {
     const of = (file: string) => readFile(`/proc/${pid}/${file}`, 'latin1').catch(() => '');
     if (!(await of('cgroup')).includes(id) || !name.test(await of('comm'))) continue;
     // What looks after a container from outside may be in its control group.
-    if ((await namespaceOf(pid, 'pid')) === own) continue;
+    if ((await readNamespace(pid, 'pid')) === own) continue;
     try {
       if (killQuietly(pid)) killed++;
     } catch {

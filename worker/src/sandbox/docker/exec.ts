@@ -6,7 +6,7 @@ import { Capture } from '../capture.ts';
 import { engineFailure } from '../engine/errors.ts';
 import type { ExecOptions, ExecResult } from '../runtime.ts';
 import { lateFailure, requireReadable } from './accounts.ts';
-import { inTime, isLate, killFromOutside, NOT_YET_COMMAND } from './deadline.ts';
+import { inTime, isLate, killWithoutEngine, NOT_YET_COMMAND } from './deadline.ts';
 import { createDemuxer } from './demux.ts';
 
 /** How often a silent exec is asked whether its process has ended although a child still holds its output. */
@@ -48,7 +48,7 @@ export async function startExec(
     return { exec, socket: socket as Duplex };
   } catch (error) {
     if (isLate(error)) {
-      await killFromOutside(container.id, NOT_YET_COMMAND);
+      await killWithoutEngine(container.id, NOT_YET_COMMAND);
       throw await lateFailure(container, error, doing, answerMs);
     }
     throw engineFailure(error, 'sandbox_lost', doing);
@@ -97,7 +97,7 @@ export async function runExec(
     const { by } = await waitAtMost(watch.done, options.timeoutMs, options.signal);
     if (by !== 'itself') {
       // What never became the command holds the container, and nothing else can be started to end it.
-      await killFromOutside(container.id, NOT_YET_COMMAND);
+      await killWithoutEngine(container.id, NOT_YET_COMMAND);
       await kill(mark);
       await waitAtMost(watch.done, AFTER_KILL_MS);
       options.signal.throwIfAborted();

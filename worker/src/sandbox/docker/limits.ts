@@ -1,4 +1,4 @@
-/** What an engine limits on this node, from its own account of itself. */
+/** What an engine limits on this node, according to itself. */
 import type { RuntimeCheck } from '../runtime.ts';
 
 export type EngineInfo = {

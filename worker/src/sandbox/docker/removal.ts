@@ -1,11 +1,11 @@
 /**
- * Removals by an engine that may be held up by what is in a container: each is waited for only so long. The engine goes on with it,
- * is not asked for it again beside, and whoever asks later (the reaper) waits for the same.
+ * Removes containers of an engine, which code in a container can hold up: each removal is waited for only so long. The engine goes on
+ * with it and is not asked again meanwhile; whoever asks later (the reaper) waits for the same removal.
  */
 import { createSingleFlight, type Semaphore, sleep } from '@swefarm/shared';
 import type Docker from 'dockerode';
 import { engineFailure, statusCode } from '../engine/errors.ts';
-import { inTime, isLate, killFromOutside } from './deadline.ts';
+import { inTime, isLate, killWithoutEngine } from './deadline.ts';
 
 const ATTEMPTS = 5;
 /** The second is for what was let go when the first was too late. */
@@ -33,7 +33,7 @@ export function createRemoval(
       } catch (error) {
         if (statusCode(error) === 404) return;
         const late = isLate(error);
-        if (late) await killFromOutside(id);
+        if (late) await killWithoutEngine(id);
         if (attempt >= (late ? LATE_ATTEMPTS : ATTEMPTS))
           throw engineFailure(error, 'engine_unreachable', `removing ${id}`);
         // It may meet a start still under way.

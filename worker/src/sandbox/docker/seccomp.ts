@@ -1,5 +1,5 @@
 /**
- * The light runtime's filter of system calls in the words of engines, for Podman: its own default lets any process make user
+ * The rootfs runtime's filter of system calls in the format of engines, for Podman: its own default lets any process make user
  * namespaces, and with them mounts. Docker's default does not, and is left as it is.
  */
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';

@@ -1,14 +1,14 @@
 /**
- * Limits for engines that take them and do not hold them (Podman without root on control groups of version 1): the processes of
- * each container are weighed once a second from here, as the light runtime's are.
+ * Limits for engines that take them and do not hold them (Podman without root on control groups of version 1): the worker
+ * measures the processes of each container once a second, as for the rootfs runtime.
  */
 
-import { namespaceOf } from '../namespaces/processes.ts';
+import { readNamespace } from '../namespaces/processes.ts';
 import type { Watchdog } from '../namespaces/watchdog.ts';
 import type { RuntimeCheck } from '../runtime.ts';
 import type { DockerContainer } from './container.ts';
 
-/** Which limits the engine itself keeps. */
+/** Which limits the engine itself enforces. */
 export type EngineLimits = RuntimeCheck['limits'];
 
 /** Returns what ends the watch. Nothing is watched where the engine's processes cannot be seen from here. */
@@ -24,7 +24,7 @@ export async function watchContainer(
   };
   if (wanted.memoryBytes === null && wanted.pids === null) return () => undefined;
   const init = await container.idlePid();
-  const namespace = init === null ? null : await namespaceOf(init, 'pid');
+  const namespace = init === null ? null : await readNamespace(init, 'pid');
   if (init === null || namespace === null) return () => undefined;
   container.watch();
   return watchdog.watch({

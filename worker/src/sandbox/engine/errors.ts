@@ -1,4 +1,4 @@
-/** What the engine's errors mean to a rollout: one table from words and codes to failure classes. */
+/** Which failure class an engine's error means: one table from messages and codes. */
 import { errorMessage, type FailureClass, RolloutFailure } from '@swefarm/shared';
 
 const UNREACHABLE = /ECONNREFUSED|ENOENT|EACCES|EPERM|ECONNRESET|EPIPE|ETIMEDOUT|socket hang up/;
@@ -34,13 +34,13 @@ export function engineFailure(error: unknown, otherwise: FailureClass, doing: st
   return new RolloutFailure(failureClass, `${doing}: ${message.trim()}`.slice(0, 400), { cause: error });
 }
 
-/** What engines say of limits that their kernel does not take, some of them as errors of their own. */
+/** How engines report limits that their kernel does not take, some of them with status 500. */
 const REFUSED =
   /error setting cgroup config|cfs quota|memory limit|limit.*(?:too low|too small)|cannot unmarshal number|invalid argument.*(?:cgroup|\.max)/i;
-/** Of the answers 4xx these are about the moment, not about what was asked. */
+/** These 4xx answers are about the moment, not about the request. */
 const PASSING = new Set([404, 408, 409, 429]);
 
-/** Of a container that the engine did not create or start: what it refuses is the run's fault, unless its words mean something else. */
+/** The failure of a container that the engine did not create or start: what it refuses is the run's fault, unless its message means something else. */
 export function createFailure(error: unknown, created: boolean, doing: string): unknown {
   const status = statusCode(error);
   if (status === 404 && !created) return engineFailure(error, 'image_not_found', doing);

@@ -1,14 +1,14 @@
 /**
- * One sandbox that processes are let into from the host: rootfs's and apptainer's. Files go in and out through processes inside:
- * no path of it is ever resolved on the host.
+ * A container of the rootfs or Apptainer runtime, whose processes are started from the host. Files are written and read by processes
+ * inside: no path of it is ever resolved on the host.
  */
 import { readFileSync } from 'node:fs';
 import type { Duplex } from 'node:stream';
 import { errorMessage, RolloutFailure, SwefarmError } from '@swefarm/shared';
-import type { Remains } from '../remains.ts';
+import { type DiskUse, diskUse } from '../diskuse.ts';
+import type { FileChanges } from '../filechanges.ts';
+import { type Layer, overlayChanges, readFileStamp } from '../overlaychanges.ts';
 import type { Container, ContainerSpec, ContainerState, ExecOptions, ExecResult } from '../runtime.ts';
-import { type Layer, stampIn, upperRemains } from '../upper.ts';
-import { type DiskUse, diskUse } from '../use.ts';
 import { type Cgroup, HEADROOM, OWN_PROCESSES } from './cgroups.ts';
 import { type Entered, EnteredStream, enterSandbox, runEntered } from './enter.ts';
 import type { Pipes } from './pipes.ts';
@@ -124,11 +124,11 @@ export class NamespaceContainer implements Container {
       const bits = (mode ?? 0o644).toString(8);
       const result = await this.#plain(['/bin/sh', '-c', PUT, 'sh', path, bits], 4096, signal, content);
       if (result.exitCode !== 0) {
-        const said = result.output.toString('utf8', 0, 200).trim();
-        const full = /no space left|disk quota/i.test(said);
+        const message = result.output.toString('utf8', 0, 200).trim();
+        const full = /no space left|disk quota/i.test(message);
         throw new RolloutFailure(
           full ? 'node_disk' : 'sandbox_lost',
-          `writing ${path} into a sandbox: ${said || 'timed out'}`,
+          `writing ${path} into a sandbox: ${message || 'timed out'}`,
         );
       }
     }
@@ -189,16 +189,16 @@ export class NamespaceContainer implements Container {
     }
   }
 
-  async end(): Promise<Remains> {
+  async end(): Promise<FileChanges> {
     const { supervisor, layers } = this.#deps;
     await supervisor.end();
     if (supervisor.alive())
       throw new RolloutFailure('sandbox_lost', `processes of ${this.id} are still there after it was ended`);
-    return upperRemains(layers);
+    return overlayChanges(layers);
   }
 
-  stampOf(path: string): Promise<string | null> {
-    return stampIn(this.#deps.layers[0].upper, path);
+  fileStamp(path: string): Promise<string | null> {
+    return readFileStamp(this.#deps.layers[0].upper, path);
   }
 
   async diskUse(): Promise<DiskUse | null> {
@@ -209,12 +209,12 @@ export class NamespaceContainer implements Container {
     return known.reduce((sum, use) => ({ bytes: sum.bytes + use.bytes, share: sum.share + use.share }));
   }
 
-  /** Told by the watchdog. */
+  /** Called by the watchdog. */
   countMemoryKill(): void {
     this.#watchedKills++;
   }
 
-  /** The watchdog's last resort: the sandbox is over, by its own doing. */
+  /** The watchdog's last resort: its own limit ends the sandbox. */
   endByLimit(): void {
     this.#killedByLimit = true;
     void this.#deps.supervisor.end();

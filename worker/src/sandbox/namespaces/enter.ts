@@ -19,7 +19,7 @@ const AFTER_KILL_MS = 5_000;
 export type Entered = {
   stdin: Writable | null;
   output: Socket;
-  /** Exit code of the process, or null when it was never started; settles once it has ended. */
+  /** Resolves when the process has ended, with its exit code; null when it was never started. */
   exit: Promise<number | null>;
   /** Kills it and all that it started, wherever they went. */
   kill(): Promise<boolean>;
@@ -93,9 +93,9 @@ export async function runEntered(
   onUnkillable: () => Promise<void>,
 ): Promise<ExecResult> {
   const capture = new Capture(options.maxOutputBytes);
-  let heardAt = performance.now();
+  let lastOutputAt = performance.now();
   entered.output.on('data', (chunk: Buffer) => {
-    heardAt = performance.now();
+    lastOutputAt = performance.now();
     capture.push(chunk);
   });
   const closed = new Promise<void>((resolve) => entered.output.once('close', () => resolve()));
@@ -107,7 +107,7 @@ export async function runEntered(
       await waitAtMost(entered.exit, AFTER_KILL_MS);
       options.signal.throwIfAborted();
     }
-    await drained(closed, () => heardAt);
+    await drained(closed, () => lastOutputAt);
     const { head, tail, totalBytes } = capture.result();
     return {
       exitCode: ending.by === 'itself' ? (ending.value ?? notStarted(head)) : null,
@@ -123,24 +123,24 @@ export async function runEntered(
 }
 
 /** All that the process itself wrote is in the pipe when it ends; waits for it to be read, not for the children's. */
-async function drained(closed: Promise<void>, heardAt: () => number): Promise<void> {
+async function drained(closed: Promise<void>, lastOutputAt: () => number): Promise<void> {
   const until = performance.now() + DRAIN_MS;
   while (performance.now() < until) {
     const ending = await waitAtMost(closed, QUIET_MS);
-    if (ending.by === 'itself' || performance.now() - heardAt() > QUIET_MS) return;
+    if (ending.by === 'itself' || performance.now() - lastOutputAt() > QUIET_MS) return;
   }
 }
 
-/** What a shell would say: 127 when the program is not there, 126 when it cannot be executed. */
+/** As a shell: 127 when the program is not there, 126 when it cannot be executed. */
 function notStarted(output: Buffer): number {
-  const said = output.toString('utf8', 0, 300).trim();
-  if (!said.includes('execvp')) {
+  const message = output.toString('utf8', 0, 300).trim();
+  if (!message.includes('execvp')) {
     throw new RolloutFailure(
       'sandbox_lost',
-      `a process could not be started in the sandbox: ${said || 'it has ended'}`,
+      `a process could not be started in the sandbox: ${message || 'it has ended'}`,
     );
   }
-  return said.includes('No such file') ? 127 : 126;
+  return message.includes('No such file') ? 127 : 126;
 }
 
 /** One stream for both directions. Destroying it ends the process. */

@@ -1,4 +1,4 @@
-/** What this node has of what the light runtime needs: found once, told by `check` with the remedy for each gap. */
+/** What this node has of what the rootfs and Apptainer runtimes need; `check` reports each gap with its remedy. */
 import { access, chmod, constants, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ContainerSpec, RuntimeCheck } from '../runtime.ts';
@@ -84,7 +84,7 @@ export async function inheritedFiles(): Promise<number[]> {
   return found;
 }
 
-/** What keeps any runtime of ours from making its namespaces and mounts; null when it is something else. */
+/** Why namespaces or mounts cannot be made here, with the remedy; null when the message is about something else. */
 export function explainNamespaces(message: string, root: boolean): string | null {
   if (!root && /Operation not permitted|uid_map|user namespace|unshare failed/i.test(message)) {
     return `user namespaces are not allowed here (${message}): sysctl -w kernel.unprivileged_userns_clone=1 user.max_user_namespaces=10000 kernel.apparmor_restrict_unprivileged_userns=0, or run as root`;

@@ -9,7 +9,7 @@ import { poll, readProcessStat } from '@swefarm/shared';
 export type Namespace = 'pid' | 'mnt';
 
 /** `pid:[4026532182]` of a process; null when it has gone or may not be looked at. */
-export const namespaceOf = (pid: number, kind: Namespace): Promise<string | null> =>
+export const readNamespace = (pid: number, kind: Namespace): Promise<string | null> =>
   readlink(`/proc/${pid}/ns/${kind}`).catch(() => null);
 
 async function allPids(): Promise<number[]> {
@@ -20,7 +20,7 @@ async function allPids(): Promise<number[]> {
 export async function membersBy(kind: Namespace): Promise<Map<string, number[]>> {
   const members = new Map<string, number[]>();
   for (const pid of await allPids()) {
-    const namespace = await namespaceOf(pid, kind);
+    const namespace = await readNamespace(pid, kind);
     if (namespace === null) continue;
     const list = members.get(namespace);
     if (list) list.push(pid);
@@ -45,7 +45,7 @@ export async function killNamespace(
     const pids: number[] = [];
     for (const pid of (await membersBy(kind)).get(namespace) ?? []) {
       if (pid === spare) continue;
-      if (within === undefined || (await namespaceOf(pid, 'pid')) === within) pids.push(pid);
+      if (within === undefined || (await readNamespace(pid, 'pid')) === within) pids.push(pid);
     }
     for (const pid of pids) killQuietly(pid);
     return pids.length === 0;
@@ -65,7 +65,7 @@ export function killQuietly(pid: number): boolean {
   }
 }
 
-/** Who has not waited for children of theirs that are among these processes, as zombies. */
+/** The parents that have not waited for zombies among these processes. */
 export function parentsOfDead(pids: readonly number[]): Set<number> {
   const parents = new Set<number>();
   for (const pid of pids) {
@@ -89,19 +89,19 @@ export async function proportionalBytes(pid: number): Promise<number> {
   return Number(/^Pss:\s+(\d+) kB$/m.exec(text)?.[1] ?? 0) * 1024;
 }
 
-/** Processes of a sandbox that a dead worker may have left: the id is an argument of those that hold it. */
-export async function holdersOf(id: string): Promise<number[]> {
-  const holders: number[] = [];
+/** Processes that own a sandbox, also one that a dead worker left: the sandbox's id is their last argument. */
+export async function findOwners(id: string): Promise<number[]> {
+  const owners: number[] = [];
   for (const pid of await allPids()) {
     const line = await readFile(`/proc/${pid}/cmdline`, 'latin1').catch(() => '');
-    if (line.endsWith(`\0${id}\0`)) holders.push(pid);
+    if (line.endsWith(`\0${id}\0`)) owners.push(pid);
   }
-  return holders;
+  return owners;
 }
 
 /** Process 1 of a sandbox, as the host numbers it, by the id that is its last argument; null when it has gone. */
-export async function initOf(id: string): Promise<number | null> {
-  for (const pid of await holdersOf(id)) {
+export async function findInit(id: string): Promise<number | null> {
+  for (const pid of await findOwners(id)) {
     const status = await readFile(`/proc/${pid}/status`, 'latin1').catch(() => '');
     if (/^NSpid:\t\d+(?:\t\d+)*\t1$/m.test(status)) return pid;
   }

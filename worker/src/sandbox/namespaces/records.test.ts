@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { identify } from '../../node/identity.ts';
 import type { Owner } from '../runtime.ts';
-import { readRecords, removeNameless, writeRecord } from './records.ts';
+import { readRecords, removeUnowned, writeRecord } from './records.ts';
 
 const { pid, pid_started } = identify('farm', 'worker', 'node');
 const owner: Owner = { farm: 'farm', worker: 'worker', pid, pid_started, rollout_id: 'r.i.0', attempt: 1 };
@@ -33,7 +33,7 @@ test('what no record names goes: half made and half removed by the dead; the liv
   await mkdir(join(folder, `making-${pid}-${pid_started}-rootfs-c`));
   await mkdir(join(folder, `runtime-${DEAD}-x`));
   await mkdir(join(folder, 'somebody-elses'));
-  await removeNameless(folder);
+  await removeUnowned(folder);
   expect((await readdir(folder)).sort()).toEqual([
     `making-${pid}-${pid_started}-rootfs-c`,
     'rootfs-kept',
@@ -51,7 +51,7 @@ test('in a folder for everybody, what somebody else put there under such a name 
   await mkdir(join(folder, 'rootfs-empty'));
   for (const name of ['rootfs-planted', 'rootfs-empty']) await chown(join(folder, name), 54_321, 54_321);
   expect((await readRecords(folder, 'rootfs')).map(({ id }) => id)).toEqual(['rootfs-ours']);
-  await removeNameless(folder);
+  await removeUnowned(folder);
   expect((await readdir(folder)).sort()).toEqual(['rootfs-empty', 'rootfs-ours', 'rootfs-planted']);
 });
 
@@ -60,11 +60,11 @@ test('what a living worker of another process namespace has stays; when nobody t
   // As a worker in a container that shares the folder names it: its pid is nobody's here.
   const names = ['runtime', 'making'].map((kind) => `${kind}-4000000-1@1-rootfs-x`);
   for (const name of names) await mkdir(join(folder, name));
-  await removeNameless(folder);
+  await removeUnowned(folder);
   expect((await readdir(folder)).sort()).toEqual([...names].sort());
   const old = (Date.now() - 3 * 3_600_000) / 1000;
   for (const name of names) await utimes(join(folder, name), old, old);
-  await removeNameless(folder);
+  await removeUnowned(folder);
   expect(await readdir(folder)).toEqual([]);
 });
 
@@ -77,11 +77,11 @@ test('a record that a power cut left empty of sense stops nobody: it is told, an
   expect((await readRecords(folder, 'rootfs')).map(({ id }) => id)).toEqual(['rootfs-whole']);
   const told: unknown[] = [];
   const log = { warn: (fields: Record<string, unknown>) => void told.push(fields) };
-  await removeNameless(folder, log);
+  await removeUnowned(folder, log);
   expect(await readdir(folder)).toContain('rootfs-torn');
   const old = (Date.now() - 3_600_000) / 1000;
   await utimes(record, old, old);
-  await removeNameless(folder, log);
+  await removeUnowned(folder, log);
   expect(await readdir(folder)).toEqual(['rootfs-whole']);
   expect(told).toEqual([{ folder: join(folder, 'rootfs-torn') }]);
 });

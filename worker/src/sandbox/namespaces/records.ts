@@ -1,4 +1,4 @@
-/** What a sandbox leaves on the disk: its folder with a record of its owner, so that any process can find and remove it. */
+/** A sandbox's folder on the disk, with a record of its owner: any process can find it and remove it. */
 import { execFile } from 'node:child_process';
 import { lstat, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
@@ -7,13 +7,13 @@ import { isOurs, newId, poll } from '@swefarm/shared';
 import { z } from 'zod';
 import { isAbandoned } from '../../images/temporary.ts';
 import type { OwnedContainer, Owner } from '../runtime.ts';
-import { holdersOf, killQuietly } from './processes.ts';
+import { findOwners, killQuietly } from './processes.ts';
 
 const run = promisify(execFile);
 export type RecordLog = { warn(fields: Record<string, unknown>, message: string): void };
 
 /** Ids of sandboxes begin with the name of their runtime. */
-export type Kind = 'rootfs' | 'apptainer';
+export type NamespaceRuntime = 'rootfs' | 'apptainer';
 const RECORD = 'owner.json';
 const SandboxRecord = z.object({
   owner: z.object({
@@ -27,7 +27,7 @@ const SandboxRecord = z.object({
 const UNREADABLE_MS = 10 * 60_000;
 const ID = /^(?:rootfs|apptainer)-[0-9a-z]+$/;
 
-export const newSandboxId = (kind: Kind): string => `${kind}-${newId()}`;
+export const newSandboxId = (kind: NamespaceRuntime): string => `${kind}-${newId()}`;
 
 /** A sandbox's folder appears with its record in it: one without is being removed, or was when its remover died. */
 export async function writeRecord(
@@ -48,7 +48,7 @@ export async function writeRecord(
   for (const path of folders) await mkdir(path, { mode: 0o755 });
 }
 
-/** Null: there is none. A power cut leaves some files as long as they were, and empty of sense. */
+/** Null: there is none. A power cut leaves some files at their length and without their content. */
 async function recordOf(
   scratchDir: string,
   id: string,
@@ -75,7 +75,7 @@ async function ownNames(scratchDir: string): Promise<string[]> {
   });
 }
 
-export async function readRecords(scratchDir: string, kind: Kind): Promise<OwnedContainer[]> {
+export async function readRecords(scratchDir: string, kind: NamespaceRuntime): Promise<OwnedContainer[]> {
   const owned: OwnedContainer[] = [];
   const names = (await ownNames(scratchDir)).filter((name) => ID.test(name) && name.startsWith(`${kind}-`));
   for (const id of names) {
@@ -88,7 +88,7 @@ export async function readRecords(scratchDir: string, kind: Kind): Promise<Owned
 }
 
 /** The control groups that a sandbox was given; none when there is no record of it. */
-export async function groupsOf(scratchDir: string, id: string): Promise<string[]> {
+export async function readGroups(scratchDir: string, id: string): Promise<string[]> {
   if (!ID.test(id)) return [];
   const record = await recordOf(scratchDir, id);
   return record === null || record === 'unreadable' ? [] : record.cgroups;
@@ -98,9 +98,9 @@ export async function groupsOf(scratchDir: string, id: string): Promise<string[]
 export async function killById(id: string): Promise<void> {
   if (!ID.test(id)) return;
   const killAll = async (): Promise<boolean> => {
-    const holders = await holdersOf(id);
-    for (const pid of holders) killQuietly(pid);
-    return holders.length === 0;
+    const owners = await findOwners(id);
+    for (const pid of owners) killQuietly(pid);
+    return owners.length === 0;
   };
   await poll(killAll, { pauseMs: 20, tries: 50 });
 }
@@ -124,7 +124,7 @@ export async function removeFolder(scratchDir: string, id: string): Promise<void
  * Removes what dead processes left that no record names: their runtimes' own folders, sandboxes half made, and sandboxes half
  * removed. The last may also be in a living process's hands; removing the same folder twice harms neither.
  */
-export async function removeNameless(scratchDir: string, log?: RecordLog): Promise<void> {
+export async function removeUnowned(scratchDir: string, log?: RecordLog): Promise<void> {
   for (const name of await ownNames(scratchDir)) {
     const [, pid, started] = /^(?:runtime|making)-(\d+)-([\d@]+)-/.exec(name) ?? [];
     const path = join(scratchDir, name);

@@ -1,4 +1,4 @@
-/** What a runtime that holds its own sandboxes has on this node: folder, control groups, pipes, watchdog, and the way to remove. */
+/** What a runtime that makes its own namespaces opens on a node: folder, control groups, pipes and watchdog, and how it removes a sandbox. */
 import { mkdir, rm, rmdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { newId, ownFolder, ownStartMark } from '@swefarm/shared';
@@ -10,14 +10,21 @@ import { type Cgroups, openCgroups, removeGroups } from './cgroups.ts';
 import { findPrograms, inheritedFiles, type Programs } from './host.ts';
 import { requireMountableFolder } from './mounts.ts';
 import { openPipes, type Pipes } from './pipes.ts';
-import { groupsOf, type Kind, killById, readRecords, removeFolder, removeNameless } from './records.ts';
+import {
+  killById,
+  type NamespaceRuntime,
+  readGroups,
+  readRecords,
+  removeFolder,
+  removeUnowned,
+} from './records.ts';
 import { seccompProgram } from './seccomp.ts';
 import { startWatchdog, type Watchdog } from './watchdog.ts';
 
 export type SetupLog = { warn(fields: Record<string, unknown>, message: string): void };
 
 export type RuntimeSetup = AsyncDisposable & {
-  readonly kind: Kind;
+  readonly kind: NamespaceRuntime;
   readonly scratchDir: string;
   /** This runtime's own folder in it. */
   readonly folder: string;
@@ -38,14 +45,14 @@ export type RuntimeSetup = AsyncDisposable & {
 };
 
 type SetupOptions = {
-  kind: Kind;
+  kind: NamespaceRuntime;
   scratchDir: string;
   /** False: limits are left to the watchdog even where control groups could be made. */
   cgroups: boolean;
   log?: SetupLog | undefined;
 };
 
-/** Opens a runtime on setup of its own, which goes again when the runtime cannot be opened. Throws UsageError for a folder that cannot be used. */
+/** Opens a runtime with a setup, which is removed again when the runtime cannot be opened. Throws UsageError for a folder that cannot be used. */
 export async function setUpRuntime<T>(
   options: SetupOptions,
   open: (setup: RuntimeSetup) => Promise<T>,
@@ -63,7 +70,7 @@ async function openSetup(options: SetupOptions): Promise<RuntimeSetup> {
   const { scratchDir, log } = options;
   requireMountableFolder(scratchDir);
   await ownFolder(scratchDir, SCRATCH);
-  await removeNameless(scratchDir, log);
+  await removeUnowned(scratchDir, log);
   const folder = join(scratchDir, `runtime-${process.pid}-${ownStartMark()}-${newId()}`);
   await mkdir(folder, { mode: 0o711 });
   try {
@@ -104,9 +111,9 @@ async function openSetupIn(
       const container = containers.get(id);
       if (container) return container[Symbol.asyncDispose]();
       await killById(id);
-      const groups = await groupsOf(scratchDir, id);
+      const groups = await readGroups(scratchDir, id);
       await removeGroups(groups);
-      // Of a process that is dead; empty when this was its last sandbox.
+      // The parent group of a dead process is empty when this was its last sandbox.
       for (const group of groups) await rmdir(dirname(group)).catch(() => undefined);
       await removeFolder(scratchDir, id);
     },
@@ -129,7 +136,7 @@ export const imagesInUse = ({ containers }: RuntimeSetup): string[] =>
 export const runtimeParts = (setup: RuntimeSetup) => ({
   isolates: true,
   listOwned: () => readRecords(setup.scratchDir, setup.kind),
-  sweep: () => removeNameless(setup.scratchDir, setup.log),
+  sweep: () => removeUnowned(setup.scratchDir, setup.log),
   diskFree: () => diskFree(setup.scratchDir),
   remove: setup.remove,
   [Symbol.asyncDispose]: () => setup[Symbol.asyncDispose](),

@@ -1,4 +1,4 @@
-# Runs on the host in a mount namespace of the sandbox's own: joins its control groups, mounts its tree, becomes its keeper.
+# Runs on the host in a mount namespace of the sandbox's own: joins its control groups, mounts its tree, becomes its supervisor.
 # Arguments: files to join, mount table, oom score, then the command. POSIX sh.
 for file in $1; do
   echo $$ >"$file" || exit 3

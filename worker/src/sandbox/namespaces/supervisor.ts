@@ -1,10 +1,10 @@
-/** The processes that hold a sandbox: a keeper outside and process 1 inside. Starts them, reaches their namespaces, ends them. */
+/** The processes that own a sandbox: a supervisor outside and process 1 inside. Starts them, reaches their namespaces, ends them. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { close, open } from 'node:fs';
 import type { Readable, Writable } from 'node:stream';
 import { promisify } from 'node:util';
 import { RolloutFailure, waitAtMost } from '@swefarm/shared';
-import { initOf, killQuietly, namespaceOf } from './processes.ts';
+import { findInit, killQuietly, readNamespace } from './processes.ts';
 
 const openFile = promisify(open);
 const START_TIMEOUT_MS = 30_000;
@@ -24,12 +24,12 @@ export type Supervisor = {
   pidNamespaceFile: string;
   /** Kills everything inside but process 1. Rejects when it does not answer. */
   killAll(): Promise<void>;
-  /** Settles when every process inside is dead. */
+  /** Resolves when every process inside is dead. */
   ended: Promise<void>;
   end(): Promise<void>;
 };
 
-/** How a keeper is told apart: by bubblewrap's report on file 3, or, where another program starts process 1, by the sandbox's id. */
+/** How process 1 is found: by bubblewrap's report on file 3, or, where another program starts it, by the sandbox's id. */
 export type SupervisorOptions = {
   root: boolean;
   /** Process 1 is found by this id; null: it is reported. Whoever starts it then also mounted its tree. */
@@ -37,7 +37,7 @@ export type SupervisorOptions = {
   env?: Record<string, string>;
 };
 
-/** @param argv starts `start.sh` and through it the keeper. Throws RolloutFailure sandbox_start / node_disk / node_memory. */
+/** @param argv starts `start.sh` and through it the supervisor. Throws RolloutFailure sandbox_start / node_disk / node_memory. */
 export async function startSupervisor(
   argv: readonly string[],
   options: SupervisorOptions,
@@ -53,26 +53,26 @@ export async function startSupervisor(
     child.once('error', () => resolve());
   });
   const silent = new Promise<void>((resolve) => child.once('close', () => resolve()));
-  // What is written to a sandbox that has just ended is of no importance.
+  // Writing to a sandbox that has just ended fails, and does not matter.
   child.stdin?.on('error', () => undefined);
   const lines = lineReader(child.stdout as Readable);
-  const complaint = textOf(child.stderr as Readable);
+  const stderr = collectText(child.stderr as Readable);
   const status = reported ? lineReader(child.stdio[3] as Readable) : null;
   try {
     const started = Promise.all([status?.next() ?? '', lines.next()]);
     const first = await waitAtMost(Promise.race([started, ended]), START_TIMEOUT_MS);
-    const said = first.by === 'itself' ? first.value : undefined;
+    const reports = first.by === 'itself' ? first.value : undefined;
     const init =
       options.id === null
-        ? Number(/"child-pid": (\d+)/.exec(said?.[0] ?? '')?.[1])
-        : said && (await initOf(options.id));
-    if (said?.[1] !== 'ready' || !init) {
+        ? Number(/"child-pid": (\d+)/.exec(reports?.[0] ?? '')?.[1])
+        : reports && (await findInit(options.id));
+    if (reports?.[1] !== 'ready' || !init) {
       await waitAtMost(silent, LAST_WORDS_MS);
-      throw startFailure(complaint() || (first.by === 'timeout' ? 'no answer' : 'ended at once'));
+      throw startFailure(stderr() || (first.by === 'timeout' ? 'no answer' : 'ended at once'));
     }
     const [files, namespace] = await Promise.all([
       namespaceFiles(reported ? (child.pid as number) : init, init, options.root),
-      namespaceOf(init, 'pid'),
+      readNamespace(init, 'pid'),
     ]);
     void ended.then(() => {
       for (const fd of files.values()) close(fd);
@@ -111,7 +111,7 @@ const OPTION: Record<string, string> = {
   user: 'user',
 };
 
-/** bubblewrap's keeper has the mounts (the host's tree and the sandbox's in a namespace of their own), process 1 has the rest. */
+/** bubblewrap's supervisor has the mounts (the host's tree and the sandbox's in a namespace of their own), process 1 has the others. */
 async function namespaceFiles(mounts: number, init: number, root: boolean): Promise<Map<string, number>> {
   const wanted: [string, number][] = [
     ['mnt', mounts],
@@ -134,22 +134,21 @@ async function namespaceFiles(mounts: number, init: number, root: boolean): Prom
   return files;
 }
 
-/** The death of process 1 is that of all, and the keeper goes when the last is gone. */
+/** The death of process 1 ends every process inside, and the supervisor exits after the last. */
 async function end(child: ChildProcess, init: number, ended: Promise<void>): Promise<void> {
   if (child.exitCode === null && child.signalCode === null) killQuietly(init);
   const ending = await waitAtMost(ended, END_TIMEOUT_MS);
   if (ending.by !== 'itself') child.kill('SIGKILL');
 }
 
-function startFailure(complaint: string): RolloutFailure {
-  const message = `the sandbox did not start: ${complaint.trim()}`.slice(0, 400);
-  if (/no space left|disk quota/i.test(complaint)) return new RolloutFailure('node_disk', message);
-  if (/cannot allocate memory|out of memory/i.test(complaint))
-    return new RolloutFailure('node_memory', message);
+function startFailure(stderr: string): RolloutFailure {
+  const message = `the sandbox did not start: ${stderr.trim()}`.slice(0, 400);
+  if (/no space left|disk quota/i.test(stderr)) return new RolloutFailure('node_disk', message);
+  if (/cannot allocate memory|out of memory/i.test(stderr)) return new RolloutFailure('node_memory', message);
   return new RolloutFailure('sandbox_start', message);
 }
 
-function textOf(stream: Readable): () => string {
+function collectText(stream: Readable): () => string {
   let text = '';
   stream.setEncoding('utf8');
   stream.on('data', (chunk: string) => {

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { diskUse } from './diskuse.ts';
-import { namespaceOf } from './processes.ts';
+import { folderSize } from './foldersize.ts';
+import { readNamespace } from './processes.ts';
 import { startWatchdog, type WatchedSandbox } from './watchdog.ts';
 
 const PATIENCE = { timeout: 25_000, interval: 50 };
@@ -39,14 +39,14 @@ async function swarm(size: number): Promise<{ init: number; namespace: string }>
   await new Promise((resolve) => child.stdout?.once('data', resolve));
   const children = await readFile(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8');
   const init = Number(children.trim().split(' ')[0]);
-  return { init, namespace: (await namespaceOf(init, 'pid')) ?? '' };
+  return { init, namespace: (await readNamespace(init, 'pid')) ?? '' };
 }
 
 test('files count, empty ones too, and what cannot be counted in time is over every limit', async () => {
   const made = await folder(500);
-  expect(await diskUse(made)).toBeGreaterThanOrEqual(500 * 4096);
-  expect(await diskUse('/usr', 1)).toBe(Number.POSITIVE_INFINITY);
-  expect(await diskUse(join(made, 'gone'))).toBeNull();
+  expect(await folderSize(made)).toBeGreaterThanOrEqual(500 * 4096);
+  expect(await folderSize('/usr', 1)).toBe(Number.POSITIVE_INFINITY);
+  expect(await folderSize(join(made, 'gone'))).toBeNull();
 });
 
 test('a sandbox of many empty files is ended for its disk limit', async () => {

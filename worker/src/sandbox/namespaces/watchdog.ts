@@ -4,7 +4,7 @@
  */
 import { createSemaphore } from '@swefarm/shared';
 import { OWN_PROCESSES } from './cgroups.ts';
-import { diskUse, type Measure } from './diskuse.ts';
+import { folderSize, type Measure } from './foldersize.ts';
 import { killQuietly, membersBy, parentsOfDead, proportionalBytes, residentBytes } from './processes.ts';
 
 const TICK_MS = 1_000;
@@ -56,7 +56,7 @@ class LimitsWatchdog implements Watchdog {
   #timer: NodeJS.Timeout | null = null;
   #isClosed = false;
 
-  constructor({ measure = diskUse, diskEveryMs = DISK_EVERY_MS }: WatchdogOptions) {
+  constructor({ measure = folderSize, diskEveryMs = DISK_EVERY_MS }: WatchdogOptions) {
     this.#measure = measure;
     // Not in the tick: a sandbox of a million files takes minutes to measure, and the memory of the others does not wait.
     this.#diskTimer = setInterval(() => this.#measureDisks(), diskEveryMs);

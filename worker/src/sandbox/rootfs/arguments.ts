@@ -9,8 +9,8 @@ import {
   STATUS_FD,
 } from '../namespaces/bubblewrap.ts';
 import { sharedMemoryMount } from '../namespaces/mounts.ts';
+import type { Layer } from '../overlaychanges.ts';
 import type { ContainerSpec } from '../runtime.ts';
-import type { Layer } from '../upper.ts';
 import type { RootImage } from './images.ts';
 
 export type Host = {

@@ -1,6 +1,6 @@
 /**
- * What is done once to an unpacked image so that not every container has to: git's index is told the inodes and times that
- * the files have here. Without that, the first `git status` of each container reads the whole work tree.
+ * Refreshes the git index of an unpacked image once, with the inodes and times that its files have on this node. Without that, the first
+ * `git status` of each container reads the whole work tree.
  */
 import { lstatSync } from 'node:fs';
 import { replaceFile } from '@swefarm/shared';

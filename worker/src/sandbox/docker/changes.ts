@@ -1,9 +1,9 @@
-/** An engine's own account of a stopped container's files: its list of changes, read as it comes however long it is. */
+/** An engine's list of the changed files of a stopped container, read as a stream however long it is. */
 import type { Readable } from 'node:stream';
 import { errorMessage } from '@swefarm/shared';
 import type Docker from 'dockerode';
 import { engineFailure, statusCode } from '../engine/errors.ts';
-import type { Change, Kind, Look } from '../remains.ts';
+import type { Change, ChangeVisitor, FileKind } from '../filechanges.ts';
 import { inTime } from './deadline.ts';
 
 /** Keys come in either order; a quotation mark inside a path is always escaped. */
@@ -18,7 +18,7 @@ export const GO_MODE_TYPE = 0x8f280000n;
 export async function listChanges(
   docker: Docker,
   id: string,
-  look: Look,
+  look: ChangeVisitor,
   signal: AbortSignal,
 ): Promise<void> {
   try {
@@ -35,7 +35,7 @@ export async function listChanges(
       );
     });
     stream.setEncoding('utf8');
-    const reader = changesReader((change) => look.see(change));
+    const reader = changesReader((change) => look.visit(change));
     for await (const text of stream) {
       signal.throwIfAborted();
       reader.push(text as string);
@@ -70,7 +70,7 @@ export function changesReader(see: (change: Change) => void): { push(text: strin
 }
 
 type PathStat = {
-  kind: Kind;
+  kind: FileKind;
   bytes: number;
   /** Where a link ends, after all links on the way; null: it is none. */
   target: string | null;
@@ -105,7 +105,7 @@ export async function pathStat(
 }
 
 /** @throws RolloutFailure engine_unreachable */
-export async function pathKind(container: Docker.Container, path: string): Promise<Kind> {
+export async function pathKind(container: Docker.Container, path: string): Promise<FileKind> {
   try {
     return (await pathStat(container, path)).kind;
   } catch (error) {

@@ -1,6 +1,6 @@
 /** What every isolating runtime must tell from outside of a container that has ended, whatever ran in it. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { Change, Remains } from '../../src/sandbox/remains.ts';
+import type { Change, FileChanges } from '../../src/sandbox/filechanges.ts';
 import type { Container } from '../../src/sandbox/runtime.ts';
 import { NEVER, type Subject, sh, start } from './subject.ts';
 
@@ -19,15 +19,15 @@ ln -s ${SCRIPT} /etc/link`;
 
 export function remainsContract(subject: () => Subject): void {
   let container: Container;
-  let remains: Remains;
+  let remains: FileChanges;
   let seen: Map<string, Change>;
   let before: string | null | undefined;
 
   beforeAll(async () => {
     container = await start(subject());
     await container.putFiles([{ path: SCRIPT, content: CONTENT }], NEVER);
-    before = await container.stampOf?.(SCRIPT);
-    expect(await container.stampOf?.(SCRIPT)).toBe(before);
+    before = await container.fileStamp?.(SCRIPT);
+    expect(await container.fileStamp?.(SCRIPT)).toBe(before);
     await sh(container, CHANGES);
     // What is alive at the end and would change what it is asked about.
     await sh(
@@ -38,15 +38,15 @@ export function remainsContract(subject: () => Subject): void {
       container,
       'while [ ! -e /etc/more ] || [ -e /etc/link ]; do sleep 0.05; done; ln -s /x /etc/other',
     );
-    remains = (await container.end?.(NEVER)) as Remains;
+    remains = (await container.end?.(NEVER)) as FileChanges;
     seen = await changes();
   });
   afterAll(() => container[Symbol.asyncDispose]());
 
   async function changes(): Promise<Map<string, Change>> {
     const all = new Map<string, Change>();
-    const see = (change: Change) => void all.set(change.path, change);
-    await remains.changes({ within: () => true, see }, NEVER);
+    const visit = (change: Change) => void all.set(change.path, change);
+    await remains.changes({ entersFolder: () => true, visit }, NEVER);
     return all;
   }
 
@@ -83,9 +83,9 @@ export function remainsContract(subject: () => Subject): void {
   });
 
   it('tells of a file that was put back as it had been, where it can be seen at all', async () => {
-    const after = await container.stampOf?.(SCRIPT);
+    const after = await container.fileStamp?.(SCRIPT);
     if (before !== null) expect(after).not.toBe(before);
-    expect(after).toBe(await container.stampOf?.(SCRIPT));
+    expect(after).toBe(await container.fileStamp?.(SCRIPT));
   });
 
   it('is of a container in which nothing runs or can be run any more', async () => {

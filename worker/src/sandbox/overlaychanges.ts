@@ -1,9 +1,9 @@
-/** The upper directories of a sandbox's overlays, read when nothing writes them any more. No link in them is ever followed. */
+/** Changes in the upper directories of a sandbox's overlays, read when nothing writes them any more. No link in them is followed. */
 import { constants, type Dir } from 'node:fs';
 import { chmod, lstat, open, opendir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { SwefarmError } from '@swefarm/shared';
-import type { Kind, Look, Remains } from './remains.ts';
+import type { ChangeVisitor, FileChanges, FileKind } from './filechanges.ts';
 
 /** An overlay: where it is mounted in the sandbox, and what holds its changes. */
 export type Layer = { at: string; upper: string };
@@ -12,7 +12,7 @@ const ENTRIES_AT_ONCE = 1024;
 /** A folder whose name is no UTF-8, or that lies deeper than a path may be long: nothing that we look for is in it. */
 const OUT_OF_REACH = new Set(['ENOENT', 'ENAMETOOLONG']);
 
-export function upperRemains(layers: readonly Layer[]): Remains {
+export function overlayChanges(layers: readonly Layer[]): FileChanges {
   return {
     async changes(look, signal) {
       for (const layer of layers) await walk(layer, look, signal);
@@ -38,10 +38,10 @@ export function upperRemains(layers: readonly Layer[]): Remains {
 }
 
 /**
- * Which writing of a file this is: another one whenever it was written, linked, renamed or given other rights, which nobody inside
- * can take back (the inode's time is the kernel's). Null when it is not in the upper directory, or cannot be seen.
+ * A stamp that changes whenever the file is written, linked, renamed or given other rights; nothing inside can set it back, because the
+ * kernel sets the inode's time. Null when the file is not in the upper directory, or cannot be seen.
  */
-export async function stampIn(upper: string, path: string): Promise<string | null> {
+export async function readFileStamp(upper: string, path: string): Promise<string | null> {
   const found = await locate([{ at: '/', upper }], path).catch(() => null);
   if (found?.kind !== 'file') return null;
   const { ino, ctimeNs, size } = await lstat(found.path, { bigint: true });
@@ -50,7 +50,7 @@ export async function stampIn(upper: string, path: string): Promise<string | nul
 
 const below = (at: string, name: string): string => (at === '/' ? `/${name}` : `${at}/${name}`);
 
-async function walk({ at, upper }: Layer, look: Look, signal: AbortSignal): Promise<void> {
+async function walk({ at, upper }: Layer, look: ChangeVisitor, signal: AbortSignal): Promise<void> {
   const todo = [''];
   for (let folder = todo.pop(); folder !== undefined; folder = todo.pop()) {
     const entries = await openFolder(join(upper, folder));
@@ -63,8 +63,8 @@ async function walk({ at, upper }: Layer, look: Look, signal: AbortSignal): Prom
       const inside = `${folder}/${entry.name}`;
       const path = below(at, inside.slice(1));
       // An overlay marks what was removed by a device that nobody inside can make.
-      look.see({ path, removed: entry.isCharacterDevice() });
-      if (entry.isDirectory() && look.within(path)) todo.push(inside);
+      look.visit({ path, removed: entry.isCharacterDevice() });
+      if (entry.isDirectory() && look.entersFolder(path)) todo.push(inside);
     }
   }
 }
@@ -84,23 +84,26 @@ async function openFolder(path: string): Promise<Dir | null> {
 }
 
 /** Where a path of the sandbox lies outside; null when it, or a folder on the way to it, is not in an upper directory. */
-async function locate(layers: readonly Layer[], path: string): Promise<{ path: string; kind: Kind } | null> {
+async function locate(
+  layers: readonly Layer[],
+  path: string,
+): Promise<{ path: string; kind: FileKind } | null> {
   const holds = ({ at }: Layer): boolean => at === '/' || path.startsWith(`${at}/`);
   const layer = layers.filter(holds).toSorted((a, b) => b.at.length - a.at.length)[0];
   if (!layer) return null;
   const parts = path.slice(layer.at.length).split('/').filter(Boolean);
-  let place = layer.upper;
+  let at = layer.upper;
   for (const [index, part] of parts.entries()) {
-    place = join(place, part);
-    const found = await lstat(place).catch((error: NodeJS.ErrnoException) => {
+    at = join(at, part);
+    const found = await lstat(at).catch((error: NodeJS.ErrnoException) => {
       if (OUT_OF_REACH.has(error.code ?? '')) return null;
       throw error;
     });
     if (!found || found.isCharacterDevice()) return null;
     if (index === parts.length - 1) {
-      return { path: place, kind: found.isFile() ? 'file' : found.isDirectory() ? 'folder' : 'other' };
+      return { path: at, kind: found.isFile() ? 'file' : found.isDirectory() ? 'folder' : 'other' };
     }
     if (!found.isDirectory()) return null;
   }
-  return { path: place, kind: 'folder' };
+  return { path: at, kind: 'folder' };
 }

@@ -1,4 +1,4 @@
-/** How much of a disk one sandbox has written alone, measured from outside. */
+/** How much of a disk one sandbox has written, measured from outside. */
 import { execFile } from 'node:child_process';
 import { statfs } from 'node:fs/promises';
 import { promisify } from 'node:util';
@@ -9,7 +9,7 @@ const TIMEOUT_MS = 60_000;
 /** `share`: of the whole file system, by bytes or by inodes, whichever is more. */
 export type DiskUse = { bytes: number; share: number };
 
-/** Null when it cannot be seen. What takes longer than a minute to measure is taken for everything. */
+/** Null when it cannot be seen. A folder that takes longer than a minute to measure counts as the whole disk. */
 export async function diskUse(folder: string): Promise<DiskUse | null> {
   try {
     const { blocks, bsize, files } = await statfs(folder);
@@ -31,6 +31,6 @@ async function du(folder: string, unit: string): Promise<number | null> {
   );
   if (text === null) return null;
   const sum = /^\d+/.exec(text)?.[0];
-  if (sum === undefined) throw new Error(`du said nothing of ${folder}`);
+  if (sum === undefined) throw new Error(`du printed no sum for ${folder}`);
   return Number(sum);
 }

@@ -1,13 +1,13 @@
 /**
- * Whose doing it is that a sandbox which worked when it was prepared works no more. What is inside can be made to fail in any way and
- * to say anything, so nobody there is asked: the runtime says whether the container is still there, a fresh one of the same image
- * whether the node still does its work, and the disk who filled it.
+ * Decides whether the code in a sandbox or the node broke a sandbox that worked when it was prepared. Code in it can make anything
+ * there fail or lie, so nothing inside is asked: the runtime tells whether the container still exists, a fresh container of the same
+ * image whether the node still works, and the disk which of them filled it.
  */
 import { type FailureClass, RolloutFailure, sleepAtMost } from '@swefarm/shared';
 import { diskIsFull } from './disk.ts';
 import type { Container, Runtime } from './runtime.ts';
 
-/** What code in a sandbox can bring about. */
+/** Failures that code in a sandbox can cause. */
 const BY_CODE: ReadonlySet<FailureClass> = new Set([
   'sandbox_lost',
   'no_bash',
@@ -31,11 +31,11 @@ export type Suspect = {
   signal: AbortSignal;
 };
 
-/** True when what failed in a sandbox that had been prepared is the doing of what ran in it. */
-export async function isOwnDoing(error: unknown, suspect: Suspect): Promise<boolean> {
+/** True when code in a prepared sandbox caused the failure. */
+export async function isCausedByCode(error: unknown, suspect: Suspect): Promise<boolean> {
   const { container, runtime, signal } = suspect;
   if (signal.aborted || !(error instanceof RolloutFailure) || !BY_CODE.has(error.failureClass)) return false;
-  if (await diskIsFull(runtime)) return filledDisk(suspect);
+  if (await diskIsFull(runtime)) return hasFilledDisk(suspect);
   const state = await container.state().catch(() => null);
   if (state !== 'running') return state === 'own_limit';
   if (!(await nodeWorks(suspect))) return false;
@@ -44,17 +44,17 @@ export async function isOwnDoing(error: unknown, suspect: Suspect): Promise<bool
   return !signal.aborted && (await container.state().catch(() => null)) === 'running';
 }
 
-/** Whether a disk that is full was filled by this sandbox: by what it wrote, and what its processes still held. Ends the container. */
-export async function filledDisk({ container, runtime, diskBytes, signal }: Suspect): Promise<boolean> {
+/** Whether this sandbox filled a disk that is full, by its files and by deleted files that its processes still held open. Ends the container. */
+export async function hasFilledDisk({ container, runtime, diskBytes, signal }: Suspect): Promise<boolean> {
   const free = async (): Promise<number> => (await runtime.diskFree?.().catch(() => null)) ?? 0;
   const before = await free();
   await container.end?.(signal).catch(() => undefined);
   const held = Math.max(0, (await free()) - before);
-  return holdsDisk({ container, diskBytes }, held);
+  return occupiesDisk({ container, diskBytes }, held);
 }
 
-/** The same of a sandbox that goes on, by what it has written and not removed. @param more bytes that are held beside that */
-export async function holdsDisk(
+/** The same for a sandbox that goes on running, by the files that it has. @param more bytes that its processes held beside these */
+export async function occupiesDisk(
   { container, diskBytes }: Pick<Suspect, 'container' | 'diskBytes'>,
   more = 0,
 ): Promise<boolean> {

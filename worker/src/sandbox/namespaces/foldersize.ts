@@ -11,7 +11,7 @@ const LEAST_PER_FILE = 4_096;
 export type Measure = (folder: string) => Promise<number | null>;
 
 /** Infinite for what cannot be counted in time: there are too many files. */
-export async function diskUse(folder: string, timeoutMs = TIMEOUT_MS): Promise<number | null> {
+export async function folderSize(folder: string, timeoutMs = TIMEOUT_MS): Promise<number | null> {
   const [bytes, files] = await Promise.all([
     sum(folder, '--block-size=1', timeoutMs),
     sum(folder, '--inodes', timeoutMs),

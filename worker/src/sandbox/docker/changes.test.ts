@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { Change } from '../remains.ts';
-import { changesReader } from './remains.ts';
+import type { Change } from '../filechanges.ts';
+import { changesReader } from './changes.ts';
 
 const read = (text: string, bytes: number): Change[] => {
   const seen: Change[] = [];

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { RolloutFailure, waitAtMost } from '@swefarm/shared';
 import { expect, it } from 'vitest';
-import { isOwnDoing, type Suspect } from '../../src/sandbox/blame.ts';
+import { isCausedByCode, type Suspect } from '../../src/sandbox/attribution.ts';
 import type { Container } from '../../src/sandbox/runtime.ts';
 import { openShell } from '../../src/sandbox/shell.ts';
 import { takePatch } from '../../src/sandbox/snapshot.ts';
@@ -60,7 +60,7 @@ export function blameContract(subject: () => Subject): void {
     await sh(container, `${ONLY} echo work >>pkg/a.py; ${script}`).catch(() => undefined);
     const error = await errorOf(takePatch(container, snapshot, NEVER));
     expect(error).toBeInstanceOf(RolloutFailure);
-    expect(await isOwnDoing(error, suspect(container))).toBe(true);
+    expect(await isCausedByCode(error, suspect(container))).toBe(true);
   });
 
   it('bash is gone, and the shell with it: its own doing', async () => {
@@ -69,7 +69,7 @@ export function blameContract(subject: () => Subject): void {
     const options = { timeoutMs: 20_000, maxOutputBytes: 1_000, signal: NEVER };
     const error = await errorOf(shell.run(`${ONLY} rm -f /bin/bash /usr/bin/bash; kill -9 $$`, options));
     expect(error).toBeInstanceOf(RolloutFailure);
-    expect(await isOwnDoing(error, suspect(container))).toBe(true);
+    expect(await isCausedByCode(error, suspect(container))).toBe(true);
   });
 
   it.each([
@@ -87,7 +87,7 @@ export function blameContract(subject: () => Subject): void {
     await sh(container, `${ONLY} ${script}`);
     // An engine that reads them fails, by the agent's doing; where nobody does, nothing is to be judged.
     const error = await within(90, errorOf(takePatch(container, snapshot, NEVER)));
-    if (error !== null) expect(await within(90, isOwnDoing(error, suspect(container)))).toBe(true);
+    if (error !== null) expect(await within(90, isCausedByCode(error, suspect(container)))).toBe(true);
     expect(
       await within(
         60,
@@ -115,17 +115,17 @@ export function blameContract(subject: () => Subject): void {
   it('a container that was removed, a node where none starts, a caller who left: not its doing', async () => {
     await using container = await start(subject());
     const failure = new RolloutFailure('sandbox_lost', 'the stream broke');
-    expect(await isOwnDoing(failure, suspect(container))).toBe(true);
-    expect(await isOwnDoing(failure, suspect(container, { signal: AbortSignal.abort() }))).toBe(false);
+    expect(await isCausedByCode(failure, suspect(container))).toBe(true);
+    expect(await isCausedByCode(failure, suspect(container, { signal: AbortSignal.abort() }))).toBe(false);
     const fresh = () => Promise.reject(new RolloutFailure('sandbox_start', 'the engine starts nothing'));
-    expect(await isOwnDoing(failure, suspect(container, { fresh }))).toBe(false);
+    expect(await isCausedByCode(failure, suspect(container, { fresh }))).toBe(false);
     for (const other of [
       new RolloutFailure('engine_unreachable', 'x'),
       new RolloutFailure('policy_slow', 'x'),
       new Error('x'),
     ])
-      expect(await isOwnDoing(other, suspect(container))).toBe(false);
+      expect(await isCausedByCode(other, suspect(container))).toBe(false);
     await subject().runtime.remove(container.id);
-    expect(await isOwnDoing(failure, suspect(container))).toBe(false);
+    expect(await isCausedByCode(failure, suspect(container))).toBe(false);
   });
 }
