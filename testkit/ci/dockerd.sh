@@ -51,6 +51,9 @@ start() {
     exit 12
   fi
   mkdir -p "$state"
+  # A machine that was killed leaves the pid of its containerd. dockerd takes any process that has it now for containerd, and waits in vain.
+  local left=/var/run/docker/containerd/containerd.pid
+  if [[ -s $left ]] && ! grep -qs '(containerd) ' "/proc/$(<"$left")/stat"; then rm -f "$left"; fi
   # The second try is for machines without iptables or overlay: containers there have no network but their own.
   for flags in "" "--iptables=false --bridge=none --storage-driver=vfs"; do
     # shellcheck disable=SC2086
