@@ -1,4 +1,4 @@
-/** `swefarm eval`: grades predictions as the SWE-bench harness does, and leaves the files that it leaves. */
+/** `swefarm eval`: grades predictions as the SWE-bench harness does, and writes the same files. */
 import {
   type ArtifactContent,
   parseRolloutId,
@@ -216,7 +216,7 @@ async function evaluateOpen(
   return complete;
 }
 
-/** Whatever needs no container: what is empty or blank, and what an earlier start has done. */
+/** Tasks that need no container: empty and blank patches, and those that an earlier start finished. */
 async function finishWithoutContainer(
   { items, plans }: Evaluation,
   ended: Map<EvalTask, EvaluationEnd>,

@@ -61,7 +61,7 @@ async function watchFarm({ farm, runId }: Follow, progress: Progress): Promise<v
     const note = workers.length === 0 ? 'no worker alive' : paused === null ? null : `paused: ${paused}`;
     progress.note(running, note);
   } catch {
-    // Collecting itself waits for Redis and says so when its patience ends.
+    // collect() waits for Redis itself, and throws when its patience ends.
     progress.note(null, 'Redis does not answer');
   }
 }

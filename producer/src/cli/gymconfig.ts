@@ -1,4 +1,4 @@
-/** `--gym-config`: what a file in Gym's words says counts as flags that were given, unless the flag itself was. */
+/** `--gym-config`: settings of a file with Gym's keys count as flags, unless the flag itself is given. */
 import { type Command, Option } from 'commander';
 import { type GymFlags, readGymConfig } from '../formats/gym/config.ts';
 import type { Flags } from './options.ts';

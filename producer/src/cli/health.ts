@@ -1,4 +1,4 @@
-/** `swefarm health`: runs gold and the untouched tree over a dataset and keeps what that says of each instance. */
+/** `swefarm health`: evaluates the gold patch and the untouched tree of each instance and records the findings. */
 import {
   type ArtifactContent,
   brokenBecause,

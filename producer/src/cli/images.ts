@@ -1,4 +1,4 @@
-/** `swefarm images`: the images that a dataset needs, on this node: what is there, and bringing, converting, checking, removing them. */
+/** `swefarm images`: lists, pulls, converts, checks and removes the images of a dataset on this node. */
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
@@ -13,8 +13,8 @@ import { print, say } from './terminal.ts';
 const WORKER = fileURLToPath(new URL('../../../worker/bin/swefarm-worker.mjs', import.meta.url));
 
 const ACTIONS = {
-  list: 'what is needed, what is there, and how large it is',
-  pull: 'fetch what is missing; what is there already is left, so it can be repeated',
+  list: 'list the images that are needed, which of them are there, and their sizes',
+  pull: 'pull the images that are missing; safe to repeat',
   convert: 'make .sif files at apptainer_images (a path with {image}) from what the engine has or fetches',
   prune: 'remove what the farm brought and this dataset does not need',
   verify: 'compare with the digests written down when the farm brought them',
@@ -97,7 +97,7 @@ function tableOf(lines: readonly Line[]): string {
   );
 }
 
-/** What went wrong, else where it lies, else as much of its digest as people compare; the whole stands in the JSON. */
+/** The error, else the path, else the beginning of the digest; --json prints the whole digest. */
 const detailOf = ({ error, path, digest = '' }: Line): string =>
   error ?? path ?? digest.slice(0, 'sha256:'.length + 12);
 
@@ -117,7 +117,7 @@ async function callWorker(
     );
     child.once('close', (code) => resolve(code ?? EXIT.interrupted));
   });
-  // Of a conversion that is broken off nothing is left: the worker ends first, and says with what.
+  // The worker ends first and gives the exit code, so that an interrupted conversion leaves no files.
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => child.kill(signal));
   child.stdin.on('error', () => undefined);
   const lines = [...needed].map(([image, instances]) => [image, ...instances].join('\t'));

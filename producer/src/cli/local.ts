@@ -1,4 +1,4 @@
-/** A run on this machine: its Redis, its workers, and collecting until every result is there or nobody is left to make one. */
+/** A run on this machine: starts its Redis and workers, and collects until all results are there or no worker is left. */
 import { join, resolve } from 'node:path';
 import {
   type Farm,
@@ -23,12 +23,12 @@ import { say } from './terminal.ts';
 
 export type RunFolder = {
   config: ProducerConfig;
-  /** Folder of our own Redis, artifacts and logs; null when a Redis was given. */
+  /** Folder of Redis, artifacts and logs of this run; null when a Redis was given. */
   stateDir: string | null;
   logDir: string;
 };
 
-/** The given Redis, or one of our own in the state folder that the output's record names. */
+/** The given Redis, or one that is started in the state folder of the run. */
 export async function openRunFolder(
   given: ProducerConfig,
   record: RunRecord,
@@ -71,7 +71,7 @@ export type LocalRun = {
   stop: Stop;
 };
 
-/** Queues what is missing, lets workers work, collects; false when a signal came first. */
+/** Queues the missing rollouts, starts workers and collects. Not complete when a signal came first. */
 export async function runLocally(run: LocalRun): Promise<Collected> {
   const { farm, output, record, instances, patches, rollouts, flags, place, stop } = run;
   const open = [...rollouts].filter((id) => !output.lines.has(id));
@@ -87,7 +87,7 @@ export async function runLocally(run: LocalRun): Promise<Collected> {
   stop.onForced(() => {
     for (const worker of workers) worker.kill();
   });
-  // Collecting ends when all is there, when no worker can be kept alive, or once drained workers are gone.
+  // Collecting ends when all results are there, when no worker can be kept alive, or when drained workers have exited.
   const ended = new AbortController();
   const drainWorkers = (limitMs?: number) => Promise.all(workers.map((worker) => worker.drain(limitMs)));
   using _drain = onAbort(stop.draining, () => void drainWorkers());
@@ -106,7 +106,7 @@ export async function runLocally(run: LocalRun): Promise<Collected> {
       growing: record.refills > 0,
       copyArtifactsTo: flags.copyArtifacts as string | undefined,
       ...(run.onResult ? { onResult: run.onResult } : {}),
-      // Workers of the farm are not ours to wait for: told to stop, there is only what has come so far.
+      // Other workers of the farm do not stop with this command: a signal ends collecting at once.
       signal: workers.length > 0 ? ended.signal : stop.draining,
       onProgress: (shown) => {
         progress = shown;
@@ -121,7 +121,7 @@ export async function runLocally(run: LocalRun): Promise<Collected> {
     return collected;
   } finally {
     progress = null;
-    // What a worker still runs cannot be settled when its infrastructure is gone: it only tidies up.
+    // Without its infrastructure a worker cannot commit results: it only removes its containers.
     await drainWorkers(broken ? REMOVAL_MS : undefined);
   }
 }

@@ -70,7 +70,7 @@ for (const add of [
 // A command that nothing can stop in order ends at once.
 catchEscaped('swefarm', () => process.emit('SIGTERM', 'SIGTERM'));
 
-// A reader that went away (`| head`) is no error of ours.
+// A reader that closed the pipe (`| head`) is no error.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(EXIT.interrupted);
   throw error;
@@ -81,7 +81,7 @@ try {
 } catch (error) {
   process.exitCode = report(error);
 }
-// Idle connections must not hold the process once everything is said.
+// Idle connections must not keep the process alive.
 process.exit(escapedExit() ?? process.exitCode);
 
 function report(error: unknown): number {

@@ -1,4 +1,4 @@
-/** Where results go: the options, and whether an output that exists may be gone on with. */
+/** The options of outputs, and whether an output that exists may be resumed. */
 import { UsageError } from '@swefarm/shared';
 import { type Command, Option } from 'commander';
 import { RESULT_FORMATS } from '../formats/registry.ts';
@@ -45,7 +45,7 @@ export function readOutputFormat(flags: Flags): OutputFormat {
   return format;
 }
 
-/** The run of an output to go on with, null for a new one. Throws UsageError for one that exists and is not to be. */
+/** The run of an output to resume; null for a new output. Throws UsageError for one that exists without --resume. */
 export async function readResumedRun(
   path: string,
   rows: OutputFormat,

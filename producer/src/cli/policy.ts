@@ -1,4 +1,4 @@
-/** `swefarm policy`: the trainer's word around a weight update, and what workers see of its endpoints. */
+/** `swefarm policy`: announces weight updates to the farm, and shows policies and their endpoints. */
 import {
   DEFAULT_POLICY,
   type EndpointView,
@@ -88,7 +88,7 @@ async function readAll(farm: Farm, name: string | undefined): Promise<Shown[]> {
   const records = await (name === undefined ? farm.policies.list() : farm.policies.get([name]));
   if (name !== undefined && records.length === 0) {
     throw new UsageError(
-      `policy ${name}: nobody spoke of it at ${farm.address}; swefarm policy show lists all`,
+      `policy ${name}: ${farm.address} knows none of this name; swefarm policy show lists all`,
     );
   }
   const reports = await farm.policies.reports();

@@ -1,4 +1,4 @@
-/** What `submit` and `rollout` do alike before anything is queued: read, describe, compare with what is to be resumed. */
+/** What `submit` and `rollout` share before anything is queued: read the dataset, make the run's record, compare it with a run to resume. */
 
 import type { ProducerConfig } from '@swefarm/shared';
 import {
@@ -56,7 +56,7 @@ export async function prepareRun(
   return { dataset, record, patches, apiKey, minGroup };
 }
 
-/** For the endpoints that the run itself names and those of the setting; what a policy entry names is anybody's word. */
+/** Binds the key to the endpoints of the run and of the configuration, not to those of a policy entry, which others can write. */
 function bindKey(secret: Secret, { policy }: RunRecord, config: ProducerConfig): PolicyKey | null {
   if (policy === null) return null;
   const origins = [...new Set([...originsOf(policy.urls), ...config.policy_api_key_origins])];
@@ -85,7 +85,7 @@ async function addHealth(dataset: Dataset, flags: Flags, config: ProducerConfig)
   );
 }
 
-/** The key lies in Redis under the name that the record carries, and nowhere else. */
+/** Redis has the key under the name in the record; it is stored nowhere else. */
 export async function storeApiKey(farm: Farm, config: ProducerConfig, prepared: PreparedRun): Promise<void> {
   const name = prepared.record.policy?.api_key_ref;
   if (!name) return;

@@ -1,4 +1,4 @@
-/** `swefarm regrade`: another grader or another reward table over what is stored, without running anything. */
+/** `swefarm regrade`: applies another grader or reward table to stored results, without running anything. */
 import { mkdir, open, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { type GraderChoice, officialReport, type RewardOverrides } from '@swefarm/grading';
@@ -117,7 +117,7 @@ async function regradeOutput(work: Work, path: string): Promise<void> {
   const run = await readOutputRun(source);
   const was = run?.record.reward.overrides ?? {};
   const rules = { was, now: givenOverrides(flags) ?? was };
-  // Nothing is evaluated for this file: no command goes on with it.
+  // No evaluation belongs to this file, so no command resumes it.
   if (run) await writeOutputRun(path, { ...run, evaluation: undefined });
   await using late = lazyFarm(() => producerConfig(flags));
   const read = (line: OutputLine) => artifactOfLine(line, late.farm);

@@ -1,4 +1,4 @@
-/** The end of a run on screen: table, where things lie, what to do about what failed; and the exit code. */
+/** The end of a run on screen: a table, the paths of its files, how to continue; and the exit code. */
 import { type RunRecord, startedGroup, type UnreadableResult } from '@swefarm/shared';
 import type { Output } from '../output/output.ts';
 import { type GroupSummary, summarise } from '../output/summary.ts';
@@ -11,12 +11,12 @@ export type RunEnd = {
   instanceIds: readonly string[];
   output: Output;
   complete: boolean;
-  /** Results that the output lacks, since nobody here can read them. */
+  /** Results that are missing in the output because they cannot be read. */
   unreadable: readonly UnreadableResult[];
   minGroup: number | undefined;
-  /** Lines such as where trajectories lie. */
+  /** Lines with the paths of results and trajectories. */
   places: readonly string[];
-  /** How to go on when it is not complete. */
+  /** How to continue when the run is not complete. */
   resumeHint: string;
 };
 

@@ -77,7 +77,7 @@ async function serve(flags: Flags): Promise<number> {
   return EXIT.allJudged;
 }
 
-/** Nobody gets in without a token unless the configuration says so. */
+/** Every request needs a token unless the configuration allows anonymous callers. */
 async function generatedCaller(config: ProducerConfig, path: string) {
   const token = `${newId()}${newId()}`;
   await ownFolder(config.state_dir, { setting: 'state_dir' });

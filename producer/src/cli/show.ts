@@ -90,7 +90,7 @@ async function withoutResult(farm: Farm, name: string): Promise<string> {
   return `rollout ${name}: has no result at ${farm.address}: ${why}`;
 }
 
-/** A line of an output, with its artifact wherever that lies. */
+/** A line of an output with its artifact, from a file or from Redis. */
 async function fromFile(path: string, id: string, flags: Flags): Promise<Found> {
   const line = await findLine(path, id);
   await using opened = lazyFarm(() => producerConfig(flags));

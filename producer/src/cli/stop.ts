@@ -7,7 +7,7 @@ export type Stop = {
   onForced(action: () => void): void;
 };
 
-/** npx and our own launcher pass on what the terminal sends to everybody: two signals so close are one Ctrl-C. */
+/** npx and the launcher forward signals that the terminal also sends to this process: two signals this close are one Ctrl-C. */
 const ONE_PRESS_MS = 400;
 
 /** `onDrain` is called once, with the first signal. */

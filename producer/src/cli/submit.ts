@@ -38,7 +38,7 @@ async function runSubmit(given: Flags): Promise<number> {
   const stored = output === undefined ? null : await readResumedRun(output, rows, again);
   const flags = stored && given.resume === undefined ? { ...given, resume: stored.record.run_id } : given;
   const stop = listenForStop();
-  // Files first: nobody should start a Redis to learn that a path is wrong.
+  // Files are checked before Redis: a wrong path is told without one.
   const first = flags.resume === undefined ? await prepareRun(flags, config, null, stop.draining) : null;
   await using farm = await openFarmPatiently(config, stop.draining, { entrusts: true });
   for (const warning of farm.warnings) say(`swefarm: ${warning}`);

@@ -50,7 +50,7 @@ async function watch(runId: string | undefined, flags: Flags): Promise<number> {
     try {
       await show();
     } catch (error) {
-      // A screen that was watched for hours does not go because Redis restarts; a first look that fails says why.
+      // A restart of Redis does not end a screen that worked before; a first update that fails does.
       if (!screen || !(error instanceof UnusableError)) throw error;
       await draw(`swefarm: ${error.message}\ntrying again`);
     }

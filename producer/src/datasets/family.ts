@@ -44,11 +44,11 @@ export type FamilyHints = {
   image: string | null;
   /** Rows prepared for a trainer carry the name of their subset. */
   subset: unknown;
-  /** The row says itself how it is evaluated. */
+  /** The row has its own evaluation columns. */
   ownEvaluation: boolean;
 };
 
-/** Null when nothing tells the family: then the row needs an image column or the reader a `--family`. */
+/** Null when the family is unknown: then the row needs an image column, or the command `--family`. */
 export function detectFamily(hints: FamilyHints): DatasetFamily | null {
   const repo = hints.repo.toLowerCase();
   if (repo.startsWith('swesmith/') || /(^|\/)swesmith\./.test(hints.image ?? '')) return 'swesmith';

@@ -12,7 +12,7 @@ export type DatasetFilters = {
   maxTests?: number | undefined;
   /** So many, chosen by the seed; the same seed chooses the same instances whatever their order in the file. */
   sample?: { count: number; seed: number } | undefined;
-  /** The first so many of what is left, in file order. */
+  /** The first n instances after the other filters, in file order. */
   first?: number | undefined;
 };
 
@@ -30,7 +30,7 @@ export function isNamed(
   return filters.repos.some((wanted) => wanted.toLowerCase() === repo.toLowerCase());
 }
 
-/** A sample of a large file is narrowed now and then while it is read, which changes nothing of what is drawn. */
+/** A sample of a large file is cut down while it is read; that does not change what is drawn. */
 const SLACK = 1_000;
 
 /** Adds an instance to what may still be chosen, without keeping what cannot. */

@@ -1,4 +1,4 @@
-/** Bad rows are collected, not thrown one by one: a person mends a file once. Each names place, field, expectation and remedy. */
+/** Problems of rows. They are collected and reported together, each with place, field, expectation and remedy. */
 import { UsageError } from '@swefarm/shared';
 
 export type RowProblem = {

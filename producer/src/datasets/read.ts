@@ -1,4 +1,4 @@
-/** Reads a dataset of any known format into instances, or says everything that is wrong with it. */
+/** Reads a dataset of any known format into instances, or reports all problems of its rows. */
 import { createHash } from 'node:crypto';
 import { resolve } from 'node:path';
 import { type DatasetFamily, type Instance, UsageError } from '@swefarm/shared';

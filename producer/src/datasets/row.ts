@@ -1,4 +1,4 @@
-/** From a foreign row to our Instance: the one place that knows the columns of SWE-bench, SWE-Gym, SWE-smith and our own rows. */
+/** Makes an Instance of a dataset row: the one place that knows the columns of SWE-bench, SWE-Gym, SWE-smith and custom rows. */
 import type { DatasetFamily, Instance } from '@swefarm/shared';
 import { detectFamily, familyImage, isImagePath, withTag } from './family.ts';
 import { describeValue, type RowProblem } from './problem.ts';
@@ -84,7 +84,7 @@ export function toInstance(
       read.optionalText('problem_statement', smith ? undefined : 'add the text of the issue') ?? '',
     hints_text: read.optionalText('hints_text') ?? '',
     version: read.optionalText('version') ?? '',
-    // SWE-smith's patch makes the bug; gold takes it back.
+    // The patch of SWE-smith makes the bug; the gold patch reverts it.
     patch: smith ? reverseDiff(patch) : patch,
     test_patch: read.optionalText('test_patch') ?? '',
     ...tests,

@@ -1,5 +1,5 @@
 /**
- * A dataset file as a stream of raw rows. The format is told from the content, not from the name: datasets travel
+ * A dataset file as a stream of raw rows. The format follows from the content, not from the name: datasets travel
  * as .json that is JSONL, as .jsonl that is gzipped, and so on.
  */
 import { createReadStream } from 'node:fs';

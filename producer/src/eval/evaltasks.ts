@@ -1,4 +1,4 @@
-/** What is to be done for each prediction in each round: run it, or say why not. */
+/** The tasks of an evaluation: each prediction in each round, with whether it must run. */
 import { join } from 'node:path';
 import { type GraderName, isNoPatch } from '@swefarm/grading';
 import type { Prediction } from '../formats/swebench/predictions.ts';

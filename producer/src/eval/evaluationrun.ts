@@ -1,4 +1,4 @@
-/** The run of the farm that an evaluation is: a new one of what is open, or the one that an earlier start of it began. */
+/** The farm run of an evaluation: a new one for the open tasks, or the one that an earlier start began. */
 import { createHash } from 'node:crypto';
 import { type Instance, type RunRecord, rolloutId, UsageError } from '@swefarm/shared';
 import type { OutputEvaluation } from '../output/output.ts';
@@ -18,14 +18,14 @@ export type EvaluationRunRequest = {
   instances: readonly Instance[];
   /** The record of a new run of these rows. */
   describe(instances: readonly Instance[]): RunRecord;
-  /** What the output says was begun; null for a new evaluation. */
+  /** The evaluation that the output belongs to; null for a new one. */
   begun: OutputEvaluation | null;
 };
 
 /**
  * Null when nothing is open and nothing was begun.
  *
- * @throws UsageError when what was begun is not what is asked for now
+ * @throws UsageError when the predictions or settings differ from those of the earlier start
  */
 export function planEvaluationRun({
   items,

@@ -1,9 +1,9 @@
-/** What became of each prediction, by name: the verdicts, and every way in which there is none. */
+/** The status of each prediction: a verdict, or why there is none. */
 import type { Report, Result } from '@swefarm/shared';
 
 export type EvaluationStatus = string;
 
-/** In the order of the summary; what is not here stands behind, as `stage/class`. */
+/** In the order of the table; other statuses come after them, as `stage/class`. */
 export const STATUS_MEANINGS: Readonly<Record<string, string>> = {
   resolved: 'every named test passes',
   unresolved: 'the tests ran, not all that must pass do',
@@ -33,7 +33,7 @@ const BY_CLASS: Readonly<Record<string, EvaluationStatus>> = {
   sandbox_lost: 'container_lost',
 };
 
-/** What the evaluation itself came to is more telling than the failure that the reward table makes of it. */
+/** The report says more than the failure that the reward table derives from it, so it comes first. */
 export function evaluationStatusOf(
   result: Pick<Result, 'outcome' | 'failure'>,
   report: Pick<Report, 'patch_state' | 'evaluation' | 'resolved' | 'unreadable'> | null,

@@ -1,4 +1,4 @@
-/** What several evaluations of the same patch disagree about: tests by name, and verdicts. */
+/** Tests and verdicts that differ between several evaluations of the same patch. */
 
 import { readReport, type Stored } from '../formats/swebench/tree.ts';
 import type { EvalTask } from './evaltasks.ts';

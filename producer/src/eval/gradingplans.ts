@@ -1,4 +1,4 @@
-/** How each row is graded: its plan by the chosen grader, or nothing for a row that cannot be graded at all. */
+/** The grading plan of each row by the chosen grader; a row that cannot be graded has none. */
 import { type EvaluationPlan, type GraderChoice, type GraderName, planEvaluation } from '@swefarm/grading';
 import { type Instance, SwefarmError } from '@swefarm/shared';
 
@@ -22,7 +22,7 @@ export function planGrading(instances: readonly Instance[], choice: GraderChoice
   };
 }
 
-/** The worker says of such a row why it cannot be graded; here it only has no plan. */
+/** The worker reports why such a row cannot be graded; here it just has no plan. */
 function tryPlan(instance: Instance, choice: GraderChoice): EvaluationPlan | null {
   try {
     return planEvaluation(instance, choice);

@@ -101,7 +101,7 @@ export function mergeEvaluation(old: OutputLine, fresh: OutputLine, overrides: R
   };
 }
 
-/** Takes lines of the new run and writes the old ones, mended. `known`: rollouts of the new run whose old lines are there. */
+/** Takes lines of the new run and writes the old ones with the new verdicts. `known`: rollouts of the new run whose old lines are written. */
 export function reevaluationOutput(
   inner: Output,
   known: ReadonlyMap<string, LineSummary>,

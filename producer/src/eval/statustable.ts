@@ -1,4 +1,4 @@
-/** The end of an evaluation on screen: every way to end, with its count, and who it was. */
+/** The end of an evaluation on screen: each status with its count, and the predictions without a verdict. */
 
 import { GAP, renderTable } from '../view/table.ts';
 import { safeFirstLine } from '../view/terminalsafe.ts';
@@ -29,7 +29,7 @@ export function renderStatuses(ended: readonly EvaluationEnd[], width: number): 
   return [table, ...named(ended)].join('\n');
 }
 
-/** Those without a verdict, one by one, each with what was said. */
+/** Predictions without a verdict, one by one, with the error message. */
 function named(ended: readonly EvaluationEnd[]): string[] {
   const telling = ended.filter(({ end }) => !SAID.has(end));
   const lines = telling.slice(0, SHOWN).map(({ instance_id, round, end, message }) => {

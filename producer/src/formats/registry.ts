@@ -14,7 +14,7 @@ export type ResultFormat = {
   severalFiles: boolean;
   /** The files that hold a row for each rollout. */
   rowFiles(path: string): string[];
-  /** Opens a new output or goes on with one. Throws UsageError when the files hold something else. */
+  /** Opens a new output or one to resume. Throws UsageError when the files hold something else. */
   open(path: string, record: RunRecord, instances: () => Promise<readonly Instance[]>): Promise<Output>;
 };
 

@@ -1,11 +1,11 @@
-/** From what the evaluations of gold and of the untouched tree said to one finding for the registry. */
+/** Makes one finding of the evaluations of the gold patch and of the untouched tree. */
 import type { Instance, Report, Result } from '@swefarm/shared';
 import type { HealthFinding } from './registry.ts';
 
 type Tested = Pick<Instance, 'instance_id' | 'FAIL_TO_PASS'>;
 export type EvaluationRound = { result: Result; report: Report | null };
 
-/** Null when no evaluation of gold came to a verdict: then infrastructure or the row is at fault, and nothing is known. */
+/** Null when no evaluation of the gold patch has a verdict: infrastructure or the row is at fault, and nothing is known. */
 export function healthFinding(
   instance: Tested,
   network: 'none' | 'egress',
@@ -61,7 +61,7 @@ function unpassedTests(instance: Tested, reports: readonly Report[]): string[] {
   return instance.FAIL_TO_PASS.filter(unpassed).sort();
 }
 
-/** With a network gold is resolved, without one it is not: then the finding without one says so. */
+/** The finding without a network, marked when the gold patch is resolved only with one. */
 export function withEgress(without: HealthFinding, withNetwork: HealthFinding | null): HealthFinding {
   return { ...without, needs_egress: !without.gold_resolves && withNetwork?.gold_resolves === true };
 }

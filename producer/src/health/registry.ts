@@ -12,7 +12,7 @@ export type HealthFinding = z.infer<typeof HealthFinding>;
 
 export type HealthRegistry = ReadonlyMap<string, readonly InstanceHealth[]>;
 
-/** Where it lies when nobody says otherwise. */
+/** The path of the registry: `--health`, else in the state folder. */
 export const registryPath = (given: unknown, stateDir: string): string =>
   given === undefined ? join(stateDir, 'health.jsonl') : String(given);
 
@@ -26,7 +26,7 @@ export async function readRegistry(path: string): Promise<HealthRegistry> {
     throw new UsageError(`${path}: cannot be read: ${(error as Error).message}`, { cause: error });
   }
   const found = new Map<string, Map<string, InstanceHealth>>();
-  // What stands behind the last line feed was torn off by a crash.
+  // Text behind the last line feed is a line that a crash cut off.
   for (const [index, line] of text.split('\n').slice(0, -1).entries()) {
     if (line.trim() === '') continue;
     const { instance_id, format: _format, ...health } = parseFinding(path, index + 1, line);

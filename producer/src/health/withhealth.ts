@@ -1,4 +1,4 @@
-/** What the registry knows goes with the instances of a run; what is broken is named, or left out. */
+/** Adds the findings of the registry to the instances of a run; broken ones are named, or left out. */
 import { brokenBecause, type Instance } from '@swefarm/shared';
 import type { Dataset } from '../datasets/read.ts';
 import { chosenSha256 } from '../datasets/read.ts';
@@ -6,7 +6,7 @@ import type { HealthRegistry } from './registry.ts';
 
 export type DatasetWithHealth = {
   dataset: Dataset;
-  /** Instance id → why; all that is known of it says so. */
+  /** Instance id → reason; an instance is broken when all its findings say so. */
   broken: ReadonlyMap<string, string>;
 };
 

@@ -1,11 +1,11 @@
-/** The last thing of weight in a worker's log: what a person wants to read when it died. */
+/** The last error in a worker's log, to show when the worker died. */
 import { open } from 'node:fs/promises';
 
 const ERROR_LEVEL = 50;
 const TAIL_BYTES = 64 * 1024;
 const CRASH_LINES = 40;
 
-/** One line, or null when the log says nothing; never throws for an unreadable log. */
+/** One line, or null when the log has no error; never throws for an unreadable log. */
 export async function readLastError(path: string): Promise<string | null> {
   let text: string;
   try {

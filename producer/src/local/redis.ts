@@ -1,4 +1,4 @@
-/** The Redis of a run that was given none: its data lie in the run's state folder, so that a resumed run finds its queue again. */
+/** Starts a Redis for a run without --redis-url. Its data are in the run's state folder, so that a resumed run finds its queue. */
 import { join } from 'node:path';
 import { type LaunchedRedis, launchRedis } from '@swefarm/shared';
 

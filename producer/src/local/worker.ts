@@ -1,6 +1,6 @@
 /**
- * A worker of our own on this machine, as its own process and by its command, never imported. It is started again when
- * it dies, a bounded number of times; one that cannot start at all ends the run with its last word.
+ * A local worker as a process of its own, started by its command and never imported. It is started again when
+ * it dies, a bounded number of times; one that cannot start at all ends the run with the last error of its log.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { open } from 'node:fs/promises';
@@ -18,7 +18,7 @@ export type LocalWorkerOptions = {
 };
 
 export interface LocalWorker extends AsyncDisposable {
-  /** Resolves with why no worker can be kept alive, or with null once it was told to stop and did. */
+  /** Resolves with why the worker cannot be kept alive, or with null when it was stopped. */
   readonly ended: Promise<UnusableError | null>;
   /** Lets running rollouts end or hands them back; resolves when the process is gone, killed after `limitMs`. */
   drain(limitMs?: number): Promise<void>;
@@ -29,10 +29,10 @@ export interface LocalWorker extends AsyncDisposable {
 const OWN_WORKER = fileURLToPath(new URL('../../../worker/bin/swefarm-worker.mjs', import.meta.url));
 const MOST_RESTARTS = 5;
 const pauseMs = exponentialBackoff(1_000, 15_000);
-/** A worker that lived so long was well; its restarts count anew. */
+/** After so long a worker counts as healthy, and its restarts are counted from 0. */
 const HEALTHY_MS = 60_000;
 const DRAIN_MS = 90_000;
-/** Exit codes with which a worker says that another start would end the same way. */
+/** Exit codes after which another start would fail the same way. */
 const FINAL_EXITS = new Set([2, 12, 126, 127]);
 
 export function startLocalWorker(options: LocalWorkerOptions): LocalWorker {
@@ -99,7 +99,7 @@ async function runOnce(
 ): Promise<End> {
   await using log = await open(logFile, 'a');
   const [program = '', ...args] = dieWithParent(command);
-  // Its own session: Ctrl-C at the terminal reaches us alone, and we tell the worker what it means.
+  // The worker has its own session: Ctrl-C at the terminal reaches only the producer, which drains the worker.
   const child = spawn(program, args, { stdio: ['ignore', log.fd, log.fd], detached: true, env: environment });
   return await new Promise<End>((resolve) => {
     child.once('spawn', () => onStart(child));

@@ -38,7 +38,7 @@ async function repair(path: string, file: FileHandle, head: string): Promise<voi
     end = start;
   }
   if (size === 0) return;
-  // Not one whole line: only what looks like the beginning of ours may be cut off.
+  // The file has no whole line: it is cut only if it begins as a line of an output.
   const found = chunk.subarray(0, Math.min(head.length, size)).toString('utf8');
   if (!head.startsWith(found)) throw new UsageError(`${path}: is no output of swefarm; choose another`);
   await file.truncate(0);
@@ -66,7 +66,7 @@ export const writeCursor = (path: string, runId: string, cursor: string): Promis
 export const replaceRecord = (path: string, text: string): Promise<void> =>
   replaceFile(path, `${text}\n`, { sync: true, aside: `${path}.new` });
 
-/** Makes the folder of `path` first; what the system refuses comes in our words. */
+/** Makes the folder of `path` first; errors of the file system get a remedy. */
 export async function inFolder<T>(path: string, action: () => Promise<T>): Promise<T> {
   try {
     await mkdir(dirname(resolve(path)), { recursive: true });

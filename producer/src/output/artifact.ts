@@ -12,7 +12,7 @@ import {
 import type { OutputLine } from './line.ts';
 
 /**
- * Null when none was kept; `farm` is called only when the artifact lies in Redis.
+ * Null when the line has no artifact; `farm` is opened only for an artifact in Redis.
  *
  * @throws UsageError when the copy that the line names cannot be read; SwefarmError `artifact_missing` when the artifact is gone
  */

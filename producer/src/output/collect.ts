@@ -85,7 +85,7 @@ export async function collect(farm: Farm, options: CollectOptions): Promise<Coll
   let cursor = await startingPoint(farm, options, patienceMs);
   let heard = Date.now();
   while (!(await isComplete())) {
-    // Once told to stop, what is there already is still taken.
+    // After the signal, results that are there already are still taken.
     const stopping = signal?.aborted === true;
     const batch = await readBatch(farm, options, cursor, stopping ? 0 : BLOCK_MS, stopping ? 0 : patienceMs);
     skip(batch.unreadable);
@@ -131,7 +131,7 @@ async function readBatch(
     const waiting = signal && !signal.aborted ? { signal } : {};
     return await farm.results.read(runId, cursor, { count: BATCH, blockMs, patienceMs, ...waiting });
   } catch (error) {
-    // Told to stop while waiting; the next turn of the loop takes what is there.
+    // The signal came while waiting; the next iteration takes what is there.
     if (signal?.aborted && !(error instanceof UnusableError)) return nothing;
     throw error;
   }
@@ -184,7 +184,7 @@ async function fetchArtifact(
     return await withPatience(() => farm.artifacts.get(locator), patienceMs, options.signal);
   } catch (error) {
     if (!(error instanceof SwefarmError) || error.retryable) throw error;
-    // A result without its trajectory is worth more than none: the verdict stands in the stream.
+    // A result without its trajectory is still worth writing: its verdict is in the stream.
     options.onWarning?.(`${result.rollout_id}: artifact ${locator} cannot be read: ${errorMessage(error)}`);
     return null;
   }
@@ -222,6 +222,6 @@ async function withPatience<T>(read: () => Promise<T>, patienceMs: number, signa
   });
 }
 
-/** What a read may be tried again for; the farm's functions say all outages in their own words. */
+/** Errors after which a read is repeated; the farm throws these two codes for every outage. */
 const isTransient = (error: unknown): boolean =>
   error instanceof SwefarmError && (error.code === 'redis_unreachable' || error.code === 'artifact_store');

@@ -5,7 +5,7 @@ import type { Report, Result, Sampling } from '@swefarm/shared';
 export type LineParts = {
   patch: string | null;
   report: Report | null;
-  /** What its policy was asked to sample with; null: no policy was, or nobody told. */
+  /** Sampling of its policy; null without a policy, or when it is not known. */
   sampling?: Sampling | null;
   /** Path of the copy made for `--artifacts`. */
   artifact_file?: string | undefined;
@@ -47,7 +47,7 @@ export type OutputLine = Pick<
   evaluated_by?: Pick<Result, 'rollout_id' | 'artifact'>;
 };
 
-/** A line without what is long: what is kept in memory of an output. */
+/** A line without its long fields, as it is kept in memory. */
 export type LineSummary = Omit<OutputLine, 'patch' | 'report' | 'facts' | 'sampling'>;
 
 export function lineSummaryOf(line: OutputLine): LineSummary {

@@ -1,5 +1,5 @@
 /**
- * The file that results are appended to, and what lies beside it: which run it belongs to, and how far the run's
+ * The file that results are appended to, and the files beside it: which run it belongs to, and how far the run's
  * stream was read.
  */
 import { createReadStream } from 'node:fs';
@@ -23,16 +23,16 @@ import { encodeLine, type LineSummary, lineSummaryOf, type OutputLine } from './
 export const OutputFormat = z.enum(['swefarm', 'gym']);
 export type OutputFormat = z.infer<typeof OutputFormat>;
 
-/** What `swefarm eval` was doing when it wrote lines: the same command goes on with it. */
+/** The evaluation that `swefarm eval` writes the lines of; the same command resumes it. */
 const OutputEvaluation = z.object({
   /** `--run-id`: its name in the harness's tree. */
   run_id: z.string(),
-  /** Its run in the farm; the lines are another run's when they are mended. */
+  /** Its run in the farm; with `--from` the lines belong to an earlier run. */
   record: RunRecord,
   /** All that it evaluates, and the fingerprint of their patches. */
   rollouts: z.array(z.string()),
   patches_sha256: z.string(),
-  /** With `--from`: its lines are old ones, mended. */
+  /** With `--from`: its lines are old ones with new verdicts. */
   mends: z.boolean(),
 });
 export type OutputEvaluation = z.infer<typeof OutputEvaluation>;

@@ -7,7 +7,7 @@ export type RolloutFact = Countable & {
   group: string;
   repo: string;
   patch_applied: boolean;
-  /** The evaluation could not be done, whoever is to blame. */
+  /** The evaluation could not be done, whatever the cause. */
   evaluation_error: boolean;
   /** Why it was not judged; null when it was. */
   failure: string | null;

@@ -2,7 +2,7 @@
 import { decideReward, type RewardOverrides } from '@swefarm/grading';
 import { FAILURES, type Result, type RewardFacts } from '@swefarm/shared';
 
-/** What the table says about facts, as the fields of a line. */
+/** The decision of the reward table on facts, as fields of a line. */
 export function rewardFields(
   facts: RewardFacts,
   overrides: RewardOverrides,

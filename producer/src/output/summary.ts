@@ -1,4 +1,4 @@
-/** What a run came to, counted from its output lines alone, so that a resumed run and a whole one say the same. */
+/** Summary of a run, counted from its output lines alone, so that it is the same for a resumed run. */
 
 import type { LineSummary } from './line.ts';
 import { countNames, mean, meansOf, ratio, tally } from './tally.ts';

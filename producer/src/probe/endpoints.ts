@@ -1,4 +1,4 @@
-/** All endpoints of a training run together: whether a model that was not heard to call a tool can, one endpoint alone does not tell. */
+/** Probes all endpoints of a training run together: a model that calls no tool at one of them may call one at another. */
 import type { Finding } from '@swefarm/shared';
 import { probeTokens, type TokenProbeOptions } from './tokenprobe.ts';
 

@@ -81,7 +81,7 @@ const PROMPTS = [
 
 export type LogProbs = { verdict: LogProbKind; detail: string };
 
-/** Asks twice, and again with other prompts while it cannot be told. Never throws for what the endpoint does. */
+/** Asks twice, and again with other prompts while the answers decide nothing. Never throws for what the endpoint does. */
 export async function probeLogProbs(url: string, asker: ProbeTarget): Promise<LogProbs> {
   const post = postTo(url, asker);
   const truncates = reshapingKeys(effectiveSampling(asker.config)).some((key) => TRUNCATING.has(key));

@@ -1,4 +1,4 @@
-/** How the probe asks an endpoint: as the worker does, once, and with its own words for what is no answer. */
+/** The probe's requests: they are those of a worker, sent once, with errors that name a remedy. */
 import {
   authorizationAt,
   ContextOverflowError,
@@ -21,7 +21,7 @@ export class ProbeRefused extends Error {
   override readonly name = 'Unanswered';
   readonly route: Route;
   readonly status: number;
-  /** What to do where the answer itself tells. */
+  /** What to do, when the answer itself shows it. */
   readonly remedy: string | null;
   /** It does not answer in a stream what was asked. */
   readonly refusesStream: boolean;
@@ -57,7 +57,7 @@ export function postTo(url: string, { config, apiKey, signal }: ProbeTarget): Po
   };
 }
 
-/** Tokens of prompt and answer that the server takes; null when it does not tell. */
+/** Most tokens of prompt and answer that the server takes; null when it does not say. */
 export async function readServedLength(
   url: string,
   { config, apiKey, signal }: ProbeTarget,
@@ -71,7 +71,7 @@ export async function readServedLength(
     });
     return parseServedModel(await response.json(), config.model).length;
   } catch {
-    // Whether it answers at all is told by the talks.
+    // Whether the endpoint answers at all is found by the conversations.
     return UNKNOWN_MODEL.length;
   }
 }

@@ -48,7 +48,7 @@ const TOOL = {
   },
 };
 
-/** `silent`: the model called no tool, which many do now and then: whether that is a fault, the run's other endpoints tell. */
+/** `silent`: the model called no tool, which happens now and then; the run's other endpoints show whether it can. */
 export type TokenFinding = Finding & { silent?: true };
 
 /** One finding for each talk and one for what they rest on, `fail` when a trainer could not use it. Never throws for what the endpoint does. */
@@ -104,7 +104,7 @@ class ProbeProblem extends Error {
   }
 }
 
-/** Whose talk the probe's are: its seeds are its own. */
+/** Rollout id of the probe's conversations, from which their seeds follow. */
 const PROBE = 'probe';
 
 /**
@@ -188,7 +188,7 @@ async function probeContext(url: string, asker: TokenProbeOptions, limits: Token
   const { max_tokens: wanted } = effectiveSampling(asker.config);
   if (lengths.length === 0) {
     const untold = 'nobody tells how many tokens prompt and answer may have (no max_model_len at /models)';
-    // Only what has no number of its own must be told one.
+    // Only token-in without --max-tokens needs such a number.
     if (asker.config.token_mode !== 'token-in' || wanted !== undefined) return untold;
     throw new ProbeProblem('warn', untold, 'set --max-tokens or --context-limit');
   }
@@ -223,7 +223,7 @@ async function promptTokens(url: string, asker: TokenProbeOptions): Promise<numb
   }
 }
 
-/** Whether the log-probabilities are those of what is sampled, where the run's sampling makes a difference. */
+/** Checks that log-probabilities are those of the sampled distribution, where the run's sampling changes it. */
 async function judgeLogProbs(url: string, asker: TokenProbeOptions): Promise<string> {
   const changed = reshapingKeys(effectiveSampling(asker.config));
   const { verdict, detail } = await probeLogProbs(url, asker);

@@ -1,4 +1,4 @@
-/** What the probe says to a model that calls no tool, and what it makes of answers that hold no call. */
+/** What the probe sends to a model that calls no tool, and what it concludes from answers without a call. */
 import { findUnreadCall, type Message, type PolicyConfig } from '@swefarm/shared';
 
 export const NUDGE = 'You called no tool. Call the tool bash now, with {"command": "ls"} as its arguments.';
@@ -10,16 +10,16 @@ export const MOST_ANSWERS = 8;
 export type ProbeReply = { message: Message; cut: boolean };
 
 /**
- * Why none of these answers holds a call that could be read, as far as they tell.
+ * Why none of these answers holds a call that could be read.
  *
- * @returns `begun`: one was begun that nobody reads. `silent`: the model spoke to its end, and began none.
+ * @returns `begun`: an answer begins a call that cannot be read. `silent`: the model ended its answers without beginning one.
  */
 export function describeMissingCall(
   { token_mode: mode, tool_parser: parser }: PolicyConfig,
-  heard: readonly ProbeReply[],
+  answers: readonly ProbeReply[],
 ): { why: 'begun' | 'silent' | 'cut'; detail: string; remedy: string } {
-  const whole = heard.flatMap(({ message, cut }) => (cut ? [] : [message]));
-  const detail = `no tool call could be read in ${heard.length} answers: `;
+  const whole = answers.flatMap(({ message, cut }) => (cut ? [] : [message]));
+  const detail = `no tool call could be read in ${answers.length} answers: `;
   if (whole.length === 0) {
     return {
       why: 'cut',

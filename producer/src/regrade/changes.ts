@@ -1,4 +1,4 @@
-/** What regrading changed, for people: one line per rollout whose verdict, reward or tests are others now. */
+/** The changes of a regrade for people: one line per rollout whose verdict, reward or tests changed. */
 import type { OutputLine, ReportSummary } from '../output/line.ts';
 
 export type GradeVerdict = {

@@ -65,7 +65,7 @@ export function rewardLineAgain(
       }
     : line.facts;
   const fresh = rewardFields(facts, rules.now, line.failure?.attempts ?? 1);
-  // The same failure keeps the words that the worker had for it.
+  // The same failure keeps the worker's message.
   const same = line.failure !== null && fresh.failure?.class === line.failure.class;
   return {
     ...line,

@@ -8,7 +8,7 @@ import { parseJsonLines } from '../datasets/jsonl.ts';
 import { FILES, readIfThere, readReport } from '../formats/swebench/tree.ts';
 import type { OutputLine } from '../output/line.ts';
 
-/** A log that is there, and what is known of how it came about. */
+/** A stored log, and the known facts of its evaluation. */
 export type StoredLog = {
   log: string;
   patch: string | null;

@@ -1,4 +1,4 @@
-/** What a report counts: the lines of outputs in either form, or the results of a run that Redis still has. */
+/** Reads what a report counts: lines of outputs in any format, or the results of a run in Redis. */
 import { createReadStream } from 'node:fs';
 import { type Farm, type RunRecord, type UnreadableResult, UsageError } from '@swefarm/shared';
 import { parseJsonLines } from '../datasets/jsonl.ts';
@@ -7,7 +7,7 @@ import { readOutputRun } from '../output/output.ts';
 import type { RolloutFact } from '../output/profile.ts';
 import { factOf, type LineFacts } from './facts.ts';
 
-/** `record` null: nothing says how many rollouts there should be. */
+/** `record` null: the number of expected rollouts is unknown. */
 export type CountedRollouts = {
   rollouts: Map<string, RolloutFact>;
   record: RunRecord | null;

@@ -4,7 +4,7 @@ import type { Counted, Profile } from '../output/profile.ts';
 import { renderTable } from '../view/table.ts';
 
 export type ProfileReport = Profile & {
-  /** Rollouts that the runs were asked for; null when no record says it. */
+  /** Rollouts that the runs should have; null when unknown. */
   expected: number | null;
 };
 

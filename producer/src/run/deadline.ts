@@ -3,13 +3,13 @@ import { type Farm, type RunRecord, UsageError } from '@swefarm/shared';
 
 const SECONDS: Record<string, number> = { '': 1, s: 1, m: 60, h: 3600, d: 24 * 3600 };
 
-/** Milliseconds of a span such as `30m`; null for what is none. */
+/** Milliseconds of a span such as `30m`; null when the text is no span. */
 function spanMs(text: string): number | null {
   const span = /^(\d+(?:\.\d+)?)([smhd]?)$/.exec(text.trim());
   return span && Math.round(Number(span[1]) * (SECONDS[span[2] ?? ''] ?? 1) * 1000);
 }
 
-/** Milliseconds since the epoch, a span counted from now by our own clock. Throws UsageError. */
+/** Milliseconds since the epoch; a span counts from now by the local clock. Throws UsageError. */
 export function parseDeadline(text: string): number {
   const span = spanMs(text);
   const instant = /^\d{4}-\d\d-\d\dT/.test(text) ? Date.parse(text) : Number.NaN;

@@ -1,4 +1,4 @@
-/** From flags and a run configuration file to the run's record; and what forbids that a run goes on with another one. */
+/** Makes a run's record of flags and a configuration file, and compares it with the record of a run to resume. */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { checkOverrides, REWARD_TABLE } from '@swefarm/grading';
@@ -28,7 +28,7 @@ export type RunRequest = {
 };
 
 /**
- * The record of a new run. The policy's key is not in it, only the name under which it will lie in Redis.
+ * The record of a new run. It holds the name under which Redis has the policy's key, not the key.
  *
  * @throws UsageError naming key and flag of everything that is wrong
  */
@@ -179,7 +179,7 @@ function setPath(tree: SettingsTree, path: readonly string[], value: unknown): v
 const FREE = new Set([
   'deadline_at',
   'infra_pause_share',
-  // When a run goes on, what is given then only decides the exit code.
+  // In a resumed run it only decides the exit code.
   'min_group',
   // Follows from the rest, and from the version that wrote it.
   'needs',

@@ -30,7 +30,7 @@ export type Submitted = {
 const CHUNK = 500;
 
 /**
- * Writes the run's records, then its jobs. Safe to repeat after a crash anywhere: what exists stays, what is missing is added.
+ * Writes the run's records, then its jobs. Safe to repeat after a crash at any point: existing jobs stay, missing ones are added.
  *
  * @throws SwefarmError `run_differs` when another record has the run's id, `aborted`; UnusableError of Redis
  */
@@ -49,7 +49,7 @@ export async function submit(farm: Farm, submission: Submission, signal?: AbortS
     if (signal?.aborted) {
       throw new SwefarmError(
         'aborted',
-        `stopped after ${at} of ${missing.length} jobs; the others are added when the run goes on`,
+        `stopped after ${at} of ${missing.length} jobs; the others are added when the run is resumed`,
       );
     }
     await farm.jobs.enqueue(record, missing.slice(at, at + CHUNK));
@@ -87,7 +87,7 @@ export async function staleLimitWarning(
   const [record] = policy ? await farm.policies.get([name]) : [];
   if (policy && record && followsPolicy(policy, record) && record.version !== null) return null;
   return (
-    `max_staleness ${most} has no effect: nobody has told of versions of the policy "${name}" that this run follows; ` +
-    'tell each with PUT /policy at the gateway, or swefarm policy set --policy-version NAME'
+    `max_staleness ${most} has no effect: no trainer has announced versions of the policy "${name}" that this run follows; ` +
+    'announce each with PUT /policy at the gateway, or swefarm policy set --policy-version NAME'
   );
 }

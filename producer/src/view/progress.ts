@@ -8,7 +8,7 @@ export type Sink = { write(text: string): unknown; isTTY?: boolean; columns?: nu
 export type Progress = {
   /** Counts a new line. */
   add(line: LineSummary): void;
-  /** How many rollouts run now, and what is worth saying about them. */
+  /** How many rollouts run now, and a note such as why workers are paused. */
   note(running: number | null, note: string | null): void;
   /** A line that stays, above the bar. */
   say(text: string): void;

@@ -80,7 +80,7 @@ function runTable(runs: readonly WatchedRun[], { width, paint }: ScreenOptions):
   return renderTable(columns, rows);
 }
 
-/** Judged, failed and open parts of a run, told apart by their signs. */
+/** Resolved, unresolved, failed and open parts of a run, each with its own sign. */
 function bar(run: WatchedRun): string {
   const cells = (count: number): number => Math.round((BAR * count) / Math.max(1, run.rollouts));
   const resolved = cells(run.resolved);
@@ -106,7 +106,7 @@ function workerTable({ workers, seconds }: FarmView, { paint }: ScreenOptions): 
   const times = stages.length > 0 ? `mean seconds: ${stages.join(', ')}` : 'nothing was judged yet';
   if (workers.length === 0)
     return `${paint('yellow', 'no worker is alive: nothing runs, and deadlines do not fire')}\n${times}`;
-  // Those that claim nothing come first: they are why one looks.
+  // Paused workers come first: they are what people look for.
   const sorted = workers.toSorted((a, b) => Number(b.paused !== null) - Number(a.paused !== null));
   const rows = sorted
     .slice(0, MOST_WORKERS)
@@ -128,7 +128,7 @@ function failureLines(now: FarmView, { width, paint }: ScreenOptions, most: numb
   if (failures.length === 0) return 'no failures';
   const shown = failures.slice(0, most - 1).map((one) => {
     const time = new Date(one.finished_at).toISOString().slice(11, 19);
-    // With one run on screen its id says nothing; a narrow one also needs no node.
+    // With one run on screen its id is left out; on a narrow screen the node too.
     const name = runs.length === 1 ? one.rollout_id.slice(one.rollout_id.indexOf('.') + 1) : one.rollout_id;
     const who = middle(name, Math.max(24, Math.floor(width / 3)));
     const where = width >= WIDE ? ` ${one.node}` : '';

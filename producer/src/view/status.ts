@@ -27,7 +27,7 @@ export type RunStatus = {
   turns_mean: number | null;
   reward_mean: number | null;
   failures: Record<string, number>;
-  /** Why it stands still; null: it does not. */
+  /** Why the run is paused; null when it is not. */
   paused: string | null;
 };
 
@@ -69,7 +69,7 @@ export const unknownRun = (farm: Pick<Farm, 'address'>, runId: string): UsageErr
     code: 'run_unknown',
   });
 
-/** `paused`: why it stands still. */
+/** `paused`: why the run is paused; null when it is not. */
 export function runStatus(record: RunRecord, counts: RunCounts, paused: string | null = null): RunStatus {
   const { judged, failed, cancelled } = counts.outcomes;
   const { reward_mean, turns_mean } = meansOf({ ...counts, judged });

@@ -1,4 +1,4 @@
-/** What a run came to, as a table for people. */
+/** The summary of a run as a table for people. */
 import type { GroupSummary, Summary } from '../output/summary.ts';
 import { type Column, GAP, middle, renderTable } from './table.ts';
 import { safeFirstLine } from './terminalsafe.ts';

@@ -1,4 +1,4 @@
-/** Text of strangers (models, tests, repositories) made safe to print on somebody's terminal. */
+/** Makes text of models, tests and repositories safe to print on a terminal. */
 
 /** Control characters of a terminal (escapes, bells, cursor moves) and those that turn text around. */
 const HARMFUL =

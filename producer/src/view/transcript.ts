@@ -1,4 +1,4 @@
-/** A rollout as text for people: what was asked, said, done and seen, turn by turn. Everything a model wrote is made harmless. */
+/** A rollout as text for people, turn by turn: answers, commands, observations. All text is made safe to print. */
 import type {
   ArtifactContent,
   CommandRecord,
@@ -47,7 +47,7 @@ export function describeTurns({ messages, turns, ...end }: Trajectory, options: 
   ].join('\n');
 }
 
-/** A turn as it is told while the rollout runs. */
+/** A turn of a rollout that still runs. */
 export function describeLiveTurn(turn: LiveTurn, options: TranscriptOptions): string {
   return turn.messages
     .flatMap((message, at) =>

@@ -1,4 +1,4 @@
-/** A farm over time, as `swefarm watch` shows it: what is, what changed since the last look, and what failed of late. */
+/** A farm over time, for `swefarm watch` and the page: its state, rates since the last look, and recent failures. */
 import {
   describeUnreadable,
   type Farm,
@@ -33,7 +33,7 @@ export type FarmView = {
   unreadable: FarmStatus['unreadable'];
   /** Running rollouts by stage. */
   stages: Record<string, number>;
-  /** Mean seconds by stage of what was committed of late. */
+  /** Mean seconds by stage of the rollouts that were committed last. */
   seconds: Record<string, number>;
   /** Newest first. */
   failures: RecentFailure[];
@@ -50,7 +50,7 @@ const KEPT_RESULTS = 200;
 const MOST_RUNS = 12;
 const BATCH = 1000;
 
-/** Each call looks again; the first reads what is there, the following only what is new. */
+/** Each call reads the farm again: the first one all results, the following ones only new results. */
 export function watchFarm(farm: Farm, runId?: string): () => Promise<FarmView> {
   const looks: Look[] = [];
   const tails = new Map<string, RunTail>();

@@ -9,7 +9,7 @@ export type ConfigKey<T> = {
   default: (env: Environment, soFar: Readonly<Record<string, unknown>>) => T;
   shown: string;
   doc: string;
-  /** Variables of other programs that are honoured when ours is absent. */
+  /** Variables of other programs that are read when the SWEFARM_ one is not set. */
   otherEnv?: readonly string[];
 };
 

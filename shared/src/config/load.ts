@@ -18,7 +18,7 @@ import { nearest } from './nearest.ts';
 export type { CommonConfig, ConfigRole, Environment, ProducerConfig, WorkerConfig } from './keys.ts';
 
 export type ConfigSources = {
-  /** Parsed command line: keys as `redisUrl` or `redis_url`; what is no configuration key is left alone, as is undefined. */
+  /** Parsed command line: keys as `redisUrl` or `redis_url`; other keys and undefined values are ignored. */
   flags?: Readonly<Record<string, unknown>>;
   /** Default: the process's own. */
   env?: Environment;
@@ -65,7 +65,7 @@ function check(name: string, given: Given): unknown {
 
 type Issue = { code?: string | undefined; message: string; errors?: Issue[][] };
 
-/** A union's own message says nothing; its members' messages do. */
+/** A union's own message is useless; those of its members are shown. */
 function messagesOf(issue: Issue): string[] {
   const inner = (issue.errors ?? []).flat().flatMap(messagesOf);
   const specific = inner.filter((message) => !/expected Secret/.test(message));

@@ -7,7 +7,7 @@ import { maskUrl, Secret } from '../security/secret.ts';
 
 const UNITS: Record<string, number> = { '': 1, k: 1024, m: 1024 ** 2, g: 1024 ** 3, t: 1024 ** 4 };
 
-/** Bytes of `4g`, `512MiB`, `1048576`, in powers of 1024; null for what is no size. */
+/** Bytes of `4g`, `512MiB`, `1048576`, in powers of 1024; null when the text is no size. */
 export function parseBytes(text: string): number | null {
   const match = /^(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?$/i.exec(text.trim());
   const size = match && Math.round(Number(match[1]) * (UNITS[(match[2] ?? '').toLowerCase()] ?? 1));

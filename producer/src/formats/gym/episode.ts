@@ -30,7 +30,7 @@ export function episodeFailure(episode: Episode, cause: Cause, training: boolean
   };
 }
 
-/** Gym's own words where it has some (nemo_gym/failure_kinds.py), else ours with our name before it. */
+/** Gym's own names where it has them (nemo_gym/failure_kinds.py), else the farm's with its name before it. */
 function namesOf({ class: name, noPersist }: Cause): { failure_kind: string; stage?: string } {
   if (noPersist) return { failure_kind: 'cancelled' };
   const { stage } = FAILURES[name as FailureClass] ?? {};

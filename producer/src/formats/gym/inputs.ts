@@ -29,7 +29,7 @@ export function inputRow(
       ...(most === undefined ? {} : { max_output_tokens: most }),
     },
     ...fields,
-    // SWE-smith's rows carry the bug, ours the patch that takes it back.
+    // Rows of SWE-smith carry the patch that makes the bug, instances the one that reverts it.
     patch: family === 'swesmith' ? reverseDiff(patch) : patch,
     FAIL_TO_PASS: JSON.stringify(FAIL_TO_PASS),
     PASS_TO_PASS: JSON.stringify(PASS_TO_PASS),

@@ -3,7 +3,7 @@
  * integer, and a batch of integer rewards makes NeMo RL's advantages raise.
  */
 
-/** A number that is always written with a decimal point. Not finite: null, for JSON knows no other word. */
+/** A number, always with a decimal point; null when it is not finite, which JSON cannot write. */
 export function float(value: number): string {
   if (!Number.isFinite(value)) return 'null';
   const text = String(value);

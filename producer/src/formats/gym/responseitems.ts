@@ -1,4 +1,4 @@
-/** What was said in a rollout as items of the Responses API, model call by model call. */
+/** The messages of a rollout as items of the Responses API, one model call after another. */
 import type { Message, ToolDefinition, Turn } from '@swefarm/shared';
 
 export type ResponseItem = Record<string, unknown> & { type: string };
@@ -7,7 +7,7 @@ export type CallItems = {
   turn: Turn;
   /** What the policy answered; never empty. */
   answer: ResponseItem[];
-  /** What came back: outputs of its calls, or a message. */
+  /** The observations: outputs of its calls, or a message. */
   observations: ResponseItem[];
 };
 
@@ -67,7 +67,7 @@ const textItem = (text: string, index: number): ResponseItem => ({
   content: [{ type: 'output_text', text, annotations: [] }],
 });
 
-/** A tool that the policy was shown, in the words of the Responses API. */
+/** A tool that the policy was offered, as the Responses API describes it. */
 export const toolItem = ({ function: shown }: ToolDefinition): ResponseItem => ({
   type: 'function',
   ...shown,

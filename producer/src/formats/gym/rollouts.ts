@@ -50,7 +50,7 @@ const HEAD = '{"_ng_task_index":';
 const BLOCK_BYTES = 1024 * 1024;
 
 /**
- * Opens or goes on with the files of a run. The run's own rollouts must be all the files hold.
+ * Opens new files, or those of a run to resume, which must hold rollouts of that run only.
  *
  * @throws UsageError when a file holds something else; UnusableError when one cannot be written
  */

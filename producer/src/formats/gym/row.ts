@@ -62,7 +62,7 @@ export const GymRow = z.looseObject({
 });
 export type GymRow = z.infer<typeof GymRow>;
 
-/** What a row says of the policy; null: it says nothing. */
+/** The settings of the policy in a row; null: not given. */
 export type RowPolicy = {
   urls: readonly string[] | null;
   apiKey: Secret | null;

@@ -1,20 +1,20 @@
-/** Why a result is no verdict, in the words of Gym's failure rows, and whether that would be so again. */
+/** Why a result has no verdict, as Gym's failure rows name it, and whether another rollout would end the same way. */
 import { FAILURES, type Failure, type FailureClass, type Result } from '@swefarm/shared';
 import type { Unjudged } from './answer.ts';
 
 /**
- * `passing`: infrastructure, another rollout may be judged. `broken`: the same row ends so each time. `withheld`: it was played to its
+ * `passing`: infrastructure, another rollout may be judged. `broken`: the same row fails each time. `withheld`: it ran to its
  * end and gets no reward, so another rollout in its place would be a choice among rollouts.
  */
 export type CauseKind = 'passing' | 'broken' | 'withheld';
 
 export type Cause = Pick<Unjudged, 'class' | 'message' | 'terminal' | 'noPersist'> & { kind: CauseKind };
 
-/** Final for the worker, yet of the whole fleet and not of the row: an operator mends it while trainers wait. */
+/** Final for the worker, but a fault of the whole farm and not of the row: an operator repairs it while trainers wait. */
 const OF_THE_FLEET: readonly FailureClass[] = ['policy_unauthorized', 'policy_model_unknown'];
-/** Nobody foresaw it: of one node perhaps, and never said to be the row's. */
+/** Unexpected errors, perhaps of one node: the row is never blamed. */
 const UNFORESEEN: readonly FailureClass[] = ['bug'];
-/** What is wrong with the instance is wrong with every attempt at it. */
+/** Faults of the instance repeat with every attempt. */
 const OF_THE_INSTANCE: readonly FailureClass[] = ['image_not_found'];
 
 /** Why a result is no verdict; null when it is one. */

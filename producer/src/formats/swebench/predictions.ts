@@ -17,7 +17,7 @@ export type Predictions = { predictions: Prediction[]; problems: RowProblem[] };
 
 export const GOLD = 'gold';
 
-/** What the dataset itself says is right. */
+/** The gold patches of the dataset as predictions. */
 export const goldPredictions = (instances: readonly Instance[]): Prediction[] =>
   instances.map(({ instance_id, patch }) => ({
     instance_id,

@@ -1,4 +1,4 @@
-/** The folders and files that the harness leaves behind, and what they say: they are the state by which a run resumes. */
+/** The folders and files of the SWE-bench harness. An evaluation is resumed by them. */
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorMessage, replaceFile, UnusableError } from '@swefarm/shared';
