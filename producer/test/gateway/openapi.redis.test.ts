@@ -66,16 +66,18 @@ test('the routes of /v1 and the document are the same set', async () => {
   expect(registered.size).toBeGreaterThan(20);
 });
 
-/** A trainer and a stranger with a token each; the stranger may ask twice in a minute. */
-async function gatewayOfTwo() {
+/** A trainer, a stranger and one that may ask once in a minute, each with a token of its own. */
+async function gatewayOfThree() {
   const path = join(await testFolder(), 'callers.yaml');
   await writeFile(`${path}.trainer`, 'token-of-trainer');
   await writeFile(`${path}.stranger`, 'token-of-stranger');
+  await writeFile(`${path}.hasty`, 'token-of-hasty');
   await writeFile(
     path,
     `callers:
   - {name: trainer, token_file: ${path}.trainer, policies: ['*'], kinds: [validation]}
-  - {name: stranger, token_file: ${path}.stranger, policies: [], max_requests_per_minute: 4}
+  - {name: stranger, token_file: ${path}.stranger, policies: []}
+  - {name: hasty, token_file: ${path}.hasty, max_requests_per_minute: 1}
 `,
   );
   return await testGateway({
@@ -88,8 +90,8 @@ async function gatewayOfTwo() {
 
 const token = 'token-of-trainer';
 
-test('what a gateway answers is what the document declares', async () => {
-  const { url, farm, config } = await gatewayOfTwo();
+test('what a gateway answers is what the document declares', { timeout: 120_000 }, async () => {
+  const { url, farm, config } = await gatewayOfThree();
   const document = await fetchDocument(url, token);
   const contract = createContract(document);
   const ask: Ask = (operation, status, asked = {}) =>
@@ -270,9 +272,9 @@ async function askRefusals(ask: Ask): Promise<void> {
     body: { ...SUBMISSION, run: { ...RUN, kind: 'validation' } },
     ...stranger,
   });
-  await ask('GET /v1/runs', 200, stranger);
-  await ask('GET /v1/runs', 200, stranger);
-  await ask('GET /v1/runs', 429, stranger);
+  const hasty = { token: 'token-of-hasty' };
+  await ask('GET /v1/runs', 200, hasty);
+  await ask('GET /v1/runs', 429, hasty);
 }
 
 /** Redis that refuses every key. */
