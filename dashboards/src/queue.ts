@@ -179,11 +179,11 @@ export const QUEUE: DashboardSpec = {
           unit: 'short',
           queries: [
             { expr: now(L.resultsUnreadable, [], {}, 'max'), legend: 'results that cannot be read' },
-            { expr: now(W.runsSkipped, [], {}, 'max'), legend: 'runs that the keeper leaves alone' },
+            { expr: now(W.runsSkipped, [], {}, 'max'), legend: 'runs that maintenance leaves alone' },
           ],
           about:
             'Damaged, out of bounds, or written by a newer version of the software. Everything else goes on.',
-          todo: 'The logs of gateway and keeper name each. A newer version: upgrade the rest. Damaged: `swefarm remove RUN`.',
+          todo: 'The logs of gateway and maintenance name each. A newer version: upgrade the rest. Damaged: `swefarm remove RUN`.',
         },
       ],
     },

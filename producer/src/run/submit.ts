@@ -38,7 +38,7 @@ export async function submit(farm: Farm, submission: Submission, signal?: AbortS
   const { record, instances, patches } = submission;
   await farm.runs.create(record, instances, patchRecords(patches));
   const rollouts = rolloutIds(record, instances);
-  // Else the keeper would find their jobs missing.
+  // Else maintenance would find their jobs missing.
   const wanted = rollouts.filter((id) => !submission.done?.has(id));
   await farm.groups.reopen(wanted);
   if (submission.done) await farm.groups.markDoneElsewhere([...submission.done]);

@@ -161,7 +161,7 @@ export const WORKER_METRICS = {
     type: 'gauge',
     labels: [],
     unit: 'runs',
-    help: 'Unfinished runs that the keeper leaves alone, because their records are damaged, out of bounds or of a newer version; 0 at all workers but the keeper.',
+    help: 'Unfinished runs that maintenance leaves alone, because their records are damaged, out of bounds or of a newer version; 0 at all workers but the keeper.',
   },
   escaped: {
     name: 'swefarm_worker_escaped_errors_total',

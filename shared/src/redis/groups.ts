@@ -1,6 +1,6 @@
 /**
  * The groups of a run while it goes on: which rollouts were opened (at submit, added, refilled by the commit), which
- * have no result yet, and whether the run stands still. What the keeper and the collector ask.
+ * have no result yet, and whether the run stands still. What maintenance and the collector ask.
  */
 import type { Redis } from 'ioredis';
 import { z } from 'zod';

@@ -1,4 +1,4 @@
-/** Leases: one holder at a time for the keeper's work. */
+/** Leases: one worker at a time does the maintenance. */
 import type { Redis } from 'ioredis';
 import type { Keys } from './keys.ts';
 import { loadScript } from './script.ts';

@@ -5,8 +5,7 @@ import { processStarted, silentLog, type WorkerRecord } from '@swefarm/shared';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import type { OwnedContainer, Owner, Runtime } from '../sandbox/runtime.ts';
 import { identify } from './identity.ts';
-import { createWorkerLiveness } from './liveness.ts';
-import { type ReaperDeps, reap, startReaper } from './reaper.ts';
+import { createWorkerLiveness, type ReaperDeps, reap, startReaper } from './reaper.ts';
 
 const self = identify('farm', 'me', 'here');
 const HOUR = 3_600_000;

@@ -7,13 +7,15 @@ import type { Logger } from 'pino';
 import type { ActiveAttempts } from '../rollout/active.ts';
 import type { OwnedContainer, Owner, Runtime } from '../sandbox/runtime.ts';
 import type { Identity } from './identity.ts';
-import type { WorkerLiveness } from './liveness.ts';
 
 const SWEEP_MS = 60_000;
 /** One removal that an engine holds up for minutes keeps no other waiting. */
 const REMOVALS_AT_ONCE = 8;
 /** For so long a sandbox of this worker may be seen without an attempt: attempts do not wait for removals. */
 const FORGOTTEN_MS = 2 * 60_000;
+
+/** Two sweeps apart, and much longer than a worker takes to come back to Redis. */
+const MISSED_MS = 115_000;
 
 export type ReaperDeps = {
   runtime: Runtime;
@@ -115,4 +117,29 @@ export function startReaper(deps: ReaperDeps, onReaped: (count: number) => void,
   }, SWEEP_MS);
   timer.unref();
   onAbort(signal, () => clearInterval(timer));
+}
+
+/** Tells a dead worker from one that cannot be seen from here, because its process is in another namespace. */
+export type WorkerLiveness = {
+  /** @param listed workers that the farm knows at this moment */
+  isDead(worker: string, listed: ReadonlySet<string>, self: string): boolean;
+};
+
+/**
+ * Right after Redis was away, and when this worker has just started, living workers may not be listed yet: only one that was missed
+ * for long, while this one was listed, is dead. `now`: monotonic milliseconds.
+ */
+export function createWorkerLiveness(now: () => number = () => performance.now()): WorkerLiveness {
+  const since = new Map<string, number>();
+  return {
+    isDead(worker, listed, self) {
+      // This worker's beats did not come through either.
+      if (!listed.has(self)) since.clear();
+      if (listed.has(worker)) since.delete(worker);
+      if (!listed.has(self) || listed.has(worker)) return false;
+      const missed = since.get(worker) ?? now();
+      since.set(worker, missed);
+      return now() - missed >= MISSED_MS;
+    },
+  };
 }
