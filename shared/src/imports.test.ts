@@ -23,7 +23,8 @@ const ONLY: Record<string, RegExp> = {
   bullmq: /^(shared\/src\/redis\/|worker\/src\/pull\/queue\.ts$)/,
   ioredis: /^shared\/src\/redis\//,
   dockerode: /^worker\/src\/sandbox\//,
-  openai: /^worker\/src\/agent\//,
+  openai: /^shared\/src\/policy\/endpoint\//,
+  undici: /^shared\/src\/policy\/endpoint\//,
 };
 
 /**

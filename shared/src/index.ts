@@ -20,8 +20,18 @@ export * from './metrics/vitals.ts';
 export * from './metrics/worker.ts';
 export { parseAnswer } from './policy/answer.ts';
 export { contentWithoutThought, findUnreadCall } from './policy/content.ts';
-export { AnswerError, ContextOverflowError, PromptTooLongError } from './policy/endpoint/errors.ts';
-export { parseServedModel, type ServedModel, UNKNOWN_MODEL } from './policy/endpoint/models.ts';
+export {
+  closePolicyConnections,
+  createEndpointClient,
+  type EndpointClient,
+} from './policy/endpoint/client.ts';
+export { AnswerError, APIError, ContextOverflowError, PromptTooLongError } from './policy/endpoint/errors.ts';
+export {
+  type ListedModel,
+  type ServedModel,
+  servedModelIn,
+  UNKNOWN_MODEL,
+} from './policy/endpoint/models.ts';
 export { type BodyPiece, type Post, type Route, routeUrl } from './policy/endpoint/post.ts';
 export { parseOverflow, refusedSamplingKey, samplingKeyRemedy } from './policy/endpoint/refusal.ts';
 export type { ModelReply } from './policy/endpoint/reply.ts';

@@ -1,11 +1,19 @@
 /** One look at a policy endpoint: reachable, model known, one completion, token ids and log-probabilities offered. */
-import { authorizationAt, errorMessage, type Finding, type PolicyKey, type Sampling } from '@swefarm/shared';
+import {
+  AnswerError,
+  APIError,
+  createEndpointClient,
+  type EndpointClient,
+  errorMessage,
+  type Finding,
+  type PolicyKey,
+  type Sampling,
+} from '@swefarm/shared';
 import { z } from 'zod';
 import { fail, ok, warn } from './finding.ts';
 
 const TIMEOUT_MS = 30_000;
 
-const Models = z.object({ data: z.array(z.object({ id: z.string() })) });
 const Completion = z.object({
   prompt_token_ids: z.array(z.number()).nullish(),
   choices: z
@@ -29,19 +37,9 @@ export type ProbeOptions = {
 
 /** Never throws for what the endpoint does. `url` is the base, as `--policy-url` takes it. */
 export async function probePolicy(url: string, options: ProbeOptions): Promise<Finding[]> {
-  const models = await ask(`${url.replace(/\/$/, '')}/models`, null, options);
-  if ('problem' in models) return [fail('endpoint', models.problem, models.remedy)];
-  const list = Models.safeParse(models.body);
-  if (!list.success) {
-    return [
-      fail(
-        'endpoint',
-        '/models is no list of models',
-        'is this the base URL of an OpenAI-compatible server (…/v1)?',
-      ),
-    ];
-  }
-  const ids = list.data.data.map((model) => model.id);
+  const listed = await ask(url, options, (client, signal) => client.models(signal));
+  if ('problem' in listed) return [fail('endpoint', listed.problem, listed.remedy)];
+  const ids = listed.answer.map((model) => model.id);
   const found = [ok('endpoint', `answers, serves ${ids.slice(0, 5).join(', ') || 'no model'}`)];
   const model = options.model ?? ids[0];
   if (model === undefined) return found;
@@ -52,8 +50,8 @@ export async function probePolicy(url: string, options: ProbeOptions): Promise<F
 
 /** The model that is meant when none is named; null when the endpoint lists none. */
 export async function firstModel(url: string, options: ProbeOptions): Promise<string | null> {
-  const models = await ask(`${url.replace(/\/$/, '')}/models`, null, options);
-  return 'problem' in models ? null : (Models.safeParse(models.body).data?.data[0]?.id ?? null);
+  const listed = await ask(url, options, (client, signal) => client.models(signal));
+  return 'problem' in listed ? null : (listed.answer[0]?.id ?? null);
 }
 
 async function completionFindings(url: string, model: string, options: ProbeOptions): Promise<Finding[]> {
@@ -66,9 +64,12 @@ async function completionFindings(url: string, model: string, options: ProbeOpti
     return_token_ids: true,
   };
   const started = Date.now();
-  const reply = await ask(`${url.replace(/\/$/, '')}/chat/completions`, body, options);
+  const reply = await ask(url, options, async (client, signal): Promise<unknown> => {
+    const response = await client.post('chat', [JSON.stringify(body)], signal);
+    return await response.json();
+  });
   if ('problem' in reply) return [fail('completion', reply.problem, reply.remedy)];
-  const parsed = Completion.safeParse(reply.body);
+  const parsed = Completion.safeParse(reply.answer);
   if (!parsed.success) {
     return [fail('completion', 'the answer is no chat completion', 'check what stands behind this URL')];
   }
@@ -90,30 +91,23 @@ async function completionFindings(url: string, model: string, options: ProbeOpti
   ];
 }
 
-type Reply = { body: unknown } | { problem: string; remedy: string };
+type Asked<T> = { answer: T } | { problem: string; remedy: string };
 
-async function ask(address: string, body: unknown, { apiKey, signal }: ProbeOptions): Promise<Reply> {
+/** Asks once, for no longer than {@link TIMEOUT_MS}; what keeps the endpoint from answering is a problem with its remedy. */
+async function ask<T>(
+  url: string,
+  { apiKey, signal }: ProbeOptions,
+  request: (client: EndpointClient, signal: AbortSignal) => Promise<T>,
+): Promise<Asked<T>> {
+  const limited = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]);
   try {
-    const response = await fetch(address, {
-      method: body === null ? 'GET' : 'POST',
-      headers: {
-        ...(body === null ? {} : { 'content-type': 'application/json' }),
-        ...authorizationAt(apiKey, address),
-      },
-      ...(body === null ? {} : { body: JSON.stringify(body) }),
-      redirect: 'manual',
-      signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
-    });
-    const text = await response.text();
-    if (!response.ok)
-      return {
-        problem: `HTTP ${response.status}: ${text.slice(0, 200)}`,
-        remedy: remedyFor(response.status),
-      };
-    return { body: JSON.parse(text) };
+    return { answer: await request(createEndpointClient(url, apiKey), limited) };
   } catch (error) {
-    if (error instanceof SyntaxError)
-      return { problem: 'the answer is not JSON', remedy: 'is this the base URL (…/v1)?' };
+    if (error instanceof APIError && error.status !== undefined)
+      return { problem: `HTTP ${error.message.slice(0, 200)}`, remedy: remedyFor(error.status) };
+    const remedy = 'is this the base URL of an OpenAI-compatible server (…/v1)?';
+    if (error instanceof SyntaxError) return { problem: 'the answer is not JSON', remedy };
+    if (error instanceof AnswerError) return { problem: error.message, remedy };
     const slow = error instanceof Error && error.name === 'TimeoutError';
     return slow
       ? { problem: `no answer within ${TIMEOUT_MS / 1000} s`, remedy: 'look at the load of the endpoint' }

@@ -166,7 +166,7 @@ async function unstreamedIfNeeded<T>(
     return await ask();
   } catch (error) {
     if (config.stream !== 'auto' || !(error instanceof ProbeRefused && error.refusesStream)) throw error;
-    speaker.unstreamed();
+    speaker.stopStreaming();
     return await ask();
   }
 }

@@ -34,15 +34,15 @@ export type TurnClient = {
    */
   ask(messages: readonly Message[], tools: readonly object[], post: Post): Promise<TurnReply>;
   /** Tokens that are kept of an answer that was broken off; 0 when the next one begins anew. */
-  kept(): number;
+  keptTokens(): number;
   /** Tokens that came of the answer at hand, whole or not: for who measures speed. */
   generated(): number;
   /** No endpoint is asked for a stream from now on. */
-  unstreamed(): void;
+  stopStreaming(): void;
 };
 
 /** An answer, and what its request alone asked for. `came`: tokens that a stream was seen to bring, where it told neither ids nor usage. */
-export type TurnReply = ModelReply & { asked: RequestedSampling; came?: number };
+export type TurnReply = ModelReply & { asked: RequestedSampling; streamedTokens?: number };
 
 /** Throws UsageError `tokenizer` when the configuration names a folder that is none. */
 export async function openTurnClient(config: PolicyConfig, who: TurnClientDeps): Promise<TurnClient> {
@@ -68,24 +68,24 @@ function chatSpeaker(first: PolicyConfig, asking: TurnSampling): TurnClient {
         },
         null,
       );
-      const came = countedIn(stream, reply);
+      const streamedTokens = streamedTokensOf(stream, reply);
       // Limits and speed go by tokens: a server whose streams tell none is asked for whole answers.
-      if (came !== undefined && config.stream === 'auto') config = { ...config, stream: 'off' };
+      if (streamedTokens !== undefined && config.stream === 'auto') config = { ...config, stream: 'off' };
       stream = null;
       // Not its experts: those are the whole answer's bytes.
       if (config.token_mode === 'echo') last = { ...reply, routed_experts: null };
-      return { ...reply, asked, ...(came === undefined ? {} : { came }) };
+      return { ...reply, asked, ...(streamedTokens === undefined ? {} : { streamedTokens }) };
     },
-    kept: () => 0,
+    keptTokens: () => 0,
     generated: () => stream?.tokens ?? 0,
-    unstreamed() {
+    stopStreaming() {
       config = { ...config, stream: 'off' };
     },
   };
 }
 
 /** Undefined where the answer itself tells its tokens, or came whole. */
-function countedIn(stream: ChatStream | null, told: ModelReply): number | undefined {
+function streamedTokensOf(stream: ChatStream | null, told: ModelReply): number | undefined {
   if (!stream?.finished || told.usage !== null || told.generation_token_ids !== null) return undefined;
   return stream.tokens;
 }
@@ -199,9 +199,9 @@ export function tokenSpeaker(first: PolicyConfig, asking: TurnSampling, renderer
       stream = null;
       return { ...read, message, prompt_token_ids: prompt };
     },
-    kept: () => unfinished.tokens,
+    keptTokens: () => unfinished.tokens,
     generated: () => unfinished.tokens + (stream?.tokens ?? 0),
-    unstreamed() {
+    stopStreaming() {
       config = { ...config, stream: 'off' };
     },
   };

@@ -60,10 +60,13 @@ export function followsPolicy(
 ): boolean {
   if (run.name) return run.name === policy.name;
   if (policy.name !== DEFAULT_POLICY) return false;
-  const own = run.urls.map(bare);
-  return policy.endpoints.length === 0 || policy.endpoints.some((endpoint) => own.includes(bare(endpoint)));
+  const own = run.urls.map(withoutSlash);
+  return (
+    policy.endpoints.length === 0 || policy.endpoints.some((endpoint) => own.includes(withoutSlash(endpoint)))
+  );
 }
-const bare = (url: string): string => url.replace(/\/+$/, '');
+/** A base URL as paths are appended to it, and as two of them are compared. */
+export const withoutSlash = (url: string): string => url.replace(/\/+$/, '');
 
 /**
  * How many versions lie between the one a rollout began with and the present one; null when that is not known. One that a full record

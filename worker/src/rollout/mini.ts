@@ -2,7 +2,8 @@
 import { RolloutFailure } from '@swefarm/shared';
 import { runMiniAgent } from '../agent/loop.ts';
 import { watchPauseLimit } from '../agent/policy/pauselimit.ts';
-import { openPolicy, type PolicyDeps } from '../agent/policy/policy.ts';
+import { openPolicy } from '../agent/policy/policy.ts';
+import type { PolicyDeps } from '../agent/policy/turncontext.ts';
 import type { FollowedPolicy } from '../agent/policy/watch.ts';
 import { type OpenedAgent, recordTurn } from './openedagent.ts';
 import type { AttemptServices } from './services.ts';

@@ -1,5 +1,6 @@
 /** The policy client against a server of its own: what is sent, what is read, and the table of faults. */
 import {
+  closePolicyConnections,
   type Message,
   NO_LIMITS,
   originsOf,
@@ -12,7 +13,6 @@ import {
 import { afterAll, describe, expect, test } from 'vitest';
 import type { PolicyReply } from '../../src/agent/agent.ts';
 import { NEVER_PAUSED } from '../../src/agent/pause.ts';
-import { closePolicyConnections } from '../../src/agent/policy/connection.ts';
 import { openEndpoints } from '../../src/agent/policy/endpoints.ts';
 import { openPolicy } from '../../src/agent/policy/policy.ts';
 import {

@@ -1,5 +1,6 @@
 /** The operator's key and endpoints that a caller brings: whatever a policy entry or an endpoint says, it goes to its own origins only. */
 import {
+  closePolicyConnections,
   NO_LIMITS,
   originsOf,
   PolicyConfig,
@@ -9,7 +10,6 @@ import {
 } from '@swefarm/shared';
 import { afterAll, expect, test } from 'vitest';
 import { NEVER_PAUSED } from '../../src/agent/pause.ts';
-import { closePolicyConnections } from '../../src/agent/policy/connection.ts';
 import { openEndpoints } from '../../src/agent/policy/endpoints.ts';
 import { openPolicy } from '../../src/agent/policy/policy.ts';
 import { completion, type Endpoint, sendError, sendJson, startEndpoint } from './endpoint.ts';

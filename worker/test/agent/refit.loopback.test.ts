@@ -1,9 +1,15 @@
 /** A weight update in the middle of rollouts, as the trainer tells it: nothing is sent, nothing fails, no clock runs. */
-import { AgentConfig, cumulative, NO_LIMITS, PolicyConfig, type PolicyRecord } from '@swefarm/shared';
+import {
+  AgentConfig,
+  closePolicyConnections,
+  cumulative,
+  NO_LIMITS,
+  PolicyConfig,
+  type PolicyRecord,
+} from '@swefarm/shared';
 import { type ScriptedPolicy, type ScriptedPolicyOptions, startScriptedPolicy } from '@swefarm/testkit';
 import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { runMiniAgent } from '../../src/agent/loop.ts';
-import { closePolicyConnections } from '../../src/agent/policy/connection.ts';
 import { openEndpoints } from '../../src/agent/policy/endpoints.ts';
 import { openPolicy } from '../../src/agent/policy/policy.ts';
 import { watchPolicies } from '../../src/agent/policy/watch.ts';

@@ -1,10 +1,16 @@
 /** Streamed answers, and what becomes of one that breaks off: mode token-in goes on from the ids that came, here or elsewhere. */
-import { AgentConfig, cumulative, type Message, PolicyConfig, RolloutFailure } from '@swefarm/shared';
+import {
+  AgentConfig,
+  closePolicyConnections,
+  cumulative,
+  type Message,
+  PolicyConfig,
+  RolloutFailure,
+} from '@swefarm/shared';
 import { type ScriptedPolicyOptions, startScriptedPolicy } from '@swefarm/testkit';
 import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { AgentEnd } from '../../src/agent/agent.ts';
 import { runMiniAgent } from '../../src/agent/loop.ts';
-import { closePolicyConnections } from '../../src/agent/policy/connection.ts';
 import { openEndpoints } from '../../src/agent/policy/endpoints.ts';
 import { completion, type Handler, sendError, sendJson, sendText, startEndpoint } from './endpoint.ts';
 import { depsOf, echoShell, policyAt, scriptedTask } from './scripted.ts';

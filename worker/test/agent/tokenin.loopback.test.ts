@@ -3,12 +3,17 @@ import { copyFile, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { AgentConfig, cumulative, PolicyConfig, RolloutFailure } from '@swefarm/shared';
+import {
+  AgentConfig,
+  closePolicyConnections,
+  cumulative,
+  PolicyConfig,
+  RolloutFailure,
+} from '@swefarm/shared';
 import { type ScriptedPolicyOptions, startScriptedPolicy } from '@swefarm/testkit';
 import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { AgentEnd } from '../../src/agent/agent.ts';
 import { runMiniAgent } from '../../src/agent/loop.ts';
-import { closePolicyConnections } from '../../src/agent/policy/connection.ts';
 import { depsOf, echoShell, policyAt, scriptedTask } from './scripted.ts';
 
 afterAll(closePolicyConnections);

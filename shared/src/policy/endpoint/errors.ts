@@ -1,4 +1,7 @@
 /** What an endpoint can say that is no answer, before anyone decides whether to ask again. */
+/** The SDK's error of a refused request (`status`), or of one without an answer (no `status`). */
+export { APIConnectionError, APIError } from 'openai/error';
+
 import type { TokenLimit } from '../../records/trajectory.ts';
 import type { Overflow } from './refusal.ts';
 

@@ -1,18 +1,24 @@
 /** What an endpoint's own /models says of a model: which version it is, and how long its sequences may be. */
+import type { Model } from 'openai/resources/models';
 import { z } from 'zod';
 
-const Models = z.object({
-  data: z.array(
-    z.looseObject({
-      id: z.string(),
-      version: z.string().nullish(),
-      root: z.string().nullish(),
-      /** Of an adapter: the model that it belongs to. */
-      parent: z.string().nullish(),
-      max_model_len: z.number().int().positive().nullish().catch(null),
-    }),
-  ),
+/** The SDK's model, and what vLLM and SGLang add. */
+export type ListedModel = Pick<Model, 'id'> & {
+  version?: string | null | undefined;
+  root?: string | null | undefined;
+  /** Of an adapter: the model that it belongs to. */
+  parent?: string | null | undefined;
+  max_model_len?: number | null | undefined;
+};
+
+const Listed: z.ZodType<ListedModel> = z.object({
+  id: z.string(),
+  version: z.string().nullish(),
+  root: z.string().nullish(),
+  parent: z.string().nullish(),
+  max_model_len: z.number().int().positive().nullish().catch(null),
 });
+const Models = z.object({ data: z.array(Listed) });
 
 export type ServedModel = {
   /** `version` of the model's entry, else its `root` (vLLM: the path the weights came from); null when neither tells. */
@@ -22,9 +28,11 @@ export type ServedModel = {
 };
 export const UNKNOWN_MODEL: ServedModel = { version: null, length: null };
 
-/** `answer`: the parsed body. What is no such list tells nothing. */
-export function parseServedModel(answer: unknown, model: string): ServedModel {
-  const list = Models.safeParse(answer).data?.data ?? [];
+/** Null for what is no list of models. `body`: the parsed answer. */
+export const parseModels = (body: unknown): ListedModel[] | null => Models.safeParse(body).data?.data ?? null;
+
+/** What a list tells of one model. */
+export function servedModelIn(list: readonly ListedModel[], model: string): ServedModel {
   const entry = list.find(({ id }) => id === model);
   if (!entry) return UNKNOWN_MODEL;
   const root = entry.root === entry.id ? null : entry.root;

@@ -1,5 +1,5 @@
 /** The one thing the wire code asks of its user: to send a body and bring the answer's bytes. */
-
+import { withoutSlash } from '../../records/policy.ts';
 import type { AnswerSink } from './stream.ts';
 
 /** A piece of a JSON body; ids come as bytes. */
@@ -16,8 +16,10 @@ export type Post = (route: Route, body: BodyPiece[], sink?: AnswerSink) => Promi
 
 /** Where a route lies. vLLM's tokenizer routes stand beside /v1, not below it. */
 export function routeUrl(base: string, route: Route): string {
-  const root = base.replace(/\/+$/, '');
+  const root = withoutSlash(base);
   if (route === 'chat') return `${root}/chat/completions`;
   if (route === 'completions') return `${root}/completions`;
   return `${root.replace(/\/v1$/, '')}/${route}`;
 }
+
+export const modelsUrl = (base: string): string => `${withoutSlash(base)}/models`;

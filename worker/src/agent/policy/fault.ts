@@ -1,6 +1,7 @@
 /** What can go wrong with one request, and whether sending it again can help: the table of the policy's faults. */
 import {
   type AnswerError,
+  APIError,
   ContextOverflowError,
   errorMessage,
   type FailureClass,
@@ -9,7 +10,6 @@ import {
   refusedSamplingKey,
   samplingKeyRemedy,
 } from '@swefarm/shared';
-import { APIConnectionError, APIError } from 'openai';
 
 /** `patience`: as long as the run's patience lasts; `few`: at most {@link FEW} requests within it; `never`: at once. */
 export type RetryRule = 'patience' | 'few' | 'never';
@@ -66,7 +66,7 @@ export function faultOfRequest(error: unknown, phase: 'head' | 'body'): PolicyFa
   if (phase === 'body') {
     return new PolicyFault('policy_unreachable', 'few', `answer cut off: ${shown(error)}`, { cause: error });
   }
-  if (error instanceof APIConnectionError || !(error instanceof APIError) || error.status === undefined) {
+  if (!(error instanceof APIError) || error.status === undefined) {
     return new PolicyFault('policy_unreachable', 'patience', shown(error), { cause: error });
   }
   return readStatus(error.status, error);

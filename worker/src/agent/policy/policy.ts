@@ -4,69 +4,50 @@ import {
   expertModeOf,
   openTurnClient,
   type PolicyConfig,
-  type PolicyKey,
-  type TokenLimits,
   type TurnClient,
 } from '@swefarm/shared';
 import type { Policy } from '../agent.ts';
-import { REAL_TIME, type Time } from '../time.ts';
+import { REAL_TIME } from '../time.ts';
 import { bindEndpoint } from './binding.ts';
-import { keptClient, withoutUser } from './client.ts';
-import type { Endpoints } from './endpoints.ts';
+import { detokenize } from './detokenize.ts';
+import { withoutUser } from './redact.ts';
 import { servedModel } from './servedmodels.ts';
-import { detokenize } from './spell.ts';
 import { createThroughput } from './throughput.ts';
 import { requestTurn } from './turn.ts';
-import { openVersions } from './versions.ts';
-import type { FollowedPolicy } from './watch.ts';
-
-export type PolicyDeps = {
-  /** Null when the endpoint wants none; endpoints of other origins than its own never see it. */
-  apiKey: PolicyKey | null;
-  rolloutId: string;
-  attempt: number;
-  /** What the run allows beside the endpoint's own limit. */
-  limits: Pick<TokenLimits, 'contextLimit' | 'sequenceBudget'>;
-  /** What the trainer says of this policy; must outlive it. */
-  followed: FollowedPolicy;
-  endpoints: Endpoints;
-  /** Begun whenever an answer is awaited, and disposed when it came. */
-  awaiting?: () => Disposable;
-  log: { warn(fields: Record<string, unknown>, message: string): void };
-  time?: Time;
-};
+import { cachedClient, type PolicyDeps, type TurnContext } from './turncontext.ts';
+import { createVersions } from './versions.ts';
 
 /**
- * Opens the policy for one attempt, bound to the least loaded endpoint; dispose it to free the place. `complete` throws
+ * Opens the policy for one attempt, bound to the least loaded endpoint; dispose it to end the binding. `complete` throws
  * RolloutFailure `policy_*`, or the signal's reason when aborted. An endpoint that was silent for `request_timeout` seconds is not
- * asked again within the turn; one that fails is left for another that is in use. What is kept of an answer that was
- * broken off is not sampled again. While the trainer updates the policy, nothing is sent and no clock runs.
+ * asked again within the turn; one that fails is left for another that is in use. Tokens that are kept of an answer that was
+ * broken off are not sampled again. While the trainer updates the policy, nothing is sent and no clock runs.
  */
 export function openPolicy(config: PolicyConfig, deps: PolicyDeps): Policy & Disposable {
   const { followed, endpoints, apiKey } = deps;
-  const place = bindEndpoint(config, { followed, endpoints, key: `${deps.rolloutId} ${deps.attempt}` });
-  const heard = createThroughput();
-  let speaker: Promise<TurnClient> | null = null;
-  const talk = {
+  const binding = bindEndpoint(config, { followed, endpoints, key: `${deps.rolloutId} ${deps.attempt}` });
+  const throughput = createThroughput();
+  const modelLength = async () => (await servedModel(binding.url, config.model, apiKey)).length;
+  let turnClient: Promise<TurnClient> | null = null;
+  const context: TurnContext = {
     config,
     deps,
-    place,
-    heard,
+    binding,
+    throughput,
     time: deps.time ?? REAL_TIME,
-    clientAt: keptClient(deps),
-    versions: openVersions(config, deps),
-    speaker: () => {
-      const modelLength = async () => (await servedModel(place.url, config.model, apiKey)).length;
-      speaker ??= openTurnClient(config, {
+    clientAt: cachedClient(deps),
+    versions: createVersions(config, deps),
+    turnClient() {
+      turnClient ??= openTurnClient(config, {
         rolloutId: deps.rolloutId,
         limits: { ...deps.limits, modelLength },
       });
-      return speaker;
+      return turnClient;
     },
   };
   return {
     get endpoint() {
-      return withoutUser(place.url);
+      return withoutUser(binding.url);
     },
     model: config.model,
     tokenMode: config.token_mode,
@@ -74,12 +55,12 @@ export function openPolicy(config: PolicyConfig, deps: PolicyDeps): Policy & Dis
     experts: expertModeOf(config),
     sampling: effectiveSampling(config),
     pause: followed.pause,
-    throughput: heard.sums,
+    throughput: throughput.sums,
     async complete(messages, tools, signal) {
       using _awaiting = deps.awaiting?.();
-      return await requestTurn(talk, { messages, tools, signal });
+      return await requestTurn(context, { messages, tools, signal });
     },
-    detokenize: (ids, signal) => detokenize(place.url, config.model, apiKey, ids, signal),
-    [Symbol.dispose]: () => place[Symbol.dispose](),
+    detokenize: (ids, signal) => detokenize(context.clientAt(binding.url), config.model, ids, signal),
+    [Symbol.dispose]: () => binding[Symbol.dispose](),
   };
 }

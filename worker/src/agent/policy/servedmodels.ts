@@ -1,12 +1,11 @@
 /** Asks endpoints for their /models: the version, where no trainer and no header tells of it, and the length of sequences. */
 import {
-  authorizationAt,
+  createEndpointClient,
   type PolicyKey,
-  parseServedModel,
   type ServedModel,
+  servedModelIn,
   UNKNOWN_MODEL,
 } from '@swefarm/shared';
-import { fetch } from 'undici';
 
 const TIMEOUT_MS = 5_000;
 const FRESH_MS = 30_000;
@@ -37,18 +36,12 @@ export async function servedModel(
   return served;
 }
 
+/** Null when it cannot be asked: a run that needs versions for certain names them itself. */
 async function ask(url: string, model: string, apiKey: PolicyKey | null): Promise<ServedModel | null> {
   try {
-    const address = `${url.replace(/\/$/, '')}/models`;
-    const response = await fetch(address, {
-      headers: authorizationAt(apiKey, address),
-      redirect: 'error',
-      signal: AbortSignal.timeout(TIMEOUT_MS),
-    });
-    if (!response.ok) throw new Error(`HTTP ${response.status}`);
-    return parseServedModel(await response.json(), model);
+    const list = await createEndpointClient(url, apiKey).models(AbortSignal.timeout(TIMEOUT_MS));
+    return servedModelIn(list, model);
   } catch {
-    // It is a courtesy: who wants versions for certain says them.
     return null;
   }
 }

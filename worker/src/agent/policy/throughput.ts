@@ -1,27 +1,30 @@
-/** How fast a policy speaks, as its rollout heard it: what tells an endpoint that is slow from a model that thinks. */
+/** How fast a policy answers one rollout: it tells an endpoint that is slow from a model that thinks long. */
 import type { ModelReply } from '@swefarm/shared';
 
-export type Sums = { tokens: number; seconds: number };
-export type Throughput = ReturnType<typeof createThroughput>;
+export type Throughput = {
+  /** Tokens that came, and the seconds that they took; an answer of which nothing came is in neither. */
+  sums(): { tokens: number; seconds: number };
+  /** A whole answer. `streamedTokens`: those of a stream that told neither ids nor usage. */
+  addAnswer(
+    reply: Pick<ModelReply, 'generation_token_ids' | 'usage'>,
+    seconds: number,
+    streamedTokens: number,
+  ): void;
+  add(tokens: number, seconds: number): void;
+};
 
-export function createThroughput() {
-  let tokens = 0;
-  let seconds = 0;
+export function createThroughput(): Throughput {
+  const sums = { tokens: 0, seconds: 0 };
+  const add = (tokens: number, seconds: number): void => {
+    if (tokens === 0) return;
+    sums.tokens += tokens;
+    sums.seconds += seconds;
+  };
   return {
-    /** Tokens that were heard, and the seconds that they took; an answer that was heard of in no part is in neither. */
-    sums: (): Sums => ({ tokens, seconds }),
-    /** `seen`: tokens of a stream that told neither ids nor usage. */
-    whole({ generation_token_ids: ids, usage }: ModelReply, took: number, seen = 0): void {
-      const came = ids?.length ?? usage?.completion_tokens ?? seen;
-      if (came === 0) return;
-      tokens += came;
-      seconds += took;
+    sums: () => ({ ...sums }),
+    addAnswer({ generation_token_ids: ids, usage }, seconds, streamedTokens) {
+      add(ids?.length ?? usage?.completion_tokens ?? streamedTokens, seconds);
     },
-    /** An answer that did not come to its end. */
-    unfinished(came: number, took: number): void {
-      if (came === 0) return;
-      tokens += came;
-      seconds += took;
-    },
+    add,
   };
 }

@@ -1,17 +1,18 @@
 /** One request to a policy endpoint, whole or streamed: silence is what times out, aborting closes the socket. */
-import { AnswerError, type AnswerSink, type BodyPiece, type Route, routeUrl } from '@swefarm/shared';
+import {
+  AnswerError,
+  type AnswerSink,
+  type BodyPiece,
+  type EndpointClient,
+  type Route,
+} from '@swefarm/shared';
 import { startDeadline } from '../deadline.ts';
 import type { Pause } from '../pause.ts';
 import type { Time } from '../time.ts';
-import { sentOnce } from './body.ts';
-import type { openClient } from './connection.ts';
 import { faultOfRequest, PolicyFault } from './fault.ts';
 
-export type Client = ReturnType<typeof openClient>;
-
 export type Sending = {
-  client: Client;
-  url: string;
+  client: EndpointClient;
   /** Longest silence: before the answer, and between the chunks of a streamed one. */
   silenceSeconds: number;
   pause: Pause;
@@ -36,7 +37,7 @@ export async function send(
   route: Route,
   body: BodyPiece[],
   sink: AnswerSink | undefined,
-  { client, url, silenceSeconds, pause, time, signal, onHead }: Sending,
+  { client, silenceSeconds, pause, time, signal, onHead }: Sending,
 ): Promise<Buffer> {
   signal.throwIfAborted();
   // One controller a request: the client keeps listeners on the signal that it is given.
@@ -52,14 +53,7 @@ export async function send(
   using closing = new DisposableStack();
   let phase: 'head' | 'body' = 'head';
   try {
-    const { stream, length } = sentOnce(body);
-    const response = await client
-      .post(routeUrl(url, route), {
-        body: stream,
-        headers: { 'content-type': 'application/json', 'content-length': String(length) },
-        signal: controller.signal,
-      })
-      .asResponse();
+    const response = await client.post(route, body, controller.signal);
     phase = 'body';
     const streamed = sink !== undefined && isStream(response.headers.get('content-type'));
     if (route === 'chat' || route === 'completions')
@@ -90,7 +84,7 @@ export async function send(
 const isStream = (type: string | null): boolean =>
   type?.toLowerCase().startsWith('text/event-stream') ?? false;
 
-async function wholeOf(response: Response): Promise<Buffer> {
+async function wholeOf(response: Awaited<ReturnType<EndpointClient['post']>>): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   for await (const chunk of response.body ?? []) {

@@ -1,77 +1,92 @@
-/** Which weights made an answer: what the trainer says of them, else the header of the answer, else the endpoint's list of models. */
+/** Which weights made an answer: what the trainer announced, else the header of the answer, else the endpoint's list of models. */
 import type { PolicyConfig, PolicyKey, Span } from '@swefarm/shared';
 import { servedModel } from './servedmodels.ts';
 import type { FollowedPolicy } from './watch.ts';
 
-/** What the trainer said last when a request was sent. */
+/** What the trainer had announced last when a request was sent. */
 export type AnnouncedVersion = { changed: number; version: string | null };
-type Head = { version: string | null; streamed: boolean };
+export type AnswerHead = { version: string | null; streamed: boolean };
+/** Spans are absent when the ids were not told. */
+export type AnswerVersions = {
+  policy_version: { start: string | null; end: string | null };
+  spans?: Span[];
+};
 
 export type Versions = {
-  spoken(): AnnouncedVersion;
-  /** Those of one turn. */
+  announced(): AnnouncedVersion;
   openTurn(): TurnVersions;
 };
 
+/** The versions of one turn: its requests are reported as they begin and end. */
 export type TurnVersions = {
-  /** A request is sent. */
-  sent(spoken: AnnouncedVersion): void;
-  heard(head: Head): void;
-  /** It was broken off, and so many tokens of it are kept. */
-  broke(tokens: number): void;
-  /** It brought the rest, so many tokens; null when it told none. */
-  ended(
-    url: string,
-    tokens: number | null,
-  ): Promise<{ policy_version: { start: string | null; end: string | null }; spans?: Span[] }>;
+  onRequest(announced: AnnouncedVersion): void;
+  onHead(head: AnswerHead): void;
+  /** The request was broken off, and so many of its tokens are kept. */
+  onBroken(tokens: number): void;
+  /** The request brought the rest, so many tokens; null when it told none. */
+  finish(url: string, tokens: number | null): Promise<AnswerVersions>;
 };
 
-export function openVersions(
+export function createVersions(
   config: PolicyConfig,
   { followed, apiKey }: { followed: FollowedPolicy; apiKey: PolicyKey | null },
 ): Versions {
+  /** As the endpoint itself told it last. */
   let told: string | null = null;
   const known = (): string | null => followed.record()?.version ?? told ?? config.version;
+  const openTurn = (): TurnVersions => {
+    const spans: Span[] = [];
+    let announced: AnnouncedVersion = { changed: 0, version: null };
+    let head: AnswerHead | null = null;
+    return {
+      onRequest(latest) {
+        announced = latest;
+        head = null;
+      },
+      onHead(latest) {
+        head = latest;
+        if (latest.version !== null) told = latest.version;
+      },
+      onBroken(tokens) {
+        if (tokens > 0) spans.push({ version: announced.version ?? head?.version ?? known(), tokens });
+      },
+      async finish(url, tokens) {
+        if ((head?.version ?? null) === null && known() === null)
+          told = (await servedModel(url, config.model, apiKey)).version;
+        const last = versionsOf(announced, head, known());
+        return tokens === null ? { policy_version: last } : withSpans(spans, last, tokens);
+      },
+    };
+  };
   return {
-    spoken: () => ({
+    announced: () => ({
       changed: followed.record()?.changed_at ?? 0,
       version: followed.record()?.version ?? null,
     }),
-    openTurn() {
-      const spans: Span[] = [];
-      let at: AnnouncedVersion = { changed: 0, version: null };
-      let head: Head | null = null;
-      return {
-        sent(spoken) {
-          at = spoken;
-          head = null;
-        },
-        heard(said) {
-          head = said;
-          if (said.version !== null) told = said.version;
-        },
-        broke(tokens) {
-          if (tokens > 0) spans.push({ version: at.version ?? head?.version ?? known(), tokens });
-        },
-        async ended(url, tokens) {
-          const header = head?.version ?? null;
-          if (header === null && known() === null)
-            told = (await servedModel(url, config.model, apiKey)).version;
-          // The head of a stream was sent when the answer began, that of a whole answer when it was done.
-          const end = head?.streamed ? known() : (header ?? known());
-          const start = at.version ?? (head?.streamed ? (header ?? end) : end);
-          // What one request brought while the weights changed cannot be told apart.
-          // A request that brought none of several says nothing: the answer was whole before it.
-          const none = tokens === 0 && spans.length > 0;
-          if (tokens !== null && !none) spans.push({ version: start === end ? end : null, tokens });
-          const [first, last] = [spans[0], spans.at(-1)];
-          const policy_version = {
-            start: first && (none || first !== last) ? first.version : start,
-            end: last && none ? last.version : end,
-          };
-          return tokens === null ? { policy_version } : { policy_version, spans };
-        },
-      };
-    },
+    openTurn,
   };
+}
+
+type StartAndEnd = AnswerVersions['policy_version'];
+
+/** The head of a stream was sent when the answer began, that of a whole answer when it was done. */
+function versionsOf(announced: AnnouncedVersion, head: AnswerHead | null, known: string | null): StartAndEnd {
+  const header = head?.version ?? null;
+  const end = head?.streamed ? known : (header ?? known);
+  const start = announced.version ?? (head?.streamed ? (header ?? end) : end);
+  return { start, end };
+}
+
+/** Adds the tokens of the last request to those of the ones before it. */
+function withSpans(spans: Span[], { start, end }: StartAndEnd, tokens: number): AnswerVersions {
+  // A last request without tokens says nothing: the answer was whole before it.
+  const none = tokens === 0 && spans.length > 0;
+  // What one request brought while the weights changed cannot be told apart.
+  if (!none) spans.push({ version: start === end ? end : null, tokens });
+  const [first, last] = [spans[0], spans.at(-1)];
+  const policy_version = {
+    start: first && (none || first !== last) ? first.version : start,
+    end: last && none ? last.version : end,
+  };
+  return { policy_version, spans };
 }

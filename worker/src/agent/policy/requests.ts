@@ -1,0 +1,161 @@
+/** The requests of one turn: sent again, and to other endpoints, until one is answered whole. */
+import { AnswerError, type Post, type TurnClient, type TurnReply, wantsStream } from '@swefarm/shared';
+import { faultOfAnswer, PolicyFault, type RetryRule } from './fault.ts';
+import { redact, withoutUser } from './redact.ts';
+import { retryFaults } from './retry.ts';
+import { send } from './transport.ts';
+import type { TurnContext, TurnRequest } from './turncontext.ts';
+import type { AnnouncedVersion, TurnVersions } from './versions.ts';
+
+/** Faults of one endpoint in one turn after which another one is asked; of silence one is enough. */
+const FAULTS_OF_ONE = 2;
+
+/** What an endpoint is set aside for; anything else would be the same elsewhere. */
+const ENDPOINT_FAULTS: ReadonlySet<string> = new Set([
+  'policy_unreachable',
+  'policy_server_error',
+  'policy_silent',
+]);
+
+/** What is known of a turn while its requests are sent. */
+type Requests = {
+  readonly context: TurnContext;
+  readonly request: TurnRequest;
+  readonly versions: TurnVersions;
+  readonly client: TurnClient;
+  /** What the trainer had announced when the last request was sent. */
+  announced: AnnouncedVersion;
+  /** Tokens of the answer that were there before the last request. */
+  tokensBefore: number;
+  /** The endpoint began to answer the last request. */
+  answering: boolean;
+  /** The last request failed, and brought tokens that are kept. */
+  progressed: boolean;
+  /** Faults of the present endpoint. */
+  faults: number;
+  /** Endpoints that were left in this turn, by the rule of the fault that was the reason. */
+  readonly left: Map<string, RetryRule>;
+};
+
+/** The answer, and how many of its tokens were there before the request that ended it. */
+export async function askUntilAnswered(
+  context: TurnContext,
+  request: TurnRequest,
+  versions: TurnVersions,
+  client: TurnClient,
+): Promise<{ reply: TurnReply; tokensBefore: number }> {
+  const { config, deps, binding } = context;
+  const { followed, endpoints, apiKey, log } = deps;
+  const state: Requests = {
+    context,
+    request,
+    versions,
+    client,
+    announced: context.versions.announced(),
+    tokensBefore: 0,
+    answering: false,
+    progressed: false,
+    faults: 0,
+    left: new Map(),
+  };
+  const reply = await retryFaults(() => askOnce(state), {
+    patienceSeconds: config.patience,
+    pause: followed.pause,
+    signal: request.signal,
+    async excused() {
+      await followed.refresh();
+      return followed.pause.paused || context.versions.announced().changed !== state.announced.changed;
+    },
+    refresh: followed.refresh,
+    progressed: () => state.progressed,
+    answering: () => state.answering,
+    onFault(fault) {
+      if (!ENDPOINT_FAULTS.has(fault.failureClass) || fault.busy) return;
+      state.faults++;
+      endpoints.failed(binding.url, redact(fault.message, apiKey));
+    },
+    elsewhere: (fault) => moveElsewhere(state, fault),
+    onRetry: (fault, waitSeconds, tries) =>
+      log.warn(
+        { endpoint: withoutUser(binding.url), class: fault.failureClass, tries, wait_seconds: waitSeconds },
+        `policy request failed, trying again: ${redact(fault.message, apiKey)}`,
+      ),
+  });
+  return { reply, tokensBefore: state.tokensBefore };
+}
+
+async function askOnce(state: Requests): Promise<TurnReply> {
+  const { context, request, versions, client } = state;
+  // With new weights a trainer may have named other endpoints.
+  context.binding.rebind();
+  state.announced = context.versions.announced();
+  versions.onRequest(state.announced);
+  state.answering = false;
+  state.tokensBefore = client.keptTokens();
+  const post = createPost(state);
+  try {
+    return await askStreamedOrWhole(context, client, () => client.ask(request.messages, request.tools, post));
+  } catch (error) {
+    const kept = client.keptTokens() - state.tokensBefore;
+    state.progressed = kept > 0;
+    versions.onBroken(kept);
+    throw error;
+  }
+}
+
+/** Sends to the endpoint that the rollout is bound to at that moment. */
+function createPost(state: Requests): Post {
+  const { config, deps, binding, time, clientAt } = state.context;
+  return (route, body, sink) =>
+    send(route, body, sink, {
+      client: clientAt(binding.url),
+      silenceSeconds: config.request_timeout,
+      pause: deps.followed.pause,
+      time,
+      signal: state.request.signal,
+      onHead(head) {
+        state.answering = true;
+        state.versions.onHead(head);
+      },
+    });
+}
+
+/** An endpoint that refuses to stream is asked for whole answers from then on. */
+async function askStreamedOrWhole(
+  { config }: TurnContext,
+  client: TurnClient,
+  ask: () => Promise<TurnReply>,
+): Promise<TurnReply> {
+  const classified = (): Promise<TurnReply> =>
+    ask().catch((error: unknown) => {
+      throw error instanceof AnswerError ? faultOfAnswer(error) : error;
+    });
+  try {
+    return await classified();
+  } catch (error) {
+    if (!(error instanceof PolicyFault) || config.stream !== 'auto' || !wantsStream(config)) throw error;
+    if (error.failureClass !== 'policy_bad_request' || !/\bstream/i.test(error.message)) throw error;
+    client.stopStreaming();
+    return await classified();
+  }
+}
+
+/**
+ * Binds to another endpoint when the present one failed often enough; false when it did not, or when there is no other. An endpoint
+ * that was left because it was away or overloaded may be back: it is asked again when no other is left.
+ */
+function moveElsewhere(state: Requests, fault: PolicyFault): boolean {
+  const { binding, deps } = state.context;
+  if (state.faults < (fault.failureClass === 'policy_silent' ? 1 : FAULTS_OF_ONE)) return false;
+  const from = binding.url;
+  state.left.set(from, fault.retry);
+  const passing = fault.retry === 'patience';
+  const lost = [...state.left].flatMap(([url, rule]) => (rule === 'patience' ? [] : [url]));
+  if (!binding.move(new Set(state.left.keys())) && !(passing && binding.move(new Set(lost)))) return false;
+  state.faults = 0;
+  deps.log.warn(
+    { from: withoutUser(from), to: withoutUser(binding.url), class: fault.failureClass },
+    'the endpoint fails: another one is asked',
+  );
+  return true;
+}

@@ -1,0 +1,71 @@
+/** What the policy client of one attempt works with, turn after turn. */
+import {
+  createEndpointClient,
+  type EndpointClient,
+  type Message,
+  type PolicyConfig,
+  type PolicyKey,
+  type TokenLimits,
+  type ToolDefinition,
+  type TurnClient,
+} from '@swefarm/shared';
+import type { Time } from '../time.ts';
+import type { EndpointBinding } from './binding.ts';
+import type { Endpoints } from './endpoints.ts';
+import { whyKeyWithheld, withoutUser } from './redact.ts';
+import type { Throughput } from './throughput.ts';
+import type { Versions } from './versions.ts';
+import type { FollowedPolicy } from './watch.ts';
+
+export type PolicyDeps = {
+  /** Null when the endpoint wants none; endpoints of other origins than its own never see it. */
+  apiKey: PolicyKey | null;
+  rolloutId: string;
+  attempt: number;
+  /** What the run allows beside the endpoint's own limit. */
+  limits: Pick<TokenLimits, 'contextLimit' | 'sequenceBudget'>;
+  /** What the trainer announced about this policy; must outlive the client. */
+  followed: FollowedPolicy;
+  endpoints: Endpoints;
+  /** Called whenever an answer is awaited; what it returns is disposed when the answer came. */
+  awaiting?: () => Disposable;
+  log: { warn(fields: Record<string, unknown>, message: string): void };
+  time?: Time;
+};
+
+/** What the turns of one attempt share. */
+export type TurnContext = {
+  config: PolicyConfig;
+  deps: PolicyDeps;
+  binding: EndpointBinding;
+  versions: Versions;
+  throughput: Throughput;
+  time: Time;
+  clientAt(url: string): EndpointClient;
+  turnClient(): Promise<TurnClient>;
+};
+
+export type TurnRequest = {
+  messages: readonly Message[];
+  tools: readonly ToolDefinition[];
+  signal: AbortSignal;
+};
+
+/** The client of the endpoint that is asked, kept from turn to turn; a change of endpoint makes a new one. */
+export function cachedClient({
+  apiKey,
+  rolloutId,
+  attempt,
+  log,
+}: PolicyDeps): (url: string) => EndpointClient {
+  let cached: { url: string; client: EndpointClient } | null = null;
+  return (url) => {
+    if (cached?.url !== url) {
+      const headers = { 'x-swefarm-rollout': rolloutId, 'x-swefarm-attempt': String(attempt) };
+      cached = { url, client: createEndpointClient(url, apiKey, headers) };
+      const why = whyKeyWithheld(apiKey, url);
+      if (why) log.warn({ endpoint: withoutUser(url) }, why);
+    }
+    return cached.client;
+  };
+}
