@@ -17,6 +17,7 @@ import {
   recordTokens,
   reshapingKeys,
   type TokenLimits,
+  type ToolDefinition,
   type TurnClient,
   UsageError,
 } from '@swefarm/shared';
@@ -39,7 +40,7 @@ export type TokenProbeOptions = ProbeTarget & {
 
 const TURNS = 3;
 
-const TOOL = {
+const TOOL: ToolDefinition = {
   type: 'function',
   function: {
     name: 'bash',
@@ -61,7 +62,7 @@ export async function probeTokens(url: string, options: TokenProbeOptions): Prom
     sequenceBudget: options.sequenceBudget ?? null,
     modelLength: async () => length,
   };
-  const talks: [name: string, ask: string, tools: readonly object[]][] = [
+  const talks: [name: string, ask: string, tools: readonly ToolDefinition[]][] = [
     [
       'text',
       'Think first. Then answer in one sentence: which shell command lists the files of a folder?',
@@ -116,7 +117,7 @@ async function probeConversation(
   asker: TokenProbeOptions,
   limits: TokenLimits,
   ask: string,
-  tools: readonly object[],
+  tools: readonly ToolDefinition[],
 ): Promise<string> {
   const { config } = asker;
   const speaker = await openTurnClient(config, { rolloutId: PROBE, limits });

@@ -3,14 +3,15 @@
 import type { ToolParser } from '../records/toolparsers.ts';
 import type { Message } from '../records/trajectory.ts';
 import { splitThinking, type ThoughtTags } from './thinking.ts';
-import type { SampledCall } from './toolcalls/callparser.ts';
+import type { CallParser, SampledCall } from './toolcalls/callparser.ts';
 import { isHarmony, readHarmony } from './toolcalls/harmony.ts';
 import { parseToolCalls } from './toolcalls/registry.ts';
 
 export type AnswerSyntax = {
   /** Tools were offered: calls are read; otherwise the text stays whole (fenced commands are the agent's to read). */
   withTools: boolean;
-  parser: ToolParser;
+  /** By its name, or as the model's template has it. */
+  parser: ToolParser | CallParser;
   /** The words of the thought that the template opened. */
   opened: ThoughtTags | false;
   /** Makes the id of a call from its place, for models that give none. */
@@ -18,8 +19,8 @@ export type AnswerSyntax = {
 };
 
 export function parseAnswer(text: string, form: AnswerSyntax): Message {
-  const inChannels = (form.parser === 'auto' || form.parser === 'harmony') && isHarmony(text);
-  if (inChannels) {
+  const mayBeHarmony = typeof form.parser !== 'string' || ['auto', 'harmony'].includes(form.parser);
+  if (mayBeHarmony && isHarmony(text)) {
     const answer = readHarmony(text);
     // What cannot be read is shown as it is, so that the model can be told.
     if (answer === null || 'unread' in answer) return { role: 'assistant', content: text };

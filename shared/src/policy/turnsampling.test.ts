@@ -5,7 +5,7 @@ import type { Message } from '../records/trajectory.ts';
 import { ContextOverflowError } from './endpoint/errors.ts';
 import type { Post } from './endpoint/post.ts';
 import { parseOverflow } from './endpoint/refusal.ts';
-import { openTurnClient } from './turnclient.ts';
+import { openTurnClient } from './openturnclient.ts';
 
 const PROMPT = 10;
 const START: Message[] = [{ role: 'user', content: 'hi' }];

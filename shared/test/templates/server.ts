@@ -6,8 +6,8 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { loadTokenizer, type Tokenizer } from '@swefarm/testkit';
+import { createEndpointClient } from '../../src/policy/endpoint/client.ts';
 import type { Post } from '../../src/policy/endpoint/post.ts';
-import { routeUrl } from '../../src/policy/endpoint/post.ts';
 
 /** Renders a chat: null tools where none are offered. */
 export type Render = (chat: {
@@ -91,17 +91,15 @@ export async function startSamplingServer(tokenizer: Tokenizer, render: Render):
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
+  const client = createEndpointClient(url, null);
   return {
     log,
     say: (sample) => {
       next = sample;
     },
     async post(route, pieces) {
-      const body = Buffer.concat(pieces.map((piece) => Buffer.from(piece as string)));
-      const response = await fetch(routeUrl(url, route), { method: 'POST', body });
-      const bytes = Buffer.from(await response.arrayBuffer());
-      if (!response.ok) throw new Error(`HTTP ${response.status}: ${bytes.toString('utf8')}`);
-      return bytes;
+      const response = await client.post(route, pieces, new AbortController().signal);
+      return Buffer.from(await response.arrayBuffer());
     },
     async [Symbol.asyncDispose]() {
       server.closeAllConnections();

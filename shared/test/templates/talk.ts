@@ -1,15 +1,15 @@
 /** One generated conversation in mode token-in, held to the server's own log and to the template's own words. */
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
+import { openTurnClient } from '../../src/policy/openturnclient.ts';
 import { NO_LIMITS } from '../../src/policy/sequencelimit.ts';
 import { cumulative, openLedger, recordTokens } from '../../src/policy/tokens/ledger.ts';
-import { openTurnClient } from '../../src/policy/turnclient.ts';
 import { PolicyConfig } from '../../src/records/runconfig.ts';
-import type { Message } from '../../src/records/trajectory.ts';
+import type { Message, ToolDefinition } from '../../src/records/trajectory.ts';
 import type { Family, Spoken } from './families.ts';
 import type { Render, Sample, SamplingServer } from './server.ts';
 
-export const TOOLS = [
+export const TOOLS: ToolDefinition[] = [
   {
     type: 'function',
     function: {

@@ -1,4 +1,5 @@
 /** A streamed chat completion: its deltas put together to the message that the same answer unstreamed would hold. */
+import type { ChatCompletionChunk } from 'openai/resources/chat/completions';
 import { MOST } from '../../records/bounds.ts';
 import { growableIds, growableLogProbs } from '../tokens/growable.ts';
 import { parseIds, parseLogProbs } from '../tokens/ids.ts';
@@ -8,123 +9,139 @@ import {
   type AnswerSink,
   type Chunk,
   choiceOf,
-  chunkReader,
+  createChunkReader,
   cutShortError,
   requireNoError,
+  type Untrusted,
 } from './stream.ts';
 import { parseUsage } from './usage.ts';
 
-export type ChatStream = AnswerSink & {
-  /** Tokens that came so far: by their ids, else chunks with text. */
-  readonly tokens: number;
-  /** The answer, when the stream is over. @throws WireFault as readReply(), and `cut_short` when it ended before the answer */
-  end(): ModelReply;
-};
-
+type ChatChoice = Untrusted<ChatCompletionChunk.Choice> & { token_ids?: unknown };
+type CallDelta = Untrusted<ChatCompletionChunk.Choice.Delta.ToolCall>;
 type Call = { id: string; name: string; arguments: string };
 const MOST_CALLS = 1000;
 
-export function openChatStream(): ChatStream {
-  /** Pieces of texts by field, joined at the end; what is no text is the last that came. */
-  const texts = new Map<string, string[]>();
-  const others = new Map<string, unknown>();
-  const lists = new Map<string, unknown[]>();
-  const calls = new Map<number, Call>();
-  let characters = 0;
-  const ids = growableIds();
-  const logProbs = growableLogProbs();
-  let promptIds: Int32Array | null = null;
-  let finish: string | null = null;
-  let usage: ModelReply['usage'] = null;
-  let chunks = 0;
-  let [anyIds, anyScores, scored] = [false, false, true];
+export class ChatStream implements AnswerSink {
+  readonly #reader = createChunkReader((chunk) => this.#onChunk(chunk));
+  /** Pieces of texts by field, joined at the end; of what is neither text nor list, the last that came. */
+  readonly #texts = new Map<string, string[]>();
+  readonly #lists = new Map<string, unknown[]>();
+  readonly #others = new Map<string, unknown>();
+  readonly #calls = new Map<number, Call>();
+  readonly #ids = growableIds();
+  readonly #logProbs = growableLogProbs();
+  /** The lists above are told only if some were, and usable only if all were. */
+  #hasIds = false;
+  #hasLogProbs = false;
+  #allLogProbs = true;
+  #promptIds: Int32Array | null = null;
+  #finishReason: string | null = null;
+  #usage: ModelReply['usage'] = null;
+  #chunks = 0;
+  #characters = 0;
 
-  const onTokens = (choice: Record<string, unknown>): void => {
-    const more = parseIds(choice.token_ids);
-    if (more) ids.push(more);
-    anyIds ||= more !== null;
-    const { content } = (choice.logprobs ?? {}) as { content?: unknown };
-    if (!Array.isArray(content)) return;
-    anyScores = true;
-    const values = parseLogProbs(content.map((entry: { logprob?: unknown } | null) => entry?.logprob));
-    if (values) logProbs.push(values);
-    else scored = false;
-  };
-  const onField = (name: string, value: unknown): void => {
-    if (name === 'role' || value === null || value === undefined) return;
-    if (name === 'tool_calls') takeCalls(calls, value);
-    else if (typeof value === 'string') {
-      characters += value.length;
-      const pieces = texts.get(name) ?? [];
-      pieces.push(value);
-      texts.set(name, pieces);
-    } else if (Array.isArray(value)) {
-      const list = lists.get(name) ?? [];
-      for (const item of value as unknown[]) list.push(item);
-      lists.set(name, list);
-    } else others.set(name, value);
-  };
-  const reader = chunkReader(({ json, promptIds: found }: Chunk): void => {
+  take(bytes: Uint8Array): boolean {
+    return this.#reader.take(bytes);
+  }
+
+  get done(): boolean {
+    return this.#reader.done;
+  }
+
+  get finished(): boolean {
+    return this.#finishReason !== null;
+  }
+
+  /** Tokens that came so far: by their ids, else chunks with text. */
+  get tokens(): number {
+    return Math.max(this.#ids.length, this.#chunks);
+  }
+
+  /**
+   * The answer, when the stream is over.
+   *
+   * @throws AnswerError as parseReply(), and `cut_short` when the stream ended before the answer
+   */
+  end(): ModelReply {
+    if (this.#finishReason === null) throw cutShortError(this.#ids.length);
+    requireFinished(this.#finishReason);
+    const calls = [...this.#calls]
+      .sort(([a], [b]) => a - b)
+      .map(([, { id, ...called }]) => ({ id, function: called }));
+    const texts = [...this.#texts]
+      .map(([name, pieces]) => [name, pieces.join('')])
+      // The first delta has an empty content; beside calls alone the same answer unstreamed has none.
+      .filter(([name, text]) => name !== 'content' || text !== '' || calls.length === 0);
+    const fields = Object.fromEntries([...this.#others, ...this.#lists, ...texts]);
+    return {
+      message: readMessage({ ...fields, tool_calls: calls }),
+      finish_reason: this.#finishReason,
+      usage: this.#usage,
+      prompt_token_ids: this.#promptIds,
+      generation_token_ids: this.#hasIds ? this.#ids.all() : null,
+      generation_log_probs: this.#hasLogProbs && this.#allLogProbs ? this.#logProbs.all() : null,
+    };
+  }
+
+  #onChunk({ json, promptIds }: Chunk): void {
     requireNoError(json);
-    promptIds ??= found;
-    usage = parseUsage(json.usage) ?? usage;
-    const choice = choiceOf(json);
+    this.#promptIds ??= promptIds;
+    this.#usage = parseUsage(json.usage) ?? this.#usage;
+    const choice: ChatChoice | null = choiceOf(json);
     if (choice === null) return;
-    onTokens(choice);
-    const delta = Object.entries((choice.delta ?? {}) as Record<string, unknown>);
-    for (const [name, value] of delta) onField(name, value);
-    if (delta.some(([name, value]) => name !== 'role' && value !== '')) chunks++;
-    if (typeof choice.finish_reason === 'string') finish = choice.finish_reason;
-    if (characters > MOST.textBytes || ids.length > MOST.tokens)
+    this.#onTokens(choice);
+    const delta = Object.entries(choice.delta ?? {});
+    for (const [name, value] of delta) this.#onField(name, value);
+    if (delta.some(([name, value]) => name !== 'role' && value !== '')) this.#chunks++;
+    if (typeof choice.finish_reason === 'string') this.#finishReason = choice.finish_reason;
+    if (this.#characters > MOST.textBytes || this.#ids.length > MOST.tokens)
       throw new AnswerError('garbage', 'an answer beyond all bounds');
-  });
-  return {
-    take: reader.take,
-    get done() {
-      return reader.done;
-    },
-    get finished() {
-      return finish !== null;
-    },
-    get tokens() {
-      return Math.max(ids.length, chunks);
-    },
-    end() {
-      if (finish === null) throw cutShortError(ids.length);
-      requireFinished(finish);
-      const made = [...calls]
-        .sort(([a], [b]) => a - b)
-        .map(([, { id, ...called }]) => ({ id, function: called }));
-      const fields = [...texts]
-        .map(([name, pieces]) => [name, pieces.join('')])
-        // The first delta has an empty content; beside calls alone the same answer unstreamed has none.
-        .filter(([name, text]) => name !== 'content' || text !== '' || made.length === 0);
-      return {
-        message: readMessage({ ...Object.fromEntries([...others, ...lists, ...fields]), tool_calls: made }),
-        finish_reason: finish,
-        usage,
-        prompt_token_ids: promptIds,
-        generation_token_ids: anyIds ? ids.all() : null,
-        generation_log_probs: anyScores && scored ? logProbs.all() : null,
-      };
-    },
-  };
+  }
+
+  #onTokens({ token_ids, logprobs }: ChatChoice): void {
+    const ids = parseIds(token_ids);
+    if (ids) this.#ids.push(ids);
+    this.#hasIds ||= ids !== null;
+    const { content } = (logprobs ?? {}) as Untrusted<ChatCompletionChunk.Choice.Logprobs>;
+    if (!Array.isArray(content)) return;
+    this.#hasLogProbs = true;
+    const values = parseLogProbs(content.map((entry: { logprob?: unknown } | null) => entry?.logprob));
+    if (values) this.#logProbs.push(values);
+    else this.#allLogProbs = false;
+  }
+
+  #onField(name: string, value: unknown): void {
+    if (name === 'role' || value === null || value === undefined) return;
+    if (name === 'tool_calls') {
+      if (Array.isArray(value)) this.#onCalls(value);
+    } else if (typeof value === 'string') {
+      this.#characters += value.length;
+      append(this.#texts, name, [value]);
+    } else if (Array.isArray(value)) append(this.#lists, name, value as unknown[]);
+    else this.#others.set(name, value);
+  }
+
+  /** Calls come in pieces by their index: id and name with the first one, the arguments bit by bit. */
+  #onCalls(deltas: readonly (CallDelta | null)[]): void {
+    for (const [place, delta] of deltas.entries()) {
+      const index = typeof delta?.index === 'number' ? delta.index : place;
+      const call = this.#calls.get(index) ?? { id: '', name: '', arguments: '' };
+      if (!this.#calls.has(index) && this.#calls.size >= MOST_CALLS)
+        throw new AnswerError('garbage', `an answer with over ${MOST_CALLS} tool calls`);
+      this.#calls.set(index, call);
+      const called = (delta?.function ?? {}) as Untrusted<ChatCompletionChunk.Choice.Delta.ToolCall.Function>;
+      const { name, arguments: args } = called;
+      if (typeof delta?.id === 'string' && delta.id !== '') call.id = delta.id;
+      // Some servers repeat the name with each piece.
+      if (typeof name === 'string' && name !== call.name) call.name += name;
+      if (typeof args === 'string') call.arguments += args;
+      else if (args !== undefined && args !== null) call.arguments = JSON.stringify(args);
+    }
+  }
 }
 
-/** Calls come in pieces by their index: id and name with the first one, the arguments bit by bit. */
-function takeCalls(calls: Map<number, Call>, deltas: unknown): void {
-  if (!Array.isArray(deltas)) return;
-  for (const [place, delta] of (deltas as Record<string, unknown>[]).entries()) {
-    const index = typeof delta?.index === 'number' ? delta.index : place;
-    const call = calls.get(index) ?? { id: '', name: '', arguments: '' };
-    if (!calls.has(index) && calls.size >= MOST_CALLS)
-      throw new AnswerError('garbage', `an answer with over ${MOST_CALLS} tool calls`);
-    calls.set(index, call);
-    const { name, arguments: args } = (delta?.function ?? {}) as Record<string, unknown>;
-    if (typeof delta?.id === 'string' && delta.id !== '') call.id = delta.id;
-    // Some servers say the name again with each piece.
-    if (typeof name === 'string' && name !== call.name) call.name += name;
-    if (typeof args === 'string') call.arguments += args;
-    else if (args !== undefined && args !== null) call.arguments = JSON.stringify(args);
-  }
+function append<T>(lists: Map<string, T[]>, name: string, items: readonly T[]): void {
+  const list = lists.get(name) ?? [];
+  for (const item of items) list.push(item);
+  lists.set(name, list);
 }

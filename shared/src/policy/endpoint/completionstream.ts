@@ -1,4 +1,5 @@
 /** A streamed text completion, chunk by chunk, as vLLM and SGLang send it: text, ids and log-probabilities of what is new. */
+import type { CompletionChoice } from 'openai/resources/completions';
 import { MOST } from '../../records/bounds.ts';
 import { growableIds, growableLogProbs } from '../tokens/growable.ts';
 import { parseIds, parseLogProbs } from '../tokens/ids.ts';
@@ -8,109 +9,120 @@ import {
   type AnswerSink,
   type Chunk,
   choiceOf,
-  chunkReader,
+  createChunkReader,
   cutShortError,
   requireNoError,
+  type Untrusted,
 } from './stream.ts';
 import { parseUsage } from './usage.ts';
 
 /** Tokens that came of an answer, with their log-probabilities and text; the lists are of one length. */
 export type PartialCompletion = { text: string; ids: Int32Array; logProbs: Float32Array };
 
-export type CompletionStream = AnswerSink & {
+type TextChoice = Untrusted<CompletionChoice> & { token_ids?: unknown };
+
+export class CompletionStream implements AnswerSink {
+  readonly #reader = createChunkReader((chunk) => this.#onChunk(chunk));
+  readonly #texts: string[] = [];
+  readonly #ids = growableIds();
+  readonly #logProbs = growableLogProbs();
+  /** False once a chunk brought text without its ids. */
+  #allIds = true;
+  #allLogProbs = true;
+  /** Up to where the text is all that its ids say, by texts and tokens. */
+  #whole = { texts: 0, tokens: 0 };
+  #promptIds: Int32Array | null = null;
+  #finishReason: string | null = null;
+  #usage: CompletionReply['usage'] = null;
+  #characters = 0;
+
+  take(bytes: Uint8Array): boolean {
+    return this.#reader.take(bytes);
+  }
+
+  get done(): boolean {
+    return this.#reader.done;
+  }
+
+  get finished(): boolean {
+    return this.#finishReason !== null;
+  }
+
   /** Tokens that came so far. */
-  readonly tokens: number;
+  get tokens(): number {
+    return this.#ids.length;
+  }
+
   /**
    * What came, up to the last chunk whose text is all that its ids say, when ids and log-probabilities are complete up to there;
    * else null. A server tells ids at once, and holds text back: of a torn character, and of what may begin a text of `stop`.
    */
-  part(): PartialCompletion | null;
+  part(): PartialCompletion | null {
+    const { texts, tokens } = this.#whole;
+    const complete = this.#allIds && this.#allLogProbs && this.#ids.length === this.#logProbs.length;
+    if (!complete || tokens === 0) return null;
+    return {
+      text: this.#texts.slice(0, texts).join(''),
+      ids: this.#ids.all().slice(0, tokens),
+      logProbs: this.#logProbs.all().slice(0, tokens),
+    };
+  }
+
   /**
    * The answer, when the stream is over.
    *
-   * @throws WireFault `cut_short` when it ended before the answer; RolloutFailure `policy_tokens` when it told no ids
+   * @throws AnswerError `cut_short` when the stream ended before the answer; RolloutFailure `policy_tokens` when it told no ids
    */
-  end(): CompletionReply;
-};
+  end(): CompletionReply {
+    if (this.#finishReason === null) throw cutShortError(this.#ids.length);
+    if (!this.#allIds) throw missingIdsFailure();
+    return {
+      text: this.#texts.join(''),
+      finish_reason: this.#finishReason,
+      usage: this.#usage,
+      prompt_token_ids: this.#promptIds,
+      generation_token_ids: this.#ids.all(),
+      generation_log_probs: this.#allLogProbs ? this.#logProbs.all() : null,
+    };
+  }
 
-export function openCompletionStream(): CompletionStream {
-  const texts: string[] = [];
-  let characters = 0;
-  const ids = growableIds();
-  const logProbs = growableLogProbs();
-  let promptIds: Int32Array | null = null;
-  let finish: string | null = null;
-  let usage: CompletionReply['usage'] = null;
-  /** False once a chunk brought text without its ids. */
-  let told = true;
-  let scored = true;
-  /** Where the text was whole last, by texts and tokens. */
-  let whole = { texts: 0, tokens: 0 };
-
-  const onChunk = ({ json, promptIds: found }: Chunk): void => {
+  #onChunk({ json, promptIds }: Chunk): void {
     requireNoError(json);
-    promptIds ??= found;
-    usage = parseUsage(json.usage) ?? usage;
-    const choice = choiceOf(json);
+    this.#promptIds ??= promptIds;
+    this.#usage = parseUsage(json.usage) ?? this.#usage;
+    const choice: TextChoice | null = choiceOf(json);
     if (choice === null) return;
-    if (typeof choice.text !== 'string')
-      throw new AnswerError('garbage', 'a chunk of the stream has no text');
-    if (choice.text !== '') texts.push(choice.text);
-    characters += choice.text.length;
-    const more = parseIds(choice.token_ids);
-    if (more) ids.push(more);
-    else if (choice.text !== '') told = false;
-    const { token_logprobs: scores } = (choice.logprobs ?? {}) as { token_logprobs?: unknown };
-    const values = parseLogProbs(scores);
-    if (values) logProbs.push(values);
-    // A chunk of no token may have no list; a list of other than numbers spoils all that follows.
-    else if (more?.length || (scores !== undefined && scores !== null)) scored = false;
-    if (isWhole(choice.text, more?.length ?? 0, choice.logprobs))
-      whole = { texts: texts.length, tokens: ids.length };
-    if (typeof choice.finish_reason === 'string') finish = choice.finish_reason;
-    if (characters > MOST.textBytes || ids.length > MOST.tokens)
+    const { text } = choice;
+    if (typeof text !== 'string') throw new AnswerError('garbage', 'a chunk of the stream has no text');
+    if (text !== '') this.#texts.push(text);
+    this.#characters += text.length;
+    const tokens = this.#onTokens(choice, text);
+    if (endsWithItsTokens(text, tokens, choice.logprobs))
+      this.#whole = { texts: this.#texts.length, tokens: this.#ids.length };
+    if (typeof choice.finish_reason === 'string') this.#finishReason = choice.finish_reason;
+    if (this.#characters > MOST.textBytes || this.#ids.length > MOST.tokens)
       throw new AnswerError('garbage', 'an answer beyond all bounds');
-  };
-  const chunks = chunkReader(onChunk);
-  return {
-    take: chunks.take,
-    get done() {
-      return chunks.done;
-    },
-    get finished() {
-      return finish !== null;
-    },
-    get tokens() {
-      return ids.length;
-    },
-    part: () =>
-      told && scored && whole.tokens > 0 && ids.length === logProbs.length
-        ? {
-            text: texts.slice(0, whole.texts).join(''),
-            ids: ids.all().slice(0, whole.tokens),
-            logProbs: logProbs.all().slice(0, whole.tokens),
-          }
-        : null,
-    end() {
-      if (finish === null) throw cutShortError(ids.length);
-      if (!told) throw missingIdsFailure();
-      return {
-        text: texts.join(''),
-        finish_reason: finish,
-        usage,
-        prompt_token_ids: promptIds,
-        generation_token_ids: ids.all(),
-        generation_log_probs: scored ? logProbs.all() : null,
-      };
-    },
-  };
+  }
+
+  /** How many tokens the chunk brought. */
+  #onTokens({ token_ids, logprobs }: TextChoice, text: string): number {
+    const ids = parseIds(token_ids);
+    if (ids) this.#ids.push(ids);
+    else if (text !== '') this.#allIds = false;
+    const { token_logprobs: scores } = (logprobs ?? {}) as Untrusted<CompletionChoice.Logprobs>;
+    const values = parseLogProbs(scores);
+    if (values) this.#logProbs.push(values);
+    // A chunk of no token may have no list; a list of other than numbers spoils all that follows.
+    else if (ids?.length || (scores !== undefined && scores !== null)) this.#allLogProbs = false;
+    return ids?.length ?? 0;
+  }
 }
 
 /** Whether a chunk's text goes as far as its ids: it ends as its last token does; where tokens' texts are not told, it has one token. */
-function isWhole(text: string, tokens: number, logProbs: unknown): boolean {
+function endsWithItsTokens(text: string, tokens: number, logProbs: unknown): boolean {
   if (text === '' || text.endsWith('\ufffd')) return false;
-  const { tokens: words } = (logProbs ?? {}) as { tokens?: unknown };
-  const last: unknown = Array.isArray(words) ? words.at(-1) : undefined;
+  const { tokens: texts } = (logProbs ?? {}) as Untrusted<CompletionChoice.Logprobs>;
+  const last: unknown = Array.isArray(texts) ? texts.at(-1) : undefined;
   if (typeof last !== 'string' || last.startsWith('token_id:')) return tokens <= 1;
   return last !== '' && text.endsWith(last);
 }

@@ -1,13 +1,14 @@
-/** What an endpoint can say that is no answer, before anyone decides whether to ask again. */
-/** The SDK's error of a refused request (`status`), or of one without an answer (no `status`). */
-export { APIConnectionError, APIError } from 'openai/error';
-
+/** What an endpoint can send that is no answer, before anyone decides whether to ask again. */
+import { APIConnectionError, APIError } from 'openai/error';
 import type { TokenLimit } from '../../records/trajectory.ts';
 import type { Overflow } from './refusal.ts';
 
-/** The endpoint's word that prompt and answer do not fit, in its own words. */
+/** APIError: a refused request (`status`), or one without an answer (no `status`), which is an APIConnectionError. */
+export { APIConnectionError, APIError };
+
+/** The endpoint says, in its own words, that prompt and answer do not fit its context. */
 export class ContextOverflowError extends Error {
-  override readonly name = 'OverflowSignal';
+  override readonly name = 'ContextOverflowError';
   readonly overflow: Overflow;
   /** Whose limit it is. */
   readonly of: TokenLimit;
@@ -23,8 +24,9 @@ export class ContextOverflowError extends Error {
   }
 }
 
+/** An answer that cannot be used, or a prompt that cannot be made. */
 export class AnswerError extends Error {
-  override readonly name = 'WireFault';
+  override readonly name: string = 'AnswerError';
   /**
    * `garbage`: not the protocol. `broken_off`: something went wrong in the engine. `aborted`: it stopped the answer for other reasons.
    * `cut_short`: the stream ended before the answer.
@@ -38,12 +40,25 @@ export class AnswerError extends Error {
   }
 }
 
-/** The prompt fills what it may have. */
+/** The prompt leaves no room for an answer. */
 export class PromptTooLongError extends AnswerError {
+  override readonly name = 'PromptTooLongError';
   readonly of: TokenLimit;
 
   constructor(message: string, of: TokenLimit) {
     super('no_room', message);
     this.of = of;
   }
+}
+
+/**
+ * Whether a chat was understood and cannot be rendered, by the template here or by the endpoint that was asked to (HTTP 400, 422),
+ * also as the cause of another error: the same chat is refused again. All else may pass.
+ */
+export function isRefusal(error: unknown): boolean {
+  for (let at = error; at instanceof Error; at = at.cause) {
+    if (at instanceof AnswerError && at.kind === 'template') return true;
+    if (at instanceof APIError && (at.status === 400 || at.status === 422)) return true;
+  }
+  return false;
 }

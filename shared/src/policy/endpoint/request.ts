@@ -2,7 +2,7 @@
 
 import type { PolicyConfig } from '../../records/runconfig.ts';
 import { effectiveSampling, otherFields } from '../../records/sampling.ts';
-import type { Message, RequestedSampling } from '../../records/trajectory.ts';
+import type { Message, RequestedSampling, ToolDefinition } from '../../records/trajectory.ts';
 import { renderIds } from '../tokens/ids.ts';
 import type { BodyPiece } from './post.ts';
 import type { ModelReply } from './reply.ts';
@@ -18,7 +18,7 @@ import { streamFields } from './stream.ts';
 export function chatBody(
   config: PolicyConfig,
   messages: readonly Message[],
-  tools: readonly object[],
+  tools: readonly ToolDefinition[],
   last: ModelReply | null,
   asked: RequestedSampling,
 ): BodyPiece[] {

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { openChatStream } from './chatstream.ts';
+import { ChatStream } from './chatstream.ts';
 import { parseCompletion } from './completion.ts';
-import { openCompletionStream } from './completionstream.ts';
+import { CompletionStream } from './completionstream.ts';
 import { createEventReader } from './events.ts';
 import { parseReply } from './reply.ts';
 
@@ -77,7 +77,7 @@ describe('a text completion', () => {
     );
     fc.assert(
       fc.property(fc.array(fc.nat(2000)), (places) => {
-        const reader = openCompletionStream();
+        const reader = new CompletionStream();
         give(reader, stream, places);
         expect(reader.end()).toEqual(whole);
         expect(reader.tokens).toBe(4);
@@ -85,7 +85,7 @@ describe('a text completion', () => {
     );
   });
   test("SGLang's: fields that are null, log-probabilities of what is new, prompt ids once", () => {
-    const reader = openCompletionStream();
+    const reader = new CompletionStream();
     const empty = { matched_stop: null, hidden_states: null, prompt_token_ids: null };
     give(
       reader,
@@ -100,7 +100,7 @@ describe('a text completion', () => {
     });
   });
   test('that is cut is no answer, and its part is what came', () => {
-    const reader = openCompletionStream();
+    const reader = new CompletionStream();
     expect(reader.part()).toBeNull();
     give(reader, piece('one', [8]) + piece(' two', [9]));
     expect(() => reader.end()).toThrow(/ended before the answer did, after 2 tokens/);
@@ -111,10 +111,10 @@ describe('a text completion', () => {
     });
   });
   test('and no more than whole characters of it: what the server holds back could not be read', () => {
-    const held = openCompletionStream();
+    const held = new CompletionStream();
     give(held, piece('one', [8]) + piece('', [9]));
     expect(held.part()).toMatchObject({ text: 'one', ids: Int32Array.of(8) });
-    const torn = openCompletionStream();
+    const torn = new CompletionStream();
     give(torn, piece('one', [8]) + piece('\ufffd', [9]));
     expect(torn.part()).toMatchObject({ text: 'one', ids: Int32Array.of(8) });
     give(torn, piece('x', [10]));
@@ -125,7 +125,7 @@ describe('a text completion', () => {
     ['that part with a space before it', [' two ', ' \ufffd'], ['é three', ' three']],
     ['text that a text of `stop` may begin with', [' tw', 'o'], ['o three', ' three']],
   ])('%s: its ids were told, its text was not', (_, [text = '', last = ''], [next = '', word = '']) => {
-    const reader = openCompletionStream();
+    const reader = new CompletionStream();
     give(reader, piece('one', [8]) + piece(text, [9, 10], {}, [' two', last]));
     expect(reader.part()).toMatchObject({ text: 'one', ids: Int32Array.of(8) });
     give(reader, piece(next, [11, 12], {}, ['?', word]));
@@ -139,7 +139,7 @@ describe('a text completion', () => {
       const logprobs = { token_logprobs: ids.map(() => -1), ...(words ? { tokens: words } : {}) };
       return event({ choices: [{ text, token_ids: ids, logprobs }] });
     };
-    const reader = openCompletionStream();
+    const reader = new CompletionStream();
     give(reader, without('one', [8]) + without(' two', [9, 10]));
     expect(reader.part()).toMatchObject({ text: 'one', ids: Int32Array.of(8) });
     give(reader, without('!', [11]));
@@ -151,27 +151,27 @@ describe('a text completion', () => {
     ['a log-probability that is no number', piece('x', [1], { logprobs: { token_logprobs: [null] } })],
     ['fewer log-probabilities than ids', piece('x', [1, 2], { logprobs: { token_logprobs: [-1] } })],
   ])('%s: nothing of it is kept', (_, bad) => {
-    const reader = openCompletionStream();
+    const reader = new CompletionStream();
     give(reader, piece('one', [8]) + bad);
     expect(reader.part()).toBeNull();
   });
   test('an error in its midst, a chunk that is none, a stream without ids', () => {
     const broken = event({ error: { message: 'the engine is dead', code: 500 } });
-    expect(() => give(openCompletionStream(), piece('a', [1]) + broken)).toThrow(/the engine is dead/);
-    expect(() => give(openCompletionStream(), 'data: {"choices\n\n')).toThrow(/not JSON/);
-    expect(() => give(openCompletionStream(), 'data: 7\n\n')).toThrow(/no object/);
-    expect(() => give(openCompletionStream(), event({ choices: [{ index: 0 }] }))).toThrow(/no text/);
-    const silent = openCompletionStream();
+    expect(() => give(new CompletionStream(), piece('a', [1]) + broken)).toThrow(/the engine is dead/);
+    expect(() => give(new CompletionStream(), 'data: {"choices\n\n')).toThrow(/not JSON/);
+    expect(() => give(new CompletionStream(), 'data: 7\n\n')).toThrow(/no object/);
+    expect(() => give(new CompletionStream(), event({ choices: [{ index: 0 }] }))).toThrow(/no text/);
+    const silent = new CompletionStream();
     give(silent, event({ choices: [{ text: 'a', finish_reason: 'stop' }] }) + DONE);
     expect(() => silent.end()).toThrow(/no token ids/);
   });
   test('comments are no sign of life', () => {
-    const reader = openCompletionStream();
+    const reader = new CompletionStream();
     expect(reader.take(Buffer.from(': ping\n\n'))).toBe(false);
     expect(reader.take(Buffer.from(piece('a', [1])))).toBe(true);
   });
   test('a token costs the same at any length', () => {
-    const reader = openCompletionStream();
+    const reader = new CompletionStream();
     const many = Buffer.from(piece('word ', [7]).repeat(1000));
     const times = Array.from({ length: 200 }, () => {
       const from = performance.now();
@@ -216,14 +216,14 @@ describe('a chat completion', () => {
     };
     fc.assert(
       fc.property(fc.array(fc.nat(2000)), (places) => {
-        const reader = openChatStream();
+        const reader = new ChatStream();
         give(reader, stream, places);
         expect(reader.end()).toEqual(parseReply(Buffer.from(JSON.stringify(whole))));
       }),
     );
   });
   test('tool calls in pieces', () => {
-    const reader = openChatStream();
+    const reader = new ChatStream();
     const call = (index: number, id: string | null, name: string | null, args: string) => ({
       tool_calls: [{ index, id, type: 'function', function: { name, arguments: args } }],
     });
@@ -245,10 +245,10 @@ describe('a chat completion', () => {
     });
   });
   test('that is cut, or broken off, is no answer', () => {
-    const cut = openChatStream();
+    const cut = new ChatStream();
     give(cut, delta({ content: 'a' }));
     expect(() => cut.end()).toThrow(/ended before/);
-    const aborted = openChatStream();
+    const aborted = new ChatStream();
     give(aborted, delta({ content: 'a' }, { finish_reason: 'abort' }) + DONE);
     expect(() => aborted.end()).toThrow(/broke the answer off/);
   });

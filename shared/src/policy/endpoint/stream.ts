@@ -1,4 +1,5 @@
 /** When an answer is streamed, and what any stream of one is: chunks of JSON, the end, an error in their midst. */
+import type { ChatCompletionChunk } from 'openai/resources/chat/completions';
 import type { PolicyConfig } from '../../records/runconfig.ts';
 import { extractPromptIds } from '../tokens/ids.ts';
 import { AnswerError } from './errors.ts';
@@ -27,17 +28,21 @@ export const wantsStream = ({ stream, token_mode, routed_experts }: PolicyConfig
 export const streamFields = (config: PolicyConfig): Record<string, unknown> =>
   wantsStream(config) ? { stream: true, stream_options: { include_usage: true } } : {};
 
+/** What an endpoint sends under the names of the SDK's type, before it is checked. */
+export type Untrusted<T> = { readonly [K in keyof T]?: unknown };
+
 /** One event: the chunk, and the ids of the prompt where it brings them. */
-export type Chunk = { json: Record<string, unknown>; promptIds: Int32Array | null };
+type StreamedChunk = Untrusted<ChatCompletionChunk> & { error?: unknown };
+export type Chunk = { json: StreamedChunk; promptIds: Int32Array | null };
 
 /** Reads the events of one answer. Nothing is read behind `[DONE]`. */
-export function chunkReader(onChunk: (chunk: Chunk) => void): StreamSink {
-  let heard = false;
+export function createChunkReader(onChunk: (chunk: Chunk) => void): StreamSink {
+  let hadEvents = false;
   let done = false;
   let promptSeen = false;
   const read = createEventReader((data) => {
     if (done) return;
-    heard = true;
+    hadEvents = true;
     if (data.length === 6 && data.toString('latin1') === '[DONE]') {
       done = true;
       return;
@@ -48,13 +53,13 @@ export function chunkReader(onChunk: (chunk: Chunk) => void): StreamSink {
     const json = parseJson(text);
     if (typeof json !== 'object' || json === null)
       throw new AnswerError('garbage', `a chunk of the stream is no object: ${text.slice(0, 100)}`);
-    onChunk({ json: json as Record<string, unknown>, promptIds: ids });
+    onChunk({ json, promptIds: ids });
   });
   return {
     take(bytes) {
-      heard = false;
+      hadEvents = false;
       read(bytes);
-      return heard;
+      return hadEvents;
     },
     get done() {
       return done;
@@ -63,7 +68,7 @@ export function chunkReader(onChunk: (chunk: Chunk) => void): StreamSink {
 }
 
 /** @throws WireFault `broken_off` for a chunk that says what went wrong in place of an answer */
-export function requireNoError({ error }: Record<string, unknown>): void {
+export function requireNoError({ error }: StreamedChunk): void {
   if (error === undefined || error === null) return;
   const { message } = error as { message?: unknown };
   const said = typeof message === 'string' ? message : JSON.stringify(error);
@@ -71,9 +76,9 @@ export function requireNoError({ error }: Record<string, unknown>): void {
 }
 
 /** The choice of a chunk; null where it has none, as the one with the usage. Of several answers the first is ours. */
-export function choiceOf({ choices }: Record<string, unknown>): Record<string, unknown> | null {
+export function choiceOf({ choices }: StreamedChunk): Untrusted<ChatCompletionChunk.Choice> | null {
   if (!Array.isArray(choices)) return null;
-  for (const choice of choices as (Record<string, unknown> | null)[]) {
+  for (const choice of choices as (Untrusted<ChatCompletionChunk.Choice> | null)[]) {
     if (choice !== null && typeof choice === 'object' && (choice.index ?? 0) === 0) return choice;
   }
   return null;

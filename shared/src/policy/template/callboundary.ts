@@ -1,10 +1,10 @@
 /**
- * Where the markup of tool calls ends and what the template writes after an answer begins. The stand-ins of an answer that
- * calls tools must carry calls where templates want to see them, and what their markup leaves behind the last value was
+ * Where the markup of tool calls ends and what the template writes after an answer begins. The placeholder of an answer that
+ * calls tools must carry calls where templates expect them, and the markup that follows the last value was
  * sampled by the model: it must not be written again, and nothing more than it may be cut away.
  */
-import type { Message } from '../../records/trajectory.ts';
-import { AnswerError } from '../endpoint/errors.ts';
+import type { Message, ToolDefinition } from '../../records/trajectory.ts';
+import { AnswerError, isRefusal } from '../endpoint/errors.ts';
 import type { Post } from '../endpoint/post.ts';
 import {
   type AnswerPair,
@@ -22,9 +22,11 @@ export type CallBoundary = {
   markup: Int32Array | null;
   /** Tokens between the markup and the first result: among them is the one that ends the turn. */
   heading: number;
-  /** A tail without the markup. Throws WireFault `template` when it does not begin with it. */
+  /** A tail without the markup. Throws AnswerError `template` when it does not begin with it. */
   cut(tail: Int32Array): Int32Array;
 };
+
+type Chat = { renderer: Renderer; tools: readonly ToolDefinition[]; post: Post };
 
 const result = (content: string): Message[] => [{ role: 'tool', tool_call_id: 'call00000', content }];
 
@@ -32,64 +34,53 @@ const result = (content: string): Message[] => [{ role: 'tool', tool_call_id: 'c
  * Tried on a short chat, in three ways; the first that holds is taken. The cut must lie before the first token that another
  * tool result would change: behind it, a result would vanish from the prompt.
  *
- * @throws WireFault `template`, or what the renderer throws, when none holds
+ * @throws AnswerError `template` when none holds, or what the renderer throws
  */
-export async function findCallBoundary(
-  renderer: Renderer,
-  tools: readonly object[],
-  post: Post,
-): Promise<CallBoundary> {
+export async function findCallBoundary(chat: Chat): Promise<CallBoundary> {
   const calls = callPair(result(''), null);
-  const [called, plain] = await Promise.all(
-    [calls, TEXT_PAIR].map((sides) => resultAfter(sides, renderer, tools, post)),
-  );
+  const [called, plain] = await Promise.all([resultAfter(calls, chat), resultAfter(TEXT_PAIR, chat)]);
   // Results after an answer without calls: what differs is the markup. Some templates refuse such a chat, others write no calls.
-  if (plain && 'tail' in plain && (!called || 'refused' in called || isMarkupBefore(plain.tail, called)))
-    return { markup: null, heading: plain.latest, cut: (ids) => ids };
-  const why = plain && 'refused' in plain ? plain.refused : null;
-  if (!called || 'refused' in called) throw why ?? called?.refused;
+  if ('tail' in plain && ('refused' in called || isMarkupBefore(plain.tail, called)))
+    return { markup: null, heading: plain.heading, cut: (ids) => ids };
+  const why = 'refused' in plain ? plain.refused : null;
+  if ('refused' in called) throw why ?? called.refused;
   // The token that ends an answer without calls.
-  const before = called.tail.subarray(0, called.latest);
+  const before = called.tail.subarray(0, called.heading);
+  const { renderer, tools, post } = chat;
   const [end] = await renderTail(renderer, TEXT_PAIR, [{ role: 'user', content: 'and?' }], tools, post);
   const byEnd = before.indexOf(end ?? -1);
-  if (byEnd !== -1) return endingWith(before, byEnd);
+  if (byEnd !== -1) return boundaryAt(before, byEnd);
   // Calls may end with a token of their own.
-  const byClosing = await whereClosed(renderer, calls[0], before, tools, post);
-  if (byClosing >= 0) return endingWith(before, byClosing);
+  const byClosing = await closingAt(calls[0], before, chat);
+  if (byClosing >= 0) return boundaryAt(before, byClosing);
   throw why ?? new AnswerError('template', 'no end of turn between an answer and its tool results');
 }
 
-/** `latest`: tokens of the tail before the result's own. */
-type After = { tail: Int32Array; latest: number } | { refused: unknown };
+/** What the template writes after an answer that a tool result follows; `heading`: its tokens before the result's own. */
+type Tail = { tail: Int32Array; heading: number };
 
+/** `refused`: the template cannot write it. Throws the faults of the endpoint that renders it: they say nothing of the template. */
 async function resultAfter(
-  sides: AnswerPair,
-  renderer: Renderer,
-  tools: readonly object[],
-  post: Post,
-): Promise<After> {
-  const after = (content: string) => renderTail(renderer, sides, result(content), tools, post);
+  answers: AnswerPair,
+  { renderer, tools, post }: Chat,
+): Promise<Tail | { refused: unknown }> {
+  const after = (content: string) => renderTail(renderer, answers, result(content), tools, post);
   try {
     const [tail, other] = await Promise.all([after('out'), after('different')]);
-    const latest = commonPrefix(tail, other);
-    if (latest < tail.length) return { tail, latest };
+    const heading = commonPrefix(tail, other);
+    if (heading < tail.length) return { tail, heading };
     throw new AnswerError('template', 'the chat template leaves tool results out of the prompt');
-  } catch (refused) {
-    return { refused };
+  } catch (error) {
+    if (isRefusal(error)) return { refused: error };
+    throw error;
   }
 }
 
-const isMarkupBefore = (plain: Int32Array, { tail, latest }: Extract<After, { tail: Int32Array }>): boolean =>
-  endsWith(tail, plain) && tail.length - plain.length <= latest;
+const isMarkupBefore = (plain: Int32Array, { tail, heading }: Tail): boolean =>
+  endsWith(tail, plain) && tail.length - plain.length <= heading;
 
 /** Where the end of a turn begins in `tail`, by chats that end with the answer: as long as that of an answer without calls. */
-async function whereClosed(
-  renderer: Renderer,
-  call: Message,
-  tail: Int32Array,
-  tools: readonly object[],
-  post: Post,
-): Promise<number> {
+async function closingAt(call: Message, tail: Int32Array, { renderer, tools, post }: Chat): Promise<number> {
   const closings = [call, ...TEXT_PAIR].map((answer) => renderClosed(renderer, answer, tools, post));
   const [called = tail, yes = tail, no = tail] = await Promise.all(closings);
   for (let length = tail.length; length > 0; length--) {
@@ -98,10 +89,11 @@ async function whereClosed(
   return -1;
 }
 
-function endingWith(before: Int32Array, length: number): CallBoundary {
+function boundaryAt(before: Int32Array, length: number): CallBoundary {
   const markup = before.slice(0, length);
   return {
-    ...{ markup, heading: before.length - length },
+    markup,
+    heading: before.length - length,
     cut(tail) {
       if (markup.every((id, at) => tail[at] === id)) return tail.subarray(markup.length);
       throw new AnswerError('template', 'the chat template writes the end of calls now one way, now another');

@@ -52,7 +52,7 @@ test.each([
   ['is no template', '{% for m in messages %}', /./],
 ])('a template that %s is a fault of that name, with what to do', (_, source, message) => {
   const fault = () => render(source, calling('{}'));
-  expect(fault).toThrow(expect.objectContaining({ name: 'WireFault', kind: 'template' }));
+  expect(fault).toThrow(expect.objectContaining({ name: 'AnswerError', kind: 'template' }));
   expect(fault).toThrow(message);
   expect(fault).toThrow(/leave --tokenizer out .* or give a chat_template in --extra-body/);
 });

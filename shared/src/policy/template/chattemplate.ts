@@ -1,10 +1,14 @@
 /** A model's chat template, rendered here as servers render it: what its engine throws is named, and what it is given is theirs. */
 import { Template } from '@huggingface/jinja';
 import { errorMessage } from '../../failures/errors.ts';
-import type { Message } from '../../records/trajectory.ts';
+import type { Message, ToolDefinition } from '../../records/trajectory.ts';
 import { AnswerError } from '../endpoint/errors.ts';
 
-export type RenderChat = (messages: readonly Message[], tools: readonly object[], open: boolean) => string;
+export type RenderChat = (
+  messages: readonly Message[],
+  tools: readonly ToolDefinition[],
+  open: boolean,
+) => string;
 
 /**
  * @param words what the template finds beside the chat: its tokens and its own switches

@@ -1,6 +1,7 @@
 /** Increments under templates of several manners, with a tokenizer in which each character is a token. */
 import { describe, expect, test } from 'vitest';
 import type { Message } from '../../records/trajectory.ts';
+import { AnswerError } from '../endpoint/errors.ts';
 import { createIncrementer, type PreviousAnswer } from './increment.ts';
 import type { Renderer } from './renderer.ts';
 
@@ -42,6 +43,21 @@ const user: Message = { role: 'user', content: 'next' };
 const tool = (id: string): Message => ({ role: 'tool', tool_call_id: id, content: `out ${id}` });
 
 describe('what follows an answer', () => {
+  test('is not guessed when a fault keeps the template from being asked: it is asked again', async () => {
+    const whole = renderer(plain);
+    let faults = 1;
+    const failing: Renderer = {
+      ...whole,
+      async render(messages, ...rest) {
+        if (messages.some((message) => message.tool_calls) && faults-- > 0) throw new Error('reset');
+        return await whole.render(messages, ...rest);
+      },
+    };
+    const increments = createIncrementer(failing, []);
+    const next = () => increments.after(said(`<call>{}</call>${END}`), [tool('1')], never);
+    await expect(next()).rejects.toThrow('reset');
+    expect(decode(await next())).toBe(`\ntool:out 1${END}\nA:`);
+  });
   test('begins behind the end of the turn when that was sampled, and with it when it was not', async () => {
     expect(await after(plain, `yes${END}`, user)).toBe(`\nuser:next${END}\nA:`);
     expect(await after(plain, 'cut of', user)).toBe(`${END}\nuser:next${END}\nA:`);
@@ -90,7 +106,7 @@ const [CALL, TOOL, USER] = ['\u0002', '\u0003', '\u0004'];
 const refusing = (write: Write): Write => {
   return (message, place, all) => {
     if (message.role === 'tool' && !all[place - 1]?.tool_calls && all[place - 1]?.role !== 'tool')
-      throw new Error('no previous assistant message with a tool call');
+      throw new AnswerError('template', 'no previous assistant message with a tool call');
     return write(message, place, all);
   };
 };

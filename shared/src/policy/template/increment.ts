@@ -9,7 +9,7 @@
  * The token that ends a turn is sampled by the model when it stops by itself, and is missing when a limit cut it off: it
  * is left out in the first case and written in the second. Where tool results follow, see callend.ts.
  */
-import type { Message } from '../../records/trajectory.ts';
+import type { Message, ToolDefinition } from '../../records/trajectory.ts';
 import type { Post } from '../endpoint/post.ts';
 import { type CallBoundary, findCallBoundary } from './callboundary.ts';
 import { callPair, commonPrefix, renderTail, TEXT_PAIR } from './placeholders.ts';
@@ -33,8 +33,8 @@ export type Incrementer = {
   after(answered: PreviousAnswer, messages: readonly Message[], post: Post): Promise<Int32Array>;
 };
 
-export function createIncrementer(renderer: Renderer, tools: readonly object[]): Incrementer {
-  const callEnd = once((post) => findCallBoundary(renderer, tools, post));
+export function createIncrementer(renderer: Renderer, tools: readonly ToolDefinition[]): Incrementer {
+  const boundaryOf = once((post) => findCallBoundary({ renderer, tools, post }));
   /** Tokens between an answer and what a person says next: among them is the one that ends the turn. */
   const heading = once(async (post) => {
     const after = (content: string) =>
@@ -47,9 +47,9 @@ export function createIncrementer(renderer: Renderer, tools: readonly object[]):
         const tail = await renderTail(renderer, TEXT_PAIR, messages, tools, post);
         return await withoutEnd(tail, answered, () => heading(post));
       }
-      const end = await callEnd(post);
-      const tail = await afterCalls(end, answered.message, messages, post);
-      return await withoutEnd(tail, answered, async () => end.heading);
+      const boundary = await boundaryOf(post);
+      const tail = await afterCalls(boundary, answered.message, messages, post);
+      return await withoutEnd(tail, answered, async () => boundary.heading);
     },
   };
 

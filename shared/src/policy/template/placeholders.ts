@@ -1,5 +1,5 @@
 /** Chats that stand in for the real one: short answers, and what two renderings of them have in common. */
-import type { Message } from '../../records/trajectory.ts';
+import type { Message, ToolDefinition } from '../../records/trajectory.ts';
 import { AnswerError } from '../endpoint/errors.ts';
 import type { Post } from '../endpoint/post.ts';
 import type { Renderer } from './renderer.ts';
@@ -19,7 +19,7 @@ export async function renderTail(
   renderer: Renderer,
   sides: AnswerPair,
   messages: readonly Message[],
-  tools: readonly object[],
+  tools: readonly ToolDefinition[],
   post: Post,
 ): Promise<Int32Array> {
   const [one, other] = await Promise.all(
@@ -36,8 +36,12 @@ export async function renderTail(
 }
 
 /** The rendering of an answer that nothing follows, with no head of a next one. */
-export const renderClosed = (renderer: Renderer, answer: Message, tools: readonly object[], post: Post) =>
-  renderer.render([QUESTION, answer], tools, post, { open: false });
+export const renderClosed = (
+  renderer: Renderer,
+  answer: Message,
+  tools: readonly ToolDefinition[],
+  post: Post,
+) => renderer.render([QUESTION, answer], tools, post, { open: false });
 
 /** Answers with a call for each tool result of `messages`, under the names of the real ones. */
 export function callPair(messages: readonly Message[], answered: Message | null): AnswerPair {

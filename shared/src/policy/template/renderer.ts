@@ -1,7 +1,7 @@
 /** Messages to token ids by the model's own chat template: the endpoint's /tokenize, or a tokenizer on this machine. */
 
 import type { PolicyConfig } from '../../records/runconfig.ts';
-import type { Message } from '../../records/trajectory.ts';
+import type { Message, ToolDefinition } from '../../records/trajectory.ts';
 import { AnswerError } from '../endpoint/errors.ts';
 import type { Post } from '../endpoint/post.ts';
 import { parseIds } from '../tokens/ids.ts';
@@ -13,7 +13,7 @@ export type Renderer = {
    */
   render(
     messages: readonly Message[],
-    tools: readonly object[],
+    tools: readonly ToolDefinition[],
     post: Post,
     how?: { open: boolean },
   ): Promise<Int32Array>;

@@ -1,27 +1,29 @@
-/** Calls without any marker: whether an answer is one, only the model's template can say, by how it writes a call itself. */
-
-import type { ToolParser } from '../../records/toolparsers.ts';
+/** In which form a model calls tools, told by how its own chat template writes a call. */
+import type { ToolDefinition } from '../../records/trajectory.ts';
+import { isRefusal } from '../endpoint/errors.ts';
 import type { Post } from '../endpoint/post.ts';
-import { parseWith, UNMARKED } from '../toolcalls/registry.ts';
-import { alike, callPair, renderClosed } from './placeholders.ts';
+import type { CallParser } from '../toolcalls/callparser.ts';
+import { parserOfCall } from '../toolcalls/registry.ts';
+import { callPair, commonPrefix, renderClosed, TEXT_PAIR } from './placeholders.ts';
 import type { Renderer } from './renderer.ts';
 
-/** `auto` for templates whose calls have markers. Throws what the renderer throws. */
-export async function templateParser(
+/** `auto` where the template writes no call that is known here. Throws the faults of `post`, but not its refusals. */
+export async function findTemplateParser(
   renderer: Renderer,
-  tools: readonly object[],
+  tools: readonly ToolDefinition[],
   post: Post,
-): Promise<ToolParser> {
+): Promise<CallParser | 'auto'> {
   const [called] = callPair([{ role: 'tool', content: '', tool_call_id: 'call00000' }], null);
-  const [call, text] = await Promise.all([
-    renderClosed(renderer, called, tools, post),
-    renderClosed(renderer, { role: 'assistant', content: 'yes' }, tools, post),
-  ]);
-  const same = alike(call, text, (ids, place) => ids[place]);
-  const written = await renderer.decode(call.subarray(same), post);
-  const form = UNMARKED.find((parser) => {
-    const read = parseWith(parser, written);
-    return read !== null && 'calls' in read && read.calls[0]?.name === 'bash';
-  });
-  return form ?? 'auto';
+  const call = called.tool_calls?.[0]?.function;
+  try {
+    const [withCall, withText] = await Promise.all(
+      [called, TEXT_PAIR[0]].map((answer) => renderClosed(renderer, answer, tools, post)),
+    );
+    if (!withCall || !withText || !call) return 'auto';
+    const written = await renderer.decode(withCall.subarray(commonPrefix(withCall, withText)), post);
+    return parserOfCall(written, call) ?? 'auto';
+  } catch (error) {
+    if (isRefusal(error)) return 'auto';
+    throw error;
+  }
 }

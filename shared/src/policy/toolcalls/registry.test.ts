@@ -2,7 +2,7 @@
 import { performance } from 'node:perf_hooks';
 import { describe, expect, test } from 'vitest';
 import { TOOL_PARSERS } from '../../records/toolparsers.ts';
-import { parseToolCalls, parseWith, unreadCallIn } from './registry.ts';
+import { parseBy, parseToolCalls, unreadCallIn } from './registry.ts';
 
 const COMMAND = 'cat <<E\n"x" </y> é\nE\n';
 const ARGS = JSON.stringify({ command: COMMAND });
@@ -103,16 +103,13 @@ test.each([
   ['pythonic', "[bash(command='''cat <<E\n\"x\" </y> \\u00e9\nE\n''')]"],
 ] as const)('calls without markers are read by name only: %s', (parser, text) => {
   expect(parseToolCalls(text)).toBeNull();
-  const read = parseWith(parser, text);
+  const read = parseBy(text, parser);
   expect(read && 'calls' in read && JSON.parse(read.calls[0]?.arguments ?? '')).toEqual({ command: COMMAND });
   expect(unreadCallIn(text)?.reason).toMatch(/form is not the one/);
 });
 
 test('Python writes numbers, lists, tables and escapes', () => {
-  const read = parseWith(
-    'pythonic',
-    `[f(a=-1.5e3, b=[True, None, 'x'], c={"k": 1,}, d="\\x41\\u00e9\\n\\q")]`,
-  );
+  const read = parseBy(`[f(a=-1.5e3, b=[True, None, 'x'], c={"k": 1,}, d="\\x41\\u00e9\\n\\q")]`, 'pythonic');
   expect(read && 'calls' in read && JSON.parse(read.calls[0]?.arguments ?? '')).toEqual({
     a: -1500,
     b: [true, null, 'x'],
@@ -122,14 +119,14 @@ test('Python writes numbers, lists, tables and escapes', () => {
 });
 
 test('Python writes octal escapes of up to three digits', () => {
-  const read = parseWith('pythonic', String.raw`[f(a="\033[1mx\0", b='\1\08\1234\777')]`);
+  const read = parseBy(String.raw`[f(a="\033[1mx\0", b='\1\08\1234\777')]`, 'pythonic');
   expect(read && 'calls' in read && JSON.parse(read.calls[0]?.arguments ?? '')).toEqual({
     a: '\x1b[1mx\0',
     b: '\x01\x008S4\u01ff',
   });
 });
 test.each(['toString', 'constructor', '__proto__'])('%s is no value of Python', (word) => {
-  expect(parseWith('pythonic', `[bash(command=${word})]`)).toEqual({ unread: `${word} is no value` });
+  expect(parseBy(`[bash(command=${word})]`, 'pythonic')).toEqual({ unread: `${word} is no value` });
 });
 
 test.each<[string, string, string, RegExp]>([

@@ -1,5 +1,4 @@
-/** Tool calls out of sampled text, by the form of the model's family: the registry, and what to say of a call that no reader reads. */
-
+/** The readers of tool calls in sampled text, one for each family of models, and what to say of a call that none of them reads. */
 import type { ToolParser } from '../../records/toolparsers.ts';
 import type { CallParser, ParsedCalls, SampledCall } from './callparser.ts';
 import { harmony } from './harmony.ts';
@@ -9,7 +8,7 @@ import { lfm, pythonic } from './pythonic.ts';
 import { deepseek, kimi } from './specialtokens.ts';
 import { glm, hermes, qwenCoder, seed, tagged } from './toolcalltags.ts';
 
-const FORMS: Readonly<Record<Exclude<ToolParser, 'auto'>, CallParser>> = {
+const PARSERS: Readonly<Record<Exclude<ToolParser, 'auto'>, CallParser>> = {
   hermes,
   qwen3_coder: qwenCoder,
   glm,
@@ -27,13 +26,22 @@ const FORMS: Readonly<Record<Exclude<ToolParser, 'auto'>, CallParser>> = {
   harmony,
 };
 
-/** In their order: `tagged` stands for the three forms that share their tags. */
-const MARKED: readonly CallParser[] = [
-  harmony,
-  tagged,
-  qwenCoder,
+/** The three forms that share `<tool_call>`, and the one of them that may do without it. */
+const anyTagged: CallParser = {
+  markers: qwenCoder.markers,
+  parse: (text) => tagged.parse(text) ?? qwenCoder.parse(text),
+};
+
+/** All but those with tags in common. */
+const UNTAGGED: readonly CallParser[] = [
   ...[kimi, deepseek, dsml, minimax, mistral, nemotron, seed, lfm, minimaxLines, llama, pythonic],
 ];
+/** In their order: of parsers with the same marker the first one counts. */
+const MARKED: readonly CallParser[] = [harmony, tagged, qwenCoder, ...UNTAGGED];
+const FAMILIES: readonly CallParser[] = [harmony, anyTagged, ...UNTAGGED];
+
+/** Parsers whose calls may be plain text; which of them a model uses, only its template says. */
+const UNMARKED = ['llama3_json', 'pythonic'] as const;
 
 /** How models open calls that nobody reads here. */
 const FOREIGN = [
@@ -48,62 +56,91 @@ const FOREIGN = [
   'functools[',
 ];
 
-/** Forms whose calls may be plain text; which of them a model uses, only its template says. */
-export const UNMARKED = ['llama3_json', 'pythonic'] as const;
-
-/** The first marker of a form in the text. */
-function markerIn(text: string, markers: readonly string[]): { marker: string; at: number } | null {
+/** The marker that comes first in the text. */
+function firstMarker(text: string, markers: readonly string[]): { marker: string; at: number } | null {
   const found = markers.map((marker) => ({ marker, at: text.indexOf(marker) })).filter(({ at }) => at !== -1);
   return found.sort((one, other) => one.at - other.at)[0] ?? null;
 }
 
 /** By whichever marker comes first. */
-function readMarked(text: string): ParsedCalls | null {
-  const found = MARKED.flatMap((form) => {
-    const first = markerIn(text, form.markers);
-    return first ? [{ form, at: first.at }] : [];
+function parseMarked(text: string): ParsedCalls | null {
+  const found = MARKED.flatMap((parser) => {
+    const first = firstMarker(text, parser.markers);
+    return first ? [{ parser, at: first.at }] : [];
   });
-  // Stable: of forms with the same marker the first one counts.
-  for (const { form } of found.sort((one, other) => one.at - other.at)) {
-    const read = form.parse(text);
-    if (read !== null) return read;
+  for (const { parser } of found.sort((one, other) => one.at - other.at)) {
+    const parsed = parser.parse(text);
+    if (parsed !== null) return parsed;
   }
   return null;
 }
 
-export const parseWith = (parser: Exclude<ToolParser, 'auto'>, text: string): ParsedCalls | null =>
-  FORMS[parser].parse(text);
-
-/** Null when there are none, or one cannot be read: then, as at servers, the whole text is text. */
+/**
+ * Null when there are none, or one cannot be read: then, as at servers, the whole text is text.
+ *
+ * @param parser by its name; or the one of the model's template, which wins over others whose markers are in the text
+ */
 export function parseToolCalls(
   text: string,
-  parser: ToolParser = 'auto',
+  parser: ToolParser | CallParser = 'auto',
 ): { content: string; calls: SampledCall[] } | null {
-  const read = parser === 'auto' ? readMarked(text) : parseWith(parser, text);
-  return read === null || 'unread' in read ? null : read;
+  const parsed = parseBy(text, parser);
+  return parsed === null || 'unread' in parsed ? null : parsed;
 }
 
-/** A call that was begun in a text and that nobody read: by what it is known, and what is wrong with it. */
+/** The same, and for a call that is none why. */
+export function parseBy(text: string, parser: ToolParser | CallParser): ParsedCalls | null {
+  if (parser === 'auto') return parseMarked(text);
+  return typeof parser === 'string' ? PARSERS[parser].parse(text) : (parser.parse(text) ?? parseMarked(text));
+}
+
+/** Whether the text alone does not tell in which form it calls: markers of several families are in it, or it is calls without any. */
+export function isAmbiguous(text: string): boolean {
+  const families = FAMILIES.filter(({ markers }) => firstMarker(text, markers) !== null);
+  return families.length > 1 || (families.length === 0 && unmarkedCallIn(text) !== null);
+}
+
+/** The parser that reads this text as one call, this one; null when none does. */
+export function parserOfCall(text: string, wanted: SampledCall): CallParser | null {
+  const found = FAMILIES.find((parser) => {
+    const parsed = parser.parse(text);
+    if (parsed === null || 'unread' in parsed || parsed.calls.length !== 1) return false;
+    const [call] = parsed.calls;
+    return call?.name === wanted.name && normalized(call.arguments) === normalized(wanted.arguments);
+  });
+  return found ?? null;
+}
+
+function normalized(json: string): string {
+  try {
+    return JSON.stringify(JSON.parse(json));
+  } catch (error) {
+    if (error instanceof SyntaxError) return json;
+    throw error;
+  }
+}
+
+/** A call that was begun in a text and that nobody read: its marker, and what is wrong with it. */
 export type UnreadCall = { marker: string; reason: string };
+
+const OTHER_FORM = 'its form is not the one that is read here';
 
 /** Of the text of an answer that calls nothing. */
 export function unreadCallIn(text: string): UnreadCall | null {
-  const first = markerIn(text, [...MARKED.flatMap(({ markers }) => markers), ...FOREIGN]);
+  const first = firstMarker(text, [...MARKED.flatMap(({ markers }) => markers), ...FOREIGN]);
   if (first === null) return unmarkedCallIn(text);
-  const read = readMarked(text);
-  if (read !== null && 'unread' in read) return { marker: first.marker, reason: read.unread };
-  return read !== null || FOREIGN.includes(first.marker)
+  const parsed = parseMarked(text);
+  if (parsed !== null && 'unread' in parsed) return { marker: first.marker, reason: parsed.unread };
+  return parsed !== null || FOREIGN.includes(first.marker)
     ? { marker: first.marker, reason: OTHER_FORM }
     : null;
 }
 
-const OTHER_FORM = 'its form is not the one that is read here';
-
 /** An answer that is nothing but calls without any marker. */
-export function unmarkedCallIn(text: string): UnreadCall | null {
-  const found = UNMARKED.find((parser) => {
-    const read = parseWith(parser, text);
-    return read !== null && 'calls' in read;
+function unmarkedCallIn(text: string): UnreadCall | null {
+  const found = UNMARKED.find((name) => {
+    const parsed = PARSERS[name].parse(text);
+    return parsed !== null && 'calls' in parsed;
   });
   if (found === undefined) return null;
   return { marker: found === 'pythonic' ? '[name(…)]' : '{"name": …}', reason: OTHER_FORM };

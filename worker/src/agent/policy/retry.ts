@@ -17,7 +17,7 @@ export type RetryOptions = {
   /** True when the request that failed brought something of the answer that is kept: patience and count begin anew. */
   progressed: () => boolean;
   /** True when the endpoint began to answer the request that failed: patience begins anew, the count does not. */
-  answered: () => boolean;
+  answering: () => boolean;
   onFault: (fault: PolicyFault) => void;
   /** True when another endpoint is to be asked from now on: at once, and with a count of its own. */
   elsewhere: (fault: PolicyFault) => boolean;
@@ -39,7 +39,7 @@ export async function retryFaults<T>(request: () => Promise<T>, options: RetryOp
       options.onFault(error);
       const progressed = options.progressed();
       if (progressed) tries = 1;
-      const left = patience.leftSeconds(progressed || options.answered());
+      const left = patience.leftSeconds(progressed || options.answering());
       if (left > 0 && options.elsewhere(error)) {
         tries = 1;
         continue;

@@ -22,7 +22,7 @@ export async function requestTurn(
   let generated = (): number => 0;
   try {
     const client = await context.turnClient();
-    generated = client.generated;
+    generated = () => client.generatedTokens();
     const { reply, tokensBefore } = await askUntilAnswered(context, request, versions, client);
     endpoints.answered(binding.url);
     const { streamedTokens = 0, ...answer } = reply;

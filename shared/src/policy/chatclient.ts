@@ -1,0 +1,44 @@
+/** The turn client of the modes `text` and `echo`: messages go to the chat endpoint, which renders and parses them itself. */
+import type { PolicyConfig } from '../records/runconfig.ts';
+import { ChatStream } from './endpoint/chatstream.ts';
+import { isEventStream } from './endpoint/events.ts';
+import { type ModelReply, parseReply } from './endpoint/reply.ts';
+import { chatBody } from './endpoint/request.ts';
+import type { TurnClient } from './turnclient.ts';
+import { sendWithinLimit, type TurnSampling } from './turnsampling.ts';
+
+export function createChatClient(initial: PolicyConfig, sampling: TurnSampling): TurnClient {
+  let config = initial;
+  // Only mode `echo` needs the last answer's ids; the trajectory stores them in its own way.
+  let last: ModelReply | null = null;
+  let stream: ChatStream | null = null;
+  return {
+    async ask(messages, tools, post) {
+      const send = async (asked: Parameters<typeof chatBody>[4]): Promise<ModelReply> => {
+        stream = new ChatStream();
+        const body = await post('chat', chatBody(config, messages, tools, last, asked), stream);
+        if (isEventStream(body)) stream.take(body);
+        return body.length === 0 || isEventStream(body) ? stream.end() : parseReply(body);
+      };
+      const [reply, asked] = await sendWithinLimit(sampling.forChat(messages), send, null);
+      const streamedTokens = uncountedTokens(stream, reply);
+      // Limits and speed go by tokens: a server whose streams tell none is asked for whole answers.
+      if (streamedTokens !== undefined && config.stream === 'auto') config = { ...config, stream: 'off' };
+      stream = null;
+      // Not its experts: those are the whole answer's bytes.
+      if (config.token_mode === 'echo') last = { ...reply, routed_experts: null };
+      return { ...reply, asked, ...(streamedTokens === undefined ? {} : { streamedTokens }) };
+    },
+    keptTokens: () => 0,
+    generatedTokens: () => stream?.tokens ?? 0,
+    stopStreaming() {
+      config = { ...config, stream: 'off' };
+    },
+  };
+}
+
+/** Undefined where the answer itself tells its tokens, or came whole. */
+function uncountedTokens(stream: ChatStream | null, reply: ModelReply): number | undefined {
+  if (!stream?.finished || reply.usage !== null || reply.generation_token_ids !== null) return undefined;
+  return stream.tokens;
+}

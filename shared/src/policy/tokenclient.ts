@@ -1,0 +1,169 @@
+/** The turn client of mode `token-in`: all ids so far and the new ones go to the completions endpoint, so that they are contiguous. */
+
+import type { PolicyConfig } from '../records/runconfig.ts';
+import { effectiveSampling } from '../records/sampling.ts';
+import type { Message, RequestedSampling, ToolDefinition } from '../records/trajectory.ts';
+import { type AnswerSyntax, parseAnswer } from './answer.ts';
+import { type CompletionReply, parseCompletion } from './endpoint/completion.ts';
+import { CompletionStream } from './endpoint/completionstream.ts';
+import { AnswerError } from './endpoint/errors.ts';
+import { isEventStream } from './endpoint/events.ts';
+import type { Post } from './endpoint/post.ts';
+import { requireFinished } from './endpoint/reply.ts';
+import { completionBody } from './endpoint/request.ts';
+import { joinIds, PartialAnswer } from './partialanswer.ts';
+import { createIncrementer, type Incrementer } from './template/increment.ts';
+import type { Renderer } from './template/renderer.ts';
+import { findTemplateParser } from './template/templateparser.ts';
+import { openedThought, splitThinking, type ThoughtTags } from './thinking.ts';
+import { isAmbiguous } from './toolcalls/registry.ts';
+import type { TurnClient, TurnReply } from './turnclient.ts';
+import { sendWithinLimit, type TurnSampling } from './turnsampling.ts';
+
+/** Of the end of a prompt: enough for `<think>`, however it is cut into tokens; longer tags are tokens of their own. */
+const PROMPT_END_TOKENS = 5;
+
+/** The last turn, which the next prompt continues. */
+type LastTurn = { ids: Int32Array; message: Message; turn: number; ended: boolean };
+
+export class TokenTurnClient implements TurnClient {
+  #config: PolicyConfig;
+  readonly #sampling: TurnSampling;
+  readonly #renderer: Renderer;
+  /** With texts that end an answer, its last token says nothing; and one that begins in kept text would not be found. */
+  readonly #hasStop: boolean;
+  #last: LastTurn | null = null;
+  #incrementer: Incrementer | null = null;
+  /** Rendered once a turn, however often the turn is asked. */
+  #prepared: { messages: number; prompt: Int32Array } | null = null;
+  #partial = new PartialAnswer();
+  #stream: CompletionStream | null = null;
+  /** An answer that came whole, until it is read: a fault of the template's endpoint does not lose it. */
+  #received: (CompletionReply & { asked: RequestedSampling }) | null = null;
+  /** The thought that an end of a prompt opens. */
+  readonly #openedThoughts = new Map<string, ThoughtTags | false>();
+  #templateParser: AnswerSyntax['parser'] | null = null;
+
+  constructor(config: PolicyConfig, sampling: TurnSampling, renderer: Renderer) {
+    this.#config = config;
+    this.#sampling = sampling;
+    this.#renderer = renderer;
+    this.#hasStop = effectiveSampling(config).stop !== undefined;
+  }
+
+  async ask(messages: readonly Message[], tools: readonly ToolDefinition[], post: Post): Promise<TurnReply> {
+    const prompt = await this.#promptFor(messages, tools, post);
+    const opened = await this.#openedThought(prompt, post);
+    this.#received ??= await this.#requestAnswer(messages, prompt, post);
+    const { text, ...reply } = this.#received;
+    const turn = (this.#last?.turn ?? 0) + 1;
+    const message = parseAnswer(text, {
+      withTools: tools.length > 0,
+      parser: await this.#parserFor(text, opened, tools, post),
+      opened,
+      callId: (place) => nineLetters(turn, place),
+    });
+    // A server that tells nothing of the prompt was still asked exactly this one.
+    const promptIds = reply.prompt_token_ids ?? prompt;
+    const ended = reply.finish_reason !== 'length' && !this.#hasStop;
+    this.#last = { ids: joinIds(promptIds, reply.generation_token_ids), message, turn, ended };
+    this.#prepared = null;
+    this.#received = null;
+    this.#partial = new PartialAnswer();
+    this.#stream = null;
+    return { ...reply, message, prompt_token_ids: promptIds };
+  }
+
+  keptTokens(): number {
+    return this.#received?.generation_token_ids.length ?? this.#partial.tokens;
+  }
+
+  generatedTokens(): number {
+    return this.#received ? this.keptTokens() : this.#partial.tokens + (this.#stream?.tokens ?? 0);
+  }
+
+  stopStreaming(): void {
+    this.#config = { ...this.#config, stream: 'off' };
+  }
+
+  async #promptFor(
+    messages: readonly Message[],
+    tools: readonly ToolDefinition[],
+    post: Post,
+  ): Promise<Int32Array> {
+    if (this.#prepared?.messages === messages.length) return this.#prepared.prompt;
+    this.#received = null;
+    let prompt: Int32Array;
+    if (this.#last === null) prompt = await this.#renderer.render(messages, tools, post);
+    else {
+      const { ids, message } = this.#last;
+      this.#incrementer ??= createIncrementer(this.#renderer, tools);
+      const added = messages.slice(messages.lastIndexOf(message) + 1);
+      const increment = await this.#incrementer.after({ ...this.#last, lastId: ids.at(-1) }, added, post);
+      prompt = joinIds(ids, increment);
+    }
+    this.#prepared = { messages: messages.length, prompt };
+    return prompt;
+  }
+
+  /** What thought the end of the prompt, as the template wrote it, opens: asked once for each end. */
+  async #openedThought(prompt: Int32Array, post: Post): Promise<ThoughtTags | false> {
+    const end = prompt.subarray(-PROMPT_END_TOKENS);
+    const key = end.join();
+    const opened = this.#openedThoughts.get(key) ?? openedThought(await this.#renderer.decode(end, post));
+    this.#openedThoughts.set(key, opened);
+    return opened;
+  }
+
+  /** The whole answer, and what was asked for it. */
+  async #requestAnswer(messages: readonly Message[], turnPrompt: Int32Array, post: Post) {
+    const asked = await this.#sampling.forPrompt(messages, turnPrompt.length);
+    const remaining = this.#partial.remaining(asked);
+    if (remaining === null) return { ...this.#partial.cutAtLimit(turnPrompt), asked };
+    const before = this.#partial.tokens;
+    const prompt = joinIds(turnPrompt, this.#partial.ids);
+    const send = (one: RequestedSampling) => this.#requestRest(prompt, one, post);
+    const [rest, sent] = await sendWithinLimit(remaining, send, prompt.length);
+    const most = typeof sent.max_tokens === 'number' ? { max_tokens: sent.max_tokens + before } : {};
+    return { ...this.#partial.complete(rest, turnPrompt), asked: { ...asked, ...most } };
+  }
+
+  /** Asks for the rest of the answer; the tokens that came are kept when it is broken off. */
+  async #requestRest(prompt: Int32Array, asked: RequestedSampling, post: Post): Promise<CompletionReply> {
+    const stream = new CompletionStream();
+    this.#stream = stream;
+    try {
+      const request = completionBody(this.#partial.configOf(this.#config), prompt, asked);
+      const body = await post('completions', request, stream);
+      if (isEventStream(body)) stream.take(body);
+      const rest = body.length === 0 || isEventStream(body) ? stream.end() : parseCompletion(body);
+      requireFinished(rest.finish_reason);
+      return rest;
+    } catch (error) {
+      if (!this.#hasStop && mayBeKept(error)) this.#partial.append(stream.part());
+      this.#stream = null;
+      throw error;
+    }
+  }
+
+  /** Where the markers do not tell the form of the calls, the form that the template itself writes counts. */
+  async #parserFor(
+    text: string,
+    opened: ThoughtTags | false,
+    tools: readonly ToolDefinition[],
+    post: Post,
+  ): Promise<AnswerSyntax['parser']> {
+    if (this.#config.tool_parser !== 'auto' || tools.length === 0) return this.#config.tool_parser;
+    if (!isAmbiguous(splitThinking(text, opened).rest)) return 'auto';
+    this.#templateParser ??= await findTemplateParser(this.#renderer, tools, post);
+    return this.#templateParser;
+  }
+}
+
+/** Templates of Mistral take ids of nine letters and digits, and no others. */
+const nineLetters = (turn: number, place: number): string =>
+  `c${turn.toString(36).padStart(4, '0')}${place.toString(36).padStart(4, '0')}`;
+
+/** After an error in the stream, or nonsense, the engine does not stand by what came before. An abort, a cut or silence says nothing against it. */
+const mayBeKept = (error: unknown): boolean =>
+  !(error instanceof AnswerError) || error.kind === 'cut_short' || error.kind === 'aborted';
