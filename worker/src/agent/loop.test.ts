@@ -18,10 +18,10 @@ import { runMiniAgent } from './loop.ts';
 const SUBMIT = bash(`echo ${SENTINEL}`);
 const play = (answers: Answer[], config: Record<string, unknown> = {}, shell = echoShell()) =>
   runMiniAgent(scriptedTask(config), depsOf(scriptedPolicy(answers), shell));
-const cutOff = (content: string): Answer => ({
+const _cutOff = (content: string): Answer => ({
   reply: { message: { role: 'assistant', content }, finish_reason: 'length' },
 });
-const lastMessage = (trajectory: Trajectory) => trajectory.messages.at(-1)?.content ?? '';
+const _lastMessage = (trajectory: Trajectory) => trajectory.messages.at(-1)?.content ?? '';
 
 describe('a rollout that submits', () => {
   test('looks, then submits; everything said is there in order', async () => {
@@ -116,152 +116,6 @@ describe('tool calls', () => {
     const end = await play([toolCalls(['bash', '{']), refusal], config);
     expect(end.exit_status).toBe('format_limit');
     await expect(play([toolCalls(['bash', '{"command":"ls"}']), refusal], config)).rejects.toBe(refusal);
-  });
-});
-
-describe('limits', () => {
-  test('turn_limit: the last command has run', async () => {
-    const shell = echoShell();
-    const end = await play([bash('echo x')], { step_limit: 4 }, shell);
-    expect(end).toMatchObject({ exit_status: 'turn_limit', submission: null });
-    expect(shell.commands).toHaveLength(4);
-  });
-  test('a submission in the last turn counts', async () => {
-    expect((await play([bash('ls'), SUBMIT], { step_limit: 2 })).exit_status).toBe('submitted');
-  });
-  test('context_limit by usage: what was said is still done', async () => {
-    const shell = echoShell();
-    const long = {
-      reply: replyOf(bash('echo x'), { usage: { prompt_tokens: 900, completion_tokens: 100 } }),
-    };
-    const end = await play([bash('echo y'), long], { context_limit: 1000 }, shell);
-    expect(end.exit_status).toBe('context_limit');
-    expect(shell.commands).toEqual(['echo y', 'echo x']);
-  });
-  test('an answer held to what is left of the budget, for the last time, is out of it and not of its own length', async () => {
-    const cut = (prompt: number, answer: number) => ({
-      reply: replyOf('And so on', {
-        ...{ finish_reason: 'length', usage: { prompt_tokens: prompt, completion_tokens: answer } },
-      }),
-    });
-    const end = await play([cut(100, 40), cut(160, 20), cut(190, 10)], { max_sequence_tokens: 100 });
-    expect(end).toMatchObject({ exit_status: 'context_limit', cut_by_token_limit: true });
-    expect(end.trajectory.limit).toBe('max_sequence_tokens');
-    const ours = await play([cut(100, 40), cut(160, 20), cut(190, 10)], { max_sequence_tokens: 101 });
-    expect(ours.trajectory.limit).toBe('max_tokens');
-  });
-  test('experts that are required and not told fail the rollout', async () => {
-    const reply = { prompt_token_ids: new Int32Array(3), generation_token_ids: new Int32Array(1) };
-    const told = { reply: { ...reply, generation_log_probs: new Float32Array(1), usage: null } };
-    const policy = scriptedPolicy([told], { requireTokens: true, experts: 'require' });
-    await expect(runMiniAgent(scriptedTask(), depsOf(policy, echoShell()))).rejects.toMatchObject({
-      failureClass: 'policy_tokens',
-      message: expect.stringContaining('turn 1: routed_experts: there are none'),
-    });
-  });
-  test('context_limit by the endpoint', async () => {
-    const end = await play([bash('ls'), { context_overflow: true, message: 'too long', seconds: 0 }]);
-    expect(end).toMatchObject({ exit_status: 'context_limit', cut_by_token_limit: false });
-    expect(end.trajectory.turns).toHaveLength(1);
-    expect(end.trajectory.limit).toBe('endpoint');
-  });
-  test.each(['usage', 'ids'])(
-    'max_sequence_tokens by %s: all after the first prompt count, told or said',
-    async (by) => {
-      const turn = (prompt: number, answer: number) => ({
-        reply: replyOf(bash(`echo ${prompt}`), {
-          usage: by === 'usage' ? { prompt_tokens: prompt, completion_tokens: answer } : null,
-          prompt_token_ids: new Int32Array(prompt),
-          generation_token_ids: new Int32Array(answer),
-          generation_log_probs: new Float32Array(answer),
-        }),
-      });
-      const shell = echoShell();
-      const answers = [turn(5000, 10), turn(5030, 20), turn(5070, 30), turn(5200, 1)];
-      const end = await play(answers, { max_sequence_tokens: 100 }, shell);
-      expect(end).toMatchObject({ exit_status: 'context_limit', submission: null });
-      expect(end.trajectory.limit).toBe('max_sequence_tokens');
-      // The turn that meets the limit is whole: what it says is done, and the tree is graded.
-      expect(shell.commands).toEqual(['echo 5000', 'echo 5030', 'echo 5070']);
-      expect((await play(answers.slice(0, 1), { max_sequence_tokens: 100, step_limit: 3 })).exit_status).toBe(
-        'turn_limit',
-      );
-    },
-  );
-  test('time_limit while a model thinks: the request is aborted', async () => {
-    const never: Answer = (signal) =>
-      new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
-    const started = performance.now();
-    const end = await play([bash('ls'), never], { time_limit: 0.2 });
-    expect(performance.now() - started).toBeLessThan(1000);
-    expect(end.exit_status).toBe('time_limit');
-    expect(end.model_seconds).toBeGreaterThan(0.15);
-    expect(end.trajectory.turns).toHaveLength(1);
-  });
-  test('time_limit while a command runs: it gets no more than what is left', async () => {
-    const shell = scriptedShell((_, { timeoutMs }) => {
-      expect(timeoutMs).toBeLessThanOrEqual(100);
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, timeoutMs);
-      return { exitCode: null, note: 'timed_out' };
-    });
-    const end = await play([bash('sleep 9')], { time_limit: 0.1, step_timeout: 60 }, shell);
-    expect(end.exit_status).toBe('time_limit');
-    expect(end.command_seconds).toBeGreaterThan(0.05);
-    expect(lastMessage(end.trajectory)).toMatch(/still running after 0\.1 seconds/);
-  });
-  test('a command gets its own time limit and a cap of output', async () => {
-    const shell = echoShell();
-    await play([bash('ls'), SUBMIT], { step_timeout: 7, observation_limit: 100 }, shell);
-    expect(shell.options[0]).toMatchObject({ timeoutMs: 7000, maxOutputBytes: 400 });
-  });
-});
-
-describe('malformed answers', () => {
-  test('the model is told why; too many in a row end it', async () => {
-    const end = await play(['no block'], { format_limit: 3 });
-    expect(end).toMatchObject({ exit_status: 'format_limit', cut_by_token_limit: false });
-    expect(end.trajectory.turns).toHaveLength(3);
-    expect(end.trajectory.messages[3]?.content).toMatch(/holds no ```bash block/);
-  });
-  test('only those in a row count', async () => {
-    const end = await play(['a', 'b', bash('ls'), 'c', 'd', SUBMIT], { format_limit: 3 });
-    expect(end.exit_status).toBe('submitted');
-  });
-  test('an answer without content is malformed', async () => {
-    expect((await play([{ content: null }], { format_limit: 1 })).exit_status).toBe('format_limit');
-  });
-});
-
-describe('answers cut by the token limit', () => {
-  test('nothing of it runs, though it holds a block; the model is told and goes on', async () => {
-    const shell = echoShell();
-    const end = await play([cutOff(`${bash('rm -rf src')}\nand th`), SUBMIT], {}, shell);
-    expect(shell.commands).toEqual([`echo ${SENTINEL}`]);
-    expect(end).toMatchObject({ exit_status: 'submitted', cut_by_token_limit: false });
-    expect(end.trajectory.messages[3]?.content).toMatch(/limit of tokens/);
-  });
-  test('too many in a row: out of tokens, so that the tree is graded', async () => {
-    const end = await play([cutOff('I th')], { format_limit: 2 });
-    expect(end).toMatchObject({ exit_status: 'context_limit', cut_by_token_limit: true });
-  });
-  test('the kind of the last one decides', async () => {
-    const end = await play([cutOff('I th'), 'no block'], { format_limit: 2 });
-    expect(end).toMatchObject({ exit_status: 'format_limit', cut_by_token_limit: false });
-  });
-  test('a limit met after a cut answer says so', async () => {
-    const end = await play([bash('ls'), cutOff('I th')], { step_limit: 2 });
-    expect(end).toMatchObject({ exit_status: 'turn_limit', cut_by_token_limit: true });
-  });
-  test('cut tool calls get their messages', async () => {
-    const half: Answer = {
-      reply: {
-        message: { role: 'assistant', ...toolCalls(['bash', '{"comm']) } as never,
-        finish_reason: 'length',
-      },
-    };
-    const end = await play([half, toolCalls(['submit_solution', ''])], { action: 'tool' });
-    expect(end.exit_status).toBe('submitted');
-    expect(end.trajectory.messages[3]).toMatchObject({ role: 'tool', tool_call_id: 'call_0' });
   });
 });
 

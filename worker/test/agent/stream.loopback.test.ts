@@ -1,66 +1,25 @@
-/** Streamed answers, and what becomes of one that breaks off: mode token-in goes on from the ids that came, here or elsewhere. */
+/** Streamed answers, and what becomes of one that breaks off: mode token-in continues the ids that came. */
+import { closePolicyConnections, PolicyConfig, RolloutFailure } from '@swefarm/shared';
+import { afterAll, describe, expect, test, vi } from 'vitest';
+import { completion, type Handler, sendError, sendJson } from './endpoint.ts';
+import { policyAt } from './scripted.ts';
 import {
-  AgentConfig,
-  closePolicyConnections,
-  cumulative,
-  type Message,
-  PolicyConfig,
-  RolloutFailure,
-} from '@swefarm/shared';
-import { type ScriptedPolicyOptions, startScriptedPolicy } from '@swefarm/testkit';
-import { afterAll, describe, expect, onTestFinished, test, vi } from 'vitest';
-import type { AgentEnd } from '../../src/agent/agent.ts';
-import { runMiniAgent } from '../../src/agent/loop.ts';
-import { openEndpoints } from '../../src/agent/policy/endpoints.ts';
-import { completion, type Handler, sendError, sendJson, sendText, startEndpoint } from './endpoint.ts';
-import { depsOf, echoShell, policyAt, scriptedTask } from './scripted.ts';
+  begin,
+  chatEvents,
+  events,
+  expectSame,
+  never,
+  oneTurn,
+  START,
+  server,
+  slowly,
+  streamed,
+  tokenEndpoint,
+  undisturbed,
+} from './streaming.ts';
 
 afterAll(closePolicyConnections);
 vi.setConfig({ testTimeout: 60_000 });
-const POLL = { timeout: 30_000, interval: 10 };
-
-const SAID = [
-  { think: 'What ïs there? '.repeat(20), command: 'echo one' },
-  { think: 'Mürbe 😀 '.repeat(30), command: 'echo  "ünïcode  \\u00e9 😀"' },
-  { submit: true as const },
-];
-const script = { conversations: [{ variants: [SAID] }] };
-
-async function server(options: Partial<ScriptedPolicyOptions> = {}) {
-  const started = await startScriptedPolicy({ script, ...options });
-  onTestFinished(() => started[Symbol.asyncDispose]());
-  return started;
-}
-
-type Opening = { urls: string[]; config?: object; loads?: Map<string, number>; agent?: object };
-
-function begin({ urls, config = {}, loads = new Map(), agent = {} }: Opening): Promise<AgentEnd> {
-  const endpoints = openEndpoints();
-  endpoints.setOthers(loads);
-  const parsed = PolicyConfig.parse({
-    ...{ urls, model: 'm', token_mode: 'token-in', require_tokens: true, patience: 20 },
-    ...config,
-  });
-  const policy = policyAt(parsed, 'run.a__b-1.0', { endpoints });
-  onTestFinished(() => policy[Symbol.dispose]());
-  return runMiniAgent(scriptedTask(AgentConfig.parse(agent)), depsOf(policy, echoShell()));
-}
-
-/** All that a trainer gets of the tokens. */
-const tokensOf = ({ trajectory }: AgentEnd) => [...cumulative(trajectory.turns.map(({ tokens }) => tokens))];
-const sums = ({ trajectory }: AgentEnd): number[] =>
-  trajectory.turns.map(({ spans }) => (spans ?? []).reduce((sum, { tokens }) => sum + tokens, 0));
-
-/** What an answer was that nothing befell: the script says the same tokens whoever is asked, and whenever. */
-const undisturbed = async () => await begin({ urls: [(await server()).url] });
-
-function expectSame(end: AgentEnd, plain: AgentEnd): void {
-  expect(end.exit_status).toBe('submitted');
-  expect(end.trajectory.contiguous).toBe(true);
-  expect(tokensOf(end)).toEqual(tokensOf(plain));
-  expect(end.trajectory.messages).toEqual(plain.trajectory.messages);
-  expect(sums(end)).toEqual(tokensOf(end).map(({ generation }) => generation.length));
-}
 
 test('streamed or not, an answer is the same', async () => {
   const whole = await begin({ urls: [(await server()).url], config: { stream: 'off' } });
@@ -95,82 +54,6 @@ describe('an answer that is broken off goes on from what came', () => {
     expect(broken.stats().requests).toBeLessThan(40);
   });
 });
-
-/** One text completion as a stream of one token a chunk; `spoil` changes the list of events. */
-const events = (ids: number[], finish: string | null, prompt?: number[]): string[] =>
-  ids.map(
-    (id, at) =>
-      `data: ${JSON.stringify({
-        choices: [
-          {
-            index: 0,
-            text: `t${id} `,
-            token_ids: [id],
-            logprobs: { token_logprobs: [-id / 8] },
-            finish_reason: at === ids.length - 1 ? finish : null,
-            ...(at === 0 && prompt ? { prompt_token_ids: prompt } : {}),
-          },
-        ],
-      })}\n\n`,
-  );
-const streamed =
-  (list: string[], then: 'end' | 'cut' | 'nothing' = 'end'): Handler =>
-  (_, response) => {
-    response.writeHead(200, { 'content-type': 'text/event-stream' });
-    for (const each of list) response.write(each);
-    if (then === 'end') response.end('data: [DONE]\n\n');
-    if (then === 'cut') setTimeout(() => response.destroy(), 50);
-  };
-/** The same in chat, as servers send it that tell no ids. */
-const chatEvents = (words: string[], finish: string | null): string[] =>
-  words.map(
-    (content, at) =>
-      `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content }, finish_reason: at === words.length - 1 ? finish : null }] })}\n\n`,
-  );
-/** So long between two events, as a model that thinks. */
-const slowly =
-  (list: string[], gapMs: number): Handler =>
-  (_, response) => {
-    response.writeHead(200, { 'content-type': 'text/event-stream' });
-    const next = (): void => {
-      const one = list.shift();
-      if (one === undefined) return void response.destroy();
-      response.write(one);
-      setTimeout(next, gapMs);
-    };
-    next();
-  };
-/** Renders every prompt alike; completions are answered in order, by the last one from then on. */
-async function tokenEndpoint(...handlers: Handler[]) {
-  let asked = 0;
-  const endpoint = await startEndpoint((request, response, index) => {
-    if (request.path.endsWith('/detokenize')) sendJson({ prompt: 'x' })(request, response, index);
-    else if (request.path.endsWith('/tokenize')) sendJson({ tokens: [1, 2, 3] })(request, response, index);
-    else if (request.path.endsWith('/models')) sendJson({ data: [] })(request, response, index);
-    else handlers[Math.min(asked++, handlers.length - 1)]?.(request, response, index);
-  });
-  onTestFinished(() => endpoint[Symbol.asyncDispose]());
-  const bodies = () =>
-    endpoint.requests
-      .filter(({ path }) => path.endsWith('/completions'))
-      .map(({ body }) => body as Record<string, unknown>);
-  return { url: endpoint.url, bodies };
-}
-const START: Message[] = [{ role: 'user', content: 'hi' }];
-const never = new AbortController().signal;
-
-/** One turn against answers that the test writes. */
-async function oneTurn(config: object, ...handlers: Handler[]) {
-  const { url, bodies } = await tokenEndpoint(...handlers);
-  const parsed = {
-    ...{ urls: [url], model: 'm', token_mode: 'token-in', version: 'v', patience: 3 },
-    ...config,
-  };
-  const policy = policyAt(PolicyConfig.parse(parsed));
-  onTestFinished(() => policy[Symbol.dispose]());
-  const asked = policy.complete(START, [], never);
-  return { asked, bodies };
-}
 
 test('what is left is asked for with as many tokens less, and no id comes twice', async () => {
   const { asked, bodies } = await oneTurn(
@@ -329,119 +212,3 @@ test('silence between two chunks is policy_silent; what came before it is none',
   expect(failure).toMatchObject({ failureClass: 'policy_silent' });
   expect(bodies()).toHaveLength(1);
 });
-
-describe('another endpoint takes over within the turn', () => {
-  test('a replica that is killed in the middle of an answer: one attempt, no token twice', async () => {
-    const plain = await undisturbed();
-    const dying = await server({ faults: [{ kind: 'slow_body', ms: 60_000, turn: 1 }] });
-    const other = await server();
-    const playing = begin({ urls: [dying.url, other.url], loads: new Map([[other.url, 5]]) });
-    await expect.poll(() => dying.stats().requests, POLL).toBe(2);
-    // Not before something of the answer is there.
-    await new Promise((resolve) => setTimeout(resolve, 1500));
-    await dying[Symbol.asyncDispose]();
-    const end = await playing;
-    expectSame(end, plain);
-    const bound = end.trajectory.turns.map(({ endpoint }) => endpoint);
-    expect(bound).toEqual([dying.url, other.url, other.url]);
-    expect(end.trajectory.turns.map(({ spans }) => spans?.length)).toEqual([1, 2, 1]);
-    expect(other.stats().requests).toBe(2);
-  });
-  test.each(['echo', 'text', 'token-in'] as const)('in mode %s, after the second fault', async (mode) => {
-    const [bad, good] = [await server({ faults: [{ kind: 'server_error', turn: 1 }] }), await server()];
-    const end = await begin({
-      urls: [bad.url, good.url],
-      loads: new Map([[good.url, 5]]),
-      config: { token_mode: mode, require_tokens: mode !== 'text' },
-    });
-    expect(end.exit_status).toBe('submitted');
-    expect(end.trajectory.turns.map(({ endpoint }) => endpoint)).toEqual([bad.url, good.url, good.url]);
-    expect(bad.stats().requests).toBe(3);
-  });
-  test('silence is reason enough; and with none in use it stays where it is', async () => {
-    const quiet: Handler = () => undefined;
-    const silent = await startEndpoint(quiet);
-    onTestFinished(() => silent[Symbol.asyncDispose]());
-    const good = await startEndpoint(sendJson(completion('ok')));
-    onTestFinished(() => good[Symbol.asyncDispose]());
-    const open = (urls: string[], loads: [string, number][] = []) => {
-      const endpoints = openEndpoints();
-      endpoints.setOthers(new Map(loads));
-      const config = PolicyConfig.parse({ urls, model: 'm', request_timeout: 0.3, patience: 5 });
-      return policyAt(config, 'r.i.0', { endpoints });
-    };
-    using moving = open([silent.url, good.url], [[good.url, 5]]);
-    expect(await moving.complete(START, [], never)).toMatchObject({ endpoint: good.url });
-    using alone = open([silent.url]);
-    await expect(alone.complete(START, [], never)).rejects.toMatchObject({ failureClass: 'policy_silent' });
-  });
-  test('all of them fail: each is asked, and patience ends it', async () => {
-    const bad = await Promise.all([1, 2, 3].map(() => startEndpoint(sendText('<html>', 500))));
-    for (const each of bad) onTestFinished(() => each[Symbol.asyncDispose]());
-    const urls = bad.map(({ url }) => url);
-    using policy = policyAt(PolicyConfig.parse({ urls, model: 'm', patience: 20 }));
-    await expect(policy.complete(START, [], never)).rejects.toMatchObject({
-      failureClass: 'policy_server_error',
-    });
-    expect(Math.min(...bad.map(({ requests }) => requests.length))).toBeGreaterThan(0);
-    expect(bad.reduce((sum, { requests }) => sum + requests.length, 0)).toBeLessThan(12);
-  });
-});
-
-test('2,000 seconds of thinking, of which none is silent for long, are an answer', async () => {
-  const clock = manualTime();
-  const thinking: Handler = (_, response) => {
-    response.writeHead(200, { 'content-type': 'text/event-stream' });
-    const list = events(
-      Array.from({ length: 100 }, (_, at) => at + 8),
-      'stop',
-    );
-    // 20 s of the test's clock before each token, as soon as the client has heard the one before.
-    const next = async (): Promise<void> => {
-      const one = list.shift();
-      if (one === undefined) return void response.end('data: [DONE]\n\n');
-      const looks = clock.looks();
-      clock.advance(20_000);
-      response.write(one);
-      await expect.poll(() => clock.looks(), POLL).toBeGreaterThan(looks);
-      await next();
-    };
-    void next();
-  };
-  const { url } = await tokenEndpoint(thinking);
-  // 600 s of patience with one answer, and an hour of the agent's time: the defaults.
-  const config = PolicyConfig.parse({
-    ...{ urls: [url], model: 'm', token_mode: 'token-in', version: 'v' },
-  });
-  using policy = policyAt(config, 'r.i.0', { time: clock });
-  const reply = await policy.complete(START, [], never);
-  expect(reply).toMatchObject({ seconds: 2000, spans: [{ tokens: 100 }] });
-  expect(policy.throughput()).toEqual({ tokens: 100, seconds: 2000 });
-});
-
-/** A clock that stands still until it is told; it counts how often it was looked at. */
-function manualTime() {
-  let now = 0;
-  let looks = 0;
-  const timers = new Set<{ at: number; then: () => void }>();
-  return {
-    now() {
-      looks++;
-      return now;
-    },
-    looks: () => looks,
-    after(ms: number, then: () => void) {
-      const timer = { at: now + ms, then };
-      timers.add(timer);
-      return { [Symbol.dispose]: () => void timers.delete(timer) };
-    },
-    advance(ms: number) {
-      now += ms;
-      for (const timer of [...timers]) {
-        if (timer.at > now) continue;
-        timers.delete(timer);
-        timer.then();
-      }
-    },
-  };
-}

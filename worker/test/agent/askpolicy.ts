@@ -1,0 +1,58 @@
+/** Test tool: a policy with one endpoint of the test, asked for one turn. */
+import {
+  type Message,
+  NO_LIMITS,
+  originsOf,
+  PolicyConfig,
+  type PolicyKey,
+  RolloutFailure,
+  Secret,
+} from '@swefarm/shared';
+import type { PolicyReply } from '../../src/agent/agent.ts';
+import { NEVER_PAUSED } from '../../src/agent/pause.ts';
+import { openEndpoints } from '../../src/agent/policy/endpoints.ts';
+import { openPolicy } from '../../src/agent/policy/policy.ts';
+import type { Endpoint } from './endpoint.ts';
+
+export const never = new AbortController().signal;
+export const START: Message[] = [{ role: 'user', content: 'hi' }];
+export const warnings: string[] = [];
+export const log = { warn: (_: Record<string, unknown>, message: string) => void warnings.push(message) };
+export const KEY = 'sk-very-secret';
+
+export const unfollowed = {
+  pause: NEVER_PAUSED,
+  record: () => null,
+  refresh: async () => undefined,
+  [Symbol.dispose]: () => undefined,
+};
+/** The operator's key, for the endpoints that the operator named. */
+export const keyFor = (...urls: string[]): PolicyKey => ({
+  secret: new Secret(KEY),
+  origins: originsOf(urls),
+});
+export const open = (url: string, config: Record<string, unknown> = {}, apiKey: PolicyKey | null = null) =>
+  openPolicy(PolicyConfig.parse({ urls: [url], model: 'm', version: 'v', patience: 3, ...config }), {
+    apiKey,
+    rolloutId: 'run.a__b-1.0',
+    attempt: 2,
+    limits: NO_LIMITS,
+    followed: unfollowed,
+    endpoints: openEndpoints(),
+    log,
+  });
+export const ask = (endpoint: Endpoint, config: Record<string, unknown> = {}, messages = START) =>
+  open(endpoint.url, config).complete(messages, [], never);
+export const answered = async (asked: ReturnType<typeof ask>): Promise<PolicyReply> => {
+  const reply = await asked;
+  if ('context_overflow' in reply) throw new Error(`overflow: ${reply.message}`);
+  return reply;
+};
+export const failureOf = async (asked: Promise<unknown>): Promise<RolloutFailure> => {
+  const error = await asked.then(
+    () => new Error('it answered'),
+    (thrown: unknown) => thrown,
+  );
+  if (!(error instanceof RolloutFailure)) throw error;
+  return error;
+};
