@@ -12,7 +12,7 @@ export type AnswerSyntax = {
   withTools: boolean;
   /** By its name, or as the model's template has it. */
   parser: ToolParser | CallParser;
-  /** The words of the thought that the template opened. */
+  /** The tags of the thought that the template opened. */
   opened: ThoughtTags | false;
   /** Makes the id of a call from its place, for models that give none. */
   callId: (place: number) => string;
@@ -22,7 +22,7 @@ export function parseAnswer(text: string, form: AnswerSyntax): Message {
   const mayBeHarmony = typeof form.parser !== 'string' || ['auto', 'harmony'].includes(form.parser);
   if (mayBeHarmony && isHarmony(text)) {
     const answer = readHarmony(text);
-    // What cannot be read is shown as it is, so that the model can be told.
+    // What cannot be read stays text, so that the agent can tell the model.
     if (answer === null || 'unread' in answer) return { role: 'assistant', content: text };
     const { calls, content, reasoning } = answer;
     return toMessage(

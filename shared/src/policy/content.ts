@@ -1,9 +1,9 @@
-/** What a model says beside its thoughts and its calls, and a call in it that it began and nobody could read. */
+/** The text of an answer beside its thoughts and calls, and a call in it that nobody could read. */
 import type { Message } from '../records/trajectory.ts';
 import { splitThinking } from './thinking.ts';
 import { type UnreadCall, unreadCallIn } from './toolcalls/registry.ts';
 
-/** @param apart the content is known to hold no thought that the template opened; else whoever reads it has to look */
+/** @param apart the content is known to hold no thought that the template opened; else it is searched for one */
 export function contentWithoutThought(message: Message, apart: boolean): string {
   const opened = apart || message.reasoning_content ? false : null;
   return splitThinking(message.content ?? '', opened).rest;

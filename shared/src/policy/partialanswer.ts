@@ -86,15 +86,15 @@ export class PartialAnswer {
 }
 
 /** The prompt that the server tells ends with the tokens that were there of the answer: without them, it is the turn's. */
-function turnPrompt(told: Int32Array | null, kept: Int32Array): Int32Array | null {
-  if (told === null) return null;
-  const from = told.length - kept.length;
-  if (from < 0 || kept.some((id, at) => told[from + at] !== id))
+function turnPrompt(served: Int32Array | null, kept: Int32Array): Int32Array | null {
+  if (served === null) return null;
+  const from = served.length - kept.length;
+  if (from < 0 || kept.some((id, at) => served[from + at] !== id))
     throw new RolloutFailure(
       'policy_tokens',
       'the endpoint was asked to continue an answer, and its prompt ids do not end with it',
     );
-  return told.slice(0, from);
+  return served.slice(0, from);
 }
 
 export function joinIds(first: Int32Array, second: Int32Array): Int32Array<ArrayBuffer> {

@@ -1,4 +1,4 @@
-/** How many tokens one answer may have: what the run allows, held to what is left of the context. */
+/** How many tokens one answer may have: what the run allows, but no more than is left of the context. */
 import type { TokenLimit } from '../records/trajectory.ts';
 import { PromptTooLongError } from './endpoint/errors.ts';
 
@@ -26,12 +26,12 @@ export async function sequenceLimit(
   { contextLimit, sequenceBudget, modelLength }: TokenLimits,
   first: number,
 ): Promise<SequenceLimit | null> {
-  const told: [number | null, TokenLimit][] = [
+  const limits: [number | null, TokenLimit][] = [
     [sequenceBudget === null ? null : first + sequenceBudget, 'max_sequence_tokens'],
     [contextLimit, 'context_limit'],
     [await modelLength(), 'endpoint'],
   ];
-  const known = told.flatMap(([tokens, of]) => (tokens === null ? [] : [{ tokens, of }]));
+  const known = limits.flatMap(([tokens, of]) => (tokens === null ? [] : [{ tokens, of }]));
   return known.reduce<SequenceLimit | null>(
     (least, one) => (least && least.tokens <= one.tokens ? least : one),
     null,
@@ -41,7 +41,7 @@ export async function sequenceLimit(
 /**
  * What to ask for after a prompt of so many tokens; null when nothing limits it.
  *
- * @throws NoRoom when there is no room for one token
+ * @throws PromptTooLongError when the prompt leaves no token
  */
 export function maxTokensAfter(
   prompt: number,

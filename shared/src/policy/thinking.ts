@@ -1,21 +1,21 @@
 /** Thinking apart from the answer, as reasoning parsers of servers do it: one rule, for readers of calls and of fenced commands. */
 
-/** The words between which a family's models think. */
+/** The tags between which a family's models think. */
 export type ThoughtTags = { readonly open: string; readonly close: string };
 
 /** Most families, Seed-OSS, Magistral. */
-const WORDS: readonly ThoughtTags[] = [
+const TAGS: readonly ThoughtTags[] = [
   { open: '<think>', close: '</think>' },
   { open: '<seed:think>', close: '</seed:think>' },
   { open: '[THINK]', close: '[/THINK]' },
 ];
 
 /**
- * Everything before the first `</think>` (or the other word that closes this thought), where the answer begins with `<think>`
- * or the template opened the thought: elsewhere the word is text, such as a command may write. A thought that was never
+ * Everything before the first `</think>` (or the other tag that closes this thought), where the answer begins with `<think>`
+ * or the template opened the thought: elsewhere the tag is text, such as a command may write. A thought that was never
  * closed is all thought.
  *
- * @param opened the words of the thought that the template opened, false for none; null where that is unknown, as behind a
+ * @param opened the tags of the thought that the template opened, false for none; null where that is unknown, as behind a
  *   chat server: then a `</think>` inside a block of code is text, and any other closes a thought
  */
 export function splitThinking(
@@ -23,21 +23,21 @@ export function splitThinking(
   opened: ThoughtTags | false | null,
 ): { reasoning: string | null; rest: string } {
   const begun = text.trimStart();
-  const words = opened || WORDS.find(({ open }) => begun.startsWith(open));
-  if (!words && opened === false) return { reasoning: null, rest: text };
-  const end = words ? { at: text.indexOf(words.close), words } : closeOutsideOfCode(text);
+  const tags = opened || TAGS.find(({ open }) => begun.startsWith(open));
+  if (!tags && opened === false) return { reasoning: null, rest: text };
+  const end = tags ? { at: text.indexOf(tags.close), tags } : closeOutsideOfCode(text);
   if (end === null) return { reasoning: null, rest: text };
-  if (end.at === -1) return { reasoning: stripped(text, end.words), rest: '' };
+  if (end.at === -1) return { reasoning: stripped(text, end.tags), rest: '' };
   return {
-    reasoning: stripped(text.slice(0, end.at), end.words),
-    rest: text.slice(end.at + end.words.close.length).replace(/^\n+/, ''),
+    reasoning: stripped(text.slice(0, end.at), end.tags),
+    rest: text.slice(end.at + end.tags.close.length).replace(/^\n+/, ''),
   };
 }
 
-/** The words of the thought that this end of a prompt opens; false when it opens none. */
+/** The tags of the thought that this end of a prompt opens; false when it opens none. */
 export function openedThought(promptEnd: string): ThoughtTags | false {
   const end = promptEnd.trimEnd();
-  return WORDS.find(({ open }) => end.endsWith(open)) ?? false;
+  return TAGS.find(({ open }) => end.endsWith(open)) ?? false;
 }
 
 function stripped(thought: string, { open }: ThoughtTags): string {
@@ -45,8 +45,8 @@ function stripped(thought: string, { open }: ThoughtTags): string {
   return (text.startsWith(open) ? text.slice(open.length) : text).trim();
 }
 
-/** Walks the lines once, and once the words that close; blocks of code open and close by lines of at least three backticks. */
-function closeOutsideOfCode(text: string): { at: number; words: ThoughtTags } | null {
+/** Scans the lines once, and the closing tags once; blocks of code open and close by lines of at least three backticks. */
+function closeOutsideOfCode(text: string): { at: number; tags: ThoughtTags } | null {
   const closing = closings(text);
   let close = closing.next().value;
   let ticks = 0;
@@ -66,10 +66,10 @@ function closeOutsideOfCode(text: string): { at: number; words: ThoughtTags } | 
   return null;
 }
 
-/** Every word that may close a thought, in the order of the text. */
-function* closings(text: string): Generator<{ at: number; words: ThoughtTags }, undefined> {
-  for (const { 0: word, index } of text.matchAll(/<\/think>|<\/seed:think>|\[\/THINK\]/g)) {
-    const words = WORDS.find(({ close }) => close === word);
-    if (words) yield { at: index, words };
+/** Every tag that may close a thought, in the order of the text. */
+function* closings(text: string): Generator<{ at: number; tags: ThoughtTags }, undefined> {
+  for (const { 0: tag, index } of text.matchAll(/<\/think>|<\/seed:think>|\[\/THINK\]/g)) {
+    const tags = TAGS.find(({ close }) => close === tag);
+    if (tags) yield { at: index, tags };
   }
 }

@@ -25,14 +25,14 @@ export type PolicyReply = ModelReply & {
   policy_version: { start: string | null; end: string | null };
   /** What its request alone asked for. */
   asked?: RequestedSampling;
-  /** Which weights made which tokens; absent when the ids were not told. */
+  /** Which weights made which tokens; absent when the endpoint sent no ids. */
   spans?: Span[];
 };
 
-/** The endpoint said, as HTTP 400, or the run's own limits say, that the prompt no longer fits its context: an end of the rollout, not a fault. */
+/** The prompt no longer fits the context, by HTTP 400 of the endpoint or by the run's own limits: an end of the rollout, not a fault. */
 export type ContextOverflow = {
   context_overflow: true;
-  /** Whose limit it is; the endpoint's where it is not said. */
+  /** Whose limit it is; absent: the endpoint's. */
   of?: TokenLimit;
   message: string;
   seconds: number;
@@ -56,7 +56,7 @@ export interface Policy {
     tools: readonly ToolDefinition[],
     signal: AbortSignal,
   ): Promise<PolicyReply | ContextOverflow>;
-  /** Tokens that were heard of it so far, and the seconds that they took; null: not known. */
+  /** Tokens that came so far, and the seconds that they took; null: not known. */
   throughput(): { tokens: number; seconds: number } | null;
   /** The texts of token ids, for messages; null where the endpoint does not tell. */
   detokenize(ids: readonly number[], signal: AbortSignal): Promise<string[] | null>;

@@ -1,4 +1,4 @@
-/** Runs one command for an agent, whoever chose it, and makes what is shown of it. */
+/** Runs one command, of the agent or of an outside driver, and renders its observation. */
 import type { CommandRecord, Turn } from '@swefarm/shared';
 import type { CommandResult } from '../sandbox/command.ts';
 import type { AgentDeps, AgentTask } from './agent.ts';

@@ -77,7 +77,7 @@ function tokensOf(turn: Turn | undefined): { prompt: number; answer: number } {
 
 /** One answer of the model and what it caused; null when the rollout goes on. */
 async function takeTurn(state: RolloutState): Promise<Stop | null> {
-  const reply = await ask(state);
+  const reply = await askPolicy(state);
   if ('exit_status' in reply) return reply;
   const turn = recordAnswer(state, reply);
   try {
@@ -96,7 +96,7 @@ async function takeTurn(state: RolloutState): Promise<Stop | null> {
 }
 
 /** Asks the policy, no longer than the agent has time for. */
-async function ask(state: RolloutState): Promise<PolicyReply | Stop> {
+async function askPolicy(state: RolloutState): Promise<PolicyReply | Stop> {
   const { deps, trajectory, tools } = state;
   const { pause } = deps.policy;
   const clock = () => performance.now() / 1000 - pause.seconds();
@@ -155,13 +155,13 @@ async function recordTurnTokens(state: RolloutState, reply: PolicyReply, turn: T
     const { requireTokens, experts } = deps.policy;
     turn.tokens = recordTokens(ledger, reply, trajectory.turns.length, requireTokens, experts);
   } catch (error) {
-    throw error instanceof TokenBreak ? await spelt(error, state) : error;
+    throw error instanceof TokenBreak ? await withTexts(error, state) : error;
   }
   if (turn.tokens) trajectory.contiguous = ledger.contiguous;
 }
 
 /** The same failure, with the texts of the two tokens where the endpoint tells them. */
-async function spelt(broken: TokenBreak, { deps }: RolloutState): Promise<RolloutFailure> {
+async function withTexts(broken: TokenBreak, { deps }: RolloutState): Promise<RolloutFailure> {
   if (broken.got === null) return broken;
   const texts = await deps.policy.detokenize([broken.seen, broken.got], deps.signal);
   if (texts === null) return broken;
@@ -182,13 +182,13 @@ function reject(state: RolloutState, message: Message, action: Action): Stop | n
   if (state.malformedInARow >= config.format_limit)
     // The answer may have been held to what was left of a limit.
     return state.cut ? outOfTokens(state, tokenLimitMet(state) ?? 'max_tokens') : stopAt('format_limit');
-  const told = state.cut
+  const notice = state.cut
     ? state.prompts.render('token_cut')
     : state.prompts.render('format_error', { reason: malformed?.malformed ?? '' });
   const toolCalls = message.tool_calls ?? [];
   // Each tool call wants its answer, or the endpoint refuses the history.
-  for (const { id } of toolCalls) addMessage(state, told, id);
-  if (toolCalls.length === 0) addMessage(state, told, null);
+  for (const { id } of toolCalls) addMessage(state, notice, id);
+  if (toolCalls.length === 0) addMessage(state, notice, null);
   return null;
 }
 

@@ -14,7 +14,7 @@ export function outputCap(observationLimit: number, patchSource: 'tree' | 'submi
   return patchSource === 'submission' ? Math.max(shown, SUBMISSION_BYTES) : shown;
 }
 
-/** The observation of one command. `repeats`: how often it ran in a row, 0 when nothing is to be said of it. */
+/** The observation of one command. `repeats`: how often it ran in a row, 0 when that needs no warning. */
 export function renderObservation(
   result: CommandResult,
   options: { prompts: Prompts; limit: number; timeoutSeconds: number; repeats: number },

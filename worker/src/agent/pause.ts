@@ -1,4 +1,4 @@
-/** When the policy cannot be asked because its trainer said so, and how long: the agent's clocks stand still meanwhile. */
+/** The time in which the trainer keeps the policy from being asked: the agent's clocks stand still meanwhile. */
 
 export interface Pause {
   readonly paused: boolean;

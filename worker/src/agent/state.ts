@@ -76,7 +76,7 @@ export function openRolloutState(task: AgentTask, deps: AgentDeps, prompts: Prom
   };
 }
 
-/** Adds what the model is told: the answer to a tool call, or a message of the user. */
+/** Adds a message to the model: the answer to a tool call, or a message of the user. */
 export function addMessage(state: RolloutState, content: string, toolCallId: string | null): void {
   const message: Message =
     toolCallId === null ? { role: 'user', content } : { role: 'tool', tool_call_id: toolCallId, content };

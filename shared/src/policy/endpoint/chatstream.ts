@@ -30,7 +30,7 @@ export class ChatStream implements AnswerSink {
   readonly #calls = new Map<number, Call>();
   readonly #ids = growableIds();
   readonly #logProbs = growableLogProbs();
-  /** The lists above are told only if some were, and usable only if all were. */
+  /** Whether any ids and log-probabilities came, and whether all of these could be read. */
   #hasIds = false;
   #hasLogProbs = false;
   #allLogProbs = true;

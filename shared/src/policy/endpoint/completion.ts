@@ -35,7 +35,7 @@ export const missingIdsFailure = (): RolloutFailure =>
   );
 
 /**
- * @throws WireFault for what is no completion, or one that the engine broke off; RolloutFailure `policy_tokens` when it
+ * @throws AnswerError for what is no completion, or one that the engine broke off; RolloutFailure `policy_tokens` when it
  *   tells no token ids: the next prompt could not be made
  */
 export function parseCompletion(body: Buffer): CompletionReply {

@@ -10,7 +10,7 @@ const DATA = Buffer.from('data:');
  * A reader of one stream: give it the bytes in whatever pieces they come. What follows `data:` in a line is handed on; comments,
  * with which proxies keep connections open, and other fields are not.
  *
- * @throws WireFault `garbage` for a line beyond all bounds; and what `onData` throws
+ * @throws AnswerError `garbage` for a line beyond all bounds; and what `onData` throws
  */
 export function createEventReader(
   onData: (data: Buffer) => void,
@@ -46,6 +46,6 @@ export function createEventReader(
   };
 }
 
-/** Whether these bytes are a stream of events, whatever their header said. */
+/** Whether these bytes are a stream of events, whatever the header of the answer is. */
 export const isEventStream = (body: Buffer): boolean =>
   /^\s*(data|event|id|retry)?:/.test(body.toString('latin1', 0, 64));

@@ -1,4 +1,4 @@
-/** The one thing the wire code asks of its user: to send a body and bring the answer's bytes. */
+/** What the turn client needs of its caller: to post a body and bring the bytes of the answer. */
 import { withoutSlash } from '../../records/policy.ts';
 import type { AnswerSink } from './stream.ts';
 
@@ -8,9 +8,9 @@ export type BodyPiece = string | Buffer;
 export type Route = 'chat' | 'completions' | 'tokenize' | 'detokenize';
 
 /**
- * Brings the answer's bytes. Of an event stream a transport may hand them to `sink` as they come, and then brings none; what
- * it brings whole is read the same. Throws OverflowSignal when the endpoint says that prompt and answer do not fit, else whatever
- * the user's transport throws for anything but HTTP 200.
+ * Brings the answer's bytes. The bytes of an event stream may be given to `sink` as they come; the result is then empty.
+ * Throws ContextOverflowError when the endpoint says that prompt and answer do not fit, else whatever
+ * the caller's transport throws for anything but HTTP 200; a refusal has an APIError as its cause.
  */
 export type Post = (route: Route, body: BodyPiece[], sink?: AnswerSink) => Promise<Buffer>;
 

@@ -1,4 +1,4 @@
-/** From the bytes of a chat completion to what was said: the border at which everything the endpoint says is checked. */
+/** Parses the bytes of a chat completion: here everything that the endpoint sends is checked. */
 import { z } from 'zod';
 import type { Message } from '../../records/trajectory.ts';
 import { type ExpertsFound, extractExperts } from '../tokens/experts.ts';
@@ -16,7 +16,7 @@ export type ModelReply = {
   prompt_token_ids: Int32Array | null;
   generation_token_ids: Int32Array | null;
   generation_log_probs: Float32Array | null;
-  /** A view into the answer's bytes: whoever keeps a reply lets go of it. Absent or null: none were told. */
+  /** A view into the answer's bytes: remove it from a reply that is kept. Absent or null: the endpoint sent none. */
   routed_experts?: ExpertsFound | null;
 };
 
@@ -49,7 +49,7 @@ const Completion = z.object({
 });
 type Choice = z.infer<typeof Completion>['choices'][number];
 
-/** Throws WireFault for what is no chat completion, or one that the engine broke off. */
+/** Throws AnswerError for what is no chat completion, or one that the engine broke off. */
 export function parseReply(body: Buffer): ModelReply {
   const { json, experts } = extractExperts(body);
   const { text, ids } = extractPromptIds(json);
@@ -82,7 +82,7 @@ export function parseReply(body: Buffer): ModelReply {
 /**
  * Refuses an answer that the engine stopped for reasons of its own (paused for new weights, shut down), not the model's.
  *
- * @throws WireFault `aborted` or `broken_off`
+ * @throws AnswerError `aborted` or `broken_off`
  */
 export function requireFinished(finishReason: string | null): void {
   if (finishReason !== 'abort' && finishReason !== 'error') return;
@@ -122,7 +122,7 @@ export function readMessage(raw: Choice['message']): Message {
   return {
     ...Object.fromEntries(kept),
     role: 'assistant',
-    // Templates print a null as a word; only beside tool calls is it usual.
+    // Templates print a null as text; it is usual only beside tool calls.
     content: content ?? (calls.length > 0 ? null : ''),
     ...(calls.length > 0 ? { tool_calls: calls } : {}),
     ...(reasoning ? { reasoning_content: reasoning } : {}),

@@ -1,4 +1,4 @@
-/** When an answer is streamed, and what any stream of one is: chunks of JSON, the end, an error in their midst. */
+/** When an answer is streamed, and what all streams have in common: chunks of JSON, the end, errors between them. */
 import type { ChatCompletionChunk } from 'openai/resources/chat/completions';
 import type { PolicyConfig } from '../../records/runconfig.ts';
 import { extractPromptIds } from '../tokens/ids.ts';
@@ -8,7 +8,7 @@ import { parseJson } from './reply.ts';
 
 /** What a transport hands the bytes of an event stream to, as they come. */
 export type StreamSink = {
-  /** True when something of the answer was in them: a comment of a proxy is none. */
+  /** True when the bytes held an event: a proxy's comment is none. */
   take(bytes: Uint8Array): boolean;
   /** True behind `[DONE]`: nothing that comes is read any more. */
   readonly done: boolean;
@@ -16,7 +16,7 @@ export type StreamSink = {
 
 /** A sink of one answer. */
 export type AnswerSink = StreamSink & {
-  /** True once the answer's end was told: it is whole, whatever becomes of the connection. */
+  /** True once the answer's end came: it is whole, whatever happens to the connection. */
   readonly finished: boolean;
 };
 
@@ -67,12 +67,12 @@ export function createChunkReader(onChunk: (chunk: Chunk) => void): StreamSink {
   };
 }
 
-/** @throws WireFault `broken_off` for a chunk that says what went wrong in place of an answer */
+/** @throws AnswerError `broken_off` for a chunk that holds an error in place of an answer */
 export function requireNoError({ error }: StreamedChunk): void {
   if (error === undefined || error === null) return;
   const { message } = error as { message?: unknown };
-  const said = typeof message === 'string' ? message : JSON.stringify(error);
-  throw new AnswerError('broken_off', `the engine broke the stream off: ${said.slice(0, 200)}`);
+  const reason = typeof message === 'string' ? message : JSON.stringify(error);
+  throw new AnswerError('broken_off', `the engine broke the stream off: ${reason.slice(0, 200)}`);
 }
 
 /** The choice of a chunk; null where it has none, as the one with the usage. Of several answers the first is ours. */

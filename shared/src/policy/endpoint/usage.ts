@@ -1,15 +1,15 @@
-/** What an endpoint says it billed: a stranger's numbers, made whole here or left out, since sums of them go into results. */
+/** The token counts that an endpoint reports. They are not trusted: sums of them go into results, so that odd ones are rounded or left out. */
 
 export type Usage = { prompt_tokens: number; completion_tokens: number };
 
 /** More tokens than any prompt has; beyond it a number says nothing. */
 const MOST_TOKENS = 1e12;
 
-/** Null when it is not told, or is no pair of counts. */
+/** Null when it is missing, or is no pair of counts. */
 export function parseUsage(value: unknown): Usage | null {
-  const told = value !== null && typeof value === 'object' ? (value as Record<string, unknown>) : {};
-  const prompt_tokens = count(told.prompt_tokens);
-  const completion_tokens = count(told.completion_tokens);
+  const counts = value !== null && typeof value === 'object' ? (value as Record<string, unknown>) : {};
+  const prompt_tokens = count(counts.prompt_tokens);
+  const completion_tokens = count(counts.completion_tokens);
   return prompt_tokens === null || completion_tokens === null ? null : { prompt_tokens, completion_tokens };
 }
 

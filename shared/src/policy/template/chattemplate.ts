@@ -1,4 +1,4 @@
-/** A model's chat template, rendered here as servers render it: what its engine throws is named, and what it is given is theirs. */
+/** Renders a model's chat template as servers do: from the same values, and with errors that say what to do. */
 import { Template } from '@huggingface/jinja';
 import { errorMessage } from '../../failures/errors.ts';
 import type { Message, ToolDefinition } from '../../records/trajectory.ts';
@@ -11,10 +11,10 @@ export type RenderChat = (
 ) => string;
 
 /**
- * @param words what the template finds beside the chat: its tokens and its own switches
- * @returns a function that throws WireFault `template` for whatever the template cannot do
+ * @param variables what the template finds beside the chat: its tokens and its own switches
+ * @returns a function that throws AnswerError `template` for whatever the template cannot do
  */
-export function createChatTemplate(source: string, words: Readonly<Record<string, unknown>>): RenderChat {
+export function createChatTemplate(source: string, variables: Readonly<Record<string, unknown>>): RenderChat {
   let parsed: Template | null = null;
   return (messages, tools, open) => {
     const render = (asGiven: readonly object[]): string => {
@@ -23,7 +23,7 @@ export function createChatTemplate(source: string, words: Readonly<Record<string
         messages: asGiven,
         add_generation_prompt: open,
         ...(tools.length > 0 ? { tools } : {}),
-        ...words,
+        ...variables,
       });
     };
     const [asObjects, hasCalls] = withObjects(messages);

@@ -7,7 +7,7 @@
  * known, and a template that rewrites earlier answers (drops their thinking) cannot touch what was sampled.
  *
  * The token that ends a turn is sampled by the model when it stops by itself, and is missing when a limit cut it off: it
- * is left out in the first case and written in the second. Where tool results follow, see callend.ts.
+ * is left out in the first case and written in the second. Where tool results follow, see callboundary.ts.
  */
 import type { Message, ToolDefinition } from '../../records/trajectory.ts';
 import type { Post } from '../endpoint/post.ts';
@@ -26,9 +26,9 @@ export type PreviousAnswer = {
 
 export type Incrementer = {
   /**
-   * The ids to append to what was seen so that the model hears `messages` and answers.
+   * The ids to append to all that was seen, so that the model is shown `messages` and answers.
    *
-   * @throws WireFault `template` when the template's text after an answer cannot be told from the answer
+   * @throws AnswerError `template` when the template's text after an answer cannot be told from the answer
    */
   after(answered: PreviousAnswer, messages: readonly Message[], post: Post): Promise<Int32Array>;
 };

@@ -26,7 +26,7 @@ export async function renderTail(
     sides.map((answer) => renderer.render([QUESTION, answer, ...messages], tools, post)),
   );
   const length = commonSuffix(one ?? [], other ?? []);
-  // Alike from the first token on: the template leaves out what was said, and its end cannot be found.
+  // Alike from the first token on: the template leaves the answer out, and its end cannot be found.
   if (one && other && length > 0 && length < Math.min(one.length, other.length))
     return one.subarray(one.length - length);
   throw new AnswerError(
@@ -76,6 +76,6 @@ export function alike(one: Ids, other: Ids, at: (ids: Ids, place: number) => num
 export const commonSuffix = (one: Ids, other: Ids): number =>
   alike(one, other, (ids, place) => ids.at(-1 - place));
 
-/** Tokens before two tails differ: what follows them was said in the messages. */
+/** How many tokens two tails begin with alike: what follows comes from the messages. */
 export const commonPrefix = (one: Int32Array, other: Int32Array): number =>
   alike(one, other, (ids, place) => ids[place]);

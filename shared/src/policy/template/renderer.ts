@@ -9,7 +9,7 @@ import { parseIds } from '../tokens/ids.ts';
 export type Renderer = {
   /**
    * The chat with the head of the next answer, or without (`open: false`).
-   * Throws what `post` throws, or WireFault: `template` where the template cannot render it.
+   * Throws what `post` throws, or AnswerError: `template` where the template cannot render it.
    */
   render(
     messages: readonly Message[],
@@ -17,7 +17,7 @@ export type Renderer = {
     post: Post,
     how?: { open: boolean },
   ): Promise<Int32Array>;
-  /** The text of ids. Throws what `post` throws, or WireFault. */
+  /** The text of ids. Throws what `post` throws, or AnswerError. */
   decode(ids: Int32Array, post: Post): Promise<string>;
 };
 

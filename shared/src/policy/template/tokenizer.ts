@@ -37,8 +37,8 @@ async function open(folder: string, template: Readonly<Record<string, unknown>>)
         : ((await optional(join(folder, 'chat_template.jinja'))) ?? templateIn(config));
     if (source === null) throw new Error('there is neither chat_template.jinja nor a chat_template');
     const write = createChatTemplate(source, {
-      bos_token: wordOf(config.bos_token),
-      eos_token: wordOf(config.eos_token),
+      bos_token: tokenText(config.bos_token),
+      eos_token: tokenText(config.eos_token),
       ...(template.chat_template_kwargs as Record<string, unknown> | undefined),
     });
     return {
@@ -78,7 +78,7 @@ function templateIn({ chat_template: given }: { chat_template?: unknown }): stri
   return typeof chosen?.template === 'string' ? chosen.template : null;
 }
 
-const wordOf = (token: unknown): string => {
-  const word = typeof token === 'object' && token !== null ? (token as { content?: unknown }).content : token;
-  return typeof word === 'string' ? word : '';
+const tokenText = (token: unknown): string => {
+  const text = typeof token === 'object' && token !== null ? (token as { content?: unknown }).content : token;
+  return typeof text === 'string' ? text : '';
 };

@@ -1,4 +1,4 @@
-/** Which rows of told experts are stored with a turn: those that are new, and what makes an answer's rows unusable. */
+/** Which rows of routed experts are stored with a turn: the new ones; and what makes an answer's rows unusable. */
 
 import { RolloutFailure } from '../../failures/failure.ts';
 import { MOST } from '../../records/bounds.ts';
@@ -14,7 +14,7 @@ import {
   type RoutedExperts,
 } from './experts.ts';
 
-/** `keep`: where they are told; `require`: of every turn. */
+/** `keep`: where the endpoint sends them; `require`: for every turn. */
 export type ExpertMode = 'drop' | 'keep' | 'require';
 
 /** What a run's setting comes to. */
@@ -38,28 +38,28 @@ type Place = {
 /**
  * The new rows of one turn, and the ledger with them; null when none are kept.
  *
- * @throws RolloutFailure `policy_tokens` for rows that are missing where they are required, and for told ones that cannot be used
+ * @throws RolloutFailure `policy_tokens` for rows that are missing where they are required, and for rows that cannot be used
  */
 export function recordExperts(
   before: ExpertLedger | null,
-  told: ExpertsFound | null,
+  found: ExpertsFound | null,
   mode: ExpertMode,
   place: Place,
 ): { kept: TurnExperts; ledger: ExpertLedger } | null {
   if (mode === 'drop') return null;
-  if (told === null) {
+  if (found === null) {
     if (mode === 'keep') return null;
     throw unusable(
       place,
       'there are none; the server must be started to return them (vLLM: --enable-return-routed-experts)',
     );
   }
-  if (told.flaw !== undefined) throw unusable(place, told.flaw);
-  refuse(before, told, place);
+  if (found.flaw !== undefined) throw unusable(place, found.flaw);
+  requireUsable(before, found, place);
   // The row of an answer's last token is padding, or missing, until the next prompt is read.
   const start = Math.max(0, Math.min(before?.known ?? 0, place.prefix - 1));
-  const { dtype, layers, top_k } = told;
-  const size = (told.rows - start) * layers * top_k * ID_BYTES[dtype];
+  const { dtype, layers, top_k } = found;
+  const size = (found.rows - start) * layers * top_k * ID_BYTES[dtype];
   const bytes = (before?.bytes ?? 0) + size;
   if (bytes > MOST.expertBytes) {
     throw unusable(
@@ -67,20 +67,20 @@ export function recordExperts(
       `with them the rollout has ${bytes} bytes of experts, and kept are ${MOST.expertBytes}: shorten it (--max-sequence-tokens)`,
     );
   }
-  const kept = { dtype, layers, top_k, start, rows: decoded(told, start, place) };
+  const kept = { dtype, layers, top_k, start, rows: decoded(found, start, place) };
   return { kept, ledger: { dtype, layers, top_k, known: place.total - 1, bytes } };
 }
 
-function decoded(told: RoutedExperts, start: number, place: Place): Int8Array {
+function decoded(found: RoutedExperts, start: number, place: Place): Int8Array {
   try {
-    return told.decode(start, told.rows);
+    return found.decode(start, found.rows);
   } catch (error) {
     throw error instanceof ExpertFormatError ? unusable(place, error.message) : error;
   }
 }
 
-function refuse(before: ExpertLedger | null, told: RoutedExperts, place: Place): void {
-  const { rows } = told;
+function requireUsable(before: ExpertLedger | null, found: RoutedExperts, place: Place): void {
+  const { rows } = found;
   const { total } = place;
   // The last token that was sampled went through no layer: some servers leave its row out, others pad it.
   if (rows !== total && rows !== total - 1) {
@@ -88,8 +88,8 @@ function refuse(before: ExpertLedger | null, told: RoutedExperts, place: Place):
       rows < total - 1 ? ' (a server that leaves out the rows of a cached prefix cannot be used)' : '';
     throw unusable(place, `${rows} rows for ${total} tokens, expected one a token or one less${less}`);
   }
-  if (before && !isSameShape(before, told)) {
-    throw unusable(place, `${describeShape(told)}, and earlier turns had ${describeShape(before)}`);
+  if (before && !isSameShape(before, found)) {
+    throw unusable(place, `${describeShape(found)}, and earlier turns had ${describeShape(before)}`);
   }
 }
 

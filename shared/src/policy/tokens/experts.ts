@@ -4,7 +4,7 @@
  */
 import type { ExpertType } from '../../records/trajectory.ts';
 
-/** What one answer tells, by token: rows of its whole prompt and of what it generated. `flaw`: what was told cannot be read. */
+/** The rows of one answer, by token: of its whole prompt and of what it generated. `flaw`: why they cannot be read. */
 export type RoutedExperts = ExpertShape & {
   rows: number;
   flaw?: undefined;
@@ -14,7 +14,7 @@ export type RoutedExperts = ExpertShape & {
 export type ExpertShape = { dtype: ExpertType; layers: number; top_k: number };
 export type ExpertsFound = RoutedExperts | { flaw: string };
 
-/** What was told cannot be read; the message says why. */
+/** The experts of an answer cannot be read; the message says why. */
 export class ExpertFormatError extends Error {
   override readonly name = 'ExpertFlaw';
 }
@@ -35,11 +35,11 @@ const [COLON, QUOTE, BACKSLASH, NULL] = [0x3a, 0x22, 0x5c, 0x6e];
 
 /**
  * Takes the experts out of an answer's JSON and leaves `null` in their place. Those bytes can only be a key there: inside a text the quotes
- * would be escaped. Null when nothing is told.
+ * would be escaped. Null when the answer has none.
  */
 export function extractExperts(json: Buffer): { json: Buffer; experts: ExpertsFound | null } {
-  const prompt = told(json, PROMPT_KEY);
-  const whole = told(json, KEY);
+  const prompt = findValue(json, PROMPT_KEY);
+  const whole = findValue(json, KEY);
   if (prompt === null && whole === null) return { json, experts: null };
   const cuts = [prompt, whole].filter((value) => value !== null && 'text' in value);
   return { json: without(json, cuts), experts: read([prompt, whole].filter((value) => value !== null)) };
@@ -62,7 +62,7 @@ function read(values: readonly Value[]): ExpertsFound {
 }
 
 /** The first value of a key that is not null. */
-function told(json: Buffer, key: Buffer): Value | null {
+function findValue(json: Buffer, key: Buffer): Value | null {
   for (let at = json.indexOf(key); at !== -1; at = json.indexOf(key, at + key.length)) {
     const colon = skipBlanks(json, at + key.length);
     if (json[colon] !== COLON) continue;

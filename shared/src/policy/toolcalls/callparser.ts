@@ -1,9 +1,9 @@
-/** What the readers of tool calls share. Sampled text is hostile: it is walked once, by searches for fixed words. */
+/** What the parsers of tool calls share. Sampled text is hostile: it is scanned once, for fixed texts. */
 
 /** `id`: as the model sampled it, where its form has one. */
 export type SampledCall = { name: string; arguments: string; id?: string };
 
-/** `content`: what was said before the calls. `unread`: why a call that was begun could not be read: then all is text. */
+/** `content`: the text before the calls. `unread`: why a call that began could not be read; then the whole answer is text. */
 export type ParsedCalls = { content: string; calls: SampledCall[] } | { unread: string };
 
 /** One family's way to write calls. */
@@ -14,7 +14,7 @@ export type CallParser = {
   parse(text: string): ParsedCalls | null;
 };
 
-/** Thrown by readers, caught by {@link catchUnreadable}: the rest of an answer is not looked at once a call is spoilt. */
+/** Thrown by parsers, caught by {@link catchUnreadable}: after a broken call the rest of the answer is not read. */
 export class UnreadableCall extends Error {
   override readonly name = 'UnreadableCall';
 }
@@ -23,7 +23,7 @@ export function unreadable(reason: string): never {
   throw new UnreadableCall(reason);
 }
 
-/** Runs a reader. */
+/** Runs a parser. */
 export function catchUnreadable(read: () => ParsedCalls | null): ParsedCalls | null {
   try {
     return read();
@@ -33,7 +33,7 @@ export function catchUnreadable(read: () => ParsedCalls | null): ParsedCalls | n
   }
 }
 
-/** A name is what servers take as one: words of a text behind a marker are none. */
+/** Only what servers take as a name: prose that follows a marker is not one. */
 export function requireName(value: unknown): string {
   const name = typeof value === 'string' ? value.trim() : '';
   return /^[\w.:-]{1,64}$/.test(name) ? name : unreadable('it names no function');
@@ -79,7 +79,7 @@ function blankControls(text: string): string {
   return pieces.join('') + text.slice(from);
 }
 
-/** `{"name": …, "arguments": …}`, as most families have it; `parameters` is Llama's word. */
+/** `{"name": …, "arguments": …}`, as most families have it; Llama writes `parameters`. */
 export function callFromJson(value: unknown): SampledCall {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     return unreadable('it is not a JSON object with "name" and "arguments"');

@@ -18,7 +18,7 @@ export const isHarmony = (text: string): boolean =>
 /** Null when it is no such answer. */
 export function readHarmony(text: string): HarmonyAnswer | { unread: string } | null {
   if (!isHarmony(text)) return null;
-  const said: Record<'analysis' | 'content', string[]> = { analysis: [], content: [] };
+  const texts: Record<'analysis' | 'content', string[]> = { analysis: [], content: [] };
   const calls: SampledCall[] = [];
   const read = catchUnreadable(() => {
     for (const message of text.split(START)) {
@@ -30,12 +30,12 @@ export function readHarmony(text: string): HarmonyAnswer | { unread: string } | 
       const recipient = /\bto=([^\s<]+)/.exec(head.slice(0, 500))?.[1];
       if (recipient !== undefined)
         calls.push({ name: recipient.replace(/^functions\./, ''), arguments: body.trim() });
-      else said[channelOf(head) === 'analysis' ? 'analysis' : 'content'].push(body);
+      else texts[channelOf(head) === 'analysis' ? 'analysis' : 'content'].push(body);
     }
     return null;
   });
   if (read !== null && 'unread' in read) return read;
-  return { reasoning: said.analysis.join('\n').trim() || null, content: said.content.join('\n'), calls };
+  return { reasoning: texts.analysis.join('\n').trim() || null, content: texts.content.join('\n'), calls };
 }
 
 const channelOf = (head: string): string =>

@@ -1,5 +1,5 @@
 /**
- * Calls as `<invoke name="…">` with `<parameter name="…">`: MiniMax M2, and DeepSeek V3.2 and V4, whose tags carry a word of
+ * Calls as `<invoke name="…">` with `<parameter name="…">`: MiniMax M2, and DeepSeek V3.2 and V4, whose tags carry a prefix of
  * their own and say of each value whether it is a text.
  */
 import {

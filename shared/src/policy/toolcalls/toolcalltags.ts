@@ -72,7 +72,7 @@ function parametersAt(inner: string, from: number): { args: string; end: number 
     return { args: JSON.stringify(requireJson(given)), end: end + FUNCTION_END.length };
   for (let at = from; ; ) {
     const next = inner.indexOf(PARAMETER, at);
-    // A value may hold the word that closes the function.
+    // A value may hold the text that closes the function.
     if (end !== -1 && end < at) end = inner.indexOf(FUNCTION_END, at);
     if (next === -1 || (end !== -1 && end < next)) {
       if (end === -1) unreadable(`${FUNCTION} is not closed by ${FUNCTION_END}`);

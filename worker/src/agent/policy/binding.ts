@@ -20,25 +20,25 @@ export function bindEndpoint(
     const own = followed.record()?.endpoints ?? [];
     return own.length > 0 ? own : config.urls;
   };
-  let held: BoundEndpoint = endpoints.bind(known(), key);
-  const change = (next: BoundEndpoint): void => {
-    held[Symbol.dispose]();
-    held = next;
+  let bound: BoundEndpoint = endpoints.bind(known(), key);
+  const bindTo = (next: BoundEndpoint): void => {
+    bound[Symbol.dispose]();
+    bound = next;
   };
   return {
     get url() {
-      return held.url;
+      return bound.url;
     },
     rebind() {
-      if (!known().includes(held.url)) change(endpoints.bind(known(), key));
+      if (!known().includes(bound.url)) bindTo(endpoints.bind(known(), key));
     },
     move(left) {
-      const others = known().filter((url) => url !== held.url && !left.has(url));
+      const others = known().filter((url) => url !== bound.url && !left.has(url));
       const next = endpoints.bindInUse(others, key);
       if (next === null) return false;
-      change(next);
+      bindTo(next);
       return true;
     },
-    [Symbol.dispose]: () => held[Symbol.dispose](),
+    [Symbol.dispose]: () => bound[Symbol.dispose](),
   };
 }

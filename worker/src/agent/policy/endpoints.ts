@@ -44,7 +44,7 @@ export function openEndpoints(now: () => number = () => performance.now()): Endp
   ];
   const best = (urls: readonly string[], key: string) =>
     urls.map((url) => ({ url, rank: rank(url, key) })).sort((a, b) => compare(a.rank, b.rank))[0];
-  const hold = (url: string): BoundEndpoint => {
+  const bindTo = (url: string): BoundEndpoint => {
     const entry = of(url);
     entry.load++;
     let held = true;
@@ -62,11 +62,11 @@ export function openEndpoints(now: () => number = () => performance.now()): Endp
       const chosen = best(urls, key);
       if (!chosen)
         throw new RolloutFailure('policy_bad_request', 'neither the run nor its policy names an endpoint');
-      return hold(chosen.url);
+      return bindTo(chosen.url);
     },
     bindInUse(urls, key) {
       const chosen = best(urls, key);
-      return chosen && chosen.rank[0] === 0 ? hold(chosen.url) : null;
+      return chosen && chosen.rank[0] === 0 ? bindTo(chosen.url) : null;
     },
     failed(url, reason) {
       const entry = of(url);

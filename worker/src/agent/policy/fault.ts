@@ -46,7 +46,7 @@ const WIRE_CLASSES = {
   cut_short: 'policy_unreachable',
 } as const;
 
-/** An answer that is none. What the model's template cannot do, no further request mends; a full context is the rollout's end. */
+/** The fault that an unusable answer means. What the model's template cannot do, no further request can; a full context ends the rollout. */
 export function faultOfAnswer(fault: AnswerError): PolicyFault | ContextOverflowError {
   if (fault.kind === 'no_room') {
     return new ContextOverflowError(
@@ -61,7 +61,7 @@ export function faultOfAnswer(fault: AnswerError): PolicyFault | ContextOverflow
   return new PolicyFault(failureClass, 'few', fault.message, { cause: fault.cause });
 }
 
-/** Reads what the client threw. `phase` says whether the head of the answer had arrived. */
+/** The fault that the client's error means. `phase`: whether the head of the answer had arrived. */
 export function faultOfRequest(error: unknown, phase: 'head' | 'body'): PolicyFault | ContextOverflowError {
   if (phase === 'body') {
     return new PolicyFault('policy_unreachable', 'few', `answer cut off: ${shown(error)}`, { cause: error });
@@ -69,13 +69,13 @@ export function faultOfRequest(error: unknown, phase: 'head' | 'body'): PolicyFa
   if (!(error instanceof APIError) || error.status === undefined) {
     return new PolicyFault('policy_unreachable', 'patience', shown(error), { cause: error });
   }
-  return readStatus(error.status, error);
+  return faultOfStatus(error.status, error);
 }
 
-function readStatus(status: number, error: APIError): PolicyFault | ContextOverflowError {
-  const said = `HTTP ${shown(error)}`;
+function faultOfStatus(status: number, error: APIError): PolicyFault | ContextOverflowError {
+  const message = `HTTP ${shown(error)}`;
   const fault = (failureClass: FailureClass, retry: RetryRule) =>
-    new PolicyFault(failureClass, retry, said, {
+    new PolicyFault(failureClass, retry, message, {
       cause: error,
       retryAfterSeconds: readRetryAfter(error.headers ?? null, Date.now()),
       busy: status === 429,
@@ -93,16 +93,16 @@ function readStatus(status: number, error: APIError): PolicyFault | ContextOverf
   if (status === 404) return fault('policy_model_unknown', 'never');
   if (status === 429 || status === 503) return fault('policy_server_error', 'patience');
   if (status >= 500 || status === 408) return fault('policy_server_error', 'few');
-  if (status === 400 || status === 413 || status === 422) return readRefusal(said, error);
+  if (status === 400 || status === 413 || status === 422) return faultOfRefusal(message, error);
   return fault('policy_bad_request', 'never');
 }
 
 /** A request that the endpoint understood and will not serve. */
-function readRefusal(said: string, error: APIError): PolicyFault | ContextOverflowError {
+function faultOfRefusal(message: string, error: APIError): PolicyFault | ContextOverflowError {
   const overflow = parseOverflow(error.message, error.code);
-  if (overflow) return new ContextOverflowError(said, overflow);
+  if (overflow) return new ContextOverflowError(message, overflow);
   const key = refusedSamplingKey(error.message);
-  const why = key === null ? said : `${samplingKeyRemedy(key)}: ${said}`;
+  const why = key === null ? message : `${samplingKeyRemedy(key)}: ${message}`;
   return new PolicyFault('policy_bad_request', 'never', why, { cause: error });
 }
 

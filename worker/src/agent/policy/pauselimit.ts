@@ -1,4 +1,4 @@
-/** A trainer that died before its policy serves again holds no slot and no sandbox for long: who waits too long for it is handed back. */
+/** Hands back rollouts that wait too long for a paused policy: a trainer that died must not hold slots and sandboxes. */
 import {
   type Clock,
   DEFAULT_POLICY,
@@ -17,7 +17,7 @@ function overdue(record: PolicyRecord | null, now: number, limitMs: number): str
   return `policy ${record.name} has been ${record.state} for ${seconds} s (policy_pause_limit_seconds)`;
 }
 
-type StandstillDeps = {
+type PauseLimitDeps = {
   followed: Pick<FollowedPolicy, 'record' | 'refresh'>;
   clock: Clock;
   limitMs: number;
@@ -26,8 +26,8 @@ type StandstillDeps = {
 
 const EVERY_MS = 1_000;
 
-/** Looks until it is disposed. Redis is asked before anything is said: in an outage the policy may serve again, unheard. */
-export function watchPauseLimit({ followed, clock, limitMs, onOverdue }: StandstillDeps): Disposable {
+/** Looks until it is disposed. Redis is asked first: after an outage the policy may serve again without this worker's knowledge. */
+export function watchPauseLimit({ followed, clock, limitMs, onOverdue }: PauseLimitDeps): Disposable {
   let over = false;
   let asking = false;
   const look = async (): Promise<void> => {
@@ -41,7 +41,7 @@ export function watchPauseLimit({ followed, clock, limitMs, onOverdue }: Standst
       over = true;
       onOverdue(why);
     } catch {
-      // Redis is away: what was heard last says nothing of now.
+      // Redis is away: what was read last may be over.
     } finally {
       asking = false;
     }

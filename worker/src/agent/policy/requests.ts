@@ -18,7 +18,7 @@ const ENDPOINT_FAULTS: ReadonlySet<string> = new Set([
 ]);
 
 /** What is known of a turn while its requests are sent. */
-type Requests = {
+type RequestState = {
   readonly context: TurnContext;
   readonly request: TurnRequest;
   readonly versions: TurnVersions;
@@ -46,7 +46,7 @@ export async function askUntilAnswered(
 ): Promise<{ reply: TurnReply; tokensBefore: number }> {
   const { config, deps, binding } = context;
   const { followed, endpoints, apiKey, log } = deps;
-  const state: Requests = {
+  const state: RequestState = {
     context,
     request,
     versions,
@@ -84,7 +84,7 @@ export async function askUntilAnswered(
   return { reply, tokensBefore: state.tokensBefore };
 }
 
-async function askOnce(state: Requests): Promise<TurnReply> {
+async function askOnce(state: RequestState): Promise<TurnReply> {
   const { context, request, versions, client } = state;
   // With new weights a trainer may have named other endpoints.
   context.binding.rebind();
@@ -104,7 +104,7 @@ async function askOnce(state: Requests): Promise<TurnReply> {
 }
 
 /** Sends to the endpoint that the rollout is bound to at that moment. */
-function createPost(state: Requests): Post {
+function createPost(state: RequestState): Post {
   const { config, deps, binding, time, clientAt } = state.context;
   return (route, body, sink) =>
     send(route, body, sink, {
@@ -144,7 +144,7 @@ async function askStreamedOrWhole(
  * Binds to another endpoint when the present one failed often enough; false when it did not, or when there is no other. An endpoint
  * that was left because it was away or overloaded may be back: it is asked again when no other is left.
  */
-function moveElsewhere(state: Requests, fault: PolicyFault): boolean {
+function moveElsewhere(state: RequestState, fault: PolicyFault): boolean {
   const { binding, deps } = state.context;
   if (state.faults < (fault.failureClass === 'policy_silent' ? 1 : FAULTS_OF_ONE)) return false;
   const from = binding.url;

@@ -11,11 +11,11 @@ const TIMEOUT_MS = 5_000;
 const FRESH_MS = 30_000;
 /** After this an endpoint that could not be asked is asked again. */
 const AGAIN_MS = 5_000;
-/** `length`: as it was told last, for when the endpoint cannot be asked. */
+/** `length`: the last known, for when the endpoint cannot be asked. */
 type Known = { at: number; served: Promise<ServedModel | null>; length: number | null };
 const known = new Map<string, Known>();
 
-/** As it was told within the last half minute. An endpoint that cannot be asked tells no version, and is asked again soon. */
+/** What the endpoint listed within the last half minute. One that cannot be asked has no version, and is asked again soon. */
 export async function servedModel(
   url: string,
   model: string,

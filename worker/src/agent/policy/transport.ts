@@ -11,7 +11,7 @@ import type { Pause } from '../pause.ts';
 import type { Time } from '../time.ts';
 import { faultOfRequest, PolicyFault } from './fault.ts';
 
-export type Sending = {
+export type SendOptions = {
   client: EndpointClient;
   /** Longest silence: before the answer, and between the chunks of a streamed one. */
   silenceSeconds: number;
@@ -24,20 +24,20 @@ export type Sending = {
 
 /** Routed experts of a long sequence are the largest thing an answer holds. */
 const MOST_BODY_BYTES = 512 * 1024 ** 2;
-/** What is waited behind `[DONE]` for the body's end, so that the connection can be used again. */
+/** How long the body may take to end behind `[DONE]`, so that the connection can be used again. */
 const CLOSING_MS = 1_000;
 const NOTHING = Buffer.alloc(0);
 
 /**
  * The bytes of the answer; none when it was a stream, which `sink` was given.
  *
- * @throws PolicyFault, OverflowSignal, WireFault of the sink, or the signal's reason when aborted
+ * @throws PolicyFault, ContextOverflowError, AnswerError of the sink, or the signal's reason when aborted
  */
 export async function send(
   route: Route,
   body: BodyPiece[],
   sink: AnswerSink | undefined,
-  { client, silenceSeconds, pause, time, signal, onHead }: Sending,
+  { client, silenceSeconds, pause, time, signal, onHead }: SendOptions,
 ): Promise<Buffer> {
   signal.throwIfAborted();
   // One controller a request: the client keeps listeners on the signal that it is given.
@@ -58,7 +58,7 @@ export async function send(
     const streamed = sink !== undefined && isStream(response.headers.get('content-type'));
     if (route === 'chat' || route === 'completions')
       onHead({ version: response.headers.get('x-policy-version'), streamed });
-    if (!streamed) return await wholeOf(response);
+    if (!streamed) return await readWhole(response);
     for await (const chunk of response.body ?? []) {
       const before = sink.done;
       if (sink.take(chunk)) silence.restart();
@@ -84,7 +84,7 @@ export async function send(
 const isStream = (type: string | null): boolean =>
   type?.toLowerCase().startsWith('text/event-stream') ?? false;
 
-async function wholeOf(response: Awaited<ReturnType<EndpointClient['post']>>): Promise<Buffer> {
+async function readWhole(response: Awaited<ReturnType<EndpointClient['post']>>): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   for await (const chunk of response.body ?? []) {

@@ -1,6 +1,6 @@
 /**
- * What trainers say of the policies that rollouts here follow: one read a second for all of them, and none without.
- * Redis being away changes nothing: what was said last holds.
+ * Follows what trainers announce about the policies of this worker's rollouts: one read a second for all, none without rollouts.
+ * While Redis is away, what was read last holds.
  */
 import {
   DEFAULT_POLICY,
@@ -15,7 +15,7 @@ import type { Endpoints } from './endpoints.ts';
 
 export type FollowedPolicy = Disposable & {
   readonly pause: Pause;
-  /** Null when no trainer spoke of this run's policy. */
+  /** Null when no trainer announced anything about this run's policy. */
   record(): PolicyRecord | null;
   /** Reads it now: a broken answer may be the first sign of an update. */
   refresh(): Promise<void>;
@@ -34,7 +34,7 @@ export type WatchDeps = {
   intervalMs?: number;
 };
 
-type Follower = { name: string; hear(record: PolicyRecord | null): void };
+type Follower = { name: string; onRecord(record: PolicyRecord | null): void };
 
 export function watchPolicies(deps: WatchDeps): PolicyWatch {
   const { farm, log } = deps;
@@ -46,11 +46,12 @@ export function watchPolicies(deps: WatchDeps): PolicyWatch {
     try {
       const records = new Map((await farm.policies.get(names)).map((record) => [record.name, record]));
       for (const follower of followers) {
-        if (names.includes(follower.name)) follower.hear(records.get(follower.name) ?? null);
+        if (names.includes(follower.name)) follower.onRecord(records.get(follower.name) ?? null);
       }
       away = false;
     } catch (error) {
-      if (!away) log.warn({ err: errorMessage(error) }, 'what trainers say of policies cannot be read');
+      if (!away)
+        log.warn({ err: errorMessage(error) }, 'what trainers announce about policies cannot be read');
       away = true;
     }
   };
@@ -60,7 +61,7 @@ export function watchPolicies(deps: WatchDeps): PolicyWatch {
     if (busy || (followers.size === 0 && !reported)) return;
     busy = true;
     await read();
-    if (!away) reported = await exchange(deps).catch(() => reported);
+    if (!away) reported = await exchangeLoads(deps).catch(() => reported);
     busy = false;
   };
   const timer = setInterval(() => void tick(), deps.intervalMs ?? 1000);
@@ -69,8 +70,8 @@ export function watchPolicies(deps: WatchDeps): PolicyWatch {
   return {
     async follow(config) {
       const name = config.name ?? DEFAULT_POLICY;
-      const [followed, hear] = openFollowed((record) => followsPolicy(config, record));
-      const follower = { name, hear };
+      const [followed, onRecord] = openFollowed((record) => followsPolicy(config, record));
+      const follower = { name, onRecord };
       followers.add(follower);
       await read(name);
       return {
@@ -85,13 +86,13 @@ export function watchPolicies(deps: WatchDeps): PolicyWatch {
 
 function openFollowed(
   applies: (record: PolicyRecord) => boolean,
-): [followed: Pick<FollowedPolicy, 'pause' | 'record'>, hear: Follower['hear']] {
+): [followed: Pick<FollowedPolicy, 'pause' | 'record'>, onRecord: Follower['onRecord']] {
   let record: PolicyRecord | null = null;
   let pausedAt: number | null = null;
   let pausedMs = 0;
   const listeners = new Set<() => void>();
-  const hear = (heard: PolicyRecord | null) => {
-    record = heard && applies(heard) ? heard : null;
+  const onRecord = (latest: PolicyRecord | null) => {
+    record = latest && applies(latest) ? latest : null;
     const paused = record !== null && record.state !== 'serving';
     if (paused === (pausedAt !== null)) return;
     if (pausedAt !== null) pausedMs += performance.now() - pausedAt;
@@ -108,11 +109,11 @@ function openFollowed(
       return () => void listeners.delete(listener);
     },
   };
-  return [{ pause, record: () => record }, hear];
+  return [{ pause, record: () => record }, onRecord];
 }
 
-/** Tells the farm what this worker sees of its endpoints, and learns what others have bound. True while there is something. */
-async function exchange({ farm, worker, endpoints }: WatchDeps): Promise<boolean> {
+/** Reports this worker's view of its endpoints, and reads what other workers have bound. True while there was something to report. */
+async function exchangeLoads({ farm, worker, endpoints }: WatchDeps): Promise<boolean> {
   const views = endpoints.views();
   endpoints.setOthers(await farm.policies.report(worker, views));
   return views.length > 0;
