@@ -1,24 +1,15 @@
 /** Parses the bytes of a chat completion: here everything that the endpoint sends is checked. */
 import { z } from 'zod';
 import type { Message } from '../../records/trajectory.ts';
-import { type ExpertsFound, extractExperts } from '../tokens/experts.ts';
+import { extractExperts } from '../tokens/experts.ts';
 import { extractPromptIds, parseIds, parseLogProbs } from '../tokens/ids.ts';
+import type { ReplyTokens } from '../tokens/ledger.ts';
 import { AnswerError } from './errors.ts';
 import { parseSglangMeta } from './sglang.ts';
-import { parseUsage, type Usage } from './usage.ts';
+import { parseUsage } from './usage.ts';
 
 /** One answer, whatever the endpoint's form. */
-export type ModelReply = {
-  message: Message;
-  finish_reason: string | null;
-  usage: Usage | null;
-  /** As the server returned them; null when it returned none. */
-  prompt_token_ids: Int32Array | null;
-  generation_token_ids: Int32Array | null;
-  generation_log_probs: Float32Array | null;
-  /** A view into the answer's bytes: remove it from a reply that is kept. Absent or null: the endpoint sent none. */
-  routed_experts?: ExpertsFound | null;
-};
+export type ModelReply = ReplyTokens & { message: Message; finish_reason: string | null };
 
 const ToolCall = z.object({
   id: z.string().nullish(),

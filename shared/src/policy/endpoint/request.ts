@@ -1,5 +1,7 @@
 /** The body of one request: what is asked as it is, and the token ids that go with it. */
 
+import type { ChatCompletionCreateParams } from 'openai/resources/chat/completions';
+import type { CompletionCreateParams } from 'openai/resources/completions';
 import type { PolicyConfig } from '../../records/runconfig.ts';
 import { effectiveSampling, otherFields } from '../../records/sampling.ts';
 import type { Message, RequestedSampling, ToolDefinition } from '../../records/trajectory.ts';
@@ -23,11 +25,14 @@ export function chatBody(
   asked: RequestedSampling,
 ): BodyPiece[] {
   const wantsTokens = config.token_mode === 'echo' || config.require_tokens;
-  const rest = JSON.stringify({
+  const own = {
     model: config.model,
-    ...(tools.length > 0 ? { tools } : {}),
+    ...(tools.length > 0 ? { tools: [...tools] } : {}),
     ...(wantsTokens ? { logprobs: true, return_token_ids: true } : {}),
     ...streamFields(config),
+  } satisfies Partial<ChatCompletionCreateParams> & ServerFields;
+  const rest = JSON.stringify({
+    ...own,
     ...otherFields(config.extra_body),
     ...samplingFields(config, asked),
   });
@@ -35,6 +40,9 @@ export function chatBody(
     config.token_mode === 'echo' && last ? withTokens(messages, last) : [JSON.stringify(messages)];
   return ['{"messages":', ...listed, ',', rest.slice(1)];
 }
+
+/** Fields of vLLM and SGLang that the SDK does not know. */
+type ServerFields = { return_token_ids?: boolean; skip_special_tokens?: boolean };
 
 /** What shapes the answer: the same for each turn but for the turn's own length and seed. */
 function samplingFields(
@@ -91,13 +99,16 @@ export function completionBody(
   asked: RequestedSampling,
 ): BodyPiece[] {
   const extra = Object.entries(otherFields(config.extra_body)).filter(([key]) => !CHAT_ONLY.has(key));
-  const rest = JSON.stringify({
+  const own = {
     model: config.model,
     max_tokens: null,
     logprobs: 0,
     return_token_ids: true,
     skip_special_tokens: false,
     ...streamFields(config),
+  } satisfies Partial<CompletionCreateParams> & ServerFields;
+  const rest = JSON.stringify({
+    ...own,
     ...Object.fromEntries(extra),
     ...samplingFields(config, asked),
   });

@@ -1,5 +1,5 @@
 /** When an answer is streamed, and what all streams have in common: chunks of JSON, the end, errors between them. */
-import type { ChatCompletionChunk } from 'openai/resources/chat/completions';
+import type { ChatCompletionChunk, ChatCompletionCreateParams } from 'openai/resources/chat/completions';
 import type { PolicyConfig } from '../../records/runconfig.ts';
 import { extractPromptIds } from '../tokens/ids.ts';
 import { AnswerError } from './errors.ts';
@@ -25,7 +25,9 @@ export const wantsStream = ({ stream, token_mode, routed_experts }: PolicyConfig
   stream === 'on' || (stream === 'auto' && token_mode !== 'echo' && routed_experts !== 'require');
 
 /** The fields of a request that ask for it. */
-export const streamFields = (config: PolicyConfig): Record<string, unknown> =>
+export const streamFields = (
+  config: PolicyConfig,
+): Pick<ChatCompletionCreateParams, 'stream' | 'stream_options'> =>
   wantsStream(config) ? { stream: true, stream_options: { include_usage: true } } : {};
 
 /** What an endpoint sends under the names of the SDK's type, before it is checked. */

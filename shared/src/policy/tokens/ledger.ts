@@ -3,9 +3,9 @@
  * The rule is the trainer's: each prompt begins with every token seen so far, prompt and generation.
  */
 import { RolloutFailure } from '../../failures/failure.ts';
-import type { TurnTokens } from '../../records/trajectory.ts';
-import type { ModelReply } from '../endpoint/reply.ts';
+import type { Turn, TurnTokens } from '../../records/trajectory.ts';
 import { type ExpertLedger, type ExpertMode, recordExperts } from './expertrows.ts';
+import type { ExpertsFound } from './experts.ts';
 
 /** A prompt that does not continue what was seen. */
 export class TokenBreak extends RolloutFailure {
@@ -30,10 +30,15 @@ export type TokenLedger = {
 
 export const openLedger = (): TokenLedger => ({ pieces: [], length: 0, contiguous: true, experts: null });
 
-type ReplyTokens = Pick<
-  ModelReply,
-  'prompt_token_ids' | 'generation_token_ids' | 'generation_log_probs' | 'usage' | 'routed_experts'
->;
+/** The tokens of one answer, as the endpoint returned them; null: it returned none. */
+export type ReplyTokens = {
+  prompt_token_ids: Int32Array | null;
+  generation_token_ids: Int32Array | null;
+  generation_log_probs: Float32Array | null;
+  usage: Turn['usage'];
+  /** A view into the answer's bytes: remove it from a reply that is kept. */
+  routed_experts?: ExpertsFound | null;
+};
 
 /**
  * Takes one answer's tokens into the ledger and returns what is stored of them; null when the server gave none that

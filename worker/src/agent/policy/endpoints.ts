@@ -25,71 +25,76 @@ export type Endpoints = {
 
 const LONGEST_ASIDE_SECONDS = 60;
 
-type Known = { load: number; failures: number; asideUntil: number; reason: string | null };
+type Endpoint = { load: number; failures: number; asideUntil: number; reason: string | null };
+type State = { endpoints: Map<string, Endpoint>; others: ReadonlyMap<string, number>; now: () => number };
 
 /** `now` in milliseconds, for tests. */
 export function openEndpoints(now: () => number = () => performance.now()): Endpoints {
-  const known = new Map<string, Known>();
-  let others: ReadonlyMap<string, number> = new Map();
-  const of = (url: string): Known => {
-    const entry = known.get(url) ?? { load: 0, failures: 0, asideUntil: 0, reason: null };
-    known.set(url, entry);
-    return entry;
-  };
-  /** Least first: in use before set aside, then by load, then by lot. */
-  const rank = (url: string, key: string): [number, number, number] => [
-    Math.max(0, (known.get(url)?.asideUntil ?? 0) - now()),
-    (known.get(url)?.load ?? 0) + (others.get(url) ?? 0),
-    createHash('sha256').update(`${key} ${url}`).digest().readUInt32BE(),
-  ];
-  const best = (urls: readonly string[], key: string) =>
-    urls.map((url) => ({ url, rank: rank(url, key) })).sort((a, b) => compare(a.rank, b.rank))[0];
-  const bindTo = (url: string): BoundEndpoint => {
-    const entry = of(url);
-    entry.load++;
-    let held = true;
-    return {
-      url,
-      [Symbol.dispose]() {
-        if (held) entry.load--;
-        held = false;
-        if (entry.load === 0 && entry.failures === 0) known.delete(url);
-      },
-    };
-  };
+  const state: State = { endpoints: new Map(), others: new Map(), now };
+  const { endpoints } = state;
   return {
     bind(urls, key) {
-      const chosen = best(urls, key);
+      const chosen = bestOf(state, urls, key);
       if (!chosen)
         throw new RolloutFailure('policy_bad_request', 'neither the run nor its policy names an endpoint');
-      return bindTo(chosen.url);
+      return bindTo(state, chosen.url);
     },
     bindInUse(urls, key) {
-      const chosen = best(urls, key);
-      return chosen && chosen.rank[0] === 0 ? bindTo(chosen.url) : null;
+      const chosen = bestOf(state, urls, key);
+      return chosen && chosen.rank[0] === 0 ? bindTo(state, chosen.url) : null;
     },
     failed(url, reason) {
-      const entry = of(url);
+      const endpoint = endpointAt(state, url);
       // Rollouts that were under way when it was set aside fail too: that is one failure, not many.
-      if (entry.asideUntil > now()) return;
-      entry.failures++;
-      entry.asideUntil = now() + 1000 * Math.min(LONGEST_ASIDE_SECONDS, 2 ** (entry.failures - 1));
-      entry.reason = reason.slice(0, 200);
+      if (endpoint.asideUntil > now()) return;
+      endpoint.failures++;
+      endpoint.asideUntil = now() + 1000 * Math.min(LONGEST_ASIDE_SECONDS, 2 ** (endpoint.failures - 1));
+      endpoint.reason = reason.slice(0, 200);
     },
     answered(url) {
-      const entry = known.get(url);
-      if (entry) Object.assign(entry, { failures: 0, asideUntil: 0, reason: null });
+      const endpoint = endpoints.get(url);
+      if (endpoint) Object.assign(endpoint, { failures: 0, asideUntil: 0, reason: null });
     },
     setOthers(loads) {
-      others = loads;
+      state.others = loads;
     },
     views: () =>
-      [...known].map(([url, { load, asideUntil, reason }]) => ({
+      [...endpoints].map(([url, { load, asideUntil, reason }]) => ({
         url,
         load,
         aside_seconds: Math.max(0, (asideUntil - now()) / 1000),
         reason,
       })),
+  };
+}
+
+function endpointAt({ endpoints }: State, url: string): Endpoint {
+  const endpoint = endpoints.get(url) ?? { load: 0, failures: 0, asideUntil: 0, reason: null };
+  endpoints.set(url, endpoint);
+  return endpoint;
+}
+
+/** In use before set aside, then the least load, then by lot; undefined without URLs. */
+function bestOf({ endpoints, others, now }: State, urls: readonly string[], key: string) {
+  const rankOf = (url: string): [number, number, number] => [
+    Math.max(0, (endpoints.get(url)?.asideUntil ?? 0) - now()),
+    (endpoints.get(url)?.load ?? 0) + (others.get(url) ?? 0),
+    createHash('sha256').update(`${key} ${url}`).digest().readUInt32BE(),
+  ];
+  return urls.map((url) => ({ url, rank: rankOf(url) })).sort((a, b) => compare(a.rank, b.rank))[0];
+}
+
+function bindTo(state: State, url: string): BoundEndpoint {
+  const endpoint = endpointAt(state, url);
+  endpoint.load++;
+  let bound = true;
+  return {
+    url,
+    [Symbol.dispose]() {
+      if (bound) endpoint.load--;
+      bound = false;
+      if (endpoint.load === 0 && endpoint.failures === 0) state.endpoints.delete(url);
+    },
   };
 }
 
