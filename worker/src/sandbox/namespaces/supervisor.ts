@@ -70,36 +70,47 @@ export async function startSupervisor(
       await waitAtMost(silent, LAST_WORDS_MS);
       throw startFailure(stderr() || (first.by === 'timeout' ? 'no answer' : 'ended at once'));
     }
-    const [files, namespace] = await Promise.all([
-      namespaceFiles(reported ? (child.pid as number) : init, init, options.root),
-      readNamespace(init, 'pid'),
-    ]);
-    void ended.then(() => {
-      for (const fd of files.values()) close(fd);
-    });
-    const file = (name: string): string => `/proc/${process.pid}/fd/${files.get(name)}`;
-    return {
-      init,
-      namespace: namespace ?? '',
-      alive: () => child.exitCode === null && child.signalCode === null,
-      enter: [...files.keys()]
-        .filter((name) => name !== 'pid')
-        .map((name) => `--${OPTION[name]}=${file(name)}`),
-      pidNamespaceFile: file('pid'),
-      async killAll() {
-        const answer = lines.next();
-        (child.stdin as Writable).write('kill\n');
-        const ending = await waitAtMost(Promise.race([answer, ended]), KILL_TIMEOUT_MS);
-        if (ending.by !== 'itself') throw new Error('process 1 of the sandbox does not answer');
-      },
-      ended,
-      end: () => end(child, init, ended),
-    };
+    return await openSupervisor({ child, init, ended, lines }, reported, options.root);
   } catch (error) {
     child.kill('SIGKILL');
     await waitAtMost(ended, END_TIMEOUT_MS);
     throw error;
   }
+}
+
+type Started = { child: ChildProcess; init: number; ended: Promise<void>; lines: LineReader };
+
+/** Opens the namespaces of a sandbox that has started, for as long as it runs. @param hasMounts the supervisor mounted the tree, not process 1 */
+async function openSupervisor(
+  { child, init, ended, lines }: Started,
+  hasMounts: boolean,
+  root: boolean,
+): Promise<Supervisor> {
+  const [files, namespace] = await Promise.all([
+    namespaceFiles(hasMounts ? (child.pid as number) : init, init, root),
+    readNamespace(init, 'pid'),
+  ]);
+  void ended.then(() => {
+    for (const fd of files.values()) close(fd);
+  });
+  const file = (name: string): string => `/proc/${process.pid}/fd/${files.get(name)}`;
+  return {
+    init,
+    namespace: namespace ?? '',
+    alive: () => child.exitCode === null && child.signalCode === null,
+    enter: [...files.keys()]
+      .filter((name) => name !== 'pid')
+      .map((name) => `--${OPTION[name]}=${file(name)}`),
+    pidNamespaceFile: file('pid'),
+    async killAll() {
+      const answer = lines.next();
+      (child.stdin as Writable).write('kill\n');
+      const ending = await waitAtMost(Promise.race([answer, ended]), KILL_TIMEOUT_MS);
+      if (ending.by !== 'itself') throw new Error('process 1 of the sandbox does not answer');
+    },
+    ended,
+    end: () => end(child, init, ended),
+  };
 }
 
 const OPTION: Record<string, string> = {
@@ -158,7 +169,9 @@ function collectText(stream: Readable): () => string {
   return () => text;
 }
 
-function lineReader(stream: Readable): { next(): Promise<string> } {
+type LineReader = { next(): Promise<string> };
+
+function lineReader(stream: Readable): LineReader {
   let rest = '';
   const waiting: ((line: string) => void)[] = [];
   stream.setEncoding('utf8');
