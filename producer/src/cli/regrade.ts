@@ -193,8 +193,12 @@ async function regradeTree(work: Work): Promise<void> {
     // What the harness writes no report.json for has no verdict there either.
     const now = official === null ? null : report.resolved;
     const line = {
-      ...{ instance_id, model_name_or_path: model, resolved_before: resolved, resolved: now },
-      ...{ report: summariseReport(report), official },
+      instance_id,
+      model_name_or_path: model,
+      resolved_before: resolved,
+      resolved: now,
+      report: summariseReport(report),
+      official,
     };
     await work.write(`${JSON.stringify(line)}\n`);
     const before = { outcome: 'judged', resolved, reward: null, row: null, report: null };

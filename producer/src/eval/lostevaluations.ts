@@ -89,7 +89,13 @@ export function mergeEvaluation(old: OutputLine, fresh: OutputLine, overrides: R
   const { patch_state, evaluation, resolved, trust, gold_healthy, gold_time_share, ungraded } = fresh.facts;
   const facts: RewardFacts = {
     ...old.facts,
-    ...{ patch_state, evaluation, resolved, trust, gold_healthy, gold_time_share, ungraded },
+    patch_state,
+    evaluation,
+    resolved,
+    trust,
+    gold_healthy,
+    gold_time_share,
+    ungraded,
   };
   return {
     ...old,

@@ -292,11 +292,7 @@ describe('Redis', () => {
 test('an output that exists is not touched', async () => {
   const output = nextOutput();
   await writeFile(output, 'mine\n');
-  const { code, stderr } = await runCommand(
-    'swefarm',
-    ['rollout', '--dataset', dataset, '--agent', 'golden', '--output', output],
-    env(),
-  );
+  const { code, stderr } = await runCommand('swefarm', goldenFlags(output), env());
   expect(code).toBe(2);
   expect(stderr).toContain('--resume');
   expect(await readFile(output, 'utf8')).toBe('mine\n');
