@@ -2,12 +2,12 @@
 
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { sleep } from '@swefarm/shared';
+import { until } from '@swefarm/testkit';
 import type { News, NodesConfig, Order } from './nodes.ts';
 
 /** More than this and one event loop would be slow for all of its nodes. */
 const NODES_PER_PROCESS = 150;
-const PATIENCE_MS = 600_000;
+export const PATIENCE = { withinMs: 600_000 };
 const PROGRAM = fileURLToPath(new URL('./nodes.ts', import.meta.url));
 
 export type Fleet = AsyncDisposable & {
@@ -66,7 +66,7 @@ export async function startFleet(count: number, config: Omit<NodesConfig, 'names
     const ended = living().find((part) => part.process.exitCode !== null);
     if (ended) throw new Error(`simulated nodes ended with ${ended.process.exitCode} before all were up`);
     return sum(({ up }) => up) === count;
-  });
+  }, PATIENCE);
   return {
     pulled,
     tell: (order) => void living().map((part) => part.process.send(order)),
@@ -83,7 +83,7 @@ export async function startFleet(count: number, config: Omit<NodesConfig, 'names
     },
     async recovered(rollouts) {
       const after = (id: string): number => (startedAt.get(id) ?? 0) - lostAt;
-      await until(() => rollouts.every((id) => after(id) > 0));
+      await until(() => rollouts.every((id) => after(id) > 0), PATIENCE);
       return rollouts.map(after).sort((a, b) => a - b);
     },
     async [Symbol.asyncDispose]() {
@@ -106,8 +106,3 @@ function divided(names: readonly string[]): string[][] {
 }
 
 /** Throws after ten minutes. */
-export async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
-  for (const deadline = Date.now() + PATIENCE_MS; !(await holds()); await sleep(20)) {
-    if (Date.now() > deadline) throw new Error(`it did not come about in ${PATIENCE_MS / 1000} s: ${holds}`);
-  }
-}

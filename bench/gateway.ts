@@ -18,7 +18,7 @@ import {
   sleep,
   type Turn,
 } from '@swefarm/shared';
-import { type Started, startCommand } from '@swefarm/testkit';
+import { type Started, startCommand, until } from '@swefarm/testkit';
 import { type Ground, prepareGround } from './farm.ts';
 
 export type GatewaySize = { calls: number; turns: number; tokens: number; cut: number };
@@ -62,7 +62,8 @@ export async function measureGateway(size: GatewaySize): Promise<GatewayPart> {
       insist(agent, port, rowOf(index), counted, index < size.cut ? cutting.signal : null),
     );
     const answers = Promise.all(calls);
-    await until(async () => (await farm.calls.count()).held === size.calls);
+    const isHeld = async () => (await farm.calls.count()).held === size.calls;
+    await until(isHeld, { withinMs: 300_000, pauseMs: 100, what: 'every call is held' });
     const rollouts = await openRollouts(farm);
     // Half of a connection's life in: some callers vanish and come back, then the gateway itself.
     cutting.abort();
@@ -324,10 +325,4 @@ function watchRss(pid: () => number): { peak(): number; stop(): void } {
     );
   }, 200);
   return { peak: () => peak, stop: () => clearInterval(timer) };
-}
-
-async function until(holds: () => Promise<boolean>): Promise<void> {
-  for (const deadline = Date.now() + 300_000; !(await holds()); await sleep(100)) {
-    if (Date.now() > deadline) throw new Error('not every call is held after five minutes');
-  }
 }

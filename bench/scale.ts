@@ -14,9 +14,9 @@ import {
   type RunRecord,
   sleep,
 } from '@swefarm/shared';
-import { startRedis } from '@swefarm/testkit';
+import { startRedis, until } from '@swefarm/testkit';
 import { secondsOf, shareOf } from './durations.ts';
-import { type Fleet, startFleet, until } from './fleet.ts';
+import { type Fleet, PATIENCE, startFleet } from './fleet.ts';
 import {
   type Books,
   dearest,
@@ -134,7 +134,7 @@ async function openGround({ nodes, slots }: ScaleSize, placement: 'auto' | 'off'
   const flags = { redisUrl: redis.url, redisPrefix: 'scale' };
   const farm = stack.use(await openFarm(loadConfig('producer', { env: {}, flags }), 'producer'));
   const fleet = stack.use(await startFleet(nodes, { ...flags, slots, placement }));
-  await until(async () => (await farm.registry.list()).length === nodes);
+  await until(async () => (await farm.registry.list()).length === nodes, PATIENCE);
   await sleep(ACQUAINTED_MS);
   const look = openBooks(farm);
   const all = stack.move();
@@ -184,7 +184,7 @@ async function measurePlaced(size: ScaleSize): Promise<Omit<ScaleRow, 'unplaced'
   const collecting = collect(ground.farm, run.run_id, rollouts);
   fleet.tell({ order: 'release', share: RELEASED });
   const staying = ids.filter((id) => shareOf(id) >= RELEASED);
-  await until(() => fleet.running() <= staying.length);
+  await until(() => fleet.running() <= staying.length, PATIENCE);
   const recovery = await loseNodes(fleet, nodes);
   if (recovery)
     say(
@@ -256,7 +256,7 @@ async function fillUp({ farm, fleet, look }: Ground, rollouts: number) {
   const from = performance.now();
   const since = (): number => rounded((performance.now() - from) / 1000, 1);
   const reached = async (part: number): Promise<number> => {
-    await until(() => fleet.running() >= part * rollouts);
+    await until(() => fleet.running() >= part * rollouts, PATIENCE);
     return since();
   };
   const [[submit_seconds, ids], half_seconds, most_seconds, all_seconds] = await Promise.all([

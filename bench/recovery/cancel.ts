@@ -3,7 +3,7 @@
 import { readdir } from 'node:fs/promises';
 import type { RuntimeName } from '@swefarm/shared';
 import { engine } from '../engine.ts';
-import { type Scene, type SceneWorker, until, untilHeld } from './scene.ts';
+import { type Scene, type SceneWorker, timeUntil, untilHeld } from './scene.ts';
 
 const ROLLOUTS = 4;
 
@@ -21,9 +21,9 @@ export async function measureCancel(scene: Scene, runtime: RuntimeName, reps: nu
     if (rep % 2 === 0) await farm.cancel.cancelRun(run.run_id);
     else await farm.cancel.cancelGroup(run.run_id, scene.subject.instance.instance_id);
     const [closed, free, gone] = await Promise.all([
-      until(() => policy.stats().in_flight === 0, from),
-      until(async () => (await farm.queue().getActiveCount()) === 0, from),
-      until(async () => (await sandboxes(runtime, worker)) === 0, from),
+      timeUntil(() => policy.stats().in_flight === 0, from),
+      timeUntil(async () => (await farm.queue().getActiveCount()) === 0, from),
+      timeUntil(async () => (await sandboxes(runtime, worker)) === 0, from),
     ]);
     times.policy_request_closed.push(closed);
     times.slot_free.push(free);

@@ -1,6 +1,6 @@
 /** Rollouts whose worker goes, told to or not: until they are in other hands, and ask the policy again. */
 import type { Farm } from '@swefarm/shared';
-import { type Scene, until, untilHeld } from './scene.ts';
+import { type Scene, timeUntil, untilHeld } from './scene.ts';
 
 const ROLLOUTS = 4;
 /** Of which a fifth is for rollouts to end by themselves (worker/src/node/drain.ts). */
@@ -33,13 +33,15 @@ export async function measureHandover(
     const [at, from] = [Date.now(), performance.now()];
     holder.started.kill(signal);
     const exited = holder.started.exit.then(() => performance.now() - from);
-    await until(async () => (await claims(farm, ids)).every((claim) => claim.length === 2), from);
-    times.all_running_elsewhere.push(await until(() => policy.stats().in_flight === ROLLOUTS, from));
+    await timeUntil(async () => (await claims(farm, ids)).every((claim) => claim.length === 2), from);
+    times.all_running_elsewhere.push(await timeUntil(() => policy.stats().in_flight === ROLLOUTS, from));
     times.exit.push(await exited);
     for (const [first, second] of await claims(farm, ids))
       times.claimed_elsewhere.push((second?.claimed_at ?? Number.NaN) - (first?.ended_at ?? at));
     await farm.cancel.cancelRun(run.run_id);
-    await until(async () => policy.stats().in_flight === 0 && (await farm.queue().getActiveCount()) === 0);
+    await timeUntil(
+      async () => policy.stats().in_flight === 0 && (await farm.queue().getActiveCount()) === 0,
+    );
     holder = next;
   }
   holder.started.kill('SIGTERM');

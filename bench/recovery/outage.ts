@@ -1,7 +1,7 @@
 /** Redis and the gateway die and come back while rollouts go on: until the first commit, and until every held call is answered. */
 import { freePort, sleep } from '@swefarm/shared';
 import { startCommand } from '@swefarm/testkit';
-import { type Scene, until } from './scene.ts';
+import { type Scene, timeUntil } from './scene.ts';
 
 const AWAY_MS = 2_000;
 const SLOTS = 4;
@@ -19,7 +19,7 @@ export async function measureRedis(scene: Scene, reps: number): Promise<number[]
   const times: number[] = [];
   for (let rep = 0; rep < reps; rep++) {
     const before = (await farm.results.counts(run.run_id)).committed;
-    await until(async () => (await farm.results.counts(run.run_id)).committed > before + SLOTS);
+    await timeUntil(async () => (await farm.results.counts(run.run_id)).committed > before + SLOTS);
     await ground.redis.kill();
     await sleep(AWAY_MS);
     const from = Date.now();
@@ -60,10 +60,12 @@ export async function measureRestart(scene: Scene, reps: number): Promise<Gatewa
     await gateway.until(/"url"/);
     for (let rep = 0; rep < reps; rep++) {
       const calls = Array.from({ length: CALLS }, (_, at) => insist(scene, port, `call-${rep}-${at}`));
-      await until(() => policy.stats().in_flight === CALLS);
+      await timeUntil(() => policy.stats().in_flight === CALLS);
       gateway.kill('SIGKILL');
       await gateway.exit;
-      await until(async () => policy.stats().in_flight === 0 && (await farm.queue().getActiveCount()) === 0);
+      await timeUntil(
+        async () => policy.stats().in_flight === 0 && (await farm.queue().getActiveCount()) === 0,
+      );
       const from = performance.now();
       gateway = serve();
       await gateway.until(/"url"/);

@@ -2,16 +2,14 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { newRunRecord, submit } from '@swefarm/producer';
+import { type Farm, loadConfig, newId, openFarm, type RunRecord, type RuntimeName } from '@swefarm/shared';
 import {
-  type Farm,
-  loadConfig,
-  newId,
-  openFarm,
-  type RunRecord,
-  type RuntimeName,
-  sleep,
-} from '@swefarm/shared';
-import { type ScriptedPolicy, type Started, startCommand, startScriptedPolicy } from '@swefarm/testkit';
+  type ScriptedPolicy,
+  type Started,
+  startCommand,
+  startScriptedPolicy,
+  until,
+} from '@swefarm/testkit';
 import { SOCKET } from '../engine.ts';
 import { type Ground, prepareGround } from '../farm.ts';
 import type { Subject } from '../subject.ts';
@@ -87,19 +85,15 @@ export async function openScene(subject: Subject, holdMs: number): Promise<Scene
 }
 
 /** Milliseconds from `from` (performance.now) until it holds; throws after three minutes. */
-export async function until(
+export async function timeUntil(
   holds: () => boolean | Promise<boolean>,
   from = performance.now(),
 ): Promise<number> {
-  while (!(await holds())) {
-    if (performance.now() - from > DEADLINE_MS)
-      throw new Error(`not recovered after ${DEADLINE_MS / 1000} s`);
-    await sleep(10);
-  }
+  await until(holds, { withinMs: DEADLINE_MS, pauseMs: 10 });
   return performance.now() - from;
 }
 
 /** Until so many rollouts wait for their second answer. */
 export async function untilHeld({ policy }: Scene, rollouts: number): Promise<void> {
-  await until(() => policy.stats().in_flight === rollouts && policy.stats().answered % rollouts === 0);
+  await timeUntil(() => policy.stats().in_flight === rollouts && policy.stats().answered % rollouts === 0);
 }

@@ -51,15 +51,6 @@ export async function linesOf(path: string): Promise<Line[]> {
     .map((line) => JSON.parse(line) as Line);
 }
 
-/** Waits until `holds`, at most two minutes: machines may be busy. */
-export async function until(holds: () => boolean | Promise<boolean>): Promise<void> {
-  const deadline = Date.now() + 120_000;
-  while (!(await holds())) {
-    if (Date.now() > deadline) throw new Error('it did not become true within two minutes');
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-}
-
 /** Command lines of the processes that were told of this folder, in their arguments or their environment. */
 export async function processesOf(folder: string): Promise<string[]> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name) && name !== String(process.pid));

@@ -2,10 +2,10 @@
 import { existsSync } from 'node:fs';
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { bareFacts } from '@swefarm/testkit';
+import { bareFacts, until } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
 import { lines, row } from '../src/datasets/rows.fixture.ts';
-import { fakeWorker, linesOf, processesOf, run, start, until } from './cli.ts';
+import { fakeWorker, linesOf, processesOf, run, start } from './cli.ts';
 import { testFolder } from './farm.ts';
 
 const COUNT = 6;

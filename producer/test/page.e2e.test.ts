@@ -5,12 +5,12 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { type Farm, Secret, silentLog } from '@swefarm/shared';
-import { type MadeRun, madeLiveTurn, madeTrajectory, makeRun } from '@swefarm/testkit';
+import { type MadeRun, madeLiveTurn, madeTrajectory, makeRun, until } from '@swefarm/testkit';
 import { type Browser, chromium, type Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { type Gateway, startGateway } from '../src/gateway/server.ts';
 import { encodeLine, outputLine } from '../src/output/line.ts';
-import { start, until } from './cli.ts';
+import { start } from './cli.ts';
 import { testConfig, testFarm, testFolder } from './farm.ts';
 
 const BUILD = fileURLToPath(new URL('../page/build.ts', import.meta.url));

@@ -1,11 +1,12 @@
 /** The page of a checkout where nobody built it: it is there when it is first asked for, once, and says what to do when it cannot be. */
+
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { appendFile, cp, readdir, stat, symlink, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { until } from '@swefarm/testkit';
 import { test as base, expect, onTestFinished } from 'vitest';
-import { until } from './cli.ts';
 import { redisUrl, testFolder } from './farm.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));

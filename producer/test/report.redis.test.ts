@@ -1,15 +1,17 @@
 /** Reports and Gym's files, as a step's command line leaves them. */
+
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { readFile, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { newId } from '@swefarm/shared';
+import { until } from '@swefarm/testkit';
 import { expect, onTestFinished, test } from 'vitest';
 import { readDataset } from '../src/datasets/read.ts';
 import { lines, row } from '../src/datasets/rows.fixture.ts';
 import { gymFiles } from '../src/formats/gym/rollouts.ts';
 import { GymRow, instanceOf } from '../src/formats/gym/row.ts';
-import { fakeWorker, linesOf, run, start, until } from './cli.ts';
+import { fakeWorker, linesOf, run, start } from './cli.ts';
 import { redisUrl, testFolder } from './farm.ts';
 
 async function place() {

@@ -3,10 +3,10 @@ import { existsSync } from 'node:fs';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { newId } from '@swefarm/shared';
-import { startRedis } from '@swefarm/testkit';
+import { startRedis, until } from '@swefarm/testkit';
 import { expect, onTestFinished, test } from 'vitest';
 import { lines, row } from '../src/datasets/rows.fixture.ts';
-import { fakeWorker, linesOf, processesOf, run, start, until } from './cli.ts';
+import { fakeWorker, linesOf, processesOf, run, start } from './cli.ts';
 import { redisUrl, testFolder } from './farm.ts';
 
 async function place(rows = 3) {

@@ -2,13 +2,13 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Farm, parseRolloutId } from '@swefarm/shared';
-import { plantResult, rawRedis } from '@swefarm/testkit';
+import { plantResult, rawRedis, until } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
 import { aResult } from '../src/output/result.fixture.ts';
 import { FarmSource } from '../src/page/farmsource.ts';
 import { submit } from '../src/run/submit.ts';
 import { watchFarm } from '../src/view/watching.ts';
-import { linesOf, run, until } from './cli.ts';
+import { linesOf, run } from './cli.ts';
 import { instances, redisUrl, testConfig, testFarm, testFolder, testRecord } from './farm.ts';
 import { bearer, testGateway } from './gateway/gateway.ts';
 import { post, row } from './gateway/gym.ts';

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { makeCertificates, startRedis, type TestRedis } from '@swefarm/testkit';
+import { makeCertificates, startRedis, type TestRedis, until } from '@swefarm/testkit';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createLog, freePort, openFarm, writeAddress } from '../src/index.ts';
 import type { RedisAddress } from '../src/redis/address.ts';
@@ -80,16 +80,12 @@ test('a worker waits at start for a Redis that refuses writes, and says so once'
   const said: string[] = [];
   const config = testConfig({ redis_url: redis.url });
   const opening = openFarm(config, 'worker', { onWait: (text) => said.push(text) });
-  await Promise.race([opening, untilSome(said)]);
+  await Promise.race([opening, until(() => said.length > 0)]);
   await redis.cli('CONFIG', 'SET', 'min-replicas-to-write', '0');
   await using farm = await opening;
   expect(farm.id).not.toBe('');
   expect(said).toEqual([expect.stringMatching(/refuses for now: NOREPLICAS.* Trying again for 60 s\.$/)]);
 });
-
-async function untilSome(list: readonly unknown[]): Promise<void> {
-  while (list.length === 0) await sleep(20);
-}
 
 test('a producer waits as long as it is told, says once that it does, and tells what was wrong in the end', async () => {
   const port = await freePort();

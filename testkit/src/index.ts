@@ -30,3 +30,4 @@ export * from './results/raw.ts';
 export { madeLiveTurn, madeTrajectory } from './results/trajectory.ts';
 export { type Consumed, consume } from './trainers/consume.ts';
 export { asyncCollector, type Post, singleController, weightOf } from './trainers/nemorl.ts';
+export { until } from './until.ts';

@@ -1,8 +1,7 @@
 /** Redis goes away for a moment while hundreds of rows are posted: each row has one rollout, however often it is posted again. */
 import { type Farm, Secret } from '@swefarm/shared';
-import { startFaultProxy, startRedis } from '@swefarm/testkit';
+import { startFaultProxy, startRedis, until } from '@swefarm/testkit';
 import { expect, onTestFinished, test } from 'vitest';
-import { until } from '../cli.ts';
 import { redisUrl, testConfig, testFarm } from '../farm.ts';
 import { settle } from '../settle.ts';
 import { bearer, testGateway } from './gateway.ts';

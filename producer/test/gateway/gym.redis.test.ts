@@ -1,7 +1,7 @@
 import type { Farm } from '@swefarm/shared';
+import { until } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
 import { aFailure } from '../../src/output/result.fixture.ts';
-import { until } from '../cli.ts';
 import { settle } from '../settle.ts';
 import { bearer, testGateway } from './gateway.ts';
 import { POLICY, post, type Reply, row } from './gym.ts';

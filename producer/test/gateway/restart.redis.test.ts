@@ -1,7 +1,9 @@
 /** The gateway as a process is killed while it holds calls; its successor at the same address answers them. */
+
 import { type Farm, freePort } from '@swefarm/shared';
+import { until } from '@swefarm/testkit';
 import { expect, onTestFinished, test } from 'vitest';
-import { start, until } from '../cli.ts';
+import { start } from '../cli.ts';
 import { testConfig, testFarm, testFolder } from '../farm.ts';
 import { settle } from '../settle.ts';
 import { bearer, TOKEN } from './gateway.ts';

@@ -1,8 +1,9 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { newId } from '@swefarm/shared';
+import { until } from '@swefarm/testkit';
 import { expect, onTestFinished, test } from 'vitest';
-import { run, start, until } from '../cli.ts';
+import { run, start } from '../cli.ts';
 import { redisUrl, testFolder } from '../farm.ts';
 import { bearer, testGateway } from './gateway.ts';
 

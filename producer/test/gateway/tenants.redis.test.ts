@@ -1,9 +1,10 @@
 /** Two tenants of one gateway: what a caller's token cannot do to the operator's key and to another caller's policy. */
+
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Farm, type ProducerConfig, Secret } from '@swefarm/shared';
+import { until } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
-import { until } from '../cli.ts';
 import { testFolder } from '../farm.ts';
 import { settle } from '../settle.ts';
 import { bearer, testGateway } from './gateway.ts';

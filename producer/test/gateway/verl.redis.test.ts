@@ -1,8 +1,9 @@
 /** The gateway with the caller that docs/verl.md gives the agent loop `swefarm`. */
+
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { until } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
-import { until } from '../cli.ts';
 import { testFolder } from '../farm.ts';
 import { settle } from '../settle.ts';
 import { bearer, testGateway } from './gateway.ts';

@@ -10,7 +10,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { parseArgs } from 'node:util';
-import { sleep } from '@swefarm/shared';
 import {
   buildExamples,
   runCommand,
@@ -19,6 +18,7 @@ import {
   startRedis,
   startScriptedPolicy,
   toldToEnd,
+  until,
 } from '@swefarm/testkit';
 
 const { values } = parseArgs({
@@ -112,15 +112,6 @@ async function sandboxes(scratch: string, worker: string): Promise<number> {
   return text.split('\n').filter(Boolean).length;
 }
 
-async function until(condition: () => Promise<boolean>, seconds: number, what: string): Promise<number> {
-  const from = performance.now();
-  while (!(await condition())) {
-    hold(performance.now() - from < seconds * 1000, `${what} within ${seconds} s`);
-    await sleep(500);
-  }
-  return Math.round((performance.now() - from) / 100) / 10;
-}
-
 const folder = await mkdtemp(join(tmpdir(), 'swefarm-verl-run-'));
 await using redis = await startRedis();
 // Two servers of verl's: the second one comes when the first one leaves.
@@ -184,34 +175,32 @@ async function checkAll(): Promise<void> {
   await gateway.until(/"url"/);
   const { url } = JSON.parse(gateway.stdout()) as { url: string };
 
+  const isEmpty = async () => (await sandboxes(env.SWEFARM_SCRATCH_DIR, name)) === 0;
   const addresses = [policy, other].map(({ port }) => `127.0.0.1:${port}`);
   for (const mode of ['tools', 'loop', 'short'].filter((one) => values.mode.includes(one))) {
     const from = performance.now();
     const check = python(folder, mode, url, mode === 'tools' ? [] : addresses);
     hold((await check.exit) === 0, mode);
-    const released = await until(
-      async () => (await sandboxes(env.SWEFARM_SCRATCH_DIR, name)) === 0,
-      60,
-      'all released',
-    );
+    const releasedMs = await until(isEmpty, { withinMs: 60_000, pauseMs: 500, what: 'all are released' });
     hold(mode !== 'loop' || other.stats().requests > 0, 'the server that came is asked');
     console.log(
-      `ok ${mode}: ${((performance.now() - from) / 1000).toFixed(1)} s, released after ${released} s`,
+      `ok ${mode}: ${((performance.now() - from) / 1000).toFixed(1)} s, released after ${(releasedMs / 1000).toFixed(1)} s`,
     );
   }
 
   if (!values.mode.includes('die')) return;
   const dying = python(folder, 'die', url);
-  await until(async () => dying.facts.some((fact) => fact.state === 'working'), 300, 'all trajectories work');
+  const isWorking = () => dying.facts.some((fact) => fact.state === 'working');
+  await until(isWorking, { withinMs: 300_000, pauseMs: 500, what: 'all trajectories work' });
   const before = await sandboxes(env.SWEFARM_SCRATCH_DIR, name);
   hold(before >= 16, `16 sandboxes are held, found ${before}`);
   dying.child.kill('SIGKILL');
-  const gone = await until(
-    async () => (await sandboxes(env.SWEFARM_SCRATCH_DIR, name)) === 0,
-    LEASE_S + 60,
-    'all gone',
-  );
+  const goneMs = await until(isEmpty, {
+    withinMs: (LEASE_S + 60) * 1000,
+    pauseMs: 500,
+    what: 'all are gone',
+  });
   console.log(
-    `ok die: ${before} containers of the killed trainer were gone after ${gone} s (lease ${LEASE_S} s)`,
+    `ok die: ${before} containers of the killed trainer were gone after ${(goneMs / 1000).toFixed(1)} s (lease ${LEASE_S} s)`,
   );
 }

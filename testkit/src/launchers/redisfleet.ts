@@ -1,10 +1,12 @@
 /** Several Redis servers as people run them: a master with replicas under Sentinels, or a cluster. From Debian's package. */
+
 import { execFile } from 'node:child_process';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { freePort, sleep } from '@swefarm/shared';
+import { freePort } from '@swefarm/shared';
+import { until } from '../until.ts';
 import { startRedisServer } from './redisserver.ts';
 
 const run = promisify(execFile);
@@ -26,7 +28,6 @@ export interface RedisFleet extends AsyncDisposable {
 
 const PASSWORD = 'of-the-fleet';
 const FAST_MS = 1_000;
-const WAIT_MS = 60_000;
 
 /** A master, one replica and three Sentinels that know it as `farm`, with a password of their own. */
 export async function startSentinels(options: { sentinelPassword: string }): Promise<RedisFleet> {
@@ -37,9 +38,8 @@ export async function startSentinels(options: { sentinelPassword: string }): Pro
   const replica = stack.use(
     await startNode(dir, 'replica', [...login, `replicaof 127.0.0.1 ${master.port}`]),
   );
-  await until('the replica is in step', async () =>
-    (await replica.say('INFO', 'replication')).includes('master_link_status:up'),
-  );
+  const isInStep = async () => (await replica.say('INFO', 'replication')).includes('master_link_status:up');
+  await until(isInStep, { what: 'the replica is in step' });
   const watched = [
     `sentinel monitor farm 127.0.0.1 ${master.port} 2`,
     `sentinel auth-pass farm ${PASSWORD}`,
@@ -56,10 +56,11 @@ export async function startSentinels(options: { sentinelPassword: string }): Pro
     sentinels.push(stack.use(node));
   }
   for (const sentinel of sentinels) {
-    await until('the Sentinels know one another', async () => {
+    const knowsOthers = async () => {
       const known = await sentinel.say('SENTINEL', 'MASTER', 'farm');
       return /num-other-sentinels\n2\n/.test(known) && /num-slaves\n1\n/.test(known);
-    });
+    };
+    await until(knowsOthers, { what: 'the Sentinels know one another' });
   }
   const ports = sentinels.map(({ port }) => port);
   const hosts = ports.map((port) => `127.0.0.1:${port}`).join(',');
@@ -91,9 +92,8 @@ export async function startCluster(): Promise<RedisFleet> {
     ...['--cluster-replicas', '1', '--cluster-yes'],
   ]);
   for (const node of nodes) {
-    await until('the cluster is up', async () =>
-      (await node.say('CLUSTER', 'INFO')).includes('cluster_state:ok'),
-    );
+    const isUp = async () => (await node.say('CLUSTER', 'INFO')).includes('cluster_state:ok');
+    await until(isUp, { what: 'the cluster is up' });
   }
   const all = stack.move();
   return {
@@ -130,12 +130,4 @@ async function folder(stack: AsyncDisposableStack): Promise<string> {
   const dir = await mkdtemp(join(tmpdir(), 'swefarm-fleet-'));
   stack.defer(() => rm(dir, { recursive: true, force: true }));
   return dir;
-}
-
-async function until(what: string, holds: () => Promise<boolean>): Promise<void> {
-  const end = Date.now() + WAIT_MS;
-  while (!(await holds())) {
-    if (Date.now() > end) throw new Error(`not within ${WAIT_MS / 1000} s: ${what}`);
-    await sleep(50);
-  }
 }

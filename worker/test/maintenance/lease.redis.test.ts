@@ -1,13 +1,10 @@
 /** One worker at a time does the maintenance; another follows when it stops, dies or loses its lease; a failing duty keeps no other back. */
 import { setTimeout as sleep } from 'node:timers/promises';
+import { until } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
 import type { Duty } from '../../src/maintenance/duty.ts';
 import { runMaintenance } from '../../src/maintenance/maintenance.ts';
 import { scene } from './farm.ts';
-
-async function until(what: () => boolean): Promise<void> {
-  while (!what()) await sleep(20);
-}
 
 test('one worker at a time does the maintenance, and the next goes on when it stops', async () => {
   const { deps } = await scene();

@@ -1,9 +1,8 @@
 /** Records that this version cannot read, or must not touch, beside others: they harm nobody, cost nothing, and wait for whoever can. */
-import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { planEvaluation } from '@swefarm/grading';
 import { AgentConfig, decide, loadConfig, newId, type RunRecord, UNDERSTOOD } from '@swefarm/shared';
-import { bareInstance, rawRedis } from '@swefarm/testkit';
+import { bareInstance, rawRedis, until } from '@swefarm/testkit';
 import { expect, onTestFinished, test } from 'vitest';
 import { allDuties } from '../../src/maintenance/duties.ts';
 import { runMaintenance } from '../../src/maintenance/maintenance.ts';
@@ -29,14 +28,6 @@ async function rewrite({ farm }: Scene, prefix: string, runId: string, change: (
   const key = `{${prefix}}:run:${runId}`;
   const text = String(await say('GET', key));
   await say('SET', key, change(JSON.parse(text)), 'KEEPTTL');
-}
-
-async function until(holds: () => Promise<boolean>): Promise<void> {
-  const deadline = Date.now() + 45_000;
-  while (!(await holds())) {
-    if (Date.now() > deadline) throw new Error('it did not come about in time');
-    await sleep(50);
-  }
 }
 
 const ODD: Record<string, (whole: object) => string> = {

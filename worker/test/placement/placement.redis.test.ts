@@ -1,11 +1,9 @@
 /** Rollouts of one image go to the nodes that have it: real queue, journal and placement, with a source that counts its images. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AgentConfig, loadConfig, newId, openFarm, type RunRecord, type WorkerConfig } from '@swefarm/shared';
-import { bareInstance, bareRun } from '@swefarm/testkit';
+import { bareInstance, bareRun, until } from '@swefarm/testkit';
 import { expect, onTestFinished, test } from 'vitest';
 import { type SimulatedWorker, simulateWorker } from '../../src/simulated.ts';
-
-const PATIENCE_MS = 45_000;
 
 type Ground = {
   config(worker: string): WorkerConfig;
@@ -66,14 +64,6 @@ async function prepare(settings: Record<string, string> = {}): Promise<Ground> {
       return run;
     },
   };
-}
-
-async function until(holds: () => Promise<boolean>): Promise<void> {
-  const deadline = Date.now() + PATIENCE_MS;
-  while (!(await holds())) {
-    if (Date.now() > deadline) throw new Error('it did not come about in time');
-    await sleep(50);
-  }
 }
 
 const committed = (ground: Ground, run: RunRecord, count: number) =>

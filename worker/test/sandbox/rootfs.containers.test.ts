@@ -1,4 +1,5 @@
 /** The contract on the light runtime, and what is its own: sources of images, the host's tree, limits without control groups. */
+
 import { execFile, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { chmod, chown, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
@@ -6,6 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
+import { poll } from '@swefarm/shared';
 import { importTree, minimalImage } from '@swefarm/testkit';
 import Docker from 'dockerode';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -275,15 +277,16 @@ for call in (("mount", b"none", b"/tmp", b"tmpfs", 0, None), ("unshare", 0x10000
 
 async function waitForProcesses(commandLine: string, enough: (count: number) => boolean): Promise<number> {
   let count = -1;
-  for (const deadline = Date.now() + 5_000; Date.now() < deadline; await sleep(50)) {
+  const look = async (): Promise<boolean> => {
     const lines = await Promise.all(
       (await readdir('/proc'))
         .filter((name) => /^\d+$/.test(name))
         .map((pid) => readFile(`/proc/${pid}/cmdline`, 'latin1').catch(() => '')),
     );
     count = lines.filter((line) => line.startsWith(commandLine)).length;
-    if (enough(count)) break;
-  }
+    return enough(count);
+  };
+  await poll(look, { pauseMs: 50, withinMs: 5_000 });
   return count;
 }
 
