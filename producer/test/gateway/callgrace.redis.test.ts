@@ -1,6 +1,6 @@
 /** How long a call is remembered: its name, its deadline, and the grace after its connection is lost. */
+import { until } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
-import { until } from '../cli.ts';
 import { post, row } from './gym.ts';
 import { failed, judged } from './player.ts';
 import { gate, startTrainer } from './trainer.ts';

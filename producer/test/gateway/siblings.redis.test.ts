@@ -1,7 +1,6 @@
 /** Rows of one prompt whose answers a trainer reads as one stream: a failure costs one rollout, and none is given twice. */
-import { singleController } from '@swefarm/testkit';
+import { singleController, until } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
-import { until } from '../cli.ts';
 import { post, row } from './gym.ts';
 import { failed, judged } from './player.ts';
 import { gate, startTrainer } from './trainer.ts';
