@@ -45,7 +45,7 @@ export type EvalCell = {
 export type EvalPart = { reps: number; cells: EvalCell[]; skipped: Skipped[] };
 
 type Row = { instance_id: string; image: string; patch: string };
-type Ground = { folder: string; python: string; rows: Row[]; dataset: string; predictions: string };
+type EvalInputs = { folder: string; python: string; rows: Row[]; dataset: string; predictions: string };
 
 export async function measureEval(sizes: readonly EvalSize[], reps: number): Promise<EvalPart> {
   if (!existsSync(INSTANCES)) {
@@ -82,7 +82,7 @@ function asHarness(line: string): Row {
   return row;
 }
 
-async function prepare(folder: string, python: string, ids: readonly string[]): Promise<Ground> {
+async function prepare(folder: string, python: string, ids: readonly string[]): Promise<EvalInputs> {
   const all = (await readFile(INSTANCES, 'utf8')).split('\n').filter(Boolean);
   const rows = all.map(asHarness).filter((row) => ids.includes(row.instance_id));
   for (const { instance_id, image } of rows) {
@@ -108,26 +108,26 @@ async function prepare(folder: string, python: string, ids: readonly string[]): 
   return { folder, python, rows, dataset, predictions };
 }
 
-async function measureSize(ground: Ground, { workers }: EvalSize, reps: number): Promise<EvalCell> {
+async function measureSize(inputs: EvalInputs, { workers }: EvalSize, reps: number): Promise<EvalCell> {
   const seconds: EvalCell['seconds'] = { ours: [], harness: [] };
   const overheads: number[] = [];
   for (let rep = 0; rep < reps; rep++) {
     const name = `w${workers}r${rep}`;
     const ours = async (): Promise<void> => {
-      const batch = await runOurs(ground, name, workers);
+      const batch = await runOurs(inputs, name, workers);
       seconds.ours.push(batch.seconds);
       overheads.push(...batch.overheadsMs);
     };
     const theirs = async (): Promise<void> => {
-      seconds.harness.push(await runHarness(ground, name, workers));
+      seconds.harness.push(await runHarness(inputs, name, workers));
     };
     for (const one of rep % 2 === 0 ? [ours, theirs] : [theirs, ours]) await one();
-    await compare(ground, name);
+    await compare(inputs, name);
   }
   const ratios = seconds.harness.map((one, at) => one / (seconds.ours[at] ?? Number.NaN));
   return {
     workers,
-    predictions: ground.rows.length,
+    predictions: inputs.rows.length,
     seconds,
     harness_over_ours: rounded(median(ratios), 2),
     overhead_ms: { p50: rounded(median(overheads), 0), p95: rounded(percentile(overheads, 95), 0) },
@@ -136,15 +136,15 @@ async function measureSize(ground: Ground, { workers }: EvalSize, reps: number):
 
 const since = (from: number): number => rounded((performance.now() - from) / 1000, 1);
 
-async function runOurs(ground: Ground, name: string, workers: number) {
-  const home = join(ground.folder, 'ours');
+async function runOurs(inputs: EvalInputs, name: string, workers: number) {
+  const home = join(inputs.folder, 'ours');
   await mkdir(home, { recursive: true });
   const output = join(home, `${name}.jsonl`);
   const from = performance.now();
   const { code, stderr } = await runCommand(
     'swefarm',
     [
-      ...['eval', '--dataset', ground.dataset, '--predictions', ground.predictions, '--run-id', name],
+      ...['eval', '--dataset', inputs.dataset, '--predictions', inputs.predictions, '--run-id', name],
       ...['--grader', 'swebench-4.1.0', '--runtime', 'docker', '--max-workers', String(workers)],
       ...['--logs-dir', join(home, 'logs/run_evaluation'), '--report-dir', home, '--output', output],
     ],
@@ -160,21 +160,21 @@ async function runOurs(ground: Ground, name: string, workers: number) {
   return { seconds, overheadsMs };
 }
 
-async function runHarness(ground: Ground, name: string, workers: number): Promise<number> {
-  const cwd = join(ground.folder, 'harness');
+async function runHarness(inputs: EvalInputs, name: string, workers: number): Promise<number> {
+  const cwd = join(inputs.folder, 'harness');
   await mkdir(cwd, { recursive: true });
   const env = {
     ...process.env,
     HF_HUB_OFFLINE: '1',
     HF_DATASETS_OFFLINE: '1',
-    HF_HOME: join(ground.folder, 'hf'),
+    HF_HOME: join(inputs.folder, 'hf'),
   };
   const from = performance.now();
   await run(
-    ground.python,
+    inputs.python,
     [
-      ...['-m', 'swebench.harness.run_evaluation', '--dataset_name', ground.dataset, '--split', 'test'],
-      ...['--predictions_path', ground.predictions, '--max_workers', String(workers), '--run_id', name],
+      ...['-m', 'swebench.harness.run_evaluation', '--dataset_name', inputs.dataset, '--split', 'test'],
+      ...['--predictions_path', inputs.predictions, '--max_workers', String(workers), '--run_id', name],
       ...['--namespace', NAMESPACE, '--cache_level', 'instance'],
     ],
     { cwd, env, timeout: MOST_MS, maxBuffer: 64 * 1024 ** 2 },
@@ -183,13 +183,13 @@ async function runHarness(ground: Ground, name: string, workers: number): Promis
 }
 
 /** A race between graders that disagree would say nothing: each report.json and the run report are compared whole. */
-async function compare(ground: Ground, name: string): Promise<void> {
-  const files = ground.rows.map(({ instance_id }) =>
+async function compare(inputs: EvalInputs, name: string): Promise<void> {
+  const files = inputs.rows.map(({ instance_id }) =>
     join('logs/run_evaluation', name, 'bench', instance_id, 'report.json'),
   );
   for (const file of [...files, `bench.${name}.json`]) {
     const [ours, theirs] = await Promise.all(
-      ['ours', 'harness'].map((who) => readFile(join(ground.folder, who, file), 'utf8')),
+      ['ours', 'harness'].map((who) => readFile(join(inputs.folder, who, file), 'utf8')),
     );
     if (ours !== theirs) throw new Error(`${file}: ours differs from the harness's`);
   }

@@ -15,10 +15,10 @@ import {
 import { type ScriptInput, type Started, startCommand, startRedis, type TestRedis } from '@swefarm/testkit';
 import { SOCKET } from './engine.ts';
 
-export type Ground = AsyncDisposable & { redis: TestRedis; redisUrl: string; folder: string };
+export type BenchEnvironment = AsyncDisposable & { redis: TestRedis; redisUrl: string; folder: string };
 
 /** A Redis and a folder for everything that the farm writes. */
-export async function prepareGround(): Promise<Ground> {
+export async function openEnvironment(): Promise<BenchEnvironment> {
   const redis = await startRedis();
   const folder = await mkdtemp(join(tmpdir(), 'swefarm-bench-'));
   const killRedis = (): void => void process.kill(redis.pid(), 'SIGKILL');
@@ -55,12 +55,12 @@ export type Policy = Process & { url: string };
 
 /** The scripted policy as a process of its own, so that its work is not measured as ours. */
 export async function startPolicy(
-  ground: Ground,
+  environment: BenchEnvironment,
   name: string,
   script: ScriptInput,
   args: readonly string[],
 ): Promise<Policy> {
-  const file = join(ground.folder, `${name}.json`);
+  const file = join(environment.folder, `${name}.json`);
   await writeFile(file, JSON.stringify(script));
   const policy = owned(startCommand('swefarm-testkit', ['policy', '--script', file, ...args]));
   await policy.started.until(/^http:\S+/m);
@@ -71,7 +71,7 @@ export type BenchWorker = AsyncDisposable & { pid: number; farm: Farm; metricsUr
 
 /** A worker that is up, and a producer's view of the queue that only this worker serves. */
 export async function startWorker(
-  ground: Ground,
+  environment: BenchEnvironment,
   runtime: RuntimeName,
   concurrency: number,
 ): Promise<BenchWorker> {
@@ -89,18 +89,18 @@ export async function startWorker(
   ];
   const places = [
     '--state-dir',
-    join(ground.folder, 'state'),
+    join(environment.folder, 'state'),
     '--scratch-dir',
-    join(ground.folder, 'scratch'),
+    join(environment.folder, 'scratch'),
   ];
-  const queue = ['--redis-url', ground.redisUrl, '--redis-prefix', prefix];
+  const queue = ['--redis-url', environment.redisUrl, '--redis-prefix', prefix];
   const worker = stack.use(
     owned(startCommand('swefarm-worker', [...args, ...places, ...queue, '--docker-socket', SOCKET])),
   );
   await worker.started.until(/"msg":"ready"/);
   const config = loadConfig('producer', {
     env: {},
-    flags: { redisUrl: ground.redisUrl, redisPrefix: prefix },
+    flags: { redisUrl: environment.redisUrl, redisPrefix: prefix },
   });
   const farm = stack.use(await openFarm(config, 'producer'));
   const all = stack.move();

@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import { type Result, type RuntimeName, sleep, sleepAtMost } from '@swefarm/shared';
 import { generateScript } from '@swefarm/testkit';
-import { type BenchWorker, prepareGround, runBatch, startPolicy, startWorker } from './farm.ts';
+import { type BenchWorker, openEnvironment, runBatch, startPolicy, startWorker } from './farm.ts';
 import { tryRuntime } from './sandbox.ts';
 import { rounded } from './statistics.ts';
 import type { Subject } from './subject.ts';
@@ -42,11 +42,11 @@ type Sample = {
 export async function measureMemory(subject: Subject, size: MemorySize): Promise<MemoryPart> {
   const { rollouts, turns, tokens, delayMs } = size;
   const runtime = await cheapestRuntime();
-  await using ground = await prepareGround();
+  await using environment = await openEnvironment();
   const script = generateScript({ turns, targetTokens: tokens, variants: 4 });
-  await using policy = await startPolicy(ground, 'memory', script, ['--delay-ms', String(delayMs)]);
+  await using policy = await startPolicy(environment, 'memory', script, ['--delay-ms', String(delayMs)]);
   const flags = { policyUrl: [policy.url], activate: ':', eval: false, requireTokens: true };
-  await using worker = await startWorker(ground, runtime, rollouts);
+  await using worker = await startWorker(environment, runtime, rollouts);
   await sleep(3000);
   const idle = await residentMib(worker.pid);
   const samples: Sample[] = [];

@@ -2,7 +2,7 @@
 import { family, OUTCOME_METRICS, type Point, ROLLOUT_BUCKETS, renderFamilies } from '@swefarm/shared';
 import { generateScript } from '@swefarm/testkit';
 import { createWorkerMetrics } from '@swefarm/worker';
-import { prepareGround, runBatch, startPolicy, startWorker } from './farm.ts';
+import { openEnvironment, runBatch, startPolicy, startWorker } from './farm.ts';
 import { cheapestRuntime, gauge } from './memory.ts';
 import { table } from './print.ts';
 import { median, rounded } from './statistics.ts';
@@ -64,10 +64,10 @@ function countingMs(repeats: number): number {
 
 async function workerMs(subject: Subject, rollouts: number): Promise<number> {
   const runtime = await cheapestRuntime();
-  await using ground = await prepareGround();
+  await using environment = await openEnvironment();
   const script = generateScript({ turns: TURNS, targetTokens: 8_000, variants: 1 });
-  await using policy = await startPolicy(ground, 'metrics', script, []);
-  await using worker = await startWorker(ground, runtime, rollouts);
+  await using policy = await startPolicy(environment, 'metrics', script, []);
+  await using worker = await startWorker(environment, runtime, rollouts);
   const cpu = async (): Promise<number> =>
     gauge(await (await fetch(worker.metricsUrl)).text(), 'process_cpu_seconds_total');
   const before = await cpu();

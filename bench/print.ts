@@ -3,7 +3,8 @@ import type { GatewayPart } from './gateway.ts';
 import { type Load, plus, times } from './load.ts';
 import type { MemoryPart } from './memory.ts';
 import type { RolloutsPart } from './rollouts.ts';
-import type { ScalePart, ScaleRow, Times } from './scale.ts';
+import type { Times } from './scale/step.ts';
+import type { ScalePart, ScaleRow } from './scale.ts';
 import type { ShellPart, Skipped } from './shell.ts';
 import { rounded } from './statistics.ts';
 

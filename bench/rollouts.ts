@@ -7,10 +7,10 @@ import type { Result, RuntimeName, Seconds } from '@swefarm/shared';
 import type { ScriptInput } from '@swefarm/testkit';
 import { COMMANDS } from './commands.ts';
 import {
+  type BenchEnvironment,
   type BenchWorker,
-  type Ground,
+  openEnvironment,
   type Policy,
-  prepareGround,
   runBatch,
   startPolicy,
   startWorker,
@@ -54,12 +54,12 @@ export async function measureRollouts(
   sizes: readonly RolloutsSize[],
   reps: number,
 ): Promise<RolloutsPart> {
-  await using ground = await prepareGround();
-  await using policy = await startPolicy(ground, 'rollouts', SCRIPT, ['--tokens', 'off']);
+  await using environment = await openEnvironment();
+  await using policy = await startPolicy(environment, 'rollouts', SCRIPT, ['--tokens', 'off']);
   const { usable, skipped } = await usableRuntimes();
   const cells: RolloutsCell[] = [];
   for (const size of sizes)
-    cells.push(...(await measureSize({ subject, ground, policy, usable, size, reps })));
+    cells.push(...(await measureSize({ subject, environment, policy, usable, size, reps })));
   return { reps, cells, skipped };
 }
 
@@ -79,7 +79,7 @@ async function usableRuntimes(): Promise<{ usable: RuntimeName[]; skipped: Skipp
 
 type Setting = {
   subject: Subject;
-  ground: Ground;
+  environment: BenchEnvironment;
   policy: Policy;
   usable: readonly RuntimeName[];
   size: RolloutsSize;
@@ -87,10 +87,11 @@ type Setting = {
 };
 
 async function measureSize(setting: Setting): Promise<RolloutsCell[]> {
-  const { ground, usable, size, reps } = setting;
+  const { environment, usable, size, reps } = setting;
   await using stack = new AsyncDisposableStack();
   const workers = new Map<RuntimeName, BenchWorker>();
-  for (const name of usable) workers.set(name, stack.use(await startWorker(ground, name, size.parallel)));
+  for (const name of usable)
+    workers.set(name, stack.use(await startWorker(environment, name, size.parallel)));
   // Images made ready, threads started, caches filled.
   for (const worker of workers.values()) await ourBatch(setting, worker, size.parallel, true);
   const cells = [false, true].map((graded) => newCell(size, graded));

@@ -3,31 +3,15 @@
  * own, on nodes whose rollouts are timers. What each thing costs is measured apart from the others, so that what a farm with other
  * durations costs can be reckoned; durations are compressed where a whole step is shown, the control plane's own times never.
  */
-import { newRunRecord, submit } from '@swefarm/producer';
-import {
-  type Farm,
-  Instance,
-  loadConfig,
-  newId,
-  openFarm,
-  type Result,
-  type RunRecord,
-  sleep,
-} from '@swefarm/shared';
-import { startRedis, until } from '@swefarm/testkit';
-import { secondsOf, shareOf } from './durations.ts';
-import { type Fleet, PATIENCE, startFleet } from './fleet.ts';
-import {
-  type Books,
-  dearest,
-  type Load,
-  loadBetween,
-  openBooks,
-  plus,
-  secondsBetween,
-  times,
-} from './load.ts';
-import { percentile, rounded } from './statistics.ts';
+import { sleep } from '@swefarm/shared';
+import { until } from '@swefarm/testkit';
+import { shareOf } from './durations.ts';
+import { PATIENCE } from './fleet.ts';
+import { type Books, dearest, type Load, loadBetween, plus, secondsBetween, times } from './load.ts';
+import { collect, onceEach, openSimulatedFarm } from './scale/farm.ts';
+import { type Filled, fillUp, loseNodes, type Recovery, TOLD, tellTurns } from './scale/phases.ts';
+import { type Step, takeStep } from './scale/step.ts';
+import { rounded } from './statistics.ts';
 
 export type ScaleSize = {
   nodes: number;
@@ -40,36 +24,6 @@ export type ScaleSize = {
   fill: number;
   /** How long the idle farm and the full one are watched. */
   watch_seconds: number;
-};
-
-export type Times = { p50: number; p95: number; p99: number; last: number };
-
-export type Step = {
-  rollouts: number;
-  images: number;
-  pulls: number;
-  /** From the submit to the commit of so many of them. */
-  seconds: Times;
-  /** The same durations with no queue, no pull and a slot for each at once. */
-  ideal_seconds: Times;
-};
-
-type Filled = {
-  submit_seconds: number;
-  /** From the beginning of the submit until a half, 99 of 100 and all of the rollouts ran. */
-  half_seconds: number;
-  most_seconds: number;
-  all_seconds: number;
-  images: number;
-  pulls: number;
-};
-
-type Recovery = {
-  nodes: number;
-  rollouts: number;
-  first_seconds: number;
-  half_seconds: number;
-  all_seconds: number;
 };
 
 export type ScaleRow = ScaleSize & {
@@ -97,18 +51,8 @@ export type ScaleRow = ScaleSize & {
 
 export type ScalePart = { rows: ScaleRow[] };
 
-const GROUP = 16;
 /** Of what runs, so much ends before nodes are lost: then the others have room for what they had. */
 const RELEASED = 0.25;
-/** As a training run's policy, which workers share by what the others have bound. */
-const POLICY = [1, 2, 3, 4].map((port) => `http://127.0.0.1:${port}/v1`);
-/** What a worker knows of the others is this old at most. */
-const ACQUAINTED_MS = 2_000;
-/** Each rollout tells this many turns; the last is measured, as the first one carries the prompt too. */
-const TOLD = 2;
-/** All tell at once; this long without a word means that all have told. */
-const TELLING_MS = 500;
-
 /** `hurried`: what should be measured apart goes on at once. */
 export async function measureScale(sizes: readonly ScaleSize[], hurried: boolean): Promise<ScalePart> {
   const rows: ScaleRow[] = [];
@@ -125,25 +69,9 @@ export async function measureScale(sizes: readonly ScaleSize[], hurried: boolean
 /** A run of several minutes: one wants to see it move. */
 const say = (what: string): void => console.error(`  ${what}`);
 
-type Ground = AsyncDisposable & { farm: Farm; fleet: Fleet; look(): Promise<Books> };
-
-/** A Redis, and nodes that serve its one farm. */
-async function openGround({ nodes, slots }: ScaleSize, placement: 'auto' | 'off'): Promise<Ground> {
-  await using stack = new AsyncDisposableStack();
-  const redis = stack.use(await startRedis());
-  const flags = { redisUrl: redis.url, redisPrefix: 'scale' };
-  const farm = stack.use(await openFarm(loadConfig('producer', { env: {}, flags }), 'producer'));
-  const fleet = stack.use(await startFleet(nodes, { ...flags, slots, placement }));
-  await until(async () => (await farm.registry.list()).length === nodes, PATIENCE);
-  await sleep(ACQUAINTED_MS);
-  const look = openBooks(farm);
-  const all = stack.move();
-  return { farm, fleet, look, [Symbol.asyncDispose]: () => all.disposeAsync() };
-}
-
 async function measurePlaced(size: ScaleSize): Promise<Omit<ScaleRow, 'unplaced'>> {
-  await using ground = await openGround(size, 'auto');
-  const { fleet, look } = ground;
+  await using simulated = await openSimulatedFarm(size, 'auto');
+  const { fleet, look } = simulated;
   const { nodes, fill: rollouts, watch_seconds } = size;
   const phases: ScaleRow['dearest'] = {};
   /** The load between two looks for each of `count`, less what idle nodes and running rollouts cost in that time. */
@@ -166,10 +94,10 @@ async function measurePlaced(size: ScaleSize): Promise<Omit<ScaleRow, 'unplaced'
   const idling = times(idle, nodes);
   say(`idle: ${share(idling)} of Redis, ${Math.round(idling.commands)} commands a second`);
 
-  const step = await takeStep(ground, size);
+  const step = await takeStep(simulated, size);
   say(`a step of ${step.rollouts}: last after ${step.seconds.last} s (ideal ${step.ideal_seconds.last} s)`);
 
-  const { run, ids, filled, empty, full } = await fillUp(ground, rollouts);
+  const { run, ids, filled, empty, full } = await fillUp(simulated, rollouts);
   const begun = loadOf('begun', empty, full, rollouts, [idling]);
   say(`${rollouts} rollouts ran after ${filled.all_seconds} s`);
 
@@ -178,10 +106,10 @@ async function measurePlaced(size: ScaleSize): Promise<Omit<ScaleRow, 'unplaced'
   const holding = times(held, rollouts);
   say(`all run: ${share(plus(idling, holding))} of Redis`);
 
-  const [silent, told, turns] = await tellTurns(ground);
+  const [silent, told, turns] = await tellTurns(simulated);
   const turn = loadOf('turn', silent, told, turns, [idling, holding]);
 
-  const collecting = collect(ground.farm, run.run_id, rollouts);
+  const collecting = collect(simulated.farm, run.run_id, rollouts);
   fleet.tell({ order: 'release', share: RELEASED });
   const staying = ids.filter((id) => shareOf(id) >= RELEASED);
   await until(() => fleet.running() <= staying.length, PATIENCE);
@@ -218,141 +146,8 @@ async function measurePlaced(size: ScaleSize): Promise<Omit<ScaleRow, 'unplaced'
 const share = (aSecond: Load): string => `${rounded(aSecond.redis_us / 10_000, 1)} %`;
 
 async function measureUnplaced(size: ScaleSize): Promise<Step> {
-  await using ground = await openGround(size, 'off');
-  const step = await takeStep(ground, size);
+  await using simulated = await openSimulatedFarm(size, 'off');
+  const step = await takeStep(simulated, size);
   say(`a step of ${step.rollouts} without placement: ${step.pulls} pulls of ${step.images} images`);
   return step;
-}
-
-/** A training step on nodes that have none of its images. */
-async function takeStep({ farm, fleet }: Ground, size: ScaleSize): Promise<Step> {
-  const instances = instancesOf('step', size.step_instances);
-  const record = recordOf(instances);
-  const rollouts = instances.length * GROUP;
-  fleet.tell({ order: 'time', run_id: record.run_id, compress: size.compress });
-  const from = Date.now();
-  const { rollouts: ids } = await submit(farm, { record, instances });
-  const results = await collect(farm, record.run_id, rollouts);
-  onceEach(results, rollouts, 0);
-  return {
-    rollouts,
-    images: instances.length,
-    pulls: fleet.pulled.length,
-    seconds: timesOf(results.map(({ at }) => (at - from) / 1000)),
-    ideal_seconds: timesOf(ids.map((id) => secondsOf(id) / size.compress)),
-  };
-}
-
-const timesOf = (seconds: readonly number[]): Times => {
-  const at = (percent: number): number => rounded(percentile(seconds, percent), 1);
-  return { p50: at(50), p95: at(95), p99: at(99), last: at(100) };
-};
-
-async function fillUp({ farm, fleet, look }: Ground, rollouts: number) {
-  const instances = instancesOf('fill', Math.ceil(rollouts / GROUP));
-  const run = recordOf(instances);
-  const pulledBefore = fleet.pulled.length;
-  const empty = await look();
-  const from = performance.now();
-  const since = (): number => rounded((performance.now() - from) / 1000, 1);
-  const reached = async (part: number): Promise<number> => {
-    await until(() => fleet.running() >= part * rollouts, PATIENCE);
-    return since();
-  };
-  const [[submit_seconds, ids], half_seconds, most_seconds, all_seconds] = await Promise.all([
-    submit(farm, { record: run, instances }).then((done) => [since(), done.rollouts] as const),
-    reached(0.5),
-    reached(0.99),
-    reached(1),
-  ] as const);
-  const full = await look();
-  const filled: Filled = {
-    ...{ submit_seconds, half_seconds, most_seconds, all_seconds },
-    ...{ images: instances.length, pulls: fleet.pulled.length - pulledBefore },
-  };
-  return { run, ids, filled, empty, full };
-}
-
-async function tellTurns({ fleet, look }: Ground): Promise<[silent: Books, told: Books, count: number]> {
-  const adds = ({ by_command }: Books): number => by_command.xadd?.calls ?? 0;
-  const once = async (): Promise<[Books, Books, number]> => {
-    const silent = await look();
-    fleet.tell({ order: 'turn' });
-    let [before, told] = [silent, await look()];
-    // Until nobody has more to tell: one that changes its node just then tells nothing.
-    while (adds(told) > adds(before) || adds(told) === adds(silent)) {
-      await sleep(TELLING_MS);
-      [before, told] = [told, await look()];
-    }
-    return [silent, told, adds(told) - adds(silent)];
-  };
-  let last = await once();
-  for (let turn = 1; turn < TOLD; turn++) last = await once();
-  return last;
-}
-
-async function loseNodes(fleet: Fleet, nodes: number): Promise<Recovery | null> {
-  const lost = Math.floor(nodes / 10);
-  if (lost === 0) return null;
-  const rollouts = fleet.lose();
-  const seconds = (await fleet.recovered(rollouts)).map((ms) => rounded(ms / 1000, 1));
-  const at = (percent: number): number => percentile(seconds, percent);
-  return {
-    ...{ nodes: lost, rollouts: rollouts.length },
-    ...{ first_seconds: at(0), half_seconds: at(50), all_seconds: at(100) },
-  };
-}
-
-type Collected = {
-  result: Result /** Of the commit, in milliseconds since the epoch by Redis's clock. */;
-  at: number;
-};
-
-/** As the producer's collector reads them, until there are so many. */
-async function collect(farm: Farm, runId: string, count: number): Promise<Collected[]> {
-  const results: Collected[] = [];
-  for (let from = '0'; results.length < count; ) {
-    const batch = await farm.results.read(runId, from, { blockMs: 60_000 });
-    from = batch.last_id;
-    for (const { stream_id, result } of batch.results)
-      results.push({ result, at: Number(stream_id.split('-')[0]) });
-  }
-  return results;
-}
-
-/** A farm that loses a result, counts one twice or gives one up is not worth measuring. */
-function onceEach(results: readonly Collected[], rollouts: number, lost: number): void {
-  const ids = new Set(results.map(({ result }) => result.rollout_id));
-  const judged = results.filter(({ result }) => result.outcome === 'judged').length;
-  const again = results.filter(({ result }) => result.attempt > 1).length;
-  if (ids.size === rollouts && results.length === rollouts && judged === rollouts && again >= lost) return;
-  throw new Error(
-    `${results.length} results of ${ids.size} rollouts, ${judged} judged and ${again} by a second attempt; ` +
-      `expected ${rollouts}, ${rollouts}, ${rollouts} and at least ${lost}`,
-  );
-}
-
-const WORDS = 'the parser drops an empty list when its first element is a mapping with no keys of its own';
-
-function instancesOf(name: string, count: number): Instance[] {
-  return Array.from({ length: count }, (_, at) =>
-    Instance.parse({
-      instance_id: `bench__${name}-${at}`,
-      repo: 'bench/scale',
-      base_commit: 'f00',
-      problem_statement: WORDS.repeat(20),
-      patch: `${WORDS}\n`.repeat(20),
-      test_patch: `${WORDS}\n`.repeat(30),
-      FAIL_TO_PASS: ['tests/test_parser.py::test_empty'],
-      PASS_TO_PASS: Array.from({ length: 200 }, (_, test) => `tests/test_parser.py::test_${at}_${test}`),
-      family: 'custom',
-      image: `bench/${name}:${at}`,
-    }),
-  );
-}
-
-function recordOf(instances: Instance[]): RunRecord {
-  const dataset = { path: 'bench', sha256: newId(), instances };
-  const flags = { agent: 'mini', model: 'simulated', groupSize: GROUP, policyUrl: POLICY };
-  return newRunRecord({ dataset, flags }, false);
 }

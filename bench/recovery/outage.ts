@@ -13,17 +13,17 @@ const TOKEN = 'the-token-of-this-benchmark';
 
 /** Milliseconds from Redis's start to the first commit after it; Redis reads its file within them. */
 export async function measureRedis(scene: Scene, reps: number): Promise<number[]> {
-  const { farm, ground } = scene;
+  const { farm, environment } = scene;
   const worker = await scene.worker('rootfs', SLOTS);
   const { run } = await scene.run(ROLLOUTS_PER_REP * reps);
   const times: number[] = [];
   for (let rep = 0; rep < reps; rep++) {
     const before = (await farm.results.counts(run.run_id)).committed;
     await timeUntil(async () => (await farm.results.counts(run.run_id)).committed > before + SLOTS);
-    await ground.redis.kill();
+    await environment.redis.kill();
     await sleep(AWAY_MS);
     const from = Date.now();
-    await ground.redis.restart();
+    await environment.redis.restart();
     let cursor = '0';
     for (let found = false; !found; ) {
       const batch = await farm.results.read(run.run_id, cursor, { blockMs: 5_000 });

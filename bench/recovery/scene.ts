@@ -11,12 +11,12 @@ import {
   until,
 } from '@swefarm/testkit';
 import { SOCKET } from '../engine.ts';
-import { type Ground, prepareGround } from '../farm.ts';
+import { type BenchEnvironment, openEnvironment } from '../farm.ts';
 import type { Subject } from '../subject.ts';
 
 export type Scene = AsyncDisposable & {
   readonly subject: Subject;
-  readonly ground: Ground;
+  readonly environment: BenchEnvironment;
   readonly farm: Farm;
   /** Answers the first question at once and the second after `holdMs`. */
   readonly policy: ScriptedPolicy;
@@ -32,7 +32,7 @@ const DEADLINE_MS = 180_000;
 
 export async function openScene(subject: Subject, holdMs: number): Promise<Scene> {
   await using stack = new AsyncDisposableStack();
-  const ground = stack.use(await prepareGround());
+  const environment = stack.use(await openEnvironment());
   const prefix = `{bench-${newId()}}`;
   const held = { submit: true as const, delay_ms: holdMs };
   const policy = stack.use(
@@ -41,20 +41,20 @@ export async function openScene(subject: Subject, holdMs: number): Promise<Scene
       tokens: false,
     }),
   );
-  const flags = { redisUrl: ground.redisUrl, redisPrefix: prefix };
+  const flags = { redisUrl: environment.redisUrl, redisPrefix: prefix };
   const farm = stack.use(await openFarm(loadConfig('producer', { env: {}, flags }), 'producer'));
   const env = {
-    SWEFARM_REDIS_URL: ground.redisUrl,
+    SWEFARM_REDIS_URL: environment.redisUrl,
     SWEFARM_REDIS_PREFIX: prefix,
-    SWEFARM_STATE_DIR: join(ground.folder, 'state'),
+    SWEFARM_STATE_DIR: join(environment.folder, 'state'),
     SWEFARM_DOCKER_SOCKET: SOCKET,
   };
   const all = stack.move();
   return {
-    ...{ subject, ground, farm, policy, env },
+    ...{ subject, environment, farm, policy, env },
     async worker(runtime, slots, more = []) {
       const id = `bench-${newId()}`;
-      const scratch = join(ground.folder, id);
+      const scratch = join(environment.folder, id);
       await mkdir(scratch);
       const own = ['--worker-id', id, '--node', id, '--scratch-dir', scratch, '--runtime', runtime];
       const args = ['run', ...own, '--concurrency', String(slots), ...more];

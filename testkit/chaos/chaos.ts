@@ -72,11 +72,11 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport & { t
   const runId = await submitRun(farm.runFlags, farm.env);
   const collector = startCollector(runId, join(farm.folder, 'out.jsonl'), farm.env);
   const asked = await farm.view.groups.rollouts(runId);
-  const ground = { farm, progress, collector, note: timeline.note };
+  const context = { farm, progress, collector, note: timeline.note };
   const outcome: Outcome = { calls: [], overcome: [], problems: [] };
   try {
     const calling = callAll(farm, callCount, limit, outcome.calls);
-    const { overcome, problems } = await strikeAll(ground, schedule, total, limit);
+    const { overcome, problems } = await strikeAll(context, schedule, total, limit);
     outcome.overcome = overcome;
     outcome.problems.push(...problems);
     await calling;

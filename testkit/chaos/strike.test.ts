@@ -1,15 +1,15 @@
 import { expect, test } from 'vitest';
-import type { Ground } from './faults/fault.ts';
+import type { FaultContext } from './faults/fault.ts';
 import { recovery } from './strike.ts';
 
 const never = new AbortController().signal;
 
 /** A farm of which only what it has done so far is seen. */
-function ground(committed: () => number): Ground & { notes: string[] } {
+function context(committed: () => number): FaultContext & { notes: string[] } {
   const notes: string[] = [];
   const progress = { committed, has: () => false, running: async () => [], results: [], runIds: () => [] };
   const rest = { farm: { workers: [] }, note: (what: string) => void notes.push(what), collector: null };
-  return { ...rest, progress, notes } as unknown as Ground & { notes: string[] };
+  return { ...rest, progress, notes } as unknown as FaultContext & { notes: string[] };
 }
 
 const strike = (held: { rollout_id: string; attempt: number }[] | null) => ({
@@ -20,14 +20,14 @@ const strike = (held: { rollout_id: string; attempt: number }[] | null) => ({
 test('where nothing was in hand, or nothing was left to do, there is no recovery to tell', async () => {
   expect(
     await recovery(
-      ground(() => 3),
+      context(() => 3),
       strike([]),
       never,
     ),
   ).toBeNull();
   expect(
     await recovery(
-      ground(() => 8),
+      context(() => 8),
       strike(null),
       never,
     ),
@@ -37,7 +37,7 @@ test('where nothing was in hand, or nothing was left to do, there is no recovery
 test('what goes on after a fault was overcome; what does not is a problem of the farm', async () => {
   let committed = 3;
   const going = recovery(
-    ground(() => committed),
+    context(() => committed),
     strike(null),
     never,
   );
@@ -45,7 +45,7 @@ test('what goes on after a fault was overcome; what does not is a problem of the
   expect(await going).toMatchObject({ kind: 'worker_kill' });
 
   const late = { ...strike([{ rollout_id: 'r', attempt: 1 }]), from: performance.now() - 200_000 };
-  const stuck = ground(() => 3);
+  const stuck = context(() => 3);
   expect(await recovery(stuck, late, never)).toBe('worker_kill: not overcome after 180 s');
   expect(stuck.notes).toHaveLength(1);
 });

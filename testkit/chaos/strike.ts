@@ -1,6 +1,6 @@
 /** Carries out the schedule while the rollouts go on, one fault after the other, and takes the time until each is overcome. */
 import { sleep } from '@swefarm/shared';
-import type { Ground, Struck } from './faults/fault.ts';
+import type { FaultContext, Struck } from './faults/fault.ts';
 import { FAULTS } from './faults/index.ts';
 import type { FaultKind, ScheduledFault } from './schedule.ts';
 
@@ -12,22 +12,22 @@ const LONGEST_MS = 180_000;
 
 /** Resolves when every fault has struck and was overcome; `total` is how many results there will be. */
 export async function strikeAll(
-  ground: Ground,
+  context: FaultContext,
   schedule: readonly ScheduledFault[],
   total: number,
   signal: AbortSignal,
 ): Promise<{ overcome: Overcome[]; problems: string[] }> {
   const recoveries: Promise<Overcome | string | null>[] = [];
   for (const fault of schedule) {
-    while (ground.progress.committed() < fault.at * total) {
+    while (context.progress.committed() < fault.at * total) {
       signal.throwIfAborted();
       await sleep(LOOK_MS);
     }
     signal.throwIfAborted();
     const from = performance.now();
-    const struck = await FAULTS[fault.kind](ground, fault);
-    ground.note(`${fault.kind}: ${struck.what}`);
-    recoveries.push(recovery(ground, { fault, struck, from, total }, signal));
+    const struck = await FAULTS[fault.kind](context, fault);
+    context.note(`${fault.kind}: ${struck.what}`);
+    recoveries.push(recovery(context, { fault, struck, from, total }, signal));
   }
   const told = await Promise.all(recoveries);
   return {
@@ -44,7 +44,7 @@ type Strike = { fault: ScheduledFault; struck: Struck; from: number; total: numb
  * recover, in the hands of what was hit or at all. A text: it was not overcome.
  */
 export async function recovery(
-  { farm, progress, note }: Ground,
+  { farm, progress, note }: FaultContext,
   { fault: { kind }, struck, from, total }: Strike,
   signal: AbortSignal,
 ): Promise<Overcome | string | null> {

@@ -1,5 +1,5 @@
 /** The gateway under NeMo RL's own ways of asking: as few rollouts as can be, and nothing trained as 0 that was not judged. */
-import { asyncCollector, type Post, singleController, until, weightOf } from '@swefarm/testkit';
+import { asyncCollector, type Post, singleController, weightOf } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
 import { row } from './gym.ts';
 import { type Decide, failed, judged, withheld } from './player.ts';

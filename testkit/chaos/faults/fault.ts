@@ -4,7 +4,7 @@ import type { Collector } from '../producer.ts';
 import type { Progress } from '../progress.ts';
 import type { ScheduledFault } from '../schedule.ts';
 
-export type Ground = {
+export type FaultContext = {
   farm: ChaosFarm;
   progress: Progress;
   collector: Collector;
@@ -19,4 +19,4 @@ export type Struck = {
 };
 
 /** Does it and undoes it; resolves when it is over. */
-export type Fault = (ground: Ground, scheduled: ScheduledFault) => Promise<Struck>;
+export type Fault = (context: FaultContext, scheduled: ScheduledFault) => Promise<Struck>;

@@ -16,8 +16,8 @@ export const pauseRedis: Fault = async ({ farm }, { ms }) => {
 };
 
 /** The gateway is killed while Redis is silent, and starts before it answers. */
-export const pauseRedisAndKillGateway: Fault = async (ground, scheduled) => {
-  const { farm } = ground;
+export const pauseRedisAndKillGateway: Fault = async (context, scheduled) => {
+  const { farm } = context;
   const { pid } = await farm.redis.server();
   process.kill(pid, 'SIGSTOP');
   await sleep(scheduled.ms / 3);

@@ -3,7 +3,7 @@ import { type LiveRollout, sleep } from '@swefarm/shared';
 import { shiftedClock } from '../../src/launchers/clock.ts';
 import type { ScheduledFault } from '../schedule.ts';
 import type { WorkerPlace } from '../workers.ts';
-import type { Fault, Ground, Struck } from './fault.ts';
+import type { Fault, FaultContext, Struck } from './fault.ts';
 
 const LOOK_MS = 20;
 /** Some stages last a few milliseconds; then whatever the worker does is good enough. */
@@ -12,7 +12,7 @@ const LONGEST_LOOK_MS = 6_000;
 type Aimed = { place: WorkerPlace; stage: string; held: LiveRollout[] };
 
 /** A worker that is at the wanted stage: the wanted one first, else any other. */
-async function aim({ farm, progress }: Ground, { worker, stage }: ScheduledFault): Promise<Aimed> {
+async function aim({ farm, progress }: FaultContext, { worker, stage }: ScheduledFault): Promise<Aimed> {
   const wanted = farm.workers[worker % farm.workers.length] as WorkerPlace;
   const until = performance.now() + LONGEST_LOOK_MS;
   for (;;) {
@@ -34,15 +34,15 @@ const told = ({ place, stage, held }: Aimed, what: string): Struck => ({
   held,
 });
 
-export const killWorker: Fault = async (ground, scheduled) => {
-  const aimed = await aim(ground, scheduled);
+export const killWorker: Fault = async (context, scheduled) => {
+  const aimed = await aim(context, scheduled);
   const struck = told(aimed, 'killed');
   await aimed.place.replace();
   return struck;
 };
 
-export const stopWorker: Fault = async (ground, scheduled) => {
-  const aimed = await aim(ground, scheduled);
+export const stopWorker: Fault = async (context, scheduled) => {
+  const aimed = await aim(context, scheduled);
   const struck = told(aimed, `stands still for ${scheduled.ms / 1000} s`);
   aimed.place.signal('SIGSTOP');
   await sleep(scheduled.ms);
@@ -51,11 +51,11 @@ export const stopWorker: Fault = async (ground, scheduled) => {
   return { ...struck, held: null };
 };
 
-export const shiftWorkerClock: Fault = async (ground, scheduled) => {
-  const { farm } = ground;
+export const shiftWorkerClock: Fault = async (context, scheduled) => {
+  const { farm } = context;
   const place = farm.workers[scheduled.worker % farm.workers.length] as WorkerPlace;
   const { offset } = scheduled;
-  const held = await ground.progress.running([place.id()]);
+  const held = await context.progress.running([place.id()]);
   const what = `${place.id()} (${place.runtime}) replaced by one whose clock is ${offset} off`;
   await place.replace(await shiftedClock(offset));
   return { what, held };

@@ -1,0 +1,95 @@
+/** A farm of simulated nodes with a Redis of its own, and the rollouts that it is given. */
+import { newRunRecord } from '@swefarm/producer';
+import {
+  type Farm,
+  Instance,
+  loadConfig,
+  newId,
+  openFarm,
+  type Result,
+  type RunRecord,
+  sleep,
+} from '@swefarm/shared';
+import { startRedis, until } from '@swefarm/testkit';
+import { type Fleet, PATIENCE, startFleet } from '../fleet.ts';
+import { type Books, openBooks } from '../load.ts';
+
+export const GROUP = 16;
+/** As a training run's policy, which workers share by what the others have bound. */
+const POLICY = [1, 2, 3, 4].map((port) => `http://127.0.0.1:${port}/v1`);
+/** What a worker knows of the others is this old at most. */
+const ACQUAINTED_MS = 2_000;
+
+export type SimulatedFarm = AsyncDisposable & { farm: Farm; fleet: Fleet; look(): Promise<Books> };
+
+/** A Redis, and nodes that serve its one farm. */
+export async function openSimulatedFarm(
+  { nodes, slots }: { nodes: number; slots: number },
+  placement: 'auto' | 'off',
+): Promise<SimulatedFarm> {
+  await using stack = new AsyncDisposableStack();
+  const redis = stack.use(await startRedis());
+  const flags = { redisUrl: redis.url, redisPrefix: 'scale' };
+  const farm = stack.use(await openFarm(loadConfig('producer', { env: {}, flags }), 'producer'));
+  const fleet = stack.use(await startFleet(nodes, { ...flags, slots, placement }));
+  await until(async () => (await farm.registry.list()).length === nodes, PATIENCE);
+  await sleep(ACQUAINTED_MS);
+  const look = openBooks(farm);
+  const all = stack.move();
+  return { farm, fleet, look, [Symbol.asyncDispose]: () => all.disposeAsync() };
+}
+
+export type Collected = {
+  result: Result;
+  /** Of the commit, in milliseconds since the epoch by Redis's clock. */
+  at: number;
+};
+
+/** As the producer's collector reads them, until there are so many. */
+export async function collect(farm: Farm, runId: string, count: number): Promise<Collected[]> {
+  const results: Collected[] = [];
+  for (let from = '0'; results.length < count; ) {
+    const batch = await farm.results.read(runId, from, { blockMs: 60_000 });
+    from = batch.last_id;
+    for (const { stream_id, result } of batch.results)
+      results.push({ result, at: Number(stream_id.split('-')[0]) });
+  }
+  return results;
+}
+
+/** A farm that loses a result, counts one twice or gives one up is not worth measuring. */
+export function onceEach(results: readonly Collected[], rollouts: number, lost: number): void {
+  const ids = new Set(results.map(({ result }) => result.rollout_id));
+  const judged = results.filter(({ result }) => result.outcome === 'judged').length;
+  const again = results.filter(({ result }) => result.attempt > 1).length;
+  if (ids.size === rollouts && results.length === rollouts && judged === rollouts && again >= lost) return;
+  throw new Error(
+    `${results.length} results of ${ids.size} rollouts, ${judged} judged and ${again} by a second attempt; ` +
+      `expected ${rollouts}, ${rollouts}, ${rollouts} and at least ${lost}`,
+  );
+}
+
+const WORDS = 'the parser drops an empty list when its first element is a mapping with no keys of its own';
+
+export function instancesOf(name: string, count: number): Instance[] {
+  return Array.from({ length: count }, (_, at) =>
+    Instance.parse({
+      instance_id: `bench__${name}-${at}`,
+      repo: 'bench/scale',
+      base_commit: 'f00',
+      problem_statement: WORDS.repeat(20),
+      patch: `${WORDS}\n`.repeat(20),
+      test_patch: `${WORDS}\n`.repeat(30),
+      FAIL_TO_PASS: ['tests/test_parser.py::test_empty'],
+      PASS_TO_PASS: Array.from({ length: 200 }, (_, test) => `tests/test_parser.py::test_${at}_${test}`),
+      family: 'custom',
+      image: `bench/${name}:${at}`,
+    }),
+  );
+}
+
+export function recordOf(instances: Instance[]): RunRecord {
+  const dataset = { path: 'bench', sha256: newId(), instances };
+  const flags = { agent: 'mini', model: 'simulated', groupSize: GROUP, policyUrl: POLICY };
+  return newRunRecord({ dataset, flags }, false);
+}

@@ -1,0 +1,89 @@
+/** What happens to a simulated farm one after the other: rollouts fill it, tell their turns, and lose a tenth of its nodes. */
+import { submit } from '@swefarm/producer';
+import { sleep } from '@swefarm/shared';
+import { until } from '@swefarm/testkit';
+import { type Fleet, PATIENCE } from '../fleet.ts';
+import type { Books } from '../load.ts';
+import { percentile, rounded } from '../statistics.ts';
+import { GROUP, instancesOf, recordOf, type SimulatedFarm } from './farm.ts';
+
+export type Filled = {
+  submit_seconds: number;
+  /** From the beginning of the submit until a half, 99 of 100 and all of the rollouts ran. */
+  half_seconds: number;
+  most_seconds: number;
+  all_seconds: number;
+  images: number;
+  pulls: number;
+};
+
+export type Recovery = {
+  nodes: number;
+  rollouts: number;
+  first_seconds: number;
+  half_seconds: number;
+  all_seconds: number;
+};
+
+/** Each rollout tells this many turns; the last is measured, as the first one carries the prompt too. */
+export const TOLD = 2;
+/** All tell at once; this long without a word means that all have told. */
+const TELLING_MS = 500;
+
+export async function fillUp({ farm, fleet, look }: SimulatedFarm, rollouts: number) {
+  const instances = instancesOf('fill', Math.ceil(rollouts / GROUP));
+  const run = recordOf(instances);
+  const pulledBefore = fleet.pulled.length;
+  const empty = await look();
+  const from = performance.now();
+  const since = (): number => rounded((performance.now() - from) / 1000, 1);
+  const reached = async (part: number): Promise<number> => {
+    await until(() => fleet.running() >= part * rollouts, PATIENCE);
+    return since();
+  };
+  const [[submit_seconds, ids], half_seconds, most_seconds, all_seconds] = await Promise.all([
+    submit(farm, { record: run, instances }).then((done) => [since(), done.rollouts] as const),
+    reached(0.5),
+    reached(0.99),
+    reached(1),
+  ] as const);
+  const full = await look();
+  const filled: Filled = {
+    ...{ submit_seconds, half_seconds, most_seconds, all_seconds },
+    ...{ images: instances.length, pulls: fleet.pulled.length - pulledBefore },
+  };
+  return { run, ids, filled, empty, full };
+}
+
+export async function tellTurns({
+  fleet,
+  look,
+}: SimulatedFarm): Promise<[silent: Books, told: Books, count: number]> {
+  const adds = ({ by_command }: Books): number => by_command.xadd?.calls ?? 0;
+  const once = async (): Promise<[Books, Books, number]> => {
+    const silent = await look();
+    fleet.tell({ order: 'turn' });
+    let [before, told] = [silent, await look()];
+    // Until nobody has more to tell: one that changes its node just then tells nothing.
+    while (adds(told) > adds(before) || adds(told) === adds(silent)) {
+      await sleep(TELLING_MS);
+      [before, told] = [told, await look()];
+    }
+    return [silent, told, adds(told) - adds(silent)];
+  };
+  let last = await once();
+  for (let turn = 1; turn < TOLD; turn++) last = await once();
+  return last;
+}
+
+export async function loseNodes(fleet: Fleet, nodes: number): Promise<Recovery | null> {
+  const lost = Math.floor(nodes / 10);
+  if (lost === 0) return null;
+  const rollouts = fleet.lose();
+  const seconds = (await fleet.recovered(rollouts)).map((ms) => rounded(ms / 1000, 1));
+  const at = (percent: number): number => percentile(seconds, percent);
+  return {
+    ...{ nodes: lost, rollouts: rollouts.length },
+    ...{ first_seconds: at(0), half_seconds: at(50), all_seconds: at(100) },
+  };
+}
