@@ -92,3 +92,14 @@ test.each(pages)('%s: each file that it names is there', (page) => {
   );
   expect([...named, ...linked].filter((path) => !existsSync(resolve(ROOT, path)))).toEqual([]);
 });
+
+test('lines of pages that people write stay below 300 characters', () => {
+  const long = pages
+    .filter((page) => !['docs/configuration.md', 'docs/metrics.md'].includes(page))
+    .flatMap((page) =>
+      read(page)
+        .split('\n')
+        .flatMap((line, at) => (line.length >= 300 ? [`${page}:${at + 1}`] : [])),
+    );
+  expect(long).toEqual([]);
+});
