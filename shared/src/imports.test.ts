@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
+import { ROOMS } from './rooms.fixture.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const PACKAGES = ['shared', 'grading', 'producer', 'worker', 'testkit', 'dashboards', 'bench'] as const;
@@ -25,94 +26,6 @@ const ONLY: Record<string, RegExp> = {
   dockerode: /^worker\/src\/sandbox\//,
   openai: /^shared\/src\/policy\/endpoint\//,
   undici: /^shared\/src\/policy\/endpoint\//,
-};
-
-/**
- * Folders of a package and which others of it they may import, beside themselves: only folders that stand above them in this table.
- * A folder that is not here may import any. Tests are free.
- */
-const ROOMS: Record<string, readonly string[]> = {
-  'worker/src/threads': [],
-  'worker/src/images': [],
-  'worker/src/sandbox': ['worker/src/images'],
-  'worker/src/sandbox/engine': ['worker/src/images', 'worker/src/sandbox'],
-  'worker/src/sandbox/namespaces': ['worker/src/images', 'worker/src/sandbox'],
-  // No runtime imports another.
-  'worker/src/sandbox/host': ['worker/src/sandbox', 'worker/src/sandbox/namespaces'],
-  'worker/src/sandbox/docker': [
-    'worker/src/images',
-    'worker/src/sandbox',
-    'worker/src/sandbox/engine',
-    'worker/src/sandbox/namespaces',
-  ],
-  'worker/src/sandbox/rootfs': [
-    'worker/src/images',
-    'worker/src/sandbox',
-    'worker/src/sandbox/engine',
-    'worker/src/sandbox/namespaces',
-  ],
-  'worker/src/sandbox/apptainer': [
-    'worker/src/images',
-    'worker/src/sandbox',
-    'worker/src/sandbox/namespaces',
-  ],
-  'worker/src/agent': ['worker/src/sandbox'],
-  'worker/src/agent/policy': ['worker/src/agent'],
-  'worker/src/evaluation': ['worker/src/threads', 'worker/src/sandbox'],
-  // An attempt sees its services, and nothing of the node that runs it.
-  'worker/src/rollout': [
-    'worker/src/threads',
-    'worker/src/sandbox',
-    'worker/src/agent',
-    'worker/src/agent/policy',
-    'worker/src/evaluation',
-  ],
-  'worker/src/maintenance': ['worker/src/rollout'],
-  'worker/src/node': [
-    'worker/src/threads',
-    'worker/src/images',
-    'worker/src/sandbox',
-    'worker/src/sandbox/host',
-    'worker/src/sandbox/docker',
-    'worker/src/sandbox/rootfs',
-    'worker/src/sandbox/apptainer',
-    'worker/src/agent/policy',
-    'worker/src/evaluation',
-    'worker/src/rollout',
-  ],
-  'worker/src/pull': ['worker/src/rollout', 'worker/src/node'],
-  // Only the gateway knows HTTP: sessions and the page know nothing of it.
-  'producer/src/datasets': [],
-  'producer/src/output': ['producer/src/datasets'],
-  'producer/src/run': ['producer/src/datasets'],
-  'producer/src/health': ['producer/src/datasets'],
-  'producer/src/view': ['producer/src/output'],
-  'producer/src/formats/gym': ['producer/src/datasets', 'producer/src/output'],
-  'producer/src/page': ['producer/src/datasets', 'producer/src/output', 'producer/src/view'],
-  'producer/src/sessions': ['producer/src/datasets', 'producer/src/run'],
-  'producer/src/gateway/access': ['producer/src/health', 'producer/src/run', 'producer/src/sessions'],
-  'producer/src/gateway/calls': [
-    'producer/src/datasets',
-    'producer/src/run',
-    'producer/src/formats/gym',
-    'producer/src/gateway/access',
-  ],
-  'producer/src/gateway/routes': [
-    'producer/src/datasets',
-    'producer/src/run',
-    'producer/src/view',
-    'producer/src/formats/gym',
-    'producer/src/page',
-    'producer/src/sessions',
-    'producer/src/gateway/access',
-    'producer/src/gateway/calls',
-  ],
-  'producer/src/gateway': [
-    'producer/src/page',
-    'producer/src/gateway/access',
-    'producer/src/gateway/calls',
-    'producer/src/gateway/routes',
-  ],
 };
 
 type Source = { path: string; text: string; isTest: boolean; imports: string[] };
@@ -190,7 +103,7 @@ describe('imports', () => {
       if (!allowed || isTest) return [];
       return imports.filter((name) => {
         const target = dirname(join(dirname(path), name));
-        return name.startsWith('.') && target !== dirname(path) && !allowed.includes(target);
+        return /^\..*\.ts$/.test(name) && target !== dirname(path) && !allowed.includes(target);
       });
     });
     expect(wrong).toEqual([]);

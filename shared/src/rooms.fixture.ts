@@ -1,0 +1,121 @@
+/**
+ * Which rooms of a package a room may import, beside itself: only rooms that stand above it in its table. A folder that is not
+ * here may import any, and tests may too.
+ */
+type Rooms = Readonly<Record<string, readonly string[]>>;
+
+const SHARED: Rooms = {
+  failures: [],
+  security: [],
+  waiting: [],
+  processes: ['security'],
+  records: ['failures'],
+  config: ['failures', 'records', 'security'],
+  files: ['failures', 'records'],
+  metrics: ['failures', 'records'],
+  'policy/toolcalls': ['records'],
+  artifacts: ['config', 'failures', 'files', 'records'],
+  redis: [
+    'artifacts',
+    'config',
+    'failures',
+    'files',
+    'metrics',
+    'processes',
+    'records',
+    'security',
+    'waiting',
+  ],
+};
+
+const GRADING: Rooms = {
+  reward: [],
+  text: [],
+  parsers: ['text'],
+  plan: ['parsers', 'text'],
+  verdict: ['parsers', 'plan', 'text'],
+  trust: ['parsers', 'plan', 'text', 'verdict'],
+  report: ['parsers', 'plan', 'text', 'trust', 'verdict'],
+};
+
+const RESULTS = ['datasets', 'output'];
+// Only the gateway knows HTTP: sessions and the page know nothing of it.
+const PRODUCER: Rooms = {
+  datasets: [],
+  local: [],
+  probe: [],
+  redis: [],
+  'formats/verl': ['datasets'],
+  'formats/swebench': ['datasets'],
+  health: ['datasets'],
+  output: ['datasets'],
+  run: ['datasets'],
+  'formats/gym': RESULTS,
+  regrade: [...RESULTS, 'formats/swebench'],
+  sessions: ['datasets', 'run'],
+  view: ['output'],
+  eval: [...RESULTS, 'formats/swebench', 'run', 'view'],
+  formats: ['datasets', 'output', 'formats/gym', 'formats/swebench', 'formats/verl'],
+  page: [...RESULTS, 'view'],
+  reports: [...RESULTS, 'formats', 'view'],
+  'gateway/access': ['health', 'run', 'sessions'],
+  'gateway/calls': ['datasets', 'formats/gym', 'gateway/access', 'run'],
+  'gateway/routes': [
+    'datasets',
+    'formats/gym',
+    'gateway/access',
+    'gateway/calls',
+    'page',
+    'run',
+    'sessions',
+    'view',
+  ],
+  gateway: ['gateway/access', 'gateway/calls', 'gateway/routes', 'page'],
+};
+
+const WORKER: Rooms = {
+  threads: [],
+  images: [],
+  sandbox: ['images'],
+  'sandbox/engine': ['images', 'sandbox'],
+  'sandbox/namespaces': ['images', 'sandbox'],
+  // No runtime imports another.
+  'sandbox/host': ['sandbox', 'sandbox/namespaces'],
+  'sandbox/docker': ['images', 'sandbox', 'sandbox/engine', 'sandbox/namespaces'],
+  'sandbox/rootfs': ['images', 'sandbox', 'sandbox/engine', 'sandbox/namespaces'],
+  'sandbox/apptainer': ['images', 'sandbox', 'sandbox/namespaces'],
+  agent: ['sandbox'],
+  'agent/policy': ['agent'],
+  evaluation: ['sandbox', 'threads'],
+  // An attempt knows nothing of its node but the services that it is given.
+  rollout: ['agent', 'agent/policy', 'evaluation', 'sandbox', 'threads'],
+  maintenance: ['rollout'],
+  node: [
+    'agent/policy',
+    'evaluation',
+    'rollout',
+    'sandbox',
+    'sandbox/apptainer',
+    'sandbox/docker',
+    'sandbox/host',
+    'sandbox/rootfs',
+    'threads',
+  ],
+  pull: ['node', 'rollout'],
+};
+
+const whole = (of: string, rooms: Rooms): Rooms =>
+  Object.fromEntries(
+    Object.entries(rooms).map(([room, allowed]) => [
+      `${of}/src/${room}`,
+      allowed.map((other) => `${of}/src/${other}`),
+    ]),
+  );
+
+/** All of them, by their folders from the root. */
+export const ROOMS: Rooms = {
+  ...whole('shared', SHARED),
+  ...whole('grading', GRADING),
+  ...whole('producer', PRODUCER),
+  ...whole('worker', WORKER),
+};
