@@ -75,6 +75,7 @@ const PRODUCER: Rooms = {
 
 const WORKER: Rooms = {
   threads: [],
+  metrics: [],
   images: [],
   sandbox: ['images'],
   'sandbox/engine': ['images', 'sandbox'],
@@ -88,11 +89,12 @@ const WORKER: Rooms = {
   'agent/policy': ['agent'],
   evaluation: ['sandbox', 'threads'],
   // An attempt knows nothing of its node but the services that it is given.
-  rollout: ['agent', 'agent/policy', 'evaluation', 'sandbox', 'threads'],
-  maintenance: ['rollout'],
+  rollout: ['agent', 'agent/policy', 'evaluation', 'metrics', 'sandbox', 'threads'],
+  maintenance: ['metrics', 'rollout'],
   node: [
     'agent/policy',
     'evaluation',
+    'metrics',
     'rollout',
     'sandbox',
     'sandbox/apptainer',

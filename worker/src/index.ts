@@ -1,5 +1,5 @@
 /** What others may build on: the sandbox with its shell and the simulated worker, as the benchmarks do. The farm itself starts the command. */
-export { createWorkerMetrics } from './node/metrics.ts';
+export { createWorkerMetrics } from './metrics/workermetrics.ts';
 export { openRuntime } from './node/runtimes.ts';
 export type { CommandResult, Shell } from './sandbox/command.ts';
 export type { Container, ContainerSpec, Runtime } from './sandbox/runtime.ts';

@@ -12,7 +12,7 @@ import {
   type WorkerConfig,
 } from '@swefarm/shared';
 import { assembleWorker } from './assemble.ts';
-import { createWorkerMetrics } from './node/metrics.ts';
+import { createWorkerMetrics } from './metrics/workermetrics.ts';
 import { createNode, type Node } from './node/node.ts';
 import type { Pressure } from './node/pressure.ts';
 import { factsOf } from './rollout/facts.ts';

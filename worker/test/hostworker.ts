@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { type Farm, type Instance, loadConfig, newId, silentLog } from '@swefarm/shared';
 import { bareInstance, bareRun, printingScript } from '@swefarm/testkit';
 import { onTestFinished } from 'vitest';
-import { createWorkerMetrics } from '../src/node/metrics.ts';
+import { createWorkerMetrics } from '../src/metrics/workermetrics.ts';
 import { createNode } from '../src/node/node.ts';
 import { startPull } from '../src/pull/pull.ts';
 import { runRollout } from '../src/rollout/rollout.ts';

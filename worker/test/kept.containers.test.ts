@@ -20,7 +20,7 @@ import {
 } from '@swefarm/shared';
 import { minimalImage, type ScriptedPolicy, startScriptedPolicy } from '@swefarm/testkit';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createWorkerMetrics } from '../src/node/metrics.ts';
+import { createWorkerMetrics } from '../src/metrics/workermetrics.ts';
 import { createNode } from '../src/node/node.ts';
 import { attemptRollout } from '../src/rollout/attempt.ts';
 import type { AfterAttempt } from '../src/rollout/context.ts';

@@ -7,7 +7,7 @@ import {
   UnusableError,
 } from '@swefarm/shared';
 import type { Logger } from 'pino';
-import type { WorkerMetrics } from '../node/metrics.ts';
+import type { WorkerMetrics } from '../metrics/workermetrics.ts';
 
 export type MaintenanceDeps = { farm: Farm; log: Logger; metrics: WorkerMetrics };
 

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
+import { createWorkerMetrics } from '../metrics/workermetrics.ts';
 import { ActiveAttempts } from '../rollout/active.ts';
 import { takeCensus } from './census.ts';
-import { createWorkerMetrics } from './metrics.ts';
 import type { Node } from './node.ts';
 
 test('a container whose attempt is no longer in work here is leaked; those of others are not ours to count', async () => {

@@ -4,6 +4,7 @@ import type { Logger } from 'pino';
 import { openEndpoints } from '../agent/policy/endpoints.ts';
 import { watchPolicies } from '../agent/policy/watch.ts';
 import { EvaluationLock } from '../evaluation/evaluationlock.ts';
+import type { WorkerMetrics } from '../metrics/workermetrics.ts';
 import { ActiveAttempts } from '../rollout/active.ts';
 import { createPolicyPaces } from '../rollout/policypaces.ts';
 import type { AttemptServices, FailedRollout } from '../rollout/services.ts';
@@ -12,7 +13,6 @@ import type { Runtime } from '../sandbox/runtime.ts';
 import type { Threads } from '../threads/pool.ts';
 import { NodeBreaker } from './breaker.ts';
 import { type Identity, identify } from './identity.ts';
-import type { WorkerMetrics } from './metrics.ts';
 import { createRouter, placesHere, type Router } from './routing.ts';
 import { trySandbox } from './trysandbox.ts';
 

@@ -4,7 +4,7 @@ import type { Logger } from 'pino';
 import type { Endpoints } from '../agent/policy/endpoints.ts';
 import type { PolicyWatch } from '../agent/policy/watch.ts';
 import type { EvaluationLock } from '../evaluation/evaluationlock.ts';
-import type { WorkerMetrics } from '../node/metrics.ts';
+import type { WorkerMetrics } from '../metrics/workermetrics.ts';
 import type { CleanImages } from '../sandbox/history.ts';
 import type { Removals } from '../sandbox/removals.ts';
 import type { Owner, Runtime } from '../sandbox/runtime.ts';

@@ -16,7 +16,7 @@ import { bareInstance, bareRun } from '@swefarm/testkit';
 import { onTestFinished } from 'vitest';
 import { commitUnowned } from '../../src/maintenance/commitunowned.ts';
 import type { DutyDeps } from '../../src/maintenance/duty.ts';
-import { createWorkerMetrics } from '../../src/node/metrics.ts';
+import { createWorkerMetrics } from '../../src/metrics/workermetrics.ts';
 
 export type Scene = { farm: Farm; deps: DutyDeps };
 

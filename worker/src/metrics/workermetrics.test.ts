@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createWorkerMetrics } from './metrics.ts';
+import { createWorkerMetrics } from './workermetrics.ts';
 
 test('each call has a registry of its own, with names that carry their unit', async () => {
   const [one, two] = [createWorkerMetrics(), createWorkerMetrics()];
