@@ -92,6 +92,7 @@ const WORKER: Rooms = {
   rollout: ['agent', 'agent/policy', 'evaluation', 'metrics', 'sandbox', 'threads'],
   maintenance: ['metrics', 'rollout'],
   node: [
+    'images',
     'agent/policy',
     'evaluation',
     'metrics',

@@ -18,7 +18,6 @@ import { createWorkerMetrics } from './metrics/workermetrics.ts';
 import { slotsOf } from './node/capacity.ts';
 import { startCensus } from './node/census.ts';
 import { splitGrace } from './node/drain.ts';
-import { createWorkerLiveness } from './node/liveness.ts';
 import { type MetricsServer, serveMetrics } from './node/metricsserver.ts';
 import { createNode, type Node } from './node/node.ts';
 import { watchPressure } from './node/pressure.ts';
