@@ -137,7 +137,7 @@ export const CALLS: Record<string, Call> = {
   'registry.beat': [W, (farm) => farm.registry.beat(beat)],
   'registry.leave': [W, (farm) => farm.registry.leave('w')],
   'registry.lives': [BOTH, (farm) => farm.registry.lives('w')],
-  'registry.sure': [BOTH, async (farm) => farm.registry.sure()],
+  'registry.canJudgeDead': [BOTH, async (farm) => farm.registry.canJudgeDead()],
   'registry.list': [BOTH, (farm) => farm.registry.list()],
   'registry.lost': [P, (farm) => farm.registry.lost()],
   'secrets.put': [
@@ -200,7 +200,7 @@ export const CALLS: Record<string, Call> = {
   'live.turns': [P, (farm, { rollout }) => farm.live.turns(rollout)],
   'clock.now': [BOTH, async (farm) => farm.clock.now()],
   'clock.ask': [BOTH, (farm) => farm.clock.ask()],
-  'clock.heard': [BOTH, async (farm) => farm.clock.heard(['1', '0'])],
+  'clock.observe': [BOTH, async (farm) => farm.clock.observe(['1', '0'])],
   'jobs.hasten': [BOTH, (farm) => farm.jobs.hasten(0)],
   'locks.renew': [BOTH, (farm, { rollout }) => farm.locks.renew([{ job: rollout, token: 't', back: true }])],
   'sessions.create': [

@@ -1,4 +1,4 @@
-/** Artifacts as files of a directory that all nodes share: written aside and renamed, so that none is ever half there. */
+/** Artifacts as files of a directory that all nodes share. */
 
 import { mkdir, readdir, readFile, rm, rmdir, stat } from 'node:fs/promises';
 import { join, resolve, sep } from 'node:path';
@@ -16,7 +16,7 @@ const SUFFIX = '.swefarm.json.gz';
 /** Names that are listed at once. */
 const PART = 1_000;
 const NAME = /^(.+)\.(\d+)(?:\.([a-z][0-9a-z]*))?$/;
-/** Walking a shared directory is dear; between walks what this process adds is counted. */
+/** Walking a shared directory is slow; between walks only what this process adds is counted. */
 const WALK_EVERY_MS = 30_000;
 
 export function directoryArtifacts(root: string, limits: DirectoryLimits): ArtifactStore {

@@ -1,4 +1,4 @@
-/** Where artifacts lie: one compressed blob per attempt, written before the commit. Two kinds: Redis, a directory. */
+/** Where artifacts are stored: one compressed blob per attempt, written before the commit. Two kinds: Redis, a directory. */
 
 import type { AttemptName } from '../records/ids.ts';
 

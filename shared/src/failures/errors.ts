@@ -1,4 +1,4 @@
-/** The one root of our errors: a stable code for scripts, and whether trying again can help. */
+/** The root class of our errors: a stable code for scripts, and whether trying again can help. */
 export class SwefarmError extends Error {
   override readonly name: string = 'SwefarmError';
   /** Stable, snake_case; scripts and tests branch on it, never on the message. */
@@ -21,7 +21,7 @@ export class UsageError extends SwefarmError {
   }
 }
 
-/** What the farm itself rests on (Redis, engine, artifact store) is not usable: exit code 12. */
+/** Something that the farm needs (Redis, engine, artifact store) is not usable: exit code 12. */
 export class UnusableError extends SwefarmError {
   override readonly name = 'UnusableError';
   constructor(code: string, message: string, options: { cause?: unknown } = {}) {

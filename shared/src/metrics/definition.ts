@@ -1,10 +1,10 @@
-/** What a metric is before anything counts it: data, from which code, documentation, rules and dashboards are made. */
+/** The definition of a metric as data: code, documentation, rules and dashboards are made from it. */
 
 export type MetricDefinition = {
   /** As Prometheus sees it: `_total` for counters, the unit where there is one. */
   readonly name: `swefarm_${string}`;
   readonly type: 'counter' | 'gauge' | 'histogram';
-  /** Each has few values: never an instance, rollout or run id. Who scrapes adds `node`. */
+  /** Each has few values: never an instance, rollout or run id. The scraper adds `node`. */
   readonly labels: readonly string[];
   readonly unit: string;
   /** One line: what it says, and over what. */

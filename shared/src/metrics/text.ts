@@ -1,4 +1,4 @@
-/** The text that Prometheus scrapes, from definitions and values: for sums that others keep, which prom-client cannot hold. */
+/** Renders the text that Prometheus scrapes, from definitions and values: prom-client cannot expose sums that are kept in Redis. */
 import type { LabelOf, MetricDefinition, Point } from './definition.ts';
 
 export type Family = { readonly definition: MetricDefinition; readonly points: readonly Point[] };

@@ -1,4 +1,4 @@
-/** From the sums that `commit` keeps in Redis (names: redis/counters.ts) to what the gateway exposes. */
+/** Makes the metric families that the gateway exposes from the sums that `commit` keeps in Redis (names: redis/counters.ts). */
 import { FAILURE_CLASSES, FAILURES } from '../failures/failure.ts';
 import { RunRecord } from '../records/job.ts';
 import { EvaluationEnd } from '../records/report.ts';

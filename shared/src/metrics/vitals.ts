@@ -1,4 +1,4 @@
-/** From what is read of queue, workers and Redis at a scrape to what the gateway exposes. */
+/** Makes the metric families that the gateway exposes from the state of queue, workers and Redis at a scrape. */
 import type { RunRecord } from '../records/job.ts';
 import { type PolicyRecord, PolicyState } from '../records/policy.ts';
 import { LIVE_METRICS as M } from './live.ts';

@@ -14,10 +14,10 @@ export const ESCAPED_EXIT = 70;
 const counts: Record<EscapedKind, number> = { rejection: 0, exception: 0 };
 const listeners = new Set<EscapedListener>();
 
-/** How many there were in this process. */
+/** How many errors escaped in this process. */
 export const escapedErrors = (): Readonly<Record<EscapedKind, number>> => counts;
 
-/** Is told of each from now on, in place of standard error. */
+/** Calls the listener with each escaped error from now on, in place of writing to standard error. */
 export function onEscaped(listener: EscapedListener): Disposable {
   listeners.add(listener);
   return { [Symbol.dispose]: () => void listeners.delete(listener) };
@@ -53,5 +53,5 @@ export function logEscaped(log: { error(fields: object, message: string): void }
   return (kind, error) => log.error({ err: error, escaped: kind }, WORDS[kind]);
 }
 
-/** What the process exits with; undefined: what was decided elsewhere. */
+/** The exit code of the process; undefined when no exception escaped. */
 export const escapedExit = (): number | undefined => (counts.exception > 0 ? ESCAPED_EXIT : undefined);

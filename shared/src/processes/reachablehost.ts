@@ -1,4 +1,4 @@
-/** Under which name others reach a server of ours: what it listens on, unless that is "everywhere". */
+/** The host name under which others reach a server of ours, which may listen on all addresses. */
 import { hostname, networkInterfaces } from 'node:os';
 
 /** The host itself, or for 0.0.0.0 and :: this machine's first address that is not the loopback, else its name. */

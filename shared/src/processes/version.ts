@@ -1,4 +1,4 @@
-/** Which software this is: in the registry, in results and in artifacts, so that a mixed fleet can be told apart afterwards. */
+/** The version of this software, for the registry, results and artifacts: so that workers of a mixed fleet can be distinguished. */
 import { readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -27,7 +27,7 @@ function versionIn(text: string): string | null {
     const { version } = JSON.parse(text) as { version?: unknown };
     return typeof version === 'string' ? version : null;
   } catch {
-    // Whoever packed us wrote it; without it the build still says which this is.
+    // A broken package.json: the build still identifies the software.
     return null;
   }
 }
@@ -53,7 +53,7 @@ function read(path: string): string | null {
   try {
     return readFileSync(path, 'utf8').trim();
   } catch {
-    // Absent, or no file: it says nothing.
+    // Absent, or not a file.
     return null;
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The most that a record may ask for. Its numbers come from callers, files, other versions and typing errors, and what follows them
- * makes an id for each rollout, a timer for each second and a buffer for each byte: one number must not take a process down.
+ * The most that a record may ask for. Its numbers come from callers, files and other versions, and may be typing errors; code makes an
+ * id for each rollout, a timer for a number of seconds, a buffer for a number of bytes: one number must not take a process down.
  */
 
 /** Node's timers hold 2^31 ms; what is longer fires at once. */
@@ -47,7 +47,7 @@ export function tooMany(run: Parameters<typeof rolloutsOf>[0], instances: number
   );
 }
 
-/** Rollouts of a group as Redis tells them: a whole number that can be counted through, or null. */
+/** The size of a group as it is stored in Redis: a whole number within bounds, or null. */
 export function sizeOf(text: string | null | undefined): number | null {
   const size = Number(text ?? Number.NaN);
   return Number.isInteger(size) && size >= 0 && size <= MOST.opened ? size : null;

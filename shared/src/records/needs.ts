@@ -14,7 +14,7 @@ import type { Sampling, SamplingKey } from './sampling.ts';
  */
 export const UNDERSTOOD = 2;
 
-/** As it stands in a record; absent in what was written before there was one. */
+/** As it is stored in a record; absent from older records. */
 export const Needs = z.number().int().nonnegative().default(0);
 
 /** The `needs` of a record of whatever version; 0 when it says nothing. */
@@ -38,14 +38,14 @@ const LEVEL_2: readonly ((run: Asked) => boolean)[] = [
   ({ agent }) => agent.max_sequence_tokens !== null,
   // Older workers drop the experts, which is what `auto` and `drop` allow.
   ({ policy }) => policy?.routed_experts === 'require',
-  // They read two forms, whatever is said.
+  // They read two forms of calls, whatever the run names.
   ({ policy }) => policy !== null && policy.tool_parser !== 'auto',
   // They leave keys of the sampling to the server, which training must not.
   ({ policy }) => policy?.require_tokens === true,
   ({ policy }) => NEW_KEYS.some((key) => policy?.sampling[key] !== undefined),
 ];
 
-/** They do not know the first ones; the last they send as it is, the same for all siblings and turns. */
+/** Keys that older workers do not know; `seed` they send unchanged, the same for all siblings and turns. */
 const NEW_KEYS: readonly SamplingKey[] = [
   'top_k',
   'min_p',

@@ -1,10 +1,10 @@
-/** Reading a record that another process wrote, of another version perhaps: it is one, or it is said what is wrong with it. */
+/** Reads a record that another process wrote, perhaps of another version: the record, or what is wrong with it. */
 import type { z } from 'zod';
 import { errorMessage } from '../failures/errors.ts';
 
 export type Read<T> = { value: T } | { problem: string };
 
-/** Issues told of one record. */
+/** Issues that are named of one record. */
 const MOST_ISSUES = 3;
 
 /** Never throws. The problem names the fields: `tokens.prompt: Invalid input: expected int, received number`. */

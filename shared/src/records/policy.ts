@@ -1,4 +1,4 @@
-/** What a trainer says of its policy: which weights, where, and whether they can be asked now. */
+/** What a trainer reports of its policy: which weights it serves, where, and whether they can be asked now. */
 import { z } from 'zod';
 
 /** `updating`: new weights are on their way; `asleep`: the GPUs do something else. Nothing is sent in either. */

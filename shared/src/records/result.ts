@@ -11,7 +11,7 @@ export type Outcome = z.infer<typeof Outcome>;
 export const CancelReason = z.enum(['cancelled', 'deadline', 'early_stop', 'stale', 'orphan', 'lease']);
 export type CancelReason = z.infer<typeof CancelReason>;
 
-/** As they lie in Redis beside results, where a version to come may have written words of its own: read as the plainest. */
+/** Reads the values stored in Redis; a value of a newer version is read as the plainest one. */
 export const reasonOf = (text: string): CancelReason => CancelReason.catch('cancelled').parse(text);
 export const outcomeOf = (text: string | undefined): Outcome => Outcome.catch('failed').parse(text);
 
@@ -63,7 +63,7 @@ export const RewardFacts = z.object({
 });
 export type RewardFacts = z.infer<typeof RewardFacts>;
 
-/** Answers whose tool call was begun and could not be read, and the word that most of them begin it with. */
+/** Answers with a tool call that could not be read, and the marker that most of them begin it with. */
 export const UnreadCalls = z.object({ answers: z.number().int().positive(), marker: z.string() });
 export type UnreadCalls = z.infer<typeof UnreadCalls>;
 
@@ -75,9 +75,9 @@ export const Result = z.object({
   rollout_index: z.number().int(),
   /** Number of the attempt that was committed, from 1. */
   attempt: z.number().int(),
-  /** The nonce of that attempt's claim; absent in results of before it was told. */
+  /** The nonce of that attempt's claim; absent from older results. */
   claim: z.string().optional(),
-  /** Of the software that committed it; absent in results of before it was told. */
+  /** Of the software that committed it; absent from older results. */
   software_version: z.string().optional(),
   worker: z.string(),
   node: z.string(),
@@ -100,7 +100,7 @@ export const Result = z.object({
   policy_version_first: z.string().nullable().optional(),
   policy_version_last: z.string().nullable().optional(),
   seconds: Seconds,
-  /** Where trajectory, patch, report and test log lie; null when nothing was kept. */
+  /** Locator of the artifact with trajectory, patch, report and test log; null when none was stored. */
   artifact: z.string().nullable(),
   /** Milliseconds since the epoch. */
   finished_at: z.number(),

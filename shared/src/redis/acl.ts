@@ -8,7 +8,7 @@ import { QUEUES } from './queue.ts';
 /** `farm`: worker and producer with one user, as on a Redis that `swefarm redis` keeps for one job. */
 export type AclRole = FarmRole | 'farm';
 
-/** In growing order. What a Lua script is handed counts as written, whatever the script does with it. */
+/** In ascending order. Redis counts every key of a Lua script as written, whatever the script does with it. */
 const ACCESS = ['none', 'read', 'write'] as const;
 /** `write` reads too. */
 export type Access = (typeof ACCESS)[number];
@@ -67,16 +67,16 @@ export const KEY_FAMILIES: readonly KeyFamily[] = [
   family('artifacts:*', 'write', 'write', 'the books of the byte budget'),
 ];
 
-/** Data types whole (each command is held to the keys above), then what belongs to no type; what harms others comes off last. */
+/** All commands of the data types (the keys above limit each), then those of no type; harmful commands are removed last. */
 const TYPES = ['string', 'hash', 'list', 'set', 'sortedset', 'stream', 'transaction', 'connection'];
 const GENERIC = ['del', 'unlink', 'exists', 'type', 'rename', 'ttl', 'pttl'].concat(
   ['expire', 'pexpire', 'expireat', 'pexpireat', 'persist', 'time', 'eval', 'evalsha'],
   ['script|load', 'script|exists'],
 );
-/** Dangerous by Redis's own reckoning, and needed: version and persistence are checked at start, memory is shown. */
+/** Redis counts these as dangerous, and we need them: version and persistence are checked at start, memory is shown. */
 const NEEDED = ['info', 'client|setname'];
 
-/** Words for `ACL SETUSER` after name and password. Read-only families need Redis 7 or newer; role `farm` has none. */
+/** Rules for `ACL SETUSER`, after name and password. Read-only families need Redis 7 or newer; role `farm` has none. */
 export function aclRules(role: AclRole, prefix: string): string[] {
   const keys = KEY_FAMILIES.flatMap((one) => {
     const access = role === 'farm' ? more(one.worker, one.producer) : one[role];

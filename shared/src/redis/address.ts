@@ -1,4 +1,4 @@
-/** Where a farm's Redis is at the moment, as a file on a shared file system: its leader writes it, everybody else follows it. */
+/** The address file: tells on a shared file system where the farm's Redis is now. Its leader writes it, all others read it. */
 
 import { readFile, rm } from 'node:fs/promises';
 import { z } from 'zod';
@@ -11,7 +11,7 @@ export const RedisAddress = z.object({
   port: z.number().int().min(1).max(65_535),
   username: z.string(),
   password: z.string(),
-  /** Grows with each leader; the highest is the one that counts. */
+  /** Each new leader has a higher epoch; the highest one is valid. */
   epoch: z.number().int(),
   /** For people: where it runs, and in which job. */
   node: z.string(),
@@ -26,7 +26,7 @@ export function addressPath(url: string): string | null {
   return url.startsWith(SCHEME) ? url.slice(SCHEME.length).replace(/^\/\/(?=\/)/, '') : null;
 }
 
-/** Throws UnusableError `redis_unreachable` when nobody leads, or what stands there is no address. */
+/** Throws UnusableError `redis_unreachable` when there is no leader, or when the file holds no address. */
 export async function readAddress(path: string): Promise<RedisAddress> {
   try {
     return RedisAddress.parse(JSON.parse(await readFile(path, 'utf8')));
@@ -42,12 +42,12 @@ export async function readAddress(path: string): Promise<RedisAddress> {
   }
 }
 
-/** Whole or not at all, and readable by its owner only: it holds the password. */
+/** Replaces the file atomically, readable by its owner only: it holds the password. */
 export async function writeAddress(path: string, address: RedisAddress): Promise<void> {
   await replaceFile(path, `${JSON.stringify(address, null, 1)}\n`, { mode: 0o600 });
 }
 
-/** Removes it when it is still the one of this epoch. */
+/** Removes the file if it is still the one of this epoch. */
 export async function removeAddress(path: string, epoch: number): Promise<void> {
   const there = await readAddress(path).catch(() => null);
   if (there?.epoch === epoch) await rm(path, { force: true });

@@ -1,4 +1,4 @@
-/** Artifacts in Redis: compressed blobs with a life time, under one byte budget that Lua keeps in the same step. */
+/** Artifacts in Redis: compressed blobs that expire, within one byte budget that a Lua script checks as it stores. */
 import type { Redis } from 'ioredis';
 import type { ArtifactStore, StoredArtifact } from '../artifacts/store.ts';
 import { SwefarmError } from '../failures/errors.ts';
@@ -66,7 +66,7 @@ export function redisArtifacts(redis: Redis, keys: Keys, limits: RedisArtifactLi
   };
 }
 
-/** Null for what does not lie in Redis. */
+/** Null for an artifact that is not stored in Redis. */
 export const keyOfArtifact = (keys: Keys, locator: string): string | null =>
   locator.startsWith('redis:') ? keys.artifact(nameOf(locator)) : null;
 
@@ -77,7 +77,7 @@ function nameOf(locator: string): string {
   return name;
 }
 
-/** `rollout/claim/attempt`; of before there were claims, `rollout/attempt`. The number stands last for versions that knew no claims. */
+/** `rollout/claim/attempt`; older names, without claims, are `rollout/attempt`. The number stays last so that older versions can read it. */
 function readName(name: string): Omit<StoredArtifact, 'locator'> {
   const [, rollout_id = '', claim = null, attempt] =
     /^(.+\.\d+)(?:\/([a-z][0-9a-z]*))?\/(\d+)$/.exec(name) ?? [];

@@ -1,13 +1,13 @@
 /**
- * BullMQ by the clock of Redis. It writes when a delayed job is due, and says which are due by now, by the clock of the node that asks:
- * one that is a day ahead would put a job off for a day, or let no delay hold.
+ * BullMQ with the clock of Redis. BullMQ takes the time from the clock of its own node, both when it delays a job and when it looks
+ * for jobs that are due: a clock that is a day ahead would delay a job for a day, or end every delay at once.
  */
 import { type BackendFactory, createRedisBackend, type RedisQueueBackend } from 'bullmq';
 import type { Clock } from './clock.ts';
 
-/** Where the time stands in the arguments of the commands that compare or keep it. */
+/** The position of the time among the arguments of the commands that compare or store it. */
 const TIME_AT: Readonly<Record<string, number>> = { moveToActive: 12, moveToDelayed: 12, moveToFinished: 15 };
-/** Of a reply that has the next job, or when there will be one: the latter. */
+/** Of a reply with the next job, or with the time of the next job: the position of that time. */
 const DUE_AT = 3;
 /** How far an argument may be from the time at which it was made. */
 const MOMENT_MS = 60_000;

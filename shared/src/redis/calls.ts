@@ -1,6 +1,6 @@
 /**
- * Calls that a gateway holds open until their rollout is done. They live here, so that a caller who lost its connection,
- * or whose gateway was restarted, finds its rollout again, and so that nothing runs on for nobody.
+ * Calls that a gateway holds open until their rollout is done. They are stored in Redis, so that a caller that lost its connection,
+ * or whose gateway was restarted, finds its rollout again, and so that no rollout runs on without a caller.
  */
 import type { Redis } from 'ioredis';
 import { newId, parseRolloutId } from '../records/ids.ts';
@@ -10,31 +10,31 @@ import { firstSequence } from './runs.ts';
 import { loadScript } from './script.ts';
 
 export type CallRequest = {
-  /** Of this one request: what it took, when no answer tells, is found and given back by it. */
+  /** Identifies this one request: when its answer is lost, what it took is found and given back by the nonce. */
   nonce: string;
   /** What makes two requests the same: caller, settings and body, or caller and the id that it gave. */
   fingerprint: string;
   /** The caller gave an id: all requests with it are one call, also once it was answered. */
   named: boolean;
-  /** How long the call waits for its caller when its gateway is gone; without, as who sweeps says. */
+  /** How long the call waits for its caller when its gateway is gone; absent: the grace that `expired` is given. */
   graceMs?: number;
 };
 
 export type CallClaim =
   | { status: 'attached'; call_id: string; rollout_id: string; age_ms: number }
-  /** A gateway that may be dead holds one like it: ask again in a moment. */
+  /** A gateway that may be dead holds the same call: ask again in a moment. */
   | { status: 'wait' }
   | { status: 'none' };
 
 export type CallOpening =
   | { status: 'opened'; call_id: string; rollout_id: string }
-  /** Another request with this name was quicker: claim. */
+  /** Another request opened a call of this name first: claim it. */
   | { status: 'taken' }
   /** The run is not there any more. */
   | { status: 'gone' };
 
 export type Calls = {
-  /** Begins a gateway's life at an address (`host:port`); what an earlier one there held is orphaned. Answers its id. */
+  /** Registers a gateway at an address (`host:port`); calls of an earlier gateway there become orphans. Returns the gateway's id. */
   enlist(address: string): Promise<string>;
   /** Call each second. After 6 s without, its calls are orphans. */
   beat(gateway: string): Promise<void>;
@@ -42,7 +42,7 @@ export type Calls = {
   retire(gateway: string): Promise<void>;
   /** Takes up a call that lost its connection or its gateway and is still in grace; each is taken up once. */
   claim(request: CallRequest, gateway: string): Promise<CallClaim>;
-  /** A new call, and the next rollout of an instance of an open run with it. */
+  /** Opens a new call, together with the next rollout of an instance of an open run. */
   open(
     request: CallRequest,
     gateway: string,
@@ -50,13 +50,13 @@ export type Calls = {
     instanceId: string,
     lifeMs: number,
   ): Promise<CallOpening>;
-  /** Its connection closed unanswered. */
+  /** The call's connection closed before it was answered. */
   drop(callId: string, gateway: string, graceMs: number): Promise<void>;
-  /** Whatever this request opened or took up is held for it no more: for when the answer that named it was lost. */
+  /** Releases whatever this request opened or took up: for when the reply that named the call was lost. */
   abandon(request: CallRequest, gateway: string, graceMs: number): Promise<void>;
-  /** It was answered. `nameLifeMs`: how long its name is remembered; 0 when it has none. */
+  /** The call was answered. `nameLifeMs`: how long its name is remembered; 0 when it has none. */
   answered(callId: string, nameLifeMs: number): Promise<void>;
-  /** A fresh rollout for a call whose rollout failed; null when call or run are gone. */
+  /** Opens a new rollout for a call whose rollout failed; null when the call or the run is gone. */
   retry(callId: string, failedRolloutId: string): Promise<string | null>;
   /**
    * Calls whose grace is over: nobody can take them up again; `forget` them once their rollouts are cancelled. Calls of a dead
@@ -68,11 +68,11 @@ export type Calls = {
   count(): Promise<{ held: number; orphaned: number }>;
 };
 
-/** Of the hash of gateways; renewed by every beat. */
+/** Life time of the hash of gateways; every beat renews it. */
 const GATEWAYS_SECONDS = 30 * 24 * 3600;
-/** As in lua/call_rules.lua, and a second more for a clock read in whole seconds. */
+/** As in lua/call_rules.lua, plus a second because the clock is read in whole seconds. */
 const LIFE_MS = 7_000;
-/** Looked at in one sweep. */
+/** Calls that one sweep reads. */
 const SWEEP = 1000;
 
 const callScripts = (redis: Redis) => {

@@ -4,10 +4,10 @@ import { byRun, parseRolloutId } from '../records/ids.ts';
 import { type CancelReason, reasonOf } from '../records/result.ts';
 import type { Keys } from './keys.ts';
 
-/** Each does nothing for a run that is gone, and leaves the reason of what is cancelled already. */
+/** Cancelling does nothing for a run that is gone, and keeps the reason of what is already cancelled. */
 export type Cancel = {
   cancelRun(runId: string, reason?: CancelReason): Promise<void>;
-  /** The rollouts of one instance, later ones too. */
+  /** Cancels the rollouts of one instance, also those that are opened later. */
   cancelGroup(runId: string, instanceId: string, reason?: CancelReason): Promise<void>;
   cancelRollouts(rolloutIds: readonly string[], reason?: CancelReason): Promise<void>;
   /** Those of the given rollouts that are cancelled, by name, with their group or with their run; and why. */
@@ -22,7 +22,7 @@ export type Cancel = {
 
 const ALL = '*';
 
-/** The mark of a group, told from a rollout id by its blank. */
+/** The mark of a group; its blank distinguishes it from a rollout id. */
 const GROUP = 'group ';
 const groupMark = (instanceId: string): string => `${GROUP}${instanceId}`;
 /** Marks read at once. */

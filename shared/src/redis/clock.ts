@@ -1,4 +1,4 @@
-/** The time by Redis's clock: the one that all of a farm share, whatever the clocks of its nodes say. */
+/** The time by Redis's clock, which the whole farm shares, whatever the clocks of its nodes say. */
 import type { Redis } from 'ioredis';
 
 export type Clock = {
@@ -7,15 +7,15 @@ export type Clock = {
   /** Asks Redis. */
   ask(): Promise<number>;
   /** What a reply to TIME said. */
-  heard(reply: readonly [seconds: string | number, microseconds: string | number]): number;
+  observe(reply: readonly [seconds: string | number, microseconds: string | number]): number;
 };
 
 export function createClock(redis: Redis): Clock {
   let ahead = Date.now() - performance.now();
   const clock: Clock = {
     now: () => Math.round(performance.now() + ahead),
-    ask: async () => clock.heard((await redis.time()) as unknown as [string, string]),
-    heard([seconds, microseconds]) {
+    ask: async () => clock.observe((await redis.time()) as unknown as [string, string]),
+    observe([seconds, microseconds]) {
       const time = Number(seconds) * 1000 + Math.floor(Number(microseconds) / 1000);
       ahead = time - performance.now();
       return time;

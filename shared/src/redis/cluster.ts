@@ -1,4 +1,4 @@
-/** Which node of a Redis Cluster has the farm's slot: whichever node is asked answers for it, or names the one that does. */
+/** Finds the node of a Redis Cluster that has the farm's slot: any node either has it, or names the node that does. */
 import { Redis } from 'ioredis';
 import { errorMessage, UnusableError } from '../failures/errors.ts';
 import type { ClientOptions, Endpoint } from './endpoint.ts';

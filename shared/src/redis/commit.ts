@@ -20,7 +20,7 @@ export type CommitReply =
   | { status: 'gone' };
 
 /**
- * Failure messages are trimmed until the record fits 1 KB. Safe to repeat: the winner, known by its claim, hears `committed` again.
+ * Failure messages are trimmed until the record fits 1 KB. Safe to repeat: the winner, known by its claim, gets `committed` again.
  * Throws SwefarmError `result_too_large` beyond 4 KB and `result_invalid` for what no reader could read, before anything is
  * written: only a fault of ours can make either.
  */
@@ -96,7 +96,7 @@ export function createCommit(redis: Redis, keys: Keys): Commit {
 const enoughOf = (run: CommitRun): number =>
   run.open ? 0 : (run.min_group ?? (run.oversample > 0 ? run.group_size : 0));
 
-/** What lies in the stream is final: what its readers would stumble over must not come to be there. */
+/** The stream is final, so a result that no reader could parse must not get into it. */
 function refuseUnreadable({ rollout_id }: Result, text: string): void {
   const read = readRecord(Result, text);
   if ('value' in read) return;
@@ -106,7 +106,7 @@ function refuseUnreadable({ rollout_id }: Result, text: string): void {
   );
 }
 
-/** The result as it lies in the stream: times in milliseconds' precision, the failure's message cut to fit. */
+/** The result as it is stored in the stream: times rounded, the failure's message cut to fit. */
 export function encodeResult(result: Result): string {
   const text = JSON.stringify(result, (_key, value) =>
     typeof value === 'number' && !Number.isInteger(value) ? Math.round(value * 1e4) / 1e4 : value,
@@ -145,6 +145,6 @@ export function parseCommitted(entry: string): CommittedEntry {
   return { attempt: Number(attempt), outcome: outcomeOf(outcome), stream_id, worker, claim };
 }
 
-/** Who committed, as it ends the entry. Versions that know no claims read it as the name of a worker that is not theirs. */
+/** Who committed: the end of the entry. Versions without claims read it as the name of another worker. */
 export const signature = (worker: string, claim: string | undefined): string =>
   claim === undefined ? worker : `${worker}\t${claim}`;

@@ -1,4 +1,4 @@
-/** Connections: patience by role, and how a client finds its server again after it moved. */
+/** Connects to Redis with the patience of each role; a client finds its server again after it moved. */
 import { Redis, type RedisOptions } from 'ioredis';
 import type { CommonConfig } from '../config/keys.ts';
 import { errorMessage, UnusableError } from '../failures/errors.ts';
@@ -17,7 +17,7 @@ const CONNECT_TIMEOUT_MS = 10_000;
 /** Errors that pass while a Redis starts, fails over, or has no room. */
 const PASSING: ReadonlySet<string> = new Set(['redis_unreachable', 'redis_full']);
 
-/** What is asked of the server before it is taken for usable: refused, it is waited for as well. */
+/** A first command to the server; while the server refuses it, the start waits as it does for a connection. */
 type Begin = (redis: Redis) => Promise<void>;
 
 export type Connection = {
@@ -126,12 +126,12 @@ async function connectOnce(options: ClientOptions, role: FarmRole, target: Targe
     return redis;
   } catch (error) {
     redis.disconnect();
-    // What one Sentinel said tells more than that all of them were of no use.
+    // The error of one Sentinel says more than the one that all of them failed.
     throw ofSentinel ?? reason ?? error;
   }
 }
 
-/** Points options that a client reads at each of its connects to where the server is now; as they were when nobody knows. */
+/** Updates the options that a client reads at each connect to where the server is now; leaves them when that is unknown. */
 async function follow(locate: () => Promise<RedisEndpoint>, options: ClientOptions): Promise<void> {
   const place = await locate().catch(() => null);
   if (place) Object.assign(options, place.options);

@@ -1,4 +1,4 @@
-/** Copies of a Redis of our own: made while it runs, whole or not at all, and put back on another node. */
+/** Copies of a Redis that `swefarm redis` runs: made while it runs, written atomically, and restored on another node. */
 
 import { copyFile, mkdir, readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';

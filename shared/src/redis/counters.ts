@@ -1,4 +1,4 @@
-/** What one result adds to the counters of its run, its kind and its policy version: plain sums, so that Lua needs no rules. */
+/** What one result adds to the counters of its run, its kind and its policy version: plain sums, so that Lua only adds. */
 
 import { FAILURES } from '../failures/failure.ts';
 import { ROLLOUT_BUCKETS, TURN_BUCKETS } from '../metrics/outcomes.ts';
@@ -40,7 +40,7 @@ export function countersOf(result: Result): [counter: string, increment: number]
   return counters.filter(([, increment]) => increment !== 0);
 }
 
-/** `parked`: the claim that found its rollout's budget of crashes used up ran nothing, and is no crash itself. */
+/** `parked`: the claim that found its rollout's crash budget used up; it ran nothing, and is not counted as a crash. */
 function attemptEnd({ failure }: Result): string {
   if (failure === null) return 'done';
   return failure.class === 'lost' ? 'parked' : failure.class;

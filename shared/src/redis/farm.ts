@@ -34,9 +34,9 @@ export interface Farm extends AsyncDisposable {
   readonly address: string;
   /** What may make this Redis lose results (eviction, no append-only file): one line each, with a remedy. */
   readonly hazards: readonly string[];
-  /** The same, and what is questionable about it otherwise. */
+  /** The hazards, and whatever else is questionable about this Redis. */
   readonly warnings: readonly string[];
-  /** What goes into Redis, or is compared with what came from there, goes by this clock. A worker's beats keep it right. */
+  /** All times that are stored in Redis, or compared with times from there, are of this clock. A worker's beats correct it. */
   readonly clock: Clock;
   readonly runs: Runs;
   readonly journal: Journal;
@@ -72,9 +72,9 @@ export interface Farm extends AsyncDisposable {
 export type OpenOptions = {
   log?: Log;
   signal?: AbortSignal;
-  /** How long a Redis that does not answer is waited for at start; absent: a minute for a worker, not at all for a producer. */
+  /** How long the start waits for a Redis that does not answer; absent: a minute for a worker, not at all for a producer. */
   patienceSeconds?: number;
-  /** Is told once that it is waited for, and why; absent: the log is. */
+  /** Called once, with the reason, when the start waits for Redis; absent: the reason is logged. */
   onWait?: (text: string) => void;
   /** New work is to be given to this Redis: one that may lose it is refused (`redis_durability`). Absent: for a worker. */
   entrusts?: boolean;

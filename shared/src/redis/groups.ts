@@ -1,6 +1,6 @@
 /**
  * The groups of a run while it goes on: which rollouts were opened (at submit, added, refilled by the commit), which
- * have no result yet, and whether the run stands still. What maintenance and the collector ask.
+ * have no result yet, and whether the run is paused. Maintenance and the collector ask this.
  */
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
@@ -14,13 +14,13 @@ import { readRun, type UnreadableRun } from './record.ts';
 import { createRolloutLists } from './rollouts.ts';
 import { loadScript } from './script.ts';
 
-/** Why a run stands still, and what was counted of it when somebody let it go on. */
+/** Why a run is paused, and its counts at the time when it was last resumed. */
 export const RunPause = z.object({
-  /** One line for people; null: it goes on. */
+  /** One line for people; null: the run is not paused. */
   reason: z.string().nullable(),
   /** Milliseconds since the epoch. */
   at: z.number(),
-  /** Counts when it was resumed: what came before is not held against it again. */
+  /** Counts when it was resumed: failures before that do not pause it again. */
   since: z
     .object({
       committed: z.number(),
@@ -45,7 +45,7 @@ export type Groups = {
   rolloutParts(runId: string): AsyncGenerator<string[]>;
   /** Those of them without a result; of these instances, if given. */
   openParts(runId: string, instanceIds?: readonly string[]): AsyncGenerator<string[]>;
-  /** All of {@link rolloutParts}, for who holds them anyway. */
+  /** All of {@link rolloutParts} at once, for callers that need them all in memory. */
   rollouts(runId: string): Promise<string[]>;
   /** All of {@link openParts}. */
   open(runId: string): Promise<string[]>;
@@ -57,16 +57,16 @@ export type Groups = {
   add(runId: string, instanceId: string, count: number): Promise<string[]>;
   /** These are not to be run: an output outside of Redis has their results. Safe to repeat. */
   markDoneElsewhere(rolloutIds: readonly string[]): Promise<void>;
-  /** The reverse, for those of them that are wanted after all. */
+  /** The reverse, for rollouts that are to be run after all. */
   reopen(rolloutIds: readonly string[]): Promise<void>;
   /** Takes the run off the list of unfinished ones; false when something of it is open. */
   retire(runId: string): Promise<boolean>;
   /**
-   * Nothing more of the run is claimed until {@link resume}; false when it stood still already, or is gone. `known`: what
-   * {@link paused} said when the run was judged; false, too, when somebody has let it go on since.
+   * Nothing more of the run is claimed until {@link resume}; false when it was already paused, or is gone. `known`: what
+   * {@link paused} returned when the run was judged; also false when somebody has resumed it since.
    */
   pause(runId: string, reason: string, known?: RunPause | null): Promise<boolean>;
-  /** `since`: what was counted of the run by now. */
+  /** `since`: the counts of the run now. */
   resume(runId: string, since: RunPause['since']): Promise<void>;
   paused(runId: string): Promise<RunPause | null>;
 };

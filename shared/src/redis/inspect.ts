@@ -1,4 +1,4 @@
-/** What must hold of a Redis before anything is trusted to it, by its own report: version, role, eviction, persistence. */
+/** Checks a Redis, by its own report, before the farm relies on it: version, role, eviction, persistence. */
 import type { Redis } from 'ioredis';
 import type { CommonConfig } from '../config/keys.ts';
 import { errorMessage, UnusableError } from '../failures/errors.ts';
@@ -7,7 +7,7 @@ import type { Target } from './target.ts';
 export type Inspection = {
   /** What may lose results, one line each with the remedy: refused where work is entrusted, unless redis_durability allows it. */
   hazards: string[];
-  /** What is questionable otherwise. */
+  /** Whatever else is questionable. */
   warnings: string[];
 };
 

@@ -10,17 +10,17 @@ import { refusedByRedis } from './outage.ts';
 import { priorityOf, QUEUES } from './queue.ts';
 
 export type Jobs = {
-  /** What the queue holds already is left as it is. */
+  /** Adds jobs for these rollouts; a job that is already in the queue stays as it is. */
   enqueue(run: Pick<RunRecord, 'run_id' | 'kind'>, rolloutIds: readonly string[]): Promise<void>;
   /** Those of the rollouts that the queue does not hold, or holds as failed, which only a bug of ours can cause. */
   missing(rolloutIds: readonly string[]): Promise<string[]>;
-  /** Lets those go on that are put off by more than `mostMs`, by a worker whose clock was wrong; their ids. */
+  /** Makes jobs due that are delayed by more than `mostMs`, by a worker whose clock was wrong; returns their ids. */
   hasten(mostMs: number): Promise<string[]>;
-  /** Takes jobs off the queue that no worker holds. */
+  /** Removes jobs from the queue that no worker holds. */
   drop(rolloutIds: readonly string[]): Promise<void>;
   /**
-   * Takes all jobs of a run off the queue that no worker holds, those of committed rollouts too: found in the queue, not by
-   * the run's records, which may be damaged. What is being worked on ends by itself when it sees its run gone.
+   * Removes all jobs of a run from the queue that no worker holds, those of committed rollouts too. It finds them in the queue and not
+   * by the run's records, which may be damaged. A rollout in work ends by itself when it sees that its run is gone.
    */
   dropRun(runId: string): Promise<void>;
 };
@@ -151,7 +151,7 @@ function patchCounts(refs: readonly string[]): Map<string, number> {
   return counts;
 }
 
-/** What Redis refuses is the caller's to repeat; BullMQ's own errors say that the job is elsewhere by now. */
+/** Throws what Redis refused, which the caller repeats; BullMQ's own errors mean that the job has moved on. */
 function unlessRefused(error: unknown): void {
   if (refusedByRedis(error)) throw error;
 }

@@ -1,4 +1,4 @@
-/** Leases: one worker at a time does the maintenance. */
+/** Leases: at most one worker at a time does the farm's maintenance. */
 import type { Redis } from 'ioredis';
 import type { Keys } from './keys.ts';
 import { loadScript } from './script.ts';

@@ -1,4 +1,4 @@
-/** Nodes that somebody asked to empty: their workers claim nothing until that is taken back. */
+/** Nodes that are drained: their workers claim nothing until the drain is taken back. */
 import type { Redis } from 'ioredis';
 import type { Clock } from './clock.ts';
 import type { Keys } from './keys.ts';
@@ -6,7 +6,7 @@ import type { Keys } from './keys.ts';
 export type Nodes = {
   drain(node: string): Promise<void>;
   undrain(node: string): Promise<void>;
-  /** Node → when it was asked for, in milliseconds since the epoch. */
+  /** Node → when its drain was requested, in milliseconds since the epoch. */
   drained(): Promise<Map<string, number>>;
 };
 

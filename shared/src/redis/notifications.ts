@@ -1,10 +1,10 @@
-/** Wakes a worker's sessions: one blocking connection per process, however many sessions wait for their next command. */
+/** Notifies a worker's sessions of new commands: one blocking connection per process, however many sessions wait. */
 
 import type { Redis } from 'ioredis';
 import { sleep, sleepAtMost } from '../waiting/sleep.ts';
 
 export type Notifications = {
-  /** Resolves when `session` is woken, after `ms`, or when the signal aborts; never rejects. */
+  /** Resolves when `session` is notified, after `ms`, or when the signal aborts; never rejects. */
   wait(session: string, ms: number, signal: AbortSignal): Promise<void>;
 };
 
@@ -14,8 +14,8 @@ const AWAY_MS = 500;
 /** `list`: the key that other processes push session ids to. The connection is opened at the first wait. */
 export function listenForNotifications(connect: () => Redis, list: string): Notifications {
   const waiting = new Map<string, () => void>();
-  /** Woken while nobody waited: the next wait returns at once. */
-  const woken = new Set<string>();
+  /** Sessions that were notified while they did not wait: their next wait returns at once. */
+  const notified = new Set<string>();
   let connection: Redis | null = null;
   let listening = false;
 
@@ -23,9 +23,9 @@ export function listenForNotifications(connect: () => Redis, list: string): Noti
     while (waiting.size > 0) {
       try {
         const reply = await redis.blpop(list, BLOCK_SECONDS);
-        const wake = reply && waiting.get(reply[1]);
-        if (wake) wake();
-        else if (reply) woken.add(reply[1]);
+        const resolve = reply && waiting.get(reply[1]);
+        if (resolve) resolve();
+        else if (reply) notified.add(reply[1]);
       } catch {
         // Redis is away or the farm is closed: whoever waits has a time limit of its own.
         await sleep(AWAY_MS);
@@ -36,7 +36,7 @@ export function listenForNotifications(connect: () => Redis, list: string): Noti
 
   return {
     async wait(session, ms, signal) {
-      if (woken.delete(session) || signal.aborted) return;
+      if (notified.delete(session) || signal.aborted) return;
       const done = new AbortController();
       const over = sleepAtMost(ms, AbortSignal.any([signal, done.signal]));
       waiting.set(session, () => done.abort());

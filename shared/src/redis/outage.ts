@@ -1,20 +1,20 @@
-/** Tells an outage of Redis from a fault of ours, and says it in words a person can act on. */
+/** Distinguishes an outage of Redis from a bug of ours, and words it so that a person can act on it. */
 import { errorMessage, SwefarmError, UnusableError } from '../failures/errors.ts';
 
 const OUTAGE =
   /max retries per request|Connection is closed|Stream isn't writeable|Command aborted|ECONN(REFUSED|RESET|ABORTED)|ETIMEDOUT|EPIPE|ENOTFOUND|EAI_AGAIN|ENOENT|EHOSTUNREACH|ENETUNREACH|All sentinels are unreachable|connect to sentinel/;
-/** It answers that it will not for now: it starts, fails over, or something else holds it up. */
+/** Replies of a Redis that refuses for now: it starts, fails over, or is blocked. */
 const REFUSAL =
   /\b(LOADING|BUSY|READONLY|MASTERDOWN|NOREPLICAS|UNBLOCKED|CLUSTERDOWN|TRYAGAIN|EXECABORT)\b|^(MOVED|ASK) |max number of clients reached/;
 const FULL = /\bOOM command not allowed|\bMISCONF\b/;
-/** Said by a server that leads no more, or not yet. */
+/** Replies of a server that is not the leader any more, or not yet. */
 const NO_LEADER = /\b(READONLY|MASTERDOWN|UNBLOCKED)\b/;
 const AUTH = /NOAUTH|WRONGPASS|NOPERM|invalid password|invalid username-password/i;
 const TLS = /certificate|SSL|TLS|self.signed|altnames|UNABLE_TO|DEPTH_ZERO|wrong version number/i;
 
 /** The UnusableError that an error of the Redis client means, or null when Redis is not at fault. */
 export function asUnusable(given: unknown, address: string): UnusableError | null {
-  // What one of our own parts says is no word of Redis, whatever file or host it names.
+  // An error of our own is not one of Redis, whatever file or host it names.
   if (given instanceof SwefarmError) return given instanceof UnusableError ? given : null;
   const error = firstOf(given);
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
@@ -51,22 +51,22 @@ export function asUnusable(given: unknown, address: string): UnusableError | nul
   );
 }
 
-/** Whether the same words to Redis may be answered later: it was away, or refused them, and has done nothing. Not once we hung up ourselves. */
+/** Whether the same command may succeed later: Redis was unreachable or refused it, and has done nothing. False after we closed the connection. */
 export function refusedByRedis(error: unknown): boolean {
   const unusable = asUnusable(error, '');
   return unusable?.code.startsWith('redis_') === true && !/Connection is closed/.test(errorMessage(unusable));
 }
 
-/** Whether a client is to connect anew, to whoever leads by then: the old leader still answers, and refuses. */
+/** Whether a client must reconnect, to the leader of then: the old leader still answers, but refuses. */
 export const leadsNoMore = (error: Error): boolean => NO_LEADER.test(error.message);
 
-/** A transaction is refused for what one of its commands was refused for. */
+/** The reason of a refused transaction is that of its first refused command. */
 function firstOf(error: unknown): unknown {
   const previous = error instanceof Error && 'previousErrors' in error ? error.previousErrors : null;
   return Array.isArray(previous) && previous.length > 0 ? previous[0] : error;
 }
 
-/** A server that takes the connection and closes it, or never says a word, was spoken to in the other protocol, more often than not. */
+/** A server that accepts the connection and closes it, or never answers, was most likely addressed with the wrong protocol. */
 function protocolHint(reason: string, address: string): string {
   if (!/ECONNRESET|EPIPE|ETIMEDOUT|Connection is closed/.test(reason)) return '';
   if (address.startsWith('rediss:')) return ' (Use redis:// where it speaks no TLS.)';
@@ -85,7 +85,7 @@ const partsWithOutages = (parts: Parts, address: string): Parts =>
     }
   };
 
-/** The same functions (and plain values), whose outages of Redis are thrown as UnusableError. */
+/** The same functions (and plain values), which throw outages of Redis as UnusableError. */
 export function throwingUnusable<T extends object>(part: T, address: string): T {
   const wrapped = Object.entries(part as Record<string, unknown>).map(([name, member]) => {
     if (typeof member !== 'function') return [name, member];

@@ -27,12 +27,12 @@ export type Placement = {
   receive(worker: string): Promise<Handed | null>;
 };
 
-/** Who has not beaten for so long is not handed anything; beats come each second. */
+/** A worker without a beat for so long gets no jobs; beats come each second. */
 const SILENT_MS = 4_000;
 const SEATS_LIFE_S = 60;
-/** From the last rollout of an image: for so long its worker is taken to have it. */
+/** For so long after the last rollout of an image its worker is assumed to have the image. */
 const IMAGES_LIFE_S = 6 * 3600;
-/** The lock that goes with it lives less long. */
+/** Longer than the lock that goes with the job. */
 const HANDED_LIFE_S = 30;
 const BLOCK_SECONDS = 1;
 

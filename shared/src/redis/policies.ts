@@ -1,4 +1,4 @@
-/** The policies that trainers speak of, by name, and what each worker sees of their endpoints. */
+/** The policies that trainers report, by name, and the state of their endpoints as each worker sees it. */
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
 import { EndpointView, PolicyChange, PolicyName, PolicyRecord } from '../records/policy.ts';
@@ -17,11 +17,11 @@ export type Policies = {
    * workers have bound, by endpoint: at the same cost however many they are.
    */
   report(worker: string, endpoints: readonly EndpointView[]): Promise<Map<string, number>>;
-  /** The reports that still live, by worker. */
+  /** The reports that have not expired, by worker. */
   reports(): Promise<Map<string, EndpointView[]>>;
 };
 
-/** A policy nobody spoke of for so long is forgotten; a worker that follows it cannot then be held up by it. */
+/** A policy without a report for so long is forgotten, and no longer holds up workers that follow it. */
 const LIFE_SECONDS = 30 * 24 * 3600;
 const REPORT_LIFE_MS = 15_000;
 

@@ -1,4 +1,4 @@
-/** The queue: BullMQ delivers at least once and decides nothing. All settings that must agree in a farm stand here. */
+/** The queue: BullMQ delivers at least once and decides nothing. Settings that must be the same in a whole farm are here. */
 import type { RunRecord } from '../records/job.ts';
 
 /**
@@ -21,7 +21,7 @@ export const jobSettings = {
   attempts: 1,
   /** The result is in the run's stream; a finished job has nothing more to say. */
   removeOnComplete: true,
-  /** Only a fault of our own makes a job fail: kept to be seen. */
+  /** Only a bug of ours makes a job fail, so failed jobs are kept for inspection. */
   removeOnFail: false,
 } as const;
 
@@ -33,7 +33,7 @@ export function priorityOf(kind: RunRecord['kind'], groupSequence: number): numb
   return CLASSES[kind] * CLASS_SIZE + 1 + (groupSequence % (CLASS_SIZE - 1));
 }
 
-/** Classes of priority by the kind they are there for; validation has the sessions too. */
+/** Classes of priority, named by the kind of run; sessions belong to validation. */
 export const QUEUE_CLASSES = ['validation', 'training', 'collection'] as const;
 export type QueueClass = (typeof QUEUE_CLASSES)[number];
 

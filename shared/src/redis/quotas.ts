@@ -1,12 +1,12 @@
-/** How many rollouts of a caller have no result yet, counted from the books of its runs: the same for every gateway of the farm. */
+/** How many rollouts of a caller have no result yet, counted over its runs: the same number for every gateway of the farm. */
 import type { Redis } from 'ioredis';
 import type { RunRecord } from '../records/job.ts';
 import type { Keys } from './keys.ts';
 
 export type Quotas = {
-  /** The run is this caller's; again does nothing. `rollouts`: how many it has in all; 0 for an open run, which keeps count itself. */
+  /** Counts the run as this caller's; doing so again changes nothing. `rollouts`: how many it has; 0 for an open run, which counts itself. */
   enter(caller: string, run: Pick<RunRecord, 'run_id'>, rollouts: number): Promise<void>;
-  /** Rollouts without a result, over all of the caller's runs. What has ended, or is gone, is struck off. */
+  /** Rollouts without a result, over all of the caller's runs. Runs that ended or are gone leave the list. */
   inFlight(caller: string): Promise<number>;
 };
 

@@ -1,4 +1,4 @@
-/** One record of a run, or of an instance, as it lies in Redis: read by itself, so that none that is damaged or newer stops what is done for the others. */
+/** Reads one stored record of a run or an instance by itself, so that a damaged or newer one does not stop work on the others. */
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
 import { z } from 'zod';

@@ -1,4 +1,4 @@
-/** Which workers live: a record with a life time, renewed by each heartbeat. */
+/** Which workers are alive: each has a record that expires unless its heartbeats renew it. */
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
 import { readRecord } from '../records/parse.ts';
@@ -16,13 +16,13 @@ export const WorkerRecord = z.object({
   started_at: z.number(),
   /** `host:port` of /metrics; null when it has none. */
   metrics: z.string().nullable(),
-  /** Why it claims nothing now; null when it does. */
+  /** Why it claims nothing now; null while it claims. */
   paused: z.string().nullable(),
   /** Rollouts may be handed to it because of their image; absent: no. */
   placed: z.boolean().optional(),
-  /** Of its software; absent: of before it was told. */
+  /** Of its software; absent from older workers. */
   software_version: z.string().optional(),
-  /** Which records it may work on (needs.ts). */
+  /** The highest `needs` of records that it may work on (needs.ts). */
   understands: z.number().optional(),
 });
 export type WorkerRecord = z.infer<typeof WorkerRecord>;
@@ -35,37 +35,37 @@ export type Registry = {
   beat(record: WorkerRecord): Promise<{ cancel_epoch: number; drained: boolean }>;
   leave(worker: string): Promise<void>;
   list(): Promise<WorkerRecord[]>;
-  /** Whether this worker beats. */
+  /** Whether this worker has a record. */
   lives(worker: string): Promise<boolean>;
   /**
-   * Whether one who does not beat is dead: not while this process has heard of Redis again only moments ago, and the living have
-   * not come round to it.
+   * Whether a worker without a record is surely dead. False just after Redis was unreachable for this process, when living
+   * workers may not have beaten again yet.
    */
-  sure(): boolean;
-  /** Workers whose record lapsed without their leave, over the life of the farm; noticed by {@link list}, once each. */
+  canJudgeDead(): boolean;
+  /** Workers whose record expired although they did not leave, since the farm began; {@link list} counts each once. */
   lost(): Promise<number>;
 };
 
-/** Of a worker's record, from its last beat. */
+/** Life time of a worker's record, from its last beat. */
 export const LIFE_MS = 15_000;
 /** Beats of our own that are further apart mean that Redis was away, or this process stood still. */
 const AWAY_MS = 5_000;
-/** How long the living may need to beat again: their clients try each two seconds at most. */
+/** How long living workers may need to beat again: their clients reconnect within two seconds. */
 const RETURN_MS = 6_000;
 
 export function createRegistry(redis: Redis, keys: Keys, clock: Clock): Registry {
-  const strike = loadScript(redis, 'workers_strike');
+  const removeLost = loadScript(redis, 'workers_lost');
   /** By the monotonic clock: our last beat, and when the first one after an outage was answered. */
-  let heardAt: number | null = null;
+  let repliedAt: number | null = null;
   let backAt = Number.NEGATIVE_INFINITY;
-  const heard = (): void => {
+  const noteReply = (): void => {
     const now = performance.now();
-    if (heardAt !== null && now - heardAt > AWAY_MS) backAt = now;
-    heardAt = now;
+    if (repliedAt !== null && now - repliedAt > AWAY_MS) backAt = now;
+    repliedAt = now;
   };
-  const sure = (): boolean => {
+  const canJudgeDead = (): boolean => {
     const now = performance.now();
-    return (heardAt === null || now - heardAt < AWAY_MS) && now - backAt > RETURN_MS;
+    return (repliedAt === null || now - repliedAt < AWAY_MS) && now - backAt > RETURN_MS;
   };
   return {
     async beat(record) {
@@ -79,29 +79,29 @@ export function createRegistry(redis: Redis, keys: Keys, clock: Clock): Registry
           .hexists(keys.drained, record.node)
           .time()
           .exec()) ?? [];
-      heard();
-      if (Array.isArray(time?.[1])) clock.heard(time[1] as unknown as [string, string]);
+      noteReply();
+      if (Array.isArray(time?.[1])) clock.observe(time[1] as unknown as [string, string]);
       return { cancel_epoch: Number(epoch?.[1] ?? 0), drained: drained?.[1] === 1 };
     },
     async leave(worker) {
       await redis.multi().del(keys.worker(worker)).zrem(keys.workers, worker).exec();
     },
     lives: async (worker) => (await redis.exists(keys.worker(worker))) === 1,
-    sure,
+    canJudgeDead,
     async list() {
       const ids = await redis.zrange(keys.workers, '0', '-1');
       if (ids.length === 0) return [];
       const records = await redis.mget(ids.map(keys.worker));
       // The record's own life time decides: clocks of nodes may differ.
       const dead = ids.filter((_, index) => records[index] === null);
-      if (dead.length > 0 && sure()) await strike([keys.workers, keys.totals('workers')], dead);
+      if (dead.length > 0 && canJudgeDead()) await removeLost([keys.workers, keys.totals('workers')], dead);
       return records.flatMap((text, index) => (text ? [recordOf(ids[index] ?? '', text)] : []));
     },
     lost: async () => Number(await redis.hget(keys.totals('workers'), 'lost')),
   };
 }
 
-/** One that cannot be read, of another version, lives all the same: what it holds must not be taken for lost. */
+/** A worker whose record cannot be read, of another version, is alive all the same: its rollouts must not be taken for lost. */
 function recordOf(worker: string, text: string): WorkerRecord {
   const read = readRecord(WorkerRecord, text);
   if ('value' in read) return read.value;

@@ -14,7 +14,7 @@ import { loadScript, type Script } from './script.ts';
 /** A committed entry that this version cannot read: damaged, or written by another version. */
 export type UnreadableResult = {
   stream_id: string;
-  /** Null when nothing tells whose it is. */
+  /** Null when its rollout cannot be found. */
   rollout_id: string | null;
   /** What is wrong with it, in a line. */
   problem: string;
@@ -53,8 +53,8 @@ export type GroupCount = { left: number; usable: number; size: number; refilled:
 export type Results = {
   /**
    * Up to `count` (1000) results after `afterId` (`0` = from the start), waiting up to `blockMs` (0) for the first.
-   * What cannot be read is skipped, named, and counted once over the farm, whoever reads it how often.
-   * Outlasts a restart of Redis of up to `patienceMs` (60 000), then throws UnusableError `redis_unreachable`.
+   * What cannot be read is skipped, named, and counted once in the farm, however often it is read.
+   * Waits out a restart of Redis for up to `patienceMs` (60 000), then throws UnusableError `redis_unreachable`.
    */
   read(
     runId: string,
@@ -64,7 +64,7 @@ export type Results = {
   /** Stream id of the run's latest result; `0` when it has none. */
   latest(runId: string): Promise<string>;
   committedIds(runId: string): Promise<Set<string>>;
-  /** Of these rollouts those with a result → the attempt that was committed; `claim` is null for what was committed before entries had it. */
+  /** The attempt that was committed, for those of these rollouts that have a result; `claim` is null in entries of before claims were stored. */
   winners(
     runId: string,
     rolloutIds: readonly string[],
@@ -82,7 +82,7 @@ export type Results = {
 };
 
 const DEFAULTS = { count: 1000, blockMs: 0, patienceMs: 60_000 };
-/** Waiting is polling, from the first pause to the longest: an abort is immediate and no connection is held. */
+/** It polls, with growing pauses, so that an abort takes effect at once and no connection is held. */
 const pauseMs = exponentialBackoff(10, 250, 1.5);
 const KINDS = ['validation', 'session', 'training', 'collection'];
 const SCAN_COUNT = 1000;

@@ -1,6 +1,6 @@
 /**
- * The rollouts of a run, a part at a time: a run may have more of them than a process should hold, and the sizes of its groups are
- * numbers that lie in Redis, written by whoever.
+ * Lists the rollouts of a run in parts: a run may have more of them than a process should hold, and the sizes of its groups are
+ * numbers in Redis that may be wrong.
  */
 import type { Redis } from 'ioredis';
 import { SwefarmError } from '../failures/errors.ts';
@@ -8,7 +8,7 @@ import { sizeOf } from '../records/bounds.ts';
 import { parseRolloutId, rolloutId } from '../records/ids.ts';
 import type { Keys } from './keys.ts';
 
-/** Ids at once. */
+/** Ids of one part. */
 const PART = 500;
 /** Fields of groups read at once. */
 const SCAN_COUNT = 1000;

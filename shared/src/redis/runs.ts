@@ -1,4 +1,4 @@
-/** What a submit leaves for workers: the run's record, its instances (compressed, once each) and given patches. */
+/** What a submit writes for workers: the run's record, its instances (compressed, once each) and given patches. */
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual, promisify } from 'node:util';
 import { gunzip, gzip } from 'node:zlib';
@@ -31,14 +31,13 @@ export type Runs = {
   /** Null when it is gone. Throws SwefarmError `run_unreadable`, or `run_newer` for what only a newer version may work on. */
   get(runId: string): Promise<RunRecord | null>;
   /**
-   * Adds an instance to an open run; once is enough, again does nothing. `differs`: the run has another one of this id; `full`: it
-   * has as many as a run may have.
-   * Its rollouts come with the calls for them (`farm.calls.open`).
+   * Adds an instance to an open run; adding it again does nothing. `differs`: the run has another instance of this id; `full`: it
+   * has as many instances as a run may have. Rollouts are opened by the calls for them (`farm.calls.open`).
    */
   append(runId: string, instance: Instance): Promise<'appended' | 'differs' | 'full' | 'gone'>;
   /** The run now open under this name; null when there is none. */
   getOpen(name: string): Promise<string | null>;
-  /** Makes `runId` the one open run of this name for `seconds`, unless there is one: answers which it is. */
+  /** Makes `runId` the open run of this name for `seconds`, unless there is one already; returns the open run. */
   setOpen(name: string, runId: string, seconds: number): Promise<string>;
   /** Null when it is gone. Throws SwefarmError `instance_unreadable`, or `instance_newer` for what only a newer version may work on. */
   getInstance(runId: string, instanceId: string): Promise<Instance | null>;
@@ -46,9 +45,9 @@ export type Runs = {
   instanceIds(runId: string): Promise<string[]>;
   /** Newest first; without those that cannot be read. */
   list(): Promise<RunRecord[]>;
-  /** The others among those that are listed. */
+  /** The listed runs that cannot be read. */
   unreadable(): Promise<UnreadableRun[]>;
-  /** Whether it is there, in whatever state. */
+  /** Whether the run is stored, readable or not. */
   exists(runId: string): Promise<boolean>;
   /** Removes everything of the run, its artifacts and its waiting jobs too; no key is left. */
   remove(runId: string): Promise<void>;
@@ -169,7 +168,7 @@ async function removeRun({ redis, keys, clock, queue, artifacts }: RunsDeps, run
     .exec();
 }
 
-/** Before anything is written: what is in Redis is met by every worker. Throws UsageError `run_invalid`. */
+/** Checked before anything is written, since every worker reads what is in Redis. Throws UsageError `run_invalid`. */
 function checked(given: RunRecord, instances: number): RunRecord {
   const parsed = RunRecord.safeParse(given);
   const problem = parsed.success ? tooMany(parsed.data, instances) : problemOf(parsed.error);
@@ -240,7 +239,7 @@ async function writePatches(
   }
 }
 
-/** Also of a record that cannot be read as a whole: a secret should not outlive its run. */
+/** Read also from a record that is otherwise unreadable: a secret should not outlive its run. */
 function keyRefOf(text: string): string | null {
   const read = readRecord(KeyRef, text);
   return 'value' in read ? (read.value.policy?.api_key_ref ?? null) : null;

@@ -1,4 +1,4 @@
-/** Keys of policies: a job carries a name; the value lies apart with a life time, and beside it the origins it was given for. */
+/** Keys of policies. A run names its key; the value is stored apart, expires, and has beside it the origins it was given for. */
 import type { Redis } from 'ioredis';
 import { z } from 'zod';
 import type { PolicyKey } from '../security/policykey.ts';
@@ -7,7 +7,7 @@ import type { Keys } from './keys.ts';
 
 export type StoredKey = {
   readonly secret: Secret;
-  /** Null: put there by a version that kept none. */
+  /** Null: stored by a version that kept no origins. */
   readonly origins: readonly string[] | null;
 };
 
@@ -23,7 +23,7 @@ const Origins = z.array(z.string());
 
 export function createSecrets(redis: Redis, keys: Keys): Secrets {
   return {
-    // Two strings: a worker of the version before reads the key where it always was.
+    // Two strings: workers of the previous version read the key where it always was.
     async put(name, { secret, origins }, ttl) {
       await redis
         .multi()

@@ -28,7 +28,7 @@ export async function findRedisServer(binDir: string, signal?: AbortSignal): Pro
 export async function fetchedServer(binDir: string, signal?: AbortSignal): Promise<string> {
   const target = join(binDir, 'valkey-server');
   const there = await lstat(target).catch(() => null);
-  // Whoever wrote it runs as us.
+  // Whoever can write this file runs code as us.
   if (there && isTrusted(there) && (await isProgram(target))) return target;
   await ownFolder(binDir, { setting: 'state_dir' });
   const aside = join(binDir, `.${newId()}`);

@@ -10,13 +10,13 @@ import { keysFor } from './keys.ts';
 export type Target = RedisEndpoint & {
   kind: 'server' | 'file' | 'sentinel' | 'cluster';
   /**
-   * Where a server that may move is now: asked before each connect, and the answer laid over `options`. Absent: it does not move, or
-   * the client finds it by itself. Throws UnusableError `redis_unreachable` when nobody can say.
+   * Finds where a server that may move is now; called before each connect, and its result overrides `options`. Absent: the server does
+   * not move, or the client finds it by itself. Throws UnusableError `redis_unreachable` when it cannot be found.
    */
   locate?: () => Promise<RedisEndpoint>;
 };
 
-/** An answer that does not come for so long means a host that went away without a word: then the address is asked for again. */
+/** A reply that takes longer means that the host vanished without closing the connection: then the address is read again. */
 const SILENCE_MS = 30_000;
 const PORT = 6379;
 const SENTINEL_PORT = 26379;
@@ -167,7 +167,7 @@ function parseUserInfo(config: CommonConfig, text: string): UserInfo {
   }
 }
 
-/** Files that only TLS uses, beside an address without it: whoever set them believes that the line is encrypted. */
+/** Refuses TLS files beside an address without TLS: whoever set them believes that the connection is encrypted. */
 function refuseUnusedTls(config: CommonConfig, url: string): void {
   if (url.startsWith('rediss')) return;
   for (const key of ['redis_tls_ca', 'redis_tls_cert', 'redis_tls_key'] as const) {
@@ -177,7 +177,7 @@ function refuseUnusedTls(config: CommonConfig, url: string): void {
   }
 }
 
-/** Without a name it is the host that is connected to which the certificate must be for. */
+/** Without a server name the certificate must be for the host that is connected to. */
 function tlsOptions(config: CommonConfig, name?: string): NonNullable<ClientOptions['tls']> {
   if ((config.redis_tls_cert === null) !== (config.redis_tls_key === null)) {
     const [one, other] =

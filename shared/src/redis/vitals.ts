@@ -1,4 +1,4 @@
-/** How the farm stands at this moment: what waits and for how long, who works, and how full Redis and the store are. */
+/** The state of the farm now: what waits and for how long, which workers work, and how full Redis and the artifact store are. */
 import type { Redis } from 'ioredis';
 import type { ArtifactStore } from '../artifacts/store.ts';
 import type { Vitals } from '../metrics/vitals.ts';
@@ -10,7 +10,7 @@ import { classRange, QUEUE_CLASSES, QUEUES, type QueueClass } from './queue.ts';
 import type { Registry } from './registry.ts';
 import type { Results } from './results.ts';
 
-/** Of each class this many jobs, the next to run, are asked for their age: bounded however deep the queue is. */
+/** The age is read of this many jobs of each class, the next to run: bounded, however long the queue is. */
 const SAMPLE = 200;
 
 export type VitalsDeps = {

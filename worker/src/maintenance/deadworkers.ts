@@ -10,7 +10,7 @@ export function reportDeadWorkers(): Duty {
     name: 'report-dead-workers',
     everyMs: 2_000,
     async run({ farm, log }) {
-      if (!farm.registry.sure()) return;
+      if (!farm.registry.canJudgeDead()) return;
       const living = new Map((await farm.registry.list()).map((one) => [one.worker, one]));
       for (const [worker, { node, active }] of seen) {
         // One that left by itself had nothing in hand.
@@ -29,7 +29,7 @@ export const giveUpRollouts: Duty = {
   async run(deps, signal) {
     const { farm, log } = deps;
     // After an outage who lives is not known for a moment, and an attempt that goes on would be taken for a crash.
-    if (!farm.registry.sure()) return;
+    if (!farm.registry.canJudgeDead()) return;
     const living = await livingWorkers(farm);
     await eachRun(this.name, deps, signal, async (run) => {
       // Nothing is given up for one death.

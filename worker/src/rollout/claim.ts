@@ -21,7 +21,7 @@ export async function claimRollout(
     const onlyKept = await waitsForPolicy(run, services);
     const claimed = await farm.journal.claim(job.rollout_id, identity, { over, onlyKept });
     const { registry } = farm;
-    if (claimed.status !== 'held' || !registry.sure() || (await registry.lives(claimed.worker)))
+    if (claimed.status !== 'held' || !registry.canJudgeDead() || (await registry.lives(claimed.worker)))
       return claimed;
     over = claimed.claim;
     return await claim();

@@ -1,4 +1,4 @@
--- Makes an orphan of a call whose gateway died. While no gateway lives nobody could call again: then it waits for one.
+-- Makes an orphan of a call whose gateway died. While no gateway is alive no caller could come back, so the call waits for a gateway.
 -- KEYS: 1 open calls  2 calls of one fingerprint  3 gateways
 -- ARGV: 1 call id  2 grace (ms) of calls that have none of their own  3 whether a gateway lives (1)
 local text = redis.call('HGET', KEYS[2], ARGV[1])

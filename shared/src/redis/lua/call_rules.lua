@@ -1,4 +1,4 @@
--- Joined before the other call scripts: what a call held over HTTP is to the farm.
+-- Joined before the other call scripts: the record and the rules of a call that is held over HTTP.
 -- A call is JSON: rollout_id, holder (gateway), held (its open connections), orphan_until (ms, when held is 0), answered,
 -- at (ms, when it began), grace (ms, how long it waits for its caller when its gateway died; absent: as who sweeps says)
 local clock = redis.call('TIME')

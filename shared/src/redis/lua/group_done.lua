@@ -1,4 +1,4 @@
--- Closes rollouts whose results lie outside of Redis, without a result in the run's stream; or opens such again.
+-- Closes rollouts whose results are outside of Redis, without a result in the run's stream; or opens such rollouts again.
 -- KEYS: 1 record  2 committed  3 groups  4 unfinished runs
 -- ARGV: 1 run id  2 close or open  3.. pairs: rollout id, instance id
 -- Reply: how many changed

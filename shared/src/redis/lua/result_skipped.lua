@@ -1,4 +1,4 @@
--- Writes down results that could not be read, and counts each once, whoever meets it how often.
+-- Notes results that could not be read, and counts each once, however often it is met.
 -- KEYS: 1 record  2 skipped results of the run  3 counters of results
 -- ARGV: pairs of stream id and what is wrong
 local life = redis.call('PTTL', KEYS[1])

@@ -1,4 +1,4 @@
--- A run stands still from now on, unless it does already, or was let go on since its counts were judged.
+-- Pauses a run, unless it is paused already, or was resumed since its counts were judged.
 -- KEYS: 1 record  2 paused
 -- ARGV: 1 reason  2 when it was last let go on, as whoever judges it knows ('': never; '*': whenever it was)
 -- Reply: 1 when it stands still because of this call

@@ -1,4 +1,4 @@
--- Strikes out workers whose record has lapsed, and counts them in the same step: each once, whoever notices.
+-- Removes workers whose record has expired from the list, and counts them in the same step: each once, whoever notices.
 -- KEYS: 1 workers  2 counters of workers
 -- ARGV: worker ids
 local lost = redis.call('ZREM', KEYS[1], unpack(ARGV))
