@@ -1,4 +1,5 @@
 /** Keeps head and tail of a byte stream and counts the rest, so that output without end costs a fixed amount of memory. */
+import type { ExecResult } from './runtime.ts';
 
 export class Capture {
   #head: Buffer[] = [];
@@ -51,4 +52,20 @@ export class Capture {
     this.#trim();
     return { head, tail: this.#tail[0] ?? Buffer.alloc(0), totalBytes: this.#total };
   }
+}
+
+/** What an exec has captured, as its result. @param by what ended it @param exitCode of one that ended by itself */
+export function execResult(
+  capture: Capture,
+  by: 'itself' | 'timeout' | 'abort',
+  exitCode: number | null,
+): ExecResult {
+  const { head, tail, totalBytes } = capture.result();
+  return {
+    exitCode: by === 'itself' ? exitCode : null,
+    timedOut: by === 'timeout',
+    output: tail ? Buffer.concat([head, tail]) : head,
+    outputBytes: totalBytes,
+    truncated: tail !== null,
+  };
 }

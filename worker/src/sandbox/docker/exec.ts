@@ -2,7 +2,7 @@
 import type { Duplex } from 'node:stream';
 import { linearBackoff, newId, poll, RolloutFailure, waitAtMost } from '@swefarm/shared';
 import type Docker from 'dockerode';
-import { Capture } from '../capture.ts';
+import { Capture, execResult } from '../capture.ts';
 import { engineFailure } from '../engine/errors.ts';
 import type { ExecOptions, ExecResult } from '../runtime.ts';
 import { lateFailure, requireReadable } from './accounts.ts';
@@ -102,14 +102,7 @@ export async function runExec(
       await waitAtMost(watch.done, AFTER_KILL_MS);
       options.signal.throwIfAborted();
     }
-    const { head, tail, totalBytes } = capture.result();
-    return {
-      exitCode: by === 'itself' ? await exitCode(exec) : null,
-      timedOut: by === 'timeout',
-      output: tail ? Buffer.concat([head, tail]) : head,
-      outputBytes: totalBytes,
-      truncated: tail !== null,
-    };
+    return execResult(capture, by, by === 'itself' ? await exitCode(exec) : null);
   } finally {
     watch.stop();
     socket.destroy();

@@ -5,7 +5,7 @@ import { mkdir, open, stat, writeFile } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 import { Duplex } from 'node:stream';
 import { newId, RolloutFailure, SwefarmError, waitAtMost } from '@swefarm/shared';
-import { Capture } from '../capture.ts';
+import { Capture, execResult } from '../capture.ts';
 import { killCommand } from '../kill.ts';
 import type { Container, ContainerSpec, ContainerState, ExecOptions, ExecResult } from '../runtime.ts';
 import { CONTAINER_MARK, killMarked } from './processes.ts';
@@ -84,15 +84,7 @@ export class HostContainer implements Container {
     }
     child.stdout?.destroy();
     options.signal.throwIfAborted();
-    const { head, tail, totalBytes } = capture.result();
-    const signalled = child.signalCode !== null ? 128 + 9 : null;
-    return {
-      exitCode: by === 'itself' ? (child.exitCode ?? signalled) : null,
-      timedOut: by === 'timeout',
-      output: tail ? Buffer.concat([head, tail]) : head,
-      outputBytes: totalBytes,
-      truncated: tail !== null,
-    };
+    return execResult(capture, by, child.exitCode ?? (child.signalCode !== null ? 128 + 9 : null));
   }
 
   async putFiles(

@@ -4,7 +4,7 @@ import { close } from 'node:fs';
 import type { Socket } from 'node:net';
 import { Duplex, type Readable, type Writable } from 'node:stream';
 import { errorMessage, RolloutFailure, waitAtMost } from '@swefarm/shared';
-import { Capture } from '../capture.ts';
+import { Capture, execResult } from '../capture.ts';
 import type { ExecOptions, ExecResult } from '../runtime.ts';
 import type { OutputPipe } from './pipes.ts';
 import { killNamespace } from './processes.ts';
@@ -108,14 +108,8 @@ export async function runEntered(
       options.signal.throwIfAborted();
     }
     await drained(closed, () => lastOutputAt);
-    const { head, tail, totalBytes } = capture.result();
-    return {
-      exitCode: ending.by === 'itself' ? (ending.value ?? notStarted(head)) : null,
-      timedOut: ending.by === 'timeout',
-      output: tail ? Buffer.concat([head, tail]) : head,
-      outputBytes: totalBytes,
-      truncated: tail !== null,
-    };
+    const exitCode = ending.by === 'itself' ? (ending.value ?? notStarted(capture.result().head)) : null;
+    return execResult(capture, ending.by, exitCode);
   } finally {
     entered.output.destroy();
     entered.stdin?.destroy();
