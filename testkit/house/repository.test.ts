@@ -2,7 +2,9 @@ import { expect, test } from 'vitest';
 import { figuresOf } from './figures.ts';
 import { readRepository } from './tree.ts';
 
-const figures = figuresOf(readRepository());
+const tree = readRepository();
+const figures = figuresOf(tree);
+const isTest = new Set(tree.flatMap((file) => (file.isTest ? [file.path] : [])));
 
 test('the whole repository is read', () => {
   expect(figures.product.files).toBeGreaterThan(400);
@@ -11,4 +13,13 @@ test('the whole repository is read', () => {
 
 test('no files import one another in a circle at run time', () => {
   expect(figures.fileCirclesAtRunTime).toEqual([]);
+});
+
+test('neither files nor folders import one another in a circle, types included', () => {
+  expect([...figures.fileCircles, ...figures.folderCircles]).toEqual([]);
+});
+
+test('no function of the product is over 60 lines, and no file over 300', () => {
+  expect(figures.longFunctions).toEqual([]);
+  expect(figures.longFiles.filter(({ path }) => !isTest.has(path))).toEqual([]);
 });
