@@ -2,7 +2,7 @@
  * Many simulated nodes in one process, each with the real worker's loops and connections of its own. Started by fleet.ts, told
  * by messages what rollouts do, and killed with all its nodes when nodes are to be lost.
  */
-import { loadConfig, type RolloutJob, sleep, type Trajectory, type Turn } from '@swefarm/shared';
+import { loadConfig, onAbort, type RolloutJob, sleep, type Trajectory, type Turn } from '@swefarm/shared';
 import { simulateWorker } from '@swefarm/worker';
 import { secondsOf, shareOf } from './durations.ts';
 
@@ -52,7 +52,7 @@ async function work(
       await new Promise<void>((end, reject) => {
         const one: Held = { id, turns: 0, tell, end };
         held.add(one);
-        signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+        onAbort(signal, () => reject(signal.reason));
       });
     }
   } finally {

@@ -9,7 +9,7 @@ import { createServer } from 'node:net';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { sleep } from '@swefarm/shared';
-import { toldToEnd } from '@swefarm/testkit';
+import { untilTerminated } from '@swefarm/testkit';
 import { startFarm } from './farm.ts';
 import { endGym, type Gym, gymIn, linesOf, startChecks } from './gym.ts';
 
@@ -25,7 +25,7 @@ const DOCS = resolve(import.meta.dirname, '../../../docs/nemo-gym.md');
 /** Gym's own start: Ray and a model server, on two shared cores. */
 const START_MS = 300_000;
 const { check, wrong } = startChecks();
-const told = toldToEnd();
+const terminated = untilTerminated();
 await using farm = await startFarm({
   runtime: values.runtime === 'rootfs' ? 'rootfs' : 'docker',
   concurrency: 4,
@@ -41,7 +41,7 @@ const startGym = (args: readonly string[]): Gym => {
   return one;
 };
 try {
-  await Promise.race([told, driveAll()]);
+  await Promise.race([terminated, driveAll()]);
 } finally {
   for (const one of begun) endGym(one);
 }

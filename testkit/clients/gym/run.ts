@@ -13,7 +13,7 @@ import {
   startCommand,
   startRedis,
   startScriptedPolicy,
-  toldToEnd,
+  untilTerminated,
 } from '@swefarm/testkit';
 import { endGym, type Gym, gymIn, linesOf, type Row, startChecks } from './gym.ts';
 
@@ -38,7 +38,7 @@ const repeats = Number(values.repeats);
 const EXAMPLE = 'r1chardj0n3s__parse-1.20.2';
 const ROOT = resolve(import.meta.dirname, '../../..');
 const { check, wrong } = startChecks();
-const told = toldToEnd();
+const terminated = untilTerminated();
 
 const folder = await mkdtemp(join(tmpdir(), 'swefarm-gym-'));
 const gym = gymIn(values.venv, folder);
@@ -69,7 +69,7 @@ const serve = startCommand(
   env,
 );
 try {
-  await Promise.race([told, collectAll()]);
+  await Promise.race([terminated, collectAll()]);
 } finally {
   for (const one of begun) endGym(one);
   serve.kill('SIGTERM');

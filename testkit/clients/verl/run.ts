@@ -17,8 +17,8 @@ import {
   startCommand,
   startRedis,
   startScriptedPolicy,
-  toldToEnd,
   until,
+  untilTerminated,
 } from '@swefarm/testkit';
 
 const { values } = parseArgs({
@@ -44,7 +44,7 @@ const OFFLINE = {
 
 type Facts = Record<string, unknown>;
 
-const told = toldToEnd();
+const terminated = untilTerminated();
 /** What ends with us, whatever it is doing. */
 const helpers = new Set<ChildProcess>();
 
@@ -119,7 +119,7 @@ await using policy = await startScriptedPolicy({ script: EXAMPLES });
 await using other = await startScriptedPolicy({ script: EXAMPLES });
 const started: Started[] = [];
 try {
-  await Promise.race([told, checkAll()]);
+  await Promise.race([terminated, checkAll()]);
 } finally {
   for (const child of helpers) child.kill('SIGKILL');
   for (const { kill } of started) kill('SIGTERM');

@@ -6,7 +6,7 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { errorMessage, replaceFile, UsageError } from '@swefarm/shared';
-import { cacheKey, once } from './cache.ts';
+import { cached, cacheKey } from './cache.ts';
 import { debianProblem, makeDebianTree } from './debian.ts';
 import { dockerAnswers, imageKeys, importTree, layerImage } from './docker.ts';
 import {
@@ -159,7 +159,7 @@ function makeBase(plan: Plan, key: string): Promise<string> {
   const path = join(plan.cacheDir, `base-${key}`);
   const wheels = () => fetchWheels(plan.cacheDir, base.pip, signal);
   if (plan.kind === 'dir') return makeDebianTree(path, base, wheels, note, signal);
-  return once(path, async (draft) => {
+  return cached(path, async (draft) => {
     note('base: Python environment');
     await placeActivate(draft);
     await inTree({ kind: 'host+dir', path: draft }, MAKE_ENVIRONMENT, { setup: await wheels(), signal });
@@ -173,7 +173,7 @@ async function buildTree(
   baseTree: Promise<string>,
 ): Promise<BuiltExample> {
   const { signal, cacheDir, kind, note } = plan;
-  const folder = await once(join(cacheDir, 'trees', `${recipe.instance_id}-${key}`), async (draft) => {
+  const folder = await cached(join(cacheDir, 'trees', `${recipe.instance_id}-${key}`), async (draft) => {
     note(`${recipe.instance_id}: sources`);
     const [broken, fixed, wheels] = await Promise.all([
       fetchSdist(cacheDir, recipe, recipe.broken, signal),

@@ -1,7 +1,9 @@
 /** The builder's cache: every entry is made once, apart, and moved into place whole, so that a killed build leaves none half made. */
+
 import { createHash } from 'node:crypto';
 import { access, mkdir, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { createSingleFlight } from '@swefarm/shared';
 
 /** Goes into every key: raise it when the builder itself makes something else from the same recipe. */
 const BUILDER = 1;
@@ -19,19 +21,14 @@ export const exists = (path: string): Promise<boolean> =>
     () => false,
   );
 
-const underway = new Map<string, Promise<string>>();
+const underWay = createSingleFlight<string>();
 
 /**
  * `path`, after `make` has filled it if it was not there. Within a process it is made once; two builders at once both
  * make it, and the first to finish wins. `make` gets a path beside the final one, which does not exist yet.
  */
-export function once(path: string, make: (draft: string) => Promise<void>): Promise<string> {
-  const known = underway.get(path);
-  if (known !== undefined) return known;
-  const made = makeOnce(path, make).finally(() => underway.delete(path));
-  underway.set(path, made);
-  return made;
-}
+export const cached = (path: string, make: (draft: string) => Promise<void>): Promise<string> =>
+  underWay.run(path, () => makeOnce(path, make));
 
 async function makeOnce(path: string, make: (draft: string) => Promise<void>): Promise<string> {
   if (await exists(path)) return path;

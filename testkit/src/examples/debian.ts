@@ -1,8 +1,8 @@
-/** The Debian tree under all examples: debootstrap once, then the Python environment that they share. */
+/** The Debian tree under all examples: debootstrap cached, then the Python environment that they share. */
 import { glob, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { SwefarmError } from '@swefarm/shared';
-import { once } from './cache.ts';
+import { cached } from './cache.ts';
 import { inTree, MAKE_ENVIRONMENT, placeActivate } from './environment.ts';
 import type { BaseRecipe } from './recipe.ts';
 import { has, run } from './run.ts';
@@ -22,7 +22,7 @@ export async function makeDebianTree(
   note: (line: string) => void,
   signal: AbortSignal,
 ): Promise<string> {
-  return once(path, async (draft) => {
+  return cached(path, async (draft) => {
     const mirror = await configuredMirror('/etc/apt', base.suite);
     note(`base: debootstrap ${base.suite} from ${mirror ?? "debootstrap's own mirror"}`);
     const [fetched] = await Promise.all([wheels(), debootstrap(draft, base, mirror, signal)]);

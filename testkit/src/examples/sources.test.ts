@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { once } from './cache.ts';
+import { cached } from './cache.ts';
 import { readExamples } from './recipe.ts';
 import { mapLimited, run } from './run.ts';
 import { fetchSdist } from './sources.ts';
@@ -29,9 +29,9 @@ test('an archive with another checksum is refused: both sums, the recipe and the
   );
 });
 
-test('an entry of the cache is made once, whole, and again after a failure', async () => {
+test('an entry of the cache is made cached, whole, and again after a failure', async () => {
   const path = join(dir, 'deep/entry');
-  const failing = once(path, async (draft) => {
+  const failing = cached(path, async (draft) => {
     await writeFile(draft, 'half');
     throw new Error('cut');
   });
@@ -41,8 +41,8 @@ test('an entry of the cache is made once, whole, and again after a failure', asy
     made++;
     await writeFile(draft, 'whole');
   };
-  await Promise.all([once(path, make), once(path, make)]);
-  await once(path, make);
+  await Promise.all([cached(path, make), cached(path, make)]);
+  await cached(path, make);
   expect(made).toBe(1);
   expect((await run(['ls', join(dir, 'deep')], { signal })).stdout).toBe('entry\n');
 });

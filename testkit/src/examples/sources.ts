@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { mkdir, readdir, readFile, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import { SwefarmError } from '@swefarm/shared';
-import { cacheKey, once } from './cache.ts';
+import { cached, cacheKey } from './cache.ts';
 import type { Recipe } from './recipe.ts';
 import { run } from './run.ts';
 
@@ -22,7 +22,7 @@ export async function fetchSdist(
   const requirement = `${recipe.package}==${release.version}`;
   const folder = join(cacheDir, 'sdists', `${recipe.package}-${release.version}`);
   // The name in the cache is ours: archives of one package are spelled in several ways on PyPI.
-  await once(folder, async (draft) => {
+  await cached(folder, async (draft) => {
     await mkdir(draft, { recursive: true });
     await pip(['--no-binary', recipe.package, '-d', draft, requirement], requirement, signal);
     const [archive] = (await readdir(draft)).filter((name) => name.endsWith('.tar.gz'));
@@ -52,7 +52,7 @@ export async function fetchWheels(
   signal: AbortSignal,
 ): Promise<string> {
   const sorted = [...new Set(requirements)].sort();
-  return once(join(cacheDir, 'wheels', cacheKey(sorted)), async (draft) => {
+  return cached(join(cacheDir, 'wheels', cacheKey(sorted)), async (draft) => {
     await mkdir(draft, { recursive: true });
     if (sorted.length === 0) return;
     await pip(['--only-binary', ':all:', '-d', draft, ...sorted], 'the wheels', signal);

@@ -2,10 +2,10 @@ import { execFileSync } from 'node:child_process';
 import { expect, it } from 'vitest';
 import { generateScript } from './generate.ts';
 import { openPrompter } from './prompt.ts';
-import { say } from './said.ts';
 import { readScript } from './script.ts';
 import { type ChatMessage, loadTemplate } from './template.ts';
 import { loadTokenizer } from './tokenizer.ts';
+import { renderTurn } from './turntext.ts';
 
 it.each([
   [20, 8_000],
@@ -21,7 +21,10 @@ it.each([
   const outputs = execFileSync('bash', ['-c', shell], { encoding: 'utf8' }).split('\u001e');
   const messages: ChatMessage[] = [{ role: 'user', content: 'word '.repeat(490) }];
   for (const [i, turn] of variant.entries()) {
-    messages.push({ role: 'assistant', content: say(turn, [], { ...script, reasoning: 'content' }).content });
+    messages.push({
+      role: 'assistant',
+      content: renderTurn(turn, [], { ...script, reasoning: 'content' }).content,
+    });
     const content = `<returncode>0</returncode>\n<output>\n${outputs[i]}</output>`;
     if (turn.submit === undefined) messages.push({ role: 'user', content });
     expect(content.length).toBeLessThan(10_000);

@@ -1,10 +1,10 @@
 /** What the model sampled for one answer: token ids, their log-probabilities, and where max_tokens cuts them. */
 import { hash32, unit } from './random.ts';
-import type { Said } from './said.ts';
 import type { Tokenizer, Tokens } from './tokenizer.ts';
+import type { TurnText } from './turntext.ts';
 
 export type Generation = {
-  said: Said;
+  said: TurnText;
   /** End token included when the answer ended by itself. */
   tokens: Tokens;
   /** Decimal texts in (-5, 0), always with a point; one for each token. */
@@ -13,7 +13,7 @@ export type Generation = {
 
 /** Tokenises what was said, within a budget of tokens. `seed` makes the log-probabilities. */
 export function generate(
-  said: Said,
+  said: TurnText,
   tokenizer: Tokenizer,
   endId: number,
   budget: number,
@@ -37,7 +37,7 @@ export function generate(
 }
 
 /** A cut answer is text: no server reads half a call or half a thought. */
-function cutShort(said: Said, raw: string): Said {
+function cutShort(said: TurnText, raw: string): TurnText {
   if (said.finish === 'length' && raw === said.raw) return said;
   return { raw, content: raw, reasoning: null, toolCalls: [], finish: 'length' };
 }
@@ -67,7 +67,7 @@ function sliced(
   { said, tokens, logProbs }: Generation,
   from: number,
   to: number,
-  finish: Said['finish'],
+  finish: TurnText['finish'],
   tokenizer: Tokenizer,
 ): Generation {
   const ids = tokens.ids.slice(from, to);

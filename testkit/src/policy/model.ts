@@ -7,10 +7,10 @@ import { type Dialect, refusalOf, spokenOf } from './overflow.ts';
 import { openPrompter, type Prompt, type Prompter } from './prompt.ts';
 import { hash32 } from './random.ts';
 import { type Asking, BadRequest, type ChatRequest, type CompletionRequest } from './request.ts';
-import { type Manner, type Said, say, type ToolOffer } from './said.ts';
 import type { Script, Turn } from './script.ts';
 import type { ChatMessage, ChatTemplate } from './template.ts';
 import { type Tokenizer, type Tokens, tokensOf } from './tokenizer.ts';
+import { renderTurn, type ToolOffer, type TurnStyle, type TurnText } from './turntext.ts';
 import { type Answer, answerId, promptJson } from './wire.ts';
 
 export type ModelOptions = {
@@ -104,14 +104,14 @@ function reply(
   if (script.model !== undefined && asking.model !== null && asking.model !== script.model) {
     return failing({ kind: 'model_unknown', probability: 1 });
   }
-  const manner: Manner = { fence: script.fence, sentinel: script.sentinel, reasoning: options.reasoning };
+  const style: TurnStyle = { fence: script.fence, sentinel: script.sentinel, reasoning: options.reasoning };
   const asked = {
     rollout: caller.header,
     firstUser: caller.firstUser,
     turn,
     firstAssistant: history.firstAssistant,
   };
-  const sounds = (first: Turn, said: string) => say(first, history.tools, manner).content === said;
+  const sounds = (first: Turn, said: string) => renderTurn(first, history.tools, style).content === said;
   const chosen = chooser.choose(asked, sounds);
   const name = rolloutName(caller.header);
   const target = { ...caller, instance: name?.instanceId ?? null, index: name?.index ?? null };
@@ -122,7 +122,7 @@ function reply(
       `no conversation of the script matches the first user message, which begins ${start}`,
     );
   }
-  const said = say(chosen?.turn ?? FAULT_ONLY, history.tools, manner);
+  const said = renderTurn(chosen?.turn ?? FAULT_ONLY, history.tools, style);
   const answerSeed = generationSeed(rollout, turn, seed);
   const expected = Math.ceil(said.raw.length / 4);
   return {
@@ -152,7 +152,7 @@ function compose(
   caller: Caller,
   asking: Asking,
   history: History,
-  said: Said,
+  said: TurnText,
   seed: number,
   fault: Fault | null,
 ): Answer {

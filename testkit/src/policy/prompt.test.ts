@@ -3,14 +3,14 @@ import { Tokenizer as HuggingFace } from '@huggingface/tokenizers';
 import { describe, expect, it } from 'vitest';
 import { generate } from './generation.ts';
 import { openPrompter } from './prompt.ts';
-import { type Manner, say } from './said.ts';
 import type { Turn } from './script.ts';
 import { type ChatMessage, loadTemplate } from './template.ts';
 import { loadTokenizer, type Tokens } from './tokenizer.ts';
+import { renderTurn, type TurnStyle } from './turntext.ts';
 
 const tokenizer = loadTokenizer();
 const flat = (runs: readonly Tokens[]): number[] => runs.flatMap((run) => [...run.ids]);
-const manner: Manner = { fence: 'bash', sentinel: 'DONE', reasoning: 'content' };
+const style: TurnStyle = { fence: 'bash', sentinel: 'DONE', reasoning: 'content' };
 const tools = [{ type: 'function', function: { name: 'bash', parameters: { properties: { command: {} } } } }];
 
 const odd = '  two\n\n\nlines\t— ünï 🎉 \u0000 <think>x</think> <|im_end|> "q" {"a": 1}\n';
@@ -88,7 +88,7 @@ describe('contiguity of a conversation', () => {
   const talk = (
     template: string,
     offered: typeof tools,
-    reasoning: Manner['reasoning'],
+    reasoning: TurnStyle['reasoning'],
     echo: boolean,
   ): boolean[] => {
     const prompter = openPrompter(tokenizer, loadTemplate(template));
@@ -98,7 +98,7 @@ describe('contiguity of a conversation', () => {
       const prompt = flat(prompter.fromMessages(history, offered).runs);
       const contiguous = seen.every((id, i) => prompt[i] === id);
       const made = generate(
-        say(turn, offered, { ...manner, reasoning }),
+        renderTurn(turn, offered, { ...style, reasoning }),
         tokenizer,
         prompter.end.id,
         1000,
@@ -134,7 +134,7 @@ describe('contiguity of a conversation', () => {
 
 describe('a generation', () => {
   const end = tokenizer.idOf('<|im_end|>');
-  const said = say({ command: 'echo one two three', thought: 'Ünï 🎉.', repeat: 1 }, tools, manner);
+  const said = renderTurn({ command: 'echo one two three', thought: 'Ünï 🎉.', repeat: 1 }, tools, style);
 
   it('ends with the end token and has one log-probability in (-5, 0) per token, the same each time', () => {
     const made = generate(said, tokenizer, end, 1000, 7);

@@ -1,6 +1,7 @@
 /** Requests of the OpenAI interface, read by hand: a body of 176 messages is checked in microseconds. */
-import type { ToolOffer } from './said.ts';
+
 import type { ChatMessage } from './template.ts';
+import type { ToolOffer } from './turntext.ts';
 import type { Wanted } from './wire.ts';
 
 /** Answered as HTTP 400 in the words of vLLM. */

@@ -2,8 +2,8 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { errorMessage, sleepAtMost, UsageError } from '@swefarm/shared';
 import { Delay } from './delay.ts';
-import { type Door, openDoor } from './door.ts';
 import { type FaultRule, type FaultRuleInput, isBareRefusal, openFaultBook, readRules } from './faults.ts';
+import { createListener, type Listener } from './listener.ts';
 import { anyOverflow, type Caller, openModel, type Reply } from './model.ts';
 import type { Dialect } from './overflow.ts';
 import { BadRequest, needsNumber, readChatRequest, readCompletionRequest } from './request.ts';
@@ -53,7 +53,7 @@ export type ScriptedPolicy = AsyncDisposable & {
   setVersion(version: string): void;
 };
 
-type Service = Desk & { door: Door; version: string | undefined; dialect: Dialect };
+type Service = Desk & { listener: Listener; version: string | undefined; dialect: Dialect };
 
 /** Starts the server. Throws UsageError for a bad script, template, tokenizer or a port in use. */
 export async function startScriptedPolicy(options: ScriptedPolicyOptions): Promise<ScriptedPolicy> {
@@ -80,18 +80,18 @@ export async function startScriptedPolicy(options: ScriptedPolicyOptions): Promi
   const setRules = async (rules: readonly FaultRule[]) => {
     faults.set(rules);
     const bare = rules.find(isBareRefusal);
-    await (bare ? door.shut(bare.ms) : door.open());
+    await (bare ? listener.shut(bare.ms) : listener.open());
   };
   const server = createServer((request, response) => {
     void serve(service, request, response);
   });
   // Answers may take long, and idle connections are the client's to close.
   Object.assign(server, { requestTimeout: 0, headersTimeout: 0, keepAliveTimeout: 0 });
-  const door = openDoor(server, options.host ?? '127.0.0.1', options.port ?? 0);
+  const listener = createListener(server, options.host ?? '127.0.0.1', options.port ?? 0);
   const service: Service = {
     model,
     stats,
-    door,
+    listener,
     setRules,
     name: script.model ?? 'scripted',
     contextLimit: options.contextLimit ?? null,
@@ -99,8 +99,8 @@ export async function startScriptedPolicy(options: ScriptedPolicyOptions): Promi
     version: options.version,
     dialect: options.dialect ?? 'vllm-0.9',
   };
-  await door.open();
-  const port = door.port();
+  await listener.open();
+  const port = listener.port();
   if (faults.rules.some(isBareRefusal)) await setRules(faults.rules);
   return {
     url: `http://${options.host ?? '127.0.0.1'}:${port}/v1`,
@@ -110,7 +110,7 @@ export async function startScriptedPolicy(options: ScriptedPolicyOptions): Promi
     setVersion(version) {
       service.version = version;
     },
-    [Symbol.asyncDispose]: door.shut,
+    [Symbol.asyncDispose]: listener.shut,
   };
 }
 
@@ -204,7 +204,7 @@ async function visit(
     await sleepAtMost(reply.delayMs, gone.signal);
     if (gone.signal.aborted) return;
     ours = reply.fault !== null && CLOSING.has(reply.fault.kind);
-    if (reply.fault?.kind === 'refuse') void service.door.shut(reply.fault.ms ?? 1000);
+    if (reply.fault?.kind === 'refuse') void service.listener.shut(reply.fault.ms ?? 1000);
     if (reply.fault?.kind === 'context_overflow') throw anyOverflow();
     if (reply.fault && (await sendFault(response, reply.fault, model ?? service.name, gone.signal))) return;
     if (service.version !== undefined) response.setHeader('x-policy-version', service.version);

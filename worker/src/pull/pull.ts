@@ -1,5 +1,5 @@
 /** Pulls jobs: those that this worker claims, and those that others forward to it, within its seats. */
-import { setTimeout as sleep } from 'node:timers/promises';
+import { waitAtMost } from '@swefarm/shared';
 import type { Grace } from '../node/drain.ts';
 import type { Node } from '../node/node.ts';
 import { receiveForwarded } from './forwarded.ts';
@@ -51,12 +51,7 @@ async function drainInTime(
   { active, log }: Node,
   queue: Queue,
 ): Promise<void> {
-  const timers = new AbortController();
-  const closed = closing.then(() => true);
-  const within = (ms: number): Promise<boolean> => {
-    const over = sleep(ms, false, { signal: timers.signal }).catch(() => false);
-    return Promise.race([closed, over]);
-  };
+  const within = async (ms: number): Promise<boolean> => (await waitAtMost(closing, ms)).by === 'itself';
   if (!(await within(finishMs))) {
     active.abortAll('drain');
     if (!(await within(handBackMs))) {
@@ -64,5 +59,4 @@ async function drainInTime(
       await queue.close(true);
     }
   }
-  timers.abort();
 }

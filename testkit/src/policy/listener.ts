@@ -3,14 +3,14 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { errorMessage, UsageError } from '@swefarm/shared';
 
-export type Door = {
+export type Listener = {
   open(): Promise<void>;
   /** Ends listening and every connection; with a time, opens again after it. */
   shut(forMs?: number): Promise<void>;
   port(): number;
 };
 
-export function openDoor(server: Server, host: string, wanted: number): Door {
+export function createListener(server: Server, host: string, wanted: number): Listener {
   let port = wanted;
   let reopening: NodeJS.Timeout | undefined;
   const open = async () => {

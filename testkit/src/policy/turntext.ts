@@ -1,4 +1,4 @@
-/** What a turn of the script says: the text the model "samples", and the message a server would read out of it. */
+/** The text that the model "samples" for a turn of the script, and the message that a server reads out of it. */
 import { hash32 } from './random.ts';
 import type { Script, Turn } from './script.ts';
 
@@ -7,7 +7,7 @@ export type ToolOffer = { function?: { name?: unknown; parameters?: { properties
 
 type ToolCall = { id: string; type: 'function'; function: { name: string; arguments: string } };
 
-export type Said = {
+export type TurnText = {
   /** Everything sampled, markup included, without the end token. */
   raw: string;
   content: string | null;
@@ -17,28 +17,34 @@ export type Said = {
   finish: 'stop' | 'tool_calls' | 'length' | 'abort';
 };
 
-export type Manner = Pick<Script, 'fence' | 'sentinel'> & {
+export type TurnStyle = Pick<Script, 'fence' | 'sentinel'> & {
   /** `field`: thinking goes to reasoning_content, as behind a reasoning parser. */
   reasoning: 'content' | 'field';
 };
 
-/** Says a turn to a request with these tools; none means fenced text. The same turn is said alike each time. */
-export function say(turn: Turn, tools: readonly ToolOffer[], manner: Manner): Said {
+/** The answer of a turn to a request with these tools; without tools it is fenced text. The same turn gives the same text each time. */
+export function renderTurn(turn: Turn, tools: readonly ToolOffer[], style: TurnStyle): TurnText {
   const think = turn.think === undefined ? '' : `<think>\n${turn.think}\n</think>\n\n`;
-  const body = tools.length > 0 ? sayCalls(turn, tools, manner) : sayText(turn, manner);
+  const body = tools.length > 0 ? renderCalls(turn, tools, style) : renderText(turn, style);
   if (turn.finish_reason === 'length') {
     // Half of a call is text to every server.
     const spoken = body.raw || 'I was about to';
     const half = turn.text === undefined && body.raw ? spoken.slice(0, Math.ceil(spoken.length / 2)) : spoken;
-    return dressed(turn, think, { raw: half, content: half, calls: [] }, 'length', manner);
+    return withThinking(turn, think, { raw: half, content: half, calls: [] }, 'length', style);
   }
-  return dressed(turn, think, body, body.calls.length > 0 ? 'tool_calls' : 'stop', manner);
+  return withThinking(turn, think, body, body.calls.length > 0 ? 'tool_calls' : 'stop', style);
 }
 
 type Body = { raw: string; content: string | null; calls: ToolCall[] };
 
-function dressed(turn: Turn, think: string, body: Body, finish: Said['finish'], manner: Manner): Said {
-  const apart = manner.reasoning === 'field' && turn.think !== undefined;
+function withThinking(
+  turn: Turn,
+  think: string,
+  body: Body,
+  finish: TurnText['finish'],
+  style: TurnStyle,
+): TurnText {
+  const apart = style.reasoning === 'field' && turn.think !== undefined;
   const inContent = apart || think === '' ? body.content : think + (body.content ?? '');
   return {
     raw: think + body.raw,
@@ -49,20 +55,20 @@ function dressed(turn: Turn, think: string, body: Body, finish: Said['finish'], 
   };
 }
 
-function sayText(turn: Turn, { fence, sentinel }: Manner): Body {
+function renderText(turn: Turn, { fence, sentinel }: TurnStyle): Body {
   const lead = turn.thought === undefined ? '' : `${turn.thought}\n\n`;
   const block = (command: string, end = '\n```') => `${lead}\`\`\`${fence}\n${command}${end}`;
   let raw: string;
   if (turn.tool_json) raw = block(turn.command ?? 'ls', '');
   else if (turn.command !== undefined) raw = block(turn.command);
-  else if (turn.submit !== undefined) raw = block(handIn(turn.submit, sentinel));
+  else if (turn.submit !== undefined) raw = block(submission(turn.submit, sentinel));
   else if (turn.tool_calls)
     raw = lead + turn.tool_calls.map((call) => markup(call.name, asText(call))).join('');
   else raw = lead + (turn.text ?? '');
   return { raw, content: raw, calls: [] };
 }
 
-function sayCalls(turn: Turn, tools: readonly ToolOffer[], { sentinel }: Manner): Body {
+function renderCalls(turn: Turn, tools: readonly ToolOffer[], { sentinel }: TurnStyle): Body {
   if (turn.text !== undefined || (turn.finish_reason && !calls(turn))) {
     const text = (turn.thought === undefined ? '' : `${turn.thought}\n\n`) + (turn.text ?? '');
     return { raw: text, content: text, calls: [] };
@@ -93,7 +99,7 @@ function callsOf(
   const bash = tools.find((tool) => tool.function?.name === 'bash') ?? tools[0];
   const name = String(bash?.function?.name ?? 'bash');
   const argument = Object.keys(bash?.function?.parameters?.properties ?? {})[0] ?? 'command';
-  const command = turn.submit === undefined ? (turn.command ?? 'ls') : handIn(turn.submit, sentinel);
+  const command = turn.submit === undefined ? (turn.command ?? 'ls') : submission(turn.submit, sentinel);
   const text = JSON.stringify({ [argument]: command });
   return [{ name, text: turn.tool_json ? text.slice(0, -1) : text }];
 }
@@ -105,7 +111,7 @@ const markup = (name: string, args: string): string =>
 const asText = (call: { arguments: unknown }): string =>
   typeof call.arguments === 'string' ? call.arguments : JSON.stringify(call.arguments);
 
-function handIn(submit: true | string, sentinel: string): string {
+function submission(submit: true | string, sentinel: string): string {
   if (submit === true) return `echo ${sentinel}`;
   return `echo ${sentinel}\ncat <<'END_OF_SUBMISSION'\n${submit}\nEND_OF_SUBMISSION`;
 }
