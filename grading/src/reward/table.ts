@@ -95,10 +95,18 @@ const GROUPS = {
 } as const;
 
 /**
- * Rows of earlier tables that never decided. An override of one is accepted and does nothing, for runs that are stored with it
- * must still be run and regraded.
+ * Rows of earlier tables that never decided. They count for the hash still, at their old place, so that a run that began before
+ * goes on: a table that decides the same has the same hash. An override of one is accepted and does nothing.
  */
-export const RETIRED_ROWS: readonly string[] = ['timeout_once'];
+const RETIRED = [
+  {
+    before: 'timeout',
+    row: 'timeout_once',
+    when: { evaluation: ['timed_out'], timeouts: { below: 2 } },
+    verdict: { failed: 'evaluation_timeout' },
+  },
+] as const;
+export const RETIRED_ROWS: readonly string[] = RETIRED.map(({ row }) => row);
 
 export type RewardRowName = (typeof ROWS)[number]['row'];
 
@@ -107,11 +115,16 @@ export const REWARD_GROUPS: Readonly<Record<string, readonly string[]>> = GROUPS
 
 const NAME = 'swefarm-reward-1';
 
+const HASHED_ROWS: readonly object[] = ROWS.flatMap((row) => [
+  ...RETIRED.filter(({ before }) => before === row.row).map(({ before: _, ...retired }) => retired),
+  row,
+]);
+
 /** Name and hash (sha256, 16 hex digits, of the table's canonical JSON) as written into runs and results. */
 export const REWARD_TABLE: { readonly name: string; readonly hash: string } = {
   name: NAME,
   hash: createHash('sha256')
-    .update(canonicalJson({ name: NAME, groups: GROUPS, rows: ROWS }))
+    .update(canonicalJson({ name: NAME, groups: GROUPS, rows: HASHED_ROWS }))
     .digest('hex')
     .slice(0, 16),
 };

@@ -1,10 +1,10 @@
 /** Artifacts as files of a directory that all nodes share. */
 
-import { mkdir, readdir, readFile, rm, rmdir, stat } from 'node:fs/promises';
+import { mkdir, open, readdir, readFile, rm, rmdir, stat } from 'node:fs/promises';
 import { join, resolve, sep } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { errorMessage, SwefarmError } from '../failures/errors.ts';
-import { replaceFile } from '../files/replace.ts';
+import { replaceWith } from '../files/replace.ts';
 import { parseRolloutId } from '../records/ids.ts';
 import type { ArtifactStore, ArtifactUsage, StoredArtifact } from './store.ts';
 
@@ -12,9 +12,9 @@ export type DirectoryLimits = { budgetBytes: number; ttlSeconds: number };
 
 /** Only files of this name are ever counted or removed: the directory may hold other things. */
 const SUFFIX = '.swefarm.json.gz';
-/** Rollout, attempt, claim; the last begins with a letter, and was not there before. */
 /** Names that are listed at once. */
 const PART = 1_000;
+/** Rollout, attempt, claim; the last begins with a letter, and was not there before. */
 const NAME = /^(.+)\.(\d+)(?:\.([a-z][0-9a-z]*))?$/;
 /** Walking a shared directory is slow; between walks only what this process adds is counted. */
 const WALK_EVERY_MS = 30_000;
@@ -90,7 +90,13 @@ function pathOf(locator: string): string {
 async function write(path: string, blob: Uint8Array, signal: AbortSignal | undefined): Promise<void> {
   try {
     await mkdir(join(path, '..'), { recursive: true });
-    await replaceFile(path, blob, { sync: true, signal });
+    const write = async (part: string): Promise<void> => {
+      // Nobody else's to write, whatever the umask of the worker.
+      await using file = await open(part, 'wx', 0o644);
+      await file.writeFile(blob, signal ? { signal } : {});
+      await file.datasync();
+    };
+    await replaceWith(path, write);
   } catch (error) {
     signal?.throwIfAborted();
     throw writeError(error, path);

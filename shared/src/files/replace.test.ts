@@ -43,3 +43,9 @@ test('many at once do not meet; a part of a fixed name that a crash left is writ
   await replaceFile(path, 'new', { aside });
   expect([await content(), await readdir(folder)]).toEqual(['new', ['file.json']]);
 });
+
+test('a file whose name is as long as the system allows is replaced too', async () => {
+  path = join(folder, 'x'.repeat(255));
+  await replaceFile(path, 'new');
+  expect(await content()).toBe('new');
+});

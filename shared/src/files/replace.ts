@@ -1,6 +1,6 @@
 /** Files that change in one step: whoever reads sees the old content or the new one, after a crash too. */
 import { open, rename, rm } from 'node:fs/promises';
-import { basename, dirname, join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { newId } from '../records/ids.ts';
 
 export type ReplaceOptions = {
@@ -42,7 +42,7 @@ export async function replaceFile(
 export async function replaceWith(
   path: string,
   make: (aside: string) => Promise<void>,
-  aside: string = join(dirname(path), `.${basename(path)}.${newId()}.part`),
+  aside: string = join(dirname(path), `.${newId()}.part`),
 ): Promise<void> {
   try {
     await make(aside);

@@ -19,7 +19,7 @@ const write = ({ role, content, tool_calls: calls = [] }: Message): string =>
   `${role}:${content}${calls.map(({ function: { name, arguments: args } }) => `<tool_call>\n{"name": "${name}", "arguments": ${args}}\n</tool_call>`).join('')}${END}`;
 
 /** Answers every prompt with one text; `faults` are thrown, first to last, where the template is asked for a call. */
-function endpoint(answer: string, faults: Error[] = []) {
+function endpoint(answer: string, faults: Error[] = [], writeMessage = write) {
   const ids = (text: string) => Array.from(text, (character) => character.charCodeAt(0));
   const asked: string[] = [];
   const post: Post = async (route, pieces) => {
@@ -34,7 +34,9 @@ function endpoint(answer: string, faults: Error[] = []) {
     const messages: Message[] = body.messages;
     const fault = messages.some((message) => message.tool_calls) ? faults.shift() : undefined;
     if (fault) throw fault;
-    return json({ tokens: ids(messages.map(write).join('') + (body.add_generation_prompt ? 'A:' : '')) });
+    return json({
+      tokens: ids(messages.map(writeMessage).join('') + (body.add_generation_prompt ? 'A:' : '')),
+    });
   };
   return { post, asked };
 }
@@ -49,6 +51,17 @@ test('the form of calls that the template writes wins over markers of others in 
     content: 'Other models write [TOOL_CALLS] or <|python_tag|>; here it is:',
     tool_calls: [{ function: { name: 'bash', arguments: '{"command":"ls"}' } }],
   });
+});
+
+test('a call without markers is one although its arguments hold a marker of another family', async () => {
+  const bare = ({ role, content, tool_calls: calls = [] }: Message): string =>
+    `${role}:${content}${calls.map(({ function: { name, arguments: args } }) => `{"name": "${name}", "parameters": ${args}}`).join('')}${END}`;
+  const command = 'grep -rn "<tool_call>" .';
+  const { post } = endpoint(JSON.stringify({ name: 'bash', parameters: { command } }), [], bare);
+  const { message } = await (await open()).ask(CHAT, TOOLS, post);
+  expect(message.tool_calls).toMatchObject([
+    { function: { name: 'bash', arguments: JSON.stringify({ command }) } },
+  ]);
 });
 
 test('a fault while the template is asked for its form does not lose the answer', async () => {

@@ -201,7 +201,7 @@ async function visit(
     const reply = begin();
     seen.chosen(reply.conversation, reply.variant);
     if (reply.fault) seen.struck();
-    await sleepAtMost(reply.delayMs, gone.signal);
+    if (reply.delayMs > 0) await sleepAtMost(reply.delayMs, gone.signal);
     if (gone.signal.aborted) return;
     ours = reply.fault !== null && CLOSING.has(reply.fault.kind);
     if (reply.fault?.kind === 'refuse') void service.listener.shut(reply.fault.ms ?? 1000);

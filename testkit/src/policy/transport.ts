@@ -149,7 +149,7 @@ export async function sendEvents(
     if (signal.aborted) return;
     // Out before the connection ends: what was written arrives.
     await new Promise((resolve) => response.write(event, resolve));
-    await sleepAtMost(gapMs, signal);
+    if (gapMs > 0) await sleepAtMost(gapMs, signal);
   }
   if (fault?.kind === 'cut') response.socket?.destroy();
   else response.end();

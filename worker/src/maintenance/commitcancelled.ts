@@ -27,7 +27,9 @@ export function commitCancelled(waitMs = WORKERS_TIME_MS): Duty {
       const all = now !== epoch || performance.now() - lookedAt > ALL_MARKS_MS;
       const still = new Map<string, Map<string, number>>();
       let committed = 0;
-      await eachRun(this.name, deps, signal, async (run) => {
+      // Read behind the epoch: a run that is cancelled in between must not count as visited.
+      const visits = all ? { ...deps, unfinishedRuns: () => farm.groups.unfinishedRuns() } : deps;
+      await eachRun(this.name, visits, signal, async (run) => {
         const since = waiting.get(run.run_id) ?? new Map<string, number>();
         const held = new Map<string, number>();
         const parts = all

@@ -94,10 +94,10 @@ export function parseBy(text: string, parser: ToolParser | CallParser): ParsedCa
   return typeof parser === 'string' ? PARSERS[parser].parse(text) : (parser.parse(text) ?? parseMarked(text));
 }
 
-/** Whether the text alone does not tell in which form it calls: markers of several families are in it, or it is calls without any. */
+/** Whether the text alone does not tell in which form it calls: markers of several families are in it, or it is a call without markers of its own, whose arguments may hold some. */
 export function isAmbiguous(text: string): boolean {
   const families = FAMILIES.filter(({ markers }) => firstMarker(text, markers) !== null);
-  return families.length > 1 || (families.length === 0 && unmarkedCallIn(text) !== null);
+  return families.length > 1 || unmarkedCallIn(text) !== null;
 }
 
 /** The parser that reads this text as one call, this one; null when none does. */
