@@ -29,7 +29,7 @@ test('an archive with another checksum is refused: both sums, the recipe and the
   );
 });
 
-test('an entry of the cache is made cached, whole, and again after a failure', async () => {
+test('an entry of the cache is made once, whole, and again after a failure', async () => {
   const path = join(dir, 'deep/entry');
   const failing = cached(path, async (draft) => {
     await writeFile(draft, 'half');
