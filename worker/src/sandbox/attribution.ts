@@ -1,7 +1,7 @@
 /**
- * Decides whether the code in a sandbox or the node broke a sandbox that worked when it was prepared. Code in it can make anything
- * there fail or lie, so nothing inside is asked: the runtime tells whether the container still exists, a fresh container of the same
- * image whether the node still works, and the disk which of them filled it.
+ * Decides whether the code in a sandbox or the node broke a sandbox that worked when it was prepared. Code in a sandbox can make
+ * anything there fail or lie, so all evidence comes from outside: the runtime says whether the container still exists, a fresh container
+ * of the same image shows whether the node still works, and the disk shows which of them filled it.
  */
 import { type FailureClass, RolloutFailure, sleepAtMost } from '@swefarm/shared';
 import { diskIsFull } from './disk.ts';
@@ -17,7 +17,7 @@ const BY_CODE: ReadonlySet<FailureClass> = new Set([
 ]);
 const CONTROL_MS = 60_000;
 const GOING_MS = 1_000;
-/** Without a limit of its own, a sandbox has filled a disk when it wrote so much of it alone. */
+/** A sandbox without a disk limit has filled the disk when it alone wrote this much. */
 const MOST_BYTES = 8 * 1024 ** 3;
 const MOST_SHARE = 0.25;
 
@@ -39,12 +39,12 @@ export async function isCausedByCode(error: unknown, suspect: Suspect): Promise<
   const state = await container.state().catch(() => null);
   if (state !== 'running') return state === 'own_limit';
   if (!(await nodeWorks(suspect))) return false;
-  // Whoever ends this node's processes one by one may have come to a stream of the container's before the container.
+  // When something kills this node's processes one by one, a stream of the container can break before the container itself ends.
   await sleepAtMost(GOING_MS, signal);
   return !signal.aborted && (await container.state().catch(() => null)) === 'running';
 }
 
-/** Whether this sandbox filled a disk that is full, by its files and by deleted files that its processes still held open. Ends the container. */
+/** Whether this sandbox filled the full disk, with its files and with deleted files that its processes held open. Ends the container. */
 export async function hasFilledDisk({ container, runtime, diskBytes, signal }: Suspect): Promise<boolean> {
   const free = async (): Promise<number> => (await runtime.diskFree?.().catch(() => null)) ?? 0;
   const before = await free();
@@ -53,7 +53,7 @@ export async function hasFilledDisk({ container, runtime, diskBytes, signal }: S
   return occupiesDisk({ container, diskBytes }, held);
 }
 
-/** The same for a sandbox that goes on running, by the files that it has. @param more bytes that its processes held beside these */
+/** The same without ending the sandbox, from the size of its files. @param more bytes that its processes held beside these */
 export async function occupiesDisk(
   { container, diskBytes }: Pick<Suspect, 'container' | 'diskBytes'>,
   more = 0,

@@ -1,4 +1,4 @@
-/** Keeps head and tail of a byte stream and counts the rest, so that output without end costs a fixed amount of memory. */
+/** Keeps the head and the tail of a byte stream and counts the rest, so that endless output costs a fixed amount of memory. */
 import type { ExecResult } from './runtime.ts';
 
 export class Capture {
@@ -28,7 +28,7 @@ export class Capture {
     }
     this.#tail.push(chunk);
     this.#tailBytes += chunk.length;
-    // Whole chunks only, and seldom: the exact cut is made once, at the end.
+    // Drops whole chunks only, and rarely: the exact cut is made once, at the end.
     if (this.#tailBytes > 2 * this.#tailLimit + 65_536) this.#trim();
   }
 
@@ -54,7 +54,7 @@ export class Capture {
   }
 }
 
-/** What an exec has captured, as its result. @param by what ended it @param exitCode of one that ended by itself */
+/** The result of an exec, from what was captured. @param by what ended it @param exitCode if it ended by itself */
 export function execResult(
   capture: Capture,
   by: 'itself' | 'timeout' | 'abort',

@@ -1,6 +1,6 @@
 /** What the agent sees of one command, and the shell it runs in. */
 export type CommandResult = {
-  /** Null when it was killed by its time limit, or the shell was lost under it. */
+  /** Null when its time limit killed it, or the shell died during it. */
   exitCode: number | null;
   /** Head of the output; all of it when `tail` is null. */
   head: Buffer;
@@ -18,17 +18,17 @@ export type RunOptions = {
   signal: AbortSignal;
 };
 
-/** A held-open shell in a container: what one command does to it never breaks the next. */
+/** A shell that stays open in a container: nothing that one command does to it breaks the next. */
 export interface Shell extends AsyncDisposable {
   /**
    * Runs one command in a forked subshell with its own process group; the host's clock limits it.
-   * Throws RolloutFailure `sandbox_lost` when the container is gone and not by its own limit, `no_bash` when no shell
-   * can be had at all; a container killed by its own limit throws {@link SandboxKilledError}.
+   * Throws RolloutFailure `sandbox_lost` when the container is gone for another reason than its own limit, `no_bash` when no
+   * shell can be opened at all, and {@link SandboxKilledError} when its own limit killed the container.
    */
   run(command: string, options: RunOptions): Promise<CommandResult>;
 }
 
-/** The sandbox itself was killed by its own limit: the agent's doing, reward row of its own, not a failure. */
+/** The sandbox was killed by its own limit: the agent caused it, so it is no failure and has its own reward row. */
 export class SandboxKilledError extends Error {
   override readonly name = 'SandboxKilledError';
 }

@@ -1,15 +1,15 @@
-/** One bash process in a container that runs an agent's commands: this end of the protocol whose other end is controller.sh. */
+/** One bash process in a container that runs an agent's commands: the worker's end of the protocol. controller.sh is the other end. */
 import { readFileSync } from 'node:fs';
 import type { Duplex } from 'node:stream';
 import { newId } from '@swefarm/shared';
 import { type Reply, ReplyReader } from './reply.ts';
 import type { Container } from './runtime.ts';
 
-/** The subshell's evaluation is on line 1, which bash's messages about the command name. */
+/** The subshell evaluates the command on line 1, because bash's messages about the command name that line. */
 const MAIN =
   'eval "$1"; while __sf_next; do ( __sf_enter; eval "$__sf_text" ) </dev/null >&5 2>&5 4>&- 5>&- 6<&- 7>&- 9>&- & __sf_finish $!; done';
 const CONTROLLER = readFileSync(new URL('./controller.sh', import.meta.url), 'utf8');
-/** What a pipe holds, on top of what is kept. */
+/** Capacity of a pipe, added to the bytes that are kept. */
 const PIPE_BYTES = 131_072;
 const INIT_REPLY_BYTES = 65_536;
 
@@ -21,7 +21,7 @@ export type ControllerOptions = {
   env: Record<string, string>;
   /** Name of the folder for its files; the same for every controller of a shell, so that output can be recovered. */
   scratch: string;
-  /** A command line that is run once, beside the activation; empty: none. */
+  /** A command line that runs once, beside the activation; empty: none. */
   preparation: readonly string[];
 };
 
@@ -67,7 +67,7 @@ export class Controller {
     return controller;
   }
 
-  /** Process ids inside the container: its own, and that of the process that keeps what commands print. */
+  /** Process ids inside the container: its own, and that of the process that stores the output of commands. */
   get pids(): readonly [pid: number, watcher: number] {
     return [this.#pid, this.#watcher];
   }
@@ -80,7 +80,7 @@ export class Controller {
     return this.#counters.oomKills;
   }
 
-  /** Resolves when it can take commands, with the end of the preparation. Rejects with ShellLostError. */
+  /** Resolves when it can take commands, with the result of the preparation. Rejects with ShellLostError. */
   async ready(): Promise<{ exitCode: number; output: Buffer }> {
     const { fields, body } = await this.#reader.next(0, INIT_REPLY_BYTES);
     const [pid, watcher, , oomKills, forksRefused, exitCode] = fields;
@@ -91,7 +91,7 @@ export class Controller {
   }
 
   /**
-   * `run` runs the text as a command, `recover` asks for what the command `seq` of a lost controller printed. Rejects with
+   * `run` runs the text as a command, `recover` asks for the output of command `seq` of a lost controller. Rejects with
    * ShellLostError. @param keep bytes kept of the head, and of the tail, of the output
    */
   request(verb: 'run' | 'recover', seq: number, keep: number, text = Buffer.alloc(0)): Promise<Reply> {
@@ -100,7 +100,7 @@ export class Controller {
     return reply;
   }
 
-  /** What has been killed by the memory limit, and refused by the pids limit, since the reply before. */
+  /** What the memory limit has killed and the pids limit has refused since the previous reply. */
   async account(reply: Reply): Promise<{ oom: boolean; forks: boolean }> {
     const before = this.#counters;
     const now = await this.#readCounters(reply.fields[3], reply.fields[4]);
@@ -118,7 +118,7 @@ export class Controller {
     this.#stream.destroy();
   }
 
-  /** As the reply has them; kills as the runtime counts them, where the container cannot read them. */
+  /** Takes the counts from the reply; asks the runtime for the kills where the container cannot read them. */
   async #readCounters(kills: string | undefined, refused: string | undefined): Promise<Counters> {
     const { watched } = this.#container;
     const inside = watched ? null : parseCount(kills);

@@ -12,7 +12,7 @@ test('a file system that does not count inodes never lacks them; a folder that c
   expect(await diskIsFull({ diskFree: () => diskFree('/does/not/exist') })).toBe(false);
 });
 
-// Mounts are root's.
+// Only root can mount.
 if (process.getuid?.() === 0) {
   test('a disk without a free inode is full, however many bytes it has', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'swefarm-free-'));

@@ -4,11 +4,11 @@ import { statfs } from 'node:fs/promises';
 import type { Runtime } from './runtime.ts';
 
 const FULL_BYTES = 16 * 1024 ** 2;
-/** With fewer free inodes than this there is room, and no file can be made in it: a disk can be full of empty files too. */
+/** With fewer free inodes than this a disk counts as full, even if bytes are free: empty files can fill a disk too. */
 const FULL_FILES = 1_024;
 
 /**
- * Bytes that this user can still write below `folder`, none when no more files can be made there; null when the folder cannot be
+ * Bytes that this user can still write below `folder`; 0 when no more files can be made there; null when the folder cannot be
  * seen (an engine on another machine).
  */
 export async function diskFree(folder: string): Promise<number | null> {
@@ -36,8 +36,8 @@ export type DiskWatch = Disposable & {
 };
 
 /**
- * Checks the disk at intervals: commands fail on a disk that is full for a while, even if it is free again at the end. `isCausedBySandbox` is
- * asked each time that the disk has become full.
+ * Checks the disk at intervals: commands fail on a disk that is full for a while, even if it is free again at the end. Calls
+ * `isCausedBySandbox` each time the disk becomes full.
  */
 export function watchDisk(
   runtime: Pick<Runtime, 'diskFree'>,

@@ -1,6 +1,6 @@
 /**
  * What a container has changed in its files, read from outside after all its processes have ended: from the upper directories of its
- * overlays, or from its engine. Nothing that ran inside can falsify it any more.
+ * overlays, or from its engine. Nothing that ran inside can falsify them any more.
  */
 
 /** A path that differs from the image. A folder is reported too when something in it differs. */

@@ -1,12 +1,12 @@
 /**
- * Removes the unreachable objects of a repository, which may take seconds, while the model writes its first answer: the first command of
- * the agent waits for the end of the removal.
+ * Removes the unreachable objects of a repository while the model writes its first answer, because it may take seconds. The agent's
+ * first command waits for the end of the removal.
  */
 import type { Shell } from './command.ts';
 import type { Container } from './runtime.ts';
 import { pruneObjects, type Snapshot } from './snapshot.ts';
 
-/** Digests of images whose repository has no unreachable objects: nothing is to be removed in their next container. */
+/** Digests of images whose repository has no unreachable objects: their next containers skip the removal. */
 export type CleanImages = Set<string>;
 
 type HistoryRemoval = {
@@ -28,7 +28,7 @@ export function removeHistory(
     if ((await pruneObjects(container, snapshot, signal)) === 'clean') image.clean.add(image.digest);
   };
   const done = remove();
-  // Its failure reaches whoever waits first; a rollout that ended earlier does not need it.
+  // The first caller that awaits it gets its failure; a rollout that ended earlier does not need it.
   done.catch(() => undefined);
   return {
     done,

@@ -1,4 +1,4 @@
-/** The container that a worker starts for itself: to see whether sandboxes work on its node, or to prepare an image. */
+/** The container that a worker starts for itself: to check that sandboxes work on its node, or to prepare an image. */
 import { ownStartMark } from '@swefarm/shared';
 import type { ContainerSpec } from './runtime.ts';
 

@@ -8,7 +8,7 @@ import { INTERNAL_SPEC } from './internal.ts';
 import type { Container } from './runtime.ts';
 import { openShell } from './shell.ts';
 
-/** As with a full process table: shells go on, and no further process can be started. */
+/** As with a full process table: open shells go on, and no new process can start. */
 const withoutExec = (container: Container): Container =>
   new Proxy(container, {
     get(target, name) {

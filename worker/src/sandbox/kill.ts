@@ -16,8 +16,8 @@ export type KillTarget = {
 };
 
 /**
- * Kills by tree, process group, environment mark and, in a process table of the container's own, by start time. Where no process can
- * be started for that (full process table, dead container) it calls `killAll` instead and returns false. Throws what `killAll` throws.
+ * Kills by tree, process group, environment mark and, when the process table is the container's own, by start time. Where no process
+ * can be started for that (full process table, dead container) it calls `killAll` and returns false. Throws what `killAll` throws.
  */
 export async function killCommand(
   exec: (argv: readonly string[], options: ExecOptions) => Promise<ExecResult>,

@@ -1,4 +1,4 @@
-/** Labels of an engine's containers, by which the reaper finds their owner. */
+/** Labels on an engine's containers, which tell the reaper their owner. */
 import type { ContainerSpec, Owner } from './runtime.ts';
 
 const PREFIX = 'swefarm.';

@@ -1,16 +1,16 @@
-/** Limits that no sandbox can have are refused before anything is fetched or made: they are the run's fault, not the node's. */
+/** Refuses limits that no sandbox can have before anything is fetched or made: they are the run's fault, not the node's. */
 import { RolloutFailure } from '@swefarm/shared';
 import type { Limits } from './runtime.ts';
 
-/** The kernel's least quota is 1 ms of 100. */
+/** The kernel's smallest quota is 1 ms in 100 ms. */
 const LEAST_CPUS = 0.01;
 const MOST_CPUS = 8_192;
-/** Engines take no less: a shell alone needs it. */
+/** Engines refuse less: a shell alone needs this much. */
 const LEAST_MEMORY = 6 * 1024 ** 2;
-/** No process has a number above it (PID_MAX_LIMIT). */
+/** The kernel gives no process a higher id (PID_MAX_LIMIT). */
 const MOST_PIDS = 4 * 1024 ** 2;
 
-/** @param most CPUs that the node gives; null: as many as are asked for. Throws RolloutFailure sandbox_refused. */
+/** @param most CPUs that the node can give; null: any number. Throws RolloutFailure sandbox_refused. */
 export function requirePossible({ cpus, memoryBytes, pids }: Limits, most: { cpus: number } | null): void {
   if (!(cpus >= LEAST_CPUS && cpus <= MOST_CPUS))
     refuse(`sandbox.cpus is ${cpus}, and must be ${LEAST_CPUS} to ${MOST_CPUS}`);

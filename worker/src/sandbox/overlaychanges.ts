@@ -1,4 +1,4 @@
-/** Changes in the upper directories of a sandbox's overlays, read when nothing writes them any more. No link in them is followed. */
+/** Reads the changes in the upper directories of a sandbox's overlays after its processes have ended. It follows no link in them. */
 import { constants, type Dir } from 'node:fs';
 import { chmod, lstat, open, opendir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -9,7 +9,7 @@ import type { ChangeVisitor, FileChanges, FileKind } from './filechanges.ts';
 export type Layer = { at: string; upper: string };
 
 const ENTRIES_AT_ONCE = 1024;
-/** A folder whose name is no UTF-8, or that lies deeper than a path may be long: nothing that we look for is in it. */
+/** A folder whose name is not UTF-8, or whose path is too long, holds nothing that the farm looks for. */
 const OUT_OF_REACH = new Set(['ENOENT', 'ENAMETOOLONG']);
 
 export function overlayChanges(layers: readonly Layer[]): FileChanges {
@@ -38,7 +38,7 @@ export function overlayChanges(layers: readonly Layer[]): FileChanges {
 }
 
 /**
- * A stamp that changes whenever the file is written, linked, renamed or given other rights; nothing inside can set it back, because the
+ * A stamp that changes whenever the file is written, linked, renamed or its mode changes; code inside cannot set it back, because the
  * kernel sets the inode's time. Null when the file is not in the upper directory, or cannot be seen.
  */
 export async function readFileStamp(upper: string, path: string): Promise<string | null> {
@@ -62,14 +62,14 @@ async function walk({ at, upper }: Layer, look: ChangeVisitor, signal: AbortSign
       signal.throwIfAborted();
       const inside = `${folder}/${entry.name}`;
       const path = below(at, inside.slice(1));
-      // An overlay marks what was removed by a device that nobody inside can make.
+      // An overlay marks a removed path with a device node, which nothing inside can make.
       look.visit({ path, removed: entry.isCharacterDevice() });
       if (entry.isDirectory() && look.entersFolder(path)) todo.push(inside);
     }
   }
 }
 
-/** Null when it is out of reach. Without root, a folder that was made unreadable is made readable again: it is ours. */
+/** Null when it is out of reach. Without root, a folder that code made unreadable is made readable again: this user owns it. */
 async function openFolder(path: string): Promise<Dir | null> {
   const attempt = () => opendir(path, { bufferSize: ENTRIES_AT_ONCE });
   try {
@@ -83,7 +83,7 @@ async function openFolder(path: string): Promise<Dir | null> {
   }
 }
 
-/** Where a path of the sandbox lies outside; null when it, or a folder on the way to it, is not in an upper directory. */
+/** The path outside for a path of the sandbox; null when it, or a folder on the way to it, is not in an upper directory. */
 async function locate(
   layers: readonly Layer[],
   path: string,

@@ -1,4 +1,4 @@
-/** A container started ahead of its use, beside other work; what was not used is removed. */
+/** A container started before it is needed, beside other work; an unused one is removed. */
 import type { Container } from './runtime.ts';
 
 export class PreparedContainer implements AsyncDisposable {
@@ -10,7 +10,7 @@ export class PreparedContainer implements AsyncDisposable {
     this.#start = start;
   }
 
-  /** Starts the first container in the background. A failure there is not lost: `take` tries again and reports. */
+  /** Starts the first container in the background. A failure is not lost: `take` tries again and reports it. */
   begin(): void {
     this.#ahead ??= this.#start().catch(() => null);
   }

@@ -1,7 +1,7 @@
 /** Removes containers in the background: no rollout waits for a removal, and the worker exits only after the last one. */
 
 export type Removals = {
-  /** Starts the removal; waits only while so many are under way that unused containers would fill the node. */
+  /** Starts the removal; waits only when so many are under way that unused containers would fill the node. */
   remove(container: AsyncDisposable): Promise<void>;
   /** Resolves when every removal so far has ended. */
   finished(): Promise<void>;

@@ -90,7 +90,7 @@ export class ReplyReader {
     const all = Buffer.concat(this.#chunks);
     this.#chunks = [];
     this.#bytes = 0;
-    // A late reply to a request that was given up.
+    // A late reply to a request that is no longer waited for.
     if (Number(seq) !== waiting.seq) return;
     const begin = Buffer.from(`\n${this.#nonce} begin ${waiting.seq}\n`);
     const at = all.indexOf(begin);

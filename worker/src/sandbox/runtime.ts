@@ -1,19 +1,19 @@
 /**
- * The seam between the farm and whatever runs containers. A runtime makes an image ready, starts a container,
+ * The interface between the farm and what runs containers. A runtime makes an image ready, starts a container,
  * opens a bash in it on a duplex stream, runs one plain exec, copies files, kills, and lists what it owns.
- * All else (the shell protocol, the patch, the evaluation) is written once on top of this.
+ * Everything else (the shell protocol, the patch, the evaluation) is written once on top of this.
  */
 import type { Duplex } from 'node:stream';
 import type { RuntimeName } from '@swefarm/shared';
 import type { DiskUse } from './diskuse.ts';
 import type { FileChanges } from './filechanges.ts';
 
-/** For whom a container runs: the reaper removes what has no living owner. */
+/** The worker for which a container runs: the reaper removes containers without a living owner. */
 export type Owner = {
   /** Identity of the farm (its Redis), so that two farms on one host keep apart. */
   farm: string;
   worker: string;
-  /** Process id of the worker on this host, with its start time: dead owners are recognised without Redis. */
+  /** Process id of the worker on this host, with its start time: shows without Redis whether the owner is dead. */
   pid: number;
   pid_started: string;
   rollout_id: string;
@@ -34,7 +34,7 @@ export type ReadyImage = {
   digest: string;
   /** The runtime's own handle. */
   ref: string;
-  /** It was not on the node and had to be fetched or unpacked for this caller. */
+  /** True: it was not on the node and was fetched or unpacked for this caller. */
   pulled?: boolean;
 };
 
@@ -55,7 +55,7 @@ export type ExecOptions = {
   cwd?: string;
   stdin?: Uint8Array;
   timeoutMs: number;
-  /** Kept of stdout+stderr: head and tail, the middle is dropped at the source of the copy, not buffered. */
+  /** Bytes kept of stdout and stderr, head and tail; the middle is dropped as it arrives, not buffered. */
   maxOutputBytes: number;
   signal: AbortSignal;
 };
@@ -76,11 +76,11 @@ export type ContainerState = 'running' | 'exited' | 'own_limit' | 'gone';
 export interface Container extends AsyncDisposable {
   readonly id: string;
   readonly spec: ContainerSpec;
-  /** The process table is the container's own, so that a process that started since a command is the command's. Absent: no. */
+  /** True: the process table is the container's own, so a process that started after a command belongs to the command. Absent: no. */
   readonly privatePids?: boolean;
   /** Where `spec.workdir` really is: the same path in every container, a folder of its own in the `host` dry run. */
   readonly workdir: string;
-  /** A process on a duplex stream: writes go to its stdin, reads are its stdout and stderr merged. By exec, never attach. */
+  /** A process behind a duplex stream: writes go to its stdin, reads return its merged stdout and stderr. By exec, never attach. */
   open(argv: readonly string[], signal: AbortSignal): Promise<Duplex>;
   /** One command in a clean environment; the exit code comes from the runtime, never from what was printed. */
   exec(argv: readonly string[], options: ExecOptions): Promise<ExecResult>;
@@ -94,7 +94,7 @@ export interface Container extends AsyncDisposable {
   state(): Promise<ContainerState>;
   /** Number of processes killed by the memory limit so far, where the runtime can tell; else null. */
   oomKills(): Promise<number | null>;
-  /** True: the worker holds the limits, not the kernel, and the counters that can be read inside are those of other processes. */
+  /** True: the worker enforces the limits, not the kernel, and the counters readable inside are those of other processes. */
   readonly watched?: boolean;
   /**
    * Ends every process but the container's idle one, from outside, without needing a free process slot inside: the last
@@ -102,11 +102,11 @@ export interface Container extends AsyncDisposable {
    */
   killProcesses?(): Promise<void>;
   /**
-   * Ends every process, the idle one too: nothing can be run in it any more, only looked at from outside until it is disposed of.
-   * Throws RolloutFailure when that cannot be made sure. Absent: the files are not a container's own.
+   * Ends every process, the idle one too. Afterwards nothing can run in it; its files can be read from outside until it is disposed of.
+   * Throws RolloutFailure when it cannot make sure of that. Absent: the files are not a container's own.
    */
   end?(signal: AbortSignal): Promise<FileChanges>;
-  /** A stamp, read from outside, that changes whenever the file is written, whatever is done to hide that; null where it cannot be seen. */
+  /** A stamp, read from outside, that changes with every write of the file, even one that code hides; null where it cannot be seen. */
   fileStamp?(path: string): Promise<string | null>;
   /** What it has written to the disk, measured from outside; null where that cannot be seen. */
   diskUse?(): Promise<DiskUse | null>;
@@ -117,11 +117,11 @@ export interface Container extends AsyncDisposable {
 export type RuntimeCheck = {
   usable: boolean;
   version: string | null;
-  /** What is limited how: `enforced`, `watched` (a watchdog), `none`. */
+  /** How each resource is limited: `enforced` (by the kernel), `watched` (by a watchdog), `none`. */
   limits: Record<'cpu' | 'memory' | 'pids' | 'disk', 'enforced' | 'watched' | 'none'>;
   /** One line each: what is wrong, and what to do. */
   problems: string[];
-  /** Not usable now, and perhaps soon: its engine has no socket, or does not answer there. */
+  /** Set when it is unusable now and perhaps usable soon: its engine has no socket, or does not answer there. */
   away?: 'no_socket' | 'no_answer';
 };
 
@@ -140,30 +140,30 @@ export type ImageLine = {
 /** For `swefarm images`. */
 export type ImageInspection = {
   /**
-   * `verify`: compared with the digest recorded when the farm pulled it. `instances`: whose image it is, for runtimes whose
-   * images are files named by them.
+   * `verify`: compare with the digest recorded when the farm pulled it. `instances`: those that use the image, for runtimes whose
+   * image files are named after them.
    */
   look(image: string, verify: boolean, instances: readonly string[]): Promise<ImageLine>;
-  /** Removes what the farm pulled, is not used and not in `keep`. */
+  /** Removes images that the farm pulled, that are not in use and not in `keep`. */
   prune(keep: ReadonlySet<string>): Promise<ImageLine[]>;
 };
 
 export interface Runtime extends AsyncDisposable {
-  /** `fake`: a simulated worker's, which starts nothing. */
+  /** `fake`: the runtime of a simulated worker, which starts nothing. */
   readonly name: RuntimeName | 'fake';
-  /** Commands of the model are kept apart from this machine; without that a rollout is a dry run. */
+  /** True: the model's commands are kept apart from this machine; false: a rollout is a dry run. */
   readonly isolates: boolean;
-  /** Images are fetched to each node, so rollouts are best run where theirs is; false where all nodes share them, or there are none. */
+  /** True: images are fetched to each node, so a rollout best runs where its image is. False: all nodes share them, or there are none. */
   readonly placesByImage: boolean;
   /** Facts for `doctor`; does not throw when the runtime is unusable. */
   check(signal: AbortSignal): Promise<RuntimeCheck>;
   /**
    * Makes the image ready on this node: local first, then pulled or unpacked; single-flight per image.
-   * `instanceId` helps runtimes whose images are files named by it.
+   * `instanceId` helps runtimes whose image files are named after it.
    * Throws RolloutFailure image_not_found / image_pull / engine_unreachable / node_disk.
    */
   ensureImage(image: string, signal: AbortSignal, instanceId?: string): Promise<ReadyImage>;
-  /** What one sandbox may have at most here; absent or null: the kernel takes what is asked for. */
+  /** The most that one sandbox may have here; absent or null: the kernel takes what is asked for. */
   most?(): Promise<{ cpus: number } | null>;
   /** Throws RolloutFailure sandbox_start / sandbox_refused / engine_unreachable / node_disk / node_memory. */
   start(spec: ContainerSpec, signal: AbortSignal): Promise<Container>;
@@ -171,14 +171,14 @@ export interface Runtime extends AsyncDisposable {
   listOwned(): Promise<OwnedContainer[]>;
   /** Images on this node, ready to start; absent where the runtime keeps none. */
   images?(): Promise<{ count: number; bytes: number }>;
-  /** Bytes free where sandboxes write; null, or absent: that cannot be seen from here. */
+  /** Free bytes where sandboxes write; null or absent: unknown from here. */
   diskFree?(): Promise<number | null>;
-  /** Removes images that the farm pulled and nobody uses while the disk is too full; returns how many. */
+  /** Removes unused images that the farm pulled, while the disk is too full; returns how many. */
   evictImages?(): Promise<number>;
-  /** Absent where no engine keeps them. */
+  /** Absent where neither an engine nor .sif files hold the images. */
   readonly inspection?: ImageInspection;
-  /** Removes what dead processes left and no record names, where a runtime keeps such things. */
+  /** Removes leftovers of dead processes that have no record, where a runtime has such leftovers. */
   sweep?(): Promise<void>;
-  /** Removes by id what `listOwned` showed; no error when it is already gone. */
+  /** Removes a container by its id from `listOwned`; no error when it is already gone. */
   remove(id: string): Promise<void>;
 }

@@ -1,4 +1,4 @@
-/** A patch as the parts of its files, and the attribute line that makes git treat one of them as binary. */
+/** Splits a patch into the parts of its files, and makes the attribute line by which git treats one of them as binary. */
 
 const HEADER = Buffer.from('diff --git ');
 

@@ -1,6 +1,6 @@
 /**
- * A held-open bash in a container: the environment is activated once, and every command runs in a forked subshell of it. When a
- * command breaks the shell, the shell is opened again, and the note of the result says so.
+ * A bash that stays open in a container: the environment is activated once, and every command runs in a forked subshell of it. When a
+ * command breaks the shell, a new one is opened, and the note of the result says so.
  */
 import { type Ending, errorMessage, newId, RolloutFailure, retry, waitAtMost } from '@swefarm/shared';
 import type { CommandResult, RunOptions, Shell } from './command.ts';
@@ -10,23 +10,23 @@ import { killCommand } from './kill.ts';
 import { type Reply, ShellLostError } from './reply.ts';
 import type { Container } from './runtime.ts';
 
-/** Activation included: a conda environment on a cold, loaded disk takes its time. */
+/** Includes the activation: a conda environment on a cold, loaded disk is slow. */
 const OPEN_TIMEOUT_MS = 60_000;
-/** For the question whether bash runs at all. */
+/** For the check whether bash runs at all. */
 const PROBE_MS = 30_000;
 const REOPEN_TRIES = 5;
 const REOPEN_PAUSE_MS = 500;
-/** What the controller needs to answer after its command was killed. */
+/** Time for the controller to answer after its command was killed. */
 const AFTER_KILL_MS = 6_000;
 const NO_PREPARATION: Preparation = { argv: [], timeoutMs: 0 };
 
 /**
- * A command line that runs once, beside the activation and in the same exec: another exec costs an engine more than most commands. It
- * has ended before any command of the shell can begin.
+ * A command line that runs once, beside the activation and in the same exec, because another exec costs an engine more than most
+ * commands. It ends before the first command of the shell begins.
  */
 export type Preparation = { argv: readonly string[]; timeoutMs: number };
 
-/** How a preparation ended; of its output, up to 4 KiB. */
+/** How a preparation ended, with up to 4 KiB of its output. */
 export type PreparationResult = { exitCode: number; output: Buffer };
 
 export type ShellOptions = {
@@ -42,7 +42,7 @@ export type ShellOptions = {
 
 /**
  * Opens a shell. Throws RolloutFailure `no_bash` when the image has none that works, `sandbox_lost` when the container is
- * gone or the node is in the way, SandboxKilledError when its own limit killed it.
+ * gone or the node is at fault, SandboxKilledError when its own limit killed it.
  */
 export async function openShell(container: Container, options: ShellOptions): Promise<Shell> {
   const shell = new HeldShell(container, options);
@@ -111,7 +111,7 @@ class HeldShell implements Shell {
     return { controller, prepared: ending.value };
   }
 
-  /** Where bash runs at all, the node was in the way and another try may help; else the image has none that works. */
+  /** Where bash runs at all, the node was at fault and another try may help; else the image has no working bash. */
   async #openFailure(message: string, cause?: unknown): Promise<RolloutFailure> {
     const options = { timeoutMs: PROBE_MS, maxOutputBytes: 1024, signal: AbortSignal.timeout(PROBE_MS) };
     const bashRuns = await this.#container.exec(['bash', '-c', 'exit 0'], options).then(
@@ -126,7 +126,7 @@ class HeldShell implements Shell {
     const turn = this.#queue
       .then(() => this.#run(command, options))
       .catch(async (error: unknown) => {
-        // Whatever failed because its own limit ended the sandbox is reported as that.
+        // When its own limit ended the sandbox, every failure is reported as that.
         if (error instanceof RolloutFailure) await this.#throwIfDead();
         throw error;
       });
@@ -143,7 +143,7 @@ class HeldShell implements Shell {
     const keep = Math.max(1, Math.ceil(options.maxOutputBytes / 2));
     const startedAt = performance.now();
     const seconds = () => (performance.now() - startedAt) / 1000;
-    // A NUL cannot be in a command line; bash itself drops it from a script.
+    // A command line cannot contain NUL; bash itself drops it from a script.
     const answer = controller.request('run', seq, keep, Buffer.from(command.replaceAll('\0', '')));
     const ended = await replyOrReason(answer, options);
     if (ended instanceof ShellLostError) {
@@ -164,13 +164,13 @@ class HeldShell implements Shell {
     return { ...outputOf(ended, keep), exitCode, seconds: seconds(), note };
   }
 
-  /** Ends the running command from outside; the controller's reply, when it is still able to give one. */
+  /** Ends the running command from outside. Returns the controller's reply if it can still give one. */
   async #kill(controller: Controller, seq: number, answer: Promise<Reply>): Promise<Reply | null> {
     const quiet = answer.catch(() => null);
     const isAlone = await this.#killCommand(controller, seq, controller.pids);
     const reply = isAlone ? await within(quiet, AFTER_KILL_MS) : null;
     if (reply) return reply;
-    // The controller is wedged, or was ended with everything else: the shell is opened anew.
+    // The controller hangs, or was killed with everything else: the shell is opened anew.
     if (isAlone) await this.#container.killProcesses?.();
     controller.close();
     return null;
@@ -185,7 +185,7 @@ class HeldShell implements Shell {
     );
   }
 
-  /** The shell died under its command: what the command left is ended, what it printed is kept, a new shell is opened. */
+  /** The shell died during its command: kills what the command left, keeps what it printed, opens a new shell. */
   async #afterLoss(
     controller: Controller,
     seq: number,
@@ -225,13 +225,13 @@ class HeldShell implements Shell {
       this.#options.log?.debug({ seq: this.#seq }, 'shell reopened');
       return (await this.open(signal)).controller;
     };
-    // What ends a fork bomb ends everything that is there, a new shell too.
+    // The kill that ends a fork bomb ends every process, a new shell too, so opening it may need several tries.
     const isPassing = (error: unknown): boolean =>
       !this.#isClosed && error instanceof RolloutFailure && error.failureClass === 'sandbox_lost';
     return await retry(reopen, { pauseMs: REOPEN_PAUSE_MS, tries: REOPEN_TRIES, isPassing, signal });
   }
 
-  /** A container that no longer runs is either the agent's doing or our loss; both end the rollout's use of it. */
+  /** A container that no longer runs was ended by the agent or lost by the farm; either way the rollout stops using it. */
   async #throwIfDead(): Promise<void> {
     const state = await this.#container.state();
     if (state === 'running') return;
@@ -253,7 +253,7 @@ class HeldShell implements Shell {
   }
 }
 
-/** The reply, or why it is no longer waited for. */
+/** The reply, or why the wait for it ended. */
 async function replyOrReason(
   answer: Promise<Reply>,
   options: RunOptions,

@@ -1,6 +1,6 @@
 /**
- * The patch of a rollout: the difference between the tree as it was at start and as it is now. Taken by plain exec with a git
- * folder of our own, so that nothing the agent did to its repository or its shell can change it.
+ * The patch of a rollout: the difference between the tree at the start and now. It is taken by plain exec with a git
+ * folder of the farm's own, so that nothing the agent did to its repository or its shell can change it.
  */
 import { isUtf8 } from 'node:buffer';
 import { readFileSync } from 'node:fs';
@@ -12,13 +12,13 @@ import type { Preparation, PreparationResult } from './shell.ts';
 
 const SNAPSHOT = readFileSync(new URL('./snapshot.sh', import.meta.url), 'utf8');
 const PRUNE = readFileSync(new URL('./prune.sh', import.meta.url), 'utf8');
-/** Arguments: prune.sh, snapshot.sh, workdir, name of our folder, litter. The output of the first is printed when it fails. */
+/** Arguments: prune.sh, snapshot.sh, workdir, name of the farm's git folder, build outputs. The output of prune.sh is printed when it fails. */
 const PREPARE = `said=$(/bin/sh -c "$1" swefarm refs "$3" 2>&1) || { code=$?; printf '%s' "$said"; exit $code; }
 printf '%s\\n' "$5" | /bin/sh -c "$2" swefarm prepare "$3" "$4"`;
 const TIMEOUT_MS = 180_000;
-/** A larger patch is the agent's fault and has a row of its own in the reward table. */
+/** A larger patch is the agent's fault and has its own row in the reward table. */
 export const MAX_PATCH_BYTES = 10 * 1024 * 1024;
-/** New or changed files over this in all are not even hashed: no patch of them is under the limit but by accident. */
+/** When new and changed files together are larger than this they are not even hashed: their patch would almost surely be too large. */
 const MAX_CHANGED_BYTES = 25 * MAX_PATCH_BYTES;
 const ENV = {
   PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/miniconda3/bin',
@@ -33,7 +33,7 @@ const ENV = {
 
 export type Snapshot = {
   workdir: string;
-  /** Name of our git folder beside the work tree. */
+  /** Name of the farm's git folder beside the work tree. */
   folder: string;
   /** Id of the tree at start. */
   tree: string;
@@ -46,8 +46,8 @@ export type TreePreparation = Preparation & {
 };
 
 /**
- * One command line for the exec that opens the shell, while nothing that a model wrote can have run. It removes what names
- * the future (refs outside HEAD's history, remotes, stashes, reflogs; what they reached is still there) and records the tree as it is.
+ * One command line for the exec that opens the shell, before any code of the model can have run. It removes what points to
+ * the future (refs outside HEAD's history, remotes, stashes, reflogs; not yet the objects they reached) and records the tree as it is.
  */
 export function prepareTree(workdir: string): TreePreparation {
   const folder = `.swefarm-${newId()}`;
@@ -98,7 +98,7 @@ export async function takePatch(
 }
 
 /**
- * Removes the objects that nothing reaches once {@link prepareTree} is done; `clean` when there were none. What the snapshot
+ * Removes the objects that are unreachable after {@link prepareTree}; `clean` when there were none. What the snapshot
  * needs stays. Throws RolloutFailure `no_worktree` or `patch_take`.
  */
 export async function pruneObjects(
@@ -114,7 +114,7 @@ export async function pruneObjects(
 
 const isText = (patch: Buffer): boolean => isUtf8(patch) && !patch.includes(0);
 
-/** One line for each file whose part of the patch is no text. The names come in the order of the parts. */
+/** One line for each file whose part of the patch is not text. The names come in the order of the parts. */
 function binaryAttributes(patch: Buffer, names: Buffer): Buffer {
   const paths: Buffer[] = [];
   for (let at = 0, end = names.indexOf(0); end >= 0; at = end + 1, end = names.indexOf(0, at)) {

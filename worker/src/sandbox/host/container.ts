@@ -11,7 +11,7 @@ import type { Container, ContainerSpec, ContainerState, ExecOptions, ExecResult 
 import { CONTAINER_MARK, killMarked } from './processes.ts';
 
 const PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
-/** After the process has ended, for output still in the pipe that a child holds open. */
+/** Time, after the process has ended, to read output from a pipe that a child holds open. */
 const LAST_OUTPUT_MS = 250;
 const AFTER_KILL_MS = 2_000;
 
@@ -42,7 +42,7 @@ export class HostContainer implements Container {
       throw new RolloutFailure('sandbox_lost', 'a process was started without its pipes');
     stdin.on('error', () => stdout.destroy());
     const duplex = Duplex.from({ readable: stdout, writable: stdin });
-    // A stream whose reader is gone may fail; whoever reads it listens for itself.
+    // A stream that is no longer read may fail; its reader has a listener of its own.
     duplex.on('error', () => undefined);
     return duplex;
   }
@@ -137,7 +137,7 @@ export class HostContainer implements Container {
     return this.#disposed;
   }
 
-  /** Where a file goes: paths of the container's own folder as they are, all others into a folder that stands for the root. */
+  /** Where a file goes: paths in the container's own folder stay as they are, all others go to a folder that stands for the root. */
   #inside(path: string): string {
     const way = relative(this.#folder, path);
     return way.startsWith('..') ? join(this.#folder, 'root', path) : path;
@@ -154,7 +154,7 @@ export class HostContainer implements Container {
     cwd: string,
     stdin: 'pipe' | 'ignore',
   ): ChildProcess {
-    // An argument that names a file put outside the folder means the one that stands for it.
+    // An argument that names a file stored outside the folder is replaced by the path of the stand-in.
     const line = argv.map((argument) => this.#put.get(argument) ?? argument);
     return spawn('/bin/sh', ['-c', 'exec "$@" 2>&1', 'sh', ...line], {
       cwd,

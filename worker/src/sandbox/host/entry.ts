@@ -3,7 +3,7 @@ import type { RuntimeEntry } from '../entry.ts';
 import { hostRuntime } from './runtime.ts';
 
 export const host: RuntimeEntry = {
-  // It isolates nothing: never chosen unasked.
+  // It isolates nothing, so it is never chosen automatically.
   isAutomatic: () => false,
   open: (config, log) => hostRuntime({ scratchDir: config.scratch_dir, log }),
 };

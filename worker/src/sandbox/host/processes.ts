@@ -1,4 +1,4 @@
-/** The processes of a dry run: found by a mark in their environment, since nothing else holds them together. */
+/** Finds and ends the processes of a dry run by a mark in their environment, since nothing else groups them. */
 
 import { readdir, readFile } from 'node:fs/promises';
 import { linearBackoff, poll } from '@swefarm/shared';
@@ -7,7 +7,7 @@ import { killQuietly } from '../namespaces/processes.ts';
 export const CONTAINER_MARK = 'SWEFARM_CONTAINER';
 const ROUNDS = 20;
 
-/** Ends every process that carries the mark of container `id`; again, until none is left that could have forked meanwhile. */
+/** Kills every process with the mark of container `id`, repeatedly until none is left that could have forked meanwhile. */
 export async function killMarked(id: string): Promise<void> {
   const killAll = async (): Promise<boolean> => {
     const pids = await marked(id);
@@ -17,7 +17,7 @@ export async function killMarked(id: string): Promise<void> {
   await poll(killAll, { pauseMs: linearBackoff(10), tries: ROUNDS });
 }
 
-/** Zombies have no environment any more, so they are not among them. */
+/** Zombies have no environment, so they are not included. */
 async function marked(id: string): Promise<number[]> {
   const mark = `${CONTAINER_MARK}=${id}\0`;
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));

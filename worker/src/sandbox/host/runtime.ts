@@ -131,7 +131,7 @@ async function listOwned(scratchDir: string): Promise<OwnedContainer[]> {
   return owned;
 }
 
-/** Null for what a power cut left half written. */
+/** Null for a file that a power cut left half written. */
 function readOwner(text: string): { owner: Owner; started_at: number } | null {
   try {
     return JSON.parse(text) as { owner: Owner; started_at: number };
@@ -140,7 +140,7 @@ function readOwner(text: string): { owner: Owner; started_at: number } | null {
   }
 }
 
-/** Also what the model's code made unreadable, and what is still being written while its processes end. */
+/** Removes also what the model's code made unreadable, and what its processes still write while they end. */
 async function removeTree(folder: string): Promise<void> {
   const attempt = () => rm(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 50 });
   try {
