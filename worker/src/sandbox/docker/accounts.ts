@@ -1,6 +1,6 @@
 /**
- * Checks the files that an engine reads in a container before it starts a command there or makes an archive. If code inside puts a pipe
- * in their place, the engine waits for ever with the container locked, and answers neither a kill nor a removal.
+ * Checks the files that an engine reads in a container before it starts a command there or makes an archive. If code inside replaces
+ * them with a pipe, the engine waits for ever with the container locked, and can neither kill nor remove it.
  */
 import { posix } from 'node:path';
 import { RolloutFailure, sleep } from '@swefarm/shared';
@@ -9,18 +9,18 @@ import { engineFailure, statusCode } from '../engine/errors.ts';
 import { pathStat } from './changes.ts';
 
 const READ = ['/etc/passwd', '/etc/group'];
-/** No list of users is so long; who reads it takes as much memory. */
+/** No list of users is larger; reading it takes as much memory. */
 const MOST_BYTES = 16 * 1024 ** 2;
-/** After a call that was late. */
+/** Checks after a call that was late. */
 const LOOKS = 5;
 const LOOK_MS = 10_000;
 const PAUSE_MS = 50;
-/** Mounted inside only: an engine that looks from outside does not see what stands there, and what it starts inside does. */
+/** Mounted inside only: an engine that looks from outside does not see these files, but the process that it starts inside does. */
 const INSIDE_ONLY = /^\/(?:dev|proc|sys)(?:\/|$)/;
 
 /**
- * Throws RolloutFailure `sandbox_lost` when an engine would wait for such a file, or read it without end; else the engine's own error.
- * A file that an engine can open and not use is left to the engine, which reports it.
+ * Throws RolloutFailure `sandbox_lost` when an engine would block on such a file, or read it without end; else the engine's own error.
+ * A file that an engine can open but not use is left to the engine, which reports it.
  */
 export async function requireReadable(container: Docker.Container, answerMs?: number): Promise<void> {
   await Promise.all(
@@ -33,7 +33,7 @@ export async function requireReadable(container: Docker.Container, answerMs?: nu
 }
 
 /**
- * Why the engine did not start a command in time: the container is the cause only when such a file is there, because a loaded machine
+ * stands still for minutes too. Checks several times: code inside may place the file and take it away by turns.
  * stands still for minutes too. Checks more than once: code inside may put the file there and take it away by turns.
  */
 export async function lateFailure(
@@ -61,7 +61,7 @@ async function trapAt(
   try {
     const found = await pathStat(container, path, answerMs);
     if (found.target === null) return trapIn(found);
-    // Engines tell where all links end.
+    // Engines report where all links end.
     const end = posix.resolve(posix.dirname(path), found.target);
     return INSIDE_ONLY.test(end) ? `a link to ${end}` : trapIn(await pathStat(container, end, answerMs));
   } catch (error) {

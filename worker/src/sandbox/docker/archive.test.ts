@@ -1,4 +1,4 @@
-/** Archives as a hostile sandbox would have them made. */
+/** Archives that a hostile sandbox could produce. */
 import { Readable } from 'node:stream';
 import tar, { type Header } from 'tar-stream';
 import { expect, test } from 'vitest';
@@ -35,7 +35,7 @@ test('links, folders and devices are no files, also when a file follows', async 
 test('a size over the bound is refused by the header, before the content came', async () => {
   const pack = tar.pack();
   pack.entry({ name: 'log', size: 1e12 });
-  // The content never comes: only the header can have told.
+  // The content never comes, so the size can only be known from the header.
   const reading = readSingleFile(pack as unknown as Readable, '/testbed/log', 1000);
   await expect(reading).rejects.toMatchObject({ code: 'file_too_large' });
 });

@@ -1,11 +1,11 @@
-/** Files taken out of a container: the archive is made from what hostile code left there. */
+/** Reads files out of a container: the archive is made from what hostile code left there. */
 import type { Duplex } from 'node:stream';
 import { SwefarmError } from '@swefarm/shared';
 import tar from 'tar-stream';
 
 /**
- * The archive's one entry when it is a regular file; nothing of it is ever written to a path. Null for anything else; throws
- * SwefarmError `file_too_large` by the size that the header claims, before a byte of it is kept.
+ * The archive's one entry when it is a regular file; nothing of it is ever written to a path. Null for anything else. Throws
+ * SwefarmError `file_too_large` by the size in the header, before it stores a byte.
  */
 export async function readSingleFile(
   archive: NodeJS.ReadableStream,

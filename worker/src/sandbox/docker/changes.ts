@@ -1,4 +1,4 @@
-/** An engine's list of the changed files of a stopped container, read as a stream however long it is. */
+/** Reads an engine's list of the changed files of a stopped container as a stream, because the list can be long. */
 import type { Readable } from 'node:stream';
 import { errorMessage } from '@swefarm/shared';
 import type Docker from 'dockerode';
@@ -9,12 +9,12 @@ import { inTime } from './deadline.ts';
 /** Keys come in either order; a quotation mark inside a path is always escaped. */
 const ENTRY = /\{(?:"Kind":(\d),)?"Path":("(?:[^"\\]|\\.)*")(?:,"Kind":(\d))?\}/g;
 const REMOVED = '2';
-/** Bits of Go's file modes: a folder, a link, and all that are set for everything but a regular file. */
+/** Bits of Go's file modes: a folder, a link, and all the bits that mark anything but a regular file. */
 const GO_MODE_FOLDER = 0x80000000n;
 const GO_MODE_LINK = 0x08000000n;
 export const GO_MODE_TYPE = 0x8f280000n;
 
-/** Throws RolloutFailure engine_unreachable when the list did not come to its end. */
+/** Throws RolloutFailure engine_unreachable when the list is cut. */
 export async function listChanges(
   docker: Docker,
   id: string,
@@ -47,7 +47,7 @@ export async function listChanges(
   }
 }
 
-/** Reads a JSON list of changes in pieces; `end` throws when it was cut. */
+/** Reads a JSON list of changes in pieces; `end` throws when the list was cut. */
 export function changesReader(see: (change: Change) => void): { push(text: string): void; end(): void } {
   let rest = '';
   return {
@@ -63,7 +63,7 @@ export function changesReader(see: (change: Change) => void): { push(text: strin
     },
     end() {
       const last = rest.trim().replace(/^,/, '');
-      // What is left of `[…]`, of an empty list, or of none.
+      // The rest of `[…]`, of an empty list, or of no list.
       if (!['[]', ']', 'null'].includes(last)) throw new Error('the list of changes is cut');
     },
   };
@@ -72,11 +72,11 @@ export function changesReader(see: (change: Change) => void): { push(text: strin
 type PathStat = {
   kind: FileKind;
   bytes: number;
-  /** Where a link ends, after all links on the way; null: it is none. */
+  /** Where a link ends, after all links on the way; null: the path is no link. */
   target: string | null;
 };
 
-/** What an engine says of one path in a container, no link followed. Throws the engine's own error. */
+/** What an engine reports about one path in a container, without following a link. Throws the engine's own error. */
 export async function pathStat(
   container: Docker.Container,
   path: string,

@@ -41,7 +41,7 @@ export class DockerContainer implements Container {
   #oomFile: Promise<string | null> | null = null;
   #upper: Promise<string | null> | null = null;
   #killedByLimit = false;
-  /** Null: nobody watches, the kernel counts. */
+  /** Null: without a watchdog the kernel counts. */
   #watchedKills: number | null = null;
 
   constructor(id: string, spec: ContainerSpec, deps: DockerContainerDeps) {
@@ -93,8 +93,8 @@ export class DockerContainer implements Container {
     let archive: NodeJS.ReadableStream;
     try {
       await requireReadable(this.#container);
-      // Podman's archive of a link is that of what it points to; its account of the path is of the link itself. Whether the path or
-      // the container is not there is said by the archive, in words.
+      // Podman archives the target of a link, but reports the kind of the link itself. Only the words of the archive's error say whether
+      // the path or the container is missing.
       if (
         this.#deps.engine === 'podman' &&
         ['folder', 'other'].includes(await pathKind(this.#container, path))
@@ -116,8 +116,8 @@ export class DockerContainer implements Container {
   async end(signal: AbortSignal): Promise<FileChanges> {
     await this.#stop(signal);
     const { docker } = this.#deps;
-    // Asked only where its files cannot be seen from here: an engine compares sizes and times, which whoever writes a file can put
-    // back, and reads the whole image to do so.
+    // The engine's list is used only when the upper directory cannot be read from here: an engine compares sizes and times, which the code
+    // that writes a file can put back, and it reads the whole image to do so.
     const upper = await this.#upperDir();
     if (upper !== null) return overlayChanges([{ at: '/', upper }]);
     return {
@@ -127,12 +127,12 @@ export class DockerContainer implements Container {
     };
   }
 
-  /** Returns when no process of it is left. */
+  /** Returns when none of its processes is left. */
   async #stop(signal: AbortSignal): Promise<void> {
     try {
       await inTime(this.#container.kill({ signal: 'SIGKILL' })).catch(async (error: unknown) => {
         if (isLate(error)) await killWithoutEngine(this.id);
-        // It may have stopped by itself, for which each engine has a code of its own: the wait tells.
+        // It may have stopped by itself, for which each engine has its own code: `wait` shows it.
         else if (![409, 500].includes(statusCode(error) ?? 0)) throw error;
       });
       const { by } = await waitAtMost(this.#container.wait(), END_WAIT_MS, signal);
@@ -153,7 +153,7 @@ export class DockerContainer implements Container {
     return upper === null ? null : diskUse(upper);
   }
 
-  /** Where the engine keeps what changed, if that is a folder that can be seen from here; else null. */
+  /** The folder where the engine stores the container's changes, if it can be read from here; else null. */
   #upperDir(): Promise<string | null> {
     this.#upper ??= inTime(this.#container.inspect())
       .then(async (found) => {
@@ -178,7 +178,7 @@ export class DockerContainer implements Container {
     }
   }
 
-  /** From the control group's file, where this process shares the host with the engine, or the watchdog's count; else null. */
+  /** From the control group's file where this process shares the host with the engine, or from the watchdog's count; else null. */
   async oomKills(): Promise<number | null> {
     if (this.#watchedKills !== null) return this.#watchedKills;
     this.#oomFile ??= this.idlePid().then((pid) => (pid === null ? null : oomFile(pid, this.id)));
@@ -188,7 +188,7 @@ export class DockerContainer implements Container {
     return kills === undefined ? null : Number(kills);
   }
 
-  /** The container's first process as the host numbers it; null when it has none. */
+  /** The container's first process by its id on the host; null when it has none. */
   async idlePid(): Promise<number | null> {
     const pid = await inTime(this.#container.inspect()).then(
       ({ State }) => State.Pid,
@@ -202,7 +202,7 @@ export class DockerContainer implements Container {
     this.#watchedKills = (this.#watchedKills ?? 0) + 1;
   }
 
-  /** From here on the watchdog counts what is killed for its memory, not the kernel. */
+  /** From here on the watchdog, not the kernel, counts what is killed for its memory. */
   watch(): void {
     this.#watchedKills ??= 0;
   }
@@ -218,8 +218,8 @@ export class DockerContainer implements Container {
   }
 
   /**
-   * The idle process answers USR1 with a kill of everything else: no free process slot is needed for it. Returns when what ran
-   * before is gone: a kill that comes late would meet the shell that is opened next.
+   * On USR1 the idle process kills everything else, which needs no free process slot. Returns when the processes that ran
+   * before are gone: a late kill would hit the shell that is opened next.
    */
   async killProcesses(): Promise<void> {
     try {
@@ -237,9 +237,9 @@ export class DockerContainer implements Container {
     }
   }
 
-  /** As the host numbers them; null while the engine cannot tell (Podman, of processes that come and go too fast). */
+  /** Ids on the host; null while the engine cannot list them (Podman, when processes come and go too fast). */
   async #pids(): Promise<string[] | null> {
-    // Podman runs a foreign `ps` inside, where no process may be free; its own words are answered from outside.
+    // For `ps` options Podman runs a `ps` inside, where no process slot may be free; its own format words are answered from outside.
     const [options, title] = this.#deps.engine === 'podman' ? ['hpid', 'HPID'] : ['-eo pid', 'PID'];
     const top: { Titles?: string[]; Processes?: string[][] } = await inTime(
       this.#container.top({ ps_args: options }),
@@ -254,10 +254,10 @@ export class DockerContainer implements Container {
   }
 }
 
-/** Where the kernel counts the kills in a container's control group; null when this process does not see the engine's processes. */
+/** The file where the kernel counts the kills in a container's control group; null when this process does not see the engine's processes. */
 async function oomFile(pid: number, id: string): Promise<string | null> {
   const lines = (await readFile(`/proc/${pid}/cgroup`, 'latin1').catch(() => '')).split('\n');
-  // Another process of that number, in another container's numbering, would not have this id in its group.
+  // A process with the same id in another process table would not have this container's id in its group.
   if (!lines.some((line) => line.includes(id))) return null;
   const version1 = lines.find((line) => /^\d+:(?:[^:]*,)?memory(?:,[^:]*)?:/.test(line));
   if (version1)

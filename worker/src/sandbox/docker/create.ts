@@ -1,14 +1,14 @@
-/** What a container of ours is made of: an idle first process that cannot be killed from inside, limits, no privileges. */
+/** The options of a container: an idle first process that cannot be killed from inside, limits, no privileges. */
 import type Docker from 'dockerode';
 import { ownerLabels } from '../labels.ts';
 import type { ContainerSpec } from '../runtime.ts';
 
 /**
  * As process 1 it is immune to signals from inside (`kill -9 -1` of the model's code), reaps orphans, and on USR1 ends
- * everything else. It goes on when there is no sleep any more, for whoever took it away must not end the container by it. With an extra init in front of it, it would be killable, and the container with it.
+ * everything else. It goes on without `sleep`, so that removing `sleep` does not end the container. Behind an extra init it could be killed.
  */
 const IDLE = `sleep 0 || exit 127; trap 'kill -9 -1' USR1; while :; do sleep 86400 & wait $!; done`;
-/** bash retries a fork that the process limit refuses, where dash would exit. */
+/** bash retries a fork that the process limit refuses; dash would exit. */
 const ENTRYPOINT = [
   '/bin/sh',
   '-c',
@@ -16,7 +16,7 @@ const ENTRYPOINT = [
   IDLE,
 ];
 
-/** What package managers and test suites plausibly need as root; all others are dropped. */
+/** Capabilities that package managers and test suites plausibly need as root; all others are dropped. */
 const CAPABILITIES = [
   'CHOWN',
   'DAC_OVERRIDE',
@@ -29,7 +29,7 @@ const CAPABILITIES = [
   'NET_BIND_SERVICE',
 ];
 
-/** @param profile file of a filter of system calls in place of the engine's own */
+/** @param profile file of a system call filter that replaces the engine's own */
 export function createOptions(spec: ContainerSpec, profile: string | null): Docker.ContainerCreateOptions {
   const { limits } = spec;
   return {
@@ -55,7 +55,7 @@ export function createOptions(spec: ContainerSpec, profile: string | null): Dock
       SecurityOpt: ['no-new-privileges', ...(profile === null ? [] : [`seccomp=${profile}`])],
       IpcMode: 'private',
       LogConfig: { Type: 'none', Config: {} },
-      // The node's own out-of-memory killer should find the sandboxes before the worker.
+      // The node's out-of-memory killer should choose the sandboxes before the worker.
       OomScoreAdj: 500,
       ...(limits.diskBytes === null ? {} : { StorageOpt: { size: String(limits.diskBytes) } }),
     },

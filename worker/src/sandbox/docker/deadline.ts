@@ -4,13 +4,13 @@ import { readdir, readFile } from 'node:fs/promises';
 import { waitAtMost } from '@swefarm/shared';
 import { killQuietly, readNamespace } from '../namespaces/processes.ts';
 
-/** An engine on a loaded disk takes its time. */
+/** An engine on a loaded disk is slow. */
 const ANSWER_MS = 120_000;
 const LATE = 'ETIMEDOUT';
-/** What engines start in a container, until it has become the command. */
+/** Names of the processes that engines start in a container, until they become the command. */
 export const NOT_YET_COMMAND = /^(runc|crun)/;
 
-/** Ends as the call does; rejects when the call takes longer, while the engine goes on with it. */
+/** Settles as the call does; rejects when the call takes longer, while the engine goes on with it. */
 export async function inTime<T>(call: Promise<T>, answerMs = ANSWER_MS): Promise<T> {
   const ending = await waitAtMost(call, answerMs);
   if (ending.by === 'itself') return ending.value;
@@ -20,8 +20,8 @@ export async function inTime<T>(call: Promise<T>, answerMs = ANSWER_MS): Promise
 export const isLate = (error: unknown): boolean => (error as { code?: unknown } | null)?.code === LATE;
 
 /**
- * Kills the processes of a container without its engine; answers how many. None where this process does not see the host's processes,
- * or may not end them.
+ * Kills the processes of a container without its engine; returns how many. Kills none where this process does not see the host's
+ * processes, or may not end them.
  */
 export async function killWithoutEngine(id: string, name = /^/): Promise<number> {
   const own = await readNamespace(process.pid, 'pid');
@@ -29,12 +29,12 @@ export async function killWithoutEngine(id: string, name = /^/): Promise<number>
   for (const pid of (await readdir('/proc')).filter((entry) => /^\d+$/.test(entry)).map(Number)) {
     const of = (file: string) => readFile(`/proc/${pid}/${file}`, 'latin1').catch(() => '');
     if (!(await of('cgroup')).includes(id) || !name.test(await of('comm'))) continue;
-    // What looks after a container from outside may be in its control group.
+    // A process that serves a container from outside may be in its control group.
     if ((await readNamespace(pid, 'pid')) === own) continue;
     try {
       if (killQuietly(pid)) killed++;
     } catch {
-      // Another user's: a worker without root cannot help its engine here.
+      // It belongs to another user: a worker without root cannot help its engine here.
     }
   }
   return killed;

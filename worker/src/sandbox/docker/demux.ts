@@ -1,4 +1,4 @@
-/** Docker's framed exec stream as a plain duplex: stdout and stderr merged in the order they came. */
+/** Turns Docker's framed exec stream into a plain duplex: stdout and stderr merged in the order they arrived. */
 import { Duplex } from 'node:stream';
 
 const HEADER_BYTES = 8;

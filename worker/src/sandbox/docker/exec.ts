@@ -9,14 +9,14 @@ import { lateFailure, requireReadable } from './accounts.ts';
 import { inTime, isLate, killWithoutEngine, NOT_YET_COMMAND } from './deadline.ts';
 import { createDemuxer } from './demux.ts';
 
-/** How often a silent exec is asked whether its process has ended although a child still holds its output. */
+/** How often the engine is asked whether the process of a silent exec has ended while a child still holds its output. */
 const POLL_MS = 1_000;
 const AFTER_KILL_MS = 5_000;
 const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 /**
- * Starts an exec and returns its raw, framed stream. Throws RolloutFailure `engine_unreachable` when the engine does not answer (in
- * `answerMs`: two minutes), `sandbox_lost` when what is in the container holds it.
+ * Starts an exec and returns its raw, framed stream. Throws RolloutFailure `engine_unreachable` when the engine does not answer within
+ * `answerMs` (default two minutes), `sandbox_lost` when code in the container blocks it.
  */
 export async function startExec(
   container: Docker.Container,
@@ -40,7 +40,7 @@ export async function startExec(
       answerMs,
     );
     const starting = exec.start({ hijack: true, stdin: true });
-    // What comes too late is nobody's.
+    // A stream that arrives too late is destroyed.
     const socket = await inTime(starting, answerMs).catch((error: unknown) => {
       starting.then((late) => late.destroy()).catch(() => undefined);
       throw error;
@@ -56,8 +56,8 @@ export async function startExec(
 }
 
 /**
- * The command line that gets the environment exactly as given, stdin without relying on a half-closed stream, and one
- * pipe for stdout and stderr: the engine's two would lose their order.
+ * The command line that passes the environment exactly as given, passes stdin without a half-closed stream, and uses one
+ * pipe for stdout and stderr, because the engine's two streams would lose their order.
  */
 function wrapped(argv: readonly string[], options: ExecOptions, mark: string): string[] {
   let line = [...argv];
@@ -96,7 +96,7 @@ export async function runExec(
   try {
     const { by } = await waitAtMost(watch.done, options.timeoutMs, options.signal);
     if (by !== 'itself') {
-      // What never became the command holds the container, and nothing else can be started to end it.
+      // A process that never became the command locks the container, and no other process can be started there to end it.
       await killWithoutEngine(container.id, NOT_YET_COMMAND);
       await kill(mark);
       await waitAtMost(watch.done, AFTER_KILL_MS);
@@ -109,7 +109,7 @@ export async function runExec(
   }
 }
 
-/** Ended when the stream ends, or when the engine says that the process has: a child may hold the stream open. */
+/** Ends when the stream ends, or when the engine says that the process has ended: a child may hold the stream open. */
 function watchEnd(exec: Docker.Exec, ended: Promise<void>): { done: Promise<void>; stop(): void } {
   let timer: NodeJS.Timeout | undefined;
   let stopped = false;
@@ -120,7 +120,7 @@ function watchEnd(exec: Docker.Exec, ended: Promise<void>): { done: Promise<void
         (state) => state.Running,
         () => true,
       );
-      // Twice: what the process wrote last may still be on its way.
+      // Asks twice: the last output of the process may still be on its way.
       if (!running && seen) return resolve();
       seen = !running;
       if (!stopped) timer = setTimeout(() => void ask(), seen ? POLL_MS / 4 : POLL_MS);
@@ -136,7 +136,7 @@ function watchEnd(exec: Docker.Exec, ended: Promise<void>): { done: Promise<void
   };
 }
 
-/** From the engine. The stream may end a moment before the engine has noted the exit. */
+/** The engine's exit code. The stream may end a moment before the engine has recorded the exit. */
 async function exitCode(exec: Docker.Exec): Promise<number> {
   const look = async (): Promise<number | null> => {
     const { Running, ExitCode } = await inTime(exec.inspect());

@@ -1,4 +1,4 @@
-/** What an engine limits on this node, according to itself. */
+/** What an engine limits on this node, by its own report. */
 import type { RuntimeCheck } from '../runtime.ts';
 
 export type EngineInfo = {
@@ -9,7 +9,7 @@ export type EngineInfo = {
   NCPU?: number;
 } & Partial<Record<'MemoryLimit' | 'SwapLimit' | 'CpuCfsQuota' | 'PidsLimit' | 'Rootless', boolean>>;
 
-/** Without root and with control groups of version 1 there are no limits, whatever the engine says it can do. */
+/** Without root on control groups of version 1 there are no limits, whatever the engine reports. */
 export function engineLimits(info: EngineInfo): RuntimeCheck['limits'] {
   const rootless =
     info.Rootless === true || (info.SecurityOptions ?? []).some((one) => /name=rootless/.test(one));

@@ -1,6 +1,6 @@
 /**
- * Removes containers of an engine, which code in a container can hold up: each removal is waited for only so long. The engine goes on
- * with it and is not asked again meanwhile; whoever asks later (the reaper) waits for the same removal.
+ * Removes containers of an engine, which code in a container can delay: each wait for a removal has a limit. The engine goes on
+ * with it and gets no second request meanwhile; a later caller (the reaper) waits for the same removal.
  */
 import { createSingleFlight, type Semaphore, sleep } from '@swefarm/shared';
 import type Docker from 'dockerode';
@@ -8,10 +8,10 @@ import { engineFailure, statusCode } from '../engine/errors.ts';
 import { inTime, isLate, killWithoutEngine } from './deadline.ts';
 
 const ATTEMPTS = 5;
-/** The second is for what was let go when the first was too late. */
+/** The second attempt is for a container that was released by the kill after the first was late. */
 const LATE_ATTEMPTS = 2;
 
-/** Of containers by id; no error when one is already gone. @throws RolloutFailure engine_unreachable */
+/** Removes containers by id; no error when one is already gone. @throws RolloutFailure engine_unreachable */
 export function createRemoval(
   docker: Docker,
   slots: Semaphore,
@@ -27,7 +27,7 @@ export function createRemoval(
   return async (id) => {
     for (let attempt = 1; ; attempt++) {
       try {
-        // Who waits for one under way takes no place from others.
+        // Waiting for a removal under way takes no slot.
         await (removals.isUnderWay(id) ? ask(id) : slots.run(() => ask(id)));
         return;
       } catch (error) {
@@ -36,7 +36,7 @@ export function createRemoval(
         if (late) await killWithoutEngine(id);
         if (attempt >= (late ? LATE_ATTEMPTS : ATTEMPTS))
           throw engineFailure(error, 'engine_unreachable', `removing ${id}`);
-        // It may meet a start still under way.
+        // A start may still be under way.
         await sleep(200 * attempt);
       }
     }

@@ -34,7 +34,7 @@ export type DockerRuntimeOptions = {
   engine?: Engine;
   /** The engine's socket, e.g. /var/run/docker.sock. */
   socketPath: string;
-  /** How images come and go; default: two at once, no mirrors, none is removed. */
+  /** How images are pulled and evicted; default: two at once, no mirrors, none is removed. */
   images?: ImageSettings;
   /** Least milliseconds between two creates; default 0. */
   gapMs?: number;
@@ -43,18 +43,18 @@ export type DockerRuntimeOptions = {
   log?: { warn(fields: Record<string, unknown>, message: string): void };
 };
 
-/** Creates, starts and removals in flight: an engine saturates far below what a worker could ask of it. */
+/** Creates, starts and removals in flight: an engine saturates far below what a worker could request. */
 const ENGINE_SLOTS = 8;
 const START_TIMEOUT_MS = 120_000;
 const CHECK_TIMEOUT_MS = 10_000;
 
-/** What the runtime works with. */
+/** What the functions of the runtime share. */
 type State = {
   docker: Docker;
   engine: Engine;
   creates: Semaphore;
   watchdog: Watchdog;
-  /** The filter of system calls, where it replaces the engine's own. */
+  /** The system call filter, where it replaces the engine's own. */
   profile: (AsyncDisposable & { path: string }) | null;
   /** Removes by id. Throws RolloutFailure engine_unreachable. */
   remove(id: string): Promise<void>;
@@ -62,10 +62,10 @@ type State = {
   log: DockerRuntimeOptions['log'];
 };
 
-/** What an engine says of itself. */
+/** What an engine reports about itself. */
 type EngineFacts = { limits: EngineLimits; cpus: number | undefined; rootDir: string | undefined };
 
-/** Does not throw because the engine is unusable: `check` tells that, and the first call that needs the engine. */
+/** Does not throw when the engine is unusable: `check` reports that, and so does the first call that needs the engine. */
 export async function dockerRuntime(options: DockerRuntimeOptions): Promise<Runtime> {
   const { socketPath, images } = options;
   const engine = options.engine ?? 'docker';
@@ -95,7 +95,7 @@ export async function dockerRuntime(options: DockerRuntimeOptions): Promise<Runt
         }
       : {}),
     start: (spec, signal) => startWatched(state, spec, signal),
-    // Podman gives more than there is, as the kernel does; Docker refuses it.
+    // Podman accepts more CPUs than there are, as the kernel does; Docker refuses them.
     most: async () => {
       const cpus = engine === 'docker' ? (await factsOf(state))?.cpus : undefined;
       return cpus ? { cpus } : null;
@@ -125,7 +125,7 @@ async function readFacts(docker: Docker): Promise<EngineFacts> {
 /** Null while the engine does not answer. */
 const factsOf = ({ facts }: State): Promise<EngineFacts | null> => facts.get().catch(() => null);
 
-/** Starts a container, with the watchdog for the limits that the engine does not enforce. */
+/** Starts a container, with a watchdog for the limits that the engine does not enforce. */
 async function startWatched(state: State, asked: ContainerSpec, signal: AbortSignal): Promise<Container> {
   requirePossible(asked.limits, null);
   const limits = (await factsOf(state))?.limits;
@@ -153,21 +153,21 @@ async function startContainer(
   const limit = AbortSignal.any([signal, AbortSignal.timeout(START_TIMEOUT_MS)]);
   let id: string | null = null;
   try {
-    // Not aborted in the middle: the engine would go on and leave a container whose id nobody knows.
+    // Not aborted midway: the engine would go on and leave a container whose id is unknown.
     const created = await docker.createContainer(createOptions(spec, profile?.path ?? null));
     id = created.id;
     limit.throwIfAborted();
     await created.start({ abortSignal: limit });
     return new DockerContainer(id, spec, { docker, engine, remove });
   } catch (error) {
-    // Not awaited inside the slot: the removal needs a slot itself.
+    // Not awaited inside the slot: the removal needs its own slot.
     if (id) void remove(id);
     signal.throwIfAborted();
     throw createFailure(error, id !== null, `starting a container of ${spec.image.name}`);
   }
 }
 
-/** All that carries the farm label, running or not. Throws RolloutFailure engine_unreachable. */
+/** All containers with the farm label, running or not. Throws RolloutFailure engine_unreachable. */
 async function listOwned(docker: Docker): Promise<OwnedContainer[]> {
   try {
     const found = await inTime(docker.listContainers({ all: true, filters: { label: [FARM_LABEL] } }));
@@ -229,7 +229,7 @@ async function checkEngine(
   }
 }
 
-/** What the engine does not hold, and what to do about it. */
+/** The limits that the engine does not enforce, and what to do about it. */
 function weaknesses(limits: EngineLimits): string[] {
   const by = (how: 'none' | 'watched') =>
     (['cpu', 'memory', 'pids'] as const).filter((name) => limits[name] === how);

@@ -34,7 +34,7 @@ test('the conditions are those of the light runtime', () => {
   for (const value of PERSONALITIES) expect(refused('personality', value)).toBe(false);
   for (const value of [0x40000, 0x400000, 0xfffdfff7, 0xfffffff7, 0x80000000, 1])
     expect(refused('personality', value), String(value)).toBe(true);
-  // The kernel reads the lower half alone.
+  // The kernel reads only the lower half.
   expect([refused('socket', 0x1_0000_0028), refused('ioctl', 1, 0x1_0000_5412)]).toEqual([true, true]);
   expect([refused('clone', 0x10000000), refused('clone', 0x01200011)]).toEqual([true, false]);
 });
@@ -49,7 +49,7 @@ if (existsSync(PODMANS)) {
       (!group.includes?.arches?.length || group.includes.arches.includes('amd64'));
     const allowed = new Set(groups.filter(given).flatMap(({ names }) => names));
     const denied = new Set(groups.flatMap(({ names }) => names).filter((name) => !allowed.has(name)));
-    // Of other machines, or of 32 bit: the number means nothing here.
+    // Calls of other machines, or of 32 bits: the number means nothing here.
     const elsewhere =
       /^(bdflush|nice|old\w+|pciconfig_\w+|[sg]{1,2}etmask|swapcontext|vm86(old)?|s390_\w+|stime|\w+64|sync_file_range2|arm_\w+|breakpoint|cacheflush|set_tls|riscv_\w+|spu_\w+|subpage_prot|multiplexer|rtas|switch_endian|socketcall|ipc|idle|sigreturn|chown32|ssetmask)$/;
     const open = [...denied].filter((name) => !(name in DENIED) && !elsewhere.test(name));

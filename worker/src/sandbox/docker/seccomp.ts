@@ -1,6 +1,6 @@
 /**
- * The rootfs runtime's filter of system calls in the format of engines, for Podman: its own default lets any process make user
- * namespaces, and with them mounts. Docker's default does not, and is left as it is.
+ * The rootfs runtime's system call filter in the format of engines, for Podman: its default lets any process make user
+ * namespaces, and with them mounts. Docker's default does not, and stays as it is.
  */
 import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -26,7 +26,7 @@ type Condition = {
 };
 type Rule = { names: string[]; action: 'SCMP_ACT_ERRNO'; errnoRet: number; args?: Condition[] };
 
-/** Of the lower half, which is all that the kernel reads of such a value. */
+/** Compares the lower half, which is all that the kernel reads of such a value. */
 const equal = (index: number, value: number): Condition => ({
   ...{ index, value: 0xffffffff, valueTwo: value, op: 'SCMP_CMP_MASKED_EQ' },
 });
@@ -38,15 +38,15 @@ const refuse = (names: string[], errnoRet: number, ...conditions: Condition[]): 
   ...(conditions.length > 0 ? { args: conditions } : {}),
 });
 
-/** One rule for each namespace that clone could make: a condition is on one value of the masked bits. */
+/** One rule for each namespace that clone could make: a condition compares the masked bits with one value. */
 const namespaceBits = (): number[] =>
   Array.from({ length: 31 }, (_, bit) => 2 ** bit).filter((value) => (NEW_NAMESPACES & value) !== 0);
 
 const SOCKETS = ['socket', 'socketpair'];
 
 /**
- * All but {@link PERSONALITIES}: the bits that none of them has may be set all together, with the rest, or not at all. A rule has one
- * condition on one value, so each bit is compared with the next.
+ * Matches all but {@link PERSONALITIES}. The bits that none of them has may be set all together, with the rest, or not at all. A rule
+ * has one condition on one value, so each bit is compared with the next.
  */
 function strangePersonalities(): Condition[] {
   const bits = Array.from({ length: 32 }, (_, bit) => 2 ** bit);
@@ -82,12 +82,12 @@ export function seccompProfile(arch: NodeJS.Architecture = process.arch): object
   };
 }
 
-/** The profile as a file, which is how Podman takes it; gone with its handle. */
+/** Writes the profile to a file, which is how Podman takes it; disposing of the handle removes it. */
 export async function profileFile(): Promise<AsyncDisposable & { path: string }> {
   const folder = await mkdtemp(join(tmpdir(), 'swefarm-seccomp-'));
   const path = join(folder, 'profile.json');
   await writeFile(path, JSON.stringify(seccompProfile()));
-  // The engine may be another user's.
+  // The engine may run as another user.
   await chmod(path, 0o644);
   await chmod(folder, 0o755);
   return { path, [Symbol.asyncDispose]: () => rm(folder, { recursive: true, force: true }) };

@@ -1,5 +1,5 @@
 /**
- * Limits for engines that take them and do not hold them (Podman without root on control groups of version 1): the worker
+ * Limits for engines that accept them but do not enforce them (Podman without root on control groups of version 1): the worker
  * measures the processes of each container once a second, as for the rootfs runtime.
  */
 
@@ -11,7 +11,7 @@ import type { DockerContainer } from './container.ts';
 /** Which limits the engine itself enforces. */
 export type EngineLimits = RuntimeCheck['limits'];
 
-/** Returns what ends the watch. Nothing is watched where the engine's processes cannot be seen from here. */
+/** Returns a function that ends the watch. Watches nothing where the engine's processes cannot be seen from here. */
 export async function watchContainer(
   watchdog: Watchdog,
   container: DockerContainer,
@@ -34,7 +34,7 @@ export async function watchContainer(
     diskBytes: null,
     folder: '/',
     onMemoryKill: () => container.countMemoryKill(),
-    // Without the engine, which would have to start a process for it.
+    // Signals without the engine, which would have to start a process for it.
     killAll: async () => void process.kill(init, 'SIGUSR1'),
     end: () => container.endByLimit(),
   });

@@ -1,10 +1,10 @@
-/** Which failure class an engine's error means: one table from messages and codes. */
+/** Maps an engine's error to a failure class: one table of messages and codes. */
 import { errorMessage, type FailureClass, RolloutFailure } from '@swefarm/shared';
 
 const UNREACHABLE = /ECONNREFUSED|ENOENT|EACCES|EPERM|ECONNRESET|EPIPE|ETIMEDOUT|socket hang up/;
 const WORDS: readonly [RegExp, FailureClass][] = [
   [/no space left on device|disk quota exceeded/i, 'node_disk'],
-  // A name of another runtime's form, such as dir:/path: no engine will ever have it.
+  // A name in the form of another runtime, such as dir:/path: no engine will ever have it.
   [/invalid reference format/i, 'image_not_found'],
   [/cannot allocate memory|out of memory/i, 'node_memory'],
   [
@@ -20,7 +20,7 @@ export function statusCode(error: unknown): number | null {
   return typeof code === 'number' ? code : null;
 }
 
-/** Wraps an engine error; `otherwise` is the class of what no rule knows. RolloutFailures and aborts pass unchanged. */
+/** Wraps an engine error; `otherwise` is the class when no rule matches. RolloutFailures and aborts pass unchanged. */
 export function engineFailure(error: unknown, otherwise: FailureClass, doing: string): unknown {
   if (error instanceof RolloutFailure || (error instanceof Error && error.name === 'AbortError'))
     return error;
@@ -34,13 +34,13 @@ export function engineFailure(error: unknown, otherwise: FailureClass, doing: st
   return new RolloutFailure(failureClass, `${doing}: ${message.trim()}`.slice(0, 400), { cause: error });
 }
 
-/** How engines report limits that their kernel does not take, some of them with status 500. */
+/** How engines report limits that their kernel refuses, sometimes with status 500. */
 const REFUSED =
   /error setting cgroup config|cfs quota|memory limit|limit.*(?:too low|too small)|cannot unmarshal number|invalid argument.*(?:cgroup|\.max)/i;
-/** These 4xx answers are about the moment, not about the request. */
+/** These 4xx answers depend on the moment, not on the request. */
 const PASSING = new Set([404, 408, 409, 429]);
 
-/** The failure of a container that the engine did not create or start: what it refuses is the run's fault, unless its message means something else. */
+/** The failure of a container that the engine did not create or start: a refusal is the run's fault, unless its message means something else. */
 export function createFailure(error: unknown, created: boolean, doing: string): unknown {
   const status = statusCode(error);
   if (status === 404 && !created) return engineFailure(error, 'image_not_found', doing);

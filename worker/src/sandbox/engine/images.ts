@@ -1,4 +1,4 @@
-/** Images of an engine: local first, pulled otherwise, one pull at a time per image however many ask. */
+/** Images of an engine: local first, pulled otherwise, with one pull at a time per image for all callers. */
 import { createSingleFlight, RolloutFailure } from '@swefarm/shared';
 import type Docker from 'dockerode';
 import type { Fetch } from '../../images/fetch.ts';
@@ -69,7 +69,7 @@ async function pullAs(docker: Docker, name: string): Promise<void> {
   const stream = await docker.pull(name, { abortSignal: AbortSignal.timeout(PULL_TIMEOUT_MS) });
   await new Promise<void>((resolve, reject) => {
     docker.modem.followProgress(stream, (error, lines: { error?: string }[] | null) => {
-      // Podman reports a failure in a line that ends the stream like any other.
+      // Podman reports a failure in a line of a stream that ends normally.
       const problem = lines?.find((line) => line.error)?.error;
       if (error ?? problem) reject(error ?? new Error(problem));
       else resolve();
@@ -77,7 +77,7 @@ async function pullAs(docker: Docker, name: string): Promise<void> {
   });
 }
 
-/** What came from a mirror gets the name that was asked for, and only that name. */
+/** An image from a mirror gets the requested name, and only that name. */
 async function rename(docker: Docker, from: string, to: string): Promise<void> {
   if (to.includes('@')) return;
   const at = to.lastIndexOf(':');

@@ -1,4 +1,4 @@
-/** What an engine has of given images, for `swefarm images`: present, or changed since the farm pulled it, and which can be removed. */
+/** For `swefarm images`: reports whether an engine has given images, unchanged since the farm pulled them, and removes unused ones. */
 import type Docker from 'dockerode';
 import { longestUnused } from '../../images/evict.ts';
 import { withTag } from '../../images/names.ts';

@@ -1,4 +1,4 @@
-/** How a node's engines are reached and how images come to them and go again, from the worker's configuration. */
+/** How a node's engines are reached, and how their images are pulled and evicted, from the worker's configuration. */
 import { join } from 'node:path';
 import type { WorkerConfig } from '@swefarm/shared';
 import { type FetchSettings, readMirrors } from '../../images/fetch.ts';
@@ -6,9 +6,9 @@ import { type FetchSettings, readMirrors } from '../../images/fetch.ts';
 export type Engine = 'docker' | 'podman';
 
 export type ImageSettings = FetchSettings & {
-  /** Records which images the farm pulled. */
+  /** File that records which images the farm pulled. */
   pulledFile: string;
-  /** Share of the disk (0 to 1) from which on images are removed. */
+  /** Share of the disk (0 to 1) from which images are removed. */
   watermark: number;
   /** Names of images that are never removed; `*` stands for anything. */
   pins: readonly string[];
