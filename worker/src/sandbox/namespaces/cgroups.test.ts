@@ -59,7 +59,7 @@ it('version 2: groups below the own one, where controllers are handed down', asy
     'cgroup.subtree_control': 'cpu memory pids',
     'cgroup.procs': '',
   });
-  // The kernel fills a new group; here it is there already.
+  // The kernel fills a new group; here the files exist beforehand.
   folder(`user/worker/${OWN}`, {
     'cgroup.controllers': 'cpu memory pids',
     'cgroup.subtree_control': 'cpu memory pids',

@@ -1,4 +1,4 @@
-/** Limits that the kernel enforces: one control group a sandbox, on version 1 and version 2, where this process may make them. */
+/** Limits that the kernel enforces: one control group per sandbox, on version 1 and version 2, where this process may make groups. */
 
 import { access, constants, mkdir, readFile, rmdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -8,11 +8,11 @@ import type { Limits } from '../runtime.ts';
 export type Controller = 'cpu' | 'memory' | 'pids';
 const CONTROLLERS: readonly Controller[] = ['cpu', 'memory', 'pids'];
 const PERIOD_US = 100_000;
-/** Processes of the sandbox itself: its init, the two that watch it, and what an exec needs until it has started. */
+/** Processes of the sandbox itself: its init, the two that watch it, and those that an exec needs until it has started. */
 export const OWN_PROCESSES = 8;
-/** More for execs of ours, so that they start although a command has used up its own processes. */
+/** More processes for execs of the farm, so that they start although a command has used up its own. */
 export const HEADROOM = 16;
-/** The commands' own group within a sandbox's, and the one for all else. */
+/** The group of the commands within a sandbox's group, and the group of everything else. */
 const SHELL = 'shell';
 const OTHER = 'other';
 
@@ -21,16 +21,16 @@ export type Cgroups = {
   controllers: ReadonlySet<Controller>;
   /** Throws the error of the system call that failed. */
   create(id: string, limits: Limits): Promise<Cgroup>;
-  /** Folders that {@link create} makes for a sandbox, children first: {@link removeGroups} takes them. */
+  /** Folders that {@link create} makes for a sandbox, children first, as {@link removeGroups} takes them. */
   folders(id: string): string[];
-  /** Removes what the sandboxes' groups were in, unless others still use it. */
+  /** Removes the parent of the sandboxes' groups, unless others still use it. */
   close(): Promise<void>;
 };
 
 export type Cgroup = {
-  /** Files that a process writes its id into to join: one that runs the model's commands, or one of ours. */
+  /** Files to which a process writes its id to join: a process of the model's commands, or one of the farm. */
   joins: Record<'shell' | 'other', string[]>;
-  /** Folders to show, read-only, in the sandbox, where programs look for their own limits. */
+  /** Folders to show read-only in the sandbox, where programs look for their own limits. */
   views: { folder: string; at: string }[];
   /** Kills by the memory limit so far; null where memory is not limited here. */
   oomKills(): Promise<number | null>;
@@ -40,7 +40,7 @@ export type Cgroup = {
 type Hierarchy = { folder: string; controllers: Controller[] };
 
 /**
- * Finds where groups can be made: below this process's own group, so that the job's own limits hold for the sandboxes too.
+ * Finds where groups can be made: below this process's own group, so that the limits of its job hold for the sandboxes too.
  * Null when nowhere. @param root and `self` are parameters for tests.
  */
 export async function openCgroups(
@@ -69,7 +69,7 @@ export async function openCgroups(
   };
 }
 
-/** How many of this process use each parent: one that is closed takes it from nobody. */
+/** How many users each parent has within this process: closing one must not remove it for the others. */
 const opened = new Map<string, number>();
 
 async function leave(folder: string): Promise<void> {
@@ -81,10 +81,10 @@ async function leave(folder: string): Promise<void> {
   }
 }
 
-/** Of this process alone: what another removes or limits is not ours. */
+/** For this process alone, so that no other process removes or limits it. */
 const parent = (): string => `swefarm-${process.pid}`;
 
-/** Groups within a sandbox's own. Version 2 allows processes in the outermost ones only. */
+/** Groups within a sandbox's own. Version 2 allows processes only in groups without children. */
 const parts = (version: 1 | 2, { controllers }: Hierarchy): string[] => {
   if (version === 2) return [SHELL, OTHER];
   return controllers.includes('pids') ? [SHELL] : [];
@@ -170,7 +170,7 @@ async function handDown(group: string, leaf: string | null): Promise<boolean> {
   return !wanted.includes('memory') && (await active()).includes('memory');
 }
 
-/** What cannot be had is found out by looking at what is there afterwards. */
+/** Errors are ignored: the caller checks afterwards what exists. */
 const ignore = (_error: unknown): void => undefined;
 
 async function writable(folder: string): Promise<boolean> {
@@ -224,7 +224,7 @@ async function create(version: 1 | 2, hierarchies: Hierarchy[], id: string, limi
   };
 }
 
-/** Version 1 lets processes be in the sandbox's group itself, where those that are no command's are. */
+/** On version 1 the processes that belong to no command are in the sandbox's group itself. */
 function joins(version: 1 | 2, hierarchies: readonly Hierarchy[], id: string, part: string): string[] {
   return hierarchies.map((one) =>
     join(one.folder, id, parts(version, one).includes(part) ? part : '', 'cgroup.procs'),
@@ -252,7 +252,7 @@ function settings(version: 1 | 2, controllers: readonly Controller[], limits: Li
             ['cpu.cfs_period_us', String(PERIOD_US)],
             ['cpu.cfs_quota_us', quota],
           ],
-          // Memory with swap cannot be set below memory alone: this order.
+          // Memory with swap cannot be set below memory alone, hence this order.
           memory: [
             ['memory.limit_in_bytes', memory],
             ['memory.memsw.limit_in_bytes', memory, true],
@@ -262,12 +262,12 @@ function settings(version: 1 | 2, controllers: readonly Controller[], limits: Li
   return controllers.flatMap((name) => all[name]);
 }
 
-/** Removes groups of a sandbox that is dead, children first; no error when there are none. Throws when one still has processes. */
+/** Removes the groups of a dead sandbox, children first; no error when there are none. Throws when one still has processes. */
 export async function removeGroups(folders: readonly string[]): Promise<void> {
   for (const folder of folders) await removeGroup(folder);
 }
 
-/** The kernel lets go of the last process a moment after it has died. */
+/** The kernel releases the last process a moment after its death. */
 async function removeGroup(group: string): Promise<void> {
   const remove = async (): Promise<void> => {
     await rmdir(group).catch((error: NodeJS.ErrnoException) => {

@@ -1,6 +1,6 @@
 /**
- * A container of the rootfs or Apptainer runtime, whose processes are started from the host. Files are written and read by processes
- * inside: no path of it is ever resolved on the host.
+ * A container of the rootfs or Apptainer runtime, whose processes are started from the host. Processes inside write and read its files:
+ * no path of it is ever resolved on the host.
  */
 import { readFileSync } from 'node:fs';
 import type { Duplex } from 'node:stream';
@@ -20,7 +20,7 @@ const FILE_TIMEOUT_MS = 60_000;
 const NO_FILE = 40;
 const PUT = readFileSync(new URL('./put.sh', import.meta.url), 'utf8');
 
-/** Who processes run as. */
+/** The user whom processes run as. */
 export type Account = { uid: number; gid: number; home: string };
 
 export type NamespaceContainerDeps = {
@@ -30,19 +30,19 @@ export type NamespaceContainerDeps = {
   account: Account;
   /** Environment of the image and of the container itself. */
   env: Record<string, string>;
-  /** The shell that runs `enter.sh` on the host, up to its arguments. */
+  /** The shell that runs `enter.sh` on the host, without its arguments. */
   script: readonly string[];
   filter: string;
   /**
-   * Limit that processes carry themselves: in a user namespace of its own the kernel counts a sandbox's against it, while root's
-   * are not held by it. Null where control groups do it.
+   * Process limit set on the processes themselves: in a user namespace of its own the kernel counts it per sandbox, but it does not
+   * hold root. Null where control groups limit the processes.
    */
   nproc: number | null;
-  /** bubblewrap's part of the command line that is always the same. */
+  /** The constant part of bubblewrap's command line. */
   enter: readonly string[];
-  /** Where the changes of its tree are; the root's first. */
+  /** Upper directories of its tree; the root's first. */
   layers: readonly [Layer, ...Layer[]];
-  /** Removes what is on the disk; never throws. */
+  /** Removes its files from the disk; never throws. */
   remove(): Promise<void>;
 };
 
@@ -166,7 +166,7 @@ export class NamespaceContainer implements Container {
 
   async state(): Promise<ContainerState> {
     if (this.#disposed) return 'gone';
-    // From the moment that it is decided: what fails while it dies must not be taken for a loss.
+    // Holds as soon as it is decided: a failure while the container dies must not count as a loss.
     if (this.#killedByLimit) return 'own_limit';
     if (this.#deps.supervisor.alive()) return 'running';
     return (await this.oomKills()) ? 'own_limit' : 'exited';
@@ -202,7 +202,7 @@ export class NamespaceContainer implements Container {
   }
 
   async diskUse(): Promise<DiskUse | null> {
-    // Shared memory and what the runtime itself wrote lie in other folders, or are nothing beside it.
+    // Shared memory and the runtime's own files are in other folders, or negligible.
     const uses = await Promise.all(this.#deps.layers.map(({ upper }) => diskUse(upper)));
     const known = uses.filter((use) => use !== null);
     if (known.length < uses.length) return null;
@@ -214,7 +214,7 @@ export class NamespaceContainer implements Container {
     this.#watchedKills++;
   }
 
-  /** The watchdog's last resort: its own limit ends the sandbox. */
+  /** The watchdog's last resort: the sandbox's own limit ends it. */
   endByLimit(): void {
     this.#killedByLimit = true;
     void this.#deps.supervisor.end();

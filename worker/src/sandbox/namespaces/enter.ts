@@ -1,4 +1,4 @@
-/** Lets one process into a sandbox: standard streams on real pipes, the exit code from bubblewrap's own report. */
+/** Starts one process in a sandbox: standard streams on real pipes, the exit code from bubblewrap's own report. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { close } from 'node:fs';
 import type { Socket } from 'node:net';
@@ -10,9 +10,9 @@ import type { OutputPipe } from './pipes.ts';
 import { killNamespace } from './processes.ts';
 
 const ENVIRONMENT = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C' };
-/** Output of a process that has ended, held open by its children, counts as over after so long a silence, */
+/** Output that children of an ended process hold open counts as over after this silence, */
 const QUIET_MS = 20;
-/** and in any case after so long. */
+/** and at the latest after this time. */
 const DRAIN_MS = 500;
 const AFTER_KILL_MS = 5_000;
 
@@ -21,7 +21,7 @@ export type Entered = {
   output: Socket;
   /** Resolves when the process has ended, with its exit code; null when it was never started. */
   exit: Promise<number | null>;
-  /** Kills it and all that it started, wherever they went. */
+  /** Kills it and all that it started, in whatever group or session they are. */
   kill(): Promise<boolean>;
 };
 
@@ -61,7 +61,7 @@ export async function enterSandbox(
   });
   report.on('error', () => undefined);
   const exit = new Promise<number | null>((resolve) => {
-    // 'close' would wait for the output too, which children may hold open.
+    // 'close' would also wait for the output, which children may hold open.
     let open = 2;
     const one = (): void => {
       if (--open > 0) return;
@@ -79,7 +79,7 @@ export async function enterSandbox(
     async kill() {
       const namespace = /"mnt-namespace": (\d+)/.exec(status)?.[1];
       const all = namespace === undefined || (await killNamespace('mnt', `mnt:[${namespace}]`, { within }));
-      // The last one left outside; what it held dies with it.
+      // Only this process is left, outside; what it holds dies with it.
       child.kill('SIGKILL');
       return all;
     },
@@ -116,7 +116,7 @@ export async function runEntered(
   }
 }
 
-/** All that the process itself wrote is in the pipe when it ends; waits for it to be read, not for the children's. */
+/** The process's own output is in the pipe when it ends; waits until that is read, not for the output of its children. */
 async function drained(closed: Promise<void>, lastOutputAt: () => number): Promise<void> {
   const until = performance.now() + DRAIN_MS;
   while (performance.now() < until) {
@@ -125,7 +125,7 @@ async function drained(closed: Promise<void>, lastOutputAt: () => number): Promi
   }
 }
 
-/** As a shell: 127 when the program is not there, 126 when it cannot be executed. */
+/** Like a shell: 127 when the program does not exist, 126 when it cannot be executed. */
 function notStarted(output: Buffer): number {
   const message = output.toString('utf8', 0, 300).trim();
   if (!message.includes('execvp')) {

@@ -1,16 +1,16 @@
-/** How much of the disk a folder takes, by its blocks and by the number of its files. */
+/** Measures how much of the disk a folder takes, by its blocks and by the number of its files. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 
 const run = promisify(execFile);
 const TIMEOUT_MS = 60_000;
-/** An empty file takes no block, and an inode: each counts as a block of the usual size at least. */
+/** An empty file takes no block but an inode: each file counts as at least one block of the usual size. */
 const LEAST_PER_FILE = 4_096;
 
 /** Bytes; null when it could not be measured at all. */
 export type Measure = (folder: string) => Promise<number | null>;
 
-/** Infinite for what cannot be counted in time: there are too many files. */
+/** Infinite for a folder that cannot be counted in time: it has too many files. */
 export async function folderSize(folder: string, timeoutMs = TIMEOUT_MS): Promise<number | null> {
   const [bytes, files] = await Promise.all([
     sum(folder, '--block-size=1', timeoutMs),
@@ -21,7 +21,7 @@ export async function folderSize(folder: string, timeoutMs = TIMEOUT_MS): Promis
 }
 
 async function sum(folder: string, unit: string, timeoutMs: number): Promise<number | null> {
-  // Without root, the model's code can close its folders to us; root of a user namespace may look into what is ours.
+  // Without root, the model's code can close its folders to this user; root of a user namespace may still read them.
   const as = process.getuid?.() === 0 ? [] : ['unshare', '--user', '--map-root-user', '--'];
   const [program = '', ...line] = [...as, 'du', '-sx', unit, '--', folder];
   const begun = performance.now();
@@ -30,7 +30,7 @@ async function sum(folder: string, unit: string, timeoutMs: number): Promise<num
   } catch (error) {
     const { signal, stdout } = error as { signal?: string | null; stdout?: string };
     if (signal === 'SIGKILL' && performance.now() - begun >= timeoutMs) return Number.POSITIVE_INFINITY;
-    // Its exit code tells of files that vanished meanwhile; the sum on the last line is good all the same.
+    // Its exit code reports files that vanished meanwhile; the sum on the last line is valid all the same.
     return totalOf(stdout ?? '');
   }
 }

@@ -1,4 +1,4 @@
-/** What this node has of what the rootfs and Apptainer runtimes need; `check` reports each gap with its remedy. */
+/** Finds what this node has of what the rootfs and Apptainer runtimes need; `check` reports each gap with its remedy. */
 import { access, chmod, constants, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ContainerSpec, RuntimeCheck } from '../runtime.ts';
@@ -6,7 +6,7 @@ import { HOST_NAME } from './bubblewrap.ts';
 import type { Cgroups } from './cgroups.ts';
 
 const FOLDERS = ['/usr/local/sbin', '/usr/local/bin', '/usr/sbin', '/usr/bin', '/sbin', '/bin'];
-/** Programs and the Debian packages that have them. */
+/** Programs and the Debian packages that contain them. */
 const PROGRAMS: Record<string, string> = {
   bwrap: 'bubblewrap',
   unshare: 'util-linux',
@@ -38,7 +38,7 @@ export async function findPrograms(): Promise<Programs> {
   return { paths, problems };
 }
 
-/** Path of the first of these programs that one of the folders has; null when none is there. */
+/** Path of the first of these programs that is in one of the folders; null when none is. */
 export async function findProgram(
   names: readonly string[],
   folders: readonly string[],
@@ -71,7 +71,7 @@ export async function makeBase(folder: string): Promise<Record<ContainerSpec['ne
 
 const CLOSE_ON_EXEC = 0o2000000;
 
-/** Files that this process inherited and would hand on to every child: they must not reach a sandbox. */
+/** Files that this process inherited and would pass to every child: they must not reach a sandbox. */
 export async function inheritedFiles(): Promise<number[]> {
   const found: number[] = [];
   for (const name of await readdir('/proc/self/fdinfo')) {
@@ -84,7 +84,7 @@ export async function inheritedFiles(): Promise<number[]> {
   return found;
 }
 
-/** Why namespaces or mounts cannot be made here, with the remedy; null when the message is about something else. */
+/** Why namespaces or mounts cannot be made here, with the remedy; null when the message has another cause. */
 export function explainNamespaces(message: string, root: boolean): string | null {
   if (!root && /Operation not permitted|uid_map|user namespace|unshare failed/i.test(message)) {
     return `user namespaces are not allowed here (${message}): sysctl -w kernel.unprivileged_userns_clone=1 user.max_user_namespaces=10000 kernel.apparmor_restrict_unprivileged_userns=0, or run as root`;
@@ -95,7 +95,7 @@ export function explainNamespaces(message: string, root: boolean): string | null
   return null;
 }
 
-/** What is limited how on this node. */
+/** How each resource is limited on this node. */
 export function limitsOf(cgroups: Cgroups | null, root: boolean): RuntimeCheck['limits'] {
   const has = (name: 'cpu' | 'memory' | 'pids') => cgroups?.controllers.has(name) ?? false;
   return {
@@ -106,7 +106,7 @@ export function limitsOf(cgroups: Cgroups | null, root: boolean): RuntimeCheck['
   };
 }
 
-/** One line for what the kernel does not limit, with the remedy. */
+/** One line for each limit that the kernel does not enforce, with the remedy. */
 export function warnings(limits: RuntimeCheck['limits'], root: boolean): string[] {
   const weak = (['cpu', 'memory', 'pids'] as const).filter((name) => limits[name] !== 'enforced');
   if (weak.length === 0) return [];

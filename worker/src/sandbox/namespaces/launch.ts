@@ -1,6 +1,6 @@
 /**
  * Starts one sandbox, whatever made its tree: record, control group, supervisor, container and watch, in this order. When a step
- * fails, what was made is removed.
+ * fails, everything made so far is removed.
  */
 import { readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
@@ -21,18 +21,18 @@ const ENTER = script('./enter.sh');
 const START = script('./start.sh');
 /** Process 1 of every sandbox runs this script. */
 export const INIT = script('./init.sh');
-/** The kernel's memory killer takes every other process first. */
+/** The kernel's memory killer chooses every other process first. */
 const INIT_OOM_SCORE = '-900';
 
 export type LaunchPlan = {
   account: Account;
   /** Folders to make in the sandbox's own folder, parents first. */
   folders: readonly string[];
-  /** Where the changes of its tree are; the root's first. */
+  /** Upper directories of its tree; the root's first. */
   layers: readonly [Layer, ...Layer[]];
   /** The mount table, mounted in a mount namespace of the sandbox's own before its first process starts. */
   mounts: string;
-  /** Makes what else must exist before the first process. */
+  /** Makes everything else that must exist before the first process. */
   prepare(): Promise<void>;
   /** The command line that starts process 1 in that mount namespace. */
   command(cgroup: Cgroup | null): string[];
@@ -43,7 +43,7 @@ export type LaunchPlan = {
   enter(cgroup: Cgroup | null): string[];
 };
 
-/** What was made of a sandbox so far. */
+/** The parts of a sandbox made so far. */
 type Made = { cgroup: Cgroup | null; supervisor: Supervisor; discard(): Promise<void> };
 
 /** A mount namespace of the sandbox's own; without root in a user namespace where this user is root. */
@@ -80,7 +80,7 @@ export async function launchSandbox(
   } catch (error) {
     await supervisor?.end();
     const isStarved = ((await cgroup?.oomKills()) ?? 0) > 0;
-    // What cannot be removed now has a record, by which the reaper finds it.
+    // Anything that cannot be removed now has a record, by which the reaper finds it.
     await discard().catch(() => undefined);
     throw isStarved ? memoryLimitFailure(spec, error) : startFailure(error);
   }
@@ -98,12 +98,12 @@ async function prepareSandbox(
   groups: readonly string[],
 ): Promise<Cgroup | null> {
   const makeFolders = async (): Promise<void> => {
-    // Nobody else can move what is in it, from the writing of the mount table to the mounts and after.
+    // No other user can move its contents, from the writing of the mount table until after the mounts.
     await ownFolder(scratchDir, SCRATCH);
     await writeRecord(join(scratchDir, id), { owner: spec.owner, cgroups: groups }, plan.folders);
     await Promise.all([writeFile(mountTableOf(scratchDir, id), plan.mounts), plan.prepare()]);
   };
-  // Both to their end: what is still being made cannot be removed.
+  // Waits for both to end: a thing that is still being made cannot be removed.
   const [made, cgroup] = await Promise.allSettled([makeFolders(), cgroups?.create(id, spec.limits) ?? null]);
   if (made.status === 'rejected') throw made.reason;
   if (cgroup.status === 'rejected') throw cgroup.reason;

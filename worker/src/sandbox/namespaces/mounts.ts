@@ -1,4 +1,4 @@
-/** What mount tables can name, and the mounts that sandboxes of every runtime have. */
+/** Which paths mount tables can name, and the mounts that sandboxes of every runtime have. */
 import { isAbsolute } from 'node:path';
 import { errorMessage, RolloutFailure, UsageError } from '@swefarm/shared';
 

@@ -1,5 +1,5 @@
 /**
- * Real pipes for the output of commands. Node's own are sockets, which cannot be opened again as /dev/stdout or /dev/stderr;
+ * Real pipes for the output of commands. Node's own are sockets, which cannot be reopened as /dev/stdout or /dev/stderr;
  * these are fifos, made in batches by one process and unlinked as soon as both ends are open.
  */
 import { execFile } from 'node:child_process';
@@ -22,14 +22,14 @@ export type OutputPipe = {
 
 export type Pipes = AsyncDisposable & { open(): Promise<OutputPipe> };
 
-/** @param folder made for the pipes alone, and removed with them. */
+/** @param folder contains only the pipes, and is removed with them. */
 export async function openPipes(folder: string): Promise<Pipes> {
   await mkdir(folder, { recursive: true, mode: 0o700 });
   let free: string[] = [];
   let making: Promise<void> | null = null;
   const make = async (): Promise<void> => {
     const names = Array.from({ length: BATCH }, () => join(folder, newId()));
-    // Writable for all: a command may run as another user and open /dev/stderr again.
+    // Writable for all users: a command may run as another user and reopen /dev/stderr.
     await run('mkfifo', ['-m', '666', ...names]);
     free = free.concat(names);
   };
@@ -43,9 +43,9 @@ export async function openPipes(folder: string): Promise<Pipes> {
     async open() {
       while (free.length === 0) await refill();
       const path = free.pop() as string;
-      // Ahead of need; a failure shows when the last one has been used.
+      // Makes pipes before they are needed; a failure shows when the last one has been used.
       if (free.length < BATCH / 4) refill().catch(() => undefined);
-      // The reading end first and without waiting, or each open would wait for the other.
+      // Opens the reading end first and without waiting, or each open would wait for the other.
       const reader = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
       try {
         const end = await open(path, constants.O_WRONLY);

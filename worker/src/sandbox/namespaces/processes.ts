@@ -1,5 +1,5 @@
 /**
- * Processes seen from the host. A sandbox is known by its process namespace and an exec by its mount namespace, which its
+ * Finds processes from the host. A sandbox is known by its process namespace and an exec by its mount namespace, which their
  * processes can neither leave nor fake.
  */
 
@@ -8,7 +8,7 @@ import { poll, readProcessStat } from '@swefarm/shared';
 
 export type Namespace = 'pid' | 'mnt';
 
-/** `pid:[4026532182]` of a process; null when it has gone or may not be looked at. */
+/** `pid:[4026532182]` of a process; null when it has ended or this user may not look at it. */
 export const readNamespace = (pid: number, kind: Namespace): Promise<string | null> =>
   readlink(`/proc/${pid}/ns/${kind}`).catch(() => null);
 
@@ -16,7 +16,7 @@ async function allPids(): Promise<number[]> {
   return (await readdir('/proc')).map(Number).filter((pid) => Number.isInteger(pid) && pid > 0);
 }
 
-/** Live processes by namespace; one pass over the host's process table for all who ask. */
+/** Live processes by namespace, in one pass over the host's process table for all callers. */
 export async function membersBy(kind: Namespace): Promise<Map<string, number[]>> {
   const members = new Map<string, number[]>();
   for (const pid of await allPids()) {
@@ -32,9 +32,9 @@ export async function membersBy(kind: Namespace): Promise<Map<string, number[]>>
 const ROUNDS = 40;
 
 /**
- * Kills all in a namespace until none is left; false when some still are after many rounds (a fork bomb).
- * @param within the process namespace, known to be alive, that they must be in too: the kernel gives the number of a namespace that
- * has gone to the next one that is made, which may be another sandbox's
+ * Kills all in a namespace until none is left; false when some still exist after many rounds (a fork bomb).
+ * @param within the process namespace, known to be alive, that they must also be in: the kernel reuses the number of a namespace
+ * that has ended for the next new one, which may be another sandbox's
  */
 export async function killNamespace(
   kind: Namespace,
@@ -54,7 +54,7 @@ export async function killNamespace(
   return isDone === true;
 }
 
-/** True when the signal was sent; what is gone needs none. */
+/** True when the signal was sent; a process that has ended needs none. */
 export function killQuietly(pid: number): boolean {
   try {
     process.kill(pid, 'SIGKILL');
@@ -77,19 +77,19 @@ export function parentsOfDead(pids: readonly number[]): Set<number> {
 
 const PAGE_BYTES = 4096;
 
-/** Resident bytes, quickly: shared pages count in every process that has them. 0 for one that has gone. */
+/** Resident bytes, quickly: shared pages count in every process that has them. 0 for a process that has ended. */
 export async function residentBytes(pid: number): Promise<number> {
   const text = await readFile(`/proc/${pid}/statm`, 'latin1').catch(() => '');
   return Number(text.split(' ')[1] ?? 0) * PAGE_BYTES;
 }
 
-/** Proportional bytes, slowly: shared pages are divided among those who share them. */
+/** Proportional bytes, slowly: shared pages are divided among the processes that share them. */
 export async function proportionalBytes(pid: number): Promise<number> {
   const text = await readFile(`/proc/${pid}/smaps_rollup`, 'latin1').catch(() => '');
   return Number(/^Pss:\s+(\d+) kB$/m.exec(text)?.[1] ?? 0) * 1024;
 }
 
-/** Processes that own a sandbox, also one that a dead worker left: the sandbox's id is their last argument. */
+/** Processes that own a sandbox, even when their worker is dead: the sandbox's id is their last argument. */
 export async function findOwners(id: string): Promise<number[]> {
   const owners: number[] = [];
   for (const pid of await allPids()) {
@@ -99,7 +99,7 @@ export async function findOwners(id: string): Promise<number[]> {
   return owners;
 }
 
-/** Process 1 of a sandbox, as the host numbers it, by the id that is its last argument; null when it has gone. */
+/** Process 1 of a sandbox by its id on the host, found by the sandbox's id as its last argument; null when it has ended. */
 export async function findInit(id: string): Promise<number | null> {
   for (const pid of await findOwners(id)) {
     const status = await readFile(`/proc/${pid}/status`, 'latin1').catch(() => '');

@@ -8,7 +8,7 @@ import { readRecords, removeUnowned, writeRecord } from './records.ts';
 
 const { pid, pid_started } = identify('farm', 'worker', 'node');
 const owner: Owner = { farm: 'farm', worker: 'worker', pid, pid_started, rollout_id: 'r.i.0', attempt: 1 };
-/** No process has had this one. */
+/** No process has had this id. */
 const DEAD = `${2 ** 22 + 1}-1@${pid_started.split('@')[1]}`;
 
 async function scratch(): Promise<string> {
@@ -57,7 +57,7 @@ test('in a folder for everybody, what somebody else put there under such a name 
 
 test('what a living worker of another process namespace has stays; when nobody touched it for hours, it goes', async () => {
   const folder = await scratch();
-  // As a worker in a container that shares the folder names it: its pid is nobody's here.
+  // Names as made by a worker in a container that shares the folder: no process here has its pid.
   const names = ['runtime', 'making'].map((kind) => `${kind}-4000000-1@1-rootfs-x`);
   for (const name of names) await mkdir(join(folder, name));
   await removeUnowned(folder);

@@ -1,4 +1,4 @@
-/** A sandbox's folder on the disk, with a record of its owner: any process can find it and remove it. */
+/** A sandbox's folder on the disk, with a record of its owner, so that any process can find the sandbox and remove it. */
 import { execFile } from 'node:child_process';
 import { lstat, mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
@@ -23,13 +23,13 @@ const SandboxRecord = z.object({
   cgroups: z.array(z.string()),
   started_at: z.number(),
 });
-/** A sandbox that starts at this moment has its record; one that is still unreadable after this long has lost it. */
+/** A starting sandbox already has its record; a record that stays unreadable for this long is lost. */
 const UNREADABLE_MS = 10 * 60_000;
 const ID = /^(?:rootfs|apptainer)-[0-9a-z]+$/;
 
 export const newSandboxId = (kind: NamespaceRuntime): string => `${kind}-${newId()}`;
 
-/** A sandbox's folder appears with its record in it: one without is being removed, or was when its remover died. */
+/** A sandbox's folder appears together with its record: a folder without one is being removed, or its remover died. */
 export async function writeRecord(
   folder: string,
   record: { owner: Owner; cgroups: readonly string[] },
@@ -48,7 +48,7 @@ export async function writeRecord(
   for (const path of folders) await mkdir(path, { mode: 0o755 });
 }
 
-/** Null: there is none. A power cut leaves some files at their length and without their content. */
+/** Null: there is none. A power cut can leave a file with its length but without its content. */
 async function recordOf(
   scratchDir: string,
   id: string,
@@ -65,7 +65,7 @@ async function recordOf(
   }
 }
 
-/** What this user made: in a folder for everybody, anybody can make one of such a name. */
+/** Only what this user made: in a world-writable folder any user can make such a name. */
 async function ownNames(scratchDir: string): Promise<string[]> {
   const names = await readdir(scratchDir);
   const found = await Promise.all(names.map((name) => lstat(join(scratchDir, name)).catch(() => null)));
@@ -80,21 +80,21 @@ export async function readRecords(scratchDir: string, kind: NamespaceRuntime): P
   const names = (await ownNames(scratchDir)).filter((name) => ID.test(name) && name.startsWith(`${kind}-`));
   for (const id of names) {
     const record = await recordOf(scratchDir, id);
-    // Being removed, or half written.
+    // It is being removed, or is half written.
     if (record === null || record === 'unreadable') continue;
     owned.push({ id, owner: record.owner });
   }
   return owned;
 }
 
-/** The control groups that a sandbox was given; none when there is no record of it. */
+/** The control groups of a sandbox by its record; none when it has no record. */
 export async function readGroups(scratchDir: string, id: string): Promise<string[]> {
   if (!ID.test(id)) return [];
   const record = await recordOf(scratchDir, id);
   return record === null || record === 'unreadable' ? [] : record.cgroups;
 }
 
-/** Ends the sandbox of another, dead or living, process. */
+/** Ends the sandbox of another process, dead or alive. */
 export async function killById(id: string): Promise<void> {
   if (!ID.test(id)) return;
   const killAll = async (): Promise<boolean> => {
@@ -105,7 +105,7 @@ export async function killById(id: string): Promise<void> {
   await poll(killAll, { pauseMs: 20, tries: 50 });
 }
 
-/** rm of its own: trees deeper than a path may be long, by any owner, are beyond what Node removes. */
+/** Uses rm: Node cannot remove trees that are deeper than a path may be long, of any owner. */
 export async function removeFolder(scratchDir: string, id: string): Promise<void> {
   if (!ID.test(id)) return;
   const folder = join(scratchDir, id);
@@ -114,15 +114,15 @@ export async function removeFolder(scratchDir: string, id: string): Promise<void
     await remove();
   } catch (firstError) {
     if (process.getuid?.() === 0) throw firstError;
-    // Overlays make, and the model's code may make, folders that even their owner cannot read.
+    // Overlays and the model's code make folders that even their owner cannot read.
     await run('chmod', ['-R', 'u+rwx', '--', folder]).catch(() => undefined);
     await remove();
   }
 }
 
 /**
- * Removes what dead processes left that no record names: their runtimes' own folders, sandboxes half made, and sandboxes half
- * removed. The last may also be in a living process's hands; removing the same folder twice harms neither.
+ * Removes leftovers of dead processes that have no record: their runtimes' own folders, half made sandboxes and half removed
+ * ones. A living process may be removing one of the latter too; removing a folder twice does no harm.
  */
 export async function removeUnowned(scratchDir: string, log?: RecordLog): Promise<void> {
   for (const name of await ownNames(scratchDir)) {

@@ -7,7 +7,7 @@ const ALLOW = 0x7fff0000;
 const EPERM = 0x00050001;
 const ENOSYS = 0x00050026;
 
-/** What the kernel does with the program: enough of classic BPF for what the table uses. */
+/** Runs the program as the kernel would: enough of classic BPF for the rules of the table. */
 function decide(program: Buffer, call: { arch: number; number: number; args?: number[] }): number {
   const data = Buffer.alloc(64);
   data.writeUInt32LE(call.number, 0);
@@ -89,7 +89,7 @@ it('asks for the personality, and does not weaken it', () => {
   const become = (value: number) => decide(program, { arch: X64, number: 135, args: [value] });
   for (const value of [0, 8, 0x20000, 0x20008, 0xffffffff]) expect(become(value)).toBe(ALLOW);
   for (const value of [0x40000, 0x400000, 0xfffdfff7, 1]) expect(become(value)).toBe(EPERM);
-  // What follows in the program still sees the number of the call.
+  // The rules that follow still see the number of the call.
   expect(decide(program, { arch: X64, number: 440 })).toBe(EPERM);
 });
 

@@ -1,9 +1,9 @@
 /**
- * The system calls that code in a sandbox may not make, as a table, and the classic BPF program made from it: what is
- * denied answers EPERM, so that programs can go on without it. Applied by bubblewrap to every process it lets in.
+ * The system calls that code in a sandbox may not make, as a table, and the classic BPF program made from it: a denied
+ * call fails with EPERM, so that programs can go on without it. bubblewrap applies it to every process that enters.
  */
 
-/** Name → number on x86_64 and arm64; null where the machine has no such call. */
+/** Name → number on x86_64 and arm64; null where the machine does not have the call. */
 export const DENIED: Record<string, readonly [x64: number | null, arm64: number | null]> = {
   // Mounts and roots
   mount: [165, 40],
@@ -61,7 +61,7 @@ export const DENIED: Record<string, readonly [x64: number | null, arm64: number 
   ustat: [136, null],
   nfsservctl: [180, 42],
   vhangup: [153, 58],
-  // Keys are not kept apart by namespaces
+  // Namespaces do not separate keys
   add_key: [248, 217],
   request_key: [249, 218],
   keyctl: [250, 219],
@@ -76,18 +76,18 @@ export const DENIED: Record<string, readonly [x64: number | null, arm64: number 
   set_mempolicy: [238, 237],
   migrate_pages: [256, 238],
   move_pages: [279, 239],
-  // What Podman's own list, which denies by default, leaves out besides
+  // Further calls that Podman's own list, which denies by default, leaves out
   io_pgetevents: [333, 292],
   process_madvise: [440, 440],
   sysfs: [139, null],
   vmsplice: [278, 75],
 };
 
-/** Families of sockets that no namespace holds: the hypervisor's services, and the kernel's ciphers. */
+/** Families of sockets that no namespace confines: the hypervisor's services, and the kernel's ciphers. */
 export const DENIED_FAMILIES = { AF_ALG: 38, AF_VSOCK: 40 } as const;
 export const AF_NETLINK = 16;
 export const NETLINK_AUDIT = 9;
-/** PER_LINUX, PER_LINUX32, both also with UNAME26, and the question which it is; all else weakens the layout of memory. */
+/** PER_LINUX, PER_LINUX32, both also with UNAME26, and the query of the current one; all others weaken the layout of memory. */
 export const PERSONALITIES = [0, 8, 0x20000, 0x20008, 0xffffffff] as const;
 
 type Machine = {
@@ -135,8 +135,8 @@ const argument = (index: number): number => 16 + 8 * index;
 type Instruction = readonly [code: number, jumpTrue: number, jumpFalse: number, k: number];
 
 /**
- * The program for this machine as bytes for `bwrap --seccomp`. clone3 hides its flags from filters and therefore does
- * not exist (ENOSYS: libc falls back to clone). Throws RangeError for a machine without a table.
+ * The program for this machine as bytes for `bwrap --seccomp`. clone3 hides its flags from filters, so it is reported as
+ * missing (ENOSYS: libc falls back to clone). Throws RangeError for a machine without a table.
  */
 export function seccompProgram(arch: NodeJS.Architecture = process.arch): Buffer {
   const machine = MACHINES[arch];
@@ -144,7 +144,7 @@ export function seccompProgram(arch: NodeJS.Architecture = process.arch): Buffer
   const refuse = (code: number): Instruction => [RETURN, 0, 0, errno(code)];
   const program: Instruction[] = [
     [LOAD, 0, 0, ARCH],
-    // A 32-bit call has other numbers: none of those is let through.
+    // 32-bit calls have other numbers, so all of them are denied.
     [JEQ, 1, 0, machine.audit],
     refuse(ENOSYS),
     [LOAD, 0, 0, NUMBER],
@@ -176,7 +176,7 @@ export function seccompProgram(arch: NodeJS.Architecture = process.arch): Buffer
   return assembled(program);
 }
 
-/** Leaves the number of the call in the accumulator for the rules that follow, if it is another. */
+/** Leaves the number of any other call in the accumulator, for the rules that follow. */
 function socketRules(number: number, refuse: Instruction): Instruction[] {
   return [
     [JEQ, 0, 8, number],

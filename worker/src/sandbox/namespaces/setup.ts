@@ -1,4 +1,4 @@
-/** What a runtime that makes its own namespaces opens on a node: folder, control groups, pipes and watchdog, and how it removes a sandbox. */
+/** Opens what a runtime with namespaces of its own needs on a node (folder, control groups, pipes, watchdog), and removes its sandboxes. */
 import { mkdir, rm, rmdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { newId, ownFolder, ownStartMark } from '@swefarm/shared';
@@ -32,9 +32,9 @@ export type RuntimeSetup = AsyncDisposable & {
   readonly programs: Programs;
   /** The system call filter. */
   readonly filter: string;
-  /** The command line that runs one of our scripts on the host. */
+  /** The command line that runs one of the farm's scripts on the host. */
   shell(text: string): string[];
-  /** Null where none can be made. */
+  /** Null where no groups can be made. */
   readonly cgroups: Cgroups | null;
   readonly pipes: Pipes;
   readonly watchdog: Watchdog;
@@ -47,12 +47,12 @@ export type RuntimeSetup = AsyncDisposable & {
 type SetupOptions = {
   kind: NamespaceRuntime;
   scratchDir: string;
-  /** False: limits are left to the watchdog even where control groups could be made. */
+  /** False: the watchdog enforces the limits even where control groups could be made. */
   cgroups: boolean;
   log?: SetupLog | undefined;
 };
 
-/** Opens a runtime with a setup, which is removed again when the runtime cannot be opened. Throws UsageError for a folder that cannot be used. */
+/** Opens a runtime with a setup, and removes the setup when the runtime cannot be opened. Throws UsageError for an unusable folder. */
 export async function setUpRuntime<T>(
   options: SetupOptions,
   open: (setup: RuntimeSetup) => Promise<T>,
@@ -76,7 +76,7 @@ async function openSetup(options: SetupOptions): Promise<RuntimeSetup> {
   try {
     return await openSetupIn(folder, options);
   } catch (error) {
-    // On a full disk, for example, where the next try may succeed.
+    // For example on a full disk, where the next attempt may succeed.
     await rm(folder, { recursive: true, force: true });
     throw error;
   }
@@ -113,7 +113,7 @@ async function openSetupIn(
       await killById(id);
       const groups = await readGroups(scratchDir, id);
       await removeGroups(groups);
-      // The parent group of a dead process is empty when this was its last sandbox.
+      // The parent group of a dead process is empty once its last sandbox is removed.
       for (const group of groups) await rmdir(dirname(group)).catch(() => undefined);
       await removeFolder(scratchDir, id);
     },
@@ -132,7 +132,7 @@ async function openSetupIn(
 export const imagesInUse = ({ containers }: RuntimeSetup): string[] =>
   [...containers.values()].map(({ spec }) => spec.image.digest);
 
-/** What runtimes with a setup have in common. */
+/** The members that all runtimes with a setup have in common. */
 export const runtimeParts = (setup: RuntimeSetup) => ({
   isolates: true,
   listOwned: () => readRecords(setup.scratchDir, setup.kind),
@@ -142,10 +142,10 @@ export const runtimeParts = (setup: RuntimeSetup) => ({
   [Symbol.asyncDispose]: () => setup[Symbol.asyncDispose](),
 });
 
-/** The command line that runs one of our host scripts; closes first what this process inherited and must not hand on. */
+/** The command line that runs one of the farm's host scripts; it first closes inherited files that must not be passed on. */
 function hostShell(bash: string, inherited: readonly number[]): (text: string) => string[] {
   const closing = inherited.map((fd) => `exec ${fd}>&-\n`).join('');
-  // dash knows descriptors of one digit only.
+  // dash accepts descriptors of one digit only.
   const shell = inherited.some((fd) => fd > 9) ? [bash, '--noprofile', '--norc'] : ['/bin/sh'];
   return (text) => [...shell, '-c', closing + text, 'swefarm'];
 }

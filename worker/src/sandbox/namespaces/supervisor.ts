@@ -1,4 +1,4 @@
-/** The processes that own a sandbox: a supervisor outside and process 1 inside. Starts them, reaches their namespaces, ends them. */
+/** The processes that own a sandbox: a supervisor outside and process 1 inside. Starts them, opens their namespaces, ends them. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { close, open } from 'node:fs';
 import type { Readable, Writable } from 'node:stream';
@@ -14,12 +14,12 @@ const LAST_WORDS_MS = 500;
 const ENVIRONMENT = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C' };
 
 export type Supervisor = {
-  /** Process 1, as the host numbers it. */
+  /** Process 1 by its id on the host. */
   init: number;
   /** `pid:[…]` of the sandbox. */
   namespace: string;
   alive(): boolean;
-  /** nsenter's options for all namespaces but the process one. They stay what they are when process ids are used again. */
+  /** nsenter's options for all namespaces except the process one. They stay valid when process ids are reused. */
   enter: string[];
   pidNamespaceFile: string;
   /** Kills everything inside but process 1. Rejects when it does not answer. */
@@ -29,10 +29,10 @@ export type Supervisor = {
   end(): Promise<void>;
 };
 
-/** How process 1 is found: by bubblewrap's report on file 3, or, where another program starts it, by the sandbox's id. */
+/** How process 1 is found: by bubblewrap's report on file 3, or, when another program starts it, by the sandbox's id. */
 export type SupervisorOptions = {
   root: boolean;
-  /** Process 1 is found by this id; null: it is reported. Whoever starts it then also mounted its tree. */
+  /** Finds process 1 by this id; the program that starts it then also mounts its tree. Null: bubblewrap reports it. */
   id: string | null;
   env?: Record<string, string>;
 };
@@ -53,7 +53,7 @@ export async function startSupervisor(
     child.once('error', () => resolve());
   });
   const silent = new Promise<void>((resolve) => child.once('close', () => resolve()));
-  // Writing to a sandbox that has just ended fails, and does not matter.
+  // A write to a sandbox that has just ended fails, which does not matter.
   child.stdin?.on('error', () => undefined);
   const lines = lineReader(child.stdout as Readable);
   const stderr = collectText(child.stderr as Readable);
@@ -80,7 +80,7 @@ export async function startSupervisor(
 
 type Started = { child: ChildProcess; init: number; ended: Promise<void>; lines: LineReader };
 
-/** Opens the namespaces of a sandbox that has started, for as long as it runs. @param hasMounts the supervisor mounted the tree, not process 1 */
+/** Opens the namespaces of a started sandbox for as long as it runs. @param hasMounts the supervisor mounted the tree, not process 1 */
 async function openSupervisor(
   { child, init, ended, lines }: Started,
   hasMounts: boolean,
@@ -122,7 +122,7 @@ const OPTION: Record<string, string> = {
   user: 'user',
 };
 
-/** bubblewrap's supervisor has the mounts (the host's tree and the sandbox's in a namespace of their own), process 1 has the others. */
+/** bubblewrap's supervisor has the mounts (the host's tree and the sandbox's in their own namespace), process 1 has the other namespaces. */
 async function namespaceFiles(mounts: number, init: number, root: boolean): Promise<Map<string, number>> {
   const wanted: [string, number][] = [
     ['mnt', mounts],
@@ -145,7 +145,7 @@ async function namespaceFiles(mounts: number, init: number, root: boolean): Prom
   return files;
 }
 
-/** The death of process 1 ends every process inside, and the supervisor exits after the last. */
+/** The death of process 1 ends every process inside; the supervisor exits after the last. */
 async function end(child: ChildProcess, init: number, ended: Promise<void>): Promise<void> {
   if (child.exitCode === null && child.signalCode === null) killQuietly(init);
   const ending = await waitAtMost(ended, END_TIMEOUT_MS);

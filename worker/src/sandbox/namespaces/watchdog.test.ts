@@ -26,7 +26,7 @@ const watched = (changes: Partial<WatchedSandbox>): WatchedSandbox => ({
   ...changes,
 });
 
-/** Processes in a namespace of their own, as a sandbox's. */
+/** Processes in their own namespace, like those of a sandbox. */
 async function swarm(size: number): Promise<{ init: number; namespace: string }> {
   const user = process.getuid?.() === 0 ? [] : ['--user', '--map-root-user'];
   const line = `for i in $(seq ${size}); do sleep 600 & done; echo up; wait`;

@@ -1,6 +1,6 @@
 /**
- * Limits for nodes where no control groups can be made: once a second it counts the processes and the memory of all sandboxes and kills
- * what is over its limit, first single processes, then the sandbox. Disk is always limited this way, at a slower pace.
+ * Limits for nodes where no control groups can be made: once a second it counts the processes and the memory of all sandboxes. Over a
+ * limit it kills single processes first, then the sandbox. Disk is always limited this way, at a slower pace.
  */
 import { createSemaphore } from '@swefarm/shared';
 import { OWN_PROCESSES } from './cgroups.ts';
@@ -8,35 +8,35 @@ import { folderSize, type Measure } from './foldersize.ts';
 import { killQuietly, membersBy, parentsOfDead, proportionalBytes, residentBytes } from './processes.ts';
 
 const TICK_MS = 1_000;
-/** While something is over its limit. */
+/** Pace while a sandbox is over its limit. */
 const FAST_TICK_MS = 100;
-/** So many times the limit is a fork bomb, not a mistake. */
+/** This many times the limit is a fork bomb, not a mistake. */
 const BOMB = 2;
-/** So many ticks in a row over a limit end the sandbox. */
+/** More than this many ticks in a row over a limit end the sandbox. */
 const MOST_KILLS = 20;
 const DISK_EVERY_MS = 10_000;
-/** Sandboxes measured side by side. */
+/** How many sandboxes are measured at a time. */
 const DISK_AT_ONCE = 4;
 
 export type WatchedSandbox = {
   /** `pid:[…]`. */
   namespace: string;
   init: number;
-  /** Null: limited otherwise, or not at all. */
+  /** Null: limited by other means, or not at all. */
   memoryBytes: number | null;
   pids: number | null;
   diskBytes: number | null;
-  /** Measured for the disk limit. */
+  /** The folder that is measured for the disk limit. */
   folder: string;
   onMemoryKill(): void;
-  /** Kills all but process 1 in one system call: what is killed one by one forks faster. */
+  /** Kills all but process 1 in one system call: processes that are killed one by one fork faster. */
   killAll(): Promise<void>;
-  /** Ends the whole sandbox: killing processes was not enough. */
+  /** Ends the whole sandbox, because killing processes was not enough. */
   end(reason: 'memory' | 'pids' | 'disk'): void;
 };
 
 export type Watchdog = Disposable & {
-  /** Returns what ends the watch. */
+  /** Returns a function that ends the watch. */
   watch(sandbox: WatchedSandbox): () => void;
 };
 
@@ -58,7 +58,7 @@ class LimitsWatchdog implements Watchdog {
 
   constructor({ measure = folderSize, diskEveryMs = DISK_EVERY_MS }: WatchdogOptions) {
     this.#measure = measure;
-    // Not in the tick: a sandbox of a million files takes minutes to measure, and the memory of the others does not wait.
+    // Not in the tick: measuring a sandbox of a million files takes minutes, and the memory of the others does not wait.
     this.#diskTimer = setInterval(() => this.#measureDisks(), diskEveryMs);
     this.#diskTimer.unref();
   }
@@ -83,7 +83,7 @@ class LimitsWatchdog implements Watchdog {
     if (this.#timer || this.#isClosed || this.#sandboxes.size === 0) return;
     const next = (): void => {
       this.#tick()
-        // A reading that failed is made again in a second; nothing is killed on a guess.
+        // A failed reading is repeated in a second; nothing is killed on a guess.
         .catch(() => undefined)
         .finally(() => {
           this.#timer = null;
@@ -99,7 +99,7 @@ class LimitsWatchdog implements Watchdog {
     const members = await membersBy('pid');
     for (const one of this.#sandboxes) {
       const all = members.get(one.namespace) ?? [];
-      // It has ended and is still watched: by now the number may be another sandbox's namespace.
+      // When it has ended and is still watched, its number may by now belong to another sandbox's namespace.
       if (all.includes(one.init)) await this.#enforce(one, all);
     }
   }
@@ -113,7 +113,7 @@ class LimitsWatchdog implements Watchdog {
     }
     const times = (this.#over.get(one) ?? 0) + 1;
     this.#over.set(one, times);
-    // Killing one process after the other does not keep up with it.
+    // Killing single processes does not keep up with it.
     if (times > MOST_KILLS) one.end(excess);
   }
 
@@ -127,21 +127,21 @@ class LimitsWatchdog implements Watchdog {
         .then((used) => {
           if (used !== null && used > limit && this.#sandboxes.has(one)) one.end('disk');
         })
-        // What could not be measured now is measured the next time.
+        // A failed measurement is repeated the next time.
         .catch(() => undefined)
         .finally(() => this.#measuring.delete(one));
     }
   }
 }
 
-/** Kills the youngest, which most likely multiply; all of them when there are so many that the rest would replace them at once. */
+/** Kills the youngest, which most likely multiply; kills all when there are so many that the rest would replace them at once. */
 async function overPids(one: WatchedSandbox, pids: number[]): Promise<'pids' | null> {
   if (one.pids === null || pids.length <= one.pids + OWN_PROCESSES) return null;
   if (pids.length > one.pids * BOMB) {
     await one.killAll();
     return 'pids';
   }
-  // Zombies count too, and disappear only with the parent that does not wait for them.
+  // Zombies count too, and disappear only with the parent that does not reap them.
   const negligent = parentsOfDead(pids);
   negligent.delete(one.init);
   const victims = negligent.size > 0 ? [...negligent] : pids.slice(one.pids);
@@ -149,7 +149,7 @@ async function overPids(one: WatchedSandbox, pids: number[]): Promise<'pids' | n
   return 'pids';
 }
 
-/** Kills the largest until the rest is within the limit, as the kernel would; in one pass, because the limit of the batch job itself does not wait. */
+/** Kills the largest until the rest is within the limit, as the kernel would; in one pass, because the limit of the batch job does not wait. */
 async function overMemory(one: WatchedSandbox, pids: number[]): Promise<'memory' | null> {
   if (one.memoryBytes === null) return null;
   const rough = await Promise.all(pids.map(residentBytes));
