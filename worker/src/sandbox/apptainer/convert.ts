@@ -1,6 +1,6 @@
 /**
- * Engine or Docker archive → .sif, by `apptainer build`. A .sif that is there is whole: it is built under another name and
- * appears by one rename, after the file that says what it was made of. What a killed conversion left, the next one removes.
+ * Engine or Docker archive → .sif, by `apptainer build`. An existing .sif is complete: it is built under another name and
+ * appears by one rename, after the file that says what it was made of. The next conversion removes the rest of a killed one.
  */
 import { execFile } from 'node:child_process';
 import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
@@ -29,11 +29,11 @@ const run = promisify(execFile);
 const CONVERT_TIMEOUT_MS = 3_600_000;
 
 export type ConvertDeps = {
-  /** `apptainer_images`: files go to the first. */
+  /** `apptainer_images`: files are written to the first. */
   templates: readonly string[];
-  /** Null: whichever name of Apptainer is found. */
+  /** Null: any name of Apptainer that is found. */
   command: string | null;
-  /** Images are unpacked here meanwhile: as much room as `atOnce` of them take. */
+  /** Images are unpacked here during the conversion: it needs room for `atOnce` of them. */
   folder: string;
   atOnce: number;
   /** Makes an image ready on an engine and returns the engine's socket. Throws RolloutFailure, UnusableError. */
@@ -41,7 +41,7 @@ export type ConvertDeps = {
   signal: AbortSignal;
 };
 
-/** Throws UsageError without a place for the files, UnusableError without Apptainer. */
+/** Throws UsageError without a folder for the files, UnusableError without Apptainer. */
 export async function openConverter(deps: ConvertDeps): Promise<Converter> {
   const [template] = deps.templates;
   if (!template || !/\{(image|instance_id)\}/.test(template)) {
@@ -58,7 +58,7 @@ export class Converter {
   readonly #program: string;
   readonly #slots: Semaphore;
   readonly #inspection: ImageInspection;
-  /** Which image each path is for. */
+  /** The image that each path is for. */
   readonly #images = new Map<string, string>();
 
   constructor(deps: ConvertDeps, template: string, program: string) {
@@ -69,7 +69,7 @@ export class Converter {
     this.#inspection = inspectSifFiles([template]);
   }
 
-  /** The image as a line: made now, or there already. Throws RolloutFailure image_pull / node_disk. */
+  /** The result line of the image: converted now, or present already. Throws RolloutFailure image_pull / node_disk. */
   async convert(image: string): Promise<ImageLine> {
     const [path = ''] = candidatePaths([this.#template], image, undefined);
     const other = this.#images.get(path);
@@ -104,7 +104,7 @@ export class Converter {
 
   async #build(image: string, partial: string): Promise<void> {
     const { signal } = this.#deps;
-    // `apptainer build` reads archives by itself, without an engine.
+    // `apptainer build` reads archives without an engine.
     const isArchive = /^(docker-archive|oci):\//.test(image);
     const source = isArchive
       ? [partial, image]
@@ -138,7 +138,7 @@ async function requireProgram(given: string | null): Promise<string> {
   );
 }
 
-/** Removes what killed conversions left. The caller has the lock. */
+/** Removes the files of killed conversions. The caller has the lock. */
 async function removePartials(path: string): Promise<void> {
   const start = `${basename(path)}.`;
   for (const name of await readdir(dirname(path))) {
@@ -147,7 +147,7 @@ async function removePartials(path: string): Promise<void> {
   }
 }
 
-/** With Apptainer's last line, without its colours and its level. */
+/** The failure, with Apptainer's last line without its colours and its level. */
 function buildFailure(error: unknown, image: string): RolloutFailure {
   const { stderr = '', killed } = error as { stderr?: string; killed?: boolean };
   const lines = stripVTControlCharacters(stderr)

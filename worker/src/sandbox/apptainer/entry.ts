@@ -1,9 +1,9 @@
-/** Apptainer in the list of runtimes. */
+/** Apptainer's entry in the list of runtimes. */
 import type { RuntimeEntry } from '../entry.ts';
 import { apptainerRuntime } from './runtime.ts';
 
 export const apptainer: RuntimeEntry = {
-  // Without a folder for its images it would find none.
+  // Without a folder for its images it finds none.
   isAutomatic: (config) => config.apptainer_images.length > 0,
   open: (config, log) =>
     apptainerRuntime({

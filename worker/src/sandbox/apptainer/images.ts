@@ -1,9 +1,9 @@
 /**
  * Names of images, as Apptainer's runtime reads them:
- *   NAME[:TAG]           looked for at the paths of `apptainer_images`, by the instance's id or by the name itself
+ * NAME[:TAG]           searched at the paths of `apptainer_images`, by the instance's id or by the name itself
  *   sif:/FILE, /FILE     a .sif file
  *   dir:/DIR, /DIR       an unpacked image, used in place and never written
- * Environment and folder come from the image; a file `PATH.json` beside it, in the words of `docker inspect`, adds to them.
+ * Environment and folder come from the image; a file `PATH.json` beside it, in the format of `docker inspect`, adds to them.
  */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -22,7 +22,7 @@ const run = promisify(execFile);
 const NEVER_ABORTED = new AbortController().signal;
 const ENVIRONMENT = { PATH: '/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C', HOME: '/' };
 const UNPACK_TIMEOUT_MS = 3_600_000;
-/** A squashed image grows by about so much. */
+/** A squashed image grows by about this factor. */
 const UNPACKED_GROWTH = 4;
 
 export type ApptainerImage = { path: string; config: ImageConfig };
@@ -30,9 +30,9 @@ export type ApptainerImage = { path: string; config: ImageConfig };
 export type SifImageDeps = {
   /** `apptainer_images`. */
   templates: readonly string[];
-  /** For .sif files where they cannot be mounted: without root, and without loop devices and FUSE. */
+  /** For .sif files where they cannot be mounted: without root, or without loop devices and FUSE. */
   store: ImageStore;
-  /** The command line, up to its arguments, that runs Apptainer on this host. */
+  /** The command line that runs Apptainer on this host, without its arguments. */
   command: readonly string[];
   /** Whether .sif files can be mounted here; else they are unpacked once. */
   mountable: boolean;
@@ -53,7 +53,7 @@ export class SifImages {
     return this.#preparing.run(`${name} ${instanceId ?? ''}`, () => this.#make(name, instanceId), signal);
   }
 
-  /** What `ensure` made ready. Throws RolloutFailure image_not_found. */
+  /** An image that `ensure` made ready. Throws RolloutFailure image_not_found. */
   find(image: ReadyImage): ApptainerImage {
     const found = this.#ready.get(image.ref);
     if (!found)
@@ -86,7 +86,7 @@ function notFound(name: string, tried: readonly string[]): RolloutFailure {
   return new RolloutFailure('image_not_found', `image ${name}: no .sif file or unpacked folder; ${remedy}`);
 }
 
-/** The first of the paths where an image may be at which there is one. */
+/** The first of the possible paths of an image at which it exists. */
 export async function findSif(
   templates: readonly string[],
   name: string,
@@ -137,12 +137,12 @@ function allowMissingDevices(error: { code?: number | string; stderr?: string })
   const others = complaints.filter(
     (line) => !/could not create (character|block) device .* because you're not superuser/.test(line),
   );
-  // 2: it has come to the end, without what it complained about.
+  // 2: it reached the end, but left out what it complained about.
   if (error.code === 2 && complaints.length > 0 && others.length === 0) return;
   throw new Error(others[0] ?? errorMessage(error), { cause: error });
 }
 
-/** Only root's Apptainer lays an overlay above a .sif file in which folders can be renamed: see `mountTable`. */
+/** Only root's Apptainer mounts an overlay over a .sif file in which folders can be renamed: see `mountTable`. */
 export async function canMountSif(root: boolean): Promise<boolean> {
   if (!root) return false;
   const usable = (path: string): Promise<boolean> =>
@@ -153,7 +153,7 @@ export async function canMountSif(root: boolean): Promise<boolean> {
   return (await usable('/dev/loop-control')) || (await usable('/dev/fuse'));
 }
 
-/** The image's environment as Apptainer's start scripts made it, which process 1 was started with. */
+/** The image's environment as Apptainer's start scripts set it; process 1 was started with it. */
 export async function environmentOf(init: number): Promise<Record<string, string>> {
   const text = await readFile(`/proc/${init}/environ`, 'utf8').catch(() => '');
   const entries = text
@@ -162,6 +162,6 @@ export async function environmentOf(init: number): Promise<Record<string, string
     .filter(([name, value]) => name !== '' && !OWN.test(name) && value !== '/.singularity.d/libs');
   return Object.fromEntries(entries);
 }
-/** What Apptainer adds by itself. */
+/** Variables that Apptainer adds by itself. */
 const OWN =
   /^(APPTAINER_|SINGULARITY_|PROMPT_COMMAND$|PS1$|PWD$|OLDPWD$|SHLVL$|TERM$|HOME$|USER_PATH$|LANG$|_$)/;

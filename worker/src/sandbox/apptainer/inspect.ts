@@ -1,4 +1,4 @@
-/** What of given images lies where `apptainer_images` says, for `swefarm images`: there, missing, or not what was converted. */
+/** For `swefarm images`: which of given images exist where `apptainer_images` says, and whether they are still what was converted. */
 import { UsageError } from '@swefarm/shared';
 import { withTag } from '../../images/names.ts';
 import type { ImageInspection, ImageLine } from '../runtime.ts';

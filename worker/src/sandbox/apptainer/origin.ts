@@ -1,6 +1,6 @@
 /**
- * What a .sif file was made of: a file `PATH.origin.json` beside it, written by `swefarm images convert` before the image appears.
- * Others' .sif files have none.
+ * Records what a .sif file was made of: a file `PATH.origin.json` beside it, written by `swefarm images convert` before the image appears.
+ * .sif files from elsewhere have none.
  */
 import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';

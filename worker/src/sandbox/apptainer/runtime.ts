@@ -1,6 +1,6 @@
 /**
- * Containers of Apptainer (or Singularity), where no engine is allowed: clusters. It mounts the image and makes the namespaces;
- * everything else works as in the rootfs runtime. What is isolated and limited how: docs/apptainer.md.
+ * Containers of Apptainer (or Singularity), for clusters where no engine is allowed. It mounts the image and makes the namespaces;
+ * everything else works as in the rootfs runtime. What is isolated and limited, and how: docs/apptainer.md.
  */
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
@@ -31,24 +31,24 @@ import { bareTree, FOLDERS, gatherTools, PROGRAMS } from './tools.ts';
 const run = promisify(execFile);
 
 export type ApptainerRuntimeOptions = {
-  /** Paths with `{instance_id}` or `{image}`: where the images of instances are. */
+  /** Paths of the instances' images, with `{instance_id}` or `{image}`. */
   templates: readonly string[];
-  /** Unpacked images, where .sif files cannot be mounted; kept, and shared by the workers of this user on this node. */
+  /** Folder of unpacked images, where .sif files cannot be mounted; they are kept, and shared by the workers of this user on this node. */
   imagesDir: string;
-  /** When unpacked images go; default: none is removed. */
+  /** When unpacked images are evicted; default: never. */
   room?: { watermark: number; pins: readonly string[] };
   /** Folders of running sandboxes; on a local file system that can be the upper layer of an overlay. */
   scratchDir: string;
-  /** Path of the program, when it is not where programs are. */
+  /** Path of the program, when it is not in a usual folder. */
   command?: string | null;
-  /** False: limits are left to the watchdog even where control groups could be made. Default true. */
+  /** False: the watchdog enforces the limits even where control groups could be made. Default true. */
   cgroups?: boolean;
   /** False: .sif files are unpacked even where they could be mounted. Default true. */
   mountSif?: boolean;
   log?: SetupLog;
 };
 
-/** Throws UsageError for folders that cannot be used; whether sandboxes start is told by `check`. */
+/** Throws UsageError for folders that cannot be used; `check` reports whether sandboxes start. */
 export async function apptainerRuntime(options: ApptainerRuntimeOptions): Promise<Runtime> {
   requireMountableFolder(options.imagesDir);
   const { scratchDir, log } = options;
@@ -60,7 +60,7 @@ export async function apptainerRuntime(options: ApptainerRuntimeOptions): Promis
 /** What this node has of Apptainer. */
 type Installation = {
   program: Program;
-  /** The command line, up to its arguments, that runs it. */
+  /** The command line that runs it, without its arguments. */
   command: readonly string[];
   problems: readonly string[];
 };
@@ -79,7 +79,7 @@ async function openApptainer(setup: RuntimeSetup, options: ApptainerRuntimeOptio
   return {
     ...runtimeParts(setup),
     name: 'apptainer',
-    // The images lie on a file system that all nodes share.
+    // The images are on a file system that all nodes share.
     placesByImage: false,
     check: (signal) => checkApptainer(setup, installation, options.templates, signal),
     inspection: inspectSifFiles(options.templates),
@@ -109,7 +109,7 @@ async function findInstallation(setup: RuntimeSetup, given: string | null): Prom
       },
     );
   }
-  // As root of a user namespace even without root: Apptainer refuses a user whom the node's accounts do not know.
+  // Without root, as root of a user namespace: Apptainer refuses a user whom the node's accounts do not know.
   const command = [...(root ? [] : unshareMounts(root)), program.path];
   return { program, command, problems };
 }
@@ -131,7 +131,7 @@ async function checkApptainer(
     });
   }
   if (problems.length === 0) {
-    // A sandbox of nothing but a shell.
+    // A sandbox that contains only a shell.
     const start = async (): Promise<Container> => {
       const tree = join(folder, 'trial');
       await bareTree(tree, program.bash);
@@ -152,7 +152,7 @@ async function checkApptainer(
   return { usable, version, limits, problems };
 }
 
-/** What makes images slower to start, or not to be found. */
+/** Reasons why images start slowly or are not found. */
 async function imageWarnings(root: boolean, templates: readonly string[]): Promise<string[]> {
   const problems: string[] = [];
   if (!(await canMountSif(root))) {

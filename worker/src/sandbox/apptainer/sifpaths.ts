@@ -1,6 +1,6 @@
-/** Where the .sif file of an instance may be: sites name them by the instance's id in one of several spellings, or by the image. */
+/** Where the .sif file of an instance may be: sites name files by the instance's id in one of several spellings, or by the image. */
 
-/** `swebench/sweb.eval.x86_64.django_1776_django-11099:latest` → `django__django-11099`; null when the name is none of the harness's. */
+/** `swebench/sweb.eval.x86_64.django_1776_django-11099:latest` → `django__django-11099`; null when it is no name of the harness. */
 export function instanceOfImage(image: string): string | null {
   const name = baseOf(image);
   const [, rest] = /^sweb\.eval\.[^.]+\.(.+)$/.exec(name) ?? [];
@@ -8,9 +8,9 @@ export function instanceOfImage(image: string): string | null {
 }
 
 /**
- * Paths in the order they are tried, without doubles. `{instance_id}` in a template stands for the id raw, in lower case, with
- * `__` as `_s_` and as `_1776_`, and for the image's own name; `{image}` for the latter alone. A path that ends in .sif is tried
- * as an unpacked folder without it too. @param instanceId where the caller knows it.
+ * Paths in the order they are tried, without duplicates. `{instance_id}` in a template stands for the id unchanged, in lower case, with
+ * `__` as `_s_` and as `_1776_`, and for the image's own name; `{image}` for the latter alone. A path that ends in .sif is also tried
+ * without that ending, as an unpacked folder. @param instanceId when the caller knows it.
  */
 export function candidatePaths(
   templates: readonly string[],
@@ -39,13 +39,13 @@ function spellings(id: string): string[] {
   ];
 }
 
-/** Without registry and tag. */
+/** The name without registry and tag. */
 function baseOf(image: string): string {
   const last = image.slice(image.lastIndexOf('/') + 1);
   return last.split(/[:@]/, 1)[0] ?? last;
 }
 
-/** By its last part, and with its folders and tag as one word, the way `apptainer pull` names files. */
+/** By its last part, and with its folders and tag as one word, as `apptainer pull` names files. */
 function imageNames(image: string): string[] {
   const tag = /:([^:/@]+)$/.exec(image)?.[1] ?? 'latest';
   return [baseOf(image), `${baseOf(image)}_${tag}`, image.split(/[:@]/, 1)[0]?.replaceAll('/', '_') ?? image];

@@ -1,4 +1,4 @@
-/** Starts one sandbox of Apptainer: one `exec` with our own process 1, whose namespaces every later process enters. */
+/** Starts one sandbox of Apptainer: one `exec` with the farm's own process 1, whose namespaces every later process enters. */
 import { copyFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { INIT, type LaunchPlan, launchSandbox } from '../namespaces/launch.ts';
@@ -16,7 +16,7 @@ import {
 } from './arguments.ts';
 import { type ApptainerImage, environmentOf } from './images.ts';
 
-/** The work tree may belong to another user than the only one there is inside. */
+/** The work tree may belong to another user than root, the only one inside. */
 const SAFE_DIRECTORY = {
   GIT_CONFIG_COUNT: '1',
   GIT_CONFIG_KEY_0: 'safe.directory',

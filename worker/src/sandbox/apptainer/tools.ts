@@ -1,6 +1,6 @@
 /**
- * Our own programs for the inside of a sandbox, which may have none that work: bubblewrap and bash with the libraries and the
- * loader that they run by here, in one folder that is mounted read-only and hidden from what runs there.
+ * Brings the farm's own programs into a sandbox, which may have none that work: bubblewrap and bash, with the libraries and the
+ * loader of this host, in one folder that is mounted read-only and hidden from the code inside.
  */
 import { execFile } from 'node:child_process';
 import { copyFile, mkdir } from 'node:fs/promises';
@@ -11,13 +11,13 @@ const run = promisify(execFile);
 /** Apptainer under either of its names, and where it may be installed. */
 export const PROGRAMS = ['apptainer', 'singularity'] as const;
 export const FOLDERS = ['/usr/local/bin', '/usr/bin', '/bin', '/opt/apptainer/bin', '/opt/singularity/bin'];
-/** Where the folder is mounted. */
+/** Where the folder is mounted inside. */
 export const TOOLS_AT = '/.swefarm';
 const LOADER = 'ld.so';
 
 type Linked = { loader: string; libraries: string[] };
 
-/** Copies programs into `folder`, each startable by {@link toolLine}. Throws when one is not linked as glibc does. */
+/** Copies programs into `folder`, each startable by {@link toolLine}. Throws when one is not linked like a glibc program. */
 export async function gatherTools(folder: string, programs: readonly string[]): Promise<void> {
   await mkdir(folder, { recursive: true, mode: 0o755 });
   const copies = new Map<string, string>();
@@ -29,7 +29,7 @@ export async function gatherTools(folder: string, programs: readonly string[]): 
   await Promise.all([...copies].map(([name, path]) => copyFile(path, join(folder, name))));
 }
 
-/** A tree in which the given program runs by its own path, and nothing else is: for a trial of the runtime. */
+/** A tree that contains only what the given program needs to run by its own path: for a trial of the runtime. */
 export async function bareTree(tree: string, program: string): Promise<void> {
   const { loader, libraries } = await linkedWith(program);
   for (const path of [program, loader, ...libraries]) {
@@ -41,7 +41,7 @@ export async function bareTree(tree: string, program: string): Promise<void> {
   }
 }
 
-/** The command line, inside a sandbox, of a program that was gathered. */
+/** The command line of a gathered program inside a sandbox. */
 export const toolLine = (name: string): string[] => [
   `${TOOLS_AT}/${LOADER}`,
   '--library-path',

@@ -31,7 +31,7 @@ export const pathsOf = (folder: string): RootfsPaths => ({
 
 const upperOf = ({ folder }: RootfsPaths, name: string): string => join(folder, `upper-${name}`);
 
-/** Folders to make for a sandbox, parents first. */
+/** Folders to create for a sandbox, parents first. */
 export function foldersOf(paths: RootfsPaths, image: RootImage, host: Host): string[] {
   const overlays = image.folders.filter((one) => overlaid(one, host)).map(({ at }) => at);
   return [
@@ -41,7 +41,7 @@ export function foldersOf(paths: RootfsPaths, image: RootImage, host: Host): str
   ];
 }
 
-/** Where a sandbox's changes are, the root's first. */
+/** Upper directories of a sandbox, the root's first. */
 export function layersOf(paths: RootfsPaths, image: RootImage, host: Host): [Layer, ...Layer[]] {
   const above = image.folders.filter((one) => overlaid(one, host));
   return [
@@ -50,7 +50,7 @@ export function layersOf(paths: RootfsPaths, image: RootImage, host: Host): [Lay
   ];
 }
 
-/** Without root, what root owns cannot be copied up anyway: such folders are bound read-only. */
+/** Without root, files of root cannot be copied up anyway: a folder of a single layer is bound read-only. */
 const overlaid = (one: RootImage['folders'][number], host: Host): boolean =>
   host.root || one.lowers.length > 1;
 
@@ -63,8 +63,8 @@ export function mountTable(
   const overlay = (name: string, target: string, lowers: readonly string[]): string => {
     const upper = upperOf(paths, name);
     const work = join(paths.folder, `work-${name}`);
-    // volatile: what a sandbox writes dies with it, so nothing is ever synced.
-    // redirect_dir=off: a renamed folder of the image must show in the upper directory as what it is, all of it copied.
+    // volatile: what a sandbox writes is deleted with it, so nothing is ever synced.
+    // redirect_dir=off: a renamed folder of the image must be in the upper directory as a complete copy.
     const options = [
       `lowerdir=${lowers.join(':')}`,
       `upperdir=${upper}`,
@@ -81,12 +81,12 @@ export function mountTable(
     if (overlaid(one, host)) table += overlay(one.at, join(paths.merged, one.at), one.lowers);
   }
   table += sharedMemoryMount(paths.shm);
-  // A process about to enter can be looked at from inside for a moment; through its /proc/PID/exe root could overwrite the program.
+  // A process that is about to enter is visible from inside for a moment; through its /proc/PID/exe root could overwrite the program.
   if (host.root) table += `${host.bwrap} ${host.bwrap} none bind,ro 0 0\n`;
   return table;
 }
 
-/** Becomes the supervisor of a sandbox: a process outside that dies with the worker, and whose death ends the sandbox. */
+/** Becomes the supervisor of a sandbox: a process outside that ends with the worker, and whose death ends the sandbox. */
 export function supervisorArguments(
   host: Host,
   network: ContainerSpec['network'],

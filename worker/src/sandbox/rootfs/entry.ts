@@ -1,4 +1,4 @@
-/** The rootfs runtime in the list of runtimes. */
+/** The rootfs runtime's entry in the list of runtimes. */
 import { engineSocket, imageSettings } from '../engine/settings.ts';
 import type { RuntimeEntry } from '../entry.ts';
 import { rootfsRuntime } from './runtime.ts';

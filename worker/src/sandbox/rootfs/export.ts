@@ -1,4 +1,4 @@
-/** Images that an engine on this node has, or can pull: exported from a container that is created and never started. */
+/** Unpacks images that an engine on this node has, or can pull: it exports a container that is created and never started. */
 import { access } from 'node:fs/promises';
 import { ownStartMark, RolloutFailure } from '@swefarm/shared';
 import Docker from 'dockerode';
@@ -13,14 +13,14 @@ import { evictPulled } from '../engine/evict.ts';
 import { type EngineImageDeps, pullImage } from '../engine/images.ts';
 import { unpackInThread } from './unpack.ts';
 
-/** Its value is `pid:started` of the exporting process: whoever finds one of a dead process removes it. */
+/** Its value is `pid:started` of the exporting process: an export removes the containers of those whose process is dead. */
 const EXPORT_LABEL = 'swefarm.export';
 
 export type EngineImage = { digest: string; sizeBytes: number; config: Unpacked['config'] };
 
 export type ExporterOptions = {
   socketPath: string;
-  /** How images come to the engine. */
+  /** How the engine pulls images. */
   fetch: Fetch;
   /** Records which of them the farm pulled; null: nothing is recorded. */
   pulled: PulledImages | null;
@@ -55,7 +55,7 @@ export class ImageExporter {
     return image;
   }
 
-  /** Removes from the engine what the farm pulled there, when its disk is full; returns how many images were removed. */
+  /** Removes images that the farm pulled to the engine, when its disk is too full; returns how many were removed. */
   async evict(settings: { watermark: number; pins: readonly string[] }): Promise<number> {
     const { docker, pulled } = this.#deps;
     if (!pulled || (await pulled.list()).size === 0 || !(await this.#isReachable())) return 0;
@@ -117,7 +117,7 @@ async function removeOrphans(docker: Docker): Promise<void> {
   }
 }
 
-/** Another process may be removing it, or the engine may have gone: the next export tries again. */
+/** Ignores failures: another process may be removing it, or the engine may be gone; the next export tries again. */
 async function removeContainer(docker: Docker, id: string): Promise<void> {
   await docker
     .getContainer(id)

@@ -1,6 +1,6 @@
 /**
- * The host's own system as the lowest layer of a sandbox, for nodes without engine and images. Nothing is hidden; instead only
- * what is named here is shown: the system folders, and a small copy of /etc without keys, accounts and mount tables.
+ * The host's own system as the lowest layer of a sandbox, for nodes without engine and images. It shows only what is
+ * named here: the system folders, and a small copy of /etc without keys, accounts of people and mount tables.
  */
 
 import { createHash } from 'node:crypto';
@@ -10,9 +10,9 @@ import { dirname, join } from 'node:path';
 import { EMPTY_CONFIG } from '../../images/config.ts';
 import type { ImageStore } from '../../images/store.ts';
 
-/** Shown from the host, where they are folders; links (/bin → usr/bin) are made again. */
+/** Shown from the host where they are folders; links (/bin → usr/bin) are recreated. */
 const SYSTEM = ['usr', 'bin', 'sbin', 'lib', 'lib32', 'lib64', 'libx32'];
-/** Of /etc, copied when present. */
+/** Files and folders of /etc that are copied when present. */
 const ETC = [
   'alternatives',
   'bash.bashrc',
@@ -62,7 +62,7 @@ const FOLDERS: readonly [path: string, mode: number][] = [
 ];
 const NOBODY = 65534;
 const FIRST_USER = 1000;
-/** Changes with the rules above, so that trees made by older ones are not taken. */
+/** Increase it when the rules above change, so that trees made by older rules are not used. */
 const VERSION = 1;
 
 export type HostTree = {
@@ -72,7 +72,7 @@ export type HostTree = {
   folders: string[];
 };
 
-/** Makes the lowest layer once per state of the host's /etc; the store keeps it like an image. */
+/** Makes the lowest layer once per state of the host's /etc; the store treats it like an image. */
 export async function hostTree(store: ImageStore, signal: AbortSignal): Promise<HostTree> {
   const folders = SYSTEM.filter((name) => lstatSync(`/${name}`, { throwIfNoEntry: false })?.isDirectory());
   const state = createHash('sha256').update(`${VERSION} ${folders}`);
@@ -123,7 +123,7 @@ async function build(tree: string): Promise<void> {
   await writeFile(join(tree, 'etc/group'), await systemAccounts('/etc/group', null));
 }
 
-/** What this user may not read is left out rather than failing the whole. */
+/** Files that this user may not read are left out, so that they do not fail the whole copy. */
 async function readable(path: string): Promise<boolean> {
   const found = await stat(path).catch(() => null);
   if (!found) return lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() ?? false;
@@ -131,7 +131,7 @@ async function readable(path: string): Promise<boolean> {
   return (found.mode & 0o004) !== 0 || found.uid === process.getuid?.();
 }
 
-/** Lines of the system's own accounts; people are nobody's business inside. */
+/** Lines of the system's own accounts; accounts of people are not shown inside. */
 async function systemAccounts(path: string, root: string | null): Promise<string> {
   const lines = (await readFile(path, 'utf8')).split('\n').filter((line) => {
     const id = Number(line.split(':')[2]);
@@ -141,7 +141,7 @@ async function systemAccounts(path: string, root: string | null): Promise<string
     root === null
       ? lines
       : lines.map((line) => (line.startsWith('root:') ? `root:x:0:0:root:${root}` : line));
-  // Members of groups may be people.
+  // The members of groups may be people.
   const kept = root === null ? made.map((line) => line.split(':').slice(0, 3).join(':').concat(':')) : made;
   return `${kept.join('\n')}\n`;
 }

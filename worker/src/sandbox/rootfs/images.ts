@@ -41,12 +41,12 @@ export type RootImageDeps = {
   store: ImageStore;
   /** Null: no engine is asked for images. */
   engine: ImageExporter | null;
-  /** Called with each freshly unpacked tree before anything else can see it; its failure is not the image's. */
+  /** Called with each freshly unpacked tree before it becomes visible; its failure does not fail the image. */
   prepare(image: RootImage): Promise<void>;
 };
 
 const UNPACK_AT_ONCE = 2;
-/** Within this time an engine is not asked again whether a name means another image by now. */
+/** For this long an engine is not asked again whether a name means another image by now. */
 const NAME_TRUSTED_MS = 60_000;
 const NEVER_ABORTED = new AbortController().signal;
 const FORMS = /^(docker-archive|oci|dir|host\+dir):/;
@@ -71,7 +71,7 @@ export class RootImages {
     return await this.#preparing.run(name, () => this.#make(name), signal);
   }
 
-  /** What `ensure` made ready. Throws RolloutFailure image_not_found. */
+  /** An image that `ensure` made ready. Throws RolloutFailure image_not_found. */
   layers(image: ReadyImage): RootImage {
     const found = this.#ready.get(image.ref);
     if (!found)
@@ -103,7 +103,7 @@ export class RootImages {
     const found = await stat(path).catch(() => null);
     if (!found) throw new RolloutFailure('image_not_found', `image ${name}: there is no ${path}`);
     const ref = kind === 'oci' ? (source.ref ?? '') : '';
-    // The file's own identity is part of the key: another file under the same name is another image.
+    // The key includes the file's identity: another file under the same name is another image.
     const key = `${kind}:${await realpath(path)}:${ref}:${found.size}:${found.mtimeMs}:${found.ino}`;
     const digest = await store.digestOf(key);
     const present = digest === null ? null : await store.find(digest);
@@ -138,7 +138,7 @@ export class RootImages {
     );
   }
 
-  /** A folder in place. @param hostBelow the host's own system is the layer below it */
+  /** A folder used in place. @param hostBelow the host's own system is the layer below it */
   async #fromFolder(name: string, given: string, hostBelow: boolean): Promise<ReadyImage> {
     const path = await realpath(given).catch(() => null);
     const found = path === null ? null : await stat(path);
@@ -161,7 +161,7 @@ export class RootImages {
     return { name, digest, ref: name };
   }
 
-  /** @param storeName by which the store finds the digest again */
+  /** @param storeName name under which the store finds the digest again */
   async #unpack(name: string, key: string, storeName: string, unpack: Unpack): Promise<ReadyImage> {
     const { store, prepare } = this.#deps;
     const unpackAndPrepare: Unpack = (partial) =>
@@ -181,7 +181,7 @@ export class RootImages {
   }
 }
 
-/** `PATH[:REF]`, where the path itself may have a colon. */
+/** `PATH[:REF]`, where the path itself may contain a colon. */
 function ociPath(given: string): { path: string; ref: string | null } {
   const at = given.lastIndexOf(':');
   return at < 0 || existsSync(given)

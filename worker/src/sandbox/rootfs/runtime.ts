@@ -1,6 +1,6 @@
 /**
  * The rootfs runtime: an unpacked image below an overlay, in namespaces of its own, with bubblewrap around it; no daemon, and
- * no root where user namespaces are allowed. Names of images: see images.ts. What is isolated how: docs/rootfs.md.
+ * no root where user namespaces are allowed. Names of images: see images.ts. What is isolated and how: docs/rootfs.md.
  */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
@@ -31,20 +31,20 @@ import { type RootImage, RootImages } from './images.ts';
 import { startRootfs } from './start.ts';
 
 export type RootfsRuntimeOptions = {
-  /** Unpacked images; kept, and shared by the workers of this user on this node. */
+  /** Folder of unpacked images, which are kept and shared by the workers of this user on this node. */
   imagesDir: string;
   /** Folders of running sandboxes; on a file system that can be the upper layer of an overlay (not another overlay, not NFS). */
   scratchDir: string;
-  /** Where images are exported from; null or absent: no engine is asked. */
+  /** Engine from which images are exported; null or absent: no engine is asked. */
   dockerSocket?: string | null;
-  /** How images come to that engine, and when unpacked ones go; default: two at once, no mirrors, none is removed. */
+  /** How that engine pulls images, and when unpacked ones are evicted; default: two at once, no mirrors, none is removed. */
   images?: ImageSettings;
-  /** False: limits are left to the watchdog even where control groups could be made. Default true. */
+  /** False: the watchdog enforces the limits even where control groups could be made. Default true. */
   cgroups?: boolean;
   log?: SetupLog;
 };
 
-/** Throws UsageError for folders that cannot be used; whether sandboxes start is told by `check`. */
+/** Throws UsageError for folders that cannot be used; `check` reports whether sandboxes start. */
 export async function rootfsRuntime(options: RootfsRuntimeOptions): Promise<Runtime> {
   requireMountableFolder(options.imagesDir);
   const { scratchDir, log } = options;
@@ -92,7 +92,7 @@ function engineOf({ dockerSocket, images }: RootfsRuntimeOptions): ImageExporter
   });
 }
 
-/** Prepares a freshly unpacked image; what fails only makes its containers slower. */
+/** Prepares a freshly unpacked image; a failure only makes its containers slower. */
 async function refreshIndexOf(setup: RuntimeSetup, host: Host, image: RootImage): Promise<void> {
   const tree = image.lowers[0] as string;
   const workdir = repositoryOf(tree, image.config.workdir);
@@ -144,7 +144,7 @@ async function bubblewrapVersion(path: string): Promise<string> {
   return stdout.trim();
 }
 
-/** What usually is behind a trial sandbox that did not start. */
+/** The usual cause when a trial sandbox did not start. */
 function explain(message: string, root: boolean, scratchDir: string): string {
   const namespaces = explainNamespaces(message, root);
   if (namespaces) return namespaces;

@@ -30,7 +30,7 @@ export async function startRootfs(
   const id = newSandboxId('rootfs');
   const paths = pathsOf(join(setup.scratchDir, id));
   const plan: LaunchPlan = {
-    // Without root there is nobody inside but user 0, who is whoever runs the worker.
+    // Without root the only user inside is 0, which is the user of the worker.
     account: host.root ? readAccount(image) : { uid: 0, gid: 0, home: '/root' },
     folders: foldersOf(paths, image, host),
     layers: layersOf(paths, image, host),
@@ -44,7 +44,7 @@ export async function startRootfs(
   return launchSandbox(setup, id, spec, plan, signal);
 }
 
-/** As engines do: the working folder exists, whatever the image has. */
+/** Like engines, makes the working folder when the image does not have it. */
 async function makeWorkdir(folder: string, image: RootImage, workdir: string): Promise<void> {
   if (workdir === '/' || image.lowers.some((lower) => resolveInside(lower, workdir) !== null)) return;
   const path = join(folder, 'upper-root', workdir);

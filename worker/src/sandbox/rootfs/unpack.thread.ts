@@ -14,7 +14,7 @@ async function unpack({ source, partial, owners }: UnpackTask): Promise<Unpacked
   const writer = new TreeWriter(join(partial, 'tree'), owners);
   if (source.kind === 'export') {
     const container = new Docker({ socketPath: source.socketPath }).getContainer(source.container);
-    // Read as it is: a wrapper around it would drop what it had not handed on when the connection closes.
+    // The stream is read directly: a wrapper would drop what it had not passed on when the connection closes.
     await writer.layer((await container.export()) as Readable);
     return { ...source.known, bytes: writer.bytes };
   }

@@ -1,4 +1,4 @@
-/** Runs one unpacking in a thread of its own: files are written synchronously there, and the event loop stays free. */
+/** Runs one unpacking in its own thread: files are written synchronously there, and the event loop stays free. */
 
 import { Worker } from 'node:worker_threads';
 import { untilAborted } from '@swefarm/shared';
@@ -8,9 +8,9 @@ export type UnpackTask = {
   source:
     | { kind: 'docker-archive'; path: string }
     | { kind: 'oci'; path: string; ref: string | null }
-    /** A container made from the image, exported by its engine; digest and configuration are known already. */
+    /** A container made from the image, exported by its engine; digest and configuration are already known. */
     | { kind: 'export'; socketPath: string; container: string; known: Pick<Unpacked, 'digest' | 'config'> };
-  /** The partial image: the tree goes to `tree`, anything else is removed at the end. */
+  /** Folder of the partial image: the tree goes to `tree`, everything else is removed at the end. */
   partial: string;
   /** Keep the owners of the entries. */
   owners: boolean;
