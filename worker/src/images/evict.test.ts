@@ -46,7 +46,7 @@ it('the longest unused go until there is room; what is pinned, in use or of no s
   await unpacked('d', null);
   await unpacked('e', 'some/e:latest');
   await unpacked('f', 'host', 0);
-  // Used last in this order; `c` has a sandbox that runs, whose stamp is renewed.
+  // Used last in this order; `c` has a running sandbox, whose stamp is renewed.
   const now = Date.now() + HOUR_MS;
   const touched: string[] = [];
   const usedAt = (digest: string): number =>

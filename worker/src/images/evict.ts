@@ -1,16 +1,16 @@
-/** Makes room on a disk: while it is too full, images that nobody uses are removed, longest unused first. */
+/** Makes room on a disk: while it is too full, images that are not in use are removed, longest unused first. */
 import { statfs } from 'node:fs/promises';
 import type { ImageStore } from './store.ts';
 
-/** An image that was used just now is still needed: a container of it may be about to start, and other rollouts of it come. */
+/** An image that was used recently is still needed: a container of it may be about to start, and other rollouts of it follow. */
 const REST_MS = 10 * 60_000;
 
 export type UsedImage = { names: readonly string[]; usedAt: number };
 
 export type EvictionLimits = {
-  /** Share of the disk (0 to 1) from which on images are removed; 1: never. */
+  /** Share of the disk (0 to 1) from which images are removed; 1: never. */
   watermark: number;
-  /** Names of images that stay; `*` stands for anything. */
+  /** Names of images that are never removed; `*` stands for anything. */
   pins: readonly string[];
   /** Share of the disk that is used now. */
   usedShare(): Promise<number>;
@@ -18,7 +18,7 @@ export type EvictionLimits = {
   now?: number;
 };
 
-/** Returns how many images were removed. @param remove false: the image had to stay, or was gone */
+/** Returns how many images were removed. @param remove returns false when the image had to stay, or was gone */
 export async function evictImages<T extends UsedImage>(
   list: () => Promise<readonly T[]>,
   remove: (image: T) => Promise<boolean>,
@@ -33,7 +33,7 @@ export async function evictImages<T extends UsedImage>(
   return count;
 }
 
-/** The images that may be removed, in the order in which they are. */
+/** The images that may be removed, in the order of removal. */
 export function longestUnused<T extends UsedImage>(
   images: readonly T[],
   pins: readonly string[],
@@ -57,7 +57,7 @@ export async function evictUnpacked(
   inUse: Iterable<string>,
   limits: Omit<EvictionLimits, 'usedShare'> & Partial<Pick<EvictionLimits, 'usedShare'>>,
 ): Promise<number> {
-  // By their stamps other workers of the node see that they are in use.
+  // The stamps tell the node's other workers that these images are in use.
   for (const digest of new Set(inUse)) await store.touch(digest);
   const remove = async ({ digest }: { digest: string }): Promise<boolean> => {
     await store.drop(digest);

@@ -1,4 +1,4 @@
-/** Fetches images on a node: few at a time, from mirrors first, and patiently where a registry limits the rate. */
+/** Fetches images on a node: few at a time, from mirrors first, and with waits where a registry limits the rate. */
 import { createSemaphore, errorMessage, exponentialBackoff, sleep, UsageError } from '@swefarm/shared';
 import { fullName } from './names.ts';
 
@@ -6,7 +6,7 @@ export type Mirror = { from: string; to: string };
 
 export type FetchSettings = { atOnce: number; mirrors: readonly Mirror[] };
 
-/** `pull` gets the name under which the image is to be asked for; throws what it threw last. */
+/** `pull` gets the name under which to request the image; throws the last error of `pull`. */
 export type Fetch = <T>(image: string, pull: (from: string) => Promise<T>) => Promise<T>;
 
 /** Each `PREFIX=PREFIX`. Throws UsageError. */
@@ -22,7 +22,7 @@ export function readMirrors(given: readonly string[]): Mirror[] {
   });
 }
 
-/** Where to ask for an image: the mirrors whose prefix it has, then itself. */
+/** The names under which to request an image: at the mirrors whose prefix it has, then its own. */
 export function sourcesOf(image: string, mirrors: readonly Mirror[]): string[] {
   const full = fullName(image);
   const rewritten = mirrors
@@ -37,7 +37,7 @@ const LONGEST_WAIT_MS = 300_000;
 const backoffMs = exponentialBackoff(5_000, LONGEST_WAIT_MS);
 
 /**
- * How long to wait after an answer of "too many requests": the registry's `Retry-After`, if the engine passes it on, else twice as
+ * How long to wait after a "too many requests" answer: the registry's `Retry-After`, if the engine passes it on, else twice as
  * long each time. Null: it is another error.
  */
 export function waitAfter(error: unknown, waits: number): number | null {
@@ -71,7 +71,7 @@ export function createFetch(
       try {
         return await slots.run(() => pull(mirror));
       } catch {
-        // A mirror that has it not, or is away, is passed over.
+        // A mirror that does not have it, or does not answer, is skipped.
       }
     }
     return await patiently(sources.at(-1) ?? image, pull);

@@ -1,4 +1,4 @@
-/** Layers for tests, written as facts: a path and what is there. */
+/** Makes layers for tests from entries: a path and its content. */
 import tar, { type Header } from 'tar-stream';
 
 export type LayerEntry = { name: string; content?: string } & Omit<Partial<Header>, 'name'>;

@@ -1,4 +1,4 @@
-/** Reads images that lie on disk: docker-archive files (`docker save`) and OCI layouts. Yields a configuration and layers. */
+/** Reads images on disk: docker-archive files (`docker save`) and OCI layouts. Returns a configuration and layers. */
 import { createHash } from 'node:crypto';
 import { createReadStream, createWriteStream, existsSync, readFileSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
@@ -14,7 +14,7 @@ export type LayeredImage = {
   /** Digest of the configuration: what engines call the image's id. */
   digest: string;
   config: ImageConfig;
-  /** Opens the layers from the lowest up; compressed ones are unpacked, digests are checked at the end of each. */
+  /** Opens the layers from the lowest up; compressed ones are decompressed, digests are checked at the end of each. */
   layers: (() => Promise<Readable>)[];
 };
 
@@ -32,7 +32,7 @@ const Configuration = z.object({ config: z.unknown() });
 
 const sha256 = (bytes: Buffer): string => `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
 
-/** By the first bytes, not by names or media types, which lie. */
+/** Decided by the first bytes, because names and media types can be wrong. */
 export async function unpacked(source: Readable): Promise<Readable> {
   const first = await new Promise<Buffer>((resolve, reject) => {
     source.once('error', reject);
@@ -52,7 +52,7 @@ export async function unpacked(source: Readable): Promise<Readable> {
   return source.pipe(decoder);
 }
 
-/** Fails at the end of the stream when what went through has another digest. */
+/** Fails at the end of the stream when the data has another digest. */
 function verifying(digest: string): Transform {
   const hash = createHash('sha256');
   return new Transform({
@@ -68,8 +68,8 @@ function verifying(digest: string): Transform {
 }
 
 /**
- * A file of `docker save`, plain or compressed. Its parts are in no useful order, so they are first laid out in `spool`
- * (a folder of the caller, who removes it). Throws when it is no such file.
+ * A file of `docker save`, plain or compressed. Its parts are in no useful order, so they are first written to `spool`
+ * (a folder that the caller removes). Throws when it is no such file.
  */
 export async function readDockerArchive(path: string, spool: string): Promise<LayeredImage> {
   await mkdir(spool, { recursive: true });
@@ -100,7 +100,7 @@ export async function readDockerArchive(path: string, spool: string): Promise<La
   };
 }
 
-/** A folder in OCI layout; `ref` chooses among several images by `org.opencontainers.image.ref.name`. */
+/** A folder in OCI layout; `ref` selects one of several images by `org.opencontainers.image.ref.name`. */
 export function readOciLayout(path: string, ref: string | null): LayeredImage {
   const blob = ({ digest }: Descriptor): string =>
     join(path, 'blobs', 'sha256', digest.slice('sha256:'.length));

@@ -1,6 +1,6 @@
 /**
- * A lock between processes of one node: a file with its owner, made in one step. An owner that died, or that has not
- * renewed it for long (it may live in another process table), loses it.
+ * A lock between processes of one node: a file with its owner, made in one step. The lock is taken from an owner that died, or that
+ * has not renewed it for long (it may be in another process table).
  */
 import { link, readFile, rename, stat, unlink, utimes, writeFile } from 'node:fs/promises';
 import { isProcessAlive, newId, ownStartMark, sleep } from '@swefarm/shared';
@@ -23,7 +23,7 @@ export async function withLock<T>(path: string, signal: AbortSignal, work: () =>
   }
   const renewal = setInterval(() => {
     const now = new Date();
-    // A lock that is gone cannot be renewed; the work goes on, as its result is put in place in one step anyway.
+    // A lock that is gone cannot be renewed; the work goes on, as its result appears in one step anyway.
     utimes(path, now, now).catch(() => undefined);
   }, RENEW_MS);
   try {
@@ -34,7 +34,7 @@ export async function withLock<T>(path: string, signal: AbortSignal, work: () =>
   }
 }
 
-/** link(2) fails when the name exists: unlike open-then-write there is never a lock without an owner in it. */
+/** link(2) fails when the name exists: unlike with open-then-write, a lock always contains its owner. */
 async function taken(mine: string, path: string): Promise<boolean> {
   try {
     const now = new Date();
@@ -52,7 +52,7 @@ async function dropStale(path: string): Promise<void> {
     const [text, { mtimeMs }] = await Promise.all([readFile(path, 'utf8'), stat(path)]);
     const owner = ownerIn(text);
     const silent = Date.now() - mtimeMs;
-    // Of a process that cannot be seen from here, only silence tells.
+    // A process that cannot be seen from here is judged only by when it last renewed the lock.
     const alive = owner === null ? null : isProcessAlive(owner);
     // A dead pid alone is no proof while the lock is renewed: the owner may be in another container on this node.
     if (silent < STALE_MS && (alive !== false || silent < 3 * RENEW_MS)) return;
@@ -64,7 +64,7 @@ async function dropStale(path: string): Promise<void> {
   }
 }
 
-/** Null for what a power cut left half written. */
+/** Null for a file that a power cut left half written. */
 function ownerIn(text: string): { pid: number; pid_started: string } | null {
   try {
     const { pid, pid_started } = JSON.parse(text) as { pid: number; pid_started: string };

@@ -121,7 +121,7 @@ it('nobody else reaches the set-id programs of an image, nor those that an older
   chmodSync(store.root, 0o755);
   await openImageStore(folder);
   expect(new Set(modes())).toEqual(new Set([0o700]));
-  // As root the program is root's for whoever may start it.
+  // With the owner kept, every user who may start the program would run it as root.
   const program = join(image.tree, 'bin/id');
   expect(statSync(program).mode & 0o7777).toBe(isRoot ? 0o4755 : 0o755);
   skip(!isRoot, 'the program was not tried: only root can become another user');

@@ -1,8 +1,8 @@
 /**
  * Unpacked images of this node, by digest. Layout under `<imagesDir>/v1[.uid<N>]`:
  *   images/<digest>/{tree/, image.json, used, synced}   names/<hash of name>.json   partial/<id>/   locks/<hash>
- * Nobody else may look into it: images have set-id programs, of whoever made them.
- * An image appears by one rename and is whole; `used` is stamped at each use, so that the longest unused can go first.
+ * No other user may look into it: images contain set-id programs, owned by the user who unpacked them.
+ * An image appears by one rename and is complete; `used` is stamped at each use, so that the longest unused can be removed first.
  */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -24,44 +24,44 @@ const ImageRecord = z.object({
   size_bytes: z.number(),
   unpacked_at: z.string(),
   unpack_seconds: z.number(),
-  /** Until the files are known to be on the disk, an image is whole only within the boot that unpacked it. */
+  /** Until its files are known to be on the disk, an image is complete only within the boot that unpacked it. */
   boot_id: z.string(),
 });
 const NameRecord = z.object({ name: z.string(), digest: z.string() });
 export type ImageRecord = z.infer<typeof ImageRecord>;
-/** An image of the store as whoever makes room sees it. */
+/** An image of the store as the eviction sees it. */
 export type KeptImage = { digest: string; names: string[]; bytes: number; usedAt: number };
 export type StoredImage = { digest: string; tree: string; config: ImageConfig };
 
-/** What an unpacking hands back; the files are in the folder `tree` of the partial image. */
+/** The result of an unpacking; the files are in the folder `tree` of the partial image. */
 export type Unpacked = { digest: string; config: ImageConfig; bytes: number };
 export type Unpack = (partial: string) => Promise<Unpacked>;
 
 export type ImageStore = {
   readonly root: string;
   find(digest: string): Promise<StoredImage | null>;
-  /** The digest that a name stood for when it was last unpacked. */
+  /** The digest that a name meant when it was last unpacked. */
   digestOf(name: string): Promise<string | null>;
   name(name: string, digest: string): Promise<void>;
   /**
-   * The image of that digest (or of a name, when the digest comes with the unpacking), unpacked by `unpack` unless another
-   * caller or process has just done it. Throws RolloutFailure node_disk / image_pull, and what `unpack` throws as such.
+   * The image of that digest (or of a name, when only the unpacking finds the digest), unpacked by `unpack` unless another
+   * caller or process has just done it. Throws RolloutFailure node_disk / image_pull; RolloutFailures and aborts of `unpack` pass unchanged.
    */
   ensure(key: string, unpack: Unpack, signal: AbortSignal): Promise<StoredImage>;
   /** Images in the store and the bytes of their files. */
   usage(): Promise<{ count: number; bytes: number }>;
-  /** What could be removed: trees that cost nothing (the host's own) are not among them. */
+  /** Images that could be removed, without trees that take no space (the host's own). */
   kept(): Promise<KeptImage[]>;
-  /** It is in use: the stamp by which its age is told is renewed. */
+  /** Renews the stamp of an image in use, from which its age is known. */
   touch(digest: string): Promise<void>;
-  /** Out of sight in one step, then removed. */
+  /** Hides the image in one step, then removes it. */
   drop(digest: string): Promise<void>;
 };
 
 const hash = (text: string): string => createHash('sha256').update(text).digest('hex');
 const BOOT_ID = bootId();
 
-/** Of this user alone, whoever else has images in the same folder. */
+/** For this user alone; other users may have images in the same folder. */
 export function storeFolder(imagesDir: string): string {
   const uid = process.getuid?.() ?? 0;
   return join(imagesDir, uid === 0 ? 'v1' : `v1.uid${uid}`);
@@ -95,7 +95,7 @@ export async function openImageStore(imagesDir: string): Promise<ImageStore> {
       return (await readAs(NameRecord, nameFile(name)))?.digest ?? null;
     },
     async name(name, digest) {
-      // Below `partial/`, where later workers remove what a crash left.
+      // Below `partial/`, where later workers remove the remains of a crash.
       const aside = join(root, 'partial', `name-${newId()}`);
       await replaceFile(nameFile(name), JSON.stringify({ name, digest }), { aside });
     },
@@ -114,7 +114,7 @@ export async function openImageStore(imagesDir: string): Promise<ImageStore> {
       const costly = records.filter(({ size_bytes }) => size_bytes > 0);
       return await Promise.all(
         costly.map(async ({ digest, size_bytes: bytes }) => {
-          // Removed meanwhile: as good as used just now.
+          // Removed meanwhile: treated as just used.
           const used = await stat(join(folderOf(digest), 'used')).catch(() => null);
           return { digest, names: names.get(digest) ?? [], bytes, usedAt: used?.mtimeMs ?? Date.now() };
         }),
@@ -126,7 +126,7 @@ export async function openImageStore(imagesDir: string): Promise<ImageStore> {
   return store;
 }
 
-/** An image that goes at this very moment has no stamp any more; who starts from it is told. */
+/** An image that is being removed has no stamp; the start of a container from it reports that. */
 async function stamp(folder: string): Promise<void> {
   const now = new Date();
   await utimes(join(folder, 'used'), now, now).catch((error: NodeJS.ErrnoException) => {
@@ -144,7 +144,7 @@ async function recordsOf(root: string): Promise<ImageRecord[]> {
   return records.filter((record) => record !== null);
 }
 
-/** Null for what is not there, and for what a power cut left half written. */
+/** Null for a file that does not exist, or that a power cut left half written. */
 async function readAs<T>(schema: z.ZodType<T>, path: string): Promise<T | null> {
   const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'ENOENT') throw error;
@@ -157,7 +157,7 @@ async function readAs<T>(schema: z.ZodType<T>, path: string): Promise<T | null> 
   }
 }
 
-/** Names by digest; those of images that have gone stay, and cost a line. */
+/** Names by digest; names of removed images stay, at the cost of a line each. */
 async function namesOf(root: string): Promise<Map<string, string[]>> {
   const names = new Map<string, string[]>();
   for (const file of await readdir(join(root, 'names'))) {
@@ -188,7 +188,7 @@ async function unpackInto(
     await writeFile(join(partial, 'image.json'), JSON.stringify(record));
     await writeFile(join(partial, 'used'), '');
     const folder = folderOf(digest);
-    // Only an image of the same digest, unpacked under another name, can be there already: either will do.
+    // Only an image of the same digest, unpacked under another name, can exist already: either will do.
     await rename(partial, folder).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== 'ENOTEMPTY' && error.code !== 'EEXIST') throw error;
     });
@@ -201,11 +201,11 @@ async function unpackInto(
   }
 }
 
-/** Beside the work: whoever uses the image in this boot needs no sync, and after another boot the mark is what counts. */
+/** In the background: within this boot the image can be used without a sync, and after another boot only the mark counts. */
 function markSynced(folder: string): void {
   execFile('sync', ['-f', folder], (error) => {
     if (error) return;
-    // The image may have been removed meanwhile; without the mark it is unpacked again after the next boot, no more.
+    // The image may have been removed meanwhile; without the mark it is only unpacked again after the next boot.
     writeFile(join(folder, 'synced'), '').catch(() => undefined);
   }).unref();
 }
@@ -218,14 +218,14 @@ function storeFailure(error: unknown, root: string): unknown {
   return new RolloutFailure(full ? 'node_disk' : 'image_pull', message, { cause: error });
 }
 
-/** Out of sight in one step; then removed. */
+/** Hides the folder in one step, then removes it. */
 async function discard(root: string, folder: string): Promise<void> {
   const doomed = join(root, 'partial', temporaryName());
   await rename(folder, doomed).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'ENOENT') throw error;
   });
   await rm(doomed, { recursive: true, force: true }).catch(async () => {
-    // Without root, an image's folders may be closed to their owner.
+    // Without root, folders of an image may be closed to their owner.
     await run('chmod', ['-R', 'u+rwX', '--', doomed]).catch(() => undefined);
     await rm(doomed, { recursive: true, force: true });
   });

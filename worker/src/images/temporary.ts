@@ -1,4 +1,4 @@
-/** Temporary files and folders, named by the process that made them: a later process removes what dead ones left. */
+/** Temporary files and folders, named after the process that made them, so that a later process can remove those of dead ones. */
 import { mkdir, readdir, rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isProcessAlive, newId, ownFolder, ownStartMark } from '@swefarm/shared';
@@ -7,12 +7,12 @@ import { isProcessAlive, newId, ownFolder, ownStartMark } from '@swefarm/shared'
 export const temporaryName = (): string => `${process.pid}-${ownStartMark()}-${newId()}`;
 
 const FRESH_EVERY_MS = 10 * 60_000;
-/** Longer than any unpacking may take, and than a worker stands still. */
+/** Longer than any unpacking takes, and than a worker may be suspended. */
 const STALE_MS = 2 * 3_600_000;
 
 /**
- * Whether the process that a folder is named by is gone. One of another process namespace (a container that shares the folder with
- * us) cannot be looked at: it counts as gone when the folder was not touched for hours.
+ * Whether the process after which a folder is named is gone. A process of another process namespace (a container that shares the folder)
+ * cannot be seen: it counts as gone when the folder was not touched for hours.
  */
 export async function isAbandoned(path: string, pid: string, started: string): Promise<boolean> {
   const found = await stat(path).catch(() => null);
@@ -25,11 +25,11 @@ export function isOwnerGone(pid: string, started: string, touchedAt: number): bo
   return alive === null ? Date.now() - touchedAt > STALE_MS : !alive;
 }
 
-/** Touches a folder that lives as long as its process, so that those who cannot see that process see that. */
+/** Touches a folder as long as its process lives, for processes that cannot see that process. */
 export function keepFresh(path: string): Disposable {
   const touch = (): void => {
     const now = new Date();
-    // Removed with all of it: there is nothing to keep.
+    // The folder was removed: there is nothing to touch.
     utimes(path, now, now).catch(() => undefined);
   };
   const timer = setInterval(touch, FRESH_EVERY_MS);
@@ -37,7 +37,7 @@ export function keepFresh(path: string): Disposable {
   return { [Symbol.dispose]: () => clearInterval(timer) };
 }
 
-/** Names that are of another form are somebody else's and stay. */
+/** Names of another form belong to others and stay. */
 export async function removeAbandoned(folder: string): Promise<void> {
   for (const name of await readdir(folder)) {
     const [, pid, started] = /^(\d+)-(\d+(?:@\d+)?)-/.exec(name) ?? [];
@@ -47,7 +47,7 @@ export async function removeAbandoned(folder: string): Promise<void> {
   }
 }
 
-/** A folder below `parent` for one piece of work; what dead processes left there goes first. */
+/** A folder below `parent` for one piece of work; first removes what dead processes left there. */
 export async function openTemporaryFolder(
   parent: string,
 ): Promise<AsyncDisposable & { readonly path: string }> {

@@ -1,5 +1,5 @@
 /**
- * Writes the entries of image layers into one tree. The layers come from strangers and the writer may be root: every
+ * Writes the entries of image layers into one tree. The layers are untrusted and the writer may be root: every
  * parent folder is resolved inside the tree, and nothing is ever opened through a symlink.
  */
 import {
@@ -30,13 +30,13 @@ const WHITEOUT = '.wh.';
 const OPAQUE = '.wh..wh..opq';
 const MOST_LINKS = 40;
 
-/** Synchronous on purpose: it runs in a thread of its own, where 30,000 small files are twice as fast that way. */
+/** Synchronous on purpose: it runs in its own thread, where 30,000 small files are written twice as fast that way. */
 export class TreeWriter {
   readonly #root: string;
   readonly #owners: boolean;
-  /** Folders as named → where they are in the tree, as parts; emptied whenever something is removed. */
+  /** Folders as named → where they are in the tree, as parts; cleared whenever something is removed. */
   #folders = new Map<string, string[]>();
-  /** What this layer made: its own whiteouts do not concern it. */
+  /** What this layer made: the layer's own whiteouts do not apply to it. */
   #made = new Set<string>();
   #bytes = 0;
 
@@ -52,7 +52,7 @@ export class TreeWriter {
     return this.#bytes;
   }
 
-  /** Applies one layer (an uncompressed tar) on top of what is there. Throws when the stream breaks off. */
+  /** Applies one layer (an uncompressed tar) on top of the tree. Throws when the stream is cut. */
   async layer(stream: Readable): Promise<void> {
     this.#made = new Set();
     const extract = tar.extract();
@@ -97,7 +97,7 @@ export class TreeWriter {
         this.#bytes += (chunk as Buffer).length;
       }
       if (this.#owners) fchownSync(fd, header.uid ?? 0, header.gid ?? 0);
-      // Owner and set-id bits belong together; the owner can always read, or an overlay could not copy the file.
+      // Set-id bits are kept only with the owner. The owner can always read the file, or an overlay could not copy it.
       fchmodSync(
         fd,
         this.#owners ? (header.mode ?? 0o644) & 0o7777 : ((header.mode ?? 0o644) & 0o777) | 0o400,
@@ -138,7 +138,7 @@ export class TreeWriter {
     linkSync(target, path);
   }
 
-  /** Where a folder really is, made when missing. `..` and absolute links end at the root of the tree. */
+  /** Where a folder really is; makes it when missing. `..` and absolute links end at the root of the tree. */
   #folder(parts: readonly string[], depth: number): string[] {
     const key = parts.join('/');
     const known = this.#folders.get(key);
@@ -173,7 +173,7 @@ export class TreeWriter {
     if (name === '' || name === '.' || name === '..') return;
     const path = [...folder, name];
     if (this.#made.has(path.join('/'))) {
-      // Made anew by this very layer: only what lay below of it goes.
+      // This layer made it anew: only the content of lower layers is removed.
       if (lstatSync(join(this.#root, ...path)).isDirectory()) this.#clear(path);
       return;
     }
@@ -181,7 +181,7 @@ export class TreeWriter {
     this.#folders.clear();
   }
 
-  /** Removes what lower layers put into a folder, and leaves what this one did. */
+  /** Removes what lower layers put into a folder, and keeps what this layer put there. */
   #clear(folder: string[]): void {
     const at = join(this.#root, ...folder);
     for (const entry of readdirSync(at, { withFileTypes: true })) {

@@ -1,6 +1,6 @@
 /**
- * Paths inside a tree that belongs to somebody else: symlinks are resolved as a process rooted in the tree would see
- * them, so that nothing outside the tree is ever read or written through it.
+ * Paths inside an untrusted tree: symlinks are resolved as a process rooted in the tree would see
+ * them, so that nothing outside the tree is ever read or written through them.
  */
 import { lstatSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ export const splitPath = (path: string): string[] =>
 
 /**
  * The path outside of what `path` names inside `root`, all symlinks resolved; null when a component is missing or is
- * no folder. For trees that nobody changes meanwhile. Throws Error with code ELOOP.
+ * no folder. For trees that do not change meanwhile. Throws Error with code ELOOP.
  */
 export function resolveInside(root: string, path: string): string | null {
   const todo = splitPath(path).reverse();

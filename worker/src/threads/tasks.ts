@@ -1,9 +1,9 @@
-/** What runs in a thread: work over text that the model's code wrote. */
+/** Tasks that run in a thread: work over text that the model's code wrote. */
 import type { EvaluationFacts, EvaluationPlan } from '@swefarm/grading';
 import { gradeEvaluation } from '@swefarm/grading';
 import type { Instance, Report } from '@swefarm/shared';
 
-/** A log crosses as bytes: they are decoded where blocking harms nobody. */
+/** The log is passed as bytes and decoded in the thread, where blocking does no harm. */
 export type GradeInput = {
   instance: Instance;
   plan: EvaluationPlan;

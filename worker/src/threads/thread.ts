@@ -5,7 +5,7 @@ import { TASKS, type TaskName } from './tasks.ts';
 const port = parentPort;
 if (!port) throw new Error('thread.ts is the body of a worker thread');
 
-/** What of an error survives the way to the event loop, whatever class it is of. */
+/** The parts of an error that are passed back to the event loop, whatever its class. */
 export type ThreadError = { name: string; message: string; stack: string | undefined };
 
 port.on('message', async ({ name, input }: { name: TaskName; input: never }) => {
