@@ -5,7 +5,7 @@ export class PreparedContainer implements AsyncDisposable {
   readonly #start: () => Promise<Container>;
   #ahead: Promise<Container | null> | null = null;
 
-  /** `start` is called once ahead by {@link begin}, and again by each later {@link take}. */
+  /** `start` is called once in advance by {@link begin}, and again by each later {@link take}. */
   constructor(start: () => Promise<Container>) {
     this.#start = start;
   }

@@ -69,7 +69,7 @@ export class ReplyReader {
     this.#scan();
   }
 
-  /** The end line, when the bytes so far end with it. Only the last bytes are looked at, so scanning stays linear. */
+  /** The end line, when the bytes so far end with it. It reads only the last bytes, so scanning stays linear. */
   #endLine(): string | null {
     let tail = this.#chunks.at(-1);
     for (let i = this.#chunks.length - 2; i >= 0 && tail && tail.length < END_LINE_BYTES; i--) {

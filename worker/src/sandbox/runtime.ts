@@ -28,7 +28,7 @@ export type Limits = {
   diskBytes: number | null;
 };
 
-/** An image that is on this node and cannot be taken away while it is held. */
+/** An image that is ready on this node. */
 export type ReadyImage = {
   name: string;
   digest: string;
@@ -163,7 +163,7 @@ export interface Runtime extends AsyncDisposable {
    * Throws RolloutFailure image_not_found / image_pull / engine_unreachable / node_disk.
    */
   ensureImage(image: string, signal: AbortSignal, instanceId?: string): Promise<ReadyImage>;
-  /** The most that one sandbox may have here; absent or null: the kernel takes what is asked for. */
+  /** The most that one sandbox may have here; absent or null: the kernel accepts any request. */
   most?(): Promise<{ cpus: number } | null>;
   /** Throws RolloutFailure sandbox_start / sandbox_refused / engine_unreachable / node_disk / node_memory. */
   start(spec: ContainerSpec, signal: AbortSignal): Promise<Container>;

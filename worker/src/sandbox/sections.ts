@@ -2,7 +2,7 @@
 
 const HEADER = Buffer.from('diff --git ');
 
-/** The parts in order; each begins with its `diff --git` line. No other line of a patch can begin so. */
+/** The parts in order; each begins with its `diff --git` line. No other line of a patch can begin like that. */
 export function patchSections(patch: Buffer): Buffer[] {
   const starts: number[] = [];
   for (let at = 0; at >= 0 && at < patch.length; ) {

@@ -1,6 +1,6 @@
 /**
  * Names of images, as Apptainer's runtime reads them:
- * NAME[:TAG]           searched at the paths of `apptainer_images`, by the instance's id or by the name itself
+ *   NAME[:TAG]           searched at the paths of `apptainer_images`, by the instance's id or by the name itself
  *   sif:/FILE, /FILE     a .sif file
  *   dir:/DIR, /DIR       an unpacked image, used in place and never written
  * Environment and folder come from the image; a file `PATH.json` beside it, in the format of `docker inspect`, adds to them.

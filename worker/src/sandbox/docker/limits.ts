@@ -24,7 +24,7 @@ export function engineLimits(info: EngineInfo): RuntimeCheck['limits'] {
   };
 }
 
-/** overlay2 limits disk only on xfs mounted with project quotas; elsewhere asking for it makes every create fail. */
+/** overlay2 limits disk only on xfs mounted with project quotas; elsewhere a disk limit makes every create fail. */
 function hasDiskQuota(info: EngineInfo): boolean {
   if (['btrfs', 'zfs', 'devicemapper'].includes(info.Driver ?? '')) return true;
   const status = new Map(info.DriverStatus ?? []);

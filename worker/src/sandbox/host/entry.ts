@@ -1,4 +1,4 @@
-/** The dry run on the host in the list of runtimes. */
+/** The dry run's entry in the list of runtimes. */
 import type { RuntimeEntry } from '../entry.ts';
 import { hostRuntime } from './runtime.ts';
 

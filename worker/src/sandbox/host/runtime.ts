@@ -1,6 +1,6 @@
 /**
  * A dry run on the host itself: commands run as children of the worker, in a copy of a folder. It isolates nothing and limits nothing;
- * `check` says so, and its results carry no reward unless asked for.
+ * `check` says so, and its results carry no reward unless it is requested.
  */
 import { execFile } from 'node:child_process';
 import { lstat, mkdir, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';

@@ -112,7 +112,7 @@ async function version1(root: string, own: Map<string, string>): Promise<Hierarc
   for (const controller of CONTROLLERS) {
     const path = own.get(controller);
     if (path === undefined) continue;
-    // Inside a container the path may be the host's, while the mount shows the container's own group as its root.
+    // Inside a container the path may be the host's, while the mount has the container's own group as its root.
     for (const base of [join(root, controller, path), join(root, controller)]) {
       const folder = join(base, parent());
       if (!(await exists(join(base, 'cgroup.procs'))) || !(await writable(folder))) continue;
@@ -126,7 +126,7 @@ async function version1(root: string, own: Map<string, string>): Promise<Hierarc
 }
 
 /**
- * A group of version 2 that hands controllers down may hold no processes itself, so this process moves into a leaf when
+ * A group of version 2 that enables controllers for its children may hold no processes itself, so this process moves into a leaf when
  * it is alone in its group; where others share it, root makes the parent at the top instead, as engines do.
  */
 async function version2(root: string, own: Map<string, string>): Promise<Hierarchy[]> {
@@ -145,7 +145,7 @@ async function version2(root: string, own: Map<string, string>): Promise<Hierarc
   return [];
 }
 
-/** True when children of the group have at least the memory controller. */
+/** Enables controllers for the children of a group; true when they have at least the memory controller. */
 async function handDown(group: string, leaf: string | null): Promise<boolean> {
   const file = join(group, 'cgroup.subtree_control');
   const offered = (await readFile(join(group, 'cgroup.controllers'), 'utf8').catch(() => ''))

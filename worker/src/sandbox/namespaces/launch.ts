@@ -37,7 +37,7 @@ export type LaunchPlan = {
   /** The command line that starts process 1 in that mount namespace. */
   command(cgroup: Cgroup | null): string[];
   supervisor: Omit<SupervisorOptions, 'root'>;
-  /** Environment of the image. @param init process 1, as the host numbers it */
+  /** Environment of the image. @param init process 1 by its id on the host */
   env(init: number): Promise<Record<string, string>>;
   /** bubblewrap's part of the command line that enters the sandbox. */
   enter(cgroup: Cgroup | null): string[];
@@ -178,7 +178,7 @@ const memoryLimitFailure = ({ limits }: ContainerSpec, cause: unknown): RolloutF
     { cause },
   );
 
-/** By the code of the system call that failed; EINVAL and ERANGE come from a limit that the kernel does not take. */
+/** By the code of the system call that failed; EINVAL and ERANGE come from a limit that the kernel refuses. */
 const CLASSES: Record<string, FailureClass> = {
   ENOSPC: 'node_disk',
   EDQUOT: 'node_disk',

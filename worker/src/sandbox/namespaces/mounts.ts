@@ -9,8 +9,8 @@ export const sharedMemoryMount = (path: string): string =>
   `tmpfs ${path} tmpfs size=${SHM_BYTES},mode=1777,nosuid,nodev 0 0\n`;
 
 /**
- * Overlay options are separated by commas and colons, mount tables by blanks. Throws RolloutFailure image_not_found for a path of an
- * image that has one of these.
+ * Overlay options are separated by commas and colons, mount tables by blanks. Throws RolloutFailure image_not_found for an image's path
+ * that contains one of these.
  */
 export function requireMountable(path: string): void {
   if (/[\s,:\\"']/.test(path)) {

@@ -16,7 +16,7 @@ const BATCH = 128;
 
 export type OutputPipe = {
   output: Socket;
-  /** For the child's stdout and stderr; to be closed here once the child has it. */
+  /** For the child's stdout and stderr; the caller closes it once the child has it. */
   end: number;
 };
 

@@ -112,7 +112,7 @@ const MACHINES: Partial<Record<NodeJS.Architecture, Machine>> = {
   },
 };
 
-/** CLONE_NEW{TIME is not for clone, NS, CGROUP, UTS, IPC, USER, PID, NET}. */
+/** CLONE_NEW{NS, CGROUP, UTS, IPC, USER, PID, NET}; clone cannot make a time namespace. */
 export const NEW_NAMESPACES = 0x7e020000;
 export const TIOCSTI = 0x5412;
 export const TIOCLINUX = 0x541c;

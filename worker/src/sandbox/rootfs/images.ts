@@ -1,6 +1,6 @@
 /**
  * Names of images, as the rootfs runtime reads them:
- *   NAME[:TAG]                 in the node's store, else exported from an engine that answers (pulled by it when it lacks it)
+ *   NAME[:TAG]                 in the node's store, else exported from an engine that answers (which pulls it when missing)
  *   docker-archive:/FILE       a file of `docker save`, plain or compressed
  *   oci:/DIR[:REF]             an OCI layout
  *   dir:/DIR                   a root file system as it is: used in place and never written; must not change meanwhile

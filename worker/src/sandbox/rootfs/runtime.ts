@@ -122,7 +122,7 @@ async function checkRootfs(
   let version: string | null = null;
   if (problems.length === 0) {
     version = await bubblewrapVersion(host.bwrap);
-    // A sandbox of the host's own system.
+    // A sandbox that shows the host's own system.
     const start = async (): Promise<Container> => {
       const below = await hostTree(store, signal);
       const folders = below.folders.map((at) => ({ at, lowers: [`/${at}`] }));
