@@ -1,4 +1,4 @@
-/** The loops of one worker around its node: pull, heartbeat and maintenance, begun together and ended in their order. */
+/** The loops of one worker around its node (pull, heartbeat, maintenance): started together, stopped in order. */
 import { allDuties } from './maintenance/duties.ts';
 import { runMaintenance } from './maintenance/maintenance.ts';
 import { createManualDrain, type Grace } from './node/drain.ts';
@@ -12,24 +12,24 @@ export type WorkerParts = {
   slots: number;
   redisPrefix: string;
   pressure: Pressure;
-  /** Where others reach the worker's metrics; null: nowhere. */
+  /** Address at which others reach the worker's metrics; null: not served. */
   metricsAddress: string | null;
-  /** What rollouts get to end by themselves when somebody drains this node by hand. */
+  /** Time that rollouts have to finish when an operator drains this node. */
   manualGraceMs: number;
-  /** 0: an idle worker stays. */
+  /** 0: an idle worker never exits. */
   exitWhenIdleSeconds: number;
 };
 
 export type AssembledWorker = {
-  /** Aborts when the worker must end: it was stopped, or was idle for long enough. */
+  /** Aborts when the worker must end: it was stopped, or it was idle for too long. */
   ending: AbortSignal;
-  /** Claims nothing more; resolves when nothing runs and the loops have ended. */
+  /** Stops claiming; resolves when no rollout runs and the loops have ended. */
   drain(grace: Pick<Grace, 'finishMs' | 'handBackMs'>): Promise<void>;
-  /** Leaves everything as it is, as a killed process does; whatever still fails is ignored. */
+  /** Leaves everything as it is, as a killed process does; later errors are ignored. */
   abandon(): void;
 };
 
-/** Begins to claim at once. */
+/** Starts to claim at once. */
 export function assembleWorker(parts: WorkerParts): AssembledWorker {
   const { node, slots, redisPrefix, pressure, metricsAddress, manualGraceMs, exitWhenIdleSeconds } = parts;
   const { farm, log, metrics } = node;

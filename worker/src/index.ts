@@ -1,4 +1,4 @@
-/** What others may build on: the sandbox with its shell and the simulated worker, as the benchmarks do. The farm itself starts the command. */
+/** The worker's library surface: the sandbox with its shell and the simulated worker, for the benchmarks. The farm starts main.ts. */
 export { createWorkerMetrics } from './metrics/workermetrics.ts';
 export { openRuntime } from './node/runtimes.ts';
 export type { CommandResult, Shell } from './sandbox/command.ts';

@@ -19,7 +19,7 @@ import { runWorker } from './run.ts';
 /** 2: usage; 10: an image is missing; 12: infrastructure unusable; 70: an uncaught error; 130: stopped by a signal; never 1. */
 const EXIT = { usage: 2, missing: 10, unusable: 12, interrupted: 130 } as const;
 
-/** A batch scheduler signals every process of a job, and a launcher passes its own signal on: two signals so close are one. */
+/** A batch scheduler signals every process of a job, and a launcher forwards its own signal: two signals this close count as one. */
 const SAME_SIGNAL_MS = 1_500;
 
 const stop = new AbortController();
@@ -30,14 +30,14 @@ catchEscaped('swefarm-worker', () => {
 });
 for (const signal of ['SIGTERM', 'SIGINT'] as const) {
   process.on(signal, () => {
-    // The second signal stops at once; what was running is picked up elsewhere when its locks expire.
+    // The second signal exits at once; other workers take over the running rollouts when their locks expire.
     if (stop.signal.aborted && Date.now() - stoppedAt > SAME_SIGNAL_MS) process.exit(130);
     stoppedAt ||= Date.now();
     stop.abort();
   });
 }
 
-/** Every key of the configuration as a flag; secrets only by file or environment, where `ps` does not show them. */
+/** Adds a flag for every key of the configuration; secrets come only by file or environment, because `ps` shows flags. */
 function withConfig(command: Command): Command {
   command.option('--config <file>', 'YAML or JSON file with any of these keys');
   for (const { key, flag, doc, secret } of configOptions('worker')) {
@@ -55,7 +55,7 @@ withConfig(program.command('run'))
   .description('pull rollouts until told to stop; SIGTERM drains, a second one stops at once')
   .action(async (flags: Record<string, unknown>) => {
     await runWorker(loadConfig('worker', { flags }), stop.signal).catch((error: unknown) => {
-      // Stopped while it waited for Redis or its engine: nothing had started.
+      // It was stopped while it waited for Redis or its engine: nothing had started.
       if (!stop.signal.aborted || (error as Error).name !== 'AbortError') throw error;
     });
   });

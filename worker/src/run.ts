@@ -1,4 +1,4 @@
-/** `swefarm-worker run`: brings one stateless worker up, and down again without losing or leaving anything. */
+/** `swefarm-worker run`: starts one stateless worker, and stops it without losing work or leaving anything on the node. */
 import {
   createLog,
   describeConfig,
@@ -39,7 +39,7 @@ export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promis
   await using stack = new AsyncDisposableStack();
   const node = await openNode(config, stop, log, stack);
   const { metrics } = node;
-  // A counter that is not there before the first error shows no increase by it.
+  // A counter that first appears with its first error shows no increase: export it from the start.
   for (const [kind, count] of Object.entries(escapedErrors())) metrics.escaped.inc({ kind }, count);
   using _counted = onEscaped((kind) => metrics.escaped.inc({ kind }));
 
@@ -88,7 +88,7 @@ const waitOf = (config: WorkerConfig, signal: AbortSignal, log: Log) => ({
   signal,
 });
 
-/** Everything that it opens is closed by `stack`: the removals end before the runtime does. */
+/** `stack` closes everything opened here: the removals end before the runtime closes. */
 async function openNode(
   config: WorkerConfig,
   stop: AbortSignal,
@@ -140,7 +140,7 @@ async function startMetricsServer(
   });
 }
 
-/** What an engine that was away did not remove: perhaps no worker comes after this one on its node. */
+/** Removes what an engine that was away did not remove: perhaps no other worker starts on this node. */
 async function removeLeft({ removals }: Node, reaping: ReaperDeps): Promise<void> {
   await removals.finished();
   await reap({ ...reaping, ending: true }).catch((error: unknown) =>
@@ -148,7 +148,7 @@ async function removeLeft({ removals }: Node, reaping: ReaperDeps): Promise<void
   );
 }
 
-/** What comes after the grace period is SIGKILL: what is not removed by then is the next worker's to reap. */
+/** SIGKILL follows the grace period: the next worker reaps what is not removed by then. */
 function exitInTime(graceMs: number, log: Log): void {
   const timer = setTimeout(() => {
     log.error('the grace period is over; what is left is removed by the next worker');

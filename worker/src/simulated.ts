@@ -1,5 +1,5 @@
 /**
- * A worker whose rollouts are timers: queue, journal, placement, heartbeat, maintenance and commit are the real ones. For tests and
+ * A worker whose rollouts are timers; queue, journal, placement, heartbeat, maintenance and commit are real. For tests and
  * measurements of many nodes.
  */
 import {
@@ -23,21 +23,21 @@ import type { Threads } from './threads/pool.ts';
 
 export type Simulation = {
   slots: number;
-  /** Called for an image that this worker does not have; resolves when it does. */
+  /** Called for an image that this worker does not have; resolves when it has it. */
   pull(image: string): Promise<void>;
-  /** Takes as long as the rollout does, and throws when the signal aborts. `turns`: shows these to those who watch. */
+  /** Takes as long as the rollout does, and throws when the signal aborts. `turns` publishes the turns to watchers. */
   work(job: RolloutJob, given: { signal: AbortSignal; turns(trajectory: Trajectory): void }): Promise<void>;
 };
 
 export type SimulatedWorker = {
   readonly farm: Farm;
   active(): number;
-  /** As SIGKILL does: from now on it writes nothing. */
+  /** Acts like SIGKILL: from now on the worker writes nothing. */
   kill(): Promise<void>;
   drain(): Promise<void>;
 };
 
-/** Of the process, however many workers it simulates: each set watches event loop and garbage collection anew. */
+/** One set per process, however many workers it simulates: each set observes the event loop and garbage collection again. */
 const metrics = createWorkerMetrics();
 
 export async function simulateWorker(config: WorkerConfig, simulation: Simulation): Promise<SimulatedWorker> {
@@ -83,7 +83,7 @@ export async function simulateWorker(config: WorkerConfig, simulation: Simulatio
   };
 }
 
-/** Each image is pulled once; the work is bound to an endpoint as a rollout with a model is, and asks it nothing. */
+/** Pulls each image once. The work is bound to an endpoint as a real rollout is, but sends no request. */
 function simulatedRollout({ pull, work }: Simulation): AttemptServices['runRollout'] {
   const images = new Map<string, Promise<void>>();
   const ensureImage = async (image: string): Promise<void> => {
@@ -133,7 +133,7 @@ export const noThreads: Threads = {
   [Symbol.asyncDispose]: async () => undefined,
 };
 
-/** Asks as the real one does, with nothing to say of a machine that simulates many. */
+/** Reads the artifact usage as the real one does, but never gives a reason to pause: this machine simulates many nodes. */
 const noPressure = ({ farm }: Node): Pressure => ({
   async reason() {
     await farm.artifacts.usage();

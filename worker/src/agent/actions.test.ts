@@ -21,7 +21,7 @@ const commandsOf = (action: Action): string[] | string =>
     ? action.malformed
     : action.calls.map((call) => (call.kind === 'bash' ? call.command : `submit:${call.submission}`));
 
-/** CPU time of this thread: the load of the machine does not count. */
+/** CPU time of this thread, which the load of the machine does not affect. */
 function cpuMs(run: () => void): number {
   const before = process.threadCpuUsage();
   run();
@@ -95,7 +95,7 @@ describe('one fenced block', () => {
   ])('%s is read in linear time', (_, content) => {
     const part = cpuMs(() => fenced(content.slice(0, content.length / 8)));
     const whole = cpuMs(() => fenced(content));
-    // Of eight times the text linear work takes 8 times as long, quadratic work 64 times.
+    // For eight times the text, linear work takes 8 times as long, quadratic work 64 times.
     expect(whole).toBeLessThan(24 * Math.max(part, 20));
   });
 });

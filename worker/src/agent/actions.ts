@@ -1,6 +1,6 @@
 /**
- * From an answer to what is to be done: one fenced block, or tool calls.
- * The text is hostile and may be long: every reader here walks it once, line by line, without backtracking.
+ * Parses an answer into the commands to run: one fenced block, or tool calls.
+ * The text is hostile and may be long: every parser here reads it once, line by line, without backtracking.
  */
 import { contentWithoutThought, findUnreadCall, type Message, type ToolDefinition } from '@swefarm/shared';
 
@@ -10,13 +10,13 @@ export type Call =
 
 export type Action =
   | { calls: Call[] }
-  /** `badArguments`: a tool call whose arguments are no JSON; some servers cannot read such a history again. */
+  /** `badArguments`: the arguments of a tool call are not JSON; some servers cannot read such a history again. */
   | { malformed: string; badArguments: boolean };
 
 /**
- * Reads the action of one answer. All or nothing: one bad tool call spoils the answer, and nothing of it runs.
+ * Parses the action of one answer. One bad tool call makes the whole answer malformed, and none of it runs.
  *
- * @param apart the content is known to hold no thought that the template opened; else whoever reads it has to look
+ * @param apart the content is known to hold no thought that the chat template opened; otherwise the parser looks for one
  */
 export const parseAction = (message: Message, action: 'fenced' | 'tool', apart = false): Action =>
   action === 'tool' ? parseActions(message, apart) : parseFenced(contentWithoutThought(message, apart));
@@ -24,8 +24,8 @@ export const parseAction = (message: Message, action: 'fenced' | 'tool', apart =
 const OPENERS = ['bash', 'mswea_bash_command'];
 
 /**
- * Exactly one block, opened by ```bash (or ```mswea_bash_command) and closed by at least as many backticks, both at the
- * start of a line and alone on it. Blocks of other languages are text.
+ * Exactly one block, opened by ```bash (or ```mswea_bash_command) and closed by at least as many backticks; both fences start
+ * a line and stand alone on it. Blocks of other languages count as text.
  */
 function parseFenced(content: string): Action {
   let at = 0;
@@ -64,7 +64,7 @@ function isBlank(text: string, from: number, end: number): boolean {
   return true;
 }
 
-/** The language of an opening fence; a line longer than any we know is none. */
+/** The language of an opening fence; '' for a line longer than any known fence. */
 function infoOf(text: string, from: number, end: number): string {
   return end - from > 80 ? '' : text.slice(from, end).trim();
 }
@@ -100,7 +100,7 @@ function parseActions(message: Message, apart: boolean): Action {
   return { calls };
 }
 
-/** Null for anything but a JSON object; no arguments at all count as an empty one. */
+/** Null for anything but a JSON object; absent arguments count as an empty object. */
 function readArguments(text: string): Record<string, unknown> | null {
   if (text.trim() === '') return {};
   try {
@@ -117,7 +117,7 @@ function readArguments(text: string): Record<string, unknown> | null {
 const shown = (name: string): string => JSON.stringify(name.length > 60 ? `${name.slice(0, 60)}...` : name);
 const malformed = (reason: string): Action => ({ malformed: reason, badArguments: false });
 
-/** What the endpoint is told of our tools; none when commands come in fenced blocks. */
+/** The tool definitions sent to the endpoint; none when commands come in fenced blocks. */
 export function toolDefinitions(
   action: 'fenced' | 'tool',
   patchSource: 'tree' | 'submission',

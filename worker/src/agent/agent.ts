@@ -1,4 +1,4 @@
-/** What an agent is given and what it gives back. Ends are values; only infrastructure throws (RolloutFailure). */
+/** The input and output of an agent. Ways to end are return values; only infrastructure throws (RolloutFailure). */
 import type {
   AgentConfig,
   ExitStatus,
@@ -18,18 +18,18 @@ import type { Shell } from '../sandbox/command.ts';
 import type { Pause } from './pause.ts';
 
 export type PolicyReply = ModelReply & {
-  /** Without those in which the policy stood still. */
+  /** Without the seconds in which the policy was paused. */
   seconds: number;
-  /** Which one answered, the last part where it was several. */
+  /** The endpoint that answered; of several, the one of the last part. */
   endpoint: string;
   policy_version: { start: string | null; end: string | null };
-  /** What its request alone asked for. */
+  /** Sampling that only this turn's request asked for. */
   asked?: RequestedSampling;
   /** Which weights made which tokens; absent when the endpoint sent no ids. */
   spans?: Span[];
 };
 
-/** The prompt no longer fits the context, by HTTP 400 of the endpoint or by the run's own limits: an end of the rollout, not a fault. */
+/** The prompt no longer fits the context, by the endpoint's HTTP 400 or the run's own limits: a regular end of the rollout. */
 export type ContextOverflow = {
   context_overflow: true;
   /** Whose limit it is; absent: the endpoint's. */
@@ -45,20 +45,20 @@ export interface Policy {
   readonly tokenMode: PolicyConfig['token_mode'];
   /** The trainer needs every token: an answer without them fails the rollout. */
   readonly requireTokens: boolean;
-  /** Whether the experts that it tells for each token are kept. */
+  /** Whether to store the routed experts that the endpoint sends for each token. */
   readonly experts: ExpertMode;
-  /** What it is asked to sample with. */
+  /** The sampling settings of every request. */
   readonly sampling: Sampling;
-  /** When it cannot be asked: the agent's clocks stand still. */
+  /** While the trainer pauses the policy, the agent's clocks stand still. */
   readonly pause: Pause;
   complete(
     messages: readonly Message[],
     tools: readonly ToolDefinition[],
     signal: AbortSignal,
   ): Promise<PolicyReply | ContextOverflow>;
-  /** Tokens that came so far, and the seconds that they took; null: not known. */
+  /** Tokens received so far and the seconds they took; null: not known. */
   throughput(): { tokens: number; seconds: number } | null;
-  /** The texts of token ids, for messages; null where the endpoint does not tell. */
+  /** The texts of token ids, for messages; null where the endpoint does not provide them. */
   detokenize(ids: readonly number[], signal: AbortSignal): Promise<string[] | null>;
 }
 
@@ -68,21 +68,21 @@ export type AgentDeps = {
   shell: Shell;
   policy: Policy;
   signal: AbortSignal;
-  /** Called before each turn: it may abort the signal, as when the rollout began with weights that are too old. */
+  /** Called before each turn; it may abort the signal, for example when the rollout began with weights that are too old. */
   beforeTurn?: (trajectory: Trajectory) => void;
-  /** Called after every turn, so that progress is seen and a crash keeps the trace. */
+  /** Called after every turn: it publishes progress, and keeps the trace for the case of a crash. */
   onTurn?: (trajectory: Trajectory) => void;
 };
 
 export type AgentEnd = {
-  /** Null only when the sandbox was killed by its own limit: then the agent did not stop, it was stopped. */
+  /** Null only when a limit killed the sandbox: then the agent did not stop by itself. */
   exit_status: ExitStatus | null;
-  /** What was printed after the sentinel, or the argument of submit_solution; null when there was none. */
+  /** The text after the sentinel, or the argument of submit_solution; null when there was none. */
   submission: string | null;
   trajectory: Trajectory;
   /** The last answer was cut by the token limit. */
   cut_by_token_limit: boolean;
-  /** The agent's sandbox died by its own limit. */
+  /** The agent's sandbox was killed by its own limit. */
   sandbox_killed: boolean;
   model_seconds: number;
   command_seconds: number;

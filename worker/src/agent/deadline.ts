@@ -1,11 +1,11 @@
-/** A time limit that does not count the seconds in which the policy stands still. */
+/** A time limit that does not count the seconds in which the policy is paused. */
 import type { Pause } from './pause.ts';
 import { REAL_TIME, type Time } from './time.ts';
 
 export type Deadline = Disposable & {
   /** 0 once it is over. */
   remainingSeconds(): number;
-  /** Gives it all its seconds again, unless it is over. Costs next to nothing. */
+  /** Restores the full time, unless it is over. Cheap enough for every chunk of an answer. */
   restart(): void;
 };
 
@@ -44,7 +44,7 @@ export function startDeadline(
   arm();
   return {
     remainingSeconds,
-    // The timer stays as it is: when it fires it sees what is left now.
+    // The timer is not replaced: when it fires it checks the time that is left.
     restart() {
       started = time.now();
       pausedBefore = pause.seconds();

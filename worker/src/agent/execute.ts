@@ -5,7 +5,7 @@ import type { AgentDeps, AgentTask } from './agent.ts';
 import { outputCap, parseSubmission, renderObservation } from './observation.ts';
 import type { Prompts } from './prompts.ts';
 
-/** What of an agent's state a command needs and changes. */
+/** The part of an agent's state that a command reads and changes. */
 export type CommandState = {
   readonly task: Pick<AgentTask, 'config'>;
   readonly deps: Pick<AgentDeps, 'shell' | 'signal'>;
@@ -15,10 +15,10 @@ export type CommandState = {
   commandSeconds: number;
 };
 
-/** Either the command submitted, or this is what the agent is shown of it. */
+/** Either the command submitted, or this is the observation for the agent. */
 export type Executed = { submitted: { text: string | null } } | { submitted: null; observation: string };
 
-/** Throws as {@link Shell.run} does. The record of the command is in the turn also then. */
+/** Throws as {@link Shell.run} does; the turn holds the record of the command in that case too. */
 export async function executeCommand(
   state: CommandState,
   turn: Turn,
@@ -64,7 +64,7 @@ async function runCommand(
   }
 }
 
-/** How often this command ran in a row, once that is worth a warning; 0 otherwise. */
+/** How often this command ran in a row, once that deserves a warning; 0 otherwise. */
 function countRepeats(state: CommandState, command: string): number {
   const { collapse_limit: limit } = state.task.config;
   state.repeats = command === state.lastCommand ? state.repeats + 1 : 1;

@@ -1,6 +1,6 @@
 /**
- * The agent `external`: a driver outside chooses the commands. Same shell, same limits, same observations as the mini
- * agent; the record is a trajectory of tool calls, without the driver's own conversation, which the farm never sees.
+ * The agent `external`: an outside driver chooses the commands. It has the shell, limits and observations of the mini agent;
+ * its trajectory holds tool calls, without the driver's own conversation, which the farm never sees.
  */
 import type { ExitStatus, SessionAnswer, SessionInput, Trajectory, Turn } from '@swefarm/shared';
 import { SandboxKilledError } from '../sandbox/command.ts';
@@ -19,11 +19,11 @@ export type ExternalDeps = Pick<AgentDeps, 'shell' | 'signal' | 'onTurn'> & { dr
 
 type State = CommandState & { readonly deps: ExternalDeps; trajectory: Trajectory; waitedSeconds: number };
 
-/** How long a command waits at most when its notification is lost. */
+/** Longest wait for a command whose notification is lost. */
 const ASK_AGAIN_MS = 5_000;
 
 /**
- * Plays one session, until the driver submits or a limit of the run is met.
+ * Runs one session until the driver submits or a limit of the run is met.
  *
  * @throws RolloutFailure of the sandbox, UsageError for a bad prompt set, the signal's reason when aborted
  */
@@ -129,7 +129,7 @@ function endOf(state: State, exitStatus: ExitStatus | null, submission: string |
     trajectory: state.trajectory,
     cut_by_token_limit: false,
     sandbox_killed: false,
-    // Waiting for the driver is waiting for its policy.
+    // Time spent waiting for the driver counts as time of its policy.
     model_seconds: state.waitedSeconds,
     command_seconds: state.commandSeconds,
   };

@@ -1,4 +1,4 @@
-/** Agents without turns: each gives the patch that is evaluated. */
+/** Agents without turns: each provides the patch to evaluate. */
 import {
   type AgentName,
   type GivenAgent,
@@ -7,7 +7,7 @@ import {
   RolloutFailure,
 } from '@swefarm/shared';
 
-/** An empty text is a legitimate patch: whether it is evaluated is the reward table's business. `patch`: the one that came with the job. */
+/** An empty patch is legitimate: the reward table decides whether it is evaluated. `patch`: the one that came with the job. */
 type GivePatch = (instance: Instance, patch: string | null) => string;
 
 const GIVEN: Record<GivenAgent, GivePatch> = {

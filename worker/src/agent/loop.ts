@@ -1,6 +1,6 @@
 /**
- * The agent's loop, in the manner of mini-swe-agent: ask the model, run what it says, show it what came, until it
- * submits or a limit is met. History only grows. What the agent does wrong is a value; only infrastructure throws.
+ * The agent's loop, modelled on mini-swe-agent: ask the model, run its command, show it the output, until it submits or a limit
+ * is met. History only grows. Mistakes of the agent are return values; only infrastructure throws.
  */
 import {
   type ExitStatus,
@@ -19,7 +19,7 @@ import { openPrompts } from './prompts.ts';
 import { addMessage, openRolloutState, type RolloutState } from './state.ts';
 
 /**
- * Plays one rollout.
+ * Runs one rollout of the mini agent.
  *
  * @throws RolloutFailure of policy and sandbox, UsageError for a bad prompt set, the signal's reason when aborted
  */
@@ -43,7 +43,7 @@ export async function runMiniAgent(task: AgentTask, deps: AgentDeps): Promise<Ag
 type Stop = { exit_status: ExitStatus; submission: string | null };
 const stopAt = (exit_status: ExitStatus): Stop => ({ exit_status, submission: null });
 
-/** Limits that are looked at between turns, when all that the model asked for has been done. */
+/** Checks the limits between turns, after all commands of the last answer have run. */
 function limitReached(state: RolloutState): Stop | null {
   if (state.trajectory.turns.length >= state.task.config.step_limit) return stopAt('turn_limit');
   if (state.remainingSeconds() <= 0) return stopAt('time_limit');
@@ -51,7 +51,7 @@ function limitReached(state: RolloutState): Stop | null {
   return limit && outOfTokens(state, limit);
 }
 
-/** The run's own limit that the tokens so far have met; null: none. */
+/** The run's own token limit that the rollout has met; null: none. */
 function tokenLimitMet({ task, trajectory }: RolloutState): 'context_limit' | 'max_sequence_tokens' | null {
   const { context_limit: context, max_sequence_tokens: budget } = task.config;
   const first = tokensOf(trajectory.turns[0]);
@@ -61,13 +61,13 @@ function tokenLimitMet({ task, trajectory }: RolloutState): 'context_limit' | 'm
   return context !== null && all >= context ? 'context_limit' : null;
 }
 
-/** The end of a rollout that has no tokens left, with the limit that it met. */
+/** Ends a rollout that has no tokens left, with the limit that it met. */
 function outOfTokens(state: RolloutState, limit: TokenLimit): Stop {
   state.trajectory.limit = limit;
   return stopAt('context_limit');
 }
 
-/** Tokens of a turn: by usage, else by the ids; 0 when the endpoint tells neither. */
+/** Tokens of a turn: from usage, else from the ids; 0 when the endpoint sends neither. */
 function tokensOf(turn: Turn | undefined): { prompt: number; answer: number } {
   if (turn?.usage) return { prompt: turn.usage.prompt_tokens, answer: turn.usage.completion_tokens };
   if (!turn?.tokens) return { prompt: 0, answer: 0 };
@@ -75,14 +75,14 @@ function tokensOf(turn: Turn | undefined): { prompt: number; answer: number } {
   return { prompt: prefix_length + prompt_suffix.length, answer: generation.length };
 }
 
-/** One answer of the model and what it caused; null when the rollout goes on. */
+/** Takes one answer of the model and acts on it; null when the rollout goes on. */
 async function takeTurn(state: RolloutState): Promise<Stop | null> {
   const reply = await askPolicy(state);
   if ('exit_status' in reply) return reply;
   const turn = recordAnswer(state, reply);
   try {
     await recordTurnTokens(state, reply, turn);
-    // They hold the whole answer's bytes, and a command may take long.
+    // The experts keep the whole answer's bytes in memory, and a command may take long.
     reply.routed_experts = null;
     state.cut = reply.finish_reason === 'length';
     const apart = state.deps.policy.tokenMode === 'token-in';
@@ -95,7 +95,7 @@ async function takeTurn(state: RolloutState): Promise<Stop | null> {
   }
 }
 
-/** Asks the policy, no longer than the agent has time for. */
+/** Asks the policy, for at most the agent's remaining time. */
 async function askPolicy(state: RolloutState): Promise<PolicyReply | Stop> {
   const { deps, trajectory, tools } = state;
   const { pause } = deps.policy;
@@ -104,7 +104,7 @@ async function askPolicy(state: RolloutState): Promise<PolicyReply | Stop> {
   try {
     const reply = await deps.policy.complete(trajectory.messages, tools, state.signal);
     if (!('context_overflow' in reply)) return reply;
-    // A rollout that never began is no rollout of the agent's: the context is too small, or an answer was asked for that is too large.
+    // Before the first turn it is a failure and not an end of the agent: the context is too small, or the run asks for too many tokens.
     if (trajectory.turns.length > 0) return outOfTokens(state, reply.of ?? 'endpoint');
     throw new RolloutFailure(
       'policy_context',
@@ -116,7 +116,7 @@ async function askPolicy(state: RolloutState): Promise<PolicyReply | Stop> {
   } catch (error) {
     deps.signal.throwIfAborted();
     if (state.signal.aborted) return stopAt('time_limit');
-    // Some servers read the arguments of earlier tool calls again and refuse what is no JSON: the model wrote it.
+    // Some servers parse the arguments of earlier tool calls again, and refuse the history when the model wrote invalid JSON.
     if (
       state.badArguments &&
       error instanceof RolloutFailure &&
@@ -160,7 +160,7 @@ async function recordTurnTokens(state: RolloutState, reply: PolicyReply, turn: T
   if (turn.tokens) trajectory.contiguous = ledger.contiguous;
 }
 
-/** The same failure, with the texts of the two tokens where the endpoint tells them. */
+/** The same failure, with the texts of the two tokens when the endpoint provides them. */
 async function withTexts(broken: TokenBreak, { deps }: RolloutState): Promise<RolloutFailure> {
   if (broken.got === null) return broken;
   const texts = await deps.policy.detokenize([broken.seen, broken.got], deps.signal);
@@ -170,9 +170,9 @@ async function withTexts(broken: TokenBreak, { deps }: RolloutState): Promise<Ro
 }
 
 /**
- * Nothing of a malformed answer runs; the model is told why. An answer cut by the token limit is incomplete whatever
- * it holds, and counts among them; but when the last of too many was cut, the rollout ends as context_limit: it ran out
- * of tokens, and its tree is graded, where format_limit would earn nothing.
+ * Nothing of a malformed answer runs, and the model gets the reason. An answer cut by the token limit is incomplete whatever it
+ * holds, and counts as malformed. But when the last one allowed was cut, the rollout ends as context_limit: it ran out of tokens,
+ * and its tree is graded, whereas format_limit would earn nothing.
  */
 function reject(state: RolloutState, message: Message, action: Action): Stop | null {
   const { config } = state.task;
@@ -180,19 +180,19 @@ function reject(state: RolloutState, message: Message, action: Action): Stop | n
   state.badArguments ||= malformed?.badArguments ?? false;
   state.malformedInARow++;
   if (state.malformedInARow >= config.format_limit)
-    // The answer may have been held to what was left of a limit.
+    // The answer may have been limited to the tokens that were left.
     return state.cut ? outOfTokens(state, tokenLimitMet(state) ?? 'max_tokens') : stopAt('format_limit');
   const notice = state.cut
     ? state.prompts.render('token_cut')
     : state.prompts.render('format_error', { reason: malformed?.malformed ?? '' });
   const toolCalls = message.tool_calls ?? [];
-  // Each tool call wants its answer, or the endpoint refuses the history.
+  // Each tool call needs an answer, or the endpoint refuses the history.
   for (const { id } of toolCalls) addMessage(state, notice, id);
   if (toolCalls.length === 0) addMessage(state, notice, null);
   return null;
 }
 
-/** Runs the calls of one answer in order, and shows each one's result. */
+/** Runs the calls of one answer in order, and adds each result to the history. */
 async function act(state: RolloutState, turn: Turn, calls: readonly Call[]): Promise<Stop | null> {
   for (const call of calls) {
     if (call.kind === 'submit') return { exit_status: 'submitted', submission: call.submission };

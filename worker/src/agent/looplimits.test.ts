@@ -84,7 +84,7 @@ describe('limits', () => {
       const end = await play(answers, { max_sequence_tokens: 100 }, shell);
       expect(end).toMatchObject({ exit_status: 'context_limit', submission: null });
       expect(end.trajectory.limit).toBe('max_sequence_tokens');
-      // The turn that meets the limit is whole: what it says is done, and the tree is graded.
+      // The turn that meets the limit is complete: its command runs, and the tree is graded.
       expect(shell.commands).toEqual(['echo 5000', 'echo 5030', 'echo 5070']);
       expect((await play(answers.slice(0, 1), { max_sequence_tokens: 100, step_limit: 3 })).exit_status).toBe(
         'turn_limit',

@@ -1,20 +1,20 @@
-/** What the model is shown of a command: head and tail in characters, whatever bytes came; and the sentinel that submits. */
+/** Renders the output of a command for the model (head and tail in characters, for any bytes), and detects the submit sentinel. */
 import type { CommandResult } from '../sandbox/command.ts';
 import { type Prompts, SENTINEL } from './prompts.ts';
 
 /** Most bytes of one UTF-8 character. */
 const BYTES_PER_CHARACTER = 4;
-/** A submitted patch over 10 MB earns nothing, so one byte more than that must be seen of it. */
+/** A submitted patch over 10 MB earns nothing, so at least one byte more than that must be captured. */
 const SUBMISSION_BYTES = 11 * 1024 ** 2;
 const SENTINELS = [SENTINEL, 'MINI_SWE_AGENT_FINAL_OUTPUT'];
 
-/** Bytes of output that a shell should keep so that {@link renderObservation} can fill its characters. */
+/** Bytes of output that a shell must capture so that {@link renderObservation} can fill its characters. */
 export function outputCap(observationLimit: number, patchSource: 'tree' | 'submission'): number {
   const shown = observationLimit * BYTES_PER_CHARACTER;
   return patchSource === 'submission' ? Math.max(shown, SUBMISSION_BYTES) : shown;
 }
 
-/** The observation of one command. `repeats`: how often it ran in a row, 0 when that needs no warning. */
+/** The observation of one command. `repeats`: how often it ran in a row; 0 when no warning is needed. */
 export function renderObservation(
   result: CommandResult,
   options: { prompts: Prompts; limit: number; timeoutSeconds: number; repeats: number },
@@ -34,8 +34,8 @@ export function renderObservation(
 }
 
 /**
- * Decodes lossily and keeps at most `limit` characters (UTF-16 units), half of them from the end; `elision` makes
- * the notice between from a phrase such as "1200 characters".
+ * Decodes lossily and keeps at most `limit` characters (UTF-16 units), half of them from the end; `elision` renders the notice
+ * between the halves from a phrase such as "1200 characters".
  */
 export function headAndTail(
   result: Pick<CommandResult, 'head' | 'tail' | 'outputBytes'>,
@@ -63,8 +63,8 @@ export function headAndTail(
 }
 
 /**
- * What was printed after the sentinel, when this command submits: its first line that is not blank is the sentinel and
- * it ended well. Null: no submission. `text` is null when the tree is the patch and the output was longer than is kept.
+ * The text after the sentinel when this command submits: the first line that is not blank is the sentinel, and the command
+ * exited with 0. Null: no submission. `text` is null when the tree is the patch and the output was longer than is captured.
  */
 export function parseSubmission(
   result: CommandResult,
@@ -102,7 +102,7 @@ const isHigh = (unit: number): boolean => unit >= 0xd800 && unit <= 0xdbff;
 const isLow = (unit: number): boolean => unit >= 0xdc00 && unit <= 0xdfff;
 const isContinuation = (byte: number | undefined): boolean => byte !== undefined && (byte & 0xc0) === 0x80;
 
-/** Decodes the first bytes; a character that the cut goes through is left out. */
+/** Decodes the first bytes; drops a character that the cut splits. */
 function decodeStart(bytes: Buffer, count: number): string {
   let end = Math.min(count, bytes.length);
   let lead = end - 1;
@@ -119,5 +119,5 @@ function decodeEnd(bytes: Buffer, count: number): string {
   return bytes.toString('utf8', from);
 }
 
-/** A copy of its own: a slice or a concatenation would keep the whole output alive for as long as the history lives. */
+/** An independent copy: a slice or a concatenation would hold the whole output in memory as long as the history exists. */
 const detached = (text: string): string => Buffer.from(text, 'utf8').toString('utf8');

@@ -1,14 +1,14 @@
-/** The time in which the trainer keeps the policy from being asked: the agent's clocks stand still meanwhile. */
+/** The time in which the trainer pauses the policy: the agent's clocks stand still meanwhile. */
 
 export interface Pause {
   readonly paused: boolean;
-  /** Seconds it stood still so far, the present pause included. */
+  /** Seconds paused so far, the present pause included. */
   seconds(): number;
-  /** Calls at each begin and end of a pause; returns how to stop that. */
+  /** Calls the listener at each start and end of a pause; returns a function that unsubscribes. */
   onChange(listener: () => void): () => void;
 }
 
-/** For policies that no trainer speaks of. */
+/** For policies without a trainer's announcements. */
 export const NEVER_PAUSED: Pause = { paused: false, seconds: () => 0, onChange: () => () => undefined };
 
 /** Resolves when the policy may be asked. Throws the signal's reason when aborted. */

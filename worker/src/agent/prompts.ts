@@ -1,15 +1,15 @@
-/** The prompt set of a run: template files that ship with the worker, a folder of one's own, and overrides, in rising order. */
+/** The prompt set of a run: the worker's template files, overridden by a folder, overridden by single templates. */
 import { readdir, readFile } from 'node:fs/promises';
 import { isAbsolute, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type AgentConfig, errorMessage, UsageError } from '@swefarm/shared';
 import { parseTemplate, renderTemplate, type Template } from './template.ts';
 
-/** Known in every template. */
+/** Names that every template may use. */
 const COMMON = ['workdir', 'step_limit', 'step_timeout', 'sentinel'] as const;
 const TASK = ['problem_statement', 'instance_id', 'repo', 'hints_text'] as const;
 
-/** Template → names of its own. A `_tool` variant of the same names wins where the action is a tool call. */
+/** Template → its own names. A `_tool` variant with the same names is used when the action is a tool call. */
 const NAMES = {
   system: TASK,
   instance: TASK,
@@ -30,13 +30,13 @@ const SHIPPED = fileURLToPath(new URL('./prompts/', import.meta.url));
 const KNOWN = new Set(Object.keys(NAMES).flatMap((name) => [name, `${name}_tool`]));
 
 export type Prompts = {
-  /** Renders one template with the values of its own names; the common ones are there already. */
+  /** Renders one template with the values of its own names; the common names are already filled. */
   render(name: PromptName, values?: Readonly<Record<string, string | number>>): string;
 };
 
 /**
- * Reads and checks the whole prompt set, so that nothing about prompts can fail in the middle of a rollout.
- * `config.prompts` is the name of a shipped set, or a folder (a path with a slash); what a folder lacks comes from `default`.
+ * Reads and checks the whole prompt set, so that prompts cannot fail in the middle of a rollout.
+ * `config.prompts` names a shipped set or a folder (a path with a slash); templates missing in the folder come from `default`.
  *
  * @throws UsageError for an unknown set, a missing folder, an unknown template name or a bad template
  */
@@ -84,7 +84,7 @@ function folderOf(prompts: string): string {
   throw new UsageError(`prompts "${prompts}" is neither a shipped set (default) nor the path of a folder`);
 }
 
-/** Plain names before their `_tool` variants, so that both of one source stay. */
+/** Sorts plain names before their `_tool` variants, so that one source can provide both. */
 const plainFirst = (a: [string, unknown], b: [string, unknown]): number => a[0].length - b[0].length;
 
 async function readSet(folder: string): Promise<[string, Text][]> {

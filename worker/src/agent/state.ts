@@ -1,4 +1,4 @@
-/** What one rollout of the mini agent knows while it runs: history, counters in a row, and its clock. */
+/** The state of one rollout of the mini agent: history, counters of consecutive events, and its clock. */
 import {
   type Message,
   onAbort,
@@ -20,11 +20,11 @@ export type RolloutState = Disposable & {
   readonly tools: readonly ToolDefinition[];
   readonly trajectory: Trajectory;
   readonly ledger: TokenLedger;
-  /** Aborts when the rollout is aborted, and when the agent's time is over. */
+  /** Aborts when the rollout is aborted, or when the agent's time is over. */
   readonly signal: AbortSignal;
   remainingSeconds(): number;
   malformedInARow: number;
-  /** The history holds a tool call whose arguments are no JSON. */
+  /** The history holds a tool call whose arguments are not JSON. */
   badArguments: boolean;
   /** The last answer was cut by the token limit. */
   cut: boolean;
@@ -76,14 +76,14 @@ export function openRolloutState(task: AgentTask, deps: AgentDeps, prompts: Prom
   };
 }
 
-/** Adds a message to the model: the answer to a tool call, or a message of the user. */
+/** Adds a message for the model: the answer to a tool call, or a user message. */
 export function addMessage(state: RolloutState, content: string, toolCallId: string | null): void {
   const message: Message =
     toolCallId === null ? { role: 'user', content } : { role: 'tool', tool_call_id: toolCallId, content };
   state.trajectory.messages.push(message);
 }
 
-/** The agent's time; it stands still while the policy does. */
+/** The agent's time limit; its clock stands still while the policy is paused. */
 function startClock(timeLimitSeconds: number, pause: Pause, outer: AbortSignal) {
   const controller = new AbortController();
   const listener = onAbort(outer, () => controller.abort(outer.reason));

@@ -1,4 +1,4 @@
-/** A strict template: `{{name}}` and nothing else, so that a typing error in a prompt is found before the first turn. */
+/** A strict template, `{{name}}` and nothing else, so that a typing error in a prompt is found before the first turn. */
 import { UsageError } from '@swefarm/shared';
 
 type Piece = { text: string } | { name: string };
@@ -8,7 +8,7 @@ export type Template = { readonly source: string; readonly pieces: readonly Piec
 const MARK = /\\\{\{|\{\{[ \t]*([a-z][a-z0-9_]{0,63})[ \t]*\}\}|\{\{/g;
 
 /**
- * Reads a template and checks its names. `source` says where the text came from, for the message.
+ * Parses a template and checks its names. `source` names the origin of the text in the error message.
  *
  * @throws UsageError `template` for an unknown name or an unclosed `{{`
  */
@@ -30,7 +30,7 @@ export function parseTemplate(source: string, text: string, names: readonly stri
   return { source, pieces };
 }
 
-/** Fills a template. Values are never read as templates again. A name without a value is our bug and throws. */
+/** Fills a template. Values are never parsed as templates. A name without a value is a bug of the caller and throws. */
 export function renderTemplate(
   template: Template,
   values: Readonly<Record<string, string | number>>,

@@ -1,9 +1,9 @@
-/** The clock that an agent's limits are measured by: the machine's own, unless a test has another one. */
+/** The clock for an agent's limits: the machine's own, or a test's. */
 
 export type Time = {
-  /** Milliseconds from some instant on; never set back. */
+  /** Milliseconds since some fixed instant; never goes back. */
   now(): number;
-  /** Calls once after so many milliseconds. Dispose what it returns to take that back. */
+  /** Calls `then` once after `ms` milliseconds. Dispose the return value to cancel. */
   after(ms: number, then: () => void): Disposable;
 };
 

@@ -1,7 +1,7 @@
-/** How many answers of a rollout began a tool call that nobody could read: what tells a wrong parser from a clumsy model. */
+/** Counts the answers that began a tool call which no parser could read: distinguishes a wrong parser from a weak model. */
 import { findUnreadCall, type Trajectory, type UnreadCalls } from '@swefarm/shared';
 
-/** Over a whole rollout of an agent that works by tool calls; undefined when there was none. */
+/** Counts over a whole rollout of an agent that works by tool calls; undefined when there was none. */
 export function countUnreadCalls({ messages, turns, token_mode: mode }: Trajectory): UnreadCalls | undefined {
   const markers = new Map<string, number>();
   for (const { message: place } of turns) {

@@ -1,13 +1,13 @@
-/** Where a rollout is bound: one endpoint, unless the trainer takes that one away or it fails in the middle of a turn. */
+/** The endpoint binding of a rollout: one endpoint, until the trainer withdraws it or it fails during a turn. */
 import type { PolicyConfig } from '@swefarm/shared';
 import type { BoundEndpoint, Endpoints } from './endpoints.ts';
 import type { FollowedPolicy } from './watch.ts';
 
 export type EndpointBinding = Disposable & {
   readonly url: string;
-  /** Leaves an endpoint that the policy no longer names. */
+  /** Moves to another endpoint when the policy no longer names the present one. */
   rebind(): void;
-  /** Goes to another endpoint that is in use and none of these; false when there is none. */
+  /** Moves to another endpoint that is in use and not in `left`; false when there is none. */
   move(left: ReadonlySet<string>): boolean;
 };
 

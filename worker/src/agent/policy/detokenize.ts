@@ -1,11 +1,11 @@
-/** The texts of token ids, by the endpoint's /detokenize: a failure message with them says more than numbers. */
+/** Gets the texts of token ids from the endpoint's /detokenize, because numbers alone explain little in a failure message. */
 import type { EndpointClient } from '@swefarm/shared';
 import { z } from 'zod';
 
 const TIMEOUT_MS = 3_000;
 const Detokenized = z.object({ prompt: z.string() });
 
-/** Null when the endpoint does not tell, for whatever reason: the message does without. */
+/** Null when the endpoint gives no texts, for whatever reason: the message then goes without. */
 export async function detokenize(
   client: EndpointClient,
   model: string,

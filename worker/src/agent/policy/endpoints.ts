@@ -1,6 +1,6 @@
 /**
  * The endpoints that this worker uses: how many rollouts are bound to each, which one failed and when it is tried again.
- * A rollout stays on one endpoint, whose prefix cache then serves all its turns.
+ * A rollout stays on one endpoint, so that the endpoint's prefix cache serves all its turns.
  */
 import { createHash } from 'node:crypto';
 import { type EndpointView, RolloutFailure } from '@swefarm/shared';
@@ -15,7 +15,7 @@ export type Endpoints = {
   bind(urls: readonly string[], key: string): BoundEndpoint;
   /** As bind(), among those that are not set aside; null when all are. */
   bindInUse(urls: readonly string[], key: string): BoundEndpoint | null;
-  /** Sets it aside for 1 s, and for twice as long each time until it answers, a minute at the most. */
+  /** Sets the endpoint aside for 1 s, then twice as long after each further failure until it answers, at most one minute. */
   failed(url: string, reason: string): void;
   answered(url: string): void;
   /** Rollouts that other workers have bound, by endpoint. */
@@ -45,7 +45,7 @@ export function openEndpoints(now: () => number = () => performance.now()): Endp
     },
     failed(url, reason) {
       const endpoint = endpointAt(state, url);
-      // Rollouts that were under way when it was set aside fail too: that is one failure, not many.
+      // Rollouts that were under way when it was set aside fail too: they count as one failure.
       if (endpoint.asideUntil > now()) return;
       endpoint.failures++;
       endpoint.asideUntil = now() + 1000 * Math.min(LONGEST_ASIDE_SECONDS, 2 ** (endpoint.failures - 1));
@@ -74,7 +74,7 @@ function endpointAt({ endpoints }: State, url: string): Endpoint {
   return endpoint;
 }
 
-/** In use before set aside, then the least load, then by lot; undefined without URLs. */
+/** Prefers endpoints in use to those set aside, then the least load, then a hash of `key`; undefined without URLs. */
 function bestOf({ endpoints, others, now }: State, urls: readonly string[], key: string) {
   const rankOf = (url: string): [number, number, number] => [
     Math.max(0, (endpoints.get(url)?.asideUntil ?? 0) - now()),

@@ -1,4 +1,4 @@
-/** What can go wrong with one request, and whether sending it again can help: the table of the policy's faults. */
+/** The table of policy faults: what can go wrong with one request, and whether a retry can help. */
 import {
   type AnswerError,
   APIError,
@@ -11,18 +11,18 @@ import {
   samplingKeyRemedy,
 } from '@swefarm/shared';
 
-/** `patience`: as long as the run's patience lasts; `few`: at most {@link FEW} requests within it; `never`: at once. */
+/** `patience`: retry as long as the run's patience lasts; `few`: at most {@link FEW} requests within it; `never`: no retry. */
 export type RetryRule = 'patience' | 'few' | 'never';
 export const FEW = 3;
 
-/** One spoilt request, before it is known whether the turn is spoilt too. */
+/** One failed request, before it is known whether the turn fails too. */
 export class PolicyFault extends Error {
   override readonly name = 'PolicyFault';
   readonly failureClass: FailureClass;
   readonly retry: RetryRule;
-  /** What the server asked for; null when it did not. */
+  /** The delay that the server asked for; null when it did not. */
   readonly retryAfterSeconds: number | null;
-  /** The endpoint is well and has too much to do (HTTP 429). */
+  /** The endpoint is healthy but overloaded (HTTP 429). */
   readonly busy: boolean;
 
   constructor(
@@ -46,7 +46,7 @@ const WIRE_CLASSES = {
   cut_short: 'policy_unreachable',
 } as const;
 
-/** The fault that an unusable answer means. What the model's template cannot do, no further request can; a full context ends the rollout. */
+/** The fault for an unusable answer. No retry helps where the model's chat template fails; a full context ends the rollout. */
 export function faultOfAnswer(fault: AnswerError): PolicyFault | ContextOverflowError {
   if (fault.kind === 'no_room') {
     return new ContextOverflowError(
@@ -61,7 +61,7 @@ export function faultOfAnswer(fault: AnswerError): PolicyFault | ContextOverflow
   return new PolicyFault(failureClass, 'few', fault.message, { cause: fault.cause });
 }
 
-/** The fault that the client's error means. `phase`: whether the head of the answer had arrived. */
+/** The fault for an error of the HTTP client. `phase`: whether the head of the answer had arrived. */
 export function faultOfRequest(error: unknown, phase: 'head' | 'body'): PolicyFault | ContextOverflowError {
   if (phase === 'body') {
     return new PolicyFault('policy_unreachable', 'few', `answer cut off: ${shown(error)}`, { cause: error });
@@ -97,7 +97,7 @@ function faultOfStatus(status: number, error: APIError): PolicyFault | ContextOv
   return fault('policy_bad_request', 'never');
 }
 
-/** A request that the endpoint understood and will not serve. */
+/** The endpoint understood the request and refuses to serve it. */
 function faultOfRefusal(message: string, error: APIError): PolicyFault | ContextOverflowError {
   const overflow = parseOverflow(error.message, error.code);
   if (overflow) return new ContextOverflowError(message, overflow);

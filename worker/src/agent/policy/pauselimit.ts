@@ -1,4 +1,4 @@
-/** Hands back rollouts that wait too long for a paused policy: a trainer that died must not hold slots and sandboxes. */
+/** Hands back rollouts that wait too long for a paused policy: they must not hold slots and sandboxes for a trainer that died. */
 import {
   type Clock,
   DEFAULT_POLICY,
@@ -10,7 +10,7 @@ import {
 } from '@swefarm/shared';
 import type { FollowedPolicy } from './watch.ts';
 
-/** Why nothing waits for this policy any more; null while it serves, or may soon. `now`: by Redis's clock, as the record's own time. */
+/** Why rollouts stop waiting for this policy; null while it serves, or may soon. `now` is Redis's time, as is the record's. */
 function overdue(record: PolicyRecord | null, now: number, limitMs: number): string | null {
   if (record === null || record.state === 'serving' || now - record.changed_at <= limitMs) return null;
   const seconds = Math.floor((now - record.changed_at) / 1000);
@@ -26,7 +26,7 @@ type PauseLimitDeps = {
 
 const EVERY_MS = 1_000;
 
-/** Looks until it is disposed. Redis is asked first: after an outage the policy may serve again without this worker's knowledge. */
+/** Checks until it is disposed. Reads Redis first: after an outage this worker may not know yet that the policy serves again. */
 export function watchPauseLimit({ followed, clock, limitMs, onOverdue }: PauseLimitDeps): Disposable {
   let over = false;
   let asking = false;
@@ -41,7 +41,7 @@ export function watchPauseLimit({ followed, clock, limitMs, onOverdue }: PauseLi
       over = true;
       onOverdue(why);
     } catch {
-      // Redis is away: what was read last may be over.
+      // Redis is away: the record read last may be outdated.
     } finally {
       asking = false;
     }
@@ -55,7 +55,7 @@ export function watchPauseLimit({ followed, clock, limitMs, onOverdue }: PauseLi
   };
 }
 
-/** Whether a rollout that follows this policy would only wait. A record that cannot be read holds up nobody. */
+/** Whether a rollout that follows this policy would only wait. A record that cannot be read delays no rollout. */
 export async function isPausedTooLong(
   config: PolicyConfig,
   { policies, clock }: Pick<Farm, 'policies' | 'clock'>,

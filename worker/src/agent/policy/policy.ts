@@ -1,4 +1,4 @@
-/** The policy client: one endpoint for a whole rollout, one answer a call, every fault named. */
+/** The policy client: one endpoint for a whole rollout, one answer per call, every fault classified. */
 import {
   effectiveSampling,
   expertModeOf,
@@ -18,10 +18,10 @@ import { cachedClient, type PolicyDeps, type TurnContext } from './turncontext.t
 import { createVersions } from './versions.ts';
 
 /**
- * Opens the policy for one attempt, bound to the least loaded endpoint; dispose it to end the binding. `complete` throws
- * RolloutFailure `policy_*`, or the signal's reason when aborted. An endpoint that was silent for `request_timeout` seconds is not
- * asked again within the turn; one that fails is left for another that is in use. Tokens that are kept of an answer that was
- * broken off are not sampled again. While the trainer updates the policy, nothing is sent and no clock runs.
+ * Opens the policy for one attempt, bound to the least loaded endpoint; dispose it to release the binding. `complete` throws
+ * RolloutFailure `policy_*`, or the signal's reason when aborted. An endpoint that was silent for `request_timeout` seconds gets no
+ * second request in the turn; after a fault the client moves to another endpoint in use. Kept tokens of an interrupted answer are
+ * not sampled again. While the trainer updates the policy, the client sends nothing and no clock runs.
  */
 export function openPolicy(config: PolicyConfig, deps: PolicyDeps): Policy & Disposable {
   const { followed, endpoints, apiKey } = deps;

@@ -1,4 +1,4 @@
-/** The requests of one turn: sent again, and to other endpoints, until one is answered whole. */
+/** The requests of one turn: repeats them, at other endpoints too, until one answer is complete. */
 import { AnswerError, type Post, type TurnClient, type TurnReply, wantsStream } from '@swefarm/shared';
 import { faultOfAnswer, PolicyFault, type RetryRule } from './fault.ts';
 import { redact, withoutUser } from './redact.ts';
@@ -7,37 +7,37 @@ import { send } from './transport.ts';
 import type { TurnContext, TurnRequest } from './turncontext.ts';
 import type { AnnouncedVersion, TurnVersions } from './versions.ts';
 
-/** Faults of one endpoint in one turn after which another one is asked; of silence one is enough. */
+/** Faults of one endpoint in one turn before another is tried; silence moves after the first. */
 const FAULTS_OF_ONE = 2;
 
-/** What an endpoint is set aside for; anything else would be the same elsewhere. */
+/** Faults for which an endpoint is set aside; any other fault would occur at every endpoint. */
 const ENDPOINT_FAULTS: ReadonlySet<string> = new Set([
   'policy_unreachable',
   'policy_server_error',
   'policy_silent',
 ]);
 
-/** What is known of a turn while its requests are sent. */
+/** The state of a turn while its requests are sent. */
 type RequestState = {
   readonly context: TurnContext;
   readonly request: TurnRequest;
   readonly versions: TurnVersions;
   readonly client: TurnClient;
-  /** What the trainer had announced when the last request was sent. */
+  /** The trainer's announcement when the last request was sent. */
   announced: AnnouncedVersion;
-  /** Tokens of the answer that were there before the last request. */
+  /** Tokens of the answer that existed before the last request. */
   tokensBefore: number;
   /** The endpoint began to answer the last request. */
   answering: boolean;
-  /** The last request failed, and brought tokens that are kept. */
+  /** The last request failed, but brought tokens that are kept. */
   progressed: boolean;
-  /** Faults of the present endpoint. */
+  /** Faults of the present endpoint in this turn. */
   faults: number;
-  /** Endpoints that were left in this turn, by the rule of the fault that was the reason. */
+  /** Endpoints left in this turn, each with the retry rule of the fault that caused it. */
   readonly left: Map<string, RetryRule>;
 };
 
-/** The answer, and how many of its tokens were there before the request that ended it. */
+/** Returns the answer, and how many of its tokens existed before the request that completed it. */
 export async function askUntilAnswered(
   context: TurnContext,
   request: TurnRequest,
@@ -103,7 +103,7 @@ async function askOnce(state: RequestState): Promise<TurnReply> {
   }
 }
 
-/** Sends to the endpoint that the rollout is bound to at that moment. */
+/** Sends to the endpoint that the rollout is bound to when the request starts. */
 function createPost(state: RequestState): Post {
   const { config, deps, binding, time, clientAt } = state.context;
   return (route, body, sink) =>
@@ -120,7 +120,7 @@ function createPost(state: RequestState): Post {
     });
 }
 
-/** An endpoint that refuses to stream is asked for whole answers from then on. */
+/** After an endpoint refuses to stream, all further requests ask it for whole answers. */
 async function askStreamedOrWhole(
   { config }: TurnContext,
   client: TurnClient,
@@ -141,8 +141,8 @@ async function askStreamedOrWhole(
 }
 
 /**
- * Binds to another endpoint when the present one failed often enough; false when it did not, or when there is no other. An endpoint
- * that was left because it was away or overloaded may be back: it is asked again when no other is left.
+ * Binds to another endpoint when the present one failed often enough; false when it did not, or when there is no other. When no
+ * other is left, it returns to an endpoint that was left because it was away or overloaded: that one may have recovered.
  */
 function moveElsewhere(state: RequestState, fault: PolicyFault): boolean {
   const { binding, deps } = state.context;

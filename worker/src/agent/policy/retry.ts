@@ -1,4 +1,4 @@
-/** Sends a request again where the table of faults allows it, within the run's patience and never in secret. */
+/** Repeats a request where the fault table allows it, within the run's patience; every retry is logged. */
 import { exponentialBackoff, sleep } from '@swefarm/shared';
 import { type Deadline, startDeadline } from '../deadline.ts';
 import { type Pause, untilServing } from '../pause.ts';
@@ -7,26 +7,26 @@ import { FEW, PolicyFault } from './fault.ts';
 const backoffMs = exponentialBackoff(250, 8_000);
 
 export type RetryOptions = {
-  /** Counted from the first fault since an answer began: a long answer before it is no reason to give up. */
+  /** Counted from the first fault since an answer began: a long answer before the fault is no reason to give up. */
   patienceSeconds: number;
-  /** Patience does not run out while it lasts, and nothing is sent. */
+  /** While it lasts, patience does not run out and nothing is sent. */
   pause: Pause;
-  /** True when a weight update broke the request: it is sent again at no cost. Called once per fault. */
+  /** True when a weight update broke the request: the retry is then free. Called once per fault. */
   excused: (fault: PolicyFault) => Promise<boolean>;
   signal: AbortSignal;
-  /** True when the request that failed brought something of the answer that is kept: patience and count begin anew. */
+  /** True when the failed request brought tokens that are kept: patience and count restart. */
   progressed: () => boolean;
-  /** True when the endpoint began to answer the request that failed: patience begins anew, the count does not. */
+  /** True when the endpoint began to answer the failed request: patience restarts, the count does not. */
   answering: () => boolean;
   onFault: (fault: PolicyFault) => void;
-  /** True when another endpoint is to be asked from now on: at once, and with a count of its own. */
+  /** True when the next request goes to another endpoint: it is sent at once, with a count of its own. */
   elsewhere: (fault: PolicyFault) => boolean;
   onRetry: (fault: PolicyFault, waitSeconds: number, tries: number) => void;
-  /** Called after each wait: an update that began while it lasted holds up the request, or names the weights that answer it. */
+  /** Called after each wait: an update that began meanwhile delays the request, or names the weights that answer it. */
   refresh: () => Promise<void>;
 };
 
-/** Throws the last PolicyFault when it may not be tried again; any other error at once; the signal's reason when aborted. */
+/** Throws the last PolicyFault when no retry is allowed, any other error at once, and the signal's reason when aborted. */
 export async function retryFaults<T>(request: () => Promise<T>, options: RetryOptions): Promise<T> {
   using patience = openPatience(options);
   for (let tries = 1; ; ) {
@@ -53,7 +53,7 @@ export async function retryFaults<T>(request: () => Promise<T>, options: RetryOp
   }
 }
 
-/** The seconds that are left of it; a deadline that was over stays so, hence one of its own for each run of faults. */
+/** The seconds of patience that are left. An expired deadline stays expired, so each series of faults has its own. */
 function openPatience({ patienceSeconds, pause }: RetryOptions) {
   let deadline: Deadline | null = null;
   return {
@@ -71,7 +71,7 @@ function waitBefore(fault: PolicyFault, tries: number, leftSeconds: number): num
   if (fault.retry === 'never' || leftSeconds <= 0) return null;
   if (fault.retry === 'few' && tries >= FEW) return null;
   if (fault.retryAfterSeconds !== null && fault.retryAfterSeconds > leftSeconds) return null;
-  // Jitter, so that a node's rollouts do not come back to a restarted endpoint in one wave.
+  // Jitter, so that a node's rollouts do not return to a restarted endpoint all at once.
   const backoff = (backoffMs(tries) / 1000) * (0.5 + Math.random());
   const wait = Math.max(fault.retryAfterSeconds ?? 0, backoff);
   return Math.min(wait, leftSeconds);

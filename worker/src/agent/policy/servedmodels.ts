@@ -1,4 +1,4 @@
-/** Asks endpoints for their /models: the version, where no trainer and no header tells of it, and the length of sequences. */
+/** Reads /models of endpoints: the version, when neither trainer nor header gives it, and the sequence length. */
 import {
   createEndpointClient,
   type PolicyKey,
@@ -9,13 +9,13 @@ import {
 
 const TIMEOUT_MS = 5_000;
 const FRESH_MS = 30_000;
-/** After this an endpoint that could not be asked is asked again. */
+/** An endpoint that did not answer is asked again after this time. */
 const AGAIN_MS = 5_000;
-/** `length`: the last known, for when the endpoint cannot be asked. */
+/** `length`: the last known one, for when the endpoint does not answer. */
 type Known = { at: number; served: Promise<ServedModel | null>; length: number | null };
 const known = new Map<string, Known>();
 
-/** What the endpoint listed within the last half minute. One that cannot be asked has no version, and is asked again soon. */
+/** What the endpoint listed within the last half minute. One that does not answer has no version, and is asked again soon. */
 export async function servedModel(
   url: string,
   model: string,
@@ -36,7 +36,7 @@ export async function servedModel(
   return served;
 }
 
-/** Null when it cannot be asked: a run that needs versions for certain names them itself. */
+/** Null when it does not answer: a run that depends on versions names them itself. */
 async function ask(url: string, model: string, apiKey: PolicyKey | null): Promise<ServedModel | null> {
   try {
     const list = await createEndpointClient(url, apiKey).models(AbortSignal.timeout(TIMEOUT_MS));

@@ -1,10 +1,10 @@
-/** How fast a policy answers one rollout: it tells an endpoint that is slow from a model that thinks long. */
+/** How fast a policy answers one rollout: this distinguishes a slow endpoint from a model that thinks for long. */
 import type { ModelReply } from '@swefarm/shared';
 
 export type Throughput = {
-  /** Tokens that came, and the seconds that they took; an answer of which nothing came is in neither. */
+  /** Tokens received and the seconds they took; an answer that brought no token counts in neither. */
   sums(): { tokens: number; seconds: number };
-  /** A whole answer. `streamedTokens`: those of a stream that told neither ids nor usage. */
+  /** Adds a whole answer. `streamedTokens`: the count for a stream that sent neither ids nor usage. */
   addAnswer(
     reply: Pick<ModelReply, 'generation_token_ids' | 'usage'>,
     seconds: number,

@@ -1,4 +1,4 @@
-/** One request to a policy endpoint, whole or streamed: silence is what times out, aborting closes the socket. */
+/** One request to a policy endpoint, whole or streamed. The timeout limits silence; an abort closes the socket. */
 import {
   AnswerError,
   type AnswerSink,
@@ -13,23 +13,23 @@ import { faultOfRequest, PolicyFault } from './fault.ts';
 
 export type SendOptions = {
   client: EndpointClient;
-  /** Longest silence: before the answer, and between the chunks of a streamed one. */
+  /** Longest silence allowed: before the answer, and between the chunks of a streamed one. */
   silenceSeconds: number;
   pause: Pause;
   time: Time;
   signal: AbortSignal;
-  /** Called with the head of the answer. */
+  /** Called when the head of the answer has arrived. */
   onHead: (head: { version: string | null; streamed: boolean }) => void;
 };
 
-/** Routed experts of a long sequence are the largest thing an answer holds. */
+/** The routed experts of a long sequence are the largest part of an answer. */
 const MOST_BODY_BYTES = 512 * 1024 ** 2;
-/** How long the body may take to end behind `[DONE]`, so that the connection can be used again. */
+/** How long the body may take to end after `[DONE]`, so that the connection can be reused. */
 const CLOSING_MS = 1_000;
 const NOTHING = Buffer.alloc(0);
 
 /**
- * The bytes of the answer; none when it was a stream, which `sink` was given.
+ * Returns the bytes of the answer; none for a stream, which goes to `sink`.
  *
  * @throws PolicyFault, ContextOverflowError, AnswerError of the sink, or the signal's reason when aborted
  */

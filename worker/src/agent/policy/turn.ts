@@ -1,4 +1,4 @@
-/** One answer of the policy, in spite of faults, weight updates and endpoints that die in the middle. */
+/** Gets one answer of the policy despite faults, weight updates and endpoints that die during the answer. */
 import { ContextOverflowError, type PolicyKey, RolloutFailure, UsageError } from '@swefarm/shared';
 import type { ContextOverflow, PolicyReply } from '../agent.ts';
 import { untilServing } from '../pause.ts';
@@ -38,7 +38,7 @@ export async function requestTurn(
   }
 }
 
-/** The failure of the rollout that an error means, named by what is at fault; any other error as it is. */
+/** Maps an error to the rollout's failure, named by what is at fault; returns any other error unchanged. */
 function toFailure(error: unknown, url: string, apiKey: PolicyKey | null): unknown {
   if (error instanceof UsageError)
     return new RolloutFailure('policy_bad_request', error.message, { cause: error });

@@ -1,4 +1,4 @@
-/** What the policy client of one attempt works with, turn after turn. */
+/** What the policy client of one attempt uses in every turn. */
 import {
   createEndpointClient,
   type EndpointClient,
@@ -18,22 +18,22 @@ import type { Versions } from './versions.ts';
 import type { FollowedPolicy } from './watch.ts';
 
 export type PolicyDeps = {
-  /** Null when the endpoint wants none; endpoints of other origins than its own never see it. */
+  /** Null when the endpoint needs none; endpoints of other origins than the key's own never receive it. */
   apiKey: PolicyKey | null;
   rolloutId: string;
   attempt: number;
-  /** What the run allows beside the endpoint's own limit. */
+  /** The run's own limits, in addition to the endpoint's. */
   limits: Pick<TokenLimits, 'contextLimit' | 'sequenceBudget'>;
   /** What the trainer announced about this policy; must outlive the client. */
   followed: FollowedPolicy;
   endpoints: Endpoints;
-  /** Called whenever an answer is awaited; what it returns is disposed when the answer came. */
+  /** Called when the wait for an answer begins; its return value is disposed when the answer has arrived. */
   awaiting?: () => Disposable;
   log: { warn(fields: Record<string, unknown>, message: string): void };
   time?: Time;
 };
 
-/** What the turns of one attempt share. */
+/** State that the turns of one attempt share. */
 export type TurnContext = {
   config: PolicyConfig;
   deps: PolicyDeps;
@@ -51,7 +51,7 @@ export type TurnRequest = {
   signal: AbortSignal;
 };
 
-/** The client of the endpoint that is asked, kept from turn to turn; a change of endpoint makes a new one. */
+/** The client of the present endpoint, reused from turn to turn; a change of endpoint creates a new one. */
 export function cachedClient({
   apiKey,
   rolloutId,

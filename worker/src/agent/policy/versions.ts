@@ -3,10 +3,10 @@ import type { PolicyConfig, PolicyKey, Span } from '@swefarm/shared';
 import { servedModel } from './servedmodels.ts';
 import type { FollowedPolicy } from './watch.ts';
 
-/** What the trainer had announced last when a request was sent. */
+/** The trainer's last announcement when a request was sent. */
 export type AnnouncedVersion = { changed: number; version: string | null };
 export type AnswerHead = { version: string | null; streamed: boolean };
-/** Spans are absent when the ids were not told. */
+/** Spans are absent when the endpoint sent no token ids. */
 export type AnswerVersions = {
   policy_version: { start: string | null; end: string | null };
   spans?: Span[];
@@ -17,13 +17,13 @@ export type Versions = {
   openTurn(): TurnVersions;
 };
 
-/** The versions of one turn: its requests are reported as they begin and end. */
+/** The versions of one turn: the caller reports its requests as they begin and end. */
 export type TurnVersions = {
   onRequest(announced: AnnouncedVersion): void;
   onHead(head: AnswerHead): void;
-  /** The request was broken off, and so many of its tokens are kept. */
+  /** The request was interrupted, and this many of its tokens are kept. */
   onBroken(tokens: number): void;
-  /** The request brought the rest, so many tokens; null when it told none. */
+  /** The request brought the rest, this many tokens; null when it sent no ids. */
   finish(url: string, tokens: number | null): Promise<AnswerVersions>;
 };
 
@@ -31,7 +31,7 @@ export function createVersions(
   config: PolicyConfig,
   { followed, apiKey }: { followed: FollowedPolicy; apiKey: PolicyKey | null },
 ): Versions {
-  /** As the endpoint itself told it last. */
+  /** The version that the endpoint itself reported last. */
   let told: string | null = null;
   const known = (): string | null => followed.record()?.version ?? told ?? config.version;
   const openTurn = (): TurnVersions => {
@@ -69,7 +69,7 @@ export function createVersions(
 
 type StartAndEnd = AnswerVersions['policy_version'];
 
-/** The head of a stream was sent when the answer began, that of a whole answer when it was done. */
+/** A stream sends its head when the answer begins; a whole answer sends it at the end. */
 function versionsOf(announced: AnnouncedVersion, head: AnswerHead | null, known: string | null): StartAndEnd {
   const header = head?.version ?? null;
   const end = head?.streamed ? known : (header ?? known);
@@ -79,9 +79,9 @@ function versionsOf(announced: AnnouncedVersion, head: AnswerHead | null, known:
 
 /** Adds the tokens of the last request to those of the ones before it. */
 function withSpans(spans: Span[], { start, end }: StartAndEnd, tokens: number): AnswerVersions {
-  // A last request without tokens says nothing: the answer was whole before it.
+  // A last request without tokens adds no version: the answer was complete before it.
   const none = tokens === 0 && spans.length > 0;
-  // What one request brought while the weights changed cannot be told apart.
+  // When the weights changed during one request, its tokens cannot be assigned to either version.
   if (!none) spans.push({ version: start === end ? end : null, tokens });
   const [first, last] = [spans[0], spans.at(-1)];
   const policy_version = {

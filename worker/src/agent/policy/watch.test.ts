@@ -7,7 +7,7 @@ const POLL = { timeout: 20_000, interval: 5 };
 vi.setConfig({ testTimeout: 60_000 });
 const URLS = ['http://a/v1', 'http://b/v1'];
 
-/** A farm of workers that tell each other of their endpoints, without a Redis. */
+/** A farm of workers that exchange the loads of their endpoints, without Redis. */
 function farm() {
   const records = new Map<string, PolicyRecord>();
   const reports = new Map<string, EndpointView[]>();
@@ -61,7 +61,7 @@ test('workers know of the rollouts that others have bound', async () => {
   const bound = one.endpoints.bind(URLS, 'x');
   one.endpoints.bind([bound.url], 'y');
   await expect.poll(() => all.reports.get('one'), POLL).toMatchObject([{ url: bound.url, load: 2 }]);
-  // Whatever the lot says: the other endpoint has less to do.
+  // The other endpoint has less load, so the hash of the key does not matter.
   const elsewhere = async (key: string) => {
     using held = two.endpoints.bind(URLS, key);
     return held.url !== bound.url;

@@ -1,6 +1,6 @@
 /**
- * Follows what trainers announce about the policies of this worker's rollouts: one read a second for all, none without rollouts.
- * While Redis is away, what was read last holds.
+ * Follows what trainers announce about the policies of this worker's rollouts: one read per second for all, none without rollouts.
+ * While Redis is away, the last record remains valid.
  */
 import {
   DEFAULT_POLICY,
@@ -17,12 +17,12 @@ export type FollowedPolicy = Disposable & {
   readonly pause: Pause;
   /** Null when no trainer announced anything about this run's policy. */
   record(): PolicyRecord | null;
-  /** Reads it now: a broken answer may be the first sign of an update. */
+  /** Reads the record now: a broken answer may be the first sign of an update. */
   refresh(): Promise<void>;
 };
 
 export type PolicyWatch = Disposable & {
-  /** Follows the policy that the run names; without a name `default`, if the two share an endpoint or it names none. */
+  /** Follows the policy that the run names. Without a name: `default`, if they share an endpoint or it names none. */
   follow(config: Pick<PolicyConfig, 'name' | 'urls'>): Promise<FollowedPolicy>;
 };
 
@@ -112,7 +112,7 @@ function openFollowed(
   return [{ pause, record: () => record }, onRecord];
 }
 
-/** Reports this worker's view of its endpoints, and reads what other workers have bound. True while there was something to report. */
+/** Reports this worker's load on its endpoints, and reads the loads of other workers. True while there was something to report. */
 async function exchangeLoads({ farm, worker, endpoints }: WatchDeps): Promise<boolean> {
   const views = endpoints.views();
   endpoints.setOthers(await farm.policies.report(worker, views));
