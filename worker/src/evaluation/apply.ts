@@ -1,16 +1,16 @@
-/** Puts the model patch on the clean tree as the chosen harness does: its commands, in its order. */
+/** Applies the model patch to the clean tree as the chosen harness does: the same commands in the same order. */
 import type { EvaluationPlan } from '@swefarm/grading';
 import { RolloutFailure } from '@swefarm/shared';
 import type { Container, ExecResult } from '../sandbox/runtime.ts';
 
-/** Where the plan's commands look for the patch. */
+/** Where the plan's commands expect the patch. */
 export const PATCH_PATH = '/tmp/patch.diff';
 const APPLY_TIMEOUT_MS = 120_000;
 const APPLY_OUTPUT_BYTES = 1024 * 1024;
 
 export type Applied = { applied_with: string | null; output: string };
 
-/** The patch lies at PATCH_PATH. `applied_with` is null when every attempt failed. Throws RolloutFailure `evaluation_lost` when the container is gone. */
+/** Expects the patch at PATCH_PATH. `applied_with` is null when every attempt failed. Throws RolloutFailure `evaluation_lost` when the container is gone. */
 export async function applyPatch(
   container: Container,
   plan: EvaluationPlan,

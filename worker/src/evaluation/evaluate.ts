@@ -1,6 +1,6 @@
 /**
- * Evaluates one patch in a clean container, by plain exec: the agent's shell, its container and its files are never used.
- * The verdict comes from the log by the chosen grader's rules; exit codes come from the runtime.
+ * Evaluates one patch in a clean container, by plain exec: it never uses the agent's shell, container or files.
+ * The verdict follows from the log by the chosen grader's rules; exit codes come from the runtime.
  */
 import { randomBytes } from 'node:crypto';
 import {
@@ -22,43 +22,43 @@ import type { EvaluationLock } from './evaluationlock.ts';
 import { EVAL_PATH, sealScript, whatChanged } from './evidence.ts';
 import { readReport } from './readreport.ts';
 
-/** Of the time limit: gold that needs less is not near it, whatever runs beside it. */
+/** Share of the time limit: gold that needs less is far from the limit, whatever runs beside it. */
 const FAR_FROM_LIMIT = 0.2;
 /** 128 + SIGKILL. */
 const KILLED = 137;
 /** 128 + SIGTERM. */
 const TERMINATED = 143;
 const CONTAINER_END_MS = 1_000;
-/** The harness's own bound on a patch, above which it is not even tried. */
+/** The harness's own limit on a patch; it does not try to apply a larger one. */
 const MAX_PATCH_BYTES = 10 * 1024 * 1024;
 
 export type EvaluationDeps = {
   /** A fresh container of the instance's image. */
   container: () => Promise<Container>;
-  /** Takes each container when its tests have ended: its log is graded meanwhile. */
+  /** Takes each container when its tests have ended, and removes it while its log is graded. */
   removals: Removals;
   threads: Threads;
   evaluationLock: EvaluationLock;
   timeoutSeconds: number;
   logLimit: number;
-  /** Evaluate an empty patch too (golden, noop and preflight want per-test verdicts of the bare tree). */
+  /** Evaluate an empty patch too (golden, noop and preflight need the status of each test on the bare tree). */
   evaluateEmpty: boolean;
   imageDigest: string;
   network: 'none' | 'egress';
   runtime: Pick<Runtime, 'diskFree'>;
-  /** What gold is known to need of the time limit; null: not known. */
+  /** Share of the time limit that gold is known to need; null: not known. */
   goldTimeShare: number | null;
-  /** What a container may write; null: no limit. */
+  /** Bytes that a container may write; null: no limit. */
   diskBytes: number | null;
   signal: AbortSignal;
 };
 
-/** `startSeconds`: until the clean container was there; `testsSeconds`: the eval script. Of the last run, when it ran twice. */
+/** `startSeconds`: until the clean container was ready; `testsSeconds`: the eval script. Both are of the last run, when it ran twice. */
 export type Evaluated = { report: Report; log: Buffer | null; startSeconds: number; testsSeconds: number };
 
 type Ran = {
   facts: Omit<EvaluationFacts, 'log'>;
-  /** The node's disk by the end: full, maybe by another's sandbox, or filled by this one. */
+  /** The node's disk after the run: full, perhaps by another sandbox, or filled by this one. */
   disk: 'free' | 'full' | 'filled';
   log: Buffer | null;
   startSeconds: number;
@@ -81,7 +81,7 @@ export async function evaluate(
   deps.threads.expect();
   const run = () => runOnce(plan, patch ?? '', deps);
   let ran = await deps.evaluationLock.shared(run, deps.signal);
-  // Where gold is far from the limit, no neighbour was so slow that a patch like it would have met it.
+  // Gold is far from the limit here, so no slow neighbour could make a comparable patch meet it.
   const hangs = deps.goldTimeShare !== null && deps.goldTimeShare < FAR_FROM_LIMIT;
   if (ran.facts.timed_out && !hangs) ran = await deps.evaluationLock.alone(run, deps.signal);
   let report = await grade(instance, plan, patch ?? '', ran, deps);
@@ -98,8 +98,8 @@ export async function evaluate(
 }
 
 /**
- * A resolved patch that may decide tests itself is evaluated again: without the means that it brings in files of their own, and
- * beside a test made to fail. The official verdict stays; `report.trust` says what was found.
+ * Evaluates a resolved patch that may decide tests itself a second time: without the means it brings in its own files, and
+ * beside a test that must fail. The official verdict stays; `report.trust` holds the findings.
  */
 async function confirm(
   instance: Instance,
@@ -158,7 +158,7 @@ async function runOnce(plan: EvaluationPlan, patch: string, deps: EvaluationDeps
     const suspect = { ...deps, container, fresh: deps.container };
     using disk = watchDisk(deps.runtime, () => occupiesDisk(suspect));
     const ran = await runIn(suspect, secondsSince(began), plan, patch, deps);
-    // What a sandbox fills up to its own limit is its own doing.
+    // A sandbox that reaches its own disk limit causes its own failure.
     const full = !ran.facts.sandbox_killed && (await diskIsFull(deps.runtime));
     if (full) return { ...ran, disk: (await hasFilledDisk(suspect)) ? 'filled' : 'full' };
     return { ...ran, disk: !ran.facts.sandbox_killed && (await disk.wasFull()) ? 'full' : 'free' };
@@ -198,7 +198,7 @@ async function runIn(
   }
   facts.timed_out = result.timedOut;
   facts.exit_code = result.exitCode;
-  // A container killed under its tests shows an exit code of its own on some engines.
+  // On some engines a container killed during its tests reports an exit code of its own.
   const state = result.timedOut ? 'running' : await stateAfter(container, result.exitCode);
   facts.sandbox_killed = state === 'own_limit';
   if (state === 'exited' || state === 'gone') {
@@ -211,7 +211,7 @@ async function runIn(
   return { facts, log: result.output, startSeconds, testsSeconds };
 }
 
-/** A scheduler ends all processes of a job by TERM: the container may end a moment after its tests. */
+/** A scheduler sends TERM to all processes of a job: the container may end a moment after its tests. */
 async function stateAfter(container: Container, exitCode: number | null): Promise<ContainerState> {
   if (exitCode === null || exitCode === KILLED) return container.state();
   if (exitCode !== TERMINATED) return 'running';
@@ -224,14 +224,14 @@ async function stateAfter(container: Container, exitCode: number | null): Promis
 
 const secondsSince = (from: number): number => (performance.now() - from) / 1000;
 
-/** Patch and eval script in one go, for each call costs an engine's round trip. */
+/** Writes patch and eval script in one call, because each call costs a round trip to the engine. */
 async function putFiles(
   container: Container,
   plan: EvaluationPlan,
   patch: string,
   signal: AbortSignal,
 ): Promise<{ path: string; content: Buffer }> {
-  // The `host` dry run has no root of its own: its container stands somewhere else.
+  // The `host` dry run has no root of its own: its container is a folder elsewhere.
   const path = container.end ? EVAL_PATH : `${container.workdir}/../eval.sh`;
   const content = Buffer.from(plan.evalScript.replaceAll('/testbed', container.workdir));
   await container.putFiles(
@@ -244,7 +244,7 @@ async function putFiles(
   return { path, content };
 }
 
-/** Null when what ran in it broke the container under it. */
+/** Null when the script broke its own container. */
 async function runEvalScript(
   suspect: Suspect,
   path: string,

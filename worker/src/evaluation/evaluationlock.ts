@@ -1,12 +1,12 @@
 /**
- * Evaluations share the node; one that timed out gets a second try with no other evaluation beside it, so that a slow neighbour is
- * not mistaken for a slow patch. First come, first served, until those who wait for such a try have lost their share of time by it:
- * from then on they work beside it, for a patch that hangs must not stop its node.
+ * Evaluations share the node; one that timed out gets a second try with no other evaluation beside it, so that a slow neighbour
+ * is not mistaken for a slow patch. Turns are first come, first served, until waiting for such tries has cost its share of time:
+ * from then on evaluations run beside them, because a patch that hangs must not stop its node.
  */
 
-/** Of the time that evaluations have taken here, all together, so much may be lost by waiting for work alone. */
+/** Share of the total evaluation time on this node that may be lost by waiting for work alone. */
 const SHARE = 0.1;
-/** May be lost in any case: short tests are always tried alone. */
+/** May be lost in any case, so that short tests always get their try alone. */
 const GRACE_MS = 60_000;
 const LEAST_TIMER_MS = 50;
 
@@ -18,7 +18,7 @@ export class EvaluationLock {
   #shared = 0;
   #isAlone = false;
   #waiting: Waiting[] = [];
-  /** Milliseconds of work done, and of waiting for work alone; how many wait so now, and when both were last counted. */
+  /** Milliseconds of work done, and of waiting for work alone; how many wait so now, and when both were last updated. */
   #worked = 0;
   #lost = 0;
   #hindered = 0;
@@ -35,7 +35,7 @@ export class EvaluationLock {
     return this.#run(false, work, signal);
   }
 
-  /** Runs with nothing else beside it, as long as the share lasts; one at a time in any case. Rejects as `shared` does. */
+  /** Runs with nothing else beside it while the share lasts; only one at a time in any case. Rejects as `shared` does. */
   alone<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
     return this.#run(true, work, signal);
   }
@@ -90,7 +90,7 @@ export class EvaluationLock {
     const isPatient = this.#left() > 0;
     const stay: Waiting[] = [];
     for (const one of this.#waiting) {
-      // Nobody overtakes, while there is patience.
+      // While there is patience, no work overtakes another.
       const isBehind = isPatient && stay.length > 0;
       const isFree = !this.#isAlone && (!one.alone || this.#shared === 0);
       if (isBehind || !(isFree || (!isPatient && !(one.alone && this.#isAlone)))) {

@@ -1,7 +1,7 @@
 /**
- * What ran in the evaluation can change the tools that it is judged by: pytest, python, bash, the script that bash is still
- * reading, what git does when it resets the tests. Which of them are not as the image has them is looked up from outside, when
- * every process of the container has ended; `trust` makes of it what it may.
+ * Code that runs in the evaluation can change the tools that decide its verdict: pytest, python, bash, the script that bash is
+ * still reading, what git does when it resets the tests. After every process of the container has ended, this module looks from
+ * outside which of them differ from the image; `trust` derives its findings from that.
  */
 import { posix } from 'node:path';
 import { decidesOutcomes, type EvaluationFacts, isPathFile } from '@swefarm/grading';
@@ -9,18 +9,18 @@ import { errorMessage, SwefarmError } from '@swefarm/shared';
 import type { FileChanges } from '../sandbox/filechanges.ts';
 import type { Container } from '../sandbox/runtime.ts';
 
-/** Where the eval script is put. */
+/** Path of the eval script in the container. */
 export const EVAL_PATH = '/eval.sh';
 const TESTBED = '/testbed';
 const TIMEOUT_MS = 120_000;
-/** More than any installation replaces: who makes so many wants one of them not to be found. */
+/** More paths than any installation replaces: code that makes so many wants to hide one of them. */
 const MOST_PATHS = 1_000;
 const START_BYTES = 4096;
 const CONFIG_BYTES = 256 * 1024;
 const ROOTS = /^\/(?:usr|opt|s?bin|lib[^/]*|etc|root|testbed)(?:\/|$)/;
-/** Python writes the first as it imports, installations write the others. */
+/** Python writes the first kind when it imports, installations write the others. */
 const PRUNED = /\/(?:__pycache__|[^/]*\.(?:dist|egg)-info)(?:\/|$)/;
-/** Of the work tree only what git itself goes by, of root's home only what stands in it: the rest is a project's own. */
+/** Of the work tree only the files that control git, of root's home only its top level: the rest belongs to the project. */
 const INNER =
   /^\/testbed\/(?!\.git(?:\/(?:hooks|info)(?:\/|$)|\/[^/]*$|$))|^\/root\/(?!\.config\/git(?:\/|$))[^/]+\//;
 const GIT_CONFIGS = new Set([
@@ -30,10 +30,10 @@ const GIT_CONFIGS = new Set([
   '/root/.gitconfig',
   '/root/.config/git/config',
 ]);
-/** By which git alters files or runs programs. */
+/** Settings by which git alters files or runs programs. */
 const GIT_SETTING = /^\s*(?:\[(?:filter|include)|(?:hookspath|attributesfile|fsmonitor|worktree)\b)/i;
 
-/** The eval script as it was handed over. */
+/** The eval script as it was written to the container. */
 export type Seal = { path: string; content: Buffer; stamp: string | null };
 
 export async function sealScript(
@@ -43,7 +43,7 @@ export async function sealScript(
   return { ...script, stamp: (await container.fileStamp?.(script.path)) ?? null };
 }
 
-/** Ends the container. Of one whose files are not its own nothing is known. */
+/** Ends the container and lists what changed; nothing where the container has no files of its own. */
 export async function whatChanged(
   container: Container,
   seal: Seal,
@@ -59,14 +59,14 @@ export async function whatChanged(
     if (!(await holds(container, remains, seal, limit))) files.push(seal.path);
     return { changed_files: files };
   } catch (error) {
-    // The tests have ended and their log is here: a container that is lost now takes no verdict with it.
+    // The tests have ended and their log is here: losing the container now does not lose the verdict.
     signal.throwIfAborted();
     const why = limit.aborted ? `no answer in ${TIMEOUT_MS / 1000} s` : errorMessage(error);
     return { changes_unknown: why.slice(0, 200) };
   }
 }
 
-/** The same with the work tree at /testbed, wherever it is. */
+/** The same changes with the work tree at /testbed, wherever it is. */
 function atTestbed(remains: FileChanges, workdir: string): FileChanges {
   if (workdir === TESTBED) return remains;
   const moved = (from: string, to: string) => (path: string) =>
@@ -87,15 +87,15 @@ function atTestbed(remains: FileChanges, workdir: string): FileChanges {
 }
 
 type Touched = {
-  /** What decides outcomes if it is no folder, with whether it is gone. */
+  /** Paths that decide outcomes unless they are folders; true: the path is gone. */
   tools: Map<string, boolean>;
-  /** Folders among them: something in them has changed, and is there. */
+  /** Those of them that are folders: a path below them has changed, and exists. */
   folders: Set<string>;
-  /** Files of git's configuration. */
+  /** Git's configuration files. */
   configs: Set<string>;
 };
 
-/** Throws when it is more than can be listed. */
+/** Throws when there are too many to list. */
 async function touchedPaths(remains: FileChanges, signal: AbortSignal): Promise<Touched> {
   const found: Touched = { tools: new Map(), folders: new Set(), configs: new Set() };
   const entersFolder = (path: string): boolean => ROOTS.test(path) && !PRUNED.test(path) && !INNER.test(path);
@@ -116,7 +116,7 @@ async function touchedPaths(remains: FileChanges, signal: AbortSignal): Promise<
   return found;
 }
 
-/** A folder is listed when something in it has changed: whether a path is one is asked where that does not show. */
+/** A folder is listed when something in it has changed; where the list leaves open whether a path is a folder, this asks. */
 async function changedTools(
   remains: FileChanges,
   { tools, folders }: Touched,
@@ -131,7 +131,7 @@ async function changedTools(
   return files;
 }
 
-/** Of what Python reads at start: `path:`, and `path:line` of each line; nothing where there is no file that can be read. */
+/** The files that Python reads at start: `path:`, and `path:line` of each line; nothing where no file can be read. */
 async function startLines(remains: FileChanges, path: string, signal: AbortSignal): Promise<string[]> {
   const content = await contentOf(remains, path, START_BYTES, signal);
   if (content === null) return [];
@@ -139,7 +139,7 @@ async function startLines(remains: FileChanges, path: string, signal: AbortSigna
   return [`${path}:`, ...lines.map((line) => `${path}:${line}`)];
 }
 
-/** Null when it is no regular file, or a larger one. */
+/** Null when it is not a regular file, or is too large. */
 async function contentOf(
   remains: FileChanges,
   path: string,
@@ -152,7 +152,7 @@ async function contentOf(
   });
 }
 
-/** `path:line` of each setting. */
+/** `path:line` of each setting in one configuration file. */
 async function gitSettings(remains: FileChanges, path: string, signal: AbortSignal): Promise<string[]> {
   const content = await contentOf(remains, path, CONFIG_BYTES, signal);
   if (content === null) return [`${path}:what is there cannot be read`];
@@ -160,7 +160,7 @@ async function gitSettings(remains: FileChanges, path: string, signal: AbortSign
   return lines.filter((line) => GIT_SETTING.test(line)).map((line) => `${path}:${line.slice(0, 200)}`);
 }
 
-/** Whether bash has read what it was given. The stamp tells of a script that was put back as it had been, too. */
+/** Whether bash has read the script that was written. The stamp also detects a script that was changed and then restored. */
 async function holds(
   container: Container,
   remains: FileChanges,

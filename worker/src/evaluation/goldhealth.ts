@@ -1,4 +1,4 @@
-/** What the registry knows of gold, if it was found out about this very image, by this grader, with this network. */
+/** What the registry of health knows of gold, if it was measured with this very image, grader and network. */
 import type { Instance, RewardFacts } from '@swefarm/shared';
 
 type Conditions = {
@@ -8,7 +8,7 @@ type Conditions = {
   timeoutSeconds: number;
 };
 
-/** Nulls where nothing is known that would hold here. */
+/** Nulls where the registry holds nothing that applies here. */
 export function goldHealthOf(
   instance: Pick<Instance, 'health'>,
   here: Conditions,

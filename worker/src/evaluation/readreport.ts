@@ -1,4 +1,4 @@
-/** From a log to a report, in a thread. The patch wrote the log: one that cannot be read in time is judged, as one on which the harness breaks. */
+/** Parses a log into a report, in a thread. The patch wrote the log: an unreadable one gets a verdict, as where the harness breaks. */
 import { unreadReport } from '@swefarm/grading';
 import { type Report, RolloutFailure, SwefarmError } from '@swefarm/shared';
 import type { Threads } from '../threads/pool.ts';
@@ -7,8 +7,8 @@ import type { GradeInput } from '../threads/tasks.ts';
 const LIMIT_MS = 60_000;
 
 /**
- * Reads twice, the second time for twice as long. Throws RolloutFailure `parse_timeout` when not even an empty log is read: then the
- * node is at fault.
+ * Tries twice, the second time for twice as long. Throws RolloutFailure `parse_timeout` when even an empty log takes too long: then
+ * the node is at fault.
  */
 export async function readReport(
   evaluation: GradeInput,
@@ -28,7 +28,7 @@ export async function readReport(
   );
 }
 
-/** Null when the thread's time was over. */
+/** Null when the thread took too long. */
 async function inTime<T>(reading: Promise<T>): Promise<T | null> {
   try {
     return await reading;

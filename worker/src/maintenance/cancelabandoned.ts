@@ -1,8 +1,8 @@
-/** Rollouts that nobody waits for any more are cancelled: their caller is gone, or the driver of their session. */
+/** Cancels rollouts that no client waits for any more: the caller is gone, or the driver of the session. */
 import { cancelOrphans } from '@swefarm/shared';
 import type { Duty } from './duty.ts';
 
-/** Also for calls whose gateway is gone. */
+/** Includes calls whose gateway is gone. */
 export const cancelAbandonedCalls: Duty = {
   name: 'cancel-abandoned-calls',
   everyMs: 5_000,
@@ -12,10 +12,10 @@ export const cancelAbandonedCalls: Duty = {
   },
 };
 
-/** So long after its lease a session has no worker that would end it: a worker notices within a second or two. */
+/** This long after its lease a session has no worker that would end it: a worker notices within a second or two. */
 const SESSION_GRACE_MS = 15_000;
 
-/** Sessions whose driver is gone before a worker had them: the worker that has one watches its lease by itself. */
+/** Sessions whose driver left before a worker took them: a worker that has taken one watches its lease itself. */
 export const cancelAbandonedSessions: Duty = {
   name: 'cancel-abandoned-sessions',
   everyMs: 5_000,

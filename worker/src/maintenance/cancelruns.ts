@@ -1,14 +1,14 @@
-/** Runs that are not worth finishing any more are cancelled, and say why. */
+/** Cancels runs that are no longer worth finishing, and records why. */
 import { type CancelReason, DEFAULT_POLICY, followsPolicy, versionsBehind } from '@swefarm/shared';
 import { type Duty, type DutyDeps, eachRun } from './duty.ts';
 
-/** A run's deadline ends a step with what is there: whatever has no result by then is cancelled. */
+/** A run's deadline ends a step with what it has: every rollout without a result by then is cancelled. */
 export const cancelExpiredRuns: Duty = {
   name: 'cancel-expired-runs',
   everyMs: 1_000,
   async run(deps, signal) {
     await eachRun(this.name, deps, signal, async ({ run_id, deadline_at, open }, now) => {
-      // A run that takes calls for a day has no instant at which all of them are over.
+      // An open run takes calls for a day, so no single deadline applies to all of them.
       if (open || deadline_at === null || now < deadline_at) return;
       await cancelRun(deps, run_id, 'deadline', 'the deadline of a run has passed');
     });
@@ -16,8 +16,8 @@ export const cancelExpiredRuns: Duty = {
 };
 
 /**
- * A run that was submitted for weights which the policy has left too far behind. Open runs are for no weights in particular: of them
- * the worker of each rollout cancels what began too long ago.
+ * Cancels a run that was submitted for weights which the policy has left too far behind. Open runs are for no weights in particular:
+ * there, the worker of each rollout cancels what began with weights that are too old by now.
  */
 export const cancelStaleRuns: Duty = {
   name: 'cancel-stale-runs',
@@ -35,7 +35,7 @@ export const cancelStaleRuns: Duty = {
   },
 };
 
-/** Once, and only while it has open rollouts. */
+/** Cancels once, and only while the run has open rollouts. */
 async function cancelRun(
   { farm, log }: DutyDeps,
   runId: string,

@@ -1,20 +1,20 @@
 /**
- * What was cancelled ends at once: a rollout that waits is committed here, one in work by its worker. A worker that
- * does not do so in time is not waited for; its commit is then late.
+ * Ends cancelled rollouts at once: a waiting rollout is committed here, a running one by its worker. When that worker does not
+ * commit in time, it is committed here too, and the worker's commit then comes too late.
  */
 import type { Farm, RunRecord } from '@swefarm/shared';
 import { commitUnowned, livingWorkers, workerOf } from './commitunowned.ts';
 import { type Duty, eachRun } from './duty.ts';
 
-/** A worker hears of a cancel within a second, and needs a moment to store its trajectory. */
+/** A worker learns of a cancel within a second, and needs a moment to store its trajectory. */
 const WORKERS_TIME_MS = 15_000;
 const AT_ONCE = 32;
-/** All marks are looked at when one was added, and this often besides; in between only what workers still had in hand. */
+/** All marks are read when one was added, and at this interval; in between only the rollouts that workers still ran. */
 const ALL_MARKS_MS = 5_000;
 
-/** `waitMs`: how long the worker of a running rollout is waited for. */
+/** `waitMs`: how long to wait for the worker of a running rollout. */
 export function commitCancelled(waitMs = WORKERS_TIME_MS): Duty {
-  /** By run: rollout → since when (monotonic ms) its worker is waited for. The next worker waits anew. */
+  /** Run → rollout → since when (monotonic ms) maintenance waits for its worker. The next worker to do this duty starts the wait anew. */
   let waiting = new Map<string, Map<string, number>>();
   let epoch = -1;
   let lookedAt = Number.NEGATIVE_INFINITY;
@@ -27,7 +27,7 @@ export function commitCancelled(waitMs = WORKERS_TIME_MS): Duty {
       const all = now !== epoch || performance.now() - lookedAt > ALL_MARKS_MS;
       const still = new Map<string, Map<string, number>>();
       let committed = 0;
-      // Read behind the epoch: a run that is cancelled in between must not count as visited.
+      // Read after the epoch: a run that is cancelled in between must not count as visited.
       const visits = all ? { ...deps, unfinishedRuns: () => farm.groups.unfinishedRuns() } : deps;
       await eachRun(this.name, visits, signal, async (run) => {
         const since = waiting.get(run.run_id) ?? new Map<string, number>();
@@ -51,7 +51,7 @@ export function commitCancelled(waitMs = WORKERS_TIME_MS): Duty {
   };
 }
 
-/** Cancelled rollouts of a run without a result: costs what was cancelled, not what the run holds. */
+/** Cancelled rollouts of a run without a result; the cost depends on the number of cancels, not on the size of the run. */
 async function* cancelledParts(farm: Farm, runId: string): AsyncGenerator<string[]> {
   if ((await farm.cancel.runCancelled(runId)) !== null) {
     yield* farm.groups.openParts(runId);
@@ -73,7 +73,7 @@ async function* stillOpenPart(
 
 type Wait = { since: ReadonlyMap<string, number>; held: Map<string, number>; waitMs: number };
 
-/** How many were committed; the others go to `held`. */
+/** Returns how many were committed; adds the others to `held`. */
 async function commitPart(
   farm: Farm,
   run: RunRecord,

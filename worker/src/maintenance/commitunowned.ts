@@ -1,4 +1,4 @@
-/** Rollouts that no worker has in hand, and their results: cancelled while they waited, or given up. No facts, so no reward. */
+/** Commits results of rollouts that no worker is running: cancelled while they waited, or given up. No facts, so no reward. */
 import {
   type CancelReason,
   type Failure,
@@ -10,15 +10,15 @@ import {
 } from '@swefarm/shared';
 import { resultWithoutFacts } from '../rollout/result.ts';
 
-/** In results: committed by maintenance, not by the worker of an attempt. */
+/** Marks results that maintenance committed, not the worker of an attempt. */
 const COMMITTED_BY = { worker: 'keeper', node: 'keeper', runtime: 'none' };
 
-/** Ids of the workers that beat. */
+/** Ids of the workers with a current heartbeat. */
 export async function livingWorkers(farm: Farm): Promise<ReadonlySet<string>> {
   return new Set((await farm.registry.list()).map(({ worker }) => worker));
 }
 
-/** Who has the rollout in hand: the worker of its last attempt, while that attempt has no end and that worker lives. */
+/** The worker that runs the rollout: that of its last attempt, while that attempt has no end and that worker lives. */
 export function workerOf(journal: readonly JournalEntry[], living: ReadonlySet<string>): string | null {
   const last = journal.at(-1);
   return last && last.ended_at === null && living.has(last.worker) ? last.worker : null;
@@ -28,7 +28,7 @@ export type UnownedEnd =
   | { outcome: 'cancelled'; cancelReason: CancelReason }
   | { outcome: 'failed'; failure: Failure };
 
-/** Commits it and takes the job off the queue; true when it is the rollout's result. */
+/** Commits the result and removes the job from the queue; true when it became the rollout's result. */
 export async function commitUnowned(
   farm: Farm,
   run: RunRecord,
@@ -45,7 +45,7 @@ export async function commitUnowned(
       instance_id: instanceId,
       rollout_index: index,
       attempt: journal.at(-1)?.attempt ?? 0,
-      // Not the claim of an attempt: one that runs must learn that it is over.
+      // Not the claim of an attempt: an attempt that still runs must learn that the rollout is over.
       claim: newId(),
     },
     { ...COMMITTED_BY, finished_at: farm.clock.now() },

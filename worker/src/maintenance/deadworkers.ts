@@ -1,9 +1,9 @@
-/** Workers that died: which, with what in hand, and the rollouts that they died of. */
+/** Reports workers that died and how many rollouts they ran, and gives up rollouts that too many workers died with. */
 import { decide, type WorkerRecord } from '@swefarm/shared';
 import { commitUnowned, livingWorkers, workerOf } from './commitunowned.ts';
 import { type Duty, eachRun } from './duty.ts';
 
-/** Their rollouts come back to the queue when their locks expire. */
+/** The rollouts of a dead worker return to the queue when their locks expire. */
 export function reportDeadWorkers(): Duty {
   let seen = new Map<string, WorkerRecord>();
   return {
@@ -13,7 +13,7 @@ export function reportDeadWorkers(): Duty {
       if (!farm.registry.canJudgeDead()) return;
       const living = new Map((await farm.registry.list()).map((one) => [one.worker, one]));
       for (const [worker, { node, active }] of seen) {
-        // One that left by itself had nothing in hand.
+        // A worker that left in order had no rollouts running.
         if (!living.has(worker) && active > 0)
           log.warn({ worker, node, active }, 'a worker died; its rollouts are tried again');
       }
@@ -22,17 +22,17 @@ export function reportDeadWorkers(): Duty {
   };
 }
 
-/** A rollout that too many workers died with is given up here, before another worker claims it. */
+/** Gives up a rollout that too many workers died with, before another worker claims it. */
 export const giveUpRollouts: Duty = {
   name: 'give-up-rollouts',
   everyMs: 5_000,
   async run(deps, signal) {
     const { farm, log } = deps;
-    // After an outage who lives is not known for a moment, and an attempt that goes on would be taken for a crash.
+    // Just after an outage living workers may not be listed, and their attempts would be taken for crashes.
     if (!farm.registry.canJudgeDead()) return;
     const living = await livingWorkers(farm);
     await eachRun(this.name, deps, signal, async (run) => {
-      // Nothing is given up for one death.
+      // One death is not enough to give a rollout up, so only retried ones are read.
       for (const [id, journal] of await farm.journal.readRetried(run.run_id)) {
         if (signal.aborted) return;
         const last = journal.at(-1);

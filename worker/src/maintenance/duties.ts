@@ -1,4 +1,4 @@
-/** The list of duties, begun anew by each worker that does the maintenance. A new one is a file or a function, and a line here. */
+/** The list of duties, created anew by each worker that takes over maintenance. To add one: a file or a function, and a line here. */
 import { cancelAbandonedCalls, cancelAbandonedSessions } from './cancelabandoned.ts';
 import { cancelExpiredRuns, cancelStaleRuns } from './cancelruns.ts';
 import { commitCancelled } from './commitcancelled.ts';

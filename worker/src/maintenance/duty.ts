@@ -1,4 +1,4 @@
-/** What a duty of maintenance is, and how it visits the unfinished runs: one that fails keeps no other from its turn. */
+/** The type of a maintenance duty, and the visit of the unfinished runs: a run that fails does not stop the visit of the others. */
 import {
   describeUnreadableRun,
   errorMessage,
@@ -14,12 +14,12 @@ export type MaintenanceDeps = { farm: Farm; log: Logger; metrics: WorkerMetrics 
 export type DutyDeps = MaintenanceDeps & {
   /** Read once for all duties of a round. */
   unfinishedRuns(): ReturnType<Farm['groups']['unfinishedRuns']>;
-  /** The last error that was logged of each run and duty: each is logged once. */
+  /** The last logged error of each run and duty, so that each error is logged once. */
   logged: Map<string, string>;
 };
 
 export type Duty = {
-  /** In logs. */
+  /** The name in logs. */
   name: string;
   /** Least milliseconds between two rounds. */
   everyMs: number;
@@ -27,8 +27,8 @@ export type Duty = {
 };
 
 /**
- * Calls `visit` for the unfinished runs, one after the other, until the signal aborts; `now` is the time by
- * Redis's clock. Throws UnusableError when Redis is away: that is no fault of a run.
+ * Calls `visit` for the unfinished runs, one after the other, until the signal aborts; `now` is Redis's time.
+ * Throws UnusableError when Redis is away, because that is not the fault of a run.
  */
 export async function eachRun(
   duty: string,

@@ -1,16 +1,16 @@
 /**
- * Maintenance: what the farm owes to rollouts that no worker is busy with. One worker at a time does it, by a lease in
- * Redis. Every duty may be cut off anywhere and begun again by the next worker, or run twice at once.
+ * Maintenance: duties for rollouts that no worker is running. One worker at a time does them, by a lease in Redis. Every duty may be
+ * interrupted anywhere and restarted by the next worker, or run twice at once.
  */
 import { createLazy, errorMessage, type Farm, sleepAtMost, UNDERSTOOD } from '@swefarm/shared';
 import type { Duty, DutyDeps, MaintenanceDeps } from './duty.ts';
 
-/** The lease's name in Redis, which every version of the software must know. */
+/** The lease's name in Redis; it must be the same in every version of the software. */
 const LEASE = 'keeper';
-/** Another worker takes the place of one that died after this long. */
+/** After this time another worker replaces one that died. */
 const LEASE_MS = 10_000;
 const TICK_MS = 1_000;
-/** How often it is asked whether a newer worker should have the lease, and for how long this one then leaves it to others. */
+/** How often to check whether a newer worker should have the lease, and for how long this one then does not take it. */
 const NEWER_EVERY_MS = 5_000;
 const STEP_BACK_MS = 15_000;
 
@@ -54,7 +54,7 @@ async function isForNewer(farm: Farm): Promise<boolean> {
   return (await farm.registry.list()).some(({ understands = 0 }) => understands > UNDERSTOOD);
 }
 
-/** Rounds of duties until the lease is lost, or a newer worker should have it. It is renewed beside them: a long duty must not lose it. */
+/** Runs rounds of duties until the lease is lost, or a newer worker should have it. Renews it in parallel, so that a long duty does not lose it. */
 async function whileHeld(
   worker: string,
   duties: readonly Duty[],
@@ -94,7 +94,7 @@ function renewLease(farm: Farm, worker: string): Disposable & { lost: AbortSigna
   return { lost: lost.signal, [Symbol.dispose]: () => clearInterval(timer) };
 }
 
-/** A duty that fails keeps no other from its turn; the same failure is logged once. */
+/** Runs one duty. A failure does not stop the other duties; the same failure is logged once. */
 async function runDuty(duty: Duty, deps: DutyDeps, signal: AbortSignal): Promise<void> {
   const { log, logged } = deps;
   try {

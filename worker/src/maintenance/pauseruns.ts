@@ -1,6 +1,6 @@
 /**
- * A run that mostly fails by infrastructure is paused, and one whose tool calls cannot be read: it would go on to produce a step
- * without rewards, or with zeros that are nobody's fault, at full price. It goes on when somebody resumes it.
+ * Pauses a run that mostly fails by infrastructure, or whose tool calls cannot be read: at full price it would produce a step
+ * without rewards, or with zeros that the model did not earn. It continues when a person resumes it.
  */
 import {
   FAILURES,
@@ -13,7 +13,7 @@ import {
 import { livingWorkers } from './commitunowned.ts';
 import { type Duty, eachRun } from './duty.ts';
 
-/** Fewer failures than this say nothing about a run. */
+/** With fewer failures there is too little evidence to pause a run. */
 const LEAST_FAILURES = 20;
 
 export const pauseFailingRuns: Duty = {
@@ -22,7 +22,7 @@ export const pauseFailingRuns: Duty = {
   async run(deps, signal) {
     const { farm, log } = deps;
     await eachRun(this.name, deps, signal, async (run) => {
-      // A run that many callers feed is theirs to judge, each by its own.
+      // Many callers feed an open run: each of them judges its own rollouts.
       if (run.infra_pause_share === null || run.open) return;
       const pause = await farm.groups.paused(run.run_id);
       if (pause && pause.reason !== null) return;
@@ -33,28 +33,28 @@ export const pauseFailingRuns: Duty = {
   },
 };
 
-/** Fewer answers than this, whose calls cannot be read, say nothing about a run. */
+/** With fewer unreadable answers there is too little evidence to pause a run. */
 const LEAST_UNREAD = 20;
-/** Of all answers: a model that is to learn the form may miss it often. */
+/** Share of all answers; it is high because a model that still learns the form may often miss it. */
 const UNREAD_SHARE = 0.9;
 
 type Counted = Pick<RunCounts, 'committed' | 'failures' | 'answers' | 'unread'>;
 
-/** What rollouts in work show of a run's answers: the first to end are those whose answers could not be read, and no sample of it. */
+/** What running rollouts show of a run's answers: those with unreadable answers end first, so ended rollouts are no fair sample. */
 type InWork = {
   rollouts: number;
-  /** Of those that have gone on for longer than a rollout whose answers cannot be read. */
+  /** Answers of rollouts that have more turns than one with unreadable answers can have. */
   answers: number;
 };
 const NOTHING: InWork = { rollouts: 0, answers: 0 };
 
-/** One line, or null when the run may go on. `since`: what was counted when the run was last resumed. */
+/** One line for people, or null when the run may go on. `since`: the counts when the run was last resumed. */
 async function reasonToPause(farm: Farm, run: RunRecord, since: RunPause['since']): Promise<string | null> {
   if (run.infra_pause_share === null) return null;
   const counts = await farm.results.counts(run.run_id);
   const failures = failuresOf(run.infra_pause_share, counts, since);
   if (failures !== null) return failures;
-  // What is in work is asked for only where what is committed speaks against the run.
+  // Read the running rollouts only when the committed ones speak against the run.
   if (unreadCallsOf(counts, since, NOTHING) === null) return null;
   return unreadCallsOf(counts, since, await inWorkOf(farm, run));
 }
@@ -95,7 +95,7 @@ function failuresOf(share: number, counts: Counted, since: RunPause['since']): s
   return `${failed} of ${committed} rollouts failed by infrastructure (${causes})`;
 }
 
-/** What belongs to the farm or to the policy; a broken instance spoils only its own rollouts. */
+/** Faults of the farm or the policy; a broken instance spoils only its own rollouts. */
 function isInfrastructure(name: string): boolean {
   const rule = FAILURES[name as FailureClass];
   return rule !== undefined && rule.stage !== 'instance' && (rule.retryable || rule.stage === 'policy');

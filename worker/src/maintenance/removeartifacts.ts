@@ -1,8 +1,8 @@
-/** Artifacts that nobody will ever ask for: of attempts that another one overtook, or that died before their commit. */
+/** Removes artifacts that no reader needs: of attempts that another attempt overtook, or that died before their commit. */
 import type { Farm, JournalEntry, StoredArtifact } from '@swefarm/shared';
 import { type Duty, eachRun } from './duty.ts';
 
-/** An artifact is written just before its commit, maybe by a worker that the journal has given up: it gets its time. */
+/** An artifact is written just before its commit, perhaps by a worker that the journal has given up: leave it time to commit. */
 const YOUNG_MS = 10 * 60_000;
 
 export const removeOwnerlessArtifacts: Duty = {
@@ -23,7 +23,7 @@ export const removeOwnerlessArtifacts: Duty = {
   },
 };
 
-/** Of rollouts with a result: all but the winner's. Of others: attempts that ended and left no work behind. */
+/** Of rollouts with a result: all but the winner's. Of others: those of ended attempts that left no resumable work. */
 export async function ownerlessOf(
   farm: Farm,
   runId: string,
@@ -39,7 +39,7 @@ export async function ownerlessOf(
     const winner = winners.get(rollout_id);
     if (winner && winner.claim === claim && winner.attempt === attempt) continue;
     const journal = await farm.journal.read(rollout_id);
-    // One of before there were claims is known by its number.
+    // An artifact from before there were claims is identified by its attempt number.
     const entry = journal.find((one) => (claim === null ? one.attempt === attempt : one.claim === claim));
     if (entry && now - (entry.ended_at ?? entry.claimed_at) < YOUNG_MS) continue;
     if (winner === undefined && (!entry || mayBeNeeded(entry))) continue;
@@ -48,5 +48,5 @@ export async function ownerlessOf(
   return ownerless;
 }
 
-/** It runs, or its work is for the next attempt. */
+/** The attempt still runs, or the next attempt needs its work. */
 const mayBeNeeded = (entry: JournalEntry): boolean => entry.ended_at === null || entry.end?.kept != null;

@@ -1,11 +1,11 @@
 /**
- * Rollouts without a job: refilled ones, which the commit opened; those of a submit that was cut off; and what the
- * queue lost, or delays for hours. Their jobs are made again from the run's records. One too many does no harm: its claim finds the result.
+ * Requeues rollouts without a job: refilled ones, which the commit opened; those of an interrupted submit; and those whose job the
+ * queue lost, or delays for hours. It makes jobs from the run's records. A duplicate job is harmless: its claim finds the result.
  */
 import type { Farm, RunRecord } from '@swefarm/shared';
 import { type Duty, eachRun } from './duty.ts';
 
-/** No delay of this software comes near it: whoever set a longer one had a clock that was ahead. */
+/** No delay of this software is nearly as long: a longer one comes from a worker whose clock was ahead. */
 const FAR_MS = 3_600_000;
 
 async function queueAgain(farm: Farm, run: RunRecord, open: readonly string[]): Promise<number> {
