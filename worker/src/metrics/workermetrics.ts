@@ -1,4 +1,4 @@
-/** prom-client objects made from definitions: a metric that is not defined cannot be counted. */
+/** Creates prom-client objects from definitions, so that only defined metrics can be counted. */
 import { type Definitions, type LabelOf, type MetricDefinition, WORKER_METRICS } from '@swefarm/shared';
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 
@@ -25,7 +25,7 @@ function collectorsOf<Ds extends Definitions>(definitions: Ds, registry: Registr
 
 export type WorkerMetrics = ReturnType<typeof createWorkerMetrics>;
 
-/** A registry of its own per call, with what Node knows of its process. */
+/** Creates a new registry per call, with Node's metrics of its process. */
 export function createWorkerMetrics() {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });

@@ -54,7 +54,7 @@ test('one run alone makes a node sick only when a sandbox of our own fails too',
   fail(1, 'greedy');
   await vi.waitFor(() => expect(asked).toEqual([of('greedy')]));
   await new Promise((resolve) => setImmediate(resolve));
-  // It is not held against the next run's rollouts either.
+  // It does not count against the next run's rollouts either.
   fail(2, 'other');
   expect(sick.reason()).toBeNull();
   sick.succeeded();

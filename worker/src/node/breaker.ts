@@ -1,12 +1,12 @@
 /**
- * A node whose engine or disk is sick fails whatever it claims, and fast: it would empty the queue. After failures in a row, of more
- * than one run or confirmed by a small sandbox that fails too, it claims nothing until a check passes; then one more is enough.
+ * A node with a broken engine or disk fails every rollout fast, and would empty the queue. After several failures in a row, of more
+ * than one run or confirmed by a small sandbox that fails too, it claims nothing until a check passes; then one more failure reopens it.
  */
 import { FAILURES, type FailureClass } from '@swefarm/shared';
 import type { Logger } from 'pino';
 import type { FailedRollout } from '../rollout/services.ts';
 
-/** Failures in a row, without a success between them, that make a node sick. */
+/** Failures in a row, without a success between them, that open the breaker. */
 const IN_A_ROW = 3;
 const FIRST_CHECK_MS = 15_000;
 const LONGEST_CHECK_MS = 300_000;
@@ -50,12 +50,12 @@ export class NodeBreaker {
     this.#waitMs = FIRST_CHECK_MS;
   }
 
-  /** Why nothing is claimed; null when the node is well. */
+  /** Why this node claims nothing; null when it is healthy. */
   reason(): string | null {
     return this.#reason;
   }
 
-  /** Tries again when it is time to; call it often. */
+  /** Repeats the check when it is due; call it often. */
   async recheck(): Promise<void> {
     if (this.#reason === null || this.#isChecking || this.#now() < this.#checkAt) return;
     if (!(await this.#check())) {
@@ -74,7 +74,7 @@ export class NodeBreaker {
     this.#waitForCheck();
   }
 
-  /** One run's failures may be its own doing, whatever they are called. */
+  /** Failures of a single run may be that run's own fault, whatever their class. */
   async #openUnlessWell(why: string, run: string): Promise<void> {
     if (!(await this.#check())) return this.#open(why);
     this.#log.warn(
@@ -102,7 +102,7 @@ export class NodeBreaker {
   }
 }
 
-/** What another node is likely to do better: the engine, its containers, memory and disk. */
+/** Failures that another node probably avoids: of the engine, its containers, memory and disk. */
 export function isOfTheNode(failure: FailureClass): boolean {
   const { stage, where } = FAILURES[failure];
   return where === 'elsewhere' && (stage === 'sandbox' || stage === 'evaluation');

@@ -1,4 +1,4 @@
-/** How many rollouts this node runs when the configuration does not say: what its cores, memory and disk allow, each counted per rollout. */
+/** How many rollouts this node runs by default: as many as its cores, memory and disk allow, each counted per rollout. */
 import { availableParallelism, totalmem } from 'node:os';
 import type { WorkerConfig } from '@swefarm/shared';
 
@@ -13,7 +13,7 @@ type Declared = Pick<
   | 'rollout_disk_bytes'
 >;
 
-/** At least 1. @param freeBytes of the disk where sandboxes write; null: it cannot be seen, and bounds nothing */
+/** At least 1. @param freeBytes of the disk where sandboxes write; null: unknown, so it sets no limit */
 export function slotsOf(config: Declared, freeBytes: number | null): number {
   if (config.concurrency !== 'auto') return config.concurrency;
   const cpus = config.node_cpus === 'auto' ? availableParallelism() : config.node_cpus;

@@ -1,10 +1,10 @@
-/** Once a minute: what of this worker is on the node (containers, images), for its metrics. */
+/** Counts once a minute this worker's containers and images on the node, for its metrics. */
 import { errorMessage, onAbort } from '@swefarm/shared';
 import type { Node } from './node.ts';
 
 const EVERY_MS = 60_000;
 
-/** Counts at once and then every minute until the signal ends it. What cannot be counted keeps its last value. */
+/** Counts at once and then every minute until the signal aborts. A count that fails keeps its last value. */
 export function startCensus(node: Node, signal: AbortSignal): void {
   const count = (): void => {
     makeRoom(node)
@@ -22,7 +22,7 @@ export function startCensus(node: Node, signal: AbortSignal): void {
   onAbort(signal, () => clearInterval(timer));
 }
 
-/** Before the count, so that it shows what is left. */
+/** Evicts images before the count, so that the count shows what is left. */
 async function makeRoom({ runtime, metrics, log }: Node): Promise<void> {
   const evicted = (await runtime.evictImages?.()) ?? 0;
   metrics.imagesEvicted.inc(evicted);
@@ -30,7 +30,7 @@ async function makeRoom({ runtime, metrics, log }: Node): Promise<void> {
     log.info({ images: evicted }, 'removed images that were not used for long: the disk is full');
 }
 
-/** A container is leaked when its rollout, or that attempt at it, is not in work here; a removal under way counts until it is done. */
+/** A container is leaked when its rollout, or its attempt, is not running here; a removal under way counts until it is done. */
 export async function takeCensus({ runtime, identity, active, metrics }: Node): Promise<void> {
   const [owned, images] = await Promise.all([runtime.listOwned(), runtime.images?.()]);
   const mine = owned.filter(

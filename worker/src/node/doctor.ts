@@ -1,4 +1,4 @@
-/** `swefarm-worker doctor`: this node's own view of everything a rollout will need, one line each, with the remedy. */
+/** `swefarm-worker doctor`: checks from this node everything a rollout needs, one line each, with the remedy. */
 import { statfs } from 'node:fs/promises';
 import {
   createLog,
@@ -16,7 +16,7 @@ import { openRuntime } from './runtimes.ts';
 
 const LOW_DISK_BYTES = 20 * 1024 ** 3;
 
-/** Never throws for what it finds; `policyUrl` is asked for its models when given. */
+/** Never throws for what it finds; when `policyUrl` is given, reads its list of models. */
 export async function diagnose(
   config: WorkerConfig,
   policyUrl: string | null,
@@ -41,7 +41,7 @@ async function runtimeFindings(config: WorkerConfig, signal: AbortSignal): Promi
     const needed = config.runtime === name;
     const status = check.usable ? (check.problems.length > 0 ? 'warn' : 'ok') : needed ? 'fail' : 'warn';
     findings.push({ status, subject: `runtime ${name}`, detail: describe(check) });
-    // `host` has no sandbox: `auto` never chooses it.
+    // `host` does not isolate: `auto` never chooses it.
     usable ||= check.usable && runtime.isolates;
   }
   if (config.runtime === 'auto' && !usable) {
@@ -64,7 +64,7 @@ function describe(check: RuntimeCheck): string {
 
 async function redisFinding(config: WorkerConfig, signal: AbortSignal): Promise<Finding> {
   try {
-    // As the producer: fail fast instead of trying for ever.
+    // The producer's options fail fast instead of retrying for ever.
     await using farm = await openFarm(config, 'producer', { signal });
     const ms = await farm.ping();
     const detail = [`${farm.address}, ${ms.toFixed(1)} ms`, ...farm.warnings].join('; ');

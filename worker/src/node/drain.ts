@@ -1,14 +1,14 @@
-/** The drain of a node by hand: its workers claim nothing, and hand back what does not end within the grace period. */
+/** The drain of a node by an operator: its workers claim nothing, and hand back rollouts that do not finish within the grace period. */
 import type { Logger } from 'pino';
 import type { ActiveAttempts } from '../rollout/active.ts';
 
-/** What comes after it is SIGKILL. */
+/** Shortest grace period; SIGKILL follows it. */
 const LEAST_GRACE_MS = 1_000;
-/** Of the grace period the end is for handing back and for removing containers. */
+/** The end of the grace period is reserved for handing back and removing containers. */
 const TIDY_MS = 10_000;
 const TIDY_SHARE = 0.8;
 
-/** How a stop is spent, in milliseconds: rollouts may end by themselves, then are handed back; when all is over, exit. */
+/** The phases of a stop, in milliseconds: first rollouts may finish, then they are handed back; after `wholeMs` the worker exits. */
 export type Grace = { finishMs: number; handBackMs: number; wholeMs: number };
 
 export function splitGrace(seconds: number): Grace {
@@ -18,9 +18,9 @@ export function splitGrace(seconds: number): Grace {
 }
 
 export type ManualDrain = {
-  /** Whether the farm has this node drained now; cheap to repeat. */
+  /** Sets whether the farm has this node drained now; cheap to repeat. */
   set(drained: boolean): void;
-  /** Why nothing is claimed; null when it is not drained. */
+  /** Why this worker claims nothing; null when it is not drained. */
   reason(): string | null;
   [Symbol.dispose](): void;
 };

@@ -1,4 +1,4 @@
-/** Once a second: renew this worker's record, learn what was cancelled, and stop claiming under pressure. */
+/** Once a second: renews this worker's record, reads cancels, and stops claiming under pressure. */
 import { errorMessage, sleepAtMost, softwareVersion, UNDERSTOOD, type WorkerRecord } from '@swefarm/shared';
 import type { ManualDrain } from './drain.ts';
 import type { Node } from './node.ts';
@@ -17,11 +17,11 @@ export type HeartbeatDeps = {
   stop: AbortSignal;
   /** Called when the reason not to claim changes; null: claim. */
   onPause: (reason: string | null) => Promise<void>;
-  /** Called with the seconds since anything ran here; 0 while something does. */
+  /** Called with the seconds since a rollout last ran here; 0 while one runs. */
   onIdle: (seconds: number) => void;
 };
 
-/** Runs until the signal aborts, then leaves the registry. Redis being away is logged once, and outlasted. */
+/** Runs until the signal aborts, then leaves the registry. An outage of Redis is logged once and waited out. */
 export async function runHeartbeat(deps: HeartbeatDeps, signal: AbortSignal): Promise<void> {
   const { node } = deps;
   const started = node.farm.clock.now();

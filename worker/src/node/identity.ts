@@ -1,4 +1,4 @@
-/** Who this worker is, for what outlives it: containers, locks and the registry name it. */
+/** The identity of this worker: containers, locks and the registry, which outlive it, carry it. */
 import { ownStartMark } from '@swefarm/shared';
 
 export type Identity = { farm: string; worker: string; node: string; pid: number; pid_started: string };

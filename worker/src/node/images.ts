@@ -1,6 +1,6 @@
 /**
- * `swefarm-worker images ACTION`: the images of this node by name, for people and for `swefarm images`, which calls it. On stdin
- * an image a line, with the instances that need it behind it; answers are JSON lines, one an image, as they are known.
+ * `swefarm-worker images ACTION`: the images of this node by name, for people and for `swefarm images`, which calls it. Stdin has one
+ * image per line, followed by the instances that need it; answers are JSON lines, one per image, as they become known.
  */
 import { join } from 'node:path';
 import { createSemaphore, errorMessage, UnusableError, UsageError, type WorkerConfig } from '@swefarm/shared';
@@ -12,7 +12,7 @@ import { chooseEngine, chooseRuntime } from './runtimes.ts';
 export const IMAGE_ACTIONS = ['list', 'pull', 'convert', 'prune', 'verify'] as const;
 export type ImageAction = (typeof IMAGE_ACTIONS)[number];
 
-/** Asked of an engine at once: a dataset has thousands of images. */
+/** Limits parallel requests to an engine, because a dataset has thousands of images. */
 const LOOKS_AT_ONCE = 16;
 
 export type Needed = { image: string; instances: readonly string[] };
@@ -35,7 +35,7 @@ export function readNeeded(text: string): Needed[] {
     });
 }
 
-/** True when nothing failed and nothing asked for is missing. Throws UnusableError, UsageError, and the signal's reason. */
+/** True when nothing failed and no requested image is missing. Throws UnusableError, UsageError, and the signal's reason. */
 export async function runImages(
   action: ImageAction,
   needed: readonly Needed[],
@@ -58,7 +58,7 @@ export async function runImages(
           if (error instanceof UnusableError || error instanceof UsageError) unusable = error;
           return { image, status: 'failed', error: oneLine(error) };
         });
-        // What is broken off by a signal has not failed; what is wrong for all images is said once.
+        // An action interrupted by a signal has not failed; a problem of all images is reported once.
         if (signal.aborted || unusable !== null) return;
         if (['absent', 'changed', 'failed'].includes(line.status)) well = false;
         print(line);
@@ -90,7 +90,7 @@ async function openAction(action: ImageAction, { config, log, signal }: ImagesCo
   };
 }
 
-/** Asks for an engine only when an image has to come from one. */
+/** Opens an engine only when an image has to come from one. */
 async function openConversion(config: WorkerConfig, log: Logger, signal: AbortSignal): Promise<Action> {
   let engine: ReturnType<typeof chooseEngine> | null = null;
   const converter = await openConverter({

@@ -8,14 +8,14 @@ export type MetricsServer = AsyncDisposable & { address: string };
 
 export type MetricsServerOptions = {
   host: string;
-  /** 0 takes a free one. */
+  /** 0: any free port. */
   port: number;
   /** Host of the address that others use; null: `host`, or an address of this machine when it listens on all. */
   shownHost: string | null;
   healthy: () => boolean;
 };
 
-/** Serves /metrics and /healthz; `address` is where others reach it. */
+/** Serves /metrics and /healthz; the result's `address` is where others reach them. */
 export async function serveMetrics(
   registry: Registry,
   { host, port, shownHost, healthy }: MetricsServerOptions,

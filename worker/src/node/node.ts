@@ -1,4 +1,4 @@
-/** One worker process: what its attempts may see, and beside it what only the node's own loops and the puller use. */
+/** One worker process: the services of its attempts, and what only the node's loops and the puller use. */
 import type { Ceilings, Farm, WorkerConfig } from '@swefarm/shared';
 import type { Logger } from 'pino';
 import { openEndpoints } from '../agent/policy/endpoints.ts';
@@ -21,7 +21,7 @@ export type Node = AttemptServices & {
   farm: Farm;
   active: ActiveAttempts;
   breaker: NodeBreaker;
-  /** Null: this worker runs what it claims. */
+  /** Null: this worker runs every job that it claims. */
   router: Router | null;
 };
 
@@ -44,9 +44,9 @@ export type NodeParts = {
   metrics: WorkerMetrics;
   stop: AbortSignal;
   log: Logger;
-  /** Whether a sandbox can be started here; absent: one is tried. */
+  /** Whether a sandbox can start here; absent: starts one to find out. */
   isWell?: (last: FailedRollout | null) => Promise<boolean>;
-  /** How often policies are asked for; absent: as is usual. */
+  /** How often to read the policies; absent: the default. */
   policyIntervalMs?: number;
 };
 

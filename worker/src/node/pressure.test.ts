@@ -22,7 +22,7 @@ test('available memory is read as the kernel writes it', () => {
   expect(availableBytes('')).toBeNull();
 });
 
-// Mounts are root's.
+// Only root may mount.
 if (process.getuid?.() === 0) {
   test('a node with too few inodes left claims nothing and says so', async () => {
     const scratchDir = await mkdtemp(join(tmpdir(), 'swefarm-pressure-'));

@@ -1,11 +1,11 @@
-/** Reasons not to claim more work, measured: the artifact budget, this node's disk and memory, and the event loop's own lag. */
+/** Measured reasons not to claim more work: the artifact budget, this node's disk and memory, and the event loop's lag. */
 import { readFile, statfs } from 'node:fs/promises';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { type ArtifactStore, errorMessage, ownFolder } from '@swefarm/shared';
 import { freeFiles } from '../sandbox/disk.ts';
 import { SCRATCH } from '../sandbox/scratch.ts';
 
-/** Claiming stops when less than this share of the artifact budget is free, or this many bytes; it goes on at twice that. */
+/** Claiming stops when less than this share of the artifact budget is free, or this many bytes; it resumes at twice that. */
 const BUDGET_FREE_SHARE = 0.05;
 const BUDGET_FREE_BYTES = 4 * 1024 ** 2;
 const DISK_STOP_BYTES = 1024 ** 3;
@@ -13,7 +13,7 @@ const DISK_STOP_BYTES = 1024 ** 3;
 const DISK_STOP_FILES = 100_000;
 const DISK_STOP_FILES_SHARE = 0.05;
 const LAG_STOP_MS = 1_000;
-/** Of the timer by which the delay is measured; an idle loop shows just this much. */
+/** Resolution of the timer that measures the delay; an idle loop shows exactly this delay. */
 const RESOLUTION_MS = 20;
 
 export type Pressure = Disposable & {
@@ -21,14 +21,14 @@ export type Pressure = Disposable & {
   reason(): Promise<string | null>;
   /** 99th percentile of the event loop's delay since the last call of {@link reason}, in seconds. */
   lagSeconds(): number;
-  /** Of the scratch folder, as the last call of {@link reason} found it. */
+  /** Disk of the scratch folder, as measured by the last call of {@link reason}. */
   disk(): { freeBytes: number; sizeBytes: number };
 };
 
 export type PressureDeps = {
   artifacts: ArtifactStore;
   scratchDir: string;
-  /** With less memory available nothing is claimed; at twice that it goes on. 0: whatever is available. */
+  /** Claiming stops with less memory available, and resumes at twice that. 0: no limit. */
   memoryReserveBytes: number;
 };
 
@@ -45,7 +45,7 @@ export function watchPressure({ artifacts, scratchDir, memoryReserveBytes }: Pre
     return overBudget ? `artifact budget: ${used_bytes} of ${budget_bytes} bytes are used` : null;
   };
   const diskReason = async (): Promise<string | null> => {
-    // A node's folders can vanish at any moment, and come back as another user's.
+    // A node's folders can disappear at any moment, and reappear with another owner.
     const refused = await ownFolder(scratchDir, SCRATCH).then(() => null, errorMessage);
     if (refused !== null) return `disk: ${refused}`;
     const stats = await statfs(scratchDir);
@@ -79,7 +79,7 @@ export function watchPressure({ artifacts, scratchDir, memoryReserveBytes }: Pre
   };
 }
 
-/** What the kernel could give to new work without swapping, from the text of /proc/meminfo; null when it does not say. */
+/** Memory that the kernel can give to new work without swapping, from the text of /proc/meminfo; null when it is not there. */
 export function availableBytes(meminfo: string): number | null {
   const kilobytes = /^MemAvailable:\s+(\d+) kB$/m.exec(meminfo)?.[1];
   return kilobytes === undefined ? null : Number(kilobytes) * 1024;

@@ -1,10 +1,10 @@
-/** Which node an image belongs to: rendezvous hashing, so that a node that comes or goes moves its own images only. */
+/** Which node an image belongs to: rendezvous hashing, so that a node that joins or leaves moves only its own images. */
 
 export type ImageNode = { worker: string; node: string };
 
 /**
- * Workers in the order in which they should run rollouts of `image`: by node, and within a node (whose workers share their
- * images) by worker. Everybody who knows the same workers finds the same order.
+ * Workers in the order in which they should run rollouts of `image`: by node, and within a node (whose workers share their images)
+ * by worker. Every worker that knows the same workers computes the same order.
  */
 export function ranking<T extends ImageNode>(image: string, places: readonly T[]): T[] {
   const of = hash(image);
@@ -28,7 +28,7 @@ function hash(text: string): number {
   return value >>> 0;
 }
 
-/** The finaliser of MurmurHash3: every bit of the input moves every bit of the output. */
+/** The finaliser of MurmurHash3: every input bit affects every output bit. */
 function mix(value: number): number {
   let bits = value;
   bits = Math.imul(bits ^ (bits >>> 16), 0x85ebca6b);

@@ -1,4 +1,4 @@
-/** Who may be reaped: the dead of this farm; never the living, another farm's, or another's that cannot be seen. */
+/** What may be reaped: sandboxes of this farm's dead workers; never those of the living, of another farm, or of unseen workers. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { processStarted, silentLog, type WorkerRecord } from '@swefarm/shared';
@@ -88,7 +88,7 @@ test('what is left of ours goes when it was seen so for long, whatever the time 
   expect(await sweep(all, ['me'], [], { unused })).toEqual([]);
   expect([...unused.keys()]).toEqual(['left']);
   expect(await sweep(all, ['me'], [], { unused, ending: true })).toEqual(['left']);
-  // Used again in between: its time begins anew.
+  // It was used in between: its time starts again.
   expect(await sweep([sandbox('used', {})], ['me'], [], { unused })).toEqual([]);
   expect(unused.size).toBe(0);
 });
@@ -97,14 +97,14 @@ test('who cannot be seen from here is dead when it was missed for long, and not 
   let now = 0;
   const unseen = createWorkerLiveness(() => now);
   const isDead = (...listed: string[]) => unseen.isDead('other', new Set(listed), 'me');
-  // At our own start, and right after an outage, we are not listed ourselves.
+  // At its own start, and right after an outage, this worker is not listed itself.
   expect(isDead()).toBe(false);
   now += 600_000;
   expect(isDead()).toBe(false);
   expect(isDead('me')).toBe(false);
   now += 60_000;
   expect(isDead('me')).toBe(false);
-  // An outage in between: all begins anew.
+  // After an outage all times start again.
   now += 30_000;
   expect(isDead()).toBe(false);
   now += 60_000;

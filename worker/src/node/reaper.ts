@@ -1,6 +1,6 @@
 /**
- * Removes what has no living owner on this host: sandboxes of workers of this farm that are gone, and this worker's own
- * that no attempt uses any more. Never what belongs to another living worker, or to another farm.
+ * Removes sandboxes without a living owner on this host: those of dead workers of this farm, and this worker's own that no attempt
+ * uses any more. Never removes what belongs to another living worker, or to another farm.
  */
 import { createSemaphore, errorMessage, type Farm, isProcessAlive, onAbort } from '@swefarm/shared';
 import type { Logger } from 'pino';
@@ -9,47 +9,47 @@ import type { OwnedContainer, Owner, Runtime } from '../sandbox/runtime.ts';
 import type { Identity } from './identity.ts';
 
 const SWEEP_MS = 60_000;
-/** One removal that an engine holds up for minutes keeps no other waiting. */
+/** Limits parallel removals; a removal that an engine delays for minutes does not block the others. */
 const REMOVALS_AT_ONCE = 8;
-/** For so long a sandbox of this worker may be seen without an attempt: attempts do not wait for removals. */
+/** How long a sandbox of this worker may exist without an attempt, because attempts do not wait for removals. */
 const FORGOTTEN_MS = 2 * 60_000;
 
-/** Two sweeps apart, and much longer than a worker takes to come back to Redis. */
+/** Spans two sweeps, and is much longer than a worker takes to return to Redis. */
 const MISSED_MS = 115_000;
 
 export type ReaperDeps = {
   runtime: Runtime;
   self: Pick<Identity, 'farm' | 'worker' | 'pid' | 'pid_started'>;
-  /** Who lives of those whose processes cannot be seen from here. */
+  /** Lists the living workers, for owners whose processes cannot be seen from here. */
   registry: Pick<Farm['registry'], 'list'>;
-  /** How long they were missed; absent: who is not listed is dead. */
+  /** How long workers were missed; absent: a worker that is not listed is dead. */
   liveness?: WorkerLiveness;
   active: Pick<ActiveAttempts, 'list'>;
   log: Logger;
-  /** Sandboxes of this worker that had no attempt in earlier sweeps; kept from one sweep to the next. */
+  /** Sandboxes of this worker without an attempt in earlier sweeps; kept between sweeps. */
   unused?: Unused;
-  /** This worker ends: none of its sandboxes is needed any more. */
+  /** This worker is ending and needs none of its sandboxes any more. */
   ending?: boolean;
 };
 
-/** When each was first seen so, by a clock that nobody sets: an engine's and a worker's time of day may be hours apart. */
+/** When each was first seen unused, by a monotonic clock: the wall clocks of an engine and a worker may differ by hours. */
 export type Unused = Map<string, number>;
 
-/** One sweep; returns how many sandboxes were removed. What cannot be removed is logged and left for the next sweep. */
+/** One sweep; returns how many sandboxes were removed. Failures are logged and left to the next sweep. */
 export async function reap(deps: ReaperDeps): Promise<number> {
   const { runtime, self } = deps;
   await runtime.sweep?.();
   const mine = (await runtime.listOwned()).filter(({ owner }) => owner.farm === self.farm);
   const unused = unusedOf(mine, deps);
   const slots = createSemaphore(REMOVALS_AT_ONCE);
-  // All come to their end, or a sweep that failed would go on beside the next.
+  // Waits for every removal, or a sweep that failed would overlap with the next.
   const ends = await Promise.allSettled(mine.map((one) => slots.run(() => removeUnowned(one, unused, deps))));
   const failed = ends.find((end) => end.status === 'rejected');
   if (failed) throw failed.reason;
   return ends.filter((end) => end.status === 'fulfilled' && end.value).length;
 }
 
-/** Whether it was removed. */
+/** Whether the sandbox was removed. */
 async function removeUnowned(one: OwnedContainer, unused: Unused, deps: ReaperDeps): Promise<boolean> {
   const { runtime, log } = deps;
   const why = await whyRemovable(one, unused, deps);
@@ -64,7 +64,7 @@ async function removeUnowned(one: OwnedContainer, unused: Unused, deps: ReaperDe
   }
 }
 
-/** This worker's own without an attempt, and since when; those of earlier sweeps that are gone or in use again are forgotten. */
+/** This worker's sandboxes without an attempt, and since when; forgets those of earlier sweeps that are gone or in use again. */
 function unusedOf(mine: readonly OwnedContainer[], { self, active, unused = new Map() }: ReaperDeps): Unused {
   const attempts = new Set(active.list().map(({ rollout_id, attempt }) => `${rollout_id} ${attempt}`));
   const now = performance.now();
@@ -99,8 +99,8 @@ async function isListed(worker: string, { self, registry, liveness }: ReaperDeps
 }
 
 /**
- * Sweeps once a minute, never beside a sweep that is under way, until the signal ends it. The first sweep is the caller's, before any
- * job is claimed.
+ * Sweeps once a minute until the signal aborts; sweeps never overlap. The caller does the first sweep itself, before the worker
+ * claims any job.
  */
 export function startReaper(deps: ReaperDeps, onReaped: (count: number) => void, signal: AbortSignal): void {
   let sweeping = false;
@@ -119,21 +119,21 @@ export function startReaper(deps: ReaperDeps, onReaped: (count: number) => void,
   onAbort(signal, () => clearInterval(timer));
 }
 
-/** Tells a dead worker from one that cannot be seen from here, because its process is in another namespace. */
+/** Distinguishes a dead worker from one that cannot be seen from here because its process is in another namespace. */
 export type WorkerLiveness = {
   /** @param listed workers that the farm knows at this moment */
   isDead(worker: string, listed: ReadonlySet<string>, self: string): boolean;
 };
 
 /**
- * Right after Redis was away, and when this worker has just started, living workers may not be listed yet: only one that was missed
- * for long, while this one was listed, is dead. `now`: monotonic milliseconds.
+ * Right after an outage of Redis, or when this worker has just started, living workers may not be listed yet: a worker is dead only
+ * when it has been missing for long while this worker was listed. `now`: monotonic milliseconds.
  */
 export function createWorkerLiveness(now: () => number = () => performance.now()): WorkerLiveness {
   const since = new Map<string, number>();
   return {
     isDead(worker, listed, self) {
-      // This worker's beats did not come through either.
+      // This worker's heartbeats did not reach Redis either.
       if (!listed.has(self)) since.clear();
       if (listed.has(worker)) since.delete(worker);
       if (!listed.has(self) || listed.has(worker)) return false;

@@ -1,6 +1,6 @@
 /**
- * Where a claimed rollout runs: with a worker whose node has its image, as far as seats are free. So the nodes of a farm pull
- * each image about once. A claimed job that belongs elsewhere is handed on with its lock; nothing of that is an attempt.
+ * Routes a claimed rollout to a worker whose node has its image, as long as seats are free, so that the nodes of a farm pull each
+ * image about once. A claimed job that belongs elsewhere is forwarded with its lock; that costs no attempt.
  */
 import type { Farm, RolloutJob, WorkerConfig } from '@swefarm/shared';
 import type { Runtime } from '../sandbox/runtime.ts';
@@ -10,24 +10,24 @@ import { ranking } from './ranking.ts';
 export type Route =
   | { action: 'run_here' }
   | { action: 'forward'; worker: string }
-  /** The node that has its image is full, and may have a seat soon. */
+  /** The node with the image is full, and may have a free seat soon. */
   | { action: 'retry_later'; delayMs: number };
 
 const RUN_HERE: Route = { action: 'run_here' };
 
 export type Router = {
-  /** Takes a seat for the job where it is to run. `anywhere`: here, whatever its image. Throws errors of Redis. */
+  /** Reserves a seat for the job on the worker that shall run it. `anywhere`: here, whatever its image. Throws errors of Redis. */
   route(job: RolloutJob, anywhere: boolean): Promise<Route>;
-  /** The rollout no longer runs here. Never throws. */
+  /** Call it when the rollout no longer runs here. Never throws. */
   leave(rolloutId: string): Promise<void>;
-  /** Call each few seconds with what runs here: seats whose job never came are freed. */
+  /** Call it every few seconds with the rollouts that run here: it frees seats whose job never arrived. */
   reconcileSeats(running: readonly string[]): Promise<void>;
 };
 
-/** How many workers are asked for a seat, in the order of preference: to find one with the image or with
- * few of them, and to find a free seat. */
+/** How many workers are tried for a seat, in order of preference: among the few that should have the image,
+ * and among all for any free seat. */
 const LOOKS = { home: 16, any: 32 } as const;
-/** How old what is known of other workers may be: listing them costs the more the more there are. */
+/** How old the list of other workers may be: reading it costs more the more workers there are. */
 const KNOWN_MS = 2_000;
 const KNOWN_MS_PER_WORKER = 20;
 const FULL_MS = 500;
@@ -64,7 +64,7 @@ export function createRouter(farm: Farm, self: Pick<Identity, 'worker' | 'node'>
   return {
     async route(job, anywhere) {
       const rest = await others();
-      // Workers of one node share its images.
+      // Workers of one node share its images, so there is nowhere better to run.
       if (alone()) return RUN_HERE;
       const image = job.image ?? job.instance_id;
       const order = ranking(image, [...rest, self]);
@@ -80,7 +80,7 @@ export function createRouter(farm: Farm, self: Pick<Identity, 'worker' | 'node'>
     },
     async leave(rolloutId) {
       unclaimed.delete(rolloutId);
-      // A seat that stays is found by `reconcileSeats`.
+      // If this fails, `reconcileSeats` frees the seat later.
       if (!alone()) await farm.placement.leave(self.worker, rolloutId).catch(() => undefined);
     },
     async reconcileSeats(running) {

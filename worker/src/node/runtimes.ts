@@ -1,4 +1,4 @@
-/** The list of runtimes, and the choice of this node's: the one that was asked for, or the first that works. */
+/** The list of runtimes, and the choice for this node: the configured runtime, or the first that works. */
 import { RUNTIME_NAMES, type RuntimeName, UnusableError, type WorkerConfig } from '@swefarm/shared';
 import type { Logger } from 'pino';
 import { apptainer } from '../sandbox/apptainer/entry.ts';
@@ -10,17 +10,17 @@ import { rootfs } from '../sandbox/rootfs/entry.ts';
 import type { Runtime, RuntimeCheck } from '../sandbox/runtime.ts';
 import { RUNTIME_AWAY } from './waitforruntime.ts';
 
-/** Each name that the configuration takes has its entry here: one that is missing is an error of types. */
+/** Each name that the configuration accepts needs an entry here; a missing one is a type error. */
 const ENTRIES: Record<RuntimeName, RuntimeEntry> = { docker, podman, apptainer, rootfs, host };
 
-/** Opens a runtime by its name, usable or not. */
+/** Opens a runtime by its name, even if it is not usable. */
 export async function openRuntime(name: RuntimeName, config: WorkerConfig, log: Logger): Promise<Runtime> {
   return await ENTRIES[name].open(config, log);
 }
 
 export type ChosenRuntime = { name: RuntimeName; runtime: Runtime; check: RuntimeCheck };
 
-/** Throws UnusableError with every problem found and its remedy: `runtime_away` where that may pass, else `runtime`. */
+/** Throws UnusableError with every problem found and its remedy: code `runtime_away` where that may pass, else `runtime`. */
 export async function chooseRuntime(
   config: WorkerConfig,
   log: Logger,
@@ -30,7 +30,7 @@ export async function chooseRuntime(
   return await firstUsable(config.runtime === 'auto' ? automatic : [config.runtime], config, log, signal);
 }
 
-/** One with an engine, whatever runs the sandboxes. Throws as {@link chooseRuntime}. */
+/** Chooses a runtime with an engine, whichever runtime runs the sandboxes. Throws as {@link chooseRuntime}. */
 export async function chooseEngine(
   config: WorkerConfig,
   log: Logger,
@@ -58,7 +58,7 @@ async function firstUsable(
     });
     if (check.usable) return { name, runtime, check };
     problems.push(...check.problems.map((problem) => `${name}: ${problem}`));
-    // Of several, an engine without a socket was never meant to be there. A full disk shows in many ways.
+    // With several candidates, an engine without a socket was never expected there. A full disk causes many different errors.
     const isAwaited = names.length === 1 ? check.away !== undefined : check.away === 'no_answer';
     isAway ||= isAwaited || (await diskIsFull(runtime));
     await runtime[Symbol.asyncDispose]();

@@ -1,4 +1,4 @@
-/** Whether this node can run a sandbox at all: a small one, of the image that last failed, distinguishes its faults from a run's. */
+/** Tries whether this node can run a sandbox at all: a small one, of the last failed image, separates faults of the node from a run's. */
 import { RolloutFailure } from '@swefarm/shared';
 import type { AttemptServices, FailedRollout } from '../rollout/services.ts';
 import { diskIsFull } from '../sandbox/disk.ts';
@@ -7,7 +7,7 @@ import { isOfTheNode } from './breaker.ts';
 
 const TRIAL_MS = 60_000;
 
-/** False when the node fails at it; an image that cannot be had is not the node's fault. */
+/** False when the node is at fault; an image that is not available is not the node's fault. */
 export async function trySandbox(
   { runtime, owner }: Pick<AttemptServices, 'runtime' | 'owner'>,
   sample: Pick<FailedRollout, 'image' | 'instance'> | null,
@@ -15,7 +15,7 @@ export async function trySandbox(
 ): Promise<boolean> {
   const signal = AbortSignal.any([stop, AbortSignal.timeout(TRIAL_MS)]);
   if (!(await runtime.check(signal)).usable || (await diskIsFull(runtime))) return false;
-  // A dry run has nothing that could be sick.
+  // A dry run uses nothing of the node that could fail.
   if (sample === null || !runtime.isolates) return true;
   try {
     const image = await runtime.ensureImage(sample.image, signal, sample.instance);

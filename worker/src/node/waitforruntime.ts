@@ -1,11 +1,11 @@
-/** At its start a worker waits for its container engine, or for room on its disk, as it waits for Redis: nodes start everything at once, engines restart, disks are cleared. */
+/** At start a worker waits for its container engine, or for free disk, as it waits for Redis: engines restart and disks get cleared. */
 import { errorMessage, linearBackoff, retry } from '@swefarm/shared';
 import type { Logger } from 'pino';
 
-/** Code of the error that means: no runtime now, and perhaps soon. */
+/** Error code: no runtime now, but perhaps soon. */
 export const RUNTIME_AWAY = 'runtime_away';
 
-/** Codes of the farm's errors and of the system's. */
+/** Codes of the farm's errors and of the system's errors that may pass. */
 const PASSING: ReadonlySet<unknown> = new Set([
   RUNTIME_AWAY,
   'engine_unreachable',
@@ -14,7 +14,7 @@ const PASSING: ReadonlySet<unknown> = new Set([
   'EDQUOT',
 ]);
 
-/** Calls again for so long while sandboxes cannot be started for a reason that may pass; that it waits is logged once. Throws what the last call threw. */
+/** Retries for a limited time while sandboxes cannot start for a reason that may pass; logs the wait once. Throws the last error. */
 export async function waitForRuntime<T>(
   call: () => Promise<T>,
   { patienceSeconds, log, signal }: { patienceSeconds: number; log: Logger; signal: AbortSignal },

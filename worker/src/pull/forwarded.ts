@@ -1,4 +1,4 @@
-/** Receives the jobs that other workers forward to this one, with their locks. BullMQ's loop does not count them. */
+/** Receives jobs that other workers forward to this one, with their locks. BullMQ's own loop does not count them. */
 import { errorMessage, type Handed, sleepAtMost } from '@swefarm/shared';
 import type { Node } from '../node/node.ts';
 import type { Queue } from './queue.ts';
@@ -9,11 +9,11 @@ const REDIS_AWAY_MS = 1_000;
 export type ForwardedJobs = {
   /** How many run here now. */
   count(): number;
-  /** Receives nothing more, and waits for what runs. */
+  /** Receives nothing more, and waits for running jobs. */
   end(): Promise<void>;
 };
 
-/** Starts to receive at once where jobs are routed. `onChange` is called whenever the count has changed. */
+/** Starts to receive at once where jobs are routed. Calls `onChange` whenever the count has changed. */
 export function receiveForwarded(deps: JobDeps, queue: Queue, onChange: () => void): ForwardedJobs {
   const { node } = deps;
   const running = new Set<Promise<void>>();
@@ -57,6 +57,6 @@ async function receive(node: Node, start: (handed: Handed) => void, signal: Abor
 async function runHanded({ job: id, token }: Handed, queue: Queue, deps: JobDeps): Promise<void> {
   const job = await queue.find(id);
   if (job && (await queue.renewLock(job, token))) return runForwarded(job, token, deps);
-  // It came too late: the job stalled meanwhile, and another worker has it.
+  // The job came too late: it stalled meanwhile, and another worker has it.
   await deps.node.router?.leave(id);
 }

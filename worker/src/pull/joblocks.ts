@@ -1,23 +1,23 @@
 /**
- * Renews what this worker has in hand, every few seconds: its attempts in the journal, and the locks of their jobs. After an
- * outage, or when the machine was suspended, both are taken again before anybody else has them.
+ * Renews every few seconds what this worker runs: its attempts in the journal, and the locks of their jobs. After an outage or a
+ * suspend of the machine it takes both again before another worker can.
  */
 import { errorMessage, sleepAtMost } from '@swefarm/shared';
 import type { Node } from '../node/node.ts';
 
-/** A lock outlives several of these; one that Redis keeps waiting is answered as soon as it is back. */
+/** A lock lasts several of these periods; a renewal that waits for Redis succeeds as soon as Redis is back. */
 const RENEW_MS = 3_000;
 
 export type JobLocks = {
-  /** From now on this lock of the job is renewed, in place of the one it had before. */
+  /** Renews this lock of the job from now on, in place of an earlier one. */
   take(job: string, token: string): void;
-  /** Whether the job is in work here, and not about to be moved. */
+  /** Whether the job is running here, and not about to be moved. */
   has(job: string): boolean;
-  /** The lock by which the job is to be moved now; null: the job was lost to another worker. Renewed until {@link drop}. */
+  /** The lock with which to move the job now; null: another worker has the job. It is renewed until {@link drop}. */
   toMove(job: string): string | null;
-  /** That lock is renewed no more. */
+  /** Stops the renewal of that lock. */
   drop(job: string, token: string): void;
-  /** Stops to renew. */
+  /** Stops all renewals. */
   end(): Promise<void>;
 };
 

@@ -1,4 +1,4 @@
-/** Moves jobs between the states of the queue, each by the lock that this worker has of it now. */
+/** Moves jobs between the states of the queue, each with the lock that this worker has on it now. */
 import { errorMessage } from '@swefarm/shared';
 import type { Node } from '../node/node.ts';
 import type { AfterAttempt } from '../rollout/context.ts';
@@ -6,19 +6,19 @@ import { retryUntilAnswered } from '../rollout/untilanswered.ts';
 import type { JobLocks } from './joblocks.ts';
 import type { Job } from './queue.ts';
 
-/** How long a job waits for the end of an attempt at it that this worker is ending. */
+/** How long a job waits while this worker is still ending an attempt at it. */
 const ENDING_MS = 1_000;
 
 type Moving = { node: Pick<Node, 'active' | 'log'>; locks: JobLocks };
 
-/** Does nothing when another worker has the job by now. Resolves when what it ran is gone from this node. */
+/** Does nothing when another worker has the job by now. Resolves when nothing of the attempt is left on this node. */
 export async function moveJob(job: Job, next: AfterAttempt, { node: { log }, locks }: Moving): Promise<void> {
   const id = job.id ?? '';
   const token = locks.toMove(id);
   if (token === null) return;
   try {
     if (next.next === 'later') await putOff(job, next, token, log);
-    // At the head of its priority; an idle worker looks within a second (drainDelay).
+    // To the head of its priority; an idle worker looks within a second (drainDelay).
     else if (next.next === 'hand_back') await untilMoved(() => job.moveToWait(token), log);
     else await untilMoved(() => job.moveToCompleted(null, token, false), log);
   } catch (error) {
@@ -40,13 +40,13 @@ async function putOff(
   await untilMoved(() => job.moveToDelayed(Date.now() + delayMs, token), log);
 }
 
-/** A job that Redis would not move stays under the lock of this worker: else BullMQ would take it for failed, and it would be lost. */
+/** Retries until Redis moves the job, whose lock stays renewed: otherwise BullMQ would count it as failed, and it would be lost. */
 const untilMoved = (move: () => Promise<unknown>, log: Node['log']): Promise<unknown> =>
   retryUntilAnswered('job', move, { log });
 
 /**
- * Whether a job came back, under a new lock, that is in work here: the machine was suspended, or Redis was away. What runs goes on
- * with that lock; the job of an attempt that is ending waits until it has ended.
+ * Whether a job that returned under a new lock is still running here, after the machine was suspended or Redis was away. A running
+ * attempt continues with the new lock; the job of an attempt that is ending waits for its end.
  */
 export async function isInWork(job: Job, token: string, { node, locks }: Moving): Promise<boolean> {
   const { active, log } = node;

@@ -1,4 +1,4 @@
-/** Pulls jobs: those that this worker claims, and those that others forward to it, within its seats. */
+/** Pulls jobs within this worker's seats: those that it claims, and those that other workers forward to it. */
 import { waitAtMost } from '@swefarm/shared';
 import type { Grace } from '../node/drain.ts';
 import type { Node } from '../node/node.ts';
@@ -9,13 +9,13 @@ import { createJobReader } from './readjob.ts';
 import { runClaimed } from './runjob.ts';
 
 export type Pull = {
-  /** Stops claiming without ending what runs, and starts again. */
+  /** Stops claiming without ending running rollouts, or resumes it. */
   setPaused(paused: boolean): Promise<void>;
-  /** No new jobs; what runs may finish, then it is handed back. Resolves when nothing runs. */
+  /** Takes no new jobs; running rollouts may finish, then they are handed back. Resolves when none runs. */
   drain(grace: Pick<Grace, 'finishMs' | 'handBackMs'>): Promise<void>;
 };
 
-/** Starts to pull at once, up to `seats` rollouts side by side. `prefix`: of the queue's keys in Redis. */
+/** Starts to pull at once, up to `seats` rollouts in parallel. `prefix`: of the queue's keys in Redis. */
 export function startPull(node: Node, seats: number, prefix: string): Pull {
   let paused = false;
   let draining = false;
@@ -23,7 +23,7 @@ export function startPull(node: Node, seats: number, prefix: string): Pull {
   const reader = createJobReader(node.log);
   const deps = { node, locks, reader, mayStart: () => !paused && !draining };
   const queue: Queue = openQueue(node, { seats, prefix }, (job, token) => runClaimed(job, token, deps));
-  /** The seats bound claimed and forwarded jobs together. */
+  /** Claimed and forwarded jobs share the seats. */
   const shareSeats = (): void => queue.setSeats(paused ? 0 : seats - forwarded.count());
   const forwarded = receiveForwarded(deps, queue, shareSeats);
   const close = async (): Promise<void> => {
@@ -44,7 +44,7 @@ export function startPull(node: Node, seats: number, prefix: string): Pull {
   };
 }
 
-/** Attempts that outlast the first part of the grace period are ended; those that outlast the second are left. */
+/** Ends attempts that outlast the first part of the grace period, and abandons those that outlast the second. */
 async function drainInTime(
   closing: Promise<void>,
   { finishMs, handBackMs }: Pick<Grace, 'finishMs' | 'handBackMs'>,

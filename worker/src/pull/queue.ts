@@ -1,4 +1,4 @@
-/** The only place of the worker that knows BullMQ: it takes claimed jobs from the queue, and decides nothing about outcomes. */
+/** The only adapter of the worker to BullMQ: it takes claimed jobs from the queue, and decides nothing about outcomes. */
 import { errorMessage, QUEUES, queueSettings } from '@swefarm/shared';
 import { Job, WaitingError, Worker } from 'bullmq';
 import type { Node } from '../node/node.ts';
@@ -6,18 +6,18 @@ import type { Node } from '../node/node.ts';
 export type { Job };
 
 export type Queue = {
-  /** Claims up to so many jobs side by side; 0: none. */
+  /** Claims up to this many jobs in parallel; 0: none. */
   setSeats(seats: number): void;
-  /** Stops claiming; {@link setSeats} goes on. */
+  /** Stops claiming; {@link setSeats} resumes it. */
   pause(): Promise<void>;
   find(id: string): Promise<Job | undefined>;
-  /** Whether the lock is still there; it is then renewed. */
+  /** Renews the lock; false when it no longer exists. */
   renewLock(job: Job, token: string): Promise<boolean>;
-  /** Claims nothing more, and waits for what runs; `force`: does not wait. */
+  /** Claims nothing more, and waits for running jobs; `force`: does not wait. */
   close(force?: boolean): Promise<void>;
 };
 
-/** Starts to claim at once. `handle` moves each job by itself: BullMQ has nothing more to do with it. */
+/** Starts to claim at once. `handle` moves each job itself, so BullMQ does nothing more with it. */
 export function openQueue(
   { farm, log }: Pick<Node, 'farm' | 'log'>,
   { seats, prefix }: { seats: number; prefix: string },
@@ -35,7 +35,7 @@ export function openQueue(
       prefix,
       concurrency: seats,
       ...queueSettings,
-      // It renews by the clock of the node, and takes no lock again that has run out.
+      // BullMQ would renew by the wall clock of the node, and never take an expired lock again.
       skipLockRenewal: true,
     },
     farm.bullBackend,

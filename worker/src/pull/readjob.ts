@@ -1,10 +1,10 @@
-/** Reads the jobs of the queue, and says once for each run that its jobs are left to another version. */
+/** Parses the jobs of the queue, and logs once for each run that its jobs are left to another version. */
 import { needsOf, problemOf, RolloutJob, UNDERSTOOD } from '@swefarm/shared';
 import type { Logger } from 'pino';
 import type { Job } from './queue.ts';
 
 export type JobReader = {
-  /** Null: of a newer version, whose workers it waits for, or damaged. */
+  /** Null when the job is damaged, or needs a newer version: then it waits for a worker of that version. */
   read(job: Job): RolloutJob | null;
   /** Logged once for each run, however many rollouts it has. */
   logNotOurs(rolloutId: string, problem: string): void;

@@ -1,4 +1,4 @@
-/** What is done with a job that this worker has: run here, forwarded to a worker whose node has its image, or tried again later. */
+/** Decides about a job that this worker has: run it here, forward it to a worker whose node has its image, or retry it later. */
 import { errorMessage, type RolloutJob } from '@swefarm/shared';
 import type { Node } from '../node/node.ts';
 import type { Route } from '../node/routing.ts';
@@ -10,9 +10,9 @@ import type { Job } from './queue.ts';
 import type { JobReader } from './readjob.ts';
 
 const UNFORESEEN_DELAY_MS = 5_000;
-/** How soon a job that this version cannot read is looked at again, by whichever worker claims it. */
+/** After this delay a job that this version cannot read is claimed again, by any worker. */
 const UNREADABLE_DELAY_MS = 5_000;
-/** How soon a rollout that was forwarded to a worker which claims nothing is claimed by another. */
+/** After this delay another worker claims a rollout that was forwarded to a worker which claims nothing. */
 const NOT_HERE_DELAY_MS = 1_000;
 
 export type JobDeps = {
@@ -31,7 +31,7 @@ export async function runClaimed(job: Job, token: string, deps: JobDeps): Promis
   locks.take(id, token);
   const data = reader.read(job);
   if (!data) return moveJob(job, { next: 'later', delayMs: UNREADABLE_DELAY_MS }, deps);
-  // A worker that pauses still takes one job, by the read that was under way.
+  // A worker that was just paused still receives one job, from the read that was under way.
   if (!deps.mayStart()) return moveJob(job, HAND_BACK, deps);
   const route = await routeJob(job, data, node);
   if (route.action === 'forward') return forward(id, token, route.worker, deps);
@@ -41,7 +41,7 @@ export async function runClaimed(job: Job, token: string, deps: JobDeps): Promis
   await moveJob(job, next, deps);
 }
 
-/** A job that another worker forwarded; it has a seat here already. */
+/** Runs a job that another worker forwarded; it has a seat here already. */
 export async function runForwarded(job: Job, token: string, deps: JobDeps): Promise<void> {
   const { node, locks, reader } = deps;
   const id = job.id ?? '';
@@ -62,7 +62,7 @@ async function routeJob(job: Job, data: RolloutJob, { router, log }: Node): Prom
   return route ?? { action: 'run_here' };
 }
 
-/** The job stays active under the same lock, which is the other worker's to renew; when that one dies, it stalls. */
+/** The job stays active under the same lock, which the other worker renews from now on; if that worker dies, the job stalls. */
 async function forward(id: string, token: string, to: string, { node, locks }: JobDeps): Promise<void> {
   locks.drop(id, token);
   await node.farm.placement

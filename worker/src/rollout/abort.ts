@@ -9,9 +9,9 @@ export type AbortKind =
 export class AttemptAborted extends Error {
   override readonly name = 'AttemptAborted';
   readonly kind: AbortKind;
-  /** Of a cancelled one. */
+  /** Set for kind `cancelled`. */
   readonly cancelReason: CancelReason;
-  /** What the journal says of it. */
+  /** The reason that the journal records. */
   readonly why: string | null;
 
   constructor(kind: AbortKind, cancelReason: CancelReason = 'cancelled', why: string | null = null) {

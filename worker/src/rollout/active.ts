@@ -1,4 +1,4 @@
-/** The attempts this worker has in flight, and the one way to end them from outside. */
+/** The running attempts of this worker, and the only way to end them from outside. */
 import type { AttemptName, CancelReason, RunningAttempt } from '@swefarm/shared';
 import { type AbortKind, AttemptAborted } from './abort.ts';
 
@@ -11,7 +11,7 @@ export class ActiveAttempts {
     return this.#running.size;
   }
 
-  /** Registers a rollout for as long as `work` lasts; its signal aborts with an {@link AttemptAborted}. */
+  /** Registers a rollout while `work` runs; the signal aborts with an {@link AttemptAborted}. */
   async during<T>(rolloutId: string, work: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const controller = new AbortController();
     this.#running.set(rolloutId, { controller, attempt: null });
@@ -27,7 +27,7 @@ export class ActiveAttempts {
     if (running) running.attempt = attempt;
   }
 
-  /** Whether it was told to end, and has not done so yet. */
+  /** Whether the attempt was aborted, but has not ended yet. */
   isEnding(rolloutId: string): boolean {
     return this.#running.get(rolloutId)?.controller.signal.aborted === true;
   }
@@ -36,19 +36,19 @@ export class ActiveAttempts {
     return [...this.#running.keys()];
   }
 
-  /** Rollouts with their attempt, once claimed in the journal. */
+  /** The rollouts with their attempt, once it is claimed in the journal. */
   list(): RunningAttempt[] {
     return [...this.#running].flatMap(([rollout_id, { attempt }]) =>
       attempt === null ? [] : [{ rollout_id, ...attempt }],
     );
   }
 
-  /** `reason`: of kind `cancelled`. */
+  /** `reason`: for kind `cancelled`. */
   abort(rolloutId: string, kind: AbortKind, reason?: CancelReason): void {
     this.#running.get(rolloutId)?.controller.abort(new AttemptAborted(kind, reason));
   }
 
-  /** Ends it so that it is handed back at no cost, while this worker stays; the journal says why. */
+  /** Ends the attempt so that it is handed back at no cost, although this worker continues; the journal records why. */
   handBack(rolloutId: string, why: string): void {
     this.#running.get(rolloutId)?.controller.abort(new AttemptAborted('drain', undefined, why));
   }

@@ -1,4 +1,4 @@
-/** What becomes of an attempt that did not come to its end: cancelled, taken over, drained, tried again, or given up. */
+/** Decides about an attempt that failed or was ended: cancelled, taken over, drained, retried, or given up. */
 import {
   decide,
   errorMessage,
@@ -18,16 +18,16 @@ import { type AfterAttempt, type AttemptContext, DONE, ignoreIfEnded } from './c
 import { attemptEnd, endAttempt, handBack, putOff, storeWorkOfAttempt } from './endattempt.ts';
 import { emptyTrace } from './task.ts';
 
-/** Stages whose failures, once the agent is done, say nothing against its work. A slow policy's would be judged the same. */
+/** Failures in these stages, after the agent is done, do not devalue its work. The work of a slow policy would get the same verdict again. */
 const WORK_STANDS: ReadonlySet<FailureStage> = new Set(['evaluation', 'sandbox', 'worker']);
 
 const DISK_BREAKS: ReadonlySet<FailureStage> = new Set(['image', 'sandbox', 'evaluation']);
 
-/** For so long the signal to end, which broke a sandbox, may reach this worker later than the sandbox. */
+/** The signal to end, which broke a sandbox, may reach this worker this much later than the sandbox. */
 const STOP_SIGNAL_DELAY_MS = 300;
 const FAILURE_LENGTH = 400;
 
-/** `running` is the rollout, which may still be removing its containers. */
+/** `running` is the rollout that may still be removing its containers. */
 export async function afterFailure(
   context: AttemptContext,
   error: unknown,
@@ -40,14 +40,14 @@ export async function afterFailure(
   if (aborted?.kind === 'drain') return handBack(context, running);
   if (error instanceof UnusableError && refusedByRedis(error)) return putOff(context, error);
   const failure = await failureOf(error, context);
-  // A batch scheduler signals every process of a job, sandboxes too: what they lose by it is no failure of theirs.
+  // A batch scheduler signals every process of a job, sandboxes too: failures caused by that do not count against the rollout.
   if (failure.stage !== 'instance' && (await isToldToStop(context.services.stop)))
     return handBack(context, running);
   noteForNode(context, failure);
   return retryOrGiveUp(context, failure);
 }
 
-/** Noted as an end of its own, so that nobody takes it for a crash. */
+/** Recorded as an end of its own, so that it does not count as a crash. */
 async function leaveToOther(context: AttemptContext): Promise<AfterAttempt> {
   const ended = endAttempt(context, attemptEnd.drained('another attempt has it'));
   await ended.catch(ignoreIfEnded(context));
@@ -55,7 +55,7 @@ async function leaveToOther(context: AttemptContext): Promise<AfterAttempt> {
   return DONE;
 }
 
-/** Whether this worker was told to end, or is within a moment. */
+/** Whether this worker must end, or receives that signal within a moment. */
 async function isToldToStop(stop: AbortSignal): Promise<boolean> {
   await sleepAtMost(STOP_SIGNAL_DELAY_MS, stop);
   return stop.aborted;
@@ -63,7 +63,7 @@ async function isToldToStop(stop: AbortSignal): Promise<boolean> {
 
 async function failureOf(error: unknown, { services, log }: AttemptContext): Promise<RolloutFailure> {
   if (error instanceof RolloutFailure) {
-    // A full disk shows in many ways, and each asks for another node.
+    // A full disk causes many different errors, and each of them should be retried on another node.
     const byDisk = DISK_BREAKS.has(error.stage) && (await diskIsFull(services.runtime));
     return byDisk ? new RolloutFailure('node_disk', error.message, { cause: error }) : error;
   }
@@ -105,7 +105,7 @@ async function retryOrGiveUp(context: AttemptContext, failure: RolloutFailure): 
   }
 }
 
-/** The artifact store itself is what fails: the result without its artifact is worth more than none. */
+/** When the artifact store itself fails, a result without its artifact is better than no result. */
 function commitWithoutArtifact(
   context: AttemptContext,
   failure: Failure,

@@ -1,4 +1,4 @@
-/** How a rollout comes by its patch: an agent works in a sandbox, or the patch is given. */
+/** How a rollout gets its patch: an agent works in a sandbox, or the patch is given. */
 import { RolloutFailure, type SandboxAgent } from '@swefarm/shared';
 import { givenPatch } from '../agent/givenpatch.ts';
 import { hasFilledDisk, isCausedByCode, occupiesDisk } from '../sandbox/attribution.ts';
@@ -17,10 +17,10 @@ import type { AgentWork, ResumableWork, Task } from './task.ts';
 type OpenAgent = (task: Task, services: AttemptServices, staleness: Staleness) => Promise<OpenedAgent>;
 const OPEN: Record<SandboxAgent, OpenAgent> = { mini: openMini, external: openExternal };
 
-/** `clean`: the container of the evaluation. `staleness` is asked before each turn. */
+/** `clean`: the container for the evaluation. `staleness` is checked before each turn. */
 export type Prepared = { image: ReadyImage; clean: PreparedContainer; staleness: Staleness };
 
-/** `clean` is started beside the agent, so that the evaluation need not wait for its container. */
+/** Starts `clean` while the agent works, so that the evaluation need not wait for its container. */
 export async function runAgent(
   name: SandboxAgent,
   task: Task,
@@ -58,7 +58,7 @@ export async function runAgent(
   return { ...took, patch, tooLarge: taken?.tooLarge ?? false };
 }
 
-/** Null when the agent left no tree that a patch can be taken from: git, our marks, the tree itself were there when it began. */
+/** Null when the agent destroyed what a patch is taken from: git, the farm's marks, the tree. All were there when it began. */
 async function patchOf({ container, snapshot, suspect }: AgentSandbox, signal: AbortSignal) {
   try {
     return await takePatch(container, snapshot, signal);
@@ -68,11 +68,11 @@ async function patchOf({ container, snapshot, suspect }: AgentSandbox, signal: A
   }
 }
 
-/** The patch of an agent that takes no turn and needs no sandbox. */
+/** The patch of an agent that takes no turns and needs no sandbox. */
 export const givenWork = ({ run, instance, patch }: Task): AgentWork =>
   workWithoutAgent(givenPatch(run.agent.type, instance, patch));
 
-/** The work of an earlier attempt, whose evaluation was lost: the agent is not asked again. */
+/** The work of an earlier attempt, whose evaluation was lost: the agent does not run again. */
 export function resumedWork(
   { clock, trace }: Task,
   { trajectory, patch, seconds }: ResumableWork,

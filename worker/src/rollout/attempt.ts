@@ -1,6 +1,6 @@
 /**
- * What becomes of one claimed job: claim in the journal, run, and then exactly one of: committed, tried again later,
- * handed back, or left to the worker that has it now. BullMQ decides nothing of this.
+ * Handles one claimed job: claims it in the journal, runs it, and then does exactly one of: commit, retry later, hand back, or leave it
+ * to the worker that has it now. BullMQ decides none of this.
  */
 import {
   type CancelReason,
@@ -33,12 +33,12 @@ import { isStale } from './staleness.ts';
 import { emptyTrace, type Task } from './task.ts';
 import { retryUntilAnswered } from './untilanswered.ts';
 
-/** How long a job waits for another node when the one that failed it claims it again, and until when it does. */
+/** How long a job waits for another node when the node that failed it claims it again, and for how long it is delayed so. */
 const OTHER_NODE_DELAY_MS = 2_000;
 const OTHER_NODE_WAIT_MS = 10_000;
-/** How soon a rollout whose run, or whose policy, stands still is looked at again. */
+/** Delay before the next look at a rollout whose run or policy is paused. */
 const RUN_PAUSED_MS = 10_000;
-/** How long the worker of an attempt that seems to go on has to come back for the job: it looks each three seconds. */
+/** How long another attempt's worker, which seems to be alive, has to return for the job: it looks every three seconds. */
 const OTHER_ATTEMPT_MS = 7_000;
 
 export async function attemptRollout(
@@ -59,7 +59,7 @@ export async function attemptRollout(
   try {
     return await attemptClaimed(context, claim.cancelled);
   } catch (error) {
-    // The attempt was ended from outside while Redis refused its end.
+    // The attempt was ended from outside while Redis refused to record its end.
     if (error !== abortOf(signal)) throw error;
     return abortKind(signal) === 'drain' ? await handBack(context, Promise.resolve()) : DONE;
   } finally {
@@ -105,7 +105,7 @@ async function attemptClaimed(
   try {
     const judged = await unlessDrained(running, context.signal);
     services.breaker.succeeded();
-    // Between the last look and the commit the policy may have gone on.
+    // The policy may have advanced between the last check and the commit.
     const look = () => isStale(run, trace.trajectory, services.farm.policies);
     if (await retryUntilAnswered('policy', look, untilTakenOver(context)))
       return await commitAttempt(context, { outcome: 'cancelled', cancelReason: 'stale' });
@@ -115,7 +115,7 @@ async function attemptClaimed(
   }
 }
 
-/** Rejects at the moment of a drain: the job need not wait for its containers to be removed. */
+/** Rejects as soon as a drain begins: the job need not wait for the removal of its containers. */
 async function unlessDrained<T>(running: Promise<T>, signal: AbortSignal): Promise<T> {
   const drained = Promise.withResolvers<never>();
   using _listener = onAbort(signal, () => {
@@ -137,13 +137,13 @@ async function taskOf(context: AttemptContext): Promise<Task> {
     : null;
   const keyRef = run.policy?.api_key_ref;
   const stored = keyRef ? await retryUntilAnswered('policy key', () => farm.secrets.get(keyRef), how) : null;
-  // A key of a version that kept no origins is for the endpoints of its run, and for none that a policy entry brings.
+  // A key stored by a version without origins is only for the endpoints of its run, not for those of a policy entry.
   const apiKey = stored && { ...stored, origins: stored.origins ?? originsOf(run.policy?.urls) };
   const resumable = await resumeWork(farm, claimed.previous, how);
   return { job, attempt, claim, run, instance, patch, apiKey, resumable, clock, live, log, signal, trace };
 }
 
-/** True for a short while after a failure that another node should try, when there is another node. */
+/** True for a short while after a failure that another node should retry, when there is another node. */
 async function isBetterElsewhere(
   avoidNodes: readonly string[],
   previous: readonly JournalEntry[],

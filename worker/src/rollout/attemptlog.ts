@@ -1,11 +1,11 @@
-/** The one line about an attempt that alone explains what became of its rollout. */
+/** Builds the one log line of an attempt, which alone explains how its rollout ended. */
 import { FAILURES, type JournalEntry, type Seconds } from '@swefarm/shared';
 import { type Conclusion, failureIn } from './commitresult.ts';
 import { tokensOf } from './result.ts';
 import type { Trace } from './task.ts';
 
 export type Ended = {
-  /** False: another attempt's result was first. */
+  /** False: another attempt committed first. */
   won: boolean;
   trace: Trace;
   previous: readonly JournalEntry[];

@@ -1,4 +1,4 @@
-/** Ends an attempt with the rollout's result: committed, noted in the journal, logged in one line. */
+/** Ends an attempt with the rollout's result: commits it, notes it in the journal, logs it in one line. */
 import { summaryOf } from './attemptlog.ts';
 import { type Conclusion, commitResult, failureIn } from './commitresult.ts';
 import { type AfterAttempt, type AttemptContext, DONE, ignoreIfEnded, untilTakenOver } from './context.ts';
@@ -18,7 +18,7 @@ export async function commitAttempt(context: AttemptContext, conclusion: Conclus
   const end = failure
     ? attemptEnd.failed(failure.stage, failure.class, failure.message)
     : attemptEnd.done(won);
-  // The result stands, also when the attempt is over before Redis takes this.
+  // The result stands even when the attempt is ended before Redis accepts this entry.
   await endAttempt(context, end).catch(ignoreIfEnded(context));
   await dropResumableWork(services.farm, previous, services.log);
   services.metrics.attempts.inc({ class: failure?.class ?? (won ? 'done' : 'late') });

@@ -1,4 +1,4 @@
-/** The end of an attempt: artifact first, then the one commit that makes it the rollout's result. */
+/** The end of an attempt: first the artifact, then the one commit that makes the result the rollout's. */
 import {
   type ArtifactContent,
   type AttemptName,
@@ -23,13 +23,13 @@ import { versionsOf } from './staleness.ts';
 import type { Judged, ResumableWork, Trace } from './task.ts';
 import { type AnswerWait, retryUntilAnswered } from './untilanswered.ts';
 
-/** Many rollouts may end at once: their artifacts are made one after the other, so that the loop has time for the others. */
+/** Many rollouts may end at once: limiting the encoders leaves time on the event loop for the others. */
 const encoders = createSemaphore(2);
 
-/** A Redis that goes back to an older copy does not do so again within moments; one that keeps nothing it is given is at fault. */
+/** A Redis restored from an older copy loses the result once, not repeatedly; one that loses every write is at fault. */
 const MOST_STORES = 3;
 
-/** How an attempt came to a result. */
+/** How an attempt reached a result. */
 export type Conclusion =
   | { outcome: 'judged'; judged: Judged }
   | { outcome: 'failed'; failure: Failure }
@@ -44,8 +44,8 @@ export const failureIn = (conclusion: Conclusion): Failure | null =>
 type Services = Pick<AttemptServices, 'farm' | 'identity' | 'log' | 'runtime'>;
 
 /**
- * Writes artifact and result; true when this attempt's result is the rollout's. A late attempt removes its artifact.
- * What Redis refuses is asked again until it is answered.
+ * Writes artifact and result; true when this attempt's result is the rollout's. A late attempt removes its own artifact. While Redis
+ * refuses a write, it is retried.
  *
  * @throws RolloutFailure `artifact_store` when the artifact cannot be written: then nothing is committed; and as retryUntilAnswered()
  */
@@ -74,7 +74,7 @@ export async function commitResult(
   );
 }
 
-/** Stores what the next attempt is to evaluate, under this attempt; null when it cannot be stored: no harm but work. */
+/** Stores the work that the next attempt is to evaluate, under this attempt; null when that fails: the agent then works again. */
 export async function storeResumableWork(
   attempt: Omit<Stored, 'failure' | 'kept'>,
   { facts, seconds }: ResumableWork,
@@ -123,7 +123,7 @@ async function storeArtifact(stored: Stored, services: Services, how: AnswerWait
   try {
     return await retryUntilAnswered(
       'artifact',
-      // Written also while the worker drains; only another owner's claim stops it.
+      // A drain does not stop this write; only another worker's claim does.
       () => services.farm.artifacts.put(job.rollout_id, { attempt, claim }, blob, whenSuperseded(how.signal)),
       how,
     );

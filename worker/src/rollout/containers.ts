@@ -1,4 +1,4 @@
-/** The containers of one attempt: the one the agent works in, and what those for the evaluation look like. */
+/** The containers of one attempt: the agent's, and the specification of those for the evaluation. */
 import { beyondCeiling, describeExcess, errorMessage, RolloutFailure } from '@swefarm/shared';
 import { isCausedByCode, type Suspect } from '../sandbox/attribution.ts';
 import { SandboxKilledError, type Shell } from '../sandbox/command.ts';
@@ -9,7 +9,7 @@ import { prepareTree, type Snapshot } from '../sandbox/snapshot.ts';
 import type { AttemptServices } from './services.ts';
 import type { Task } from './task.ts';
 
-/** What an agent works in. `suspect`: to tell what its commands broke. */
+/** The container an agent works in. `suspect` finds out what its commands broke. */
 export type AgentSandbox = AsyncDisposable & {
   container: Container;
   snapshot: Snapshot;
@@ -17,7 +17,7 @@ export type AgentSandbox = AsyncDisposable & {
   suspect: Suspect;
 };
 
-/** A container with a snapshot of its tree and a shell; unreachable git objects are removed while the model thinks. The caller disposes of it, and does not wait for the removal. */
+/** A container with a snapshot of its tree and a shell; unreachable git objects are removed while the model thinks. The caller disposes of it without waiting for the removal. */
 export async function startSandbox(
   task: Task,
   services: AttemptServices,
@@ -57,7 +57,7 @@ export async function startSandbox(
   return { container, snapshot, history, suspect, [Symbol.asyncDispose]: dispose };
 }
 
-/** A shell whose errors say when its own commands broke the sandbox. */
+/** A shell whose errors state when the agent's own commands broke the sandbox. */
 function namingOwnDoing(shell: Shell, suspect: Suspect): Shell {
   return {
     async run(command, options) {
@@ -96,12 +96,12 @@ export function limitsOf({ run: { sandbox } }: Task, { ceilings }: AttemptServic
     cpus: sandbox.cpus,
     memoryBytes: sandbox.memory_bytes,
     pids: sandbox.pids,
-    // A run that sets none has what the operator lets a sandbox have.
+    // A run without a limit of its own gets the operator's limit.
     diskBytes: sandbox.disk_bytes ?? ceilings.max_disk_bytes,
   };
 }
 
-/** Throws RolloutFailure `sandbox_refused`, the run's fault, for what is beyond a ceiling of this worker: nothing was started. */
+/** Throws RolloutFailure `sandbox_refused`, the run's fault, when it requests more than a ceiling of this worker; nothing has started then. */
 export function refuseExcess({ run, instance }: Task, { ceilings, identity }: AttemptServices): void {
   const excess = beyondCeiling(run, ceilings, instance.needs_egress);
   if (excess === null) return;

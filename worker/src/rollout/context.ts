@@ -1,4 +1,4 @@
-/** One attempt from its claim to its end, and what becomes of its job. */
+/** One attempt from its claim to its end, and what happens to its job afterwards. */
 import type { Instance, JournalEntry, Log, Read, RolloutJob, RunRecord } from '@swefarm/shared';
 import { abortOf } from './abort.ts';
 import type { LiveTrace } from './live.ts';
@@ -11,21 +11,21 @@ import type { AnswerWait } from './untilanswered.ts';
 export type AfterAttempt =
   | { next: 'done' }
   /**
-   * `anywhere`: it failed here, or may not run here, so whoever claims it next runs it. `notOurs`: why only another version may
-   * work on it; nothing was claimed. `passed`: the claim of an attempt of another worker that may come back for it meanwhile.
+   * `anywhere`: it failed here, or may not run here, so the next worker that claims it runs it. `notOurs`: why only another version may
+   * run it; nothing was claimed. `passed`: the claim of another worker's attempt, which may return for the job meanwhile.
    */
   | { next: 'later'; delayMs: number; anywhere?: true; notOurs?: string; passed?: string }
-  /** Another worker is to have it at once; `gone` resolves when nothing of it is left on this node. */
+  /** Another worker shall have it at once; `gone` resolves when nothing of it is left on this node. */
   | { next: 'hand_back'; gone: Promise<void> };
 
 export const DONE: AfterAttempt = { next: 'done' };
-/** Of a job that nothing was started for. */
+/** For a job that this worker has started nothing for. */
 export const HAND_BACK: AfterAttempt = { next: 'hand_back', gone: Promise.resolve() };
 
 export type ClaimedRollout = {
   job: RolloutJob;
   attempt: number;
-  /** The nonce of its claim. */
+  /** The nonce of the claim. */
   claim: string;
   previous: JournalEntry[];
   run: RunRecord;
@@ -42,14 +42,14 @@ export type AttemptContext = {
   signal: AbortSignal;
 };
 
-/** Redis is asked until another worker has the rollout, or this one is to go. */
+/** Retries until another worker has the rollout, or this worker must exit. */
 export const untilTakenOver = ({ log, signal }: AttemptContext): AnswerWait => ({
   log,
   signal,
   endedBy: ['superseded', 'drain'],
 });
 
-/** For `catch`: the error by which an attempt was ended from outside is none; others are thrown on. */
+/** For `catch`: ignores the error that ended an attempt from outside, and rethrows all others. */
 export const ignoreIfEnded =
   ({ signal }: AttemptContext) =>
   (error: unknown): void => {

@@ -12,16 +12,16 @@ import { type AfterAttempt, type AttemptContext, untilTakenOver } from './contex
 import { resumableWork } from './resume.ts';
 import { retryUntilAnswered } from './untilanswered.ts';
 
-/** How long a rollout that Redis refused waits for another attempt. */
+/** Delay before the next attempt at a rollout that Redis refused. */
 const PUT_OFF_MS = 2_000;
-/** What the journal holds of a cause. */
+/** Characters of a cause that the journal stores. */
 const CAUSE_LENGTH = 200;
 
 const causeOf = (text: string | null): string | null => text?.slice(0, CAUSE_LENGTH) ?? null;
 
 /** The ends that the journal knows. */
 export const attemptEnd = {
-  /** With the rollout's result: its own, or one that was committed before it. */
+  /** Ended with the rollout's result: its own, or one that was committed earlier. */
   done: (isFirst: boolean): AttemptEnd => ({
     stage: null,
     class: 'done',
@@ -49,20 +49,20 @@ export async function endAttempt(
   );
 }
 
-/** Ends the attempt at no cost; `running` is what still removes its containers. */
+/** Ends the attempt at no cost; `running` is the rollout that may still be removing its containers. */
 export async function handBack(context: AttemptContext, running: Promise<unknown>): Promise<AfterAttempt> {
   await endDrained(context, abortOf(context.signal)?.why ?? null);
   return { next: 'hand_back', gone: running.then(nothing, nothing) };
 }
 
-/** Redis refused what the rollout needed of it: nobody's work failed, and the rollout is tried again soon. */
+/** Redis refused something that the rollout needed: no work has failed, and the rollout is retried soon. */
 export async function putOff(context: AttemptContext, refusal: UnusableError): Promise<AfterAttempt> {
   context.log.warn({ err: errorMessage(refusal) }, 'Redis refused this rollout; it is put off');
   await endDrained(context, errorMessage(refusal));
   return { next: 'later', delayMs: PUT_OFF_MS };
 }
 
-/** Waits for Redis as long as the worker itself does: its end is the only one left. */
+/** Waits for Redis until the worker itself exits. */
 async function endDrained(context: AttemptContext, cause: string | null): Promise<void> {
   context.services.metrics.attempts.inc({ class: 'drained' });
   const how = { log: context.log };
@@ -70,7 +70,7 @@ async function endDrained(context: AttemptContext, cause: string | null): Promis
   await endAttempt(context, { ...attemptEnd.drained(cause), ...stored }, how);
 }
 
-/** What the journal says of work that the next attempt need not do again. */
+/** Stores the work that the next attempt need not repeat, and returns the journal's note of it. */
 export async function storeWorkOfAttempt(
   context: AttemptContext,
   how = untilTakenOver(context),

@@ -1,9 +1,9 @@
-/** The facts that a reward is computed from, and the verdict that they give. */
+/** Collects the facts that a reward is computed from, and the verdict on them. */
 import { decideReward, type EvaluationPlan, isNoPatch } from '@swefarm/grading';
 import { asksPolicy, type Report, type RewardFacts, RolloutFailure } from '@swefarm/shared';
 import type { AgentWork, Judged, Task } from './task.ts';
 
-/** What is known when the patch is there and nothing has been evaluated. */
+/** The facts known when the patch exists and nothing has been evaluated. */
 export function factsOf(task: Task, work: AgentWork, grader: EvaluationPlan['grader']): RewardFacts {
   const { end, patch } = work;
   return {
@@ -48,7 +48,7 @@ export function judge(task: Task, facts: RewardFacts, plan: EvaluationPlan): Jud
   return { facts, reward, row, resolved };
 }
 
-/** A model that never answered did nothing right or wrong: such a rollout was ended by the farm, the endpoint or the trainer. */
+/** A model that never answered did nothing right or wrong: the farm, the endpoint or the trainer ended such a rollout. */
 function refuseWithoutTurn({ run, trace }: Task, facts: RewardFacts): void {
   if (!asksPolicy(run.agent.type) || trace.trajectory === null || trace.trajectory.turns.length > 0) return;
   const [failureClass, why] = facts.sandbox_killed

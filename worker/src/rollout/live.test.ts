@@ -3,7 +3,7 @@ import { pino } from 'pino';
 import { expect, test } from 'vitest';
 import { startLive } from './live.ts';
 
-/** Keeps what is written; `open` lets writes through, as a Redis that answers. */
+/** Records the writes; `open` lets them complete, as a Redis that answers. */
 function watched(keep = 3) {
   const marks: LiveRollout[] = [];
   const turns: LiveTurn[] = [];

@@ -1,6 +1,6 @@
 /**
- * Shows what a rollout does while it runs to those who watch. It costs the rollout nothing: one write at a time, which the
- * rollout does not wait for, and which is not repeated when it fails.
+ * Publishes the turns of a running rollout to watchers. It does not delay the rollout: there is one write at a time, for which the
+ * rollout does not wait, and which is not repeated when it fails.
  */
 import { type Clock, errorMessage, type Live, type LiveTurn, type Trajectory } from '@swefarm/shared';
 import type { Logger } from 'pino';
@@ -10,7 +10,7 @@ export type LiveDeps = {
   clock: Pick<Clock, 'now'>;
   worker: string;
   node: string;
-  /** Latest turns that are kept; 0: nothing is shown. */
+  /** Number of latest turns that are published; 0: none. */
   turnsKept: number;
   log: Logger;
 };
@@ -80,7 +80,7 @@ export function startLive(deps: LiveDeps, rolloutId: string, attempt: number): L
   };
 }
 
-/** Turn `index`: the answer and what followed; the first also has the messages before it. */
+/** Turn `index`: the answer and its observations; the first turn also has the messages before it. */
 function turnOf({ turns, messages }: Trajectory, index: number, attempt: number, at: number): LiveTurn {
   const turn = turns[index];
   if (!turn) throw new RangeError(`there is no turn ${index}`);

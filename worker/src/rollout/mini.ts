@@ -1,4 +1,4 @@
-/** The agent `mini` in a rollout: its policy is followed, its endpoint bound, its pace noted. */
+/** The agent `mini` in a rollout: follows its policy, binds its endpoint, records its pace. */
 import { RolloutFailure } from '@swefarm/shared';
 import { runMiniAgent } from '../agent/loop.ts';
 import { watchPauseLimit } from '../agent/policy/pauselimit.ts';

@@ -1,14 +1,14 @@
-/** What every agent that works in a sandbox is to its rollout, and what is recorded of each of its turns. */
+/** The interface of every agent that works in a sandbox to its rollout, and the records of its turns. */
 import type { Trajectory } from '@swefarm/shared';
 import type { AgentEnd } from '../agent/agent.ts';
 import type { AgentSandbox } from './containers.ts';
 import type { AttemptServices } from './services.ts';
 import type { Task } from './task.ts';
 
-/** An agent that is ready to begin; what it holds outside of the sandbox is released with it. */
+/** An agent that is ready to begin; disposing it releases what it holds outside the sandbox. */
 export type OpenedAgent = Disposable & {
   work(sandbox: AgentSandbox): Promise<AgentEnd>;
-  /** Seconds in which its clock stood still. */
+  /** Seconds in which the agent's clock stood still. */
   pausedSeconds(): number;
   /** As in RewardFacts. */
   policyPace(): number | null;

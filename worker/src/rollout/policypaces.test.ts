@@ -18,7 +18,7 @@ test('a share of the median of the others of its run; 0 for silence, null while 
   expect(paces.of('run', 'quiet')).toBe(0);
   note('e', 500);
   expect(paces.of('run', 'a')).toBeCloseTo(100 / 450);
-  // All its tokens and all its seconds: a later word replaces the earlier one.
+  // All its tokens and all its seconds: a later report replaces the earlier one.
   note('a', 4500, 100);
   expect(paces.of('run', 'a')).toBeCloseTo(1);
 });

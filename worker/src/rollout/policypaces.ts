@@ -1,18 +1,18 @@
 /** How fast the policy answers the rollouts of a run: this distinguishes a slow endpoint from a model that thinks for long. */
 
 export type PolicyPaces = {
-  /** So many tokens in so many seconds, in all of one rollout. */
+  /** Records the sums of one whole rollout: this many tokens in this many seconds. */
   record(runId: string, rolloutId: string, throughput: { tokens: number; seconds: number }): void;
   /**
-   * A rollout's tokens a second, as a share of the median of the run's others on this worker; 0 when it received none, null when
-   * there are too few others to tell.
+   * A rollout's tokens per second, as a share of the median of the run's other rollouts on this worker; 0 when it received none, null
+   * when there are too few others to compare.
    */
   of(runId: string, rolloutId: string): number | null;
 };
 
-/** Fewer say nothing of a run. */
+/** With fewer rollouts there is no comparison. */
 const FEWEST = 3;
-/** The latest; older ones are forgotten. */
+/** Most rollouts remembered; older ones are forgotten. */
 const MOST_ROLLOUTS = 256;
 const MOST_RUNS = 64;
 
@@ -40,7 +40,7 @@ export function createPolicyPaces(): PolicyPaces {
   };
 }
 
-/** Puts an entry at the end, and lets go of the first ones. */
+/** Sets an entry as the newest, and drops the oldest ones. */
 function latest<T>(entries: Map<string, T>, key: string, value: T, most: number): void {
   entries.delete(key);
   entries.set(key, value);

@@ -1,4 +1,4 @@
-/** The records that a job needs. They are read before its claim, so that a job for another version of the software costs no attempt. */
+/** Reads the records of a job before its claim, so that a job for another version of the software costs no attempt. */
 import {
   type Instance,
   isDamagedInstance,
@@ -12,12 +12,12 @@ import type { AfterAttempt } from './context.ts';
 import type { AttemptServices } from './services.ts';
 import { type AnswerWait, retryUntilAnswered } from './untilanswered.ts';
 
-/** How soon a rollout that this version leaves to another is looked at again. */
+/** Delay before the next look at a rollout that this version leaves to another. */
 const NOT_OURS_MS = 5_000;
 
 type Records = { run: RunRecord; instance: Read<Instance> };
 
-/** The records of the job's run and instance; or what becomes of a job whose records are gone, or need another version. */
+/** The records of the job's run and instance; or what happens to a job whose records are gone, or need another version. */
 export async function readRecords(
   job: RolloutJob,
   services: AttemptServices,
@@ -38,7 +38,7 @@ export async function readRecords(
   }
 }
 
-/** A damaged one is damaged for everybody: its rollouts are claimed, to be committed as failed. */
+/** A damaged record is damaged for every worker: its rollouts are claimed, and committed as failed. */
 async function instanceOf(job: RolloutJob, { farm }: AttemptServices): Promise<Read<Instance> | null> {
   try {
     const value = await farm.runs.getInstance(job.run_id, job.instance_id);

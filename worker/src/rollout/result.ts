@@ -1,4 +1,4 @@
-/** The records that end rollouts: what every one of them says, with or without a worker that had it. */
+/** Builds the records that end rollouts: the fields that all have, with or without a worker that ran them. */
 import {
   type Failure,
   type Outcome,
@@ -14,7 +14,7 @@ type Attempt = Pick<Result, 'rollout_id' | 'instance_id' | 'rollout_index' | 'at
 type By = Pick<Result, 'worker' | 'node' | 'runtime' | 'finished_at'>;
 type End = { outcome: Outcome; reward_row: string; failure: Failure | null };
 
-/** A result as of a rollout that nothing is known of: no reward, no turn, no second. */
+/** The result of a rollout without facts: no reward, no turns, no seconds. */
 export function resultWithoutFacts(run: RunRecord, attempt: Attempt, by: By, end: End): Result {
   return {
     format: 'swefarm-result-1',
@@ -36,7 +36,7 @@ export function resultWithoutFacts(run: RunRecord, attempt: Attempt, by: By, end
   };
 }
 
-/** As the endpoint counted them, over all turns. */
+/** Token counts of the endpoint, over all turns. */
 export function tokensOf(trajectory: Trajectory | null): Result['tokens'] {
   const tokens = { prompt: 0, completion: 0 };
   for (const turn of trajectory?.turns ?? []) {

@@ -1,6 +1,6 @@
 /**
- * Work that outlives its attempt: when only the evaluation was lost, what the agent did is stored as the attempt's
- * artifact, named in the journal, and the next attempt grades it without the agent. The policy pays for a rollout once.
+ * Work that outlives its attempt: when only the evaluation was lost, the agent's work is stored as the attempt's artifact and named
+ * in the journal, and the next attempt grades it without the agent. So the policy works only once for a rollout.
  */
 import { errorMessage, type Farm, type JournalEntry } from '@swefarm/shared';
 import type { Logger } from 'pino';
@@ -9,15 +9,15 @@ import type { StageClock } from './stages.ts';
 import type { ResumableWork, Trace } from './task.ts';
 import { type AnswerWait, retryUntilAnswered } from './untilanswered.ts';
 
-/** What a failed attempt leaves for the next; null when the agent had not come to its end. */
+/** The work that a failed attempt leaves for the next; null when the agent had not ended. */
 export function resumableWork(trace: Trace, clock: StageClock): ResumableWork | null {
   if (trace.facts === null || trace.trajectory === null || trace.patch === null) return null;
-  // The verdict of an evaluation that failed is none.
+  // An evaluation that failed has no verdict.
   const facts = { ...trace.facts, evaluation: 'not_run' as const, resolved: null };
   return { facts, patch: trace.patch, trajectory: trace.trajectory, seconds: clock.seconds() };
 }
 
-/** The newest stored work; null when there is none, or it can no longer be read: then the agent works anew. */
+/** The newest stored work; null when there is none, or it can no longer be read: then the agent works again. */
 export async function resumeWork(
   farm: Pick<Farm, 'artifacts'>,
   previous: readonly JournalEntry[],
@@ -39,7 +39,7 @@ export async function resumeWork(
   }
 }
 
-/** Once the rollout has its result the stored work is of no use. Its removal may fail: maintenance removes it. */
+/** Removes stored work once the rollout has its result. If that fails, maintenance removes it. */
 export async function dropResumableWork(
   farm: Pick<Farm, 'artifacts'>,
   previous: readonly JournalEntry[],

@@ -1,6 +1,6 @@
 /**
  * One attempt at one rollout, from image to reward: the path of a job through this worker, top to bottom.
- * It returns facts; whether a failure is tried again, and what is committed, is decided by `attempt.ts`.
+ * It returns facts; `attempt.ts` decides whether a failure is retried, and what is committed.
  */
 import { type EvaluationPlan, needsEvaluation, planEvaluation } from '@swefarm/grading';
 import { isSandboxAgent, type RewardFacts } from '@swefarm/shared';
@@ -15,7 +15,7 @@ import type { AttemptServices } from './services.ts';
 import { type Staleness, watchStaleness } from './staleness.ts';
 import type { AgentWork, Judged, Task } from './task.ts';
 
-/** Throws RolloutFailure when infrastructure is at fault; the task's trace says how far it came. */
+/** Throws RolloutFailure when infrastructure is at fault; the task's trace then shows how far the attempt came. */
 export async function runRollout(task: Task, services: AttemptServices): Promise<Judged> {
   const { run, instance, clock, signal, trace } = task;
   const { runtime, metrics } = services;
@@ -32,7 +32,7 @@ export async function runRollout(task: Task, services: AttemptServices): Promise
     runtime.start(containerSpec(task, services, image, 'evaluation'), signal),
   );
 
-  // Over all stages: work that an earlier attempt left, and an evaluation, age as a turn does.
+  // It covers all stages: stored work of an earlier attempt, and an evaluation, can become stale as a turn does.
   using staleness = await followStaleness(task, services);
   const work = await obtainWork(task, services, { image, clean, staleness });
   trace.patch = work.patch;
@@ -46,12 +46,12 @@ export async function runRollout(task: Task, services: AttemptServices): Promise
   const evaluateEmpty = !isSandboxAgent(run.agent.type);
   if (needsEvaluation(facts, run.reward.overrides, { evaluateEmpty }))
     await evaluateWork(task, services, plan, work.patch, facts, { clean, image, evaluateEmpty });
-  // The `host` dry run is evaluated, so that one sees it work; a reward it has only when worker and run allow it.
+  // The `host` dry run is evaluated to demonstrate the whole path; it gets a reward only when worker and run allow that.
   if (!runtime.isolates && !(run.reward.host && services.hostRewards)) facts.ungraded = true;
   return judge(task, facts, plan);
 }
 
-/** The patch and how it came about: an earlier attempt's, an agent's, or given. */
+/** The patch and its origin: an earlier attempt, an agent, or the job. */
 async function obtainWork(task: Task, services: AttemptServices, prepared: Prepared): Promise<AgentWork> {
   const { type: agent } = task.run.agent;
   if (task.resumable) {

@@ -1,4 +1,4 @@
-/** What an attempt may see of the worker that it runs on. Files of this folder take this, or the few services of it that they need. */
+/** What an attempt may use of its worker. Files of this folder take this type, or the few services of it that they need. */
 import type { Ceilings, FailureClass, Farm } from '@swefarm/shared';
 import type { Logger } from 'pino';
 import type { Endpoints } from '../agent/policy/endpoints.ts';
@@ -13,10 +13,10 @@ import type { ActiveAttempts } from './active.ts';
 import type { PolicyPaces } from './policypaces.ts';
 import type { Judged, Task } from './task.ts';
 
-/** Whose rollout failed; by its image a sandbox is tried. */
+/** The run of a failed rollout, and the image with which a sandbox is tried. */
 export type FailedRollout = { run: string; image: string; instance: string };
 
-/** Learns from the attempts here whether this node works. */
+/** Learns from attempts whether this node works. */
 type NodeHealth = {
   failed(failure: FailureClass, cause: string, sample: FailedRollout): void;
   succeeded(): void;
@@ -38,32 +38,32 @@ type AttemptFarm = Pick<
 
 export type AttemptServices = {
   identity: { worker: string; node: string };
-  /** The marks of this worker on everything it starts; rollout and attempt are added per container. */
+  /** This worker's marks on everything it starts; rollout and attempt are added per container. */
   owner: Omit<Owner, 'rollout_id' | 'attempt'>;
   farm: AttemptFarm;
   runtime: Runtime;
-  /** How a rollout is run; simulations have their own way. */
+  /** Runs a rollout; simulations replace it. */
   runRollout: (task: Task, services: AttemptServices) => Promise<Judged>;
   active: Pick<ActiveAttempts, 'abort' | 'claimed' | 'handBack'>;
   breaker: NodeHealth;
-  /** Policy endpoints of this worker's rollouts, and what trainers say of the policies. */
+  /** Policy endpoints of this worker's rollouts, and the trainers' announcements about the policies. */
   endpoints: Endpoints;
   policies: PolicyWatch;
   policyPaces: PolicyPaces;
-  /** How long a policy may not serve before rollouts here stop waiting for it. */
+  /** How long a policy may be paused before rollouts here stop waiting for it. */
   policyPauseLimitMs: number;
   threads: Threads;
   evaluationLock: EvaluationLock;
   removals: Removals;
   cleanImages: CleanImages;
-  /** Aborts when this worker is told to end. */
+  /** Aborts when this worker must end. */
   stop: AbortSignal;
   metrics: WorkerMetrics;
-  /** The most that any run may ask for here. */
+  /** The most that any run may request here. */
   ceilings: Ceilings;
-  /** This worker permits rewards from the `host` dry run, when the run asks for them too. */
+  /** Whether this worker permits rewards from the `host` dry run, when the run requests them too. */
   hostRewards: boolean;
-  /** Latest turns of each running rollout that can be watched; 0: none. */
+  /** Number of latest turns of each running rollout that watchers see; 0: none. */
   liveTurns: number;
   log: Logger;
 };

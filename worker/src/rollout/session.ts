@@ -1,4 +1,4 @@
-/** A session on the side of the worker that runs it: it is taken, its driver's commands are received, its lease is watched, it is ended. */
+/** A session in the worker that runs it: takes it, receives its driver's commands, watches its lease, and ends it. */
 import { errorMessage, RolloutFailure, type SessionEnd, sleepAtMost } from '@swefarm/shared';
 import type { AgentEnd } from '../agent/agent.ts';
 import { type Driver, runExternalAgent } from '../agent/external.ts';
@@ -9,10 +9,10 @@ import type { Task } from './task.ts';
 import { retryUntilAnswered } from './untilanswered.ts';
 
 const WATCH_MS = 1_000;
-/** When Redis took so long to answer, no driver could renew its lease either. */
+/** When Redis took this long to answer, no driver could renew its lease either. */
 const OUTAGE_MS = 2_000;
 
-/** The agent `external` in a rollout: a driver outside gives the commands, in the session that this attempt takes. */
+/** The agent `external` in a rollout: an outside driver gives the commands, in the session that this attempt takes. */
 export async function openExternal(task: Task, services: AttemptServices): Promise<OpenedAgent> {
   const { run, instance, signal } = task;
   await takeSession(task, services);
@@ -36,10 +36,10 @@ export async function openExternal(task: Task, services: AttemptServices): Promi
 }
 
 /**
- * Lets `work` drive the task's session, which ends with it. A session whose driver's lease runs out is cancelled, within
+ * Lets `work` drive the task's session, and ends the session afterwards. A session whose driver's lease expires is cancelled within
  * about a second.
  *
- * @throws RolloutFailure `session_lost` when an earlier attempt ran commands in it, or the sandbox was lost under it
+ * @throws RolloutFailure `session_lost` when an earlier attempt ran commands in it, or when the session lost its sandbox
  */
 async function withSession(
   task: Task,
@@ -78,7 +78,7 @@ async function withSession(
   }
 }
 
-/** Takes the session for this attempt, before anything is started for it. Throws as {@link withSession}. */
+/** Takes the session for this attempt, before the attempt starts anything. Throws as {@link withSession}. */
 async function takeSession(task: Task, services: AttemptServices): Promise<void> {
   const { sessions } = services.farm;
   const id = task.run.run_id;
@@ -93,20 +93,20 @@ async function takeSession(task: Task, services: AttemptServices): Promise<void>
   cancelAsLapsed(task, services);
 }
 
-/** What Redis refuses is asked again, until the attempt is ended from outside. */
+/** Retries what Redis refuses, until the attempt is ended from outside. */
 const retrierOf =
   ({ log, signal }: Task) =>
   <T>(call: () => Promise<T>): Promise<T> =>
     retryUntilAnswered('session', call, { log, signal, endedBy: ['superseded', 'drain', 'cancelled'] });
 
-/** Ends the attempt as cancelled: the session has no driver any more. */
+/** Ends the attempt as cancelled: the session's driver is gone. */
 function cancelAsLapsed(task: Task, services: AttemptServices): never {
   services.active.abort(task.job.rollout_id, 'cancelled', 'lease');
   task.signal.throwIfAborted();
   throw new RolloutFailure('bug', 'the lease of the session has run out');
 }
 
-/** How an error ends the session; null: another attempt may begin it. */
+/** How an error ends the session; null: another attempt may start it. */
 function endBy(task: Task, taken: number, error: unknown): SessionEnd | null {
   const aborted = abortOf(task.signal);
   if (aborted?.kind === 'cancelled') return aborted.cancelReason === 'lease' ? 'lease' : 'cancelled';

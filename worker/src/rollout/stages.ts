@@ -16,10 +16,10 @@ export const NO_SECONDS: Seconds = {
 export type Stage = Exclude<keyof Seconds, 'total'>;
 
 export type StageClock = {
-  /** Times one call; the stage is charged also when it throws. */
+  /** Measures one call; its time counts for the stage even when it throws. */
   time<T>(stage: Stage, work: () => Promise<T>): Promise<T>;
   set(stage: Stage, seconds: number): void;
-  /** Takes over what an earlier attempt spent until its evaluation; it was observed then. */
+  /** Adds the times of an earlier attempt up to its evaluation; their metrics were observed then. */
   resume(spentBefore: Seconds): void;
   seconds(): Seconds;
 };
@@ -29,7 +29,7 @@ export type StageListeners = {
   onStage?: (stage: Stage, seconds: number) => void;
 };
 
-/** `queuedSeconds` is the time between submit and this attempt's claim. */
+/** `queuedSeconds`: the time between submit and this attempt's claim. */
 export function startStageClock(
   queuedSeconds: number,
   { onEnter, onStage }: StageListeners = {},

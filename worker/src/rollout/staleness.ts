@@ -1,4 +1,4 @@
-/** A rollout whose first turn had weights that are too old by now is of no use to its trainer: it is cancelled while it runs, is graded or is committed. */
+/** Cancels a rollout whose first turn had weights that are too old by now, while it runs, is graded or is committed: its trainer cannot use it. */
 import {
   DEFAULT_POLICY,
   followsPolicy,
@@ -11,11 +11,11 @@ import {
 
 type Known = Pick<PolicyRecord, 'versions'> | null;
 
-/** The oldest weights that are known to have made a turn of it. */
+/** The oldest known weights that made a turn of the rollout. */
 const firstVersion = (trajectory: Trajectory | null): string | null =>
   trajectory?.turns.find(({ policy_version: { start } }) => start !== null)?.policy_version.start ?? null;
 
-/** What a result tells of the weights: its turns name each. */
+/** The version fields of a result, from the turns. */
 export const versionsOf = (trajectory: Trajectory) => ({
   policy_version_first: firstVersion(trajectory),
   policy_version_last:
@@ -29,20 +29,20 @@ function tooOld(most: number | null, trajectory: Trajectory | null, policy: Know
 }
 
 type StaleDeps = {
-  /** Most versions that the policy may be ahead of the first turn; null: any number. */
+  /** How many versions the policy may be ahead of the first turn; null: any number. */
   most: number | null;
   trajectory(): Trajectory | null;
-  /** The policy's record by its trainer; null: there is none. */
+  /** The policy's record by its trainer; null: none. */
   policy(): Known;
   onStale(): void;
 };
 
 export type Staleness = Disposable & {
-  /** Looks now: before a turn, so that none is asked for in vain. */
+  /** Checks now: called before a turn, so that no turn is requested in vain. */
   look(): void;
 };
 
-/** How often it looks by itself: a turn, or an evaluation, may last for minutes. */
+/** Interval of the timer's own checks: a turn or an evaluation may take minutes. */
 const EVERY_MS = 1_000;
 
 export function watchStaleness(deps: StaleDeps, everyMs: number = EVERY_MS): Staleness {
@@ -58,7 +58,7 @@ export function watchStaleness(deps: StaleDeps, everyMs: number = EVERY_MS): Sta
   };
 }
 
-/** Asks Redis, which may know of newer weights than this worker. */
+/** Reads Redis, which may know of newer weights than this worker. */
 export async function isStale(
   { max_staleness: most, policy }: Pick<RunRecord, 'max_staleness' | 'policy'>,
   trajectory: Trajectory | null,

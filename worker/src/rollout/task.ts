@@ -1,4 +1,4 @@
-/** What one attempt is given, and what it leaves behind for its result, however it ends. */
+/** The input of one attempt, and the record it leaves for its result, however it ends. */
 import type {
   ArtifactContent,
   Instance,
@@ -24,18 +24,18 @@ export type Task = {
   /** The patch given with the job; null unless the agent is `patch`. */
   patch: string | null;
   apiKey: PolicyKey | null;
-  /** Work of an earlier attempt that only has to be evaluated. */
+  /** Work of an earlier attempt that only needs its evaluation. */
   resumable: ResumableWork | null;
   clock: StageClock;
-  /** For those who watch. */
+  /** Publishes progress to watchers. */
   live: LiveTrace;
   log: Logger;
   signal: AbortSignal;
-  /** Filled while the attempt goes on, so that a failure keeps what was learnt. */
+  /** Filled while the attempt runs, so that a failure keeps what is known so far. */
   trace: Trace;
 };
 
-/** What the agent left. */
+/** What the agent produced. */
 export type AgentWork = {
   end: AgentEnd | null;
   patch: string | null;
@@ -45,10 +45,10 @@ export type AgentWork = {
   policyPace: number | null;
 };
 
-/** What the tables say of the facts. */
+/** The verdict of the reward table on the facts. */
 export type Judged = { facts: RewardFacts; reward: number | null; row: string; resolved: boolean | null };
 
-/** What an earlier attempt's agent did, whose evaluation was lost. */
+/** The work of an earlier attempt's agent, whose evaluation was lost. */
 export type ResumableWork = NonNullable<ArtifactContent['kept']> & { trajectory: Trajectory; patch: string };
 
 export type Trace = {

@@ -1,4 +1,4 @@
-/** What Redis refuses is asked again until it is answered: a failover or a full memory costs time, never finished work. */
+/** Retries what Redis refuses until it answers: a failover or full memory costs time, but no finished work. */
 import { errorMessage, exponentialBackoff, refusedByRedis, sleep, sleepAtMost } from '@swefarm/shared';
 import type { Logger } from 'pino';
 import { type AbortKind, abortOf } from './abort.ts';
@@ -7,16 +7,16 @@ const pauseMs = exponentialBackoff(100, 2_000);
 
 export type AnswerWait = {
   log: Pick<Logger, 'warn' | 'info'>;
-  /** Of the attempt it is for. */
+  /** The signal of the attempt that makes the call. */
   signal?: AbortSignal;
-  /** An attempt that is ended so stops asking; others go on. */
+  /** Kinds of abort that stop the retries; other kinds do not. */
   endedBy?: readonly AbortKind[];
 };
 
 /**
- * Calls until Redis answers, and throws errors of other kinds; that it waits is logged once.
+ * Calls until Redis answers, and throws errors of other kinds; logs once that it waits.
  *
- * @throws AttemptAborted when Redis refused and the attempt was ended meanwhile; it is called at least once
+ * @throws AttemptAborted when Redis refused and the attempt was ended meanwhile; `call` runs at least once
  */
 export async function retryUntilAnswered<T>(
   what: string,
@@ -35,7 +35,7 @@ export async function retryUntilAnswered<T>(
     }
     const aborted = signal && abortOf(signal);
     if (aborted && endedBy.includes(aborted.kind)) throw aborted;
-    // Once the attempt has ended, nothing shortens the pauses of those who go on.
+    // Once the attempt has ended, nothing shortens the pauses of calls that continue.
     if (signal?.aborted === false) await sleepAtMost(pauseMs(tries), signal);
     else await sleep(pauseMs(tries));
   }
