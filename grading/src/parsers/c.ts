@@ -5,7 +5,7 @@ import { type Reader, statuses } from './reader.ts';
 
 const REDIS: Record<string, string> = { ok: 'PASSED', err: 'FAILED', skip: 'SKIPPED', ignore: 'SKIPPED' };
 
-/** `[ok]: name (12 ms)`; a failed test also carries ` in path`. */
+/** `[ok]: name (12 ms)`; a failed test also has ` in path` after its name. */
 export const redis: Reader = (log) => {
   const found = statuses();
   for (const raw of linesOf(log)) {
@@ -19,7 +19,7 @@ export const redis: Reader = (log) => {
   return found;
 };
 
-/** Without blanks, `in`, blanks and one last word. */
+/** Drops a suffix of blanks, `in`, blanks and one last word. */
 function dropPath(name: string): string {
   let word = name.length;
   while (word > 0 && !isSpace(name[word - 1])) word--;
@@ -57,7 +57,7 @@ export const micropython: Reader = (log) => {
   return found;
 };
 
-/** `3: [       OK ] suite.name (0 ms)`: the last bracket that still has a name and a time behind it. */
+/** `3: [       OK ] suite.name (0 ms)`: the last bracket that is still followed by a name and a time. */
 export const googletest: Reader = (log) => {
   const found = statuses();
   for (const raw of linesOf(log)) {
@@ -78,14 +78,14 @@ export const googletest: Reader = (log) => {
   return found;
 };
 
-/** Index of the last blank that a `(` follows, or -1. */
+/** Index of the last blank before a `(`, or -1. */
 function lastOpening(line: string): number {
   let at = line.lastIndexOf('(');
   while (at > 0 && !isSpace(line[at - 1])) at = line.lastIndexOf('(', at - 1);
   return at - 1;
 }
 
-/** `[ OK ] ` or `[ FAILED ] ` at this index, and where the name begins. */
+/** `[ OK ] ` or `[ FAILED ] ` at this index, and the index where the name begins. */
 function bracket(line: string, at: number): { ok: boolean; end: number } | null {
   let next = at + 1;
   while (isSpace(line[next])) next++;

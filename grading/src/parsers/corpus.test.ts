@@ -7,7 +7,7 @@ import { gradeEvaluation } from '../report/grade.ts';
 import type { Dialect } from './reader.ts';
 import { parserName, readLog } from './registry.ts';
 
-/** Logs of others with the maps of the real harnesses, beside the repository on the machines that have them. */
+/** Logs of third parties with the maps of the real harnesses; they lie beside the repository, on machines that have them. */
 const CORPUS = new URL('../../../../shared/grading/corpus/', import.meta.url);
 const DIALECTS: [Dialect, string][] = [
   ['4.1.0', 'swebench_4_1_0'],

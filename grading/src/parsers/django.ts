@@ -1,4 +1,4 @@
-/** Django's own test runner: outcomes at the end of a line, or torn away from their test by other output. */
+/** Django's own test runner: outcomes at the end of a line, or separated from their test by other output. */
 import { before, fields, isSpace, linesOf, strip, stripStart } from '../text/pythontext.ts';
 import { type Reader, statuses } from './reader.ts';
 
@@ -34,14 +34,14 @@ function readLine(line: string, previous: string | null, found: Map<string, stri
   return open;
 }
 
-/** The harness indexes without looking: a bare `FAIL:` makes it raise. */
+/** The harness indexes without a check, so a bare `FAIL:` makes it raise. */
 function secondField(line: string): string {
   const name = fields(line, 2)[1];
   if (name === undefined) throw new RangeError('list index out of range');
   return name;
 }
 
-/** Text that tears a test from its `ok`, and where the match ends: at the end of the line `ok`, or -1. */
+/** Text that separates a test from its `ok`; `end` gives the end of that `ok` line, or -1. */
 type Tear = { text: string; end: (log: string, from: number, lineEnd: number) => number };
 
 const tears = (log: string): Tear[] => {
@@ -50,7 +50,7 @@ const tears = (log: string): Tear[] => {
     {
       text: 'Testing against Django installed in ',
       end: (_log, from) => {
-        // Any number of lines may lie between; remembered, so that many openings cost one search.
+        // Any number of lines may lie between; the result is cached, so that many openings cost one search.
         while (closing >= 0 && closing < from) closing = nextClosing(log, from);
         return closing < 0 ? -1 : closing + CLOSING.length;
       },
@@ -77,11 +77,11 @@ function nextClosing(log: string, from: number): number {
 
 const endsLine = (log: string, at: number): boolean => at === log.length || log[at] === '\n';
 
-/** End of the line `ok` that begins behind the newline at `at`, or -1. */
+/** End of the line `ok` after the newline at `at`, or -1. */
 const okLineAt = (log: string, at: number): number =>
   log.startsWith('\nok', at) && endsLine(log, at + 3) ? at + 3 : -1;
 
-/** Names of tests whose ` ... ` is followed by a tear and, in the end, by a line `ok`. One pass, constant work a hit. */
+/** Names of tests whose ` ... ` is followed by a tear and later by a line `ok`. One pass, constant work per match. */
 function* tornTests(log: string): Generator<string> {
   const kinds = tears(log).map((tear) => ({ ...tear, earliest: 0 }));
   const starts = [0, 0, 0];
@@ -105,7 +105,7 @@ function* tornTests(log: string): Generator<string> {
   }
 }
 
-/** The text of a line before blank, dots, blank and the tear at `at`; each blank may be the end of a line. */
+/** The name before blank, dots, blank and the tear at `at`; each blank may be a line end. */
 function nameBefore(
   log: string,
   at: number,

@@ -1,9 +1,9 @@
-/** Logs that show failures only (Chart.js, marked, p5.js), and react-pdf's, which shows files. */
+/** Logs that list failures only (Chart.js, marked, p5.js), and react-pdf's, which list files. */
 import { withoutEscapes } from '../text/escapes.ts';
 import { indentOf, isSpace, linesOf, strip, stripEnd } from '../text/pythontext.ts';
 import { type Reader, statuses } from './reader.ts';
 
-/** `Chrome 99.0 (Linux) name FAILED`; the name keeps its last blank. */
+/** `Chrome 99.0 (Linux) name FAILED`; the name keeps its final blank. */
 export const chartJs: Reader = (log) => {
   const found = statuses();
   const text = withoutEscapes(log);
@@ -44,7 +44,7 @@ export const marked: Reader = (log) => {
   return found;
 };
 
-/** `PASS file (3.2 s)`: the last time behind the file goes, whatever follows it. */
+/** `PASS file (3.2 s)`: drops the last time after the file, and whatever follows it. */
 export const reactPdf: Reader = (log) => {
   const found = statuses();
   for (const line of linesOf(log)) {
@@ -55,7 +55,7 @@ export const reactPdf: Reader = (log) => {
   return found;
 };
 
-/** Milliseconds are looked for first, then `s` behind a blank, then `s`; of each kind the last one counts. */
+/** Searches milliseconds first, then `s` after a blank, then `s`; of each kind the last match counts. */
 function withoutTime(text: string): string {
   const times = [/^\([\p{Nd}.]+ms\)/u, /^\([\p{Nd}.]+[^\S\n]s\)/u, /^\([\p{Nd}.]+s\)/u];
   const openings: number[] = [];
@@ -67,10 +67,10 @@ function withoutTime(text: string): string {
   return text;
 }
 
-/** Work of one p5.js log, in characters moved: the harness's own way of removing blocks is quadratic. */
+/** Limit of the work for one p5.js log, in characters moved, because the harness's removal of blocks is quadratic. */
 const BUDGET = 200_000_000;
 
-/** `12) suite` and the lines below it, each further in, up to a colon; blocks of JSON and XML are removed first. */
+/** `12) suite` and the lines below it, each indented further, up to a colon; JSON and XML blocks are removed first. */
 export const p5js: Reader = (log) => {
   const found = statuses();
   const text = withoutXml(withoutJson(withoutEscapes(log)));
@@ -91,7 +91,7 @@ export const p5js: Reader = (log) => {
   return found;
 };
 
-/** Up to the first colon, at most 1,000 characters. */
+/** Text up to the first colon, at most 1,000 characters. */
 const BODY = /^([^:]{0,1000}):/u;
 
 function growsInward(body: string): boolean {
@@ -122,7 +122,7 @@ function withoutJson(log: string): string {
 const isWhole = (text: string, open: string, close: string): boolean =>
   text.startsWith(open) && text.endsWith(close);
 
-/** Removes `<tag>…</tag>` from the first on; tags opened inside a removed block are left in its place. */
+/** Removes `<tag>…</tag>`, starting with the first; the same tag opened again inside a removed block remains. */
 function withoutXml(text: string): string {
   const tag = /<([\p{L}\p{N}_]+)>/gu;
   let rest = text;

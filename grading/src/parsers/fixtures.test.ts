@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { Dialect } from './reader.ts';
 import { parserName, parserNames, readLog } from './registry.ts';
 
-/** Logs of our own making in every format; their maps are what the real harnesses answer (see test/differential). */
+/** Logs made for these tests in every format; their maps come from the real harnesses (see test/differential). */
 const FIXTURES = new URL('../../fixtures/', import.meta.url);
 type Expected = Record<string, string> | string;
 type Fixture = { parser: string; version?: string; expected: Record<string, Record<string, Expected>> };
@@ -36,7 +36,7 @@ describe.each(Object.entries(fixtures))('%s', (name, { version, expected }) => {
 
 test('every parser of every harness has a log of its format', () => {
   const covered = new Set(Object.values(fixtures).flatMap((fixture) => Object.keys(fixture.expected)));
-  // Two only choose between others by the number of the pull request, one is an alias.
+  // Two parsers only choose another one by the number of the pull request, one is an alias.
   const choosers = ['jekyll', 'immutable_js', 'carbon'];
   for (const dialect of ['4.1.0', '5.0.2', 'swegym', 'swesmith'] as const) {
     expect(parserNames(dialect).filter((name) => !covered.has(name) && !choosers.includes(name))).toEqual([]);

@@ -1,4 +1,4 @@
-/** Maven, Ant and Gradle. Maven prints no test that passes: each test runs alone, and the end of its build is its outcome. */
+/** Maven, Ant and Gradle. Maven does not print passing tests: each test runs alone, and the result of its build is its outcome. */
 import { fields, isSpace, linesOf, strip, stripStart } from '../text/pythontext.ts';
 import { type Reader, statuses } from './reader.ts';
 
@@ -20,7 +20,7 @@ export const maven: Reader = (log, { dialect }) => {
 
 type Pairing = { name: (name: string) => void; end: (status: string) => void; close: () => void };
 
-/** A build belongs to the command seen last. */
+/** Assigns a build to the command seen last. */
 function lastNamed(found: Map<string, string>): Pairing {
   let current = NO_TEST;
   return {
@@ -32,7 +32,7 @@ function lastNamed(found: Map<string, string>): Pairing {
   };
 }
 
-/** 5.0.2: outputs interleave, so commands wait for builds in their order, and at the end builds for commands. */
+/** 5.0.2: outputs interleave, so each result goes to the next command; results without a command yet are assigned at the end. */
 function inOrder(found: Map<string, string>): Pairing {
   const names: string[] = [];
   const ends: string[] = [];
@@ -56,7 +56,7 @@ function inOrder(found: Map<string, string>): Pairing {
   };
 }
 
-/** Value of the last `-Dtest=` that has one. */
+/** The last non-empty value of `-Dtest=`. */
 function lastTestOption(line: string): string | null {
   let at = line.lastIndexOf('-Dtest=');
   while (at >= 0) {
@@ -93,7 +93,7 @@ export const gradle: Reader = (log, { dialect }) => {
       found.set(name, status);
       pending = null;
     } else if (dialect === '5.0.2') {
-      // Its name and its status may stand on lines of their own.
+      // Its name and its status may be on separate lines.
       const [first, middle, last, more] = fields(line, 4);
       if (middle === '>' && last !== undefined && more === undefined && !first?.startsWith('>'))
         pending = line;
@@ -106,7 +106,7 @@ export const gradle: Reader = (log, { dialect }) => {
   return found;
 };
 
-/** Text before the last blank and the status; at least two characters, the first no `>`. */
+/** Text before the last blank and the status; at least two characters, of which the first is not `>`. */
 function gradleName(line: string): string | null {
   const end = line.length - 'PASSED'.length - 1;
   return end >= 2 && isSpace(line[end]) && !line.startsWith('>') ? line.slice(0, end) : null;

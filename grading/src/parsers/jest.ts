@@ -62,7 +62,7 @@ export const tap: Reader = (log) => {
   return found;
 };
 
-/** immutable.js changed its runner between pull requests. Throws RangeError for those nobody named. */
+/** immutable.js changed its runner between pull requests. Throws RangeError for a pull request without a known runner. */
 export const immutableJs: Reader = (log, context) => {
   const number = context.instance.instance_id.split('-').at(-1) ?? '';
   if (number === '2006') return jest(log, context);

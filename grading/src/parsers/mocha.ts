@@ -6,7 +6,7 @@ import { reactPdf } from './failures.ts';
 import { type Reader, statuses } from './reader.ts';
 import { SuiteStack } from './suites.ts';
 
-/** Text before `12 passing`: what follows is mocha's summary. */
+/** Text before `12 passing`, where mocha's summary starts. */
 function beforeSummary(text: string): string {
   for (let at = text.indexOf('passing'); at >= 0; at = text.indexOf('passing', at + 1)) {
     let start = at - 1;
@@ -21,7 +21,7 @@ const isDigit = (char: string | undefined): boolean => char !== undefined && /^\
 const NUMBERED = /^\p{Nd}+\)/u;
 const withoutTimes = (name: string): string => strip(name.replace(/\(\p{Nd}+ms\)/gu, ''));
 
-/** The last title above a test is its suite, however deep. */
+/** A test's suite is the last title above it, at any depth. */
 export const highlightJs: Reader = (log) => {
   const found = statuses();
   const summary = /\n[ \t]*\p{Nd}+ passing/u.exec(log);
@@ -40,7 +40,7 @@ export const highlightJs: Reader = (log) => {
 
 const PRISM = './node_modules/.bin/mocha tests/run.js --reporter json';
 
-/** Mocha's JSON behind each call; throws SyntaxError or RangeError where it is none. */
+/** Mocha's JSON after each call; throws SyntaxError or RangeError when it is not valid. */
 export const prismJs: Reader = (log) => {
   const found = statuses();
   for (const part of log.split(PRISM).slice(1)) {
@@ -105,7 +105,7 @@ function withoutAssertions(log: string): string {
   return kept.join('') + log.slice(from);
 }
 
-// Not preceded by anything but a newline: the start of a line and of nothing else.
+// Preceded by a newline or by nothing: the start of a line.
 const LINE = '(?<![^\\n])';
 const CYPRESS_FAILED = new RegExp(`${LINE}[${SPACE}]{4}\\p{Nd}+\\)[${SPACE}]([^\\n]*)`, 'gu');
 const CYPRESS_PASSED = new RegExp(`${LINE}[${SPACE}]{4}✓[${SPACE}]([^\\n]*)\\(`, 'gu');
@@ -123,7 +123,7 @@ function nextCypress(log: string): Map<string, string> {
   return found;
 }
 
-/** `Running: file (1 of 2)`, two empty lines, two blanks and the title. */
+/** `Running: file (1 of 2)`, two empty lines, then two blanks and the title. */
 function* cypressSuites(log: string): Generator<{ title: string; start: number; end: number }> {
   let start = 0;
   let from = 0;
@@ -161,7 +161,7 @@ export const lighthouse: Reader = (log, context) => {
   return found;
 };
 
-/** Behind the last opening, before the last close. */
+/** Text between the last opening and the last close. */
 function section(text: string, open: string, close: string): string {
   const from = text.lastIndexOf(open);
   const rest = from < 0 ? text : text.slice(from + open.length);
@@ -171,7 +171,7 @@ function section(text: string, open: string, close: string): string {
 
 function* fullTitles(text: string): Generator<string> {
   const lines = [...linesOf(text)];
-  // The pattern wants the end of the line too, so the last one does not count.
+  // The pattern needs the line end too, so the last line does not count.
   for (const line of lines.slice(0, -1)) {
     if (!line.endsWith('",')) continue;
     const open = /"fullTitle":[^\S\n]"/.exec(line);
@@ -198,7 +198,7 @@ function lighthouseMocha(log: string): Map<string, string> {
   return found;
 }
 
-/** Everything from the last ` (12ms)` on goes. */
+/** Drops everything from the last ` (12ms)` on. */
 function withoutLastTime(name: string): string {
   for (let at = name.lastIndexOf('('); at > 0; at = name.lastIndexOf('(', at - 1)) {
     if (isSpace(name[at - 1]) && /^\(\p{Nd}{1,40}m{1,40}s\)/u.test(name.slice(at, at + 90))) {
@@ -210,7 +210,7 @@ function withoutLastTime(name: string): string {
 
 const QUARTO_TEMPORARY = [/\/tmp\/[\p{L}\p{N}_]+\.qmd/gu, /\/tmp\/[\p{L}\p{N}_]+\//gu];
 
-/** `[smoke] > name ... ok` in colours; temporary paths are numbered in the order they come. */
+/** `[smoke] > name ... ok` in colours; temporary paths are numbered in order of appearance. */
 export const quartoCli: Reader = (log) => {
   const found = statuses();
   const numbers = new Map<string, number>();

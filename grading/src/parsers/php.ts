@@ -1,4 +1,4 @@
-/** phpunit --testdox: a line for the suite, then its tests with a mark. */
+/** phpunit --testdox: a line for the suite, then one marked line per test. */
 import { linesOf, stripStart } from '../text/pythontext.ts';
 import { beforeParen } from './endings.ts';
 import { type Reader, statuses } from './reader.ts';

@@ -1,9 +1,9 @@
-/** pytest's short summary, as five readers of it differ: plain, with options, v2, pydantic's and matplotlib's. */
+/** pytest's short summary, in the variants of five readers: plain, with options, v2, pydantic's and matplotlib's. */
 import { fields, isSpace, linesOf } from '../text/pythontext.ts';
 import { type Dialect, type Reader, statuses } from './reader.ts';
 
 const STATUS_WORDS = ['FAILED', 'PASSED', 'SKIPPED', 'ERROR', 'XFAIL'] as const;
-/** pytest prints `SKIPPED [3] path:line: reason`: a count, no test; only 5.0.2 knows. */
+/** pytest prints `SKIPPED [3] path:line: reason`: a count, not a test; only 5.0.2 handles it. */
 const SKIP_COUNT = /^\[\p{Nd}+\]$/u;
 const COLOR = /\[\p{Nd}+m/gu;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what the harness deletes
@@ -43,12 +43,12 @@ const PYTEST_PARSERS = new Set([
   'seaborn',
   'smith_pytest',
 ]);
-/** Whether the tests that a parser reads are run by pytest. */
+/** Whether a parser reads the output of pytest. */
 export const readsPytest = (parser: string): boolean => PYTEST_PARSERS.has(parser);
 
 const same = (text: string): string => text;
 
-/** Options that are absolute paths differ between machines: only their last component counts. */
+/** Options that are absolute paths differ between machines, so only their last component is kept. */
 function shortenOption(name: string): string {
   const open = name.indexOf('[');
   const close = name.lastIndexOf(']');
@@ -67,7 +67,7 @@ export const matplotlib = reader(
   same,
 );
 
-/** Colours and control characters go first; old pytest puts the status at the end of the line. */
+/** Removes colours and control characters first; old pytest prints the status at the end of the line. */
 const cleaned = (line: string): string => line.replace(COLOR, '').replace(CONTROL, '');
 
 export const pytestV2: Reader = (log, { dialect }) => {
@@ -80,7 +80,7 @@ export const pytestV2: Reader = (log, { dialect }) => {
   return found;
 };
 
-/** The fork's: as v2, after `FAILED [ 50%]` lost its bracket. */
+/** The fork's variant: v2, after it removes the bracket of `FAILED [ 50%]`. */
 export const pytestPydantic: Reader = (log, { dialect }) => {
   const found = statuses();
   for (const raw of linesOf(log)) readV2(dropFailedBrackets(cleaned(raw)), found, dialect);
@@ -93,7 +93,7 @@ function readV2(line: string, found: Map<string, string>, dialect: Dialect): voi
   const parts = fields(first && line.startsWith('FAILED') ? line.replaceAll(' - ', ' ') : line, 2);
   const [one, two] = parts;
   if (one === undefined || two === undefined) {
-    // The fork indexes without looking, and loses the whole log by it.
+    // The fork indexes without a check; its exception loses the whole log.
     if (dialect === 'swegym') throw new RangeError('list index out of range');
     return;
   }
@@ -101,7 +101,7 @@ function readV2(line: string, found: Map<string, string>, dialect: Dialect): voi
   else found.set(one, two);
 }
 
-/** 5.0.2 keeps blanks inside names and cuts the reason off. */
+/** 5.0.2 keeps blanks inside names and removes the reason. */
 function readV2Latest(line: string, found: Map<string, string>): void {
   if (startsWithStatus(line)) {
     const cut = line.startsWith('FAILED') ? line.split(' - ', 1)[0] : line;
@@ -116,7 +116,7 @@ function readV2Latest(line: string, found: Map<string, string>): void {
   }
 }
 
-/** Every `FAILED [anything]` becomes `FAILED`; by hand, for a lazy pattern over a hostile line is quadratic. */
+/** Replaces every `FAILED [anything]` by `FAILED`; written by hand, because a lazy pattern is quadratic on a hostile line. */
 function dropFailedBrackets(line: string): string {
   let result = '';
   let from = 0;

@@ -1,7 +1,7 @@
-/** The type that all log parsers share: a reader takes a log and returns the outcome of each test. */
+/** The type of all log parsers: a reader takes a log and returns the outcome of each test. */
 import type { Instance } from '@swefarm/shared';
 
-/** The harness whose reading is reproduced; readers differ in details between them. */
+/** The harness whose parsing is reproduced; readers differ in details between harnesses. */
 export type Dialect = '4.1.0' | '5.0.2' | 'swegym' | 'swesmith';
 
 export type ReaderContext = {
@@ -10,8 +10,8 @@ export type ReaderContext = {
 };
 
 /**
- * Test name → status word; later lines overwrite earlier ones. A Map, because names are hostile text (`__proto__`).
- * Throws where the harness itself would raise, which means that it writes no report.
+ * Test name → status word; later lines overwrite earlier ones. It is a Map because names are hostile text (`__proto__`).
+ * A reader throws where the harness itself would raise, which means that the harness writes no report.
  */
 export type Reader = (log: string, context: ReaderContext) => Map<string, string>;
 

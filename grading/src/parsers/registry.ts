@@ -1,4 +1,4 @@
-/** The registry of log parsers: for each harness its names, with or without the `parse_log_` that 5.x rows carry. */
+/** The registry of log parsers: the parser names of each harness, with or without the `parse_log_` that 5.x rows carry. */
 import { type Instance, SwefarmError } from '@swefarm/shared';
 import { bpmnJs, eslint, grommet, openlayers } from './browsers.ts';
 import { googletest, jq, micropython, redis } from './c.ts';
@@ -59,7 +59,7 @@ const OTHERS: Record<string, Reader> = {
   vitest,
 };
 
-/** Multimodal's, which only 5.0.2 has. */
+/** Parsers of SWE-bench Multimodal, which only 5.0.2 has. */
 const LATEST: Record<string, Reader> = {
   bpmn_js: bpmnJs,
   carbon: reactPdf,
@@ -73,7 +73,7 @@ const LATEST: Record<string, Reader> = {
   quarto_cli: quartoCli,
 };
 
-/** Names of 4.1.0 that name the repository rather than the form of its log. */
+/** Parser names of 4.1.0 that name the repository instead of the log format. */
 const ALIASES: Record<string, string> = {
   astroid: 'pytest',
   astropy: 'pytest_v2',
@@ -107,7 +107,7 @@ export function parserName(name: string, dialect: Dialect): string | null {
 /**
  * The outcome of each test in the log, as the harness of that dialect reads it.
  *
- * @throws SwefarmError `unknown_parser`; whatever the reader throws where the harness raises
+ * @throws SwefarmError `unknown_parser`; any error of the reader, where the harness raises
  */
 export function readLog(
   parser: string,

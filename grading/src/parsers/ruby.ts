@@ -2,7 +2,7 @@
 import { isSpace, linesOf, strip } from '../text/pythontext.ts';
 import { type Reader, statuses } from './reader.ts';
 
-/** `Name#test. … = 0.01 s = .`: the last `. ` that still has `=` and then an outcome behind it. */
+/** `Name#test. … = 0.01 s = .`: split at the last `. ` that is still followed by `=` and an outcome. */
 export const minitest: Reader = (log) => {
   const found = statuses();
   for (const raw of linesOf(log)) {
@@ -15,7 +15,7 @@ export const minitest: Reader = (log) => {
   return found;
 };
 
-/** `name ....F`: the last blank that dots follow, and what comes after them. */
+/** `name ....F`: split at the last blank before dots; an F after the dots is a failure. */
 export const cucumber: Reader = (log) => {
   const found = statuses();
   for (const raw of linesOf(log)) {
@@ -34,7 +34,7 @@ export const cucumber: Reader = (log) => {
 
 const UNIT: Record<string, string> = { '.': 'PASSED', E: 'FAILED', F: 'FAILED', O: 'SKIPPED' };
 
-/** `test: name: .: (0.1)`: the last colon that an outcome follows. */
+/** `test: name: .: (0.1)`: split at the last colon before an outcome. */
 export const rubyUnit: Reader = (log) => {
   const found = statuses();
   for (const raw of linesOf(log)) {
@@ -57,7 +57,7 @@ function unitOutcome(line: string, from: number): { name: string; status: string
   return null;
 }
 
-/** `name - passed`, whatever follows. */
+/** `name - passed`, with any text after it. */
 export const rspec: Reader = (log) => {
   const found = statuses();
   for (const raw of linesOf(log)) {
@@ -70,7 +70,7 @@ export const rspec: Reader = (log) => {
   return found;
 };
 
-/** jekyll changed its runner between pull requests. Throws RangeError for those nobody named. */
+/** jekyll changed its runner between pull requests. Throws RangeError for a pull request without a known runner. */
 export const jekyll: Reader = (log, context) => {
   const number = context.instance.instance_id.split('-')[1] ?? '';
   if (['9141', '8047', '8167'].includes(number)) return minitest(log, context);

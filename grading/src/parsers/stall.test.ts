@@ -9,7 +9,7 @@ const instance = (parser: string) => ({
   test_patch: '',
 });
 
-/** Text that makes backtracking patterns quadratic or worse, each of 200,000 characters. */
+/** Texts that make backtracking patterns quadratic or worse, each of 200,000 characters. */
 const SIZE = 200_000;
 const fill = (piece: string): string => piece.repeat(Math.ceil(SIZE / piece.length));
 const HOSTILE: Record<string, string> = {
@@ -56,7 +56,7 @@ test.each(Object.entries(HOSTILE))(
         try {
           readLog(parser, dialect, log, instance(parser));
         } catch (error) {
-          // Refusing is fine where the harness raises too; taking long is not.
+          // A reader may refuse the text as the harness does; it must not take long.
           if (!(error instanceof RangeError) && !(error instanceof SyntaxError)) throw error;
         }
         const milliseconds = performance.now() - start;

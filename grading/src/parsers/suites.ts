@@ -2,11 +2,11 @@
 import { indentOf, isSpace, linesOf, strip } from '../text/pythontext.ts';
 import { type Reader, statuses } from './reader.ts';
 
-/** The titles above a line, by their indentation. */
+/** The titles above a line, ordered by indentation. */
 export class SuiteStack {
   #suites: { name: string; indent: number }[] = [];
 
-  /** A title closes all that are indented as far as it, or further. */
+  /** A new title closes all titles that are indented equally or further. */
   open(line: string): void {
     const indent = indentOf(line);
     while ((this.#suites.at(-1)?.indent ?? -1) >= indent) this.#suites.pop();
@@ -20,7 +20,7 @@ export class SuiteStack {
 
 const JEST = ' ./node_modules/.bin/jest ';
 
-/** Blocks behind each call of jest; a name is its suites and itself, joined by ` - `. */
+/** The blocks after each call of jest; a name is its suites and its own title, joined by ` - `. */
 export const calypso: Reader = (log) => {
   const found = statuses();
   const suites = new SuiteStack();
@@ -46,7 +46,7 @@ function readBlock(block: string, suites: SuiteStack, found: Map<string, string>
 
 const TIME = /\(\d+ms\)/;
 
-/** The harness's pattern wants blanks before the mark, one after it, and a time, if any, at the line's end. */
+/** The harness's pattern needs blanks before the mark and one after it; a time must be at the line's end. */
 function testName(line: string, mark: string): string {
   const at = line.indexOf(mark);
   if (at === 0 || !isSpace(line[at + 1])) throw new RangeError('no match');
@@ -57,7 +57,7 @@ function testName(line: string, mark: string): string {
   return name.slice(0, open);
 }
 
-/** Between the start of the browser and the summary; a line without a mark opens or closes suites. */
+/** Reads between the start of the browser and the summary; a line without a mark opens or closes suites. */
 export const karma: Reader = (log) => {
   const found = statuses();
   const suite: string[] = [];
@@ -83,7 +83,7 @@ export const karma: Reader = (log) => {
   return found;
 };
 
-/** Blanks, a mark, a blank and a name; or blanks alone, of which the last is not counted. */
+/** Blanks, a mark, a blank and a name; or only blanks, where the last one does not count. */
 function karmaLine(line: string): { indent: number; status: string | null; name: string } | null {
   const indent = indentOf(line);
   const mark = line[indent];

@@ -1,4 +1,4 @@
-/** sympy's `bin/test -C --verbose`: a line per test, and a title with underscores over each failure. */
+/** sympy's `bin/test -C --verbose`: one line per test, and a title between underscores over each failure. */
 import { fields, linesOf, strip, stripEnd } from '../text/pythontext.ts';
 import { type Reader, statuses } from './reader.ts';
 
@@ -17,7 +17,7 @@ export const sympy: Reader = (log, { dialect }) => {
   for (const raw of linesOf(log)) {
     let line = strip(raw);
     if (!line.startsWith('test_')) continue;
-    // The last test of a file carries the file's verdict; only the fork looks behind it.
+    // The last test of a file is followed by the file's verdict; only the fork reads the status before it.
     if (dialect === 'swegym' && (line.endsWith('[FAIL]') || line.endsWith('[OK]'))) {
       line = stripEnd(line.slice(0, line.lastIndexOf('[')));
     }
@@ -29,8 +29,8 @@ export const sympy: Reader = (log, { dialect }) => {
 };
 
 /**
- * `____ path/to/file.py:test_name ____` anywhere in a line gives `path/to/file.py:test_name`: from the first blank
- * to the last, where the last `.py:` with a blank somewhere behind it divides them.
+ * `____ path/to/file.py:test_name ____` anywhere in a line gives `path/to/file.py:test_name`: from the first blank to the last,
+ * divided at the last `.py:` that is followed by a blank somewhere.
  */
 function failureTitle(line: string): string | null {
   const open = line.indexOf(' ');

@@ -1,4 +1,4 @@
-/** A small reader of XML elements and attributes, strict about nesting; one pass, no entities beyond the five. */
+/** A small parser of XML elements and attributes, strict about nesting; one pass, only the five predefined entities. */
 
 export type Element = { name: string; attributes: Map<string, string>; children: Element[] };
 
@@ -33,7 +33,7 @@ const SECTIONS = [
   ['<?', '?>'],
 ] as const;
 
-/** Reads one tag or section at `<` and returns where it ends. */
+/** Parses one tag or section at `<` and returns the index of its end. */
 function readMarkup(text: string, at: number, open: Element[]): number {
   for (const [begin, end] of SECTIONS) {
     if (!text.startsWith(begin, at)) continue;

@@ -1,6 +1,6 @@
 /**
- * Reads a unified diff as the harness's own reader (unidiff) does, strictness included: where that raises, no eval
- * script can be made. Also says which lines a patch adds, for judging what it touched.
+ * Parses a unified diff as the harness's own parser (unidiff) does, equally strict: where that raises, no eval script can be made.
+ * Also returns the lines that a patch adds, for judging what it touched.
  */
 
 export type DiffFile = {
@@ -13,7 +13,7 @@ export type DiffFile = {
   removed: number;
 };
 
-/** Thrown for text that is no unified diff. */
+/** Thrown for text that is not a unified diff. */
 export class DiffError extends Error {
   override readonly name = 'DiffError';
 }
@@ -25,9 +25,9 @@ const BINARY = /^Binary files? /;
 type State = {
   files: DiffFile[];
   current: DiffFile | null;
-  /** Inside the block that a `diff --git` line opens: `---` and `+++` only repeat what it said. */
+  /** Inside the header that a `diff --git` line opens: there `---` and `+++` only repeat its paths. */
   inHeader: boolean;
-  /** Source of a `---` line that waits for its `+++`. */
+  /** Source path of a `---` line whose `+++` has not come yet. */
   pending: string | null;
 };
 
@@ -109,7 +109,7 @@ function open(state: State, source: string, target: string): void {
   state.files.push(state.current);
 }
 
-/** `diff --git a/x b/x`; the last ` b/` divides them, for names may hold blanks. */
+/** `diff --git a/x b/x`; the last ` b/` divides the two names, because names may contain blanks. */
 function gitHeader(line: string): { source: string; target: string } | null {
   if (!line.startsWith('diff --git ')) return null;
   const rest = line.slice('diff --git '.length).split('\t', 1)[0] ?? '';

@@ -1,13 +1,13 @@
 /**
- * Text as Python sees it: the harnesses are written in Python, and a verdict may hang on what counts as a blank.
- * Everything here is linear in its input, for the input is written by the model's code.
+ * Text functions with Python's semantics: the harnesses are written in Python, and a verdict may depend on what counts as whitespace.
+ * Everything here is linear in its input, because the model's code writes the input.
  */
 
-/** What str.isspace() and `\s` mean in Python; JavaScript's `\s` lacks \x1c-\x1f and \x85 and adds U+FEFF. */
+/** Whitespace by Python's str.isspace() and `\s`; JavaScript's `\s` lacks \x1c-\x1f and \x85 and adds U+FEFF. */
 export const SPACE = '\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000';
 const SPACES = new RegExp(`[${SPACE}]+`);
 
-/** Lines between \n characters only, one at a time: a log of 50 MB is never held as an array of lines. */
+/** Splits at \n only, one line at a time: a log of 50 MB never becomes an array of lines. */
 export function* linesOf(text: string): Generator<string> {
   let start = 0;
   for (;;) {
@@ -19,11 +19,11 @@ export function* linesOf(text: string): Generator<string> {
   yield text.slice(start);
 }
 
-/** What reading a file in text mode does: \r\n and a lone \r become \n. */
+/** Line ends as Python's text mode reads them: \r\n and a lone \r become \n. */
 export const universalNewlines = (text: string): string =>
   text.includes('\r') ? text.replace(/\r\n?/g, '\n') : text;
 
-/** Of one character; false for none. */
+/** For one character; false for undefined. */
 export function isSpace(char: string | undefined): boolean {
   if (char === undefined) return false;
   const code = char.charCodeAt(0);
@@ -45,7 +45,7 @@ export function stripEnd(text: string): string {
 
 export const strip = (text: string): string => stripEnd(stripStart(text));
 
-/** Python's `line.split()`: fields between runs of blanks, no empty ones; no more than `limit` of them. */
+/** Python's `line.split()`: fields between runs of whitespace, none empty; at most `limit` of them. */
 export function fields(line: string, limit = Number.POSITIVE_INFINITY): string[] {
   const found: string[] = [];
   let at = 0;
@@ -65,5 +65,5 @@ export function before(text: string, separator: string): string {
   return at < 0 ? text : text.slice(0, at);
 }
 
-/** Number of blanks a line begins with. */
+/** Number of blanks at the start of a line. */
 export const indentOf = (line: string): number => line.length - stripStart(line).length;

@@ -5,7 +5,7 @@ import type { GraderName } from '../plan/evaluationplan.ts';
 import { BAD_CODES, END_MARKER, EXIT_CODE_MARKER, START_MARKER } from '../plan/markers.ts';
 import { DIALECT } from '../plan/plan.ts';
 
-/** Why a log gives no verdict; `raises`: the harness itself breaks on it and writes no report. */
+/** Why a log gives no verdict; `raises`: the harness itself raises on it and writes no report. */
 export type Unreadable =
   | 'bad_code'
   | 'no_markers'
@@ -20,7 +20,7 @@ export type Outcomes =
 
 type Context = { parser: string; instance: Instance };
 
-/** `log` must have only \n line ends, as the harness sees it. */
+/** `log` must have only \n line ends, as the harness reads it. */
 export function readOutcomes(grader: GraderName, parser: string, log: string, instance: Instance): Outcomes {
   const read = {
     'swebench-4.1.0': readMarked,
@@ -31,7 +31,7 @@ export function readOutcomes(grader: GraderName, parser: string, log: string, in
   try {
     return read(log, { parser, instance });
   } catch (error) {
-    // Readers throw RangeError (an index, the end of their budget) or SyntaxError (malformed data) where Python raises.
+    // Readers throw RangeError (an index, or an exhausted budget) or SyntaxError (malformed data) where Python raises.
     if (error instanceof RangeError || error instanceof SyntaxError)
       return { readable: false, why: 'raises' };
     throw error;
@@ -41,7 +41,7 @@ export function readOutcomes(grader: GraderName, parser: string, log: string, in
 const unreadable = (why: Unreadable): Outcomes => ({ readable: false, why });
 const hasBadCode = (log: string): boolean => BAD_CODES.some((code) => log.includes(code));
 
-/** Text between the first start marker and the next end marker; null when either is nowhere in the log. */
+/** Text between the first start marker and the next end marker; null when either is missing. */
 function between(log: string): string | null {
   const start = log.indexOf(START_MARKER);
   if (start < 0 || !log.includes(END_MARKER)) return null;
@@ -65,7 +65,7 @@ function readMarked(
   return { readable: true, outcomes: readLog(parser, DIALECT[grader], log, instance), text: log };
 }
 
-/** A count above zero in one of the lines that runners end with; without one, an empty map proves nothing. */
+/** A count above zero in a summary line of a test runner; without one, an empty map of outcomes proves nothing. */
 const SIGNS_OF_TESTS =
   /Executed [1-9]\d{0,30} of \d|TOTAL: [1-9]\d{0,30} (?:SUCCESS|FAILED)|[1-9]\d{0,30} passing|Tests:\s+[1-9]|Test Suites:\s+(?:\d{1,30} \w{1,60}, ){0,16}[1-9]\d{0,30} total|^# tests [1-9]|[1-9]\d{0,30} specs?, \d{1,30} failures?|': ok$/m;
 
@@ -90,7 +90,7 @@ function readLatest(log: string, context: Context): Outcomes {
   return exitCode !== null && exitCode !== 0 && !failed ? unreadable('exit_code_contradicts') : read;
 }
 
-/** Whether anything in the log shows that a test runner ran tests. */
+/** Whether the log shows that a test runner ran tests. */
 export const hasSignOfTests = (log: string): boolean => SIGNS_OF_TESTS.test(log);
 
 /** The fork has no markers: the log must show that `git apply -v` applied the test patch, then all of it is read. */
@@ -103,7 +103,7 @@ function readFork(log: string, { parser, instance }: Context): Outcomes {
   return { readable: true, outcomes: readLog(parser, 'swegym', text, instance), text };
 }
 
-/** SWE-smith reads between the markers as bash printed them, and nothing else. */
+/** SWE-smith reads only the text between the markers as bash traces them. */
 function readSmith(log: string, { parser, instance }: Context): Outcomes {
   if (log.includes('>>>>> Patch Apply Failed') || log.includes('>>>>> Tests Timed Out'))
     return unreadable('bad_code');

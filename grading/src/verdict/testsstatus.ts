@@ -10,19 +10,19 @@ type Rule = (test: string, outcomes: ReadonlyMap<string, string>, bucket: Bucket
 const PASSING = new Set(['PASSED', 'XFAIL']);
 const FAILING = new Set(['FAILED', 'ERROR']);
 
-/** 4.1.0 and the fork: a missing test failed; one that was skipped is in neither list and leaves the ratio. */
+/** 4.1.0 and the fork: a missing test failed; a skipped one is in neither list, so the ratio does not count it. */
 const passAndFail: Rule = (test, outcomes, bucket) => {
   const status = outcomes.get(test);
   if (status !== undefined && PASSING.has(status)) bucket.success.push(test);
   else if (status === undefined || FAILING.has(status)) bucket.failure.push(test);
 };
 
-/** For logs that show failures only. */
+/** For logs that list failures only. */
 const failOnly: Rule = (test, outcomes, bucket) => {
   (outcomes.get(test) === 'FAILED' ? bucket.failure : bucket.success).push(test);
 };
 
-/** 5.0.2: a skipped test is no resolution, but no regression either. */
+/** 5.0.2: a skipped test does not resolve, but is no regression either. */
 const latest =
   (index: PrefixIndex, skipped: 'success' | 'failure'): Rule =>
   (test, outcomes, bucket) => {
@@ -32,7 +32,7 @@ const latest =
     else if (status === undefined || FAILING.has(status)) bucket.failure.push(test);
   };
 
-/** Both lists of tests graded by the harness's rule; `evalType` is the row's or the repository's. */
+/** Grades both lists of tests by the harness's rule; `evalType` is the row's or the repository's. */
 export function testsStatus(
   grader: GraderName,
   evalType: 'pass_and_fail' | 'fail_only',
@@ -59,15 +59,15 @@ export function testsStatus(
   };
 }
 
-/** Resolved is what the harness calls FULL: no failure on either side (an empty side counts as whole). */
+/** Resolved is what the harness calls FULL: no failure in either list (an empty list counts as passed). */
 export const isResolved = (status: TestsStatus): boolean =>
   status.FAIL_TO_PASS.failure.length === 0 && status.PASS_TO_PASS.failure.length === 0;
 
 type PrefixIndex = { find: (test: string) => string | undefined };
 
 /**
- * 5.0.2 finds ids that the dataset cut inside their brackets by prefix, if all that begin so agree on passing.
- * Names are sorted once, for a hostile log may hold very many.
+ * 5.0.2 finds ids that the dataset cut inside their brackets by prefix, if all tests with that prefix pass or none does.
+ * Names are sorted once, because a hostile log may hold very many.
  */
 function prefixIndex(outcomes: ReadonlyMap<string, string>): PrefixIndex {
   let sorted: string[] | null = null;
