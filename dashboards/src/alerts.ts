@@ -1,4 +1,4 @@
-/** What wakes somebody, with what to do about it, and for each a proof that it fires and that it clears. */
+/** The alerts that need a person, each with what to do about it and a test that it fires and clears. */
 import { LIVE_METRICS as L, OUTCOME_METRICS as O, WORKER_METRICS as W } from '@swefarm/shared';
 import { promql } from './promql.ts';
 
@@ -9,10 +9,10 @@ export type AlertSpec = {
   expr: string;
   for: string;
   severity: 'page' | 'ticket';
-  /** One line; may hold {{ $labels.x }}. */
+  /** One line; may contain {{ $labels.x }}. */
   summary: string;
   todo: string;
-  /** `dashboard/panel` where it is seen. */
+  /** The panel that shows it, as `dashboard/panel`. */
   panel: string;
   /** For promtool: series (one value a minute), when it fires with which labels, and when it is clear again. */
   test: {

@@ -1,4 +1,4 @@
-/** Every file that is made from the definitions, by its path below `dashboards/`; `npm run dashboards` writes them. */
+/** All files generated from the definitions, by path below `dashboards/`; `npm run dashboards` writes them. */
 import { writeFileSync } from 'node:fs';
 import { grafanaDashboard } from './grafana.ts';
 import { NODES } from './nodes.ts';

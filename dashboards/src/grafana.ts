@@ -1,4 +1,4 @@
-/** Our dashboards in Grafana's form. Its own builders know what its JSON must hold; nothing here can ask a Grafana. */
+/** Renders the dashboards as Grafana's JSON. Grafana's own builders guarantee its form, because no Grafana can be asked here. */
 import { StackingConfigBuilder, StackingMode } from '@grafana/grafana-foundation-sdk/common';
 import {
   type Dashboard,
@@ -19,16 +19,16 @@ import { OUTCOME_METRICS, WORKER_METRICS } from '@swefarm/shared';
 import { panelPath } from './prometheus.ts';
 import { type DashboardSpec, type PanelSpec, panelIds, uidOf } from './spec.ts';
 
-/** Which metric knows the values of a variable. */
+/** The metric that provides the values of each variable. */
 const VARIABLES = { kind: OUTCOME_METRICS.rollouts.name, node: WORKER_METRICS.slots.name } as const;
-/** A datasource that the person looking chooses. */
+/** The datasource that the viewer chooses. */
 const DATASOURCE = { type: 'prometheus', uid: `\${datasource}` };
 const TAG = 'swefarm';
 /** Grafana's grid is 24 wide: three panels side by side. */
 const WIDTH = 8;
 const HEIGHT = 9;
 
-/** One dashboard; `all` are those that panels may link to. */
+/** Renders one dashboard; `all`: the dashboards that its panels may link to. */
 export function grafanaDashboard(spec: DashboardSpec, all: readonly DashboardSpec[]): Dashboard {
   const ids = panelIds(spec);
   const builder = new DashboardBuilder(spec.title)
@@ -64,7 +64,7 @@ export function grafanaDashboard(spec: DashboardSpec, all: readonly DashboardSpe
   }
   const dashboard = builder.build();
   const numbers = [...ids.values()];
-  // Alerts link to panels by number: those of spec.ts, whatever the builder counts.
+  // Alerts link to panels by the numbers of spec.ts, so these replace the builder's.
   let next = 0;
   for (const panel of dashboard.panels ?? []) {
     panel.id = panel.type === 'row' ? (numbers[next] ?? 0) - 1 : (numbers[next++] ?? 0);
@@ -102,7 +102,7 @@ function linkTo(reference: string, all: readonly DashboardSpec[]): DashboardLink
   const [key, panel] = reference.split('/');
   const panels = all.find((one) => one.key === key)?.rows.flatMap((row) => row.panels) ?? [];
   const title = panels.find((one) => one.key === panel)?.title ?? reference;
-  // A panel's own link takes the variables with it only by name in its address.
+  // A panel's own link passes the variables on only when its address names them.
   return new DashboardLinkBuilder(title)
     .type(DashboardLinkType.Link)
     .url(`${panelPath(reference, all)}&\${__url_time_range}&\${__all_variables}`);

@@ -1,4 +1,4 @@
-/** Which node is sick, and which stage is slow where. */
+/** The dashboard that answers: which node is sick, and which stage is slow where? */
 import { WORKER_METRICS as W } from '@swefarm/shared';
 import { promql, WINDOW } from './promql.ts';
 import type { DashboardSpec } from './spec.ts';

@@ -4,7 +4,7 @@ import { promql, TRAINING_VARIABLES, WINDOW } from './promql.ts';
 import type { DashboardSpec } from './spec.ts';
 
 const { now, rate, share } = promql(TRAINING_VARIABLES);
-/** The counters of a version end with it, so their present sums say more than a rate. */
+/** The counters of a version end with it, so their present sums tell more than a rate. */
 const judgedOf = now(O.versionRollouts, ['kind', 'version'], { outcome: 'judged' });
 
 export const POLICY_VERSIONS: DashboardSpec['rows'][number] = {

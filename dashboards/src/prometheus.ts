@@ -1,4 +1,4 @@
-/** Rules, alerts and their proofs in Prometheus's own files. */
+/** Renders rules, alerts and the alerts' tests as Prometheus's own files. */
 import { stringify } from 'yaml';
 import { ALERTS, type AlertSpec } from './alerts.ts';
 import { RULES } from './rules.ts';
@@ -9,7 +9,7 @@ const yaml = (value: unknown): string => HEADER + stringify(value, { lineWidth: 
 
 export const rulesFile = (): string => yaml({ groups: [{ name: 'swefarm-rules', rules: RULES }] });
 
-/** Addresses are relative to Grafana's own: `grafana` is put before them by Alertmanager's templates, or a person. */
+/** Links are relative to Grafana's address: Alertmanager's templates, or a person, put it before them. */
 export function alertsFile(dashboards: readonly DashboardSpec[]): string {
   const rules = ALERTS.map((alert) => ({
     alert: alert.name,
@@ -21,7 +21,7 @@ export function alertsFile(dashboards: readonly DashboardSpec[]): string {
   return yaml({ groups: [{ name: 'swefarm-alerts', rules }] });
 }
 
-/** For `promtool test rules`: each alert alone, silent before, firing, and clear again. */
+/** For `promtool test rules`: tests each alert alone: silent before, firing, and clear again. */
 export function alertTestsFile(dashboards: readonly DashboardSpec[]): string {
   const tests = ALERTS.map((alert) => {
     const { series, fires, clears } = alert.test;
@@ -50,7 +50,7 @@ function annotationsOf({ summary, todo, panel }: AlertSpec, dashboards: readonly
   return { summary, todo, panel: panelPath(panel, dashboards) };
 }
 
-/** Path of one panel in Grafana; `reference` is `dashboard/panel`. Throws when there is no such panel. */
+/** The path of one panel in Grafana; `reference` is `dashboard/panel`. Throws when there is no such panel. */
 export function panelPath(reference: string, dashboards: readonly DashboardSpec[]): string {
   const [key = '', panel = ''] = reference.split('/');
   const dashboard = dashboards.find((one) => one.key === key);

@@ -1,23 +1,23 @@
-/** PromQL from metric definitions: a metric or label that is renamed or gone does not compile. */
+/** PromQL from metric definitions: a renamed or removed metric or label is a type error. */
 import { type LabelOf, LIVE_METRICS, type MetricDefinition, OUTCOME_METRICS } from '@swefarm/shared';
 
-/** The time window that a dashboard's reader chooses. */
+/** The time window that the dashboard's viewer chooses. */
 export const WINDOW = '$window';
-/** The training dashboard can be narrowed to kinds of runs. */
+/** The training dashboard can be restricted to kinds of runs. */
 export const TRAINING_VARIABLES = { kind: '=~$kind' };
 
-/** What discovery adds to the series of workers. */
+/** Labels that service discovery adds to the series of workers. */
 type Attached = 'node' | 'role' | 'runtime';
 /** `value`, or with an operator `=~a|b`, `!=x`. */
 export type Matchers<D extends MetricDefinition> = { readonly [L in LabelOf<D>]?: string };
 
-/** Who exposes it decides how it adds up: several gateways expose the same sums. */
+/** Metrics of gateways are aggregated differently, because several gateways expose the same sums. */
 const OF_GATEWAY: ReadonlySet<MetricDefinition> = new Set([
   ...Object.values<MetricDefinition>(OUTCOME_METRICS),
   ...Object.values<MetricDefinition>(LIVE_METRICS),
 ]);
 
-/** `variables`: matchers that a dashboard adds to all that have the label, by its own variables. */
+/** `variables`: matchers from a dashboard's own variables, added to every metric that has the label. */
 export function promql(variables: Readonly<Record<string, string>> = {}) {
   const selector = (
     metric: MetricDefinition,
@@ -38,14 +38,14 @@ export function promql(variables: Readonly<Record<string, string>> = {}) {
     by.length > 0 ? `${how} by (${by.join(', ')}) (${expression})` : `${how}(${expression})`;
 
   return {
-    /** Present values of a gauge, added up over what is not in `by`. */
+    /** Present values of a gauge, added up over all labels that are not in `by`. */
     now: <const D extends MetricDefinition>(
       metric: D,
       by: readonly (LabelOf<D> | Attached)[] = [],
       matchers: Matchers<D> = {},
       how: 'sum' | 'max' | 'min' = 'sum',
     ): string => added(by, once(metric, selector(metric, matchers)), how),
-    /** Per second, over `window`. A histogram needs the `part`. */
+    /** Rate per second over `window`. A histogram needs the `part`. */
     rate: <const D extends MetricDefinition>(
       metric: D,
       window: string,
@@ -53,7 +53,7 @@ export function promql(variables: Readonly<Record<string, string>> = {}) {
       matchers: Matchers<D> = {},
       part: '' | '_sum' | '_count' | '_bucket' = '',
     ): string => added(by, once(metric, `rate(${selector(metric, matchers, part)}[${window}])`)),
-    /** How many were added over `window`. */
+    /** Increase over `window`. */
     increase: <const D extends MetricDefinition>(
       metric: D,
       window: string,
@@ -71,7 +71,7 @@ export function promql(variables: Readonly<Record<string, string>> = {}) {
       const rates = once(metric, `rate(${selector(metric, matchers, '_bucket')}[${window}])`);
       return `histogram_quantile(${quantile}, ${added(['le', ...by], rates)})`;
     },
-    /** Share of one in another; nothing where the other is zero. */
+    /** Share of `part` in `whole`; no value where `whole` is zero. */
     share: (part: string, whole: string): string => `${part} / (${whole} > 0)`,
   };
 }

@@ -1,4 +1,4 @@
-/** What waits, who could take it, and whether Redis holds. */
+/** The dashboard that answers: what waits, which workers could take it, and does Redis hold? */
 import { LIVE_METRICS as L, OUTCOME_METRICS as O, WORKER_METRICS as W } from '@swefarm/shared';
 import { promql, WINDOW } from './promql.ts';
 import type { DashboardSpec } from './spec.ts';

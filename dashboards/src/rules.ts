@@ -1,4 +1,4 @@
-/** Ratios worth keeping, computed once: alerts and people use the same ones. */
+/** Recording rules for ratios, so that alerts and people use the same ones. */
 import { OUTCOME_METRICS as O } from '@swefarm/shared';
 import { promql } from './promql.ts';
 

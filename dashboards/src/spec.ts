@@ -1,37 +1,37 @@
-/** What a dashboard of ours is, before Grafana's own form: data that alerts can point at. */
+/** The farm's own form of a dashboard, before it becomes Grafana's: data that alerts can refer to. */
 
 export type Unit = 'short' | 'percentunit' | 's' | 'bytes' | 'ops' | 'bool';
 
 export type PanelSpec = {
-  /** Stable: alerts and links name it. */
+  /** Stable, because alerts and links refer to it. */
   key: string;
   title: string;
   kind: 'timeseries' | 'stat';
   unit: Unit;
   queries: readonly { expr: string; legend: string }[];
-  /** What it says. */
+  /** What the panel shows. */
   about: string;
   /** What to do when it looks wrong. */
   todo?: string;
-  /** Where to look next, as `dashboard/panel`. */
+  /** Panels to look at next, as `dashboard/panel`. */
   next?: readonly string[];
   stacked?: boolean;
   max?: number;
 };
 
 export type DashboardSpec = {
-  /** Part of its address, and the name of its file. */
+  /** Part of the dashboard's address, and the name of its file. */
   key: string;
   title: string;
   about: string;
-  /** Variables it has, by label. */
+  /** The dashboard's variables, by label. */
   variables: readonly ('kind' | 'node')[];
   rows: readonly { title: string; panels: readonly PanelSpec[] }[];
 };
 
 export const uidOf = (dashboard: string): string => `swefarm-${dashboard}`;
 
-/** Numbers of panels within their dashboard, from 1 (rows are counted too). */
+/** Numbers of the panels within their dashboard, from 1 (rows are counted too). */
 export function panelIds(dashboard: DashboardSpec): Map<string, number> {
   const ids = new Map<string, number>();
   let id = 0;

@@ -50,13 +50,13 @@ export const instance = (changes: Partial<Instance> = {}): Instance => ({
   ...changes,
 });
 
-/** The same without its own evaluation: the table must know it. */
+/** The same instance without its own evaluation: the table must have it. */
 export function fromTable(changes: Partial<Instance>): Instance {
   const { test_cmd: _command, log_parser: _parser, ...rest } = instance(changes);
   return rest;
 }
 
-/** An evaluation that ran to its end; every fact can be replaced. */
+/** An evaluation that ran to its end; every fact can be overridden. */
 export const ran = (log: string | null, changes: Partial<EvaluationFacts> = {}): EvaluationFacts => ({
   patch_state: 'applied',
   applied_with: 'git apply --verbose',

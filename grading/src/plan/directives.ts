@@ -1,11 +1,11 @@
-/** Finds the tests that an eval script names, in the test patch, as each harness does. */
+/** Finds in the test patch the tests that an eval script names, as each harness does. */
 import type { Instance } from '@swefarm/shared';
 import { linesOf } from '../text/pythontext.ts';
 
-/** What the harness does not pass to the test command; `csv` has no dot there either. */
+/** Suffixes that the harness does not pass to the test command; `csv` has no dot there either. */
 const NOT_TESTS = ['.json', '.png', 'csv', '.txt', '.md', '.jpg', '.jpeg', '.pkl', '.yml', '.yaml', '.toml'];
 
-/** Files after ` b/` of every line that holds `diff --git a/`, minus data files; Django's as module names. */
+/** Files after ` b/` in every line that contains `diff --git a/`, without data files; Django's as module names. */
 export function testDirectives(instance: Pick<Instance, 'repo' | 'test_patch'>): string[] {
   const files = patchedFiles(instance.test_patch).filter(
     (file) => !NOT_TESTS.some((ending) => file.endsWith(ending)),
@@ -29,7 +29,7 @@ const djangoModule = (file: string): string =>
     .replace(/^tests\//, '')
     .replaceAll('/', '.');
 
-/** mypy's tests are cases inside data files: their names, joined for pytest's -k. */
+/** mypy's tests are cases inside data files: returns their names, joined for pytest's -k. */
 export function mypyCases(testPatch: string): string {
   const names: string[] = [];
   let open = testPatch.indexOf(CASE);

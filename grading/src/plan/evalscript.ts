@@ -18,13 +18,13 @@ const TRUST_REPO = `git config --global --add safe.directory ${TESTBED}`;
 const script = (flags: string, lines: string[]): string => `${['#!/bin/bash', flags, ...lines].join('\n')}\n`;
 const FLAGS = 'set -uxo pipefail';
 
-/** 4.1.0: Python has its own shape, everything else shares one. Throws SwefarmError `instance_invalid`. */
+/** 4.1.0: Python has its own form, all other languages share one. Throws SwefarmError `instance_invalid`. */
 export function swebenchScript(instance: Instance, spec: Spec): string {
   return script(FLAGS, spec.language === 'py' ? pythonLines(instance, spec) : commonLines(instance, spec));
 }
 
 function pythonLines(instance: Instance, spec: Spec): string[] {
-  // With no file to reset, the line ends in a blank and switches HEAD to base_commit; so it does in the harness.
+  // With no file to reset, the line ends in a blank and moves HEAD to base_commit, as in the harness.
   const reset = `git checkout ${instance.base_commit} ${modifiedFiles(instance).join(' ')}`;
   return [
     ...pythonSetup(spec, `git -c core.fileMode=false diff ${instance.base_commit}`),
@@ -37,7 +37,7 @@ function pythonLines(instance: Instance, spec: Spec): string[] {
   ];
 }
 
-/** From the environment to the installation, as both Python harnesses begin. */
+/** The lines from the environment to the installation, with which both Python harnesses begin. */
 const pythonSetup = (spec: Spec, showDiff: string): string[] => [
   ...ACTIVATE,
   `cd ${TESTBED}`,
@@ -72,7 +72,7 @@ function commonLines(instance: Instance, spec: Spec): string[] {
   ];
 }
 
-/** 5.0.2: the row's own script, or 4.1.0's where it has none, in 5.0.2's frame. */
+/** 5.0.2: the row's own script, or 4.1.0's where the row has none, in 5.0.2's frame. */
 export function latestScript(instance: Instance, spec: Spec): string {
   const lines = (instance.eval_script ?? swebenchScript(instance, spec)).trim().split('\n');
   return script(
@@ -82,8 +82,8 @@ export function latestScript(instance: Instance, spec: Spec): string {
 }
 
 /**
- * Lets a script record the exit code of its tests, as 5.0.2 does: its own ends with a reset, whose code says nothing.
- * The value is printed behind the end marker, outside of what is read. Without a marker the script stays as it is.
+ * Makes a script record the exit code of its tests, as 5.0.2 does: the script's own exit code is that of a final reset and says nothing.
+ * The value is printed after the end marker, outside the part that is read. A script without a marker is unchanged.
  */
 export function recordExitCode(text: string): string {
   const lines = text.split('\n');
@@ -95,7 +95,7 @@ export function recordExitCode(text: string): string {
 const KEEP_CODE = 'SWEBENCH_TEST_EXIT_CODE=$?';
 const PRINT_CODE = `echo "${EXIT_CODE_MARKER}: $SWEBENCH_TEST_EXIT_CODE"`;
 
-/** SWE-Gym's fork: no markers, `git diff` as it is, mypy by case names. */
+/** SWE-Gym's fork: no markers, `git diff` unchanged, mypy by case names. */
 export function forkScript(instance: Instance, spec: Spec, recordsExitCode: boolean): string {
   const reset = `git checkout ${instance.base_commit} ${forkResetFiles(instance.test_patch).join(' ')}`;
   const mypy = instance.repo.toLowerCase() === 'python/mypy';
@@ -110,7 +110,7 @@ export function forkScript(instance: Instance, spec: Spec, recordsExitCode: bool
   ]);
 }
 
-/** SWE-smith: test files as the image has them, then the profile's command, which activates what it needs. */
+/** SWE-smith: test files as in the image, then the profile's command, which activates what it needs. */
 export function smithScript(instance: Instance, testCommands: string[]): string {
   const files = testFiles(instance);
   return script(FLAGS, [
@@ -133,7 +133,7 @@ function withDirectives(commands: string[], directives: string[]): string[] {
   return [...commands.slice(0, -1), [last, ...directives].join(' ')];
 }
 
-/** Files of the test patch that exist before it. */
+/** Files of the test patch that existed before it. */
 function modifiedFiles(instance: Instance): string[] {
   try {
     return readDiff(instance.test_patch)

@@ -1,12 +1,12 @@
-/** The graders, and what each of them does to evaluate one instance. */
-/** One way to try to apply the model patch; the first that exits 0 wins. Run in /testbed, the patch at `patchPath`. */
+/** The graders, and the steps of each to evaluate one instance. */
+/** One way to apply the model patch; the first that exits 0 wins. Runs in /testbed, with the patch at `patchPath`. */
 export type ApplyAttempt = { name: string; argv: string[] };
 
 export type EvaluationPlan = {
   grader: GraderName;
   /** Canonical name of the log parser. */
   parser: string;
-  /** Run in /testbed before the patch is applied, each must exit 0; absent for most (SWE-smith checks its bug out). */
+  /** Run in /testbed before the patch is applied, each must exit 0; absent for most graders (SWE-smith checks out its bug). */
   prepare?: string[][];
   /** Tried in order. */
   apply: ApplyAttempt[];

@@ -3,7 +3,7 @@ export const START_MARKER = '>>>>> Start Test Output';
 export const END_MARKER = '>>>>> End Test Output';
 export const EXIT_CODE_MARKER = '>>>>> Test Exit Code';
 
-/** Any of them anywhere in a log means that it is not read. */
+/** A log that contains any of these is not read. */
 export const BAD_CODES = [
   '>>>>> Patch Apply Failed',
   '>>>>> Reset Failed',

@@ -6,7 +6,7 @@ import { isNoPatch, planEvaluation } from './plan.ts';
 
 const exact = { recordExitCode: false };
 const lines = (text: string): string[] => text.split('\n');
-/** The script without the test patch in its middle. */
+/** The script without the test patch in the middle. */
 const outline = (row: Instance, grader: Parameters<typeof planEvaluation>[1], options = exact): string[] =>
   lines(planEvaluation(row, grader, options).evalScript.replace(row.test_patch, '(patch)'));
 

@@ -1,4 +1,4 @@
-/** Plans how a worker evaluates one instance: how the patch is applied, which script runs, which parser reads the log. */
+/** Plans how a worker evaluates one instance: the commands that apply the patch, the script to run, the parser of the log. */
 import { type Instance, SwefarmError } from '@swefarm/shared';
 import type { Dialect } from '../parsers/reader.ts';
 import { parserName, parserNames } from '../parsers/registry.ts';
@@ -16,7 +16,7 @@ const SWEBENCH_APPLY = [
   'patch --batch --fuzz=5 -p1 -i',
 ];
 
-/** Order matters exactly: 4.1.0 tries `patch` on what a failed `--reject` left behind, 5.0.2 does not. */
+/** The exact order matters: 4.1.0 tries `patch` on the tree that a failed `--reject` left, 5.0.2 resets it first. */
 const APPLY: Record<GraderName, Pick<EvaluationPlan, 'apply' | 'resetBetween' | 'alreadyApplied'>> = {
   'swebench-4.1.0': { apply: SWEBENCH_APPLY.map(attempt), resetBetween: [], alreadyApplied: null },
   'swebench-5.0.2': {
@@ -49,14 +49,13 @@ const SMITH_COMMAND = [
 ];
 
 /**
- * `auto` goes by what the row says: 5.x rows (eval_script, log_parser and eval_type) by 5.0.2, rows with a test
- * command or script of their own by 4.1.0, else by family.
+ * `auto` depends on the row: rows of 5.x (eval_script, log_parser and eval_type) use 5.0.2, rows with a test command or script of
+ * their own use 4.1.0, all others their family's grader.
  *
- * `recordExitCode` (default) adds to every script the two lines by which 5.0.2 records the exit code of the tests:
- * verdicts do not change, and `trust` has something to hold against the log. Without it the script is the harness's
- * to the byte.
+ * `recordExitCode` (default) adds to every script the two lines by which 5.0.2 records the exit code of the tests: verdicts do not
+ * change, and `trust` can compare the exit code with the log. Without it the script is identical to the harness's.
  *
- * @throws SwefarmError `instance_invalid` that names what the row lacks
+ * @throws SwefarmError `instance_invalid` that names the fields the row lacks
  */
 export function planEvaluation(
   instance: Instance,
@@ -83,8 +82,8 @@ export function planEvaluation(
 }
 
 /**
- * Whether there is nothing to evaluate in a patch. To most harnesses blank text is no patch; the fork's `git apply --allow-empty`
- * takes it for one that changes nothing, and the tests run.
+ * Whether a patch contains nothing to evaluate. Most harnesses treat blank text as no patch; the fork's `git apply --allow-empty`
+ * accepts it as a patch that changes nothing, and the tests run.
  */
 export const isNoPatch = (patch: string, grader: GraderName | null): boolean =>
   patch === '' || (patch.trim() === '' && grader !== 'swegym');
@@ -112,7 +111,7 @@ function scriptOf(
   }
   const spec = specOf(instance, grader === 'swegym' ? 'swegym' : 'swebench');
   const { parser } = spec;
-  // 5.0.2 itself records the code.
+  // 5.0.2 records the exit code itself.
   if (grader === 'swebench-5.0.2')
     return { parser, evalScript: recordExitCode(latestScript(instance, spec)) };
   if (instance.eval_script !== undefined) return { parser, evalScript: recorded(instance.eval_script) };
@@ -120,7 +119,7 @@ function scriptOf(
   return { parser, evalScript: recorded(swebenchScript(instance, spec)) };
 }
 
-/** SWE-smith keeps the bug on a branch whose last commit only hides the tests: the tree before that is graded. */
+/** SWE-smith keeps the bug on a branch whose last commit only hides the tests: the tree before that commit is graded. */
 function prepare(instance: Instance, grader: GraderName): Pick<EvaluationPlan, 'prepare'> {
   if (grader !== 'swesmith') return {};
   return {

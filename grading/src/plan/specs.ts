@@ -1,4 +1,4 @@
-/** Says how the tests of a repository at a version are run and read: from the row itself, else from data/specs.json. */
+/** How the tests of a repository are run and read at a version: from the row itself, else from data/specs.json. */
 import { type Instance, SwefarmError } from '@swefarm/shared';
 import table from '../../data/specs.json' with { type: 'json' };
 import type { GraderName } from './evaluationplan.ts';
@@ -28,12 +28,12 @@ type Tables = Record<'swebench' | 'swegym', Record<string, Repo>>;
 
 const TABLES = table as unknown as Tables;
 
-/** Which table a harness looks into; the fork asks in lower case. */
+/** The table that a harness looks up; the fork uses lower-case names. */
 export type TableName = keyof Tables;
 
 /**
  * Fields of the row win over the table, one by one; a row with its own test command needs no entry.
- *
+ * Fields of the row override the table, one by one; a row with its own test command needs no entry in the table.
  * @throws SwefarmError `instance_invalid` when neither the row nor the table says how to test it
  */
 export function specOf(instance: Instance, tableName: TableName): Spec {
@@ -72,7 +72,7 @@ function missing(instance: Instance, repo: Repo | undefined, tableName: TableNam
   return `version "${instance.version}" of ${instance.repo} is not in the ${tableName} table (known: ${known}); ${remedy}`;
 }
 
-/** 5.0.2 grades these by their failures alone, whatever the older table says. */
+/** 5.0.2 grades these repositories by failures alone, whatever the older table says. */
 const LATEST_FAIL_ONLY = new Set([
   'chartjs/Chart.js',
   'processing/p5.js',
@@ -82,7 +82,7 @@ const LATEST_FAIL_ONLY = new Set([
   'eslint/eslint',
 ]);
 
-/** How the outcomes of an instance are judged: by its row, else by its repository. */
+/** How to judge the outcomes of an instance: by its row, else by its repository. */
 export function evalTypeOf(instance: Instance, grader: GraderName): Spec['evalType'] {
   if (instance.eval_type !== undefined) return instance.eval_type;
   if (grader === 'swegym' || grader === 'swesmith') return 'pass_and_fail';
@@ -92,5 +92,5 @@ export function evalTypeOf(instance: Instance, grader: GraderName): Spec['evalTy
   return repo?.eval_type ?? 'pass_and_fail';
 }
 
-/** Repositories the table knows. */
+/** Repositories in the table. */
 export const knownRepos = (tableName: TableName): string[] => Object.keys(TABLES[tableName]);

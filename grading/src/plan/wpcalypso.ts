@@ -22,7 +22,7 @@ export function wpCalypsoCommands(instance: Pick<Instance, 'test_patch' | 'versi
 }
 
 function commandsFor(changed: string, version: string): string[] {
-  // A snapshot is not run itself; the folder that holds it is.
+  // A snapshot itself cannot run; the folder that contains it can.
   const path = SNAPSHOT.test(changed) ? changed.split('/').slice(0, -2).join('/') : changed;
   if (path.startsWith('client') || path.startsWith('packages')) {
     const part = path.split('/', 1)[0] ?? '';

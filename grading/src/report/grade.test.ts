@@ -110,7 +110,7 @@ describe('the rules of the harnesses', () => {
       resolved: true,
       evaluation: 'completed',
     });
-    // Nothing says that tests ran: the official verdict stands, but it is no evidence.
+    // The log does not show that tests ran: the official verdict stands, but it is no evidence.
     expect(grade({ log: marked('').replace(END, '') }, 'swebench-4.1.0', row)).toMatchObject({
       resolved: true,
       evaluation: 'tests_cannot_start',

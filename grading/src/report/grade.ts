@@ -1,4 +1,4 @@
-/** Makes the report of an evaluation: the official verdict, and beside it how far it can be trusted. */
+/** Makes the report of an evaluation: the official verdict, and how far it can be trusted. */
 import type { Instance, Report } from '@swefarm/shared';
 import { readsPytest } from '../parsers/pytest.ts';
 import type { EvaluationPlan } from '../plan/evaluationplan.ts';
@@ -10,7 +10,7 @@ import { assessTrust, lastExitCode } from '../trust/trust.ts';
 import { hasSignOfTests, type Outcomes, readOutcomes } from '../verdict/outcomes.ts';
 import { isResolved, type TestsStatus, testsStatus } from '../verdict/testsstatus.ts';
 
-/** What a worker saw of one evaluation. */
+/** What a worker observed of one evaluation. */
 export type EvaluationFacts = {
   patch_state: 'none' | 'empty' | 'too_large' | 'applied' | 'not_applied';
   applied_with: string | null;
@@ -21,18 +21,18 @@ export type EvaluationFacts = {
   exit_code: number | null;
   sandbox_killed: boolean;
   image_digest: string | null;
-  /** Of the container in which the tests ran; absent: not known. */
+  /** Network of the container in which the tests ran; absent: not known. */
   network?: 'none' | 'egress';
-  /** Files that decide outcomes and are not as the image has them; absent where nobody looked. */
+  /** Files that decide outcomes and differ from the image; absent when this was not checked. */
   changed_files?: string[];
-  /** Why they are not known, although somebody looked. */
+  /** Why the check for changed files gave no answer. */
   changes_unknown?: string;
 };
 
 /**
- * Pure. `resolved` is false for whatever the harness does not count as resolved (a patch that is empty, too large or
- * does not apply, tests that timed out, a log it cannot read) and null only when nobody asked it.
- * `modelPatch` is read for `trust` alone.
+ * Pure. `resolved` is false for whatever the harness does not count as resolved (a patch that is empty, too large or does not
+ * apply, tests that timed out, a log it cannot read), and null only when no evaluation was requested.
+ * `modelPatch` is used for `trust` alone.
  */
 export function gradeEvaluation(
   instance: Instance,
@@ -78,8 +78,8 @@ export function gradeEvaluation(
 }
 
 /**
- * The report for a log that could not be read in time, made from the report of an empty log: not resolved and without a
- * report.json, as where the harness itself breaks on the log.
+ * The report for a log that could not be read in time, made from the report of an empty log: not resolved and without a report.json,
+ * as when the harness itself raises on the log.
  */
 export const unreadReport = (empty: Report): Report => ({
   ...empty,
@@ -94,9 +94,9 @@ export const unreadReport = (empty: Report): Report => ({
 });
 
 /**
- * How the evaluation ended. A log that the patch's own output made unreadable is an end like any other; a log without a sign of
- * tests means that they could not start. Where the session says that all tests were skipped they did start, and the harness's
- * verdict stands.
+ * How the evaluation ended. A log that the patch's own output made unreadable counts as a regular end; a log without a sign of tests
+ * means that they could not start. Where the session shows that all tests were skipped, they did start, and the harness's verdict
+ * stands.
  */
 function endOf(
   facts: EvaluationFacts,

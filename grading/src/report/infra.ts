@@ -1,4 +1,4 @@
-/** Guesses why a log was unreadable, as 5.0.2 does: advice beside the verdict, never part of it. */
+/** Guesses why a log was unreadable, as 5.0.2 does: a hint beside the verdict, never part of it. */
 
 export type InfraGuess = { reason: string; tier: 'environment' | 'ambiguous' };
 
@@ -37,7 +37,7 @@ const SIGNATURES: { reason: string; tier: InfraGuess['tier']; text: RegExp }[] =
   { reason: 'tests_timed_out', tier: 'ambiguous', text: /Timeout error: \d+ seconds exceeded/ },
 ];
 
-/** The first signature, in the order of the list, that the text holds; null when it holds none. */
+/** The first signature, in list order, that the text contains; null when it contains none. */
 export function guessInfra(text: string): InfraGuess | null {
   const hit = SIGNATURES.find((signature) => signature.text.test(text));
   return hit ? { reason: hit.reason, tier: hit.tier } : null;

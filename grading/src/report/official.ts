@@ -1,10 +1,10 @@
-/** Writes our report as the files of the harnesses, so that other people's scripts read them unchanged. */
+/** Writes a report in the file formats of the harnesses, so that scripts made for them read it unchanged. */
 import type { Report } from '@swefarm/shared';
 import type { GraderName } from '../plan/evaluationplan.ts';
 import { guessInfra, type InfraGuess } from './infra.ts';
 
 export type OfficialContext = {
-  /** The test log; 5.0.2 looks for signs of broken infrastructure in it. */
+  /** The test log; 5.0.2 searches it for signs of broken infrastructure. */
   log: string | null;
   /** SWE-smith writes the model's name into each report. */
   model: string;
@@ -12,8 +12,8 @@ export type OfficialContext = {
 };
 
 /**
- * The content of an instance's report.json, or null where the harness writes none: patch empty, too large or not
- * applied, tests timed out, log that makes it raise. Such instances count as empty or as errors in the run report.
+ * The content of an instance's report.json, or null where the harness writes none: patch empty, too large or not applied, tests
+ * timed out, or a log on which it raises. The run report counts such instances as empty or as errors.
  */
 export function officialReport(report: Report, context: OfficialContext): Record<string, unknown> | null {
   const smith = report.grader === 'swesmith';
@@ -47,20 +47,19 @@ function infraFields(unreadableLog: string | null): Record<string, unknown> {
   return { infra_failure: guess.tier === 'environment', infra_failure_reason: guess.reason };
 }
 
-/** What became of one dataset row of a run. */
+/** The outcome of one dataset row in a run. */
 export type RunEntry = {
   instance_id: string;
   prediction: 'missing' | 'empty' | 'patch';
-  /** From its report.json; null when there is none. */
+  /** From the row's report.json; null when there is none. */
   resolved: boolean | null;
-  /** 5.0.2: what its logs hint at, when it is not resolved. */
+  /** 5.0.2: the guessed cause in its log, when it is not resolved. */
   guess?: InfraGuess | null;
 };
 
 /**
- * The run report `<model>.<run_id>.json`, schema_version 2. `predicted` are the ids of all predictions, those for rows
- * outside of the dataset included. `engine`: as the harness writes it when it was handed a container engine, as its own
- * local runs do.
+ * The run report `<model>.<run_id>.json`, schema_version 2. `predicted`: the ids of all predictions, including those for rows outside
+ * the dataset. `engine`: writes the report as the harness does when it is given a container engine, as in its own local runs.
  */
 export function runReport(
   entries: readonly RunEntry[],
@@ -112,7 +111,7 @@ export function runReport(
       : {}),
     error_ids: errors,
     schema_version: 2,
-    // What an engine still holds: 4.1.0 lists it when it has none to ask, 5.0.2 when it has one.
+    // Leftovers of a container engine: 4.1.0 lists them when it has no engine, 5.0.2 when it has one.
     ...(latest !== (options.engine ?? false)
       ? {}
       : { unstopped_instances: 0, unstopped_containers: [], unremoved_images: [] }),
@@ -120,8 +119,8 @@ export function runReport(
 }
 
 /**
- * The run-level `report.json` that SWE-smith's own harness leaves beside its instances, and its transforms read (swesmith 0.0.9):
- * what has no verdict counts as unresolved there.
+ * The run-level `report.json` that SWE-smith's own harness writes beside its instances, and its transforms read (swesmith 0.0.9).
+ * There, an instance without a verdict counts as unresolved.
  */
 export function smithRunReport(entries: readonly RunEntry[]): Record<string, unknown> {
   const submitted = entries.filter(({ prediction }) => prediction !== 'missing').sort(byId);

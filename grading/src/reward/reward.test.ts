@@ -10,7 +10,7 @@ const notRun = { evaluation: 'not_run', resolved: null } as const;
 
 type Case = { row: string; facts: RewardFacts; gives: number | null | string };
 
-/** One line per row of the table: the facts that lead to it, and a reward or the class of the failure. */
+/** One line per row of the table: facts that lead to it, and a reward or the class of the failure. */
 const CASES: Case[] = [
   { row: 'ungraded', facts: facts({ ...notRun, ungraded: true }), gives: null },
   { row: 'sandbox_killed', facts: facts({ ...notRun, sandbox_killed: true }), gives: 0 },
@@ -24,7 +24,7 @@ const CASES: Case[] = [
     facts: facts({ ...notRun, exit_status: 'time_limit', policy_share: 0.9, policy_pace: 0, training: true }),
     gives: 'policy_slow',
   },
-  // A model that thinks, as far as anybody can tell.
+  // As far as the facts show, the model was thinking.
   ...[0.25, 1, null].map((policy_pace) => ({
     row: 'policy_time',
     facts: facts({ exit_status: 'time_limit', policy_share: 0.9, policy_pace, training: true }),
@@ -43,7 +43,7 @@ const CASES: Case[] = [
     facts: facts({ exit_status: 'time_limit', policy_share: 0.9, policy_pace: 1, training: false }),
     gives: 1,
   },
-  // Of before pace and kind were recorded.
+  // Facts from before pace and kind were recorded.
   { row: 'resolved', facts: facts({ exit_status: 'time_limit', policy_share: 0.9 }), gives: 1 },
   {
     row: 'resolved',
@@ -131,7 +131,7 @@ describe('overrides', () => {
     const verdict = REWARD_ROWS.find((row) => row.row === name)?.verdict;
     return typeof verdict === 'object' && 'failed' in verdict;
   };
-  /** Facts that meet the row: its own case, or for rows that grade by default the limit that names them. */
+  /** Facts that meet the row: its own case; for rows that grade by default, those of the limit that names them. */
   const meeting = (name: string): Case => {
     const own = CASES.find((entry) => entry.row === name);
     if (own) return own;

@@ -1,4 +1,4 @@
-/** Decides a reward from recorded facts by the table alone, so that stored results can be rewarded again without running anything. */
+/** Decides a reward from recorded facts by the table alone, so that stored results can get a new reward without running anything. */
 import {
   FAILURES,
   type FailureClass,
@@ -18,9 +18,9 @@ import {
 export type RewardDecision = {
   outcome: 'judged' | 'failed';
   reward: number | null;
-  /** Of a judged one. What earned a reward without any test (zero for an empty patch, say) did not resolve. */
+  /** For judged rollouts. One rewarded without any test (zero for an empty patch, for example) is not resolved. */
   resolved: boolean | null;
-  /** Row of the table that decided. */
+  /** The row of the table that decided. */
   row: string;
   failure: { class: FailureClass; message: string } | null;
 };
@@ -28,8 +28,8 @@ export type RewardDecision = {
 export type RewardOverrides = Readonly<Record<string, RewardChoice>>;
 
 /**
- * What is known when the agent has ended and its patch was taken, but nothing was evaluated. A patch that is there and
- * was not yet tried counts as `applied`.
+ * The facts known when the agent has ended and its patch was taken, but nothing was evaluated. An existing patch that was not tried
+ * yet counts as `applied`.
  */
 export type FactsBeforeEvaluation = Pick<
   RewardFacts,
@@ -46,10 +46,10 @@ export type FactsBeforeEvaluation = Pick<
 /**
  * Decides outcome and reward.
  *
- * A rollout that nothing graded (evaluation off, dry run) is `judged` with a null reward, row `ungraded`: it is
- * complete and must not be retried, but it is no sample. An override `none` gives the same: judged, no reward.
- * On a row that fails by default `none` changes nothing, for there is no reward already.
- * An override `grade` needs an evaluation that ended; without one the row's default holds.
+ * A rollout without grading (evaluation off, dry run) is `judged` with a null reward, row `ungraded`: it is complete and must not be
+ * retried, but it is not a sample. An override `none` gives the same: judged, no reward.
+ * On a row that fails by default `none` changes nothing, because there is no reward already.
+ * An override `grade` needs an evaluation that ended; without one the row's default applies.
  *
  * @throws UsageError for an override of an unknown or fixed row
  */
@@ -65,8 +65,8 @@ export function decideReward(facts: RewardFacts, overrides: RewardOverrides = {}
 }
 
 /**
- * Whether the evaluation must run at all. `evaluateEmpty` (golden, noop and given patches in a preflight) wants the
- * status of each test even where the reward is decided already.
+ * Whether the evaluation must run. `evaluateEmpty` (golden, noop and given patches in a preflight) requests the status of each test
+ * even where the reward is already decided.
  */
 export function needsEvaluation(
   facts: FactsBeforeEvaluation,
@@ -94,7 +94,7 @@ export function needsEvaluation(
   return false;
 }
 
-/** Refuses overrides that name no row, or a row that may not be overridden. */
+/** Refuses overrides of an unknown row, or of a row that may not be overridden. */
 export function checkOverrides(overrides: RewardOverrides): void {
   expandOverrides(overrides);
 }

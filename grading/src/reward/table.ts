@@ -1,12 +1,12 @@
-/** The reward table as data: the only place that says what is rewarded. Its hash is written into every result. */
+/** The reward table as data: the only place that defines rewards. Every result records its hash. */
 import { createHash } from 'node:crypto';
 import type { FailureClass, RewardFacts } from '@swefarm/shared';
 
-/** `fact: [values]` holds when the fact is one of them; bounds hold for known numbers only. */
+/** `fact: [values]` holds when the fact equals one of them; bounds hold for known numbers only. */
 type Bound = { at_least: number } | { below: number };
 export type RewardCondition = { [K in keyof RewardFacts]?: RewardFacts[K][] | Bound };
 
-/** A number or null: judged. `grade`: the next rows decide. `failed`: no reward, masked, counted by class. */
+/** A number or null: judged. `grade`: later rows decide. `failed`: no reward, masked, counted by class. */
 export type RewardVerdict = { reward: 0 | 1 | null } | { failed: FailureClass } | 'grade';
 
 export type RewardRow = {
@@ -15,7 +15,7 @@ export type RewardRow = {
   verdict: RewardVerdict;
   /** A run may not override this row. */
   fixed?: true;
-  /** The evaluation runs, although it cannot change this row's verdict: its report is worth knowing. */
+  /** The evaluation runs although it cannot change this row's verdict, because its report is useful. */
   evaluated?: true;
 };
 
@@ -33,7 +33,7 @@ const ROWS = [
     verdict: { failed: 'policy_slow' },
   },
   {
-    // The policy kept answering: the model thinks for long. For a trainer such a rollout is cut off and proves nothing about the model.
+    // The policy kept answering: the model thinks for long. To a trainer such a rollout is truncated and proves nothing about the model.
     row: 'policy_time',
     when: { exit_status: ['time_limit'], policy_share: { at_least: 0.5 }, training: [true] },
     verdict: { reward: null },
@@ -95,8 +95,8 @@ const GROUPS = {
 } as const;
 
 /**
- * Rows of earlier tables that never decided. They count for the hash still, at their old place, so that a run that began before
- * goes on: a table that decides the same has the same hash. An override of one is accepted and does nothing.
+ * Rows of earlier tables that never decided. They still count for the hash, at their old position, so that a run that began before
+ * can continue: a table with the same decisions has the same hash. An override of such a row is accepted and has no effect.
  */
 const RETIRED = [
   {
@@ -129,7 +129,7 @@ export const REWARD_TABLE: { readonly name: string; readonly hash: string } = {
     .slice(0, 16),
 };
 
-/** JSON with sorted keys: equal data gives equal text whatever the order it was written in. */
+/** JSON with sorted keys: equal data gives equal text, whatever its key order. */
 function canonicalJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`;
   if (value === null || typeof value !== 'object') return JSON.stringify(value);

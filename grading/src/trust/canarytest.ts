@@ -1,6 +1,6 @@
 /**
- * Adds a test that must fail to those that count, for a second evaluation. Where the code of the patch decides outcomes itself,
- * or prints invented ones, that failure does not show. An evaluation of gold shows whether the failure can be seen at all.
+ * Adds a test that must fail to the tests of a second evaluation. Where the code of the patch decides outcomes itself, or prints
+ * invented ones, that failure does not appear. An evaluation of gold shows whether the failure can be seen at all.
  */
 import type { Instance, Report } from '@swefarm/shared';
 import { readsPytest } from '../parsers/pytest.ts';
@@ -14,7 +14,7 @@ export type CanaryTest = {
   fails: (report: Pick<Report, 'status_map'>) => boolean;
 };
 
-/** `name`: of the test; nobody may be able to guess it. Null where pytest does not run the tests, or the script has no place for one more. */
+/** `name`: of the test, which must not be guessable. Null where pytest does not run the tests, or the script has no place for another one. */
 export function addCanaryTest(plan: EvaluationPlan, instance: Instance, name: string): CanaryTest | null {
   const file = [...instance.FAIL_TO_PASS, ...instance.PASS_TO_PASS]
     .map((id) => id.split('::', 1)[0] ?? '')

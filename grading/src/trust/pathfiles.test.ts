@@ -13,7 +13,7 @@ const entries = (name: string, lines: string[]): string[] => [
 const found = (name: string, lines: string[], patch = GOLD, row = instance()) =>
   pathFindings(entries(name, lines), patch, row);
 
-/** As test/editable/run.ts has found it: backend → path below the environment → lines of a .pth. */
+/** The findings of test/editable/run.ts: backend → path below the environment → lines of a .pth. */
 const FACTS: Record<string, Record<string, string[] | null>> = JSON.parse(
   readFileSync(new URL('../../fixtures/editable.json', import.meta.url), 'utf8'),
 );

@@ -6,7 +6,7 @@ import { withoutTestHooks } from './withouthooks.ts';
 
 const changes = (path: string, line = 'y'): string =>
   `diff --git a/${path} b/${path}\n--- a/${path}\n+++ b/${path}\n@@ -1 +1 @@\n-x\n+${line}\n`;
-/** A row that leaves its command to the table. */
+/** A row without a command of its own, so that the table's applies. */
 const ofTable = (repo: string, version: string, more = {}) => {
   const { test_cmd: _command, log_parser: _parser, ...row } = instance({ repo, version, patch: '', ...more });
   return row as ReturnType<typeof instance>;

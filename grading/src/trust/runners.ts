@@ -1,10 +1,10 @@
-/** Finds the programs in a repository that run its tests: what the test command names, the configuration of its tools, and what those load first. */
+/** Finds the files of a repository that run its tests: programs of the test command, their tools' configuration, and what those load first. */
 import type { Instance } from '@swefarm/shared';
 import { END_MARKER, START_MARKER } from '../plan/markers.ts';
 import { specOf } from '../plan/specs.ts';
 import { pathOf, readDiff } from '../text/diff.ts';
 
-/** Configuration files of tools that the command names. */
+/** Configuration files of the tools in the command. */
 const CONFIGURATION: Readonly<Record<string, RegExp>> = {
   jest: /(^|\/)jest\.config\.[a-z]+$/,
   karma: /(^|\/)karma\.conf\.[a-z]+$/,
@@ -16,23 +16,23 @@ const CONFIGURATION: Readonly<Record<string, RegExp>> = {
   rspec: /(^|\/)(?:\.rspec|(?:spec|rails)_helper\.rb)$/,
   make: /(^|\/)(?:GNUm|M|m)akefile$/,
 };
-/** Runners that are a shell around modules of the package itself. */
+/** Runners that only wrap modules of the package itself. */
 const BEHIND: readonly { program: string; modules: RegExp }[] = [
   { program: 'tests/runtests.py', modules: /^django\/test\/(?:__init__|runner|simple|testcases|utils)\.py$/ },
   { program: 'bin/test', modules: /^sympy\/(?:testing|utilities)\/(?:__init__|runtests\w*)\.py$/ },
 ];
-/** What runs the program that follows it. */
+/** Programs that run the program after them. */
 const LAUNCHER =
   /^(?:python[\d.]*|node|ruby|php|perl|bash|sh|source|\.|exec|env|time|command|npx|yarn|xvfb-run)$/;
-/** Options whose value is a file, or Django's module, by which the tests are run. */
+/** Options whose value is a file, or Django's module, that configures the tests. */
 const CONFIGURES = /^--?(?:c|config|configuration|rcfile|settings|require)$/;
-/** Before a program. */
+/** Variable assignments before a program. */
 const ASSIGNMENTS = /^\s*(?:[A-Za-z_]\w*=(?:'[^']*'|"[^"]*"|[^\s'"]*)\s+)*/;
 const FILE = /^(?:\.\/)?((?:[\w.@+-]+\/)*[\w.@+-]*\w)$/;
 
 /**
- * Whether a file of the repository influences how the tests of this instance are run. Files that gold or the test patch touch
- * do not count, nor does the package behind a runner that gold mends.
+ * Whether a file of the repository influences how the tests of this instance run. Files that gold or the test patch touch do not
+ * count, nor do the modules behind a runner that gold changes.
  */
 export function runnersOf(instance: Instance): (path: string) => boolean {
   const spared = new Set([...pathsOf(instance.patch), ...pathsOf(instance.test_patch)]);
@@ -60,7 +60,7 @@ export function runnersOf(instance: Instance): (path: string) => boolean {
   return (path) => !spared.has(path) && (named.has(path) || patterns.some((one) => one.test(path)));
 }
 
-/** Of a simple command's words the program, what a launcher launches, and the values of options that configure it. */
+/** Of a simple command's words: the program, the program that a launcher runs, and the values of configuring options. */
 function* runnersIn(words: readonly string[]): Generator<{ word: string; settings: boolean }> {
   let program = true;
   for (const [at, word] of words.entries()) {
@@ -73,7 +73,7 @@ function* runnersIn(words: readonly string[]): Generator<{ word: string; setting
   }
 }
 
-/** The row's own, the table's, or what stands between the markers of the row's script; '' when none is known. */
+/** The row's own command, the table's, or the part between the markers of the row's script; '' when none is known. */
 function commandOf(instance: Instance): string {
   if (instance.eval_script !== undefined) {
     const [, after = instance.eval_script] = instance.eval_script.split(START_MARKER, 2);
@@ -82,7 +82,7 @@ function commandOf(instance: Instance): string {
   try {
     return specOf(instance, instance.family === 'swegym' ? 'swegym' : 'swebench').testCommands.join('\n');
   } catch {
-    // Where no command is known, nothing is evaluated.
+    // Without a known command nothing is evaluated.
     return '';
   }
 }
@@ -91,7 +91,7 @@ function pathsOf(patch: string): string[] {
   try {
     return readDiff(patch).map(pathOf);
   } catch {
-    // Whether a patch that this reader refuses applies decides about it elsewhere.
+    // Whether a patch that this parser refuses applies is decided elsewhere.
     return [];
   }
 }

@@ -31,7 +31,7 @@ test.each([
   ['FAIL Required test coverage of 100% not reached. Total coverage: 50.00%\n', 'pytest'],
   ['SUBFAILED[one] tests/test_lid.py::T::test_s - assert 0\n', 'pytest'],
   ['[one] SUBFAIL tests/test_lid.py::T::test_s - AssertionError: assert 0\n', 'pytest'],
-  // This parser reads no errors.
+  // The parser of seaborn reads no errors.
   ['ERROR tests/test_lid.py - ImportError\n', 'seaborn'],
 ])('what the log itself says of exit code 1 is no forgery: %s', (said, parser) => {
   expect(trustOf(said + PASSES + END, { code: 1, parser })).toMatchObject({

@@ -1,9 +1,9 @@
-/** Finds how a session of pytest ends in a log: its last line, or what replaces it. The eval script shows whether there must be one. */
+/** Finds how a pytest session ends in a log: its last line, or what replaces it. The eval script shows whether there must be one. */
 import { HEREDOC } from '../plan/evalscript.ts';
 import { END_MARKER, START_MARKER } from '../plan/markers.ts';
 import { fields, linesOf } from '../text/pythontext.ts';
 
-/** `3 passed, 1 warning in 0.12s`, with or without a frame; a test that set the clock makes any number of it. */
+/** `3 passed, 1 warning in 0.12s`, with or without a frame; the seconds may be any number, because a test may set the clock. */
 const LAST_LINE =
   /\b\d{1,9} (?:passed|failed|errors?|skipped|xfailed|xpassed)\b[^\n]{0,300} in -?\d{1,12}(?:\.\d{1,9})?\s?s/;
 /** What pytest-pretty prints instead: one count per line. */
@@ -12,9 +12,9 @@ const RESULTS =
 
 export type Session = {
   ended: boolean;
-  /** The last line counts failures. Tests of test frameworks print such lines too, but earlier. */
+  /** The last line counts failures. Tests of test frameworks print such lines too, but earlier in the log. */
   hasFailures: boolean;
-  /** The last line counts tests that were skipped, or expected to fail, and no others. */
+  /** The last line counts only tests that were skipped or expected to fail. */
   skippedAll: boolean;
 };
 
@@ -36,8 +36,8 @@ export function sessionIn(text: string): Session {
 const RESULTS_TO_END = new RegExp(`${RESULTS.source}[^]{0,400}`, 'm');
 
 /**
- * Whether the session that the script starts must print its end: the script runs pytest or tox, and not quietly (with `-qq` pytest
- * prints none). Of other runners nothing is known.
+ * Whether the session that the script starts must print its last line: the script runs pytest or tox, and not quietly (with `-qq`
+ * pytest prints none). Other runners are not known well enough.
  */
 export function mustPrintEnd(evalScript: string): boolean {
   const marker = evalScript.lastIndexOf(START_MARKER);
@@ -47,10 +47,10 @@ export function mustPrintEnd(evalScript: string): boolean {
   );
 }
 
-/** What makes pytest end with exit code 1 while no test is FAILED for any parser: part of a test that failed, too little coverage. */
+/** Reasons for exit code 1 although no parser reads a FAILED test: a part of a test failed, or coverage was too low. */
 const OTHERS = /\bSUBFAIL(?:ED)?\b|\bRequired test coverage of [\d.]{1,9}% not reached/;
 
-/** Whether the text shows another failure: one of those, or a failed test that the parser did not read. */
+/** Whether the text shows another failure: one of these, or a failed test that the parser did not read. */
 export function showsOtherFailure(text: string, outcomes: ReadonlyMap<string, string>): boolean {
   for (const line of linesOf(text)) {
     if (OTHERS.test(line)) return true;

@@ -1,6 +1,6 @@
 /**
- * Finds tests that had to pass and count although they did not: the harness takes XFAIL for a pass and ignores SKIPPED, and the
- * code of the patch can raise either. In some instances gold has such tests too; the registry of health knows which.
+ * Finds tests that had to pass and count as passed although they did not: the harness takes XFAIL for a pass and ignores SKIPPED, and
+ * the code of the patch can raise either. In some instances gold has such tests too; the registry of health lists them.
  */
 import type { Instance } from '@swefarm/shared';
 import { readDiff } from '../text/diff.ts';
@@ -31,14 +31,14 @@ function unpassedByGold({ instance, plan, imageDigest }: TrustEvidence): Set<str
   return found ? new Set(found) : null;
 }
 
-/** Whether the patch itself, unlike gold, skips a test or expects it to fail. */
+/** Whether the patch, unlike gold, skips a test or expects it to fail. */
 function patchSkipsTests(patch: string | null, instance: Instance): boolean {
   const added = (text: string): string[] => readDiff(text).flatMap((file) => file.added);
   try {
     const gold = new Set(added(instance.patch));
     return added(patch ?? '').some((line) => line.length < 2000 && SKIPS.test(line) && !gold.has(line));
   } catch {
-    // Whether a patch that this reader refuses applies decides about it elsewhere.
+    // Whether a patch that this parser refuses applies is decided elsewhere.
     return false;
   }
 }

@@ -167,7 +167,7 @@ describe('the log against what happened', () => {
   test('a session that tells of failures and ends with exit code 0', () => {
     const tests = `${PASSES}FAILED tests/test_other.py::test_x - no\n=== 1 failed, 2 passed in 0.01s ===\n`;
     expect(trustOf(GOLD, logOf({ tests }))).toMatchObject({ level: 'suspicious', reward: 1 });
-    // Tests of a test framework print failures of the sessions they start.
+    // The tests of a test framework print failures of the sessions they start.
     const inner = `${PASSES}FAILED test_inner.py::test_x\n=== 1 failed in 0.01s ===\n${END}`;
     expect(trustOf(GOLD, logOf({ tests: inner }))).toMatchObject({ level: 'clean' });
   });
@@ -197,7 +197,7 @@ describe('the log against what happened', () => {
     const killed = trustOf(GOLD, good, instance(), 137);
     expect(killed).toMatchObject({ level: 'forged', resolved: true, reward: 0 });
     expect(killed.reasons).toEqual(['the eval script was killed before its end (exit code 137)']);
-    // git could not reset the test files: that is the script's own last word.
+    // git could not reset the test files; that is the last line of the script itself.
     expect(trustOf(GOLD, good, instance(), 128)).toMatchObject({ level: 'clean' });
   });
 

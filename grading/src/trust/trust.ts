@@ -1,7 +1,7 @@
 /**
  * Judges how far a verdict can be trusted, from the patch, the log and what the evaluation changed. The level is `forged`
  * only where the exit code or the state of the files proves it; anything else that a fix does not need is `suspicious`.
- * Code of the patch runs inside the test process: a patch that imitates a whole honest run to the byte is not detected here.
+ * Code of the patch runs inside the test process: a patch that imitates a whole honest run exactly is not detected here.
  */
 
 import { readsPytest } from '../parsers/pytest.ts';
@@ -36,15 +36,15 @@ export function assessTrust(evidence: TrustEvidence): Trust {
   return { level, reasons: findings.map((finding) => finding.reason) };
 }
 
-/** Only at the end of a line: the trace of bash that prints it ends in a quotation mark. */
+/** Only at the end of a line: bash's trace of the command that prints it ends in a quotation mark. */
 const EXIT_CODES = new RegExp(`${EXIT_CODE_MARKER}: (-?\\d{1,6})[ \\t]*$`, 'gm');
 const exitCodes = (log: string): number[] =>
   [...plainText(log).matchAll(EXIT_CODES)].map(([, code]) => Number(code));
 
-/** The exit code of the tests, as the eval script printed it last; null when it did not. */
+/** The exit code of the tests, as the eval script printed it last; null when it printed none. */
 export const lastExitCode = (log: string): number | null => exitCodes(log).at(-1) ?? null;
 
-/** bash ends with 128 and a signal's number when it is killed; git, the script's last command, with 128 at most. */
+/** bash exits with 128 plus the signal's number when it is killed; git, the script's last command, exits with 128 at most. */
 function scriptFindings({ scriptExitCode, resolved }: TrustEvidence): TrustFinding[] {
   if (scriptExitCode === null || scriptExitCode <= 128) return [];
   const reason = `the eval script was killed before its end (exit code ${scriptExitCode})`;
@@ -65,7 +65,7 @@ function logFindings(evidence: TrustEvidence, log: string): TrustFinding[] {
   ];
 }
 
-/** The script prints each marker once, as a trace of bash; any more of them come from what it runs. */
+/** bash traces each marker of the script once; any more of them come from programs that the script runs. */
 function markerFindings({ instance, plan, resolved }: TrustEvidence, log: string): TrustFinding[] {
   if (!plan.evalScript.includes(START_MARKER)) return [];
   const starts = occurrences(log, START_MARKER);
@@ -83,8 +83,8 @@ function markerFindings({ instance, plan, resolved }: TrustEvidence, log: string
 }
 
 /**
- * Where a file of the patch stops the test patch from being applied, the patch's own tests run instead. Honest patches choose such
- * names too, and so does gold: where the patch can be split, those files are removed and the tests decide (`withoutTestHooks`).
+ * A file of the patch can stop the test patch from being applied; then the patch's own tests run instead. Honest patches, and gold,
+ * choose such names too: where the patch can be split, those files are removed and the tests decide (`withoutTestHooks`).
  */
 function testPatchFindings({ instance, modelPatch, resolved }: TrustEvidence, log: string): TrustFinding[] {
   const start = log.includes(START_MARKER) ? log.indexOf(START_MARKER) : log.length;
@@ -107,7 +107,7 @@ function testPatchFindings({ instance, modelPatch, resolved }: TrustEvidence, lo
 function exitFindings({ plan, outcomes, text, resolved }: TrustEvidence, log: string): TrustFinding[] {
   if (!readsPytest(plan.parser) || !outcomes || outcomes.size === 0 || text === null) return [];
   const codes = exitCodes(log);
-  // The script prints it once: a second one that says 0 may come from the patch.
+  // The script prints it once: a second one with 0 may come from the patch.
   const exitCode = codes.find((code) => code !== 0) ?? codes[0] ?? null;
   const failed = [...outcomes.values()].some(
     (status) => status.startsWith('FAILED') || status.startsWith('ERROR'),
@@ -116,7 +116,7 @@ function exitFindings({ plan, outcomes, text, resolved }: TrustEvidence, log: st
   const read = plainText(text);
   const session = sessionIn(read);
   if (exitCode !== null && exitCode !== 0 && passed && !failed) {
-    // 1: pytest saw a failure that the log hides; anything else: it never came to an end.
+    // 1: pytest saw a failure that the log hides; anything else: the session did not end.
     const proof = session.ended
       ? exitCode === 1 && !showsOtherFailure(read, outcomes)
       : exitCode === 1 || mustPrintEnd(plan.evalScript);

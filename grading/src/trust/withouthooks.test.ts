@@ -42,6 +42,6 @@ test('a new file where the test patch has its own goes, whoever else brings it',
   expect(withoutTestHooks(FIX + own, hidden)).toEqual({ patch: FIX, files: ['tests/test_new.py'] });
   expect(withoutTestHooks(FIX + changes('tests/test_old.py', 'x'), hidden)).toBeNull();
   expect(replacedTestFiles(FIX + own, hidden)).toEqual(['tests/test_new.py']);
-  // Gold's to the letter.
+  // An exact copy of gold's file.
   expect(replacedTestFiles(FIX + golds, hidden)).toEqual([]);
 });

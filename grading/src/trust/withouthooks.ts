@@ -1,13 +1,13 @@
-/** Removes from a patch what could decide the outcome of tests, so that a second evaluation shows what the verdict is worth without it. */
+/** Removes from a patch what could decide test outcomes, so that a second evaluation shows whether the verdict holds without it. */
 import type { Instance } from '@swefarm/shared';
 import { isNew, pathOf, readDiff } from '../text/diff.ts';
 import { hasHooks, isStartupFile } from './patchfiles.ts';
 import { runnersOf } from './runners.ts';
 
 /**
- * The patch without the files that run on their own in every test (conftest.py, sitecustomize.py, …), without new modules that
- * hook into the test run, without edits of the program that runs the tests, and without new files where the test patch adds its
- * own. Files of gold stay. Null when there are none of these, or when this reader cannot split the patch.
+ * The patch without: files that run by themselves in every test (conftest.py, sitecustomize.py, …), new modules that hook into the test
+ * run, edits of the program that runs the tests, and new files where the test patch adds its own. Files of gold stay.
+ * Null when there is none of these, or when this parser cannot split the patch.
  */
 export function withoutTestHooks(
   patch: string,
@@ -33,7 +33,7 @@ export function withoutTestHooks(
   return files.length === 0 ? null : { patch: [...head, ...kept].join(''), files };
 }
 
-/** Paths of the files that a patch adds; none where it cannot be read. */
+/** Paths of the files that a patch adds; none when it cannot be parsed. */
 const newFiles = (patch: string): string[] => filesOf(patch)?.filter(isNew).map(pathOf) ?? [];
 
 /** New files of the patch where the test patch adds its own, except those that are identical to gold's. */
@@ -50,7 +50,7 @@ function filesOf(patch: string): ReturnType<typeof readDiff> | null {
   try {
     return readDiff(patch);
   } catch {
-    // A patch that this reader refuses cannot be split; whether it applies decides about it elsewhere.
+    // A patch that this parser refuses cannot be split; whether it applies is decided elsewhere.
     return null;
   }
 }
