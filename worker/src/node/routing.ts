@@ -24,8 +24,8 @@ export type Router = {
   reconcileSeats(running: readonly string[]): Promise<void>;
 };
 
-/** How many workers are tried for a seat, in order of preference: among the few that should have the image,
- * and among all for any free seat. */
+/** How many workers are tried for a seat, in order of preference. `home`: those that have the image, or if there are none, the one
+ * with the fewest images. `any`: also every other one with a free seat. */
 const LOOKS = { home: 16, any: 32 } as const;
 /** How old the list of other workers may be: reading it costs more the more workers there are. */
 const KNOWN_MS = 2_000;

@@ -26,7 +26,7 @@ import { type AnswerWait, retryUntilAnswered } from './untilanswered.ts';
 /** Many rollouts may end at once: limiting the encoders leaves time on the event loop for the others. */
 const encoders = createSemaphore(2);
 
-/** A Redis restored from an older copy loses the result once, not repeatedly; one that loses every write is at fault. */
+/** A Redis restored from an older copy loses the artifact once, not repeatedly; one that loses every write is at fault. */
 const MOST_STORES = 3;
 
 /** How an attempt reached a result. */

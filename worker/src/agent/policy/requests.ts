@@ -7,7 +7,7 @@ import { send } from './transport.ts';
 import type { TurnContext, TurnRequest } from './turncontext.ts';
 import type { AnnouncedVersion, TurnVersions } from './versions.ts';
 
-/** Faults of one endpoint in one turn before another is tried; silence moves after the first. */
+/** Faults of one endpoint in one turn before another is tried; a silent endpoint is left after the first. */
 const FAULTS_OF_ONE = 2;
 
 /** Faults for which an endpoint is set aside; any other fault would occur at every endpoint. */
