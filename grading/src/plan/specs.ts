@@ -32,8 +32,8 @@ const TABLES = table as unknown as Tables;
 export type TableName = keyof Tables;
 
 /**
- * Fields of the row win over the table, one by one; a row with its own test command needs no entry.
  * Fields of the row override the table, one by one; a row with its own test command needs no entry in the table.
+ *
  * @throws SwefarmError `instance_invalid` when neither the row nor the table says how to test it
  */
 export function specOf(instance: Instance, tableName: TableName): Spec {
