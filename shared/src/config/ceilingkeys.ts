@@ -1,4 +1,4 @@
-/** What no caller may pass, at a gateway when it is asked and at a worker before it starts anything; see ../ceilings.ts. */
+/** Configuration keys of the ceilings, which a gateway checks at each call and a worker before it starts a rollout; see ceilings.ts. */
 import { z } from 'zod';
 import { plain } from './key.ts';
 import * as form from './schema.ts';

@@ -1,4 +1,4 @@
-/** What no caller may pass: the settings of a run that a gateway or a worker bounds, and the first that is beyond its bound. */
+/** Upper bounds that a gateway or a worker sets on the settings of a run, and the check that finds the first setting above its bound. */
 
 import type { RunRecord } from '../records/job.ts';
 import type { CommonConfig } from './keys.ts';
@@ -18,20 +18,20 @@ const NUMBERS = {
   max_ttl_seconds: ['ttl', (run: Bounded) => run.ttl],
 } as const;
 
-/** The part of the configuration that holds them. */
+/** The part of the configuration that holds the ceilings. */
 export type Ceilings = Pick<CommonConfig, 'max_network' | keyof typeof NUMBERS>;
 
 export type Excess = {
   field: string;
   value: string | number;
   ceiling: string | number;
-  /** The configuration key that holds it. */
+  /** The configuration key of the ceiling. */
   setting: string;
 };
 
 /**
- * The first setting of a run that is beyond its ceiling; null: none is. `needsEgress`: an instance of it wants the network for
- * its tests. A disk without a limit is beyond none: workers give it the ceiling.
+ * The first setting of a run that exceeds its ceiling; null: none does. `needsEgress`: an instance of the run needs the network for
+ * its tests. A disk without a limit exceeds nothing, because workers apply the ceiling to it.
  */
 export function beyondCeiling(run: Bounded, ceilings: Ceilings, needsEgress = false): Excess | null {
   if (ceilings.max_network === 'none') {
@@ -51,6 +51,6 @@ export function beyondCeiling(run: Bounded, ceilings: Ceilings, needsEgress = fa
   return null;
 }
 
-/** `where`: who holds to the ceiling, and whose operator may raise it. */
+/** `where`: the process that enforces the ceiling, whose operator may raise it. */
 export const describeExcess = ({ field, value, ceiling, setting }: Excess, where: string): string =>
   `${field}: ${value} is beyond ${ceiling}, the ceiling of ${where}; ask for less, or have its operator raise ${setting}`;

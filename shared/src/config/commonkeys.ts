@@ -1,4 +1,4 @@
-/** Configuration keys of producer and worker: Redis, logs, artifacts, and what no caller may pass. */
+/** Configuration keys that producer and worker share: Redis, logs, artifacts, and the ceilings. */
 import { join } from 'node:path';
 import { z } from 'zod';
 import type { Secret } from '../security/secret.ts';

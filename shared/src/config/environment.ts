@@ -1,4 +1,4 @@
-/** The environment beyond configuration keys: a secret by the name of its variable, and what child processes get. */
+/** Environment variables other than configuration keys: secrets by variable name, and the environment of child processes. */
 import { UsageError } from '../failures/errors.ts';
 import { Secret } from '../security/secret.ts';
 import type { Environment } from './keys.ts';
@@ -10,7 +10,7 @@ export function environmentSecret(variable: string, flag: string, env: Environme
   throw new UsageError(`${flag} ${variable}: this environment variable is not set; export it first`);
 }
 
-/** For a worker that the producer starts: the whole environment, so that it reads the same configuration, and `added`. */
+/** For a worker that the producer starts: the whole environment, so that it reads the same configuration, plus `added`. */
 export function inheritedEnvironment(
   added: Readonly<Record<string, string>>,
   env: Environment = process.env,
@@ -18,13 +18,13 @@ export function inheritedEnvironment(
   return { ...env, ...added };
 }
 
-/** What programs need to run; never our keys and passwords. */
+/** Variables that programs need to run; never keys or passwords. */
 const PASSED =
   /^(PATH|HOME|USER|LOGNAME|SHELL|LANG|LC_[A-Z]+|TZ|TERM|TMPDIR|XDG_[A-Z_]+|SSL_CERT_(FILE|DIR)|NODE_EXTRA_CA_CERTS|REQUESTS_CA_BUNDLE|https?_proxy|no_proxy|HTTPS?_PROXY|NO_PROXY|DOCKER_(HOST|CONFIG|CERT_PATH|TLS_VERIFY)|CONTAINER_HOST|SLURM[A-Z]*_[A-Z_]+|PIP_[A-Z_]+|PYTHON[A-Z]+|LD_LIBRARY_PATH)$/;
 
 /**
- * A short list of the process's own variables plus `added`. Secrets that a child must have (a worker's Redis URL)
- * are added by name, by the caller.
+ * An allowlist of the process's own variables plus `added`. The caller adds secrets that a child must have (a worker's
+ * Redis URL) by name.
  */
 export function childEnvironment(
   added: Readonly<Record<string, string>> = {},

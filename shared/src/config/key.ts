@@ -1,11 +1,11 @@
-/** What one configuration key is: schema, default, and what the table of keys shows of it. */
+/** The declaration of one configuration key: schema, default, and its row in the table of keys. */
 import type { z } from 'zod';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 export type ConfigKey<T> = {
   schema: z.ZodType<T>;
-  /** Used when nothing is given; sees the keys declared before it. The text `shown` is what the table shows. */
+  /** Used when no value is given; receives the keys declared before it. The table shows the text `shown` instead. */
   default: (env: Environment, soFar: Readonly<Record<string, unknown>>) => T;
   shown: string;
   doc: string;

@@ -1,4 +1,4 @@
-/** Every configuration key, each declared once: schema, default, one line of documentation. Names of variable and flag follow. */
+/** Every configuration key, each declared once: schema, default, one line of documentation. Variable and flag names derive from it. */
 import { COMMON_KEYS } from './commonkeys.ts';
 import type { ConfigKey } from './key.ts';
 import { PRODUCER_KEYS } from './producerkeys.ts';

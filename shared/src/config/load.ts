@@ -1,4 +1,4 @@
-/** Configuration: file, then environment, then flags, to one frozen object. The only reader of process.env. */
+/** Loads the configuration from file, environment and flags (later ones win) into one frozen object. */
 import { readFileSync } from 'node:fs';
 import { parse as parseYaml } from 'yaml';
 import { errorMessage, UsageError } from '../failures/errors.ts';
@@ -44,7 +44,7 @@ export function loadConfig(role: ConfigRole, sources: ConfigSources = {}): Worke
   const mine = keysOf(role);
   for (const [name, key] of Object.entries(ALL_KEYS)) {
     const at = given.get(name);
-    // A key of the other role is checked too, so that a shared file's mistakes show at once.
+    // A key of the other role is checked too, so that mistakes in a shared file show at once.
     const value = at === undefined ? key.default(env, config) : check(name, at);
     if (name in mine) config[name] = value;
   }
@@ -65,7 +65,7 @@ function check(name: string, given: Given): unknown {
 
 type Issue = { code?: string | undefined; message: string; errors?: Issue[][] };
 
-/** A union's own message is useless; those of its members are shown. */
+/** A union's own message says nothing useful, so its members' messages are shown. */
 function messagesOf(issue: Issue): string[] {
   const inner = (issue.errors ?? []).flat().flatMap(messagesOf);
   const specific = inner.filter((message) => !/expected Secret/.test(message));
@@ -75,7 +75,7 @@ function messagesOf(issue: Issue): string[] {
 function fromFile(path: string): [string, Given][] {
   let parsed: unknown;
   try {
-    // YAML 1.2 reads JSON too.
+    // YAML 1.2 includes JSON.
     parsed = parseYaml(readFileSync(path, 'utf8'));
   } catch (error) {
     throw new UsageError(`configuration file ${path}: ${errorMessage(error)}`, { cause: error });
@@ -94,7 +94,7 @@ function fromFile(path: string): [string, Given][] {
   });
 }
 
-/** Variables that other parts own: the file's own path, the scripts in slurm/, and what tests hand to one another. */
+/** Variables that are not configuration keys: the file's path, those of the scripts in slurm/, and those that tests pass to one another. */
 const FOREIGN = /^SWEFARM_(CONFIG$|TEST_|SLURM_)/;
 
 function fromEnvironment(env: Environment): [string, Given][] {
@@ -132,7 +132,7 @@ function hint(name: string, known: readonly string[]): string {
 
 export type ConfigOption = { key: string; flag: string; doc: string; secret: boolean };
 
-/** The flags of a role, for the command line parser: `--redis-url <value>`, its line of help, whether it is a secret. */
+/** The flags of a role for the command line parser: `--redis-url <value>`, its line of help, whether it is a secret. */
 export function configOptions(role: ConfigRole): ConfigOption[] {
   return Object.entries(keysOf(role)).map(([name, key]) => ({
     key: name,
@@ -142,7 +142,7 @@ export function configOptions(role: ConfigRole): ConfigOption[] {
   }));
 }
 
-/** The configuration for people and logs: secrets masked, whatever prints it. */
+/** The configuration for people and logs, with every secret masked. */
 export function describeConfig(config: WorkerConfig | ProducerConfig): Record<string, unknown> {
   return JSON.parse(JSON.stringify(config)) as Record<string, unknown>;
 }

@@ -1,6 +1,6 @@
 /**
- * What can run containers, by the names that flags and configuration take. Each name has an entry in `worker/src/node/runtimes.ts`,
- * which does not compile without one.
+ * The container runtimes, by their names in flags and configuration. Each name needs an entry in `worker/src/node/runtimes.ts`,
+ * which does not compile without it.
  */
 
 /** In the order in which `auto` tries them. */

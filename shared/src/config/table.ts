@@ -42,7 +42,7 @@ function table(keys: Keys): string {
 }
 
 if (import.meta.main) {
-  // Fails when a default does not fit its own schema's world, before anybody reads it in the page.
+  // Fails when a default does not pass its own schema, before the page shows it.
   loadConfig('worker', { env: {} });
   process.stdout.write(configurationPage());
 }

@@ -1,4 +1,4 @@
-/** Configuration keys of a worker: its runtime and images, its share of the node, its end. */
+/** Configuration keys of a worker: its runtime and images, its share of the node, and when it ends. */
 import { join } from 'node:path';
 import { z } from 'zod';
 import { newId } from '../records/ids.ts';

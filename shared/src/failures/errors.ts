@@ -1,4 +1,4 @@
-/** The root class of our errors: a stable code for scripts, and whether trying again can help. */
+/** The root class of the farm's errors: a stable code for scripts, and whether trying again can help. */
 export class SwefarmError extends Error {
   override readonly name: string = 'SwefarmError';
   /** Stable, snake_case; scripts and tests branch on it, never on the message. */
@@ -21,7 +21,7 @@ export class UsageError extends SwefarmError {
   }
 }
 
-/** Something that the farm needs (Redis, engine, artifact store) is not usable: exit code 12. */
+/** Something that the farm needs (Redis, engine, artifact store) is unusable: exit code 12. */
 export class UnusableError extends SwefarmError {
   override readonly name = 'UnusableError';
   constructor(code: string, message: string, options: { cause?: unknown } = {}) {
@@ -29,7 +29,7 @@ export class UnusableError extends SwefarmError {
   }
 }
 
-/** The message of anything thrown, with the chain of causes on one line. */
+/** The message of any thrown value, with the chain of causes on one line. */
 export function errorMessage(error: unknown): string {
   const parts: string[] = [];
   for (let at: unknown = error, depth = 0; at !== undefined && at !== null && depth < 5; depth++) {

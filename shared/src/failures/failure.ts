@@ -1,6 +1,6 @@
 /**
- * The failure taxonomy: every way in which the farm, not the agent, can spoil a rollout.
- * One readable table that the worker's retry decision, the metrics and the docs share.
+ * The failure table: every way in which the farm, not the agent, can spoil a rollout.
+ * The worker's retry decision, the metrics and the docs share it.
  */
 import { z } from 'zod';
 import { SwefarmError } from './errors.ts';
@@ -128,7 +128,7 @@ export const Failure = z.object({
   stage: FailureStage,
   class: z.enum(FAILURE_CLASSES),
   message: z.string().max(400),
-  /** How many attempts were made in all. */
+  /** How many attempts were made in total. */
   attempts: z.number().int().nonnegative(),
 });
 export type Failure = z.infer<typeof Failure>;

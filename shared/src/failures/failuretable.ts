@@ -1,4 +1,4 @@
-/** The failure taxonomy as a table in docs/reliability.md, written by `npm run docs:reliability`. */
+/** Renders the failure table into docs/reliability.md; `npm run docs:reliability` writes it. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { FAILURES, type FailureRule } from './failure.ts';
 
@@ -6,7 +6,7 @@ const PAGE = new URL('../../../docs/reliability.md', import.meta.url);
 const FROM = '<!-- failures: generated from shared/src/failures/failure.ts by npm run docs:reliability -->\n';
 const TO = '<!-- end of failures -->';
 
-/** The page with its table as the code has it now. */
+/** The page with its table replaced by the current one. */
 export function reliabilityPage(page: string): string {
   const from = page.indexOf(FROM) + FROM.length;
   return page.slice(0, from) + failureTable() + page.slice(page.indexOf(TO, from));

@@ -64,7 +64,7 @@ test('a link of our own is followed, to a folder that is looked at as any other'
   await expect(ownFolder(join(place, 'round'), SCRATCH)).rejects.toMatchObject(refused(/without an end/));
 });
 
-// Only root can make what belongs to somebody else.
+// Only root can create files of another user.
 if (isRoot) {
   test.each([
     ['the folder itself', 'scratch', 'scratch'],

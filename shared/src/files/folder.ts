@@ -1,6 +1,6 @@
 /**
- * Folders of ours in places where others can write too, such as /tmp: made without following a link of somebody else's, ours by
- * owner and mode, or refused. Whoever owns a folder above is trusted, as the one who gave that place; strangers are not.
+ * Makes or checks the farm's folders in places where other users can write, such as /tmp. A folder is refused unless its owner and mode
+ * are ours and its path follows no other user's link. Owners of folders above it are trusted, because this place was configured.
  */
 import type { Stats } from 'node:fs';
 import { chmod, lstat, mkdir, readdir, readFile, readlink } from 'node:fs/promises';
@@ -8,14 +8,14 @@ import { dirname, join, resolve } from 'node:path';
 import { UsageError } from '../failures/errors.ts';
 
 export type OwnFolder = {
-  /** The setting that names it, for the message. */
+  /** The setting that names the folder, for the message. */
   setting: string;
   /**
-   * A place for everybody will do (root's or ours, with the sticky bit: nobody can move what is another's): what is made in it
-   * has names that cannot be foreseen, and what others put there is told by its owner.
+   * Also accepts a shared place (root's or ours, with the sticky bit, so that users cannot move each other's files): the farm's names in it
+   * are unpredictable, and the owner of an entry shows whether another user put it there.
    */
   mayBeShared?: boolean;
-  /** Nobody else may even look into it. */
+  /** Others may not even read the folder. */
   closed?: boolean;
 };
 
@@ -25,8 +25,8 @@ const WRITABLE_BY_ALL = 0o002;
 const MOST_LINKS = 40;
 
 /**
- * Makes the folder when it is missing (mode 0700; folders above it 0755), closes it to the others' writing when it is ours, and
- * answers its path without links. Throws UsageError `folder_not_ours` that names path, owner and remedy; system errors as they are.
+ * Makes the folder when it is missing (mode 0700; folders above it 0755), removes others' write permission when it is ours, and
+ * returns its path without links. Throws UsageError `folder_not_ours` that names path, owner and remedy; system errors as they are.
  */
 export async function ownFolder(path: string, options: OwnFolder): Promise<string> {
   const real = await walk(resolve(path), options);
@@ -50,14 +50,14 @@ export async function ownFolder(path: string, options: OwnFolder): Promise<strin
   return real;
 }
 
-/** What is found in a place for everybody counts only when this user made it. */
+/** An entry of a shared place counts only when this user made it. */
 export const isOurs = (found: Pick<Stats, 'uid'>): boolean => found.uid === ourId();
 
 const ourId = (): number => process.getuid?.() ?? 0;
-/** Who could do to us what they like anyway: root, and we. */
+/** Users who have full power over this process anyway: root and this user. */
 export const isTrusted = ({ uid }: Pick<Stats, 'uid'>): boolean => uid === 0 || uid === ourId();
 
-/** The path without links, its folders made; each step is looked at before the next one is taken. */
+/** Returns the path without links and makes its folders; checks each component before it takes the next one. */
 async function walk(path: string, options: OwnFolder): Promise<string> {
   let at = '/';
   let above = await lstat('/');
@@ -73,7 +73,7 @@ async function walk(path: string, options: OwnFolder): Promise<string> {
     const next = join(at, part);
     requireSteady(at, above, options);
     const found = await foundOrMade(next, ahead.length === 0);
-    // Where everybody may write, a name is whose owner it is.
+    // Where everybody may write, an entry belongs to the user who made it, and must be trusted itself.
     if (above.mode & WRITABLE_BY_ALL && !isTrusted(found))
       throw notOurs(next, `belongs to ${await nameOf(found.uid)}`, options);
     if (found.isSymbolicLink()) {
@@ -93,7 +93,7 @@ async function walk(path: string, options: OwnFolder): Promise<string> {
   return at;
 }
 
-/** What lies in a folder that everybody may write, without the sticky bit, is whose who moves it last: as root that would be the node. */
+/** In a folder that everybody may write, without the sticky bit, anyone can swap an entry: for root this would give away the node. */
 function requireSteady(path: string, { mode }: Stats, options: OwnFolder): void {
   if (ourId() !== 0 || (mode & WRITABLE_BY_ALL) === 0 || mode & STICKY) return;
   throw new UsageError(
@@ -109,7 +109,7 @@ async function foundOrMade(path: string, last: boolean): Promise<Stats> {
   });
   if (found) return found;
   await mkdir(path, { mode: last ? 0o700 : 0o755 }).catch((error: NodeJS.ErrnoException) => {
-    // Somebody was first: whose it is, is looked at all the same.
+    // Another process made it first; its owner is checked all the same.
     if (error.code !== 'EEXIST') throw error;
   });
   return await lstat(path);

@@ -1,20 +1,20 @@
-/** Files that change in one step: whoever reads sees the old content or the new one, after a crash too. */
+/** Replaces files in one step: a reader sees the old content or the new one, also after a crash. */
 import { open, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { newId } from '../records/ids.ts';
 
 export type ReplaceOptions = {
-  /** Exactly these permissions, also for a moment; by default what the process gives to new files. */
+  /** Exact permissions from the first moment on; by default those that the process gives to new files. */
   mode?: number;
-  /** The content is on the disk before it has its name: a power cut leaves no empty file. */
+  /** Syncs the content to disk before the rename, so that a power cut leaves no empty file. */
   sync?: boolean;
-  /** Ends the writing; the old content stays. */
+  /** Aborts the write; the old content stays. */
   signal?: AbortSignal | undefined;
   /** See {@link replaceWith}. */
   aside?: string;
 };
 
-/** Throws what the system refuses, or the signal's reason; the file is as it was then. */
+/** Throws the system's error or the signal's reason; the file is unchanged then. */
 export async function replaceFile(
   path: string,
   content: string | Uint8Array | Iterable<string>,
@@ -36,8 +36,8 @@ export async function replaceFile(
 
 /**
  * The same with a file that `make` writes under the name that it is given.
- * @param aside that name, on the same file system. By default one of its own in the folder of `path`, which a crash may leave; a
- * fixed one is written over by the next call, and must not be written by two at once.
+ * @param aside that name, on the same file system. The default is a unique name in the folder of `path`, which a crash may leave
+ * behind. The next call overwrites a fixed name, so two calls must not use it at once.
  */
 export async function replaceWith(
   path: string,
@@ -48,7 +48,7 @@ export async function replaceWith(
     await make(aside);
     await rename(aside, path);
   } catch (error) {
-    // What matters is the first error: there may be no such folder.
+    // Report the first error: the folder may not even exist.
     await rm(aside, { force: true }).catch(() => undefined);
     throw error;
   }

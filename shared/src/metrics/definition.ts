@@ -1,13 +1,13 @@
-/** The definition of a metric as data: code, documentation, rules and dashboards are made from it. */
+/** The definition of a metric as data, from which code, documentation, rules and dashboards are made. */
 
 export type MetricDefinition = {
-  /** As Prometheus sees it: `_total` for counters, the unit where there is one. */
+  /** The name in Prometheus: `_total` for counters, the unit where there is one. */
   readonly name: `swefarm_${string}`;
   readonly type: 'counter' | 'gauge' | 'histogram';
-  /** Each has few values: never an instance, rollout or run id. The scraper adds `node`. */
+  /** Each label has few values: never an instance, rollout or run id. The scraper adds `node`. */
   readonly labels: readonly string[];
   readonly unit: string;
-  /** One line: what it says, and over what. */
+  /** One line: what it measures, and over what. */
   readonly help: string;
   /** Upper bounds of a histogram, without +Inf. */
   readonly buckets?: readonly number[];
@@ -21,5 +21,5 @@ export type Point<Label extends string = string> = {
   readonly value: number | { readonly buckets: readonly number[]; readonly sum: number };
 };
 
-/** Labels of a definition as a union of names. */
+/** The label names of a definition as a union. */
 export type LabelOf<D extends MetricDefinition> = D['labels'][number];

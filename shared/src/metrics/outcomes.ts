@@ -1,4 +1,4 @@
-/** What is counted in `commit`, once per rollout whatever was retried; the gateway exposes the sums that lie in Redis. */
+/** Metrics that `commit` counts, once per rollout regardless of retries; the gateway exposes the sums kept in Redis. */
 import type { Definitions } from './definition.ts';
 
 /** Upper bounds of the turns of a judged rollout. */
@@ -6,7 +6,7 @@ export const TURN_BUCKETS = [1, 2, 5, 10, 20, 30, 50, 75, 100, 150] as const;
 /** Upper bounds of the seconds of a committed attempt. */
 export const ROLLOUT_BUCKETS = [1, 5, 10, 30, 60, 120, 300, 600, 1200, 2400, 3600, 7200] as const;
 
-/** Policy versions that have series of their own, per kind of run: the ones that committed last. */
+/** How many policy versions have their own series, per kind of run: the ones that committed last. */
 export const VERSION_WINDOW = 8;
 
 export const OUTCOME_METRICS = {

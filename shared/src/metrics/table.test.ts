@@ -9,7 +9,7 @@ import { vitalFamilies } from './vitals.ts';
 import { WORKER_METRICS } from './worker.ts';
 
 const ALL: MetricDefinition[] = [OUTCOME_METRICS, LIVE_METRICS, WORKER_METRICS].flatMap(Object.values);
-/** A farm at rest. */
+/** An idle farm. */
 const VITALS = {
   queue: [],
   jobs: { active: 0, delayed: 0, failed: 0 },
@@ -39,7 +39,7 @@ test('names are unique and follow the conventions of Prometheus', () => {
 
 test('the gateway exposes every metric that is defined for it', () => {
   const exposed = [...outcomeFamilies(new Map()), ...versionFamilies(new Map()), ...vitalFamilies(VITALS)];
-  // The gateway counts the last one in its own process.
+  // The gateway counts escaped errors in its own process.
   const names = new Set([...exposed.map(({ definition }) => definition.name), LIVE_METRICS.escaped.name]);
   const defined: MetricDefinition[] = [OUTCOME_METRICS, LIVE_METRICS].flatMap(Object.values);
   expect(defined.map(({ name }) => name).filter((name) => !names.has(name))).toEqual([]);

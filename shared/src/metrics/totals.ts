@@ -8,25 +8,25 @@ import type { Point } from './definition.ts';
 import { OUTCOME_METRICS as M, ROLLOUT_BUCKETS, TURN_BUCKETS } from './outcomes.ts';
 import { type Family, family } from './text.ts';
 
-/** Sums by counter name; what is absent is zero. */
+/** Sums by counter name; an absent one is zero. */
 export type Sums = Readonly<Record<string, number>>;
-/** Per kind of run. */
+/** Sums by kind of run. */
 export type Totals = ReadonlyMap<string, Sums>;
-/** Per kind of run, per policy version. */
+/** Sums by kind of run and policy version. */
 export type VersionTotals = ReadonlyMap<string, ReadonlyMap<string, Sums>>;
 
 const KINDS = RunRecord.shape.kind.unwrap().options;
 const STAGES = Object.keys(Seconds.shape).filter((stage) => stage !== 'total');
 const TRUST = RewardFacts.shape.trust.options;
-/** How an attempt can end beside a class of failure. */
+/** How an attempt can end, besides a class of failure. */
 const ATTEMPT_ENDS = ['done', 'drained', 'parked', ...FAILURE_CLASSES];
 
-/** Values known beforehand are exposed from the start, at zero, so that the first one counted is seen to rise. */
+/** Known label values are exposed from the start, at zero, so that Prometheus sees the first count as an increase. */
 export function outcomeFamilies(totals: Totals): Family[] {
   const of = (kind: string, counter: string): number => totals.get(kind)?.[counter] ?? 0;
   const perKind = (counter: string): Point<'kind'>[] =>
     KINDS.map((kind) => ({ labels: { kind }, value: of(kind, counter) }));
-  /** Points of one more label: the values known beforehand, and whatever else was counted. */
+  /** Points that add one label: its known values, and any other value that was counted. */
   const split = <L extends string>(label: L, prefix: string, known: readonly string[]) =>
     KINDS.flatMap((kind) => {
       const seen = Object.keys(totals.get(kind) ?? {}).flatMap((name) =>

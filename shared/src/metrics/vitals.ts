@@ -4,18 +4,18 @@ import { type PolicyRecord, PolicyState } from '../records/policy.ts';
 import { LIVE_METRICS as M } from './live.ts';
 import { type Family, family } from './text.ts';
 
-/** How the farm stands at one moment, as Redis tells it. */
+/** The state of the farm at one moment, read from Redis. */
 export type Vitals = {
-  /** By class of priority. `oldest_seconds`: among those that run next; 0 when none waits. */
+  /** By class of priority. `oldest_seconds`: the oldest among those that run next; 0 when none waits. */
   queue: { class: RunRecord['kind']; waiting: number; oldest_seconds: number }[];
   jobs: { active: number; delayed: number; failed: number };
-  /** Entries of result streams that somebody could not read, since the farm began. */
+  /** Entries of result streams that a reader could not read, since the farm began. */
   unreadable_results: number;
   workers: { claiming: number; paused: number; busy: number; slots: number; lost: number };
   redis: { seconds: number; used_bytes: number; limit_bytes: number; clients: number };
   artifacts: { used_bytes: number; budget_bytes: number; artifacts: number };
   policies: Pick<PolicyRecord, 'name' | 'state'>[];
-  /** `up`: at least one worker that knows it has not set it aside. `load`: rollouts bound to it. */
+  /** `up`: at least one worker that knows the endpoint has not set it aside. `load`: rollouts bound to it. */
   endpoints: { endpoint: string; up: boolean; load: number }[];
 };
 

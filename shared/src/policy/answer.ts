@@ -1,4 +1,4 @@
-/** From sampled text to the assistant's message, where no server parses it: mode `token-in`. */
+/** Turns sampled text into the assistant's message in mode `token-in`, where no server parses it. */
 
 import type { ToolParser } from '../records/toolparsers.ts';
 import type { Message } from '../records/trajectory.ts';
@@ -8,13 +8,13 @@ import { isHarmony, readHarmony } from './toolcalls/harmony.ts';
 import { parseToolCalls } from './toolcalls/registry.ts';
 
 export type AnswerSyntax = {
-  /** Tools were offered: calls are read; otherwise the text stays whole (fenced commands are the agent's to read). */
+  /** True when the request offered tools: calls are parsed. Otherwise the text stays whole, and the agent reads fenced commands from it. */
   withTools: boolean;
-  /** By its name, or as the model's template has it. */
+  /** A parser's name, or the parser found from the model's template. */
   parser: ToolParser | CallParser;
-  /** The tags of the thought that the template opened. */
+  /** Tags of the thought that the template opened; false when it opened none. */
   opened: ThoughtTags | false;
-  /** Makes the id of a call from its place, for models that give none. */
+  /** Makes a call's id from its position, for models that sample no ids. */
   callId: (place: number) => string;
 };
 
@@ -22,7 +22,7 @@ export function parseAnswer(text: string, form: AnswerSyntax): Message {
   const mayBeHarmony = typeof form.parser !== 'string' || ['auto', 'harmony'].includes(form.parser);
   if (mayBeHarmony && isHarmony(text)) {
     const answer = readHarmony(text);
-    // What cannot be read stays text, so that the agent can tell the model.
+    // An unreadable call stays text, so that the agent can tell the model what is wrong with it.
     if (answer === null || 'unread' in answer) return { role: 'assistant', content: text };
     const { calls, content, reasoning } = answer;
     return toMessage(
@@ -44,7 +44,7 @@ function toMessage(
   { callId }: AnswerSyntax,
 ): Message {
   const own = called.map(({ id }) => id ?? '');
-  // A sampled id is kept when it can tell the calls of this answer apart.
+  // Sampled ids are kept only when they are distinct within this answer.
   const usable = new Set(own).size === own.length && own.every((id) => /^[\w.:-]{1,80}$/.test(id));
   const calls = called.map(({ name, arguments: args, id }, place) => ({
     id: usable && id !== undefined ? id : callId(place),

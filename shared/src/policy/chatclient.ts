@@ -1,4 +1,4 @@
-/** The turn client of the modes `text` and `echo`: messages go to the chat endpoint, which renders and parses them itself. */
+/** The turn client of the modes `text` and `echo`: it sends messages to the chat endpoint, which renders and parses them. */
 import type { PolicyConfig } from '../records/runconfig.ts';
 import { ChatStream } from './endpoint/chatstream.ts';
 import { isEventStream } from './endpoint/events.ts';
@@ -9,7 +9,7 @@ import { sendWithinLimit, type TurnSampling } from './turnsampling.ts';
 
 export function createChatClient(initial: PolicyConfig, sampling: TurnSampling): TurnClient {
   let config = initial;
-  // Only mode `echo` needs the last answer's ids; the trajectory stores them in its own way.
+  // Only mode `echo` needs the ids of the last answer; the trajectory stores its own copy.
   let last: ModelReply | null = null;
   let stream: ChatStream | null = null;
   return {
@@ -22,10 +22,10 @@ export function createChatClient(initial: PolicyConfig, sampling: TurnSampling):
       };
       const [reply, asked] = await sendWithinLimit(sampling.forChat(messages), send, null);
       const streamedTokens = uncountedTokens(stream, reply);
-      // Limits and speed go by tokens: a server whose streams tell none is asked for whole answers.
+      // Token limits and speed need token counts: a server whose streams report none is asked for unstreamed answers.
       if (streamedTokens !== undefined && config.stream === 'auto') config = { ...config, stream: 'off' };
       stream = null;
-      // Not its experts: those are the whole answer's bytes.
+      // Drop the experts: they are a view that would keep the whole answer's bytes alive.
       if (config.token_mode === 'echo') last = { ...reply, routed_experts: null };
       return { ...reply, asked, ...(streamedTokens === undefined ? {} : { streamedTokens }) };
     },
@@ -37,7 +37,7 @@ export function createChatClient(initial: PolicyConfig, sampling: TurnSampling):
   };
 }
 
-/** Undefined where the answer itself tells its tokens, or came whole. */
+/** Undefined where the answer reports its own token count, or was not streamed. */
 function uncountedTokens(stream: ChatStream | null, reply: ModelReply): number | undefined {
   if (!stream?.finished || reply.usage !== null || reply.generation_token_ids !== null) return undefined;
   return stream.tokens;

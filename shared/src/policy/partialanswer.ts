@@ -1,13 +1,13 @@
-/** An answer that was broken off, as far as it came: mode `token-in` continues it, and samples nothing twice. */
+/** The received part of an answer that broke off: mode `token-in` continues it instead of sampling it again. */
 import { RolloutFailure } from '../failures/failure.ts';
 import type { PolicyConfig } from '../records/runconfig.ts';
 import type { RequestedSampling } from '../records/trajectory.ts';
 import type { CompletionReply } from './endpoint/completion.ts';
 import type { PartialCompletion } from './endpoint/completionstream.ts';
 
-/** More pieces than any answer of a healthy engine has: pieces beyond it are thrown away. */
+/** More pieces than any answer of a healthy engine has; later pieces are discarded. */
 const MOST_PARTS = 64;
-/** Seeds are below it: see turnSeed(). */
+/** Upper bound of seeds: see turnSeed(). */
 const SEEDS = 2 ** 31;
 
 export class PartialAnswer {
@@ -16,12 +16,12 @@ export class PartialAnswer {
   #logProbs = new Float32Array(0);
   #parts = 0;
 
-  /** Tokens that are there. */
+  /** Number of tokens received so far. */
   get tokens(): number {
     return this.#ids.length;
   }
 
-  /** To be appended to the prompt. */
+  /** The received ids, to be appended to the prompt. */
   get ids(): Int32Array {
     return this.#ids;
   }
@@ -34,7 +34,7 @@ export class PartialAnswer {
     this.#logProbs = joinLogProbs(this.#logProbs, part.logProbs);
   }
 
-  /** What to ask for the rest: as many tokens less as are there. Null: nothing, the answer is as long as it may be. */
+  /** The sampling of the request for the rest, reduced by the tokens received; null when the answer has reached its token limit. */
   remaining(asked: RequestedSampling): RequestedSampling | null {
     const { max_tokens: most, seed } = asked;
     if (this.tokens === 0) return asked;
@@ -42,19 +42,19 @@ export class PartialAnswer {
     return {
       ...asked,
       ...(typeof most === 'number' ? { max_tokens: most - this.tokens } : {}),
-      // The same seed would draw for these tokens what it drew for the first ones.
+      // The same seed would repeat for these tokens the draws of the first ones.
       ...(seed === undefined ? {} : { seed: (seed + this.tokens) % SEEDS }),
     };
   }
 
-  /** The configuration for the rest: its least length, too, is that of the whole answer. */
+  /** The configuration for the rest: the configured least length applies to the whole answer, so it shrinks too. */
   configOf(whole: PolicyConfig): PolicyConfig {
     const { min_tokens: least } = whole.extra_body;
     if (this.tokens === 0 || typeof least !== 'number') return whole;
     return { ...whole, extra_body: { ...whole.extra_body, min_tokens: Math.max(0, least - this.tokens) } };
   }
 
-  /** The whole answer, given the last piece of it. `prompt` is that of the turn. */
+  /** The whole answer, built from the parts and its last piece. `prompt` is the turn's prompt. */
   complete(last: CompletionReply, prompt: Int32Array): CompletionReply {
     if (this.tokens === 0) return { ...last, prompt_token_ids: last.prompt_token_ids ?? prompt };
     const { usage } = last;
@@ -72,7 +72,7 @@ export class PartialAnswer {
     };
   }
 
-  /** The answer as it is there, ended by its token limit. */
+  /** The received part as the answer, ended by its token limit. */
   cutAtLimit(prompt: Int32Array): CompletionReply {
     return {
       text: this.#texts.join(''),
@@ -85,7 +85,7 @@ export class PartialAnswer {
   }
 }
 
-/** The prompt that the server tells ends with the tokens that were there of the answer: without them, it is the turn's. */
+/** The prompt that the server returned ends with the received tokens of the answer; without them it is the turn's prompt. */
 function turnPrompt(served: Int32Array | null, kept: Int32Array): Int32Array | null {
   if (served === null) return null;
   const from = served.length - kept.length;

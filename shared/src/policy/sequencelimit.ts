@@ -1,14 +1,14 @@
-/** How many tokens one answer may have: what the run allows, but no more than is left of the context. */
+/** Computes how many tokens one answer may have: the run's limit, bounded by what is left of the context. */
 import type { TokenLimit } from '../records/trajectory.ts';
 import { PromptTooLongError } from './endpoint/errors.ts';
 
-/** Who knows how long a sequence may be. */
+/** The sources of limits on a sequence. */
 export type TokenLimits = {
-  /** Tokens of prompt and answer that the run allows; null: no limit of its own. */
+  /** The run's limit on tokens of prompt and answer; null: none. */
   contextLimit: number | null;
-  /** Tokens after the first prompt that the run allows; null: no such budget. */
+  /** The run's limit on tokens after the first prompt; null: none. */
   sequenceBudget: number | null;
-  /** The same as `contextLimit`, by the server (`max_model_len`); null when it does not tell. Asked when it is wanted. */
+  /** The server's limit on prompt and answer (`max_model_len`), requested on demand; null when the server does not report it. */
   modelLength: () => Promise<number | null>;
 };
 
@@ -18,10 +18,10 @@ export const NO_LIMITS: TokenLimits = {
   modelLength: async () => null,
 };
 
-/** Tokens that prompt and answer may have together, and who says so. */
+/** Most tokens of prompt and answer together, and which limit that is. */
 export type SequenceLimit = { tokens: number; of: TokenLimit };
 
-/** The smallest after a first prompt of `first`; null when nobody tells. */
+/** The smallest limit, for a first prompt of `first` tokens; null when there is none. */
 export async function sequenceLimit(
   { contextLimit, sequenceBudget, modelLength }: TokenLimits,
   first: number,
@@ -39,7 +39,7 @@ export async function sequenceLimit(
 }
 
 /**
- * What to ask for after a prompt of so many tokens; null when nothing limits it.
+ * The most tokens to ask for after a prompt of this many tokens; null when nothing limits it.
  *
  * @throws PromptTooLongError when the prompt leaves no token
  */

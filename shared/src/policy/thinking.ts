@@ -1,9 +1,9 @@
-/** Thinking apart from the answer, as reasoning parsers of servers do it: one rule, for readers of calls and of fenced commands. */
+/** Separates thinking from the answer as the reasoning parsers of servers do: one rule for call parsers and fenced commands. */
 
-/** The tags between which a family's models think. */
+/** The tags around the thinking of one family of models. */
 export type ThoughtTags = { readonly open: string; readonly close: string };
 
-/** Most families, Seed-OSS, Magistral. */
+/** Tags of most families, of Seed-OSS and of Magistral. */
 const TAGS: readonly ThoughtTags[] = [
   { open: '<think>', close: '</think>' },
   { open: '<seed:think>', close: '</seed:think>' },
@@ -11,9 +11,9 @@ const TAGS: readonly ThoughtTags[] = [
 ];
 
 /**
- * Everything before the first `</think>` (or the other tag that closes this thought), where the answer begins with `<think>`
- * or the template opened the thought: elsewhere the tag is text, such as a command may write. A thought that was never
- * closed is all thought.
+ * The thought is everything before the first `</think>` (or the closing tag of this thought), where the answer begins with
+ * `<think>` or the template opened the thought. Elsewhere the tag is text, such as a command may write. A thought without a
+ * closing tag extends to the end.
  *
  * @param opened the tags of the thought that the template opened, false for none; null where that is unknown, as behind a
  *   chat server: then a `</think>` inside a block of code is text, and any other closes a thought
@@ -34,7 +34,7 @@ export function splitThinking(
   };
 }
 
-/** The tags of the thought that this end of a prompt opens; false when it opens none. */
+/** The tags of the thought that this end of a prompt opens; false when there is none. */
 export function openedThought(promptEnd: string): ThoughtTags | false {
   const end = promptEnd.trimEnd();
   return TAGS.find(({ open }) => end.endsWith(open)) ?? false;
@@ -45,7 +45,7 @@ function stripped(thought: string, { open }: ThoughtTags): string {
   return (text.startsWith(open) ? text.slice(open.length) : text).trim();
 }
 
-/** Scans the lines once, and the closing tags once; blocks of code open and close by lines of at least three backticks. */
+/** Scans the lines and the closing tags once each; lines of at least three backticks open and close blocks of code. */
 function closeOutsideOfCode(text: string): { at: number; tags: ThoughtTags } | null {
   const closing = closings(text);
   let close = closing.next().value;
@@ -66,7 +66,7 @@ function closeOutsideOfCode(text: string): { at: number; tags: ThoughtTags } | n
   return null;
 }
 
-/** Every tag that may close a thought, in the order of the text. */
+/** Every tag that may close a thought, in text order. */
 function* closings(text: string): Generator<{ at: number; tags: ThoughtTags }, undefined> {
   for (const { 0: tag, index } of text.matchAll(/<\/think>|<\/seed:think>|\[\/THINK\]/g)) {
     const tags = TAGS.find(({ close }) => close === tag);

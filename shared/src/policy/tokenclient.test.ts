@@ -14,11 +14,11 @@ const TOOLS: ToolDefinition[] = [
 const CHAT: Message[] = [{ role: 'user', content: 'Which files are there?' }];
 const CALL = '<tool_call>\n{"name": "bash", "arguments": {"command": "ls"}}\n</tool_call>';
 
-/** As Hermes and Qwen write calls. */
+/** Writes calls as Hermes and Qwen do. */
 const write = ({ role, content, tool_calls: calls = [] }: Message): string =>
   `${role}:${content}${calls.map(({ function: { name, arguments: args } }) => `<tool_call>\n{"name": "${name}", "arguments": ${args}}\n</tool_call>`).join('')}${END}`;
 
-/** Answers every prompt with one text; `faults` are thrown, first to last, where the template is asked for a call. */
+/** Answers every prompt with one text; throws `faults` in order when the template is asked to render a call. */
 function endpoint(answer: string, faults: Error[] = [], writeMessage = write) {
   const ids = (text: string) => Array.from(text, (character) => character.charCodeAt(0));
   const asked: string[] = [];

@@ -1,4 +1,4 @@
-/** The turn client of mode `token-in`: all ids so far and the new ones go to the completions endpoint, so that they are contiguous. */
+/** The turn client of mode `token-in`: it sends all earlier ids and the new ones to the completions endpoint, so the ids are contiguous. */
 
 import type { PolicyConfig } from '../records/runconfig.ts';
 import { effectiveSampling } from '../records/sampling.ts';
@@ -20,7 +20,7 @@ import { isAmbiguous } from './toolcalls/registry.ts';
 import type { TurnClient, TurnReply } from './turnclient.ts';
 import { sendWithinLimit, type TurnSampling } from './turnsampling.ts';
 
-/** Of the end of a prompt: enough for `<think>`, however it is cut into tokens; longer tags are tokens of their own. */
+/** Length of the prompt's end that is searched: enough for `<think>`, however it is tokenised; longer tags are single tokens. */
 const PROMPT_END_TOKENS = 5;
 
 /** The last turn, which the next prompt continues. */
@@ -30,17 +30,17 @@ export class TokenTurnClient implements TurnClient {
   #config: PolicyConfig;
   readonly #sampling: TurnSampling;
   readonly #renderer: Renderer;
-  /** With texts that end an answer, its last token says nothing; and one that begins in kept text would not be found. */
+  /** With `stop` texts, the last token does not tell why the answer ended, and a `stop` text that begins in kept text would be missed. */
   readonly #hasStop: boolean;
   #last: LastTurn | null = null;
   #incrementer: Incrementer | null = null;
-  /** Rendered once a turn, however often the turn is asked. */
+  /** Rendered once a turn, however often the turn is requested. */
   #prepared: { messages: number; prompt: Int32Array } | null = null;
   #partial = new PartialAnswer();
   #stream: CompletionStream | null = null;
-  /** An answer that came whole, until it is read: a fault of the template's endpoint does not lose it. */
+  /** A complete answer that is not parsed yet: a fault of the template's endpoint must not lose it. */
   #received: (CompletionReply & { asked: RequestedSampling }) | null = null;
-  /** The thought that an end of a prompt opens. */
+  /** The thought that each end of a prompt opens. */
   readonly #openedThoughts = new Map<string, ThoughtTags | false>();
   #templateParser: AnswerSyntax['parser'] | null = null;
 
@@ -63,7 +63,7 @@ export class TokenTurnClient implements TurnClient {
       opened,
       callId: (place) => nineLetters(turn, place),
     });
-    // A server that tells nothing of the prompt was still asked exactly this one.
+    // A server that returns no prompt ids was still sent exactly this prompt.
     const promptIds = reply.prompt_token_ids ?? prompt;
     const ended = reply.finish_reason !== 'length' && !this.#hasStop;
     this.#last = { ids: joinIds(promptIds, reply.generation_token_ids), message, turn, ended };
@@ -106,7 +106,7 @@ export class TokenTurnClient implements TurnClient {
     return prompt;
   }
 
-  /** What thought the end of the prompt, as the template wrote it, opens: asked once for each end. */
+  /** Which thought the end of the prompt, as the template wrote it, opens; looked up once for each end. */
   async #openedThought(prompt: Int32Array, post: Post): Promise<ThoughtTags | false> {
     const end = prompt.subarray(-PROMPT_END_TOKENS);
     const key = end.join();
@@ -115,7 +115,7 @@ export class TokenTurnClient implements TurnClient {
     return opened;
   }
 
-  /** The whole answer, and what was asked for it. */
+  /** Requests the whole answer; returns it with the sampling of its request. */
   async #requestAnswer(messages: readonly Message[], turnPrompt: Int32Array, post: Post) {
     const asked = await this.#sampling.forPrompt(messages, turnPrompt.length);
     const remaining = this.#partial.remaining(asked);
@@ -128,7 +128,7 @@ export class TokenTurnClient implements TurnClient {
     return { ...this.#partial.complete(rest, turnPrompt), asked: { ...asked, ...most } };
   }
 
-  /** Asks for the rest of the answer; the tokens that came are kept when it is broken off. */
+  /** Requests the rest of the answer; when it breaks off, the received tokens are kept. */
   async #requestRest(prompt: Int32Array, asked: RequestedSampling, post: Post): Promise<CompletionReply> {
     const stream = new CompletionStream();
     this.#stream = stream;
@@ -146,7 +146,7 @@ export class TokenTurnClient implements TurnClient {
     }
   }
 
-  /** Where the markers do not tell the form of the calls, the form that the template itself writes counts. */
+  /** Where markers do not identify the form of the calls, the form that the template itself writes decides. */
   async #parserFor(
     text: string,
     opened: ThoughtTags | false,
@@ -160,10 +160,10 @@ export class TokenTurnClient implements TurnClient {
   }
 }
 
-/** Templates of Mistral take ids of nine letters and digits, and no others. */
+/** Mistral's templates accept only ids of nine letters and digits. */
 const nineLetters = (turn: number, place: number): string =>
   `c${turn.toString(36).padStart(4, '0')}${place.toString(36).padStart(4, '0')}`;
 
-/** After an error in the stream, or nonsense, the engine does not stand by what came before. An abort, a cut or silence says nothing against it. */
+/** After an error in the stream, or garbage, the earlier tokens are not reliable. After an abort, a cut or a silence they are. */
 const mayBeKept = (error: unknown): boolean =>
   !(error instanceof AnswerError) || error.kind === 'cut_short' || error.kind === 'aborted';

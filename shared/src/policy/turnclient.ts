@@ -1,25 +1,25 @@
-/** What asks a policy for one turn after the other, whatever its token mode; transport and retries are the caller's. */
+/** Requests one turn after another from a policy, in any token mode; the caller provides transport and retries. */
 import type { Message, RequestedSampling, ToolDefinition } from '../records/trajectory.ts';
 import type { Post } from './endpoint/post.ts';
 import type { ModelReply } from './endpoint/reply.ts';
 
 export type TurnClient = {
   /**
-   * Asks once. After a call that threw, the same messages may be asked again: in mode `token-in` the tokens that came of the answer
-   * are kept and continued, else the client is as it was. `messages` only grow from call to call, and hold the message of
-   * each reply as it was given. Throws what `post` throws, AnswerError, RolloutFailure `policy_tokens`.
+   * Sends one request. After a call that threw, the same messages may be asked again: mode `token-in` keeps the received tokens of the
+   * answer and continues it, other modes start anew. `messages` only grow from call to call, and contain the message of
+   * each reply unchanged. Throws what `post` throws, AnswerError, RolloutFailure `policy_tokens`.
    */
   ask(messages: readonly Message[], tools: readonly ToolDefinition[], post: Post): Promise<TurnReply>;
-  /** Tokens that are kept of an answer that was broken off; 0 when the next request begins anew. */
+  /** Tokens kept of an answer that broke off; 0 when the next request starts anew. */
   keptTokens(): number;
-  /** Tokens that came of the present answer, whole or not: for whoever measures speed. */
+  /** Tokens received of the current answer, complete or not, to measure speed. */
   generatedTokens(): number;
-  /** From now on no endpoint is asked for a stream. */
+  /** Stops streaming: all later requests ask for unstreamed answers. */
   stopStreaming(): void;
 };
 
 /**
- * An answer, and what its request alone asked for. `streamedTokens`: tokens that a stream was seen to bring, where it told neither
+ * An answer, and the sampling of its own request. `streamedTokens`: tokens counted in a stream that reported neither
  * ids nor usage.
  */
 export type TurnReply = ModelReply & { asked: RequestedSampling; streamedTokens?: number };

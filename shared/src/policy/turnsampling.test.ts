@@ -1,4 +1,4 @@
-/** What requests ask for, as a speaker sends them: through the real builder, to an endpoint that the test plays. */
+/** What requests ask for, as a turn client sends them: through the real builder, to a fake endpoint. */
 import { describe, expect, test } from 'vitest';
 import { PolicyConfig } from '../records/runconfig.ts';
 import type { Message } from '../records/trajectory.ts';
@@ -11,7 +11,7 @@ const PROMPT = 10;
 const START: Message[] = [{ role: 'user', content: 'hi' }];
 const refusal = (text: string) => new ContextOverflowError(text, parseOverflow(text) ?? undefined);
 
-/** Each answer is used once, the last one for ever; an Error is thrown. */
+/** Each answer is used once, the last one repeatedly; an Error is thrown. */
 function endpoint(...answers: Error[]) {
   const bodies: Record<string, unknown>[] = [];
   const post: Post = async (route, pieces) => {

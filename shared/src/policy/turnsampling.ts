@@ -1,4 +1,4 @@
-/** What one request asks for beside its messages: the most tokens of its answer, held to what is left of the context, and its seed. */
+/** The sampling of one request beside its messages: the most tokens of its answer, bounded by what is left of the context, and its seed. */
 
 import type { PolicyConfig } from '../records/runconfig.ts';
 import { effectiveSampling, turnSeed } from '../records/sampling.ts';
@@ -6,11 +6,11 @@ import type { Message, RequestedSampling } from '../records/trajectory.ts';
 import { ContextOverflowError } from './endpoint/errors.ts';
 import { maxTokensAfter, sequenceLimit, type TokenLimits } from './sequencelimit.ts';
 
-/** The rollout, which its seeds are made from, and what limits its tokens. */
+/** The rollout whose id its seeds derive from, and what limits its tokens. */
 export type TurnLimits = { rolloutId: string; limits: TokenLimits };
 
 export type TurnSampling = {
-  /** In chat only the server knows the length of the prompt. */
+  /** For chat requests: only the server knows the length of the prompt. */
   forChat(messages: readonly Message[]): RequestedSampling;
   /** Throws PromptTooLongError when the prompt leaves no token. */
   forPrompt(messages: readonly Message[], promptTokens: number): Promise<RequestedSampling>;
@@ -38,8 +38,8 @@ export function createTurnSampling(config: PolicyConfig, { rolloutId, limits }: 
 }
 
 /**
- * Sends, and once more with fewer tokens when the endpoint says that the answer asked for does not fit. `promptTokens`: null where
- * it is not known. A server that does not tell how much is left is asked for all there is, which it knows itself.
+ * Sends a request, and repeats it once with fewer tokens when the endpoint reports that the requested answer does not fit.
+ * `promptTokens`: null where unknown. When a server does not say how much is left, the repeat asks for all that is left, which it knows itself.
  */
 export async function sendWithinLimit<T>(
   asked: RequestedSampling,
@@ -57,7 +57,7 @@ export async function sendWithinLimit<T>(
   }
 }
 
-/** Undefined: there is nothing less to ask for. */
+/** Undefined: a smaller request is not possible. */
 function smallerMaxTokens(
   most: number | null | undefined,
   { overflow: { limit, room } }: ContextOverflowError,
@@ -65,7 +65,7 @@ function smallerMaxTokens(
 ): number | null | undefined {
   if (most === undefined || most === null) return undefined;
   const left = room ?? (limit === null || promptTokens === null ? null : limit - promptTokens);
-  // A completions endpoint must be told a number.
+  // A completions endpoint needs a number.
   if (left === null) return promptTokens === null ? null : undefined;
   return left >= 1 && left < most ? left : undefined;
 }

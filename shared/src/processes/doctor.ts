@@ -1,16 +1,16 @@
-/** What a doctor finds: a record for machines, one line for people. The doctors of producer and worker share it. */
+/** A finding of a doctor: a record for machines, one line for people. Producer and worker share it. */
 
 export type Finding = {
   status: 'ok' | 'warn' | 'fail';
   subject: string;
   detail: string;
-  /** What to do about it; absent or null where there is nothing to do, or where `detail` says it. */
+  /** How to fix it; absent or null where nothing needs fixing, or where `detail` says it. */
   remedy?: string | null;
 };
 
 const MARKS = { ok: '✓ ok  ', warn: '! warn', fail: '✗ fail' } as const;
 
-/** The line of one finding, its remedy below. `style` colours the mark, for terminals. */
+/** The line of one finding with its remedy below. `style` colours the mark, for terminals. */
 export function renderFinding(
   { status, subject, detail, remedy = null }: Finding,
   style: (status: Finding['status'], mark: string) => string = (_, mark) => mark,

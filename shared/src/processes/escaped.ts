@@ -1,14 +1,14 @@
 /**
- * Errors that escaped every handler. A promise that nobody awaited costs at most what it belonged to: it is logged and counted,
- * and the process goes on. After an exception out of nowhere nothing can be relied on: what runs is handed back, and the exit
- * code says so. Node alone would end the process with code 1 for either.
+ * Handles errors that escaped every handler. An unhandled rejection harms at most the work it belongs to: it is logged and counted,
+ * and the process goes on. After an uncaught exception the state of the process is unknown: it hands back what runs and exits with
+ * a code of its own. Node's default would end the process with code 1 in both cases.
  */
 import { maskSecrets } from '../security/secret.ts';
 
 export type EscapedKind = 'rejection' | 'exception';
 export type EscapedListener = (kind: EscapedKind, error: unknown) => void;
 
-/** Exit code after an exception that nobody caught; sysexits calls it an internal software error. */
+/** Exit code after an uncaught exception; sysexits calls it an internal software error. */
 export const ESCAPED_EXIT = 70;
 
 const counts: Record<EscapedKind, number> = { rejection: 0, exception: 0 };
@@ -17,15 +17,15 @@ const listeners = new Set<EscapedListener>();
 /** How many errors escaped in this process. */
 export const escapedErrors = (): Readonly<Record<EscapedKind, number>> => counts;
 
-/** Calls the listener with each escaped error from now on, in place of writing to standard error. */
+/** From now on calls the listener with each escaped error, instead of writing to standard error. */
 export function onEscaped(listener: EscapedListener): Disposable {
   listeners.add(listener);
   return { [Symbol.dispose]: () => void listeners.delete(listener) };
 }
 
 /**
- * Call once, first of all. `stop` has the process end in order, and says whether it will; it is asked at the first exception. At
- * the second one the process ends at once.
+ * Call once, before anything else. `stop` begins an orderly end of the process and returns whether it could; it is called at the
+ * first exception. At the second one the process ends at once.
  */
 export function catchEscaped(name: string, stop: () => boolean): void {
   const tell = (kind: EscapedKind, error: unknown): void => {
@@ -48,7 +48,7 @@ const WORDS: Record<EscapedKind, string> = {
   exception: 'an error that nobody caught',
 };
 
-/** For a log: the words and the error with its stack. */
+/** A listener that logs the error with its stack. */
 export function logEscaped(log: { error(fields: object, message: string): void }): EscapedListener {
   return (kind, error) => log.error({ err: error, escaped: kind }, WORDS[kind]);
 }

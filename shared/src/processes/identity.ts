@@ -1,11 +1,11 @@
-/** Which process a pid stands for: a dead one can be told from a living one, and from one that was given its pid, without asking anybody. */
+/** Identifies the process behind a pid, so that a dead process, or another one that reuses the pid, is recognised from /proc alone. */
 import { readFileSync, readlinkSync } from 'node:fs';
 
 export type ProcessStat = {
-  /** `Z` is a zombie. */
+  /** The process state; `Z` is a zombie. */
   state: string;
   parent: number;
-  /** Clock ticks since boot; with the pid it names the process for ever on this host. */
+  /** Clock ticks since boot; with the pid it identifies the process until the host restarts. */
   started: string;
 };
 
@@ -19,21 +19,21 @@ export function readProcessStat(pid: number): ProcessStat | null {
     if (code === 'ENOENT' || code === 'ESRCH') return null;
     throw error;
   }
-  // The command name (field 2) may hold blanks and parentheses: count from its end.
+  // The command name (field 2) may contain blanks and parentheses: count from its end.
   const [state = '', parent, ...rest] = text.slice(text.lastIndexOf(')') + 2).split(' ');
   return { state, parent: Number(parent), started: rest[17] ?? '' };
 }
 
-/** When a process started; null when there is none, and for a zombie. */
+/** When a process started; null when it does not exist or is a zombie. */
 export function processStarted(pid: number): string | null {
   const stat = readProcessStat(pid);
   return stat === null || stat.state === 'Z' ? null : stat.started;
 }
 
-/** What marks a process where processes of other namespaces see it: they share an engine or a folder, and not its pids. */
+/** Identifies a process to processes of other namespaces, which share an engine or a folder with it but not its pids. */
 export type ProcessMark = {
   pid: number;
-  /** `STARTED@NAMESPACE`; without a namespace on files of one host. */
+  /** `STARTED@NAMESPACE`; without a namespace in files that only one host reads. */
   pid_started: string;
 };
 
@@ -51,12 +51,12 @@ function startMark(pid: number): string | null {
 /** The `pid_started` of this process. */
 export const ownStartMark = (): string => startMark(process.pid) ?? '';
 
-/** Whether the process that made the mark is alive; null when it cannot be seen from here, because its pid counts in another namespace. */
+/** Whether the process that made the mark is alive; null when this process cannot tell, because the pid belongs to another namespace. */
 export function isProcessAlive(mark: ProcessMark): boolean | null {
   const [, theirs] = mark.pid_started.split('@');
   if (theirs === undefined) return processStarted(mark.pid) === mark.pid_started;
   return theirs === pidNamespace() ? startMark(mark.pid) === mark.pid_started : null;
 }
 
-/** Another one after each start of the host. */
+/** Changes at each start of the host. */
 export const bootId = (): string => readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();

@@ -10,12 +10,12 @@ export type LogOptions = {
   readonly log_format: 'auto' | 'json' | 'pretty';
 };
 
-/** Where lines go; a progress bar or a test gives its own. */
+/** Where log lines go; a progress bar or a test passes its own. */
 export type LogSink = { write(line: string): unknown };
 
 /**
- * `Secret` values redact themselves; their values, passwords in URLs and bearer tokens are masked in every line, whatever
- * wrote them. Fields carry the words of the farm: run_id, instance_id, rollout_id, attempt, worker, node, stage.
+ * `Secret` values redact themselves. Their values, passwords in URLs and bearer tokens are masked in every line, whatever
+ * code wrote them. Field names are those of the farm: run_id, instance_id, rollout_id, attempt, worker, node, stage.
  */
 export function createLog(
   options: LogOptions,
@@ -43,9 +43,9 @@ export function createLog(
   );
 }
 
-/** A log that writes nothing, for callers that gave none. */
+/** A log that writes nothing, the default for callers without one. */
 export const silentLog = (): Log => pino({ level: 'silent' });
 
-/** Control characters of a JSON line, which a terminal would obey once they are printed as they are. */
+/** Escapes control characters of a JSON line, which a terminal would obey if they were printed raw. */
 const harmless = (line: string): string =>
   line.replace(/\\u00(0[0-8bcef]|1[0-9a-f])/g, '\\ufffd').replace(/[\x7f-\x9f]/g, '\ufffd');

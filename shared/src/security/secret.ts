@@ -11,11 +11,11 @@ export class Secret {
   constructor(value: string, shown: string = SHOWN) {
     this.#value = value;
     this.#shown = shown;
-    // What is shown whole, as a path or a URL without a password, is none.
+    // A value that is shown whole, such as a path or a URL without a password, is not a secret.
     if (shown !== value) remember(value);
   }
 
-  /** The value itself: call it only where it is handed to a client, never into a message. */
+  /** The value itself: call it only to pass the value to a client, never for a message. */
   reveal(): string {
     return this.#value;
   }
@@ -30,10 +30,10 @@ export class Secret {
   }
 }
 
-/** Values of secrets this process holds, so that they are known in whatever text they come back in; the last few. */
+/** Recent values of secrets in this process, to mask them in any text that contains them; bounded in number. */
 const known = new Map<string, RegExp>();
 const MOST_KNOWN = 1000;
-/** A shorter one would blot out words that are none of its business. */
+/** A shorter value would mask unrelated words. */
 const LEAST_LENGTH = 6;
 
 function remember(secret: string): void {
@@ -47,14 +47,14 @@ function remember(secret: string): void {
   if (known.size > MOST_KNOWN && oldest !== undefined) known.delete(oldest);
 }
 
-/** Replaces every secret this process holds, passwords in URLs and bearer tokens, anywhere in a text. */
+/** Replaces every secret of this process, passwords in URLs and bearer tokens, anywhere in a text. */
 export function maskSecrets(text: string): string {
   let masked = text;
   for (const pattern of known.values()) masked = masked.replace(pattern, SHOWN);
   return maskUrl(masked);
 }
 
-/** Replaces passwords in URLs and bearer tokens anywhere in a text. Never throws, also on what is no URL. */
+/** Replaces passwords in URLs and bearer tokens anywhere in a text. Never throws, even for text that is not a URL. */
 export function maskUrl(text: string): string {
   return text
     .replace(/([a-z][a-z0-9+.-]*:\/\/[^\s/:@"']*):[^\s/"']*@/gi, `$1:${SHOWN}@`)

@@ -1,6 +1,6 @@
-/** Waits that a signal or a time limit ends. What was waited for goes on: a promise cannot be cancelled. */
+/** Waits that a signal or a time limit ends. The awaited work goes on, because a promise cannot be cancelled. */
 
-/** Calls `action` once when the signal is aborted, at once when it is already. Dispose what it returns to take that back. */
+/** Calls `action` once when the signal is aborted, or at once when it already is. Dispose the result to remove the listener. */
 export function onAbort(signal: AbortSignal | undefined, action: () => void): Disposable {
   if (signal?.aborted) action();
   else signal?.addEventListener('abort', action, { once: true });
@@ -12,7 +12,7 @@ export function whenAborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => void onAbort(signal, resolve));
 }
 
-/** Ends as `promise` does, or rejects with the signal's reason as soon as it is aborted. */
+/** Settles as `promise` does, or rejects with the signal's reason as soon as it is aborted. */
 export async function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   const aborted = Promise.withResolvers<never>();
   using _listener = onAbort(signal, () => aborted.reject(signal.reason));
@@ -21,7 +21,7 @@ export async function untilAborted<T>(promise: Promise<T>, signal: AbortSignal):
 
 export type Ending<T> = { by: 'itself'; value: T } | { by: 'timeout' } | { by: 'abort' };
 
-/** Waits for `promise` and tells what ended the wait: the promise itself, the time limit or the signal. Rejects as `promise` does. */
+/** Waits for `promise` and returns what ended the wait: the promise itself, the time limit or the signal. Rejects as `promise` does. */
 export async function waitAtMost<T>(
   promise: Promise<T>,
   timeoutMs: number,

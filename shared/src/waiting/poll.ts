@@ -1,8 +1,8 @@
-/** Looking again and again until something is there. */
+/** Polls until something is there. */
 import { type Patience, startPatience } from './retry.ts';
 
 /**
- * Looks, at least once, until there is an answer that is neither null nor false; null when patience ends before.
+ * Calls `look` at least once, until it returns neither null nor false; null when patience ends first.
  * @throws what `look` throws, or the signal's reason
  */
 export async function poll<T>(

@@ -1,7 +1,7 @@
-/** Calls that are made again after a failure that passes. */
+/** Repeats calls that fail temporarily. */
 import { sleep } from './sleep.ts';
 
-/** Milliseconds to wait after so many tries (1 after the first). */
+/** Milliseconds to wait after this many tries (1 after the first). */
 export type Backoff = (tries: number) => number;
 
 export const linearBackoff =
@@ -14,11 +14,11 @@ export const exponentialBackoff =
   (tries) =>
     Math.min(firstMs * factor ** (tries - 1), longestMs);
 
-/** How often and how long something is tried; without a limit, until the signal is aborted. */
+/** How often and how long to try; without a limit, until the signal is aborted. */
 export type Patience = {
-  /** Between two tries. */
+  /** Pause between two tries. */
   pauseMs: number | Backoff;
-  /** The last try is made when this is over. */
+  /** The last try starts when this time is over. */
   withinMs?: number;
   tries?: number;
   signal?: AbortSignal | undefined;
@@ -30,7 +30,7 @@ export type RetryOptions = Patience & {
   onRetry?: (error: unknown, tries: number) => void;
 };
 
-/** Throws what the last call threw, or the signal's reason. */
+/** Throws what the last try threw, or the signal's reason. */
 export async function retry<T>(call: () => Promise<T>, options: RetryOptions): Promise<T> {
   const patience = startPatience(options);
   for (;;) {

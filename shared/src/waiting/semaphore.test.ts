@@ -23,7 +23,7 @@ test('with a gap they begin apart, however free the slots are', async () => {
   const began: number[] = [];
   await Promise.all([0, 1, 2, 3].map(() => semaphore.run(async () => void began.push(performance.now()))));
   const gaps = began.slice(1).map((at, index) => at - (began[index] ?? 0));
-  // Timers may be late, and then the next gap is shorter: the whole is what counts.
+  // A late timer shortens the next gap, so only the sum is checked.
   expect(gaps.reduce((sum, gap) => sum + gap, 0)).toBeGreaterThan(60);
 });
 

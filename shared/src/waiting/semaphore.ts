@@ -1,15 +1,15 @@
-/** At most so many at a time, the others in the order in which they came. */
+/** Limits how many run at a time; the others wait in order of arrival. */
 import { onAbort } from './abort.ts';
 import { sleep } from './sleep.ts';
 
 export type Semaphore = {
-  /** Waits for a slot. Call what it returns to give the slot back, once or more often. @throws the signal's reason */
+  /** Waits for a slot. Call the result to return the slot; further calls do nothing. @throws the signal's reason */
   acquire(signal?: AbortSignal): Promise<() => void>;
   /** Runs `work` in a slot. */
   run<T>(work: () => Promise<T>): Promise<T>;
 };
 
-/** @param gapMs the least time between two begins of `run`, whatever slots are free */
+/** @param gapMs the least time between two starts of `run`, even when slots are free */
 export function createSemaphore(slots: number, gapMs = 0): Semaphore {
   let free = slots;
   let nextAt = 0;
@@ -31,7 +31,7 @@ export function createSemaphore(slots: number, gapMs = 0): Semaphore {
       resolve();
     };
     waiting.add(go);
-    // Whoever leaves after its turn has come holds the slot, and is answered.
+    // An abort after the slot was granted does not reject: the caller holds the slot and must get its release function.
     using _listener = onAbort(signal, () => waiting.delete(go) && reject(signal?.reason));
     await promise;
   };

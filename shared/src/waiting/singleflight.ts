@@ -1,9 +1,9 @@
-/** Work that is done once, however many ask for it. */
+/** Shares one run of some work among all its concurrent callers. */
 import { untilAborted } from './abort.ts';
 
 export type SingleFlight<T> = {
   /**
-   * Starts `work`, or waits for that of the same key which is under way. The work goes on when a caller's signal is aborted:
+   * Starts `work`, or waits for the running work of the same key. The work goes on when a caller's signal is aborted:
    * others may wait for it, and the next caller finds it done.
    */
   run(key: string, work: () => Promise<T>, signal?: AbortSignal): Promise<T>;
@@ -17,7 +17,7 @@ export function createSingleFlight<T>(): SingleFlight<T> {
       let running = underWay.get(key);
       if (!running) {
         running = work().finally(() => underWay.delete(key));
-        // Each caller sees the error; when all have left, it is nobody's.
+        // Each caller sees the error; when all have left, it must not become an unhandled rejection.
         running.catch(() => undefined);
         underWay.set(key, running);
       }
@@ -28,9 +28,9 @@ export function createSingleFlight<T>(): SingleFlight<T> {
 }
 
 export type Lazy<T> = {
-  /** Starts the work at the first call; after a failure, at the next. */
+  /** Starts the work at the first call, and again at the next call after a failure. */
   get(): Promise<T>;
-  /** What was started and has not failed; null when there is nothing. */
+  /** The work that was started and has not failed; null when there is none. */
   started(): Promise<T> | null;
 };
 

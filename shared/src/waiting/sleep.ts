@@ -14,7 +14,7 @@ export async function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   }
 }
 
-/** Returns after the time, or as soon as the signal is aborted; never rejects. For loops that look at the signal themselves. */
+/** Returns after the time, or as soon as the signal is aborted; never rejects. For loops that check the signal themselves. */
 export async function sleepAtMost(ms: number, signal: AbortSignal): Promise<void> {
   await sleep(ms, signal).catch(() => undefined);
 }

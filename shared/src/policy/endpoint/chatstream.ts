@@ -1,4 +1,4 @@
-/** A streamed chat completion: its deltas put together to the message that the same answer unstreamed would hold. */
+/** Assembles the deltas of a streamed chat completion into the message that the unstreamed answer would hold. */
 import type { ChatCompletionChunk } from 'openai/resources/chat/completions';
 import { MOST } from '../../records/bounds.ts';
 import { growableIds, growableLogProbs } from '../tokens/growable.ts';
@@ -23,14 +23,14 @@ const MOST_CALLS = 1000;
 
 export class ChatStream implements AnswerSink {
   readonly #reader = createChunkReader((chunk) => this.#onChunk(chunk));
-  /** Pieces of texts by field, joined at the end; of what is neither text nor list, the last that came. */
+  /** Text pieces by field, joined at the end. For a field that is neither text nor list, the last value wins. */
   readonly #texts = new Map<string, string[]>();
   readonly #lists = new Map<string, unknown[]>();
   readonly #others = new Map<string, unknown>();
   readonly #calls = new Map<number, Call>();
   readonly #ids = growableIds();
   readonly #logProbs = growableLogProbs();
-  /** Whether any ids and log-probabilities came, and whether all of these could be read. */
+  /** Whether any ids and log-probabilities came, and whether all of them could be read. */
   #hasIds = false;
   #hasLogProbs = false;
   #allLogProbs = true;
@@ -52,15 +52,15 @@ export class ChatStream implements AnswerSink {
     return this.#finishReason !== null;
   }
 
-  /** Tokens that came so far: by their ids, else chunks with text. */
+  /** Tokens received so far: counted by ids, otherwise by chunks with text. */
   get tokens(): number {
     return Math.max(this.#ids.length, this.#chunks);
   }
 
   /**
-   * The answer, when the stream is over.
+   * The complete answer; call it when the stream has ended.
    *
-   * @throws AnswerError as parseReply(), and `cut_short` when the stream ended before the answer
+   * @throws AnswerError as parseReply() does, and `cut_short` when the stream ended before the answer
    */
   end(): ModelReply {
     if (this.#finishReason === null) throw cutShortError(this.#ids.length);
@@ -70,7 +70,7 @@ export class ChatStream implements AnswerSink {
       .map(([, { id, ...called }]) => ({ id, function: called }));
     const texts = [...this.#texts]
       .map(([name, pieces]) => [name, pieces.join('')])
-      // The first delta has an empty content; beside calls alone the same answer unstreamed has none.
+      // The first delta has an empty content. The unstreamed answer has no content when it only calls tools.
       .filter(([name, text]) => name !== 'content' || text !== '' || calls.length === 0);
     const fields = Object.fromEntries([...this.#others, ...this.#lists, ...texts]);
     return {
@@ -121,7 +121,7 @@ export class ChatStream implements AnswerSink {
     else this.#others.set(name, value);
   }
 
-  /** Calls come in pieces by their index: id and name with the first one, the arguments bit by bit. */
+  /** Calls arrive in pieces by index: the first piece has id and name, the arguments follow bit by bit. */
   #onCalls(deltas: readonly (CallDelta | null)[]): void {
     for (const [place, delta] of deltas.entries()) {
       const index = typeof delta?.index === 'number' ? delta.index : place;

@@ -1,6 +1,6 @@
 /**
- * The one HTTP client of policy endpoints, for rollouts and probes. It speaks the OpenAI SDK's protocol types and throws its errors,
- * but sends bodies that are bytes already, which the SDK's own client would make again from objects, and never sends twice.
+ * The one HTTP client of policy endpoints, for rollouts and probes. It uses the OpenAI SDK's protocol types and throws its errors, but
+ * never retries, and sends bodies that are bytes already: the SDK's own client would serialise them again from objects.
  */
 import type { Agent, Response } from 'undici';
 import { authorizationAt, type PolicyKey } from '../../security/policykey.ts';
@@ -8,25 +8,25 @@ import { AnswerError, APIConnectionError, APIError } from './errors.ts';
 import { type ListedModel, parseModels } from './models.ts';
 import { type BodyPiece, modelsUrl, type Route, routeUrl } from './post.ts';
 
-/** More than rollouts of one node: a lower number queues requests here, where nobody sees them. */
+/** More than the rollouts of one node: a lower number would queue requests here, where no metric shows them. */
 const CONNECTIONS = 4096;
 const CONNECT_TIMEOUT_MS = 10_000;
 
 export type EndpointClient = {
   /**
-   * Posts a JSON body and resolves with the head of the answer. The body of the answer is the caller's to read.
+   * Posts a JSON body and resolves with the head of the answer. The caller reads the answer's body.
    *
-   * @throws APIError for a status that is not 2xx (a redirection is not followed), APIConnectionError without an answer, or
+   * @throws APIError for a status that is not 2xx (redirections are not followed), APIConnectionError without an answer, or
    *   the signal's reason when aborted
    */
   post(route: Route, body: readonly BodyPiece[], signal: AbortSignal): Promise<Response>;
-  /** The models that it lists. Throws as post(), and AnswerError `garbage` for what is no list of models. */
+  /** The models that the endpoint lists. Throws as post() does, and AnswerError `garbage` when the answer is not a list of models. */
   models(signal: AbortSignal): Promise<ListedModel[]>;
 };
 
 /**
- * `url` is the base, as given to `--policy-url`. The key is looked up for the address of each request, as it is sent.
- * `headers` go with every request.
+ * `url` is the base, as given to `--policy-url`. The key is looked up for each request, by the address it is sent to.
+ * `headers` are sent with every request.
  */
 export function createEndpointClient(
   url: string,
@@ -79,7 +79,7 @@ async function request(address: string, options: RequestOptions): Promise<Respon
   throw refusalOf(response, await response.text().catch(String));
 }
 
-/** The SDK's error, with the server's own message; older vLLM has its fields beside `error`, not in it. */
+/** The SDK's error with the server's own message; older vLLM puts its fields beside `error` instead of in it. */
 function refusalOf({ status, headers: received }: Response, text: string): APIError {
   const headers = new Headers([...received]);
   const json = jsonIn(text);
@@ -87,7 +87,7 @@ function refusalOf({ status, headers: received }: Response, text: string): APIEr
   return APIError.generate(status, 'error' in json ? json : { error: json }, undefined, headers);
 }
 
-/** Null for what is no JSON object. */
+/** Null when the text is not a JSON object. */
 function jsonIn(text: string): object | null {
   try {
     const value: unknown = JSON.parse(text);
@@ -101,11 +101,11 @@ function jsonIn(text: string): object | null {
 let pool: Agent | null = null;
 
 /**
- * The connections of the whole process. They have no time limits of their own: a long turn, or a full queue at the server, is
- * silent for many minutes. Loaded at the first request, because most commands send none and the load takes 0.1 s.
+ * The connection pool of the whole process. It has no time limits of its own: a long turn, or a full queue at the server, is
+ * silent for many minutes. It is loaded at the first request, because most commands send none and loading takes 0.1 s.
  */
 async function openPool() {
-  // The same undici must make both: another version's fetch refuses this dispatcher.
+  // Agent and fetch must come from the same undici: another version's fetch refuses this dispatcher.
   const { Agent, fetch } = await import('undici');
   pool ??= new Agent({
     headersTimeout: 0,
@@ -124,8 +124,8 @@ export async function closePolicyConnections(): Promise<void> {
 }
 
 /**
- * The body as a stream that lets go of its bytes when they are sent. A text would be held, twice, by fetch and its request for as
- * long as the answer takes: 1.3 MB a rollout at 60,000 tokens. `length` is in bytes.
+ * The body as a stream that releases its bytes once they are sent. With a string body, fetch and its request would hold the text twice
+ * until the answer ends: 1.3 MB a rollout at 60,000 tokens. `length` is in bytes.
  */
 function streamOnce(pieces: readonly BodyPiece[]): { stream: ReadableStream<Uint8Array>; length: number } {
   const chunks = pieces.map((piece) => (typeof piece === 'string' ? Buffer.from(piece) : piece));
@@ -138,7 +138,7 @@ function streamOnce(pieces: readonly BodyPiece[]): { stream: ReadableStream<Uint
         if (chunks.length === 0) controller.close();
       },
     },
-    // Nothing is pulled before the connection asks for it.
+    // Pull nothing before the connection asks for it.
     { highWaterMark: 0 },
   );
   return { stream, length };

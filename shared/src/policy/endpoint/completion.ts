@@ -1,4 +1,4 @@
-/** From the bytes of a text completion to text and tokens: vLLM's form, and SGLang's with `meta_info`. */
+/** Parses the bytes of a text completion into text and tokens: vLLM's form, and SGLang's with `meta_info`. */
 import { z } from 'zod';
 import { RolloutFailure } from '../../failures/failure.ts';
 import { extractExperts } from '../tokens/experts.ts';
@@ -20,7 +20,7 @@ const Completion = z.object({
   choices: z.array(Choice).min(1),
   usage: z.unknown().optional(),
 });
-/** SGLang's /generate answers one choice without the frame. */
+/** SGLang's /generate returns a single choice without the `choices` list. */
 const Generated = z.object({ text: z.string(), meta_info: z.unknown(), output_ids: z.unknown().optional() });
 
 export type CompletionReply = Omit<ModelReply, 'message'> & {
@@ -35,8 +35,8 @@ export const missingIdsFailure = (): RolloutFailure =>
   );
 
 /**
- * @throws AnswerError for what is no completion, or one that the engine broke off; RolloutFailure `policy_tokens` when it
- *   tells no token ids: the next prompt could not be made
+ * @throws AnswerError when the bytes are not a completion, or the engine broke it off; RolloutFailure `policy_tokens` when it
+ *   has no token ids, because the next prompt could not be built
  */
 export function parseCompletion(body: Buffer): CompletionReply {
   const { json: bytes, experts } = extractExperts(body);

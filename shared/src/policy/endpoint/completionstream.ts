@@ -1,4 +1,4 @@
-/** A streamed text completion, chunk by chunk, as vLLM and SGLang send it: text, ids and log-probabilities of what is new. */
+/** Reads a streamed text completion of vLLM or SGLang chunk by chunk: each chunk holds new text, ids and log-probabilities. */
 import type { CompletionChoice } from 'openai/resources/completions';
 import { MOST } from '../../records/bounds.ts';
 import { growableIds, growableLogProbs } from '../tokens/growable.ts';
@@ -16,7 +16,7 @@ import {
 } from './stream.ts';
 import { parseUsage } from './usage.ts';
 
-/** Tokens that came of an answer, with their log-probabilities and text; the lists are of one length. */
+/** The tokens received of an answer, with their log-probabilities and text; the lists have equal lengths. */
 export type PartialCompletion = { text: string; ids: Int32Array; logProbs: Float32Array };
 
 type TextChoice = Untrusted<CompletionChoice> & { token_ids?: unknown };
@@ -29,7 +29,7 @@ export class CompletionStream implements AnswerSink {
   /** False once a chunk brought text without its ids. */
   #allIds = true;
   #allLogProbs = true;
-  /** Up to where the text is all that its ids say, by texts and tokens. */
+  /** The last point at which the text covers all ids received: numbers of texts and of tokens. */
   #whole = { texts: 0, tokens: 0 };
   #promptIds: Int32Array | null = null;
   #finishReason: string | null = null;
@@ -48,14 +48,14 @@ export class CompletionStream implements AnswerSink {
     return this.#finishReason !== null;
   }
 
-  /** Tokens that came so far. */
+  /** Tokens received so far. */
   get tokens(): number {
     return this.#ids.length;
   }
 
   /**
-   * What came, up to the last chunk whose text is all that its ids say, when ids and log-probabilities are complete up to there;
-   * else null. A server tells ids at once, and holds text back: of a torn character, and of what may begin a text of `stop`.
+   * The answer up to the last chunk whose text covers all its ids; null unless ids and log-probabilities are complete up to there.
+   * A server sends ids at once but holds text back: an incomplete character, and what may begin a `stop` text.
    */
   part(): PartialCompletion | null {
     const { texts, tokens } = this.#whole;
@@ -69,9 +69,9 @@ export class CompletionStream implements AnswerSink {
   }
 
   /**
-   * The answer, when the stream is over.
+   * The complete answer; call it when the stream has ended.
    *
-   * @throws AnswerError `cut_short` when the stream ended before the answer; RolloutFailure `policy_tokens` when it told no ids
+   * @throws AnswerError `cut_short` when the stream ended before the answer; RolloutFailure `policy_tokens` when it had no ids
    */
   end(): CompletionReply {
     if (this.#finishReason === null) throw cutShortError(this.#ids.length);
@@ -104,7 +104,7 @@ export class CompletionStream implements AnswerSink {
       throw new AnswerError('garbage', 'an answer beyond all bounds');
   }
 
-  /** How many tokens the chunk brought. */
+  /** Counts the tokens of a chunk. */
   #onTokens({ token_ids, logprobs }: TextChoice, text: string): number {
     const ids = parseIds(token_ids);
     if (ids) this.#ids.push(ids);
@@ -112,13 +112,13 @@ export class CompletionStream implements AnswerSink {
     const { token_logprobs: scores } = (logprobs ?? {}) as Untrusted<CompletionChoice.Logprobs>;
     const values = parseLogProbs(scores);
     if (values) this.#logProbs.push(values);
-    // A chunk of no token may have no list; a list of other than numbers spoils all that follows.
+    // A chunk without tokens may omit the list. An unreadable list makes all later log-probabilities unusable.
     else if (ids?.length || (scores !== undefined && scores !== null)) this.#allLogProbs = false;
     return ids?.length ?? 0;
   }
 }
 
-/** Whether a chunk's text goes as far as its ids: it ends as its last token does; where tokens' texts are not told, it has one token. */
+/** Whether a chunk's text covers all its ids: it ends as its last token does; without token texts, it must have exactly one token. */
 function endsWithItsTokens(text: string, tokens: number, logProbs: unknown): boolean {
   if (text === '' || text.endsWith('\ufffd')) return false;
   const { tokens: texts } = (logProbs ?? {}) as Untrusted<CompletionChoice.Logprobs>;

@@ -1,16 +1,16 @@
-/** What an endpoint can send that is no answer, before anyone decides whether to ask again. */
+/** The errors of an endpoint, before the retry policy decides whether to ask again. */
 import { APIConnectionError, APIError } from 'openai/error';
 import type { TokenLimit } from '../../records/trajectory.ts';
 import type { Overflow } from './refusal.ts';
 
-/** APIError: a refused request (`status`), or one without an answer (no `status`), which is an APIConnectionError. */
+/** APIError: a refused request (has `status`). A request without an answer has no `status` and is an APIConnectionError. */
 export { APIConnectionError, APIError };
 
-/** The endpoint says, in its own words, that prompt and answer do not fit its context. */
+/** The endpoint reports that prompt and answer do not fit its context. */
 export class ContextOverflowError extends Error {
   override readonly name = 'ContextOverflowError';
   readonly overflow: Overflow;
-  /** Whose limit it is. */
+  /** Which limit was exceeded. */
   readonly of: TokenLimit;
 
   constructor(
@@ -24,11 +24,11 @@ export class ContextOverflowError extends Error {
   }
 }
 
-/** An answer that cannot be used, or a prompt that cannot be made. */
+/** An answer that cannot be used, or a prompt that cannot be built. */
 export class AnswerError extends Error {
   override readonly name: string = 'AnswerError';
   /**
-   * `garbage`: not the protocol. `broken_off`: something went wrong in the engine. `aborted`: it stopped the answer for other reasons.
+   * `garbage`: not the protocol. `broken_off`: an error in the engine. `aborted`: the engine stopped the answer for another reason.
    * `cut_short`: the stream ended before the answer.
    * `template`: the model's chat template cannot be continued by appending. `no_room`: the prompt fills the context.
    */
@@ -52,8 +52,8 @@ export class PromptTooLongError extends AnswerError {
 }
 
 /**
- * Whether a chat was understood and cannot be rendered, by the template here or by the endpoint that was asked to (HTTP 400, 422),
- * also as the cause of another error: the same chat is refused again. All else may pass.
+ * Whether the chat was understood but cannot be rendered, by the template here or by the endpoint (HTTP 400, 422), also as the cause
+ * of another error. The same chat would be refused again; all other errors may pass.
  */
 export function isRefusal(error: unknown): boolean {
   for (let at = error; at instanceof Error; at = at.cause) {

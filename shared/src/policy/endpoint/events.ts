@@ -1,16 +1,16 @@
-/** Server-sent events out of bytes as they come: each byte is looked at once, and no line grows without end. */
+/** Parses server-sent events from bytes as they arrive. Each byte is scanned once, and the length of a line is bounded. */
 import { AnswerError } from './errors.ts';
 
-/** Prompt ids of a million tokens are a tenth of it. */
+/** Ten times the size of a million prompt ids. */
 const MOST_LINE_BYTES = 64 * 1024 ** 2;
 const [LINE_FEED, RETURN, BLANK] = [0x0a, 0x0d, 0x20];
 const DATA = Buffer.from('data:');
 
 /**
- * A reader of one stream: give it the bytes in whatever pieces they come. What follows `data:` in a line is handed on; comments,
- * with which proxies keep connections open, and other fields are not.
+ * A reader of one stream: feed it the bytes in pieces of any size. It passes on what follows `data:` in a line, and skips other
+ * fields and comments, which proxies send to keep connections open.
  *
- * @throws AnswerError `garbage` for a line beyond all bounds; and what `onData` throws
+ * @throws AnswerError `garbage` for a line above the limit; and what `onData` throws
  */
 export function createEventReader(
   onData: (data: Buffer) => void,
@@ -46,6 +46,6 @@ export function createEventReader(
   };
 }
 
-/** Whether these bytes are a stream of events, whatever the header of the answer is. */
+/** Whether these bytes are an event stream, whatever the answer's content type says. */
 export const isEventStream = (body: Buffer): boolean =>
   /^\s*(data|event|id|retry)?:/.test(body.toString('latin1', 0, 64));

@@ -1,12 +1,12 @@
-/** What an endpoint's own /models says of a model: which version it is, and how long its sequences may be. */
+/** Reads from an endpoint's /models which version of a model it serves, and how long its sequences may be. */
 import type { Model } from 'openai/resources/models';
 import { z } from 'zod';
 
-/** The SDK's model, and what vLLM and SGLang add. */
+/** The SDK's model and the fields that vLLM and SGLang add. */
 export type ListedModel = Pick<Model, 'id'> & {
   version?: string | null | undefined;
   root?: string | null | undefined;
-  /** Of an adapter: the model that it belongs to. */
+  /** For an adapter: the model that it belongs to. */
   parent?: string | null | undefined;
   max_model_len?: number | null | undefined;
 };
@@ -21,17 +21,17 @@ const Listed: z.ZodType<ListedModel> = z.object({
 const Models = z.object({ data: z.array(Listed) });
 
 export type ServedModel = {
-  /** `version` of the model's entry, else its `root` (vLLM: the path the weights came from); null when neither tells. */
+  /** `version` of the model's entry, else its `root` (vLLM: the path the weights came from); null when it has neither. */
   version: string | null;
-  /** Tokens of prompt and answer (`max_model_len`); null when it does not tell. */
+  /** Most tokens of prompt and answer together (`max_model_len`); null when the endpoint does not report it. */
   length: number | null;
 };
 export const UNKNOWN_MODEL: ServedModel = { version: null, length: null };
 
-/** Null for what is no list of models. `body`: the parsed answer. */
+/** Null when the parsed answer `body` is not a list of models. */
 export const parseModels = (body: unknown): ListedModel[] | null => Models.safeParse(body).data?.data ?? null;
 
-/** What a list tells of one model. */
+/** What the list reports about one model. */
 export function servedModelIn(list: readonly ListedModel[], model: string): ServedModel {
   const entry = list.find(({ id }) => id === model);
   if (!entry) return UNKNOWN_MODEL;

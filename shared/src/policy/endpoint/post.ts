@@ -1,4 +1,4 @@
-/** What the turn client needs of its caller: to post a body and bring the bytes of the answer. */
+/** What the turn client needs from its caller: a function that posts a body and returns the bytes of the answer. */
 import { withoutSlash } from '../../records/policy.ts';
 import type { AnswerSink } from './stream.ts';
 
@@ -8,13 +8,13 @@ export type BodyPiece = string | Buffer;
 export type Route = 'chat' | 'completions' | 'tokenize' | 'detokenize';
 
 /**
- * Brings the answer's bytes. The bytes of an event stream may be given to `sink` as they come; the result is then empty.
- * Throws ContextOverflowError when the endpoint says that prompt and answer do not fit, else whatever
+ * Returns the answer's bytes. It may pass the bytes of an event stream to `sink` as they arrive; the result is then empty.
+ * Throws ContextOverflowError when the endpoint reports that prompt and answer do not fit, else whatever
  * the caller's transport throws for anything but HTTP 200; a refusal has an APIError as its cause.
  */
 export type Post = (route: Route, body: BodyPiece[], sink?: AnswerSink) => Promise<Buffer>;
 
-/** Where a route lies. vLLM's tokenizer routes stand beside /v1, not below it. */
+/** The URL of a route. vLLM's tokenizer routes are beside /v1, not below it. */
 export function routeUrl(base: string, route: Route): string {
   const root = withoutSlash(base);
   if (route === 'chat') return `${root}/chat/completions`;

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { parseOverflow, refusedSamplingKey } from './refusal.ts';
 
-/** The texts of present servers, whole; what they tell of the context, and of what is left for an answer. */
+/** Complete texts of current servers, with the context length they name and the tokens left for an answer. */
 test.each<[string, string, number | null, number | null]>([
   [
     'vLLM, the answer alone is too large (the space is missing there too)',

@@ -1,13 +1,13 @@
-/** What a server's refusal (HTTP 400, 413, 422) means where it is about sizes or sampling: the texts of present servers, read once. */
+/** Interprets a server's refusal (HTTP 400, 413, 422) that concerns sizes or sampling, by the texts of current servers. */
 import { SAMPLING_KEYS, type SamplingKey } from '../../records/sampling.ts';
 
 /**
- * The prompt and the answer asked for do not fit together. `limit`: tokens of both; `room`: those left for an answer. Null where the
- * server tells no exact number.
+ * Prompt and requested answer do not fit together. `limit`: tokens of both; `room`: tokens left for an answer. Null where the
+ * server gives no exact number.
  */
 export type Overflow = { limit: number | null; room: number | null };
 
-/** How vLLM, SGLang, OpenAI, TGI and their proxies say that prompt and answer are too long. */
+/** How vLLM, SGLang, OpenAI, TGI and their proxies report that prompt and answer are too long. */
 const OVERFLOW = [
   /maximum (context|model|sequence|input) length/i,
   /context[ _](length|window)/i,
@@ -18,7 +18,7 @@ const OVERFLOW = [
   /max_(completion_)?tokens\b[^.]{0,60} too large/i,
 ];
 
-/** Null when the text is about something else. `code`: the error's own, as OpenAI gives it. */
+/** Null when the text is about something else. `code`: the error's own code, as OpenAI sends it. */
 export function parseOverflow(text: string, code: unknown = null): Overflow | null {
   const shown = text.slice(0, 2000);
   if (code !== 'context_length_exceeded' && !OVERFLOW.some((pattern) => pattern.test(shown))) return null;
@@ -26,8 +26,8 @@ export function parseOverflow(text: string, code: unknown = null): Overflow | nu
 }
 
 /**
- * Each names the context's length and the prompt's. vLLM cuts a long text off before it counts it, so that its "You passed N
- * input tokens" may be less than the prompt has: it is exact only where N is not the first number that does not fit.
+ * Each names the lengths of the context and of the prompt. vLLM truncates a long text before it counts it, so its "You passed N
+ * input tokens" may be less than the prompt: it is exact only where N is not the first number that does not fit.
  */
 const COUNTED: readonly { pattern: RegExp; limit: number; prompt: number }[] = [
   // SGLang: … maximum context length of 4096 tokens. You requested a total of 5000 tokens: 1000 tokens from the input messages and …
@@ -50,7 +50,7 @@ const COUNTED: readonly { pattern: RegExp; limit: number; prompt: number }[] = [
     prompt: 2,
   },
 ];
-/** vLLM from 0.16 on. */
+/** vLLM since 0.16. */
 const PASSED =
   /You passed (\d+) input tokens and requested \d+ output tokens.{0,80}?context length is only (\d+) tokens, resulting in a maximum input length of (\d+)/is;
 
@@ -64,7 +64,7 @@ function roomIn(text: string): number | null {
   return limit - passed;
 }
 
-/** The context's length, wherever it is named. */
+/** Finds the context's length in any of the texts. */
 const LIMIT =
   /(?:context length (?:is only|is|of)|context length \(|max_model_len=(?:max_total_tokens=)?|max_total_tokens=)\s?(\d+)/i;
 
@@ -73,17 +73,17 @@ function limitIn(text: string): number | null {
   return limit === undefined ? null : Number(limit);
 }
 
-/** How servers say that they do not know a field: OpenAI, pydantic and the proxies before them. */
+/** How OpenAI, pydantic and the proxies in front of them report an unknown field. */
 const UNKNOWN_FIELD =
   /unknown|unrecognized|unrecognised|unexpected|unsupported|not supported|not permitted|not allowed|extra inputs|extra fields|extra_forbidden|additional propert/i;
 
-/** The sampling key that a refusal names as unknown; null when it names none. */
+/** The sampling key that a refusal names as unknown; null when there is none. */
 export function refusedSamplingKey(text: string): SamplingKey | null {
   const shown = text.slice(0, 2000);
   if (!UNKNOWN_FIELD.test(shown)) return null;
   return SAMPLING_KEYS.find((key) => new RegExp(`\\b${key}\\b`).test(shown)) ?? null;
 }
 
-/** What to do about an endpoint that refuses one of them. */
+/** What the user can do about an endpoint that refuses a sampling key. */
 export const samplingKeyRemedy = (key: SamplingKey): string =>
   `the endpoint does not take "${key}": training (--require-tokens) always sends it, because a server fills in its own where it is left out; use one that takes it (vLLM, SGLang), or run without --require-tokens and without --${key.replaceAll('_', '-')}`;

@@ -1,4 +1,4 @@
-/** The forms in which servers tell tokens, each with the same answer. */
+/** Every form in which servers send tokens, each with the same answer. */
 import { describe, expect, test } from 'vitest';
 import { RolloutFailure } from '../../failures/failure.ts';
 import { parseCompletion } from './completion.ts';

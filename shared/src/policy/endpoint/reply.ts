@@ -1,4 +1,4 @@
-/** Parses the bytes of a chat completion: here everything that the endpoint sends is checked. */
+/** Parses and validates the bytes of a chat completion; nothing after it checks the endpoint's answer again. */
 import { z } from 'zod';
 import type { Message } from '../../records/trajectory.ts';
 import { extractExperts } from '../tokens/experts.ts';
@@ -8,7 +8,7 @@ import { AnswerError } from './errors.ts';
 import { parseSglangMeta } from './sglang.ts';
 import { parseUsage } from './usage.ts';
 
-/** One answer, whatever the endpoint's form. */
+/** One answer in one form for all endpoints. */
 export type ModelReply = ReplyTokens & { message: Message; finish_reason: string | null };
 
 const ToolCall = z.object({
@@ -16,7 +16,7 @@ const ToolCall = z.object({
   function: z.object({ name: z.string(), arguments: z.unknown().optional() }),
 });
 
-/** Lists of tokens stay unknown here: they are long, and are read by hand below. */
+/** Token lists stay `unknown` in the schema because they are long; the code below parses them by hand. */
 const Completion = z.object({
   choices: z
     .array(
@@ -40,7 +40,7 @@ const Completion = z.object({
 });
 type Choice = z.infer<typeof Completion>['choices'][number];
 
-/** Throws AnswerError for what is no chat completion, or one that the engine broke off. */
+/** Throws AnswerError when the bytes are not a chat completion, or when the engine broke it off. */
 export function parseReply(body: Buffer): ModelReply {
   const { json, experts } = extractExperts(body);
   const { text, ids } = extractPromptIds(json);
@@ -59,7 +59,7 @@ export function parseReply(body: Buffer): ModelReply {
     message: readMessage(message),
     finish_reason: finishReason,
     usage: parseUsage(parsed.data.usage),
-    // Three forms: vLLM's own; NeMo Gym's, which puts all three on the message; SGLang's meta_info.
+    // Three forms: vLLM's own; NeMo Gym's, with all three fields on the message; SGLang's meta_info.
     prompt_token_ids:
       ids ?? parseIds(message.prompt_token_ids ?? choice.prompt_token_ids ?? parsed.data.prompt_token_ids),
     generation_token_ids: parseIds(
@@ -71,7 +71,7 @@ export function parseReply(body: Buffer): ModelReply {
 }
 
 /**
- * Refuses an answer that the engine stopped for reasons of its own (paused for new weights, shut down), not the model's.
+ * Rejects an answer that the engine stopped for its own reasons (paused for new weights, shut down), not the model's.
  *
  * @throws AnswerError `aborted` or `broken_off`
  */
@@ -94,7 +94,7 @@ const TOKEN_FIELDS = [
   ...['routed_experts', 'prompt_routed_experts'],
 ];
 
-/** The message as it will be sent back: what is empty goes, what we do not know stays, token ids are kept apart. */
+/** The message as it will be sent back: empty fields are dropped, unknown fields are kept, token ids are stored apart. */
 export function readMessage(raw: Choice['message']): Message {
   const { content, tool_calls: toolCalls, ...rest } = raw;
   const kept = Object.entries(rest).filter(
@@ -113,7 +113,7 @@ export function readMessage(raw: Choice['message']): Message {
   return {
     ...Object.fromEntries(kept),
     role: 'assistant',
-    // Templates print a null as text; it is usual only beside tool calls.
+    // Templates print a null as text; null content is usual only beside tool calls.
     content: content ?? (calls.length > 0 ? null : ''),
     ...(calls.length > 0 ? { tool_calls: calls } : {}),
     ...(reasoning ? { reasoning_content: reasoning } : {}),
@@ -126,7 +126,7 @@ const argumentsText = (value: unknown): string =>
 const logProbsOf = (choice: Choice): unknown =>
   choice.logprobs?.content?.map((entry) => (entry as { logprob?: unknown } | null)?.logprob);
 
-/** vLLM's `return_tokens_as_token_ids` writes ids where the tokens' text would stand. */
+/** vLLM's `return_tokens_as_token_ids` puts ids where the tokens' text would be. */
 function idsInLogProbs(choice: Choice): unknown {
   return choice.logprobs?.content?.map((entry) => {
     const token = (entry as { token?: unknown } | null)?.token;

@@ -1,4 +1,4 @@
-/** The body of one request: what is asked as it is, and the token ids that go with it. */
+/** Builds the body of one request, with the token ids that go back to the server. */
 
 import type { ChatCompletionCreateParams } from 'openai/resources/chat/completions';
 import type { CompletionCreateParams } from 'openai/resources/completions';
@@ -13,9 +13,9 @@ import { streamFields } from './stream.ts';
 /**
  * JSON of a Chat Completions request, in pieces.
  *
- * In mode `echo` the ids go back on the last answer only. They hold the whole sequence so far, prompt and generation,
- * and a server that pins the prefix reads them from the last message that has them; on every answer they would make
- * the request quadratic in turns (16 MB at 88 turns of 60,000 tokens).
+ * In mode `echo` only the last answer carries ids. They hold the whole sequence so far, prompt and generation, and a server
+ * that pins the prefix reads them from the last message that has them. Ids on every answer would make the request
+ * quadratic in turns (16 MB at 88 turns of 60,000 tokens).
  */
 export function chatBody(
   config: PolicyConfig,
@@ -41,10 +41,10 @@ export function chatBody(
   return ['{"messages":', ...listed, ',', rest.slice(1)];
 }
 
-/** Fields of vLLM and SGLang that the SDK does not know. */
+/** Fields of vLLM and SGLang that the SDK's types lack. */
 type ServerFields = { return_token_ids?: boolean; skip_special_tokens?: boolean };
 
-/** What shapes the answer: the same for each turn but for the turn's own length and seed. */
+/** Sampling fields: the same in each turn except for the turn's own length and seed. */
 function samplingFields(
   config: PolicyConfig,
   { max_tokens: most, seed }: RequestedSampling,
@@ -52,13 +52,13 @@ function samplingFields(
   const { max_tokens: _most, seed: _seed, ...shape } = effectiveSampling(config);
   return {
     ...shape,
-    // In chat nothing means "as many as fit".
+    // In chat, no `max_tokens` means "as many as fit".
     ...(most === undefined || most === null ? {} : { max_tokens: most }),
     ...(seed === undefined ? {} : { seed }),
   };
 }
 
-/** The messages as JSON, with the ids written into the last answer: they become text only here and are not kept. */
+/** The messages as JSON, with the ids inserted into the last answer; the ids become text only here and the text is not kept. */
 function withTokens(messages: readonly Message[], last: ModelReply): BodyPiece[] {
   const { prompt_token_ids: prompt, generation_token_ids: generation, generation_log_probs: logProbs } = last;
   const at = messages.lastIndexOf(last.message);
@@ -77,7 +77,7 @@ function withTokens(messages: readonly Message[], last: ModelReply): BodyPiece[]
   ];
 }
 
-/** Fields that speak of chat: the completions endpoint knows none of them, and some servers refuse what they do not know. */
+/** Fields that only chat endpoints know: some servers refuse unknown fields at the completions endpoint. */
 const CHAT_ONLY = new Set([
   'chat_template',
   'chat_template_kwargs',
@@ -89,9 +89,9 @@ const CHAT_ONLY = new Set([
 ]);
 
 /**
- * JSON of a completions request for a prompt of ids. Markup is asked for (`skip_special_tokens: false`), because calls and
- * thinking are read here. `max_tokens` always stands in it: silence would mean 16. It is a number wherever one is known; a null
- * says "as many as fit" to vLLM, and SGLang, which refuses it, tells how many that are (`max_model_len`).
+ * JSON of a completions request for a prompt of ids. `skip_special_tokens: false` asks for markup, because calls and
+ * thinking are parsed here. `max_tokens` is always present: its default would be 16. It is a number wherever one is known; null
+ * means "as many as fit" to vLLM. SGLang refuses null, and its refusal gives the number (`max_model_len`).
  */
 export function completionBody(
   config: PolicyConfig,

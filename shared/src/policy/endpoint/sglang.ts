@@ -1,5 +1,5 @@
 /**
- * SGLang's way to tell tokens: `meta_info` with `output_token_logprobs`, a list of [log-probability, id, text].
+ * Parses SGLang's token fields: `meta_info` with `output_token_logprobs`, a list of [log-probability, id, text].
  * Source: SGLang's documentation of the native /generate endpoint (return_logprob).
  */
 import { z } from 'zod';
@@ -19,7 +19,7 @@ export type SglangMeta = {
   usage: Usage | null;
 };
 
-/** Null for anything but such a `meta_info`. */
+/** Null when the value is not such a `meta_info`. */
 export function parseSglangMeta(value: unknown): SglangMeta | null {
   const read = Meta.safeParse(value);
   if (!read.success) return null;

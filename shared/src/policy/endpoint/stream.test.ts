@@ -9,7 +9,7 @@ import { parseReply } from './reply.ts';
 const event = (value: unknown): string => `data: ${JSON.stringify(value)}\n\n`;
 const DONE = 'data: [DONE]\n\n';
 
-/** Gives a text to a sink in pieces that end at the given places of its bytes. */
+/** Feeds a text to a sink in pieces, cut at the given byte positions. */
 function give(
   sink: { take(bytes: Uint8Array): unknown },
   text: string,
@@ -56,7 +56,7 @@ const ENDED = event({ choices: [], usage }) + DONE;
 const END = { finish_reason: 'stop' };
 
 describe('a text completion', () => {
-  /** As vLLM sends it: the prompt's ids with the first tokens, nothing for a character that is not whole, the usage last. */
+  /** A stream in vLLM's form: prompt ids with the first tokens, no text for an incomplete character, usage last. */
   const stream = [
     piece('o', [8], { prompt_token_ids: [1, 2, 3] }),
     piece('', [9]),

@@ -1,4 +1,4 @@
-/** When an answer is streamed, and what all streams have in common: chunks of JSON, the end, errors between them. */
+/** Decides when an answer is streamed, and reads what all streams share: JSON chunks, the end, errors in between. */
 import type { ChatCompletionChunk, ChatCompletionCreateParams } from 'openai/resources/chat/completions';
 import type { PolicyConfig } from '../../records/runconfig.ts';
 import { extractPromptIds } from '../tokens/ids.ts';
@@ -6,38 +6,38 @@ import { AnswerError } from './errors.ts';
 import { createEventReader } from './events.ts';
 import { parseJson } from './reply.ts';
 
-/** What a transport hands the bytes of an event stream to, as they come. */
+/** Receives the bytes of an event stream from the transport as they arrive. */
 export type StreamSink = {
-  /** True when the bytes held an event: a proxy's comment is none. */
+  /** True when the bytes held an event; a proxy's comment does not count. */
   take(bytes: Uint8Array): boolean;
-  /** True behind `[DONE]`: nothing that comes is read any more. */
+  /** True after `[DONE]`: later bytes are ignored. */
   readonly done: boolean;
 };
 
-/** A sink of one answer. */
+/** The sink of one answer. */
 export type AnswerSink = StreamSink & {
-  /** True once the answer's end came: it is whole, whatever happens to the connection. */
+  /** True once the answer's end came: the answer is complete even if the connection fails later. */
   readonly finished: boolean;
 };
 
-/** Whether answers are asked for as a stream. NeMo RL's server (mode `echo`) puts ids on whole messages only, and no stream has experts. */
+/** Whether answers are requested as a stream. NeMo RL's server (mode `echo`) puts ids on whole messages only; streams carry no experts. */
 export const wantsStream = ({ stream, token_mode, routed_experts }: PolicyConfig): boolean =>
   stream === 'on' || (stream === 'auto' && token_mode !== 'echo' && routed_experts !== 'require');
 
-/** The fields of a request that ask for it. */
+/** The request fields that ask for a stream. */
 export const streamFields = (
   config: PolicyConfig,
 ): Pick<ChatCompletionCreateParams, 'stream' | 'stream_options'> =>
   wantsStream(config) ? { stream: true, stream_options: { include_usage: true } } : {};
 
-/** What an endpoint sends under the names of the SDK's type, before it is checked. */
+/** Unchecked endpoint data with the field names of the SDK's type. */
 export type Untrusted<T> = { readonly [K in keyof T]?: unknown };
 
-/** One event: the chunk, and the ids of the prompt where it brings them. */
+/** One event: the chunk, and the prompt's ids where the event has them. */
 type StreamedChunk = Untrusted<ChatCompletionChunk> & { error?: unknown };
 export type Chunk = { json: StreamedChunk; promptIds: Int32Array | null };
 
-/** Reads the events of one answer. Nothing is read behind `[DONE]`. */
+/** Reads the events of one answer; ignores everything after `[DONE]`. */
 export function createChunkReader(onChunk: (chunk: Chunk) => void): StreamSink {
   let hadEvents = false;
   let done = false;
@@ -49,7 +49,7 @@ export function createChunkReader(onChunk: (chunk: Chunk) => void): StreamSink {
       done = true;
       return;
     }
-    // The prompt's ids come once, with the first chunks: later lines are short, and need no search.
+    // The prompt's ids come once, with the first chunks: later lines need no search for them.
     const { text, ids } = promptSeen ? { text: data.toString('utf8'), ids: null } : extractPromptIds(data);
     promptSeen ||= ids !== null;
     const json = parseJson(text);
@@ -69,7 +69,7 @@ export function createChunkReader(onChunk: (chunk: Chunk) => void): StreamSink {
   };
 }
 
-/** @throws AnswerError `broken_off` for a chunk that holds an error in place of an answer */
+/** @throws AnswerError `broken_off` for a chunk that holds an error instead of an answer */
 export function requireNoError({ error }: StreamedChunk): void {
   if (error === undefined || error === null) return;
   const { message } = error as { message?: unknown };
@@ -77,7 +77,7 @@ export function requireNoError({ error }: StreamedChunk): void {
   throw new AnswerError('broken_off', `the engine broke the stream off: ${reason.slice(0, 200)}`);
 }
 
-/** The choice of a chunk; null where it has none, as the one with the usage. Of several answers the first is ours. */
+/** The first choice of a chunk; null where it has none, such as the chunk with the usage. */
 export function choiceOf({ choices }: StreamedChunk): Untrusted<ChatCompletionChunk.Choice> | null {
   if (!Array.isArray(choices)) return null;
   for (const choice of choices as (Untrusted<ChatCompletionChunk.Choice> | null)[]) {
@@ -86,6 +86,6 @@ export function choiceOf({ choices }: StreamedChunk): Untrusted<ChatCompletionCh
   return null;
 }
 
-/** A stream that ended before its answer did. */
+/** The error for a stream that ended before its answer did. */
 export const cutShortError = (tokens: number): AnswerError =>
   new AnswerError('cut_short', `the stream ended before the answer did, after ${tokens} tokens`);

@@ -1,7 +1,7 @@
 /**
- * Where the markup of tool calls ends and what the template writes after an answer begins. The placeholder of an answer that
- * calls tools must carry calls where templates expect them, and the markup that follows the last value was
- * sampled by the model: it must not be written again, and nothing more than it may be cut away.
+ * Finds where the markup of tool calls ends and where the template's text after an answer begins. The placeholder of an answer
+ * that calls tools must carry calls where templates expect them. The model sampled the markup that follows the last value,
+ * so exactly that markup must be cut from the rendered text: writing it again or cutting more would corrupt the prompt.
  */
 import type { Message, ToolDefinition } from '../../records/trajectory.ts';
 import { AnswerError, isRefusal } from '../endpoint/errors.ts';
@@ -18,11 +18,11 @@ import {
 import type { Renderer } from './renderer.ts';
 
 export type CallBoundary = {
-  /** What a call's markup leaves behind its last value; null: results may follow an answer without calls. */
+  /** The call markup after the last value; null: the template lets results follow an answer without calls. */
   markup: Int32Array | null;
-  /** Tokens between the markup and the first result: among them is the one that ends the turn. */
+  /** Tokens between the markup and the first result, including the token that ends the turn. */
   heading: number;
-  /** A tail without the markup. Throws AnswerError `template` when it does not begin with it. */
+  /** Cuts the markup from a tail. Throws AnswerError `template` when the tail does not begin with it. */
   cut(tail: Int32Array): Int32Array;
 };
 
@@ -31,15 +31,15 @@ type Chat = { renderer: Renderer; tools: readonly ToolDefinition[]; post: Post }
 const result = (content: string): Message[] => [{ role: 'tool', tool_call_id: 'call00000', content }];
 
 /**
- * Tried on a short chat, in three ways; the first that holds is taken. The cut must lie before the first token that another
- * tool result would change: behind it, a result would vanish from the prompt.
+ * Tries three ways on a short chat and takes the first that works. The cut must lie before the first token that depends on
+ * the tool result: after it, a result would be missing from the prompt.
  *
- * @throws AnswerError `template` when none holds, or what the renderer throws
+ * @throws AnswerError `template` when none works, or what the renderer throws
  */
 export async function findCallBoundary(chat: Chat): Promise<CallBoundary> {
   const calls = callPair(result(''), null);
   const [called, plain] = await Promise.all([resultAfter(calls, chat), resultAfter(TEXT_PAIR, chat)]);
-  // Results after an answer without calls: what differs is the markup. Some templates refuse such a chat, others write no calls.
+  // Results after an answer without calls: the difference is the markup. Some templates refuse such a chat, others write no calls.
   if ('tail' in plain && ('refused' in called || isMarkupBefore(plain.tail, called)))
     return { markup: null, heading: plain.heading, cut: (ids) => ids };
   const why = 'refused' in plain ? plain.refused : null;
@@ -50,16 +50,16 @@ export async function findCallBoundary(chat: Chat): Promise<CallBoundary> {
   const [end] = await renderTail(renderer, TEXT_PAIR, [{ role: 'user', content: 'and?' }], tools, post);
   const byEnd = before.indexOf(end ?? -1);
   if (byEnd !== -1) return boundaryAt(before, byEnd);
-  // Calls may end with a token of their own.
+  // The model may end calls with their own token.
   const byClosing = await closingAt(calls[0], before, chat);
   if (byClosing >= 0) return boundaryAt(before, byClosing);
   throw why ?? new AnswerError('template', 'no end of turn between an answer and its tool results');
 }
 
-/** What the template writes after an answer that a tool result follows; `heading`: its tokens before the result's own. */
+/** What the template writes after an answer that a tool result follows; `heading`: its tokens before the result's text. */
 type Tail = { tail: Int32Array; heading: number };
 
-/** `refused`: the template cannot write it. Throws the faults of the endpoint that renders it: they say nothing of the template. */
+/** `refused`: the template cannot render it. Throws the faults of the rendering endpoint: they say nothing about the template. */
 async function resultAfter(
   answers: AnswerPair,
   { renderer, tools, post }: Chat,
@@ -79,7 +79,7 @@ async function resultAfter(
 const isMarkupBefore = (plain: Int32Array, { tail, heading }: Tail): boolean =>
   endsWith(tail, plain) && tail.length - plain.length <= heading;
 
-/** Where the end of a turn begins in `tail`, by chats that end with the answer: as long as that of an answer without calls. */
+/** Where the end of a turn begins in `tail`. Chats that end with the answer show its length: that of an answer without calls. */
 async function closingAt(call: Message, tail: Int32Array, { renderer, tools, post }: Chat): Promise<number> {
   const closings = [call, ...TEXT_PAIR].map((answer) => renderClosed(renderer, answer, tools, post));
   const [called = tail, yes = tail, no = tail] = await Promise.all(closings);

@@ -1,4 +1,4 @@
-/** Renders a model's chat template as servers do: from the same values, and with errors that say what to do. */
+/** Renders a model's chat template from the same values as servers do, with errors that name the remedy. */
 import { Template } from '@huggingface/jinja';
 import { errorMessage } from '../../failures/errors.ts';
 import type { Message, ToolDefinition } from '../../records/trajectory.ts';
@@ -11,8 +11,8 @@ export type RenderChat = (
 ) => string;
 
 /**
- * @param variables what the template finds beside the chat: its tokens and its own switches
- * @returns a function that throws AnswerError `template` for whatever the template cannot do
+ * @param variables values for the template beside the chat: its tokens and its own switches
+ * @returns a function that throws AnswerError `template` when the template fails
  */
 export function createChatTemplate(source: string, variables: Readonly<Record<string, unknown>>): RenderChat {
   let parsed: Template | null = null;
@@ -31,10 +31,10 @@ export function createChatTemplate(source: string, variables: Readonly<Record<st
       const written = render(asObjects);
       const joined = hasCalls ? mapsIn(written) : 0;
       const text = joined > 0 ? attempt(() => render(messages)) : null;
-      // What a person or a tool wrote stands in both.
+      // A `[object Map]` that a person or a tool wrote is in both renderings.
       return text !== null && mapsIn(text) < joined ? text : written;
     } catch (error) {
-      // Some templates join the arguments to other text, and want them as text.
+      // Some templates join the arguments to other text and need them as a string.
       const text = hasCalls ? attempt(() => render(messages)) : null;
       if (text !== null) return text;
       throw new AnswerError(
@@ -47,7 +47,7 @@ export function createChatTemplate(source: string, variables: Readonly<Record<st
   };
 }
 
-/** How often a table was joined to other text, which the engine does without complaint. */
+/** Counts objects that were joined to other text, which the engine does without an error. */
 const mapsIn = (written: string): number => written.split('[object Map]').length - 1;
 
 function attempt(render: () => string): string | null {
@@ -58,7 +58,7 @@ function attempt(render: () => string): string | null {
   }
 }
 
-/** Arguments of calls as objects, as templates walk them and servers give them; what is no JSON stays text. */
+/** Parses arguments of calls to objects, which templates iterate over and servers pass; arguments that are not JSON stay text. */
 function withObjects(messages: readonly Message[]): [messages: object[], hasCalls: boolean] {
   let hasCalls = false;
   const given = messages.map((message) => {

@@ -1,4 +1,4 @@
-/** Increments under templates of several manners, with a tokenizer in which each character is a token. */
+/** Increments under several kinds of templates, with a tokenizer in which each character is a token. */
 import { describe, expect, test } from 'vitest';
 import type { Message } from '../../records/trajectory.ts';
 import { AnswerError } from '../endpoint/errors.ts';
@@ -17,7 +17,7 @@ const renderer = (write: Write, head = 'A:'): Renderer => ({
     encode(messages.map(write).join('') + (how.open ? head : '')),
   decode: async (ids) => decode(ids),
 });
-/** An answer that ends with this text; `ended`: by the model's own will. */
+/** An answer that ends with this text; `ended`: the model stopped by itself. */
 const said = (sampled: string, { ended = false, name = 'bash' } = {}): PreviousAnswer => ({
   lastId: encode(sampled).at(-1),
   ended,
@@ -96,7 +96,7 @@ describe('what follows an answer', () => {
     const spaced: Write = ({ role, content }) => `${role}\n${content}\n${END}\n`;
     expect(await after(spaced, said(END, { ended: true }), user)).toBe(`\nuser\nnext\n${END}\nA:`);
     expect(await after(spaced, said(END, { ended: true }), tool('1'))).toBe(`\ntool\nout 1\n${END}\nA:`);
-    // A line break of the answer's own is not the end of the turn.
+    // A line break at the end of the answer itself is not the end of the turn.
     expect(await after(plain, said('a\n'), user)).toBe(`${END}\nuser:next${END}\nA:`);
     expect(await after(plain, said('\u0009', { ended: true }), user)).toBe(`${END}\nuser:next${END}\nA:`);
   });
@@ -112,7 +112,7 @@ const refusing = (write: Write): Write => {
 };
 
 describe('tool results', () => {
-  /** As gpt-oss: a call ends with a token of its own, an answer with the one that ends every message. */
+  /** Like gpt-oss: a call ends with its own token, an answer with the token that ends every message. */
   const channels = refusing((message) => {
     if (message.tool_calls) return `to=bash:${callsOf(message)}${CALL}`;
     return `${message.role}:${message.content}${END}`;
@@ -123,7 +123,7 @@ describe('tool results', () => {
     );
     expect(await after(channels, said('<call>{}</call>'), tool('1'))).toBe(`${CALL}tool:out 1${END}A:`);
   });
-  /** As GLM: nothing ends a turn but the next role. */
+  /** Like GLM: only the next role ends a turn. */
   const roles: Write = (message) =>
     `${message.role === 'tool' ? TOOL : USER}${message.content}${callsOf(message)}`;
   test('are all there where the next role ends the turn', async () => {

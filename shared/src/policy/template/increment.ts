@@ -1,13 +1,13 @@
 /**
- * What the chat template writes between two answers, as token ids.
+ * Computes, as token ids, what the chat template writes between two answers.
  *
- * What the model sampled is never rendered or tokenised again. In its place stand two short answers, `yes` and `no`: the
- * same new messages are rendered after each, and what both renderings end with alike is what follows any answer: the
- * token that ends the turn, then the new messages, then the head of the next answer. Nothing of the template need be
- * known, and a template that rewrites earlier answers (drops their thinking) cannot touch what was sampled.
+ * Sampled text is never rendered or tokenised again. Two short placeholder answers, `yes` and `no`, stand for it: the same
+ * new messages are rendered after each, and the common end of both renderings is what follows any answer: the
+ * token that ends the turn, then the new messages, then the head of the next answer. This needs no knowledge of the
+ * template, and a template that rewrites earlier answers (drops their thinking) cannot change sampled tokens.
  *
- * The token that ends a turn is sampled by the model when it stops by itself, and is missing when a limit cut it off: it
- * is left out in the first case and written in the second. Where tool results follow, see callboundary.ts.
+ * The model samples the token that ends a turn when it stops by itself; a limit cuts the answer off without it. It is
+ * omitted in the first case and written in the second. Where tool results follow, see callboundary.ts.
  */
 import type { Message, ToolDefinition } from '../../records/trajectory.ts';
 import type { Post } from '../endpoint/post.ts';
@@ -15,27 +15,27 @@ import { type CallBoundary, findCallBoundary } from './callboundary.ts';
 import { callPair, commonPrefix, renderTail, TEXT_PAIR } from './placeholders.ts';
 import type { Renderer } from './renderer.ts';
 
-/** The answer that is continued. */
+/** The answer that the next prompt continues. */
 export type PreviousAnswer = {
   message: Message;
   /** The last token sampled. */
   lastId: number | undefined;
-  /** The model ended the answer by itself: the last token is one that it ends answers with. */
+  /** The model ended the answer by itself: the last token is one of its end tokens. */
   ended: boolean;
 };
 
 export type Incrementer = {
   /**
-   * The ids to append to all that was seen, so that the model is shown `messages` and answers.
+   * The ids to append to all earlier tokens, so that the model reads `messages` and answers.
    *
-   * @throws AnswerError `template` when the template's text after an answer cannot be told from the answer
+   * @throws AnswerError `template` when the template's text after an answer cannot be separated from the answer
    */
   after(answered: PreviousAnswer, messages: readonly Message[], post: Post): Promise<Int32Array>;
 };
 
 export function createIncrementer(renderer: Renderer, tools: readonly ToolDefinition[]): Incrementer {
   const boundaryOf = once((post) => findCallBoundary({ renderer, tools, post }));
-  /** Tokens between an answer and what a person says next: among them is the one that ends the turn. */
+  /** Tokens between an answer and the next user message's text, including the token that ends the turn. */
   const heading = once(async (post) => {
     const after = (content: string) =>
       renderTail(renderer, TEXT_PAIR, [{ role: 'user', content }], tools, post);
@@ -60,7 +60,7 @@ export function createIncrementer(renderer: Renderer, tools: readonly ToolDefini
   }
 }
 
-/** A tail without the end of the turn, if the model sampled that. Some templates write white space before it. */
+/** Removes the end of the turn from a tail if the model sampled it. Some templates write white space before it. */
 async function withoutEnd(
   tail: Int32Array,
   { lastId, ended }: PreviousAnswer,
@@ -71,7 +71,7 @@ async function withoutEnd(
   return ended ? tail.subarray(tail.subarray(0, await heading()).indexOf(lastId) + 1) : tail;
 }
 
-/** Looked up the first time it is asked for; again only after a failure. */
+/** Calls `look` at the first use, and again only after a failure. */
 function once<T>(look: (post: Post) => Promise<T>): (post: Post) => Promise<T> {
   let found: Promise<T> | null = null;
   return async (post) => {

@@ -1,10 +1,10 @@
-/** Chats that stand in for the real one: short answers, and what two renderings of them have in common. */
+/** Placeholder chats that stand for the real one: short answers, and what two renderings of them have in common. */
 import type { Message, ToolDefinition } from '../../records/trajectory.ts';
 import { AnswerError } from '../endpoint/errors.ts';
 import type { Post } from '../endpoint/post.ts';
 import type { Renderer } from './renderer.ts';
 
-/** Two answers that differ: what renderings after them end with alike is no part of them. */
+/** Two different answers: the common end of the renderings after them contains no part of either answer. */
 export type AnswerPair = readonly [Message, Message];
 
 export const TEXT_PAIR: AnswerPair = [
@@ -26,7 +26,7 @@ export async function renderTail(
     sides.map((answer) => renderer.render([QUESTION, answer, ...messages], tools, post)),
   );
   const length = commonSuffix(one ?? [], other ?? []);
-  // Alike from the first token on: the template leaves the answer out, and its end cannot be found.
+  // Equal from the first token on: the template leaves the answer out, so its end cannot be found.
   if (one && other && length > 0 && length < Math.min(one.length, other.length))
     return one.subarray(one.length - length);
   throw new AnswerError(
@@ -35,7 +35,7 @@ export async function renderTail(
   );
 }
 
-/** The rendering of an answer that nothing follows, with no head of a next one. */
+/** Renders a chat that ends with the answer, without the head of a next one. */
 export const renderClosed = (
   renderer: Renderer,
   answer: Message,
@@ -43,7 +43,7 @@ export const renderClosed = (
   post: Post,
 ) => renderer.render([QUESTION, answer], tools, post, { open: false });
 
-/** Answers with a call for each tool result of `messages`, under the names of the real ones. */
+/** Answers with one call for each tool result of `messages`, under the real calls' names. */
 export function callPair(messages: readonly Message[], answered: Message | null): AnswerPair {
   const nameOf = (id: string | undefined): string => {
     const name = answered?.tool_calls?.find((call) => call.id === id)?.function.name ?? '';
@@ -65,17 +65,17 @@ export function callPair(messages: readonly Message[], answered: Message | null)
 
 type Ids = Int32Array | readonly number[];
 
-/** How many tokens are the same, from one end on. */
+/** Counts equal tokens from one end on. */
 export function alike(one: Ids, other: Ids, at: (ids: Ids, place: number) => number | undefined): number {
   let length = 0;
   while (length < one.length && length < other.length && at(one, length) === at(other, length)) length++;
   return length;
 }
 
-/** How many tokens two renderings end with alike. */
+/** How many tokens the common end of two renderings has. */
 export const commonSuffix = (one: Ids, other: Ids): number =>
   alike(one, other, (ids, place) => ids.at(-1 - place));
 
-/** How many tokens two tails begin with alike: what follows comes from the messages. */
+/** How many tokens the common start of two tails has; what follows it comes from the messages. */
 export const commonPrefix = (one: Int32Array, other: Int32Array): number =>
   alike(one, other, (ids, place) => ids[place]);

@@ -1,4 +1,4 @@
-/** Messages to token ids by the model's own chat template: the endpoint's /tokenize, or a tokenizer on this machine. */
+/** Turns messages into token ids by the model's own chat template: through the endpoint's /tokenize, or a local tokenizer. */
 
 import type { PolicyConfig } from '../../records/runconfig.ts';
 import type { Message, ToolDefinition } from '../../records/trajectory.ts';
@@ -8,8 +8,8 @@ import { parseIds } from '../tokens/ids.ts';
 
 export type Renderer = {
   /**
-   * The chat with the head of the next answer, or without (`open: false`).
-   * Throws what `post` throws, or AnswerError: `template` where the template cannot render it.
+   * Renders the chat with the head of the next answer, or without it (`open: false`).
+   * Throws what `post` throws, or AnswerError `template` where the template cannot render it.
    */
   render(
     messages: readonly Message[],
@@ -17,11 +17,11 @@ export type Renderer = {
     post: Post,
     how?: { open: boolean },
   ): Promise<Int32Array>;
-  /** The text of ids. Throws what `post` throws, or AnswerError. */
+  /** The text of these ids. Throws what `post` throws, or AnswerError. */
   decode(ids: Int32Array, post: Post): Promise<string>;
 };
 
-/** Throws UsageError `tokenizer` when the configuration names a folder that is none. */
+/** Throws UsageError `tokenizer` when the configured folder is not a tokenizer's. */
 export async function openRenderer({ model, tokenizer, extra_body }: PolicyConfig): Promise<Renderer> {
   const { chat_template_kwargs: kwargs, chat_template: chat } = extra_body;
   const template = {
@@ -34,8 +34,8 @@ export async function openRenderer({ model, tokenizer, extra_body }: PolicyConfi
 }
 
 /**
- * vLLM's /tokenize takes chat messages and gives the ids that its chat completions would use; /detokenize takes ids.
- * `template` are the request fields that change the rendering (`chat_template_kwargs`).
+ * vLLM's /tokenize takes chat messages and returns the ids that its chat completions would use; /detokenize takes ids.
+ * `template` holds the request fields that change the rendering (`chat_template_kwargs`).
  */
 function serverRenderer(model: string, template: Readonly<Record<string, unknown>>): Renderer {
   return {

@@ -1,4 +1,4 @@
-/** In which form a model calls tools, told by how its own chat template writes a call. */
+/** Finds the parser of a model's tool calls from how its own chat template writes a call. */
 import type { ToolDefinition } from '../../records/trajectory.ts';
 import { isRefusal } from '../endpoint/errors.ts';
 import type { Post } from '../endpoint/post.ts';
@@ -7,7 +7,7 @@ import { parserOfCall } from '../toolcalls/registry.ts';
 import { callPair, commonPrefix, renderClosed, TEXT_PAIR } from './placeholders.ts';
 import type { Renderer } from './renderer.ts';
 
-/** `auto` where the template writes no call that is known here. Throws the faults of `post`, but not its refusals. */
+/** Returns `auto` where the template writes no call of a known form. Throws the faults of `post`, but not its refusals. */
 export async function findTemplateParser(
   renderer: Renderer,
   tools: readonly ToolDefinition[],

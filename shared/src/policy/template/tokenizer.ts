@@ -1,4 +1,4 @@
-/** A renderer from a tokenizer's own folder, for endpoints without /tokenize. Loaded only when one is named. */
+/** A renderer from a local tokenizer folder, for endpoints without /tokenize. It is loaded only when a run names one. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Tokenizer } from '@huggingface/tokenizers';
@@ -10,7 +10,7 @@ const known = new Map<string, Promise<Renderer>>();
 
 /**
  * Reads tokenizer.json, tokenizer_config.json and the chat template (chat_template.jinja, or inside the configuration).
- * One reading a process. Throws UsageError `tokenizer` naming the file.
+ * Each process reads a folder once. Throws UsageError `tokenizer` naming the file.
  */
 export function folderRenderer(
   folder: string,
@@ -69,7 +69,7 @@ async function optional(path: string): Promise<string | null> {
   }
 }
 
-/** A text, or a list of named templates of which `default` counts. */
+/** The template: a text, or the entry `default` of a list of named templates. */
 function templateIn({ chat_template: given }: { chat_template?: unknown }): string | null {
   if (typeof given === 'string') return given;
   if (!Array.isArray(given)) return null;

@@ -1,4 +1,4 @@
-/** Which rows of routed experts are stored with a turn: the new ones; and what makes an answer's rows unusable. */
+/** Selects the rows of routed experts that are new in a turn and stored with it, and rejects unusable rows. */
 
 import { RolloutFailure } from '../../failures/failure.ts';
 import { MOST } from '../../records/bounds.ts';
@@ -14,16 +14,16 @@ import {
   type RoutedExperts,
 } from './experts.ts';
 
-/** `keep`: where the endpoint sends them; `require`: for every turn. */
+/** `keep`: store them where the endpoint sends them; `require`: fail a turn without them. */
 export type ExpertMode = 'drop' | 'keep' | 'require';
 
-/** What a run's setting comes to. */
+/** The mode that follows from a run's settings. */
 export function expertModeOf(policy: Pick<PolicyConfig, 'routed_experts' | 'require_tokens'>): ExpertMode {
   if (policy.routed_experts !== 'auto') return policy.routed_experts;
   return policy.require_tokens ? 'keep' : 'drop';
 }
 
-/** What earlier turns of a rollout have: rows of the tokens below `known`, the last token of an answer left out. */
+/** What earlier turns of a rollout stored: rows of the tokens below `known`, without the last token of an answer. */
 export type ExpertLedger = ExpertShape & { known: number; bytes: number };
 
 type Place = {
@@ -31,14 +31,14 @@ type Place = {
   turn: number;
   /** Tokens of prompt and answer. */
   total: number;
-  /** Tokens of the prompt that earlier turns have. */
+  /** Tokens of the prompt that earlier turns already stored. */
   prefix: number;
 };
 
 /**
- * The new rows of one turn, and the ledger with them; null when none are kept.
+ * The new rows of one turn and the ledger that includes them; null when none are kept.
  *
- * @throws RolloutFailure `policy_tokens` for rows that are missing where they are required, and for rows that cannot be used
+ * @throws RolloutFailure `policy_tokens` for required rows that are missing, and for unusable rows
  */
 export function recordExperts(
   before: ExpertLedger | null,
@@ -82,7 +82,7 @@ function decoded(found: RoutedExperts, start: number, place: Place): Int8Array {
 function requireUsable(before: ExpertLedger | null, found: RoutedExperts, place: Place): void {
   const { rows } = found;
   const { total } = place;
-  // The last token that was sampled went through no layer: some servers leave its row out, others pad it.
+  // The last sampled token went through no layer: some servers omit its row, others pad it.
   if (rows !== total && rows !== total - 1) {
     const less =
       rows < total - 1 ? ' (a server that leaves out the rows of a cached prefix cannot be used)' : '';

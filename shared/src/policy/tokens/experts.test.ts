@@ -1,4 +1,4 @@
-/** The experts of a mixture-of-experts model: cut out of the answer, held to the tokens, stored once, in whatever form a server tells them. */
+/** The experts of a mixture-of-experts model, in every server's form: cut out of the answer, checked against the tokens, stored once. */
 import { describe, expect, test } from 'vitest';
 import { MOST } from '../../records/bounds.ts';
 import { parseCompletion } from '../endpoint/completion.ts';
@@ -25,7 +25,7 @@ function npy(
   return Buffer.concat([head, bytesOf(values)]).toString('base64');
 }
 
-/** Ids that tell their place: row, layer, rank. */
+/** Ids that encode their position: row, layer, rank. */
 const ids = (rows: number, layers: number, topK: number, from = 0) =>
   Int16Array.from({ length: rows * layers * topK }, (_, at) => (from * layers * topK + at) % 30_000);
 
@@ -101,7 +101,7 @@ test('they never reach the message, nor the parser, whatever they are', () => {
     expect(parseReply(answer(told)).message).toEqual(plain);
     expect(parseReply(answer(told, 'choice')).message).toEqual(plain);
   }
-  // A text that only speaks of them is a text.
+  // A text that only mentions the key stays a text.
   const said = JSON.stringify({ choices: [{ message: { content: 'a "routed_experts": "nrlre1:x" b' } }] });
   expect(parseReply(Buffer.from(said)).message.content).toBe('a "routed_experts": "nrlre1:x" b');
 });
@@ -129,7 +129,7 @@ const TURNS: Lengths[] = [
   [1, 1],
 ];
 
-/** A rollout as a server tells it: each answer has a row for every token so far. */
+/** A rollout as a server answers it: each answer has a row for every token so far. */
 function play(turns: readonly Lengths[], mode: ExpertMode, tell: (total: number) => string | undefined) {
   const ledger = openLedger();
   let seen = 0;

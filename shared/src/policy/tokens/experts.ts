@@ -1,14 +1,14 @@
 /**
- * The experts that a mixture-of-experts model chose for each token, as servers tell them: one base64 text of megabytes. It is cut out of the
- * answer's bytes before anything parses them, and only the rows that are new are ever decoded.
+ * Reads the experts that a mixture-of-experts model chose for each token: servers send one base64 text of megabytes. It is cut out of
+ * the answer's bytes before they are parsed, and only new rows are ever decoded.
  */
 import type { ExpertType } from '../../records/trajectory.ts';
 
-/** The rows of one answer, by token: of its whole prompt and of what it generated. `flaw`: why they cannot be read. */
+/** The rows of one answer, one per token of its whole prompt and its generation. `flaw`: why they cannot be read. */
 export type RoutedExperts = ExpertShape & {
   rows: number;
   flaw?: undefined;
-  /** The bytes of some rows. Throws ExpertFlaw for text that is no base64. */
+  /** The bytes of some rows. Throws ExpertFormatError for text that is not base64. */
   decode(from: number, to: number): Int8Array;
 };
 export type ExpertShape = { dtype: ExpertType; layers: number; top_k: number };
@@ -19,7 +19,7 @@ export class ExpertFormatError extends Error {
   override readonly name = 'ExpertFlaw';
 }
 
-/** Of one id. */
+/** Size of one id. */
 export const ID_BYTES: Readonly<Record<ExpertType, number>> = {
   int8: 1,
   uint8: 1,
@@ -28,13 +28,13 @@ export const ID_BYTES: Readonly<Record<ExpertType, number>> = {
   int32: 4,
 };
 
-/** vLLM tells the prompt's rows apart from the answer's in some releases. */
+/** Some vLLM releases send the prompt's rows separately from the answer's. */
 const PROMPT_KEY = Buffer.from('"prompt_routed_experts"');
 const KEY = Buffer.from('"routed_experts"');
 const [COLON, QUOTE, BACKSLASH, NULL] = [0x3a, 0x22, 0x5c, 0x6e];
 
 /**
- * Takes the experts out of an answer's JSON and leaves `null` in their place. Those bytes can only be a key there: inside a text the quotes
+ * Cuts the experts out of an answer's JSON and leaves `null` in their place. The key's bytes can only be a key: inside a text the quotes
  * would be escaped. Null when the answer has none.
  */
 export function extractExperts(json: Buffer): { json: Buffer; experts: ExpertsFound | null } {
@@ -61,7 +61,7 @@ function read(values: readonly Value[]): ExpertsFound {
   }
 }
 
-/** The first value of a key that is not null. */
+/** The first non-null value of a key. */
 function findValue(json: Buffer, key: Buffer): Value | null {
   for (let at = json.indexOf(key); at !== -1; at = json.indexOf(key, at + key.length)) {
     const colon = skipBlanks(json, at + key.length);
@@ -71,7 +71,7 @@ function findValue(json: Buffer, key: Buffer): Value | null {
     if (json[start] !== QUOTE) return { flaw: 'it is no text of base64' };
     const end = json.indexOf(QUOTE, start + 1);
     const text = json.subarray(start + 1, end);
-    // Escaped: base64 needs no escapes, so whatever it is stays for the parser.
+    // Base64 needs no escapes: a text with one is left to the parser.
     if (end === -1 || text.includes(BACKSLASH)) return { flaw: 'it is no text of base64' };
     return { start, end: end + 1, text };
   }
@@ -95,7 +95,7 @@ function without(json: Buffer, cuts: readonly Value[]): Buffer {
   return parts.length === 0 ? json : Buffer.concat([...parts, json.subarray(from)]);
 }
 
-/** Rows of the prompt, then rows of the answer. */
+/** Rows of the prompt, followed by rows of the answer. */
 function joined(parts: readonly RoutedExperts[]): RoutedExperts {
   const [first, second] = parts;
   if (first === undefined) throw new ExpertFormatError('there is none');
@@ -127,7 +127,8 @@ export const describeShape = ({ dtype, layers, top_k }: ExpertShape): string =>
   `${dtype} of ${layers} layers x ${top_k}`;
 
 type Header = ExpertShape & {
-  rows: number /** Where the array's bytes begin: in characters of the text, in bytes behind them. */;
+  rows: number;
+  /** Where the array's bytes begin: in characters of the text, and in bytes after them. */
   skip: [chars: number, bytes: number];
 };
 
@@ -150,7 +151,7 @@ function paddingOf(base64: Buffer): number {
   return tail === '==' ? 2 : tail.endsWith('=') ? 1 : 0;
 }
 
-/** NeMo RL's: `nrlre1:int16:ROWSxLAYERSxTOPK:base64`. */
+/** NeMo RL's format: `nrlre1:int16:ROWSxLAYERSxTOPK:base64`. */
 function envelopeOf(text: Buffer): Header | null {
   const match = /^nrlre1:([a-z0-9]{1,8}):(\d{1,9})x(\d{1,9})x(\d{1,9}):/.exec(text.toString('latin1', 0, 64));
   if (!match) return null;
@@ -166,7 +167,7 @@ const NPY_TYPES: Readonly<Record<string, string>> = {
   '<i4': 'int32',
 };
 
-/** vLLM's: the bytes of a file of numpy. */
+/** vLLM's format: the bytes of a numpy file. */
 function npyOf(text: Buffer): Header {
   const head = Buffer.from(text.toString('latin1', 0, 2048), 'base64');
   const version = head[6];
@@ -201,7 +202,7 @@ function headerOf(dtype: string, shape: readonly number[], skip: Header['skip'])
   return { dtype: dtype as ExpertType, rows, layers, top_k, skip };
 }
 
-/** Characters that are decoded at once: a text of all would be megabytes of garbage. */
+/** Characters decoded at once: decoding the whole text would make megabytes of garbage. */
 const CHARS = 64 * 1024;
 
 /** Bytes `from` to `to` of what a base64 text encodes. */

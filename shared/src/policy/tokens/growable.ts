@@ -1,9 +1,9 @@
-/** Typed arrays that grow as tokens come: twice as long each time, so that a token costs the same at any length. */
+/** Typed arrays that double when full, so that appending a token costs the same at any length. */
 
 export type GrowableArray<T extends Int32Array | Float32Array> = {
   readonly length: number;
   push(items: T): void;
-  /** A copy of what is there. */
+  /** A copy of the filled part. */
   all(): T;
 };
 

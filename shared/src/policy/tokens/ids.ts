@@ -1,6 +1,6 @@
 /**
- * Token ids between JSON and typed arrays without a list of numbers in between: a prompt of 60,000 tokens comes and
- * goes each turn, and as JavaScript lists that alone would fill the heap with a megabyte of garbage a turn.
+ * Converts token ids between JSON and typed arrays without a list of numbers in between: each turn sends and receives
+ * a prompt of 60,000 tokens, and as JavaScript lists these alone would be a megabyte of garbage a turn.
  */
 
 const KEY = Buffer.from('"prompt_token_ids"');
@@ -8,9 +8,8 @@ const MAX_ID = 2 ** 31 - 1;
 const [COLON, OPEN, CLOSE, COMMA, ZERO, NINE] = [0x3a, 0x5b, 0x5d, 0x2c, 0x30, 0x39];
 
 /**
- * Takes the first list of prompt ids out of an answer's JSON and leaves `null` in its place. Those bytes can only be a
- * key there: inside a text the quotes would be escaped. A list of anything but ids stays where it is, and so does one
- * that is empty.
+ * Cuts the first list of prompt ids out of an answer's JSON and leaves `null` in its place. The key's bytes can only be a
+ * key: inside a text the quotes would be escaped. An empty list, or a list of anything but ids, stays in place.
  */
 export function extractPromptIds(json: Buffer): { text: string; ids: Int32Array | null } {
   const key = json.indexOf(KEY);
@@ -21,7 +20,7 @@ export function extractPromptIds(json: Buffer): { text: string; ids: Int32Array 
   return { text: `${json.toString('utf8', 0, start)}null${json.toString('utf8', end + 1)}`, ids };
 }
 
-/** Where the list behind a key begins; -1 when its value is no list. */
+/** Where the list after a key begins; -1 when its value is not a list. */
 function openingOf(json: Buffer, from: number): number {
   let at = skipBlanks(json, from);
   if (json[at] !== COLON) return -1;
@@ -29,7 +28,7 @@ function openingOf(json: Buffer, from: number): number {
   return json[at] === OPEN ? at : -1;
 }
 
-/** Null for anything but whole numbers of 31 bits with commas between. */
+/** Null for anything but integers of 31 bits separated by commas. */
 function parseIdBytes(json: Buffer, from: number, end: number): Int32Array | null {
   const ids = new Int32Array(Math.ceil((end - from + 1) / 2));
   let count = 0;
@@ -56,7 +55,7 @@ function skipBlanks(json: Buffer, from: number): number {
   return at;
 }
 
-/** A JSON list of ids, digit by digit: a join would make a text of each number first. */
+/** Writes a JSON list of ids digit by digit: a join would first make a string of each number. */
 export function renderIds(ids: Int32Array): Buffer {
   const bytes = Buffer.allocUnsafe(ids.length * (String(MAX_ID).length + 1) + 2);
   let at = 0;
@@ -76,7 +75,7 @@ export function renderIds(ids: Int32Array): Buffer {
   return bytes.subarray(0, at);
 }
 
-/** Null for anything but a list of token ids; Gym's server writes them as text at times. */
+/** Null for anything but a list of token ids; NeMo Gym's server sometimes sends them as strings. */
 export function parseIds(value: unknown): Int32Array | null {
   if (!Array.isArray(value)) return null;
   const ids = new Int32Array(value.length);

@@ -1,15 +1,15 @@
 /**
- * Token ids as the server returned them, stored once: per turn the new suffix of the prompt and what was generated.
- * The rule is the trainer's: each prompt begins with every token seen so far, prompt and generation.
+ * Stores the server's token ids once: per turn, the new suffix of the prompt and the generation.
+ * The trainer's rule applies: each prompt begins with all earlier tokens, prompts and generations.
  */
 import { RolloutFailure } from '../../failures/failure.ts';
 import type { Turn, TurnTokens } from '../../records/trajectory.ts';
 import { type ExpertLedger, type ExpertMode, recordExperts } from './expertrows.ts';
 import type { ExpertsFound } from './experts.ts';
 
-/** A prompt that does not continue what was seen. */
+/** A prompt that does not continue the earlier tokens. */
 export class TokenBreak extends RolloutFailure {
-  /** The token that was seen, and the one in its place; null where the prompt ends. */
+  /** The expected token, and the one in its place; null where the prompt ends. */
   readonly seen: number;
   readonly got: number | null;
 
@@ -20,7 +20,7 @@ export class TokenBreak extends RolloutFailure {
   }
 }
 
-/** All tokens seen so far, as pieces shared with the stored turns. */
+/** All earlier tokens, as pieces shared with the stored turns. */
 export type TokenLedger = {
   pieces: Int32Array[];
   length: number;
@@ -30,19 +30,19 @@ export type TokenLedger = {
 
 export const openLedger = (): TokenLedger => ({ pieces: [], length: 0, contiguous: true, experts: null });
 
-/** The tokens of one answer, as the endpoint returned them; null: it returned none. */
+/** The tokens of one answer, as the endpoint returned them; null where it returned none. */
 export type ReplyTokens = {
   prompt_token_ids: Int32Array | null;
   generation_token_ids: Int32Array | null;
   generation_log_probs: Float32Array | null;
   usage: Turn['usage'];
-  /** A view into the answer's bytes: remove it from a reply that is kept. */
+  /** A view into the answer's bytes: delete it from a reply that is kept. */
   routed_experts?: ExpertsFound | null;
 };
 
 /**
- * Takes one answer's tokens into the ledger and returns what is stored of them; null when the server gave none that
- * can be used. A prompt that does not continue what was seen is stored from where it parts, and the ledger says so.
+ * Adds one answer's tokens to the ledger and returns what to store of them; null when the server sent no usable
+ * tokens. A prompt that does not continue the earlier tokens is stored from where it differs, and the ledger records that.
  *
  * @param turn number of the turn, from 1, for messages
  * @throws RolloutFailure `policy_tokens` when `required` and the tokens are missing, of unequal lengths, at odds with
@@ -71,7 +71,7 @@ export function recordTokens(
     ledger.contiguous = false;
     truncate(ledger, prefix);
   }
-  // Copies: a view would keep the whole prompt of each turn.
+  // Copies, because a view would keep the whole prompt of each turn alive.
   const suffix = prompt.slice(prefix);
   ledger.pieces.push(suffix, generation);
   ledger.length += suffix.length + generation.length;
@@ -106,7 +106,7 @@ function flawOf(reply: ReplyTokens): string | null {
   return null;
 }
 
-/** How many tokens of what was seen `prompt` begins with. */
+/** How many of the ledger's tokens `prompt` begins with. */
 function commonPrefix(ledger: TokenLedger, prompt: Int32Array): number {
   let at = 0;
   for (const piece of ledger.pieces) {
@@ -149,7 +149,7 @@ function truncate(ledger: TokenLedger, length: number): void {
   if (ledger.experts && ledger.experts.known > length) ledger.experts = { ...ledger.experts, known: length };
 }
 
-/** The reverse of the storage: whole prompt and generation of each turn that has tokens, one at a time. */
+/** Reverses the storage: yields whole prompt and generation of each turn that has tokens, one at a time. */
 export function* cumulative(
   turns: Iterable<TurnTokens | null>,
 ): Generator<{ prompt: Int32Array; generation: Int32Array; logProbs: Float32Array }> {

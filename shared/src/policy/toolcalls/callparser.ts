@@ -1,20 +1,20 @@
-/** What the parsers of tool calls share. Sampled text is hostile: it is scanned once, for fixed texts. */
+/** What the parsers of tool calls share. Sampled text is hostile, so parsers scan it once, for fixed texts. */
 
 /** `id`: as the model sampled it, where its form has one. */
 export type SampledCall = { name: string; arguments: string; id?: string };
 
-/** `content`: the text before the calls. `unread`: why a call that began could not be read; then the whole answer is text. */
+/** `content`: the text before the calls. `unread`: why a call that began could not be read; the whole answer is text then. */
 export type ParsedCalls = { content: string; calls: SampledCall[] } | { unread: string };
 
-/** One family's way to write calls. */
+/** The parser of one family's call format. */
 export type CallParser = {
-  /** Texts that open a call; none where calls are plain text. */
+  /** Texts that open a call; empty where calls are plain text. */
   readonly markers: readonly string[];
-  /** `text` holds a marker, or the form has none. Null when it calls nothing. */
+  /** `text` holds a marker unless the form has none. Null when it holds no call. */
   parse(text: string): ParsedCalls | null;
 };
 
-/** Thrown by parsers, caught by {@link catchUnreadable}: after a broken call the rest of the answer is not read. */
+/** Parsers throw it and {@link catchUnreadable} catches it: after a broken call the rest of the answer is not read. */
 export class UnreadableCall extends Error {
   override readonly name = 'UnreadableCall';
 }
@@ -23,7 +23,7 @@ export function unreadable(reason: string): never {
   throw new UnreadableCall(reason);
 }
 
-/** Runs a parser. */
+/** Runs a parser and returns its UnreadableCall as `unread`. */
 export function catchUnreadable(read: () => ParsedCalls | null): ParsedCalls | null {
   try {
     return read();
@@ -33,13 +33,13 @@ export function catchUnreadable(read: () => ParsedCalls | null): ParsedCalls | n
   }
 }
 
-/** Only what servers take as a name: prose that follows a marker is not one. */
+/** Accepts only names that servers accept: prose that follows a marker is not a call. */
 export function requireName(value: unknown): string {
   const name = typeof value === 'string' ? value.trim() : '';
   return /^[\w.:-]{1,64}$/.test(name) ? name : unreadable('it names no function');
 }
 
-/** The value of a JSON text; a reason that the model can act on when it is none. */
+/** Parses JSON; throws with a reason that the model can act on. */
 export function requireJson(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -62,7 +62,7 @@ function isJson(text: string): boolean {
   }
 }
 
-/** Control characters inside of strings blanked: what is JSON then was spoilt by nothing else. */
+/** Blanks control characters inside strings: if the text is JSON then, nothing else was wrong with it. */
 function blankControls(text: string): string {
   const pieces: string[] = [];
   let inside = false;
@@ -79,7 +79,7 @@ function blankControls(text: string): string {
   return pieces.join('') + text.slice(from);
 }
 
-/** `{"name": …, "arguments": …}`, as most families have it; Llama writes `parameters`. */
+/** `{"name": …, "arguments": …}` in most families; Llama writes `parameters`. */
 export function callFromJson(value: unknown): SampledCall {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     return unreadable('it is not a JSON object with "name" and "arguments"');
@@ -92,7 +92,7 @@ export function callFromJson(value: unknown): SampledCall {
   };
 }
 
-/** Where the JSON object or list that begins at `at` ends; -1 when it does not. */
+/** Where the JSON object or list that begins at `at` ends; -1 when it has no end. */
 export function endOfJson(text: string, at: number): number {
   let depth = 0;
   for (let place = at; place < text.length; place++) {
@@ -109,7 +109,7 @@ export function endOfJson(text: string, at: number): number {
   return -1;
 }
 
-/** The quote that closes the one at `at`. */
+/** Where the quote is that closes the one at `at`. */
 function endOfString(text: string, at: number): number {
   for (let place = at + 1; place < text.length; place++) {
     if (text[place] === '\\') place++;
@@ -118,7 +118,7 @@ function endOfString(text: string, at: number): number {
   return -1;
 }
 
-/** JSON values one after the other, with white space, commas and semicolons between them; what follows is not looked at. */
+/** Consecutive JSON values, separated by white space, commas and semicolons; ignores what follows them. */
 export function jsonValues(text: string): unknown[] {
   const values: unknown[] = [];
   for (let at = 0; ; ) {
@@ -130,5 +130,5 @@ export function jsonValues(text: string): unknown[] {
   }
 }
 
-/** A value between tags: a line break at each end is markup. */
+/** Strips one line break at each end of a value between tags: it belongs to the markup. */
 export const withoutBreaks = (value: string): string => value.replace(/^\n|\n$/g, '');

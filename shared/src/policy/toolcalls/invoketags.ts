@@ -1,6 +1,6 @@
 /**
- * Calls as `<invoke name="…">` with `<parameter name="…">`: MiniMax M2, and DeepSeek V3.2 and V4, whose tags carry a prefix of
- * their own and say of each value whether it is a text.
+ * Calls as `<invoke name="…">` with `<parameter name="…">`: MiniMax M2, and DeepSeek V3.2 and V4, whose tags have their own
+ * prefix and mark for each value whether it is a string.
  */
 import {
   type CallParser,
@@ -40,7 +40,7 @@ function readBlocks(text: string, open: string, tags: Tags): ParsedCalls {
   return { content: text.slice(0, first).trimEnd(), calls };
 }
 
-/** MiniMax writes the outer tag with its prefix and the inner ones without. */
+/** MiniMax writes the outer tag with its prefix and the inner tags without it. */
 const inner = ({ prefix }: Tags): string => (prefix === 'minimax:' ? '' : prefix);
 
 function readInvokes(block: string, tags: Tags): SampledCall[] {

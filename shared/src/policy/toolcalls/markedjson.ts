@@ -1,6 +1,6 @@
 /**
- * Calls as JSON behind a marker: a list (Mistral's older models, Nemotron Nano 2), one object a line (MiniMax M1), or objects
- * alone (Llama 3); and the present form of Mistral, a name with JSON behind it.
+ * Calls as JSON after a marker: a list (Mistral's older models, Nemotron Nano 2), one object a line (MiniMax M1), or objects
+ * only (Llama 3); and Mistral's current form, a name followed by JSON.
  */
 import {
   type CallParser,
@@ -15,7 +15,7 @@ import {
   unreadable,
 } from './callparser.ts';
 
-/** Everything that is JSON behind the marker, lists opened. */
+/** All JSON values after the marker, with lists flattened. */
 function callsAfter(text: string, at: number): SampledCall[] {
   const calls = jsonValues(text.slice(at)).flat().map(callFromJson);
   return calls.length > 0 ? calls : unreadable('it is not JSON');
@@ -39,7 +39,7 @@ export const minimaxLines = marked('<tool_calls>');
 const PYTHON_TAG = '<|python_tag|>';
 const llamaTagged = marked(PYTHON_TAG);
 
-/** With the tag, or the answer is nothing but calls: then no marker tells it from a JSON text. */
+/** Calls after the tag, or an answer that is only calls: without a marker a call looks like any JSON text. */
 export const llama: CallParser = {
   markers: [PYTHON_TAG],
   parse(text) {
@@ -59,7 +59,7 @@ export const mistral: CallParser = {
   },
 };
 
-/** `[TOOL_CALLS]` NAME, `[CALL_ID]` ID where the model has them, `[ARGS]` and JSON, again and again; or one list of all. */
+/** Repetitions of `[TOOL_CALLS]` NAME, `[CALL_ID]` ID where the model has ids, `[ARGS]` and JSON; or one list of all calls. */
 function readMistral(text: string, first: number): ParsedCalls {
   const content = text.slice(0, first).trimEnd();
   if (

@@ -1,4 +1,4 @@
-/** Calls as Python writes them, `[bash(command="ls")]`: Llama 3.2 and 4, Olmo; LFM2 between tokens of its own. */
+/** Calls as Python writes them, `[bash(command="ls")]`: Llama 3.2 and 4, Olmo; LFM2 puts its own tokens around them. */
 import {
   type CallParser,
   catchUnreadable,
@@ -7,7 +7,7 @@ import {
   unreadable,
 } from './callparser.ts';
 
-/** Walks over a text; every method begins at the first character that is no white space. */
+/** Walks over a text; every method first skips white space. */
 class Cursor {
   readonly text: string;
   at: number;
@@ -100,7 +100,7 @@ const ESCAPES: Record<string, string> = {
 const CODES: Record<string, number> = { x: 2, u: 4, U: 8 };
 const OCTAL = /^[0-7]{1,3}/;
 
-/** With Python's escapes; only a string in three quotes may go over several lines. */
+/** Reads a string with Python's escapes; only a triple-quoted string may span lines. */
 function string(cursor: Cursor): string {
   const { text } = cursor;
   const long = ['"""', "'''"].find((quotes) => cursor.takes(quotes));
@@ -126,7 +126,7 @@ function string(cursor: Cursor): string {
   }
 }
 
-/** What a backslash and what follows stand for; a letter that means nothing keeps its backslash. */
+/** Resolves a backslash escape; an unknown letter keeps its backslash. */
 function escaped(cursor: Cursor): string {
   const octal = OCTAL.exec(cursor.text.slice(cursor.at + 1, cursor.at + 4))?.[0];
   if (octal !== undefined) {
@@ -176,7 +176,7 @@ const LLAMA4 = '<|python_start|>';
 
 export const lfm: CallParser = { markers: [LFM], parse: (text) => marked(text, LFM) };
 
-/** The answer is nothing but calls, or the model sets them between tags. */
+/** The answer is only calls, or the model puts them between tags. */
 export const pythonic: CallParser = {
   markers: [LLAMA4],
   parse(text) {

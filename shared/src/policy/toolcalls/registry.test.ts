@@ -1,4 +1,4 @@
-/** Each family's calls, as its chat template writes them, and what a model does wrong in them. */
+/** Each family's calls, as its chat template writes them, and the mistakes that models make in them. */
 import { performance } from 'node:perf_hooks';
 import { describe, expect, test } from 'vitest';
 import { TOOL_PARSERS } from '../../records/toolparsers.ts';
@@ -177,7 +177,7 @@ test.each(['I am done.', '', '{"a": 1}', '[1, 2]', 'a [link](x)', '<|channel|>fi
 );
 
 test('every parser that a run may name reads calls as its family writes them', () => {
-  // Calls of harmony are channels, which answer.test.ts reads.
+  // Harmony's calls are channels, which answer.test.ts tests.
   const written = new Set([...WRITTEN.map(([parser]) => parser), 'auto', 'harmony']);
   expect(TOOL_PARSERS.filter((name) => !written.has(name))).toEqual([]);
 });

@@ -1,4 +1,4 @@
-/** The readers of tool calls in sampled text, one for each family of models, and what to say of a call that none of them reads. */
+/** The parsers of tool calls in sampled text, one for each family of models, and the reason when none reads a call. */
 import type { ToolParser } from '../../records/toolparsers.ts';
 import type { CallParser, ParsedCalls, SampledCall } from './callparser.ts';
 import { harmony } from './harmony.ts';
@@ -26,24 +26,24 @@ const PARSERS: Readonly<Record<Exclude<ToolParser, 'auto'>, CallParser>> = {
   harmony,
 };
 
-/** The three forms that share `<tool_call>`, and the one of them that may do without it. */
+/** The three forms that share `<tool_call>`; one of them may omit it. */
 const anyTagged: CallParser = {
   markers: qwenCoder.markers,
   parse: (text) => tagged.parse(text) ?? qwenCoder.parse(text),
 };
 
-/** All but those with tags in common. */
+/** All parsers except those that share tags. */
 const UNTAGGED: readonly CallParser[] = [
   ...[kimi, deepseek, dsml, minimax, mistral, nemotron, seed, lfm, minimaxLines, llama, pythonic],
 ];
-/** In their order: of parsers with the same marker the first one counts. */
+/** In order of precedence: among parsers with the same marker the first one wins. */
 const MARKED: readonly CallParser[] = [harmony, tagged, qwenCoder, ...UNTAGGED];
 const FAMILIES: readonly CallParser[] = [harmony, anyTagged, ...UNTAGGED];
 
-/** Parsers whose calls may be plain text; which of them a model uses, only its template says. */
+/** Parsers whose calls may be plain text; only a model's template tells which of them it uses. */
 const UNMARKED = ['llama3_json', 'pythonic'] as const;
 
-/** How models open calls that nobody reads here. */
+/** Markers of call formats that no parser here reads. */
 const FOREIGN = [
   '<|tool_call>',
   '<|tool_call|>',
@@ -56,13 +56,13 @@ const FOREIGN = [
   'functools[',
 ];
 
-/** The marker that comes first in the text. */
+/** The first marker in the text. */
 function firstMarker(text: string, markers: readonly string[]): { marker: string; at: number } | null {
   const found = markers.map((marker) => ({ marker, at: text.indexOf(marker) })).filter(({ at }) => at !== -1);
   return found.sort((one, other) => one.at - other.at)[0] ?? null;
 }
 
-/** By whichever marker comes first. */
+/** Parses with the parser of the first marker. */
 function parseMarked(text: string): ParsedCalls | null {
   const found = MARKED.flatMap((parser) => {
     const first = firstMarker(text, parser.markers);
@@ -76,9 +76,9 @@ function parseMarked(text: string): ParsedCalls | null {
 }
 
 /**
- * Null when there are none, or one cannot be read: then, as at servers, the whole text is text.
+ * Null when there are no calls, or one cannot be read: the whole answer is text then, as at servers.
  *
- * @param parser by its name; or the one of the model's template, which wins over others whose markers are in the text
+ * @param parser a name; or the parser of the model's template, which wins over parsers whose markers are in the text
  */
 export function parseToolCalls(
   text: string,
@@ -88,19 +88,19 @@ export function parseToolCalls(
   return parsed === null || 'unread' in parsed ? null : parsed;
 }
 
-/** The same, and for a call that is none why. */
+/** As parseToolCalls(), with the reason for an unreadable call. */
 export function parseBy(text: string, parser: ToolParser | CallParser): ParsedCalls | null {
   if (parser === 'auto') return parseMarked(text);
   return typeof parser === 'string' ? PARSERS[parser].parse(text) : (parser.parse(text) ?? parseMarked(text));
 }
 
-/** Whether the text alone does not tell in which form it calls: markers of several families are in it, or it is a call without markers of its own, whose arguments may hold some. */
+/** Whether the text alone does not identify its form: it has markers of several families, or is a call without markers whose arguments may hold some. */
 export function isAmbiguous(text: string): boolean {
   const families = FAMILIES.filter(({ markers }) => firstMarker(text, markers) !== null);
   return families.length > 1 || unmarkedCallIn(text) !== null;
 }
 
-/** The parser that reads this text as one call, this one; null when none does. */
+/** The parser that reads this text as exactly the one wanted call; null when none does. */
 export function parserOfCall(text: string, wanted: SampledCall): CallParser | null {
   const found = FAMILIES.find((parser) => {
     const parsed = parser.parse(text);
@@ -120,12 +120,12 @@ function normalized(json: string): string {
   }
 }
 
-/** A call that was begun in a text and that nobody read: its marker, and what is wrong with it. */
+/** A call that began in a text and that no parser read: its marker, and what is wrong with it. */
 export type UnreadCall = { marker: string; reason: string };
 
 const OTHER_FORM = 'its form is not the one that is read here';
 
-/** Of the text of an answer that calls nothing. */
+/** For the text of an answer without parsed calls. */
 export function unreadCallIn(text: string): UnreadCall | null {
   const first = firstMarker(text, [...MARKED.flatMap(({ markers }) => markers), ...FOREIGN]);
   if (first === null) return unmarkedCallIn(text);
@@ -136,7 +136,7 @@ export function unreadCallIn(text: string): UnreadCall | null {
     : null;
 }
 
-/** An answer that is nothing but calls without any marker. */
+/** An answer that is only calls without any marker. */
 function unmarkedCallIn(text: string): UnreadCall | null {
   const found = UNMARKED.find((name) => {
     const parsed = PARSERS[name].parse(text);

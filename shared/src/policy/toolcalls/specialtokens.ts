@@ -58,7 +58,7 @@ export const kimi = sections({
   },
 });
 
-/** V3 and R1 write `function`, the name on the same line and the arguments as a block of JSON; V3.1 name and arguments alone. */
+/** V3 and R1 write `function`, then the name, and the arguments as a block of JSON; V3.1 writes only name and arguments. */
 export const deepseek = sections({
   section: '<｜tool▁calls▁begin｜>',
   open: '<｜tool▁call▁begin｜>',

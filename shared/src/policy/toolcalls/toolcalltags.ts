@@ -16,7 +16,7 @@ import {
 
 type ReadBlock = (inner: string) => SampledCall[];
 
-/** Each block between the tags; JSON is whole by itself, and servers read it without the last closing tag. */
+/** Reads each block between the tags. The last closing tag is optional, because JSON shows its own end and servers accept that. */
 function blocks(open: string, close: string, read: ReadBlock): CallParser {
   const readAll = (text: string): ParsedCalls => {
     const first = text.indexOf(open);
@@ -49,7 +49,7 @@ const FUNCTION_END = '</function>';
 const PARAMETER = '<parameter=';
 const PARAMETER_END = '</parameter>';
 
-/** `<function=NAME>` with `<parameter=KEY>` VALUE `</parameter>`; values are texts, a line break at each end is markup. */
+/** `<function=NAME>` with `<parameter=KEY>` VALUE `</parameter>`; values are strings, and a line break at each end is markup. */
 const taggedCalls: ReadBlock = (inner) => {
   const calls: SampledCall[] = [];
   for (let at = inner.indexOf(FUNCTION); at !== -1; at = inner.indexOf(FUNCTION, at)) {
@@ -63,7 +63,7 @@ const taggedCalls: ReadBlock = (inner) => {
   return calls.length > 0 ? calls : unreadable(`it holds no ${FUNCTION}`);
 };
 
-/** What stands between the name and `</function>`; Llama's kind of these tags has JSON there. */
+/** Parses what is between the name and `</function>`; Llama's variant of these tags has JSON there. */
 function parametersAt(inner: string, from: number): { args: string; end: number } {
   const values: Record<string, string> = {};
   let end = inner.indexOf(FUNCTION_END, from);
@@ -72,7 +72,7 @@ function parametersAt(inner: string, from: number): { args: string; end: number 
     return { args: JSON.stringify(requireJson(given)), end: end + FUNCTION_END.length };
   for (let at = from; ; ) {
     const next = inner.indexOf(PARAMETER, at);
-    // A value may hold the text that closes the function.
+    // A value may contain the text that closes the function.
     if (end !== -1 && end < at) end = inner.indexOf(FUNCTION_END, at);
     if (next === -1 || (end !== -1 && end < next)) {
       if (end === -1) unreadable(`${FUNCTION} is not closed by ${FUNCTION_END}`);
@@ -93,7 +93,7 @@ const KEY_END = '</arg_key>';
 const VALUE = '<arg_value>';
 const VALUE_END = '</arg_value>';
 
-/** NAME, then `<arg_key>` KEY `</arg_key>` and `<arg_value>` VALUE `</arg_value>` in pairs. */
+/** Pairs of `<arg_key>` KEY `</arg_key>` and `<arg_value>` VALUE `</arg_value>` after NAME. */
 const pairedCall: ReadBlock = (inner) => {
   const first = inner.indexOf(KEY);
   const name = requireName(first === -1 ? inner : inner.slice(0, first));
@@ -119,7 +119,7 @@ export const glm = blocks(OPEN, CLOSE, pairedCall);
 export const seed = blocks('<seed:tool_call>', '</seed:tool_call>', taggedCalls);
 
 const coder = blocks(OPEN, CLOSE, taggedCalls);
-/** The model leaves the outer tags out at times, and servers read it all the same. */
+/** The model sometimes omits the outer tags, and servers accept that. */
 export const qwenCoder: CallParser = {
   markers: [OPEN, FUNCTION],
   parse(text) {
@@ -133,7 +133,7 @@ export const qwenCoder: CallParser = {
   },
 };
 
-/** Whichever of the three stands inside, by how it begins. */
+/** Any of the three forms, chosen by how the inner text begins. */
 export const tagged = blocks(OPEN, CLOSE, (inner) => {
   if (inner.startsWith(FUNCTION)) return taggedCalls(inner);
   return isJsonLike(inner) ? jsonCall(inner) : anyOther(inner);
