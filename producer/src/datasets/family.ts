@@ -1,4 +1,4 @@
-/** To which dataset family a row belongs, and what that family calls its images. */
+/** Detects the dataset family of a row, and names that family's images. */
 import type { DatasetFamily } from '@swefarm/shared';
 
 /** The 12 repositories of SWE-bench, Verified and Lite, and the 6 of their development split. */
@@ -42,13 +42,13 @@ export type FamilyHints = {
   repo: string;
   /** The row's own image column, when it has one. */
   image: string | null;
-  /** Rows prepared for a trainer carry the name of their subset. */
+  /** The subset's name, in rows prepared for a trainer. */
   subset: unknown;
   /** The row has its own evaluation columns. */
   ownEvaluation: boolean;
 };
 
-/** Null when the family is unknown: then the row needs an image column, or the command `--family`. */
+/** Null when the family is unknown: the row then needs an image column, or the command `--family`. */
 export function detectFamily(hints: FamilyHints): DatasetFamily | null {
   const repo = hints.repo.toLowerCase();
   if (repo.startsWith('swesmith/') || /(^|\/)swesmith\./.test(hints.image ?? '')) return 'swesmith';
@@ -57,7 +57,7 @@ export function detectFamily(hints: FamilyHints): DatasetFamily | null {
   return hints.image !== null || hints.ownEvaluation ? 'custom' : null;
 }
 
-/** The published image of an instance; null for families that name it in each row. Registries want lower case. */
+/** The published image of an instance; null for families whose rows name their image. Registries require lower case. */
 export function familyImage(family: DatasetFamily, instanceId: string): string | null {
   const id = instanceId.toLowerCase();
   switch (family) {
@@ -71,11 +71,11 @@ export function familyImage(family: DatasetFamily, instanceId: string): string |
   }
 }
 
-/** An image that is a folder or an archive on this machine: a scheme and an absolute path, or just the path of a .sif file. */
+/** Whether an image is a folder or an archive on this machine: a scheme and an absolute path, or just the path of a .sif file. */
 export const isImagePath = (image: string): boolean =>
   /^((dir|host\+dir|docker-archive|oci|sif):\/[^\n]+|\/[^\n]+\.sif)$/.test(image);
 
-/** With the tag spelled out, so that the same image has one name on every node; a path stays as it is. */
+/** Adds a missing tag, so that the same image has one name on every node; a path stays as it is. */
 export function withTag(image: string): string {
   if (isImagePath(image)) return image;
   const name = image.slice(image.lastIndexOf('/') + 1);

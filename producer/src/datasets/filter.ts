@@ -1,4 +1,4 @@
-/** Which rows of a dataset take part: by name before a row is looked at closely, by tests and chance after. */
+/** Selects rows of a dataset: by name before a row is parsed fully, by number of tests and sampling after. */
 import { createHash } from 'node:crypto';
 import type { Instance } from '@swefarm/shared';
 
@@ -10,13 +10,13 @@ export type DatasetFilters = {
   match?: RegExp | undefined;
   /** Most tests (FAIL_TO_PASS and PASS_TO_PASS together). */
   maxTests?: number | undefined;
-  /** So many, chosen by the seed; the same seed chooses the same instances whatever their order in the file. */
+  /** This many, chosen by the seed; the same seed chooses the same instances in any file order. */
   sample?: { count: number; seed: number } | undefined;
-  /** The first n instances after the other filters, in file order. */
+  /** The first n instances that pass the other filters, in file order. */
   first?: number | undefined;
 };
 
-/** Whether a row is asked for, judged by its name alone. */
+/** Whether the filters on names select a row. */
 export function isNamed(
   id: unknown,
   repo: unknown,
@@ -30,10 +30,10 @@ export function isNamed(
   return filters.repos.some((wanted) => wanted.toLowerCase() === repo.toLowerCase());
 }
 
-/** A sample of a large file is cut down while it is read; that does not change what is drawn. */
+/** While a large file is read, its sample is cut down at this excess; this does not change the sample. */
 const SLACK = 1_000;
 
-/** Adds an instance to what may still be chosen, without keeping what cannot. */
+/** Adds an instance to the candidates and drops those that can no longer be chosen. */
 export function keep(kept: Instance[], instance: Instance, filters: DatasetFilters): void {
   const { sample, first } = filters;
   if (choose([instance], { maxTests: filters.maxTests }).length === 0) return;
@@ -43,7 +43,7 @@ export function keep(kept: Instance[], instance: Instance, filters: DatasetFilte
   kept.splice(0, kept.length, ...choose(kept, { sample }));
 }
 
-/** The remaining filters, over whole instances in file order. Choosing from the chosen changes nothing. */
+/** Applies the remaining filters to whole instances in file order. It is idempotent. */
 export function choose(instances: readonly Instance[], filters: DatasetFilters): Instance[] {
   const { maxTests, sample, first } = filters;
   let chosen = [...instances];

@@ -1,13 +1,13 @@
-/** One JSON text: a list of rows, an object keyed by instance id, or a single row. */
+/** Reads one JSON text: a list of rows, an object keyed by instance id, or a single row. */
 import type { Readable } from 'node:stream';
 import { UsageError } from '@swefarm/shared';
 import { asRow, parseJsonLines } from './jsonl.ts';
 import type { RawRow } from './problem.ts';
 
-/** V8 holds no longer string; JSONL and parquet have no such limit. */
+/** V8 cannot hold a longer string; JSONL and parquet have no such limit. */
 const MOST_BYTES = 500 * 1024 ** 2;
 
-/** @throws UsageError when the text is no JSON or too long to be read at once */
+/** @throws UsageError when the text is not JSON or is too long to be read at once */
 export async function* parseJsonText(path: string, stream: Readable): AsyncGenerator<RawRow> {
   const bytes = await readAll(path, stream);
   const text = bytes.toString('utf8').replace(/^\uFEFF/, '');

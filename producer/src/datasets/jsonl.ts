@@ -1,4 +1,4 @@
-/** JSON Lines, a row at a time: files of many gigabytes pass through in constant memory. */
+/** Reads JSON Lines row by row: files of many gigabytes take constant memory. */
 
 import type { RawRow } from './problem.ts';
 import { describeValue } from './problem.ts';
@@ -33,7 +33,7 @@ function parseLine(bytes: Uint8Array, number: number, unterminated: boolean): Ra
   try {
     text = decoder.decode(bytes).trim();
   } catch {
-    // The decoder's own message ("The encoded data was not valid") says nothing more.
+    // The decoder's own message ("The encoded data was not valid") adds nothing.
     return bad(where, 'UTF-8 text', 'other bytes', 'convert the file to UTF-8');
   }
   if (text === '') return null;

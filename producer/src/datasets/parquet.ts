@@ -1,11 +1,11 @@
-/** Parquet, a row group at a time and only the columns that an instance is made of. */
+/** Reads parquet by row group, and only the columns that an instance needs. */
 import { errorMessage, UsageError } from '@swefarm/shared';
 import { asyncBufferFromFile, parquetMetadataAsync, parquetReadObjects } from 'hyparquet';
 import { compressors } from 'hyparquet-compressors';
 import type { RawRow } from './problem.ts';
 import { COLUMNS } from './row.ts';
 
-/** @throws UsageError when the file is cut off or damaged, or holds no column we know */
+/** @throws UsageError when the file is truncated or damaged, or has no known column */
 export async function* readParquet(path: string): AsyncGenerator<RawRow> {
   const file = await asyncBufferFromFile(path);
   let rowStart = 0;
@@ -33,7 +33,7 @@ export async function* readParquet(path: string): AsyncGenerator<RawRow> {
   }
 }
 
-/** Parquet's own scalars as JSON would have them. */
+/** Converts parquet's scalars to what JSON would hold. */
 function plain(row: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(row).map(([name, value]) => [name, plainValue(value)]));
 }

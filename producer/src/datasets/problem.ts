@@ -1,4 +1,4 @@
-/** Problems of rows. They are collected and reported together, each with place, field, expectation and remedy. */
+/** Problems of rows, which are collected and reported together; each names place, field, expectation and remedy. */
 import { UsageError } from '@swefarm/shared';
 
 export type RowProblem = {
@@ -11,19 +11,19 @@ export type RowProblem = {
   remedy: string;
 };
 
-/** A row as it stands in the file, or why it cannot be read. */
+/** A row of the file, or why it cannot be read. */
 export type RawRow =
   | { where: string; value: Record<string, unknown> }
   | { where: string; problem: RowProblem };
 
 const SHOWN = 20;
 
-/** One error for all bad rows of a file, the first 20 spelled out. */
+/** One error for all bad rows of a file, with the first 20 in full. */
 export function datasetError(path: string, problems: readonly RowProblem[]): UsageError {
   return new UsageError(describeProblems(path, problems, 'nothing was submitted'), { code: 'dataset_rows' });
 }
 
-/** All bad rows of a file on lines of their own, the first 20 spelled out. */
+/** All bad rows of a file, one a line, the first 20 in full. */
 export function describeProblems(path: string, problems: readonly RowProblem[], effect: string): string {
   const lines = problems.slice(0, SHOWN).map(describeProblem);
   const more = problems.length - lines.length;
@@ -37,7 +37,7 @@ function describeProblem(problem: RowProblem): string {
   return `${problem.where}:${field} expected ${problem.expected}, found ${problem.found}; ${problem.remedy}`;
 }
 
-/** A short, printable account of any value, for "found …". */
+/** A short, printable description of any value, for "found …". */
 export function describeValue(value: unknown): string {
   if (value === undefined) return 'nothing';
   if (value === null) return 'null';

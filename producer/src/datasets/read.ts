@@ -12,7 +12,7 @@ export type Dataset = {
   /** Absolute. */
   path: string;
   instances: Instance[];
-  /** Over the chosen instances, not the file: another filter is another dataset, another compression is not. */
+  /** Hash of the chosen instances, not of the file: another filter makes another dataset, another compression does not. */
   sha256: string;
   /** Rows in the file, chosen or not. */
   rows: number;
@@ -30,10 +30,10 @@ export type ReadOptions = {
 const MOST_PROBLEMS = 10_000;
 
 /**
- * Rows that the name filters leave out are only checked for being JSON and for their id.
+ * Rows that the name filters exclude are only checked for valid JSON and for their id.
  *
  * @throws UsageError naming file, row, field, expectation and remedy of every bad row; for duplicate or unknown ids;
- *   when nothing is left to do
+ *   when no instance is selected
  */
 export async function readDataset(path: string, options: ReadOptions = {}): Promise<Dataset> {
   const absolute = resolve(path);

@@ -1,6 +1,6 @@
-/** The reverse of a git diff as text: SWE-smith ships the patch that makes a bug, and gold is its reverse. */
+/** Reverses a git diff as text: SWE-smith ships the patch that makes a bug, and the gold patch is its reverse. */
 
-/** Applying the answer undoes `diff`. Handles hunks, new, deleted and renamed files; text patches only. */
+/** Returns a patch that undoes `diff`. Handles hunks, new, deleted and renamed files; text patches only. */
 export function reverseDiff(diff: string): string {
   if (diff === '') return '';
   const out: string[] = [];
@@ -8,7 +8,7 @@ export function reverseDiff(diff: string): string {
   let removed: string[] = [];
   let added: string[] = [];
   let left = { before: 0, after: 0 };
-  // git writes removals before additions; swapped lines are held back until their block ends.
+  // git writes removals before additions; swapped lines are buffered until their block ends.
   const flush = () => {
     out.push(...added, ...removed);
     removed = [];

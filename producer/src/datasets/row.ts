@@ -1,4 +1,4 @@
-/** Makes an Instance of a dataset row: the one place that knows the columns of SWE-bench, SWE-Gym, SWE-smith and custom rows. */
+/** Converts a dataset row to an Instance: the only place that knows the columns of SWE-bench, SWE-Gym, SWE-smith and custom rows. */
 import type { DatasetFamily, Instance } from '@swefarm/shared';
 import { detectFamily, familyImage, isImagePath, withTag } from './family.ts';
 import { describeValue, type RowProblem } from './problem.ts';
@@ -21,7 +21,7 @@ const EVALUATION_COLUMNS = [
   'needs_egress',
 ] as const;
 
-/** Every column that is read; others may be as large as they like. */
+/** Every column that is read; other columns may have any size. */
 export const COLUMNS: readonly string[] = [
   'instance_id',
   'repo',
@@ -38,13 +38,13 @@ export const COLUMNS: readonly string[] = [
 ];
 
 export type RowOptions = {
-  /** Overrides what the row itself suggests. */
+  /** Overrides the family detected from the row. */
   family?: DatasetFamily | undefined;
 };
 
 type Row = Record<string, unknown>;
 
-/** The instance of a row, or everything that is wrong with it. */
+/** The instance of a row, or all problems of the row. */
 export function toInstance(
   where: string,
   row: Row,
@@ -84,7 +84,7 @@ export function toInstance(
       read.optionalText('problem_statement', smith ? undefined : 'add the text of the issue') ?? '',
     hints_text: read.optionalText('hints_text') ?? '',
     version: read.optionalText('version') ?? '',
-    // The patch of SWE-smith makes the bug; the gold patch reverts it.
+    // SWE-smith's patch makes the bug; the gold patch reverts it.
     patch: smith ? reverseDiff(patch) : patch,
     test_patch: read.optionalText('test_patch') ?? '',
     ...tests,
@@ -121,7 +121,7 @@ function readTests(read: FieldReader): Pick<Instance, 'FAIL_TO_PASS' | 'PASS_TO_
 
 type EvaluationColumns = Partial<Pick<Instance, (typeof EVALUATION_COLUMNS)[number]>>;
 
-/** A row's own way of being evaluated, at its top level or under `environment`; the top level wins. */
+/** A row's own evaluation settings, at its top level or under `environment`; the top level wins. */
 function evaluationColumns(read: FieldReader, row: Row): EvaluationColumns {
   const nested = row.environment;
   const inner =
@@ -154,7 +154,7 @@ function evaluationColumns(read: FieldReader, row: Row): EvaluationColumns {
   return found;
 }
 
-/** Reads fields of one row and remembers what was wrong with them. */
+/** Reads the fields of one row and collects their problems. */
 class FieldReader {
   readonly problems: RowProblem[] = [];
   readonly #where: string;

@@ -1,10 +1,10 @@
-/** Rows of our own making for the tests of this folder. */
+/** Artificial rows for the tests of this folder. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 
-/** A whole SWE-bench row; `over` replaces fields, `undefined` removes one. */
+/** A complete SWE-bench row; `over` replaces fields, `undefined` removes one. */
 export function row(over: Record<string, unknown> = {}): Record<string, unknown> {
   const whole: Record<string, unknown> = {
     repo: 'pallets/flask',
@@ -23,7 +23,7 @@ export function row(over: Record<string, unknown> = {}): Record<string, unknown>
   return Object.fromEntries(Object.entries(whole).filter(([, value]) => value !== undefined));
 }
 
-/** Writes `content` into a file of a folder that is gone after the test. */
+/** Writes `content` into a file of a folder that is removed after the test. */
 export async function fileWith(name: string, content: string | Uint8Array): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'swefarm-dataset-'));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));

@@ -1,6 +1,6 @@
 /**
- * A dataset file as a stream of raw rows. The format follows from the content, not from the name: datasets travel
- * as .json that is JSONL, as .jsonl that is gzipped, and so on.
+ * Reads a dataset file as a stream of raw rows. The content decides the format, not the name: there are .json files
+ * that hold JSONL, .jsonl files that are gzipped, and so on.
  */
 import { createReadStream } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
@@ -14,9 +14,9 @@ import type { RawRow } from './problem.ts';
 import { COLUMNS } from './row.ts';
 
 /**
- * Rows in file order.
+ * Yields rows in file order.
  *
- * @throws UsageError when the file is missing, empty, cut off or of an unknown format
+ * @throws UsageError when the file is missing, empty, truncated or of an unknown format
  */
 export async function* readRows(path: string, signal?: AbortSignal): AsyncGenerator<RawRow> {
   const head = await readHead(path);
@@ -61,7 +61,7 @@ async function firstBytes(stream: Readable): Promise<Buffer> {
       if (size >= HEAD_BYTES) break;
     }
   } catch (error) {
-    // A cut-off archive is reported by the pass that reads it all, with the rows that are whole.
+    // The pass that reads the whole file reports a truncated archive, and keeps its complete rows.
     if (size === 0) throw error;
   }
   return Buffer.concat(chunks);
@@ -71,13 +71,13 @@ function openPlain(path: string, gzipped: boolean, signal?: AbortSignal): Readab
   const file = createReadStream(path, { highWaterMark: 1024 * 1024, ...(signal ? { signal } : {}) });
   if (!gzipped) return file;
   const plain = createGunzip();
-  // pipe() forwards no errors; pipeline() would swallow the early end of a reader that saw enough.
+  // pipe() forwards no errors; pipeline() does not suit readers that stop early.
   file.on('error', (error) => plain.destroy(error));
   plain.on('close', () => file.destroy());
   return file.pipe(plain);
 }
 
-/** JSONL begins with an object whose first line is already whole JSON; anything else is read as one JSON text. */
+/** The first line of JSONL is a complete JSON object; anything else is read as one JSON text. */
 function isJsonLines(head: Buffer): boolean {
   const text = head
     .toString('utf8')
@@ -87,7 +87,7 @@ function isJsonLines(head: Buffer): boolean {
   const firstKey = /^\{\s*"([^"\\]+)"\s*:\s*\{/.exec(text)?.[1];
   if (firstKey !== undefined && !COLUMNS.includes(firstKey)) return false;
   const end = text.indexOf('\n');
-  // One line longer than what was read: a JSON text is rarely that, a dataset row often.
+  // The first line is longer than the bytes read: common for a dataset row, rare for a JSON text.
   if (end < 0) return true;
   const line = text.slice(0, end).trim();
   return line !== '{' && !line.endsWith(',');

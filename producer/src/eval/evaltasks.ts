@@ -10,9 +10,9 @@ export type EvalTask = {
   folder: string;
   state:
     | 'open'
-    /** Empty or null, as the harness says: not run. */
+    /** Empty or null: not run, as in the harness. */
     | 'empty'
-    /** Blank text: nothing that applies patches takes it, so it need not be tried. */
+    /** Only white space: no tool applies such a patch, so it is not tried. */
     | 'blank'
     /** Has a report.json. */
     | 'done';
@@ -21,7 +21,7 @@ export type EvalTask = {
 export type EvalTasksRequest = {
   logs: string;
   runId: string;
-  /** The predictions of each round, those of rows that are not chosen left out. */
+  /** The predictions of each round, without those of rows that are not chosen. */
   rounds: readonly (readonly Prediction[])[];
   grader: (instanceId: string) => GraderName | null;
 };
@@ -49,7 +49,7 @@ async function stateOf(
   return isNoPatch(patch, grader) ? 'blank' : 'open';
 }
 
-/** Ids of done items whose report belongs to another patch than the one given now. */
+/** Ids of done items whose report belongs to a different patch than the given one. */
 export async function changedPatches(items: readonly EvalTask[]): Promise<string[]> {
   const changed: string[] = [];
   for (const { prediction, folder, state } of items) {

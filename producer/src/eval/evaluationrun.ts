@@ -1,4 +1,4 @@
-/** The farm run of an evaluation: a new one for the open tasks, or the one that an earlier start began. */
+/** The farm run of an evaluation: a new run for the open tasks, or the one that an earlier start began. */
 import { createHash } from 'node:crypto';
 import { type Instance, type RunRecord, rolloutId, UsageError } from '@swefarm/shared';
 import type { OutputEvaluation } from '../output/output.ts';
@@ -16,14 +16,14 @@ export type EvaluationRunRequest = {
   items: readonly EvalTask[];
   /** The chosen rows. */
   instances: readonly Instance[];
-  /** The record of a new run of these rows. */
+  /** Makes the record of a new run of these rows. */
   describe(instances: readonly Instance[]): RunRecord;
   /** The evaluation that the output belongs to; null for a new one. */
   begun: OutputEvaluation | null;
 };
 
 /**
- * Null when nothing is open and nothing was begun.
+ * Null when no task is open and no run was begun.
  *
  * @throws UsageError when the predictions or settings differ from those of the earlier start
  */
@@ -66,7 +66,7 @@ export function planEvaluationRun({
 const byRollout = (record: RunRecord, items: readonly EvalTask[]): Map<string, EvalTask> =>
   new Map(items.map((item) => [rolloutId(record.run_id, item.prediction.instance_id, item.round), item]));
 
-/** Of all patches, each with the rollout that it is for. */
+/** A hash over all patches with their rollout ids. */
 export function hashPatches(items: EvaluationRun['items']): string {
   const hash = createHash('sha256');
   for (const id of [...items.keys()].sort()) {
@@ -75,7 +75,7 @@ export function hashPatches(items: EvaluationRun['items']): string {
   return hash.digest('hex');
 }
 
-/** One patch per round; rounds that are not evaluated get one too, which nothing runs. */
+/** One patch per round; a round that is not evaluated has one too, which no rollout runs. */
 export function patchesOf({ items }: EvaluationRun): Map<string, string[]> {
   const patches = new Map<string, string[]>();
   for (const { prediction, round } of items.values()) {

@@ -3,7 +3,7 @@ import type { Report, Result } from '@swefarm/shared';
 
 export type EvaluationStatus = string;
 
-/** In the order of the table; other statuses come after them, as `stage/class`. */
+/** In the order of the table; other statuses follow as `stage/class`. */
 export const STATUS_MEANINGS: Readonly<Record<string, string>> = {
   resolved: 'every named test passes',
   unresolved: 'the tests ran, not all that must pass do',
@@ -33,7 +33,7 @@ const BY_CLASS: Readonly<Record<string, EvaluationStatus>> = {
   sandbox_lost: 'container_lost',
 };
 
-/** The report says more than the failure that the reward table derives from it, so it comes first. */
+/** The report comes first, because it says more than the failure that the reward table derives from it. */
 export function evaluationStatusOf(
   result: Pick<Result, 'outcome' | 'failure'>,
   report: Pick<Report, 'patch_state' | 'evaluation' | 'resolved' | 'unreadable'> | null,
@@ -52,7 +52,7 @@ export function evaluationStatusOf(
   return result.outcome;
 }
 
-/** Counts in the order of END_MEANINGS, others behind. */
+/** Counts in the order of STATUS_MEANINGS, other statuses last. */
 export function countStatuses(ends: Iterable<EvaluationStatus>): [EvaluationStatus, number][] {
   const counts = new Map<EvaluationStatus, number>();
   for (const end of ends) counts.set(end, (counts.get(end) ?? 0) + 1);

@@ -4,7 +4,7 @@ import { type Instance, SwefarmError } from '@swefarm/shared';
 
 export type GradingPlans = {
   of(instanceId: string): EvaluationPlan | null;
-  /** Whose shape the run report has: 5.0.2's when all rows are its own, else 4.1.0's. */
+  /** The grader whose run report form is used: 5.0.2's when it grades all rows, else 4.1.0's. */
   grader: GraderName;
 };
 
@@ -22,7 +22,7 @@ export function planGrading(instances: readonly Instance[], choice: GraderChoice
   };
 }
 
-/** The worker reports why such a row cannot be graded; here it just has no plan. */
+/** A row that cannot be graded has no plan here; the worker reports why. */
 function tryPlan(instance: Instance, choice: GraderChoice): EvaluationPlan | null {
   try {
     return planEvaluation(instance, choice);

@@ -1,5 +1,5 @@
 /**
- * Rollouts whose patch was taken and whose evaluation failed for infrastructure: the patch is evaluated again, and the
+ * Rollouts that have a patch but whose evaluation failed because of infrastructure: the patch is evaluated again, and the
  * old line gets the verdict and the reward that it would have had.
  */
 import { createReadStream } from 'node:fs';
@@ -13,7 +13,7 @@ import type { Output } from '../output/output.ts';
 import { rewardFields } from '../output/rewardfields.ts';
 
 export type LostEvaluation = {
-  /** By round, so that no round has two for one instance. */
+  /** By round, so that no round has two predictions for one instance. */
   rounds: Prediction[][];
   /** The old line of a prediction. */
   lineOf(prediction: Prediction): OutputLine | undefined;
@@ -21,9 +21,9 @@ export type LostEvaluation = {
 };
 
 /**
- * `model` names the patches' maker in the harness's tree.
+ * `model` names the maker of the patches in the harness's tree.
  *
- * @throws UsageError when the file cannot be read or no rollout of it is to be evaluated again
+ * @throws UsageError when the file cannot be read or has no rollout to evaluate again
  */
 export async function readLostEvaluations(
   path: string,
@@ -70,7 +70,7 @@ export async function readLostEvaluations(
   return { rounds, lineOf: (prediction) => lines.get(prediction), problems };
 }
 
-/** A patch is only there once the agent has ended; what failed then, and was not the policy, is what came after. */
+/** A line has a patch only when the agent has ended; so a failure outside the policy stage happened after it. */
 const isLost = (line: Partial<OutputLine>): boolean =>
   line.outcome === 'failed' &&
   line.failure?.stage !== 'policy' &&
@@ -83,7 +83,7 @@ function readable(path: string) {
   });
 }
 
-/** The old line with the new evaluation's facts, and the reward that the table gives for both together. */
+/** The old line with the new evaluation's facts, and the reward that the table gives for the combined facts. */
 export function mergeEvaluation(old: OutputLine, fresh: OutputLine, overrides: RewardOverrides): OutputLine {
   if (!old.facts || !fresh.facts || fresh.facts.evaluation === 'not_run') return old;
   const { patch_state, evaluation, resolved, trust, gold_healthy, gold_time_share, ungraded } = fresh.facts;

@@ -1,4 +1,4 @@
-/** The end of an evaluation on screen: each status with its count, and the predictions without a verdict. */
+/** Prints the end of an evaluation: each status with its count, and the predictions without a verdict. */
 
 import { GAP, renderTable } from '../view/table.ts';
 import { safeFirstLine } from '../view/terminalsafe.ts';
@@ -29,7 +29,7 @@ export function renderStatuses(ended: readonly EvaluationEnd[], width: number): 
   return [table, ...named(ended)].join('\n');
 }
 
-/** Predictions without a verdict, one by one, with the error message. */
+/** Predictions without a verdict, each with its error message. */
 function named(ended: readonly EvaluationEnd[]): string[] {
   const telling = ended.filter(({ end }) => !SAID.has(end));
   const lines = telling.slice(0, SHOWN).map(({ instance_id, round, end, message }) => {

@@ -1,6 +1,6 @@
 /**
- * The foreign formats that the farm writes, each in a folder of its own. To add one: its name in the list, its row in the table;
- * one without the other is a type error. The tree of the SWE-bench harness is what `swefarm eval` writes in any case.
+ * The foreign formats that the farm writes, each in its own folder. To add one, add its name to the list and its row to the table;
+ * one without the other is a type error. `swefarm eval` always writes the tree of the SWE-bench harness.
  */
 import type { Instance, RunRecord } from '@swefarm/shared';
 import type { Option } from 'commander';
@@ -10,7 +10,7 @@ import { verlDataset } from './verl/dataset.ts';
 
 /** How the results of a run are written. */
 export type ResultFormat = {
-  /** Whether it is more than the one file that `--output` names: standard output cannot take it. */
+  /** Whether it writes more than the file that `--output` names: standard output cannot take it. */
   severalFiles: boolean;
   /** The files that hold a row for each rollout. */
   rowFiles(path: string): string[];
@@ -31,7 +31,7 @@ export const RESULT_FORMATS: Readonly<Record<OutputFormat, ResultFormat>> = {
   },
 };
 
-/** How a dataset is written for another trainer: `swefarm dataset to-NAME`. */
+/** Writes a dataset for another trainer: `swefarm dataset to-NAME`. */
 export type DatasetFormat = {
   description: string;
   options(): Option[];

@@ -1,4 +1,4 @@
-/** The producer's view of what a run needs: Redis, queue, artifacts, workers, policy; each finding with its remedy. */
+/** Checks from the producer's side what a run needs: Redis, queue, artifacts, workers, policy; each finding names its remedy. */
 import {
   effectiveSampling,
   errorMessage,
@@ -18,7 +18,7 @@ import { probeTokens } from './tokenprobe.ts';
 export type DoctorOptions = {
   config: ProducerConfig;
   policyUrls: readonly string[];
-  /** How it would be asked; with `require_tokens`, whether a training run could be contiguous is tried too. Its URLs are not looked at. */
+  /** How a run would ask it; with `require_tokens`, the probe also tries whether training could be contiguous. Its URLs are ignored. */
   policy: PolicyConfig;
   acceptRawLogprobs: boolean;
   apiKey: PolicyKey | null;
@@ -28,7 +28,7 @@ export type DoctorOptions = {
 /** Stands for the first model that an endpoint serves. */
 export const ANY_MODEL = '(any)';
 
-/** Never throws for what it finds. */
+/** Reports problems as findings and never throws for them. */
 export async function diagnose(options: DoctorOptions): Promise<Finding[]> {
   const farm = await farmFindings(options);
   const policy = await Promise.all(options.policyUrls.map((url) => policyFindings(url, options)));
@@ -66,7 +66,7 @@ async function farmFindings({ config, signal }: DoctorOptions): Promise<Finding[
   }
 }
 
-/** The farm's warnings end with their remedy after a semicolon. `refused`: no work is given to such a server. */
+/** A warning of the farm has its remedy after a semicolon. `refused`: the farm gives no work to such a server. */
 function serverFinding(text: string, refused: boolean): Finding {
   const at = text.lastIndexOf('; ');
   const detail = at < 0 ? text : text.slice(0, at);
@@ -97,7 +97,7 @@ async function queueFinding(farm: Farm): Promise<Finding> {
     : ok('queue', detail);
 }
 
-/** One small blob there and back: the store may be full, read-only, or on another machine's disk. */
+/** Writes and reads back one small blob: the store may be full, read-only, or on another machine's disk. */
 async function artifactFinding(farm: Farm, signal: AbortSignal): Promise<Finding> {
   const locator = await farm.artifacts.put(
     'doctor.probe.0',

@@ -3,7 +3,7 @@ import type { Finding } from '@swefarm/shared';
 import { probeTokens, type TokenProbeOptions } from './tokenprobe.ts';
 
 /**
- * Tries every endpoint of a run. A model that calls no tool at one of them is warned of; at none, that is a failure.
+ * Tries every endpoint of a run. If the model calls a tool at some endpoints only, the others give a warning; at none, a failure.
  * Never throws for what an endpoint does.
  */
 export async function probeEndpoints(

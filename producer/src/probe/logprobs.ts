@@ -1,11 +1,11 @@
 /**
- * Whether an endpoint's log-probabilities are those of the distribution that it samples from.
+ * Tests whether an endpoint's log-probabilities are those of the distribution that it samples from.
  *
- * vLLM gives those of the model before temperature, top_p, top_k and min_p unless it is told otherwise (`--logprobs-mode
- * processed_logprobs`); a trainer that takes them for the sampled ones learns off-policy. So one answer is sampled plainly, with the
- * likeliest tokens of each place, and a second one coldly. While both have said the same they stand at the same place, and from the
- * plain list follows what the cold token's number must be: the same (raw), or that of the sharpened distribution (processed).
- * Where the two are close (a model that is certain, or one whose tokens are all alike) nothing can be told.
+ * By default vLLM returns those of the model before temperature, top_p, top_k and min_p (`--logprobs-mode processed_logprobs`
+ * changes that); a trainer that takes them for the sampled ones learns off-policy. The probe samples one answer plainly, with the
+ * likeliest tokens of each position, and a second one coldly. As long as both have the same tokens, their positions correspond, and
+ * the plain list predicts the cold token's number: the same (raw), or that of the sharpened distribution (processed).
+ * Where the two predictions are close (a certain model, or equally likely tokens) the probe cannot decide.
  */
 import {
   chatBody,
@@ -21,20 +21,20 @@ import {
 import { z } from 'zod';
 import { type ProbeTarget, postTo } from './probewire.ts';
 
-/** One sampled token and the likeliest at its place, with their log-probabilities. */
+/** One sampled token and the likeliest tokens at its position, with their log-probabilities. */
 export type TokenPosition = { token: string; logProb: number; top: ReadonlyMap<string, number> };
 export type LogProbKind = 'raw' | 'processed' | 'unknown';
-/** What makes the second answer another one: a low temperature, or the likeliest token alone. */
+/** What distinguishes the second answer: a low temperature, or only the likeliest token. */
 export type Knob = 'temperature' | 'top_k';
 
 const COLD = 0.05;
 const TOP = 5;
 const PLACES = 32;
-/** Nats: numbers this close are the same (a batch of another size rounds otherwise); those this far apart are not. */
+/** In nats: numbers this close count as equal (rounding depends on the batch size); larger differences are real. */
 const SAME = 0.2;
 const APART = 0.5;
 
-/** Read from two answers to the same prompt, of which the second was sampled by the knob. */
+/** Compares two answers to the same prompt, the second sampled with the knob. */
 export function compare(
   plain: readonly TokenPosition[],
   other: readonly TokenPosition[],
@@ -64,7 +64,7 @@ function tell(top: ReadonlyMap<string, number>, { token, logProb }: TokenPositio
   return logProb >= least - SAME && logProb <= most + SAME ? 'processed' : 'unknown';
 }
 
-/** Bounds of a token's log-probability at the low temperature; the tokens that are not listed are at most as likely as the last one. */
+/** Bounds of a token's log-probability at the low temperature; unlisted tokens are at most as likely as the last listed one. */
 function sharpened(raw: number, best: number, known: readonly number[]): [least: number, most: number] {
   const sum = (power: number) => known.reduce((total, one) => total + Math.exp((one - best) * power), 0);
   const rest = Math.max(0, Math.exp(-best) - sum(1));
@@ -133,7 +133,7 @@ async function sampled(
 ): Promise<TokenPosition[]> {
   const messages = [{ role: 'user' as const, content: prompt }];
   const asked = { max_tokens: PLACES };
-  // The log-probabilities of a text completion are asked for by number, those of a chat beside a switch.
+  // Completions ask for log-probabilities by a number, chats by a number and a switch.
   const listed = config.token_mode === 'token-in' ? { logprobs: TOP } : { top_logprobs: TOP };
   const plain = {
     ...config,
@@ -174,7 +174,7 @@ const Told = z.object({
     .min(1),
 });
 
-/** In the form of chats and in that of completions. Throws when an answer has neither. */
+/** Positions in the form of chats or of completions. Throws when an answer has neither. */
 function placesOf(body: Buffer): TokenPosition[] {
   const told = Told.safeParse(JSON.parse(body.toString('utf8')));
   const logprobs = told.data?.choices[0]?.logprobs;

@@ -1,4 +1,4 @@
-/** One look at a policy endpoint: reachable, model known, one completion, token ids and log-probabilities offered. */
+/** Probes one policy endpoint: reachable, model known, one completion, token ids and log-probabilities available. */
 import {
   AnswerError,
   APIError,
@@ -29,7 +29,7 @@ const Completion = z.object({
 
 export type ProbeOptions = {
   model: string | null;
-  /** As the run will be sampled; absent: as the server likes. */
+  /** The run's sampling; absent: the server's defaults. */
   sampling?: Sampling;
   apiKey: PolicyKey | null;
   signal: AbortSignal;
@@ -48,7 +48,7 @@ export async function probePolicy(url: string, options: ProbeOptions): Promise<F
   return [...found, ...(await completionFindings(url, model, options))];
 }
 
-/** The model that is meant when none is named; null when the endpoint lists none. */
+/** The model to use when none is named; null when the endpoint lists none. */
 export async function firstModel(url: string, options: ProbeOptions): Promise<string | null> {
   const listed = await ask(url, options, (client, signal) => client.models(signal));
   return 'problem' in listed ? null : (listed.answer[0]?.id ?? null);
@@ -93,7 +93,7 @@ async function completionFindings(url: string, model: string, options: ProbeOpti
 
 type Asked<T> = { answer: T } | { problem: string; remedy: string };
 
-/** Asks once, for no longer than {@link TIMEOUT_MS}; what keeps the endpoint from answering is a problem with its remedy. */
+/** Asks once, for at most {@link TIMEOUT_MS}; a failed request becomes a problem with its remedy. */
 async function ask<T>(
   url: string,
   { apiKey, signal }: ProbeOptions,

@@ -1,4 +1,4 @@
-/** The probe's requests: they are those of a worker, sent once, with errors that name a remedy. */
+/** Sends the probe's requests: the same as a worker's, sent once, with errors that name a remedy. */
 import {
   APIError,
   ContextOverflowError,
@@ -15,14 +15,14 @@ import {
 
 export type ProbeTarget = { config: PolicyConfig; apiKey: PolicyKey | null; signal: AbortSignal };
 
-/** Anything but HTTP 200. */
+/** Any status but HTTP 200. */
 export class ProbeRefused extends Error {
   override readonly name = 'ProbeRefused';
   readonly route: Route;
   readonly status: number;
-  /** What to do, when the answer itself shows it. */
+  /** What to do, where the answer itself shows it. */
   readonly remedy: string | null;
-  /** It does not answer in a stream what was asked. */
+  /** The endpoint refuses this request as a stream. */
   readonly refusesStream: boolean;
 
   constructor(route: Route, error: APIError) {
@@ -36,7 +36,7 @@ export class ProbeRefused extends Error {
   }
 }
 
-/** Waits as long as the run would. */
+/** Its time limits are those of the run. */
 export function postTo(url: string, { config, apiKey, signal }: ProbeTarget): Post {
   const client = createEndpointClient(url, apiKey);
   return async (route, body) => {
@@ -56,7 +56,7 @@ function refusalOf(route: Route, error: APIError): Error {
     : new ProbeRefused(route, error);
 }
 
-/** Most tokens of prompt and answer that the server takes; null when it does not say. */
+/** Most tokens of prompt and answer that the server accepts; null when it does not report it. */
 export async function readServedLength(
   url: string,
   { config, apiKey, signal }: ProbeTarget,
@@ -65,7 +65,7 @@ export async function readServedLength(
   try {
     return servedModelIn(await createEndpointClient(url, apiKey).models(limited), config.model).length;
   } catch {
-    // Whether the endpoint answers at all is found by the conversations.
+    // The probe's conversations find out whether the endpoint answers at all.
     return null;
   }
 }

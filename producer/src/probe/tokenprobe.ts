@@ -1,6 +1,6 @@
 /**
- * Whether a training run on an endpoint can be contiguous, tried before anything is queued: three turns of text and (unless
- * its commands are fenced) three with tools, in the run's own token mode. What breaks here would break in every rollout.
+ * Tries, before anything is queued, whether a training run on an endpoint can be contiguous: three turns of text and (unless
+ * its commands are fenced) three with tools, in the run's own token mode. What fails here would fail in every rollout.
  */
 import {
   AnswerError,
@@ -26,15 +26,15 @@ import { ProbeRefused, type ProbeTarget, postTo, readServedLength } from './prob
 import { describeMissingCall, MOST_ANSWERS, NUDGE, type ProbeReply } from './toolcallprobe.ts';
 
 export type TokenProbeOptions = ProbeTarget & {
-  /** How the run's model gives its commands: with `tool`, a call must have been read; with `fenced`, no tool is offered. */
+  /** How the run's model gives its commands: with `tool`, a call must be parsed; with `fenced`, no tool is offered. */
   action?: 'fenced' | 'tool';
-  /** Tokens of prompt and answer that the run allows; null: no limit of its own. */
+  /** The run's limit on tokens of prompt and answer; null: none. */
   contextLimit?: number | null;
-  /** Tokens after the first prompt that it allows. */
+  /** The run's limit on tokens after the first prompt. */
   sequenceBudget?: number | null;
-  /** The longest problem that the run will show. */
+  /** The longest problem statement of the run. */
   problem?: string;
-  /** The trainer corrects for log-probabilities of another distribution than the sampled one. */
+  /** The trainer corrects for log-probabilities of a distribution other than the sampled one. */
   acceptRawLogprobs?: boolean;
 };
 
@@ -49,10 +49,10 @@ const TOOL: ToolDefinition = {
   },
 };
 
-/** `silent`: the model called no tool, which happens now and then; the run's other endpoints show whether it can. */
+/** `silent`: the model called no tool, which can happen by chance; the run's other endpoints show whether it can. */
 export type TokenFinding = Finding & { silent?: true };
 
-/** One finding for each talk and one for what they rest on, `fail` when a trainer could not use it. Never throws for what the endpoint does. */
+/** One finding for each conversation and one for what they depend on; `fail` when training is impossible. Never throws for the endpoint. */
 export async function probeTokens(url: string, options: TokenProbeOptions): Promise<TokenFinding[]> {
   const config = { ...options.config, require_tokens: true };
   const asking = { ...options, config };
@@ -69,7 +69,7 @@ export async function probeTokens(url: string, options: TokenProbeOptions): Prom
       [],
     ],
   ];
-  // A server may refuse tools, and need none.
+  // A server may refuse tools when the run does not need them.
   if (options.action !== 'fenced')
     talks.push([
       'tools',
@@ -91,7 +91,7 @@ export async function probeTokens(url: string, options: TokenProbeOptions): Prom
   return findings;
 }
 
-/** What is found beside a plain yes. */
+/** Ends a check with a finding other than a plain `ok`. */
 class ProbeProblem extends Error {
   override readonly name = 'Found';
   readonly status: 'warn' | 'fail';
@@ -109,7 +109,7 @@ class ProbeProblem extends Error {
 const PROBE = 'probe';
 
 /**
- * Three turns, more while a call is waited for, asked as the run asks: its requests differ in their messages only.
+ * Three turns, more while it waits for a call, asked as the run asks: only the messages differ.
  * Throws RolloutFailure `policy_tokens` at the first break.
  */
 async function probeConversation(
@@ -157,7 +157,7 @@ async function probeConversation(
   return `${heard.length} turns in mode ${config.token_mode} are contiguous, ${ledger.length} tokens (${thoughts} with thinking, ${calls} tool calls)`;
 }
 
-/** As workers do: an endpoint that streams no token ids (SGLang's chats) is asked for whole answers. */
+/** As in workers: an endpoint that streams no token ids (SGLang's chats) is asked for unstreamed answers. */
 async function unstreamedIfNeeded<T>(
   { config }: ProbeTarget,
   speaker: TurnClient,
@@ -183,13 +183,13 @@ function observations(
   return calls.map(({ id }) => ({ role: 'tool', tool_call_id: id, content: 'README.md\nsrc' }));
 }
 
-/** Whether the first prompt and one answer have room. */
+/** Whether the first prompt and one answer fit. */
 async function probeContext(url: string, asker: TokenProbeOptions, limits: TokenLimits): Promise<string> {
   const lengths = [limits.contextLimit, await limits.modelLength()].filter((limit) => limit !== null);
   const { max_tokens: wanted } = effectiveSampling(asker.config);
   if (lengths.length === 0) {
     const untold = 'nobody tells how many tokens prompt and answer may have (no max_model_len at /models)';
-    // Only token-in without --max-tokens needs such a number.
+    // Only token-in without --max-tokens needs the server's length.
     if (asker.config.token_mode !== 'token-in' || wanted !== undefined) return untold;
     throw new ProbeProblem('warn', untold, 'set --max-tokens or --context-limit');
   }
@@ -208,7 +208,7 @@ async function probeContext(url: string, asker: TokenProbeOptions, limits: Token
   );
 }
 
-/** Of the longest problem as the model sees it; null where it cannot be rendered. */
+/** Tokens of the prompt with the longest problem; null where it cannot be rendered. */
 async function promptTokens(url: string, asker: TokenProbeOptions): Promise<number | null> {
   const renderer = await openRenderer(asker.config);
   const messages: Message[] = [
@@ -244,7 +244,7 @@ async function judgeLogProbs(url: string, asker: TokenProbeOptions): Promise<str
   );
 }
 
-/** A thought in an earlier answer must be in the prompt: a model that thinks now and then would lose it otherwise. */
+/** The prompt must keep the thoughts of earlier answers: otherwise a model that thinks only sometimes would lose them. */
 async function probeThinking(url: string, asker: ProbeTarget, limits: TokenLimits): Promise<string> {
   const { config } = asker;
   const short = { ...config, sampling: { ...config.sampling, max_tokens: 1 } };

@@ -1,16 +1,16 @@
-/** What the probe sends to a model that calls no tool, and what it concludes from answers without a call. */
+/** The probe's messages to a model that calls no tool, and its conclusion from answers without a call. */
 import { findUnreadCall, type Message, type PolicyConfig } from '@swefarm/shared';
 
 export const NUDGE = 'You called no tool. Call the tool bash now, with {"command": "ls"} as its arguments.';
 
-/** Answers that a model is given to call a tool: one that does so now and then is no broken one. */
+/** How many answers a model gets to call a tool: one that calls tools only sometimes is not broken. */
 export const MOST_ANSWERS = 8;
 
-/** `cut`: at its limit of tokens, perhaps in the middle of a call. */
+/** `cut`: the token limit ended it, perhaps in the middle of a call. */
 export type ProbeReply = { message: Message; cut: boolean };
 
 /**
- * Why none of these answers holds a call that could be read.
+ * Why none of these answers holds a readable call.
  *
  * @returns `begun`: an answer begins a call that cannot be read. `silent`: the model ended its answers without beginning one.
  */

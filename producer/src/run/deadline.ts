@@ -1,9 +1,9 @@
-/** The deadline of a run, by the clock of Redis: the whole farm goes by that one, and the submitter's may be a day off. */
+/** The deadline of a run by the clock of Redis, which the whole farm uses: the submitter's clock may be a day off. */
 import { type Farm, type RunRecord, UsageError } from '@swefarm/shared';
 
 const SECONDS: Record<string, number> = { '': 1, s: 1, m: 60, h: 3600, d: 24 * 3600 };
 
-/** Milliseconds of a span such as `30m`; null when the text is no span. */
+/** Milliseconds of a span such as `30m`; null when the text is not a span. */
 function spanMs(text: string): number | null {
   const span = /^(\d+(?:\.\d+)?)([smhd]?)$/.exec(text.trim());
   return span && Math.round(Number(span[1]) * (SECONDS[span[2] ?? ''] ?? 1) * 1000);
@@ -18,7 +18,7 @@ export function parseDeadline(text: string): number {
   throw new UsageError(`expected a time such as 30m, 2h or 2026-01-02T03:04Z, got "${text}"`);
 }
 
-/** The record with the deadline that `--deadline` means by the clock of Redis. Throws UsageError for one that has passed. */
+/** The record with the deadline of `--deadline` by the clock of Redis. Throws UsageError when it has passed. */
 export async function withDeadline(
   record: RunRecord,
   deadline: unknown,

@@ -1,4 +1,4 @@
-/** Exit codes that scripts rely on; 1 is never used, so that a crash of Node cannot be taken for a verdict. */
+/** Exit codes that scripts rely on; 1 is unused, so that a crash of Node is not mistaken for a verdict. */
 import { SwefarmError, UsageError } from '@swefarm/shared';
 
 export const EXIT = {
@@ -21,7 +21,7 @@ export type CollectedRun = {
   complete: boolean;
 };
 
-/** What a run that was collected, wholly or until a signal, exits with. */
+/** The exit code of a run that was collected completely or until a signal. */
 export function exitCode(ending: CollectedRun): ExitCode {
   if (!ending.complete) return EXIT.interrupted;
   const least = Math.min(...ending.judgedByGroup.values());
@@ -30,7 +30,7 @@ export function exitCode(ending: CollectedRun): ExitCode {
   return least >= ending.minGroup ? EXIT.allJudged : EXIT.belowMinGroup;
 }
 
-/** What an error that reached the top exits with. */
+/** The exit code for an error that reached the top level. */
 export function errorExitCode(error: unknown): ExitCode {
   if (error instanceof UsageError) return EXIT.usage;
   if (error instanceof SwefarmError && USAGE_CODES.has(error.code)) return EXIT.usage;

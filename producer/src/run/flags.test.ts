@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { toJSONSchema, type z } from 'zod';
 import { RUN_FLAGS, SETTABLE, type SettableKeys } from './flags.ts';
 
-/** Keys of a record that a submitter does not set: whoever writes the record makes them. */
+/** Keys of a record that its writer makes and a submitter does not set. */
 const MADE = [
   'format',
   'needs',

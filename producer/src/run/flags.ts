@@ -6,22 +6,22 @@ import { parseDeadline } from './deadline.ts';
 
 export type RunFlag = {
   flag: string;
-  /** Keys into the RunRecord. */
+  /** Path of keys in the RunRecord. */
   path: readonly string[];
   help: string;
   group: string;
   /** Throws UsageError. */
   read: (text: string) => unknown;
   choices?: readonly string[];
-  /** May be given several times; values gather in a list or, as `key=value`, in an object. */
+  /** May be given several times; values are collected in a list or, as `key=value`, in an object. */
   many?: 'list' | 'map';
   /** A switch without a value sets this. */
   constant?: unknown;
-  /** What holds when the flag is not given. */
+  /** The value when the flag is not given. */
   default: unknown;
 };
 
-/** What of a record a submitter may set: `true`, or the keys of a section. */
+/** What a submitter may set in a record: `true`, or the keys of a section. */
 export type SettableKeys = { [key: string]: true | SettableKeys };
 
 const GROUPS: Readonly<Record<string, string>> = {
@@ -34,7 +34,7 @@ const GROUPS: Readonly<Record<string, string>> = {
 
 type Shape = Readonly<Record<string, z.core.$ZodType>>;
 
-/** The schema behind its default, and whether null or nothing may stand for it. */
+/** The schema inside its default, null and optional wrappers. */
 function inner(schema: z.core.$ZodType): z.core.$ZodType {
   return schema instanceof z.ZodDefault || schema instanceof z.ZodNullable || schema instanceof z.ZodOptional
     ? inner(schema.unwrap())
@@ -136,13 +136,13 @@ export const SETTABLE: SettableKeys = settableIn(RunRecord.shape);
 /** The long name of a flag: `--step-limit`. */
 export const flagName = (flag: Pick<RunFlag, 'flag'>): string => flag.flag.split(' ')[0] ?? flag.flag;
 
-/** The key under which commander keeps a flag's value; `--no-x` is kept under `x`. */
+/** The key under which commander stores a flag's value; it stores `--no-x` under `x`. */
 export function flagKey(flag: RunFlag): string {
   const name = flagName(flag).replace(/^--(no-)?/, '');
   return name.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
-/** The value of one flag as the record wants it. Throws UsageError naming the flag. */
+/** The value of one flag in the record's form. Throws UsageError naming the flag. */
 export function readFlag(flag: RunFlag, given: unknown): unknown {
   const read = (value: string): unknown => {
     try {

@@ -1,10 +1,10 @@
-/** Predictions as the SWE-bench harness takes them, for rollouts that only apply and grade a patch. */
+/** Reads predictions in the SWE-bench harness's forms, for rollouts that only apply and grade a patch. */
 import { type Instance, UsageError } from '@swefarm/shared';
 import { datasetError, describeValue, type RowProblem } from '../datasets/problem.ts';
 import { readRows } from '../datasets/source.ts';
 
 /**
- * Patches by instance id, in file order: several for one instance go to its rollouts in turn. A null patch is an empty one.
+ * Patches by instance id, in file order: an instance's rollouts take its patches in turn. A null patch counts as empty.
  *
  * @throws UsageError for bad rows and for instances of the run that have no prediction
  */

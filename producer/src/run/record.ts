@@ -1,4 +1,4 @@
-/** Makes a run's record of flags and a configuration file, and compares it with the record of a run to resume. */
+/** Makes a run's record from flags and a configuration file, and compares it with the record of a run to resume. */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { checkOverrides, REWARD_TABLE } from '@swefarm/grading';
@@ -16,19 +16,19 @@ import type { ZodError } from 'zod';
 import type { Dataset } from '../datasets/read.ts';
 import { flagKey, flagName, RUN_FLAGS, readFlag, SETTABLE, type SettableKeys } from './flags.ts';
 
-/** A mapping as YAML gives it. */
+/** A mapping as parsed from YAML. */
 export type SettingsTree = { [key: string]: unknown };
 
 export type RunRequest = {
   dataset: Pick<Dataset, 'path' | 'sha256' | 'instances'>;
-  /** Values of RUN_FLAGS as commander keeps them. */
+  /** Values of RUN_FLAGS as commander stores them. */
   flags: Readonly<Record<string, unknown>>;
   /** Path of a YAML file with the record's own keys; flags win over it. */
   configFile?: string | undefined;
 };
 
 /**
- * The record of a new run. It holds the name under which Redis has the policy's key, not the key.
+ * Makes the record of a new run. It contains the name under which Redis stores the policy's key, not the key.
  *
  * @throws UsageError naming key and flag of everything that is wrong
  */
@@ -42,14 +42,14 @@ export function newRunRecord(request: RunRequest, withApiKey: boolean): RunRecor
   );
 }
 
-/** The keys of a record that flags and a configuration file give, as a tree of their own. Throws UsageError. */
+/** The record keys that flags and a configuration file give, as a tree. Throws UsageError. */
 export function runSettings(request: Pick<RunRequest, 'flags' | 'configFile'>): SettingsTree {
   const settings = request.configFile === undefined ? {} : readConfigFile(request.configFile);
   for (const flag of RUN_FLAGS) {
     const given = request.flags[flagKey(flag)];
     if (given === undefined) continue;
     const value = flag.constant === undefined ? readFlag(flag, given) : flag.constant;
-    // Commander keeps true for a `--no-x` that was not given.
+    // Commander stores true for a `--no-x` that was not given.
     if (flag.constant === false && given !== false) continue;
     setPath(settings, flag.path, value);
   }
@@ -97,7 +97,7 @@ export function recordFromSettings(
   return { ...parsed.data, needs: neededBy(parsed.data) };
 }
 
-/** Null for an agent that asks no policy: it must not wait for one. */
+/** Null for an agent that asks no policy, because such a run must not wait for one. */
 function policySettings(settings: SettingsTree, apiKeyRef: string | null): SettingsTree | null {
   const agent = asTree(settings.agent).type;
   if (!asksPolicy(agent)) return null;
@@ -153,7 +153,7 @@ function issues(error: ZodError): string {
 export const asTree = (value: unknown): SettingsTree =>
   value !== null && typeof value === 'object' && !Array.isArray(value) ? (value as SettingsTree) : {};
 
-/** A new tree of both; the upper one wins, mapping by mapping. */
+/** Merges both into a new tree; the upper one wins, mapping by mapping. */
 export function merge(below: SettingsTree, above: Readonly<SettingsTree>): SettingsTree {
   const merged: SettingsTree = { ...below };
   for (const [key, value] of Object.entries(above)) {
@@ -175,7 +175,7 @@ function setPath(tree: SettingsTree, path: readonly string[], value: unknown): v
   }
 }
 
-/** Parts of a record that may change without changing what its rollouts are. */
+/** Parts of a record that may change without changing its rollouts. */
 const FREE = new Set([
   'deadline_at',
   'infra_pause_share',
@@ -192,8 +192,8 @@ const FREE = new Set([
 ]);
 
 /**
- * What differs between the record of a run and the one that wants to continue it: `agent.step_limit: 250 → 100`.
- * Anything at all forbids `--resume`: a training step would be fed another policy's data.
+ * The differences between the stored record of a run and the one that resumes it: `agent.step_limit: 250 → 100`.
+ * Any difference forbids `--resume`: a training step would receive another policy's data.
  */
 export function recordDifferences(stored: RunRecord, wanted: RunRecord): string[] {
   const before = flatten(stored);
@@ -227,7 +227,7 @@ function flatten(value: unknown, prefix = '', into = new Map<string, string>()):
   return into;
 }
 
-/** Long texts (prompts) are compared whole and shown by their head and a fingerprint. */
+/** Long texts (prompts) are compared whole and shown by their start and a fingerprint. */
 function shorten(shown = 'unset'): string {
   if (shown.length <= 200) return shown;
   const fingerprint = createHash('sha256').update(shown).digest('hex').slice(0, 8);

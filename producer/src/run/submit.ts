@@ -1,4 +1,4 @@
-/** Puts the rollouts of a run on the queue: one small job each, grouped by priority. */
+/** Queues the rollouts of a run: one small job each, grouped by priority. */
 import {
   DEFAULT_POLICY,
   type Farm,
@@ -13,9 +13,9 @@ import {
 export type Submission = {
   record: RunRecord;
   instances: readonly Instance[];
-  /** Agent `patch`: what each instance's rollouts apply, in turn. */
+  /** For the agent `patch`: the patches that each instance's rollouts apply, in turn. */
   patches?: ReadonlyMap<string, readonly string[]>;
-  /** Rollouts that need not run: an output holds their results. */
+  /** Rollouts that need not run, because an output holds their results. */
   done?: ReadonlySet<string>;
 };
 
@@ -23,7 +23,7 @@ export type Submitted = {
   run_id: string;
   /** All rollouts of the run, in the order of groups. */
   rollouts: string[];
-  /** Those that had neither a result nor an output line; the queue ignores the ones it holds already. */
+  /** How many had neither a result nor an output line; the queue ignores those that it already has. */
   queued: number;
 };
 
@@ -38,7 +38,7 @@ export async function submit(farm: Farm, submission: Submission, signal?: AbortS
   const { record, instances, patches } = submission;
   await farm.runs.create(record, instances, patchRecords(patches));
   const rollouts = rolloutIds(record, instances);
-  // Else maintenance would find their jobs missing.
+  // Rollouts that an output holds are left out: otherwise maintenance would find their jobs missing.
   const wanted = rollouts.filter((id) => !submission.done?.has(id));
   await farm.groups.reopen(wanted);
   if (submission.done) await farm.groups.markDoneElsewhere([...submission.done]);
@@ -76,7 +76,7 @@ function* patchRecords(patches: Submission['patches']): Generator<[ref: string, 
 }
 
 /**
- * A warning for a run whose max_staleness has no effect, null when all is well: it counts versions that a trainer announces.
+ * A warning for a run whose max_staleness has no effect because no trainer announces versions of its policy; else null.
  */
 export async function staleLimitWarning(
   { max_staleness: most, policy }: Pick<RunRecord, 'max_staleness' | 'policy'>,

@@ -1,9 +1,9 @@
-/** `/aggregate_metrics`: the profile of a collection in the names that Gym's agents use. */
+/** Answers `/aggregate_metrics`: the profile of a collection under the names that Gym's agents use. */
 import { z } from 'zod';
 import { profileOf, type RolloutFact } from '../../output/profile.ts';
 import { mean } from '../../output/tally.ts';
 
-/** Rows come back without `response`, which is all that is asked of them here. */
+/** Rows come back without `response`; the other fields suffice here. */
 export const AggregateRequest = z.looseObject({
   verify_responses: z.array(
     z.looseObject({
@@ -70,7 +70,7 @@ function factOf(row: Row): RolloutFact {
     group: String(row._ng_task_index ?? row.instance_id ?? ''),
     repo: typeof row.repo === 'string' ? row.repo : 'unknown',
     outcome: judged ? 'judged' : 'failed',
-    // Rows of another agent tell by their reward alone.
+    // Another agent's rows have no `resolved`; their reward alone tells.
     resolved: judged && (typeof row.resolved === 'boolean' ? row.resolved : (row.reward ?? 0) >= 1),
     reward: judged ? (row.reward ?? null) : null,
     turns: typeof row.turns === 'number' ? row.turns : 0,
@@ -81,7 +81,7 @@ function factOf(row: Row): RolloutFact {
   };
 }
 
-/** Of every numeric field, as Gym's own aggregation names them. */
+/** Statistics of every numeric field, under the names of Gym's own aggregation. */
 function statistics(rows: readonly Row[]): Record<string, number> {
   const names = new Set(
     rows.flatMap((row) =>
@@ -101,7 +101,7 @@ function statistics(rows: readonly Row[]): Record<string, number> {
         [`max/${name}`, values.at(-1) ?? 0],
         [`min/${name}`, values[0] ?? 0],
         [`median/${name}`, ((values[Math.ceil(middle) - 1] ?? 0) + (values[Math.floor(middle)] ?? 0)) / 2],
-        // Of a sample, as pandas computes it.
+        // Sample standard deviation, as pandas computes it.
         [`std/${name}`, values.length < 2 ? 0 : Math.sqrt(variance / (values.length - 1))],
       ];
     }),

@@ -34,7 +34,7 @@ function answerTo(exit_status: ExitStatus | null, tools?: ToolDefinition[]) {
     spans: SPANS,
   } as (typeof made.turns)[number];
   const text = textOf(trajectory, exit_status);
-  // A key said twice would be read as its last.
+  // A parser would take the last value of a repeated key.
   expect(text.match(/"policy_version":"step-4/g)).toHaveLength(made.turns.length);
   return JSON.parse(text) as Told;
 }

@@ -1,6 +1,6 @@
 /**
- * The answer to `/run`, written piece by piece: each model call carries its whole prompt as token ids, which together
- * are quadratic in the rollout (10 MB and more), so they never exist at once.
+ * Writes the answer to `/run` piece by piece: each model call carries its whole prompt as token ids. Together these
+ * are quadratic in the rollout (10 MB and more), so they are never in memory at once.
  */
 import { officialReport } from '@swefarm/grading';
 import type { ArtifactContent, Result, Turn } from '@swefarm/shared';
@@ -13,30 +13,30 @@ import { trajectoryParts } from './trajectory.ts';
 export type Answer = {
   row: GymRow;
   result: Result;
-  /** Null when nothing of the rollout was kept. */
+  /** Null when no artifact of the rollout was kept. */
   content: ArtifactContent | null;
   repo: string;
   evaluationTimeout: number;
-  /** Null: judged. Else why not, and how the answer shows it. */
+  /** Null when the rollout was judged; else why it was not, and how the answer shows it. */
   unjudged: Unjudged | null;
-  /** With `ng_trajectory`. */
+  /** Whether to include `ng_trajectory`. */
   trajectory: boolean;
 };
 
 export type Unjudged = {
   class: string;
   message: string;
-  /** As a failure that Gym's collector keeps apart, or as a sample without weight. */
+  /** As a failure, which Gym's collector stores apart, or as a sample without weight. */
   shown: 'failure' | 'masked';
   /** Trying again cannot help. */
   terminal?: boolean;
-  /** The collector shall write it nowhere and ask again on resume. */
+  /** The collector must not store it, and asks again on resume. */
   noPersist?: boolean;
 };
 
 export type Piece = string | Buffer;
 
-/** Whether at least one model call has token ids, without which NeMo RL takes no sample. */
+/** Whether at least one model call has token ids; NeMo RL rejects a sample without any. */
 export const hasTrainedTurn = (content: ArtifactContent | null): boolean =>
   content?.trajectory?.turns.some((turn) => (turn.tokens?.generation.length ?? 0) > 0) ?? false;
 
@@ -69,7 +69,7 @@ function* trajectoryPieces(answer: Answer, conversation: Conversation): Generato
   });
 }
 
-/** As Gym names a rollout: the caller's id, else `task-rollout` and its attempt (nemo_gym/rollout_correlation.py). */
+/** Gym's name of a rollout: the caller's id, else `task-rollout` and its attempt (nemo_gym/rollout_correlation.py). */
 function correlationId(row: GymRow): string {
   if (row._ng_rollout_id) return row._ng_rollout_id;
   const attempt = row._ng_attempt_index ? `-a${row._ng_attempt_index}` : '';
@@ -87,7 +87,7 @@ function responseHead({ row, result, content }: Answer, tools: readonly unknown[
     model: content?.trajectory?.model ?? row.responses_create_params.model ?? '',
     status: result.exit_status === 'submitted' ? 'completed' : 'incomplete',
     error: null,
-    // The API knows no other reason than tokens: what turns, time or form ended has none.
+    // The API knows only the reason of the token limit: turn, time and format limits have none.
     incomplete_details: result.exit_status === 'context_limit' ? { reason: 'max_output_tokens' } : null,
     parallel_tool_calls: false,
     tool_choice: 'auto',
@@ -111,7 +111,7 @@ function* outputPieces(conversation: Conversation): Generator<Piece> {
     for (const [index, item] of [...answer, ...observations].entries()) {
       yield `${first ? '' : ','}{${inner(item)}`;
       first = false;
-      // The last item of the model's own carries the tokens of the whole call.
+      // The last item of the model's answer carries the tokens of the whole call.
       if (index === answer.length - 1) {
         yield* tokenPieces(turn, ids);
         if (turn.tokens) yield* experts.add(turn.tokens);
@@ -147,7 +147,7 @@ function facts(answer: Answer) {
     });
   return {
     ...verdictOf(answer),
-    // As it was asked for: of a training run every key that shapes what is sampled.
+    // The sampling that was requested: for a training run, every key that shapes it.
     sampling: content?.trajectory?.sampling ?? null,
     metadata: {
       instance_id: result.instance_id,
@@ -157,7 +157,7 @@ function facts(answer: Answer) {
   };
 }
 
-/** What is short of an answer beside its reward. */
+/** The short fields of an answer besides its reward. */
 export function verdictOf({ result, content, repo }: Pick<Answer, 'result' | 'content' | 'repo'>) {
   const report = content?.report ?? null;
   return {
@@ -178,7 +178,7 @@ export function verdictOf({ result, content, repo }: Pick<Answer, 'result' | 'co
   };
 }
 
-/** Every version that its turns met, first to last: several when weights changed in the middle. */
+/** Every policy version of its turns, first to last: several when weights changed during the rollout. */
 const versionsOf = (content: ArtifactContent | null): string[] => [
   ...new Set(
     (content?.trajectory?.turns ?? []).flatMap(({ policy_version: { start, end } }) =>

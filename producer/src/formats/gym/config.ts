@@ -1,9 +1,9 @@
-/** `--gym-config`: the settings of Gym's mini_swe_agent by their own names, read as the flags that they stand for here. */
+/** `--gym-config`: reads the settings of Gym's mini_swe_agent by their own names, as the equivalent flags of swefarm. */
 import { readFileSync } from 'node:fs';
 import { nearest, UsageError } from '@swefarm/shared';
 import { parse as parseYaml } from 'yaml';
 
-/** What commander keeps for the flags that Gym's keys stand for. */
+/** The values that commander stores for the flags that replace Gym's keys. */
 export type GymFlags = Partial<{
   concurrency: string;
   runtime: string;
@@ -18,7 +18,7 @@ export type GymFlags = Partial<{
 
 type Kind = 'count' | 'seconds' | 'text' | 'truth' | readonly string[];
 
-/** Keys of MiniSWEAgentConfig (responses_api_agents/mini_swe_agent/app.py) and what each becomes. */
+/** Keys of MiniSWEAgentConfig (responses_api_agents/mini_swe_agent/app.py) and the flags that each becomes. */
 const KEYS: Record<string, { kind: Kind; flags: (value: string) => GymFlags }> = {
   concurrency: { kind: 'count', flags: (concurrency) => ({ concurrency }) },
   env: {
@@ -34,7 +34,7 @@ const KEYS: Record<string, { kind: Kind; flags: (value: string) => GymFlags }> =
   step_limit: { kind: 'count', flags: (stepLimit) => ({ stepLimit }) },
 };
 
-/** What an agent's entry in Gym's own configuration says to Gym alone. */
+/** Keys of an agent's entry in Gym's own configuration that concern only Gym. */
 const GYMS_OWN = new Set([
   'entrypoint',
   'host',
@@ -51,7 +51,7 @@ const GYMS_OWN = new Set([
   'datasets',
 ]);
 
-/** The flags of a file. @throws UsageError naming file, key, and what was expected or is nearest */
+/** The flags that a file gives. @throws UsageError naming file, key, and what was expected or is nearest */
 export function readGymConfig(path: string): GymFlags {
   let tree: unknown;
   try {
@@ -65,7 +65,7 @@ export function readGymConfig(path: string): GymFlags {
   return gymFlags(tree, `--gym-config ${path}`);
 }
 
-/** As {@link readGymConfig}, of what a file holds: the keys alone, or Gym's configuration with one agent's entry. */
+/** As {@link readGymConfig}, for a file's content: the keys alone, or Gym's configuration with one agent's entry. */
 export function gymFlags(tree: unknown, where: string): GymFlags {
   const given = asMapping(tree);
   if (given === null) throw new UsageError(`${where}: expected a mapping of keys`);
@@ -82,7 +82,7 @@ export function gymFlags(tree: unknown, where: string): GymFlags {
   }
 }
 
-/** The one entry under `NAME: {responses_api_agents: {AGENT: {…}}}`; null when the file is not of that form. */
+/** The only entry under `NAME: {responses_api_agents: {AGENT: {…}}}`; null when the file does not have that form. */
 function agentEntry(tree: Record<string, unknown>, where: string): Record<string, unknown> | null {
   const blocks: Record<string, unknown>[] = Object.values(tree).flatMap((block) => {
     const agents = asMapping(asMapping(block)?.responses_api_agents);

@@ -1,13 +1,13 @@
-/** The answer to an episode request (nemo_gym/episode_types.py): what was asked for, and exactly one of result and failure. */
+/** The answer to an episode request (nemo_gym/episode_types.py): the request's fields, and exactly one of result and failure. */
 import { FAILURES, type FailureClass } from '@swefarm/shared';
 import type { Piece } from './answer.ts';
 import type { Episode } from './request.ts';
 import type { Cause } from './unjudged.ts';
 
-/** Longest reason that Gym takes. */
+/** Longest reason that Gym accepts. */
 const REASON_CHARACTERS = 2000;
 
-/** The pieces of a `/run` answer as the result of an episode. */
+/** Wraps the pieces of a `/run` answer as the result of an episode. */
 export function* episodePieces(episode: Episode, result: Iterable<Piece>): Generator<Piece> {
   yield `${JSON.stringify(episode).slice(0, -1)},"result":`;
   yield* result;
@@ -15,8 +15,8 @@ export function* episodePieces(episode: Episode, result: Iterable<Piece>): Gener
 }
 
 /**
- * A rollout without a verdict. `terminal`: Gym, and NeMo RL behind it, shall not ask for it again. To who trains that is whatever would
- * end so each time; a collection is resumed when its settings were mended, so only the instance itself ends it there.
+ * A rollout without a verdict. `terminal`: Gym, and NeMo RL behind it, must not ask for it again. For a training run that is every cause
+ * that would repeat. A collection is resumed after its settings were corrected, so there only the instance's own faults are terminal.
  */
 export function episodeFailure(episode: Episode, cause: Cause, training: boolean): Record<string, unknown> {
   const { class: name, message, kind, terminal } = cause;
@@ -30,7 +30,7 @@ export function episodeFailure(episode: Episode, cause: Cause, training: boolean
   };
 }
 
-/** Gym's own names where it has them (nemo_gym/failure_kinds.py), else the farm's with its name before it. */
+/** Gym's own names where it has them (nemo_gym/failure_kinds.py), else the farm's name with the prefix `swe_farm:`. */
 function namesOf({ class: name, noPersist }: Cause): { failure_kind: string; stage?: string } {
   if (noPersist) return { failure_kind: 'cancelled' };
   const { stage } = FAILURES[name as FailureClass] ?? {};

@@ -1,4 +1,4 @@
-/** Experts from a server's answers through trajectory and artifact to `/run`, held to NeMo RL's own rule (nemo_rl/environments/nemo_gym.py). */
+/** Experts from a server's answers through trajectory and artifact to `/run`, checked by NeMo RL's rule (nemo_rl/environments/nemo_gym.py). */
 import {
   type ArtifactContent,
   decodeArtifact,
@@ -25,7 +25,7 @@ const ARRAYS = {
 type Dtype = keyof typeof ARRAYS;
 type Table = { dtype: Dtype; layers: number; topK: number; rows: number[][] };
 
-/** A small generator with a seed, so that a failing case can be run again. */
+/** A small seeded generator, so that a failing case can be repeated. */
 function randomFrom(seed: number): (below: number) => number {
   let state = seed >>> 0;
   return (below) => {
@@ -34,14 +34,14 @@ function randomFrom(seed: number): (below: number) => number {
   };
 }
 
-/** NeMo RL's server: a row for each token, the last one padded, as one text on the message. */
+/** NeMo RL's server: one text on the message with a row for each token, the last one padded. */
 function envelope({ dtype, layers, topK, rows }: Table, total: number): string {
   const pad = Array.from({ length: layers * topK }, (_, at) => at % topK);
   const values = new ARRAYS[dtype]([...rows.slice(0, total - 1), pad].flat());
   return `nrlre1:${dtype}:${total}x${layers}x${topK}:${Buffer.from(values.buffer).toString('base64')}`;
 }
 
-/** vLLM's own: a file of numpy without the last token's row. */
+/** vLLM's own: a numpy file without the last token's row. */
 function npy({ dtype, layers, topK, rows }: Table, total: number): string {
   const descr = { int8: '|i1', uint8: '|u1', int16: '<i2', uint16: '<u2', int32: '<i4' }[dtype];
   const dict = `{'descr': '${descr}', 'fortran_order': False, 'shape': (${total - 1}, ${layers}, ${topK}), }`;
@@ -58,7 +58,7 @@ type Played = {
   ids: number[][];
 };
 
-/** Plays turns of random lengths in mode `echo`, stores them and reads the answer to /run back from the artifact. */
+/** Plays turns of random lengths in mode `echo`, stores them, and reads the answer to /run from the artifact. */
 async function play(
   table: Table,
   tell: (table: Table, total: number) => string | null,
@@ -146,7 +146,7 @@ function decode(text = ''): { dtype: string; shape: number[]; rows: number[][] }
   return { dtype, shape: sizes, rows };
 }
 
-/** The message log that NeMo RL builds: each message's rows, and the last one of an answer taken from the next prompt's. */
+/** The message log that NeMo RL builds: each message's rows, with the last row of an answer taken from the next prompt. */
 function trained(items: readonly Item[]): number[][] {
   const log: number[][] = [];
   let seen = 0;
@@ -207,7 +207,7 @@ test('what is stored and sent does not grow with turns: each row once, none in a
     0,
   );
   const row = table.layers * table.topK * 2;
-  // One row a turn is told twice: the padding of its last token, and the true one.
+  // Each turn stores one row twice: the padding of its last token, and later the true row.
   expect(stored).toBe(((withThem.ids.at(-1)?.length ?? 0) + 5) * row);
   expect(itemsOf(without).some((item) => 'routed_experts' in item)).toBe(false);
   expect(JSON.stringify(withThem.answer.ng_trajectory)).not.toContain('nrlre1');

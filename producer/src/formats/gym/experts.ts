@@ -1,15 +1,15 @@
 /**
- * `routed_experts` of an output item, as NeMo RL reads it (nemo_rl/utils/routed_experts_codec.py): one row for each token of the call's
- * prompt and answer. All items together are quadratic in the rollout, so each is written in pieces over rows that are there once.
+ * Writes `routed_experts` of an output item as NeMo RL reads it (nemo_rl/utils/routed_experts_codec.py): one row for each token of the
+ * call's prompt and answer. All items together are quadratic in the rollout, so each is written in pieces from rows stored once.
  */
 import { ID_BYTES, type TurnExperts, type TurnTokens } from '@swefarm/shared';
 
 export type ExpertTable = {
-  /** Takes one turn's new rows in; the member of its item as JSON with a comma before it, or nothing where rows are missing. */
+  /** Adds one turn's new rows; yields the member of its item as JSON with a leading comma, or nothing where rows are missing. */
   add(tokens: TurnTokens): Generator<string>;
 };
 
-/** Rows of tokens `from` to `to`. */
+/** Rows of the tokens `from` to `to`. */
 type Span = { from: number; to: number; experts: TurnExperts };
 
 export function openExpertTable(): ExpertTable {
@@ -36,7 +36,7 @@ export function openExpertTable(): ExpertTable {
 const rowBytes = ({ dtype, layers, top_k }: TurnExperts): number => layers * top_k * ID_BYTES[dtype];
 const rowsOf = (experts: TurnExperts): number => experts.rows.length / rowBytes(experts);
 
-/** Without a gap, up to the last token or the one before it. */
+/** Whether the spans cover all tokens without a gap, up to the last token or the one before it. */
 function covers(spans: readonly Span[], total: number): boolean {
   let at = 0;
   for (const { from, to } of spans) {
@@ -64,7 +64,7 @@ function idsOf({ dtype, rows }: TurnExperts, from: number, to: number): Ids {
 }
 
 function largestOf(experts: TurnExperts): number {
-  // Signed ones go as they are.
+  // Signed ids keep their type.
   if (!experts.dtype.startsWith('u')) return 0;
   let largest = 0;
   for (const id of idsOf(experts, 0, experts.rows.length / ID_BYTES[experts.dtype]))
@@ -72,14 +72,14 @@ function largestOf(experts: TurnExperts): number {
   return largest;
 }
 
-/** NeMo RL knows signed integers only: unsigned ids go as the smallest that hold them. */
+/** NeMo RL accepts only signed integers: unsigned ids are written as the smallest signed type that holds them. */
 function wireType({ dtype }: TurnExperts, largest: number): 'int8' | 'int16' | 'int32' {
   if (dtype === 'uint8') return largest < 128 ? 'int8' : 'int16';
   if (dtype === 'uint16') return largest < 32_768 ? 'int16' : 'int32';
   return dtype;
 }
 
-/** Bytes that become text at once: a multiple of three, so that the texts can stand one behind the other. */
+/** Bytes encoded at once: a multiple of three, so that the base64 texts can be concatenated. */
 const PIECE = 48 * 1024;
 
 function* envelope(
@@ -106,7 +106,7 @@ function* envelope(
   yield piece.toString('base64', 0, length);
 }
 
-/** All rows as bytes of the wire's type, some at a time. */
+/** All rows as bytes of the wire's type, in pieces. */
 function* wireBytes(
   spans: readonly Span[],
   total: number,
@@ -115,7 +115,7 @@ function* wireBytes(
   let at = 0;
   for (const { from, to, experts } of spans) {
     const ids = experts.layers * experts.top_k;
-    // Some rows at once: what is converted is not there as a whole.
+    // A few rows at once, so that the converted rows are never in memory as a whole.
     const step = Math.max(1, Math.floor(PIECE / ids));
     for (let row = from; row < to; row += step) {
       const end = Math.min(row + step, to);
@@ -124,7 +124,7 @@ function* wireBytes(
     at = to;
   }
   const [last] = spans;
-  // As NeMo RL's server pads the last token that was sampled: no layer has seen it.
+  // Padded as NeMo RL's server pads the last sampled token, which went through no layer.
   if (last && at < total) {
     const row = Array.from({ length: last.experts.layers }, () =>
       Array.from({ length: last.experts.top_k }, (_, k) => k),

@@ -1,6 +1,6 @@
 /**
- * The configuration by which Gym's clients find us: entries without `entrypoint`, so that Gym starts nothing for them.
- * nemo-gym 0.7.0 posts to the environment server, earlier sources and NeMo RL to the agent: both are named.
+ * The configuration by which Gym's clients find the gateway: entries without `entrypoint`, so that Gym starts nothing for them.
+ * nemo-gym 0.7.0 posts to the environment server, earlier sources and NeMo RL to the agent: it names both.
  */
 
 export type Address = { host: string; port: number };

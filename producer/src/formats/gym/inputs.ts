@@ -1,14 +1,14 @@
-/** A rollout as a row of `X_materialized_inputs.jsonl`: what Gym's collector would have posted for it. */
+/** A rollout as a row of `X_materialized_inputs.jsonl`: what Gym's collector would post for it. */
 import type { Instance, RunRecord } from '@swefarm/shared';
 import { reverseDiff } from '../../datasets/reverse.ts';
 import type { GymRow } from './row.ts';
 
-/** As rows name us; the entry of docs/nemo-gym.md. */
+/** The name by which rows refer to the gateway; the entry of docs/nemo-gym.md. */
 export const AGENT_REF = { type: 'responses_api_agents', name: 'swe_farm' } as const;
 
 export type InputRow = GymRow & { _ng_task_index: number; _ng_rollout_index: number };
 
-/** In mini_swe_agent's shape: the fields of the dataset's row at the top level, tests as JSON texts. */
+/** In mini_swe_agent's shape: the fields of the dataset's row at the top level, tests as JSON strings. */
 export function inputRow(
   instance: Instance,
   record: Pick<RunRecord, 'policy'>,
@@ -29,7 +29,7 @@ export function inputRow(
       ...(most === undefined ? {} : { max_output_tokens: most }),
     },
     ...fields,
-    // Rows of SWE-smith carry the patch that makes the bug, instances the one that reverts it.
+    // A row of SWE-smith carries the patch that makes the bug, an instance the one that reverts it.
     patch: family === 'swesmith' ? reverseDiff(patch) : patch,
     FAIL_TO_PASS: JSON.stringify(FAIL_TO_PASS),
     PASS_TO_PASS: JSON.stringify(PASS_TO_PASS),

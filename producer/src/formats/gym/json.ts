@@ -1,5 +1,5 @@
 /**
- * JSON as Python's readers need it: what is a float stays one. `JSON.stringify(1.0)` is `1`, which Python reads as an
+ * Writes JSON for Python's readers, where a float must stay a float. `JSON.stringify(1.0)` is `1`, which Python reads as an
  * integer, and a batch of integer rewards makes NeMo RL's advantages raise.
  */
 
@@ -10,10 +10,10 @@ export function float(value: number): string {
   return /[.e]/.test(text) ? text : `${text}.0`;
 }
 
-/** A single-precision number in the fewest digits that give it back. */
+/** A single-precision number in the fewest digits that restore it. */
 export const single = (value: number): string => float(Number(value.toPrecision(9)));
 
-/** The text of ids that grows with a rollout, so that each turn's whole prompt is a slice of it and costs no memory of its own. */
+/** The text of ids that grows with a rollout, so that each turn's whole prompt is a slice of it and needs no memory of its own. */
 export class IdText {
   #bytes = Buffer.allocUnsafe(4096);
   #length = 0;
@@ -21,7 +21,7 @@ export class IdText {
   #ends = new Uint32Array(1024);
   #count = 0;
 
-  /** Forgets what comes after the first `count` ids, then adds. */
+  /** Drops what follows the first `count` ids, then appends. */
   extend(count: number, ids: Int32Array): void {
     this.#count = Math.min(count, this.#count);
     this.#length = this.#count === 0 ? 0 : (this.#ends[this.#count - 1] ?? 0);
@@ -46,13 +46,13 @@ export class IdText {
     return this.#count;
   }
 
-  /** The ids so far, without brackets. Valid whatever is added later. */
+  /** The ids so far, without brackets. The slice stays valid when ids are appended later. */
   slice(): Buffer {
     return this.#bytes.subarray(0, this.#length);
   }
 
   #reserve(length: number): void {
-    // A copy also when something was forgotten: slices handed out must not change.
+    // Copy also after ids were dropped: slices handed out must not change.
     if (length <= this.#bytes.length && this.#length >= this.#written) {
       this.#written = length;
       return;

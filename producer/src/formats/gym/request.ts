@@ -1,6 +1,6 @@
 /**
- * What is posted to `/run`: a row, or an episode request, which is how a released Gym (0.7.0) asks environment servers for
- * tasks that it routes by their taskset. An episode is read into a row, and remembered, so that its answer has its form.
+ * Parses what is posted to `/run`: a row, or an episode request, by which a released Gym (0.7.0) asks environment servers for
+ * tasks that it routes by their taskset. An episode becomes a row and is remembered, so that the answer has its form.
  */
 import { z } from 'zod';
 import { GymRow } from './row.ts';
@@ -23,7 +23,7 @@ const EpisodeRequest = z.strictObject({
   }),
 });
 
-/** What an answer to an episode repeats. */
+/** The fields of an episode that its answer repeats. */
 export type Episode = {
   episode_id: { rollout_id: string; attempt: number };
   task_id: { taskset: string; task_id: string };
@@ -35,7 +35,7 @@ export type GymRunRequest = {
   episode: Episode | null;
 };
 
-/** Where the fields of a row stand in an episode request, for messages. */
+/** Path of a row's fields in an episode request, for messages. */
 const INPUT = ['task', 'task_input'];
 
 export const GymRunRequest = z.unknown().transform((body, context): GymRunRequest => {
@@ -58,7 +58,7 @@ export const GymRunRequest = z.unknown().transform((body, context): GymRunReques
   return { row: row.data, episode: { episode_id, task_id: task.task_id } };
 });
 
-/** A dataset's own `episode_id` would be a text. */
+/** An object tells an episode: a dataset's own `episode_id` would be a string. */
 const isEpisode = (body: unknown): boolean =>
   body !== null &&
   typeof body === 'object' &&
@@ -66,6 +66,6 @@ const isEpisode = (body: unknown): boolean =>
   body.episode_id !== null &&
   typeof body.episode_id === 'object';
 
-/** As Gym names an attempt (EpisodeId.capture_key). */
+/** Gym's name of an attempt (EpisodeId.capture_key). */
 export const episodeName = ({ episode_id: { rollout_id, attempt } }: Episode): string =>
   attempt === 0 ? rollout_id : `${rollout_id}-a${attempt}`;

@@ -5,7 +5,7 @@ export type ResponseItem = Record<string, unknown> & { type: string };
 
 export type CallItems = {
   turn: Turn;
-  /** What the policy answered; never empty. */
+  /** The policy's answer; never empty. */
   answer: ResponseItem[];
   /** The observations: outputs of its calls, or a message. */
   observations: ResponseItem[];
@@ -13,7 +13,7 @@ export type CallItems = {
 
 export type Conversation = { prompt: ResponseItem[]; calls: CallItems[] };
 
-/** Messages before the first answer, then each answer with what followed it. */
+/** Messages before the first answer, then each answer with the messages that followed it. */
 export function conversationOf(messages: readonly Message[], turns: readonly Turn[]): Conversation {
   const starts = turns.map((turn) => turn.message);
   const prompt = messages.slice(0, starts[0] ?? messages.length).map(inputItem);

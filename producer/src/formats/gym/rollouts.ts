@@ -1,7 +1,7 @@
 /**
- * An output as the files of Gym's collector: rows with a verdict in `X.jsonl`, the others in `X_failures.jsonl`, all that
- * was asked for in `X_materialized_inputs.jsonl`, the profile in `X_aggregate_metrics.json`. Each row carries our own line
- * under `swefarm`, so that reports read them and a resumed collection knows what is there.
+ * Writes an output as the files of Gym's collector: rows with a verdict in `X.jsonl`, the others in `X_failures.jsonl`, all
+ * requested rows in `X_materialized_inputs.jsonl`, the profile in `X_aggregate_metrics.json`. Each row carries swefarm's own line
+ * under `swefarm`, so that reports can read it and a resumed collection knows which rollouts it has.
  */
 import { createReadStream } from 'node:fs';
 import { type FileHandle, stat } from 'node:fs/promises';
@@ -42,11 +42,11 @@ export function gymFiles(path: string): { failures: string; inputs: string; metr
   };
 }
 
-/** What `/aggregate_metrics` is asked about a row: its small fields. */
+/** The small fields of a row that `/aggregate_metrics` gets. */
 type Facts = Parameters<typeof aggregate>[0][number];
 
 const HEAD = '{"_ng_task_index":';
-/** Rows are written in blocks of about so many bytes. */
+/** Rows are written in blocks of about this many bytes. */
 const BLOCK_BYTES = 1024 * 1024;
 
 /**
@@ -98,7 +98,7 @@ type State = {
   rows: FileHandle;
   failures: FileHandle;
   inputs: FileHandle;
-  /** `task/rollout` of the rows that the inputs have. */
+  /** `task/rollout` of the rows in the inputs file. */
   asked: Set<string>;
   lines: Map<string, LineSummary>;
   facts: Facts[];
@@ -150,7 +150,7 @@ class GymOutput implements Output {
     this.#taken.delete(line.rollout_id);
     if (!known || !taken) throw new Error(`${line.rollout_id}: a line of no instance of the run`);
     const row = inputRow(known.instance, record, known.task, line.rollout_index);
-    // A rollout in place of a lost one was asked for by the farm, later.
+    // The farm opened this rollout later, in place of a lost one.
     if (!asked.has(keyOf(row))) {
       await inputs.appendFile(`${JSON.stringify(row)}\n`);
       asked.add(keyOf(row));
@@ -192,7 +192,7 @@ function answerOf(
     content,
     repo: instance.repo,
     evaluationTimeout: record.evaluation.timeout,
-    // The farm decided and wrote down what it cancelled: unlike the collector's own kills it has a row.
+    // A cancelled rollout has a row, unlike one that the collector killed, because the farm recorded it.
     unjudged: cause && {
       ...cause,
       shown: 'failure',
@@ -209,7 +209,7 @@ function* rowPieces(row: InputRow, line: OutputLine, answer: Answer): Generator<
   yield `${JSON.stringify(head).slice(0, -1)},`;
   let opened = false;
   for (const piece of answerPieces(answer)) {
-    // The answer's own brace is opened already.
+    // The head already has the opening brace.
     yield opened ? piece : String(piece).slice(1);
     opened = true;
   }
@@ -256,7 +256,7 @@ async function readRows(
   }
 }
 
-/** All rollouts of the run, written once and whole; returns which are in it. */
+/** Writes all rollouts of the run, once; returns which ones the file has. */
 async function writeInputs(
   path: string,
   record: RunRecord,

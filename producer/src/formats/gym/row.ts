@@ -1,6 +1,6 @@
 /**
- * A row as NeMo Gym's callers post it to `/run`, read into what the farm needs. Instances come in two shapes: as fields
- * of the row (mini_swe_agent), or as strings in the metadata of the request (swe_agents).
+ * Reads a row that NeMo Gym's callers post to `/run`. Instances come in two shapes: as fields of the row (mini_swe_agent), or
+ * as strings in the metadata of the request (swe_agents).
  */
 import { type Instance, MOST, Sampling, Secret } from '@swefarm/shared';
 import { z } from 'zod';
@@ -13,7 +13,7 @@ const Urls = z.union(
 );
 
 const { shape } = Sampling;
-/** As the Responses interface has them, and under the same names those that it lacks. */
+/** Sampling keys as the Responses API has them, and those that it lacks under swefarm's names. */
 const sampled = {
   temperature: shape.temperature.nullish(),
   top_p: shape.top_p.nullish(),
@@ -26,7 +26,7 @@ const sampled = {
   seed: shape.seed.nullish(),
 };
 
-/** What must hold of a row before anything is read from it; other fields are the caller's own. */
+/** Checked before anything is read from a row; other fields belong to the caller. */
 export const GymRow = z.looseObject({
   responses_create_params: z.looseObject({
     input: z
@@ -42,16 +42,16 @@ export const GymRow = z.looseObject({
   policy_base_url: Urls.nullish(),
   policy_api_key: z.string().min(1).nullish(),
   policy_model_name: z.string().min(1).nullish(),
-  /** Name of the weights that the call is made for, where neither the endpoint nor the policy's record tells. */
+  /** Names the weights that the call is for, where neither the endpoint nor the policy's record does. */
   policy_version: z.string().min(1).max(200).nullish(),
-  /** Most tokens after the first prompt; lowers the caller's own, never raises it. */
+  /** Most tokens after the first prompt; can only lower the caller's configured limit. */
   max_sequence_tokens: z.number().int().positive().max(MOST.tokens).nullish(),
   _ng_task_index: z.number().int().nullish(),
   _ng_rollout_index: z.number().int().nullish(),
   _ng_attempt_index: z.number().int().nullish(),
-  /** NeMo RL's place of a row in its group, or in its batch. */
+  /** NeMo RL's index of a row in its group, or in its batch. */
   _rowidx: z.number().int().nullish(),
-  /** Seconds from the call's beginning after which its caller has given it up. */
+  /** Seconds after the call's start at which its caller gives up. */
   rollout_timeout_s: z.number().positive().nullish(),
   /** Gym's own pattern (nemo_gym/rollout_correlation.py). */
   _ng_rollout_id: z
@@ -62,7 +62,7 @@ export const GymRow = z.looseObject({
 });
 export type GymRow = z.infer<typeof GymRow>;
 
-/** The settings of the policy in a row; null: not given. */
+/** The policy settings of a row; null: not given. */
 export type RowPolicy = {
   urls: readonly string[] | null;
   apiKey: Secret | null;
@@ -97,7 +97,7 @@ export const instanceIdOf = (row: GymRow): string | null =>
 
 export type RowInstance =
   | { instance: Instance }
-  /** Only the id: the instance must be known from elsewhere. */
+  /** Only the id: the instance must be known from another source. */
   | { id: string }
   | { problems: RowProblem[] };
 

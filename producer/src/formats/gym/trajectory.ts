@@ -1,6 +1,6 @@
 /**
- * `ng_trajectory`: the record by which Gym's own `eval health-check` judges a rollout and `eval export` writes ATIF
- * (nemo_gym/rollout_observability.py TrajectoryRecord). Each turn repeats the conversation before it: written in pieces.
+ * Writes `ng_trajectory`, the record from which Gym's `eval health-check` judges a rollout and `eval export` writes ATIF
+ * (nemo_gym/rollout_observability.py TrajectoryRecord). Each turn repeats the conversation before it, so it is written in pieces.
  */
 import type { Turn } from '@swefarm/shared';
 import type { Conversation, ResponseItem } from './responseitems.ts';
@@ -9,7 +9,7 @@ export type TrajectoryFacts = {
   taskId: string;
   rolloutId: string;
   status: 'completed' | 'failed';
-  /** Of the agent. */
+  /** Seconds that the agent took. */
   seconds: number;
   finishedAt: number;
   resolved: boolean | null;
@@ -101,7 +101,7 @@ function toolCalls({ turn, answer, observations }: Conversation['calls'][number]
     }));
 }
 
-/** The conversation so far as the inside of a JSON array; each slice shares its memory with the next. */
+/** The conversation so far as the inside of a JSON array; slices share memory. */
 class ItemText {
   #bytes = Buffer.allocUnsafe(16 * 1024);
   #length = 0;

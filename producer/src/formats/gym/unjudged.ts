@@ -1,10 +1,10 @@
-/** Why a result has no verdict, as Gym's failure rows name it, and whether another rollout would end the same way. */
+/** Why a result has no verdict, in the terms of Gym's failure rows, and whether another rollout would end the same way. */
 import { FAILURES, type Failure, type FailureClass, type Result } from '@swefarm/shared';
 import type { Unjudged } from './answer.ts';
 
 /**
- * `passing`: infrastructure, another rollout may be judged. `broken`: the same row fails each time. `withheld`: it ran to its
- * end and gets no reward, so another rollout in its place would be a choice among rollouts.
+ * `passing`: infrastructure failed, another rollout may be judged. `broken`: the same row fails each time. `withheld`: it ran to its
+ * end and gets no reward; replacing it would select among rollouts and bias the training data.
  */
 export type CauseKind = 'passing' | 'broken' | 'withheld';
 
@@ -12,12 +12,12 @@ export type Cause = Pick<Unjudged, 'class' | 'message' | 'terminal' | 'noPersist
 
 /** Final for the worker, but a fault of the whole farm and not of the row: an operator repairs it while trainers wait. */
 const OF_THE_FLEET: readonly FailureClass[] = ['policy_unauthorized', 'policy_model_unknown'];
-/** Unexpected errors, perhaps of one node: the row is never blamed. */
+/** Unexpected errors, perhaps of one node: they never count as faults of the row. */
 const UNFORESEEN: readonly FailureClass[] = ['bug'];
 /** Faults of the instance repeat with every attempt. */
 const OF_THE_INSTANCE: readonly FailureClass[] = ['image_not_found'];
 
-/** Why a result is no verdict; null when it is one. */
+/** Why a result has no verdict; null when it has one. */
 export function unjudgedCause(result: Result): Cause | null {
   const { failure, outcome, reward, reward_row } = result;
   if (failure) {

@@ -1,4 +1,4 @@
-/** From a rollout's result and artifact to the files of its folder in the harness's tree. */
+/** Turns a rollout's result and artifact into the files of its folder in the harness's tree. */
 import { type EvaluationPlan, officialReport } from '@swefarm/grading';
 import type { ArtifactContent, Result } from '@swefarm/shared';
 import type { Prediction } from './predictions.ts';
@@ -7,11 +7,11 @@ import type { Files } from './tree.ts';
 
 export type Evaluated = {
   result: Result;
-  /** Null when nothing was kept: the evaluation never began. */
+  /** Null when no artifact was kept: the evaluation never began. */
   content: Pick<ArtifactContent, 'report' | 'test_log' | 'eval_script'> | null;
   prediction: Prediction;
   folder: string;
-  /** Null for a row that cannot be evaluated at all. */
+  /** Null for a row that cannot be evaluated. */
   plan: EvaluationPlan | null;
   timeoutSeconds: number;
 };
@@ -43,7 +43,7 @@ export function filesOf({ result, content, prediction, folder, plan, timeoutSeco
   };
 }
 
-/** The folder of a patch of blanks: what the harness's commands say to it is known without a container. */
+/** The folder for a patch of white space: the output of the harness's commands for it is known without a container. */
 export function blankFiles(prediction: Prediction, plan: EvaluationPlan | null): Files {
   const at = new Date().toISOString().replace('T', ' ').replace('.', ',').replace('Z', '');
   const names = plan?.apply.map(({ name }) => `Failed to apply patch to container: ${name}`) ?? [];

@@ -1,6 +1,6 @@
 /**
- * Predictions as the SWE-bench harness takes them: JSON (list, or object by id), JSON Lines, or the word `gold`. Unlike
- * there, a bad one does not end the evaluation of the others: it is named by its line.
+ * Reads predictions in the SWE-bench harness's forms: JSON (list, or object by id), JSON Lines, or the word `gold`. Unlike
+ * in the harness, a bad prediction does not end the evaluation of the others: an error names its line.
  */
 import type { Instance } from '@swefarm/shared';
 import { describeValue, type RawRow, type RowProblem } from '../../datasets/problem.ts';
@@ -9,7 +9,7 @@ import { readRows } from '../../datasets/source.ts';
 export type Prediction = {
   instance_id: string;
   model_name_or_path: string;
-  /** Null and the empty string are never run. */
+  /** Null and the empty string are never evaluated. */
   model_patch: string | null;
 };
 
@@ -26,7 +26,7 @@ export const goldPredictions = (instances: readonly Instance[]): Prediction[] =>
   }));
 
 /**
- * In file order; of several for one instance the first. `known` are the ids of all rows of the dataset.
+ * In file order; the first of several for one instance. `known` are the ids of all rows of the dataset.
  *
  * @throws UsageError when the file as a whole cannot be read
  */
@@ -93,6 +93,6 @@ function readPrediction(
 /** The harness's folder for a model. */
 export const folderOf = (model: string): string => model.replaceAll('/', '__');
 
-/** One path component that stays where it is put, and leaves room for the suffixes of files named after it. */
+/** Whether a name is one path component that cannot leave its folder, with room for the suffixes of files named after it. */
 export const isFolderName = (name: string): boolean =>
   name !== '' && name !== '.' && name !== '..' && !/[/\0]/.test(name) && Buffer.byteLength(name) <= 180;

@@ -1,6 +1,6 @@
-/** JSON as Python's `json.dumps(value, indent=4)` writes it, so that files are the harness's to the byte. */
+/** Writes JSON as Python's `json.dumps(value, indent=4)` does, so that files equal the harness's byte for byte. */
 
-/** Everything outside of printable ASCII is escaped; line feeds of the layout are not inside strings. */
+/** Escapes everything outside printable ASCII; line feeds of the layout are not inside strings. */
 export const pythonJson = (value: unknown): string =>
   JSON.stringify(value, null, 4).replace(
     /[^\n -~]/g,

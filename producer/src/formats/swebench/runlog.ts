@@ -1,4 +1,4 @@
-/** `run_instance.log`: the harness's own lines, with its time stamps, for the steps that were taken. */
+/** Writes `run_instance.log`: the harness's own lines, with its time stamps, for the steps that ran. */
 
 import type { EvaluationPlan } from '@swefarm/grading';
 import type { Report, Result } from '@swefarm/shared';
@@ -79,5 +79,5 @@ function evaluated(log: RunLog): string[] {
 
 const python = (value: boolean | null): string => (value === true ? 'True' : 'False');
 
-/** As Python's logging prints a time, here always in UTC. */
+/** The time format of Python's logging, always in UTC here. */
 const stamp = (at: Date): string => at.toISOString().replace('T', ' ').replace('.', ',').replace('Z', '');

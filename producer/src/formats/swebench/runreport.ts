@@ -1,4 +1,4 @@
-/** The run report `<model>.<run>.json`, read off the tree as the harness does, so that it holds what earlier starts left too. */
+/** Writes the run report `<model>.<run>.json` from the tree, as the harness does, so that it includes the results of earlier starts. */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type GraderName, guessInfra, type RunEntry, runReport, smithRunReport } from '@swefarm/grading';
@@ -10,16 +10,16 @@ import { FILES, instanceFolder, readIfThere, readReport } from './tree.ts';
 export type RunReportRequest = {
   logs: string;
   reportDir: string;
-  /** Name of the run (of this round). */
+  /** Name of this round's run. */
   run: string;
   /** The chosen rows of the dataset. */
   instanceIds: readonly string[];
-  /** All that were accepted, also those of rows that were not chosen; at least one. */
+  /** All accepted predictions, including those of rows that were not chosen; at least one. */
   predictions: readonly Prediction[];
   grader: GraderName;
 };
 
-/** Path of what was written. Throws UnusableError `output_unwritable`. */
+/** Returns the path of the written file. Throws UnusableError `output_unwritable`. */
 export async function writeRunReport(request: RunReportRequest): Promise<string> {
   const { reportDir, run, predictions, grader } = request;
   const byId = new Map(predictions.map((prediction) => [prediction.instance_id, prediction]));

@@ -1,11 +1,11 @@
-/** The folders and files of the SWE-bench harness. An evaluation is resumed by them. */
+/** The folders and files of the SWE-bench harness, from which an evaluation is resumed. */
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorMessage, replaceFile, UnusableError } from '@swefarm/shared';
 import { folderOf, type Prediction } from './predictions.ts';
 import { pythonJson } from './pythonjson.ts';
 
-/** The harness's own place for all runs, below the working directory. */
+/** The harness's folder for all runs, below the working directory. */
 export const LOGS = join('logs', 'run_evaluation');
 
 export const FILES = {
@@ -31,14 +31,14 @@ export function instanceFolder(
 export type Files = {
   patch: string;
   log: string;
-  /** Null: the step was not reached, and a file of an earlier try goes. */
+  /** Null: the step was not reached, so the file of an earlier try is removed. */
   script: string | null;
   testOutput: string | null;
   report: Record<string, unknown> | null;
 };
 
 /**
- * Writes an instance's folder; report.json last, for it says that the instance is done.
+ * Writes an instance's folder; report.json comes last, because it marks the instance as done.
  *
  * @throws UnusableError `output_unwritable`
  */
@@ -64,14 +64,14 @@ async function put(path: string, text: string | null): Promise<void> {
   else await writeFile(path, text);
 }
 
-/** What stands in a report.json: its verdict and its tests. */
+/** The content of a report.json: its verdict and its tests. */
 export type StoredReport = {
   resolved: boolean;
   /** Category → lists of tests; null when the log could not be read. */
   tests: Record<string, { success: string[]; failure: string[] }> | null;
 };
 
-/** `absent`: not evaluated. `broken`: the file is there and says nothing; the harness counts it as completed and as an error. */
+/** `absent`: not evaluated. `broken`: the file exists but is unreadable; the harness counts it as completed and as an error. */
 export type Stored = { state: 'absent' | 'broken' } | { state: 'report'; report: StoredReport };
 
 export async function readReport(folder: string, instanceId: string): Promise<Stored> {
@@ -79,7 +79,7 @@ export async function readReport(folder: string, instanceId: string): Promise<St
   if (text === null) return { state: 'absent' };
   try {
     const whole = JSON.parse(text) as Record<string, unknown>;
-    // SWE-smith writes the report itself, the others an object of one key.
+    // SWE-smith's file is the report itself, the others' an object with one key.
     const report = (whole[instanceId] ?? whole) as { resolved?: unknown; tests_status?: unknown };
     if (typeof report.resolved !== 'boolean') return { state: 'broken' };
     const tests = (report.tests_status ?? null) as StoredReport['tests'];

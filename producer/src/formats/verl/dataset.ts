@@ -1,4 +1,4 @@
-/** A dataset for verl: train.parquet and val.parquet, with the options that shape them. */
+/** Writes a dataset for verl: train.parquet and val.parquet, with the options that shape them. */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Instance, UsageError } from '@swefarm/shared';
@@ -9,7 +9,7 @@ import { agentNameOf, type Split, splitOf, verlRow } from './rows.ts';
 
 const SPLITS: readonly Split[] = ['train', 'val'];
 
-/** A row of formats/registry.ts. */
+/** An entry of formats/registry.ts. */
 export const verlDataset = {
   description: 'write train.parquet and val.parquet for verl',
   options: () => [

@@ -1,4 +1,4 @@
-/** Rows of verl's dataset as a parquet file with a nested schema that pyarrow reads as lists and structs. */
+/** Encodes rows of verl's dataset as a parquet file with a nested schema that pyarrow reads as lists and structs. */
 import type { SchemaElement } from 'hyparquet';
 import { ByteWriter, parquetWrite } from 'hyparquet-writer';
 import type { VerlRow } from './rows.ts';
@@ -25,7 +25,7 @@ const COLUMNS = {
   },
 } as const satisfies Record<keyof VerlRow, Shape>;
 
-/** The file's bytes; all rows have a gold patch or none has. */
+/** The file's bytes. Either all rows have a gold patch or none has. */
 export async function verlParquet(rows: readonly VerlRow[]): Promise<Buffer> {
   const gold = rows.some((row) => row.extra_info.patch !== undefined);
   const shape: Record<string, Shape> = {
@@ -43,7 +43,7 @@ export async function verlParquet(rows: readonly VerlRow[]): Promise<Buffer> {
       { name: 'schema', num_children: Object.keys(shape).length },
       ...Object.entries(shape).flatMap(([name, of]) => elements(name, of)),
     ],
-    // Pages of statistics over whole prompts help nobody.
+    // Statistics would repeat whole prompts, and no reader uses them.
     statistics: false,
   });
   return Buffer.from(writer.getBuffer());

@@ -1,4 +1,4 @@
-/** The prompt of a row by style: work with tools, or answer with one patch, the example after the task or before it. */
+/** The prompt of a row by style: work with tools, or answer with one patch, with the example after the task or before it. */
 import type { Instance } from '@swefarm/shared';
 
 export const PROMPT_STYLES = ['tools', 'style-2', 'style-3'] as const;

@@ -1,13 +1,13 @@
-/** An instance as a row of verl's dataset: what its RLHFDataset, ToolAgentLoop and reward manager read, and nothing else. */
+/** An instance as a row of verl's dataset: exactly what its RLHFDataset, ToolAgentLoop and reward manager read. */
 import { createHash } from 'node:crypto';
 import type { Instance } from '@swefarm/shared';
 import { type ChatTurn, type PromptStyle, promptOf } from './prompts.ts';
 
 export type VerlOptions = {
   style: PromptStyle;
-  /** The gold patch goes into `extra_info.patch`; without it no row holds any of it. */
+  /** Puts the gold patch into `extra_info.patch`; without it no row contains any part of it. */
   gold: boolean;
-  /** Which agent loop of verl plays the row. */
+  /** The agent loop of verl that plays the row. */
   agentName: string;
 };
 
@@ -65,10 +65,10 @@ export function verlRow(instance: Instance, split: Split, options: VerlOptions):
   };
 }
 
-/** The same for an instance whatever else the file holds, so that numbers of different runs mean the same. */
+/** Depends on the instance alone, so that indices of different files and runs are comparable. */
 export const stableIndex = (instanceId: string): number => hashOf(instanceId).readUIntBE(0, 6);
 
-/** By the instance alone, so that a larger dataset moves no instance from train to val. */
+/** Depends on the instance alone, so that a larger dataset moves no instance from train to val. */
 export const splitOf = (instanceId: string, valShare: number): Split =>
   hashOf(`split ${instanceId}`).readUIntBE(0, 6) / 2 ** 48 < valShare ? 'val' : 'train';
 
