@@ -1,4 +1,4 @@
-/** `swefarm acl`: Redis users for workers and producers, each with what it needs and nothing else. Talks to no Redis. */
+/** `swefarm acl`: writes Redis users for workers and producers with exactly the rights that each needs. Connects to no Redis. */
 import { createHash, randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
@@ -30,9 +30,9 @@ async function runAcl(flags: Flags): Promise<void> {
   const passwords = { worker: fresh(), producer: fresh(), admin: fresh() };
   const files = {
     'users.acl': [
-      // Without this line Redis lets in everybody who gives no password.
+      // Without this line Redis accepts clients that send no password.
       'user default off',
-      // For people: passwords are renewed by ACL LOAD, which neither of the others may call.
+      // For people: ACL LOAD renews passwords, and the other users may not call it.
       `user ${farm}-admin on ${hashed(passwords.admin)} ~* &* +@all`,
       ...roles.map((role) => aclUser(`${farm}-${role}`, hashed(passwords[role]), role, prefix)),
     ],
@@ -57,13 +57,13 @@ async function runAcl(flags: Flags): Promise<void> {
   say(nextSteps(folder, farm));
 }
 
-/** Never readable by others, also not for a moment. */
+/** Others must not be able to read the file at any moment. */
 const writePrivate = (file: string, lines: readonly string[]): Promise<void> =>
   replaceFile(file, `${lines.join('\n')}\n`, { mode: 0o600 });
 
 const fresh = (): string => randomBytes(24).toString('hex');
 
-/** As Redis keeps it; a random password of 192 bits needs no slow hash. */
+/** The hash form that Redis stores; a random password of 192 bits needs no slow hash. */
 const hashed = (password: string): string => `#${createHash('sha256').update(password).digest('hex')}`;
 
 const nextSteps = (folder: string, farm: string): string => `\

@@ -1,4 +1,4 @@
-/** `swefarm collect`: the results of a run that was submitted, into a file or a pipe, until the last one is there. */
+/** `swefarm collect`: writes the results of a submitted run into a file or a pipe until it has all of them. */
 import { type Farm, type Instance, type ProducerConfig, type RunRecord, UsageError } from '@swefarm/shared';
 import type { Command } from 'commander';
 import { type OutputFormat, type OutputRun, writeOutputRun } from '../output/output.ts';
@@ -55,7 +55,7 @@ async function runCollect(runId: string, flags: Flags): Promise<number> {
   });
 }
 
-/** Throws UsageError when the output is another run's. */
+/** Throws UsageError when the output belongs to another run. */
 export function requireSameRun(path: string, runId: string, stored: OutputRun | null): void {
   if (stored && stored.record.run_id !== runId) {
     throw new UsageError(
@@ -70,13 +70,13 @@ export type CollectRun = {
   record: RunRecord;
   path: string;
   rows: OutputFormat;
-  /** Overrides the record's. */
+  /** Overrides the value in the record. */
   minGroup: number | undefined;
   flags: Flags;
   signal: AbortSignal;
 };
 
-/** Writes a run's results until all are there or the signal comes; the end of it on screen. */
+/** Writes a run's results until all are there or a signal comes, then prints the end of the run. */
 export async function collectRun(task: CollectRun): Promise<ExitCode> {
   const { farm, config, record, path, rows, flags, signal } = task;
   const runId = record.run_id;

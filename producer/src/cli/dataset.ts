@@ -1,4 +1,4 @@
-/** `swefarm dataset`: datasets of this farm in the form another trainer reads. */
+/** `swefarm dataset`: writes datasets of this farm in another trainer's format. */
 import { type Command, Option } from 'commander';
 import { DATASET_FORMATS } from '../formats/registry.ts';
 import { EXIT } from '../run/exit.ts';

@@ -1,4 +1,4 @@
-/** `swefarm doctor`: everything a run will need, one line each: ok, warn or fail, with the remedy. */
+/** `swefarm doctor`: checks everything that a run needs, one line each: ok, warn or fail, with the remedy. */
 import {
   environmentSecret,
   type Finding,
@@ -63,7 +63,7 @@ export function addDoctor(program: Command): void {
   });
 }
 
-/** As the flags of a run describe it; the model is found when it is asked. Throws UsageError naming the flag. */
+/** The policy that a run's flags describe; a missing model is found by asking the endpoint. Throws UsageError naming the flag. */
 function policyOf(flags: Flags): PolicyConfig {
   const { policy } = runSettings({ flags: runFlags(flags) });
   const read = PolicyConfig.safeParse({ ...asTree(policy), urls: [], model: flags.model ?? ANY_MODEL });

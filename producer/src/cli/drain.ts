@@ -1,4 +1,4 @@
-/** `swefarm drain`: empties a node without stopping its workers. Rollouts there end, or go to other nodes. */
+/** `swefarm drain`: empties a node without stopping its workers. Its rollouts end, or go to other nodes. */
 import { UsageError } from '@swefarm/shared';
 import type { Command } from 'commander';
 import { openFarmPatiently } from './farm.ts';

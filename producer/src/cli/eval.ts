@@ -154,7 +154,7 @@ async function announce({ items, runId }: Evaluation): Promise<void> {
   );
 }
 
-/** The record of the farm's run; which rows it holds is filled in once that is known. */
+/** The record of the farm's run; its rows are filled in once they are known. */
 function recordOf(
   flags: Flags,
   dataset: Pick<Dataset, 'path' | 'sha256' | 'instances'>,
@@ -164,7 +164,7 @@ function recordOf(
   return newRunRecord({ dataset, flags: { ...given, evalTimeout: flags.timeout } }, false);
 }
 
-/** Writes what needs no container, runs the rest; false when a signal came first. */
+/** Writes what needs no container and runs the rest; false when a signal came first. */
 async function evaluateOpen(
   evaluation: Evaluation,
   stop: Stop,
@@ -186,7 +186,7 @@ async function evaluateOpen(
     for (const [id, item] of items) {
       const { prediction, round, state } = item;
       const found = ends.get(id);
-      // Its report was written, its line was not: both are made again.
+      // The report was written but not the line: make both again.
       if (!found) ended.delete(item);
       else if (state === 'open') ended.set(item, { instance_id: prediction.instance_id, round, ...found });
     }

@@ -1,4 +1,4 @@
-/** What `eval` is to grade: a file of predictions, gold, or the lost evaluations of an earlier run. */
+/** The input of `eval`: a file of predictions, gold, or the lost evaluations of an earlier run. */
 import { UsageError } from '@swefarm/shared';
 import type { RowProblem } from '../datasets/problem.ts';
 import type { Dataset } from '../datasets/read.ts';
@@ -11,13 +11,13 @@ import type { Flags } from './options.ts';
 export type EvalInput = {
   /** For messages. */
   name: string;
-  /** Accepted ones of the first round, in file order. */
+  /** Accepted predictions of the first round, in file order. */
   predictions: readonly Prediction[];
   /** What each round evaluates. */
   rounds: readonly (readonly Prediction[])[];
-  /** What counts as submitted in a round's report. */
+  /** The predictions that a round's report counts as submitted. */
   all(round: number): readonly Prediction[];
-  /** How often each is evaluated. */
+  /** How often each prediction is evaluated. */
   times: number;
   problems: readonly RowProblem[];
   /** With --from: the old line of a prediction. */

@@ -1,4 +1,4 @@
-/** Where `eval` writes result lines, if anywhere: the harness's tree is its output, lines are for `show`, `regrade` and trainers. */
+/** Optional result lines of `eval`: its own output is the harness's tree, lines are for `show`, `regrade` and trainers. */
 import { createReadStream } from 'node:fs';
 import { UsageError } from '@swefarm/shared';
 import type { Command } from 'commander';
@@ -30,16 +30,16 @@ export function addOutputFlags(command: Command): Command {
 
 export type StoredEvaluation = OutputRun & { evaluation: OutputEvaluation };
 
-/** With --from: the old line of a rollout, which is written with its new verdict. */
+/** With --from: the old line of a rollout, to be written with its new verdict. */
 type LineOf = (rolloutId: string) => OutputLine | undefined;
 
 const fileOf = ({ output }: Flags): string | null =>
   output === undefined || output === '-' ? null : String(output);
 
 /**
- * What an earlier start of this evaluation left in the output; null when the output is new, or nothing that lasts.
+ * What an earlier start of this evaluation left in the output; null when the output is new or is not a file.
  *
- * @throws UsageError when the file is of something else
+ * @throws UsageError when the file belongs to something else
  */
 export async function readStoredEvaluation(flags: Flags): Promise<StoredEvaluation | null> {
   const path = fileOf(flags);
@@ -62,7 +62,7 @@ export async function readStoredEvaluation(flags: Flags): Promise<StoredEvaluati
   return { ...stored, evaluation };
 }
 
-/** Writes beside a new output what it is going to hold, so that the same command can continue it. */
+/** Records beside a new output what it will hold, so that the same command can resume it. */
 export async function writeEvaluation(
   flags: Flags,
   work: EvaluationRun,
@@ -86,14 +86,14 @@ export async function writeEvaluation(
   });
 }
 
-/** With --from the old lines are written with their new verdicts. */
+/** With --from, it writes the old lines with their new verdicts. */
 export async function openEvalOutput(flags: Flags, work: EvaluationRun, lineOf: LineOf): Promise<Output> {
   if (flags.output === undefined) return streamOutput(() => Promise.resolve());
   const path = String(flags.output);
   if (flags.from === undefined) return await openOutput(path, work.record.run_id);
   const old = await readOutputRun(String(flags.from));
   const overrides = { ...old?.record.reward.overrides, ...work.record.reward.overrides };
-  // The lines are of the old run, or of several.
+  // The lines belong to the old run, or to several.
   const output = await openOutput(path, null);
   const known = new Map<string, LineSummary>();
   for (const id of work.items.keys()) {
@@ -106,7 +106,7 @@ export async function openEvalOutput(flags: Flags, work: EvaluationRun, lineOf: 
   });
 }
 
-/** How those rollouts ended that have their line in the output. */
+/** The statuses of the rollouts that have a line in the output. */
 export async function readStatuses(
   flags: Flags,
   work: EvaluationRun,

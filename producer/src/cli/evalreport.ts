@@ -1,4 +1,4 @@
-/** The end of `swefarm eval`: the harness's report for each round, flaky tests, and a table on screen. */
+/** The end of `swefarm eval`: writes the harness's report for each round, and prints flaky tests and a table. */
 import { join } from 'node:path';
 import type { ProducerConfig } from '@swefarm/shared';
 import type { Dataset } from '../datasets/read.ts';
@@ -16,7 +16,7 @@ import type { StoredEvaluation } from './evaloutput.ts';
 import type { Flags } from './options.ts';
 import { repeatCommand, say, widthOf } from './terminal.ts';
 
-/** All that is known before anything runs. */
+/** What is known before anything runs. */
 export type Evaluation = {
   flags: Flags;
   config: ProducerConfig;
@@ -32,7 +32,7 @@ export type Evaluation = {
   timeoutSeconds: number;
 };
 
-/** Reports of each round, what to do next, and the exit code. */
+/** Writes the report of each round, prints what to do next, and returns the exit code. */
 export async function writeReports(
   evaluation: Evaluation,
   ended: Map<EvalTask, EvaluationEnd>,
@@ -59,11 +59,11 @@ export async function writeReports(
   for (const path of reports) say(`report: ${path}`);
   if (!complete) return EXIT.interrupted;
   const unjudged = [...ended.values()].some(({ end }) => !JUDGED.has(end));
-  // What has no end by now has a result that could not be read, and was named.
+  // A task without an end has a result that could not be read; a message has named it.
   return unjudged || open > 0 || given.problems.length > 0 ? EXIT.someNotJudged : EXIT.allJudged;
 }
 
-/** Ends that are verdicts on the patch: the harness counts some of them as errors, but nothing is left to find out. */
+/** Statuses that are verdicts on the patch: the harness counts some of them as errors, but evaluating again would not change them. */
 const JUDGED = new Set([
   'resolved',
   'unresolved',

@@ -1,8 +1,8 @@
-/** How commands open their farm: patiently where they do something, late where they may not need one. */
+/** How commands open the farm: waiting for Redis where they act on it, lazily where they may not need one. */
 import { createLazy, type Farm, type OpenOptions, openFarm, type ProducerConfig } from '@swefarm/shared';
 import { say } from './terminal.ts';
 
-/** For a command that a script calls while Redis may still start: waits `redis_patience_seconds` and says so. `entrusts` and errors as `openFarm`. */
+/** For a command that a script calls while Redis may still start: waits `redis_patience_seconds` and says so. `entrusts` and errors as in `openFarm`. */
 export const openFarmPatiently = async (
   config: ProducerConfig,
   signal?: AbortSignal,
@@ -17,7 +17,7 @@ export const openFarmPatiently = async (
 
 export type LazyFarm = AsyncDisposable & { farm: () => Promise<Farm> };
 
-/** A farm that is opened when it is first asked for: much can be shown without any Redis. */
+/** Opens the farm at its first use, because much can be shown without Redis. */
 export function lazyFarm(config: () => ProducerConfig): LazyFarm {
   const farm = createLazy(async () => await openFarm(config(), 'producer'));
   return {

@@ -1,4 +1,4 @@
-/** Collecting with someone watching: progress, what the workers do, and human lines when a terminal is the output. */
+/** Collects with a display: progress, what the workers do, and readable lines when the output is a terminal. */
 import type { Farm, Instance, ProducerConfig, RunRecord } from '@swefarm/shared';
 import { RESULT_FORMATS } from '../formats/registry.ts';
 import { type Collected, type CollectOptions, collect } from '../output/collect.ts';
@@ -18,13 +18,13 @@ export type Follow = {
   copyArtifactsTo: string | undefined;
   onResult?: CollectOptions['onResult'];
   signal: AbortSignal;
-  /** Gets the progress once it is on screen, to say things without tearing it. */
+  /** Receives the progress display once it is shown, to print lines without tearing it. */
   onProgress?: (progress: Progress) => void;
 };
 
 const WATCH_MS = 2_000;
 
-/** Collects until all is there or the signal ends it. Errors as {@link collect}. */
+/** Collects until all results are there or the signal ends it. Throws as {@link collect} does. */
 export async function follow(task: Follow): Promise<Collected> {
   const { farm, rollouts, output } = task;
   const progress = startProgress(rollouts.size, output.lines.values());
@@ -61,12 +61,12 @@ async function watchFarm({ farm, runId }: Follow, progress: Progress): Promise<v
     const note = workers.length === 0 ? 'no worker alive' : paused === null ? null : `paused: ${paused}`;
     progress.note(running, note);
   } catch {
-    // collect() waits for Redis itself, and throws when its patience ends.
+    // collect() itself waits for Redis, and throws when its patience ends.
     progress.note(null, 'Redis does not answer');
   }
 }
 
-/** The output of a run in the form that was asked for. */
+/** Opens the output of a run in the requested format. */
 export async function openRunOutput(
   path: string,
   format: OutputFormat,

@@ -1,4 +1,4 @@
-/** `--gym-config`: settings of a file with Gym's keys count as flags, unless the flag itself is given. */
+/** `--gym-config`: settings from a file with Gym's keys count as flags, unless the flag itself is given. */
 import { type Command, Option } from 'commander';
 import { type GymFlags, readGymConfig } from '../formats/gym/config.ts';
 import type { Flags } from './options.ts';
@@ -12,7 +12,7 @@ export const addGymConfig = (command: Command): Command =>
     ).helpGroup('Run:'),
   );
 
-/** Keys that say how workers work, which a command that starts none cannot follow. */
+/** Keys that configure workers: a command that starts none cannot apply them. */
 const OF_WORKERS: readonly (keyof GymFlags)[] = ['concurrency', 'runtime', 'apptainerImages'];
 
 export function withGymConfig(flags: Flags, startsWorkers = true): Flags {

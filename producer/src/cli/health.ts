@@ -84,7 +84,7 @@ async function runHealth(flags: Flags): Promise<ExitCode> {
 
 type Examined = { findings: Map<string, HealthFinding>; complete: boolean };
 
-/** One run: the first rounds of each instance are gold, the last is the untouched tree. */
+/** One run: the first rounds of each instance evaluate gold, the last one the untouched tree. */
 async function examine(dataset: Dataset, flags: Flags, times: number, stop: Stop): Promise<Examined> {
   const { instances } = dataset;
   if (instances.length === 0) return { findings: new Map(), complete: true };
@@ -119,7 +119,7 @@ async function examine(dataset: Dataset, flags: Flags, times: number, stop: Stop
   return { findings, complete };
 }
 
-/** A table on a terminal, else the findings as JSONL. */
+/** Prints a table on a terminal, else the findings as JSONL. */
 async function tell(
   instances: readonly Instance[],
   findings: ReadonlyMap<string, HealthFinding>,

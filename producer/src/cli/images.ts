@@ -57,7 +57,7 @@ export function addImages(program: Command): void {
   }
 }
 
-/** 0: all is as asked; 10: something is missing or failed; 12: no runtime can be used. */
+/** 0: everything is as requested; 10: something is missing or failed; 12: no runtime is usable. */
 async function runImages(action: string, flags: Flags): Promise<number> {
   const { instances } = await datasetOf(flags);
   const needed = new Map<string, string[]>();
@@ -97,11 +97,11 @@ function tableOf(lines: readonly Line[]): string {
   );
 }
 
-/** The error, else the path, else the beginning of the digest; --json prints the whole digest. */
+/** The error, else the path, else the start of the digest; --json prints the whole digest. */
 const detailOf = ({ error, path, digest = '' }: Line): string =>
   error ?? path ?? digest.slice(0, 'sha256:'.length + 12);
 
-/** The worker's command, as local workers are started; its log goes to stderr. Throws UnusableError. */
+/** Runs the worker's command, as local workers are started; its log goes to stderr. Throws UnusableError. */
 async function callWorker(
   args: readonly string[],
   needed: ReadonlyMap<string, readonly string[]>,

@@ -28,7 +28,7 @@ export type RunFolder = {
   logDir: string;
 };
 
-/** The given Redis, or one that is started in the state folder of the run. */
+/** The given Redis, or one started in the run's state folder. */
 export async function openRunFolder(
   given: ProducerConfig,
   record: RunRecord,
@@ -63,7 +63,7 @@ export type LocalRun = {
   record: RunRecord;
   instances: readonly Instance[];
   patches: ReadonlyMap<string, readonly string[]> | undefined;
-  /** Rollouts that the output must have in the end; others of the run are not queued. */
+  /** Rollouts that the output must have at the end; other rollouts of the run are not queued. */
   rollouts: ReadonlySet<string>;
   onResult?: CollectOptions['onResult'];
   flags: Flags;
@@ -71,7 +71,7 @@ export type LocalRun = {
   stop: Stop;
 };
 
-/** Queues the missing rollouts, starts workers and collects. Not complete when a signal came first. */
+/** Queues the missing rollouts, starts workers and collects. The result is incomplete when a signal came first. */
 export async function runLocally(run: LocalRun): Promise<Collected> {
   const { farm, output, record, instances, patches, rollouts, flags, place, stop } = run;
   const open = [...rollouts].filter((id) => !output.lines.has(id));
@@ -106,7 +106,7 @@ export async function runLocally(run: LocalRun): Promise<Collected> {
       growing: record.refills > 0,
       copyArtifactsTo: flags.copyArtifacts as string | undefined,
       ...(run.onResult ? { onResult: run.onResult } : {}),
-      // Other workers of the farm do not stop with this command: a signal ends collecting at once.
+      // Other workers of the farm do not stop with this command, so a signal ends collecting at once.
       signal: workers.length > 0 ? ended.signal : stop.draining,
       onProgress: (shown) => {
         progress = shown;
@@ -136,7 +136,7 @@ async function startWorkers(
   const command =
     flags.workerCommand === undefined ? undefined : String(flags.workerCommand).split(/\s+/).filter(Boolean);
   const count = flags.localWorker === false ? 0 : config.local_workers;
-  // Our own Redis has a password: not for the list of processes.
+  // The URL of our own Redis has a password, which must not appear in the process list.
   const url = place.stateDir === null ? undefined : config.redis_url?.reveal();
   const environment = inheritedEnvironment(url === undefined ? {} : { SWEFARM_REDIS_URL: url });
   await ownFolder(logDir, { setting: 'state_dir' });
@@ -146,7 +146,7 @@ async function startWorkers(
   });
 }
 
-/** The worker reads environment and configuration file itself; flags and what we decided are handed on. */
+/** The worker reads environment and configuration file itself; only flags and this command's decisions are passed on. */
 function workerFlags(flags: Flags, place: RunFolder): string[] {
   const handed: Record<string, unknown> = {
     '--config': flags.config,

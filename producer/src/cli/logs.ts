@@ -1,4 +1,4 @@
-/** `swefarm logs`: the live turns of a rollout that runs, or the trajectory of one that has ended. */
+/** `swefarm logs`: shows the live turns of a running rollout, or the trajectory of one that has ended. */
 import { type Farm, type LiveTurn, openFarm, parseRolloutId, sleepAtMost, UsageError } from '@swefarm/shared';
 import type { Command } from 'commander';
 import { EXIT } from '../run/exit.ts';

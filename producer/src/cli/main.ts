@@ -1,4 +1,4 @@
-/** The command line `swefarm`: a file per command, one place for errors and exit codes. */
+/** The command line `swefarm`: a file per command, and one place for errors and exit codes. */
 import { catchEscaped, errorMessage, escapedExit, SwefarmError } from '@swefarm/shared';
 import { Command, CommanderError } from 'commander';
 import { EXIT, errorExitCode } from '../run/exit.ts';
@@ -67,10 +67,10 @@ for (const add of [
 ])
   add(program);
 
-// A command that nothing can stop in order ends at once.
+// A command without a handler for SIGTERM cannot end in order, so it ends at once.
 catchEscaped('swefarm', () => process.emit('SIGTERM', 'SIGTERM'));
 
-// A reader that closed the pipe (`| head`) is no error.
+// It is not an error when a reader closes the pipe (`| head`).
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(EXIT.interrupted);
   throw error;

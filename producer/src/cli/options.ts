@@ -14,7 +14,7 @@ import { type Dataset, readDataset } from '../datasets/read.ts';
 import { NOT_FOR_OPEN_RUNS } from '../gateway/calls/opensettings.ts';
 import { flagKey, RUN_FLAGS, type RunFlag } from '../run/flags.ts';
 
-/** What commander hands to an action. */
+/** The flags that commander passes to an action. */
 export type Flags = Readonly<Record<string, unknown>>;
 
 const gather = (value: string, earlier: string[] | undefined): string[] => [...(earlier ?? []), value];
@@ -24,18 +24,18 @@ export function wholeNumber(value: string): number {
   return Number(value);
 }
 
-/** Redis, artifacts, state: the keys of the configuration, and the file that may hold them. */
+/** Options for Redis, artifacts and state: the configuration's keys, and the file that may hold them. */
 export function addFarmOptions(command: Command): Command {
   command.addOption(new Option('--config <file>', 'YAML file with any of these keys').helpGroup('Farm:'));
   for (const { key, flag, doc, secret } of configOptions('producer')) {
-    // A secret on the command line is read by everybody on the machine: files and variables are for those.
+    // Every user of the machine can read a command line: secrets belong in files and variables.
     if ((secret && key !== 'redis_url') || key.startsWith(GATEWAY)) continue;
     command.addOption(new Option(flag, doc).helpGroup('Farm:'));
   }
   return command;
 }
 
-/** Of the worker that a command starts itself. @param more flags and their help, of this command alone */
+/** Options of the worker that a command starts itself. @param more flags with help, for this command only */
 export function addWorkerOptions(command: Command, ...more: [flag: string, help: string][]): Command {
   const worker = (flag: string, help: string): Option => new Option(flag, help).helpGroup('Worker:');
   command.addOption(worker('--runtime <runtime>', 'what runs containers').choices([...RUNTIMES]));
@@ -45,10 +45,10 @@ export function addWorkerOptions(command: Command, ...more: [flag: string, help:
   );
 }
 
-/** Keys of `serve` alone. */
+/** Prefix of the keys that only `serve` has. */
 const GATEWAY = 'gateway_';
 
-/** The settings of rollouts that callers ask for, and where instances are known from. */
+/** Options of rollouts that callers request, and the sources of instances. */
 export function addServeOptions(command: Command): Command {
   const dataset = (flag: string, help: string): Option => new Option(flag, help).helpGroup('Dataset:');
   command
@@ -73,7 +73,7 @@ export function addServeOptions(command: Command): Command {
         'environment variable that holds the API key of the policy',
       ).helpGroup('Policy:'),
     );
-  // Those that it refuses are known, so that it can say why, and not shown.
+  // Flags that `serve` refuses are parsed, so that the error can say why, but hidden in the help.
   for (const flag of RUN_FLAGS)
     command.addOption(optionOf(flag).hideHelp(flag.path.join('.') in NOT_FOR_OPEN_RUNS));
   return addGatewayOptions(command);
@@ -144,21 +144,21 @@ export function addRunOptions(command: Command): Command {
     );
 }
 
-/** Only the probe reads it: it is no setting of the run. */
+/** Only the probe reads it: it is not a setting of the run. */
 const rawOption = (): Option =>
   new Option(
     '--accept-raw-logprobs',
     'with --require-tokens: accept log-probabilities from before sampling changes, because the trainer corrects for them',
   ).helpGroup('Policy:');
 
-/** What the doctor's probe samples with. */
+/** The sampling of the doctor's probe. */
 export function addProbeOptions(command: Command): Command {
   for (const flag of RUN_FLAGS)
     if (flag.path[1] === 'sampling' || flag.path[1] === 'extra_body') command.addOption(optionOf(flag));
   return command.addOption(rawOption());
 }
 
-/** Of a run's options those that matter when patches are only graded. */
+/** Those options of a run that matter when patches are only graded. */
 export function addGradingOptions(command: Command): Command {
   for (const flag of RUN_FLAGS) {
     const [section, key] = flag.path;
@@ -168,7 +168,7 @@ export function addGradingOptions(command: Command): Command {
   return command;
 }
 
-/** The agent's own, and what `eval` names as the harness does. */
+/** Options of agents, and those that `eval` names as the harness does. */
 const NOT_FOR_GRADING = new Set(['agent_network', 'activate', 'enabled', 'timeout']);
 
 function optionOf(flag: RunFlag): Option {
@@ -179,21 +179,21 @@ function optionOf(flag: RunFlag): Option {
   return option;
 }
 
-/** What the record holds when the flag is not given; commander must not set it, for a configuration file may. */
+/** The value in the record when the flag is not given; commander must not set it, because a configuration file may. */
 function shownDefault({ constant, default: value, path }: RunFlag): string {
   if (constant !== undefined || (typeof value !== 'number' && typeof value !== 'string')) return '';
   if (typeof value === 'string' && value.length > LONGEST_DEFAULT) return '';
   return ` (default: ${path.at(-1)?.endsWith('_bytes') ? `${Number(value) / 1024 ** 3}g` : value})`;
 }
 
-/** A longer one is described by the help. */
+/** A longer default is described in the help text instead. */
 const LONGEST_DEFAULT = 12;
 
 /** The values of RUN_FLAGS among a command's flags. */
 export const runFlags = (flags: Flags): Flags =>
   Object.fromEntries(RUN_FLAGS.map((flag) => [flagKey(flag), flags[flagKey(flag)]]));
 
-/** The dataset a command names, filtered. Throws UsageError. */
+/** The filtered dataset that a command names. Throws UsageError. */
 export async function datasetOf(flags: Flags, signal?: AbortSignal): Promise<Dataset> {
   const filters: DatasetFilters = {
     ids: flags.ids === undefined ? undefined : (flags.ids as string[]).flatMap(expandIds),

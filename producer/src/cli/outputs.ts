@@ -1,4 +1,4 @@
-/** The options of outputs, and whether an output that exists may be resumed. */
+/** The options of outputs, and the decision whether an existing output may be resumed. */
 import { UsageError } from '@swefarm/shared';
 import { type Command, Option } from 'commander';
 import { RESULT_FORMATS } from '../formats/registry.ts';
@@ -15,7 +15,7 @@ export function addOutputOptions(command: Command): Command {
   );
 }
 
-/** The same for a command that writes an output only when asked to. */
+/** The same for a command that writes an output only on request. */
 export function addOptionalOutput(command: Command): Command {
   return addOutputFormats(
     command.addOption(
@@ -36,7 +36,7 @@ const addOutputFormats = (command: Command): Command =>
     )
     .addOption(option('--copy-artifacts <dir>', 'copy trajectories and reports into this folder'));
 
-/** The format that results are written in. Throws UsageError for several files to standard output. */
+/** The format of the results. Throws UsageError for several files to standard output. */
 export function readOutputFormat(flags: Flags): OutputFormat {
   const format = OutputFormat.parse(flags.outputFormat);
   if (RESULT_FORMATS[format].severalFiles && (flags.output === '-' || flags.output === undefined)) {
@@ -45,7 +45,7 @@ export function readOutputFormat(flags: Flags): OutputFormat {
   return format;
 }
 
-/** The run of an output to resume; null for a new output. Throws UsageError for one that exists without --resume. */
+/** The run of an output to resume; null for a new output. Throws UsageError for an existing output without --resume. */
 export async function readResumedRun(
   path: string,
   rows: OutputFormat,

@@ -1,4 +1,4 @@
-/** What `submit` and `rollout` share before anything is queued: read the dataset, make the run's record, compare it with a run to resume. */
+/** What `submit` and `rollout` do before they queue anything: read the dataset, make the run's record, compare it with a run to resume. */
 
 import type { ProducerConfig } from '@swefarm/shared';
 import {
@@ -21,15 +21,15 @@ import { say } from './terminal.ts';
 
 export type PreparedRun = {
   dataset: Dataset;
-  /** The stored record when a run is resumed, else a new one. */
+  /** The stored record of a resumed run, else a new one. */
   record: RunRecord;
   patches: ReadonlyMap<string, readonly string[]> | undefined;
   apiKey: PolicyKey | null;
-  /** As given now, else the run's own. */
+  /** The value given now, else the run's own. */
   minGroup: number | undefined;
 };
 
-/** Touches nothing. Throws UsageError for everything that is wrong with flags, files and rows. */
+/** Changes nothing. Throws UsageError for every problem in flags, files and rows. */
 export async function prepareRun(
   flags: Flags,
   config: ProducerConfig,
@@ -66,7 +66,7 @@ function bindKey(secret: Secret, { policy }: RunRecord, config: ProducerConfig):
   );
 }
 
-/** The dataset with what the registry knows of its instances; broken ones are named, with --skip-broken left out. */
+/** Adds the registry's findings to the dataset; broken instances are reported, or with --skip-broken left out. */
 async function addHealth(dataset: Dataset, flags: Flags, config: ProducerConfig): Promise<Dataset> {
   const path = registryPath(flags.health, config.state_dir);
   const skip = flags.skipBroken === true;
@@ -85,7 +85,7 @@ async function addHealth(dataset: Dataset, flags: Flags, config: ProducerConfig)
   );
 }
 
-/** Redis has the key under the name in the record; it is stored nowhere else. */
+/** Stores the key in Redis under the name in the record, and nowhere else. */
 export async function storeApiKey(farm: Farm, config: ProducerConfig, prepared: PreparedRun): Promise<void> {
   const name = prepared.record.policy?.api_key_ref;
   if (!name) return;

@@ -1,4 +1,4 @@
-/** `swefarm redis`: a Redis for the farm on this host, found by the others through a file on the shared file system. */
+/** `swefarm redis`: runs a Redis for the farm on this host, which others find through a file on the shared file system. */
 import { lookup } from 'node:dns/promises';
 import { hostname, tmpdir, userInfo } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -58,7 +58,7 @@ async function runRedis(flags: Flags): Promise<void> {
   });
 }
 
-/** Redis listens on addresses, and clients of other nodes may know the host by another name. */
+/** Resolves the host to an address: Redis listens on addresses, and other nodes may know the host by another name. */
 async function addressOf(host: string): Promise<string> {
   try {
     return (await lookup(host)).address;

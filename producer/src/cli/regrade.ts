@@ -61,7 +61,7 @@ type Work = {
   source: string;
   flags: Flags;
   instances: ReadonlyMap<string, Instance> | null;
-  /** Null: as each was graded before. */
+  /** Null: the grader that graded each result before. */
   grader: GraderChoice | null;
   write: (text: string) => Promise<void>;
   tally: RegradeCounts;
@@ -117,7 +117,7 @@ async function regradeOutput(work: Work, path: string): Promise<void> {
   const run = await readOutputRun(source);
   const was = run?.record.reward.overrides ?? {};
   const rules = { was, now: givenOverrides(flags) ?? was };
-  // No evaluation belongs to this file, so no command resumes it.
+  // The new file belongs to no evaluation, so no command can resume it.
   if (run) await writeOutputRun(path, { ...run, evaluation: undefined });
   await using late = lazyFarm(() => producerConfig(flags));
   const read = (line: OutputLine) => artifactOfLine(line, late.farm);
@@ -163,7 +163,7 @@ async function regradeLine(
   return { ...fresh, artifact_file };
 }
 
-/** One that cannot be graded is named and stays as it was. */
+/** Reports an item that cannot be graded; it stays unchanged. */
 async function trying<T>({ tally }: Work, name: string, action: () => Promise<T>): Promise<T | null> {
   try {
     return await action();
@@ -190,7 +190,7 @@ async function regradeTree(work: Work): Promise<void> {
       model,
       timeoutSeconds: folder.stored?.facts.timeout_seconds ?? 0,
     });
-    // What the harness writes no report.json for has no verdict there either.
+    // Where the harness writes no report.json there is no verdict.
     const now = official === null ? null : report.resolved;
     const line = {
       instance_id,

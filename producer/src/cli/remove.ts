@@ -1,4 +1,4 @@
-/** `swefarm remove`: deletes everything that Redis and the artifact store keep of a run. */
+/** `swefarm remove`: deletes everything of a run in Redis and in the artifact store. */
 import { type Farm, UsageError } from '@swefarm/shared';
 import type { Command } from 'commander';
 import { unknownRun } from '../view/status.ts';
@@ -21,7 +21,7 @@ export function addRemove(program: Command): void {
 }
 
 async function checkRemovable(farm: Farm, id: string, unfinished: boolean): Promise<void> {
-  // A run with an unreadable record can be removed too, and only here.
+  // This is the only way to remove a run with an unreadable record.
   if (!(await farm.runs.exists(id))) throw unknownRun(farm, id);
   const groups = [...(await farm.results.groups(id)).values()];
   const left = groups.reduce((sum, group) => sum + Math.max(0, group.left), 0);

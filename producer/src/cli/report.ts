@@ -1,4 +1,4 @@
-/** `swefarm report`: the profile of one or several outputs, or of a run that Redis still has. */
+/** `swefarm report`: prints the profile of one or several outputs, or of a run that is still in Redis. */
 import { existsSync } from 'node:fs';
 import { describeUnreadable, openFarm, type RunRecord, startedRollouts } from '@swefarm/shared';
 import { type Command, InvalidArgumentError } from 'commander';
@@ -43,10 +43,10 @@ async function reportOf(
   const facts = [...rollouts.values()];
   const runs = [...records.values()];
   const [first] = runs;
-  // Shards that repeat instances make larger groups than any one run asked for.
+  // Shards that share instances make larger groups than any single run requested.
   const size = known && runs.length === 1 ? first?.group_size : undefined;
   const profile = profileOf(facts, size);
-  // A group without any result is a group, too.
+  // A group without any result counts as a group too.
   const total = size === undefined ? 0 : (first?.dataset.instances ?? 0);
   const groups = { ...profile.groups, total: Math.max(total, profile.groups.total) };
   const expected = known ? runs.reduce((sum, run) => sum + startedRollouts(run), 0) : null;

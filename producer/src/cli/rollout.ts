@@ -1,4 +1,4 @@
-/** `swefarm rollout`: submit, one local worker, collect, in one command; with a Redis of its own when none is given. */
+/** `swefarm rollout`: submits, runs a local worker and collects, in one command; starts its own Redis when none is given. */
 import type { Command } from 'commander';
 import type { Collected } from '../output/collect.ts';
 import { writeOutputRun } from '../output/output.ts';

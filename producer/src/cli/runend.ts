@@ -1,4 +1,4 @@
-/** The end of a run on screen: a table, the paths of its files, how to continue; and the exit code. */
+/** Prints the end of a run: a table, the paths of its files, how to continue; and decides the exit code. */
 import { type RunRecord, startedGroup, type UnreadableResult } from '@swefarm/shared';
 import type { Output } from '../output/output.ts';
 import { type GroupSummary, summarise } from '../output/summary.ts';
@@ -11,7 +11,7 @@ export type RunEnd = {
   instanceIds: readonly string[];
   output: Output;
   complete: boolean;
-  /** Results that are missing in the output because they cannot be read. */
+  /** Results that the output lacks because they cannot be read. */
   unreadable: readonly UnreadableResult[];
   minGroup: number | undefined;
   /** Lines with the paths of results and trajectories. */
@@ -48,7 +48,7 @@ function verdict(all: GroupSummary, end: RunEnd): string {
   return parts.join(', ');
 }
 
-/** Ending groups early drops what takes long: how long shows in the turns of what was kept against what was not. */
+/** Ending groups early drops long rollouts: comparing the turns of kept and cancelled rollouts shows how long they are. */
 function keptAgainstCancelled({ turns_mean, cancelled_turns_mean }: GroupSummary): string {
   if (turns_mean === null || cancelled_turns_mean === null) return '';
   return ` (mean turns: kept ${turns_mean.toFixed(1)}, cancelled ${cancelled_turns_mean.toFixed(1)} so far)`;

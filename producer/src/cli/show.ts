@@ -1,4 +1,4 @@
-/** `swefarm show`: one rollout, turn by turn, with its report and where the time went. */
+/** `swefarm show`: one rollout, turn by turn, with its report and the time that each stage took. */
 
 import { createReadStream } from 'node:fs';
 import {
@@ -58,7 +58,7 @@ export function addShow(program: Command): void {
   });
 }
 
-/** The page over a result file alone, until Ctrl-C. */
+/** Serves the page for a result file alone, until Ctrl-C. */
 async function showWeb(path: string, flags: Flags): Promise<number> {
   const stop = listenForStop();
   await using late = lazyFarm(() => producerConfig(flags));
@@ -80,7 +80,7 @@ async function fromFarm(name: string, flags: Flags): Promise<Found> {
   return { facts: result, content: await farm.artifacts.read(result.artifact) };
 }
 
-/** Why there is nothing to show yet, and what shows more. */
+/** Says why there is nothing to show yet, and which command shows more. */
 async function withoutResult(farm: Farm, name: string): Promise<string> {
   const { runId, instanceId } = parseRolloutId(name);
   const known = await farm.runs.getInstance(runId, instanceId);
@@ -90,7 +90,7 @@ async function withoutResult(farm: Farm, name: string): Promise<string> {
   return `rollout ${name}: has no result at ${farm.address}: ${why}`;
 }
 
-/** A line of an output with its artifact, from a file or from Redis. */
+/** A line of an output and its artifact, from a file or from Redis. */
 async function fromFile(path: string, id: string, flags: Flags): Promise<Found> {
   const line = await findLine(path, id);
   await using opened = lazyFarm(() => producerConfig(flags));

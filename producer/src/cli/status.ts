@@ -1,4 +1,4 @@
-/** `swefarm status`: runs, queue and workers of a farm at a glance. */
+/** `swefarm status`: shows runs, queue and workers of a farm. */
 import { describeUnreadableRun, openFarm, type WorkerRecord } from '@swefarm/shared';
 import type { Command } from 'commander';
 import { type FarmStatus, farmStatus, type RunStatus } from '../view/status.ts';
@@ -7,7 +7,7 @@ import { terminalSafe } from '../view/terminalsafe.ts';
 import { addFarmOptions, type Flags, producerConfig } from './options.ts';
 import { print, styled, widthOf } from './terminal.ts';
 
-/** Runs shown on a terminal unless one is asked for. */
+/** Most runs shown on a terminal when no run is named. */
 const MOST_RUNS = 20;
 
 export function addStatus(program: Command): void {
@@ -101,7 +101,7 @@ function workerTable(workers: readonly WorkerRecord[]): string {
 
 const versionOf = (worker: WorkerRecord): string => terminalSafe(worker.software_version ?? 'unknown');
 
-/** A line when workers run different software: an upgrade in the middle, or a node that was left out of one. */
+/** A line when workers run different software: an upgrade is under way, or it missed a node. */
 function mixedVersions(workers: readonly WorkerRecord[]): string[] {
   const counts = new Map<string, number>();
   for (const one of workers) counts.set(versionOf(one), (counts.get(versionOf(one)) ?? 0) + 1);

@@ -1,9 +1,9 @@
-/** Ctrl-C and SIGTERM: the first one drains, the second one stops at once. */
+/** Ctrl-C and SIGTERM: the first signal drains, the second one stops at once. */
 
 export type Stop = {
   /** Aborted by the first signal. */
   readonly draining: AbortSignal;
-  /** Called with the second signal, before the process ends. */
+  /** Registers an action for the second signal, called before the process ends. */
   onForced(action: () => void): void;
 };
 

@@ -1,4 +1,4 @@
-/** `swefarm submit`: rollouts onto the queue of a farm whose workers run elsewhere; with --output their results too. */
+/** `swefarm submit`: queues rollouts for a farm whose workers run elsewhere; with --output it also collects the results. */
 import { type Farm, type ProducerConfig, UsageError } from '@swefarm/shared';
 import type { Command } from 'commander';
 import { withDeadline } from '../run/deadline.ts';
@@ -38,7 +38,7 @@ async function runSubmit(given: Flags): Promise<number> {
   const stored = output === undefined ? null : await readResumedRun(output, rows, again);
   const flags = stored && given.resume === undefined ? { ...given, resume: stored.record.run_id } : given;
   const stop = listenForStop();
-  // Files are checked before Redis: a wrong path is told without one.
+  // Files are checked before Redis, so that a wrong path is reported even without a Redis.
   const first = flags.resume === undefined ? await prepareRun(flags, config, null, stop.draining) : null;
   await using farm = await openFarmPatiently(config, stop.draining, { entrusts: true });
   for (const warning of farm.warnings) say(`swefarm: ${warning}`);
@@ -79,7 +79,7 @@ async function runSubmit(given: Flags): Promise<number> {
   return EXIT.allJudged;
 }
 
-/** The run to add to, compared with the flags. Throws UsageError when there is none or its settings differ. */
+/** The run to extend, compared with the flags. Throws UsageError when it does not exist or its settings differ. */
 async function prepareResumed(
   farm: Farm,
   flags: Flags,
@@ -96,7 +96,7 @@ async function prepareResumed(
   return await prepareRun(flags, config, record, signal);
 }
 
-/** For a person what to do next; for a script the id and the counts as JSON. */
+/** Prints the next step for a person, or id and counts as JSON for a script. */
 async function printSubmitted({ run_id, rollouts, queued }: Submitted, address: string): Promise<void> {
   if (!process.stdout.isTTY) {
     await print(JSON.stringify({ run_id, rollouts: rollouts.length, queued }));

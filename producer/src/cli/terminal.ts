@@ -1,4 +1,4 @@
-/** What people see: colours, widths, and writing that waits. */
+/** Terminal output: colours, widths, and writing with back pressure. */
 import { styleText } from 'node:util';
 
 type Style = Parameters<typeof styleText>[0];
@@ -9,7 +9,7 @@ export const styled = (style: Style, text: string, stream: NodeJS.WriteStream): 
 
 export const widthOf = (stream: NodeJS.WriteStream): number => stream.columns ?? 100;
 
-/** Writes and waits until the stream took it: a slow pipe must slow us, not fill our memory. */
+/** Writes and waits until the stream took it: a slow pipe must slow the process, not fill its memory. */
 export function writeTo(stream: NodeJS.WriteStream, text: string): Promise<void> {
   return new Promise((resolve, reject) => {
     stream.write(text, (error) => (error ? reject(error) : resolve()));
@@ -19,14 +19,14 @@ export function writeTo(stream: NodeJS.WriteStream, text: string): Promise<void>
 export const print = (text: string): Promise<void> => writeTo(process.stdout, `${text}\n`);
 export const say = (text: string): void => void process.stderr.write(`${text}\n`);
 
-/** What a shell leaves alone. */
+/** Characters that a shell does not interpret. */
 const PLAIN = /^[\w@%+=:,./-]+$/;
 /** A URL with a user or a password. */
 const SECRET = /:\/\/[^/\s]*@/;
 
 const quoted = (word: string): string => (PLAIN.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
 
-/** The command that this process was started with, to be pasted into a shell, with the flag `more` added unless it is there. A command with a secret is not shown. */
+/** The command of this process, quoted for a shell, with the flag `more` added unless present. A command with a secret is not shown. */
 export function repeatCommand(args: readonly string[], more: readonly [flag: string, value: string]): string {
   const [flag, value] = more;
   const has = args.some((arg) => arg === flag || arg.startsWith(`${flag}=`));

@@ -1,4 +1,4 @@
-/** Before anything of a run with --require-tokens is queued: its endpoints are tried, and a run that cannot train is refused. */
+/** Tries the endpoints of a run with --require-tokens before it is queued, and refuses a run that could not train. */
 import {
   asksPolicy,
   type Farm,
@@ -12,14 +12,14 @@ import { say } from './terminal.ts';
 
 export type TokenCheck = {
   record: RunRecord;
-  /** What the run will show: the longest of them must have room. */
+  /** The run's instances: the longest problem statement must fit. */
   instances: readonly Instance[];
   apiKey: PolicyKey | null;
   acceptRawLogprobs: boolean;
   signal: AbortSignal;
 };
 
-/** Throws UnusableError `policy_tokens` with what breaks and its remedy. Does nothing for runs that need no tokens. */
+/** Throws UnusableError `policy_tokens` with the failure and its remedy. Does nothing for runs that need no tokens. */
 export async function requireTrainableEndpoints(farm: Farm, trial: TokenCheck): Promise<void> {
   const { policy, agent } = trial.record;
   if (!policy?.require_tokens) return;
@@ -35,7 +35,7 @@ export async function requireTrainableEndpoints(farm: Farm, trial: TokenCheck): 
     apiKey,
     signal,
     acceptRawLogprobs,
-    // How an external agent asks is not known: tools are tried, and not required.
+    // It is unknown how an external agent asks: tools are tried but not required.
     ...(asksPolicy(agent.type) ? { action: agent.action } : {}),
     contextLimit: agent.context_limit,
     sequenceBudget: agent.max_sequence_tokens,

@@ -8,7 +8,7 @@ import { addFarmOptions, type Flags, producerConfig, wholeNumber } from './optio
 import { listenForStop } from './stop.ts';
 import { print, styled, widthOf, writeTo } from './terminal.ts';
 
-/** Redrawing in place: the other screen of the terminal, without a cursor. */
+/** Redraws in place: uses the terminal's alternate screen, without a cursor. */
 const ENTER = '\u001b[?1049h\u001b[?25l';
 const LEAVE = '\u001b[?25h\u001b[?1049l';
 const HOME = '\u001b[H';
@@ -50,7 +50,7 @@ async function watch(runId: string | undefined, flags: Flags): Promise<number> {
     try {
       await show();
     } catch (error) {
-      // A restart of Redis does not end a screen that worked before; a first update that fails does.
+      // A restart of Redis must not end a screen that has worked; a failed first update must.
       if (!screen || !(error instanceof UnusableError)) throw error;
       await draw(`swefarm: ${error.message}\ntrying again`);
     }
@@ -62,7 +62,7 @@ async function watch(runId: string | undefined, flags: Flags): Promise<number> {
 
 async function enterScreen(): Promise<void> {
   await writeTo(process.stdout, ENTER);
-  // However this process ends, the terminal is given back as it was.
+  // However this process ends, the terminal is restored.
   process.once('exit', () => void process.stdout.write(LEAVE));
 }
 

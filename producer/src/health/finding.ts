@@ -1,11 +1,11 @@
-/** Makes one finding of the evaluations of the gold patch and of the untouched tree. */
+/** Combines the evaluations of the gold patch and of the untouched tree into one finding. */
 import type { Instance, Report, Result } from '@swefarm/shared';
 import type { HealthFinding } from './registry.ts';
 
 type Tested = Pick<Instance, 'instance_id' | 'FAIL_TO_PASS'>;
 export type EvaluationRound = { result: Result; report: Report | null };
 
-/** Null when no evaluation of the gold patch has a verdict: infrastructure or the row is at fault, and nothing is known. */
+/** Null when no evaluation of the gold patch has a verdict: infrastructure or the row failed, so nothing is known. */
 export function healthFinding(
   instance: Tested,
   network: 'none' | 'egress',
@@ -37,11 +37,11 @@ export function healthFinding(
   };
 }
 
-/** Tests that cannot start and time-outs are findings about gold too; a lost evaluation is none. */
+/** Tests that cannot start and time-outs are findings about gold too; a lost evaluation is not. */
 const hasVerdict = (round: EvaluationRound): round is EvaluationRound & { report: Report } =>
   round.report !== null && round.report.evaluation !== 'not_run' && round.report.resolved !== null;
 
-/** Tests that were a success once and a failure once, sorted. */
+/** Tests that passed in some reports and failed in others, sorted. */
 function flakyTests(reports: readonly Report[]): string[] {
   const seen = new Map<string, Set<boolean>>();
   for (const { tests_status: status } of reports) {
@@ -54,14 +54,14 @@ function flakyTests(reports: readonly Report[]): string[] {
   return [...seen].flatMap(([name, passed]) => (passed.size > 1 ? [name] : [])).sort();
 }
 
-/** Tests that had to pass and were skipped, or failed as expected, in any of the evaluations; sorted. */
+/** Tests that had to pass but were skipped, or failed as expected, in any of the evaluations; sorted. */
 function unpassedTests(instance: Tested, reports: readonly Report[]): string[] {
   const unpassed = (test: string): boolean =>
     reports.some(({ status_map }) => /^(?:XFAIL|SKIPPED)$/.test(status_map?.[test] ?? ''));
   return instance.FAIL_TO_PASS.filter(unpassed).sort();
 }
 
-/** The finding without a network, marked when the gold patch is resolved only with one. */
+/** The finding without a network, marked if the gold patch is resolved only with one. */
 export function withEgress(without: HealthFinding, withNetwork: HealthFinding | null): HealthFinding {
   return { ...without, needs_egress: !without.gold_resolves && withNetwork?.gold_resolves === true };
 }

@@ -1,4 +1,4 @@
-/** The registry of instances: a JSONL file, one line per finding; of several about the same, the last one counts. */
+/** The registry of instances: a JSONL file, one line per finding; the last one for an instance, image, grader and network counts. */
 import { appendFile, mkdir, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { InstanceHealth, UsageError } from '@swefarm/shared';
@@ -16,7 +16,7 @@ export type HealthRegistry = ReadonlyMap<string, readonly InstanceHealth[]>;
 export const registryPath = (given: unknown, stateDir: string): string =>
   given === undefined ? join(stateDir, 'health.jsonl') : String(given);
 
-/** Findings by instance id; an absent file is an empty registry. Throws UsageError for a line that is none. */
+/** Findings by instance id; an absent file is an empty registry. Throws UsageError for an invalid line. */
 export async function readRegistry(path: string): Promise<HealthRegistry> {
   let text: string;
   try {
@@ -26,7 +26,7 @@ export async function readRegistry(path: string): Promise<HealthRegistry> {
     throw new UsageError(`${path}: cannot be read: ${(error as Error).message}`, { cause: error });
   }
   const found = new Map<string, Map<string, InstanceHealth>>();
-  // Text behind the last line feed is a line that a crash cut off.
+  // Text after the last line feed is a line that a crash cut off.
   for (const [index, line] of text.split('\n').slice(0, -1).entries()) {
     if (line.trim() === '') continue;
     const { instance_id, format: _format, ...health } = parseFinding(path, index + 1, line);

@@ -1,4 +1,4 @@
-/** Adds the findings of the registry to the instances of a run; broken ones are named, or left out. */
+/** Adds the registry's findings to the instances of a run; broken instances are reported or left out. */
 import { brokenBecause, type Instance } from '@swefarm/shared';
 import type { Dataset } from '../datasets/read.ts';
 import { chosenSha256 } from '../datasets/read.ts';

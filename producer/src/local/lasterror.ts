@@ -1,4 +1,4 @@
-/** The last error in a worker's log, to show when the worker died. */
+/** Finds the last error in a worker's log, to show it when the worker died. */
 import { open } from 'node:fs/promises';
 
 const ERROR_LEVEL = 50;
@@ -14,7 +14,7 @@ export async function readLastError(path: string): Promise<string | null> {
     return `its log cannot be read: ${(error as Error).message}`;
   }
   const lines = text.split('\n').map((line) => line.trim());
-  // A crash prints its error first and then much else.
+  // A crash prints its error first and many other lines after it.
   const thrown = lines
     .slice(-CRASH_LINES)
     .findLast((line) => /^(Uncaught )?\w*Error( \[\w+\])?: /.test(line));
@@ -30,7 +30,7 @@ async function readTail(path: string): Promise<string> {
   return buffer.toString('utf8', 0, bytesRead);
 }
 
-/** Errors of the log's own format, and plain text that is not a stack frame. */
+/** Accepts errors in the log's own format, and plain text that is not a stack frame. */
 function weighty(line: string): string | null {
   if (line === '') return null;
   if (!line.startsWith('{')) return /^(at |Node\.js v|\^|\})/.test(line) ? null : line;
@@ -39,7 +39,7 @@ function weighty(line: string): string | null {
     if ((entry.level ?? 0) < ERROR_LEVEL) return null;
     return [entry.msg, entry.err?.message].filter(Boolean).join(': ') || null;
   } catch {
-    // A line that was cut off by the death of its writer.
+    // The line was cut off when its writer died.
     return null;
   }
 }

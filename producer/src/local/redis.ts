@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import { type LaunchedRedis, launchRedis } from '@swefarm/shared';
 
 /**
- * Starts it, or takes over the one that a killed process left. It ends with `await using`.
+ * Starts a Redis, or takes over the one that a killed process left. Disposing it ends it.
  *
- * @throws UnusableError when no server can be had or it does not come up; SwefarmError `redis_dir_in_use`
+ * @throws UnusableError when no server is available or it does not start; SwefarmError `redis_dir_in_use`
  */
 export async function startLocalRedis(
   runDir: string,

@@ -1,6 +1,6 @@
 /**
- * A local worker as a process of its own, started by its command and never imported. It is started again when
- * it dies, a bounded number of times; one that cannot start at all ends the run with the last error of its log.
+ * Runs a local worker as its own process, started by its command and never imported. It is restarted when it dies, a bounded
+ * number of times; a worker that cannot start at all ends the run with the last error of its log.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { open } from 'node:fs/promises';
@@ -18,18 +18,18 @@ export type LocalWorkerOptions = {
 };
 
 export interface LocalWorker extends AsyncDisposable {
-  /** Resolves with why the worker cannot be kept alive, or with null when it was stopped. */
+  /** Resolves with the reason why the worker cannot be kept alive, or with null when it was stopped. */
   readonly ended: Promise<UnusableError | null>;
-  /** Lets running rollouts end or hands them back; resolves when the process is gone, killed after `limitMs`. */
+  /** Lets the worker finish running rollouts or hand them back; resolves when the process is gone, killed after `limitMs`. */
   drain(limitMs?: number): Promise<void>;
-  /** At once; what ran is picked up when its locks expire. */
+  /** Kills it at once; its rollouts are taken over when their locks expire. */
   kill(): void;
 }
 
 const OWN_WORKER = fileURLToPath(new URL('../../../worker/bin/swefarm-worker.mjs', import.meta.url));
 const MOST_RESTARTS = 5;
 const pauseMs = exponentialBackoff(1_000, 15_000);
-/** After so long a worker counts as healthy, and its restarts are counted from 0. */
+/** A worker that ran this long counts as healthy, and its restarts are counted from 0 again. */
 const HEALTHY_MS = 60_000;
 const DRAIN_MS = 90_000;
 /** Exit codes after which another start would fail the same way. */

@@ -1,6 +1,6 @@
 /**
- * Files that only grow, a whole line at a time, and the small ones beside them that are replaced. A crash at any point
- * costs at most one torn line, which the next start removes.
+ * Append-only files of whole lines, and the small files beside them that are replaced. A crash at any point leaves at
+ * most one torn line, which the next start removes.
  */
 import { type FileHandle, mkdir, open, readFile } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
@@ -8,7 +8,7 @@ import { errorMessage, replaceFile, UnusableError, UsageError } from '@swefarm/s
 import { z } from 'zod';
 
 /**
- * Opens for appending and cuts off a torn last line. `head`: how each line begins.
+ * Opens a file for appending and cuts off a torn last line. `head`: how each line begins.
  *
  * @throws UsageError when the file holds something else; UnusableError when it cannot be written
  */
@@ -23,7 +23,7 @@ export async function openAppending(path: string, head: string): Promise<FileHan
   }
 }
 
-/** Cuts off what follows the last line feed: a crash in the middle of an append. */
+/** Cuts off what follows the last line feed, which a crash during an append left. */
 async function repair(path: string, file: FileHandle, head: string): Promise<void> {
   const { size } = await file.stat();
   const chunk = Buffer.alloc(64 * 1024);
@@ -38,7 +38,7 @@ async function repair(path: string, file: FileHandle, head: string): Promise<voi
     end = start;
   }
   if (size === 0) return;
-  // The file has no whole line: it is cut only if it begins as a line of an output.
+  // Without a whole line, the file is cut only if it begins like a line of an output.
   const found = chunk.subarray(0, Math.min(head.length, size)).toString('utf8');
   if (!head.startsWith(found)) throw new UsageError(`${path}: is no output of swefarm; choose another`);
   await file.truncate(0);
@@ -46,7 +46,7 @@ async function repair(path: string, file: FileHandle, head: string): Promise<voi
 
 const cursorFile = (path: string): string => `${path}.cursor.json`;
 
-/** How far a run's stream is in the file; `0`: nothing is known. */
+/** The last stream id whose result is in the file; `0`: unknown. */
 export async function readCursor(path: string, runId: string): Promise<string> {
   const text = await readText(cursorFile(path));
   if (text === null) return '0';
@@ -54,7 +54,7 @@ export async function readCursor(path: string, runId: string): Promise<string> {
     const cursor = z.object({ run_id: z.string(), last_id: z.string() }).parse(JSON.parse(text));
     return cursor.run_id === runId ? cursor.last_id : '0';
   } catch {
-    // Without a cursor the whole stream is read again and the lines that exist are dropped.
+    // Without a cursor, the whole stream is read again and lines that the file already has are dropped.
     return '0';
   }
 }
@@ -62,11 +62,11 @@ export async function readCursor(path: string, runId: string): Promise<string> {
 export const writeCursor = (path: string, runId: string, cursor: string): Promise<void> =>
   replaceRecord(cursorFile(path), JSON.stringify({ run_id: runId, last_id: cursor }));
 
-/** One record for a reader that may look at any moment; on the disk before it has its name. */
+/** Replaces a record that others may read at any moment; it is synced to disk before the rename. */
 export const replaceRecord = (path: string, text: string): Promise<void> =>
   replaceFile(path, `${text}\n`, { sync: true, aside: `${path}.new` });
 
-/** Makes the folder of `path` first; errors of the file system get a remedy. */
+/** Makes the folder of `path`, then runs `action`; adds a remedy to errors of the file system. */
 export async function inFolder<T>(path: string, action: () => Promise<T>): Promise<T> {
   try {
     await mkdir(dirname(resolve(path)), { recursive: true });

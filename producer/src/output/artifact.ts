@@ -1,4 +1,4 @@
-/** The artifact of a line of an output: from the copy beside it, from a folder of artifacts, or from the farm. */
+/** Reads the artifact of an output line: from the copy beside the output, from a folder of artifacts, or from the farm. */
 import { readFile } from 'node:fs/promises';
 import {
   type ArtifactContent,
@@ -12,7 +12,7 @@ import {
 import type { OutputLine } from './line.ts';
 
 /**
- * Null when the line has no artifact; `farm` is opened only for an artifact in Redis.
+ * Null when the line has no artifact; opens `farm` only for an artifact in Redis.
  *
  * @throws UsageError when the copy that the line names cannot be read; SwefarmError `artifact_missing` when the artifact is gone
  */

@@ -1,4 +1,4 @@
-/** Follows a run's result stream into an output: every rollout exactly once, whatever dies on the way. */
+/** Copies a run's result stream into an output: every rollout exactly once, whichever process dies meanwhile. */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
@@ -23,34 +23,34 @@ export type CollectOptions = {
   runId: string;
   /** Ids of all rollouts of the run; collecting ends when the output has them all. */
   rollouts: ReadonlySet<string>;
-  /** The farm may open more rollouts in place of lost ones; they are waited for too. */
+  /** The farm may open more rollouts in place of lost ones; collecting waits for them too. */
   growing?: boolean;
   output: Output;
   /** Copies each artifact into this folder. */
   copyArtifactsTo?: string | undefined;
-  /** How long a Redis that went away is waited for. */
+  /** How long to wait for an unreachable Redis. */
   patienceMs?: number;
-  /** Awaited before the line is written: once that is there, the result is not seen again. Content null: none was kept. */
+  /** Awaited before the line is written, because a written result is not delivered again. Content null: no artifact was kept. */
   onResult?: ((result: Result, content: ArtifactContent | null) => Promise<void>) | undefined;
   onLine?: (line: OutputLine) => void;
-  /** Something that does not stop collecting but should be known. */
+  /** Receives problems that do not stop collecting. */
   onWarning?: (text: string) => void;
-  /** Ends collecting once the results that are there already were taken. */
+  /** Ends collecting once the results that already exist are written. */
   signal?: AbortSignal;
 };
 
 const BLOCK_MS = 2_000;
 const BATCH = 200;
-/** Artifacts fetched side by side: bounds memory, hides latency. */
+/** Artifacts fetched concurrently: bounds memory, hides latency. */
 const FETCHES = 8;
-/** How often a run without news is asked whether it still exists. */
+/** How often to check that a run without new results still exists. */
 const GONE_CHECK_MS = 10_000;
 const PATIENCE_MS = 60_000;
 
 export type Collected = {
   /** False when `signal` ended it before every rollout was in the output or known to be unreadable. */
   complete: boolean;
-  /** Results that the output lacks because they cannot be read; a later `--resume` looks at them again. */
+  /** Results that the output lacks because they cannot be read; a later `--resume` tries them again. */
   unreadable: UnreadableResult[];
 };
 
@@ -69,7 +69,7 @@ export async function collect(farm: Farm, options: CollectOptions): Promise<Coll
   const isComplete = async (): Promise<boolean> => {
     if (![...wanted].every(isSettled)) return false;
     if (!options.growing) return true;
-    // A lost rollout and the one in its place are one step in Redis: who has seen the one finds the other.
+    // Redis replaces a lost rollout in one step, so a reader that has the lost one's result also finds the new one.
     const all = await withPatience(() => farm.groups.rollouts(runId), patienceMs, signal);
     for (const id of all) wanted.add(id);
     return all.every(isSettled);
@@ -85,7 +85,7 @@ export async function collect(farm: Farm, options: CollectOptions): Promise<Coll
   let cursor = await startingPoint(farm, options, patienceMs);
   let heard = Date.now();
   while (!(await isComplete())) {
-    // After the signal, results that are there already are still taken.
+    // After the signal, results that already exist are still written.
     const stopping = signal?.aborted === true;
     const batch = await readBatch(farm, options, cursor, stopping ? 0 : BLOCK_MS, stopping ? 0 : patienceMs);
     skip(batch.unreadable);
@@ -99,7 +99,7 @@ export async function collect(farm: Farm, options: CollectOptions): Promise<Coll
       for (const line of lines) options.onLine?.(line);
     }
     if (news > 0) {
-      // What was dropped moves the cursor too.
+      // Dropped results advance the cursor too.
       cursor = batch.last_id;
       await output.append([], cursor);
       heard = Date.now();
@@ -111,7 +111,7 @@ export async function collect(farm: Farm, options: CollectOptions): Promise<Coll
   return { complete: true, unreadable: [...unreadable.values()] };
 }
 
-/** The output's cursor, unless the output lost lines since (a deleted file): then the stream is read from its start. */
+/** The output's cursor, unless the output has lost lines since (a deleted file): then the stream's start. */
 async function startingPoint(farm: Farm, options: CollectOptions, patienceMs: number): Promise<string> {
   const { output, runId, signal } = options;
   if (output.cursor === '0') return '0';
@@ -131,13 +131,13 @@ async function readBatch(
     const waiting = signal && !signal.aborted ? { signal } : {};
     return await farm.results.read(runId, cursor, { count: BATCH, blockMs, patienceMs, ...waiting });
   } catch (error) {
-    // The signal came while waiting; the next iteration takes what is there.
+    // The signal came while waiting; the next iteration reads what already exists.
     if (signal?.aborted && !(error instanceof UnusableError)) return nothing;
     throw error;
   }
 }
 
-/** Results whose lines the output lacks; the stream may be read again from an older cursor. */
+/** Keeps results whose lines the output lacks: from an older cursor, the stream delivers some results again. */
 function dropKnown(
   results: readonly { stream_id: string; result: Result }[],
   output: Output,
@@ -184,7 +184,7 @@ async function fetchArtifact(
     return await withPatience(() => farm.artifacts.get(locator), patienceMs, options.signal);
   } catch (error) {
     if (!(error instanceof SwefarmError) || error.retryable) throw error;
-    // A result without its trajectory is still worth writing: its verdict is in the stream.
+    // A result without its trajectory is still written: the stream has its verdict.
     options.onWarning?.(`${result.rollout_id}: artifact ${locator} cannot be read: ${errorMessage(error)}`);
     return null;
   }
@@ -213,7 +213,7 @@ async function checkRunExists(farm: Farm, runId: string, patienceMs: number): Pr
   );
 }
 
-/** Repeats a read while Redis is away; it must be safe to repeat. */
+/** Repeats a read while Redis is unreachable; the read must be idempotent. */
 async function withPatience<T>(read: () => Promise<T>, patienceMs: number, signal?: AbortSignal): Promise<T> {
   return await retry(read, {
     pauseMs: exponentialBackoff(100, 2_000),

@@ -1,11 +1,11 @@
 /** One line of an output file: the flat facts of a result, its patch, and a summary of its report. */
 import type { Report, Result, Sampling } from '@swefarm/shared';
 
-/** What the artifact adds to a result's line. */
+/** Fields that come from the artifact instead of the result. */
 export type LineParts = {
   patch: string | null;
   report: Report | null;
-  /** Sampling of its policy; null without a policy, or when it is not known. */
+  /** Sampling of its policy; null without a policy, or when unknown. */
   sampling?: Sampling | null;
   /** Path of the copy made for `--artifacts`. */
   artifact_file?: string | undefined;
@@ -43,11 +43,11 @@ export type OutputLine = Pick<
   report: ReportSummary | null;
   sampling?: Sampling;
   artifact_file?: string;
-  /** The rollout of a later run that evaluated this one's patch again. */
+  /** The rollout of a later run that evaluated this rollout's patch again. */
   evaluated_by?: Pick<Result, 'rollout_id' | 'artifact'>;
 };
 
-/** A line without its long fields, as it is kept in memory. */
+/** A line without its long fields, to be kept in memory. */
 export type LineSummary = Omit<OutputLine, 'patch' | 'report' | 'facts' | 'sampling'>;
 
 export function lineSummaryOf(line: OutputLine): LineSummary {
@@ -66,7 +66,7 @@ export type ReportSummary = Pick<
   | 'parser'
   | 'trust'
 > & {
-  /** Counts of tests. */
+  /** Numbers of tests. */
   fail_to_pass: { success: number; failure: number } | null;
   pass_to_pass: { success: number; failure: number } | null;
 };
@@ -129,7 +129,7 @@ export function summariseReport(report: Report): ReportSummary {
 
 /**
  * The line as JSON. The reward keeps its decimal point (`1.0`): a reader that infers column types from a batch of whole
- * numbers would otherwise make integers of it, and trainers refuse those.
+ * numbers would otherwise make it an integer column, which trainers reject.
  */
 export function encodeLine(line: OutputLine): string {
   const fields = Object.entries(line).map(([key, value]) => {

@@ -1,6 +1,6 @@
 /**
- * The file that results are appended to, and the files beside it: which run it belongs to, and how far the run's
- * stream was read.
+ * The file that results are appended to, and the files beside it, which record its run and how far the run's stream was
+ * read.
  */
 import { createReadStream } from 'node:fs';
 import { type FileHandle, stat } from 'node:fs/promises';
@@ -19,31 +19,31 @@ import {
 } from './appendfile.ts';
 import { encodeLine, type LineSummary, lineSummaryOf, type OutputLine } from './line.ts';
 
-/** Our own lines, or a foreign format: formats/registry.ts has the row of each. */
+/** swefarm's own lines, or a foreign format of formats/registry.ts. */
 export const OutputFormat = z.enum(['swefarm', 'gym']);
 export type OutputFormat = z.infer<typeof OutputFormat>;
 
-/** The evaluation that `swefarm eval` writes the lines of; the same command resumes it. */
+/** The evaluation whose lines `swefarm eval` writes; the same command resumes it. */
 const OutputEvaluation = z.object({
-  /** `--run-id`: its name in the harness's tree. */
+  /** `--run-id`: the run's name in the harness's tree. */
   run_id: z.string(),
-  /** Its run in the farm; with `--from` the lines belong to an earlier run. */
+  /** The evaluation's run in the farm; with `--from` the lines belong to an earlier run. */
   record: RunRecord,
-  /** All that it evaluates, and the fingerprint of their patches. */
+  /** All rollouts that it evaluates, and the fingerprint of their patches. */
   rollouts: z.array(z.string()),
   patches_sha256: z.string(),
-  /** With `--from`: its lines are old ones with new verdicts. */
+  /** With `--from`: the lines are those of the earlier run with new verdicts. */
   mends: z.boolean(),
 });
 export type OutputEvaluation = z.infer<typeof OutputEvaluation>;
 
-/** Stands beside the output as `OUTPUT.run.json`. */
+/** Stored beside the output as `OUTPUT.run.json`. */
 export const OutputRun = z.object({
   format: z.literal('swefarm-output-1'),
   record: RunRecord,
-  /** Folder of the Redis that was started for this output; null when a given Redis was used. */
+  /** Folder of the Redis that was started for this output; null when the user gave a Redis. */
   state_dir: z.string().nullable(),
-  /** What its lines are. */
+  /** The format of its lines. */
   rows: OutputFormat.default('swefarm'),
   evaluation: OutputEvaluation.optional(),
 });
@@ -53,21 +53,21 @@ export type OutputRun = z.infer<typeof OutputRun>;
 export interface Output extends AsyncDisposable {
   /** For messages. */
   readonly name: string;
-  /** Lines that are in the file already, by rollout id; grows with `append`. */
+  /** Lines that the file has, by rollout id; grows with `append`. */
   readonly lines: ReadonlyMap<string, LineSummary>;
   /** Last stream id whose result is in the file; `0` at the start. */
   readonly cursor: string;
-  /** Gets what a line leaves out, before `append` gets the line; for outputs that write more than lines. */
+  /** Receives the fields that a line omits, before `append` gets the line; for outputs that write more than lines. */
   take?(result: Result, content: ArtifactContent | null): void;
-  /** Writes whole lines to the disk, then moves the cursor. */
+  /** Writes whole lines to disk, then advances the cursor. */
   append(lines: readonly OutputLine[], cursor: string): Promise<void>;
 }
 
 export const runFile = (path: string): string => `${path}.run.json`;
 
 /**
- * Refuses a path that holds something. A new output must not exist, an empty file may. `remedy`: how this command would go
- * on with it.
+ * Refuses a path that holds something: a new output must not exist or must be empty. `remedy`: how this command could continue
+ * the existing output.
  *
  * @throws UsageError
  */
@@ -83,7 +83,7 @@ export async function requireNewOutput(path: string, remedy?: string): Promise<v
   }
 }
 
-/** What was written when the output's run began; null when there is none. Throws UsageError when it is unreadable. */
+/** What was written when the output's run began; null when there is no such file. Throws UsageError when it is unreadable. */
 export async function readOutputRun(path: string): Promise<OutputRun | null> {
   const text = await readText(runFile(path));
   if (text === null) return null;
@@ -101,10 +101,10 @@ export async function writeOutputRun(path: string, run: z.input<typeof OutputRun
 }
 
 /**
- * Opens for appending, repairs a torn last line, and reads the lines that are there. `runId` null: of whatever runs, and
- * without a place in the stream of one.
+ * Opens a file for appending, repairs a torn last line, and reads its lines. `runId` null: lines of any runs, without a cursor
+ * in a run's stream.
  *
- * @throws UsageError when the file holds lines of another run or is no output; UnusableError when it cannot be written
+ * @throws UsageError when the file holds lines of another run or is not an output; UnusableError when it cannot be written
  */
 export async function openOutputFile(path: string, runId: string | null): Promise<Output> {
   const file = await openAppending(path, '{"run_id":"');
@@ -160,7 +160,7 @@ class OutputFile implements Output {
   }
 }
 
-/** Lines to standard output (or any sink); nothing can be resumed. `write` resolves when the sink took the text. */
+/** Writes lines to standard output (or any sink), which cannot be resumed. `write` resolves when the sink took the text. */
 export function streamOutput(write: (text: string) => Promise<void>): Output {
   const lines = new Map<string, LineSummary>();
   const output = {
@@ -173,13 +173,13 @@ export function streamOutput(write: (text: string) => Promise<void>): Output {
       output.cursor = cursor;
     },
     async [Symbol.asyncDispose](): Promise<void> {
-      // Standard output belongs to the process.
+      // Standard output belongs to the process and stays open.
     },
   };
   return output;
 }
 
-/** The lines of an output, read one at a time and kept without their patches. */
+/** Reads the lines of an output one at a time and keeps them without their patches. */
 async function readLines(path: string, runId: string | null): Promise<Map<string, LineSummary>> {
   const lines = new Map<string, LineSummary>();
   for await (const row of parseJsonLines(createReadStream(path))) {

@@ -83,7 +83,7 @@ test('groups weigh alike, repositories are told apart, and nothing at all is no 
   const b = { group: 'b', repo: 'p/q' };
   const profile = profileOf([won(), won(), fact(b), won(b), fact(b), fact(b)], 2);
   expect(profile.pass_at_1_avg_of_k).toEqual({ k: 4, value: (1 + 0.25) / 2 });
-  // Only b has four.
+  // Only group b has four.
   expect(profile.pass_at['4']).toBe(1);
   expect(profile.by_repository).toMatchObject({ 'p/q': { judged: 4, resolved: 1 }, 'x/y': { accuracy: 1 } });
   expect(profile.groups).toEqual({ total: 2, complete: 2, size: 2 });

@@ -1,21 +1,21 @@
-/** The profile of a set of rollouts: how good, how sure, and what went wrong. Pure, so that every report counts alike. */
+/** The profile of a set of rollouts: how good, how certain, and what went wrong. Pure, so that every report counts alike. */
 import { type Countable, countNames, mean, meansOf, tally } from './tally.ts';
 
-/** What is counted of one rollout. */
+/** The facts of one rollout that are counted. */
 export type RolloutFact = Countable & {
-  /** What makes rollouts siblings: the instance, or the prompt that a caller repeats. */
+  /** The key of the rollout's group: the instance, or the prompt that a caller repeats. */
   group: string;
   repo: string;
   patch_applied: boolean;
-  /** The evaluation could not be done, whatever the cause. */
+  /** The evaluation failed, whatever the cause. */
   evaluation_error: boolean;
   /** Why it was not judged; null when it was. */
   failure: string | null;
-  /** Ended by the farm or by hand for this reason, which is no failure; null: it was not. */
+  /** Why the farm or a person cancelled it, which is no failure; null when it was not cancelled. */
   cancelled: string | null;
 };
 
-/** Rates over nothing are null. */
+/** A rate with a zero denominator is null. */
 export type Counted = {
   total: number;
   judged: number;
@@ -32,10 +32,10 @@ export type Profile = Counted & {
   pass_at: Record<string, number>;
   /** Mean over groups of each group's own accuracy; k is the size of the largest group. */
   pass_at_1_avg_of_k: { k: number; value: number } | null;
-  /** Of all that were not cancelled, as the next. */
+  /** Over all rollouts that were not cancelled, as is the next field. */
   patch_applied_rate: number | null;
   evaluation_error_rate: number | null;
-  /** Mean turns that cancelled rollouts had taken by then, beside `mean_turns` of those that were kept. */
+  /** Mean turns that cancelled rollouts had taken by then; `mean_turns` counts the judged ones only. */
   mean_turns_cancelled: number | null;
   failures: Record<string, number>;
   cancelled: Record<string, number>;
@@ -43,7 +43,7 @@ export type Profile = Counted & {
   groups: { total: number; complete: number; size: number };
 };
 
-/** `groupSize`: how many rollouts make a group complete; default: as many as the largest one has. */
+/** `groupSize`: how many rollouts make a group complete; default: the size of the largest group. */
 export function profileOf(facts: readonly RolloutFact[], groupSize?: number): Profile {
   const groups = [...Map.groupBy(facts, (fact) => fact.group).values()].map(tally);
   const size = groupSize ?? Math.max(0, ...groups.map((group) => group.total));
@@ -76,7 +76,7 @@ export function profileOf(facts: readonly RolloutFact[], groupSize?: number): Pr
 }
 
 /**
- * Probability that k drawn of n samples, c of them right, hold a right one: 1 - C(n-c, k) / C(n, k), as a product that
+ * Probability that k drawn of n samples, c of them correct, include a correct one: 1 - C(n-c, k) / C(n, k), as a product that
  * does not overflow (Chen et al. 2021, "Evaluating Large Language Models Trained on Code", section 2.1).
  */
 export function passAt(n: number, c: number, k: number): number {

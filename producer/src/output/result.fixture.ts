@@ -1,4 +1,4 @@
-/** A whole result for tests; `over` replaces fields. */
+/** A complete result for tests; `over` replaces fields. */
 import type { Report, Result } from '@swefarm/shared';
 import { type OutputLine, outputLine } from './line.ts';
 

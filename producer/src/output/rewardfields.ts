@@ -1,8 +1,8 @@
-/** Rewards lines of an output again, from their facts alone. */
+/** Computes the rewards of output lines again, from their facts alone. */
 import { decideReward, type RewardOverrides } from '@swefarm/grading';
 import { FAILURES, type Result, type RewardFacts } from '@swefarm/shared';
 
-/** The decision of the reward table on facts, as fields of a line. */
+/** The reward table's decision on these facts, as fields of a line. */
 export function rewardFields(
   facts: RewardFacts,
   overrides: RewardOverrides,

@@ -1,4 +1,4 @@
-/** Summary of a run, counted from its output lines alone, so that it is the same for a resumed run. */
+/** Summary of a run, counted from its output lines alone, so that a resumed run has the same summary. */
 
 import type { LineSummary } from './line.ts';
 import { countNames, mean, meansOf, ratio, tally } from './tally.ts';
@@ -10,14 +10,14 @@ export type GroupSummary = {
   failed: number;
   cancelled: number;
   resolved: number;
-  /** Mean over rollouts that carry a reward; null when none does. */
+  /** Mean over rollouts that have a reward; null when none has. */
   reward_mean: number | null;
-  /** Mean over judged rollouts; null when there is none. */
+  /** Mean over judged rollouts; null without any. */
   turns_mean: number | null;
-  /** Mean over cancelled rollouts of what they had taken by then; null when there is none. */
+  /** Mean turns that cancelled rollouts had taken by then; null without any. */
   cancelled_turns_mean: number | null;
   exit_statuses: Record<string, number>;
-  /** `stage/class` → how often. */
+  /** `stage/class` → count. */
   failures: Record<string, number>;
   /** Mean seconds from claim to result, over rollouts that have one. */
   seconds_mean: number | null;
@@ -27,11 +27,11 @@ export type Summary = {
   /** One per instance, in the order given. */
   groups: GroupSummary[];
   all: GroupSummary;
-  /** The message of one failure per `stage/class`. */
+  /** One failure message per `stage/class`. */
   examples: Record<string, string>;
 };
 
-/** Counts lines by instance; instances without a line count too. */
+/** Counts lines by instance, including instances without a line. */
 export function summarise(instanceIds: Iterable<string>, lines: Iterable<LineSummary>): Summary {
   const byGroup = new Map<string, LineSummary[]>(Array.from(instanceIds, (id) => [id, []]));
   const every: LineSummary[] = [];

@@ -1,7 +1,7 @@
-/** Counts results: the one place that decides what enters which sum and which mean, for tables, pages and reports alike. */
+/** Counts results: the only place that decides which results enter which sum and mean, for tables, pages and reports. */
 import type { Result } from '@swefarm/shared';
 
-/** What is counted of one rollout. */
+/** The fields of one rollout that are counted. */
 export type Countable = Pick<Result, 'outcome' | 'resolved' | 'reward' | 'turns'>;
 
 /** Sums over results. */
@@ -11,12 +11,12 @@ export type Tally = {
   failed: number;
   cancelled: number;
   resolved: number;
-  /** How many carry a reward. */
+  /** How many have a reward. */
   rewarded: number;
   reward_sum: number;
-  /** Over judged rollouts. */
+  /** Sum over judged rollouts. */
   turns_sum: number;
-  /** Over cancelled rollouts: what they had taken by then. */
+  /** Sum over cancelled rollouts of the turns that they had taken by then. */
   cancelled_turns_sum: number;
 };
 
@@ -51,7 +51,7 @@ export function tally(results: Iterable<Countable>): Tally {
   return sums;
 }
 
-/** Means over sums; null where nothing enters the mean. */
+/** Means from sums; null where no result enters the mean. */
 export const meansOf = (
   sums: Pick<Tally, 'judged' | 'resolved' | 'rewarded' | 'reward_sum' | 'turns_sum'>,
 ): { resolve_rate: number | null; reward_mean: number | null; turns_mean: number | null } => ({
@@ -60,7 +60,7 @@ export const meansOf = (
   turns_mean: ratio(sums.turns_sum, sums.judged),
 });
 
-/** Null when there is nothing to divide by. */
+/** Null when `count` is zero. */
 export const ratio = (sum: number, count: number): number | null => (count === 0 ? null : sum / count);
 
 export const mean = (values: readonly number[]): number | null =>
@@ -69,7 +69,7 @@ export const mean = (values: readonly number[]): number | null =>
     values.length,
   );
 
-/** How often each name occurs, in the order of first occurrence. */
+/** Counts each name, in the order of first occurrence. */
 export function countNames(names: Iterable<string>): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const name of names) counts[name] = (counts[name] ?? 0) + 1;

@@ -29,7 +29,7 @@ export type LeadOptions = {
   localDir: string;
   /** The address under which other nodes reach this one. */
   host: string;
-  /** 0: a free one. */
+  /** 0: choose a free one. */
   port: number;
   prefix: string;
   node: string;
@@ -50,7 +50,7 @@ const CHECK_MS = 250;
 const USER = 'farm';
 const LOCAL: OwnFolder = { setting: '--local-dir', closed: true };
 
-/** Leads until the signal ends it. Throws UnusableError: see takeLead, launchRedis; `port_taken`; `redis_fenced` when it lost the lead. */
+/** Leads until the signal is aborted. Throws UnusableError: see takeLead, launchRedis; `port_taken`; `redis_fenced` when it lost the lead. */
 export async function lead(options: LeadOptions): Promise<void> {
   const { localDir, note } = options;
   const lock = await takeLead({ ...options, onWait: (who) => note(`${who} leads; waiting for its end`) });
@@ -59,7 +59,7 @@ export async function lead(options: LeadOptions): Promise<void> {
   try {
     isCopied = await serve(options, lock, pulse.check);
   } catch (error) {
-    // From now on the data of the successor are valid, not these.
+    // From now on the successor's data are valid, and this host's are not.
     isCopied = error instanceof UnusableError && error.code === 'redis_fenced';
     throw error;
   } finally {
@@ -71,7 +71,7 @@ export async function lead(options: LeadOptions): Promise<void> {
   }
 }
 
-/** Resolves to whether the last state is among the copies. @param check throws once the lead is lost */
+/** Resolves to whether the last state has been copied. @param check throws once the lead is lost */
 async function serve(options: LeadOptions, lock: Lock, check: () => void): Promise<boolean> {
   const { dir, localDir, host, node, job, note, signal } = options;
   const copies = join(dir, 'copies');
@@ -99,7 +99,7 @@ async function serve(options: LeadOptions, lock: Lock, check: () => void): Promi
       await sleepAtMost(CHECK_MS, signal);
       check();
       if (!server.alive()) {
-        // A batch scheduler ends all processes at once, and memory may run short. The data of Redis are on the disk.
+        // A batch scheduler may kill all processes at once, and memory may run short. Redis has its data on disk.
         if (!signal.aborted) note('Redis ended; starting it again from its append-only file');
         server = await launchRedis(launch);
       }
@@ -111,12 +111,12 @@ async function serve(options: LeadOptions, lock: Lock, check: () => void): Promi
     await removeAddress(address, lock.epoch);
     return isCopied;
   } finally {
-    // This Redis must serve nobody any more, whatever went wrong.
+    // Whatever went wrong, this Redis must stop serving clients.
     await server.kill();
   }
 }
 
-/** Beats in the background, during a long start too. `check` throws once the lead is lost. */
+/** Renews the lead in the background, also during a long start. `check` throws once the lead is lost. */
 function startPulse(lock: Lock): AsyncDisposable & { check(): void } {
   const over = new AbortController();
   let lost: unknown = null;
@@ -139,7 +139,7 @@ function startPulse(lock: Lock): AsyncDisposable & { check(): void } {
   };
 }
 
-/** The data of this host when nobody else led since; else the newest copy. Resolves to whether there was either. */
+/** Uses this host's data when no other host led since, else the newest copy. Resolves to whether either existed. */
 async function prepareData(localDir: string, copies: string, epoch: number): Promise<boolean> {
   await ownFolder(localDir, LOCAL);
   const mark = join(localDir, 'epoch');
@@ -157,7 +157,7 @@ async function prepareData(localDir: string, copies: string, epoch: number): Pro
   return restored;
 }
 
-/** Made once for the farm, so that a client can go to a new leader with the password that it has. */
+/** Made once for the farm, so that clients can use their password with a new leader. */
 async function passwordOf(dir: string): Promise<string> {
   const file = join(dir, 'password');
   await writeFile(file, randomBytes(24).toString('hex'), { flag: 'wx', mode: 0o600 }).catch((error) => {
@@ -166,7 +166,7 @@ async function passwordOf(dir: string): Promise<string> {
   return (await readFile(file, 'utf8')).trim();
 }
 
-/** A port that was free a moment ago: the given one, or any for 0. */
+/** Returns a port that was free a moment ago: the given one, or any for 0. */
 async function choosePort(host: string, port: number): Promise<number> {
   const server = createServer();
   try {
@@ -190,7 +190,7 @@ async function choosePort(host: string, port: number): Promise<number> {
   }
 }
 
-/** Copies in the background, one after another: a slow disk must not cost the lead. */
+/** Copies in the background, one copy after another: a slow disk must not cost the lead. */
 function createCopier(
   server: () => LaunchedRedis,
   dir: string,

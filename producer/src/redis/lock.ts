@@ -1,6 +1,6 @@
 /**
- * One leader at a time over a shared file system that may have no locks: each lead is a numbered file made exclusively, kept
- * fresh by its holder. A holder that sees a higher number than its own has lost; clocks of different hosts are never compared.
+ * Elects one leader over a shared file system that may lack locks: each lead is a numbered file, created exclusively and renewed by
+ * its holder. A holder that sees a higher number than its own has lost; clocks of different hosts are never compared.
  */
 import { readlinkSync } from 'node:fs';
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
@@ -21,7 +21,7 @@ const Lead = z.object({
   node: z.string(),
   job: z.string().nullable(),
   pid: z.number().int(),
-  /** Start of the process, boot and process namespace: by these the same host knows that it is gone. */
+  /** Start of the process, boot and process namespace, by which the same host recognises that the process is gone. */
   process: z.string(),
   beat: z.number().int(),
   released: z.boolean(),
@@ -32,9 +32,9 @@ export type LockOptions = {
   dir: string;
   node: string;
   job: string | null;
-  /** Wait for a living leader to end, instead of refusing. */
+  /** Wait until a living leader ends, instead of throwing. */
   standby: boolean;
-  /** A leader that does not beat for so long has lost. Milliseconds; tests shorten it. */
+  /** A leader that has not renewed for this long has lost the lead. Milliseconds; tests shorten it. */
   staleMs?: number;
   /** Called once, when there is a living leader to wait for. */
   onWait?: (holder: string) => void;
@@ -43,7 +43,7 @@ export type LockOptions = {
 
 export type Lock = {
   readonly epoch: number;
-  /** Renews the lead. Throws UnusableError `redis_fenced` when somebody else leads by now, or when the folder does not answer. */
+  /** Renews the lead. Throws UnusableError `redis_fenced` when another process leads by now, or when the folder does not respond. */
   beat(): Promise<void>;
   /** Ends the lead, so that the next leader need not wait. */
   release(): Promise<void>;
@@ -53,7 +53,7 @@ const STALE_MS = 15_000;
 const POLL_MS = 500;
 const KEPT = 3;
 
-/** Throws UnusableError `redis_led` while another one leads (unless `standby`), `redis_dir` when the folder cannot be used. */
+/** Throws UnusableError `redis_led` while another process leads (unless `standby`), `redis_dir` when the folder is unusable. */
 export async function takeLead(options: LockOptions): Promise<Lock> {
   const staleMs = options.staleMs ?? STALE_MS;
   const folder = join(options.dir, 'lead');
@@ -86,7 +86,7 @@ export async function takeLead(options: LockOptions): Promise<Lock> {
   }
 }
 
-/** The leader that lives; null when there is none. Watches its beat for up to `staleMs`. */
+/** The living leader; null when there is none. Watches for a renewal for up to `staleMs`. */
 async function livingHolder(
   folder: string,
   epoch: number,
@@ -132,14 +132,14 @@ async function claim(
   const write = async (changes: Partial<Lead>): Promise<void> => {
     Object.assign(lead, changes, { beat: lead.beat + 1 });
     await replaceFile(fileOf(folder, epoch), JSON.stringify(lead), { mode: 0o600 });
-    // A successor removes old leads after a while: this one must be the highest still.
+    // A successor deletes old leads after a while, so check that this one is still the highest.
     const highest = (await epochsIn(folder)).at(-1) ?? epoch;
     if (highest > epoch) throw fenced(`epoch ${highest} was taken`);
   };
   return {
     epoch,
     async beat() {
-      // It must end before another process may take this one for dead.
+      // The write must end before another process may declare this one dead.
       const { by } = await waitAtMost(write({}), staleMs / 2);
       if (by !== 'itself') throw fenced(`${folder} does not answer`);
     },
@@ -161,18 +161,18 @@ async function readLead(folder: string, epoch: number): Promise<Lead | null> {
   try {
     return Lead.parse(JSON.parse(await readFile(fileOf(folder, epoch), 'utf8')));
   } catch {
-    // It is being written, or was just removed: the next read shows which.
+    // The file is being written, or was just removed: the next read shows which.
     return null;
   }
 }
 
-/** Certainly dead: a process of this boot and namespace that is not there any more. */
+/** True when the leader is certainly dead: its process was of this boot and namespace and no longer exists. */
 function isGone(lead: Lead): boolean {
   const [, boot, namespace] = lead.process.split(' ');
   const [, ownBoot, ownNamespace] = processName(process.pid).split(' ');
   return boot === ownBoot && namespace === ownNamespace && processName(lead.pid) !== lead.process;
 }
 
-/** Start, boot and process namespace. */
+/** A process's start, boot and process namespace. */
 const processName = (pid: number): string =>
   `${processStarted(pid) ?? 'gone'} ${bootId()} ${readlinkSync('/proc/self/ns/pid')}`;

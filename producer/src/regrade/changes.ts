@@ -1,4 +1,4 @@
-/** The changes of a regrade for people: one line per rollout whose verdict, reward or tests changed. */
+/** Prints the changes of a regrade: one line per rollout whose verdict, reward or tests changed. */
 import type { OutputLine, ReportSummary } from '../output/line.ts';
 
 export type GradeVerdict = {
@@ -17,7 +17,7 @@ export const verdictOf = (line: OutputLine): GradeVerdict => ({
   report: line.report,
 });
 
-/** Null when nothing that is shown differs. */
+/** Null when no shown field differs. */
 export function describeChange(name: string, before: GradeVerdict, after: GradeVerdict): string | null {
   const parts = [
     change('', renderVerdict(before), renderVerdict(after)),

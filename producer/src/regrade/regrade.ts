@@ -1,4 +1,4 @@
-/** Grades a stored log again, and rewards a stored line again: nothing runs, and what was recorded is not touched. */
+/** Grades a stored log again and decides a stored line's reward again: nothing runs, and recorded facts do not change. */
 import {
   decideReward,
   type GraderChoice,
@@ -13,10 +13,10 @@ import { rewardFields } from '../output/rewardfields.ts';
 import type { StoredLog } from './sources.ts';
 
 /**
- * The report that the grader gives today. `before` is the stored one: what was seen in the container, and cannot be seen
- * in a log, stays among the reasons of `trust`.
+ * The report of the current grader. `before` is the stored report: its reasons of `trust` that were found in the container, and
+ * cannot be found in a log, are kept.
  *
- * @throws SwefarmError `instance_invalid` when the grader cannot take the row
+ * @throws SwefarmError `instance_invalid` when the grader rejects the row
  */
 export function regradeLog(
   instance: Instance,
@@ -38,14 +38,14 @@ function worseTrust(a: Report['trust'], b: Report['trust']): Report['trust'] {
 }
 
 export type RewardRules = {
-  /** Of the run, as it was submitted. */
+  /** The overrides that the run was submitted with. */
   was: RewardOverrides;
   now: RewardOverrides;
 };
 
 /**
- * The line with a new report, when there is one, and the reward of today's table. A line that infrastructure failed or a
- * person cancelled stays as it is, for the table never decided about it; null when the line holds no facts.
+ * The line with its new report, if any, and the reward of the current table. A line that infrastructure failed or that was
+ * cancelled does not change, because the table never decided about it; null when the line has no facts.
  */
 export function rewardLineAgain(
   line: OutputLine,
@@ -65,7 +65,7 @@ export function rewardLineAgain(
       }
     : line.facts;
   const fresh = rewardFields(facts, rules.now, line.failure?.attempts ?? 1);
-  // The same failure keeps the worker's message.
+  // For the same failure, the worker's message is kept.
   const same = line.failure !== null && fresh.failure?.class === line.failure.class;
   return {
     ...line,

@@ -1,4 +1,4 @@
-/** What can be graded again: the lines of an output with their artifacts, or the folders of a harness's tree. */
+/** Sources of a regrade: the lines of an output with their artifacts, or the folders of a harness's tree. */
 import { createReadStream } from 'node:fs';
 import { readdir, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
@@ -15,7 +15,7 @@ export type StoredLog = {
   facts: Omit<EvaluationFacts, 'log'>;
 };
 
-/** Lines in file order. Throws UsageError for a file that is no output. */
+/** Yields lines in file order. Throws UsageError for a file that is not an output. */
 export async function* outputLines(path: string): AsyncGenerator<OutputLine> {
   for await (const row of parseJsonLines(createReadStream(path))) {
     const line = 'value' in row ? (row.value as Partial<OutputLine>) : null;
@@ -28,7 +28,7 @@ export async function* outputLines(path: string): AsyncGenerator<OutputLine> {
   }
 }
 
-/** The log of an artifact, or null when nothing was evaluated or nothing was kept. */
+/** The log of an artifact; null when there was no evaluation or no log was kept. */
 export function logOfArtifact(content: ArtifactContent): StoredLog | null {
   const { report, test_log: log, patch } = content;
   if (!report || log === null || (report.evaluation === 'not_run' && report.patch_state !== 'not_applied'))
@@ -42,7 +42,7 @@ export function logOfArtifact(content: ArtifactContent): StoredLog | null {
       timed_out: report.evaluation === 'timed_out',
       sandbox_killed: report.evaluation === 'sandbox_killed',
       image_digest: report.image_digest,
-      // Neither is kept, and neither decides.
+      // Artifacts have neither field, and neither affects the verdict.
       timeout_seconds: 0,
       exit_code: null,
     },
@@ -53,15 +53,15 @@ export type TreeFolder = {
   folder: string;
   instance_id: string;
   model: string;
-  /** By its report.json; null when there is none that can be read. */
+  /** The verdict of its report.json; null when that is missing or unreadable. */
   resolved: boolean | null;
   stored: StoredLog | null;
 };
 
-/** Most levels from the named folder down to an instance: run, model, instance. */
+/** Most levels from the given folder down to an instance: run, model, instance. */
 const DEPTH = 3;
 
-/** The instances below a folder: a run's, a model's, or an instance's own. Throws UsageError when there are none. */
+/** The instances below the folder of a run, a model or an instance. Throws UsageError when there are none. */
 export async function* treeFolders(root: string): AsyncGenerator<TreeFolder> {
   let found = 0;
   for await (const folder of instanceFolders(root, DEPTH)) {

@@ -1,4 +1,4 @@
-/** From a result, or the line that an output keeps of it, to what a report counts. */
+/** Converts a result, or its output line, to the facts that a report counts. */
 import type { Result } from '@swefarm/shared';
 import type { OutputLine } from '../output/line.ts';
 import type { RolloutFact } from '../output/profile.ts';
@@ -17,7 +17,7 @@ export type LineFacts = Pick<
 > &
   Partial<Pick<OutputLine, 'report'>>;
 
-/** Siblings are the rollouts of one instance, in whichever shard. */
+/** Rollouts of one instance are a group, in whichever shard they are. */
 export function factOf(line: LineFacts, repo = repositoryOf(line.instance_id)): RolloutFact {
   const { outcome, failure, facts, report } = line;
   const evaluation = report?.evaluation ?? facts?.evaluation;
@@ -35,7 +35,7 @@ export function factOf(line: LineFacts, repo = repositoryOf(line.instance_id)): 
   };
 }
 
-/** Outputs keep no repository: SWE-bench and SWE-Gym name instances owner__name-number, SWE-smith owner__name.commit.bug. */
+/** Outputs do not store the repository: SWE-bench and SWE-Gym name instances owner__name-number, SWE-smith owner__name.commit.bug. */
 export function repositoryOf(instanceId: string): string {
   const match = /^(.+?)__(.+?)(?:-\d+|\.[0-9a-f]{8}\..*)?$/.exec(instanceId);
   return match ? `${match[1]}/${match[2]}` : 'unknown';

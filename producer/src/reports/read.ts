@@ -1,4 +1,4 @@
-/** Reads what a report counts: lines of outputs in any format, or the results of a run in Redis. */
+/** Reads the rollouts that a report counts: lines of outputs in any format, or the results of a run in Redis. */
 import { createReadStream } from 'node:fs';
 import { type Farm, type RunRecord, type UnreadableResult, UsageError } from '@swefarm/shared';
 import { parseJsonLines } from '../datasets/jsonl.ts';
@@ -11,11 +11,11 @@ import { factOf, type LineFacts } from './facts.ts';
 export type CountedRollouts = {
   rollouts: Map<string, RolloutFact>;
   record: RunRecord | null;
-  /** Results that could not be read, and are not counted. */
+  /** Results that are not counted because they cannot be read. */
   unreadable: readonly UnreadableResult[];
 };
 
-/** Throws UsageError when it cannot be read or holds something else. */
+/** Throws UsageError when the file cannot be read or is not an output. */
 export async function countOutput(path: string): Promise<CountedRollouts> {
   const run = await readOutputRun(path);
   const rollouts = new Map<string, RolloutFact>();

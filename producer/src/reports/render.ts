@@ -1,14 +1,14 @@
-/** A profile for people: one number a line, then failures and repositories. */
+/** Prints a profile: one number a line, then failures and repositories. */
 
 import type { Counted, Profile } from '../output/profile.ts';
 import { renderTable } from '../view/table.ts';
 
 export type ProfileReport = Profile & {
-  /** Rollouts that the runs should have; null when unknown. */
+  /** How many rollouts the runs should have; null when unknown. */
   expected: number | null;
 };
 
-/** `ks`: which pass@k are wanted. */
+/** `ks`: which pass@k to print. */
 export function renderReport(report: ProfileReport, ks: readonly number[]): string {
   const open = report.expected === null ? 0 : Math.max(0, report.expected - report.total);
   const { groups, pass_at_1_avg_of_k: average } = report;

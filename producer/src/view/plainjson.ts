@@ -1,7 +1,7 @@
-/** What an artifact holds packed, as JSON for everybody: numbers as lists, bytes as base64. */
+/** An artifact's packed values as plain JSON: numbers as lists, bytes as base64. */
 export const plainJson = (value: unknown): string =>
   JSON.stringify(value, (_key, inner: unknown) => {
-    // Of experts there are millions.
+    // A list would have millions of experts.
     if (inner instanceof Int8Array) {
       return Buffer.from(inner.buffer, inner.byteOffset, inner.byteLength).toString('base64');
     }

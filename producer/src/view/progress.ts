@@ -1,4 +1,4 @@
-/** How far a run is, on stderr: one bar that redraws on a terminal, a plain line now and then elsewhere. */
+/** Shows a run's progress on stderr: a bar that redraws on a terminal, else a plain line at intervals. */
 
 import type { LineSummary } from '../output/line.ts';
 import { addResult, emptyTally, meansOf, type Tally } from '../output/tally.ts';
@@ -8,9 +8,9 @@ export type Sink = { write(text: string): unknown; isTTY?: boolean; columns?: nu
 export type Progress = {
   /** Counts a new line. */
   add(line: LineSummary): void;
-  /** How many rollouts run now, and a note such as why workers are paused. */
+  /** Sets how many rollouts run now, and a note such as why workers are paused. */
   note(running: number | null, note: string | null): void;
-  /** A line that stays, above the bar. */
+  /** Prints a permanent line above the bar. */
   say(text: string): void;
   stop(): void;
 };
@@ -20,7 +20,7 @@ export type ProgressCounts = {
   expected: number;
   sums: Tally;
   running: number | null;
-  /** Done since this process began, for rate and time left. */
+  /** How many this process has collected, for rate and time left. */
   fresh: number;
   seconds: number;
   note: string | null;
@@ -32,7 +32,7 @@ const CLEAR_LINE = '\r\u001b[2K';
 const HIDE_CURSOR = '\u001b[?25l';
 const SHOW_CURSOR = '\u001b[?25h';
 
-/** `already`: lines that an earlier start of the same run left. */
+/** `already`: lines from an earlier start of the same run. */
 export function startProgress(
   expected: number,
   already: Iterable<LineSummary>,
@@ -66,10 +66,10 @@ export function startProgress(
 
 type Shown = Pick<Progress, 'say' | 'stop'>;
 
-/** The bar's own line, drawn again and again; the cursor is hidden meanwhile. */
+/** Redraws one line on a terminal and hides the cursor meanwhile. */
 function bar(sink: Sink, now: () => ProgressCounts): Shown {
   const draw = (): void => void sink.write(`${CLEAR_LINE}${barLine(now(), sink.columns ?? 80)}`);
-  // A process that ends in the middle must give the cursor back.
+  // A process that ends unexpectedly must show the cursor again.
   const showCursor = (): void => void sink.write(`${SHOW_CURSOR}\n`);
   process.once('exit', showCursor);
   sink.write(HIDE_CURSOR);
@@ -93,7 +93,7 @@ function plainLines(sink: Sink, now: () => ProgressCounts): Shown {
   let last = '';
   const print = (): void => {
     const line = plainLine(now());
-    // Only the time left moves on by itself: then there is nothing to say.
+    // Compared without the time left, which changes by itself: a line is printed only for other changes.
     const key = line.replace(/, about .*/, '');
     if (key !== last) sink.write(`${line}\n`);
     last = key;
@@ -109,7 +109,7 @@ function plainLines(sink: Sink, now: () => ProgressCounts): Shown {
   };
 }
 
-/** The facts both forms show, most important first. */
+/** The facts that both forms show, most important first. */
 function facts(counts: ProgressCounts): string[] {
   const { expected, sums, running, fresh, seconds } = counts;
   const { total: done, resolved, judged, failed } = sums;

@@ -56,7 +56,7 @@ test.each([80, 160])('at %i columns the screen fits, and answers what is asked a
     'image/image_pull: 503',
   ])
     expect(text).toContain(fact);
-  // What claims nothing is why one looks.
+  // Workers that claim nothing are what the reader looks for.
   expect(text.indexOf('paused: disk is full')).toBeLessThan(text.indexOf('claiming'));
   // biome-ignore lint/suspicious/noControlCharactersInRegex: that is what must not be there
   expect(text).not.toMatch(/[\u0007\u001b]/);

@@ -1,4 +1,4 @@
-/** A farm at a glance: its runs with their counts, its queue, its workers. What `status`, `watch` and the page show. */
+/** The state of a farm: its runs with their counts, its queue, its workers, for `status`, `watch` and the page. */
 import {
   type Farm,
   type RunCounts,
@@ -36,11 +36,11 @@ export type FarmStatus = {
   runs: RunStatus[];
   queue: Record<string, number>;
   workers: WorkerRecord[];
-  /** Runs whose records this version cannot read, or must leave to a newer one. */
+  /** Runs whose records this version cannot read, or must leave to a newer version. */
   unreadable: UnreadableRun[];
 };
 
-/** Of all runs, newest first, or of one. Throws UsageError when there is no such run. */
+/** The status of all runs, newest first, or of one. Throws UsageError when there is no such run. */
 export async function farmStatus(farm: Farm, runId?: string): Promise<FarmStatus> {
   const records = runId === undefined ? await farm.runs.list() : [await knownRun(farm, runId)];
   const [runs, queue, workers, unreadable] = await Promise.all([

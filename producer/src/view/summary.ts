@@ -1,13 +1,13 @@
-/** The summary of a run as a table for people. */
+/** Renders the summary of a run as a table. */
 import type { GroupSummary, Summary } from '../output/summary.ts';
 import { type Column, GAP, middle, renderTable } from './table.ts';
 import { safeFirstLine } from './terminalsafe.ts';
 
-/** Groups shown one by one; a run of thousands of instances is not read as a table. */
+/** Most groups that are listed one by one: a table of thousands would be unreadable. */
 const MOST_GROUPS = 40;
 const NUMBERS = ['resolved', 'reward', 'turns', 'seconds'] as const;
 
-/** A table for people, at most `width` columns wide (60 at least), and the causes of failures below it. */
+/** A table at most `width` columns wide (60 at least), with the causes of failures below it. */
 export function renderSummary(summary: Summary, width: number): string {
   const { groups, all } = summary;
   const shown = groups.length > MOST_GROUPS ? groups.filter(isTelling).slice(0, MOST_GROUPS) : groups;
@@ -46,7 +46,7 @@ function cells(group: GroupSummary, name: string): string[] {
   ];
 }
 
-/** Failures by stage and class, each with the message of one of them. */
+/** Failures by stage and class, each with one example message. */
 function causes({ all, examples }: Summary): string[] {
   return sorted(all.failures).map(
     ([cause, times]) => `failed×${times} ${cause}: ${safeFirstLine(examples[cause] ?? '')}`,

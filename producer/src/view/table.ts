@@ -1,4 +1,4 @@
-/** Tables for people: columns and gaps, no borders. */
+/** Renders tables as text: columns and gaps, no borders. */
 import Table from 'cli-table3';
 
 export type Column = { name: string; align?: 'left' | 'right'; width?: number };
@@ -30,7 +30,7 @@ export function renderTable(columns: readonly Column[], rows: readonly (readonly
     .join('\n');
 }
 
-/** Instance ids differ at their ends, so the middle goes. */
+/** Cuts the middle out of a text, because instance ids differ at their ends. */
 export function middle(text: string, most: number): string {
   if (text.length <= most) return text;
   const head = Math.floor((most - 1) / 3);

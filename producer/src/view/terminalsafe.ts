@@ -1,13 +1,13 @@
-/** Makes text of models, tests and repositories safe to print on a terminal. */
+/** Makes text from models, tests and repositories safe to print on a terminal. */
 
-/** Control characters of a terminal (escapes, bells, cursor moves) and those that turn text around. */
+/** Control characters of a terminal (escapes, bells, cursor moves) and those that change the text direction. */
 const HARMFUL =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 
 /**
- * Text of a model or a test made safe to print: an escape sequence in it must not move the cursor, set the title or
- * write the clipboard of whoever reads it. Line feeds and tabs stay; other control characters become visible.
+ * Makes text of a model or a test safe to print: an escape sequence in it must not move the cursor, set the title or
+ * write the reader's clipboard. Line feeds and tabs stay; other control characters become visible.
  */
 export function terminalSafe(text: string): string {
   return text.replaceAll('\r\n', '\n').replace(HARMFUL, (char) => {
@@ -17,6 +17,6 @@ export function terminalSafe(text: string): string {
   });
 }
 
-/** The first line of an error message, safe to print and cut to what a terminal shows in a few lines. */
+/** The first line of an error message, safe to print and short enough for a few lines of a terminal. */
 export const safeFirstLine = (message: string): string =>
   terminalSafe(message.split('\n')[0] ?? '').slice(0, 240);

@@ -1,4 +1,4 @@
-/** A rollout as text for people, turn by turn: answers, commands, observations. All text is made safe to print. */
+/** Renders a rollout as text, turn by turn: answers, commands, observations. All text is made safe to print. */
 import type {
   ArtifactContent,
   CommandRecord,
@@ -13,7 +13,7 @@ import { terminalSafe } from './terminalsafe.ts';
 
 export type TranscriptOptions = {
   width: number;
-  /** Whole observations and reports instead of their heads and tails. */
+  /** Show observations and reports whole instead of their heads and tails. */
   full: boolean;
   heading: (text: string) => string;
 };
@@ -32,7 +32,7 @@ export function describeArtifact(content: ArtifactContent, options: TranscriptOp
   return parts.join('\n');
 }
 
-/** The trajectory alone, to its end. */
+/** The trajectory alone, including its end. */
 export function describeTurns({ messages, turns, ...end }: Trajectory, options: TranscriptOptions): string {
   const turnsByMessage = new Map(turns.map((turn, index) => [turn.message, { turn, number: index + 1 }]));
   const tokens =
@@ -47,7 +47,7 @@ export function describeTurns({ messages, turns, ...end }: Trajectory, options: 
   ].join('\n');
 }
 
-/** A turn of a rollout that still runs. */
+/** A turn of a running rollout. */
 export function describeLiveTurn(turn: LiveTurn, options: TranscriptOptions): string {
   return turn.messages
     .flatMap((message, at) =>
@@ -98,7 +98,7 @@ function commandLine(command: CommandRecord): string {
   return `  $ ${middle(first, 60)}  [${code}, ${command.seconds.toFixed(2)} s, ${command.output_bytes} bytes${note}]`;
 }
 
-/** Head and tail of a long text. */
+/** The head and tail of a long text. */
 function cut(text: string, options: TranscriptOptions): string {
   const lines = terminalSafe(text).trimEnd().split('\n');
   if (options.full || lines.length <= LINES_SHOWN) return lines.join('\n');

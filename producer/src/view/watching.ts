@@ -1,4 +1,4 @@
-/** A farm over time, for `swefarm watch` and the page: its state, rates since the last look, and recent failures. */
+/** Follows a farm for `swefarm watch` and the page: its state, rates since the last update, and recent failures. */
 import {
   describeUnreadable,
   type Farm,
@@ -8,9 +8,9 @@ import {
 } from '@swefarm/shared';
 import { type FarmStatus, farmStatus, type RunStatus } from './status.ts';
 
-/** One run and how fast it goes. */
+/** One run and its rate. */
 export type WatchedRun = RunStatus & {
-  /** Rollouts committed a minute over the last minutes; null at the first look. */
+  /** Rollouts committed per minute over the last minutes; null at the first update. */
   per_minute: number | null;
   /** Groups with all rollouts committed. */
   groups_done: number;
@@ -29,11 +29,11 @@ export type FarmView = {
   queue: FarmStatus['queue'];
   workers: FarmStatus['workers'];
   runs: WatchedRun[];
-  /** Runs that this version cannot read, or must leave to a newer one. */
+  /** Runs that this version cannot read, or must leave to a newer version. */
   unreadable: FarmStatus['unreadable'];
   /** Running rollouts by stage. */
   stages: Record<string, number>;
-  /** Mean seconds by stage of the rollouts that were committed last. */
+  /** Mean seconds by stage of the most recently committed rollouts. */
   seconds: Record<string, number>;
   /** Newest first. */
   failures: RecentFailure[];
@@ -42,15 +42,15 @@ export type FarmView = {
 type Look = { at: number; committed: Map<string, number> };
 type RunTail = { cursor: string; recent: Result[] };
 
-/** Rates are over this time. */
+/** The time over which rates are taken. */
 const WINDOW_MS = 120_000;
 const KEPT_FAILURES = 50;
 const KEPT_RESULTS = 200;
-/** Older runs are not followed: a farm keeps them for days. */
+/** Older runs are ignored: a farm keeps runs for days. */
 const MOST_RUNS = 12;
 const BATCH = 1000;
 
-/** Each call reads the farm again: the first one all results, the following ones only new results. */
+/** Each call reads the farm again: the first call all results, later calls only new ones. */
 export function watchFarm(farm: Farm, runId?: string): () => Promise<FarmView> {
   const looks: Look[] = [];
   const tails = new Map<string, RunTail>();
@@ -80,7 +80,7 @@ export function watchFarm(farm: Farm, runId?: string): () => Promise<FarmView> {
   };
 }
 
-/** Follows a run's results; what failed since the last look. */
+/** Reads a run's new results; returns those that failed since the last update. */
 async function readTail(farm: Farm, runId: string, tails: Map<string, RunTail>): Promise<RecentFailure[]> {
   const tail = tails.get(runId) ?? { cursor: '0', recent: [] };
   tails.set(runId, tail);
@@ -114,7 +114,7 @@ function failureOf(result: Result): RecentFailure[] {
   ];
 }
 
-/** Of a result that cannot be read only its rollout and its time are known. */
+/** For an unreadable result only its rollout and its time are known. */
 const unreadableFailure = (entry: UnreadableResult): RecentFailure => ({
   rollout_id: entry.rollout_id ?? 'unknown',
   node: '',
