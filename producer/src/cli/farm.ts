@@ -2,7 +2,7 @@
 import { createLazy, type Farm, type OpenOptions, openFarm, type ProducerConfig } from '@swefarm/shared';
 import { say } from './terminal.ts';
 
-/** For a command that a script calls while Redis may still start: waits `redis_patience_seconds` and says so. `entrusts` and errors as in `openFarm`. */
+/** For scripts that start while Redis may not run yet: waits `redis_patience_seconds` and reports it. `entrusts` and errors as in `openFarm`. */
 export const openFarmPatiently = async (
   config: ProducerConfig,
   signal?: AbortSignal,

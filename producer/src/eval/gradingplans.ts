@@ -4,7 +4,7 @@ import { type Instance, SwefarmError } from '@swefarm/shared';
 
 export type GradingPlans = {
   of(instanceId: string): EvaluationPlan | null;
-  /** The grader whose run report form is used: 5.0.2's when it grades all rows, else 4.1.0's. */
+  /** The grader whose run report form is used: the only grader of all rows, else 4.1.0. */
   grader: GraderName;
 };
 

@@ -58,7 +58,7 @@ export const GymRunRequest = z.unknown().transform((body, context): GymRunReques
   return { row: row.data, episode: { episode_id, task_id: task.task_id } };
 });
 
-/** An object tells an episode: a dataset's own `episode_id` would be a string. */
+/** Only an episode request has an object here: a dataset's own `episode_id` would be a string. */
 const isEpisode = (body: unknown): boolean =>
   body !== null &&
   typeof body === 'object' &&

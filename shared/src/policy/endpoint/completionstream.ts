@@ -29,7 +29,7 @@ export class CompletionStream implements AnswerSink {
   /** False once a chunk brought text without its ids. */
   #allIds = true;
   #allLogProbs = true;
-  /** The last point at which the text covers all ids received: numbers of texts and of tokens. */
+  /** The last point at which the text covers all ids received, as numbers of texts and of tokens. */
   #whole = { texts: 0, tokens: 0 };
   #promptIds: Int32Array | null = null;
   #finishReason: string | null = null;

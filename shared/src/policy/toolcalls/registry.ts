@@ -76,7 +76,7 @@ function parseMarked(text: string): ParsedCalls | null {
 }
 
 /**
- * Null when there are no calls, or one cannot be read: the whole answer is text then, as at servers.
+ * Null when there are no calls, or one cannot be read: the whole answer is text then, as servers treat it.
  *
  * @param parser a name; or the parser of the model's template, which wins over parsers whose markers are in the text
  */
