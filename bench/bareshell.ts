@@ -1,6 +1,6 @@
 /**
- * The least that a held-open shell can be: `( command )` in a bash, its end told by a marker. No limits, no kill, no cap on
- * output, broken by the first `exec`. It is what our shell is compared with.
+ * The minimal held-open shell that our shell is compared with: it runs `( command )` in one bash and detects the end by a
+ * marker. It has no limits, no kill and no output cap, and the first `exec` breaks it.
  */
 import type { Readable } from 'node:stream';
 

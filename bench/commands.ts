@@ -1,4 +1,4 @@
-/** The twenty commands of every measurement: what an agent types, each cheap, so that what is around them shows. */
+/** The twenty commands of every measurement: typical of agents, and each cheap, so that the overhead around them shows. */
 export const COMMANDS: readonly string[] = [
   'ls -la',
   'git status --short',

@@ -1,4 +1,4 @@
-/** The container engine without the farm: the floors are measured with nothing but dockerode. */
+/** The container engine without the farm: the floors are measured with dockerode alone. */
 import { PassThrough, type Readable } from 'node:stream';
 import { loadConfig } from '@swefarm/shared';
 import Docker from 'dockerode';
@@ -9,7 +9,7 @@ export const SOCKET = (loadConfig('worker').docker_socket ?? '/var/run/docker.so
   '',
 );
 
-/** Everything the benchmark starts by hand carries this label. */
+/** The label of every container that the benchmark itself starts. */
 const LABEL = 'swefarm-bench';
 
 let client: Docker | null = null;
@@ -54,7 +54,7 @@ export async function execOnce(container: Docker.Container, argv: readonly strin
   return { exitCode: ExitCode, output: Buffer.concat(chunks).toString('utf8') };
 }
 
-/** A bash held open by one exec: what is written is its stdin. */
+/** A bash held open by one exec; writes go to its stdin. */
 export async function openBash(
   container: Docker.Container,
 ): Promise<{ stdin: NodeJS.WritableStream; output: Readable }> {

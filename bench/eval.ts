@@ -1,6 +1,6 @@
 /**
- * Predictions graded by `swefarm eval` and by the harness's own `run_evaluation`, in turns: the same instances, patches,
- * images and number of workers, each as its whole command. The verdicts must be the same.
+ * Grades the same predictions by `swefarm eval` and by the harness's own `run_evaluation`, alternately: same instances,
+ * patches, images and number of workers, whole commands. The verdicts must be equal.
  */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -18,13 +18,13 @@ const run = promisify(execFile);
 const ROOT = resolve(import.meta.dirname, '..');
 const INSTANCES = join(ROOT, '../shared/instances/instances.jsonl');
 const HARNESS = 'swebench==4.1.0';
-/** The harness only takes local images under names of its own making. */
+/** The harness accepts local images only under the names that it generates. */
 const NAMESPACE = 'swefarm-bench';
 const MOST_MS = 20 * 60_000;
 
 export type EvalSize = { workers: number; ids: readonly string[] };
 
-/** Some seconds of tests each, so that what is around them shows; the harness needs no network for them. */
+/** The tests of each take some seconds, so that the overhead shows; the harness needs no network for them. */
 export const EVAL_IDS = [
   'marshmallow-code__marshmallow-1359',
   'pytest-dev__pytest-11148',
@@ -38,7 +38,7 @@ export type EvalCell = {
   seconds: { ours: number[]; harness: number[] };
   /** Median over the rounds of harness / ours. */
   harness_over_ours: number;
-  /** Ours per prediction without the container's start and the tests. */
+  /** Our time per prediction, less the container's start and the tests. */
   overhead_ms: { p50: number; p95: number };
 };
 
@@ -64,7 +64,7 @@ export async function measureEval(sizes: readonly EvalSize[], reps: number): Pro
   }
 }
 
-/** Its Python, in an environment that is kept between runs. */
+/** The harness's Python, in an environment that later runs reuse. */
 async function ensureHarness(): Promise<string> {
   const venv = join(ROOT, '.swefarm/cache/harness-4.1.0');
   const python = join(venv, 'bin/python');
@@ -76,7 +76,7 @@ async function ensureHarness(): Promise<string> {
   return python;
 }
 
-/** Without the commands that a row brings along: the harness would go by its own table, and both must run the same. */
+/** Drops the commands in a row: the harness uses its own table, and both sides must run the same commands. */
 function asHarness(line: string): Row {
   const { environment: _own, ...row } = JSON.parse(line) as Row & { environment?: unknown };
   return row;
@@ -182,7 +182,7 @@ async function runHarness(inputs: EvalInputs, name: string, workers: number): Pr
   return since(from);
 }
 
-/** A race between graders that disagree would say nothing: each report.json and the run report are compared whole. */
+/** Compares each report.json and the run report whole: times of graders that disagree mean nothing. */
 async function compare(inputs: EvalInputs, name: string): Promise<void> {
   const files = inputs.rows.map(({ instance_id }) =>
     join('logs/run_evaluation', name, 'bench', instance_id, 'report.json'),

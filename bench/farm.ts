@@ -37,7 +37,7 @@ export async function openEnvironment(): Promise<BenchEnvironment> {
 
 export type Process = AsyncDisposable & { started: Started };
 
-/** A command that ends with its handle, and with us if we are interrupted. */
+/** A command that ends when its handle is disposed, or when the benchmark is interrupted. */
 function owned(started: Started): Process {
   const kill = (): void => started.kill('SIGTERM');
   process.once('exit', kill);
@@ -69,7 +69,7 @@ export async function startPolicy(
 
 export type BenchWorker = AsyncDisposable & { pid: number; farm: Farm; metricsUrl: string };
 
-/** A worker that is up, and a producer's view of the queue that only this worker serves. */
+/** A running worker, and a producer's view of the queue that only this worker serves. */
 export async function startWorker(
   environment: BenchEnvironment,
   runtime: RuntimeName,

@@ -1,11 +1,11 @@
-/** Simulated nodes in a few processes: what runs where, what was pulled, and the loss of some of them all at once. */
+/** Simulated nodes in a few processes: tracks what runs where and what was pulled, and kills some nodes at once. */
 
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { until } from '@swefarm/testkit';
 import type { News, NodesConfig, Order } from './nodes.ts';
 
-/** More than this and one event loop would be slow for all of its nodes. */
+/** With more nodes, one event loop would be too slow for all of them. */
 const NODES_PER_PROCESS = 150;
 export const PATIENCE = { withinMs: 600_000 };
 const PROGRAM = fileURLToPath(new URL('./nodes.ts', import.meta.url));
@@ -13,11 +13,11 @@ const PROGRAM = fileURLToPath(new URL('./nodes.ts', import.meta.url));
 export type Fleet = AsyncDisposable & {
   tell(order: Order): void;
   running(): number;
-  /** Image by image, once for each node that pulled it. */
+  /** Image names, one entry for each node that pulled the image. */
   readonly pulled: readonly string[];
-  /** Of all nodes that live. */
+  /** Summed over all living nodes. */
   cpuMs(): number;
-  /** SIGKILL for the tenth part of the nodes; the rollouts they had. */
+  /** Kills a tenth of the nodes with SIGKILL and returns the rollouts that they ran. */
   lose(): string[];
   /** Resolves when each of these has been started again since {@link lose}: milliseconds of each, first to last. */
   recovered(rollouts: readonly string[]): Promise<number[]>;
@@ -25,7 +25,7 @@ export type Fleet = AsyncDisposable & {
 
 type Part = { process: ChildProcess; up: number; cpuMs: number; running: Map<string, number>; lost: boolean };
 
-/** Those that are to be lost are in a process of their own: the tenth part of all. */
+/** The nodes that will be killed, a tenth of all, have a process of their own. */
 export async function startFleet(count: number, config: Omit<NodesConfig, 'names'>): Promise<Fleet> {
   const names = Array.from({ length: count }, (_, at) => `n${String(at).padStart(4, '0')}`);
   const pulled: string[] = [];
@@ -44,7 +44,7 @@ export async function startFleet(count: number, config: Omit<NodesConfig, 'names
       part.cpuMs = news.cpu_ms;
       pulled.push(...news.pulled);
       for (const id of news.started) {
-        // On two of its nodes at once, when one lost the lock and does not know it yet.
+        // A rollout is on two nodes at once when the first one lost the lock and has not noticed it yet.
         part.running.set(id, (part.running.get(id) ?? 0) + 1);
         startedAt.set(id, performance.now());
       }
@@ -78,7 +78,7 @@ export async function startFleet(count: number, config: Omit<NodesConfig, 'names
       first.process.kill('SIGKILL');
       first.lost = true;
       lostAt = performance.now();
-      // One that another node has by now, because this one was slow to renew its lock, is not lost.
+      // A rollout is not lost if another node took it over because this node renewed its lock too late.
       return [...first.running.keys()].filter((id) => !living().some(({ running }) => running.has(id)));
     },
     async recovered(rollouts) {

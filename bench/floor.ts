@@ -1,11 +1,11 @@
-/** What whole rollouts would cost with the engine alone: the same containers and commands, and nothing that makes a farm. */
+/** The cost of whole rollouts with the engine alone: the same containers and commands, without the farm. */
 import { openBareShell } from './bareshell.ts';
 import { COMMANDS } from './commands.ts';
 import { execOnce, openBash, removeBare, startBare } from './engine.ts';
 
 /**
- * `count` rollouts, `parallel` at a time: container, bare shell, commands, with `evalScript` a second container that runs it,
- * and removal. Seconds for all.
+ * Runs `count` rollouts, `parallel` at a time: container, bare shell, commands, a second container that runs `evalScript` if
+ * it is given, and removal. Returns the seconds for all.
  */
 export async function runFloor(
   image: string,

@@ -1,6 +1,6 @@
 /**
  * The gateway under a training step: many calls held at once, answers that grow to tens of thousands of tokens, connections
- * cut and the gateway killed in the middle. Results are committed by us as a worker would: only the gateway is measured.
+ * cut and the gateway killed in between. The benchmark commits the results in place of workers, so that it measures the gateway only.
  */
 import { readFile } from 'node:fs/promises';
 import { Agent } from 'node:http';
@@ -15,7 +15,7 @@ export type GatewaySize = { calls: number; turns: number; tokens: number; cut: n
 
 export type GatewayPart = GatewaySize & {
   answered: number;
-  /** Rollouts that were started; more than calls is a fault. */
+  /** Rollouts that were started; more of them than calls is a bug. */
   rollouts: number;
   posts: number;
   answer_bytes: number;
@@ -25,7 +25,7 @@ export type GatewayPart = GatewaySize & {
   delivery_seconds: number;
 };
 
-/** As many tokens a turn as make 60,000 in 88 turns; a fifth of the calls are cut, 100 at most. */
+/** 88 turns of this many tokens make 60,000; a fifth of the calls are cut, 100 at most. */
 export const gatewaySize = (calls: number, turns: number): GatewaySize => ({
   calls,
   turns,
@@ -55,7 +55,7 @@ export async function measureGateway(size: GatewaySize): Promise<GatewayPart> {
     const isHeld = async () => (await farm.calls.count()).held === size.calls;
     await until(isHeld, { withinMs: 300_000, pauseMs: 100, what: 'every call is held' });
     const rollouts = await openRollouts(farm);
-    // Half of a connection's life in: some callers vanish and come back, then the gateway itself.
+    // Halfway through: some callers disconnect and reconnect, then the gateway is killed and restarted.
     cutting.abort();
     await sleep(300);
     gateway.kill('SIGKILL');
@@ -107,7 +107,7 @@ async function openRollouts(farm: Farm): Promise<string[]> {
   return (await Promise.all(runs.map(({ run_id }) => farm.groups.rollouts(run_id)))).flat();
 }
 
-/** Everything the farm's artifacts take: by far the most of what a call leaves in Redis. */
+/** Size of the farm's artifacts, which are by far the most that a call leaves in Redis. */
 const redisBytes = async (farm: Farm): Promise<number> => (await farm.artifacts.usage()).used_bytes;
 
 function watchRss(pid: () => number): { peak(): number; stop(): void } {

@@ -1,11 +1,11 @@
-/** What Redis did between two looks at its own books, in all and for each of something. */
+/** The work of Redis between two samples of its own statistics (INFO), in total and per unit. */
 import type { Farm } from '@swefarm/shared';
 import { rounded } from './statistics.ts';
 
-/** Of the server's main thread and all others; commands as it counts them itself, those that scripts call too. */
+/** CPU covers all threads of the server; commands are counted by Redis and include those that scripts call. */
 export type Load = { redis_us: number; commands: number; in_bytes: number; out_bytes: number };
 
-/** A look at the books. */
+/** One sample of the statistics. */
 export type Books = Load & {
   at_ms: number;
   memory_bytes: number;
@@ -15,9 +15,9 @@ export type Books = Load & {
   by_command: Record<string, { calls: number; us: number }>;
 };
 
-/** Looks at the books of a farm's Redis. */
+/** Takes a sample of a farm's Redis. */
 export function openBooks(farm: Farm): () => Promise<Books> {
-  // What BullMQ is given as the options of a connection is a client.
+  // BullMQ's connection options are in fact a client here.
   const redis = farm.bullConnection() as unknown as { info(section: string): Promise<string> };
   return async () => {
     const text = await redis.info('all');
@@ -50,7 +50,7 @@ const each = (of: (key: (typeof KEYS)[number]) => number): Load => ({
 
 export const secondsBetween = (from: Books, to: Books): number => (to.at_ms - from.at_ms) / 1000;
 
-/** `besides`: what would have been done in that time anyhow, and is not counted. */
+/** `besides` is the load that would have occurred in that time anyway; it is subtracted. */
 export function loadBetween(from: Books, to: Books, count: number, besides: Load | null = null): Load {
   return each((key) => {
     const done = to[key] - from[key] - (besides?.[key] ?? 0);
@@ -68,7 +68,7 @@ export const plus = (...loads: readonly Load[]): Load =>
     ),
   );
 
-/** The commands that took most of the server's time; what a script called counts twice, in it and by itself. */
+/** The commands that took most of the server's time; a command called by a script counts twice, in the script and by itself. */
 export function dearest(from: Books, to: Books, most = 12): { command: string; calls: number; ms: number }[] {
   return Object.entries(to.by_command)
     .map(([command, { calls, us }]) => {

@@ -1,4 +1,4 @@
-/** The machine a figure belongs to. */
+/** The machine on which the figures were measured. */
 import { readFileSync } from 'node:fs';
 import { availableParallelism, cpus, loadavg, release, totalmem } from 'node:os';
 import { engine } from './engine.ts';
@@ -12,7 +12,7 @@ export type Machine = {
   node: string;
   /** Null when no engine answers. */
   engine: string | null;
-  /** Of the last minute, before the first measurement: whoever else works here slows everything. */
+  /** Load average of the last minute before the first measurement: other work on the machine slows everything. */
   load_average: number;
 };
 

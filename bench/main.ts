@@ -63,7 +63,7 @@ const QUICK_SIZES: readonly RolloutsSize[] = [{ parallel: 2, rollouts: 2 }];
 const EVAL_SIZES: readonly EvalSize[] = [1, 4].map((workers) => ({ workers, ids: EVAL_IDS }));
 const QUICK_EVAL: readonly EvalSize[] = [{ workers: 1, ids: EVAL_IDS.slice(0, 1) }];
 
-/** Of a thousand nodes a quarter of the slots: their rollouts are work for the machine that simulates them. */
+/** With a thousand nodes only a quarter of the slots is filled: this machine has to simulate their rollouts. */
 const MOST_SIMULATED = 8192;
 const scaleSize = (count: number): ScaleSize => ({
   nodes: count,
@@ -80,7 +80,7 @@ const scaleSize = (count: number): ScaleSize => ({
 
 const LONG: MemorySize = { rollouts: 64, turns: 88, tokens: 60_000, delayMs: 800 };
 const SHORT: MemorySize = { rollouts: 4, turns: 10, tokens: 4_000, delayMs: 300 };
-// Whatever was started ends with us: processes by their exit hooks.
+// Exit hooks end every process that was started.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(130));
 
 /** All other parts start containers. */

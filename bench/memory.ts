@@ -1,4 +1,4 @@
-/** What one worker needs while it holds many long rollouts: resident memory beyond its start, and the delay of its event loop. */
+/** Resident memory of a worker that runs many long rollouts, less what it had at start, and the delay of its event loop. */
 import { readFile } from 'node:fs/promises';
 import { type Result, type RuntimeName, sleep, sleepAtMost } from '@swefarm/shared';
 import { generateScript } from '@swefarm/testkit';
@@ -9,7 +9,7 @@ import type { Subject } from './subject.ts';
 
 const MIB = 1024 ** 2;
 const SAMPLE_MS = 500;
-/** What a worker may take in all before its rollouts are counted. */
+/** The base memory of a worker, which is not attributed to rollouts. */
 const FIXED_MIB = 150;
 
 export type MemorySize = { rollouts: number; turns: number; tokens: number; delayMs: number };
@@ -32,7 +32,7 @@ export type MemoryPart = MemorySize & {
 type Sample = {
   second: number;
   rss_mib: number;
-  /** Of V8's heap, and outside of it: buffers. */
+  /** V8's heap, and the buffers outside of it. */
   heap_mib: number;
   external_mib: number;
   active: number;

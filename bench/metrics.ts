@@ -16,9 +16,9 @@ export type MetricsSize = { rollouts: number; repeats: number };
 
 export type MetricsPart = {
   turns: number;
-  /** CPU of all that one rollout counts in its worker, alone. */
+  /** CPU of all metric updates of one rollout, measured alone. */
   metrics_ms_per_rollout: number;
-  /** CPU of the worker per rollout in all, over a batch on the cheapest runtime here. */
+  /** Total CPU of the worker per rollout, over a batch on the cheapest runtime of this machine. */
   worker_ms_per_rollout: number;
   share_percent: number;
   series: number;
@@ -42,7 +42,7 @@ export async function measureMetrics(
   };
 }
 
-/** All that a rollout of 60 turns counts, many times over, in a process that does nothing else. */
+/** Repeats all metric updates of a rollout of 60 turns many times, in a process that does nothing else. */
 function countingMs(repeats: number): number {
   const metrics = createWorkerMetrics();
   const from = process.cpuUsage();

@@ -1,6 +1,6 @@
 /**
- * Many simulated nodes in one process, each with the real worker's loops and connections of its own. Started by fleet.ts, told
- * by messages what rollouts do, and killed with all its nodes when nodes are to be lost.
+ * Many simulated nodes in one process; each has the loops and connections of a real worker. fleet.ts starts this process,
+ * controls the rollouts by messages, and kills the process to lose all of its nodes.
  */
 import { loadConfig, onAbort, type RolloutJob, sleep, type Trajectory, type Turn } from '@swefarm/shared';
 import { simulateWorker } from '@swefarm/worker';
@@ -15,20 +15,20 @@ export type NodesConfig = {
 };
 
 export type Order =
-  /** Rollouts of this run take the time that is theirs, divided by this. All others run until they are released. */
+  /** Rollouts of this run take their drawn duration divided by this. All others run until they are released. */
   | { order: 'time'; run_id: string; compress: number }
-  /** Ends this share of what is held, and of what comes. */
+  /** Ends this share of the rollouts that run, and of those that start later. */
   | { order: 'release'; share: number }
-  /** Each held rollout tells one more turn. */
+  /** Each running rollout reports one more turn. */
   | { order: 'turn' };
 
-/** What happened since the last one. */
+/** The events since the last report. */
 export type News = { up: number; started: string[]; ended: string[]; pulled: string[]; cpu_ms: number };
 
-/** A pull of half a minute, in the time of the rollouts beside it. */
+/** A pull of half a minute, compressed as the durations are. */
 const PULL_MS = 500;
 const NEWS_MS = 50;
-/** Nodes that connect at once. */
+/** How many nodes connect at the same time. */
 const AT_ONCE = 10;
 
 type Held = { id: string; turns: number; tell(said: Trajectory): void; end(): void };
@@ -73,7 +73,7 @@ process.on('message', (order: Order) => {
     }
   }
 });
-// Nothing of a farm whose measurement ended may go on.
+// This process must not outlive the measurement.
 process.on('disconnect', () => process.exit(0));
 
 setInterval(() => {
@@ -103,7 +103,7 @@ async function start(name: string): Promise<void> {
 const THOUGHT = 'The failing test calls the parser with an empty list. '.repeat(8);
 const SHOWN = 'src/package/module.py:120:    def parse(self, text):\n'.repeat(40);
 
-/** So many turns as agents take them: some words, a command, and 2 KB that it showed. */
+/** This many typical turns: some words, a command, and 2 KB of output. */
 function trajectoryOf(count: number): Trajectory {
   const turns = Array.from(
     { length: count },

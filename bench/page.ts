@@ -1,4 +1,4 @@
-/** How long somebody waits for 5,000 rollouts: from the address of a run to its grid on screen, in a real Chromium. */
+/** How long a page over 5,000 rollouts takes, from the address of the run to its grid on screen, in a real Chromium. */
 import { loadConfig, openFarm } from '@swefarm/shared';
 import { makeRun, startCommand, startRedis } from '@swefarm/testkit';
 import { type Browser, chromium } from 'playwright-core';
@@ -8,7 +8,7 @@ export type PagePart = {
   rollouts: number;
   /** Milliseconds from navigation to the first useful view, a fresh tab each time. */
   first_view_ms: { samples: number[]; p50: number; worst: number };
-  /** Of those, until the gateway had answered with the run. */
+  /** The part of that time until the gateway answered with the run. */
   answer_ms: { samples: number[]; p50: number };
   answer_bytes: number;
 };
@@ -31,7 +31,7 @@ export async function measurePage(groups: number, reps: number): Promise<PagePar
     await gateway.until(/"url":"[^"]+"/);
     const [, origin = ''] = /"url":"([^"]+)"/.exec(gateway.stdout()) ?? [];
     const looks = [];
-    // The first one also fills the caches of code that every later tab finds warm: it is not counted.
+    // The first tab is not counted, because it also fills the code caches that later tabs use.
     for (let rep = 0; rep <= reps; rep++)
       looks.push(await look(browser, `${origin}/ui/#/run/${record.run_id}`));
     const [, ...counted] = looks;
@@ -56,7 +56,7 @@ async function look(browser: Browser, url: string): Promise<{ view: number; answ
   const page = await context.newPage();
   await page.goto(url);
   await page.locator('.square').first().waitFor();
-  // Times are the browser's own, since it began to navigate.
+  // The browser measures the times, from the start of its navigation.
   const [view, answer, bytes] = (await page.evaluate(`(() => {
     const run = performance.getEntriesByType('resource').find((one) => one.name.includes('/v1/page/runs/'));
     return [performance.getEntriesByName('swefarm-run-shown')[0].startTime, run.responseEnd, run.decodedBodySize];

@@ -8,7 +8,7 @@ import type { ScalePart, ScaleRow } from './scale.ts';
 import type { ShellPart, Skipped } from './shell.ts';
 import { rounded } from './statistics.ts';
 
-/** First row is the head; numbers stand to the right. */
+/** The first row is the header; numbers are right-aligned. */
 export function table(rows: readonly (readonly (string | number)[])[]): string {
   const texts = rows.map((row) => row.map(String));
   const widths = (texts[0] ?? []).map((_, at) => Math.max(...texts.map((row) => (row[at] ?? '').length)));
@@ -114,7 +114,7 @@ export function printGateway(part: GatewayPart): string {
   ].join('\n');
 }
 
-/** A farm whose slots are all taken, in the long run. */
+/** The steady load of a farm whose slots are all in use. */
 const AT_WORK = { minutes: 10, turns: 60 } as const;
 
 export function printScale({ rows }: ScalePart): string {
@@ -206,7 +206,7 @@ export function printScale({ rows }: ScalePart): string {
   ].join('\n');
 }
 
-/** In one second, over the whole farm. */
+/** Per second, for the whole farm. */
 function atWork({ nodes, slots, idle, held, begun, ended, turn }: Omit<ScaleRow, 'memory'>): Load {
   const each = plus(begun, ended, times(turn, AT_WORK.turns));
   return plus(

@@ -1,4 +1,4 @@
-/** How soon the farm is itself again: after a cancel, a drain, a kill -9 of a worker, and an outage of Redis or of the gateway. */
+/** How soon the farm recovers from a cancel, a drain, a kill -9 of a worker, and an outage of Redis or of the gateway. */
 import { queueSettings, type RuntimeName } from '@swefarm/shared';
 import { table } from './print.ts';
 import { type CancelTimes, measureCancel } from './recovery/cancel.ts';
@@ -22,7 +22,7 @@ export type RecoveryPart = {
   skipped: Skipped[];
 };
 
-/** Longer than any measurement: what is held ends by what is measured. */
+/** Longer than any measurement, so that a held request ends only by the event that is measured. */
 const HELD_MS = 600_000;
 const SHORT_MS = { redis: 800, gateway: 2_500 };
 

@@ -1,6 +1,6 @@
 /**
- * Whole rollouts a minute, from submit to commit, with a worker that is up and a model that answers at once; in turns
- * with the engine's floor for the same containers and commands.
+ * Whole rollouts per minute, from submit to commit, with a running worker and a model that answers at once; measured
+ * alternately with the engine's floor for the same containers and commands.
  */
 import { planEvaluation } from '@swefarm/grading';
 import type { Result, RuntimeName, Seconds } from '@swefarm/shared';
@@ -92,7 +92,7 @@ async function measureSize(setting: Setting): Promise<RolloutsCell[]> {
   const workers = new Map<RuntimeName, BenchWorker>();
   for (const name of usable)
     workers.set(name, stack.use(await startWorker(environment, name, size.parallel)));
-  // Images made ready, threads started, caches filled.
+  // Warm-up: prepares images, starts threads, fills caches.
   for (const worker of workers.values()) await ourBatch(setting, worker, size.parallel, true);
   const cells = [false, true].map((graded) => newCell(size, graded));
   const order: Who[] = ['floor', ...(usable as Who[])];
@@ -132,7 +132,7 @@ async function measureOne(
   cell.per_minute[who] ??= { p50: 0, samples: [] };
   const rate = rounded((60 * size.rollouts) / seconds, 1);
   cell.per_minute[who].samples.push(rate);
-  // Long enough that one wants to see it move.
+  // This takes long enough that the user wants to see progress.
   console.error(
     `  ${size.parallel} at once, ${cell.graded ? 'graded' : 'not graded'}, ${who}: ${rate} a minute`,
   );

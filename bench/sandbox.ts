@@ -1,4 +1,4 @@
-/** Our own sandboxes in this process, without queue and agent. */
+/** Runs the farm's own sandboxes in this process, without queue and agent. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ const GIB = 1024 ** 3;
 
 export type OpenedRuntime = AsyncDisposable & { runtime: Runtime };
 
-/** The runtime, or one line that says why it cannot be measured here. */
+/** The runtime, or one line that explains why it cannot be measured here. */
 export async function tryRuntime(name: RuntimeName): Promise<OpenedRuntime | string> {
   const scratch = await mkdtemp(join(tmpdir(), 'swefarm-bench-'));
   const remove = () => rm(scratch, { recursive: true, force: true });
@@ -36,7 +36,7 @@ export async function tryRuntime(name: RuntimeName): Promise<OpenedRuntime | str
   }
 }
 
-/** A container as a rollout's agent gets it, with the defaults of a run. */
+/** The container that a rollout's agent would get, with the defaults of a run. */
 export async function startAgentContainer(runtime: Runtime, image: string): Promise<Container> {
   const signal = AbortSignal.timeout(300_000);
   return await runtime.start(

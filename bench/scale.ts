@@ -1,7 +1,7 @@
 /**
- * The control plane of a large farm: real queue, placement, journal, heartbeats, keeper and commits against a real Redis of its
- * own, on nodes whose rollouts are timers. What each thing costs is measured apart from the others, so that what a farm with other
- * durations costs can be reckoned; durations are compressed where a whole step is shown, the control plane's own times never.
+ * The control plane of a large farm: real queue, placement, journal, heartbeats, maintenance and commits against a real Redis of its
+ * own, on nodes whose rollouts are timers. Each cost is measured separately, so that the cost of a farm with other durations can be
+ * computed. A whole step runs with compressed durations; the control plane's own times are never compressed.
  */
 import { sleep } from '@swefarm/shared';
 import { until } from '@swefarm/testkit';
@@ -20,7 +20,7 @@ export type ScaleSize = {
   step_instances: number;
   /** Durations of the step are divided by this. */
   compress: number;
-  /** How many rollouts run at once in the end: the slots of all, or as many as this machine can simulate. */
+  /** How many rollouts run at once in the end: one per slot, or as many as this machine can simulate. */
   fill: number;
   /** How long the idle farm and the full one are watched. */
   watch_seconds: number;
@@ -28,22 +28,22 @@ export type ScaleSize = {
 
 export type ScaleRow = ScaleSize & {
   connections: number;
-  /** For one node and one second of nothing to do. `worker_us`: CPU of the node itself. */
+  /** Per second of one idle node. `worker_us`: CPU of the node itself. */
   idle: Load & { worker_us: number };
-  /** For one second of one rollout that runs. */
+  /** Per second of one running rollout. */
   held: Load;
-  /** For one rollout: from its submit until it runs, and from its end until it is collected. */
+  /** Per rollout: from its submit until it runs, and from its end until it is collected. */
   begun: Load;
   ended: Load;
-  /** For one turn of a running rollout, which somebody could watch. */
+  /** Per live turn of a running rollout. */
   turn: Load;
-  /** Redis's peak; what a running rollout takes of it, each turn that is kept of it, and its result when all is over. */
+  /** Redis's peak; the memory of a running rollout, of each stored turn of it, and of its result in the end. */
   memory: { peak_bytes: number; running_bytes: number; turn_bytes: number; result_bytes: number };
   filled: Filled;
   step: Step;
-  /** Of another farm, whose workers run whatever they claim. */
+  /** The same step on another farm, whose workers run every rollout where they claim it. */
   unplaced: Step;
-  /** Null when the tenth part of the nodes is none. */
+  /** Null when a tenth of the nodes is less than one node. */
   recovery: Recovery | null;
   /** By phase, the commands that took most of Redis's time. */
   dearest: Record<string, ReturnType<typeof dearest>>;
@@ -51,9 +51,9 @@ export type ScaleRow = ScaleSize & {
 
 export type ScalePart = { rows: ScaleRow[] };
 
-/** Of what runs, so much ends before nodes are lost: then the others have room for what they had. */
+/** This share of the running rollouts ends before nodes are killed, so that the other nodes have room for the lost ones. */
 const RELEASED = 0.25;
-/** `hurried`: what should be measured apart goes on at once. */
+/** `hurried`: the step without placement runs beside the other measurements instead of before them. */
 export async function measureScale(sizes: readonly ScaleSize[], hurried: boolean): Promise<ScalePart> {
   const rows: ScaleRow[] = [];
   for (const size of sizes) {
@@ -66,7 +66,7 @@ export async function measureScale(sizes: readonly ScaleSize[], hurried: boolean
   return { rows };
 }
 
-/** A run of several minutes: one wants to see it move. */
+/** Prints progress, because the run takes several minutes. */
 const say = (what: string): void => console.error(`  ${what}`);
 
 async function measurePlaced(size: ScaleSize): Promise<Omit<ScaleRow, 'unplaced'>> {
@@ -74,7 +74,7 @@ async function measurePlaced(size: ScaleSize): Promise<Omit<ScaleRow, 'unplaced'
   const { fleet, look } = simulated;
   const { nodes, fill: rollouts, watch_seconds } = size;
   const phases: ScaleRow['dearest'] = {};
-  /** The load between two looks for each of `count`, less what idle nodes and running rollouts cost in that time. */
+  /** The load between two samples per unit of `count`, less what idle nodes and running rollouts cost in that time. */
   const loadOf = (phase: string, from: Books, to: Books, count: number, besides: Load[] = []): Load => {
     phases[phase] = dearest(from, to);
     const always = besides.map((load) => times(load, secondsBetween(from, to)));
@@ -135,7 +135,7 @@ async function measurePlaced(size: ScaleSize): Promise<Omit<ScaleRow, 'unplaced'
       peak_bytes: after.peak_bytes,
       running_bytes: bytes(empty, full),
       turn_bytes: bytes(silent, told),
-      // The turns that it told lapse a minute after its end.
+      // Redis drops a rollout's live turns a minute after its end.
       result_bytes: bytes(empty, after) - TOLD * bytes(silent, told),
     },
     ...{ filled, step, recovery },

@@ -1,6 +1,6 @@
 /**
- * What a command costs: through our shell, as one exec each, and as a subshell of a bare bash in the same container,
- * turn by turn, so that the machine's mood hits all three alike.
+ * The cost of a command: through our shell, as one exec each, and as a subshell of a bare bash in the same container.
+ * The three alternate command by command, so that other load on the machine affects them alike.
  */
 import type { RuntimeName } from '@swefarm/shared';
 import { type Container, openShell, type Shell } from '@swefarm/worker';
@@ -11,7 +11,7 @@ import { startAgentContainer, tryRuntime } from './sandbox.ts';
 import { differences, median, percentile, rounded, sum } from './statistics.ts';
 import type { Subject } from './subject.ts';
 
-/** What activation of an environment costs where it is dear. */
+/** The duration of a slow activation of an environment. */
 const SLOW_ACTIVATION = 'sleep 0.2';
 const TIMEOUT_MS = 60_000;
 
@@ -71,7 +71,7 @@ async function measureCase(container: Container, which: ShellCase, reps: number)
   // The first round fills caches and is not counted.
   for (let rep = -1; rep < reps; rep++) {
     for (const command of COMMANDS) {
-      // Whoever goes first finds the files cold; each does in turn.
+      // The first variant finds cold file caches, so they take turns at going first.
       order.push(order.shift() as keyof Ways);
       for (const way of order) {
         const from = performance.now();
@@ -89,7 +89,7 @@ async function runOurs(shell: Shell, command: string, signal: AbortSignal): Prom
   if (note) throw new Error(`"${command}" ended with ${note}`);
 }
 
-/** Docker's by dockerode alone; another runtime's by its own plain exec. */
+/** On Docker an exec by dockerode alone; on another runtime its own plain exec. */
 function execWay(
   container: Container,
   runtime: RuntimeName,

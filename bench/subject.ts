@@ -1,9 +1,9 @@
-/** What is measured on: the test kit's smallest instance, in the engine that is measured. */
+/** The instance on which everything is measured: the smallest one of testkit, in the engine under measurement. */
 import { importTree, type Subject } from '@swefarm/testkit';
 import { SOCKET } from './engine.ts';
 
 export { prepareSubject, type Subject } from '@swefarm/testkit';
 
-/** Hands the image to the engine, unless it has it. */
+/** Imports the image into the engine unless it is there. */
 export const importSubject = (subject: Subject): Promise<void> =>
   importTree(SOCKET, subject.tree, subject.image);

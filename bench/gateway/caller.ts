@@ -1,10 +1,9 @@
-/** A caller of the gateway as Gym's client is one: it insists on its answer, and keeps the id of the rollout only. */
+/** A caller of the gateway that behaves as Gym's client: it retries until it has an answer, and stores only the rollout's id. */
 import { type Agent, request } from 'node:http';
 import { sleep } from '@swefarm/shared';
 
 const GROUP = 16;
 
-/** The gateway that is called. */
 export type Target = { agent: Agent; port: number; token: string };
 
 export const rowOf = (index: number): string =>
@@ -20,11 +19,11 @@ export const rowOf = (index: number): string =>
     PASS_TO_PASS: [],
     policy_base_url: 'http://127.0.0.1:9/v1',
     policy_model_name: 'm',
-    // As NeMo RL's siblings: nothing else tells them apart.
+    // As in NeMo RL, only this field distinguishes siblings.
     _rowidx: index,
   });
 
-/** As Gym's client: whatever goes wrong before the headers, again after half a second. Reads the answer, keeps its id only. */
+/** As Gym's client does, retries half a second after any failure before the headers. Reads the answer and returns only its id. */
 export async function insist(
   target: Target,
   body: string,

@@ -1,4 +1,4 @@
-/** Results that are committed as a worker would, with trajectories of a given size: only the gateway is measured. */
+/** Commits results in place of a worker, with trajectories of a given size, so that only the gateway is measured. */
 import {
   encodeArtifact,
   type Farm,
@@ -8,10 +8,10 @@ import {
   type Turn,
 } from '@swefarm/shared';
 
-/** Turns of a trajectory, and its tokens in all. */
+/** The turns of a trajectory, and its tokens over all turns. */
 type TrajectorySize = { turns: number; tokens: number };
 
-/** One artifact for all, but for its id: encoding them is not what is measured. */
+/** All rollouts share one artifact except for its id, because the encoding is not measured. */
 export async function commitAll(
   farm: Farm,
   rollouts: readonly string[],

@@ -1,4 +1,4 @@
-/** From the mark in Redis that cancels a run, or a group of it, until nothing of its rollouts is left. */
+/** Measures from the cancel mark of a run or group in Redis until nothing of its rollouts is left. */
 
 import { readdir } from 'node:fs/promises';
 import type { RuntimeName } from '@swefarm/shared';
@@ -7,7 +7,7 @@ import { type Scene, type SceneWorker, timeUntil, untilHeld } from './scene.ts';
 
 const ROLLOUTS = 4;
 
-/** Milliseconds, one sample a cancel: of the last of its rollouts. */
+/** Milliseconds, one sample per cancel: the time of its last rollout. */
 export type CancelTimes = { policy_request_closed: number[]; slot_free: number[]; container_gone: number[] };
 
 export async function measureCancel(scene: Scene, runtime: RuntimeName, reps: number): Promise<CancelTimes> {

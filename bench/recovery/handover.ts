@@ -1,22 +1,22 @@
-/** Rollouts whose worker goes, told to or not: until they are in other hands, and ask the policy again. */
+/** Measures how soon rollouts of a drained or killed worker are claimed by another one and ask the policy again. */
 import type { Farm } from '@swefarm/shared';
 import { type Scene, timeUntil, untilHeld } from './scene.ts';
 
 const ROLLOUTS = 4;
-/** Of which a fifth is for rollouts to end by themselves (worker/src/node/drain.ts). */
+/** The grace period; in its first fifth rollouts may end by themselves (worker/src/node/drain.ts). */
 const GRACE_SECONDS = 5;
 
 /** Milliseconds. */
 export type HandoverTimes = {
-  /** A rollout each: drained, from the end in the journal to the next claim; killed, from the signal. */
+  /** One sample per rollout: drained, from the end in the journal to the next claim; killed, from the signal. */
   claimed_elsewhere: number[];
-  /** A worker each, from the signal: all its rollouts wait for the policy elsewhere as they did here. */
+  /** One sample per worker, from the signal until all its rollouts wait for the policy again, on another worker. */
   all_running_elsewhere: number[];
   /** From the signal. */
   exit: number[];
 };
 
-/** The worker of one repetition is who takes over in the next. */
+/** The worker that takes over in one repetition is the one that is stopped in the next. */
 export async function measureHandover(
   scene: Scene,
   signal: 'SIGTERM' | 'SIGKILL',

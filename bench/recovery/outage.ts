@@ -1,17 +1,17 @@
-/** Redis and the gateway die and come back while rollouts go on: until the first commit, and until every held call is answered. */
+/** Redis and the gateway are killed and restarted while rollouts run: time to the first commit, and to the answers of all held calls. */
 import { freePort, sleep } from '@swefarm/shared';
 import { startCommand } from '@swefarm/testkit';
 import { type Scene, timeUntil } from './scene.ts';
 
 const AWAY_MS = 2_000;
 const SLOTS = 4;
-/** A commit each second or so. */
+/** Gives about one commit per second. */
 const ROLLOUTS_PER_REP = 40;
 const CALLS = 8;
 const AGAIN_MS = 250;
 const TOKEN = 'the-token-of-this-benchmark';
 
-/** Milliseconds from Redis's start to the first commit after it; Redis reads its file within them. */
+/** Milliseconds from Redis's start to the first commit after it; this includes the time in which Redis loads its file. */
 export async function measureRedis(scene: Scene, reps: number): Promise<number[]> {
   const { farm, environment } = scene;
   const worker = await scene.worker('rootfs', SLOTS);
@@ -40,10 +40,10 @@ export async function measureRedis(scene: Scene, reps: number): Promise<number[]
   return times;
 }
 
-/** Milliseconds from the start of the new gateway: until it takes calls, and a call each until it is answered. */
+/** Milliseconds from the start of the new gateway until it accepts calls, and until each call is answered. */
 export type GatewayTimes = { ready: number[]; answered: number[] };
 
-/** The rollouts end while no gateway is there; callers post again each 250 ms. */
+/** The rollouts end while no gateway runs; callers retry every 250 ms. */
 export async function measureRestart(scene: Scene, reps: number): Promise<GatewayTimes> {
   const { farm, policy } = scene;
   const worker = await scene.worker('rootfs', CALLS);
@@ -81,7 +81,7 @@ export async function measureRestart(scene: Scene, reps: number): Promise<Gatewa
   return times;
 }
 
-/** Posts until it is answered, as Gym's callers do; when that was (performance.now). */
+/** Posts until it gets an answer, as Gym's callers do; returns the time of the answer (performance.now). */
 async function insist({ subject }: Scene, port: number, name: string): Promise<number> {
   const row = { ...subject.instance, responses_create_params: { input: [] } };
   const body = JSON.stringify({ ...row, _ng_rollout_id: name, _ng_task_index: 0, _ng_rollout_index: 0 });

@@ -1,4 +1,4 @@
-/** A farm of processes for the figures of recovery: its Redis can be killed, its policy tells which requests are open. */
+/** A farm of processes for the recovery part: its Redis can be killed, and its policy reports which requests are open. */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { newRunRecord, submit } from '@swefarm/producer';
@@ -22,7 +22,7 @@ export type Scene = AsyncDisposable & {
   readonly policy: ScriptedPolicy;
   readonly env: Readonly<Record<string, string>>;
   worker(runtime: RuntimeName, slots: number, more?: readonly string[]): Promise<SceneWorker>;
-  /** One group of so many rollouts, not graded. */
+  /** One group of this many rollouts, not graded. */
   run(rollouts: number): Promise<{ run: RunRecord; ids: string[] }>;
 };
 
@@ -84,7 +84,7 @@ export async function openScene(subject: Subject, holdMs: number): Promise<Scene
   };
 }
 
-/** Milliseconds from `from` (performance.now) until it holds; throws after three minutes. */
+/** Milliseconds from `from` (performance.now) until the condition holds; throws after three minutes. */
 export async function timeUntil(
   holds: () => boolean | Promise<boolean>,
   from = performance.now(),
@@ -93,7 +93,7 @@ export async function timeUntil(
   return performance.now() - from;
 }
 
-/** Until so many rollouts wait for their second answer. */
+/** Waits until this many rollouts wait for their second answer. */
 export async function untilHeld({ policy }: Scene, rollouts: number): Promise<void> {
   await timeUntil(() => policy.stats().in_flight === rollouts && policy.stats().answered % rollouts === 0);
 }

@@ -1,4 +1,4 @@
-/** A farm of simulated nodes with a Redis of its own, and the rollouts that it is given. */
+/** A farm of simulated nodes with a Redis of its own, and the rollouts that are submitted to it. */
 import { newRunRecord } from '@swefarm/producer';
 import {
   type Farm,
@@ -15,9 +15,9 @@ import { type Fleet, PATIENCE, startFleet } from '../fleet.ts';
 import { type Books, openBooks } from '../load.ts';
 
 export const GROUP = 16;
-/** As a training run's policy, which workers share by what the others have bound. */
+/** A policy as in a training run; workers balance its endpoints by the bindings of all workers. */
 const POLICY = [1, 2, 3, 4].map((port) => `http://127.0.0.1:${port}/v1`);
-/** What a worker knows of the others is this old at most. */
+/** The maximum age of what a worker knows of the others. */
 const ACQUAINTED_MS = 2_000;
 
 export type SimulatedFarm = AsyncDisposable & { farm: Farm; fleet: Fleet; look(): Promise<Books> };
@@ -41,11 +41,11 @@ export async function openSimulatedFarm(
 
 export type Collected = {
   result: Result;
-  /** Of the commit, in milliseconds since the epoch by Redis's clock. */
+  /** Time of the commit, in milliseconds since the epoch by Redis's clock. */
   at: number;
 };
 
-/** As the producer's collector reads them, until there are so many. */
+/** Reads results as the producer's collector does, until `count` of them are there. */
 export async function collect(farm: Farm, runId: string, count: number): Promise<Collected[]> {
   const results: Collected[] = [];
   for (let from = '0'; results.length < count; ) {
@@ -57,7 +57,7 @@ export async function collect(farm: Farm, runId: string, count: number): Promise
   return results;
 }
 
-/** A farm that loses a result, counts one twice or gives one up is not worth measuring. */
+/** Throws when the farm lost a result, counted one twice or gave one up: its figures would be worthless. */
 export function onceEach(results: readonly Collected[], rollouts: number, lost: number): void {
   const ids = new Set(results.map(({ result }) => result.rollout_id));
   const judged = results.filter(({ result }) => result.outcome === 'judged').length;

@@ -1,4 +1,4 @@
-/** What happens to a simulated farm one after the other: rollouts fill it, tell their turns, and lose a tenth of its nodes. */
+/** The phases of a simulated farm, in order: rollouts fill it, report their turns, and a tenth of its nodes is killed. */
 import { submit } from '@swefarm/producer';
 import { sleep } from '@swefarm/shared';
 import { until } from '@swefarm/testkit';
@@ -9,7 +9,7 @@ import { GROUP, instancesOf, recordOf, type SimulatedFarm } from './farm.ts';
 
 export type Filled = {
   submit_seconds: number;
-  /** From the beginning of the submit until a half, 99 of 100 and all of the rollouts ran. */
+  /** From the beginning of the submit until 50 %, 99 % and all of the rollouts ran. */
   half_seconds: number;
   most_seconds: number;
   all_seconds: number;
@@ -25,9 +25,9 @@ export type Recovery = {
   all_seconds: number;
 };
 
-/** Each rollout tells this many turns; the last is measured, as the first one carries the prompt too. */
+/** Each rollout reports this many turns; only the last is measured, because the first one also carries the prompt. */
 export const TOLD = 2;
-/** All tell at once; this long without a word means that all have told. */
+/** All rollouts report at once; when nothing arrives for this long, all have reported. */
 const TELLING_MS = 500;
 
 export async function fillUp({ farm, fleet, look }: SimulatedFarm, rollouts: number) {
@@ -64,7 +64,7 @@ export async function tellTurns({
     const silent = await look();
     fleet.tell({ order: 'turn' });
     let [before, told] = [silent, await look()];
-    // Until nobody has more to tell: one that changes its node just then tells nothing.
+    // Waits until no more turns arrive; a rollout that is just changing its node reports none, so they cannot be counted.
     while (adds(told) > adds(before) || adds(told) === adds(silent)) {
       await sleep(TELLING_MS);
       [before, told] = [told, await look()];

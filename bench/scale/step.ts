@@ -1,4 +1,4 @@
-/** A whole training step on a simulated farm, beside what it would take with no queue, no pull and a slot for each. */
+/** A whole training step on a simulated farm, compared with the ideal: no queue, no pull and a slot for each rollout. */
 import { submit } from '@swefarm/producer';
 import { secondsOf } from '../durations.ts';
 import { percentile, rounded } from '../statistics.ts';
@@ -10,13 +10,13 @@ export type Step = {
   rollouts: number;
   images: number;
   pulls: number;
-  /** From the submit to the commit of so many of them. */
+  /** From the submit to the commit of the given percentile of rollouts. */
   seconds: Times;
-  /** The same durations with no queue, no pull and a slot for each at once. */
+  /** The same durations with no queue, no pull and a slot for each rollout at once. */
   ideal_seconds: Times;
 };
 
-/** A training step on nodes that have none of its images. */
+/** Runs a training step on nodes that have none of its images. */
 export async function takeStep(
   { farm, fleet }: SimulatedFarm,
   size: { step_instances: number; compress: number },
