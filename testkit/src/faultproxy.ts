@@ -1,4 +1,4 @@
-/** A TCP proxy between two loopback ports that can be made slow, deaf, broken or absent while a test runs. */
+/** A TCP proxy between two loopback ports that a test can make slow, silent, broken or absent while it runs. */
 
 import type { AddressInfo } from 'node:net';
 import { connect, createServer, type Socket } from 'node:net';
@@ -11,22 +11,22 @@ export type FaultProxyOptions = {
 
 export type FaultProxy = AsyncDisposable & {
   readonly port: number;
-  /** The target's URL with this proxy's address; `tcp://` when the target was no URL. */
+  /** The target's URL with this proxy's address; `tcp://` when the target was not a URL. */
   readonly url: string;
-  /** Connections stay open and nothing passes, in both directions, until `resume`; new ones are taken and wait too. */
+  /** Stops all data in both directions until `resume`; connections stay open, and new ones are accepted and wait too. */
   pause(): void;
   resume(): void;
-  /** Resets every open connection; new ones are welcome. */
+  /** Resets every open connection; new ones are accepted. */
   cut(): void;
-  /** Each piece of data arrives this many milliseconds late, in order. 0: at once. */
+  /** Delays each piece of data by this many milliseconds, in order. 0: no delay. */
   setLatency(ms: number): void;
-  /** Stops listening and resets what is open; `accept` ends it. */
+  /** Stops listening and resets open connections until `accept`. */
   refuse(): Promise<void>;
   accept(): Promise<void>;
-  /** The next `bytes` bytes towards the client pass, then its connection is reset. */
+  /** Lets the next `bytes` bytes towards the client pass, then resets its connection. */
   cutAfter(bytes: number): void;
   readonly connections: number;
-  /** Connections taken so far. */
+  /** Connections accepted so far. */
   readonly accepted: number;
 };
 
@@ -111,7 +111,7 @@ function join(pair: Pair, state: State, forget: () => void): void {
   });
 }
 
-/** Moves data one way, in order, as late as the state says; `cut` is called when the bytes allowed have passed. */
+/** Forwards data one way, in order, with the current latency; calls `cut` when the allowed bytes have passed. */
 function relay(from: Socket, to: Socket, state: State, cut: (() => void) | null): void {
   from.pause();
   const send = (data: Buffer) => {
@@ -127,7 +127,7 @@ function relay(from: Socket, to: Socket, state: State, cut: (() => void) | null)
     from.pause();
     to.once('drain', () => state.paused || from.resume());
   };
-  // Timers of equal length fire in order; a shortened latency must not overtake what is still on its way.
+  // Timers of equal length fire in order; after the latency was shortened, data must not overtake earlier data.
   let lastDue = 0;
   const later = (act: () => void) => {
     const due = Math.max(performance.now() + state.latencyMs, lastDue);
@@ -139,7 +139,7 @@ function relay(from: Socket, to: Socket, state: State, cut: (() => void) | null)
   from.on('data', (data: Buffer) => later(() => send(data)));
   from.on('end', () => later(() => to.end()));
   from.on('error', () => to.destroy());
-  // What is still on its way arrives first.
+  // Delayed data must arrive first.
   from.on('close', () => later(() => to.destroySoon()));
   if (!state.paused) from.resume();
 }

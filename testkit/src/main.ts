@@ -1,4 +1,4 @@
-/** The command `swefarm-testkit`: servers that tests, demo and benchmarks talk to when there is no model. */
+/** The command `swefarm-testkit`: servers that stand in for a model in tests, demo and benchmarks. */
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { errorMessage, SwefarmError } from '@swefarm/shared';
@@ -98,7 +98,7 @@ async function generate(args: string[]): Promise<void> {
   else writeFileSync(values.output, json);
 }
 
-/** An object with the key, or none: options that are absent must not be undefined. */
+/** An object with the key, or an empty one: absent options must not be undefined. */
 function given<K extends string, V>(key: K, value: V | undefined): { [P in K]?: V } {
   return value === undefined ? {} : ({ [key]: value } as { [P in K]: V });
 }

@@ -1,17 +1,17 @@
-/** A registry on the loopback that speaks the few calls of OCI distribution by which an engine pulls, with faults. */
+/** A registry on the loopback that implements the few calls of OCI distribution that an engine needs to pull, with faults. */
 import { createHash } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 export type RegistryFault = 'limited' | 'cut';
 export type TestRegistry = AsyncDisposable & {
-  /** `127.0.0.1:PORT`: engines take the loopback without TLS. */
+  /** `127.0.0.1:PORT`; engines accept the loopback without TLS. */
   readonly address: string;
-  /** Calls for manifests by tag or digest, the failed ones too. */
+  /** Requests for manifests by tag or digest, including failed ones. */
   readonly manifests: number;
-  /** The next `times` calls for a manifest (`limited`: 429 with Retry-After 1) or a blob (`cut`: half of it) fail so. */
+  /** Makes the next `times` requests fail: for a manifest (`limited`: 429 with Retry-After 1) or for a blob (`cut`: half of it). */
   fault(kind: RegistryFault, times: number): void;
-  /** An image of one layer (an uncompressed tar), pulled as `address/name:latest`. */
+  /** Adds an image of one layer (an uncompressed tar), which is pulled as `address/name:latest`. */
   add(name: string, layer: Buffer): void;
 };
 

@@ -1,14 +1,14 @@
-/** The wait of tests and benchmarks for what others do. */
+/** Lets tests and benchmarks wait for events in other processes. */
 import { poll } from '@swefarm/shared';
 
 export type UntilOptions = {
   withinMs?: number;
   pauseMs?: number;
-  /** What was waited for, for the error; the condition's own text by default. */
+  /** Name of the condition in the error; by default its source text. */
   what?: string;
 };
 
-/** Looks until the condition holds; the milliseconds that it took. Throws when it does not hold in time (two minutes). */
+/** Polls until the condition holds and returns the milliseconds that it took. Throws when that takes too long (two minutes). */
 export async function until(
   holds: () => boolean | Promise<boolean>,
   { withinMs = 120_000, pauseMs = 20, what = String(holds) }: UntilOptions = {},

@@ -36,7 +36,7 @@ export type BuildOptions = {
   out?: string;
   /** Docker when an engine answers and a Debian tree can be made, else rootfs, when absent. */
   for?: 'docker' | 'rootfs' | 'both';
-  /** Trees over the host's own root even where a Debian tree could be made: built in seconds, but only for rootfs. */
+  /** Builds trees over the host's own root even where a Debian tree could be made: takes seconds, but serves rootfs only. */
   host?: boolean;
   cacheDir?: string;
   examplesDir?: string;
@@ -52,7 +52,7 @@ export type BuiltExamples = {
   rows: ExampleRow[];
   /** `default` is a copy of the Docker file when there is one, else of the rootfs file. */
   files: { default: string; docker: string | null; rootfs: string };
-  /** What the images were made from, for whoever looks in without a runtime. */
+  /** The trees that the images were made from, for inspection without a runtime. */
   examples: BuiltExample[];
   /** Examples that this machine cannot build, and why, with the remedy. */
   skipped: { instance_id: string; why: string }[];
@@ -101,7 +101,7 @@ export async function buildExamples(options: BuildOptions = {}): Promise<BuiltEx
   });
   const parts = [work, imported, baseTree] as const;
   for (const part of parts) part.catch(() => stop.abort());
-  // All end before the caller hears of an error, so that nothing goes on writing behind its back.
+  // All builds end before an error is thrown, so that none still writes afterwards.
   const ends = await Promise.allSettled(parts);
   const broken = ends.filter((end) => end.status === 'rejected').map((end) => end.reason as unknown);
   if (broken.length > 0) throw broken.find((reason) => !isAbort(reason)) ?? broken[0];
@@ -132,7 +132,7 @@ async function choose(options: BuildOptions, base: BaseRecipe, signal: AbortSign
   return { cacheDir, out, base, kind, docker: answers && debian === null, note, signal };
 }
 
-/** Leaves out what the host cannot compile, unless it was asked for by name. */
+/** Omits examples that the host cannot compile, unless they were requested by name. */
 async function buildable(examples: Example[], plan: Plan, byName: boolean) {
   const compiling = examples.filter(({ recipe }) => recipe.compiles);
   const why = plan.kind === 'host+dir' && compiling.length > 0 ? await compilerProblem(plan.signal) : null;
@@ -186,7 +186,7 @@ async function buildTree(
     const base = await baseTree;
     note(`${recipe.instance_id}: environment`);
     const tree = { kind, path: join(draft, 'tree') };
-    // Hard links: the base is never written to, only added to, and a copy would be hundreds of megabytes.
+    // Hard links: files of the base are never modified, and a copy would take hundreds of megabytes.
     await run(['cp', kind === 'dir' ? '-al' : '-a', base, tree.path], { signal });
     await run(['rm', '-rf', join(tree.path, 'testbed')], { signal });
     await run(['mv', repository, join(tree.path, 'testbed')], { signal });
@@ -213,7 +213,7 @@ async function write(
     });
   const save = async (name: string, content: readonly ExampleRow[]) => {
     const path = join(plan.out, name);
-    // Another build may write, and a run may read, the same file just now.
+    // Another build may write this file, or a run may read it, at the same time.
     await replaceFile(path, content.map((row) => `${JSON.stringify(row)}\n`).join(''));
     return path;
   };

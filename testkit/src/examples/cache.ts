@@ -1,14 +1,14 @@
-/** The builder's cache: every entry is made once, apart, and moved into place whole, so that a killed build leaves none half made. */
+/** The builder's cache: an entry is made once beside its place and renamed when complete, so a killed build leaves no partial one. */
 
 import { createHash } from 'node:crypto';
 import { access, mkdir, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { createSingleFlight } from '@swefarm/shared';
 
-/** Goes into every key: raise it when the builder itself makes something else from the same recipe. */
+/** Part of every key: raise it when the builder produces something different from the same recipe. */
 const BUILDER = 1;
 
-/** Twelve hexadecimal digits that stand for the parts. */
+/** Hashes the parts to twelve hexadecimal digits. */
 export const cacheKey = (...parts: unknown[]): string =>
   createHash('sha256')
     .update(JSON.stringify([BUILDER, ...parts]))
@@ -24,8 +24,8 @@ export const exists = (path: string): Promise<boolean> =>
 const underWay = createSingleFlight<string>();
 
 /**
- * `path`, after `make` has filled it if it was not there. Within a process it is made once; two builders at once both
- * make it, and the first to finish wins. `make` gets a path beside the final one, which does not exist yet.
+ * Returns `path`, after `make` has created it if it was missing. One process makes it once; two concurrent builders both
+ * make it, and the first to finish wins. `make` gets a path beside the final one that does not exist yet.
  */
 export const cached = (path: string, make: (draft: string) => Promise<void>): Promise<string> =>
   underWay.run(path, () => makeOnce(path, make));

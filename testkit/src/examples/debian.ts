@@ -1,4 +1,4 @@
-/** The Debian tree under all examples: debootstrap cached, then the Python environment that they share. */
+/** The Debian tree below all examples: a cached debootstrap, then the Python environment that they share. */
 import { glob, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { SwefarmError } from '@swefarm/shared';
@@ -7,14 +7,14 @@ import { inTree, MAKE_ENVIRONMENT, placeActivate } from './environment.ts';
 import type { BaseRecipe } from './recipe.ts';
 import { has, run } from './run.ts';
 
-/** Why no Debian tree can be made here, in one line with the remedy; null when it can. */
+/** Explains in one line, with the remedy, why no Debian tree can be made here; null when it can. */
 export async function debianProblem(signal: AbortSignal): Promise<string | null> {
   if (process.getuid?.() !== 0) return 'debootstrap needs root: run this as root once';
   if (!(await has('debootstrap', signal))) return 'no debootstrap: apt-get install -y debootstrap';
   return null;
 }
 
-/** The tree at `path`; made when it is not there. Throws SwefarmError `example_debian`. */
+/** Returns the tree at `path` and makes it if it is missing. Throws SwefarmError `example_debian`. */
 export async function makeDebianTree(
   path: string,
   base: BaseRecipe,
@@ -58,7 +58,7 @@ async function debootstrap(
   }
 }
 
-/** debootstrap heeds the environment, not apt's own proxy setting. */
+/** debootstrap reads the proxy from the environment, not from apt's settings. */
 async function aptProxy(signal: AbortSignal): Promise<Record<string, string>> {
   if (process.env.http_proxy !== undefined || !(await has('apt-config', signal))) return {};
   const dump = await run(['apt-config', 'dump', 'Acquire::http::Proxy'], { signal, allow: [0, 100] });
@@ -66,7 +66,7 @@ async function aptProxy(signal: AbortSignal): Promise<Record<string, string>> {
   return value === undefined || value === 'DIRECT' ? {} : { http_proxy: value };
 }
 
-/** The mirror that the machine's apt uses for the suite; null when it names none, and debootstrap takes its own. */
+/** The mirror that this machine's apt uses for the suite; null when there is none: debootstrap then uses its default. */
 export async function configuredMirror(aptDir: string, suite: string): Promise<string | null> {
   const parts = await readdir(join(aptDir, 'sources.list.d')).catch(() => []);
   const names = ['sources.list', ...parts.sort().map((name) => join('sources.list.d', name))];

@@ -1,4 +1,4 @@
-/** Puts finished trees into the Docker engine: one base image, and per example one layer with its repository and environment. */
+/** Imports finished trees into the Docker engine: one base image, and per example one layer with its repository and environment. */
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { has, run } from './run.ts';
@@ -16,7 +16,7 @@ export async function dockerAnswers(signal: AbortSignal): Promise<boolean> {
   return info.code === 0;
 }
 
-/** Image → key it was built with; images that the engine does not have are absent. */
+/** Image → the cache key of its build; images that the engine lacks are absent. */
 export async function imageKeys(
   images: readonly string[],
   signal: AbortSignal,
@@ -39,14 +39,14 @@ export async function importTree(
   key: string,
   signal: AbortSignal,
 ): Promise<void> {
-  // Linking trees from the base while it is read changes the link counts of its files: tar ends with 1 for that.
+  // Hard links made from the base while tar reads it change link counts, for which tar exits with 1.
   const script = `set -o pipefail
 { tar -C "$1" --numeric-owner --warning=no-file-changed --exclude='./dev/*' --exclude='./proc/*' -c . || [ $? = 1 ]; } |
   docker import -c "LABEL $3=$4" -c 'ENV LANG=C.UTF-8' -c 'WORKDIR /testbed' - "$2"`;
   await run(['bash', '-c', script, 'import', tree, image, KEY_LABEL, key], { signal });
 }
 
-/** Lays `tree`'s /testbed and environment over the base image. Throws SwefarmError `example_command`. */
+/** Adds `tree`'s /testbed and environment as a layer on the base image. Throws SwefarmError `example_command`. */
 export async function layerImage(
   tree: string,
   base: string,

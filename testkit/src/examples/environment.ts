@@ -1,4 +1,4 @@
-/** Runs the setup of an example inside its own tree: a whole Debian tree by chroot, or the host's root with the tree above it. */
+/** Runs the setup of an example inside its own tree: a whole Debian tree by chroot, or the host's root overlaid with the tree. */
 import { chmod, copyFile, lstat, mkdir, readdir, readFile, readlink, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { SwefarmError } from '@swefarm/shared';
@@ -6,11 +6,11 @@ import { has, type RunResult, run } from './run.ts';
 
 const ACTIVATE = join(import.meta.dirname, 'activate.sh');
 
-/** `dir`: `path` is a complete root. `host+dir`: `path` has /testbed and /opt/miniconda3, the rest is the host's. */
+/** `dir`: `path` is a complete root. `host+dir`: `path` has /testbed and /opt/miniconda3, and the host provides the rest. */
 export type Tree = { kind: 'dir' | 'host+dir'; path: string };
 
 export type InTreeOptions = {
-  /** Folder of the host that the script sees, read-only in spirit, as /setup. */
+  /** Folder of the host that the script sees as /setup and must not write to. */
   setup?: string;
   stdin?: string;
   allow?: readonly number[];
@@ -28,7 +28,7 @@ const CLEAN_ENV = {
 
 const ENVIRONMENT = '/opt/miniconda3/envs/testbed';
 
-/** pip comes as a wheel and installs itself: neither ensurepip nor Debian's python3-venv is needed. */
+/** pip installs itself from its wheel, so neither ensurepip nor Debian's python3-venv is needed. */
 export const MAKE_ENVIRONMENT = `
 set -euo pipefail
 py=python3; [ -x /usr/bin/python3 ] && py=/usr/bin/python3
@@ -38,7 +38,7 @@ ${ENVIRONMENT}/bin/python "$pip/pip" install -q --no-deps /setup/*.whl
 mkdir -p ${ENVIRONMENT}/etc/conda/activate.d
 `;
 
-/** Adds wheels to the environment, its variables, and runs the recipe's install in /testbed. */
+/** Adds wheels and variables to the environment, then runs the recipe's install in /testbed. */
 export function installScript(recipe: {
   env: Record<string, string>;
   install: string | null;
@@ -57,7 +57,7 @@ export function installScript(recipe: {
   ].join('\n');
 }
 
-/** Runs a bash script in the tree, as root of it, without a package index. Throws SwefarmError of {@link run}. */
+/** Runs a bash script in the tree, as its root user and without a package index. Throws the SwefarmError of {@link run}. */
 export async function inTree(tree: Tree, script: string, options: InTreeOptions): Promise<RunResult> {
   const { signal, allow } = options;
   const common = { signal, env: CLEAN_ENV, ...(allow ? { allow } : {}), stdin: options.stdin ?? '' };
@@ -77,7 +77,7 @@ export async function inTree(tree: Tree, script: string, options: InTreeOptions)
 /** Our stand-in for conda's activate script. */
 export const activateText = (): Promise<string> => readFile(ACTIVATE, 'utf8');
 
-/** Puts our stand-in for conda's activate script, and an empty /testbed, where images have them. */
+/** Writes our stand-in for conda's activate script, and creates an empty /testbed, at the places where images have them. */
 export async function placeActivate(tree: string): Promise<void> {
   const target = join(tree, 'opt/miniconda3/bin/activate');
   await mkdir(join(tree, 'opt/miniconda3/bin'), { recursive: true });
@@ -86,7 +86,7 @@ export async function placeActivate(tree: string): Promise<void> {
   await chmod(target, 0o755);
 }
 
-/** What an environment on the host's Python depends on; goes into its cache key. */
+/** The parts of the host's Python that an environment depends on; they are part of its cache key. */
 export async function hostPython(signal: AbortSignal): Promise<string> {
   const script = 'import sys; print(sys.version, sys.executable)';
   const python = (await has('/usr/bin/python3', signal)) ? '/usr/bin/python3' : 'python3';
@@ -116,7 +116,7 @@ export async function compilerProblem(signal: AbortSignal): Promise<string | nul
   return 'its C extension needs a compiler and Python headers: apt-get install -y gcc libc6-dev python3-dev';
 }
 
-/** bubblewrap's mounts: everything of the host, one by one, so that our own folders can stand where the host has none. */
+/** bubblewrap's mounts: each top folder of the host separately, so that our folders can be added where the host has none. */
 async function hostMounts(tree: string, setup: string | undefined): Promise<string[]> {
   const mounts = ['--unshare-all', '--die-with-parent', '--new-session'];
   const own = new Set(['dev', 'proc', 'sys', 'tmp', 'opt', 'testbed', 'setup', 'lost+found']);
@@ -135,9 +135,9 @@ async function hostMounts(tree: string, setup: string | undefined): Promise<stri
     mounts.push('--bind', join(tree, inside), `/${inside}`);
   }
   if (setup !== undefined) mounts.push('--ro-bind', setup, '/setup');
-  // HOME is a place that can be written: compilers and pip want one.
+  // Compilers and pip need a writable HOME.
   return [...mounts, '--setenv', 'HOME', '/tmp', '--chdir', '/testbed'];
 }
 
-/** Turns a missing prerequisite into the error that a caller sees. */
+/** Converts a missing prerequisite into the error for the caller. */
 export const unusable = (problem: string): SwefarmError => new SwefarmError('example_prerequisite', problem);

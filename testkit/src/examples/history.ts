@@ -1,6 +1,6 @@
 /**
- * The git side of an example: the tree at base_commit with the builder's edits on top, as SWE-bench images have them,
- * and the two patches as the difference of the two releases. Same archives, same commits: authors and dates are fixed.
+ * The git side of an example: the tree at base_commit with the builder's edits on top, as in SWE-bench images, and the two
+ * patches as the difference of the two releases. Authors and dates are fixed, so the same archives give the same commits.
  */
 import { copyFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -19,7 +19,7 @@ const COMMITTER = {
   date: '2020-01-01T00:00:00Z',
 };
 
-/** Nothing of the machine's git configuration may reach a commit id. */
+/** Keeps the machine's git configuration from influencing commit ids. */
 const GIT_ENV = {
   GIT_AUTHOR_NAME: COMMITTER.name,
   GIT_AUTHOR_EMAIL: COMMITTER.email,
@@ -35,7 +35,7 @@ const GIT_ENV = {
 
 const DIFF = ['diff', '--no-ext-diff', '--no-color', '--no-renames', '--diff-algorithm=myers', '--abbrev=10'];
 
-/** Source archives come without the file that repositories have, and build litter is no change of the agent's. */
+/** Source archives lack the .gitignore of the repository, and build output must not appear as a change by the agent. */
 const IGNORED = ['__pycache__/', '*.py[cod]', '*.so', '*.egg-info/', 'build/', 'dist/', '.pytest_cache/'];
 
 const git = async (dir: string, args: readonly string[], signal: AbortSignal, stdin?: string) => {
@@ -65,7 +65,7 @@ async function commitBase(
   return (await git(dest, ['rev-parse', 'HEAD'], signal)).trim();
 }
 
-/** The difference of the two releases in the named files, as a patch onto `tree`, which stays as it was. */
+/** The difference of the two releases in the named files, as a patch for `tree`, which is not modified. */
 async function patchOf(
   tree: string,
   fixedTree: string,
@@ -111,7 +111,7 @@ export async function makeRepository(
     await unpackSdist(archives.fixed, fixedTree, signal);
     const patch = await patchOf(dest, fixedTree, recipe.patch, signal);
     const test_patch = await patchOf(dest, fixedTree, recipe.test_patch, signal);
-    // The mended files were staged for the diff: their blobs are the solution and must not stay in the agent's repository.
+    // The fixed files were staged for the diff: their blobs contain the solution and must not remain in the agent's repository.
     await forgetUnreachable(dest, signal);
     await edit(dest, recipe.builder_commit, signal);
     await git(dest, ['add', '-A'], signal);

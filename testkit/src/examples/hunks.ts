@@ -1,9 +1,9 @@
-/** Takes some hunks of a difference and leaves others: a release often mends more than the one bug of an example. */
+/** Selects hunks of a difference: a release often fixes more than the one bug of an example. */
 import { SwefarmError } from '@swefarm/shared';
 
 type Hunk = { start: number; removed: string[]; added: string[] };
 
-/** `diff`: of one file, with -U0. Returns `before` with the chosen hunks applied; throws `example_recipe` when none is chosen. */
+/** `diff` covers one file, with -U0. Returns `before` with the selected hunks applied; throws `example_recipe` when none is selected. */
 export function selectHunks(
   before: string,
   diff: string,
@@ -23,7 +23,7 @@ export function selectHunks(
   );
   if (chosen.length === 0) throw new SwefarmError('example_recipe', `${choice.file}: no hunk is left`);
   const lines = before.split('\n');
-  // From the end, so that earlier line numbers stay true. A hunk that only adds names the line it comes after.
+  // From the end, so that earlier line numbers stay valid. A hunk that only adds lines gives the line before it.
   for (const hunk of chosen.reverse()) {
     const at = hunk.removed.length === 0 ? hunk.start : hunk.start - 1;
     lines.splice(at, hunk.removed.length, ...hunk.added);

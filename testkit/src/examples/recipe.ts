@@ -1,4 +1,4 @@
-/** What an example's recipe may say. A recipe holds facts only: versions, checksums, file names, test ids. */
+/** The schema of an example's recipe. A recipe holds facts only: versions, checksums, file names, test ids. */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { UsageError } from '@swefarm/shared';
@@ -6,16 +6,16 @@ import { z } from 'zod';
 
 const Release = z.strictObject({
   version: z.string(),
-  /** Of the sdist on PyPI; a build with any other archive is refused. */
+  /** SHA-256 of the sdist on PyPI; the builder refuses any other archive. */
   sdist_sha256: z.string().regex(/^[0-9a-f]{64}$/),
 });
 
 /** One file whose difference between the releases belongs to a patch, whole or in named hunks. */
 const PatchFile = z.strictObject({
   file: z.string(),
-  /** Keep only hunks of which a changed line holds one of these texts. */
+  /** Keep only hunks in which a changed line contains one of these texts. */
   only_hunks: z.array(z.string()).default([]),
-  /** Leave out hunks of which a changed line holds one of these texts. */
+  /** Omit hunks in which a changed line contains one of these texts. */
   skip_hunks: z.array(z.string()).default([]),
 });
 export type PatchFile = z.infer<typeof PatchFile>;
@@ -27,23 +27,23 @@ export const Recipe = z.strictObject({
   package: z.string(),
   /** The release with the bug: its sdist is the tree at base_commit. */
   broken: Release,
-  /** The release that mends it; only its difference in the files named below is used. */
+  /** The release that fixes it; only its difference in the files named below is used. */
   fixed: Release,
-  /** When the mended release came out, ISO 8601. */
+  /** Date of the fixed release, ISO 8601. */
   created_at: z.string(),
   patch: z.array(PatchFile).min(1),
   test_patch: z.array(PatchFile).min(1),
   /** Pinned requirements beside those of the base; wheels only. */
   pip: z.array(z.string().regex(/^[A-Za-z0-9._-]+==[^\s]+$/)).default([]),
-  /** The build of the environment compiles: gcc and Python's headers must be there. */
+  /** True when the build of the environment compiles: it then needs gcc and Python's headers. */
   compiles: z.boolean().default(false),
   /** Exported when the environment is activated. */
   env: z.record(z.string().regex(/^[A-Z_][A-Z0-9_]*$/), z.string()).default({}),
   /** Run in /testbed with the environment active, when the image is built and again before each evaluation. */
   install: z.string().nullable().default(null),
-  /** Shell lines run in the tree after base_commit; what they change is the builder's commit, HEAD. */
+  /** Shell lines run in the tree after base_commit; their changes become the builder's commit, HEAD. */
   builder_commit: z.array(z.string()).default([]),
-  /** Shell lines run after the builder's commit; what they change stays uncommitted. */
+  /** Shell lines run after the builder's commit; their changes stay uncommitted. */
   dirty: z.array(z.string()).default([]),
   test_cmd: z.string(),
   log_parser: z.string(),
@@ -57,7 +57,7 @@ export const BaseRecipe = z.strictObject({
   /** Debian suite. */
   suite: z.string(),
   packages: z.array(z.string()),
-  /** Globs under the root that are removed: nothing in an evaluation reads them. */
+  /** Globs below the root that are removed, because no evaluation reads these files. */
   prune: z.array(z.string()),
   pip: z.array(z.string()),
 });
@@ -84,7 +84,7 @@ export const readBaseRecipe = (examplesDir: string): Promise<BaseRecipe> =>
   parseFile(join(examplesDir, 'base.json'), BaseRecipe);
 
 /**
- * All examples of a folder (`recipes/<id>.json` with `problems/<id>.md`), sorted by id, or those asked for.
+ * All examples of a folder (`recipes/<id>.json` with `problems/<id>.md`), sorted by id, or the requested ones.
  * Throws UsageError for an unknown id, a bad recipe (file and field named) or a missing problem text.
  */
 export async function readExamples(examplesDir: string, ids?: readonly string[]): Promise<Example[]> {

@@ -1,4 +1,4 @@
-/** The dataset row of an example: SWE-bench's columns, and those by which a row brings its own image and test command. */
+/** The dataset row of an example: SWE-bench's columns, and those in which a row names its own image and test command. */
 import type { Patches } from './history.ts';
 import type { Example } from './recipe.ts';
 
@@ -22,7 +22,7 @@ export type ExampleRow = {
   install?: string;
 };
 
-/** Registries and engines want lower case. */
+/** Registries and engines require lower case. */
 export const dockerImageName = (instanceId: string): string =>
   `swefarm/example.${instanceId.toLowerCase()}:latest`;
 

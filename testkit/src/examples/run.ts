@@ -1,11 +1,11 @@
-/** Runs one outside command for the builder; its output is only shown when it fails. */
+/** Runs one external command for the builder; its output is shown only when it fails. */
 import { spawn } from 'node:child_process';
 import { SwefarmError } from '@swefarm/shared';
 
 export type RunOptions = {
   signal: AbortSignal;
   cwd?: string;
-  /** The whole environment; the builder's own when absent. */
+  /** The complete environment; the builder's own when absent. */
   env?: NodeJS.ProcessEnv;
   stdin?: string;
   /** Exit codes that are no error; [0] when absent. */
@@ -27,7 +27,7 @@ export function run(argv: readonly [string, ...string[]], options: RunOptions): 
     const chunks: { stdout: Buffer[]; stderr: Buffer[] } = { stdout: [], stderr: [] };
     child.stdout.on('data', (chunk: Buffer) => chunks.stdout.push(chunk));
     child.stderr.on('data', (chunk: Buffer) => chunks.stderr.push(chunk));
-    // A program that never reads its input closes the pipe under us; its exit code says what that meant.
+    // A program that never reads its input breaks the pipe; only its exit code decides whether it failed.
     child.stdin.on('error', () => child.stdin.destroy());
     child.stdin.end(options.stdin ?? '');
     child.on('error', (cause) => {
@@ -54,7 +54,7 @@ export async function has(program: string, signal: AbortSignal): Promise<boolean
   return found.code === 0;
 }
 
-/** `map` over the items, at most `width` at a time; the first error stops the rest from starting. */
+/** Maps over the items, at most `width` at a time; after the first error no more are started. */
 export async function mapLimited<T, R>(
   items: readonly T[],
   width: number,

@@ -1,4 +1,4 @@
-/** Fetches what PyPI has: the two source archives of an example, checked by their sha256, and the pinned wheels. */
+/** Fetches from PyPI: the two source archives of an example, checked by their sha256, and the pinned wheels. */
 import { createHash } from 'node:crypto';
 import { mkdir, readdir, readFile, rename } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -10,8 +10,8 @@ import { run } from './run.ts';
 const PIP = ['python3', '-m', 'pip', '--disable-pip-version-check', 'download', '-q', '--no-deps'] as const;
 
 /**
- * Path of the sdist in the cache. Throws SwefarmError `example_download` when pip cannot fetch it and
- * `example_checksum` when the archive is not the one of the recipe.
+ * Returns the path of the sdist in the cache. Throws SwefarmError `example_download` when pip cannot fetch it and
+ * `example_checksum` when the archive differs from the recipe's.
  */
 export async function fetchSdist(
   cacheDir: string,
@@ -21,7 +21,7 @@ export async function fetchSdist(
 ): Promise<string> {
   const requirement = `${recipe.package}==${release.version}`;
   const folder = join(cacheDir, 'sdists', `${recipe.package}-${release.version}`);
-  // The name in the cache is ours: archives of one package are spelled in several ways on PyPI.
+  // We choose the name in the cache, because PyPI spells the archives of one package in several ways.
   await cached(folder, async (draft) => {
     await mkdir(draft, { recursive: true });
     await pip(['--no-binary', recipe.package, '-d', draft, requirement], requirement, signal);
@@ -45,7 +45,7 @@ export async function fetchSdist(
   return path;
 }
 
-/** Folder with exactly these pinned wheels. Throws SwefarmError `example_download`. */
+/** Returns a folder with exactly these pinned wheels. Throws SwefarmError `example_download`. */
 export async function fetchWheels(
   cacheDir: string,
   requirements: readonly string[],
@@ -59,11 +59,11 @@ export async function fetchWheels(
   });
 }
 
-/** Unpacks an sdist into `dest`, without the folder that sdists wrap everything in. */
+/** Unpacks an sdist into `dest`, without its top-level folder. */
 export async function unpackSdist(archive: string, dest: string, signal: AbortSignal): Promise<void> {
   await mkdir(dest, { recursive: true });
   const flags = ['--strip-components=1', '--no-same-owner', '--no-same-permissions'];
-  // The umask decides the modes then, and git only keeps the bit for "executable".
+  // The umask then decides the modes; git stores only the executable bit.
   await run(['tar', '-xzf', archive, '-C', dest, ...flags], { signal });
 }
 

@@ -12,10 +12,10 @@ import { inTree, type Tree } from './environment.ts';
 import type { Recipe } from './recipe.ts';
 import { run } from './run.ts';
 
-/** Test id → PASSED, FAILED, ERROR, …, as pytest's summary has it. */
+/** Test id → PASSED, FAILED, ERROR, …, as in pytest's summary. */
 export type Statuses = Record<string, string>;
 
-/** The bash that shows the tests' state; patches lie in /setup, `gold.diff` may be empty. */
+/** The bash script that runs the tests; the patches are in /setup, and `gold.diff` may be empty. */
 export function testScript(recipe: Recipe): string {
   return [
     'source /opt/miniconda3/bin/activate && conda activate testbed && cd /testbed || exit 90',
@@ -41,7 +41,7 @@ export async function testStatuses(
   gold: boolean,
   signal: AbortSignal,
 ): Promise<Statuses> {
-  // Beside the tree, so that hard links are possible.
+  // On the file system of the tree, so that hard links are possible.
   const scratch = await mkdtemp(join(tree.path, '..', 'verify-'));
   try {
     const copy: Tree = { kind: tree.kind, path: join(scratch, 'tree') };
@@ -51,7 +51,7 @@ export async function testStatuses(
     await writeFile(join(setup, 'test.diff'), patches.test_patch);
     await run(['cp', '-al', tree.path, copy.path], { signal });
     for (const inside of ['testbed', 'opt/miniconda3']) {
-      // What an evaluation writes to is copied for real: the linked tree stays as it was.
+      // Files that an evaluation writes to are copied, not linked, so that the original tree is not modified.
       await rm(join(copy.path, inside), { recursive: true });
       await run(['cp', '-a', join(tree.path, inside), join(copy.path, inside)], { signal });
     }
@@ -66,11 +66,11 @@ export type Verdict = {
   instance_id: string;
   FAIL_TO_PASS: string[];
   PASS_TO_PASS: string[];
-  /** Empty when the recipe's lists are what the tests show. */
+  /** Empty when the recipe's lists match the test results. */
   problems: string[];
 };
 
-/** Compares what the tests show, before and after, with the recipe's lists. */
+/** Compares the test results before and after gold with the recipe's lists. */
 export function judge(recipe: Recipe, before: Statuses, after: Statuses): Verdict {
   const passedAfter = Object.keys(after).filter((id) => after[id] === 'PASSED');
   const FAIL_TO_PASS = passedAfter.filter((id) => before[id] !== 'PASSED').sort();

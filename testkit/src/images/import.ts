@@ -1,4 +1,4 @@
-/** Hands an unpacked tree to a container engine as an image, over its socket. */
+/** Imports an unpacked tree into a container engine as an image, over its socket. */
 import { spawn } from 'node:child_process';
 import { request } from 'node:http';
 
@@ -13,7 +13,7 @@ export async function importTree(socketPath: string, tree: string, name: string)
   const { status, body } = await call(socketPath, 'POST', `/images/create?${query}`, tar.stdout);
   const id = /"status":"(sha256:[0-9a-f]+|[0-9a-f]{64})/.exec(body)?.[1];
   if (status !== 200 || !id) throw new Error(`importing ${name}: ${status} ${body}`);
-  // Podman 4 does not heed the tag of an import.
+  // Podman 4 ignores the tag of an import.
   const tagged = await call(
     socketPath,
     'POST',

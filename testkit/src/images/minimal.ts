@@ -1,6 +1,6 @@
 /**
- * A small image made of the host's own bash, coreutils, git and python3 with their libraries: what the runtimes' tests need,
- * without a registry and without a minute of debootstrap. Built once per content of the host's programs, then reused.
+ * A small image of the host's own bash, coreutils, git and python3 with their libraries: the runtimes' tests need no more,
+ * and it takes neither a registry nor a minute of debootstrap. Built once per content of the host's programs, then reused.
  */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -27,7 +27,7 @@ const run = promisify(execFile);
 const COREUTILS =
   'base64 cat chmod chown cp cut date dd df dirname basename echo env expr false head id ln ls mkdir mkfifo mktemp mv nl nohup nproc od printf pwd readlink realpath rm rmdir seq sha256sum sleep sort stat stty sync tail tee test timeout touch tr true truncate tty uname uniq wc whoami yes';
 const OTHERS = 'sh grep sed awk find xargs ps setsid kill patch diff cmp tar gzip git python3';
-/** Of Python's library: what no test of a sandbox imports, and what would triple the image. */
+/** Parts of Python's library that are omitted: no sandbox test imports them, and they would triple the image. */
 const LEFT_OUT =
   /\/(test|tests|idlelib|lib2to3|ensurepip|tkinter|turtledemo|dist-packages|site-packages|__pycache__|config-[^/]*)$/;
 
@@ -40,7 +40,7 @@ export type MinimalImage = {
 
 /**
  * @param options.bash false: an image with `sh` and no bash.
- * @param options.cacheDir where trees are kept; a folder of the system's temporary one by default.
+ * @param options.cacheDir where trees are stored; by default a folder in the system's temporary folder.
  */
 export async function minimalImage(
   options: { bash?: boolean; cacheDir?: string } = {},
@@ -59,7 +59,7 @@ export async function minimalImage(
   const building = `${tree}.${process.pid}`;
   await rm(building, { recursive: true, force: true });
   await assemble(building, programs);
-  // Two processes may build at once; whoever is later uses what is there.
+  // Two processes may build at once; the later one uses the tree of the first.
   await rename(building, tree).catch(() => rm(building, { recursive: true, force: true }));
   return { tree, version };
 }
@@ -89,7 +89,7 @@ async function assemble(root: string, programs: Map<string, string>): Promise<vo
   ]) {
     await symlink(target as string, join(root, link as string));
   }
-  // Destructive test cases run only where this is.
+  // Destructive test cases run only where this file exists.
   await writeFile(join(root, 'swefarm-test-image'), '');
   await run('chmod', ['1777', join(root, 'tmp'), join(root, 'var/tmp')]);
   const libraries = new Set<string>();
@@ -122,7 +122,7 @@ async function copyPython(root: string, python: string, libraries: Set<string>):
   }
 }
 
-/** Absolute paths of the shared libraries and the loader, as the loader itself finds them. */
+/** Absolute paths of the shared libraries and the loader, as the loader itself resolves them. */
 async function librariesOf(file: string): Promise<string[]> {
   const { stdout } = await run('ldd', [file]).catch(() => ({ stdout: '' }));
   return [...stdout.matchAll(/(?:=> )?(\/\S+) \(0x/g)].map((match) => match[1] as string);

@@ -1,9 +1,9 @@
-/** Makes .sif files of unpacked trees, as sites have them beside their datasets. */
+/** Makes .sif files from unpacked trees, as sites provide them with their datasets. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 
 const run = promisify(execFile);
-/** Small enough, and made in a third of the time. */
+/** The file is small enough, and takes a third of the time to make. */
 const QUICK = '-comp gzip -Xcompression-level 1 -noappend';
 
 /** Writes the image of `tree` to `path`. Needs Apptainer, and root where the tree is root's. */

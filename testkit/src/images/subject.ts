@@ -1,6 +1,6 @@
 /**
- * The smallest instance: the minimal image with a tiny repository, and the dataset row that goes with it. So small that
- * the farm's own cost is not lost beside the work; made from this machine's programs, so that nothing is downloaded.
+ * The smallest instance: the minimal image with a tiny repository, and its dataset row. It is so small that the farm's own
+ * cost stays measurable; it is made from this machine's programs, so that nothing is downloaded.
  */
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -28,7 +28,7 @@ const FILES: Record<string, string> = {
     'for name, good in CASES.items():',
     '    print("PASSED" if good else "FAILED", f"tests/run.py::{name}")',
     'failed = sum(not good for good in CASES.values())',
-    // As pytest ends: a log without an end of the session is not believed.
+    // The end of a pytest session: the grader does not trust a log without it.
     'print(f"{failed} failed, " * (failed > 0) + f"{len(CASES) - failed} passed in 0.01s")',
     'sys.exit(failed > 0)\n',
   ].join('\n'),
@@ -40,7 +40,7 @@ const DATE = '2024-01-01T00:00:00Z';
 
 export type Subject = { tree: string; image: string; instance: Instance };
 
-/** Built once per content; then only looked up. */
+/** Builds once per content; later calls return the cached one. */
 export async function prepareSubject(): Promise<Subject> {
   const minimal = await minimalImage();
   const recipe = JSON.stringify([minimal.version, FILES, TESTED, ACTIVATE]);
@@ -77,7 +77,7 @@ async function build(minimalTree: string, folder: string): Promise<void> {
   const testPatch = await git('diff');
   await git('checkout', '-q', '--', '.');
   await writeFile(join(building, 'row.json'), JSON.stringify(rowOf(base, testPatch)));
-  // Two benchmarks may build at once; whoever is later uses what is there.
+  // Two benchmarks may build at once; the later one uses the tree of the first.
   await rename(building, folder).catch(() => rm(building, { recursive: true, force: true }));
 }
 

@@ -1,4 +1,4 @@
-/** A throw-away authority and a certificate for `localhost`, made by openssl, for tests of TLS. */
+/** Makes a throw-away authority and a certificate for `localhost` by openssl, for tests of TLS. */
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -7,7 +7,7 @@ const run = promisify(execFile);
 
 export type Certificates = { ca: string; cert: string; key: string };
 
-/** Paths of the files made in `dir`, which must be there. */
+/** Writes the files to `dir`, which must exist, and returns their paths. */
 export async function makeCertificates(dir: string): Promise<Certificates> {
   const openssl = (line: string, ...more: string[]) =>
     run('openssl', [...line.split(' '), ...more], { cwd: dir });

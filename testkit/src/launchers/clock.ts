@@ -1,8 +1,8 @@
-/** Another time of day for one process, as a node with a wrong clock has it. */
+/** Gives one process a wrong time of day, as on a node with a wrong clock. */
 import { access, readdir } from 'node:fs/promises';
 import { UnusableError } from '@swefarm/shared';
 
-/** Variables with which a process sees another time of day: `+1d`, as faketime takes it; spans stay as long as they are. Throws UnusableError without libfaketime. */
+/** Environment variables that shift a process's time of day (`+1d`, in faketime's syntax); durations are unchanged. Throws UnusableError without libfaketime. */
 export async function shiftedClock(offset: string): Promise<Record<string, string>> {
   const found = await Promise.all(
     (await readdir('/usr/lib')).map(async (folder) => {

@@ -1,4 +1,4 @@
-/** Starts the project's own commands as processes, as a person would: tests of promises never import what they test. */
+/** Starts the project's own commands as processes, as a user would: end-to-end tests never import the code that they test. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
@@ -29,8 +29,8 @@ export type Started = {
 export type Account = { uid: number; gid: number };
 
 /**
- * `env` is added to a bare environment, so that nothing of the caller's own configuration leaks in.
- * @param as whom only root can ask for; who is not root can read this checkout, and no more
+ * `env` is added to a bare environment, so that the caller's own configuration does not leak in.
+ * @param as the user that runs the command; needs root. Another user can read this checkout and nothing else
  */
 export function startCommand(
   name: CommandName,

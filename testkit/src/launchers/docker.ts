@@ -1,4 +1,4 @@
-/** A container engine for tests: the one that answers, else one of our own that ends with its handle. */
+/** A container engine for tests: a running one, else one that is started here and ends when its handle is disposed. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, existsSync, mkdirSync, openSync, readFileSync } from 'node:fs';
 import { request } from 'node:http';
@@ -7,31 +7,31 @@ import { sleep, UnusableError } from '@swefarm/shared';
 
 export type DockerEngine = AsyncDisposable & {
   readonly socketPath: string;
-  /** False when the engine was there before; disposing then does nothing. */
+  /** False when the engine was already running; disposing then does nothing. */
   readonly started: boolean;
 };
 
 export type EnsureDockerOptions = {
-  /** Where an engine is looked for, and where ours listens. Default: DOCKER_HOST if a unix socket, else /var/run/docker.sock. */
+  /** The socket of a running engine, and of one that is started. Default: DOCKER_HOST if a unix socket, else /var/run/docker.sock. */
   socketPath?: string;
   /** Folder of the engine's log and pid file. */
   stateDir?: string;
-  /** Folder of images and containers, when not the engine's usual one. */
+  /** Folder of images and containers; the engine's default when absent. */
   dataRoot?: string;
-  /** More flags of dockerd: what an engine beside the machine's own needs, so that they do not meet. */
+  /** More flags of dockerd, for example those that keep it apart from the machine's own engine. */
   flags?: readonly string[];
-  /** In a network namespace of its own: an engine that is told to have no bridge takes the machine's `docker0` away. */
+  /** Uses a network namespace of its own, because an engine that is configured without a bridge removes the machine's `docker0`. */
   apart?: boolean;
-  /** Milliseconds to wait for an engine of ours to answer, per try. */
+  /** Milliseconds to wait until a started engine answers, per try. */
   timeoutMs?: number;
   signal?: AbortSignal;
 };
 
-/** The second try is for machines without iptables or overlay: containers there have no network but their own. */
+/** The second try is for machines without iptables or overlay: containers there have only their own loopback. */
 const TRIES = [[], ['--iptables=false', '--bridge=none', '--storage-driver=vfs']];
 
 /**
- * Gives a Docker engine that answers. Starts `dockerd` when none does, which needs root and Debian's `docker.io`.
+ * Returns a Docker engine that answers. Starts `dockerd` when none does, which needs root and Debian's `docker.io`.
  *
  * @throws UnusableError `engine_missing` without dockerd or root, `engine_start` with the end of its log when it dies
  */
@@ -53,7 +53,7 @@ export async function ensureDocker(options: EnsureDockerOptions = {}): Promise<D
     const child = launch(socketPath, stateDir, options, [...(options.flags ?? []), ...extra]);
     const up = await waitUntilUp(child, socketPath, options.timeoutMs ?? 30_000, options.signal);
     if (up) {
-      // The caller's process may end without waiting for the engine.
+      // The engine must not keep the caller's process alive.
       child.unref();
       return { socketPath, started: true, [Symbol.asyncDispose]: () => end(child) };
     }
@@ -92,7 +92,7 @@ function launch(
   const log = openSync(join(stateDir, 'dockerd.log'), 'a');
   const flags = ['-H', `unix://${socketPath}`, '--pidfile', join(stateDir, 'dockerd.pid'), ...extra];
   if (dataRoot) flags.push('--data-root', dataRoot, '--exec-root', join(stateDir, 'exec'));
-  // A group of its own: the terminal's Ctrl-C is for the tests, which then end it in order.
+  // A process group of its own: Ctrl-C in the terminal reaches only the tests, which then end the engine in order.
   const [program, ...args] = apart ? ['unshare', '--net', 'dockerd', ...flags] : ['dockerd', ...flags];
   const child = spawn(program ?? 'dockerd', args, { stdio: ['ignore', log, log], detached: true });
   closeSync(log);
@@ -118,7 +118,7 @@ async function waitUntilUp(child: ChildProcess, socketPath: string, timeoutMs: n
   return false;
 }
 
-/** TERM, and KILL after 15 seconds; resolves when it is gone. */
+/** Sends TERM, and KILL after 15 seconds; resolves when the process has ended. */
 async function end(child: ChildProcess): Promise<void> {
   if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
   const gone = new Promise((resolve) => child.once('exit', resolve));

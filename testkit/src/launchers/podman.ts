@@ -1,5 +1,5 @@
 /**
- * A Podman of our own behind the Docker API: rootful, or as a user without root. Its settings are our own files, because
+ * Starts a Podman that serves the Docker API, as root or as a plain user. It uses settings files written here, because the
  * distributions' defaults fail on machines where control groups are hybrid (crun) or rlimits may not be raised (nproc, nofile).
  */
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
@@ -13,7 +13,7 @@ import { answers } from './docker.ts';
 export type PodmanEngine = AsyncDisposable & { readonly socketPath: string };
 
 export type StartPodmanOptions = {
-  /** A user with lines in /etc/subuid and /etc/subgid who is to run it; only root can ask for another than itself. */
+  /** The user that runs it, with lines in /etc/subuid and /etc/subgid; only root can choose another user than itself. */
   user?: string;
 };
 
@@ -21,8 +21,8 @@ const UP_MS = 60_000;
 const END_MS = 15_000;
 const POLICY = '{"default":[{"type":"insecureAcceptAnything"}]}';
 /**
- * runc, not crun, where both are there; no rlimits of its own; no log driver or event logger that asks for systemd. Its own tmp_dir:
- * where the default is shared, the `system reset` of one takes the containers of all others for stopped.
+ * runc is preferred to crun; no rlimits; no log driver or event logger that needs systemd. tmp_dir is private, because with a
+ * shared one the `system reset` of one Podman marks the containers of all others as stopped.
  */
 const containersConf = (dir: string): string => `[engine]
 tmp_dir = "${dir}/run/libpod"
@@ -35,7 +35,7 @@ runtime = "runc"
 default_ulimits = []
 log_driver = "k8s-file"
 `;
-/** /dev/fuse and /dev/net/tun as udev leaves them elsewhere; nothing outside this mount namespace changes. Arguments: folder, user. */
+/** Mounts /dev/fuse and /dev/net/tun with the modes of udev, in this mount namespace only. Arguments: folder, user. */
 const AS_USER = `for device in fuse tun; do
   at=/dev/$device; [ $device = tun ] && at=/dev/net/tun
   [ -c "$1/$device" ] && mount --bind "$1/$device" $at
@@ -57,7 +57,7 @@ export async function startPodman({ user }: StartPodmanOptions = {}): Promise<Po
     stdio: ['ignore', log, log],
     env,
     cwd: dir,
-    // A group of its own: without root it goes on in a child.
+    // A process group of its own: without root Podman continues in a child process.
     detached: true,
   });
   closeSync(log);
@@ -69,7 +69,7 @@ export async function startPodman({ user }: StartPodmanOptions = {}): Promise<Po
     socketPath,
     async [Symbol.asyncDispose]() {
       await end(service, gone);
-      // Its storage holds mounts, and files of ids that only its own user namespace can remove.
+      // Its storage contains mounts, and files whose owner ids only its own user namespace can remove.
       spawnSync(program, [...line, 'system', 'reset', '--force'], { env, cwd: dir });
       await rm(dir, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
     },
@@ -90,7 +90,7 @@ export async function startPodman({ user }: StartPodmanOptions = {}): Promise<Po
   return engine;
 }
 
-/** Folders and settings; returns the environment in which Podman uses them and nothing else. */
+/** Writes folders and settings; returns an environment in which Podman uses only these. */
 async function layOut(dir: string): Promise<Record<string, string>> {
   const home = join(dir, 'home');
   for (const name of ['run', 'storage', 'devices', 'home/.config/containers'])
@@ -108,7 +108,7 @@ async function layOut(dir: string): Promise<Record<string, string>> {
   };
 }
 
-/** The command line up to what the user runs. */
+/** The command-line prefix that switches to the user. */
 async function asUser(dir: string, user: string): Promise<string[]> {
   const devices = join(dir, 'devices');
   for (const [name, minor] of [

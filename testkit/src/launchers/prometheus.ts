@@ -1,4 +1,4 @@
-/** Prometheus and Alertmanager of Debian, for one test: their own folder, a free port, gone with their owner. */
+/** Debian's Prometheus and Alertmanager for one test: own folder, free port, ended when the handle is disposed. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { freePort, sleep, UnusableError } from '@swefarm/shared';
 
 const READY_MS = 60_000;
-/** Somebody else may take a port between its choice and its use. */
+/** Another process may take a port between its choice and its use. */
 const TRIES = 3;
 
 export interface Monitor extends AsyncDisposable {
@@ -16,13 +16,13 @@ export interface Monitor extends AsyncDisposable {
 export type Sample = { metric: Record<string, string>; value: [number, string] };
 
 export interface Prometheus extends Monitor {
-  /** An instant query. Throws with Prometheus's own words. */
+  /** An instant query. Throws with Prometheus's own message. */
   query(expr: string): Promise<Sample[]>;
   /** Health of each target by its labels. */
   targets(): Promise<{ labels: Record<string, string>; health: string }[]>;
 }
 
-/** `config` is the text of its configuration; paths in it are relative to `dir`. */
+/** `config` is the text of the configuration; paths in it are relative to `dir`. */
 export async function startPrometheus(dir: string, config: string): Promise<Prometheus> {
   await writeFile(join(dir, 'prometheus.yml'), config);
   const started = await startMonitor('prometheus', '/-/ready', (port) => [
@@ -50,7 +50,7 @@ export async function startPrometheus(dir: string, config: string): Promise<Prom
   };
 }
 
-/** One that sends every alert to `webhook` at once. */
+/** Starts an Alertmanager that sends every alert to `webhook` at once. */
 export async function startAlertmanager(dir: string, webhook: string): Promise<Monitor> {
   const config = {
     route: { receiver: 'test', group_wait: '0s', group_interval: '1s', repeat_interval: '1h' },

@@ -1,4 +1,4 @@
-/** A Redis for one test or one demo: its own folder, its own port, gone with its owner. */
+/** A Redis for one test or one demo: own folder, own port, ended when the handle is disposed. */
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { homedir, tmpdir } from 'node:os';
@@ -9,7 +9,7 @@ import { launchRedis } from '@swefarm/shared';
 const run = promisify(execFile);
 
 export type StartRedisOptions = {
-  /** Kept when given; default: a temporary folder that is removed at the end. */
+  /** Remains after the end when given; default: a temporary folder that is removed at the end. */
   dir?: string;
   port?: number;
   /** More lines of redis.conf. */
@@ -20,12 +20,12 @@ export interface TestRedis extends AsyncDisposable {
   readonly url: string;
   readonly port: number;
   pid(): number;
-  /** A command by redis-cli, as an operator gives it; what it printed. */
+  /** Runs a command by redis-cli, as an operator would, and returns its output. */
   cli(...words: string[]): Promise<string>;
-  /** kill -9, as a crash of the machine would; the append-only file stays. */
+  /** Kills it with SIGKILL, as a crash would; the append-only file remains. */
   kill(): Promise<void>;
   stop(): Promise<void>;
-  /** Up again in the same folder, on the same port, with the same password. */
+  /** Starts it again in the same folder, on the same port, with the same password. */
   restart(): Promise<void>;
 }
 

@@ -1,4 +1,4 @@
-/** Several Redis servers as people run them: a master with replicas under Sentinels, or a cluster. From Debian's package. */
+/** Several Redis servers as in production: a master with replicas under Sentinels, or a cluster. Uses Debian's package. */
 
 import { execFile } from 'node:child_process';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
@@ -13,16 +13,16 @@ const run = promisify(execFile);
 
 export interface RedisNode extends AsyncDisposable {
   readonly port: number;
-  /** A command as redis-cli takes it; its answer as text. Throws when the server refuses it. */
+  /** Runs a command in redis-cli's syntax and returns its answer as text. Throws when the server refuses it. */
   say(...words: string[]): Promise<string>;
   kill(): Promise<void>;
 }
 
 export interface RedisFleet extends AsyncDisposable {
-  /** As redis_url takes it, with the password. */
+  /** In the form of redis_url, with the password. */
   readonly url: string;
   readonly nodes: readonly RedisNode[];
-  /** Of Sentinels, or of the cluster's nodes. */
+  /** Ports of the Sentinels, or of the cluster's nodes. */
   readonly ports: readonly number[];
 }
 
@@ -73,7 +73,7 @@ export async function startSentinels(options: { sentinelPassword: string }): Pro
   };
 }
 
-/** Three masters, and a replica of each. */
+/** Three masters with one replica each. */
 export async function startCluster(): Promise<RedisFleet> {
   await using stack = new AsyncDisposableStack();
   const dir = await folder(stack);
@@ -81,7 +81,7 @@ export async function startCluster(): Promise<RedisFleet> {
   const login = [`requirepass ${PASSWORD}`, `masterauth ${PASSWORD}`];
   const nodes: RedisNode[] = [];
   for (const name of ['a', 'b', 'c', 'd', 'e', 'f']) {
-    // The port of a node's bus would be its own plus 10,000, which may be out of range or taken.
+    // By default the port of a node's bus is its own plus 10,000, which may be out of range or taken.
     const bus = [`cluster-port ${await freePort()}`];
     nodes.push(stack.use(await startNode(dir, name, [...settings, ...login, ...bus])));
   }

@@ -1,4 +1,4 @@
-/** A redis-server process by its configuration's lines: started, waited for, and gone with its owner. */
+/** Starts a redis-server process from lines of configuration, waits until it is up, and ends it with its owner. */
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -9,7 +9,7 @@ import { sleep } from '@swefarm/shared';
 
 const START_MS = 30_000;
 
-/** Resolves when `port` accepts connections; the answer ends it with SIGKILL. Needs redis-server on PATH, which setup.sh installs. */
+/** Resolves when `port` accepts connections; the returned function ends it with SIGKILL. Needs redis-server on PATH, which setup.sh installs. */
 export async function startRedisServer(
   dir: string,
   name: string,

@@ -1,4 +1,4 @@
-/** A Redis as SECURITY.md asks for it: users from an ACL file, TLS on request; nobody gets in without a password. */
+/** A Redis as SECURITY.md recommends it: users from an ACL file, TLS on request, and no access without a password. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,7 +7,7 @@ import type { Certificates } from './certificates.ts';
 import { startRedisServer } from './redisserver.ts';
 
 export interface SecuredRedis extends AsyncDisposable {
-  /** `redis://127.0.0.1:PORT`, or with TLS `rediss://localhost:PORT`; neither user nor password. */
+  /** `redis://127.0.0.1:PORT`, or with TLS `rediss://localhost:PORT`; without user and password. */
   readonly url: string;
   readonly port: number;
 }

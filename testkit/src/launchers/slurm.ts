@@ -1,4 +1,4 @@
-/** A real SLURM of several nodes on this machine, for one test: see testkit/ci/slurm.sh. Jobs are a plain user's. */
+/** A real SLURM of several nodes on this machine, for one test: see testkit/ci/slurm.sh. Jobs run as a plain user. */
 import { execFile } from 'node:child_process';
 import { mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
@@ -8,18 +8,18 @@ import { UnusableError } from '@swefarm/shared';
 const run = promisify(execFile);
 const SCRIPT = resolve(import.meta.dirname, '../../ci/slurm.sh');
 const PATH = '/usr/bin:/bin:/usr/sbin:/sbin';
-/** Debian's nobody: a user without root, a home or anything of its own. */
+/** Debian's user `nobody`, which has no root rights, no home and no files. */
 export const SLURM_USER = { uid: 65_534, gid: 65_534 } as const;
 
 export type SlurmJob = { id: string; state: string; nodes: string };
 
 export interface SlurmCluster extends AsyncDisposable {
   readonly conf: string;
-  /** Runs one of SLURM's commands as the plain user, in an environment of nothing; answers its standard output. */
+  /** Runs one of SLURM's commands as the plain user, in an empty environment; returns its standard output. */
   asUser(command: string, args: readonly string[], cwd?: string): Promise<string>;
-  /** Of the plain user, waiting or running. */
+  /** Jobs of the plain user that wait or run. */
   jobs(): Promise<SlurmJob[]>;
-  /** kill -9 of the node's daemon; its steps live on. */
+  /** Kills the node's daemon with SIGKILL; its steps continue. */
   killDaemon(node: string): Promise<void>;
   startDaemon(node: string): Promise<void>;
 }

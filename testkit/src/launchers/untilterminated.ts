@@ -1,8 +1,8 @@
-/** For programs that start others: terminated, they run their finally blocks instead of leaving processes behind. */
+/** For programs that start others: on a signal they run their finally blocks instead of leaving processes behind. */
 
 /**
- * Rejects at the first SIGINT, SIGTERM or SIGHUP, and from then on this process no longer dies of them: race the work
- * against it inside of whatever cleans up.
+ * Rejects at the first SIGINT, SIGTERM or SIGHUP; these signals no longer end this process. Race the work against this
+ * promise inside the block that cleans up.
  */
 export function untilTerminated(): Promise<never> {
   const terminated = new Promise<never>((_, reject) => {
@@ -10,7 +10,7 @@ export function untilTerminated(): Promise<never> {
       process.on(signal, () => reject(new Error(`told to end by ${signal}`)));
     }
   });
-  // The signal may come when nothing races against it any more.
+  // The signal may arrive when nothing awaits this promise any more.
   terminated.catch(() => undefined);
   return terminated;
 }

@@ -1,6 +1,6 @@
 /**
- * Which turn of which variant answers a request. The history in the request decides, so that the server keeps no state
- * and a request sent twice is answered twice alike.
+ * Chooses which turn of which variant answers a request. The history in the request decides, so that the server has no state
+ * and a repeated request gets the same answer.
  */
 import { parseRolloutId, SwefarmError } from '@swefarm/shared';
 import { type Conversation, compile, type Script, type Turn } from './script.ts';
@@ -9,7 +9,7 @@ export type Asked = {
   /** Value of the x-swefarm-rollout header, `run.instance.index`. */
   rollout: string | undefined;
   firstUser: string;
-  /** Number of assistant messages in the request: the number of this turn, from 0. */
+  /** Number of assistant messages in the request, which is the number of this turn, from 0. */
   turn: number;
   /** Content of the first of them, for requests without the header. */
   firstAssistant: string | null;
@@ -18,7 +18,7 @@ export type Asked = {
 type Chosen = { conversation: number; variant: number; turn: Turn; place: number };
 
 export type Chooser = {
-  /** Null when no conversation matches. `sounds` tells whether a first turn would have said this text. */
+  /** Null when no conversation matches. `sounds` tests whether a first turn would have produced this text. */
   choose(asked: Asked, sounds: (turn: Turn, said: string) => boolean): Chosen | null;
 };
 
@@ -54,7 +54,7 @@ export function openChooser(script: Script): Chooser {
   };
 }
 
-/** Null for a header that is absent or of another form: such a request is answered as one without. */
+/** Null for a header that is absent or malformed; a malformed one is ignored. */
 export function rolloutName(header: string | undefined) {
   if (header === undefined) return null;
   try {
@@ -65,7 +65,7 @@ export function rolloutName(header: string | undefined) {
   }
 }
 
-/** Variants by weight, spread: weights 2 and 1 give 0, 1, 0. */
+/** Variants repeated by weight and interleaved: weights 2 and 1 give 0, 1, 0. */
 function rotationOf({ variants, weights }: Conversation): number[] {
   const left = weights ? [...weights] : variants.map(() => 1);
   const rotation: number[] = [];

@@ -1,10 +1,10 @@
-/** Faults on demand: which request is hit by which fault. What a fault does to an answer is in the server's files. */
+/** Faults on demand: decides which fault hits which request. The server's files implement what a fault does to an answer. */
 import { UsageError } from '@swefarm/shared';
 import { z } from 'zod';
 import { hash32, unit } from './random.ts';
 
 export const FaultKind = z.enum([
-  /** Connections are refused: the server stops listening (as a rule of its own), or resets the one at hand. */
+  /** Connections are refused: as a rule without conditions the server stops listening, else it resets this connection. */
   'refuse',
   'reset',
   'unauthorized',
@@ -13,33 +13,33 @@ export const FaultKind = z.enum([
   'server_error',
   'unavailable',
   'context_overflow',
-  /** HTTP 200 and no JSON. */
+  /** HTTP 200 with a body that is not JSON. */
   'garbage',
-  /** HTTP 200 and JSON without a choice. */
+  /** HTTP 200 with JSON that has no choices. */
   'no_choices',
-  /** The request is taken and never answered. */
+  /** The request is accepted and never answered. */
   'silence',
   /** The connection ends in the middle of the body. */
   'cut',
-  /** The body comes in drops over `ms`. */
+  /** The body arrives in small pieces over `ms`. */
   'slow_body',
-  /** HTTP 200 and `finish_reason: abort`: the engine is paused for new weights in the middle of the answer. */
+  /** HTTP 200 with `finish_reason: abort`: the engine is paused for new weights in the middle of the answer. */
   'aborted',
   'missing_token_ids',
-  /** One log-probability, or one token id, too few. */
+  /** One log-probability or one token id is missing. */
   'short_log_probs',
   'short_token_ids',
-  /** From the second turn on, the prompt does not begin with what was seen. */
+  /** From the second turn on, the prompt does not begin with the earlier tokens. */
   'non_contiguous',
 ]);
 export type FaultKind = z.infer<typeof FaultKind>;
 
-/** What happens; a turn of a script may carry one, and it then hits this turn of each rollout. */
+/** A fault. A turn of a script may have one, which then hits this turn of each rollout. */
 export const Fault = z.strictObject({
   kind: FaultKind,
-  /** How often it strikes: a turn's fault counts per rollout and turn, a rule counts in all. Absent: always. */
+  /** How often it strikes: counted per rollout and turn for a turn's fault, in total for a rule. Absent: always. */
   times: z.number().int().positive().optional(),
-  /** Share of requests that are hit; drawn from the seed, the rollout, the turn and the number of the try. */
+  /** Share of requests that are hit; derived from the seed, the rollout, the turn and the number of the try. */
   probability: z.number().min(0).max(1).default(1),
   /** Seconds of the Retry-After header of `rate_limited` and `unavailable`. */
   retry_after: z.number().nonnegative().optional(),
@@ -48,11 +48,11 @@ export const Fault = z.strictObject({
 });
 export type Fault = z.infer<typeof Fault>;
 
-/** A fault with the requests it is for; what is absent matches all. */
+/** A fault with the requests that it hits; an absent field matches all. */
 export const FaultRule = Fault.extend({
   /** Substring of the first user message. */
   match: z.string().optional(),
-  /** The rollout id, whole. */
+  /** The complete rollout id. */
   rollout: z.string().optional(),
   instance: z.string().optional(),
   /** Index of the rollout in its group. */
@@ -61,11 +61,11 @@ export const FaultRule = Fault.extend({
   turn: z.number().int().nonnegative().optional(),
 });
 export type FaultRule = z.infer<typeof FaultRule>;
-/** A rule as one writes it, with defaults left out. */
+/** A rule as users write it, with defaults omitted. */
 export type FaultRuleInput = z.input<typeof FaultRule>;
 export const FaultRules = z.array(FaultRule);
 
-/** Checks rules as one writes them. Throws UsageError `policy_faults`. */
+/** Checks rules as users write them. Throws UsageError `policy_faults`. */
 export function readRules(rules: unknown): FaultRule[] {
   const read = FaultRules.safeParse(rules);
   if (read.success) return read.data;
@@ -73,7 +73,7 @@ export function readRules(rules: unknown): FaultRule[] {
   throw new UsageError(`fault rules: ${lines.join('; ')}`, { code: 'policy_faults' });
 }
 
-/** A refusal that is not for one request but for all: the server stops listening. */
+/** A refusal for all requests: the server stops listening. */
 export const isBareRefusal = (rule: FaultRule): boolean =>
   rule.kind === 'refuse' &&
   rule.probability === 1 &&
@@ -81,7 +81,7 @@ export const isBareRefusal = (rule: FaultRule): boolean =>
     (it) => it === undefined,
   );
 
-/** What is known of a request when faults are chosen. */
+/** The facts of a request by which its fault is chosen. */
 export type FaultTarget = {
   rollout: string;
   instance: string | null;
@@ -91,10 +91,10 @@ export type FaultTarget = {
 };
 
 export type FaultBook = {
-  /** Replaces the rules and forgets how often the old ones struck. */
+  /** Replaces the rules and resets their counters. */
   set(rules: readonly FaultRule[]): void;
   readonly rules: readonly FaultRule[];
-  /** The fault for this request, if any; counts it. A turn's own fault goes before the rules. */
+  /** Returns the fault for this request, if any, and counts it. A turn's own fault takes precedence over the rules. */
   pick(target: FaultTarget, own: Fault | undefined): Fault | null;
   /** Strikes so far, by kind. */
   readonly counts: ReadonlyMap<FaultKind, number>;

@@ -1,17 +1,17 @@
-/** Scripts of long conversations, for load: turns whose commands print so much that the prompt grows to a wanted size. */
+/** Generates scripts of long conversations for load tests: the output of the commands makes the prompt grow to a given size. */
 import type { ScriptInput, Turn } from './script.ts';
 import { loadTokenizer } from './tokenizer.ts';
 
 export type LongConversation = {
-  /** Turns in all; the last one hands in. */
+  /** Total number of turns; the last one submits. */
   turns: number;
-  /** Tokens of the last prompt and its answer, as our tokenizer and the template `plain` count them. */
+  /** Tokens of the last prompt and its answer, counted by testkit's tokenizer with the template `plain`. */
   targetTokens: number;
   /** Tokens the agent's own prompts take before the first answer. */
   openingTokens?: number;
   /** Tokens the agent writes around each command's output. */
   frameTokens?: number;
-  /** Variants that differ in their words, so that rollouts of a group are not one text. */
+  /** Number of variants with different words, so that the rollouts of a group differ. */
   variants?: number;
   match?: string;
 };
@@ -21,7 +21,7 @@ type TurnInput = { command: string; thought: string };
 const printed = (line: string, lines: number): string =>
   Array.from({ length: lines }, (_, i) => `${line}${String(i + 1).padStart(3, '0')}\n`).join('');
 
-/** A script whose rollouts all have `turns` turns. The commands need bash only, and print lines of 40 to 60 bytes. */
+/** A script whose rollouts all have `turns` turns. The commands need only bash and print lines of 40 to 60 bytes. */
 export function generateScript(long: LongConversation): ScriptInput {
   const { turns, targetTokens, openingTokens = 1000, frameTokens = 40, variants = 1, match = '' } = long;
   const tokenizer = loadTokenizer();
@@ -30,7 +30,7 @@ export function generateScript(long: LongConversation): ScriptInput {
 
   const one = (variant: number): Partial<Turn>[] => {
     const list: Partial<Turn>[] = [];
-    // What was not used for lack of a whole line goes to the next turn.
+    // The rest that is smaller than a line is carried over to the next turn.
     let owed = 0;
     for (let turn = 0; turn < turns - 1; turn++) {
       const line = `printed in turn ${turn} of variant ${variant}, line `;
@@ -41,7 +41,7 @@ export function generateScript(long: LongConversation): ScriptInput {
         );
       };
       owed += perTurn;
-      // Lines cost alike but for their numbers, so two probes find how many fit.
+      // Lines differ only in their numbers, so two probes suffice to find how many fit.
       const few = costOf(1);
       const lines = few >= owed ? 0 : Math.round(1 + ((owed - few) * 50) / (costOf(51) - few));
       owed -= costOf(lines);

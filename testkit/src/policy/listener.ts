@@ -1,11 +1,11 @@
-/** A listening socket that can be shut and opened again on the same port, so that connections are truly refused. */
+/** A listening socket that can close and reopen on the same port, so that connections are really refused. */
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { errorMessage, UsageError } from '@swefarm/shared';
 
 export type Listener = {
   open(): Promise<void>;
-  /** Ends listening and every connection; with a time, opens again after it. */
+  /** Stops listening and closes every connection; with a time, reopens after it. */
   shut(forMs?: number): Promise<void>;
   port(): number;
 };

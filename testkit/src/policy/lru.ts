@@ -1,4 +1,4 @@
-/** A map that forgets what was not asked for the longest, once the weights of its values exceed a budget. */
+/** A map that evicts the least recently used entries when the weights of its values exceed a budget. */
 export type Lru<V> = { get(key: string): V | undefined; set(key: string, value: V): void };
 
 export function openLru<V extends object>(budget: number, weigh: (value: V) => number): Lru<V> {

@@ -1,4 +1,4 @@
-/** The scripted model: from a request to what it answers, how long it takes and which fault strikes. No HTTP here. */
+/** The scripted model: decides the answer to a request, its delay and its fault. It knows nothing of HTTP. */
 import { type Chooser, openChooser, rolloutName } from './choice.ts';
 import { type Delay, delayMs } from './delay.ts';
 import type { Fault, FaultBook } from './faults.ts';
@@ -15,11 +15,11 @@ import { type Answer, answerId, promptJson } from './wire.ts';
 
 export type ModelOptions = {
   script: Script;
-  /** Null: no token is counted, usage is an estimate of 4 characters a token. */
+  /** Null: tokens are not counted, and usage is an estimate of 4 characters per token. */
   tokens: { tokenizer: Tokenizer; template: ChatTemplate } | null;
-  /** Tokens of prompt and answer together; null: no limit. */
+  /** Limit of tokens for prompt and answer together; null: no limit. */
   contextLimit: number | null;
-  /** How it says that something does not fit. */
+  /** The form of its error for a request that does not fit. */
   dialect: Dialect;
   delay: Delay;
   reasoning: 'content' | 'field';
@@ -35,7 +35,7 @@ export type Reply = {
   variant: number;
   fault: Fault | null;
   delayMs: number;
-  /** Made late, so that a request struck by a fault costs no tokens. Throws BadRequest on context overflow. */
+  /** Computed only on demand, so that a request hit by a fault costs no tokenising. Throws BadRequest on context overflow. */
   answer(): Answer;
 };
 
@@ -58,7 +58,7 @@ export function openModel(options: ModelOptions) {
         counted: false,
         characters: () => request.messages.reduce((sum, { content }) => sum + (content?.length ?? 0) + 16, 0),
       }),
-    /** Token-in: the history is read out of the prompt itself. */
+    /** Token-in: the history is parsed from the prompt itself. */
     completion(
       request: CompletionRequest,
       header: string | undefined,
@@ -86,7 +86,7 @@ type History = {
   firstAssistant: string | null;
   prompt: () => Prompt | null;
   characters: () => number;
-  /** Token-in: what the prompt has of the answer already. */
+  /** Token-in: the part of the answer that the prompt already contains. */
   begun?: Int32Array;
   /** The prompt came as ids. */
   counted: boolean;
@@ -134,7 +134,7 @@ function reply(
   };
 }
 
-/** A turn that is nothing but a fault says this when the fault lets it speak. */
+/** The text of a turn that has only a fault, for the requests that the fault does not hit. */
 const FAULT_ONLY: Turn = { text: 'There is nothing to say.', repeat: 1 };
 
 const failing = (fault: Fault): Reply => ({
@@ -207,7 +207,7 @@ function spoil(answer: Answer, fault: Fault, turn: number): Answer {
     return { ...answer, tokenIds: tokenIds.slice(0, Math.max(0, tokenIds.lastIndexOf(','))) };
   }
   if (fault.kind === 'non_contiguous' && promptIds !== null && turn > 0) {
-    // The second token changes, as when a server renders the history afresh.
+    // Changes the second token, as if a server had rendered the history again.
     return {
       ...answer,
       promptIds: promptIds.replace(/^(\d+),(\d+)/, (_, a, b) => `${a},${Number(b) === 9 ? 10 : 9}`),
@@ -216,7 +216,7 @@ function spoil(answer: Answer, fault: Fault, turn: number): Answer {
   return answer;
 }
 
-/** What a fault of kind `context_overflow` says. */
+/** The message of a fault of kind `context_overflow`. */
 export const anyOverflow = (): BadRequest => spokenOf({ limit: 8192, prompt: 9000, most: 1 });
 
 function chatCaller(messages: readonly ChatMessage[], header: string | undefined): Caller {
@@ -229,7 +229,7 @@ function callerOf(header: string | undefined, turn: number, firstUser: string): 
   return { rollout: header ?? `unnamed-${hash32(firstUser).toString(16)}`, header, turn, firstUser };
 }
 
-/** Counts answers and finds the first user message between the markers of the chat template. */
+/** Counts the answers in a prompt and finds its first user message, by the markers of the chat template. */
 function readHistory(ids: Int32Array, tokenizer: Tokenizer, prompter: Prompter) {
   const start = tokenizer.idOf('<|im_start|>');
   const assistant = tokenizer.encode('assistant\n').ids;
@@ -258,7 +258,7 @@ function readHistory(ids: Int32Array, tokenizer: Tokenizer, prompter: Prompter) 
   return { turn, firstUser: firstUser ?? '', firstAssistant, tools, begun };
 }
 
-/** The declarations are text by then; the names are the farm's own. */
+/** Finds the tools in a prompt, where their declarations are only text; it knows the farm's own tool names. */
 const TOKEN_IN_TOOLS: ToolOffer[] = [
   { function: { name: 'bash', parameters: { properties: { command: {} } } } },
   { function: { name: 'submit_solution', parameters: { properties: {} } } },

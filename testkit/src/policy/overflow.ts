@@ -1,13 +1,13 @@
-/** How servers say that prompt and answer do not fit into the context: each in its own present words. */
+/** The errors by which servers report that prompt and answer do not fit into the context, in the wording of each server. */
 import { BadRequest } from './request.ts';
 
-/** `vllm-0.9`: as it spoke for years, and as many proxies still do. */
+/** `vllm-0.9`: the wording that vLLM had for years and that many proxies still use. */
 export type Dialect = 'vllm-0.9' | 'vllm' | 'sglang' | 'nemo-rl';
 
-/** What was asked for: tokens of the context, of the prompt, and of the answer; null: as many as fit. */
+/** Tokens of the context, of the prompt, and of the requested answer; null: as many as fit. */
 export type Sizes = { limit: number; prompt: number; most: number | null };
 
-/** Null: it fits, or is made to fit. `counted`: the prompt came as ids, which nobody cuts off before counting. */
+/** Null: it fits, or the server makes it fit. `counted`: the prompt came as ids, which a server counts without truncating. */
 export function refusalOf(dialect: Dialect, sizes: Sizes, counted: boolean): BadRequest | null {
   const { limit, prompt, most } = sizes;
   if (prompt + (most ?? 1) <= limit) return null;
@@ -17,14 +17,14 @@ export function refusalOf(dialect: Dialect, sizes: Sizes, counted: boolean): Bad
     case 'vllm':
       return passed(limit, prompt, most ?? 0, counted);
     case 'nemo-rl':
-      // It lowers what is asked for by itself, as long as there is room.
+      // This server lowers the requested number itself, as long as there is room.
       return prompt < limit ? null : passed(limit, prompt, 0, counted);
     case 'sglang':
       if (prompt >= limit)
         return new BadRequest(
           `The input (${prompt} tokens) is longer than the model's context length (${limit} tokens).`,
         );
-      // Without a number it takes what is left.
+      // Without a number this server uses all remaining room.
       if (most === null) return null;
       return new BadRequest(
         `Requested token count exceeds the model's maximum context length of ${limit} tokens. You requested a total of ` +
@@ -34,7 +34,7 @@ export function refusalOf(dialect: Dialect, sizes: Sizes, counted: boolean): Bad
   }
 }
 
-/** A text is cut off at the first token that does not fit, and what is left is counted. */
+/** The server truncates a text after the first token that does not fit, and reports the truncated length. */
 function passed(limit: number, prompt: number, most: number, counted: boolean): BadRequest {
   if (most > limit)
     return new BadRequest(

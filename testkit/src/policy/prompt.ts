@@ -1,17 +1,17 @@
 /**
- * From messages to prompt ids. The text is rendered by the chat template; when the last answer comes back with its own
- * ids (echo), the prompt begins with exactly those and only what follows is rendered.
+ * Converts messages to prompt ids. The chat template renders the text; when the last answer comes back with its own ids
+ * (echo), the prompt begins with exactly those ids and only the rest is rendered.
  */
 import { openLru } from './lru.ts';
 import type { ChatMessage, ChatTemplate } from './template.ts';
 import { type Tokenizer, type Tokens, tokensOf } from './tokenizer.ts';
 
-/** Runs of ids, one after the other. */
+/** Consecutive runs of ids. */
 export type Prompt = { readonly runs: readonly Tokens[]; readonly length: number };
 
 export type Prompter = {
   fromMessages(messages: readonly ChatMessage[], tools: readonly unknown[]): Prompt;
-  /** What the template makes of the messages, ending with the head of the next answer. */
+  /** Renders the messages by the template, up to the head of the next answer. */
   text(messages: readonly ChatMessage[], tools: readonly unknown[], prompt?: boolean): string;
   /** The token that ends an answer. */
   readonly end: { id: number; text: string };
@@ -39,7 +39,7 @@ export function openPrompter(tokenizer: Tokenizer, template: ChatTemplate): Prom
     .render([{ role: 'user', content: '' }], [], true)
     .slice(one({ role: 'user', content: '' }).length);
 
-  /** Each piece ends at a token of its own, so that piece by piece gives the ids of the whole. */
+  /** Each piece ends at a special token, so that encoding the pieces separately gives the ids of the whole. */
   const pieces = (messages: readonly ChatMessage[], tools: readonly unknown[]): string[] => {
     if (!template.appendOnly) return cut(template.render(messages.map(normal), tools, true), end.text);
     const [first, ...rest] = messages.map(normal);
@@ -62,7 +62,7 @@ export function openPrompter(tokenizer: Tokenizer, template: ChatTemplate): Prom
           ...[close.slice(close.lastIndexOf(end.text)), ...tail, opening].map(tokenizer.encode),
         ]);
       }
-      // Whatever the template did to the history, the answer's own end is the nth one of the text.
+      // The template may rewrite the history, but the answer's end is always the nth end token of the text.
       const before = template.render(messages.slice(0, echoed + 1).map(normal), tools, false);
       const passed = before.split(end.text).length - 1;
       const after = cut(template.render(messages.map(normal), tools, true), end.text).slice(passed);
@@ -75,7 +75,7 @@ function joined(runs: Tokens[]): Prompt {
   return { runs, length: runs.reduce((sum, run) => sum + run.ids.length, 0) };
 }
 
-/** The ids an echoing client sends back with the last answer: prompt and generation. */
+/** The ids that an echoing client returns with the last answer: prompt and generation. */
 function idsOf(message: ChatMessage | undefined): Int32Array | null {
   const { prompt_token_ids: prompt, generation_token_ids: generation } = message ?? {};
   if (!prompt?.length || !generation?.length) return null;
@@ -85,7 +85,7 @@ function idsOf(message: ChatMessage | undefined): Int32Array | null {
   return ids;
 }
 
-/** Only what templates read; newer servers call thinking `reasoning`. */
+/** Selects the fields that templates read; newer servers name thinking `reasoning`. */
 function normal(message: ChatMessage & { reasoning?: string | null }): ChatMessage {
   const thinking = message.reasoning_content ?? message.reasoning;
   return {
@@ -101,7 +101,7 @@ const keyOf = (message: ChatMessage): string =>
     message.tool_calls ? JSON.stringify(message.tool_calls) : ''
   }`;
 
-/** After each end token; the pieces together are the text. */
+/** Splits the text after each end token. */
 function cut(text: string, at: string): string[] {
   const pieces: string[] = [];
   let from = 0;

@@ -1,4 +1,4 @@
-/** Seeded numbers that depend on what is asked, not on the order of asking: repeated runs see the same delays and faults. */
+/** Seeded numbers that depend on the request, not on the order of requests: repeated runs have the same delays and faults. */
 
 /** FNV-1a over UTF-16 units; 32 bits, unsigned. */
 export function hash32(text: string, seed = 0): number {

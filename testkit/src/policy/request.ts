@@ -1,10 +1,10 @@
-/** Requests of the OpenAI interface, read by hand: a body of 176 messages is checked in microseconds. */
+/** Parses requests of the OpenAI interface by hand, so that a body of 176 messages is checked in microseconds. */
 
 import type { ChatMessage } from './template.ts';
 import type { ToolOffer } from './turntext.ts';
 import type { Wanted } from './wire.ts';
 
-/** Answered as HTTP 400 in the words of vLLM. */
+/** Becomes HTTP 400 in vLLM's wording. */
 export class BadRequest extends Error {
   override readonly name = 'BadRequest';
   readonly param: string | null;
@@ -27,7 +27,7 @@ export type CompletionRequest = Asking & { prompt: string | number[] };
 
 type Body = Record<string, unknown>;
 
-/** @throws BadRequest when the body is no object or its messages are none */
+/** @throws BadRequest when the body is not an object or its messages are invalid */
 export function readChatRequest(value: unknown): ChatRequest {
   const body = objectOf(value);
   const { messages, tools } = body;
@@ -50,7 +50,7 @@ export function readCompletionRequest(value: unknown): CompletionRequest {
   return { ...readAsking(body), prompt };
 }
 
-/** A text completion of SGLang takes a number or nothing at all, and nothing means 16. Throws BadRequest. */
+/** SGLang's text completions accept `max_tokens` as a number or absent, and absent means 16. Throws BadRequest. */
 export function needsNumber(value: unknown): void {
   const { max_tokens: most } = objectOf(value);
   if (most === null) throw new BadRequest('body.max_tokens: Input should be a valid integer', 'max_tokens');
@@ -61,7 +61,7 @@ export function objectOf(value: unknown): Body {
   throw new BadRequest('the body is not a JSON object');
 }
 
-/** Parts of a content list become one text, in place. */
+/** Joins the parts of a content list into one text, in place. */
 function readMessage(message: unknown, place: number): void {
   const at = `messages[${place}]`;
   if (typeof message !== 'object' || message === null) throw new BadRequest(`${at} is not an object`, at);

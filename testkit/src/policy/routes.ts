@@ -17,11 +17,11 @@ export type Desk = {
   setRules: (rules: readonly FaultRule[]) => Promise<void>;
 };
 
-/** True when the request carries the key, or none is wanted. */
+/** True when the request has the key, or no key is required. */
 export const isAllowed = (apiKey: string | undefined, request: IncomingMessage): boolean =>
   apiKey === undefined || request.headers.authorization === `Bearer ${apiKey}`;
 
-/** Everything but completions. Throws BadRequest and UsageError for bad bodies. */
+/** Handles everything except completions. Throws BadRequest and UsageError for bad bodies. */
 export async function serveRest(
   desk: Desk,
   path: string,
@@ -53,7 +53,7 @@ export async function serveRest(
       if (rules.some((rule) => isBareRefusal(rule) && rule.ms === undefined)) {
         throw new BadRequest('a bare "refuse" needs "ms" here: nobody could take it back', 'ms');
       }
-      // A refusal ends this connection too, so it waits until the answer is out.
+      // A refusal also closes this connection, so it waits until the answer is sent.
       if (rules.some(isBareRefusal))
         response.once('finish', () => void desk.setRules(rules).catch(console.error));
       else await desk.setRules(rules);

@@ -1,4 +1,4 @@
-/** The script of the policy server: who says what in which turn. Read once, checked whole, errors name the place. */
+/** The script of the policy server: the answer for each turn. It is read once and checked completely; errors name the place. */
 import { readFileSync } from 'node:fs';
 import { errorMessage, UsageError } from '@swefarm/shared';
 import { parse as parseYaml } from 'yaml';
@@ -8,17 +8,17 @@ import { Fault, FaultRules } from './faults.ts';
 
 export const Turn = z
   .strictObject({
-    /** The whole answer, as it is: for answers that hold no command, or two. */
+    /** The literal answer, for answers with no command or with two. */
     text: z.string().optional(),
-    /** One command, as a fenced block or as a call of `bash`, as the request demands. */
+    /** One command, as a fenced block or as a call of `bash`, depending on the request. */
     command: z.string().optional(),
     /** Plain words before the command. */
     thought: z.string().optional(),
     /** Thinking, between <think> and </think>, before all else. */
     think: z.string().optional(),
-    /** Hands in the work: the sentinel, or a call of `submit_solution`; a text is what comes after the sentinel. */
+    /** Submits: by the sentinel, or by a call of `submit_solution`; a text is written after the sentinel. */
     submit: z.union([z.literal(true), z.string()]).optional(),
-    /** Calls as they are; text arguments are sent unchecked. */
+    /** Literal calls; arguments given as text are sent unchecked. */
     tool_calls: z
       .array(
         z.strictObject({
@@ -28,11 +28,11 @@ export const Turn = z
       )
       .min(1)
       .optional(),
-    /** A command whose call is no JSON (or whose fence is never closed). */
+    /** A command whose call is not JSON (or whose fence is never closed). */
     tool_json: z.literal('invalid').optional(),
     /** `length`: the answer is cut as by max_tokens. */
     finish_reason: z.literal('length').optional(),
-    /** The turn stands for this many equal turns. */
+    /** Repeats the turn this many times. */
     repeat: z.number().int().min(1).max(100_000).default(1),
     delay_ms: z.number().nonnegative().optional(),
     fault: Fault.optional(),
@@ -61,13 +61,13 @@ export const Conversation = z
     name: z.string().optional(),
     /** Substring of the first user message, or /regular expression/flags. Absent: matches all. */
     match: z.string().default(''),
-    /** The instance named by the request's x-swefarm-rollout header. */
+    /** The instance in the request's x-swefarm-rollout header. */
     instance: z.string().optional(),
-    /** Each a list of turns; the rollout's index in its group picks one, in rotation. */
+    /** Each is a list of turns; the rollout's index in its group selects one, in rotation. */
     variants: z.array(z.array(Turn).min(1)).min(1),
     /** How many rollouts in a rotation get each variant; 1 each when absent. */
     weights: z.array(z.number().int().nonnegative()).optional(),
-    /** What follows the last turn: that turn for ever, or the turns from the start. */
+    /** What follows the last turn: the same turn again and again, or the turns from the start. */
     after: z.enum(['repeat_last', 'restart']).default('repeat_last'),
   })
   .superRefine((conversation, context) => {
@@ -90,14 +90,14 @@ export const Script = z.strictObject({
   model: z.string().min(1).optional(),
   /** Language of a fenced command. */
   fence: z.string().default('bash'),
-  /** First line of the output by which an agent that has no submit tool hands in. */
+  /** First line of the output by which an agent without a submit tool submits. */
   sentinel: z.string().default('COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT'),
   delay: Delay.optional(),
   faults: FaultRules.default([]),
   conversations: z.array(Conversation).min(1),
 });
 export type Script = z.infer<typeof Script>;
-/** A script as one writes it, with defaults left out. */
+/** A script as users write it, with defaults omitted. */
 export type ScriptInput = z.input<typeof Script>;
 
 /** Checks a script; `source` names it in the error. Throws UsageError `policy_script`. */
@@ -128,12 +128,12 @@ function regexSource(match: string): [source: string, flags: string] | null {
   return parts?.[1] === undefined ? null : [parts[1], parts[2] ?? ''];
 }
 
-/** The test of a `match`; null when its regular expression is none. */
+/** The test of a `match`; null when its regular expression is invalid. */
 export function compile(match: string): ((text: string) => boolean) | null {
   const regex = regexSource(match);
   if (!regex) return (text) => text.includes(match);
   try {
-    // Without g and y, which would make the test remember.
+    // Without the flags g and y, which would make the test stateful.
     const pattern = new RegExp(regex[0], regex[1].replace(/[gy]/g, ''));
     return (text) => pattern.test(text);
   } catch (error) {

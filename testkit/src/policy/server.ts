@@ -1,4 +1,4 @@
-/** The scripted policy server: an OpenAI-compatible endpoint on loopback that says what its script says. */
+/** The scripted policy server: an OpenAI-compatible endpoint on loopback that answers by a script. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { errorMessage, sleepAtMost, UsageError } from '@swefarm/shared';
 import { Delay } from './delay.ts';
@@ -25,12 +25,12 @@ export type ScriptedPolicyOptions = {
   template?: string;
   /** Path of a tokenizer.json with <|im_start|> and <|im_end|>; ours when absent. */
   tokenizer?: string;
-  /** False: no token is counted and usage is an estimate. Faster, and for clients that want no ids. */
+  /** False: tokens are not counted and usage is an estimate. Faster, for clients that need no ids. */
   tokens?: boolean;
   contextLimit?: number;
-  /** Whose words it has for what does not fit; absent: vLLM's of 0.9. SGLang's also refuses a `max_tokens` that is no number. */
+  /** Wording of the error for a request that does not fit; absent: vLLM 0.9's. SGLang's also refuses a `max_tokens` that is not a number. */
   dialect?: Dialect;
-  /** Instead of the script's. */
+  /** Replaces the script's. */
   delay?: Partial<Delay>;
   faults?: readonly FaultRuleInput[];
   /** Where thinking goes: into the text (default) or into `reasoning_content`. */
@@ -38,7 +38,7 @@ export type ScriptedPolicyOptions = {
   /** Callers must send it as a bearer token. */
   apiKey?: string;
   seed?: number;
-  /** Goes out with every answer as x-policy-version; none when absent. */
+  /** Sent with every answer as x-policy-version; no header when absent. */
   version?: string;
 };
 
@@ -47,9 +47,9 @@ export type ScriptedPolicy = AsyncDisposable & {
   readonly url: string;
   readonly port: number;
   stats(): PolicyStats;
-  /** Replaces the fault rules; none: all is well again. A bare `refuse` stops listening until the next call. */
+  /** Replaces the fault rules; an empty list ends all faults. A `refuse` without conditions stops listening until the next call. */
   setFault(...rules: FaultRuleInput[]): Promise<void>;
-  /** New weights: what answers say of their version from now on. */
+  /** Sets the version that answers report from now on, as after a weight update. */
   setVersion(version: string): void;
 };
 
@@ -85,7 +85,7 @@ export async function startScriptedPolicy(options: ScriptedPolicyOptions): Promi
   const server = createServer((request, response) => {
     void serve(service, request, response);
   });
-  // Answers may take long, and idle connections are the client's to close.
+  // Answers may take long, and only the client closes idle connections.
   Object.assign(server, { requestTimeout: 0, headersTimeout: 0, keepAliveTimeout: 0 });
   const listener = createListener(server, options.host ?? '127.0.0.1', options.port ?? 0);
   const service: Service = {
@@ -180,7 +180,7 @@ type Send = (
   signal: AbortSignal,
 ) => Promise<{ promptLength: number; completionLength: number }>;
 
-/** One request from arrival to its last byte, counted whatever happens. */
+/** Handles one request from arrival to its last byte and always counts it. */
 async function visit(
   service: Service,
   response: ServerResponse,
@@ -191,7 +191,7 @@ async function visit(
 ): Promise<void> {
   const seen = service.stats.enter(caller.rollout, caller.turn);
   const gone = new AbortController();
-  // Closed before the end was written: the client left, unless a fault of ours closed it.
+  // Closed before the end was written: the client disconnected, unless one of our faults closed it.
   let ours = false;
   const closed = () => {
     if (!response.writableEnded) gone.abort();

@@ -1,15 +1,15 @@
-/** What the server saw, in all and per rollout, for assertions: turns asked for, aborts, most requests in flight. */
+/** Statistics of the server, in total and per rollout, for assertions: turns, aborts, most requests in flight. */
 
 type Aborted = { turn: number; after_ms: number; at: string };
 
 export type RolloutSeen = {
   requests: number;
   answered: number;
-  /** Highest number of turns asked for. */
+  /** Highest turn number that was requested. */
   turns: number;
   conversation: number | null;
   variant: number | null;
-  /** Requests whose connection was closed by the client before the answer was out. */
+  /** Requests whose connection the client closed before the answer was sent. */
   aborted: Aborted[];
   max_in_flight: number;
   faults: number;
@@ -34,13 +34,13 @@ export type Visit = {
   chosen(conversation: number, variant: number): void;
   struck(): void;
   answered(promptTokens: number, completionTokens: number): void;
-  /** HTTP 4xx by the request's own fault. */
+  /** HTTP 4xx caused by the request itself. */
   refused(): void;
   /** Always called last. */
   left(byClient: boolean): void;
 };
 
-/** Rollouts remembered; the oldest go first. */
+/** Number of rollouts in the statistics; the oldest are dropped first. */
 const MOST_ROLLOUTS = 100_000;
 
 export function openStats(faults: () => Record<string, number>) {

@@ -1,9 +1,9 @@
-/** Chat templates: the text a model sees for a list of messages. Ours are two; any jinja file of another model will do. */
+/** Chat templates, which render a list of messages to the text for the model: two of our own, or the jinja file of any model. */
 import { existsSync, readFileSync } from 'node:fs';
 import { Template } from '@huggingface/jinja';
 import { errorMessage, UsageError } from '@swefarm/shared';
 
-/** A message as requests bring it; unknown fields are left alone. */
+/** A message of a request; unknown fields are preserved. */
 export type ChatMessage = {
   role: string;
   content?: string | null;
@@ -15,7 +15,7 @@ export type ChatMessage = {
 
 export type ChatTemplate = {
   readonly name: string;
-  /** A message renders to the same text wherever it stands, so that messages may be rendered one by one. */
+  /** True when a message renders to the same text at every position, so that messages can be rendered one by one. */
   readonly appendOnly: boolean;
   render(messages: readonly ChatMessage[], tools: readonly unknown[], prompt: boolean): string;
 };

@@ -1,6 +1,6 @@
 /**
- * The tokenizer of the scripted model: real ids, kept per piece of text together with their JSON, so that a prompt of
- * 60,000 tokens that grew by one message costs that message.
+ * The tokenizer of the scripted model: real ids, cached per piece of text together with their JSON, so that a prompt of
+ * 60,000 tokens that grew by one message costs only that message.
  */
 import { readFileSync } from 'node:fs';
 import { Tokenizer as HuggingFace } from '@huggingface/tokenizers';
@@ -10,21 +10,21 @@ import { type Lru, openLru } from './lru.ts';
 /** A run of token ids; `json` is their list without brackets. */
 export type Tokens = { readonly ids: Int32Array; readonly json: string };
 
-/** One token as the log-probabilities of an answer name it. */
+/** One token as it appears in the log-probabilities of an answer. */
 export type Piece = { text: string; bytes: Uint8Array };
 
 export type Tokenizer = {
   encode(text: string): Tokens;
-  /** Exactly the text that was encoded; ids cut in the middle of a character give U+FFFD. */
+  /** Returns exactly the encoded text; ids cut in the middle of a character give U+FFFD. */
   decode(ids: Iterable<number>, options?: { skipControl?: boolean }): string;
   piece(id: number): Piece;
-  /** Id of a token by its text; throws UsageError when the vocabulary has none. */
+  /** Id of a token by its text; throws UsageError when the vocabulary lacks it. */
   idOf(text: string): number;
   readonly vocabularySize: number;
 };
 
 const OURS = new URL('../../fixtures/tokenizer/tokenizer.json', import.meta.url);
-/** Token ids kept for texts seen before; about 80 MB at the most. */
+/** Size of the cache in token ids; about 80 MB at most. */
 const CACHED_IDS = 8_000_000;
 
 /** Reads a tokenizer.json of byte-level BPE (ours when no path is given). Throws UsageError `tokenizer`. */
@@ -87,7 +87,7 @@ function openPieces({ model, added_tokens }: TokenizerJson) {
   return { of: (id: number): Piece => pieces[id] ?? unknown, size: pieces.length };
 }
 
-/** Printable Latin-1 stands for itself; the other 68 bytes follow from U+0100 on, in order. */
+/** Printable Latin-1 bytes map to themselves; the other 68 bytes map to U+0100 and up, in order. */
 function byteAlphabet(): Map<string, number> {
   const alphabet = new Map<string, number>();
   let next = 0x100;

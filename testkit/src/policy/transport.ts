@@ -1,10 +1,10 @@
-/** How answers and faults go out over HTTP; aware of a client that leaves. */
+/** Sends answers and faults over HTTP, and handles clients that disconnect. */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { sleepAtMost, whenAborted } from '@swefarm/shared';
 import type { Fault } from './faults.ts';
 
-/** The whole body, parsed. Rejects with the parser's error. */
+/** Reads and parses the whole body. Rejects with the parser's error. */
 export function readJson(request: IncomingMessage): Promise<unknown> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
@@ -60,7 +60,7 @@ const TYPES: Record<number, string> = {
   503: 'ServiceUnavailableError',
 };
 
-/** Faults that replace the answer. False when the answer is needed after all. */
+/** Applies faults that replace the answer. False when the answer is still needed. */
 export async function sendFault(
   response: ServerResponse,
   fault: Fault,
@@ -109,7 +109,7 @@ export async function sendFault(
   }
 }
 
-/** Sends an answer, broken on the way if the fault says so. Resolves when it is out or the client is gone. */
+/** Sends an answer, or breaks it off if the fault demands it. Resolves when it is sent or the client has disconnected. */
 export async function sendAnswer(
   response: ServerResponse,
   body: string,
@@ -147,7 +147,7 @@ export async function sendEvents(
   const gapMs = fault?.kind === 'slow_body' ? (fault.ms ?? 2000) / all.length : 0;
   for (const event of sent) {
     if (signal.aborted) return;
-    // Out before the connection ends: what was written arrives.
+    // Flushed before the connection is reset, so that the written part arrives.
     await new Promise((resolve) => response.write(event, resolve));
     if (gapMs > 0) await sleepAtMost(gapMs, signal);
   }

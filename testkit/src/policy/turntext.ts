@@ -1,19 +1,19 @@
-/** The text that the model "samples" for a turn of the script, and the message that a server reads out of it. */
+/** The text that the model "samples" for a turn of the script, and the message that a server parses from it. */
 import { hash32 } from './random.ts';
 import type { Script, Turn } from './script.ts';
 
-/** A tool as requests declare it; only what we read. */
+/** A tool as requests declare it; only the fields that are used here. */
 export type ToolOffer = { function?: { name?: unknown; parameters?: { properties?: object } } };
 
 type ToolCall = { id: string; type: 'function'; function: { name: string; arguments: string } };
 
 export type TurnText = {
-  /** Everything sampled, markup included, without the end token. */
+  /** The complete sampled text with markup, without the end token. */
   raw: string;
   content: string | null;
   reasoning: string | null;
   toolCalls: ToolCall[];
-  /** `abort`: the engine broke off, as it does when it is paused for new weights. */
+  /** `abort`: the engine stopped early, as it does when it is paused for new weights. */
   finish: 'stop' | 'tool_calls' | 'length' | 'abort';
 };
 
@@ -27,7 +27,7 @@ export function renderTurn(turn: Turn, tools: readonly ToolOffer[], style: TurnS
   const think = turn.think === undefined ? '' : `<think>\n${turn.think}\n</think>\n\n`;
   const body = tools.length > 0 ? renderCalls(turn, tools, style) : renderText(turn, style);
   if (turn.finish_reason === 'length') {
-    // Half of a call is text to every server.
+    // Every server treats half of a call as text.
     const spoken = body.raw || 'I was about to';
     const half = turn.text === undefined && body.raw ? spoken.slice(0, Math.ceil(spoken.length / 2)) : spoken;
     return withThinking(turn, think, { raw: half, content: half, calls: [] }, 'length', style);
@@ -104,7 +104,7 @@ function callsOf(
   return [{ name, text: turn.tool_json ? text.slice(0, -1) : text }];
 }
 
-/** As the chat templates render a call, so that what is said and what is rendered later are the same text. */
+/** Renders a call as the chat templates do, so that the sampled text and the later rendering are equal. */
 const markup = (name: string, args: string): string =>
   `<tool_call>\n{"name": ${JSON.stringify(name)}, "arguments": ${args}}\n</tool_call>`;
 

@@ -1,6 +1,6 @@
 /**
- * Answers on the wire, field by field as vLLM 0.32 gives them. Texts are put together by hand: prompt ids are kept as
- * JSON, so that an answer of 300 KB costs a copy.
+ * Answers on the wire, with the fields of vLLM 0.32. The JSON is concatenated by hand from cached prompt ids, so that an
+ * answer of 300 KB costs only a copy.
  */
 
 import type { Generation } from './generation.ts';
@@ -8,7 +8,7 @@ import type { Prompt } from './prompt.ts';
 import { hash32 } from './random.ts';
 import type { Piece, Tokenizer } from './tokenizer.ts';
 
-/** What the request asked to be told. */
+/** Which optional fields the request asked for. */
 export type Wanted = { tokenIds: boolean; logprobs: boolean; asTokenIds: boolean };
 
 export type Answer = {
@@ -63,7 +63,7 @@ export function chatBody(answer: Answer, tokenizer: Tokenizer | null): string {
   );
 }
 
-/** The whole body of a text completion; here vLLM puts the prompt ids into the choice. */
+/** The whole body of a text completion, in which vLLM puts the prompt ids into the choice. */
 export function completionBody(answer: Answer, tokenizer: Tokenizer, text: string): string {
   const { said, tokens } = answer.generation;
   const finish = said.finish === 'tool_calls' ? 'stop' : said.finish;
@@ -76,7 +76,7 @@ export function completionBody(answer: Answer, tokenizer: Tokenizer, text: strin
   );
 }
 
-/** Tokens of one chunk; a real server sends one, or what its steps of a moment brought. */
+/** Tokens per chunk; a real server sends one, or those of a few steps. */
 const CHUNK_TOKENS = 4;
 
 /** Server-sent events of a streamed text completion, as vLLM sends them: the prompt's ids with the first chunk only. */
@@ -88,7 +88,7 @@ export function* completionEvents(
   const { said, tokens } = answer.generation;
   const open = `{"id":"${answer.id}","object":"text_completion","created":${answer.created},"model":${JSON.stringify(answer.model)}`;
   const finish = said.finish === 'tool_calls' ? 'stop' : said.finish;
-  // What was told of the text, and the first token whose text was not told whole.
+  // The length of the text sent so far, and the first token whose text was not sent completely.
   let [told, from] = ['', 0];
   for (let at = 0; at === 0 || at < tokens.ids.length; at += CHUNK_TOKENS) {
     const ids = tokens.ids.subarray(at, at + CHUNK_TOKENS);
@@ -98,7 +98,7 @@ export function* completionEvents(
       answer.wanted.logprobs && logProbs
         ? completionLogprobs({ ...answer, logProbs }, ids, tokenizer)
         : 'null';
-    // A character whose bytes are not all there yet is held back, as servers do.
+    // A character whose bytes are incomplete is held back, as servers do.
     const fresh = tokenizer.decode(tokens.ids.subarray(from, at + CHUNK_TOKENS));
     const held = !last && fresh.endsWith('\ufffd');
     const delta = last ? said.raw.slice(told.length) : held ? '' : fresh;
@@ -112,7 +112,7 @@ export function* completionEvents(
   yield 'data: [DONE]\n\n';
 }
 
-/** Server-sent events of a streamed chat completion: role, words, the end, usage if asked for. */
+/** Server-sent events of a streamed chat completion: role, words, the end, and usage if requested. */
 export function* chatEvents(
   answer: Answer,
   tokenizer: Tokenizer | null,
@@ -126,7 +126,7 @@ export function* chatEvents(
     '{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}',
     `,"prompt_token_ids":${list(answer.promptIds)}`,
   );
-  // All ids go with the first words: what arrives in one chunk is not ours to promise, only that all of it arrives.
+  // All ids go with the first words: servers guarantee that all ids arrive, but not in which chunk.
   const deltas = deltasOf(answer);
   for (const [i, delta] of deltas.entries()) {
     const logprobs =
@@ -144,7 +144,7 @@ export function* chatEvents(
 function deltasOf({ generation: { said } }: Answer): object[] {
   const deltas: object[] = [];
   if (said.reasoning !== null) deltas.push({ reasoning: said.reasoning, reasoning_content: said.reasoning });
-  // By words, so that no character is torn.
+  // Split at words, so that no character is split.
   for (const words of said.content?.match(/(?:\S*\s+){1,8}|\S+$/g) ?? []) deltas.push({ content: words });
   for (const [index, call] of said.toolCalls.entries()) deltas.push({ tool_calls: [{ index, ...call }] });
   return deltas.length > 0 ? deltas : [{ content: '' }];

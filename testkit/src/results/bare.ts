@@ -1,4 +1,4 @@
-/** The least that a run, an instance and its tests are, for tests of what is done with them. */
+/** Minimal runs, instances and reward facts for tests of the code that uses them. */
 import { Instance, newId, type RewardFacts, RunRecord } from '@swefarm/shared';
 
 export const bareRun = (change: Partial<RunRecord> = {}): RunRecord =>
@@ -29,7 +29,7 @@ export const bareInstance = (change: Partial<Instance> = {}): Instance =>
     ...change,
   });
 
-/** What a reward is decided from, of a rollout that submitted and whose tests passed. */
+/** The reward facts of a rollout that submitted and whose tests passed. */
 export const bareFacts = (change: Partial<RewardFacts> = {}): RewardFacts => ({
   exit_status: 'submitted',
   patch_state: 'applied',
@@ -46,7 +46,7 @@ export const bareFacts = (change: Partial<RewardFacts> = {}): RewardFacts => ({
   ...change,
 });
 
-/** An eval script whose tests print what a line of Python says (with `w` to write), then one result that counts. */
+/** An eval script whose tests run a line of Python (`w` writes output) and then print one counted result. */
 export const printingScript = (prints: string): string =>
   [
     '#!/bin/bash',

@@ -1,4 +1,4 @@
-/** A run with results made up, not run: for tests and benchmarks of what reads results. The same seed makes the same run. */
+/** A run with fabricated results, for tests and benchmarks of code that reads results. The same seed makes the same run. */
 import {
   encodeArtifact,
   type Farm,
@@ -15,19 +15,19 @@ import { madeTrajectory } from './trajectory.ts';
 export type MadeRunOptions = {
   instances: number;
   groupSize: number;
-  /** Of the rollouts, in their order, so many have a result. */
+  /** How many of the rollouts, in order, have a result. */
   committed?: number;
   /** Turns of each trajectory; artifacts are written for the first `artifacts` rollouts. */
   turns?: number;
   artifacts?: number;
-  /** Put into the observations of the first rollout. */
+  /** Text for the observations of the first rollout. */
   hostile?: string;
 };
 
 export type MadeRun = {
   record: RunRecord;
   rollouts: string[];
-  /** Commits the rollout of this place, as a worker would. */
+  /** Commits the rollout at this index, as a worker would. */
   commit(at: number): Promise<Result>;
 };
 
@@ -63,7 +63,7 @@ new file mode 100644
 +print(merge({'a': 1}, {'a': None}))
 `;
 
-/** Writes run, instances and results. Nothing is queued. */
+/** Writes run, instances and results. Queues nothing. */
 export async function makeRun(farm: Farm, options: MadeRunOptions): Promise<MadeRun> {
   const { instances: count, groupSize, turns = 12, artifacts = 0, hostile = '' } = options;
   const instances = Array.from({ length: count }, (_, at) => instanceOf(at));

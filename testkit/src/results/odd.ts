@@ -1,6 +1,6 @@
-/** Records as faults, strangers and other versions make them: one place of a tree replaced by what it should not hold. */
+/** Malformed records, as from faults, strangers and other versions: one place of a tree gets a value that it should not have. */
 
-/** JSON has no word for these two; whoever writes `@infinity` as 1e999 is read so. */
+/** JSON cannot express these two; `@infinity` is written as 1e999, which parsers read as infinity. */
 const VALUES: readonly unknown[] = [
   ...[1e300, -1e300, -1, 0, 0.5, 3, 200_000_000, 2 ** 31, 2 ** 53],
   ...[Number.NaN, Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY, '@infinity'],
@@ -8,12 +8,12 @@ const VALUES: readonly unknown[] = [
   ...[[], [1], {}, { of_tomorrow: 1 }, [[[[]]]]],
 ];
 
-/** Which place, and what becomes of it: any two whole numbers from 0. */
+/** Selects the place and the change, by any two integers from 0. */
 export type Oddness = { at: number; what: number };
 
 type Tree = Record<string, unknown>;
 
-/** A copy of the tree with these places changed: replaced, removed, or given a neighbour that nobody knows. */
+/** A copy of the tree with these places changed: replaced, removed, or with an unknown field added beside them. */
 export function oddTree(whole: object, changes: readonly Oddness[]): { tree: object; said: string } {
   const tree = structuredClone(whole) as Tree;
   const said = changes.map(({ at, what }) => {
@@ -30,10 +30,10 @@ export function oddTree(whole: object, changes: readonly Oddness[]): { tree: obj
   return { tree, said: said.join(', ') };
 }
 
-/** As JSON, with an infinity where one was asked for. */
+/** Serialises to JSON, with an infinity where one was requested. */
 export const oddJson = (tree: unknown): string => JSON.stringify(tree).replaceAll('"@infinity"', '1e999');
 
-/** Every place of the tree: its holder, its key and its path. */
+/** Every place of the tree: its parent, its key and its path. */
 function placesOf(tree: Tree, path = ''): [holder: Tree, key: string, name: string][] {
   return Object.entries(tree).flatMap(([key, value]): [Tree, string, string][] => {
     const name = path === '' ? key : `${path}.${key}`;

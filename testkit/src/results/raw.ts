@@ -1,15 +1,15 @@
-/** Writes to Redis what other versions and faults leave there, and the farm itself would refuse. */
+/** Writes records to Redis that other versions and faults leave there and that the farm itself would refuse. */
 import { type Farm, parseRolloutId } from '@swefarm/shared';
 
 export type RedisCommand = (command: string, ...args: (string | number | Buffer)[]) => Promise<unknown>;
 
-/** One command to the farm's Redis. */
+/** Sends one command to the farm's Redis. */
 export function rawRedis(farm: Farm): RedisCommand {
   const connection = farm.bullConnection() as unknown as { call: RedisCommand };
   return (command, ...args) => connection.call(command, ...args);
 }
 
-/** A rollout is committed with these bytes as its result, in the form that every version since the first has written. */
+/** Commits a rollout with these bytes as its result, in the form that every version has written. */
 export async function plantResult(
   call: RedisCommand,
   prefix: string,

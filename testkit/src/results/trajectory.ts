@@ -1,4 +1,4 @@
-/** A trajectory made up: an agent that looks, edits, tests and submits, with token ids on every turn. */
+/** A fabricated trajectory: the agent looks, edits, tests and submits, with token ids on every turn. */
 import type { LiveTurn, Message, Trajectory, Turn } from '@swefarm/shared';
 import { unit } from '../policy/random.ts';
 
@@ -6,7 +6,7 @@ const FILE = Array.from({ length: 60 }, (_, line) => `${line + 1}\tvalue_${line}
   '\n',
 );
 
-/** What the agent says, runs and sees, over and over. */
+/** The texts, commands and outputs that the agent cycles through. */
 const STEPS: readonly (readonly [say: string, command: string, seen: string, code: number])[] = [
   [
     'Let me look around first.',
@@ -47,7 +47,7 @@ function tokensOf(turn: number, seed: number, prefix_length: number): NonNullabl
   };
 }
 
-/** `hostile` goes into the first observation, as a program that the model ran might print it. */
+/** `hostile` is added to the first observation, as output of a program that the model ran. */
 export function madeTrajectory(count: number, seed: number, hostile = ''): Trajectory {
   const messages: Message[] = [
     { role: 'system', content: 'You are a helpful assistant that can interact with a computer shell.' },
@@ -95,7 +95,7 @@ export function madeTrajectory(count: number, seed: number, hostile = ''): Traje
   };
 }
 
-/** Turn `index` of {@link madeTrajectory} as a worker tells it while it runs. */
+/** Turn `index` of {@link madeTrajectory} as a worker reports it while the rollout runs. */
 export function madeLiveTurn({ turns, messages }: Trajectory, index: number): LiveTurn {
   const turn = turns[index];
   if (!turn) throw new RangeError(`the trajectory has no turn ${index}`);

@@ -1,10 +1,10 @@
 /**
- * What NeMo RL does with an answer to `/run`, by the rules that its own code follows (nemo_rl/environments/nemo_gym.py,
- * nemo_rl/experience/rollouts.py): which samples it takes, which it masks, and what it raises.
+ * What NeMo RL does with an answer to `/run`, by the rules of its own code (nemo_rl/environments/nemo_gym.py,
+ * nemo_rl/experience/rollouts.py): which samples it accepts, which it masks, and what it raises.
  */
 
 export type Consumed = {
-  /** Null: a sample to be trained on. Else what the trainer raises. */
+  /** Null: the trainer trains on this sample. Else the error that it raises. */
   raises:
     | 'infrastructure'
     | 'data'
@@ -41,13 +41,13 @@ export function consume(status: number, text: string): Consumed {
     failureClass: body._ng_failure_class ?? null,
     trainedTurns: body.response.output.filter((item) => item.generation_token_ids?.length).length,
   };
-  // Python reads `1` as an integer, and a batch of those makes the advantages raise.
+  // Python parses `1` as an integer, and NeMo RL's advantages raise on a batch of integers.
   if (!/"reward":-?\d+\.\d/.test(text)) return { ...sample, raises: 'integer reward' };
   if (!Array.isArray(body.responses_create_params.input)) return { ...sample, raises: 'data' };
   return { ...sample, raises: flawOf(body.response.output) };
 }
 
-/** Each prompt begins with every token seen so far; what it adds, and what was generated, is the sample. */
+/** Each prompt must begin with all earlier tokens; the tokens that it adds and the generated ones make the sample. */
 function flawOf(output: readonly Item[]): Consumed['raises'] {
   let seen: number[] = [];
   let trained = 0;
@@ -59,7 +59,7 @@ function flawOf(output: readonly Item[]): Consumed['raises'] {
     } = item;
     if (generation.length === 0) continue;
     if (seen.some((id, at) => prompt[at] !== id)) return 'non-contiguous';
-    // NeMo RL takes a list that is too short in silence: we must not give it one.
+    // NeMo RL silently accepts a list that is too short, so the farm must not send one.
     if (logs?.length !== generation.length || !logs.every(Number.isFinite)) return 'bad log-probabilities';
     seen = [...prompt, ...generation];
     trained += 1;

@@ -8,12 +8,12 @@ import { type Consumed, consume } from './consume.ts';
 
 export type Row = Record<string, unknown>;
 export type Posted = { status: number; text: string };
-/** Sends one row, and never takes it back. */
+/** Sends one row and never aborts it. */
 export type Post = (row: Row) => Promise<Posted>;
 
 export type Sample = Consumed & { row: Row; text: string };
 
-/** As `async_rl.rollout_failure` of SingleController has them by default. */
+/** The defaults of SingleController's `async_rl.rollout_failure`. */
 export type Budgets = {
   rowAttempts: number;
   infraAttempts: number;
@@ -31,9 +31,9 @@ export const BUDGETS: Budgets = {
 
 export type Group =
   | { end: 'committed'; samples: Sample[] }
-  /** Given up within `max_skipped_prompts`: nothing of the prompt is trained on. */
+  /** The prompt was dropped within `max_skipped_prompts`, and none of it is trained on. */
   | { end: 'skipped' }
-  /** The training ends with this. */
+  /** The error that ends the training. */
   | { end: 'raised'; what: string };
 
 class RolloutError extends Error {
@@ -44,7 +44,7 @@ class RolloutError extends Error {
   }
 }
 
-/** Answers in the order in which they come, until one is none; what is under way then is left alone. */
+/** Yields answers in order of arrival until one is a failure; the other requests are not aborted. */
 async function* stream(rows: readonly Row[], post: Post): AsyncGenerator<Sample> {
   const pending = new Map(
     rows.map((row, at) => [at, post(row).then((answer) => ({ at, row, ...answer }))] as const),
@@ -61,7 +61,7 @@ async function* stream(rows: readonly Row[], post: Post): AsyncGenerator<Sample>
 
 const numbered = (row: Row, index: number): Row => ({ ...row, _rowidx: index });
 
-/** One prompt of SingleController (RolloutManager.generate_and_push): rows that are missing again, then the whole prompt. */
+/** One prompt of SingleController (RolloutManager.generate_and_push): sends missing rows again, then the whole prompt. */
 export async function singleController(
   prompt: Row,
   generations: number,
@@ -98,7 +98,7 @@ async function groupOf(prompt: Row, generations: number, post: Post, rowAttempts
   return rows.flatMap(({ _rowidx }) => samples.get(_rowidx) ?? []);
 }
 
-/** A batch of the asynchronous collector: groups are kept once they are complete; a failure sends all others again, as wholes. */
+/** A batch of the asynchronous collector: complete groups are stored; after a failure all other groups are sent again, whole. */
 export async function asyncCollector(
   prompts: readonly Row[],
   generations: number,
@@ -130,7 +130,7 @@ export async function asyncCollector(
   return [...groups.values()];
 }
 
-/** What of a sample enters a training step. SingleController leaves out what is masked since pull request 3766 only. */
+/** The part of a sample that enters a training step. SingleController omits masked samples only since pull request 3766. */
 export function weightOf(sample: Sample, honoursMask: boolean): { loss: 0 | 1; inBaseline: boolean } {
   const out = honoursMask && sample.masked;
   return { loss: out ? 0 : 1, inBaseline: !out };

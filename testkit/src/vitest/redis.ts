@@ -1,4 +1,4 @@
-/** vitest's global setup: one Redis per run; each test file keeps apart by a prefix of its own. */
+/** vitest's global setup: one Redis per run; each test file uses a prefix of its own. */
 import { startRedis, type TestRedis } from '../launchers/redis.ts';
 
 let redis: TestRedis | null = null;
