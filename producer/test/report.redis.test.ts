@@ -84,7 +84,10 @@ test('a killed collection goes on where siblings are missing, whoever asks: --re
   await running.ended;
   await truncate(output, (await readFile(output)).length - 7);
   const other = await run(args('ok', '--gym-config', gymConfig));
-  expect(other).toMatchObject({ code: 2, stderr: expect.stringMatching(/--output-format gym; give the same again/) });
+  expect(other).toMatchObject({
+    code: 2,
+    stderr: expect.stringMatching(/--output-format gym; give the same again/),
+  });
   const resumed = await run(args('ok', '--output-format', 'gym', '--gym-config', gymConfig));
   expect(resumed).toMatchObject({ code: 0 });
   const rows = await linesOf(output);
