@@ -63,11 +63,13 @@ export {
   type SandboxAgent,
 } from './records/agents.ts';
 export * from './records/bounds.ts';
+export * from './records/environment.ts';
 export * from './records/ids.ts';
 export * from './records/instance.ts';
 export * from './records/job.ts';
 export * from './records/needs.ts';
 export * from './records/parse.ts';
+export * from './records/plan.ts';
 export * from './records/policy.ts';
 export * from './records/report.ts';
 export * from './records/result.ts';

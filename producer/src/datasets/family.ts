@@ -65,8 +65,7 @@ export function familyImage(family: DatasetFamily, instanceId: string): string |
       return `swebench/sweb.eval.x86_64.${id.replaceAll('__', '_1776_')}:latest`;
     case 'swegym':
       return `xingyaoww/sweb.eval.x86_64.${id.replaceAll('__', '_s_')}:latest`;
-    case 'swesmith':
-    case 'custom':
+    default:
       return null;
   }
 }

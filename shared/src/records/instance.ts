@@ -1,8 +1,25 @@
 /** One dataset row as the whole farm sees it, whatever file it came from. */
 import { z } from 'zod';
+import { InstanceEnvironment } from './environment.ts';
+import { InstancePlan } from './plan.ts';
 
 /** The family decides image naming and the default grader. */
-export const DatasetFamily = z.enum(['swebench', 'swegym', 'swesmith', 'custom']);
+export const DatasetFamily = z.enum([
+  'swebench',
+  'swegym',
+  'swesmith',
+  'r2e-gym',
+  'swe-rebench',
+  'swe-rebench-v2',
+  'swe-bench-pro',
+  'swe-bench-live',
+  'multi-swe',
+  'scale-swe',
+  'swe-lego',
+  'open-swe',
+  'nemotron',
+  'custom',
+]);
 export type DatasetFamily = z.infer<typeof DatasetFamily>;
 
 /** What was found out about an instance by running it: facts of one image, one grader and one kind of network. */
@@ -66,6 +83,12 @@ export const Instance = z.object({
   eval_type: z.enum(['pass_and_fail', 'fail_only']).optional(),
   /** Evaluation needs the network for this instance's gold patch. */
   needs_egress: z.boolean().default(false),
+  /** What its sandboxes need beyond the run's settings; absent: nothing. */
+  environment: InstanceEnvironment.optional(),
+  /** Its whole evaluation, made by the reader of its family; absent: planned by the columns above. */
+  plan: InstancePlan.optional(),
+  /** 3 with an environment or a plan, which older workers would miss. */
+  needs: z.number().int().nonnegative().optional(),
   /** No part of the row: what the registry of instances knew when the run was submitted. */
   health: z.array(InstanceHealth).optional(),
 });

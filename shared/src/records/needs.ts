@@ -10,9 +10,9 @@ import type { Sampling, SamplingKey } from './sampling.ts';
 
 /**
  * What this version knows of. 1: all that records could say when `needs` was introduced. 2: the sampling contract, sequence
- * budgets, spans, what trainers ask of a run.
+ * budgets, spans, what trainers ask of a run. 3: instances with an environment and a plan of their own.
  */
-export const UNDERSTOOD = 2;
+export const UNDERSTOOD = 3;
 
 /** As it is stored in a record; absent from older records. */
 export const Needs = z.number().int().nonnegative().default(0);
