@@ -1,7 +1,7 @@
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { expect, test } from 'vitest';
-import { isProcessAlive, ownStartMark, processStarted, readProcessStat } from './identity.ts';
+import { isProcessAlive, namespaceName, ownStartMark, processStarted, readProcessStat } from './identity.ts';
 
 test('a living owner is alive, a dead one and one with a recycled pid are not', async () => {
   const self = { pid: process.pid, pid_started: ownStartMark() };
@@ -15,4 +15,46 @@ test('a living owner is alive, a dead one and one with a recycled pid are not', 
   child.kill('SIGKILL');
   await once(child, 'exit');
   expect(isProcessAlive(owner)).toBe(false);
+});
+
+test('namespaces of two kernels, and of two pods, have two names, although their numbers are equal', () => {
+  const names = [
+    namespaceName('4026532201', 'boot-a', 'pod-a'),
+    namespaceName('4026532201', 'boot-b', 'pod-a'),
+    namespaceName('4026532201', 'boot-a', 'pod-b'),
+    namespaceName('4026532202', 'boot-a', 'pod-a'),
+  ];
+  expect(new Set(names).size).toBe(4);
+  for (const name of names) expect(name).toMatch(/^\d{20}$/);
+  expect(namespaceName('4026532201', 'boot-a', 'pod-a')).toBe(names[0]);
+});
+
+test('who has its own process namespace judges nobody outside by a pid, and after a restart of the host everybody does', async ({
+  skip,
+}) => {
+  skip(process.getuid?.() !== 0, 'only root makes a process namespace here');
+  const source = new URL('./identity.ts', import.meta.url).pathname;
+  const script = `import { isProcessAlive, ownStartMark } from ${JSON.stringify(source)};
+    const outside = { pid: Number(process.argv[1]), pid_started: process.argv[2] };
+    console.log(JSON.stringify([isProcessAlive(outside), ownStartMark()]));`;
+  // Process 1 inside has a pid that lives outside too.
+  const inside = execFileSync(
+    'unshare',
+    [
+      '--pid',
+      '--fork',
+      '--mount-proc',
+      process.execPath,
+      '--input-type=module',
+      '-e',
+      script,
+      '1',
+      ownStartMark(),
+    ],
+    { encoding: 'utf8' },
+  );
+  const [seen, pid_started] = JSON.parse(inside);
+  expect(seen).toBeNull();
+  expect(isProcessAlive({ pid: 1, pid_started })).toBeNull();
+  expect(isProcessAlive({ pid: process.pid, pid_started: `1@${ownStartMark().split('@')[1]}` })).toBe(false);
 });

@@ -1,4 +1,5 @@
 /** Identifies the process behind a pid, so that a dead process, or another one that reuses the pid, is recognised from /proc alone. */
+import { createHash } from 'node:crypto';
 import { readFileSync, readlinkSync } from 'node:fs';
 
 export type ProcessStat = {
@@ -37,9 +38,35 @@ export type ProcessMark = {
   pid_started: string;
 };
 
+/** The number of the first process namespace of every Linux kernel (PROC_PID_INIT_INO in include/linux/proc_ns.h). */
+const FIRST_NAMESPACE = '4026531836';
+
+/**
+ * The name of a process namespace that no other has, digits only. A kernel numbers its namespaces, and uses a number again when its
+ * namespace has ended; and pods with kernels of their own (Kata, gVisor) that share a folder have the same numbers. So the name of every
+ * namespace but the first also says which start of which kernel it belongs to, and which host name it began with.
+ */
+export function namespaceName(inode: string, boot: string, host: string): string {
+  if (inode === FIRST_NAMESPACE) return inode;
+  const digest = createHash('sha256').update(`${boot}\n${host}`).digest();
+  return `${inode}${String(digest.readUInt32BE(0)).padStart(10, '0')}`;
+}
+
+const textOf = (path: string): string => {
+  try {
+    return readFileSync(path, 'utf8').trim();
+  } catch {
+    return '';
+  }
+};
+
 let namespace: string | null = null;
 function pidNamespace(): string {
-  namespace ??= /\d+/.exec(readlinkSync('/proc/self/ns/pid'))?.[0] ?? '';
+  namespace ??= namespaceName(
+    /\d+/.exec(readlinkSync('/proc/self/ns/pid'))?.[0] ?? '',
+    textOf('/proc/sys/kernel/random/boot_id'),
+    textOf('/proc/sys/kernel/hostname'),
+  );
   return namespace;
 }
 

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { openCgroups } from './cgroups.ts';
+import { PARENT as OWN, openCgroups } from './cgroups.ts';
 
 let root: string;
 let self: string;
@@ -12,7 +12,6 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(root, { recursive: true, force: true }));
 
-const OWN = `swefarm-${process.pid}`;
 const LIMITS = { cpus: 1.5, memoryBytes: 1_000_000, pids: 50, diskBytes: null };
 const folder = (path: string, files: Record<string, string>): void => {
   mkdirSync(join(root, path), { recursive: true });
@@ -51,6 +50,10 @@ it('one that is closed takes the groups of this process from no other', async ()
   for (const made of second?.folders('one') ?? []) rmSync(made, { recursive: true, force: true });
   await second?.close();
   expect(existsSync(join(root, 'memory', OWN))).toBe(false);
+});
+
+it('the groups of a worker have a name that its pid alone does not give: a pod that starts it again gives the same pid', () => {
+  expect(OWN).toMatch(new RegExp(`^swefarm-${process.pid}-[0-9a-z]{8,}$`));
 });
 
 it('version 2: groups below the own one, where controllers are handed down', async () => {

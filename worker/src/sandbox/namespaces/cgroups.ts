@@ -2,7 +2,7 @@
 
 import { access, constants, mkdir, readFile, rmdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { linearBackoff, retry } from '@swefarm/shared';
+import { linearBackoff, newId, retry } from '@swefarm/shared';
 import type { Limits } from '../runtime.ts';
 
 export type Controller = 'cpu' | 'memory' | 'pids';
@@ -81,8 +81,11 @@ async function leave(folder: string): Promise<void> {
   }
 }
 
-/** For this process alone, so that no other process removes or limits it. */
-const parent = (): string => `swefarm-${process.pid}`;
+/**
+ * For this process alone, so that no other process removes or limits it. The pid is not enough: the workers of two pods that are shown one
+ * hierarchy, and a worker that a pod starts again, have the same pid.
+ */
+export const PARENT = `swefarm-${process.pid}-${newId()}`;
 
 /** Groups within a sandbox's own. Version 2 allows processes only in groups without children. */
 const parts = (version: 1 | 2, { controllers }: Hierarchy): string[] => {
@@ -114,7 +117,7 @@ async function version1(root: string, own: Map<string, string>): Promise<Hierarc
     if (path === undefined) continue;
     // Inside a container the path may be the host's, while the mount has the container's own group as its root.
     for (const base of [join(root, controller, path), join(root, controller)]) {
-      const folder = join(base, parent());
+      const folder = join(base, PARENT);
       if (!(await exists(join(base, 'cgroup.procs'))) || !(await writable(folder))) continue;
       const same = found.get(folder);
       if (same) same.controllers.push(controller);
@@ -136,7 +139,7 @@ async function version2(root: string, own: Map<string, string>): Promise<Hierarc
     [base, join(base, 'swefarm-worker')],
     [root, null],
   ] as const) {
-    const folder = join(at, parent());
+    const folder = join(at, PARENT);
     if (!(await handDown(at, leaf)) || !(await writable(folder)) || !(await handDown(folder, null))) continue;
     const active = (await readFile(join(folder, 'cgroup.subtree_control'), 'utf8')).trim().split(/\s+/);
     const controllers = CONTROLLERS.filter((name) => active.includes(name));
