@@ -18,6 +18,8 @@ export type WorkerParts = {
   manualGraceMs: number;
   /** 0: an idle worker never exits. */
   exitWhenIdleSeconds: number;
+  /** Called after each heartbeat that Redis took, with the reason why this worker claims nothing. */
+  onBeat?: (paused: string | null) => void;
 };
 
 export type AssembledWorker = {
@@ -31,7 +33,8 @@ export type AssembledWorker = {
 
 /** Starts to claim at once. */
 export function assembleWorker(parts: WorkerParts): AssembledWorker {
-  const { node, slots, redisPrefix, pressure, metricsAddress, manualGraceMs, exitWhenIdleSeconds } = parts;
+  const { node, slots, redisPrefix, pressure, metricsAddress, manualGraceMs, exitWhenIdleSeconds, onBeat } =
+    parts;
   const { farm, log, metrics } = node;
   const idle = new AbortController();
   const over = new AbortController();
@@ -46,6 +49,7 @@ export function assembleWorker(parts: WorkerParts): AssembledWorker {
       pressure,
       manualDrain,
       stop: ending,
+      onBeat,
       onPause: (reason) => pull.setPaused(reason !== null),
       onIdle(seconds) {
         if (exitWhenIdleSeconds > 0 && seconds >= exitWhenIdleSeconds) idle.abort();

@@ -21,6 +21,7 @@ import { splitGrace } from './node/drain.ts';
 import { type MetricsServer, serveMetrics } from './node/metricsserver.ts';
 import { createNode, type Node } from './node/node.ts';
 import { watchPressure } from './node/pressure.ts';
+import { createProbes, type Probes } from './node/probes.ts';
 import { createWorkerLiveness, type ReaperDeps, reap, startReaper } from './node/reaper.ts';
 import { chooseRuntime } from './node/runtimes.ts';
 import { waitForRuntime } from './node/waitforruntime.ts';
@@ -49,7 +50,9 @@ export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promis
   startReaper(reaping, (count) => metrics.reaped.inc(count), over.signal);
   startCensus(node, over.signal);
 
-  const server = await startMetricsServer(config, node);
+  // Opened only now: until it answers, Redis and the runtime are not known to work.
+  const probes = createProbes(node);
+  const server = await startMetricsServer(config, node, probes);
   if (server) stack.use(server);
   const slots = slotsOf(config, await diskFree(config.scratch_dir));
   const worker = assembleWorker({
@@ -66,6 +69,7 @@ export async function runWorker(config: WorkerConfig, stop: AbortSignal): Promis
     metricsAddress: server?.address ?? null,
     manualGraceMs: config.drain_grace_seconds * 1000,
     exitWhenIdleSeconds: config.exit_when_idle_seconds,
+    onBeat: probes.beaten,
   });
   const { name: runtime } = node.runtime;
   log.info({ runtime, slots, redis: node.farm.address, metrics: server?.address }, 'ready');
@@ -130,13 +134,15 @@ const reaperDeps = ({ runtime, identity, farm, active, log }: Node): ReaperDeps 
 async function startMetricsServer(
   { metrics_port, metrics_host, metrics_address }: WorkerConfig,
   { metrics, stop }: Node,
+  probes: Probes,
 ): Promise<MetricsServer | null> {
   if (metrics_port === 0) return null;
   return await serveMetrics(metrics.registry, {
     host: metrics_host,
     port: metrics_port === 'auto' ? 0 : metrics_port,
     shownHost: metrics_address,
-    healthy: () => !stop.aborted,
+    probes,
+    stop,
   });
 }
 

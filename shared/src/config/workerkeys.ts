@@ -144,7 +144,7 @@ export const WORKER_KEYS = {
   metrics_port: plain<number | 'auto'>(
     z.union([z.literal('auto'), form.port]),
     0,
-    'Port of /metrics and /healthz; auto: any free one, which the gateway tells Prometheus; 0: none.',
+    'Port of /metrics and of the probes /readyz, /livez and /healthz; auto: any free one, which the gateway tells Prometheus; 0: none.',
   ),
   metrics_host: plain(form.text, '127.0.0.1', 'Address on which /metrics listens; 0.0.0.0: all.'),
   metrics_address: plain<string | null>(

@@ -19,6 +19,8 @@ export type HeartbeatDeps = {
   onPause: (reason: string | null) => Promise<void>;
   /** Called with the seconds since a rollout last ran here; 0 while one runs. */
   onIdle: (seconds: number) => void;
+  /** Called after each heartbeat that Redis took. */
+  onBeat?: ((paused: string | null) => void) | undefined;
 };
 
 /** Runs until the signal aborts, then leaves the registry. An outage of Redis is logged once and waited out. */
@@ -39,7 +41,9 @@ export async function runHeartbeat(deps: HeartbeatDeps, signal: AbortSignal): Pr
         paused = await updatePause(deps, paused);
         await node.router?.reconcileSeats(node.active.ids());
       }
-      const reply = await node.farm.registry.beat(recordOf(deps, started, paused));
+      const record = recordOf(deps, started, paused);
+      const reply = await node.farm.registry.beat(record);
+      deps.onBeat?.(record.paused);
       if (reply.drained !== (deps.manualDrain.reason() !== null)) {
         deps.manualDrain.set(reply.drained);
         paused = await updatePause(deps, paused);

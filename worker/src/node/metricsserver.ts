@@ -1,8 +1,9 @@
-/** The worker's HTTP server: metrics of this node for Prometheus, and a liveness probe. */
+/** The worker's HTTP server: metrics of this node for Prometheus, and the answers for probes. */
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { hostPort, reachableHost } from '@swefarm/shared';
 import type { Registry } from 'prom-client';
+import type { Probes } from './probes.ts';
 
 export type MetricsServer = AsyncDisposable & { address: string };
 
@@ -12,25 +13,36 @@ export type MetricsServerOptions = {
   port: number;
   /** Host of the address that others use; null: `host`, or an address of this machine when it listens on all. */
   shownHost: string | null;
-  healthy: () => boolean;
+  probes: Pick<Probes, 'whyNotReady' | 'whyNotAlive'>;
+  /** Aborted when the worker ends. */
+  stop: AbortSignal;
 };
 
-/** Serves /metrics and /healthz; the result's `address` is where others reach them. */
+/** Serves /metrics, /healthz (not told to stop), /readyz and /livez; the result's `address` is where others reach them. */
 export async function serveMetrics(
   registry: Registry,
-  { host, port, shownHost, healthy }: MetricsServerOptions,
+  { host, port, shownHost, probes, stop }: MetricsServerOptions,
 ): Promise<MetricsServer> {
+  const answers: Record<string, () => string | null | Promise<string | null>> = {
+    '/healthz': () => (stop.aborted ? 'draining' : null),
+    '/readyz': probes.whyNotReady,
+    '/livez': probes.whyNotAlive,
+  };
   const server: Server = createServer(async (request, response) => {
     if (request.url === '/metrics') {
       const text = await registry.metrics();
       response.writeHead(200, { 'content-type': registry.contentType }).end(text);
-    } else if (request.url === '/healthz') {
-      response
-        .writeHead(healthy() ? 200 : 503, { 'content-type': 'text/plain' })
-        .end(healthy() ? 'ok\n' : 'draining\n');
-    } else {
-      response.writeHead(404).end();
+      return;
     }
+    const answer = answers[request.url ?? ''];
+    if (answer === undefined) {
+      response.writeHead(404).end();
+      return;
+    }
+    const problem = await answer();
+    response
+      .writeHead(problem === null ? 200 : 503, { 'content-type': 'text/plain' })
+      .end(`${problem ?? 'ok'}\n`);
   });
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject).listen(port, host, resolve);

@@ -1,6 +1,6 @@
 /**
- * What monitors the gateway: `GET /healthz` for load balancers and probes, `GET /metrics` with the sums that commit keeps and
- * the state of the farm, `GET /sd` with the targets that Prometheus scrapes.
+ * What monitors the gateway: `GET /healthz` (it can serve) and `GET /livez` (it answers) for load balancers and probes, `GET /metrics`
+ * with the sums that commit keeps and the state of the farm, `GET /sd` with the targets that Prometheus scrapes.
  */
 import type { AddressInfo } from 'node:net';
 import {
@@ -32,6 +32,9 @@ export async function monitoringRoutes(app: FastifyInstance, deps: GatewayDeps):
     const redisMs = await farm.ping();
     return { status: 'ok', redis_ms: Math.round(redisMs * 10) / 10 };
   });
+
+  // Without a look at Redis: a gateway that is started again does not bring it back.
+  app.get('/livez', { config: { public: true } }, () => ({ status: 'ok' }));
 
   const own = new Registry();
   collectDefaultMetrics({ register: own });
