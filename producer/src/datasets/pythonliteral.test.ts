@@ -1,0 +1,57 @@
+import { expect, test } from 'vitest';
+import { LiteralError, parseTextList, parseTextMap } from './pythonliteral.ts';
+
+test.each([
+  ['[]', []],
+  [' [ ] ', []],
+  ['["a", "b"]', ['a', 'b']],
+  ["['a', \"b's\", 'c\\'d']", ['a', "b's", "c'd"]],
+  ["['a',]", ['a']],
+  ["['a' 'b', 'c'\n'd']", ['ab', 'cd']],
+  [
+    "['\\\\n', '\\n', '\\x41', '\\u00e9', '\\U0001f600', '\\101', '\\d']",
+    ['\\n', '\n', 'A', 'é', '😀', 'A', '\\d'],
+  ],
+  ['["\\ud83d\\ude00"]', ['😀']],
+  ["['test/a.js | does [x, y] (it\\'s) \"so\"']", ['test/a.js | does [x, y] (it\'s) "so"']],
+])('the list %s is read as Python reads it', (text, list) => {
+  expect(parseTextList(text)).toEqual(list);
+});
+
+test.each([
+  ['', 1],
+  ['[', 2],
+  ["['a'", 5],
+  ["['a' , , 'b']", 8],
+  ["['a]", 5],
+  ["['a\nb']", 4],
+  ['[1]', 2],
+  ['["a", 1]', 7],
+  ["[__import__('os').system('id')]", 2],
+  ["['a'] + ['b']", 7],
+  ["['\\xg0']", 5],
+  ["['\\U00110000']", 5],
+  ["['\\N{BULLET}']", 5],
+  ["[['a']]", 2],
+  ["('a', 'b')", 1],
+])('%s is no list of texts: refused with the place', (text, at) => {
+  expect(() => parseTextList(text)).toThrow(LiteralError);
+  expect(() => parseTextList(text)).toThrow(`at character ${at}`);
+});
+
+test('a map of texts, as JSON and as Python; keys may be any text', () => {
+  expect(parseTextMap('{"T.a": "PASSED"}')).toEqual(new Map([['T.a', 'PASSED']]));
+  expect([...parseTextMap("{'__proto__': 'PASSED', 'b': \"FAILED\", }")]).toEqual([
+    ['__proto__', 'PASSED'],
+    ['b', 'FAILED'],
+  ]);
+  expect(() => parseTextMap("{'a': 1}")).toThrow('expected a text in quotes at character 7');
+  expect(() => parseTextMap('["a"]')).toThrow('expected "{" at character 1');
+});
+
+test('ten million characters without an end are refused at once', () => {
+  const start = performance.now();
+  expect(() => parseTextList(`[${"'a' ".repeat(2_500_000)}`)).toThrow(LiteralError);
+  expect(() => parseTextList('['.repeat(10_000_000))).toThrow(LiteralError);
+  expect(performance.now() - start).toBeLessThan(10_000);
+});
