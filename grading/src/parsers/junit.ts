@@ -1,0 +1,56 @@
+/** Reads a JUnit XML file as pytest and most other runners write it. */
+import { statuses } from './reader.ts';
+import { scanXml } from './xml.ts';
+
+export type JUnitCase = {
+  classname: string;
+  name: string;
+  /** Of the `file` attribute, which some runners write; '' without it. */
+  file: string;
+  /** An entry with a failure is FAILED, with an error ERROR, else with `skipped` SKIPPED (pytest: XFAIL too), else PASSED. */
+  status: 'PASSED' | 'FAILED' | 'ERROR' | 'SKIPPED';
+};
+
+/**
+ * Every `testcase` of the file, in its order.
+ *
+ * @throws SyntaxError where it is not well-formed or has a document type; RangeError when it is nested too deep or too large
+ */
+export function readJUnit(xml: string): JUnitCase[] {
+  const cases: JUnitCase[] = [];
+  let current: JUnitCase | null = null;
+  scanXml(xml, {
+    open: (tag, attributes) => {
+      if (tag === 'testcase') {
+        const text = (key: string): string => attributes.get(key) ?? '';
+        current = { classname: text('classname'), name: text('name'), file: text('file'), status: 'PASSED' };
+        cases.push(current);
+      } else if (current) current.status = worse(current.status, tag);
+    },
+    close: (tag) => {
+      if (tag === 'testcase') current = null;
+    },
+  });
+  return cases;
+}
+
+function worse(status: JUnitCase['status'], tag: string): JUnitCase['status'] {
+  if (tag === 'failure') return 'FAILED';
+  if (tag === 'error') return status === 'FAILED' ? status : 'ERROR';
+  return tag === 'skipped' && status === 'PASSED' ? 'SKIPPED' : status;
+}
+
+const RANK: Record<string, number> = { SKIPPED: 0, PASSED: 1, ERROR: 2, FAILED: 3 };
+
+/**
+ * `classname::name` → status; a case without a class has its name alone. pytest writes a second entry for a test whose teardown
+ * fails: of several entries the worst counts, and a skipped one only when there is no other.
+ */
+export function junitOutcomes(cases: readonly JUnitCase[]): Map<string, string> {
+  const found = statuses();
+  for (const { classname, name, status } of cases) {
+    const key = classname === '' ? name : `${classname}::${name}`;
+    if ((RANK[status] ?? 0) >= (RANK[found.get(key) ?? ''] ?? 0)) found.set(key, status);
+  }
+  return found;
+}
