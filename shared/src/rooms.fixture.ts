@@ -38,10 +38,13 @@ const GRADING: Rooms = {
   report: ['parsers', 'plan', 'text', 'trust', 'verdict'],
 };
 
-const RESULTS = ['datasets', 'output'];
+const ROWS = ['datasets/families', 'datasets/fields'];
+const RESULTS = ['datasets', 'datasets/fields', 'output'];
 // Only the gateway knows HTTP: sessions and the page know nothing of it.
 const PRODUCER: Rooms = {
-  datasets: [],
+  'datasets/fields': [],
+  'datasets/families': ['datasets/fields'],
+  datasets: ROWS,
   local: [],
   probe: [],
   redis: [],
@@ -58,7 +61,7 @@ const PRODUCER: Rooms = {
   formats: ['datasets', 'output', 'formats/gym', 'formats/swebench', 'formats/verl'],
   page: [...RESULTS, 'view'],
   reports: [...RESULTS, 'formats', 'view'],
-  'gateway/access': ['health', 'run', 'sessions'],
+  'gateway/access': ['datasets', 'health', 'run', 'sessions'],
   'gateway/calls': ['datasets', 'formats/gym', 'gateway/access', 'run'],
   'gateway/routes': [
     'datasets',

@@ -11,8 +11,10 @@ import {
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { DatasetFilters } from '../datasets/filter.ts';
 import { type Dataset, readDataset } from '../datasets/read.ts';
+import type { RowOptions } from '../datasets/row.ts';
 import { NOT_FOR_OPEN_RUNS } from '../gateway/calls/opensettings.ts';
 import { flagKey, RUN_FLAGS, type RunFlag } from '../run/flags.ts';
+import { say } from './terminal.ts';
 
 /** The flags that commander passes to an action. */
 export type Flags = Readonly<Record<string, unknown>>;
@@ -54,12 +56,6 @@ export function addServeOptions(command: Command): Command {
   command
     .addOption(dataset('--dataset <file>', 'instances that callers may name by their id alone'))
     .addOption(
-      dataset(
-        '--family <family>',
-        'naming scheme of images, and grader (default: guessed from the rows)',
-      ).choices(DatasetFamily.options),
-    )
-    .addOption(
       dataset('--health <file>', 'findings of swefarm health (default: health.jsonl in the state folder)'),
     )
     .addOption(
@@ -76,7 +72,7 @@ export function addServeOptions(command: Command): Command {
   // Flags that `serve` refuses are parsed, so that the error can say why, but hidden in the help.
   for (const flag of RUN_FLAGS)
     command.addOption(optionOf(flag).hideHelp(flag.path.join('.') in NOT_FOR_OPEN_RUNS));
-  return addGatewayOptions(command);
+  return addGatewayOptions(addRowOptions(command));
 }
 
 function addGatewayOptions(command: Command): Command {
@@ -86,16 +82,37 @@ function addGatewayOptions(command: Command): Command {
   return command;
 }
 
-export function addDatasetOptions(command: Command): Command {
+/** How rows are read that a command gets from its dataset, or from its callers. */
+export function addRowOptions(command: Command): Command {
   const add = (flag: string, help: string): Option => new Option(flag, help).helpGroup('Dataset:');
   return command
-    .addOption(add('--dataset <file>', 'dataset as JSON, JSONL (also .gz) or parquet').makeOptionMandatory())
     .addOption(
       add(
         '--family <family>',
         'naming scheme of images, and grader (default: guessed from the rows)',
       ).choices(DatasetFamily.options),
     )
+    .addOption(
+      add(
+        '--verdict <rule>',
+        'of SWE-rebench V2: the tests that pass are exactly those of the row, as its makers ask, or include them (default: equal)',
+      ).choices(['equal', 'subset']),
+    )
+    .addOption(
+      add(
+        '--family-files <folder>',
+        'files that the rows lack: run_scripts and dockerfiles of SWE-bench Pro',
+      ),
+    )
+    .addOption(add('--skip-ungradable', 'leave out and count the rows that cannot be graded'));
+}
+
+export function addDatasetOptions(command: Command): Command {
+  const add = (flag: string, help: string): Option => new Option(flag, help).helpGroup('Dataset:');
+  command.addOption(
+    add('--dataset <file>', 'dataset as JSON, JSONL (also .gz) or parquet').makeOptionMandatory(),
+  );
+  return addRowOptions(command)
     .addOption(
       add('--ids <ids>', 'only these instances: a,b,c, or @FILE with one id per line (repeatable)').argParser(
         gather,
@@ -206,9 +223,23 @@ export async function datasetOf(flags: Flags, signal?: AbortSignal): Promise<Dat
         : { count: flags.sample as number, seed: (flags.sampleSeed as number | undefined) ?? 0 },
     first: flags.first as number | undefined,
   };
-  const family = flags.family as DatasetFamily | undefined;
-  return await readDataset(String(flags.dataset), { filters, family, ...(signal ? { signal } : {}) });
+  const dataset = await readDataset(String(flags.dataset), {
+    filters,
+    ...rowOptions(flags),
+    skipUngradable: flags.skipUngradable === true,
+    ...(signal ? { signal } : {}),
+  });
+  for (const [reason, count] of dataset.ungradable)
+    say(`left out ${count} of ${dataset.rows} rows: ${reason}`);
+  return dataset;
 }
+
+/** How the rows of a command are read. */
+export const rowOptions = (flags: Flags): RowOptions => ({
+  family: flags.family as DatasetFamily | undefined,
+  verdict: flags.verdict as RowOptions['verdict'],
+  familyFiles: flags.familyFiles === undefined ? undefined : String(flags.familyFiles),
+});
 
 function expandIds(given: string): string[] {
   if (!given.startsWith('@'))

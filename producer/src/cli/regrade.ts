@@ -4,7 +4,6 @@ import { join, resolve } from 'node:path';
 import { type GraderChoice, officialReport, type RewardOverrides } from '@swefarm/grading';
 import {
   type ArtifactContent,
-  DatasetFamily,
   encodeArtifact,
   errorMessage,
   type Instance,
@@ -25,7 +24,7 @@ import { isFolder, logOfArtifact, outputLines, type TreeFolder, treeFolders } fr
 import { EXIT, type ExitCode } from '../run/exit.ts';
 import { terminalSafe } from '../view/terminalsafe.ts';
 import { lazyFarm } from './farm.ts';
-import { addFarmOptions, type Flags, producerConfig } from './options.ts';
+import { addFarmOptions, addRowOptions, type Flags, producerConfig, rowOptions } from './options.ts';
 import { listenForStop } from './stop.ts';
 import { say } from './terminal.ts';
 
@@ -39,18 +38,13 @@ export function addRegrade(program: Command): void {
     .option('--dataset <file>', 'dataset of the run; without it results are only rewarded, not graded')
     .option('--output <file>', 'file for the new lines (default: beside the source)')
     .option('--copy-artifacts <dir>', 'write artifacts with the new reports into this folder')
-    .addOption(
-      new Option('--family <family>', 'family of the dataset: image names and grader').choices(
-        DatasetFamily.options,
-      ),
-    )
     .addOption(new Option('--grader <name>', 'whose rules decide (default: as before)').choices(GRADERS))
     .option(
       '--reward-override <row=choice>',
       'zero, grade or none for a row of the reward table (repeatable; default: as the run was submitted)',
       (value: string, earlier: string[] | undefined) => [...(earlier ?? []), value],
     );
-  addFarmOptions(command).action(async (source: string, flags: Flags) => {
+  addFarmOptions(addRowOptions(command)).action(async (source: string, flags: Flags) => {
     process.exitCode = await runRegrade(source, flags);
   });
 }
@@ -107,8 +101,8 @@ async function openLines(path: string) {
 
 async function readInstances(flags: Flags, signal: AbortSignal): Promise<Map<string, Instance> | null> {
   if (flags.dataset === undefined) return null;
-  const family = flags.family as DatasetFamily | undefined;
-  const { instances } = await readDataset(String(flags.dataset), { family, signal });
+  const options = { ...rowOptions(flags), skipUngradable: true, signal };
+  const { instances } = await readDataset(String(flags.dataset), options);
   return new Map(instances.map((instance) => [instance.instance_id, instance]));
 }
 

@@ -26,6 +26,7 @@ import {
   datasetOf,
   type Flags,
   producerConfig,
+  rowOptions,
   runFlags,
 } from './options.ts';
 import { listenForStop } from './stop.ts';
@@ -67,7 +68,16 @@ async function serve(flags: Flags): Promise<number> {
   for (const warning of farm.warnings) log.warn(warning);
   const tokenFile = callers.length === 0 ? join(config.state_dir, 'gateway.token') : null;
   if (tokenFile !== null) callers.push(...(await generatedCaller(config, tokenFile)));
-  const deps = { farm, config, log, signal: stop.draining, settings, instances, health };
+  const deps = {
+    farm,
+    config,
+    log,
+    signal: stop.draining,
+    settings,
+    instances,
+    health,
+    rows: rowOptions(flags),
+  };
   await using gateway = await startGateway(deps, { callers }).catch((error: unknown) => {
     throw addressError(error, config);
   });

@@ -1,6 +1,7 @@
 /** Reads one JSON text: a list of rows, an object keyed by instance id, or a single row. */
 import type { Readable } from 'node:stream';
 import { UsageError } from '@swefarm/shared';
+import { ID_COLUMNS } from './families/registry.ts';
 import { asRow, parseJsonLines } from './jsonl.ts';
 import type { RawRow } from './problem.ts';
 
@@ -29,7 +30,7 @@ export async function* parseJsonText(path: string, stream: Readable): AsyncGener
     return;
   }
   const object = asRow('item 1', value);
-  if ('problem' in object || 'instance_id' in object.value) {
+  if ('problem' in object || ID_COLUMNS.some((name) => name in object.value)) {
     yield object;
     return;
   }

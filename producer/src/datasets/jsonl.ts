@@ -1,7 +1,7 @@
 /** Reads JSON Lines row by row: files of many gigabytes take constant memory. */
 
+import { describeValue } from './fields/problem.ts';
 import type { RawRow } from './problem.ts';
-import { describeValue } from './problem.ts';
 
 const NEWLINE = 0x0a;
 const decoder = new TextDecoder('utf-8', { fatal: true });

@@ -1,11 +1,12 @@
 /** Reads a dataset of any known format into instances, or reports all problems of its rows. */
 import { createHash } from 'node:crypto';
 import { resolve } from 'node:path';
-import { type DatasetFamily, type Instance, UsageError } from '@swefarm/shared';
+import { type Instance, UsageError } from '@swefarm/shared';
+import type { RowOptions } from './families/family.ts';
 import { choose, type DatasetFilters, isNamed, keep } from './filter.ts';
 import type { RawRow } from './problem.ts';
-import { datasetError, type RowProblem } from './problem.ts';
-import { toInstance } from './row.ts';
+import { datasetError, type RowProblem, type UngradableRows, ungradableError } from './problem.ts';
+import { openRow } from './row.ts';
 import { readRows } from './source.ts';
 
 export type Dataset = {
@@ -18,11 +19,14 @@ export type Dataset = {
   rows: number;
   /** Ids of all rows in the file. */
   ids: ReadonlySet<string>;
+  /** Rows left out because they cannot be graded, by reason; empty unless the caller asked for it. */
+  ungradable: ReadonlyMap<string, number>;
 };
 
-export type ReadOptions = {
+export type ReadOptions = RowOptions & {
   filters?: DatasetFilters;
-  family?: DatasetFamily | undefined;
+  /** Leaves out and counts the rows that cannot be graded; otherwise one of them refuses the file. */
+  skipUngradable?: boolean | undefined;
   signal?: AbortSignal;
 };
 
@@ -38,12 +42,15 @@ const MOST_PROBLEMS = 10_000;
 export async function readDataset(path: string, options: ReadOptions = {}): Promise<Dataset> {
   const absolute = resolve(path);
   const filters = options.filters ?? {};
-  const gather = gatherer(filters, options.family);
+  const gather = gatherer(filters, options);
   for await (const row of readRows(path, options.signal)) {
     gather.add(row);
     if (gather.problems.length >= MOST_PROBLEMS) break;
   }
   if (gather.problems.length > 0) throw datasetError(path, gather.problems);
+  if (gather.ungradable.size > 0 && options.skipUngradable !== true) {
+    throw ungradableError(path, gather.ungradable, gather.seen.size);
+  }
   if (gather.seen.size === 0) throw new UsageError(`${path}: holds no rows; fetch or write it again`);
   const missing = (filters.ids ?? []).filter((id) => !gather.seen.has(id));
   if (missing.length > 0) {
@@ -52,7 +59,10 @@ export async function readDataset(path: string, options: ReadOptions = {}): Prom
   }
   const instances = choose(gather.instances, filters);
   if (instances.length === 0) {
-    throw new UsageError(`${path}: none of its ${gather.seen.size} rows passes the filters; loosen them`);
+    const graded = gather.ungradable.size > 0 ? ' and can be graded' : '';
+    throw new UsageError(
+      `${path}: none of its ${gather.seen.size} rows passes the filters${graded}; loosen them`,
+    );
   }
   return {
     path: absolute,
@@ -60,12 +70,14 @@ export async function readDataset(path: string, options: ReadOptions = {}): Prom
     sha256: chosenSha256(instances),
     rows: gather.seen.size,
     ids: new Set(gather.seen.keys()),
+    ungradable: new Map([...gather.ungradable].map(([reason, { count }]) => [reason, count])),
   };
 }
 
-function gatherer(filters: DatasetFilters, family: DatasetFamily | undefined) {
+function gatherer(filters: DatasetFilters, options: RowOptions) {
   const instances: Instance[] = [];
   const problems: RowProblem[] = [];
+  const ungradable: UngradableRows = new Map();
   const seen = new Map<string, string>();
   const ids = filters.ids ? new Set(filters.ids) : null;
   const add = (row: RawRow): void => {
@@ -73,7 +85,7 @@ function gatherer(filters: DatasetFilters, family: DatasetFamily | undefined) {
       problems.push(row.problem);
       return;
     }
-    const { instance_id: id, repo } = row.value;
+    const { id, repo, read: readIt } = openRow(row.where, row.value, options);
     if (typeof id === 'string') {
       const earlier = seen.get(id);
       if (earlier !== undefined) {
@@ -89,11 +101,21 @@ function gatherer(filters: DatasetFilters, family: DatasetFamily | undefined) {
       seen.set(id, row.where);
     }
     if (!isNamed(id, repo, filters, ids)) return;
-    const read = toInstance(row.where, row.value, { family });
+    const read = readIt();
     if ('instance' in read) keep(instances, read.instance, filters);
-    else problems.push(...read.problems);
+    else if (read.problems.every((problem) => problem.ungradable !== undefined)) count(read.problems[0]);
+    else problems.push(...read.problems.filter((problem) => problem.ungradable === undefined));
   };
-  return { instances, problems, seen, add };
+  /** A row counts once, by the first of its reasons. */
+  const count = (problem: RowProblem | undefined): void => {
+    if (problem?.ungradable === undefined) return;
+    const earlier = ungradable.get(problem.ungradable);
+    ungradable.set(problem.ungradable, {
+      count: (earlier?.count ?? 0) + 1,
+      first: earlier?.first ?? problem,
+    });
+  };
+  return { instances, problems, ungradable, seen, add };
 }
 
 export function chosenSha256(instances: readonly Instance[]): string {

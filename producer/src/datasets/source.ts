@@ -7,11 +7,11 @@ import { open, stat } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { errorMessage, UsageError } from '@swefarm/shared';
+import { COLUMNS } from './families/registry.ts';
 import { parseJsonText } from './json.ts';
 import { parseJsonLines } from './jsonl.ts';
 import { readParquet } from './parquet.ts';
 import type { RawRow } from './problem.ts';
-import { COLUMNS } from './row.ts';
 
 /**
  * Yields rows in file order.

@@ -184,7 +184,7 @@ async function instancesOf(named: string | null, record: RunRecord | null): Prom
   const path = named ?? record?.dataset.path;
   if (path === undefined) return new Map();
   try {
-    const { instances } = await readDataset(path);
+    const { instances } = await readDataset(path, { skipUngradable: true });
     return new Map(instances.map((instance) => [instance.instance_id, instance]));
   } catch (error) {
     if (named !== null) throw error;

@@ -1,6 +1,6 @@
 /** A rollout as a row of `X_materialized_inputs.jsonl`: what Gym's collector would post for it. */
 import type { Instance, RunRecord } from '@swefarm/shared';
-import { reverseDiff } from '../../datasets/reverse.ts';
+import { reverseDiff } from '../../datasets/fields/reverse.ts';
 import type { GymRow } from './row.ts';
 
 /** The name by which rows refer to the gateway; the entry of docs/nemo-gym.md. */

@@ -5,6 +5,7 @@
 import { type Instance, MOST, Sampling, Secret } from '@swefarm/shared';
 import { z } from 'zod';
 import type { RowProblem } from '../../datasets/problem.ts';
+import type { RowOptions } from '../../datasets/row.ts';
 import { toInstance } from '../../datasets/row.ts';
 
 const Urls = z.union(
@@ -101,50 +102,19 @@ export type RowInstance =
   | { id: string }
   | { problems: RowProblem[] };
 
-/** The instance that a row carries, in either shape. */
-export function instanceOf(row: GymRow): RowInstance {
-  const metadata = row.responses_create_params.metadata ?? {};
+/** The instance that a row carries, in either shape. `options`: as the operator has rows read. */
+export function instanceOf(row: GymRow, options: RowOptions = {}): RowInstance {
   const id = instanceIdOf(row);
-  if (row.problem_statement !== undefined || row.FAIL_TO_PASS !== undefined) return toInstance('row', row);
-  if (metadata.instance_dict !== undefined) {
-    const fields = parsed(metadata.instance_dict);
-    if (fields === null) return { problems: [badMetadata(metadata.instance_dict)] };
-    return toInstance('row', { ...fields, ...named(metadata) });
-  }
-  return id === null ? toInstance('row', row) : { id };
+  const carries = CARRIED.some((name) => row[name] !== undefined && row[name] !== null);
+  const wrapped = row.responses_create_params.metadata?.instance_dict !== undefined;
+  return carries || wrapped || id === null ? toInstance('row', row, options) : { id };
 }
 
-function parsed(text: string): Record<string, unknown> | null {
-  try {
-    const value: unknown = JSON.parse(text);
-    return value !== null && typeof value === 'object' && !Array.isArray(value)
-      ? (value as Record<string, unknown>)
-      : null;
-  } catch (error) {
-    if (error instanceof SyntaxError) return null;
-    throw error;
-  }
-}
-
-/** The metadata's own fields, under the names that datasets use. */
-function named(metadata: Readonly<Record<string, string>>): Record<string, unknown> {
-  const { instance_id, base_commit, problem_statement, golden_patch, dataset_name } = metadata;
-  const fields = {
-    instance_id,
-    base_commit,
-    problem_statement,
-    patch: golden_patch,
-    subset: /swe-?gym/i.test(dataset_name ?? '') ? 'gym' : undefined,
-  };
-  return Object.fromEntries(
-    Object.entries(fields).filter(([, value]) => value !== undefined && value !== ''),
-  );
-}
-
-const badMetadata = (text: string): RowProblem => ({
-  where: 'row',
-  field: 'responses_create_params.metadata.instance_dict',
-  expected: 'the JSON text of an object',
-  found: JSON.stringify(text.slice(0, 60)),
-  remedy: 'write the whole dataset row there',
-});
+/** Columns that only the row of a dataset has, besides its id. */
+const CARRIED = [
+  'problem_statement',
+  'FAIL_TO_PASS',
+  'fail_to_pass',
+  'expected_output_json',
+  'resolved_issues',
+];

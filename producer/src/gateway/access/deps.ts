@@ -1,6 +1,7 @@
 /** What every group of routes gets, and what a request carries once its caller is known. */
 import type { Farm, Instance, Log, ProducerConfig } from '@swefarm/shared';
 import type { FastifyInstance } from 'fastify';
+import type { RowOptions } from '../../datasets/row.ts';
 import type { HealthRegistry } from '../../health/registry.ts';
 import type { SettingsTree } from '../../run/record.ts';
 import type { Caller } from './callers.ts';
@@ -16,6 +17,8 @@ export type GatewayDeps = {
   settings?: SettingsTree;
   /** Instances that callers may name by their id alone. */
   instances?: ReadonlyMap<string, Instance>;
+  /** How rows that callers post are read. */
+  rows?: RowOptions;
   /** How instances behaved with the golden patch and with none. */
   health?: HealthRegistry;
 };

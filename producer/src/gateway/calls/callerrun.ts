@@ -43,7 +43,7 @@ function lower(allowed: unknown, asked: number | null | undefined): number | nul
 
 /** The instance of a row, from the row itself or from the dataset of `serve`. Throws Refusal for an unknown or incomplete one. */
 export function requestedInstance(row: GymRow, deps: GatewayDeps): Instance {
-  const read = instanceOf(row);
+  const read = instanceOf(row, deps.rows);
   if ('instance' in read) return withHealth(read.instance, deps);
   if ('id' in read) {
     const known = deps.instances?.get(read.id);

@@ -204,7 +204,7 @@ function readInstance(index: number, given: Submission['instances'][number], dep
       field,
     });
   }
-  const read = toInstance(field, given);
+  const read = toInstance(field, given, deps.rows);
   if ('instance' in read) return withHealth(read.instance, deps);
   const name = read.problems[0]?.field;
   throw new Refusal(422, 'bad_row', describeProblems(field, read.problems, 'nothing was submitted'), {

@@ -1,0 +1,56 @@
+/** All families, in the order in which a row is asked for their signs: the first that fits reads it. */
+import type { DatasetFamily } from '@swefarm/shared';
+import { IMAGE_COLUMNS, type Row } from '../fields/fields.ts';
+import { columns } from './columns.ts';
+import type { Family, RowContext } from './family.ts';
+import { swesmith } from './swesmith.ts';
+
+/** The last takes every row: it needs no signs. */
+export const FAMILIES: readonly Family[] = [swesmith, columns];
+
+/** Columns of nearly all families. */
+const SHARED_COLUMNS = [
+  'instance_id',
+  'repo',
+  'base_commit',
+  'problem_statement',
+  'patch',
+  'test_patch',
+  'FAIL_TO_PASS',
+  'PASS_TO_PASS',
+  'hints_text',
+  'version',
+  'created_at',
+  'environment_setup_commit',
+  ...IMAGE_COLUMNS,
+  'responses_create_params',
+];
+
+/** Every column that is read; other columns may have any size. */
+export const COLUMNS: readonly string[] = [
+  ...new Set([...SHARED_COLUMNS, ...FAMILIES.flatMap((family) => family.columns)]),
+];
+
+/** Columns of which every row has one: what tells rows apart, or the wrapper around them. */
+export const ID_COLUMNS: readonly string[] = [
+  'instance_id',
+  'docker_image',
+  'number',
+  'responses_create_params',
+];
+
+/** Families that are read by their columns, whatever they are called. */
+const BY_COLUMNS: readonly DatasetFamily[] = ['swebench', 'swegym', 'custom'];
+
+/** The family that reads a row: the one that the caller names, else the first whose signs the row shows. */
+export function familyOf(row: Row, context: RowContext): Family {
+  const { family } = context;
+  if (family !== undefined && BY_COLUMNS.includes(family)) return columns;
+  const named = FAMILIES.filter((one) => one.name === family);
+  return (
+    named.find((one) => one.fits(row, context)) ??
+    named[0] ??
+    FAMILIES.find((one) => one.fits(row, context)) ??
+    columns
+  );
+}

@@ -1,0 +1,55 @@
+/** Rows in the clothes of NeMo Gym's swe_agents: the dataset's row is a JSON text in the metadata of the request. */
+import { asObject, type Row } from './fields/fields.ts';
+import { describeValue, type RowProblem } from './fields/problem.ts';
+
+export type Unwrapped = {
+  row: Row;
+  /** The dataset that the wrapper names; null without a wrapper. */
+  dataset: string | null;
+  problem?: Omit<RowProblem, 'where'>;
+};
+
+/**
+ * The row within the wrapper, or the row itself. Columns beside the wrapper win over those in it, and the wrapper's own fields over
+ * those of the text: so Gym's `run_swe_agents` reads them.
+ */
+export function unwrap(row: Row): Unwrapped {
+  const metadata = asRow(asRow(row.responses_create_params)?.metadata);
+  const text = metadata?.instance_dict;
+  if (metadata === null || text === undefined || text === null) return { row, dataset: null };
+  const dataset = typeof metadata.dataset_name === 'string' ? metadata.dataset_name : '';
+  const inner = asObject(text);
+  const { responses_create_params: _, ...beside } = row;
+  const own = row.problem_statement !== undefined || row.FAIL_TO_PASS !== undefined ? beside : {};
+  if (inner) return { row: { ...inner, ...named(metadata), ...own }, dataset };
+  if (own === beside) return { row, dataset };
+  return {
+    row: { ...named(metadata) },
+    dataset,
+    problem: {
+      field: 'responses_create_params.metadata.instance_dict',
+      expected: 'the JSON text of an object',
+      found: describeValue(text),
+      remedy: 'write the whole dataset row there',
+    },
+  };
+}
+
+const asRow = (value: unknown): Row | null =>
+  value !== null && typeof value === 'object' && !Array.isArray(value) ? (value as Row) : null;
+
+/** The metadata's own fields, under the names that datasets use. */
+function named(metadata: Row): Row {
+  const { instance_id, base_commit, problem_statement, golden_patch, dataset_name } = metadata;
+  const gym = typeof dataset_name === 'string' && /swe-?gym/i.test(dataset_name);
+  const fields = {
+    instance_id,
+    base_commit,
+    problem_statement,
+    patch: golden_patch,
+    subset: gym ? 'gym' : undefined,
+  };
+  return Object.fromEntries(
+    Object.entries(fields).filter(([, value]) => value !== undefined && value !== null && value !== ''),
+  );
+}
