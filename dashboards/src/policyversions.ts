@@ -3,7 +3,7 @@ import { OUTCOME_METRICS as O, WORKER_METRICS as W } from '@swefarm/shared';
 import { promql, TRAINING_VARIABLES, WINDOW } from './promql.ts';
 import type { DashboardSpec } from './spec.ts';
 
-const { now, rate, share } = promql(TRAINING_VARIABLES);
+const { now, rate, share, without } = promql(TRAINING_VARIABLES);
 /** The counters of a version end with it, so their present sums tell more than a rate. */
 const judgedOf = now(O.versionRollouts, ['kind', 'version'], { outcome: 'judged' });
 
@@ -18,7 +18,10 @@ export const POLICY_VERSIONS: DashboardSpec['rows'][number] = {
       max: 1,
       queries: [
         {
-          expr: share(now(O.versionResolved, ['kind', 'version']), judgedOf),
+          expr: share(
+            now(O.versionResolved, ['kind', 'version']),
+            without(judgedOf, now(O.versionScored, ['kind', 'version'])),
+          ),
           legend: '{{kind}} {{version}}',
         },
       ],

@@ -71,6 +71,8 @@ export function promql(variables: Readonly<Record<string, string>> = {}) {
       const rates = once(metric, `rate(${selector(metric, matchers, '_bucket')}[${window}])`);
       return `histogram_quantile(${quantile}, ${added(['le', ...by], rates)})`;
     },
+    /** `whole` without `part`; where nothing tells of `part`, as of a gateway before it was counted, the whole. */
+    without: (whole: string, part: string): string => `(${whole} - (${part} or ${whole} * 0))`,
     /** Share of `part` in `whole`; no value where `whole` is zero. */
     share: (part: string, whole: string): string => `${part} / (${whole} > 0)`,
   };

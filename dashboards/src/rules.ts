@@ -2,14 +2,17 @@
 import { OUTCOME_METRICS as O } from '@swefarm/shared';
 import { promql } from './promql.ts';
 
-const { rate, increase, share } = promql();
+const { rate, increase, share, without } = promql();
 
 export type RecordingRule = { record: string; expr: string };
 
 export const RULES: readonly RecordingRule[] = [
   {
     record: 'swefarm:resolve_rate:ratio30m',
-    expr: share(rate(O.resolved, '30m', ['kind']), rate(O.rollouts, '30m', ['kind'], { outcome: 'judged' })),
+    expr: share(
+      rate(O.resolved, '30m', ['kind']),
+      without(rate(O.rollouts, '30m', ['kind'], { outcome: 'judged' }), rate(O.scored, '30m', ['kind'])),
+    ),
   },
   {
     record: 'swefarm:turns:mean30m',

@@ -4,7 +4,7 @@ import { POLICY_VERSIONS } from './policyversions.ts';
 import { promql, TRAINING_VARIABLES, WINDOW } from './promql.ts';
 import type { DashboardSpec } from './spec.ts';
 
-const { rate, increase, quantile, share } = promql(TRAINING_VARIABLES);
+const { rate, increase, quantile, share, without } = promql(TRAINING_VARIABLES);
 
 export const TRAINING: DashboardSpec = {
   key: 'training',
@@ -25,12 +25,16 @@ export const TRAINING: DashboardSpec = {
             {
               expr: share(
                 rate(O.resolved, WINDOW, ['kind']),
-                rate(O.rollouts, WINDOW, ['kind'], { outcome: 'judged' }),
+                without(
+                  rate(O.rollouts, WINDOW, ['kind'], { outcome: 'judged' }),
+                  rate(O.scored, WINDOW, ['kind']),
+                ),
               ),
               legend: '{{kind}}',
             },
           ],
-          about: 'Resolved over judged rollouts. Failed and cancelled ones are in neither.',
+          about:
+            'Resolved over judged rollouts. Failed and cancelled ones are in neither, nor are those whose dataset gives a number and no verdict: see the mean reward.',
           todo: 'A sudden fall with turns unchanged: look at trust and evaluation ends first, then at the policy version. At zero: run `swefarm eval --agent golden` on the same instances; gold must resolve.',
           next: ['training/versions-resolve-rate', 'training/evaluations', 'training/exits'],
         },
@@ -65,7 +69,7 @@ export const TRAINING: DashboardSpec = {
             },
           ],
           about:
-            'Over rollouts that carry a reward. Below the resolve rate when resolved reports were forged.',
+            'Over rollouts that carry a reward. Below the resolve rate when resolved reports were forged; of datasets that give numbers, the mean of these.',
           next: ['training/trust'],
         },
         {

@@ -180,3 +180,17 @@ async function forget(config: ReturnType<typeof testConfig>, key: string): Promi
   await redis.del(`${config.redis_prefix}:${key}`);
   redis.disconnect();
 }
+
+test('a number without a verdict is counted as scored, with its sum, and not as unresolved', async () => {
+  await using farm = await testFarm();
+  const run = testRun({ kind: 'training' });
+  await farm.runs.create(run, [testInstance()]);
+  for (const [index, reward] of [0.25, -1.5, 0.75].entries())
+    await farm.commit(run, testResult(run.run_id, index, { resolved: null, reward }));
+  await farm.commit(run, testResult(run.run_id, 3, { resolved: null, reward: null }));
+  const counts = await farm.results.counts(run.run_id);
+  expect(counts).toMatchObject({ resolved: 0, scored: 3, rewarded: 3, outcomes: { judged: 4 } });
+  expect(counts.reward_sum).toBeCloseTo(-0.5, 9);
+  const text = renderFamilies(outcomeFamilies(await farm.results.totals()));
+  expect(text).toContain('swefarm_rollouts_scored_total{kind="training"} 3');
+});

@@ -1,4 +1,4 @@
-import type { RewardChoice, RewardFacts } from '@swefarm/shared';
+import { type RewardChoice, RewardComponents, type RewardFacts, Score } from '@swefarm/shared';
 import { bareFacts } from '@swefarm/testkit';
 import { describe, expect, test } from 'vitest';
 import { checkOverrides, decideReward, needsEvaluation } from './reward.ts';
@@ -105,6 +105,20 @@ const CASES: Case[] = [
   { row: 'not_evaluated', facts: facts(notRun), gives: 'evaluation_lost' },
   { row: 'resolved', facts: facts({ trust: 'suspicious' }), gives: 1 },
   { row: 'unresolved', facts: facts({ resolved: false }), gives: 0 },
+  // A grader that gives a number; the verdict beside it, where there is one, stays what it is.
+  ...[0.25, 1, 0, -2.5].map((score) => ({
+    row: 'scored',
+    facts: facts({ score, resolved: null }),
+    gives: score,
+  })),
+  { row: 'scored', facts: facts({ score: 0.5, resolved: false }), gives: 0.5 },
+  { row: 'scored', facts: facts({ score: 0.5, exit_status: 'turn_limit' }), gives: 0.5 },
+  { row: 'forged', facts: facts({ score: 1, resolved: null, trust: 'forged' }), gives: 0 },
+  {
+    row: 'tests_cannot_start',
+    facts: facts({ evaluation: 'tests_cannot_start', score: null, resolved: false }),
+    gives: 'tests_cannot_start',
+  },
 ];
 
 describe('the default table, row by row', () => {
@@ -160,7 +174,7 @@ describe('overrides', () => {
     const { facts: given } = meeting(name);
     const ended = given.evaluation === 'completed';
     const decided = decideReward(given, { [name]: 'grade' });
-    if (ended) expect(['resolved', 'unresolved']).toContain(decided.row);
+    if (ended) expect(['resolved', 'unresolved', 'scored']).toContain(decided.row);
     else expect(decided).toEqual(decideReward(given, {}));
   });
 
@@ -260,6 +274,50 @@ describe('needsEvaluation', () => {
   });
 });
 
+describe('a score', () => {
+  const parts = { tests: 0.25, style: 0.5 };
+
+  test('is the reward, with its parts; resolved stays unknown where the grader gives no verdict', () => {
+    expect(decideReward(facts({ score: 0.75, resolved: null, reward_components: parts }))).toEqual({
+      ...{ outcome: 'judged', reward: 0.75, resolved: null, reward_components: parts },
+      ...{ row: 'scored', failure: null },
+    });
+    expect(decideReward(facts({ score: 0.75, resolved: true })).resolved).toBe(true);
+  });
+
+  test('that does not decide leaves no parts behind', () => {
+    const forged = facts({ score: 1, resolved: null, reward_components: parts, trust: 'forged' });
+    expect(decideReward(forged)).toMatchObject({ reward: 0, resolved: false });
+    expect(decideReward(forged)).not.toHaveProperty('reward_components');
+    const limited = facts({ score: 1, resolved: null, exit_status: 'turn_limit', reward_components: parts });
+    expect(decideReward(limited, { on_limit: 'zero' })).toMatchObject({ reward: 0, row: 'turn_limit' });
+    expect(decideReward(limited, { on_limit: 'none' })).toMatchObject({ reward: null, row: 'turn_limit' });
+  });
+
+  test.each([
+    ['nothing', Number.NaN],
+    ['infinity', Number.POSITIVE_INFINITY],
+    ['more than the bound', 1000.5],
+    ['less than the bound', -1e9],
+  ])('of %s is refused by the record', (_name, score) => {
+    expect(Score.safeParse(score).success).toBe(false);
+    expect(RewardComponents.safeParse({ part: score }).success).toBe(false);
+  });
+
+  test('has a bounded number of parts with plain names', () => {
+    const many = Object.fromEntries(Array.from({ length: 17 }, (_, index) => [`p${index}`, 0]));
+    expect(RewardComponents.safeParse(many).success).toBe(false);
+    expect(RewardComponents.safeParse({ 'a\nb': 0 }).success).toBe(false);
+    expect(RewardComponents.safeParse({ ['x'.repeat(65)]: 0 }).success).toBe(false);
+    expect(RewardComponents.safeParse({ 'unit tests/fast': 0.5 }).success).toBe(true);
+  });
+});
+
+/** A run of before goes on: its table and this one decide the same for facts without a score. */
 test('the name changes with the table: a new hash needs a new look at this test', () => {
   expect(REWARD_TABLE).toEqual({ name: 'swefarm-reward-1', hash: 'ae118827b6215675' });
+  // Not in the hash: a change of this row must bring it in.
+  expect(REWARD_ROWS.filter(({ row }) => row === 'scored')).toEqual([
+    { row: 'scored', when: { score: { known: true } }, verdict: { reward: 'score' }, fixed: true },
+  ]);
 });

@@ -3,6 +3,7 @@ import {
   FAILURES,
   type FailureClass,
   type RewardChoice,
+  type RewardComponents,
   type RewardFacts,
   UsageError,
 } from '@swefarm/shared';
@@ -20,6 +21,8 @@ export type RewardDecision = {
   reward: number | null;
   /** For judged rollouts. One rewarded without any test (zero for an empty patch, for example) is not resolved. */
   resolved: boolean | null;
+  /** What the reward is made of; only where it is the grader's score, and the grader names its parts. */
+  reward_components?: RewardComponents;
   /** The row of the table that decided. */
   row: string;
   failure: { class: FailureClass; message: string } | null;
@@ -139,12 +142,14 @@ function holds(when: RewardCondition, facts: RewardFacts): boolean {
     const fact = facts[name as keyof RewardFacts];
     if (Array.isArray(expected)) return (expected as unknown[]).includes(fact);
     if (typeof fact !== 'number') return false;
+    if ('known' in expected) return true;
     return 'below' in expected ? fact < expected.below : fact >= expected.at_least;
   });
 }
 
 function decision(row: string, verdict: Exclude<RewardVerdict, 'grade'>, facts: RewardFacts): RewardDecision {
   if ('reward' in verdict) {
+    if (verdict.reward === 'score') return scored(row, facts);
     const { reward } = verdict;
     const resolved = facts.resolved ?? (reward === null ? null : false);
     return { outcome: 'judged', reward, resolved, row, failure: null };
@@ -164,3 +169,16 @@ function decision(row: string, verdict: Exclude<RewardVerdict, 'grade'>, facts: 
     failure: { class: failureClass, message: `${FAILURES[failureClass].meaning}${detail}` },
   };
 }
+
+/** The grader's number as it is. `resolved` stays null where the grader gives no verdict. */
+const scored = (
+  row: string,
+  { score = null, resolved, reward_components: parts }: RewardFacts,
+): RewardDecision => ({
+  outcome: 'judged',
+  reward: score,
+  resolved,
+  ...(parts && Object.keys(parts).length > 0 ? { reward_components: parts } : {}),
+  row,
+  failure: null,
+});

@@ -1,6 +1,6 @@
 /** Renders the reward table as the page docs/rewards.md; `npm run docs:rewards` writes it. */
 import { writeFileSync } from 'node:fs';
-import { FAILURES } from '@swefarm/shared';
+import { FAILURES, MOST } from '@swefarm/shared';
 import {
   REWARD_GROUPS,
   REWARD_ROWS,
@@ -37,6 +37,7 @@ const REASONS: Record<RewardRowName, string> = {
   tests_broken: 'The tests cannot start, and gold is known to be healthy.',
   tests_cannot_start: 'The tests cannot start, and gold is not known to be healthy.',
   not_evaluated: 'The evaluation was lost.',
+  scored: "The dataset's own grader gives a number.",
   resolved: 'All tests that must pass do.',
   unresolved: 'Everything else.',
 };
@@ -64,8 +65,16 @@ ${Object.entries(REWARD_GROUPS)
   .map(([name, rows]) => `- \`${name}\`: ${rows.map((row) => `\`${row}\``).join(', ')}`)
   .join('\n')}
 
+## Scores
+Most datasets give a verdict: resolved or not. Some give a number (\`score\`, between -${MOST.score} and ${MOST.score}), with or without a verdict beside it, and
+perhaps named parts (\`reward_components\`, at most ${MOST.components}). The number is then the reward, as it is; a number that is missing, not finite or out
+of bounds is no reward of 0 but an evaluation that cannot be read. A forged report still gives 0.
+
+\`resolved\` stays \`null\` where the dataset gives no verdict. Such a rollout counts in the mean reward, and in no resolve rate, accuracy or pass@k:
+these ask whether the task was solved, which a number alone does not say. Tables and metrics count it as \`scored\`.
+
 ## When the table changes
-The hash changes with any row. Results that were decided by an earlier table keep its hash and their reward; \`swefarm regrade\` applies
+The hash changes with any row that can decide for a run of before. Results that were decided by an earlier table keep its hash and their reward; \`swefarm regrade\` applies
 today's table to their recorded facts and writes today's hash. The name changes only when recorded facts mean something else.
 The row \`timeout_once\` of earlier tables never decided: an override of it is accepted and does nothing.
 `;
@@ -77,6 +86,7 @@ function line({ row, when, verdict, fixed }: RewardRow): string {
 
 function conditions(when: RewardCondition): string {
   const parts = Object.entries(when).map(([fact, expected]) => {
+    if (!Array.isArray(expected) && 'known' in expected) return `\`${fact}\` is known`;
     if (!Array.isArray(expected))
       return 'below' in expected ? `\`${fact}\` < ${expected.below}` : `\`${fact}\` ≥ ${expected.at_least}`;
     return `\`${fact}\` is ${expected.map((value) => `\`${value}\``).join(' or ')}`;
@@ -87,6 +97,7 @@ function conditions(when: RewardCondition): string {
 function decides(verdict: RewardRow['verdict']): string {
   if (verdict === 'grade') return 'graded';
   if ('failed' in verdict) return `failure \`${FAILURES[verdict.failed].stage}/${verdict.failed}\``;
+  if (verdict.reward === 'score') return 'reward is the score';
   return verdict.reward === null ? 'judged, no reward' : `reward ${verdict.reward}`;
 }
 

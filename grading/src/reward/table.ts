@@ -2,12 +2,12 @@
 import { createHash } from 'node:crypto';
 import type { FailureClass, RewardFacts } from '@swefarm/shared';
 
-/** `fact: [values]` holds when the fact equals one of them; bounds hold for known numbers only. */
-type Bound = { at_least: number } | { below: number };
+/** `fact: [values]` holds when the fact equals one of them; bounds hold for known numbers only, `known` for every number. */
+type Bound = { at_least: number } | { below: number } | { known: true };
 export type RewardCondition = { [K in keyof RewardFacts]?: RewardFacts[K][] | Bound };
 
-/** A number or null: judged. `grade`: later rows decide. `failed`: no reward, masked, counted by class. */
-export type RewardVerdict = { reward: 0 | 1 | null } | { failed: FailureClass } | 'grade';
+/** A number or null: judged, `score`: with the number that the grader gave. `grade`: later rows decide. `failed`: no reward, masked, counted by class. */
+export type RewardVerdict = { reward: 0 | 1 | null | 'score' } | { failed: FailureClass } | 'grade';
 
 export type RewardRow = {
   row: string;
@@ -85,6 +85,7 @@ const ROWS = [
     verdict: { failed: 'evaluation_lost' },
     fixed: true,
   },
+  { row: 'scored', when: { score: { known: true } }, verdict: { reward: 'score' }, fixed: true },
   { row: 'resolved', when: { resolved: [true] }, verdict: { reward: 1 }, fixed: true },
   { row: 'unresolved', when: {}, verdict: { reward: 0 }, fixed: true },
 ] as const satisfies readonly RewardRow[];
@@ -108,6 +109,12 @@ const RETIRED = [
 ] as const;
 export const RETIRED_ROWS: readonly string[] = RETIRED.map(({ row }) => row);
 
+/**
+ * Rows that decide on a fact that no run of before can have. They do not count for the hash, for the same reason: the table decides
+ * what it decided for such a run, and the run continues. A later change of such a row changes decisions: it must count then.
+ */
+const ADDED: readonly string[] = ['scored'];
+
 export type RewardRowName = (typeof ROWS)[number]['row'];
 
 export const REWARD_ROWS: readonly RewardRow[] = ROWS;
@@ -115,7 +122,7 @@ export const REWARD_GROUPS: Readonly<Record<string, readonly string[]>> = GROUPS
 
 const NAME = 'swefarm-reward-1';
 
-const HASHED_ROWS: readonly object[] = ROWS.flatMap((row) => [
+const HASHED_ROWS: readonly object[] = ROWS.filter(({ row }) => !ADDED.includes(row)).flatMap((row) => [
   ...RETIRED.filter(({ before }) => before === row.row).map(({ before: _, ...retired }) => retired),
   row,
 ]);

@@ -1,8 +1,9 @@
 /** Outcome, reward and other facts of a rollout, in a few lines. */
 
 import type { PageDetail } from '../../src/page/data.ts';
+import { renderReward } from '../../src/view/reward.ts';
 import { terminalSafe } from '../../src/view/terminalsafe.ts';
-import { decimal, duration, integer, moment, words } from './format.ts';
+import { duration, integer, moment, words } from './format.ts';
 import { Mark } from './mark.tsx';
 import { stateOf } from './rows.ts';
 
@@ -16,10 +17,16 @@ export function Facts({ detail, turns }: { detail: PageDetail; turns: number }) 
         {result && (
           <>
             {' '}
-            reward <b>{decimal(result.reward)}</b>{' '}
-            <span className="dim">(row {words(result.reward_row)})</span> · <b>{result.turns}</b> turns ·{' '}
-            {words(result.exit_status ?? 'no exit status')} · {integer(result.tokens.prompt)} +{' '}
-            {integer(result.tokens.completion)} tokens
+            reward <b>{renderReward(result.reward)}</b>{' '}
+            <span className="dim">
+              (row {words(result.reward_row)}
+              {Object.entries(result.reward_components ?? {}).map(
+                ([name, value]) => `, ${name} ${renderReward(value)}`,
+              )}
+              )
+            </span>{' '}
+            · <b>{result.turns}</b> turns · {words(result.exit_status ?? 'no exit status')} ·{' '}
+            {integer(result.tokens.prompt)} + {integer(result.tokens.completion)} tokens
             {result.policy_version !== null && ` · weights ${terminalSafe(result.policy_version)}`} · attempt{' '}
             {result.attempt} on {result.node} ({result.runtime}) · {duration(result.seconds.total)}
           </>

@@ -64,8 +64,8 @@ type LineProps = {
 };
 
 function Line({ group, at, top, focus, onFocus }: LineProps) {
-  const { judged, resolved, turns_sum } = group.sums;
-  const mixed = resolved > 0 && resolved < judged;
+  const { judged, resolved, scored, turns_sum } = group.sums;
+  const mixed = resolved > 0 && resolved < judged - scored;
   return (
     <div role="row" className="line" aria-rowindex={at + 1} style={{ transform: `translateY(${top}px)` }}>
       <span role="rowheader" className="mono cut" title={group.instance} tabIndex={-1}>
@@ -90,7 +90,7 @@ function Line({ group, at, top, focus, onFocus }: LineProps) {
       </span>
       <span role="gridcell" className="right" tabIndex={-1}>
         <b className={mixed ? 'mixed' : ''}>{resolved}</b>
-        <span className="dim"> / {judged}</span>
+        <span className="dim"> / {judged - scored}</span>
       </span>
       <span role="gridcell" className="right dim" tabIndex={-1}>
         {judged > 0 ? `${decimal(turns_sum / judged)} turns` : ''}

@@ -4,6 +4,7 @@ import type { State } from './rows.ts';
 export const SIGNS: Record<State, string> = {
   resolved: '✓',
   unresolved: '✗',
+  scored: '◆',
   ungraded: '○',
   failed: '!',
   cancelled: '–',

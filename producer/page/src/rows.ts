@@ -3,10 +3,19 @@ import type { LiveRollout } from '@swefarm/shared';
 import type { PageRollout, PageRun } from '../../src/page/data.ts';
 import { repoOf } from './format.ts';
 
-export type State = 'resolved' | 'unresolved' | 'ungraded' | 'failed' | 'cancelled' | 'running' | 'waiting';
+export type State =
+  | 'resolved'
+  | 'unresolved'
+  | 'scored'
+  | 'ungraded'
+  | 'failed'
+  | 'cancelled'
+  | 'running'
+  | 'waiting';
 export const STATES: readonly State[] = [
   'resolved',
   'unresolved',
+  'scored',
   'ungraded',
   'failed',
   'cancelled',
@@ -63,12 +72,12 @@ export function rowsOf({ run, instances, results, running }: RunRows): Row[] {
 }
 
 export function stateOf(
-  result: { outcome: string; resolved: boolean | null } | null,
+  result: { outcome: string; resolved: boolean | null; reward: number | null } | null,
   running: boolean,
 ): State {
   if (!result) return running ? 'running' : 'waiting';
   if (result.outcome === 'failed' || result.outcome === 'cancelled') return result.outcome;
-  if (result.resolved === null) return 'ungraded';
+  if (result.resolved === null) return result.reward === null ? 'ungraded' : 'scored';
   return result.resolved ? 'resolved' : 'unresolved';
 }
 

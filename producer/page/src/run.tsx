@@ -64,8 +64,8 @@ function Summary({ value: { run }, rows }: { value: RunRows; rows: readonly Row[
     ['done', `${integer(run.committed)} / ${integer(Math.max(run.rollouts, rows.length))}`],
     [
       'resolved',
-      percent(run.resolved, run.judged),
-      `${integer(run.resolved)} of ${integer(run.judged)} judged`,
+      percent(run.resolved, run.judged - run.scored),
+      `${integer(run.resolved)} of ${integer(run.judged - run.scored)} judged${run.scored > 0 ? `, ${integer(run.scored)} scored` : ''}`,
     ],
     ['failed', integer(run.failed), causesOf(run.failures)],
     ['cancelled', integer(run.cancelled)],
@@ -116,7 +116,7 @@ function sumsOf(rows: readonly Row[]) {
     if (result.outcome !== 'judged') continue;
     times.push(result.seconds);
     const outcomes = groups.get(instance) ?? new Set();
-    groups.set(instance, outcomes.add(result.resolved === true));
+    groups.set(instance, result.resolved === null ? outcomes : outcomes.add(result.resolved));
   }
   times.sort((a, b) => a - b);
   return {

@@ -94,7 +94,7 @@ function RunRow({ run }: { run: PageOverview['runs'][number] }) {
         <Progress run={run} />
       </td>
       <td className="right">
-        {integer(run.resolved)} <span className="dim">{percent(run.resolved, run.judged)}</span>
+        {integer(run.resolved)} <span className="dim">{percent(run.resolved, run.judged - run.scored)}</span>
       </td>
       <td className={run.failed > 0 ? 'right bad' : 'right dim'}>{integer(run.failed)}</td>
       <td className="right">{decimal(run.turns_mean)}</td>
@@ -113,7 +113,8 @@ function RunRow({ run }: { run: PageOverview['runs'][number] }) {
 export function Progress({ run }: { run: PageOverview['runs'][number] }) {
   const parts = [
     ['resolved', run.resolved],
-    ['unresolved', run.judged - run.resolved],
+    ['unresolved', run.judged - run.scored - run.resolved],
+    ['scored', run.scored],
     ['failed', run.failed],
     ['cancelled', run.cancelled],
   ] as const;

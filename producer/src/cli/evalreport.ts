@@ -67,6 +67,7 @@ export async function writeReports(
 const JUDGED = new Set([
   'resolved',
   'unresolved',
+  'scored',
   'empty_patch',
   'earlier',
   'patch_not_applied',

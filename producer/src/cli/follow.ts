@@ -1,10 +1,12 @@
 /** Collects with a display: progress, what the workers do, and readable lines when the output is a terminal. */
+
 import type { Farm, Instance, ProducerConfig, RunRecord } from '@swefarm/shared';
 import { RESULT_FORMATS } from '../formats/registry.ts';
 import { type Collected, type CollectOptions, collect } from '../output/collect.ts';
 import type { OutputLine } from '../output/line.ts';
 import { type Output, type OutputFormat, openOutputFile, streamOutput } from '../output/output.ts';
 import { type Progress, startProgress } from '../view/progress.ts';
+import { renderReward } from '../view/reward.ts';
 import { styled, writeTo } from './terminal.ts';
 
 export type Follow = {
@@ -92,12 +94,14 @@ function humanLine(line: OutputLine): string {
   const paint = (style: 'green' | 'red' | 'yellow', text: string) => styled(style, text, process.stdout);
   const mark =
     line.outcome === 'judged'
-      ? line.resolved
-        ? paint('green', '✓ resolved  ')
-        : paint('red', '✗ unresolved')
+      ? line.resolved === null && line.reward !== null
+        ? paint('green', '• scored    ')
+        : line.resolved
+          ? paint('green', '✓ resolved  ')
+          : paint('red', '✗ unresolved')
       : paint('yellow', `! ${line.outcome.padEnd(10)}`);
   const end = line.failure
     ? `${line.failure.stage}/${line.failure.class}: ${line.failure.message}`
-    : `reward ${line.reward === null ? 'none' : line.reward.toFixed(1)}, ${line.turns} turns, ${line.exit_status ?? 'done'}`;
+    : `reward ${renderReward(line.reward)}, ${line.turns} turns, ${line.exit_status ?? 'done'}`;
   return `${mark} ${line.instance_id} #${line.rollout_index}  ${end}, ${line.seconds.total.toFixed(1)} s`;
 }

@@ -1,8 +1,11 @@
 /** Prints the end of a run: a table, the paths of its files, how to continue; and decides the exit code. */
+
 import { type RunRecord, startedGroup, type UnreadableResult } from '@swefarm/shared';
 import type { Output } from '../output/output.ts';
 import { type GroupSummary, summarise } from '../output/summary.ts';
+import { withVerdict } from '../output/tally.ts';
 import { type ExitCode, exitCode } from '../run/exit.ts';
+import { renderReward } from '../view/reward.ts';
 import { renderSummary } from '../view/summary.ts';
 import { say, styled, widthOf } from './terminal.ts';
 
@@ -35,9 +38,10 @@ export function reportRunEnd(end: RunEnd): ExitCode {
 
 function verdict(all: GroupSummary, end: RunEnd): string {
   const expected = end.instanceIds.length * startedGroup(end.record);
-  const rate = all.judged > 0 ? ` (${((100 * all.resolved) / all.judged).toFixed(1)} %)` : '';
+  const rate = withVerdict(all) > 0 ? ` (${((100 * all.resolved) / withVerdict(all)).toFixed(1)} %)` : '';
+  const scored = all.scored > 0 ? `, ${all.scored} scored, mean reward ${renderReward(all.reward_mean)}` : '';
   const parts = [
-    `run ${end.record.run_id}: ${all.judged} of ${expected} rollouts judged, ${all.resolved} resolved${rate}`,
+    `run ${end.record.run_id}: ${all.judged} of ${expected} rollouts judged, ${all.resolved} resolved${rate}${scored}`,
     ...(all.failed > 0 ? [styled('yellow', `${all.failed} failed, without a reward`, process.stderr)] : []),
     ...(all.cancelled > 0 ? [`${all.cancelled} cancelled${keptAgainstCancelled(all)}`] : []),
     ...(end.unreadable.length > 0

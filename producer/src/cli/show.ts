@@ -1,6 +1,7 @@
 /** `swefarm show`: one rollout, turn by turn, with its report and the time that each stage took. */
 
 import { createReadStream } from 'node:fs';
+import type { RewardComponents } from '@swefarm/shared';
 import {
   type ArtifactContent,
   createLog,
@@ -19,6 +20,7 @@ import type { OutputLine } from '../output/line.ts';
 import { ensurePage } from '../page/built.ts';
 import { readFileSource } from '../page/filesource.ts';
 import { EXIT } from '../run/exit.ts';
+import { renderReward } from '../view/reward.ts';
 import { terminalSafe } from '../view/terminalsafe.ts';
 import { describeArtifact } from '../view/transcript.ts';
 import { lazyFarm } from './farm.ts';
@@ -123,12 +125,18 @@ function describe(found: Found, flags: Flags): string {
   return flags.turns === true ? body : [facts(found.facts), body].join('\n');
 }
 
+const partsOf = (parts: RewardComponents): string =>
+  Object.entries(parts)
+    .map(([name, value]) => `${name} ${renderReward(value)}`)
+    .join(', ');
+
 function facts(of: Result | OutputLine): string {
-  const reward = of.reward === null ? 'no reward' : `reward ${of.reward.toFixed(1)}`;
+  const reward = of.reward === null ? 'no reward' : `reward ${renderReward(of.reward)}`;
   const seconds = Object.entries(of.seconds).map(([stage, spent]) => `${stage} ${(spent ?? 0).toFixed(1)}`);
   const verdict = of.resolved === null ? '' : of.resolved ? ', resolved' : ', not resolved';
   return [
     `${of.rollout_id}: ${of.outcome}${verdict}, ${reward} (row ${of.reward_row}, table ${of.reward_table})`,
+    ...(of.reward_components ? [`made of ${partsOf(of.reward_components)}`] : []),
     ...(of.failure
       ? [
           `failed: ${of.failure.stage}/${of.failure.class} after ${of.failure.attempts} attempts: ${terminalSafe(of.failure.message)}`,

@@ -1,6 +1,8 @@
 /** `swefarm status`: shows runs, queue and workers of a farm. */
+
 import { describeUnreadableRun, openFarm, type WorkerRecord } from '@swefarm/shared';
 import type { Command } from 'commander';
+import { withVerdict } from '../output/tally.ts';
 import { type FarmStatus, farmStatus, type RunStatus } from '../view/status.ts';
 import { type Column, renderTable } from '../view/table.ts';
 import { terminalSafe } from '../view/terminalsafe.ts';
@@ -55,7 +57,7 @@ function runTable(runs: readonly RunStatus[], width: number): string {
       run.created_at.slice(5, 16).replace('T', ' '),
       run.agent,
       `${run.committed}/${run.rollouts}`,
-      `${run.resolved}/${run.judged}`,
+      `${run.resolved}/${withVerdict(run)}`,
       `${run.failed}`,
       run.turns_mean?.toFixed(1) ?? '–',
       run.reward_mean?.toFixed(2) ?? '–',

@@ -7,6 +7,7 @@ export type EvaluationStatus = string;
 export const STATUS_MEANINGS: Readonly<Record<string, string>> = {
   resolved: 'every named test passes',
   unresolved: 'the tests ran, not all that must pass do',
+  scored: 'the dataset gives a number and no verdict',
   empty_patch: 'empty or null patch: never run',
   patch_not_applied: 'the patch does not apply',
   patch_too_large: 'the patch is over 10 MB',
@@ -36,7 +37,7 @@ const BY_CLASS: Readonly<Record<string, EvaluationStatus>> = {
 /** The report comes first, because it says more than the failure that the reward table derives from it. */
 export function evaluationStatusOf(
   result: Pick<Result, 'outcome' | 'failure'>,
-  report: Pick<Report, 'patch_state' | 'evaluation' | 'resolved' | 'unreadable'> | null,
+  report: Pick<Report, 'patch_state' | 'evaluation' | 'resolved' | 'score' | 'unreadable'> | null,
 ): EvaluationStatus {
   if (report) {
     if (report.patch_state === 'not_applied') return 'patch_not_applied';
@@ -45,7 +46,10 @@ export function evaluationStatusOf(
     if (report.evaluation === 'sandbox_killed') return 'killed_by_own_limit';
     if (report.unreadable === 'raises') return 'log_unreadable';
     if (report.evaluation === 'tests_cannot_start') return 'tests_cannot_start';
-    if (report.evaluation === 'completed') return report.resolved ? 'resolved' : 'unresolved';
+    if (report.evaluation === 'completed') {
+      if (report.resolved === null && typeof report.score === 'number') return 'scored';
+      return report.resolved ? 'resolved' : 'unresolved';
+    }
   }
   if (result.failure)
     return BY_CLASS[result.failure.class] ?? `${result.failure.stage}/${result.failure.class}`;

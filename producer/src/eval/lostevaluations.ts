@@ -10,7 +10,7 @@ import type { RowProblem } from '../datasets/problem.ts';
 import type { Prediction } from '../formats/swebench/predictions.ts';
 import { type LineSummary, lineSummaryOf, type OutputLine } from '../output/line.ts';
 import type { Output } from '../output/output.ts';
-import { rewardFields } from '../output/rewardfields.ts';
+import { rewardFields, withoutReward } from '../output/rewardfields.ts';
 
 export type LostEvaluation = {
   /** By round, so that no round has two predictions for one instance. */
@@ -87,6 +87,7 @@ function readable(path: string) {
 export function mergeEvaluation(old: OutputLine, fresh: OutputLine, overrides: RewardOverrides): OutputLine {
   if (!old.facts || !fresh.facts || fresh.facts.evaluation === 'not_run') return old;
   const { patch_state, evaluation, resolved, trust, gold_healthy, gold_time_share, ungraded } = fresh.facts;
+  const { score, reward_components } = fresh.facts;
   const facts: RewardFacts = {
     ...old.facts,
     patch_state,
@@ -96,9 +97,11 @@ export function mergeEvaluation(old: OutputLine, fresh: OutputLine, overrides: R
     gold_healthy,
     gold_time_share,
     ungraded,
+    ...(score === undefined ? {} : { score }),
+    ...(reward_components ? { reward_components } : {}),
   };
   return {
-    ...old,
+    ...withoutReward(old),
     ...rewardFields(facts, overrides, old.failure?.attempts ?? 1),
     reward_table: fresh.reward_table,
     facts,

@@ -12,7 +12,7 @@ export type EvaluationEnd = {
 };
 
 const SHOWN = 20;
-const SAID = new Set(['resolved', 'unresolved', 'earlier', 'empty_patch']);
+const SAID = new Set(['resolved', 'unresolved', 'scored', 'earlier', 'empty_patch']);
 
 export function renderStatuses(ended: readonly EvaluationEnd[], width: number): string {
   const counts = countStatuses(ended.map(({ end }) => end));

@@ -21,6 +21,7 @@ export type OutputLine = Pick<
   | 'outcome'
   | 'resolved'
   | 'reward'
+  | 'reward_components'
   | 'reward_row'
   | 'reward_table'
   | 'turns'
@@ -61,6 +62,7 @@ export type ReportSummary = Pick<
   | 'applied_with'
   | 'evaluation'
   | 'resolved'
+  | 'score'
   | 'test_exit_code'
   | 'grader'
   | 'parser'
@@ -80,6 +82,7 @@ export function outputLine(result: Result, parts: LineParts): OutputLine {
     outcome: result.outcome,
     resolved: result.resolved,
     reward: result.reward,
+    ...(result.reward_components ? { reward_components: result.reward_components } : {}),
     reward_row: result.reward_row,
     turns: result.turns,
     exit_status: result.exit_status,
@@ -118,6 +121,7 @@ export function summariseReport(report: Report): ReportSummary {
     applied_with: report.applied_with,
     evaluation: report.evaluation,
     resolved: report.resolved,
+    ...(report.score == null ? {} : { score: report.score }),
     fail_to_pass: count('FAIL_TO_PASS'),
     pass_to_pass: count('PASS_TO_PASS'),
     test_exit_code: report.test_exit_code,

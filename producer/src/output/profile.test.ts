@@ -89,3 +89,15 @@ test('groups weigh alike, repositories are told apart, and nothing at all is no 
   expect(profile.groups).toEqual({ total: 2, complete: 2, size: 2 });
   expect(profileOf([])).toMatchObject({ total: 0, accuracy: null, pass_at: {}, pass_at_1_avg_of_k: null });
 });
+
+test('a number without a verdict is in the mean reward, and in no accuracy and no pass@k', () => {
+  const scored = fact({ resolved: null, reward: 0.25 });
+  const alone = fact({ group: 'c', resolved: null, reward: -0.5 });
+  expect(profileOf([won(), fact({}), scored, alone])).toMatchObject({
+    ...{ total: 4, judged: 4, resolved: 1, scored: 2, accuracy: 0.5 },
+    ...{ mean_reward: 0.1875, pass_at: { 1: 0.5, 2: 1 }, pass_at_1_avg_of_k: { k: 2, value: 0.5 } },
+  });
+  expect(profileOf([alone])).toMatchObject({ accuracy: null, mean_reward: -0.5, pass_at: {} });
+  // Judged without a reward, by the choice of the run: not scored.
+  expect(profileOf([fact({ resolved: null, reward: null })])).toMatchObject({ scored: 0, judged: 1 });
+});

@@ -1,5 +1,5 @@
 /** The profile of a set of rollouts: how good, how certain, and what went wrong. Pure, so that every report counts alike. */
-import { type Countable, countNames, mean, meansOf, tally } from './tally.ts';
+import { type Countable, countNames, mean, meansOf, tally, withVerdict } from './tally.ts';
 
 /** The facts of one rollout that are counted. */
 export type RolloutFact = Countable & {
@@ -20,7 +20,9 @@ export type Counted = {
   total: number;
   judged: number;
   resolved: number;
-  /** resolved / judged */
+  /** Judged by a number alone; in no accuracy and no pass@k. */
+  scored: number;
+  /** resolved / (judged - scored) */
   accuracy: number | null;
   mean_reward: number | null;
   /** Over judged rollouts. */
@@ -28,7 +30,7 @@ export type Counted = {
 };
 
 export type Profile = Counted & {
-  /** k → unbiased pass@k, over the groups with at least k judged rollouts. */
+  /** k → unbiased pass@k, over the groups with at least k judged rollouts that could resolve; a score alone neither passes nor fails. */
   pass_at: Record<string, number>;
   /** Mean over groups of each group's own accuracy; k is the size of the largest group. */
   pass_at_1_avg_of_k: { k: number; value: number } | null;
@@ -48,15 +50,16 @@ export function profileOf(facts: readonly RolloutFact[], groupSize?: number): Pr
   const groups = [...Map.groupBy(facts, (fact) => fact.group).values()].map(tally);
   const size = groupSize ?? Math.max(0, ...groups.map((group) => group.total));
   const kept = facts.filter((fact) => fact.cancelled === null);
-  const most = Math.max(0, ...groups.map((group) => group.judged));
-  const judgedGroups = groups.filter((group) => group.judged > 0);
-  const average = mean(judgedGroups.map((group) => group.resolved / group.judged));
+  const most = Math.max(0, ...groups.map(withVerdict));
+  const average = mean(
+    groups.filter((group) => withVerdict(group) > 0).map((group) => group.resolved / withVerdict(group)),
+  );
   return {
     ...countOf(facts),
     pass_at: Object.fromEntries(
       Array.from({ length: most }, (_, index) => index + 1).flatMap((k): [string, number][] => {
-        const enough = groups.filter((group) => group.judged >= k);
-        const value = mean(enough.map((group) => passAt(group.judged, group.resolved, k)));
+        const enough = groups.filter((group) => withVerdict(group) >= k);
+        const value = mean(enough.map((group) => passAt(withVerdict(group), group.resolved, k)));
         return value === null ? [] : [[String(k), value]];
       }),
     ),
@@ -93,6 +96,7 @@ function countOf(facts: readonly RolloutFact[]): Counted {
     total: sums.total,
     judged: sums.judged,
     resolved: sums.resolved,
+    scored: sums.scored,
     accuracy: resolve_rate,
     mean_reward: reward_mean,
     mean_turns: turns_mean,

@@ -2,18 +2,27 @@
 import { decideReward, type RewardOverrides } from '@swefarm/grading';
 import { FAILURES, type Result, type RewardFacts } from '@swefarm/shared';
 
-/** The reward table's decision on these facts, as fields of a line. */
+/** The reward table's decision on these facts, as fields of a line; they replace {@link withoutReward}. */
 export function rewardFields(
   facts: RewardFacts,
   overrides: RewardOverrides,
   attempts: number,
-): Pick<Result, 'outcome' | 'resolved' | 'reward' | 'reward_row' | 'failure'> {
-  const { outcome, resolved, reward, row, failure } = decideReward(facts, overrides);
+): Pick<Result, 'outcome' | 'resolved' | 'reward' | 'reward_components' | 'reward_row' | 'failure'> {
+  const { outcome, resolved, reward, row, failure, reward_components } = decideReward(facts, overrides);
   return {
     outcome,
     resolved,
     reward,
+    ...(reward_components ? { reward_components } : {}),
     reward_row: row,
     failure: failure && { stage: FAILURES[failure.class].stage, ...failure, attempts },
   };
+}
+
+/** A line without what a new reward may leave out. */
+export function withoutReward<L extends Pick<Result, 'reward_components'>>(
+  line: L,
+): Omit<L, 'reward_components'> {
+  const { reward_components: _parts, ...rest } = line;
+  return rest;
 }

@@ -10,6 +10,8 @@ export type GroupSummary = {
   failed: number;
   cancelled: number;
   resolved: number;
+  /** Judged by a number alone. */
+  scored: number;
   /** Mean over rollouts that have a reward; null when none has. */
   reward_mean: number | null;
   /** Mean over judged rollouts; null without any. */
@@ -63,6 +65,7 @@ function summariseGroup(instanceId: string, lines: readonly LineSummary[]): Grou
     failed: sums.failed,
     cancelled: sums.cancelled,
     resolved: sums.resolved,
+    scored: sums.scored,
     reward_mean,
     turns_mean,
     cancelled_turns_mean: ratio(sums.cancelled_turns_sum, sums.cancelled),

@@ -11,6 +11,8 @@ export type Tally = {
   failed: number;
   cancelled: number;
   resolved: number;
+  /** Judged by a number alone: its dataset gives no verdict. */
+  scored: number;
   /** How many have a reward. */
   rewarded: number;
   reward_sum: number;
@@ -26,6 +28,7 @@ export const emptyTally = (): Tally => ({
   failed: 0,
   cancelled: 0,
   resolved: 0,
+  scored: 0,
   rewarded: 0,
   reward_sum: 0,
   turns_sum: 0,
@@ -43,6 +46,7 @@ export function addResult(sums: Tally, { outcome, resolved, reward, turns }: Cou
   if (reward === null) return;
   sums.rewarded += 1;
   sums.reward_sum += reward;
+  if (resolved === null) sums.scored += 1;
 }
 
 export function tally(results: Iterable<Countable>): Tally {
@@ -53,12 +57,15 @@ export function tally(results: Iterable<Countable>): Tally {
 
 /** Means from sums; null where no result enters the mean. */
 export const meansOf = (
-  sums: Pick<Tally, 'judged' | 'resolved' | 'rewarded' | 'reward_sum' | 'turns_sum'>,
+  sums: Pick<Tally, 'judged' | 'resolved' | 'scored' | 'rewarded' | 'reward_sum' | 'turns_sum'>,
 ): { resolve_rate: number | null; reward_mean: number | null; turns_mean: number | null } => ({
-  resolve_rate: ratio(sums.resolved, sums.judged),
+  resolve_rate: ratio(sums.resolved, withVerdict(sums)),
   reward_mean: ratio(sums.reward_sum, sums.rewarded),
   turns_mean: ratio(sums.turns_sum, sums.judged),
 });
+
+/** Judged rollouts that could resolve: what the resolve rate and pass@k are taken over. */
+export const withVerdict = ({ judged, scored }: Pick<Tally, 'judged' | 'scored'>): number => judged - scored;
 
 /** Null when `count` is zero. */
 export const ratio = (sum: number, count: number): number | null => (count === 0 ? null : sum / count);

@@ -18,6 +18,7 @@ const PageRunStatus = z.object({
   committed: Count,
   judged: Count,
   resolved: Count,
+  scored: Count.meta({ description: 'judged by a number alone' }),
   failed: Count,
   cancelled: Count,
   turns_mean: z.number().nullable(),

@@ -156,8 +156,8 @@ function statusOf(
   record: RunRecord | null,
 ): RunStatus {
   const own = record?.run_id === run_id ? record : null;
-  const { judged, resolved, failed, cancelled, ...sums } = tally(rollouts);
-  const { reward_mean, turns_mean } = meansOf({ judged, resolved, ...sums });
+  const { judged, resolved, scored, failed, cancelled, ...sums } = tally(rollouts);
+  const { reward_mean, turns_mean } = meansOf({ judged, resolved, scored, ...sums });
   return {
     run_id,
     created_at: own?.created_at ?? new Date(first.finished_at).toISOString(),
@@ -170,6 +170,7 @@ function statusOf(
     committed: rollouts.length,
     judged,
     resolved,
+    scored,
     failed,
     cancelled,
     paused: null,

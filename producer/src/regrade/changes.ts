@@ -1,5 +1,6 @@
 /** Prints the changes of a regrade: one line per rollout whose verdict, reward or tests changed. */
 import type { OutputLine, ReportSummary } from '../output/line.ts';
+import { renderReward } from '../view/reward.ts';
 
 export type GradeVerdict = {
   outcome: string;
@@ -43,7 +44,7 @@ function renderVerdict({ outcome, resolved }: GradeVerdict): string {
 }
 
 const rewardOf = ({ reward, row }: GradeVerdict): string =>
-  `${reward === null ? 'none' : reward.toFixed(1)}${row === null ? '' : ` (${row})`}`;
+  `${renderReward(reward)}${row === null ? '' : ` (${row})`}`;
 
 const countOf = (bucket: { success: number; failure: number } | null): string =>
   bucket ? `${bucket.success}/${bucket.success + bucket.failure}` : 'unread';

@@ -76,3 +76,19 @@ test('a lost evaluation that was made up for gives the old line its verdict', ()
   const again = outputLine(aFailure(), { patch: null, report: null });
   expect(mergeEvaluation(old, again, {})).toBe(old);
 });
+
+test('a score is rewarded again from its facts, and its parts go when another row decides', () => {
+  const parts = { tests: 0.25, style: 0.5 };
+  const line = aLine({
+    ...{ facts: facts({ score: 0.75, resolved: null, reward_components: parts, exit_status: 'turn_limit' }) },
+    ...{ resolved: null, reward: 0.75, reward_components: parts, reward_row: 'scored' },
+  });
+  expect(rewardLineAgain(line, null, none)).toEqual({ ...line, reward_table: TABLE });
+  const zero = rewardLineAgain(line, null, { was: {}, now: { on_limit: 'zero' } }) as OutputLine;
+  expect(zero).toMatchObject({ reward: 0, reward_row: 'turn_limit', resolved: false });
+  expect(zero).not.toHaveProperty('reward_components');
+  expect(rewardLineAgain(zero, null, none)).toMatchObject({ reward: 0.75, reward_components: parts });
+  expect(describeChange('x', verdictOf(line), verdictOf(zero))).toBe(
+    'x: no verdict → unresolved, reward 0.75 (scored) → 0.0 (turn_limit)',
+  );
+});

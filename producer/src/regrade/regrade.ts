@@ -9,7 +9,7 @@ import {
 } from '@swefarm/grading';
 import type { Instance, Report, RewardFacts } from '@swefarm/shared';
 import { type OutputLine, summariseReport } from '../output/line.ts';
-import { rewardFields } from '../output/rewardfields.ts';
+import { rewardFields, withoutReward } from '../output/rewardfields.ts';
 import type { StoredLog } from './sources.ts';
 
 /**
@@ -55,25 +55,30 @@ export function rewardLineAgain(
   if (line.outcome === 'cancelled') return line;
   if (!line.facts) return line.outcome === 'failed' ? line : null;
   if (line.outcome === 'failed' && !failedByTable(line, line.facts, rules.was)) return line;
-  const facts: RewardFacts = report
-    ? {
-        ...line.facts,
-        patch_state: report.patch_state,
-        evaluation: report.evaluation,
-        resolved: report.resolved,
-        trust: report.trust.level,
-      }
-    : line.facts;
+  const facts: RewardFacts = report ? factsAgain(line.facts, report) : line.facts;
   const fresh = rewardFields(facts, rules.now, line.failure?.attempts ?? 1);
   // For the same failure, the worker's message is kept.
   const same = line.failure !== null && fresh.failure?.class === line.failure.class;
   return {
-    ...line,
+    ...withoutReward(line),
     ...fresh,
     ...(same ? { failure: line.failure, reward_row: line.reward_row } : {}),
     facts,
     report: report ? summariseReport(report) : line.report,
     reward_table: `${REWARD_TABLE.name}:${REWARD_TABLE.hash}`,
+  };
+}
+
+function factsAgain(facts: RewardFacts, report: Report): RewardFacts {
+  const { score: _score, reward_components: _parts, ...rest } = facts;
+  return {
+    ...rest,
+    patch_state: report.patch_state,
+    evaluation: report.evaluation,
+    resolved: report.resolved,
+    trust: report.trust.level,
+    ...(report.score === undefined ? {} : { score: report.score }),
+    ...(report.reward_components ? { reward_components: report.reward_components } : {}),
   };
 }
 

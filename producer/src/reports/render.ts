@@ -19,6 +19,7 @@ export function renderReport(report: ProfileReport, ks: readonly number[]): stri
     ],
     ['judged', String(report.judged)],
     ['resolved', String(report.resolved)],
+    ...(report.scored > 0 ? [['scored only', String(report.scored)] as [string, string]] : []),
     ['accuracy', percent(report.accuracy)],
     ['mean reward', decimal(report.mean_reward, 3)],
     ...ks.map((k): [string, string] => [`pass@${k}`, percent(report.pass_at[String(k)] ?? null)]),

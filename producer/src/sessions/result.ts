@@ -10,7 +10,15 @@ import {
 
 export type SessionVerdict = Pick<
   Result,
-  'outcome' | 'resolved' | 'reward' | 'reward_row' | 'exit_status' | 'turns' | 'failure' | 'seconds'
+  | 'outcome'
+  | 'resolved'
+  | 'reward'
+  | 'reward_components'
+  | 'reward_row'
+  | 'exit_status'
+  | 'turns'
+  | 'failure'
+  | 'seconds'
 > & {
   /** False: no reward, and no fault of the policy's; leave the sample out. */
   judged: boolean;
@@ -32,11 +40,13 @@ export async function awaitVerdict(
 
 async function verdictOf(farm: Farm, result: Result): Promise<SessionVerdict> {
   const { outcome, resolved, reward, reward_row, exit_status, turns, failure, seconds } = result;
+  const { reward_components: parts } = result;
   return {
     judged: outcome === 'judged' && reward !== null,
     outcome,
     resolved,
     reward,
+    ...(parts ? { reward_components: parts } : {}),
     reward_row,
     exit_status,
     turns,

@@ -1,7 +1,7 @@
 /** Shows a run's progress on stderr: a bar that redraws on a terminal, else a plain line at intervals. */
 
 import type { LineSummary } from '../output/line.ts';
-import { addResult, emptyTally, meansOf, type Tally } from '../output/tally.ts';
+import { addResult, emptyTally, meansOf, type Tally, withVerdict } from '../output/tally.ts';
 
 export type Sink = { write(text: string): unknown; isTTY?: boolean; columns?: number };
 
@@ -112,13 +112,14 @@ function plainLines(sink: Sink, now: () => ProgressCounts): Shown {
 /** The facts that both forms show, most important first. */
 function facts(counts: ProgressCounts): string[] {
   const { expected, sums, running, fresh, seconds } = counts;
-  const { total: done, resolved, judged, failed } = sums;
+  const { total: done, resolved, scored, failed } = sums;
   const { turns_mean } = meansOf(sums);
   const perMinute = seconds > 0 ? (fresh / seconds) * 60 : 0;
   const left = fresh > 0 && done < expected ? ((expected - done) * seconds) / fresh : null;
   return [
     `${done}/${expected} done`,
-    `${resolved}/${judged} resolved`,
+    `${resolved}/${withVerdict(sums)} resolved`,
+    ...(scored > 0 ? [`${scored} scored`] : []),
     ...(failed > 0 ? [`${failed} failed`] : []),
     ...(counts.note === null ? [] : [counts.note]),
     ...(left === null ? [] : [`about ${duration(left)} left`]),

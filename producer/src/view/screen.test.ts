@@ -4,7 +4,16 @@ import type { FarmView, WatchedRun } from './watching.ts';
 
 const run = (over: Partial<WatchedRun> = {}): WatchedRun => ({
   ...{ run_id: 'r1', created_at: '', kind: 'training', agent: 'mini', model: 'm' },
-  ...{ instances: 10, group_size: 4, rollouts: 40, committed: 20, judged: 18, resolved: 9, failed: 2 },
+  ...{
+    instances: 10,
+    group_size: 4,
+    rollouts: 40,
+    committed: 20,
+    judged: 18,
+    resolved: 9,
+    scored: 0,
+    failed: 2,
+  },
   ...{ cancelled: 0, turns_mean: 12.25, reward_mean: 0.5, failures: { image_pull: 2 } },
   ...{ paused: null, per_minute: 10, groups_done: 4, groups: 10, running: 3 },
   ...over,

@@ -1,5 +1,7 @@
 /** Renders what `swefarm watch` prints: a screen that fits the terminal, or plain lines where there is none. */
+
 import { describeUnreadableRun } from '@swefarm/shared';
+import { withVerdict } from '../output/tally.ts';
 import { duration } from './progress.ts';
 import { type Column, middle, renderTable } from './table.ts';
 import { terminalSafe } from './terminalsafe.ts';
@@ -70,7 +72,7 @@ function runTable(runs: readonly WatchedRun[], { width, paint }: ScreenOptions):
     ...(wide ? [run.kind, middle(terminalSafe(run.model ?? run.agent), 24), bar(run)] : []),
     `${run.committed}/${run.rollouts}`,
     `${run.groups_done}/${run.groups}`,
-    run.judged > 0 ? `${((100 * run.resolved) / run.judged).toFixed(1)} %` : '–',
+    withVerdict(run) > 0 ? `${((100 * run.resolved) / withVerdict(run)).toFixed(1)} %` : '–',
     run.failed > 0 ? paint('red', String(run.failed)) : '0',
     run.turns_mean?.toFixed(1) ?? '–',
     run.per_minute === null ? '–' : run.per_minute.toFixed(run.per_minute < 10 ? 1 : 0),
@@ -154,7 +156,7 @@ const oneLine = (text: string): string => terminalSafe(text).replaceAll('\n', ' 
 /** One line for logs: the sums over all runs, and the newest failure. */
 export function plainLine({ runs, queue, workers, failures }: FarmView): string {
   const sum = (of: (run: WatchedRun) => number): number => runs.reduce((all, run) => all + of(run), 0);
-  const judged = sum((run) => run.judged);
+  const judged = sum(withVerdict);
   const share = judged > 0 ? ` (${((100 * sum((run) => run.resolved)) / judged).toFixed(1)} %)` : '';
   const [newest] = failures;
   return [

@@ -6,6 +6,7 @@ const counts = (committed: number): Parameters<typeof runStatus>[1] => ({
   ...{
     committed,
     resolved: 0,
+    scored: 0,
     turns_sum: 0,
     rewarded: 0,
     reward_sum: 0,

@@ -22,6 +22,8 @@ export type RunStatus = {
   committed: number;
   judged: number;
   resolved: number;
+  /** Judged by a number alone. */
+  scored: number;
   failed: number;
   cancelled: number;
   turns_mean: number | null;
@@ -85,6 +87,7 @@ export function runStatus(record: RunRecord, counts: RunCounts, paused: string |
     committed: counts.committed,
     judged,
     resolved: counts.resolved,
+    scored: counts.scored,
     failed,
     cancelled,
     turns_mean,

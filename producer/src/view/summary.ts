@@ -1,5 +1,7 @@
 /** Renders the summary of a run as a table. */
+
 import type { GroupSummary, Summary } from '../output/summary.ts';
+import { withVerdict } from '../output/tally.ts';
 import { type Column, GAP, middle, renderTable } from './table.ts';
 import { safeFirstLine } from './terminalsafe.ts';
 
@@ -38,7 +40,7 @@ function cells(group: GroupSummary, name: string): string[] {
   ];
   return [
     name,
-    `${group.resolved}/${group.judged}`,
+    `${group.resolved}/${withVerdict(group)}`,
     group.reward_mean === null ? '–' : group.reward_mean.toFixed(2),
     group.turns_mean === null ? '–' : group.turns_mean.toFixed(1),
     group.seconds_mean === null ? '–' : group.seconds_mean.toFixed(1),

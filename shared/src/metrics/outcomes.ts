@@ -22,7 +22,14 @@ export const OUTCOME_METRICS = {
     type: 'counter',
     labels: ['kind'],
     unit: 'rollouts',
-    help: 'Judged rollouts that resolved; over rollouts{outcome="judged"} it is the resolve rate.',
+    help: 'Judged rollouts that resolved; over rollouts{outcome="judged"} without the scored ones it is the resolve rate.',
+  },
+  scored: {
+    name: 'swefarm_rollouts_scored_total',
+    type: 'counter',
+    labels: ['kind'],
+    unit: 'rollouts',
+    help: 'Judged rollouts with a reward whose dataset gives a number and no verdict; they are in no resolve rate.',
   },
   failed: {
     name: 'swefarm_rollouts_failed_total',
@@ -137,6 +144,13 @@ export const OUTCOME_METRICS = {
     labels: ['kind', 'version'],
     unit: 'rollouts',
     help: 'Judged rollouts that resolved, by policy version.',
+  },
+  versionScored: {
+    name: 'swefarm_version_scored_total',
+    type: 'counter',
+    labels: ['kind', 'version'],
+    unit: 'rollouts',
+    help: 'Judged rollouts with a number and no verdict, by policy version.',
   },
   versionTurns: {
     name: 'swefarm_version_turns_total',

@@ -11,7 +11,7 @@ gateway (\`swefarm serve\`, \`GET /metrics\`); it survives the death of any proc
 its worker (\`--metrics-port\`, \`GET /metrics\`). No label holds an instance, rollout or run. Whoever scrapes through the
 gateway's \`GET /sd\` gets the label \`node\` besides. \`kind\` is the kind of run: validation, training or collection.
 
-- resolve rate: \`sum(rate(swefarm_rollouts_resolved_total[15m])) / sum(rate(swefarm_rollouts_total{outcome="judged"}[15m]))\`
+- resolve rate: \`sum(rate(swefarm_rollouts_resolved_total[15m])) / (sum(rate(swefarm_rollouts_total{outcome="judged"}[15m])) - sum(rate(swefarm_rollouts_scored_total[15m])))\`
 - average turns: \`sum(rate(swefarm_rollout_turns_sum[15m])) / sum(rate(swefarm_rollout_turns_count[15m]))\`
 - share that infrastructure spoilt: \`sum(rate(swefarm_rollouts_total{outcome="failed"}[5m])) / sum(rate(swefarm_rollouts_total[5m]))\`
 

@@ -57,6 +57,7 @@ export function outcomeFamilies(totals: Totals): Family[] {
   return [
     family(M.rollouts, split('outcome', 'outcome', Outcome.options)),
     family(M.resolved, perKind('resolved')),
+    family(M.scored, perKind('scored')),
     family(M.failed, failures),
     family(M.cancelled, split('reason', 'cancelled', CancelReason.options)),
     family(M.exits, split('exit_status', 'exit', ExitStatus.options)),
@@ -90,6 +91,7 @@ export function versionFamilies(versions: VersionTotals): Family[] {
   return [
     family(M.versionRollouts, outcomes),
     family(M.versionResolved, points('resolved')),
+    family(M.versionScored, points('scored')),
     family(M.versionTurns, points('turns_sum')),
     family(M.versionReward, points('reward_sum')),
   ];

@@ -29,6 +29,10 @@ export const MOST = {
   cpus: 4096,
   bytes: 2 ** 50,
   pids: 4_194_304,
+  /** A score, either side of zero: the mean of a group must not hang on one number that a test wrote. */
+  score: 1000,
+  /** Named parts of one score. */
+  components: 16,
 } as const;
 
 /** Rollouts that a run may come to. */

@@ -1,5 +1,6 @@
 /** The grading of one patch: the official verdict, and beside it, never inside it, how far it can be trusted. */
 import { z } from 'zod';
+import { MOST } from './bounds.ts';
 
 export const TestStatus = z.enum(['PASSED', 'FAILED', 'ERROR', 'SKIPPED', 'XFAIL']);
 export type TestStatus = z.infer<typeof TestStatus>;
@@ -26,13 +27,30 @@ export const EvaluationEnd = z.enum([
 ]);
 export type EvaluationEnd = z.infer<typeof EvaluationEnd>;
 
+/** A number that a dataset's own grader gives; what lies outside of the bounds is refused, never cut. */
+export const Score = z.number().min(-MOST.score).max(MOST.score);
+
+/** Its parts by name, as the grader names them; they need not add up to it. */
+export const RewardComponents = z
+  .record(
+    z.string().regex(/^[\w.:/ -]{1,64}$/, { error: 'expected at most 64 letters, digits or ._:/ -' }),
+    Score,
+  )
+  .refine((parts) => Object.keys(parts).length <= MOST.components, {
+    error: `expected at most ${MOST.components} parts`,
+  });
+export type RewardComponents = z.infer<typeof RewardComponents>;
+
 export const Report = z.object({
   format: z.literal('swefarm-report-1'),
   instance_id: z.string(),
   patch_state: PatchState,
   evaluation: EvaluationEnd,
-  /** The official verdict, to the letter of the grader; null when there was nothing to judge. */
+  /** The official verdict, to the letter of the grader; null when there was nothing to judge, or the grader gives a score and no verdict. */
   resolved: z.boolean().nullable(),
+  /** The number that the grader gives in place of a verdict or beside it; absent where the verdict is all. */
+  score: Score.nullable().optional(),
+  reward_components: RewardComponents.optional(),
   tests_status: z
     .object({
       FAIL_TO_PASS: Bucket,

@@ -1,7 +1,7 @@
 /** The one result of a rollout: facts of at most 1 KB; what is long lies in the artifact. */
 import { z } from 'zod';
 import { Failure } from '../failures/failure.ts';
-import { EvaluationEnd, PatchState } from './report.ts';
+import { EvaluationEnd, PatchState, RewardComponents, Score } from './report.ts';
 import { ExitStatus } from './trajectory.ts';
 
 export const Outcome = z.enum(['judged', 'failed', 'cancelled']);
@@ -41,6 +41,9 @@ export const RewardFacts = z.object({
   patch_origin: z.enum(['tree', 'submission', 'given']),
   evaluation: EvaluationEnd,
   resolved: z.boolean().nullable(),
+  /** As in the report: absent or null where the grader gives a verdict alone. */
+  score: Score.nullable().optional(),
+  reward_components: RewardComponents.optional(),
   trust: z.enum(['clean', 'suspicious', 'forged']),
   /** At least one answer was cut by the token limit, and the last one was. */
   cut_by_token_limit: z.boolean(),
@@ -85,6 +88,8 @@ export const Result = z.object({
   outcome: Outcome,
   resolved: z.boolean().nullable(),
   reward: z.number().nullable(),
+  /** What the reward is made of, where the grader says so and the reward is its score. */
+  reward_components: RewardComponents.optional(),
   /** Row of the reward table that decided, and the table's name and hash. */
   reward_row: z.string(),
   reward_table: z.string(),

@@ -26,7 +26,10 @@ export function countersOf(result: Result): [counter: string, increment: number]
     if (stage !== 'total') counters.push([`seconds:${stage}`, seconds ?? 0]);
   }
   if (result.resolved === true) counters.push(['resolved', 1]);
-  if (result.reward !== null) counters.push(['rewarded', 1], ['reward_sum', result.reward]);
+  if (result.reward !== null) {
+    counters.push(['rewarded', 1], ['reward_sum', result.reward]);
+    if (result.resolved === null) counters.push(['scored', 1]);
+  }
   if (result.exit_status !== null) counters.push([`exit:${result.exit_status}`, 1]);
   const { unread_calls: unread } = result;
   if (unread !== undefined) counters.push([`unread:${unread.marker}`, unread.answers]);

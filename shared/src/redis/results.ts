@@ -33,6 +33,8 @@ export type RunCounts = {
   committed: number;
   outcomes: { judged: number; failed: number; cancelled: number };
   resolved: number;
+  /** Judged by a number alone, in no resolve rate. */
+  scored: number;
   rewarded: number;
   reward_sum: number;
   /** Over judged rollouts. */
@@ -238,6 +240,7 @@ function runCounts(hash: Record<string, string>): RunCounts {
       cancelled: of('outcome:cancelled'),
     },
     resolved: of('resolved'),
+    scored: of('scored'),
     rewarded: of('rewarded'),
     reward_sum: of('reward_sum'),
     turns_sum: of('turns_sum'),

@@ -157,6 +157,7 @@ function resultOf(concluded: AttemptConclusion, services: Services, artifact: st
     ...bare,
     resolved: judged?.resolved ?? null,
     reward: judged?.reward ?? null,
+    ...(judged?.reward_components ? { reward_components: judged.reward_components } : {}),
     turns: trajectory?.turns.length ?? 0,
     exit_status: trajectory?.exit_status ?? null,
     ...(unread ? { unread_calls: unread } : {}),

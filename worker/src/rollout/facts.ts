@@ -35,6 +35,8 @@ export function addVerdict(facts: RewardFacts, report: Report): void {
   facts.evaluation = report.evaluation;
   facts.resolved = report.resolved;
   facts.trust = report.trust.level;
+  if (report.score !== undefined) facts.score = report.score;
+  if (report.reward_components) facts.reward_components = report.reward_components;
 }
 
 /** Throws RolloutFailure when the reward table calls these facts a failure, or when the model took no turn that could be judged. */
@@ -44,8 +46,8 @@ export function judge(task: Task, facts: RewardFacts, plan: EvaluationPlan): Jud
   if (decision.failure) {
     throw new RolloutFailure(decision.failure.class, `${decision.failure.message} (grader ${plan.grader})`);
   }
-  const { reward, row, resolved } = decision;
-  return { facts, reward, row, resolved };
+  const { reward, row, resolved, reward_components } = decision;
+  return { facts, reward, row, resolved, ...(reward_components ? { reward_components } : {}) };
 }
 
 /** A model that never answered did nothing right or wrong: the farm, the endpoint or the trainer ended such a rollout. */

@@ -1,4 +1,5 @@
 /** The input of one attempt, and the record it leaves for its result, however it ends. */
+import type { RewardDecision } from '@swefarm/grading';
 import type {
   ArtifactContent,
   Instance,
@@ -46,7 +47,10 @@ export type AgentWork = {
 };
 
 /** The verdict of the reward table on the facts. */
-export type Judged = { facts: RewardFacts; reward: number | null; row: string; resolved: boolean | null };
+export type Judged = { facts: RewardFacts; row: string } & Pick<
+  RewardDecision,
+  'reward' | 'resolved' | 'reward_components'
+>;
 
 /** The work of an earlier attempt's agent, whose evaluation was lost. */
 export type ResumableWork = NonNullable<ArtifactContent['kept']> & { trajectory: Trajectory; patch: string };

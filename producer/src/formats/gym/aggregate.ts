@@ -70,8 +70,7 @@ function factOf(row: Row): RolloutFact {
     group: String(row._ng_task_index ?? row.instance_id ?? ''),
     repo: typeof row.repo === 'string' ? row.repo : 'unknown',
     outcome: judged ? 'judged' : 'failed',
-    // Another agent's rows have no `resolved`; their reward alone tells.
-    resolved: judged && (typeof row.resolved === 'boolean' ? row.resolved : (row.reward ?? 0) >= 1),
+    resolved: judged && resolvedIn(row),
     reward: judged ? (row.reward ?? null) : null,
     turns: typeof row.turns === 'number' ? row.turns : 0,
     patch_applied: row.patch_applied === true,
@@ -79,6 +78,12 @@ function factOf(row: Row): RolloutFact {
     failure: failure ?? (judged ? null : 'unjudged'),
     cancelled: null,
   };
+}
+
+/** Null: the dataset gives a number and no verdict. Another agent's rows have no such field; their reward alone tells. */
+function resolvedIn({ resolved, reward }: Row): boolean | null {
+  if (typeof resolved === 'boolean' || resolved === null) return resolved;
+  return (reward ?? 0) >= 1;
 }
 
 /** Statistics of every numeric field, under the names of Gym's own aggregation. */

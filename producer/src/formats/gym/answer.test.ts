@@ -25,6 +25,15 @@ const SPANS = [
   { version: 'step-42', tokens: 30 },
 ];
 
+/** The answer to a rollout that a number judged. */
+function scored(reward: number, reward_components?: Record<string, number>) {
+  const result = aResult({ reward, resolved: null, ...(reward_components ? { reward_components } : {}) });
+  const row = GymRow.parse({ responses_create_params: { input: [] } });
+  const answer = { row, result, content: null, repo: 'a/b', evaluationTimeout: 1, unjudged: null };
+  const text = [...answerPieces({ ...answer, trajectory: false })].map(String).join('');
+  return { text, told: JSON.parse(text) as Record<string, unknown> };
+}
+
 function answerTo(exit_status: ExitStatus | null, tools?: ToolDefinition[]) {
   const made = madeTrajectory(2, 0);
   const trajectory = { ...made, ...(tools ? { tools } : {}) };
@@ -109,4 +118,17 @@ test('prompts are what the stored suffixes give, also behind one that parts from
   }));
   expect(stored).toHaveLength(6);
   expect(output.filter((item) => item.generation_token_ids)).toMatchObject(stored);
+});
+
+test('a score is a float, its parts are numbers of their own, and NeMo RL gets them as components only when they add up', () => {
+  const adding = scored(0.75, { tests: 0.25, style: 0.5 });
+  expect(adding.told).toMatchObject({
+    ...{ reward: 0.75, resolved: null, judged: true },
+    ...{ reward_components: { tests: 0.25, style: 0.5 }, 'score/tests': 0.25, 'score/style': 0.5 },
+  });
+  const other = scored(1, { reward: 1, kept: 0.5 });
+  expect(other.told).toMatchObject({ 'score/reward': 1, 'score/kept': 0.5 });
+  expect(other.told).not.toHaveProperty('reward_components');
+  expect(other.text).toContain('"score/reward":1.0');
+  expect(scored(-2).text).toContain('"reward":-2.0');
 });

@@ -3,7 +3,7 @@
  * are quadratic in the rollout (10 MB and more), so they are never in memory at once.
  */
 import { officialReport } from '@swefarm/grading';
-import type { ArtifactContent, Result, Turn } from '@swefarm/shared';
+import type { ArtifactContent, Result, RewardComponents, Turn } from '@swefarm/shared';
 import { openExpertTable } from './experts.ts';
 import { float, IdText, single } from './json.ts';
 import { type Conversation, conversationOf, toolItem } from './responseitems.ts';
@@ -49,6 +49,8 @@ export function* answerPieces(answer: Answer): Generator<Piece> {
   yield `${inner(responseHead(answer, tools))},"created_at":${float(result.finished_at / 1000)},"output":[`;
   yield* outputPieces(conversation);
   yield `]},"reward":${float(result.outcome === 'judged' ? (result.reward ?? 0) : 0)}`;
+  const parts = result.outcome === 'judged' ? result.reward_components : undefined;
+  if (parts) yield partPieces(parts, result.reward ?? 0);
   yield `,"instance_config":{"mask_sample":${unjudged?.shown === 'masked'}},${inner(facts(answer))}`;
   if (unjudged) yield `,${inner(failureFields(unjudged))}`;
   if (answer.trajectory) {
@@ -56,6 +58,19 @@ export function* answerPieces(answer: Answer): Generator<Piece> {
     yield* trajectoryPieces(answer, conversation);
   }
   yield '}';
+}
+
+/**
+ * The parts of a score, each as a number of its own (`score/NAME`), which Gym and NeMo RL take means of. NeMo RL demands of
+ * `reward_components` that they add up to the reward, so the field is there only when they do.
+ */
+function partPieces(parts: RewardComponents, reward: number): string {
+  const entries = Object.entries(parts);
+  const sum = entries.reduce((total, [, value]) => total + value, 0);
+  const numbers = (prefix: string): string =>
+    entries.map(([name, value]) => `${JSON.stringify(prefix + name)}:${float(value)}`).join(',');
+  const adding = Math.abs(sum - reward) <= 1e-6 ? `,"reward_components":{${numbers('')}}` : '';
+  return `${adding},${numbers('score/')}`;
 }
 
 function* trajectoryPieces(answer: Answer, conversation: Conversation): Generator<Piece> {
@@ -164,7 +179,8 @@ export function verdictOf({ result, content, repo }: Pick<Answer, 'result' | 'co
     instance_id: result.instance_id,
     repo,
     rollout_id: result.rollout_id,
-    resolved: result.resolved === true,
+    // Null: judged by a number, without a verdict.
+    resolved: result.resolved === null && result.reward !== null ? null : result.resolved === true,
     judged: result.outcome === 'judged',
     patch_applied: report?.patch_state === 'applied',
     evaluation_error: result.failure?.stage === 'evaluation' || report?.evaluation === 'tests_cannot_start',

@@ -62,6 +62,7 @@ export const RunDetail = RunSummary.extend({
     committed: Count,
     outcomes: z.object({ judged: Count, failed: Count, cancelled: Count }),
     resolved: Count,
+    scored: Count.meta({ description: 'judged by a number alone, in no resolve rate' }),
     rewarded: Count,
     reward_sum: z.number(),
     turns_sum: z.number(),

@@ -24,6 +24,7 @@ const VerdictBody = Result.pick({
   outcome: true,
   resolved: true,
   reward: true,
+  reward_components: true,
   reward_row: true,
   exit_status: true,
   turns: true,
