@@ -9,6 +9,7 @@ import { addDataset } from './dataset.ts';
 import { addDoctor } from './doctor.ts';
 import { addDrain } from './drain.ts';
 import { addEval } from './eval.ts';
+import { addExport } from './export.ts';
 import { addHealth } from './health.ts';
 import { addImages } from './images.ts';
 import { addLogs } from './logs.ts';
@@ -43,6 +44,7 @@ const program = new Command('swefarm')
 for (const add of [
   addRollout,
   addEval,
+  addExport,
   addRegrade,
   addSubmit,
   addCollect,

@@ -1,5 +1,4 @@
 /** Options that several commands share, made from the tables of configuration keys and run flags. */
-import { readFileSync } from 'node:fs';
 import {
   configOptions,
   DatasetFamily,
@@ -14,6 +13,7 @@ import { type Dataset, readDataset } from '../datasets/read.ts';
 import type { RowOptions } from '../datasets/row.ts';
 import { NOT_FOR_OPEN_RUNS } from '../gateway/calls/opensettings.ts';
 import { flagKey, RUN_FLAGS, type RunFlag } from '../run/flags.ts';
+import { expandIds } from './ids.ts';
 import { say } from './terminal.ts';
 
 /** The flags that commander passes to an action. */
@@ -213,7 +213,8 @@ export const runFlags = (flags: Flags): Flags =>
 /** The filtered dataset that a command names. Throws UsageError. */
 export async function datasetOf(flags: Flags, signal?: AbortSignal): Promise<Dataset> {
   const filters: DatasetFilters = {
-    ids: flags.ids === undefined ? undefined : (flags.ids as string[]).flatMap(expandIds),
+    ids:
+      flags.ids === undefined ? undefined : (flags.ids as string[]).flatMap((ids) => expandIds(ids, '--ids')),
     repos: flags.repo as string[] | undefined,
     match: flags.match === undefined ? undefined : regularExpression(String(flags.match)),
     maxTests: flags.maxTests as number | undefined,
@@ -240,22 +241,6 @@ export const rowOptions = (flags: Flags): RowOptions => ({
   verdict: flags.verdict as RowOptions['verdict'],
   familyFiles: flags.familyFiles === undefined ? undefined : String(flags.familyFiles),
 });
-
-function expandIds(given: string): string[] {
-  if (!given.startsWith('@'))
-    return given
-      .split(',')
-      .map((id) => id.trim())
-      .filter(Boolean);
-  const path = given.slice(1);
-  try {
-    return readFileSync(path, 'utf8')
-      .split(/[\s,]+/)
-      .filter(Boolean);
-  } catch (error) {
-    throw new UsageError(`--ids ${given}: ${(error as Error).message}`, { cause: error });
-  }
-}
 
 function regularExpression(text: string): RegExp {
   try {

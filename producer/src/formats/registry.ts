@@ -4,8 +4,11 @@
  */
 import type { Instance, RunRecord } from '@swefarm/shared';
 import type { Option } from 'commander';
+import type { ExportFormat } from '../export/format.ts';
 import { type Output, type OutputFormat, openOutputFile } from '../output/output.ts';
 import { gymFiles, openGymOutput } from './gym/rollouts.ts';
+import { sftMessages } from './sft/messages.ts';
+import { predictionLines } from './swebench/exported.ts';
 import { verlDataset } from './verl/dataset.ts';
 
 /** How the results of a run are written. */
@@ -44,3 +47,9 @@ export type DatasetFormat = {
 };
 
 export const DATASET_FORMATS: Readonly<Record<string, DatasetFormat>> = { verl: verlDataset };
+
+/** What stored rollouts are written as: `swefarm export --format NAME`. */
+export const EXPORT_FORMATS: Readonly<Record<string, ExportFormat>> = {
+  'sft-messages': sftMessages,
+  preds: predictionLines,
+};

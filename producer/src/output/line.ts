@@ -46,7 +46,27 @@ export type OutputLine = Pick<
   artifact_file?: string;
   /** The rollout of a later run that evaluated this rollout's patch again. */
   evaluated_by?: Pick<Result, 'rollout_id' | 'artifact'>;
+  /** It was made elsewhere and read by `swefarm import`. */
+  imported?: Imported;
 };
+
+/** Where an imported rollout comes from. */
+export type Imported = {
+  /** The format it was read from. */
+  format: string;
+  /** The file, as it was named. */
+  file: string;
+  model: string | null;
+  licence: string | null;
+  /** The provenance that swefarm had written into the file; absent: another program wrote it. */
+  origin?: Record<string, unknown>;
+};
+
+/** The name of the set of settings that made the rollout; null: its run has no sets. */
+export function tagOf(line: OutputLine): string | null {
+  const { tag } = line as { tag?: unknown };
+  return typeof tag === 'string' ? tag : null;
+}
 
 /** A line without its long fields, to be kept in memory. */
 export type LineSummary = Omit<OutputLine, 'patch' | 'report' | 'facts' | 'sampling'>;

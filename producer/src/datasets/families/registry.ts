@@ -26,9 +26,12 @@ const SHARED_COLUMNS = [
   'responses_create_params',
 ];
 
+/** Names that datasets have for the licence of an instance; none is part of an instance. */
+export const LICENCE_COLUMNS: readonly string[] = ['license', 'license_name'];
+
 /** Every column that is read; other columns may have any size. */
 export const COLUMNS: readonly string[] = [
-  ...new Set([...SHARED_COLUMNS, ...FAMILIES.flatMap((family) => family.columns)]),
+  ...new Set([...SHARED_COLUMNS, ...LICENCE_COLUMNS, ...FAMILIES.flatMap((family) => family.columns)]),
 ];
 
 /** Columns of which every row has one: what tells rows apart, or the wrapper around them. */

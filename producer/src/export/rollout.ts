@@ -1,0 +1,76 @@
+/** What an export format is given: one rollout, with all that is known of where it comes from. */
+import type { ArtifactContent } from '@swefarm/shared';
+import { type OutputLine, tagOf } from '../output/line.ts';
+
+/** The fields of a dataset's row that travel with its rollouts. Neither tests nor gold patch: an export must not answer the task. */
+export type InstanceFields = {
+  instance_id: string;
+  repo: string | null;
+  base_commit: string | null;
+  version: string | null;
+  problem_statement: string | null;
+  /** The licence that the row names. */
+  licence: string | null;
+};
+
+/** Where an exported rollout comes from; every format that has room for it carries it as the object `swefarm`. */
+export type Provenance = {
+  instance_id: string;
+  run_id: string;
+  rollout_id: string;
+  /** The model of the policy; of an imported rollout, as its file named it. */
+  model: string | null;
+  policy_version: string | null;
+  tag: string | null;
+  licence: string | null;
+  resolved: boolean | null;
+  reward: number | null;
+  exit_status: string | null;
+  trust: string | null;
+  /** Of the software that made the rollout, and of the one that exported it. */
+  software_version: string | null;
+  exported_by: string;
+  /** Null: the farm made it. */
+  imported: OutputLine['imported'] | null;
+};
+
+export type ExportedRollout = {
+  line: OutputLine;
+  /** Null when the line has no artifact. */
+  content: ArtifactContent | null;
+  patch: string | null;
+  /** Which of its instance's exported rollouts it is, from 0. */
+  sample: number;
+  instance: InstanceFields | null;
+  provenance: Provenance;
+};
+
+export type RolloutParts = Omit<ExportedRollout, 'provenance' | 'patch'> & {
+  /** The model of the run's record, where the trajectory names none. */
+  model: string | null;
+  exportedBy: string;
+};
+
+export function exportedRollout(parts: RolloutParts): ExportedRollout {
+  const { line, content, sample, instance, exportedBy } = parts;
+  const provenance: Provenance = {
+    instance_id: line.instance_id,
+    run_id: line.run_id,
+    rollout_id: line.rollout_id,
+    model: content?.trajectory?.model ?? line.imported?.model ?? parts.model,
+    policy_version: line.policy_version,
+    tag: tagOf(line),
+    licence: instance?.licence ?? line.imported?.licence ?? null,
+    resolved: line.resolved,
+    reward: line.reward,
+    exit_status: line.exit_status,
+    trust: line.report?.trust.level ?? line.facts?.trust ?? null,
+    software_version: content?.software_version ?? null,
+    exported_by: exportedBy,
+    imported: line.imported ?? null,
+  };
+  return { line, content, sample, instance, provenance, patch: line.patch ?? content?.patch ?? null };
+}
+
+/** The name that formats with one write for the maker of a patch. */
+export const modelName = ({ provenance }: ExportedRollout): string => provenance.model ?? 'unknown';

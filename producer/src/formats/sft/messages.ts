@@ -1,0 +1,39 @@
+/** Chat messages for supervised fine-tuning: one line for each rollout, as `messages` and `tools` of the Chat Completions API. */
+import type { Message } from '@swefarm/shared';
+import { type ExportFormat, NO_TRAJECTORY } from '../../export/format.ts';
+import { openLineWriter, type Rendered } from '../../export/linewriter.ts';
+import { type ExportedRollout, modelName } from '../../export/rollout.ts';
+
+export const sftMessages: ExportFormat = {
+  description: 'chat messages and tools for fine-tuning, a line each',
+  forms: ['jsonl'],
+  shape: 'file',
+  open: (request) => openLineWriter(request, line),
+};
+
+function line(rollout: ExportedRollout): Rendered {
+  const { content, provenance } = rollout;
+  const trajectory = content?.trajectory;
+  if (!trajectory || trajectory.messages.length === 0) return { skipped: NO_TRAJECTORY };
+  const row = {
+    messages: trajectory.messages.map(plainMessage),
+    tools: trajectory.tools ?? null,
+    instance_id: provenance.instance_id,
+    resolved: provenance.resolved,
+    model: modelName(rollout),
+    swefarm: provenance,
+  };
+  return { line: JSON.stringify(row) };
+}
+
+/** The fields of the Chat Completions API and the thought; without what an endpoint or another program added. */
+export function plainMessage(message: Message): Message {
+  const { role, content, reasoning_content, tool_calls, tool_call_id } = message;
+  return {
+    role,
+    content,
+    ...(reasoning_content === undefined ? {} : { reasoning_content }),
+    ...(tool_calls === undefined ? {} : { tool_calls }),
+    ...(tool_call_id === undefined ? {} : { tool_call_id }),
+  };
+}

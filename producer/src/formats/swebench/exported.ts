@@ -1,0 +1,43 @@
+/** Patches of rollouts as predictions for the SWE-bench harness and for sb-cli. */
+import type { ExportFormat, ExportRequest, ExportWriter } from '../../export/format.ts';
+import { openLineWriter } from '../../export/linewriter.ts';
+import { type ExportedRollout, modelName } from '../../export/rollout.ts';
+import { openTextFile } from '../../export/textfile.ts';
+
+/** The three fields that the harness reads. */
+export const predictionOf = (rollout: ExportedRollout) => ({
+  instance_id: rollout.line.instance_id,
+  model_name_or_path: modelName(rollout),
+  model_patch: rollout.patch ?? '',
+});
+
+export const predictionLines: ExportFormat = {
+  description: 'predictions for the SWE-bench harness, sb-cli and swefarm eval',
+  forms: ['jsonl', 'json'],
+  shape: 'file',
+  oneEach: true,
+  open: (request) => (request.form === 'json' ? openObject(request) : openLineWriter(request, line)),
+};
+
+const line = (rollout: ExportedRollout) => ({
+  line: JSON.stringify({ ...predictionOf(rollout), swefarm: rollout.provenance }),
+});
+
+/** preds.json of SWE-agent and mini-swe-agent: an object by instance. */
+async function openObject({ path }: ExportRequest): Promise<ExportWriter> {
+  const file = await openTextFile(path);
+  let before = '{';
+  return {
+    async write(rollout) {
+      const prediction = predictionOf(rollout);
+      await file.write(`${before}\n${JSON.stringify(prediction.instance_id)}: ${JSON.stringify(prediction)}`);
+      before = ',';
+      return null;
+    },
+    async finish() {
+      await file.write('\n}\n');
+      await file.finish();
+    },
+    [Symbol.asyncDispose]: () => file[Symbol.asyncDispose](),
+  };
+}

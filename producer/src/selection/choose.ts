@@ -1,0 +1,165 @@
+/** Chooses the rollouts of an export in one pass over their lines, and keeps of each only what the choice needs. */
+import { createHash } from 'node:crypto';
+import type { ArtifactContent } from '@swefarm/shared';
+import type { OutputLine } from '../output/line.ts';
+import { type ExportFilters, rulesOf } from './filters.ts';
+import { patchKey } from './patchkey.ts';
+import { sequenceTokens } from './sequencetokens.ts';
+import type { ResultSource } from './source.ts';
+
+/** Which rollouts of an instance go first, where it has more than are wanted. */
+export const PREFERENCES = ['first', 'most-tokens', 'shortest', 'random'] as const;
+export type Preference = (typeof PREFERENCES)[number];
+
+export type ChoiceOptions = {
+  filters: ExportFilters;
+  /** Most rollouts of one instance. */
+  perInstance?: number | undefined;
+  prefer: Preference;
+  /** Of `random`, and of `balance`. */
+  seed: number;
+  /** Near-identical patches of one instance once. */
+  dedup?: boolean | undefined;
+  /** Most tokens of a conversation. */
+  maxTokens?: number | undefined;
+  /** As many resolved rollouts as others. */
+  balance?: boolean | undefined;
+  /** Reads an artifact; null when there is none. May throw: the rollout then has no tokens and no patch. */
+  read(line: OutputLine): Promise<ArtifactContent | null>;
+};
+
+export type Choice = {
+  /** Rollout id → which of its instance's rollouts it is, from 0. */
+  chosen: Map<string, number>;
+  /** Lines that were read. */
+  seen: number;
+  /** How many were dropped, by reason, in the order in which the rules are applied. */
+  dropped: Map<string, number>;
+  /** Instances of the chosen rollouts, and the most rollouts that one of them has. */
+  instances: ReadonlySet<string>;
+  samples: number;
+  /** Changes with the choice. */
+  fingerprint: string;
+};
+
+type Candidate = {
+  id: string;
+  instance: string;
+  resolved: boolean;
+  tokens: number | null;
+  turns: number;
+  patch: string;
+};
+
+export async function chooseRollouts(
+  sources: readonly ResultSource[],
+  options: ChoiceOptions,
+): Promise<Choice> {
+  const dropped = new Map<string, number>();
+  const drop = (reason: string): void => void dropped.set(reason, (dropped.get(reason) ?? 0) + 1);
+  const rules = rulesOf(options.filters);
+  const groups = new Map<string, Candidate[]>();
+  const known = new Set<string>();
+  let seen = 0;
+  for (const source of sources) {
+    for await (const line of source.lines()) {
+      seen += 1;
+      const rule = rules.find(({ drops }) => drops(line));
+      if (rule) drop(rule.reason);
+      else if (known.has(line.rollout_id)) drop('read before');
+      else {
+        known.add(line.rollout_id);
+        const candidate = await candidateOf(line, options);
+        const group = groups.get(line.instance_id);
+        if (isTooLong(candidate, options.maxTokens)) drop(`over ${options.maxTokens} tokens`);
+        else if (group) group.push(candidate);
+        else groups.set(line.instance_id, [candidate]);
+      }
+    }
+  }
+  const kept = [...groups.values()].flatMap((group) => keepOf(group, options, drop));
+  const taken = options.balance === true ? balanced(kept, options.seed, drop) : kept;
+  const chosen = numbered(taken);
+  const instances = new Set(taken.map(({ instance }) => instance));
+  const samples = [...chosen.values()].reduce((most, sample) => Math.max(most, sample + 1), 0);
+  return { chosen, seen, dropped, instances, samples, fingerprint: hashOf(chosen) };
+}
+
+async function candidateOf(line: OutputLine, options: ChoiceOptions): Promise<Candidate> {
+  const counts = options.maxTokens !== undefined || COUNTED.has(options.prefer);
+  const needed = counts || (options.dedup === true && line.patch === null);
+  const content = needed ? await options.read(line).catch(() => null) : null;
+  const patch = options.dedup === true ? patchKey(line.patch ?? content?.patch ?? '') : '';
+  return {
+    id: line.rollout_id,
+    instance: line.instance_id,
+    resolved: line.resolved === true,
+    tokens: counts ? sequenceTokens(content?.trajectory ?? null) : null,
+    turns: line.turns,
+    patch,
+  };
+}
+
+const COUNTED: ReadonlySet<Preference> = new Set(['most-tokens', 'shortest']);
+
+/** What has no count is too long for a limit: nobody can tell that it fits. */
+const isTooLong = ({ tokens }: Candidate, most: number | undefined): boolean =>
+  most !== undefined && (tokens === null || tokens > most);
+
+function keepOf(
+  group: readonly Candidate[],
+  { prefer, seed, dedup, perInstance }: ChoiceOptions,
+  drop: (reason: string) => void,
+): Candidate[] {
+  const patches = new Set<string>();
+  const kept: Candidate[] = [];
+  for (const candidate of group.toSorted(ORDER[prefer](seed))) {
+    const again = dedup === true && candidate.patch !== '' && patches.has(candidate.patch);
+    if (again) drop('with a patch that another one has');
+    else if (perInstance !== undefined && kept.length >= perInstance)
+      drop(`over ${perInstance} per instance`);
+    else {
+      patches.add(candidate.patch);
+      kept.push(candidate);
+    }
+  }
+  return kept;
+}
+
+const ORDER: Readonly<Record<Preference, (seed: number) => (a: Candidate, b: Candidate) => number>> = {
+  first: () => () => 0,
+  'most-tokens': () => (a, b) => (b.tokens ?? -1) - (a.tokens ?? -1) || b.turns - a.turns,
+  shortest: () => (a, b) => (a.tokens ?? Infinity) - (b.tokens ?? Infinity) || a.turns - b.turns || 0,
+  random: byHash,
+};
+
+/** An order that depends on the seed and the ids alone, whatever order the lines came in. */
+function byHash(seed: number): (a: Candidate, b: Candidate) => number {
+  const of = ({ id }: Candidate): string => createHash('sha256').update(`${seed}\0${id}`).digest('hex');
+  return (a, b) => (of(a) < of(b) ? -1 : 1);
+}
+
+function balanced(kept: readonly Candidate[], seed: number, drop: (reason: string) => void): Candidate[] {
+  const sides = [true, false].map((side) => kept.filter(({ resolved }) => resolved === side));
+  const least = Math.min(...sides.map(({ length }) => length));
+  const taken = new Set(sides.flatMap((side) => side.toSorted(byHash(seed)).slice(0, least)));
+  for (let left = kept.length - taken.size; left > 0; left--) drop('beyond the balance');
+  return kept.filter((candidate) => taken.has(candidate));
+}
+
+function numbered(kept: readonly Candidate[]): Map<string, number> {
+  const samples = new Map<string, number>();
+  return new Map(
+    kept.map(({ id, instance }) => {
+      const sample = samples.get(instance) ?? 0;
+      samples.set(instance, sample + 1);
+      return [id, sample];
+    }),
+  );
+}
+
+function hashOf(chosen: ReadonlyMap<string, number>): string {
+  const hash = createHash('sha256');
+  for (const [id, sample] of chosen) hash.update(`${id}\0${sample}\n`);
+  return hash.digest('hex').slice(0, 16);
+}

@@ -1,0 +1,22 @@
+/** Tells patches apart by what they change: two that differ in line numbers, context or white space only are one. */
+import { createHash } from 'node:crypto';
+
+/** The same text for patches with the same changed lines in the same files; empty for a patch that changes nothing. */
+export function patchKey(patch: string): string {
+  const files: string[] = [];
+  for (const section of patch.split(/^(?=diff --git )/m)) {
+    const changed = section.split('\n').flatMap(changedLine);
+    if (changed.length > 0) files.push(changed.join('\n'));
+  }
+  if (files.length === 0) return '';
+  return createHash('sha256').update(files.sort().join('\n\0')).digest('base64url');
+}
+
+/** What counts of a line: names of files and changed lines that are not blank. */
+function changedLine(line: string): string[] {
+  if (/^(\+\+\+|---) /.test(line)) return [line.replace(/\t.*$/, '').trimEnd()];
+  if (/^(new file|deleted file|old mode|new mode|rename|copy|Binary)/.test(line)) return [line.trimEnd()];
+  if (!/^[+-]/.test(line)) return [];
+  const text = line.slice(1).replace(/\s+/g, ' ').trim();
+  return text === '' ? [] : [`${line[0]}${text}`];
+}

@@ -1,0 +1,66 @@
+/** Reads the chosen rollouts in stored order, each with its artifact; the next one is fetched while one is written. */
+import { type ArtifactContent, errorMessage, SwefarmError } from '@swefarm/shared';
+import type { OutputLine } from '../output/line.ts';
+import type { ResultSource } from './source.ts';
+
+export type Fetched = { line: OutputLine; sample: number; model: string | null } & (
+  | { content: ArtifactContent | null }
+  /** Why its artifact cannot be read; no later try can mend it. */
+  | { lost: string }
+);
+
+/** Artifacts in memory at once. */
+const AHEAD = 2;
+
+/**
+ * `done`: rollouts that need not be read.
+ *
+ * @throws SwefarmError of an artifact store that is out of reach
+ */
+export async function* fetchChosen(
+  sources: readonly ResultSource[],
+  chosen: ReadonlyMap<string, number>,
+  done: ReadonlySet<string>,
+  read: (line: OutputLine) => Promise<ArtifactContent | null>,
+): AsyncGenerator<Fetched> {
+  const waiting: Promise<Fetched>[] = [];
+  const given = new Set(done);
+  for (const source of sources) {
+    const model = source.record?.policy?.model ?? null;
+    for await (const line of source.lines()) {
+      const sample = chosen.get(line.rollout_id);
+      if (sample === undefined || given.has(line.rollout_id)) continue;
+      given.add(line.rollout_id);
+      const fetched = fetchOne(line, read).then((found) => ({ line, sample, model, ...found }));
+      // Awaited below; an error must not count as unhandled until then.
+      fetched.catch(() => undefined);
+      waiting.push(fetched);
+      if (waiting.length < AHEAD) continue;
+      yield* settled(waiting.splice(0, 1));
+    }
+  }
+  yield* settled(waiting);
+}
+
+async function* settled(fetched: readonly Promise<Fetched>[]): AsyncGenerator<Fetched> {
+  for (const one of fetched) yield await one;
+}
+
+async function fetchOne(
+  line: OutputLine,
+  read: (line: OutputLine) => Promise<ArtifactContent | null>,
+): Promise<{ content: ArtifactContent | null } | { lost: string }> {
+  try {
+    return { content: await read(line) };
+  } catch (error) {
+    if (!(error instanceof SwefarmError) || error.retryable) throw error;
+    return { lost: LOST[error.code] ?? errorMessage(error) };
+  }
+}
+
+/** Short, because rollouts are counted by it. */
+const LOST: Readonly<Record<string, string>> = {
+  artifact_missing: 'its artifact is gone',
+  bad_artifact: 'its artifact is damaged, or of another version',
+  bad_artifact_locator: 'its artifact cannot be found',
+};

@@ -1,0 +1,202 @@
+/** `swefarm export` as a process: which rollouts it takes, what it says of the others, and what it leaves when it cannot go on. */
+import { mkdir, readdir, readFile, truncate, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { linesOf, run } from './cli.ts';
+import { testFolder } from './farm.ts';
+import { aPatch, storeRollouts, toolTrajectory } from './stored.ts';
+
+const failure = { stage: 'policy', class: 'policy_unreachable', message: 'refused', attempts: 5 } as const;
+
+async function place() {
+  const folder = await testFolder();
+  const results = await storeRollouts(folder, [
+    { trajectory: toolTrajectory('long', 900), line: { tag: 't05' } },
+    { patch: aPatch('2').replace('@@ -1 +1 @@', '@@ -5 +5 @@'), line: { tag: 't10' } },
+    { over: { resolved: false, reward: 0 }, patch: aPatch('3'), trajectory: toolTrajectory('short', 50) },
+    { over: { instance_id: 'a__b-2' } },
+    { over: { outcome: 'failed', resolved: null, reward: null, failure }, trajectory: null },
+    { over: { outcome: 'cancelled', resolved: null, reward: null }, trajectory: null },
+  ]);
+  const out = join(folder, 'out.jsonl');
+  const go = (...more: string[]) =>
+    run(['export', results, '--format', 'sft-messages', '--out', out, ...more]);
+  const ids = async () =>
+    (await linesOf(out)).map((line) => (line.swefarm as { rollout_id: string }).rollout_id);
+  return { folder, results, out, go, ids };
+}
+
+test('each line carries the messages, and where they come from', async () => {
+  const { folder, out, go } = await place();
+  const dataset = join(folder, 'rows.jsonl');
+  await writeFile(
+    dataset,
+    `${JSON.stringify({ instance_id: 'a__b-2', repo: 'a/b', license_name: 'MIT' })}\n`,
+  );
+  const ran = await go('--dataset', dataset, '--instances', 'a__b-2');
+  expect(ran).toMatchObject({
+    code: 0,
+    stderr: expect.stringContaining('6 read, 1 exported of 1 instances'),
+  });
+  const [line] = await linesOf(out);
+  expect(line).toMatchObject({
+    messages: toolTrajectory().messages,
+    tools: toolTrajectory().tools,
+    instance_id: 'a__b-2',
+    model: 'scripted-7b',
+    swefarm: {
+      run_id: 'r1',
+      rollout_id: 'r1.a__b-2.3',
+      licence: 'MIT',
+      resolved: true,
+      reward: 1,
+      software_version: '0.1.0+test',
+      exported_by: expect.stringMatching(/^\d/),
+      imported: null,
+    },
+  });
+});
+
+test('failures of infrastructure and cancelled rollouts are left out, and every dropped line is counted', async () => {
+  const { go, ids } = await place();
+  const { code, stderr } = await go('--only-resolved', '--dedup-patches');
+  expect(code).toBe(0);
+  expect(stderr).toMatch(
+    /left out: 1 not resolved, 1 failed by infrastructure, 1 cancelled, 1 with a patch that another one has\n/,
+  );
+  expect(await ids()).toEqual(['r1.a__b-1.0', 'r1.a__b-2.3']);
+});
+
+test.each([
+  [
+    ['--tag', 't05', '--tag', 't10'],
+    ['r1.a__b-1.0', 'r1.a__b-1.1'],
+  ],
+  [
+    ['--per-instance', '1', '--prefer', 'most-tokens'],
+    ['r1.a__b-1.0', 'r1.a__b-2.3'],
+  ],
+  [
+    ['--per-instance', '1', '--prefer', 'shortest'],
+    ['r1.a__b-1.2', 'r1.a__b-2.3'],
+  ],
+  [
+    ['--max-tokens', '200'],
+    ['r1.a__b-1.1', 'r1.a__b-1.2', 'r1.a__b-2.3'],
+  ],
+  [
+    ['--min-reward', '0.5'],
+    ['r1.a__b-1.0', 'r1.a__b-1.1', 'r1.a__b-2.3'],
+  ],
+  [['--instances', 'a__b-2'], ['r1.a__b-2.3']],
+])('%j takes %j', async (flags, expected) => {
+  const { go, ids } = await place();
+  expect((await go(...flags)).code).toBe(0);
+  expect(await ids()).toEqual(expected);
+});
+
+test('--balance takes as many resolved rollouts as others; --split puts no instance on both sides', async () => {
+  const { out, go } = await place();
+  expect((await go('--balance', '--seed', '4')).stderr).toContain('2 beyond the balance');
+  expect((await linesOf(out)).map(({ resolved }) => resolved).sort()).toEqual([false, true]);
+  const sides = await Promise.all(
+    ['train', 'val'].map(async (side) => {
+      const own = `${out}.${side}`;
+      const ran = await go('--split', side, '--val-share', '0.5', '--out', own);
+      return ran.code === 0 ? (await linesOf(own)).map(({ instance_id }) => instance_id as string) : [];
+    }),
+  );
+  expect(sides.flat()).toHaveLength(4);
+  expect(sides[0]?.filter((id) => sides[1]?.includes(id))).toEqual([]);
+});
+
+test('an empty choice is an error that says why, and writes nothing', async () => {
+  const { out, folder, go } = await place();
+  const ran = await go('--min-reward', '2');
+  expect(ran).toMatchObject({
+    code: 2,
+    stderr: expect.stringMatching(/no rollout is chosen \(.*4 without a reward/),
+  });
+  expect((await readdir(folder)).filter((name) => name.includes('out.jsonl'))).toEqual([]);
+  await expect(readFile(out)).rejects.toThrow();
+});
+
+test('a file that exists is not replaced', async () => {
+  const { out, go } = await place();
+  await writeFile(out, 'mine');
+  expect(await go()).toMatchObject({ code: 2, stderr: expect.stringContaining('exists already') });
+  expect(await readFile(out, 'utf8')).toBe('mine');
+});
+
+test('artifacts that are gone or damaged are counted by reason, and the exit code says that some are missing', async () => {
+  const { folder, go, ids } = await place();
+  await truncate(join(folder, 'artifacts', 'r1.a__b-1.0.json.gz'), 40);
+  const { code, stderr } = await go('--only-resolved');
+  expect(code).toBe(10);
+  expect(stderr).toContain('not exported: 1 its artifact is damaged, or of another version');
+  expect(await ids()).toEqual(['r1.a__b-1.1', 'r1.a__b-2.3']);
+});
+
+test('a results file that is cut off, or is something else, is an error with its line', async () => {
+  const { folder, results, go } = await place();
+  const size = (await readFile(results)).length;
+  await truncate(results, size - 20);
+  expect(await go()).toMatchObject({
+    code: 2,
+    stderr: expect.stringMatching(/line 6: expected a whole JSON object/),
+  });
+  const other = join(folder, 'other.jsonl');
+  await writeFile(other, '{"a": 1}\n');
+  const ran = await run(['export', other, '--format', 'preds', '--out', join(folder, 'p')]);
+  expect(ran).toMatchObject({ code: 2, stderr: expect.stringContaining('line 1 is no line of an output') });
+});
+
+test('a disk that is full is told, and leaves nothing', async () => {
+  const { folder, results } = await place();
+  const out = join(folder, 'sub');
+  await mkdir(out);
+  // Every write to this device fails as on a full disk; the name beside it is made a link to it.
+  const { symlink } = await import('node:fs/promises');
+  await symlink('/dev/full', join(folder, '.full.jsonl.part'));
+  const ran = await run([
+    'export',
+    results,
+    '--format',
+    'preds',
+    '--per-instance',
+    '1',
+    '--out',
+    join(folder, 'full.jsonl'),
+  ]);
+  expect(ran).toMatchObject({ code: 12, stderr: expect.stringContaining('the disk is full') });
+  expect((await readdir(folder)).filter((name) => name.includes('full'))).toEqual([]);
+});
+
+test('predictions: one for an instance, as lines and as an object', async () => {
+  const { folder, results } = await place();
+  const preds = (name: string, ...more: string[]) =>
+    run(['export', results, '--format', 'preds', '--out', join(folder, name), ...more]);
+  expect(await preds('p.jsonl')).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('add --per-instance 1'),
+  });
+  expect((await preds('p.jsonl', '--per-instance', '1')).code).toBe(0);
+  expect(await linesOf(join(folder, 'p.jsonl'))).toMatchObject([
+    { instance_id: 'a__b-1', model_name_or_path: 'scripted-7b', model_patch: aPatch('2') },
+    { instance_id: 'a__b-2' },
+  ]);
+  expect((await preds('p.json', '--per-instance', '1', '--form', 'json')).code).toBe(0);
+  const object = JSON.parse(await readFile(join(folder, 'p.json'), 'utf8'));
+  expect(object['a__b-2']).toMatchObject({ instance_id: 'a__b-2', model_patch: aPatch('2') });
+});
+
+test('gzip by the name, and standard output', async () => {
+  const { folder, results } = await place();
+  const { gunzipSync } = await import('node:zlib');
+  const path = join(folder, 'out.jsonl.gz');
+  await run(['export', results, '--format', 'sft-messages', '--out', path]);
+  const text = gunzipSync(await readFile(path)).toString();
+  const piped = await run(['export', results, '--format', 'sft-messages', '--out', '-']);
+  expect(piped.stdout).toBe(text);
+  expect(text.trimEnd().split('\n')).toHaveLength(4);
+});

@@ -1,0 +1,112 @@
+/** Stored rollouts for tests of exports: an output file, and artifacts in a folder beside it. */
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import {
+  type ArtifactContent,
+  encodeArtifact,
+  type Message,
+  type Result,
+  type Trajectory,
+} from '@swefarm/shared';
+import { encodeLine, type OutputLine, outputLine } from '../src/output/line.ts';
+import { aReport, aResult } from '../src/output/result.fixture.ts';
+
+export type StoredRollout = {
+  over?: Partial<Result>;
+  line?: Partial<OutputLine> & { tag?: string };
+  patch?: string | null;
+  /** Null: no artifact. */
+  trajectory?: Trajectory | null;
+};
+
+export const aPatch = (text: string): string =>
+  `diff --git a/a.py b/a.py\n--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-x = 1\n+x = ${text}\n`;
+
+const call = (id: string, name: string, args: object) => ({
+  id,
+  type: 'function' as const,
+  function: { name, arguments: JSON.stringify(args) },
+});
+
+/** Two commands and a submit, by tool calls; `thought` tells trajectories apart. */
+export function toolTrajectory(thought = 'Look around.', tokens = 100): Trajectory {
+  const messages: Message[] = [
+    { role: 'system', content: 'You fix issues.' },
+    { role: 'user', content: 'Fix x.' },
+    { role: 'assistant', content: thought, tool_calls: [call('c1', 'bash', { command: 'ls' })] },
+    { role: 'tool', tool_call_id: 'c1', content: '<returncode>0</returncode>\n<output>\na.py\n</output>' },
+    {
+      role: 'assistant',
+      content: 'Change it.',
+      reasoning_content: 'x must be 2',
+      tool_calls: [call('c2', 'bash', { command: "sed -i 's/1/2/' a.py" })],
+    },
+    { role: 'tool', tool_call_id: 'c2', content: '<returncode>0</returncode>\n<output>\n\n</output>' },
+    { role: 'assistant', content: null, tool_calls: [call('c3', 'submit_solution', {})] },
+  ];
+  const turn = (message: number, command: string | null, at: number) => ({
+    message,
+    finish_reason: 'tool_calls',
+    model_seconds: 1.5,
+    usage: { prompt_tokens: tokens + at * 20, completion_tokens: 10 },
+    policy_version: { start: '7', end: '7' },
+    tokens: null,
+    commands: command === null ? [] : [{ command, exit_code: 0, seconds: 0.5, output_bytes: 4, note: null }],
+  });
+  return {
+    format: 'swefarm-trajectory-1',
+    token_mode: 'text',
+    model: 'scripted-7b',
+    endpoint: 'http://policy:8000/v1',
+    tools: [
+      {
+        type: 'function',
+        function: {
+          name: 'bash',
+          description: 'runs a command',
+          parameters: { type: 'object', properties: { command: { type: 'string' } } },
+        },
+      },
+    ],
+    messages,
+    turns: [turn(2, 'ls', 0), turn(4, "sed -i 's/1/2/' a.py", 1), turn(6, null, 2)],
+    exit_status: 'submitted',
+  };
+}
+
+export const contentOf = (
+  over: Partial<Result>,
+  trajectory: Trajectory | null,
+  patch: string | null,
+): ArtifactContent => ({
+  format: 'swefarm-artifact-1',
+  rollout_id: over.rollout_id ?? 'r1.a__b-1.0',
+  attempt: 1,
+  software_version: '0.1.0+test',
+  instance_id: over.instance_id ?? 'a__b-1',
+  trajectory,
+  patch,
+  report: aReport({ instance_id: over.instance_id ?? 'a__b-1', resolved: over.resolved ?? true }),
+  test_log: 'PASSED t',
+  eval_script: null,
+  failure_detail: null,
+});
+
+/** `i` of the default rollouts: index within the instance `a__b-1`. */
+export async function storeRollouts(folder: string, rollouts: readonly StoredRollout[]): Promise<string> {
+  const artifacts = join(folder, 'artifacts');
+  await mkdir(artifacts, { recursive: true });
+  const lines: string[] = [];
+  for (const [at, { over = {}, line = {}, patch = aPatch('2'), trajectory }] of rollouts.entries()) {
+    const instance_id = over.instance_id ?? 'a__b-1';
+    const result = aResult({ rollout_id: `r1.${instance_id}.${at}`, rollout_index: at, ...over });
+    const content = contentOf(result, trajectory === undefined ? toolTrajectory() : trajectory, patch);
+    const artifact_file = join(artifacts, `${result.rollout_id}.json.gz`);
+    if (trajectory !== null) await writeFile(artifact_file, await encodeArtifact(content));
+    const parts = { patch, report: content.report, ...(trajectory === null ? {} : { artifact_file }) };
+    lines.push(encodeLine({ ...outputLine(result, parts), ...line }));
+  }
+  const path = join(folder, 'results.jsonl');
+  await writeFile(path, `${lines.join('\n')}\n`);
+  return path;
+}
