@@ -126,7 +126,7 @@ async function measureOne(
     seconds = batch.seconds;
     stages.set(who, [...(stages.get(who) ?? []), ...batch.results]);
   } else {
-    const script = cell.graded ? planEvaluation(subject.instance).evalScript : null;
+    const script = cell.graded ? planEvaluation(subject.instance).script : null;
     seconds = await runFloor(subject.image, size.rollouts, size.parallel, script);
   }
   cell.per_minute[who] ??= { p50: 0, samples: [] };

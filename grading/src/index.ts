@@ -1,11 +1,12 @@
 export type { Dialect } from './parsers/reader.ts';
 export { parserName, parserNames, readLog } from './parsers/registry.ts';
-export type * from './plan/evaluationplan.ts';
-export { isNoPatch, planEvaluation } from './plan/plan.ts';
+export type { GraderChoice, GraderName } from './plan/graders.ts';
+export { isNoPatch, parserOf, planEvaluation } from './plan/plan.ts';
 export { knownRepos } from './plan/specs.ts';
 export * from './report/grade.ts';
 export { guessInfra, type InfraGuess } from './report/infra.ts';
 export {
+  isSmith,
   type OfficialContext,
   officialReport,
   type RunEntry,

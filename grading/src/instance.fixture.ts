@@ -1,5 +1,5 @@
 /** A made-up instance for tests; every field can be replaced. */
-import { Instance } from '@swefarm/shared';
+import { Instance, InstancePlan } from '@swefarm/shared';
 import type { EvaluationFacts } from './report/grade.ts';
 
 export const TEST_PATCH = `diff --git a/tests/test_crate.py b/tests/test_crate.py
@@ -55,6 +55,18 @@ export function fromTable(changes: Partial<Instance>): Instance {
   const { test_cmd: _command, log_parser: _parser, ...rest } = instance(changes);
   return rest;
 }
+
+/** A plan that a row brought, as no grader of ours makes one. */
+export const ownPlan = (changes: Partial<InstancePlan> = {}): InstancePlan => ({
+  ...InstancePlan.parse({
+    grader: 'quay-1.0',
+    apply: [{ name: 'git apply', argv: ['git', 'apply', '/tmp/patch.diff'] }],
+    script: ": '>>>>> Start Test Output'\npytest -rA\n: '>>>>> End Test Output'\n",
+    outcomes: { from: 'log', dialect: '4.1.0', parser: 'parse_log_pytest_v2' },
+    verdict: { rule: 'swebench' },
+  }),
+  ...changes,
+});
 
 /** An evaluation that ran to its end; every fact can be overridden. */
 export const ran = (log: string | null, changes: Partial<EvaluationFacts> = {}): EvaluationFacts => ({

@@ -102,7 +102,12 @@ function simulatedRollout({ pull, work }: Simulation): AttemptServices['runRollo
     await task.clock.time('image', () => ensureImage(task.instance.image));
     await task.clock.time('agent', () => run(task, services));
     const left = { end: null, patch: '', tooLarge: false, agentSeconds: 0, policyPace: null };
-    return { facts: factsOf(task, left, 'swebench-4.1.0'), reward: 0, row: 'simulated', resolved: false };
+    return {
+      facts: factsOf(task, left, { blank: 'tests_run' }),
+      reward: 0,
+      row: 'simulated',
+      resolved: false,
+    };
   };
 }
 

@@ -43,8 +43,8 @@ const PYTEST_PARSERS = new Set([
   'seaborn',
   'smith_pytest',
 ]);
-/** Whether a parser reads the output of pytest. */
-export const readsPytest = (parser: string): boolean => PYTEST_PARSERS.has(parser);
+/** Whether a parser reads the output of pytest; null: no parser reads the log. */
+export const readsPytest = (parser: string | null): boolean => parser !== null && PYTEST_PARSERS.has(parser);
 
 const same = (text: string): string => text;
 

@@ -97,6 +97,9 @@ const READERS: Record<Dialect, Record<string, Reader>> = {
   swesmith: { ...PYTHON, smith_pytest: smithPytest },
 };
 
+/** Whether a plan's dialect is one of those. */
+export const isDialect = (name: string): name is Dialect => Object.hasOwn(READERS, name);
+
 /** The canonical name of a parser (`parse_log_sphinx` → `pytest_v2`), or null when the harness has no such parser. */
 export function parserName(name: string, dialect: Dialect): string | null {
   const short = name.replace(/^parse_log_/, '');

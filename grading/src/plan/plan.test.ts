@@ -1,14 +1,14 @@
-import type { Instance } from '@swefarm/shared';
+import type { Instance, InstancePlan } from '@swefarm/shared';
 import { describe, expect, test } from 'vitest';
-import { fromTable, instance, TEST_PATCH } from '../instance.fixture.ts';
+import { fromTable, instance, ownPlan, TEST_PATCH } from '../instance.fixture.ts';
 import { testDirectives } from './directives.ts';
-import { isNoPatch, planEvaluation } from './plan.ts';
+import { isNoPatch, parserOf, planEvaluation } from './plan.ts';
 
 const exact = { recordExitCode: false };
 const lines = (text: string): string[] => text.split('\n');
 /** The script without the test patch in the middle. */
 const outline = (row: Instance, grader: Parameters<typeof planEvaluation>[1], options = exact): string[] =>
-  lines(planEvaluation(row, grader, options).evalScript.replace(row.test_patch, '(patch)'));
+  lines(planEvaluation(row, grader, options).script.replace(row.test_patch, '(patch)'));
 
 describe('4.1.0', () => {
   test('the script of a Python row, line by line', () => {
@@ -39,7 +39,7 @@ describe('4.1.0', () => {
   });
 
   test('the exit code of the tests is recorded around the end marker, unless asked not to', () => {
-    const script = lines(planEvaluation(instance()).evalScript);
+    const script = lines(planEvaluation(instance()).script);
     const end = script.indexOf(": '>>>>> End Test Output'");
     expect(script.slice(end - 2, end + 2)).toEqual([
       'pytest -rA tests/test_crate.py tests/test_lid.py',
@@ -48,7 +48,7 @@ describe('4.1.0', () => {
       'echo ">>>>> Test Exit Code: $SWEBENCH_TEST_EXIT_CODE"',
     ]);
     const without = script.filter((line) => !line.includes('SWEBENCH_TEST_EXIT_CODE'));
-    expect(without).toEqual(lines(planEvaluation(instance(), 'auto', exact).evalScript));
+    expect(without).toEqual(lines(planEvaluation(instance(), 'auto', exact).script));
   });
 
   test('a test patch that only adds files switches HEAD to base_commit', () => {
@@ -58,12 +58,15 @@ describe('4.1.0', () => {
 
   test('the table gives command, install, commands before it and parser', () => {
     const plan = planEvaluation(fromTable({ repo: 'django/django', version: '3.0', family: 'swebench' }));
-    expect(plan).toMatchObject({ grader: 'swebench-4.1.0', parser: 'django' });
-    expect(plan.evalScript).toContain(
+    expect(plan).toMatchObject({
+      grader: 'swebench-4.1.0',
+      outcomes: { dialect: '4.1.0', parser: 'django' },
+    });
+    expect(plan.script).toContain(
       './tests/runtests.py --verbosity 2 --settings=test_sqlite --parallel 1 test_crate test_lid\n',
     );
-    expect(plan.evalScript).toContain('export LANG=en_US.UTF-8\n');
-    expect(plan.evalScript).toContain('\npython -m pip install -e .\n');
+    expect(plan.script).toContain('export LANG=en_US.UTF-8\n');
+    expect(plan.script).toContain('\npython -m pip install -e .\n');
   });
 
   test('what the row says wins over the table, field by field', () => {
@@ -72,8 +75,8 @@ describe('4.1.0', () => {
       test_cmd: 'true',
     };
     const plan = planEvaluation(row);
-    expect(plan.parser).toBe('django');
-    expect(plan.evalScript).toContain('\ntrue test_crate test_lid\n');
+    expect(parserOf(plan)).toBe('django');
+    expect(plan.script).toContain('\ntrue test_crate test_lid\n');
   });
 
   test('other languages share one shape: no activation, build, several commands', () => {
@@ -113,7 +116,8 @@ describe('4.1.0', () => {
       'git apply --verbose --reject /tmp/patch.diff',
       'patch --batch --fuzz=5 -p1 -i /tmp/patch.diff',
     ]);
-    expect(plan).toMatchObject({ resetBetween: [], alreadyApplied: null });
+    expect(plan.reset_between).toEqual([]);
+    expect(plan.already_applied).toBeUndefined();
   });
 });
 
@@ -124,8 +128,12 @@ describe('5.0.2', () => {
 
   test('rows with script, parser and type choose it, and keep their script around the exit code', () => {
     const plan = planEvaluation(row, 'auto', exact);
-    expect(plan).toMatchObject({ grader: 'swebench-5.0.2', parser: 'pytest_v2' });
-    expect(lines(plan.evalScript)).toEqual([
+    expect(plan).toMatchObject({
+      grader: 'swebench-5.0.2',
+      outcomes: { dialect: '5.0.2', parser: 'pytest_v2' },
+      verdict: { rule: 'swebench-5' },
+    });
+    expect(lines(plan.script)).toEqual([
       '#!/bin/bash',
       'set -uxo pipefail',
       'cd /testbed',
@@ -147,8 +155,8 @@ describe('5.0.2', () => {
       'git apply --verbose --reject',
       'patch --batch --forward --fuzz=5 -p1 -i',
     ]);
-    expect(plan.resetBetween).toHaveLength(1);
-    expect(plan.alreadyApplied).toContain('--reverse');
+    expect(plan.reset_between).toHaveLength(1);
+    expect(plan.already_applied).toContain('--reverse');
   });
 });
 
@@ -156,7 +164,11 @@ describe('SWE-Gym', () => {
   test('no markers, its own diff, names in lower case', () => {
     const row = fromTable({ repo: 'GetMoto/moto', version: '5.0', family: 'swegym' });
     const plan = planEvaluation(row, 'auto', exact);
-    expect(plan).toMatchObject({ grader: 'swegym', parser: 'pytest' });
+    expect(plan).toMatchObject({
+      grader: 'swegym',
+      outcomes: { dialect: 'swegym', parser: 'pytest' },
+      verdict: { rule: 'swebench' },
+    });
     expect(outline(row, 'auto').slice(0, 14)).toEqual([
       '#!/bin/bash',
       'set -xo pipefail',
@@ -173,9 +185,9 @@ describe('SWE-Gym', () => {
       'make init',
       'git checkout c0ffee tests/test_crate.py',
     ]);
-    expect(plan.evalScript).toContain('\npytest -n0 -rA tests/test_crate.py tests/test_lid.py\n');
-    expect(plan.evalScript).not.toContain('>>>>>');
-    expect(planEvaluation(row).evalScript).toContain('Test Exit Code');
+    expect(plan.script).toContain('\npytest -n0 -rA tests/test_crate.py tests/test_lid.py\n');
+    expect(plan.script).not.toContain('>>>>>');
+    expect(planEvaluation(row).script).toContain('Test Exit Code');
   });
 
   test('mypy is run by the names of its cases', () => {
@@ -189,9 +201,7 @@ describe('SWE-Gym', () => {
 +[]
 `;
     const row = fromTable({ repo: 'python/mypy', version: '1.7', family: 'swegym', test_patch: patch });
-    expect(planEvaluation(row).evalScript).toContain(
-      '\npytest -rA -k "testOld or testNew or testNewer-skip"\n',
-    );
+    expect(planEvaluation(row).script).toContain('\npytest -rA -k "testOld or testNew or testNewer-skip"\n');
   });
 
   test('rows of its repositories with a test command of their own are graded by 4.1.0', () => {
@@ -201,22 +211,33 @@ describe('SWE-Gym', () => {
   });
 });
 
-test('SWE-smith: the bug is checked out, test files are put back, the profile command runs', () => {
-  const { test_patch: _patch, ...row } = fromTable({ family: 'swesmith', base_commit: 'a__b.1.bug' });
-  const plan = planEvaluation({ ...row, test_patch: '' }, 'auto', exact);
-  expect(plan).toMatchObject({ grader: 'swesmith', parser: 'smith_pytest' });
-  expect(plan.prepare).toEqual([
-    ['git', 'checkout', 'a__b.1.bug'],
-    ['git', 'checkout', 'HEAD~1'],
-  ]);
-  expect(lines(plan.evalScript).slice(2)).toEqual([
-    'cd /testbed',
-    'git checkout -- tests/test_crate.py',
-    ": '>>>>> Start Test Output'",
-    'source /opt/miniconda3/bin/activate; conda activate testbed; pytest --disable-warnings --color=no --tb=no --verbose',
-    ": '>>>>> End Test Output'",
-    '',
-  ]);
+describe('a plan that the row brought', () => {
+  const row = (changes: Partial<InstancePlan> = {}) => instance({ plan: ownPlan(changes), FAIL_TO_PASS: [] });
+
+  test('is the plan, whatever its columns say, with the parser by its canonical name', () => {
+    expect(planEvaluation(row())).toEqual({
+      ...ownPlan(),
+      outcomes: { from: 'log', dialect: '4.1.0', parser: 'pytest_v2' },
+    });
+  });
+
+  test('is no business of --grader, which may only name it', () => {
+    expect(() => planEvaluation(row(), 'swebench-4.1.0')).toThrow(
+      'depot__crate-7: its row is graded as quay-1.0, and not by --grader swebench-4.1.0; leave that out',
+    );
+    expect(planEvaluation(row({ grader: 'swegym-2' }), 'swegym').grader).toBe('swegym-2');
+  });
+
+  test.each([
+    [{ outcomes: { from: 'log', dialect: 'quay', parser: 'pytest' } }, /plan\.outcomes\.dialect: "quay"/],
+    [{ outcomes: { from: 'log', dialect: '4.1.0', parser: 'nose' } }, /log parser "nose" is unknown/],
+  ] as const)('is refused by name where %j is not known', (changes, expected) => {
+    expect(() => planEvaluation(row(changes as Partial<InstancePlan>))).toThrow(expected);
+  });
+});
+
+test('a row of SWE-smith without a plan is refused: its image holds no bug', () => {
+  expect(() => planEvaluation(instance({ family: 'swesmith' }))).toThrow(/read the dataset again/);
 });
 
 describe('directives', () => {
@@ -294,6 +315,11 @@ describe('rows that cannot be graded say what they lack', () => {
 });
 
 test('blank text is a patch to the fork alone', () => {
-  expect(['', '\n', 'a'].map((patch) => isNoPatch(patch, 'swegym'))).toEqual([true, false, false]);
-  expect(['', '\n', 'a'].map((patch) => isNoPatch(patch, 'swebench-5.0.2'))).toEqual([true, true, false]);
+  const blank = (grader: 'swegym' | 'swebench-5.0.2') => planEvaluation(instance(), grader);
+  expect(['', '\n', 'a'].map((patch) => isNoPatch(patch, blank('swegym')))).toEqual([true, false, false]);
+  expect(['', '\n', 'a'].map((patch) => isNoPatch(patch, blank('swebench-5.0.2')))).toEqual([
+    true,
+    true,
+    false,
+  ]);
 });

@@ -1,7 +1,7 @@
 /** How the tests of a repository are run and read at a version: from the row itself, else from data/specs.json. */
 import { type Instance, SwefarmError } from '@swefarm/shared';
 import table from '../../data/specs.json' with { type: 'json' };
-import type { GraderName } from './evaluationplan.ts';
+import type { GraderName } from './graders.ts';
 
 export type Language = 'py' | 'js' | 'c' | 'go' | 'java' | 'php' | 'rb' | 'rs';
 
@@ -85,7 +85,7 @@ const LATEST_FAIL_ONLY = new Set([
 /** How to judge the outcomes of an instance: by its row, else by its repository. */
 export function evalTypeOf(instance: Instance, grader: GraderName): Spec['evalType'] {
   if (instance.eval_type !== undefined) return instance.eval_type;
-  if (grader === 'swegym' || grader === 'swesmith') return 'pass_and_fail';
+  if (grader === 'swegym') return 'pass_and_fail';
   if (grader === 'swebench-5.0.2') return LATEST_FAIL_ONLY.has(instance.repo) ? 'fail_only' : 'pass_and_fail';
   const repos = TABLES.swebench;
   const repo = Object.hasOwn(repos, instance.repo) ? repos[instance.repo] : undefined;

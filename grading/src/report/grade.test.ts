@@ -1,7 +1,7 @@
 import type { Instance } from '@swefarm/shared';
 import { describe, expect, test } from 'vitest';
-import { GOLD, instance } from '../instance.fixture.ts';
-import type { GraderName } from '../plan/evaluationplan.ts';
+import { GOLD, instance, ownPlan } from '../instance.fixture.ts';
+import type { GraderName } from '../plan/graders.ts';
 import { planEvaluation } from '../plan/plan.ts';
 import { type EvaluationFacts, gradeEvaluation } from './grade.ts';
 import { officialReport, runReport } from './official.ts';
@@ -188,12 +188,17 @@ describe('official files', () => {
     const row = instance({ repo: 'getmoto/moto', version: '5.0' });
     const nobody = officialReport(grade({ patch_state: 'none', log: null }, 'swegym', row), context());
     expect(nobody).toMatchObject({ 'depot__crate-7': { none: true, patch_is_None: false } });
-    const smith = instance({ family: 'swesmith', log_parser: 'smith_pytest' });
-    expect(officialReport(grade({ timed_out: true }, 'swesmith', smith), context())).toEqual({
+    const plan = ownPlan({
+      grader: 'swesmith-0.0.9',
+      outcomes: { from: 'log', dialect: 'swesmith', parser: 'smith_pytest' },
+    });
+    const smith = (changes: Partial<EvaluationFacts>) =>
+      gradeEvaluation(instance({ family: 'swesmith', plan }), plan, facts(changes), GOLD);
+    expect(officialReport(smith({ timed_out: true }), context())).toEqual({
       timed_out: true,
       timeout: 1800,
     });
-    expect(officialReport(grade({}, 'swesmith', smith), context())).toMatchObject({
+    expect(officialReport(smith({}), context())).toMatchObject({
       patch_exists: true,
       model: 'm',
     });

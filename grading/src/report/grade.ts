@@ -1,14 +1,16 @@
 /** Makes the report of an evaluation: the official verdict, and how far it can be trusted. */
-import type { Instance, Report } from '@swefarm/shared';
+import type { Instance, InstancePlan, Report } from '@swefarm/shared';
 import { readsPytest } from '../parsers/pytest.ts';
-import type { EvaluationPlan } from '../plan/evaluationplan.ts';
-import { evalTypeOf } from '../plan/specs.ts';
+import { parserOf } from '../plan/plan.ts';
 import { plainText } from '../text/escapes.ts';
 import { universalNewlines } from '../text/pythontext.ts';
 import { sessionIn } from '../trust/session.ts';
 import { assessTrust, lastExitCode } from '../trust/trust.ts';
-import { hasSignOfTests, type Outcomes, readOutcomes } from '../verdict/outcomes.ts';
-import { isResolved, type TestsStatus, testsStatus } from '../verdict/testsstatus.ts';
+import type { Evidence, Outcomes } from '../verdict/evidence.ts';
+import { hasSignOfTests } from '../verdict/logs.ts';
+import { readOutcomes } from '../verdict/outcomes.ts';
+import { judge } from '../verdict/rules.ts';
+import type { TestsStatus } from '../verdict/testsstatus.ts';
 
 /** What a worker observed of one evaluation. */
 export type EvaluationFacts = {
@@ -16,6 +18,12 @@ export type EvaluationFacts = {
   applied_with: string | null;
   /** Merged stdout+stderr of the eval script; null when it did not run. */
   log: string | null;
+  /** The plan's files that the script left: absolute path → content. */
+  files?: Record<string, string>;
+  /** The step between the patch and the tests that failed, so that these did not run. Patch or instance may be the cause. */
+  blocked_by?: string;
+  /** The tests ran although no attempt applied the patch, because the plan says so. */
+  ran_unapplied?: boolean;
   timed_out: boolean;
   timeout_seconds: number;
   exit_code: number | null;
@@ -36,45 +44,55 @@ export type EvaluationFacts = {
  */
 export function gradeEvaluation(
   instance: Instance,
-  plan: EvaluationPlan,
+  plan: InstancePlan,
   facts: EvaluationFacts,
   modelPatch: string | null,
 ): Report {
-  const log = facts.log === null ? null : universalNewlines(facts.log);
-  const ran = log !== null && (facts.patch_state === 'applied' || facts.patch_state === 'empty');
-  const read = ran && !facts.timed_out ? readOutcomes(plan.grader, plan.parser, log, instance) : null;
-  const { outcomes, text } = read?.readable ? read : { outcomes: null, text: null };
-  const tests = outcomes && testsStatus(plan.grader, evalTypeOf(instance, plan.grader), outcomes, instance);
-  const resolved = facts.patch_state === 'none' && !ran ? null : tests !== null && isResolved(tests);
+  const evidence = evidenceIn(facts);
+  const log = evidence?.log ?? null;
+  const readable = evidence && !facts.timed_out && facts.blocked_by === undefined;
+  const read = readable ? readOutcomes(plan, evidence, instance) : null;
+  const known = read?.readable ? read : null;
+  const outcomes = known?.outcomes ?? null;
+  const judged = known && evidence && judge({ read: known, evidence, verdict: plan.verdict, instance });
+  const resolved = facts.patch_state === 'none' && !evidence ? null : (judged?.resolved ?? false);
   return {
     format: 'swefarm-report-1',
     instance_id: instance.instance_id,
     patch_state: facts.patch_state,
-    evaluation: ran ? endOf(facts, read, log, plan.parser, evalTypeOf(instance, plan.grader)) : 'not_run',
+    evaluation: log === null ? 'not_run' : endOf(facts, read, log, plan),
     resolved,
-    tests_status: tests,
+    tests_status: judged?.tests ?? null,
     status_map: outcomes && Object.fromEntries(outcomes),
     applied_with: facts.applied_with,
-    test_exit_code: ran ? lastExitCode(log) : null,
+    test_exit_code: log === null ? null : lastExitCode(log),
     grader: plan.grader,
-    parser: plan.parser,
+    parser: parserOf(plan),
     image_digest: facts.image_digest,
     trust: assessTrust({
       instance,
       plan,
       modelPatch,
-      log: ran ? log : null,
+      log,
       outcomes,
-      text,
+      text: known?.text ?? null,
       resolved: resolved === true,
-      scriptExitCode: ran && !facts.timed_out && !facts.sandbox_killed ? facts.exit_code : null,
+      scriptExitCode: evidence && !facts.timed_out && !facts.sandbox_killed ? facts.exit_code : null,
       imageDigest: facts.image_digest,
       egress: instance.needs_egress || facts.network === 'egress',
       changedFiles: facts.changed_files,
       changesUnknown: facts.changes_unknown,
     }),
     ...(read && !read.readable ? { unreadable: read.why } : {}),
+    ...(facts.blocked_by === undefined ? {} : { unreadable: facts.blocked_by }),
   };
+}
+
+/** Null when the tests did not run. */
+function evidenceIn({ patch_state, ran_unapplied, log, exit_code, files }: EvaluationFacts): Evidence | null {
+  const ran = patch_state === 'applied' || patch_state === 'empty' || ran_unapplied === true;
+  if (log === null || !ran) return null;
+  return { log: universalNewlines(log), exitCode: exit_code, files: new Map(Object.entries(files ?? {})) };
 }
 
 /**
@@ -102,20 +120,20 @@ function endOf(
   facts: EvaluationFacts,
   read: Outcomes | null,
   log: string,
-  parser: string,
-  evalType: 'pass_and_fail' | 'fail_only',
+  plan: InstancePlan,
 ): Report['evaluation'] {
+  if (facts.blocked_by !== undefined) return 'tests_cannot_start';
   if (facts.timed_out || read === null) return 'timed_out';
   if (facts.sandbox_killed) return 'sandbox_killed';
-  if (read.readable && read.outcomes.size > 0) return 'completed';
+  if (read.readable && (read.outcomes.size > 0 || read.reward !== undefined)) return 'completed';
   const silent =
     read.readable ||
     read.why === 'no_markers' ||
     read.why === 'no_sign_of_tests' ||
     read.why === 'test_patch_not_applied';
   if (!silent) return 'completed';
-  if (read.readable && evalType === 'fail_only' && hasSignOfTests(log)) return 'completed';
-  const started = (read.readable || read.why === 'no_sign_of_tests') && readsPytest(parser);
+  if (read.readable && plan.verdict.rule === 'fail_only' && hasSignOfTests(log)) return 'completed';
+  const started = (read.readable || read.why === 'no_sign_of_tests') && readsPytest(parserOf(plan));
   return started && sessionIn(plainText(log)).skippedAll ? 'completed' : 'tests_cannot_start';
 }
 

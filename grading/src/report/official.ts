@@ -1,6 +1,5 @@
 /** Writes a report in the file formats of the harnesses, so that scripts made for them read it unchanged. */
 import type { Report } from '@swefarm/shared';
-import type { GraderName } from '../plan/evaluationplan.ts';
 import { guessInfra, type InfraGuess } from './infra.ts';
 
 export type OfficialContext = {
@@ -11,12 +10,15 @@ export type OfficialContext = {
   timeoutSeconds: number;
 };
 
+/** Whether SWE-smith's own harness is the one whose files are written. */
+export const isSmith = (grader: string): boolean => /^swesmith(?:-|$)/.test(grader);
+
 /**
  * The content of an instance's report.json, or null where the harness writes none: patch empty, too large or not applied, tests
  * timed out, or a log on which it raises. The run report counts such instances as empty or as errors.
  */
 export function officialReport(report: Report, context: OfficialContext): Record<string, unknown> | null {
-  const smith = report.grader === 'swesmith';
+  const smith = isSmith(report.grader);
   if (report.evaluation === 'timed_out') {
     return smith ? { timed_out: true, timeout: context.timeoutSeconds } : null;
   }
@@ -64,7 +66,7 @@ export type RunEntry = {
 export function runReport(
   entries: readonly RunEntry[],
   predicted: readonly string[],
-  grader: GraderName,
+  grader: string,
   options: { engine?: boolean } = {},
 ): Record<string, unknown> {
   const ids = (keep: (entry: RunEntry) => boolean): string[] =>

@@ -13,12 +13,12 @@ const added = (script: string, line: RegExp): string[] => {
 };
 
 test('a test that fails joins those that count, when the test patch is there and no test has run', () => {
-  const around = added(trapOf()?.plan.evalScript ?? '', /^printf .* >>\/testbed\/tests\/test_crate\.py$/);
+  const around = added(trapOf()?.plan.script ?? '', /^printf .* >>\/testbed\/tests\/test_crate\.py$/);
   expect(around).toEqual(['EOF_114329324912', ": '>>>>> Start Test Output'"]);
 });
 
 test('where the script has no markers it stands before the tests too', () => {
-  const [before, after] = added(trapOf(instance(), 'swegym')?.plan.evalScript ?? '', /^printf/);
+  const [before, after] = added(trapOf(instance(), 'swegym')?.plan.script ?? '', /^printf/);
   expect(before).toBe('EOF_114329324912');
   expect(after).toMatch(/^pytest -rA tests\/test_crate\.py/);
 });

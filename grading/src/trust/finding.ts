@@ -1,12 +1,11 @@
 /** Input and output of a trust judgement: the evidence of one evaluation, and the findings about it. */
-import type { Instance, Report } from '@swefarm/shared';
-import type { EvaluationPlan } from '../plan/evaluationplan.ts';
+import type { Instance, InstancePlan, Report } from '@swefarm/shared';
 
 export type Trust = Report['trust'];
 
 export type TrustEvidence = {
   instance: Instance;
-  plan: Pick<EvaluationPlan, 'grader' | 'parser' | 'evalScript'>;
+  plan: Pick<InstancePlan, 'grader' | 'outcomes' | 'verdict' | 'script'>;
   modelPatch: string | null;
   /** With \n line ends; null when the eval script did not run. */
   log: string | null;

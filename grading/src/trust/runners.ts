@@ -73,10 +73,11 @@ function* runnersIn(words: readonly string[]): Generator<{ word: string; setting
   }
 }
 
-/** The row's own command, the table's, or the part between the markers of the row's script; '' when none is known. */
+/** The row's own command, the table's, or the part between the markers of the row's own script; '' when none is known. */
 function commandOf(instance: Instance): string {
-  if (instance.eval_script !== undefined) {
-    const [, after = instance.eval_script] = instance.eval_script.split(START_MARKER, 2);
+  const own = instance.plan?.script ?? instance.eval_script;
+  if (own !== undefined) {
+    const [, after = own] = own.split(START_MARKER, 2);
     return after.split(END_MARKER, 1)[0] ?? '';
   }
   try {

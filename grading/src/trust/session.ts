@@ -39,9 +39,9 @@ const RESULTS_TO_END = new RegExp(`${RESULTS.source}[^]{0,400}`, 'm');
  * Whether the session that the script starts must print its last line: the script runs pytest or tox, and not quietly (with `-qq`
  * pytest prints none). Other runners are not known well enough.
  */
-export function mustPrintEnd(evalScript: string): boolean {
-  const marker = evalScript.lastIndexOf(START_MARKER);
-  const tests = evalScript.slice(marker < 0 ? evalScript.lastIndexOf(`\n${HEREDOC}\n`) + 1 : marker);
+export function mustPrintEnd(script: string): boolean {
+  const marker = script.lastIndexOf(START_MARKER);
+  const tests = script.slice(marker < 0 ? script.lastIndexOf(`\n${HEREDOC}\n`) + 1 : marker);
   return (
     /\b(?:pytest|py\.test|tox)\b/.test(tests) && !/\s-[a-zA-Z]*q|\s--quiet\b|\s--verbosity[= ]-/.test(tests)
   );

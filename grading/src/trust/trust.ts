@@ -6,10 +6,10 @@
 
 import { readsPytest } from '../parsers/pytest.ts';
 import { END_MARKER, EXIT_CODE_MARKER, START_MARKER } from '../plan/markers.ts';
-import { evalTypeOf } from '../plan/specs.ts';
+import { parserOf } from '../plan/plan.ts';
 import { plainText } from '../text/escapes.ts';
 import { readOutcomes } from '../verdict/outcomes.ts';
-import { isResolved, testsStatus } from '../verdict/testsstatus.ts';
+import { judge } from '../verdict/rules.ts';
 import { toolFindings } from './changedtools.ts';
 import type { Trust, TrustEvidence, TrustFinding } from './finding.ts';
 import { patchFindings } from './patchfiles.ts';
@@ -67,15 +67,14 @@ function logFindings(evidence: TrustEvidence, log: string): TrustFinding[] {
 
 /** bash traces each marker of the script once; any more of them come from programs that the script runs. */
 function markerFindings({ instance, plan, resolved }: TrustEvidence, log: string): TrustFinding[] {
-  if (!plan.evalScript.includes(START_MARKER)) return [];
+  if (plan.outcomes.from !== 'log' || !plan.script.includes(START_MARKER)) return [];
   const starts = occurrences(log, START_MARKER);
   const ends = occurrences(log, END_MARKER);
   if (starts <= 1 && ends <= 1) return [];
   const real = log.slice(log.lastIndexOf(START_MARKER));
-  const again = readOutcomes(plan.grader, plan.parser, real, instance);
-  const holds =
-    again.readable &&
-    isResolved(testsStatus(plan.grader, evalTypeOf(instance, plan.grader), again.outcomes, instance));
+  const evidence = { log: real, exitCode: null, files: new Map<string, string>() };
+  const read = readOutcomes(plan, evidence, instance);
+  const holds = read.readable && judge({ read, evidence, verdict: plan.verdict, instance }).resolved;
   const reason = `output imitates the markers of the eval script (${starts} starts, ${ends} ends)`;
   return resolved && !holds
     ? [{ level: 'forged', reason: `${reason}, and the tests behind the real ones do not pass` }]
@@ -105,7 +104,7 @@ function testPatchFindings({ instance, modelPatch, resolved }: TrustEvidence, lo
 }
 
 function exitFindings({ plan, outcomes, text, resolved }: TrustEvidence, log: string): TrustFinding[] {
-  if (!readsPytest(plan.parser) || !outcomes || outcomes.size === 0 || text === null) return [];
+  if (!readsPytest(parserOf(plan)) || !outcomes || outcomes.size === 0 || text === null) return [];
   const codes = exitCodes(log);
   // The script prints it once: a second one with 0 may come from the patch.
   const exitCode = codes.find((code) => code !== 0) ?? codes[0] ?? null;
@@ -119,12 +118,12 @@ function exitFindings({ plan, outcomes, text, resolved }: TrustEvidence, log: st
     // 1: pytest saw a failure that the log hides; anything else: the session did not end.
     const proof = session.ended
       ? exitCode === 1 && !showsOtherFailure(read, outcomes)
-      : exitCode === 1 || mustPrintEnd(plan.evalScript);
+      : exitCode === 1 || mustPrintEnd(plan.script);
     const reason = `the log tells of no failure, but the tests ended with exit code ${exitCode}`;
     return [{ level: proof && resolved ? 'forged' : 'suspicious', reason }];
   }
   if (passed && !session.ended) {
-    const proof = exitCode === 0 && mustPrintEnd(plan.evalScript);
+    const proof = exitCode === 0 && mustPrintEnd(plan.script);
     const reason = 'the log has passed tests but no end of the test session';
     return [{ level: proof && resolved ? 'forged' : 'suspicious', reason }];
   }

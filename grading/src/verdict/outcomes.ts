@@ -1,117 +1,32 @@
-/** Reads the outcome of each test out of a log, or says why the harness would not read it. */
-import type { Instance } from '@swefarm/shared';
-import { readLog } from '../parsers/registry.ts';
-import type { GraderName } from '../plan/evaluationplan.ts';
-import { BAD_CODES, END_MARKER, EXIT_CODE_MARKER, START_MARKER } from '../plan/markers.ts';
-import { DIALECT } from '../plan/plan.ts';
+/** Reads the outcomes of the tests from where a plan says that they are. Each source is one function of {@link SOURCES}. */
+import type { Instance, InstancePlan, OutcomeSource } from '@swefarm/shared';
+import { isSourceRead, type SourceName } from '../plan/supported.ts';
+import { type Evidence, type Outcomes, unreadable } from './evidence.ts';
+import { readLogOutcomes } from './logs.ts';
 
-/** Why a log gives no verdict; `raises`: the harness itself raises on it and writes no report. */
-export type Unreadable =
-  | 'bad_code'
-  | 'no_markers'
-  | 'test_patch_not_applied'
-  | 'no_sign_of_tests'
-  | 'exit_code_contradicts'
-  | 'raises';
+type ReadSource<F extends SourceName> = (
+  source: Extract<OutcomeSource, { from: F }>,
+  evidence: Evidence,
+  instance: Instance,
+) => Outcomes;
 
-export type Outcomes =
-  /** `text`: the part of the log that was read. */
-  { readable: true; outcomes: Map<string, string>; text: string } | { readable: false; why: Unreadable };
+const SOURCES: { [F in SourceName]: ReadSource<F> } = {
+  log: readLogOutcomes,
+};
 
-type Context = { parser: string; instance: Instance };
-
-/** `log` must have only \n line ends, as the harness reads it. */
-export function readOutcomes(grader: GraderName, parser: string, log: string, instance: Instance): Outcomes {
-  const read = {
-    'swebench-4.1.0': readMarked,
-    'swebench-5.0.2': readLatest,
-    swegym: readFork,
-    swesmith: readSmith,
-  }[grader];
+/** Hostile evidence makes it unreadable, and never throws. @throws Error for a source that `isSourceRead` denies */
+export function readOutcomes(
+  { outcomes: source }: Pick<InstancePlan, 'outcomes'>,
+  evidence: Evidence,
+  instance: Instance,
+): Outcomes {
+  if (!isSourceRead(source.from)) throw new Error(`outcomes cannot be read from "${source.from}"`);
+  const read = SOURCES[source.from] as (source: OutcomeSource, ...given: [Evidence, Instance]) => Outcomes;
   try {
-    return read(log, { parser, instance });
+    return read(source, evidence, instance);
   } catch (error) {
     // Readers throw RangeError (an index, or an exhausted budget) or SyntaxError (malformed data) where Python raises.
-    if (error instanceof RangeError || error instanceof SyntaxError)
-      return { readable: false, why: 'raises' };
+    if (error instanceof RangeError || error instanceof SyntaxError) return unreadable('raises');
     throw error;
   }
-}
-
-const unreadable = (why: Unreadable): Outcomes => ({ readable: false, why });
-const hasBadCode = (log: string): boolean => BAD_CODES.some((code) => log.includes(code));
-
-/** Text between the first start marker and the next end marker; null when either is missing. */
-function between(log: string): string | null {
-  const start = log.indexOf(START_MARKER);
-  if (start < 0 || !log.includes(END_MARKER)) return null;
-  const from = start + START_MARKER.length;
-  const again = log.indexOf(START_MARKER, from);
-  const upTo = again < 0 ? log.length : again;
-  const end = log.indexOf(END_MARKER, from);
-  return log.slice(from, end < 0 ? upTo : Math.min(end, upTo));
-}
-
-function readMarked(
-  log: string,
-  { parser, instance }: Context,
-  grader: GraderName = 'swebench-4.1.0',
-): Outcomes {
-  if (hasBadCode(log)) return unreadable('bad_code');
-  const tests = between(log);
-  if (tests === null) return unreadable('no_markers');
-  const outcomes = readLog(parser, DIALECT[grader], tests, instance);
-  if (outcomes.size > 0) return { readable: true, outcomes, text: tests };
-  return { readable: true, outcomes: readLog(parser, DIALECT[grader], log, instance), text: log };
-}
-
-/** A count above zero in a summary line of a test runner; without one, an empty map of outcomes proves nothing. */
-const SIGNS_OF_TESTS =
-  /Executed [1-9]\d{0,30} of \d|TOTAL: [1-9]\d{0,30} (?:SUCCESS|FAILED)|[1-9]\d{0,30} passing|Tests:\s+[1-9]|Test Suites:\s+(?:\d{1,30} \w{1,60}, ){0,16}[1-9]\d{0,30} total|^# tests [1-9]|[1-9]\d{0,30} specs?, \d{1,30} failures?|': ok$/m;
-
-/** The exit code of the tests that 5.0.2's eval script recorded, or null. */
-export function recordedExitCode(log: string): number | null {
-  for (let at = log.indexOf(EXIT_CODE_MARKER); at >= 0; at = log.indexOf(EXIT_CODE_MARKER, at + 1)) {
-    const match = /^:\s{0,64}(-?\d{1,9})/.exec(log.slice(at + EXIT_CODE_MARKER.length, at + 120));
-    if (match) return Number(match[1]);
-  }
-  return null;
-}
-
-function readLatest(log: string, context: Context): Outcomes {
-  const read = readMarked(log, context, 'swebench-5.0.2');
-  if (!read.readable) return read;
-  const { outcomes } = read;
-  if (outcomes.size === 0) {
-    return hasSignOfTests(log) ? read : unreadable('no_sign_of_tests');
-  }
-  const exitCode = recordedExitCode(log);
-  const failed = [...outcomes.values()].some((status) => status === 'FAILED' || status === 'ERROR');
-  return exitCode !== null && exitCode !== 0 && !failed ? unreadable('exit_code_contradicts') : read;
-}
-
-/** Whether the log shows that a test runner ran tests. */
-export const hasSignOfTests = (log: string): boolean => SIGNS_OF_TESTS.test(log);
-
-/** The fork has no markers: the log must show that `git apply -v` applied the test patch, then all of it is read. */
-function readFork(log: string, { parser, instance }: Context): Outcomes {
-  if (hasBadCode(log) || log.includes('Failed to reset task environment')) return unreadable('bad_code');
-  if (!/applied patch/i.test(log)) return unreadable('test_patch_not_applied');
-  const mark = '>>>>> Applied Patch (pred)';
-  const last = log.lastIndexOf(mark);
-  const text = last < 0 ? log : log.slice(last + mark.length);
-  return { readable: true, outcomes: readLog(parser, 'swegym', text, instance), text };
-}
-
-/** SWE-smith reads only the text between the markers as bash traces them. */
-function readSmith(log: string, { parser, instance }: Context): Outcomes {
-  if (log.includes('>>>>> Patch Apply Failed') || log.includes('>>>>> Tests Timed Out'))
-    return unreadable('bad_code');
-  if (!log.includes(START_MARKER) || !log.includes(END_MARKER)) return unreadable('no_markers');
-  const start = `+ : '${START_MARKER}'`;
-  const from = log.indexOf(start);
-  const to = log.indexOf(`+ : '${END_MARKER}'`);
-  if (from > to) throw new RangeError('markers are not in order');
-  const text = from < 0 ? '' : log.slice(from + start.length, Math.max(to, from + start.length));
-  return { readable: true, outcomes: readLog(parser, 'swesmith', text, instance), text };
 }

@@ -1,6 +1,5 @@
 /** Sorts the outcomes of tests into success and failure lists, by the rule of each harness. */
 import type { Report } from '@swefarm/shared';
-import type { GraderName } from '../plan/evaluationplan.ts';
 
 export type TestsStatus = NonNullable<Report['tests_status']>;
 type Bucket = TestsStatus['FAIL_TO_PASS'];
@@ -32,18 +31,20 @@ const latest =
     else if (status === undefined || FAILING.has(status)) bucket.failure.push(test);
   };
 
-/** Grades both lists of tests by the harness's rule; `evalType` is the row's or the repository's. */
+/** How the harnesses of SWE-bench and SWE-Gym count one test. */
+export type ListRule = 'swebench' | 'swebench-5' | 'fail_only';
+
+/** Grades both lists of tests by the harness's rule. */
 export function testsStatus(
-  grader: GraderName,
-  evalType: 'pass_and_fail' | 'fail_only',
+  rule: ListRule,
   outcomes: ReadonlyMap<string, string>,
   tests: { FAIL_TO_PASS: readonly string[]; PASS_TO_PASS: readonly string[] },
 ): TestsStatus {
   const index = prefixIndex(outcomes);
   const rules =
-    evalType === 'fail_only'
+    rule === 'fail_only'
       ? { gain: failOnly, keep: failOnly }
-      : grader === 'swebench-5.0.2'
+      : rule === 'swebench-5'
         ? { gain: latest(index, 'failure'), keep: latest(index, 'success') }
         : { gain: passAndFail, keep: passAndFail };
   const sort = (names: readonly string[], rule: Rule): Bucket => {

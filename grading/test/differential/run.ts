@@ -173,7 +173,7 @@ function scriptOf(entry: Case): string {
     family: 'swebench',
     image: 'none',
   });
-  return planEvaluation(instance, 'swebench-4.1.0', { recordExitCode: false }).evalScript;
+  return planEvaluation(instance, 'swebench-4.1.0', { recordExitCode: false }).script;
 }
 
 function scriptCases(): Case[] {

@@ -108,8 +108,7 @@ async function runEval(flags: Flags): Promise<ExitCode> {
   const rounds = given.rounds.map((round) => round.filter(({ instance_id }) => chosen.has(instance_id)));
   const record = recordOf(flags, dataset, given.rounds.length);
   const plans = planGrading(dataset.instances, record.evaluation.grader);
-  const grader = (id: string) => plans.of(id)?.grader ?? null;
-  const items = await listEvalTasks({ logs, runId, rounds, grader });
+  const items = await listEvalTasks({ logs, runId, rounds, plan: plans.of });
   const work = planEvaluationRun({
     items,
     instances: dataset.instances,

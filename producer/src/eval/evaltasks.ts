@@ -1,6 +1,7 @@
 /** The tasks of an evaluation: each prediction in each round, with whether it must run. */
 import { join } from 'node:path';
-import { type GraderName, isNoPatch } from '@swefarm/grading';
+import { isNoPatch } from '@swefarm/grading';
+import type { InstancePlan } from '@swefarm/shared';
 import type { Prediction } from '../formats/swebench/predictions.ts';
 import { FILES, instanceFolder, readIfThere, readReport, roundName } from '../formats/swebench/tree.ts';
 
@@ -23,15 +24,15 @@ export type EvalTasksRequest = {
   runId: string;
   /** The predictions of each round, without those of rows that are not chosen. */
   rounds: readonly (readonly Prediction[])[];
-  grader: (instanceId: string) => GraderName | null;
+  plan: (instanceId: string) => InstancePlan | null;
 };
 
-export async function listEvalTasks({ logs, runId, rounds, grader }: EvalTasksRequest): Promise<EvalTask[]> {
+export async function listEvalTasks({ logs, runId, rounds, plan }: EvalTasksRequest): Promise<EvalTask[]> {
   const items: EvalTask[] = [];
   for (const [round, predictions] of rounds.entries()) {
     for (const prediction of predictions) {
       const folder = instanceFolder(logs, roundName(runId, round), prediction);
-      const state = await stateOf(prediction, folder, grader(prediction.instance_id));
+      const state = await stateOf(prediction, folder, plan(prediction.instance_id));
       items.push({ prediction, round, folder, state });
     }
   }
@@ -41,12 +42,12 @@ export async function listEvalTasks({ logs, runId, rounds, grader }: EvalTasksRe
 async function stateOf(
   prediction: Prediction,
   folder: string,
-  grader: GraderName | null,
+  plan: InstancePlan | null,
 ): Promise<EvalTask['state']> {
   const { model_patch: patch, instance_id } = prediction;
   if (patch === null || patch === '') return 'empty';
   if ((await readReport(folder, instance_id)).state !== 'absent') return 'done';
-  return isNoPatch(patch, grader) ? 'blank' : 'open';
+  return isNoPatch(patch, plan) ? 'blank' : 'open';
 }
 
 /** Ids of done items whose report belongs to a different patch than the given one. */

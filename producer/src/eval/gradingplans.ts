@@ -1,15 +1,15 @@
 /** The grading plan of each row by the chosen grader; a row that cannot be graded has none. */
-import { type EvaluationPlan, type GraderChoice, type GraderName, planEvaluation } from '@swefarm/grading';
-import { type Instance, SwefarmError } from '@swefarm/shared';
+import { type GraderChoice, planEvaluation } from '@swefarm/grading';
+import { type Instance, type InstancePlan, SwefarmError } from '@swefarm/shared';
 
 export type GradingPlans = {
-  of(instanceId: string): EvaluationPlan | null;
+  of(instanceId: string): InstancePlan | null;
   /** The grader whose run report form is used: the only grader of all rows, else 4.1.0. */
-  grader: GraderName;
+  grader: string;
 };
 
 export function planGrading(instances: readonly Instance[], choice: GraderChoice): GradingPlans {
-  const plans = new Map<string, EvaluationPlan>();
+  const plans = new Map<string, InstancePlan>();
   for (const instance of instances) {
     const plan = tryPlan(instance, choice);
     if (plan) plans.set(instance.instance_id, plan);
@@ -23,7 +23,7 @@ export function planGrading(instances: readonly Instance[], choice: GraderChoice
 }
 
 /** A row that cannot be graded has no plan here; the worker reports why. */
-function tryPlan(instance: Instance, choice: GraderChoice): EvaluationPlan | null {
+function tryPlan(instance: Instance, choice: GraderChoice): InstancePlan | null {
   try {
     return planEvaluation(instance, choice);
   } catch (error) {

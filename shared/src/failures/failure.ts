@@ -109,6 +109,12 @@ export const FAILURES = {
     'elsewhere',
     'no sandbox can be as the run or its image asks: limits beyond what the kernel or this node gives, an unknown user; not held against the node',
   ),
+  setup_failed: rule(
+    'instance',
+    2,
+    'elsewhere',
+    'a step that sets up the sandbox of the instance failed, or what its record hides could not be removed; tried once more, on another node',
+  ),
   instance_invalid: rule('instance', 1, 'nowhere', 'the row lacks what a rollout or its grading needs'),
   artifact_store: rule('worker', 5, 'elsewhere', 'the artifact could not be written'),
   session_lost: rule(

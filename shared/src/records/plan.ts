@@ -46,6 +46,8 @@ export type OutcomeSource = z.infer<typeof OutcomeSource>;
 /** How outcomes become a verdict; each rule is one file in `grading/src/verdict/`. */
 export const VERDICT_RULES = [
   'swebench', // FAIL_TO_PASS and PASS_TO_PASS passed; a missing test failed, a skipped one counts nowhere
+  'swebench-5', // as it, and a skipped test is no pass in FAIL_TO_PASS; ids that were cut in their brackets are found by their start
+  'fail_only', // none of both lists failed; for logs that name failures alone
   'subset', // both lists are among the tests that passed
   'equal', // the tests that passed are exactly both lists
   'live', // no PASS_TO_PASS failed, every FAIL_TO_PASS passed
@@ -77,9 +79,14 @@ export const InstancePlan = z.object({
   apply: z.array(ApplyAttempt).default([]),
   /** Run between attempts, whatever they return. */
   reset_between: z.array(argv).default([]),
+  /** When no attempt applies the patch and this exits 0, the patch counts as applied. */
+  already_applied: argv.optional(),
   /** When no attempt applies the patch: `ends` without a verdict, or the tests run on the tree as it is. */
   unapplied: z.enum(['ends', 'tests_run']).default('ends'),
-  /** A patch of nothing: `applied` as any other, `tests_run` without it, or `ends` unresolved, as the family's own harness does. */
+  /**
+   * A patch of nothing. `tests_run` without it; `applied`: the same, but one of white space is applied as any other; `ends`: unresolved
+   * without a run. Of an agent's work nothing is run in any case: the reward table decides.
+   */
   blank: z.enum(['applied', 'tests_run', 'ends']).default('tests_run'),
   after: z.array(Step).default([]),
   /** Bash text, run as `/bin/bash /eval.sh`. */

@@ -1,19 +1,19 @@
-/** Applies the model patch to the clean tree as the chosen harness does: the same commands in the same order. */
-import type { EvaluationPlan } from '@swefarm/grading';
-import { RolloutFailure } from '@swefarm/shared';
+/** Applies the model patch to the clean tree as the plan says: the harness's own commands in the same order. */
+import { type InstancePlan, RolloutFailure } from '@swefarm/shared';
 import type { Container, ExecResult } from '../sandbox/runtime.ts';
 
-/** Where the plan's commands expect the patch. */
-export const PATCH_PATH = '/tmp/patch.diff';
 const APPLY_TIMEOUT_MS = 120_000;
 const APPLY_OUTPUT_BYTES = 1024 * 1024;
 
-export type Applied = { applied_with: string | null; output: string };
+export type Applied = { applied: boolean; applied_with: string | null; output: string };
 
-/** Expects the patch at PATCH_PATH. `applied_with` is null when every attempt failed. Throws RolloutFailure `evaluation_lost` when the container is gone. */
+/**
+ * Expects the patch at the plan's `patch_path`. A plan without attempts has a script that applies it. Throws RolloutFailure
+ * `evaluation_lost` when the container is gone.
+ */
 export async function applyPatch(
   container: Container,
-  plan: EvaluationPlan,
+  plan: Pick<InstancePlan, 'apply' | 'reset_between' | 'already_applied'>,
   signal: AbortSignal,
 ): Promise<Applied> {
   const run = (argv: readonly string[]): Promise<ExecResult> =>
@@ -24,12 +24,12 @@ export async function applyPatch(
       signal,
     });
   let output = '';
-  for (const argv of plan.prepare ?? []) output += (await run(argv)).output.toString('utf8');
+  if (plan.apply.length === 0) return { applied: true, applied_with: null, output };
   for (const [index, attempt] of plan.apply.entries()) {
-    if (index > 0) for (const argv of plan.resetBetween) await run(argv);
+    if (index > 0) for (const argv of plan.reset_between) await run(argv);
     const result = await run(attempt.argv);
     output += result.output.toString('utf8');
-    if (result.exitCode === 0) return { applied_with: attempt.name, output };
+    if (result.exitCode === 0) return { applied: true, applied_with: attempt.name, output };
     if ((await container.state()) !== 'running') {
       throw new RolloutFailure(
         'evaluation_lost',
@@ -37,9 +37,9 @@ export async function applyPatch(
       );
     }
   }
-  if (plan.alreadyApplied) {
-    const result = await run(plan.alreadyApplied);
-    if (result.exitCode === 0) return { applied_with: 'already applied', output };
+  if (plan.already_applied) {
+    const result = await run(plan.already_applied);
+    if (result.exitCode === 0) return { applied: true, applied_with: 'already applied', output };
   }
-  return { applied_with: null, output };
+  return { applied: false, applied_with: null, output };
 }

@@ -3,6 +3,7 @@ import {
   decide,
   errorMessage,
   type Failure,
+  type FailureClass,
   type FailureStage,
   type JournalEntry,
   RolloutFailure,
@@ -22,6 +23,8 @@ import { emptyTrace } from './task.ts';
 const WORK_STANDS: ReadonlySet<FailureStage> = new Set(['evaluation', 'sandbox', 'worker']);
 
 const DISK_BREAKS: ReadonlySet<FailureStage> = new Set(['image', 'sandbox', 'evaluation']);
+/** Of the instance's failures, one that a node which is ending, or full, can cause too; after the agent is done its work stands. */
+const BY_NODE: FailureClass = 'setup_failed';
 
 /** The signal to end, which broke a sandbox, may reach this worker this much later than the sandbox. */
 const STOP_SIGNAL_DELAY_MS = 300;
@@ -41,7 +44,10 @@ export async function afterFailure(
   if (error instanceof UnusableError && refusedByRedis(error)) return putOff(context, error);
   const failure = await failureOf(error, context);
   // A batch scheduler signals every process of a job, sandboxes too: failures caused by that do not count against the rollout.
-  if (failure.stage !== 'instance' && (await isToldToStop(context.services.stop)))
+  if (
+    (failure.stage !== 'instance' || failure.failureClass === BY_NODE) &&
+    (await isToldToStop(context.services.stop))
+  )
     return handBack(context, running);
   noteForNode(context, failure);
   return retryOrGiveUp(context, failure);
@@ -64,7 +70,9 @@ async function isToldToStop(stop: AbortSignal): Promise<boolean> {
 async function failureOf(error: unknown, { services, log }: AttemptContext): Promise<RolloutFailure> {
   if (error instanceof RolloutFailure) {
     // A full disk causes many different errors, and each of them should be retried on another node.
-    const byDisk = DISK_BREAKS.has(error.stage) && (await diskIsFull(services.runtime));
+    const byDisk =
+      (DISK_BREAKS.has(error.stage) || error.failureClass === BY_NODE) &&
+      (await diskIsFull(services.runtime));
     return byDisk ? new RolloutFailure('node_disk', error.message, { cause: error }) : error;
   }
   if (error instanceof SwefarmError && error.code === 'instance_invalid')
@@ -89,7 +97,8 @@ async function retryOrGiveUp(context: AttemptContext, failure: RolloutFailure): 
   const entry: JournalEntry = { attempt, claim, ...services.identity, claimed_at: now, ended_at: now, end };
   const decision = decide([...previous, entry]);
   if (decision.action === 'run') {
-    const stored = WORK_STANDS.has(stage) ? await storeWorkOfAttempt(context) : {};
+    const stored =
+      WORK_STANDS.has(stage) || failureClass === BY_NODE ? await storeWorkOfAttempt(context) : {};
     await endAttempt(context, { ...end, ...stored });
     services.metrics.attempts.inc({ class: failureClass });
     const again = { stage, failure: `${stage}/${failureClass}`, again_in_ms: decision.delayMs };

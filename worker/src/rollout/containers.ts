@@ -4,6 +4,7 @@ import { isCausedByCode, type Suspect } from '../sandbox/attribution.ts';
 import { SandboxKilledError, type Shell } from '../sandbox/command.ts';
 import { removeHistory } from '../sandbox/history.ts';
 import type { Container, ContainerSpec, ReadyImage } from '../sandbox/runtime.ts';
+import { setUp } from '../sandbox/setup.ts';
 import { openPreparedShell } from '../sandbox/shell.ts';
 import { prepareTree, type Snapshot } from '../sandbox/snapshot.ts';
 import type { AttemptServices } from './services.ts';
@@ -46,7 +47,7 @@ export async function startSandbox(
   const suspect: Suspect = {
     container,
     runtime: services.runtime,
-    fresh: () => services.runtime.start(containerSpec(task, services, image, 'evaluation'), signal),
+    fresh: () => startBare(task, services, image),
     diskBytes: run.sandbox.disk_bytes,
     signal,
   };
@@ -71,6 +72,23 @@ function namingOwnDoing(shell: Shell, suspect: Suspect): Shell {
     [Symbol.asyncDispose]: () => shell[Symbol.asyncDispose](),
   };
 }
+
+/** A container for the evaluation, set up as the instance's record says. Throws RolloutFailure `setup_failed`, and as the runtime does. */
+export async function startClean(
+  task: Task,
+  services: AttemptServices,
+  image: ReadyImage,
+): Promise<Container> {
+  await using stack = new AsyncDisposableStack();
+  const container: Container = stack.use(await startBare(task, services, image));
+  await setUp(container, task.instance.environment, task.signal);
+  stack.move();
+  return container;
+}
+
+/** The same in which nothing has run. */
+export const startBare = (task: Task, services: AttemptServices, image: ReadyImage): Promise<Container> =>
+  services.runtime.start(containerSpec(task, services, image, 'evaluation'), task.signal);
 
 export function containerSpec(
   task: Task,

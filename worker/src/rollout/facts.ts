@@ -1,10 +1,16 @@
 /** Collects the facts that a reward is computed from, and the verdict on them. */
-import { decideReward, type EvaluationPlan, isNoPatch } from '@swefarm/grading';
-import { asksPolicy, type Report, type RewardFacts, RolloutFailure } from '@swefarm/shared';
+import { decideReward, isNoPatch } from '@swefarm/grading';
+import {
+  asksPolicy,
+  type InstancePlan,
+  type Report,
+  type RewardFacts,
+  RolloutFailure,
+} from '@swefarm/shared';
 import type { AgentWork, Judged, Task } from './task.ts';
 
 /** The facts known when the patch exists and nothing has been evaluated. */
-export function factsOf(task: Task, work: AgentWork, grader: EvaluationPlan['grader']): RewardFacts {
+export function factsOf(task: Task, work: AgentWork, plan: Pick<InstancePlan, 'blank'>): RewardFacts {
   const { end, patch } = work;
   return {
     exit_status: end?.exit_status ?? null,
@@ -12,7 +18,7 @@ export function factsOf(task: Task, work: AgentWork, grader: EvaluationPlan['gra
       ? 'too_large'
       : patch === null
         ? 'none'
-        : isNoPatch(patch, grader)
+        : isNoPatch(patch, plan)
           ? 'empty'
           : 'applied',
     patch_origin: end === null ? 'given' : task.run.agent.patch_source,
@@ -40,7 +46,7 @@ export function addVerdict(facts: RewardFacts, report: Report): void {
 }
 
 /** Throws RolloutFailure when the reward table calls these facts a failure, or when the model took no turn that could be judged. */
-export function judge(task: Task, facts: RewardFacts, plan: EvaluationPlan): Judged {
+export function judge(task: Task, facts: RewardFacts, plan: InstancePlan): Judged {
   refuseWithoutTurn(task, facts);
   const decision = decideReward(facts, task.run.reward.overrides);
   if (decision.failure) {

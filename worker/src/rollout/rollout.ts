@@ -2,14 +2,15 @@
  * One attempt at one rollout, from image to reward: the path of a job through this worker, top to bottom.
  * It returns facts; `attempt.ts` decides whether a failure is retried, and what is committed.
  */
-import { type EvaluationPlan, needsEvaluation, planEvaluation } from '@swefarm/grading';
-import { isSandboxAgent, type RewardFacts } from '@swefarm/shared';
+import { needsEvaluation, planEvaluation } from '@swefarm/grading';
+import { type InstancePlan, isSandboxAgent, type RewardFacts } from '@swefarm/shared';
+import { timeoutOf } from '../evaluation/cleanrun.ts';
 import { evaluate } from '../evaluation/evaluate.ts';
 import { goldHealthOf } from '../evaluation/goldhealth.ts';
 import { requirePossible } from '../sandbox/limits.ts';
 import { PreparedContainer } from '../sandbox/prepared.ts';
 import { givenWork, type Prepared, resumedWork, runAgent } from './agentstage.ts';
-import { containerSpec, limitsOf, networkOf, refuseExcess } from './containers.ts';
+import { limitsOf, networkOf, refuseExcess, startBare, startClean } from './containers.ts';
 import { addVerdict, factsOf, judge } from './facts.ts';
 import type { AttemptServices } from './services.ts';
 import { type Staleness, watchStaleness } from './staleness.ts';
@@ -21,26 +22,24 @@ export async function runRollout(task: Task, services: AttemptServices): Promise
   const { runtime, metrics } = services;
   refuseExcess(task, services);
   const plan = planEvaluation(instance, run.evaluation.grader);
-  trace.evalScript = plan.evalScript;
+  trace.evalScript = plan.script;
 
   requirePossible(limitsOf(task, services), (await runtime.most?.()) ?? null);
   const image = await clock.time('image', () =>
     runtime.ensureImage(instance.image, signal, instance.instance_id),
   );
   metrics.imagesReady.inc({ source: image.pulled ? 'pulled' : 'cached' });
-  await using clean = new PreparedContainer(() =>
-    runtime.start(containerSpec(task, services, image, 'evaluation'), signal),
-  );
+  await using clean = new PreparedContainer(() => startClean(task, services, image));
 
   // It covers all stages: stored work of an earlier attempt, and an evaluation, can become stale as a turn does.
   using staleness = await followStaleness(task, services);
   const work = await obtainWork(task, services, { image, clean, staleness });
   trace.patch = work.patch;
 
-  const facts = task.resumable?.facts ?? factsOf(task, work, plan.grader);
+  const facts = task.resumable?.facts ?? factsOf(task, work, plan);
   trace.facts = facts;
   const network = networkOf(task, 'evaluation');
-  const timeoutSeconds = run.evaluation.timeout;
+  const timeoutSeconds = timeoutOf(plan, run.evaluation.timeout);
   const conditions = { imageDigest: image.digest, grader: plan.grader, network, timeoutSeconds };
   Object.assign(facts, goldHealthOf(instance, conditions));
   const evaluateEmpty = !isSandboxAgent(run.agent.type);
@@ -63,16 +62,18 @@ async function obtainWork(task: Task, services: AttemptServices, prepared: Prepa
 
 async function evaluateWork(
   task: Task,
-  { threads, removals, evaluationLock, runtime }: AttemptServices,
-  plan: EvaluationPlan,
+  services: AttemptServices,
+  plan: InstancePlan,
   patch: string | null,
   facts: RewardFacts,
   { clean, image, evaluateEmpty }: Pick<Prepared, 'clean' | 'image'> & { evaluateEmpty: boolean },
 ): Promise<void> {
   const { run, instance, clock, trace, signal } = task;
+  const { threads, removals, evaluationLock, runtime } = services;
   const evaluated = await clock.time('evaluation', () =>
     evaluate(instance, plan, patch, {
       container: () => clean.take(),
+      bare: () => startBare(task, services, image),
       threads,
       removals,
       evaluationLock,

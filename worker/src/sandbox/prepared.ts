@@ -1,25 +1,35 @@
 /** A container started before it is needed, beside other work; an unused one is removed. */
+import { RolloutFailure } from '@swefarm/shared';
 import type { Container } from './runtime.ts';
 
 export class PreparedContainer implements AsyncDisposable {
   readonly #start: () => Promise<Container>;
   #ahead: Promise<Container | null> | null = null;
+  #unusable: RolloutFailure | null = null;
 
   /** `start` is called once in advance by {@link begin}, and again by each later {@link take}. */
   constructor(start: () => Promise<Container>) {
     this.#start = start;
   }
 
-  /** Starts the first container in the background. A failure is not lost: `take` tries again and reports it. */
+  /**
+   * Starts the first container in the background. A failure is not lost: `take` reports that of a setup, which may have taken minutes,
+   * and tries again after any other.
+   */
   begin(): void {
-    this.#ahead ??= this.#start().catch(() => null);
+    this.#ahead ??= this.#start().catch((error: unknown) => {
+      if (error instanceof RolloutFailure && error.failureClass === 'setup_failed') this.#unusable = error;
+      return null;
+    });
   }
 
   /** The container started ahead when there is one, else a new one; the caller disposes of it. */
   async take(): Promise<Container> {
     const ahead = this.#ahead;
     this.#ahead = null;
-    return (await ahead) ?? this.#start();
+    const ready = await ahead;
+    if (this.#unusable) throw this.#unusable;
+    return ready ?? this.#start();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -1,12 +1,12 @@
 /** Tasks that run in a thread: work over text that the model's code wrote. */
-import type { EvaluationFacts, EvaluationPlan } from '@swefarm/grading';
+import type { EvaluationFacts } from '@swefarm/grading';
 import { gradeEvaluation } from '@swefarm/grading';
-import type { Instance, Report } from '@swefarm/shared';
+import type { Instance, InstancePlan, Report } from '@swefarm/shared';
 
 /** The log is passed as bytes and decoded in the thread, where blocking does no harm. */
 export type GradeInput = {
   instance: Instance;
-  plan: EvaluationPlan;
+  plan: InstancePlan;
   patch: string;
   facts: Omit<EvaluationFacts, 'log'>;
   log: Uint8Array | null;

@@ -1,5 +1,5 @@
 /** One evaluation in a real container: what its installation writes where Python looks at start, and a patch of nothing but blanks. */
-import type { EvaluationPlan } from '@swefarm/grading';
+import type { InstancePlan } from '@swefarm/shared';
 import { bareInstance, printingScript } from '@swefarm/testkit';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Evaluator, openEvaluator } from './evaluator.ts';
@@ -16,7 +16,7 @@ beforeAll(async () => {
 afterAll(() => evaluator[Symbol.asyncDispose]());
 
 /** Evaluates a row whose script runs some lines of bash before its one test passes. */
-function evaluated(lines: string[], patch = '', plan: Partial<EvaluationPlan> = {}) {
+function evaluated(lines: string[], patch = '', plan: Partial<InstancePlan> = {}) {
   const [head, ...rest] = printingScript("w('.')").split('\n');
   const row = bareInstance({
     FAIL_TO_PASS: ['t.py::test_a'],
@@ -47,8 +47,9 @@ test.each([
 });
 
 test('one newline is a patch to the fork, which lets it change nothing, and none to the others', async () => {
-  const fork: Partial<EvaluationPlan> = {
-    grader: 'swegym',
+  const fork: Partial<InstancePlan> = {
+    outcomes: { from: 'log', dialect: 'swegym', parser: 'pytest' },
+    blank: 'applied',
     apply: [
       {
         name: 'git apply --allow-empty -v',

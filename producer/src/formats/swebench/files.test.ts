@@ -18,12 +18,7 @@ afterEach(() => rm(logs, { recursive: true }));
 
 const REPORT = aReport();
 const PLAN = {
-  grader: 'swebench-4.1.0' as const,
-  parser: 'pytest',
   apply: ['git apply --verbose', 'git apply --verbose --reject', 'patch'].map((name) => ({ name, argv: [] })),
-  resetBetween: [],
-  alreadyApplied: null,
-  evalScript: '',
 };
 const prediction = { instance_id: 'a__b-1', model_name_or_path: 'org/model', model_patch: 'the patch' };
 const place = () => instanceFolder(logs, 'run', prediction);
@@ -220,7 +215,7 @@ test('rows of SWE-smith leave its run-level report beside the instances', async 
   const predictions = [prediction, { ...prediction, instance_id: 'error-1' }];
   const instanceIds = ['a__b-1', 'error-1', 'missing-1'];
   const reportDir = join(logs, 'reports');
-  await writeRunReport({ logs, reportDir, run: 'run', instanceIds, predictions, grader: 'swesmith' });
+  await writeRunReport({ logs, reportDir, run: 'run', instanceIds, predictions, grader: 'swesmith-0.0.9' });
   const text = await readFile(join(logs, 'run', 'org__model', 'report.json'), 'utf8');
   expect(JSON.parse(text)).toEqual({
     resolved: 1,

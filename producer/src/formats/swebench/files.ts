@@ -1,6 +1,6 @@
 /** Turns a rollout's result and artifact into the files of its folder in the harness's tree. */
-import { type EvaluationPlan, officialReport } from '@swefarm/grading';
-import type { ArtifactContent, Result } from '@swefarm/shared';
+import { officialReport } from '@swefarm/grading';
+import type { ArtifactContent, InstancePlan, Result } from '@swefarm/shared';
 import type { Prediction } from './predictions.ts';
 import { runLog } from './runlog.ts';
 import type { Files } from './tree.ts';
@@ -12,7 +12,7 @@ export type Evaluated = {
   prediction: Prediction;
   folder: string;
   /** Null for a row that cannot be evaluated. */
-  plan: EvaluationPlan | null;
+  plan: Pick<InstancePlan, 'apply'> | null;
   timeoutSeconds: number;
 };
 
@@ -36,7 +36,7 @@ export function filesOf({ result, content, prediction, folder, plan, timeoutSeco
       report,
       plan: plan ?? { apply: [] },
       folder,
-      applyOutput: report?.patch_state === 'not_applied' ? log : null,
+      applyOutput: report?.patch_state === 'not_applied' && !ran ? log : null,
       official,
       timeoutSeconds,
     }),
@@ -44,7 +44,7 @@ export function filesOf({ result, content, prediction, folder, plan, timeoutSeco
 }
 
 /** The folder for a patch of white space: the output of the harness's commands for it is known without a container. */
-export function blankFiles(prediction: Prediction, plan: EvaluationPlan | null): Files {
+export function blankFiles(prediction: Prediction, plan: Evaluated['plan']): Files {
   const at = new Date().toISOString().replace('T', ' ').replace('.', ',').replace('Z', '');
   const names = plan?.apply.map(({ name }) => `Failed to apply patch to container: ${name}`) ?? [];
   const said = '>>>>> Patch Apply Failed:\nthe patch is blank';

@@ -1,13 +1,11 @@
 /** Writes `run_instance.log`: the harness's own lines, with its time stamps, for the steps that ran. */
-
-import type { EvaluationPlan } from '@swefarm/grading';
-import type { Report, Result } from '@swefarm/shared';
+import type { InstancePlan, Report, Result } from '@swefarm/shared';
 import { FILES } from './tree.ts';
 
 export type RunLog = {
   result: Pick<Result, 'instance_id' | 'failure' | 'seconds' | 'finished_at' | 'node' | 'runtime'>;
   report: Report | null;
-  plan: Pick<EvaluationPlan, 'apply'>;
+  plan: Pick<InstancePlan, 'apply'>;
   folder: string;
   /** What the commands that apply the patch printed, when none succeeded. */
   applyOutput: string | null;

@@ -1,7 +1,7 @@
 /** Writes the run report `<model>.<run>.json` from the tree, as the harness does, so that it includes the results of earlier starts. */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type GraderName, guessInfra, type RunEntry, runReport, smithRunReport } from '@swefarm/grading';
+import { guessInfra, isSmith, type RunEntry, runReport, smithRunReport } from '@swefarm/grading';
 import { errorMessage, UnusableError } from '@swefarm/shared';
 import { folderOf, type Prediction } from './predictions.ts';
 import { pythonJson } from './pythonjson.ts';
@@ -16,7 +16,7 @@ export type RunReportRequest = {
   instanceIds: readonly string[];
   /** All accepted predictions, including those of rows that were not chosen; at least one. */
   predictions: readonly Prediction[];
-  grader: GraderName;
+  grader: string;
 };
 
 /** Returns the path of the written file. Throws UnusableError `output_unwritable`. */
@@ -28,7 +28,7 @@ export async function writeRunReport(request: RunReportRequest): Promise<string>
   const report = runReport(entries, [...byId.keys()], grader, { engine: true });
   const path = join(reportDir, `${reportName(predictions, run)}.json`);
   await writeReportFile(path, `${pythonJson(report)}\n`);
-  if (grader === 'swesmith') {
+  if (isSmith(grader)) {
     const model = folderOf(predictions[0]?.model_name_or_path ?? 'None');
     const own = join(request.logs, run, model, FILES.report);
     await writeReportFile(own, `${pythonJson(smithRunReport(entries))}\n`);

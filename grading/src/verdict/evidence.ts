@@ -1,0 +1,33 @@
+/** What an evaluation left for its verdict, and what was read from that. */
+
+export type Evidence = {
+  /** Merged output of the script, with only \n line ends, as the harnesses read it. */
+  log: string;
+  /** As reported by the runtime; null: not known. */
+  exitCode: number | null;
+  /** Those of the plan's files that were there: absolute path → content. */
+  files: ReadonlyMap<string, string>;
+};
+
+/** Why there is nothing to judge; `raises`: the harness itself raises and writes no report. */
+export type Unreadable =
+  | 'bad_code'
+  | 'no_markers'
+  | 'test_patch_not_applied'
+  | 'no_sign_of_tests'
+  | 'exit_code_contradicts'
+  | 'raises';
+
+export type Outcomes =
+  | {
+      readable: true;
+      /** Test → status word; empty where the source knows no tests. */
+      outcomes: Map<string, string>;
+      /** The part of the log that was read; null when it was another source. */
+      text: string | null;
+      /** The number that the source gives in place of tests. */
+      reward?: number;
+    }
+  | { readable: false; why: Unreadable };
+
+export const unreadable = (why: Unreadable): Outcomes => ({ readable: false, why });

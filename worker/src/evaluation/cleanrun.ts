@@ -1,0 +1,245 @@
+/** One run of a plan in one clean container: the patch goes in, the script runs, and what it left is taken out. */
+import { type EvaluationFacts, isNoPatch } from '@swefarm/grading';
+import { type Instance, type InstancePlan, poll, RolloutFailure, SwefarmError } from '@swefarm/shared';
+import { hasFilledDisk, isCausedByCode, occupiesDisk, type Suspect } from '../sandbox/attribution.ts';
+import { diskIsFull, watchDisk } from '../sandbox/disk.ts';
+import type { Removals } from '../sandbox/removals.ts';
+import type { Container, ContainerState, ExecResult, Runtime } from '../sandbox/runtime.ts';
+import { describeStep, requireSteps } from '../sandbox/setup.ts';
+import { runSteps } from '../sandbox/steps.ts';
+import { applyPatch } from './apply.ts';
+import { EVAL_PATH, sealScript, whatChanged } from './evidence.ts';
+
+/** 128 + SIGKILL. */
+const KILLED = 137;
+/** 128 + SIGTERM. */
+const TERMINATED = 143;
+const CONTAINER_END_MS = 1_000;
+/** Of each file that the tests leave; a larger one counts as not there. */
+const MAX_FILE_BYTES = 16 * 1024 * 1024;
+/** The folder of the repository in scripts that are made by columns. */
+const TESTBED = '/testbed';
+
+export type CleanRunDeps = {
+  /** A fresh container of the instance's image, set up for the evaluation. */
+  container: () => Promise<Container>;
+  /** One in which nothing has run; absent: `container` gives such. */
+  bare?: () => Promise<Container>;
+  /** Takes each container when its tests have ended, and removes it while its log is graded. */
+  removals: Removals;
+  /** The run's limit. */
+  timeoutSeconds: number;
+  logLimit: number;
+  imageDigest: string;
+  network: 'none' | 'egress';
+  runtime: Pick<Runtime, 'diskFree'>;
+  /** Bytes that a container may write; null: no limit. */
+  diskBytes: number | null;
+  signal: AbortSignal;
+};
+
+export type Ran = {
+  facts: Omit<EvaluationFacts, 'log'>;
+  /** The node's disk after the run: full, perhaps by another sandbox, or filled by this one. */
+  disk: 'free' | 'full' | 'filled';
+  log: Buffer | null;
+  startSeconds: number;
+  testsSeconds: number;
+};
+
+/** Seconds that the script may take: the harness's own limit, where that is smaller than the run's. */
+export const timeoutOf = (plan: Pick<InstancePlan, 'timeout'>, runSeconds: number): number =>
+  Math.min(plan.timeout ?? runSeconds, runSeconds);
+
+/** The facts of an evaluation in which nothing ran. */
+export const noRun = (
+  plan: InstancePlan,
+  deps: Pick<CleanRunDeps, 'timeoutSeconds' | 'imageDigest' | 'network'>,
+): Omit<EvaluationFacts, 'log'> => ({
+  patch_state: 'none',
+  applied_with: null,
+  timed_out: false,
+  timeout_seconds: timeoutOf(plan, deps.timeoutSeconds),
+  exit_code: null,
+  sandbox_killed: false,
+  image_digest: deps.imageDigest,
+  network: deps.network,
+});
+
+/** Throws RolloutFailure evaluation_lost, setup_failed, or whatever the runtime throws. */
+export async function runOnce(
+  instance: Instance,
+  plan: InstancePlan,
+  patch: string,
+  deps: CleanRunDeps,
+): Promise<Ran> {
+  const began = performance.now();
+  const container = await deps.container();
+  try {
+    const suspect = { ...deps, container, fresh: deps.bare ?? deps.container };
+    using disk = watchDisk(deps.runtime, () => occupiesDisk(suspect));
+    const ran = await runIn(suspect, secondsSince(began), { instance, plan, patch }, deps);
+    // A sandbox that reaches its own disk limit causes its own failure.
+    const full = !ran.facts.sandbox_killed && (await diskIsFull(deps.runtime));
+    if (full) return { ...ran, disk: (await hasFilledDisk(suspect)) ? 'filled' : 'full' };
+    return { ...ran, disk: !ran.facts.sandbox_killed && (await disk.wasFull()) ? 'full' : 'free' };
+  } finally {
+    await deps.removals.remove(container);
+  }
+}
+
+type Work = { instance: Instance; plan: InstancePlan; patch: string };
+
+async function runIn(
+  suspect: Suspect,
+  startSeconds: number,
+  work: Work,
+  deps: CleanRunDeps,
+): Promise<Omit<Ran, 'disk'>> {
+  const { container } = suspect;
+  const { plan } = work;
+  const facts = noRun(plan, deps);
+  const ended = (log: string, testsSeconds = 0): Omit<Ran, 'disk'> => ({
+    facts,
+    log: Buffer.from(log),
+    startSeconds,
+    testsSeconds,
+  });
+  const script = await putFiles(container, work, deps.signal);
+  const seal = await sealScript(container, script);
+  await requireSteps(container, 'before', plan.before, deps.signal);
+  const printed = await applyTo(facts, container, work, deps.signal);
+  if (printed !== null) return ended(printed);
+  const blocked = await unlessKilled(suspect, () => runSteps(container, plan.after, deps.signal));
+  if (blocked !== null && blocked !== 'killed') {
+    facts.blocked_by = describeStep('after', 'evaluation', blocked);
+    return ended(blocked.output);
+  }
+  const from = performance.now();
+  const result =
+    blocked === 'killed'
+      ? 'killed'
+      : await unlessKilled(suspect, () => runScript(suspect, work, script.path, deps));
+  const testsSeconds = secondsSince(from);
+  if (result === 'killed') {
+    facts.sandbox_killed = true;
+    return ended('', testsSeconds);
+  }
+  await noteEnd(facts, container, result);
+  if (result.exitCode !== null) {
+    facts.files = await filesLeft(container, plan, deps.signal);
+    Object.assign(facts, await whatChanged(container, seal, deps.signal));
+  }
+  return { facts, log: result.output, startSeconds, testsSeconds };
+}
+
+/** Null when the tests run next; else what the commands printed that did not apply the patch. */
+async function applyTo(
+  facts: Omit<EvaluationFacts, 'log'>,
+  container: Container,
+  { plan, patch }: Work,
+  signal: AbortSignal,
+): Promise<string | null> {
+  if (isNoPatch(patch, plan)) {
+    facts.patch_state = 'empty';
+    return null;
+  }
+  const { applied, applied_with, output } = await applyPatch(container, plan, signal);
+  facts.patch_state = applied ? 'applied' : 'not_applied';
+  facts.applied_with = applied_with;
+  if (applied) return null;
+  facts.ran_unapplied = plan.unapplied === 'tests_run';
+  return facts.ran_unapplied ? null : output;
+}
+
+/** Notes how the script ended. Throws RolloutFailure `evaluation_lost` when its container is gone for no reason of its own. */
+async function noteEnd(
+  facts: Omit<EvaluationFacts, 'log'>,
+  container: Container,
+  { timedOut, exitCode }: ExecResult,
+): Promise<void> {
+  facts.timed_out = timedOut;
+  facts.exit_code = exitCode;
+  // On some engines a container killed during its tests reports an exit code of its own.
+  const state = timedOut ? 'running' : await stateAfter(container, exitCode);
+  facts.sandbox_killed = state === 'own_limit';
+  if (state === 'exited' || state === 'gone') {
+    throw new RolloutFailure(
+      'evaluation_lost',
+      `the evaluation container is ${state} and not by its own limit`,
+    );
+  }
+}
+
+/** Those of the plan's files that the script left and that are small enough. */
+async function filesLeft(
+  container: Container,
+  { files, outcomes }: InstancePlan,
+  signal: AbortSignal,
+): Promise<Record<string, string>> {
+  const found: Record<string, string> = {};
+  for (const path of new Set([...files, ...('file' in outcomes ? [outcomes.file] : [])])) {
+    const content = await container.getFile(path, MAX_FILE_BYTES, signal).catch((error: unknown) => {
+      if (error instanceof SwefarmError && error.code === 'file_too_large') return null;
+      throw error;
+    });
+    if (content) found[path] = content.toString('utf8');
+  }
+  return found;
+}
+
+/** A scheduler sends TERM to all processes of a job: the container may end a moment after its tests. */
+async function stateAfter(container: Container, exitCode: number | null): Promise<ContainerState> {
+  if (exitCode === null || exitCode === KILLED) return container.state();
+  if (exitCode !== TERMINATED) return 'running';
+  const look = async (): Promise<ContainerState | null> => {
+    const state = await container.state();
+    return state === 'running' ? null : state;
+  };
+  return (await poll(look, { pauseMs: 50, withinMs: CONTAINER_END_MS })) ?? 'running';
+}
+
+const secondsSince = (from: number): number => (performance.now() - from) / 1000;
+
+/** Writes patch and eval script in one call, because each call costs a round trip to the engine. */
+async function putFiles(
+  container: Container,
+  { instance, plan, patch }: Work,
+  signal: AbortSignal,
+): Promise<{ path: string; content: Buffer }> {
+  // The `host` dry run has no root of its own: its container is a folder elsewhere.
+  const path = container.end ? EVAL_PATH : `${container.workdir}/../eval.sh`;
+  const named = instance.plan ? container.spec.workdir : TESTBED;
+  const content = Buffer.from(plan.script.replaceAll(named, container.workdir));
+  await container.putFiles(
+    [
+      { path: plan.patch_path, content: Buffer.from(patch, 'utf8') },
+      { path, content, mode: 0o755 },
+    ],
+    signal,
+  );
+  return { path, content };
+}
+
+/** `killed` when what ran there broke its own container. */
+async function unlessKilled<T>(suspect: Suspect, action: () => Promise<T>): Promise<T | 'killed'> {
+  try {
+    return await action();
+  } catch (error) {
+    if (await isCausedByCode(error, suspect)) return 'killed';
+    throw error;
+  }
+}
+
+const runScript = (
+  { container }: Suspect,
+  { plan }: Work,
+  path: string,
+  deps: CleanRunDeps,
+): Promise<ExecResult> =>
+  container.exec(['/bin/bash', path], {
+    cwd: container.workdir,
+    timeoutMs: timeoutOf(plan, deps.timeoutSeconds) * 1000,
+    maxOutputBytes: deps.logLimit,
+    signal: deps.signal,
+  });

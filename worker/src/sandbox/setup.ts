@@ -1,0 +1,52 @@
+/** Sets up a sandbox as its instance's record says. The agent's and the clean one are set up by this one code. */
+import { type InstanceEnvironment, RolloutFailure } from '@swefarm/shared';
+import type { Container } from './runtime.ts';
+import { runSteps, type StepFailure } from './steps.ts';
+
+const SHOWN = 240;
+
+/**
+ * Runs the setup of the container's role. Throws RolloutFailure `setup_failed` when a step that must not fail does, or the setup breaks
+ * the container's own limits, and whatever the runtime throws.
+ */
+export async function setUp(
+  container: Container,
+  environment: Pick<InstanceEnvironment, 'setup'> | undefined,
+  signal: AbortSignal,
+): Promise<void> {
+  const steps = environment?.setup.filter(({ roles }) => roles.includes(container.spec.role)) ?? [];
+  await requireSteps(container, 'setup', steps, signal);
+}
+
+/** As {@link setUp}, for any steps that no patch can have made fail. */
+export async function requireSteps(
+  container: Container,
+  part: 'setup' | 'before',
+  steps: Parameters<typeof runSteps>[1],
+  signal: AbortSignal,
+): Promise<void> {
+  let failure: StepFailure | null;
+  try {
+    failure = await runSteps(container, steps, signal);
+  } catch (error) {
+    signal.throwIfAborted();
+    if ((await container.state().catch(() => null)) !== 'own_limit') throw error;
+    throw new RolloutFailure('setup_failed', `${part} in the ${container.spec.role} sandbox: ${KILLED}`, {
+      cause: error,
+    });
+  }
+  if (!failure) return;
+  const state = await container.state();
+  if (state === 'exited' || state === 'gone')
+    throw new RolloutFailure('sandbox_lost', `the container is ${state} after its ${part}`);
+  const how = state === 'own_limit' ? KILLED : failure.how;
+  throw new RolloutFailure('setup_failed', describeStep(part, container.spec.role, { ...failure, how }));
+}
+
+const KILLED = 'it was killed by its own limit';
+
+/** One line: which step, how it ended, and the tail of what was printed. */
+export function describeStep(part: string, role: string, { step, how, output }: StepFailure): string {
+  const tail = output.slice(-SHOWN).trim().replace(/\s+/g, ' ');
+  return `${part} step "${step}" in the ${role} sandbox ${how}${tail === '' ? '' : `: ${tail}`}`;
+}

@@ -1,0 +1,57 @@
+/** Runs steps that an instance's record names, by one plain exec: an exec costs an engine more than most steps. */
+import { readFileSync } from 'node:fs';
+import { newId, type Step } from '@swefarm/shared';
+import type { Container, ExecResult } from './runtime.ts';
+
+const STEPS = readFileSync(new URL('./steps.sh', import.meta.url), 'utf8');
+const OUTPUT_BYTES = 64 * 1024;
+/** Beyond the limits of the steps themselves. */
+const MARGIN_MS = 15_000;
+
+/** `how`: `exit code 3`, or that it took too long. `output`: what the steps printed, head and tail of it. */
+export type StepFailure = { step: string; how: string; output: string };
+
+/**
+ * Runs them in order in the container's working folder, with the image's environment and the container's own. Null when each ended
+ * well, or may fail; else the first that did not, and what comes after it has not run. Throws what the runtime throws.
+ */
+export async function runSteps(
+  container: Container,
+  steps: readonly Step[],
+  signal: AbortSignal,
+): Promise<StepFailure | null> {
+  if (steps.length === 0) return null;
+  const mark = `swefarm-${newId()}`;
+  const seconds = steps.map(({ timeout }) => Math.ceil(timeout));
+  const parts = steps.flatMap(({ may_fail, script }, at) => [
+    String(seconds[at]),
+    may_fail ? 'may' : 'must',
+    script.replaceAll('\0', ''),
+  ]);
+  const result = await container.exec(['/bin/bash', '-c', STEPS, 'swefarm', mark], {
+    cwd: container.workdir,
+    stdin: Buffer.from(parts.map((part) => `${part}\0`).join('')),
+    timeoutMs: seconds.reduce((sum, one) => sum + one * 1000, MARGIN_MS),
+    maxOutputBytes: OUTPUT_BYTES,
+    signal,
+  });
+  return result.exitCode === 0 ? null : failureIn(result, mark, steps);
+}
+
+function failureIn(
+  { exitCode, timedOut, output }: ExecResult,
+  mark: string,
+  steps: readonly Step[],
+): StepFailure {
+  const text = output.toString('utf8');
+  const [line = '', index, code] = new RegExp(`\\n${mark} (\\d+) (\\w+)\\n$`).exec(text) ?? [];
+  const said = text.slice(0, text.length - line.length).trimEnd();
+  const step = steps[Number(index ?? Number.NaN)];
+  if (step) {
+    const how = code === 'late' ? `did not end in ${step.timeout} s` : `ended with exit code ${code}`;
+    return { step: step.name, how, output: said };
+  }
+  // A step ended what runs the steps.
+  const how = timedOut ? 'did not end' : `ended with exit code ${exitCode}`;
+  return { step: steps.map(({ name }) => name).join(', or '), how, output: said };
+}
