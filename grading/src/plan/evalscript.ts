@@ -110,24 +110,6 @@ export function forkScript(instance: Instance, spec: Spec, recordsExitCode: bool
   ]);
 }
 
-/** SWE-smith: test files as in the image, then the profile's command, which activates what it needs. */
-export function smithScript(instance: Instance, testCommands: string[]): string {
-  const files = testFiles(instance);
-  return script(FLAGS, [
-    `cd ${TESTBED}`,
-    ...(files.length > 0 ? [`git checkout -- ${files.join(' ')}`] : []),
-    `: '${START_MARKER}'`,
-    ...testCommands,
-    `: '${END_MARKER}'`,
-  ]);
-}
-
-function testFiles(instance: Instance): string[] {
-  const fileOf = (test: string): string => test.split('::', 1)[0] ?? test;
-  const sorted = (tests: string[]): string[] => [...new Set(tests.map(fileOf))].sort();
-  return [...new Set([...sorted(instance.FAIL_TO_PASS), ...sorted(instance.PASS_TO_PASS)])];
-}
-
 function withDirectives(commands: string[], directives: string[]): string[] {
   const last = commands.at(-1) ?? '';
   return [...commands.slice(0, -1), [last, ...directives].join(' ')];
