@@ -15,7 +15,7 @@ import type { Dialect, Reader } from './reader.ts';
 import { cucumber, jekyll, minitest, rspec, rubyUnit } from './ruby.ts';
 import { cargo } from './rust.ts';
 import { seaborn } from './seaborn.ts';
-import { smithPytest } from './smith.ts';
+import { SMITH } from './smith/table.ts';
 import { calypso, karma } from './suites.ts';
 import { sympy } from './sympy.ts';
 
@@ -73,7 +73,7 @@ const LATEST: Record<string, Reader> = {
   quarto_cli: quartoCli,
 };
 
-/** Parser names of 4.1.0 that name the repository instead of the log format. */
+/** Parser names of 4.1.0 that name the repository instead of the log format, and one that older runs of SWE-smith rows have. */
 const ALIASES: Record<string, string> = {
   astroid: 'pytest',
   astropy: 'pytest_v2',
@@ -85,6 +85,7 @@ const ALIASES: Record<string, string> = {
   pyvista: 'pytest',
   requests: 'pytest_options',
   scikit: 'pytest_v2',
+  smith_pytest: 'python-pytest-v',
   sphinx: 'pytest_v2',
   sqlfluff: 'pytest',
   xarray: 'pytest',
@@ -94,7 +95,7 @@ const READERS: Record<Dialect, Record<string, Reader>> = {
   '4.1.0': { ...PYTHON, ...OTHERS },
   '5.0.2': { ...PYTHON, ...OTHERS, ...LATEST },
   swegym: { ...PYTHON, pytest_pydantic: pytestPydantic },
-  swesmith: { ...PYTHON, smith_pytest: smithPytest },
+  swesmith: { ...PYTHON, ...SMITH },
 };
 
 /** Whether a plan's dialect is one of those. */

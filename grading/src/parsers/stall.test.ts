@@ -43,6 +43,39 @@ const HOSTILE: Record<string, string> = {
   'runs of cypress': fill('Running: ('),
   'passing counts': fill('passing 1'),
   'assertions of next': ` xvfb-run ${fill('AssertionError: #')}`,
+  'sections of ugrep': fill('*** a'),
+  'sections of ugrep that do not close': `*** ${fill('***  ')}`,
+  'times of surefire': `[INFO] ${fill('a  --  Time elapsed: 1')}`,
+  'dashes of surefire': `[INFO]${fill(' --')}Time elapsed: 1 s`,
+  'suites of gradle': fill('<?xml version <testsuite>'),
+  'nested suites': `<?xml version="1.0"?>${fill('<testsuite>')}</testsuite>`,
+  'tests of ctest': fill('1/1 Test #1: a .'),
+  'fractions of ctest': fill('1/'),
+  'failed tests of ctest': `The following tests FAILED:\n${fill('\t1 - a\n')}`,
+  'headings of ctest': fill('The following tests FAILED:\n'),
+  'cases of catch2': fill('<TestCase name="a"'),
+  'cases of catch2 without an end': `${fill('<TestCase name="a">')}`,
+  'dots of catch2': fill('a\n...'),
+  'outcomes of catch2': fill('a...passed'),
+  'ends of catch2': `${fill('All tests passed (')}1 test case)`,
+  'ends of catch2 without a count': fill('All tests passed ('),
+  'errors of boost': fill('error in '),
+  'quotes of boost': fill('error "'),
+  'numbers of lit': `FAIL: a :: ${fill('(1 of 1)')}`,
+  'blanks of lit': `FAIL: a :: x${fill(' ')}(1 of`,
+  'words of turbo': `${fill('a:test')}`,
+  'colons of turbo': `${fill(':test:')} ERROR:`,
+  'cmp of tippecanoe': `cmp ${fill('a/')}.check.out b`,
+  'times of react-pdf': `✓ ${fill(' 1m')}`,
+  'times of marked': `✔ ${fill(' (1.')}`,
+  'brackets of bun': `(pass) ${fill('[a] ')}]`,
+  'dots of slugify': fill(' ... '),
+  'classes of phpunit': `${fill('(a')})`,
+  'equals of ruby': `#test_${fill(' = ')}`,
+  'examples of rspec': fill('{"version'),
+  'counts of karma': fill('Executed 1 of 1 '),
+  'specs of jasmine': fill('1 specs, 1 failures '),
+  'a count beyond any log': `Executed 99999999999 of 99999999999 SUCCESS\nOK (99999999999)\n[==] 1 test from\n[ PASSED ] 99999999999 tests`,
   'temporary files of quarto': `[unit] ${fill('/tmp/a')}`,
 };
 
@@ -50,7 +83,7 @@ test.each(Object.entries(HOSTILE))(
   '%s: no parser stalls on it',
   (_name, log) => {
     const slow: string[] = [];
-    for (const dialect of ['4.1.0', '5.0.2', 'swegym'] satisfies Dialect[]) {
+    for (const dialect of ['4.1.0', '5.0.2', 'swegym', 'swesmith'] satisfies Dialect[]) {
       for (const parser of parserNames(dialect)) {
         const start = performance.now();
         try {

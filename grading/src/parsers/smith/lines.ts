@@ -1,0 +1,174 @@
+/** Runners of C, C++ and C# projects whose lines name a test and its outcome; most serve one project each. */
+import { withoutEscapes } from '../../text/escapes.ts';
+import { fields, isSpace, linesOf, SPACE, strip, stripEnd } from '../../text/pythontext.ts';
+import { type Reader, statuses } from '../reader.ts';
+import { addCounted, countIn } from './madeup.ts';
+
+const S = `[${SPACE}]`;
+const WORD = `([^${SPACE}]+)`;
+
+/** One pattern for a stripped line; `name` and `status` say what its groups mean. */
+const byPattern =
+  (pattern: RegExp, statusOf: (word: string) => string, groups: { name: 1 | 2; status: 1 | 2 }): Reader =>
+  (log) => {
+    const found = statuses();
+    for (const raw of linesOf(log)) {
+      const match = pattern.exec(strip(raw));
+      if (match) found.set(match[groups.name] ?? '', statusOf(match[groups.status] ?? ''));
+    }
+    return found;
+  };
+
+/** Projects whose runner says nothing of failures by name. */
+const passes = (pattern: RegExp): Reader => byPattern(pattern, () => 'PASSED', { name: 1, status: 1 });
+
+/** pikiwidb: `[ok]: name (12 ms)`, where the time belongs to the name. */
+export const redisTcl = byPattern(
+  new RegExp(`^\\[(ok|err)\\]:${S}+([^]+)`),
+  (word) => (word === 'ok' ? 'PASSED' : 'FAILED'),
+  { name: 2, status: 1 },
+);
+/** i2pd: `Running test-gost`, printed before each program; the first failure ends the command. */
+export const i2pd = passes(new RegExp(`^Running (test-[^${SPACE}]+)`));
+/** fastllm: `test softmax finished!`. */
+export const fastllm = passes(new RegExp(`^test ${WORD} finished!`));
+/** async-profiler: `PASS [1/3] name …`. */
+export const asyncProfiler = byPattern(
+  new RegExp(`^(PASS|FAIL)${S}+\\[\\p{Nd}+\\/\\p{Nd}+\\]${S}+${WORD}`, 'u'),
+  (word) => `${word}ED`,
+  { name: 2, status: 1 },
+);
+/** PlatformIO's table of environments. */
+export const platformio = byPattern(
+  new RegExp(`^${WORD}${S}+(SUCCESS|FAILED)${S}+\\p{Nd}`, 'u'),
+  (word) => (word === 'SUCCESS' ? 'PASSED' : 'FAILED'),
+  { name: 1, status: 2 },
+);
+
+/** jakt: failures and skips by name, passes by their number. */
+export const jakttest: Reader = (log) => {
+  const found = statuses();
+  for (const raw of linesOf(withoutEscapes(log))) {
+    const line = strip(raw);
+    const match = JAKT.exec(line);
+    if (match) found.set(match[2] ?? '', match[1] === 'FAIL' ? 'FAILED' : 'SKIPPED');
+    addCounted(found, 'jakt_pass_', 'PASSED', countIn(PASSED.exec(line), 1));
+  }
+  return found;
+};
+const JAKT = new RegExp(`^\\[${S}*(FAIL|SKIP)${S}*\\]${S}+([^]+)`);
+const PASSED = new RegExp(`^(\\p{Nd}+)${S}+passed`, 'u');
+
+/** coost: a test has cases; a failed expectation fails the test, not the case. */
+export const coost: Reader = (log) => {
+  const found = statuses();
+  let test = 'unknown';
+  const text = withoutEscapes(log);
+  for (const line of linesOf(text)) {
+    const begun = COOST_TEST.exec(line)?.[1];
+    const name = COOST_CASE.exec(line)?.[1];
+    if (begun !== undefined) test = begun;
+    else if (name !== undefined) found.set(`${test}::${name}`, 'PASSED');
+    else if (line.includes('failed') && line.includes('EXPECT')) found.set(test, 'FAILED');
+  }
+  if (found.size === 0 && text.includes('All tests passed')) found.set('all', 'PASSED');
+  return found;
+};
+const COOST_TEST = new RegExp(`^>${S}*begin test:${S}+${WORD}`);
+const COOST_CASE = new RegExp(`^${S}*case${S}+${WORD}:`);
+
+/** tippecanoe: the files that the build compares; a failed build fails the last of them. */
+export const tippecanoe: Reader = (log) => {
+  const found = statuses();
+  let last: string | null = null;
+  let end = '';
+  for (const line of linesOf(log)) {
+    const name = comparedFile(line);
+    if (name !== null) found.set(name, 'PASSED');
+    last = name ?? last;
+    end = line;
+  }
+  if (last !== null && (log.includes('make: ***') || end.includes('Error'))) found.set(last, 'FAILED');
+  return found;
+};
+const CHECKED = '.check.out';
+
+/** `cmp folder/name.check.out …` → `name`. */
+function comparedFile(line: string): string | null {
+  const [command, path, other] = fields(line, 3);
+  if (command !== 'cmp' || other === undefined || isSpace(line[0]) || !path?.endsWith(CHECKED)) return null;
+  const name = path.slice(0, -CHECKED.length);
+  const slash = name.lastIndexOf('/', name.length - 2);
+  return slash < 1 ? null : name.slice(slash + 1);
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: colour sequences begin with one, which some logs lost
+const COLOR = /\x1b?\[[0-9;]*m/g;
+
+/** kakoune: the colour of a line is its outcome. */
+export const kakoune: Reader = (log) => {
+  const found = statuses();
+  for (const line of linesOf(log)) {
+    const status = line.includes('[32m')
+      ? 'PASSED'
+      : line.includes('[31m')
+        ? 'FAILED'
+        : line.includes('[33m')
+          ? 'SKIPPED'
+          : null;
+    if (status === null || (status === 'FAILED' && line.includes('Summary:'))) continue;
+    const name = strip(line.replace(COLOR, ''));
+    if (name !== '') found.set(name, status);
+  }
+  return found;
+};
+
+/** libsass: counts for each program, `name: Passed: 3, failed: 1.`. */
+export const libsass: Reader = (log) => {
+  const found = statuses();
+  for (const raw of linesOf(log)) {
+    const match = LIBSASS.exec(strip(raw));
+    addCounted(found, `${match?.[1]}_pass_`, 'PASSED', countIn(match, 2));
+    addCounted(found, `${match?.[1]}_fail_`, 'FAILED', countIn(match, 3));
+  }
+  return found;
+};
+const LIBSASS = new RegExp(`^${WORD}:${S}+Passed:${S}*(\\p{Nd}+),${S}*failed:${S}*(\\p{Nd}+)`, 'u');
+
+/** Bun: `(pass) suite > name [0.12ms]`; a name ends at its first bracket when the line ends in one. */
+export const bun: Reader = (log) => {
+  const found = statuses();
+  for (const raw of linesOf(log)) {
+    const match = BUN.exec(strip(raw));
+    if (!match) continue;
+    const rest = match[2] ?? '';
+    const bracket = rest.endsWith(']') ? rest.indexOf('[', 1) : -1;
+    const name = bracket < 0 ? rest : stripEnd(rest.slice(0, bracket));
+    found.set(name, match[1] === 'pass' ? 'PASSED' : 'FAILED');
+  }
+  return found;
+};
+const BUN = new RegExp(`^\\((pass|fail)\\)${S}+([^]+)`);
+
+/** pycdc: `*** name: PASS (3)`; an expected failure passes. */
+export const pycdc: Reader = (log) => {
+  const found = statuses();
+  for (const raw of linesOf(withoutEscapes(log))) {
+    const match = PYCDC.exec(strip(raw));
+    if (match) found.set(match[1] ?? '', match[2] === 'FAIL' ? 'FAILED' : 'PASSED');
+  }
+  return found;
+};
+const PYCDC = new RegExp(`^\\*\\*\\*${S}+${WORD}:${S}+(PASS|XFAIL|FAIL)${S}`);
+
+/** VirtualClient (.NET): `Passed name [12 ms]`; the name ends at its first blank. */
+export const dotnet: Reader = (log) => {
+  const found = statuses();
+  for (const raw of linesOf(log)) {
+    const line = strip(raw);
+    const status = ['Passed', 'Failed', 'Skipped'].find((word) => line.startsWith(word));
+    const name = fields(line, 2)[1];
+    if (status !== undefined && name !== undefined) found.set(name, status.toUpperCase());
+  }
+  return found;
+};

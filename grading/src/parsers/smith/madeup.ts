@@ -1,0 +1,33 @@
+/** Names that SWE-smith makes up where a runner prints counts only: such instances are graded by how many tests passed. */
+
+/** More than any real run prints; the harness's own list of them would not fit in memory. */
+const MOST = 1_000_000;
+
+/**
+ * Adds `prefix1`, `prefix2`, … as long as there are tests, counted from `first`.
+ *
+ * @throws RangeError when a log claims more tests than there can be
+ */
+export function addCounted(
+  found: Map<string, string>,
+  prefix: string,
+  status: string,
+  count: number,
+  first: 0 | 1 = 1,
+): void {
+  if (count > MOST) throw new RangeError(`${count} tests`);
+  for (let at = 0; at < count; at++) found.set(`${prefix}${at + first}`, status);
+}
+
+/** The number in a group of a match; 0 when the group or the match is absent. */
+export const countIn = (match: RegExpExecArray | null, group: number): number =>
+  Number(toAscii(match?.[group] ?? '0'));
+
+/** Python's `\d` takes decimal digits of every script, and `int` reads them. */
+const toAscii = (digits: string): string =>
+  digits.replace(/[^0-9]/gu, (digit) => {
+    const code = digit.codePointAt(0) ?? 0;
+    let zero = code;
+    while (/\p{Nd}/u.test(String.fromCodePoint(zero - 1)) && code - zero < 9) zero--;
+    return String(code - zero);
+  });

@@ -1,0 +1,97 @@
+/** Runners of C++ projects that print totals or sections: aria2, ugrep, pugixml. */
+import { isSpace, linesOf, SPACE, strip, stripEnd, stripStart } from '../../text/pythontext.ts';
+import { type Reader, statuses } from '../reader.ts';
+import { forward } from './forward.ts';
+import { addCounted, countIn } from './madeup.ts';
+
+const S = `[${SPACE}]`;
+const OK = /OK \((\p{Nd}+)\)/u;
+const RUN = new RegExp(`Tests run: (\\p{Nd}+),${S}+Failures: (\\p{Nd}+)`, 'u');
+
+/** CppUnit in aria2's repository. */
+export const aria2: Reader = (log) => {
+  const found = statuses();
+  addCounted(found, 'test_', 'PASSED', countIn(OK.exec(log), 1), 0);
+  const failures = log.indexOf('FAILURES!!!');
+  const run = failures < 0 ? null : RUN.exec(log.slice(failures + 'FAILURES!!!'.length));
+  addCounted(found, 'test_', 'PASSED', countIn(run, 1) - countIn(run, 2), 0);
+  addCounted(found, 'test_fail_', 'FAILED', countIn(run, 2), 0);
+  return found;
+};
+
+const ALL_PASSED = 'ALL TESTS PASSED';
+
+/** ugrep: sections between stars; as many of them passed, from the first on, as the log says so. */
+export const ugrep: Reader = (log) => {
+  const found = statuses();
+  const passed = log.split(ALL_PASSED).length - 1;
+  let at = 0;
+  for (const section of sections(log)) found.set(section, at++ < passed ? 'PASSED' : 'FAILED');
+  if (at === 0 && passed > 0) found.set('all_tests', 'PASSED');
+  return found;
+};
+
+const SPACED = new RegExp(`${S}\\*\\*\\*`, 'g');
+
+/** Text of one line between `*** ` and ` ***`. */
+function* sections(log: string): Generator<string> {
+  const closing = forward(log, new RegExp(SPACED));
+  const newline = forward(log, /\n/g);
+  for (let open = log.indexOf('***'); open >= 0; ) {
+    let from = open + 3;
+    while (isSpace(log[from])) from++;
+    const close = from > open + 3 ? closing(from) : null;
+    let end = close?.index ?? -1;
+    while (end > from && isSpace(log[end - 1])) end--;
+    if (close && end >= from && end <= (newline(from)?.index ?? log.length)) {
+      yield log.slice(from, end);
+      open = log.indexOf('***', close.index + close[0].length);
+    } else open = log.indexOf('***', open + 1);
+  }
+}
+
+const FAILED_TEST = new RegExp(`^Test ([^${SPACE}]+) failed:`);
+const OF_TOTAL = new RegExp(`^(?:FAILURE|Success):${S}*\\p{Nd}+${S}+out of${S}+(\\p{Nd}+)`, 'u');
+const TESTS_PASSED = new RegExp(`^Success:${S}*(\\p{Nd}+)${S}+tests?${S}+passed`, 'u');
+
+/** pugixml: failures by name, passes by their number. */
+export const pugixml: Reader = (log) => {
+  const found = statuses();
+  const failed = new Set<string>();
+  for (const line of linesOf(log)) {
+    const name = FAILED_TEST.exec(line)?.[1];
+    if (name !== undefined) found.set(name, 'FAILED');
+    if (name !== undefined) failed.add(name);
+    const total = OF_TOTAL.exec(line);
+    const passed = total ? countIn(total, 1) - failed.size : countIn(TESTS_PASSED.exec(line), 1);
+    addCounted(found, 'test_passed_', 'PASSED', passed);
+  }
+  return found;
+};
+
+const MARKS: Record<string, string> = { '✔': 'PASSED', '✘': 'FAILED', '↩': 'SKIPPED' };
+
+/** phpunit --testdox: a line that ends in parentheses names the class of the tests below it. */
+export const phpunitTestdox: Reader = (log) => {
+  const found = statuses();
+  let owner: string | null = null;
+  for (const line of linesOf(log)) {
+    const name = owner;
+    const title = inParentheses(stripEnd(line));
+    if (title !== null) {
+      owner = title;
+      continue;
+    }
+    const test = stripStart(line);
+    const status = MARKS[test[0] ?? ''];
+    const text = strip(test.slice(1));
+    if (status !== undefined && text !== '') found.set(name === null ? text : `${name}::${text}`, status);
+  }
+  return found;
+};
+
+/** `name (inside)` → `inside`, from the last parenthesis on. */
+function inParentheses(line: string): string | null {
+  const open = line.endsWith(')') ? line.lastIndexOf('(', line.length - 3) : -1;
+  return open < 1 ? null : line.slice(open + 1, -1);
+}
