@@ -41,7 +41,10 @@ const PYTEST_PARSERS = new Set([
   'pytest_pydantic',
   'matplotlib',
   'seaborn',
-  'smith_pytest',
+  'python-pytest-v',
+  'python-pytest-rA',
+  'python-xdist-v',
+  'cpp-pytest',
 ]);
 /** Whether a parser reads the output of pytest; null: no parser reads the log. */
 export const readsPytest = (parser: string | null): boolean => parser !== null && PYTEST_PARSERS.has(parser);
