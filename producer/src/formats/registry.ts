@@ -6,9 +6,15 @@ import type { Instance, RunRecord } from '@swefarm/shared';
 import type { Option } from 'commander';
 import type { ExportFormat } from '../export/format.ts';
 import { type Output, type OutputFormat, openOutputFile } from '../output/output.ts';
+import { atif } from './atif/trajectory.ts';
+import { nemoGymRows } from './gym/exported.ts';
 import { gymFiles, openGymOutput } from './gym/rollouts.ts';
+import { miniSweAgent } from './miniswe/trajectory.ts';
+import { openHands } from './openhands/output.ts';
 import { sftMessages } from './sft/messages.ts';
+import { sweAgent } from './sweagent/trajectory.ts';
 import { predictionLines } from './swebench/exported.ts';
+import { swesmithFinetuning } from './swesmith/finetuning.ts';
 import { verlDataset } from './verl/dataset.ts';
 
 /** How the results of a run are written. */
@@ -51,5 +57,11 @@ export const DATASET_FORMATS: Readonly<Record<string, DatasetFormat>> = { verl: 
 /** What stored rollouts are written as: `swefarm export --format NAME`. */
 export const EXPORT_FORMATS: Readonly<Record<string, ExportFormat>> = {
   'sft-messages': sftMessages,
+  'swesmith-xml': swesmithFinetuning,
+  openhands: openHands,
+  'swe-agent': sweAgent,
+  'mini-swe-agent': miniSweAgent,
+  atif,
+  'nemo-gym': nemoGymRows,
   preds: predictionLines,
 };

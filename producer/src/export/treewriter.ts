@@ -1,0 +1,65 @@
+/** The writer of formats with a folder for each instance and a preds.json beside them, as agents leave them. */
+
+import { openFolderTree } from './foldertree.ts';
+import type { ExportRequest, ExportWriter } from './format.ts';
+import { type ExportedRollout, modelName } from './rollout.ts';
+
+export type TreeFiles = { files: Record<string, string>; status: string | null } | { skipped: string };
+
+export type TreeOptions = {
+  /** The files of one rollout, by their names in its folder. */
+  render(rollout: ExportedRollout): TreeFiles;
+  /** Whether a run_batch_exit_statuses.yaml stands beside them. */
+  statuses?: boolean;
+};
+
+/** Where an instance has several rollouts, each of them is in a tree of its own: `sample-0/`, `sample-1/`. */
+export async function openTreeWriter(
+  { path, samples }: ExportRequest,
+  { render, statuses = false }: TreeOptions,
+): Promise<ExportWriter> {
+  const tree = await openFolderTree(path);
+  const trees = new Map<string, Map<string, string[]>>();
+  return {
+    async write(rollout) {
+      const rendered = render(rollout);
+      if ('skipped' in rendered) return rendered.skipped;
+      const top = samples > 1 ? `sample-${rollout.sample}/` : '';
+      const id = rollout.line.instance_id;
+      for (const [name, text] of Object.entries(rendered.files))
+        await tree.write(`${top}${id}/${name}`, text);
+      const ended = trees.get(top) ?? new Map<string, string[]>();
+      await tree.append(`${top}preds.json`, `${ended.size === 0 ? '{' : ','}\n${predictionEntry(rollout)}`);
+      const status = rendered.status ?? 'unknown';
+      ended.set(status, [...(ended.get(status) ?? []), id]);
+      trees.set(top, ended);
+      return null;
+    },
+    async finish() {
+      for (const [top, ended] of trees) {
+        await tree.append(`${top}preds.json`, '\n}\n');
+        if (statuses) await tree.write(`${top}run_batch_exit_statuses.yaml`, statusPage(ended));
+      }
+      await tree.finish();
+    },
+    [Symbol.asyncDispose]: () => tree[Symbol.asyncDispose](),
+  };
+}
+
+/** A prediction as an agent's preds.json and .pred files hold it. */
+export const prediction = (rollout: ExportedRollout) => ({
+  model_name_or_path: modelName(rollout),
+  instance_id: rollout.line.instance_id,
+  model_patch: rollout.patch ?? '',
+});
+
+const predictionEntry = (rollout: ExportedRollout): string =>
+  `${JSON.stringify(rollout.line.instance_id)}: ${JSON.stringify(prediction(rollout))}`;
+
+/** Ids are plain words, and a status is quoted as JSON, which YAML reads. */
+function statusPage(ended: ReadonlyMap<string, readonly string[]>): string {
+  const parts = [...ended].map(
+    ([status, ids]) => `  ${JSON.stringify(status)}:\n${ids.map((id) => `  - ${id}\n`).join('')}`,
+  );
+  return `instances_by_exit_status:\n${parts.join('')}total_cost: 0\n`;
+}

@@ -1,0 +1,110 @@
+/** mini-swe-agent's trajectories: `INSTANCE/INSTANCE.traj.json` and preds.json, in the format of version 1 or of version 2 (1.1). */
+import type { ExitStatus, Message } from '@swefarm/shared';
+import { carriedRollout, carriedTurn } from '../../export/carried.ts';
+import { type Conversation, commandOf, conversationOf, type Step } from '../../export/conversation.ts';
+import { type ExportFormat, NO_TRAJECTORY } from '../../export/format.ts';
+import { type ExportedRollout, modelName } from '../../export/rollout.ts';
+import { openTreeWriter, type TreeFiles } from '../../export/treewriter.ts';
+
+export const miniSweAgent: ExportFormat = {
+  description: 'trajectories of mini-swe-agent, as its inspector shows them',
+  forms: ['1.1', '1'],
+  shape: 'folder',
+  open: (request) =>
+    openTreeWriter(request, { render: (rollout) => files(rollout, request.form), statuses: true }),
+};
+
+/** Its word for how an agent ended. */
+export const MINI_EXIT: Readonly<Record<ExitStatus, string>> = {
+  submitted: 'Submitted',
+  turn_limit: 'LimitsExceeded',
+  time_limit: 'TimeExceeded',
+  context_limit: 'ContextWindowExceededError',
+  format_limit: 'RepeatedFormatError',
+};
+
+function files(rollout: ExportedRollout, form: string): TreeFiles {
+  const trajectory = rollout.content?.trajectory;
+  if (!trajectory || trajectory.messages.length === 0) return { skipped: NO_TRAJECTORY };
+  const conversation = conversationOf(trajectory);
+  const status = trajectory.exit_status === null ? '' : MINI_EXIT[trajectory.exit_status];
+  const submission = rollout.patch ?? '';
+  const text = JSON.stringify(
+    {
+      info: {
+        exit_status: status,
+        submission,
+        model_stats: { instance_cost: 0, api_calls: conversation.steps.length },
+        mini_version: form === '1' ? '1.0.0' : '2.0.0',
+        config: {
+          agent: {},
+          agent_type: 'swefarm',
+          model: { model_name: modelName(rollout) },
+          model_type: 'swefarm',
+          environment: {},
+          environment_type: rollout.line.runtime,
+        },
+        swefarm: carriedRollout(rollout),
+      },
+      messages: form === '1' ? plainMessages(conversation) : nativeMessages(conversation, status, submission),
+      trajectory_format: form === '1' ? 'mini-swe-agent-1' : 'mini-swe-agent-1.1',
+      instance_id: rollout.line.instance_id,
+    },
+    null,
+    1,
+  );
+  return { files: { [`${rollout.line.instance_id}.traj.json`]: text }, status };
+}
+
+type MiniMessage = Record<string, unknown> & { role: string };
+
+/** Version 2: messages as the provider has them, with what ran in `extra`. */
+function nativeMessages({ prompt, steps }: Conversation, status: string, submission: string): MiniMessage[] {
+  const exit = {
+    role: 'exit',
+    content: submission,
+    extra: { exit_status: status, submission, model_response: '' },
+  };
+  return [
+    ...prompt.map((message) => ({ ...message })),
+    ...steps.flatMap((step) => [answerOf(step), ...step.observations.map((one, at) => seen(one, step, at))]),
+    exit,
+  ];
+}
+
+function answerOf(step: Step): MiniMessage {
+  const actions = step.calls.flatMap((call) => {
+    const command = commandOf(call) ?? (call.name === 'bash' ? call.raw : call.name);
+    return [{ command, ...(call.id === null ? {} : { tool_call_id: call.id }) }];
+  });
+  return { ...step.message, extra: { actions, cost: 0, timestamp: 0, ...facts(step) } };
+}
+
+const facts = ({ turn }: Step) => (turn === null ? {} : { swefarm: carriedTurn(turn) });
+
+function seen(message: Message, { turn }: Step, at: number): MiniMessage {
+  const { exit_code = null } = turn?.commands[at] ?? {};
+  return {
+    ...message,
+    extra: { returncode: exit_code ?? -1, raw_output: message.content ?? '', timestamp: 0 },
+  };
+}
+
+/** Version 1: three roles and text; a call is a block of the text. */
+function plainMessages({ prompt, steps }: Conversation): MiniMessage[] {
+  return [
+    ...prompt.map(({ role, content }) => ({ role, content: content ?? '' })),
+    ...steps.flatMap((step) => [
+      { role: 'assistant', content: blockText(step), extra: facts(step) },
+      ...step.observations.map(({ content }) => ({ role: 'user', content: content ?? '' })),
+    ]),
+  ];
+}
+
+function blockText({ message, thought, calls }: Step): string {
+  if (!message.tool_calls || message.tool_calls.length === 0) return message.content ?? '';
+  const blocks = calls.map((call) => `\`\`\`bash\n${commandOf(call) ?? `echo ${SUBMIT}`}\n\`\`\``);
+  return [thought, ...blocks].filter((part) => part !== '').join('\n\n');
+}
+
+const SUBMIT = 'COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT';

@@ -1,0 +1,105 @@
+/** OpenHands' evaluation lines: `output.jsonl`, and with `raw_completions` the form that SWE-Gym trains on. */
+import { carriedRollout, carriedTurn } from '../../export/carried.ts';
+import { commandOf, conversationOf, isSubmit, type Step } from '../../export/conversation.ts';
+import { type ExportFormat, NO_TRAJECTORY } from '../../export/format.ts';
+import { openLineWriter, type Rendered } from '../../export/linewriter.ts';
+import { type ExportedRollout, modelName } from '../../export/rollout.ts';
+import { plainMessage } from '../sft/messages.ts';
+
+export const openHands: ExportFormat = {
+  description: "OpenHands' output.jsonl, or with completions (name it output.with_completions.jsonl.gz)",
+  forms: ['output', 'completions'],
+  shape: 'file',
+  open: (request) => openLineWriter(request, (rollout) => line(rollout, request.form === 'completions')),
+};
+
+function line(rollout: ExportedRollout, completions: boolean): Rendered {
+  const { content, line: result, instance, patch, provenance } = rollout;
+  const trajectory = content?.trajectory;
+  if (!trajectory || trajectory.messages.length === 0) return { skipped: NO_TRAJECTORY };
+  const { prompt, steps } = conversationOf(trajectory);
+  const task = prompt.findLast(({ role }) => role === 'user')?.content ?? '';
+  const row = {
+    instance_id: result.instance_id,
+    instruction: task,
+    instance: instance ?? { instance_id: result.instance_id },
+    test_result: {
+      git_patch: patch ?? '',
+      ...(result.resolved === null ? {} : { report: verdictOf(rollout) }),
+    },
+    metadata: {
+      agent_class: 'swefarm',
+      llm_config: { model: modelName(rollout) },
+      max_iterations: steps.length,
+      eval_output_dir: '',
+      start_time: new Date(result.finished_at - result.seconds.total * 1000).toISOString(),
+      git_commit: provenance.software_version ?? '',
+      dataset: null,
+      data_split: null,
+      details: { swefarm: carriedRollout(rollout) },
+    },
+    history: [...prompt.map((message, id) => spoken(id, message)), ...eventsOf(steps, prompt.length)],
+    metrics: { accumulated_cost: 0 },
+    error: result.failure?.message ?? null,
+    ...(completions
+      ? {
+          raw_completions: { messages: trajectory.messages.map(plainMessage), tools: trajectory.tools ?? [] },
+        }
+      : {}),
+  };
+  return { line: JSON.stringify(row) };
+}
+
+/** SWE-bench's verdict in the words of OpenHands' evaluation. */
+function verdictOf({ line: { resolved, report } }: ExportedRollout) {
+  return {
+    empty_generation: report?.patch_state === 'empty' || report?.patch_state === 'none',
+    resolved: resolved === true,
+    failed_apply_patch: report?.patch_state === 'not_applied',
+    error_eval: report?.evaluation === 'tests_cannot_start',
+    test_timeout: report?.evaluation === 'timed_out',
+  };
+}
+
+const spoken = (id: number, message: { role: string; content: string | null }) => ({
+  id,
+  source: message.role === 'system' ? 'agent' : 'user',
+  action: message.role === 'system' ? 'system' : 'message',
+  args: { content: message.content ?? '' },
+});
+
+/** An action for each call, then the observations; the last call of the work is `finish`. */
+function eventsOf(steps: readonly Step[], first: number): Record<string, unknown>[] {
+  let id = first;
+  return steps.flatMap((step) => {
+    const extra = step.turn ? { swefarm: carriedTurn(step.turn) } : {};
+    const { message } = step;
+    const answer = { id: id++, source: 'agent', ...actionOf(step), message: message.content ?? '', ...extra };
+    const seen = step.observations.map((observation, at) => ({
+      id: id++,
+      source: 'agent',
+      observation: 'run',
+      content: observation.content ?? '',
+      cause: answer.id,
+      extras: {
+        command: commandAt(step, at),
+        ...(observation.tool_call_id === undefined ? {} : { tool_call_id: observation.tool_call_id }),
+        metadata: { exit_code: step.turn?.commands[at]?.exit_code ?? -1 },
+      },
+    }));
+    return [{ ...answer, tool_call_metadata: { model_response: plainMessage(message) } }, ...seen];
+  });
+}
+
+const commandAt = ({ calls }: Step, at: number): string => {
+  const call = calls[at];
+  return call ? (commandOf(call) ?? call.raw) : '';
+};
+
+function actionOf(step: Step) {
+  const { calls, thought } = step;
+  const [call] = calls;
+  if (!call) return { action: 'message', args: { content: thought } };
+  if (calls.some(isSubmit)) return { action: 'finish', args: { thought, outputs: {} } };
+  return { action: 'run', args: { command: calls.map((_, at) => commandAt(step, at)).join('\n'), thought } };
+}

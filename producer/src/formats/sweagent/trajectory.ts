@@ -1,0 +1,111 @@
+/** SWE-agent's trajectories: `INSTANCE/INSTANCE.traj`, `.pred` and `.patch`, preds.json and the list of exit statuses. */
+import type { ExitStatus, Message } from '@swefarm/shared';
+import { carriedRollout, carriedTurn } from '../../export/carried.ts';
+import { commandOf, conversationOf, isSubmit, type Step } from '../../export/conversation.ts';
+import { type ExportFormat, NO_TRAJECTORY } from '../../export/format.ts';
+import { type ExportedRollout, modelName } from '../../export/rollout.ts';
+import { openTreeWriter, prediction, type TreeFiles } from '../../export/treewriter.ts';
+
+export const sweAgent: ExportFormat = {
+  description: 'trajectories of SWE-agent: .traj, .pred, .patch and preds.json',
+  forms: ['tree'],
+  shape: 'folder',
+  open: (request) => openTreeWriter(request, { render: files, statuses: true }),
+};
+
+/** Its word for how an agent ended. */
+export const SWE_AGENT_EXIT: Readonly<Record<ExitStatus, string>> = {
+  submitted: 'submitted',
+  turn_limit: 'exit_cost',
+  time_limit: 'exit_total_execution_time',
+  context_limit: 'exit_context',
+  format_limit: 'exit_format',
+};
+
+const AGENT = 'main';
+
+function files(rollout: ExportedRollout): TreeFiles {
+  const trajectory = rollout.content?.trajectory;
+  if (!trajectory || trajectory.messages.length === 0) return { skipped: NO_TRAJECTORY };
+  const { prompt, steps } = conversationOf(trajectory);
+  const status = trajectory.exit_status === null ? null : SWE_AGENT_EXIT[trajectory.exit_status];
+  const id = rollout.line.instance_id;
+  const submission = rollout.patch ?? '';
+  const traj = {
+    trajectory: steps.map((step, at) =>
+      // The query of each step repeats the conversation: the last one has all of it.
+      stepOf(step, at === steps.length - 1 ? trajectory.messages.slice(0, step.at) : []),
+    ),
+    history: [
+      ...prompt.map((message) => past(message, message.role === 'system' ? 'system_prompt' : 'observation')),
+      ...steps.flatMap((step) => [
+        actionPast(step),
+        ...step.observations.map((message) => past(message, 'observation')),
+      ]),
+    ],
+    info: {
+      model_stats: statsOf(steps),
+      exit_status: status,
+      submission,
+      swefarm: carriedRollout(rollout),
+    },
+    replay_config: JSON.stringify({ agent: { model: { name: modelName(rollout) } } }),
+    environment: AGENT,
+  };
+  return {
+    files: {
+      [`${id}.traj`]: JSON.stringify(traj, null, 1),
+      [`${id}.pred`]: JSON.stringify(prediction(rollout)),
+      [`${id}.patch`]: submission,
+    },
+    status,
+  };
+}
+
+function stepOf(step: Step, query: readonly Message[]) {
+  const seconds = step.turn?.commands.reduce((sum, command) => sum + command.seconds, 0) ?? 0;
+  return {
+    action: actionOf(step),
+    observation: step.observations.map(({ content }) => content ?? '').join('\n'),
+    response: step.message.content ?? '',
+    thought: step.thought,
+    execution_time: seconds,
+    state: {},
+    query: query.map((message) => historic(message)),
+    extra_info: step.turn ? { swefarm: carriedTurn(step.turn) } : {},
+  };
+}
+
+const actionOf = ({ calls }: Step): string =>
+  calls.map((call) => (isSubmit(call) ? 'submit' : (commandOf(call) ?? call.raw))).join('\n');
+
+const actionPast = (step: Step) => ({
+  ...historic(step.message),
+  agent: AGENT,
+  message_type: 'action',
+  thought: step.thought,
+  action: actionOf(step),
+});
+
+const past = (message: Message, message_type: string) => ({
+  ...historic(message),
+  agent: AGENT,
+  message_type,
+});
+
+/** Its observations name the calls that they answer in a list. */
+const historic = (message: Message) => ({
+  ...message,
+  ...(message.tool_call_id === undefined ? {} : { tool_call_ids: [message.tool_call_id] }),
+});
+
+function statsOf(steps: readonly Step[]) {
+  const sum = (key: 'prompt_tokens' | 'completion_tokens'): number =>
+    steps.reduce((total, { turn }) => total + (turn?.usage?.[key] ?? 0), 0);
+  return {
+    instance_cost: 0,
+    tokens_sent: sum('prompt_tokens'),
+    tokens_received: sum('completion_tokens'),
+    api_calls: steps.length,
+  };
+}

@@ -1,0 +1,121 @@
+/**
+ * SWE-smith's fine-tuning lines (`ft_xml_*.jsonl`; swesmith/train/traj_mgr): calls as XML in the text, as tool calls, or as a block of
+ * the text.
+ */
+import type { Message } from '@swefarm/shared';
+import { commandOf, conversationOf, isSubmit, type Step, type StepCall } from '../../export/conversation.ts';
+import { type ExportFormat, NO_TRAJECTORY } from '../../export/format.ts';
+import { openLineWriter, type Rendered } from '../../export/linewriter.ts';
+import { type ExportedRollout, modelName } from '../../export/rollout.ts';
+
+export const swesmithFinetuning: ExportFormat = {
+  description: "SWE-smith's fine-tuning lines",
+  forms: ['xml', 'tool', 'user'],
+  shape: 'file',
+  open: (request) => {
+    const form = FORMS[request.form as keyof typeof FORMS];
+    return openLineWriter(request, (rollout) => line(rollout, form));
+  },
+};
+
+type Form = { system: string; answer(step: Step): Message; observations(step: Step): Message[] };
+
+/** The system prompt of a rollout names its own form of calls, so a form that changes the calls changes the prompt too. */
+const FORMS: Readonly<Record<'xml' | 'tool' | 'user', Form>> = {
+  xml: {
+    system: `You are a software engineer who works in a repository through two functions. Each answer is a short thought, a blank line and one call:
+
+<function=NAME>
+<parameter=KEY>VALUE</parameter>
+</function>
+
+bash runs the shell command of its parameter "command" and shows you its exit code and output.
+submit has no parameter and ends the work: call it once the issue is solved.`,
+    answer: (step) => ({ role: 'assistant', content: joined(step.thought, step.calls.map(xmlCall)) }),
+    observations: asUser,
+  },
+  tool: {
+    system: `You are a software engineer who works in a repository through tools. Think briefly, then call one: bash runs a shell command, submit ends the work.`,
+    answer: ({ at, thought, calls }) => ({
+      role: 'assistant',
+      content: thought,
+      ...(calls.length === 0 ? {} : { tool_calls: calls.map((call, index) => toolCall(call, at, index)) }),
+    }),
+    observations: asTool,
+  },
+  user: {
+    system: `You are a software engineer who works in a repository through a shell. Each answer is a short thought and one command in a block of three backticks. Its exit code and output come back as the next message. The command submit ends the work.`,
+    answer: (step) => ({ role: 'assistant', content: joined(step.thought, step.calls.map(block)) }),
+    observations: asUser,
+  },
+};
+
+function line(rollout: ExportedRollout, form: Form): Rendered {
+  const { content, provenance, patch } = rollout;
+  const trajectory = content?.trajectory;
+  if (!trajectory || trajectory.turns.length === 0) return { skipped: NO_TRAJECTORY };
+  const { prompt, steps } = conversationOf(trajectory);
+  const task = prompt.filter(({ role }) => role !== 'system').map(({ content: text }) => text ?? '');
+  const row = {
+    messages: [
+      { role: 'system', content: form.system },
+      { role: 'user', content: task.join('\n\n') },
+      ...steps.flatMap((step, at) => [
+        form.answer(step),
+        // After the last call nothing is answered any more.
+        ...(at === steps.length - 1 ? [] : form.observations(step)),
+      ]),
+    ],
+    instance_id: provenance.instance_id,
+    resolved: provenance.resolved,
+    model: modelName(rollout),
+    traj_id: provenance.rollout_id,
+    patch,
+    swefarm: provenance,
+  };
+  return { line: JSON.stringify(row) };
+}
+
+const joined = (thought: string, calls: readonly string[]): string =>
+  [thought, ...calls].filter((part) => part !== '').join('\n\n');
+
+/** Values of these parameters stand on lines of their own. */
+const WRAPPED = new Set(['old_str', 'new_str', 'file_text']);
+
+function xmlCall(call: StepCall): string {
+  if (isSubmit(call)) return '<function=submit>\n</function>';
+  const parameters = Object.entries(call.args ?? { arguments: call.raw }).map(([key, value]) => {
+    const text = typeof value === 'string' ? value : JSON.stringify(value);
+    return `<parameter=${key}>${WRAPPED.has(key) ? `\n${text}\n` : text}</parameter>\n`;
+  });
+  return `<function=${call.name}>\n${parameters.join('')}</function>`;
+}
+
+const block = (call: StepCall): string =>
+  `\`\`\`\n${isSubmit(call) ? 'submit' : (commandOf(call) ?? `${call.name} ${call.raw}`)}\n\`\`\``;
+
+const idOf = (call: StepCall, at: number, index: number): string => call.id ?? `call_${at}_${index}`;
+
+function toolCall(call: StepCall, at: number, index: number) {
+  const submit = isSubmit(call);
+  return {
+    id: idOf(call, at, index),
+    type: 'function' as const,
+    function: { name: submit ? 'submit' : call.name, arguments: submit ? '{}' : call.raw },
+  };
+}
+
+/** One message of the user, because chat templates want user and assistant in turn. */
+function asUser({ observations }: Step): Message[] {
+  if (observations.length === 0) return [];
+  return [{ role: 'user', content: observations.map(({ content }) => content ?? '').join('\n\n') }];
+}
+
+/** Observations of a text conversation answer its one command. */
+function asTool(step: Step): Message[] {
+  const [call] = step.calls;
+  return step.observations.map((message) => {
+    if (message.role === 'tool' || !call) return { ...message, content: message.content ?? '' };
+    return { role: 'tool', content: message.content ?? '', tool_call_id: idOf(call, step.at, 0) };
+  });
+}

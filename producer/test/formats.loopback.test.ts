@@ -1,0 +1,180 @@
+/** Each format of `swefarm export`, from one stored rollout with tool calls and one with blocks of text. */
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { madeTrajectory } from '@swefarm/testkit';
+import { expect, test } from 'vitest';
+import { linesOf, run } from './cli.ts';
+import { testFolder } from './farm.ts';
+import { aPatch, storeRollouts, toolTrajectory } from './stored.ts';
+
+async function exported(format: string, form: string, out: string) {
+  const folder = await testFolder();
+  const results = await storeRollouts(folder, [
+    {},
+    { over: { instance_id: 'a__b-2', resolved: false, reward: 0 }, trajectory: madeTrajectory(2, 1) },
+  ]);
+  const path = join(folder, out);
+  const ran = await run(['export', results, '--format', format, '--form', form, '--out', path]);
+  expect(ran).toMatchObject({ code: 0 });
+  return { folder, path, results };
+}
+
+const json = async (path: string) => JSON.parse(await readFile(path, 'utf8'));
+
+test('swesmith-xml: calls are XML, observations are the user, the end is a submit', async () => {
+  const { path } = await exported('swesmith-xml', 'xml', 'ft_xml_r1.jsonl');
+  const [tools, text] = await linesOf(path);
+  expect(tools).toMatchObject({
+    instance_id: 'a__b-1',
+    resolved: true,
+    traj_id: 'r1.a__b-1.0',
+    patch: aPatch('2'),
+  });
+  const messages = tools?.messages as { role: string; content: string }[];
+  expect(messages.map(({ role }) => role)).toEqual([
+    'system',
+    'user',
+    'assistant',
+    'user',
+    'assistant',
+    'user',
+    'assistant',
+  ]);
+  expect(messages[2]?.content).toBe(
+    'Look around.\n\n<function=bash>\n<parameter=command>ls</parameter>\n</function>',
+  );
+  expect(messages.at(-1)?.content).toBe('<function=submit>\n</function>');
+  expect((text?.messages as typeof messages | undefined)?.[2]?.content).toBe(
+    'Let me look around first.\n\n<function=bash>\n<parameter=command>ls -la && git log --oneline | head -3</parameter>\n</function>',
+  );
+});
+
+test('swesmith-xml as tool calls and as blocks of text: from either kind of conversation', async () => {
+  const tool = await linesOf((await exported('swesmith-xml', 'tool', 'a.jsonl')).path);
+  for (const line of tool) {
+    const messages = line.messages as {
+      role: string;
+      tool_calls?: { id: string }[];
+      tool_call_id?: string;
+    }[];
+    const ids = messages.flatMap(({ tool_calls = [] }) => tool_calls.map(({ id }) => id));
+    const seen = messages.flatMap(({ tool_call_id }) => tool_call_id ?? []);
+    expect(seen.length).toBeGreaterThan(0);
+    expect(seen).toEqual(ids.slice(0, seen.length));
+  }
+  const user = await linesOf((await exported('swesmith-xml', 'user', 'b.jsonl')).path);
+  expect((user[0]?.messages as { content: string }[] | undefined)?.[2]?.content).toBe(
+    'Look around.\n\n```\nls\n```',
+  );
+});
+
+test('swe-agent: .traj, .pred, .patch, preds.json and the exit statuses', async () => {
+  const { path } = await exported('swe-agent', 'tree', 'trajs');
+  expect((await readdir(path)).sort()).toEqual([
+    'a__b-1',
+    'a__b-2',
+    'preds.json',
+    'run_batch_exit_statuses.yaml',
+  ]);
+  const traj = await json(join(path, 'a__b-1', 'a__b-1.traj'));
+  expect(traj.trajectory.map((step: { action: string }) => step.action)).toEqual([
+    'ls',
+    "sed -i 's/1/2/' a.py",
+    'submit',
+  ]);
+  expect(traj.trajectory[2].query).toHaveLength(6);
+  expect(traj.history).toHaveLength(7);
+  expect(traj.history[3]).toMatchObject({ role: 'tool', tool_call_ids: ['c1'], message_type: 'observation' });
+  expect(traj.info).toMatchObject({
+    exit_status: 'submitted',
+    submission: aPatch('2'),
+    model_stats: { tokens_sent: 360, tokens_received: 30, api_calls: 3 },
+  });
+  expect(await json(join(path, 'preds.json'))).toMatchObject({
+    'a__b-1': { model_name_or_path: 'scripted-7b', model_patch: aPatch('2') },
+  });
+  expect(await json(join(path, 'a__b-1', 'a__b-1.pred'))).toMatchObject({ instance_id: 'a__b-1' });
+  expect(await readFile(join(path, 'run_batch_exit_statuses.yaml'), 'utf8')).toContain('- a__b-2');
+});
+
+test('several rollouts of an instance lie in a tree each', async () => {
+  const folder = await testFolder();
+  const results = await storeRollouts(folder, [{}, {}]);
+  const path = join(folder, 'trajs');
+  await run(['export', results, '--format', 'mini-swe-agent', '--out', path]);
+  expect((await readdir(path)).sort()).toEqual(['sample-0', 'sample-1']);
+  expect(await readdir(join(path, 'sample-1'))).toContain('preds.json');
+});
+
+test('mini-swe-agent 1.1 keeps the messages and what ran; 1 is text', async () => {
+  const { path } = await exported('mini-swe-agent', '1.1', 'msa');
+  const two = await json(join(path, 'a__b-1', 'a__b-1.traj.json'));
+  expect(two).toMatchObject({ trajectory_format: 'mini-swe-agent-1.1', instance_id: 'a__b-1' });
+  expect(two.messages[2]).toMatchObject({
+    ...toolTrajectory().messages[2],
+    extra: { actions: [{ command: 'ls', tool_call_id: 'c1' }] },
+  });
+  expect(two.messages[3].extra).toMatchObject({ returncode: 0 });
+  expect(two.messages.at(-1)).toMatchObject({ role: 'exit', extra: { exit_status: 'Submitted' } });
+  const plain = await exported('mini-swe-agent', '1', 'msa');
+  const one = await json(join(plain.path, 'a__b-1', 'a__b-1.traj.json'));
+  expect(one.trajectory_format).toBe('mini-swe-agent-1');
+  expect(one.messages.map(({ role }: { role: string }) => role)).not.toContain('tool');
+  expect(one.messages[2].content).toBe('Look around.\n\n```bash\nls\n```');
+});
+
+test('openhands: events, verdict and patch; completions too', async () => {
+  const [line] = await linesOf((await exported('openhands', 'output', 'output.jsonl')).path);
+  expect(line).toMatchObject({
+    instance_id: 'a__b-1',
+    instruction: 'Fix x.',
+    test_result: { git_patch: aPatch('2'), report: { resolved: true, failed_apply_patch: false } },
+    metadata: { llm_config: { model: 'scripted-7b' } },
+    error: null,
+  });
+  const history = line?.history as Record<string, unknown>[];
+  expect(history.map((event) => event.action ?? event.observation)).toEqual([
+    'system',
+    'message',
+    'run',
+    'run',
+    'run',
+    'run',
+    'finish',
+  ]);
+  expect(history.map(({ id }) => id)).toEqual([0, 1, 2, 3, 4, 5, 6]);
+  const { path } = await exported('openhands', 'completions', 'output.with_completions.jsonl.gz');
+  const { gunzipSync } = await import('node:zlib');
+  const first = JSON.parse(
+    gunzipSync(await readFile(path))
+      .toString()
+      .split('\n')[0] ?? '',
+  );
+  expect(first.raw_completions).toEqual({
+    messages: toolTrajectory().messages,
+    tools: toolTrajectory().tools,
+  });
+});
+
+test('atif: steps without gaps, observations under their calls, token ids of what was generated', async () => {
+  const { path } = await exported('atif', '1.7', 'atif');
+  const tools = await json(join(path, 'r1.a__b-1.0.trajectory.json'));
+  expect(tools.steps.map(({ step_id }: { step_id: number }) => step_id)).toEqual([1, 2, 3, 4, 5]);
+  expect(tools.steps[2]).toMatchObject({
+    source: 'agent',
+    tool_calls: [{ tool_call_id: 'c1', function_name: 'bash', arguments: { command: 'ls' } }],
+    observation: { results: [{ source_call_id: 'c1' }] },
+    metrics: { prompt_tokens: 100, completion_tokens: 10 },
+  });
+  const text = await json(join(path, 'r1.a__b-2.1.trajectory.json'));
+  expect(text.steps[2].metrics.completion_token_ids).toHaveLength(90);
+  expect(text.steps[2].metrics.logprobs).toHaveLength(90);
+});
+
+test("nemo-gym: the rows of its collector's X.jsonl, with token ids where they are known", async () => {
+  const [tools, text] = await linesOf((await exported('nemo-gym', 'rows', 'X.jsonl')).path);
+  expect(tools).toMatchObject({ _ng_task_index: 0, _ng_rollout_index: 0, reward: 1, resolved: true });
+  const output = (text?.response as { output: { generation_token_ids?: number[] }[] } | undefined)?.output;
+  expect(output?.flatMap((item) => item.generation_token_ids ?? [])).toHaveLength(180);
+  expect(text).toMatchObject({ _ng_task_index: 1, reward: 0, provenance: { run_id: 'r1' } });
+});
