@@ -3,6 +3,13 @@ export { parserName, parserNames, readLog } from './parsers/registry.ts';
 export type { GraderChoice, GraderName } from './plan/graders.ts';
 export { isNoPatch, parserOf, planEvaluation } from './plan/plan.ts';
 export { knownRepos } from './plan/specs.ts';
+export {
+  liveProgram,
+  type MultiSweTask,
+  multiSweProgram,
+  type ProgramSource,
+  proProgram,
+} from './programs/programs.ts';
 export * from './report/grade.ts';
 export { guessInfra, type InfraGuess } from './report/infra.ts';
 export {

@@ -30,6 +30,7 @@ const SHARED: Rooms = {
 
 const GRADING: Rooms = {
   reward: [],
+  programs: [],
   text: [],
   parsers: ['text'],
   plan: ['parsers', 'text'],

@@ -1,7 +1,7 @@
 /** Outcome, reward and other facts of a rollout, in a few lines. */
 
+import { renderReward } from '../../src/output/renderreward.ts';
 import type { PageDetail } from '../../src/page/data.ts';
-import { renderReward } from '../../src/view/reward.ts';
 import { terminalSafe } from '../../src/view/terminalsafe.ts';
 import { duration, integer, moment, words } from './format.ts';
 import { Mark } from './mark.tsx';

@@ -5,8 +5,8 @@ import { RESULT_FORMATS } from '../formats/registry.ts';
 import { type Collected, type CollectOptions, collect } from '../output/collect.ts';
 import type { OutputLine } from '../output/line.ts';
 import { type Output, type OutputFormat, openOutputFile, streamOutput } from '../output/output.ts';
+import { renderReward } from '../output/renderreward.ts';
 import { type Progress, startProgress } from '../view/progress.ts';
-import { renderReward } from '../view/reward.ts';
 import { styled, writeTo } from './terminal.ts';
 
 export type Follow = {

@@ -2,10 +2,10 @@
 
 import { type RunRecord, startedGroup, type UnreadableResult } from '@swefarm/shared';
 import type { Output } from '../output/output.ts';
+import { renderReward } from '../output/renderreward.ts';
 import { type GroupSummary, summarise } from '../output/summary.ts';
 import { withVerdict } from '../output/tally.ts';
 import { type ExitCode, exitCode } from '../run/exit.ts';
-import { renderReward } from '../view/reward.ts';
 import { renderSummary } from '../view/summary.ts';
 import { say, styled, widthOf } from './terminal.ts';
 

@@ -1,6 +1,6 @@
 /** Prints the changes of a regrade: one line per rollout whose verdict, reward or tests changed. */
 import type { OutputLine, ReportSummary } from '../output/line.ts';
-import { renderReward } from '../view/reward.ts';
+import { renderReward } from '../output/renderreward.ts';
 
 export type GradeVerdict = {
   outcome: string;
