@@ -46,6 +46,8 @@ const PRODUCER: Rooms = {
   'datasets/fields': [],
   'datasets/families': ['datasets/fields'],
   datasets: ROWS,
+  'datasets/tools': ['datasets', ...ROWS],
+  'datasets/hub': [],
   local: [],
   probe: [],
   redis: [],
@@ -64,7 +66,7 @@ const PRODUCER: Rooms = {
   'formats/gym': [...RESULTS, 'export'],
   regrade: [...RESULTS, 'formats/swebench'],
   sessions: ['datasets', 'run'],
-  view: ['output'],
+  view: ['datasets/tools', 'output'],
   eval: [...RESULTS, 'formats/swebench', 'run', 'view'],
   formats: [
     ...['datasets', 'export', 'output'],

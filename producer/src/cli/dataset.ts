@@ -1,12 +1,14 @@
-/** `swefarm dataset`: writes datasets of this farm in another trainer's format. */
+/** `swefarm dataset`: files of rows, and datasets of this farm in another trainer's format. */
 import { type Command, Option } from 'commander';
 import { DATASET_FORMATS } from '../formats/registry.ts';
 import { EXIT } from '../run/exit.ts';
+import { addDatasetTools } from './datasettools.ts';
 import { addDatasetOptions, datasetOf, type Flags } from './options.ts';
 import { print } from './terminal.ts';
 
 export function addDataset(program: Command): void {
-  const dataset = program.command('dataset').description('write a dataset in the format of another trainer');
+  const dataset = program.command('dataset').description('look at datasets, choose rows, convert them');
+  addDatasetTools(dataset);
   for (const [name, format] of Object.entries(DATASET_FORMATS)) {
     const command = dataset.command(`to-${name}`).description(format.description);
     const folder = new Option('--output-dir <folder>', 'folder for the files').makeOptionMandatory();

@@ -19,7 +19,8 @@ import { say } from './terminal.ts';
 /** The flags that commander passes to an action. */
 export type Flags = Readonly<Record<string, unknown>>;
 
-const gather = (value: string, earlier: string[] | undefined): string[] => [...(earlier ?? []), value];
+/** Collects the values of an option that may be given several times. */
+export const gather = (value: string, earlier: string[] | undefined): string[] => [...(earlier ?? []), value];
 
 export function wholeNumber(value: string): number {
   if (!/^\d+$/.test(value)) throw new InvalidArgumentError('expected a whole number.');
@@ -242,7 +243,8 @@ export const rowOptions = (flags: Flags): RowOptions => ({
   familyFiles: flags.familyFiles === undefined ? undefined : String(flags.familyFiles),
 });
 
-function regularExpression(text: string): RegExp {
+/** Throws UsageError naming `--match`. */
+export function regularExpression(text: string): RegExp {
   try {
     return new RegExp(text);
   } catch (error) {

@@ -45,7 +45,7 @@ function parseLine(bytes: Uint8Array, number: number, unterminated: boolean): Ra
       ? bad(where, 'a whole JSON object', 'a line that is cut off', 'the file is truncated: fetch it again')
       : bad(where, 'a JSON object', `text that is not JSON (${(error as Error).message})`, 'mend this line');
   }
-  return asRow(where, value);
+  return { ...asRow(where, value), text };
 }
 
 /** A row must be an object; shared by all text formats. */

@@ -6,7 +6,12 @@ export { describeValue, type RowProblem } from './fields/problem.ts';
 
 /** A row of the file, or why it cannot be read. */
 export type RawRow =
-  | { where: string; value: Record<string, unknown> }
+  | {
+      where: string;
+      value: Record<string, unknown>;
+      /** The row as it stands in a JSONL file, without the blanks around it. */
+      text?: string;
+    }
   | { where: string; problem: RowProblem };
 
 /** Rows that are well formed and cannot be graded, by reason, with the first problem of each. */

@@ -19,20 +19,35 @@ import type { RawRow } from './problem.ts';
  * @throws UsageError when the file is missing, empty, truncated or of an unknown format
  */
 export async function* readRows(path: string, signal?: AbortSignal): AsyncGenerator<RawRow> {
-  const head = await readHead(path);
-  if (head.subarray(0, 4).toString('latin1') === 'PAR1') {
+  const { form, open: plain } = await openSource(path, signal);
+  if (form === 'parquet') {
     yield* readParquet(path);
     return;
   }
-  const gzipped = head[0] === 0x1f && head[1] === 0x8b;
-  const plain = () => openPlain(path, gzipped, signal);
-  const first = gzipped ? await firstBytes(plain()) : head;
   try {
-    if (isJsonLines(first)) yield* parseJsonLines(plain());
+    if (form === 'jsonl') yield* parseJsonLines(plain());
     else yield* parseJsonText(path, plain());
   } catch (error) {
     throw readError(path, error);
   }
+}
+
+export type DatasetSource = {
+  form: 'json' | 'jsonl' | 'parquet';
+  /** The text of the file, unpacked; may be called several times. For parquet: its bytes. */
+  open: () => Readable;
+};
+
+/** The form of a file, by its content. Throws UsageError as {@link readRows} does. */
+export async function openSource(path: string, signal?: AbortSignal): Promise<DatasetSource> {
+  const head = await readHead(path);
+  if (head.subarray(0, 4).toString('latin1') === 'PAR1') {
+    return { form: 'parquet', open: () => openPlain(path, false, signal) };
+  }
+  const gzipped = head[0] === 0x1f && head[1] === 0x8b;
+  const plain = () => openPlain(path, gzipped, signal);
+  const first = gzipped ? await firstBytes(plain()) : head;
+  return { form: isJsonLines(first) ? 'jsonl' : 'json', open: plain };
 }
 
 const HEAD_BYTES = 64 * 1024;
@@ -93,7 +108,8 @@ function isJsonLines(head: Buffer): boolean {
   return line !== '{' && !line.endsWith(',');
 }
 
-function readError(path: string, error: unknown): unknown {
+/** The error of a file that cannot be read, with its remedy. */
+export function readError(path: string, error: unknown): unknown {
   if (error instanceof UsageError) return error;
   const code = (error as NodeJS.ErrnoException).code;
   switch (code) {

@@ -1,0 +1,96 @@
+/** The parquet schema that holds rows of JSON without loss, and the rows as that schema stores them. */
+import { UsageError } from '@swefarm/shared';
+import type { SchemaElement } from 'hyparquet';
+import { ExactText, ExactTime, exactJson } from './exact.ts';
+import type { VerbatimRow } from './rows.ts';
+
+/** `json`: values that share no plain type; they are stored as JSON text, which parquet marks as such. */
+type Kind = 'nothing' | 'text' | 'boolean' | 'integer' | 'double' | 'texts' | 'json';
+
+export type Columns = ReadonlyMap<string, Kind>;
+
+/** One pass over all rows. Throws UsageError when there is none. */
+export async function columnsOf(path: string, rows: AsyncIterable<VerbatimRow>): Promise<Columns> {
+  const columns = new Map<string, Kind>();
+  for await (const { value } of rows) {
+    for (const [name, one] of Object.entries(value)) {
+      columns.set(name, joined(columns.get(name) ?? 'nothing', kindOf(one)));
+    }
+  }
+  if (columns.size === 0)
+    throw new UsageError(`${path}: holds no rows, so a parquet file would have no columns`);
+  return columns;
+}
+
+function kindOf(value: unknown): Kind {
+  if (value === null || value === undefined) return 'nothing';
+  if (typeof value === 'string' || value instanceof ExactTime) return 'text';
+  if (typeof value === 'boolean') return 'boolean';
+  if (typeof value === 'bigint') return 'integer';
+  if (typeof value === 'number')
+    return Number.isSafeInteger(value) ? 'integer' : Number.isInteger(value) ? 'json' : 'double';
+  return Array.isArray(value) && value.every((item) => typeof item === 'string') ? 'texts' : 'json';
+}
+
+function joined(a: Kind, b: Kind): Kind {
+  if (a === b || b === 'nothing') return a;
+  if (a === 'nothing') return b;
+  const numbers = (kind: Kind): boolean => kind === 'integer' || kind === 'double';
+  return numbers(a) && numbers(b) ? 'double' : 'json';
+}
+
+/** Columns without any value are text. */
+export function schemaOf(columns: Columns): SchemaElement[] {
+  return [
+    { name: 'schema', num_children: columns.size },
+    ...[...columns].flatMap(([name, kind]): SchemaElement[] => {
+      const optional = { name, repetition_type: 'OPTIONAL' as const };
+      switch (kind) {
+        case 'boolean':
+          return [{ ...optional, type: 'BOOLEAN' }];
+        case 'integer':
+          return [{ ...optional, type: 'INT64' }];
+        case 'double':
+          return [{ ...optional, type: 'DOUBLE' }];
+        case 'json':
+          return [{ ...optional, type: 'BYTE_ARRAY', logical_type: { type: 'JSON' } }];
+        case 'texts':
+          return [
+            { ...optional, converted_type: 'LIST', num_children: 1 },
+            { name: 'list', repetition_type: 'REPEATED', num_children: 1 },
+            { name: 'element', repetition_type: 'OPTIONAL', type: 'BYTE_ARRAY', converted_type: 'UTF8' },
+          ];
+        default:
+          return [{ ...optional, type: 'BYTE_ARRAY', converted_type: 'UTF8' }];
+      }
+    }),
+  ];
+}
+
+const encoder = new TextEncoder();
+
+/** A row as `schemaOf` of its columns stores it. A column that the row lacks becomes null: parquet knows no absence. */
+export function storedRow(row: VerbatimRow, columns: Columns): Record<string, unknown> {
+  return Object.fromEntries(
+    [...columns].map(([name, kind]) => [
+      name,
+      storedValue(row.value[name] ?? null, kind, `${row.where}: ${name}`),
+    ]),
+  );
+}
+
+function storedValue(value: unknown, kind: Kind, where: string): unknown {
+  if (value === null) return null;
+  if (kind === 'integer') return BigInt(value as number | bigint);
+  if (kind === 'json') return encoder.encode(exactJson(value, where));
+  return value instanceof ExactTime ? value.toString() : value;
+}
+
+/** A value that was read from parquet, as the writer takes it for the same schema. */
+export function sameValue(value: unknown): unknown {
+  if (value instanceof ExactTime) return value.unit === 'DAYS' ? Number(value.value) : value.value;
+  if (value instanceof ExactText) return encoder.encode(value.text);
+  if (Array.isArray(value)) return value.map(sameValue);
+  if (value === null || typeof value !== 'object' || ArrayBuffer.isView(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, sameValue(inner)]));
+}

@@ -1,0 +1,76 @@
+/** Values of parquet that JSON and JavaScript have no exact form for, and their JSON text. */
+import { UsageError } from '@swefarm/shared';
+
+const PER_SECOND = { MILLIS: 1_000n, MICROS: 1_000_000n, NANOS: 1_000_000_000n } as const;
+const DAY_MS = 86_400_000;
+
+/** A date, or a point in time in parquet's own unit. */
+export class ExactTime {
+  readonly value: bigint;
+  readonly unit: keyof typeof PER_SECOND | 'DAYS';
+
+  constructor(value: bigint, unit: keyof typeof PER_SECOND | 'DAYS') {
+    this.value = value;
+    this.unit = unit;
+  }
+
+  /** ISO 8601 with as many digits as the unit has. */
+  toString(): string {
+    if (this.unit === 'DAYS') return new Date(Number(this.value) * DAY_MS).toISOString().slice(0, 10);
+    const per = PER_SECOND[this.unit];
+    const rest = ((this.value % per) + per) % per;
+    const seconds = new Date(Number((this.value - rest) / per) * 1000).toISOString().slice(0, 19);
+    return `${seconds}.${String(rest).padStart(String(per).length - 1, '0')}Z`;
+  }
+
+  toJSON(): string {
+    return this.toString();
+  }
+}
+
+/** A JSON text inside a parquet column. */
+export class ExactText {
+  readonly text: string;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+
+  toJSON(): unknown {
+    return JSON.parse(this.text, exactNumber as (key: string, value: unknown) => unknown);
+  }
+}
+
+/** A reviver: numbers keep the digits that they are written with. The third parameter is Node 24's. */
+const exactNumber = (_key: string, value: unknown, context?: { source?: string }): unknown =>
+  typeof value === 'number' && context?.source !== undefined && String(value) !== context.source
+    ? rawJson(context.source)
+    : value;
+
+/** Node 24 has it, the types of TypeScript do not. */
+const rawJson = (text: string): unknown =>
+  (JSON as unknown as { rawJSON(text: string): unknown }).rawJSON(text);
+
+/** The nearest value that plain JSON has, for readers that need no more. */
+export function plainJson(value: unknown): unknown {
+  if (typeof value === 'bigint') return Number(value);
+  if (value instanceof ExactTime) return value.toString();
+  if (value instanceof ExactText) return JSON.parse(value.text);
+  if (Array.isArray(value)) return value.map(plainJson);
+  if (value === null || typeof value !== 'object' || ArrayBuffer.isView(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, plainJson(inner)]));
+}
+
+/** One line of JSON with every digit. `where` begins the message. Throws UsageError for bytes and for NaN. */
+export function exactJson(value: unknown, where: string): string {
+  return JSON.stringify(value, (key, inner: unknown) => {
+    if (typeof inner === 'bigint') return rawJson(String(inner));
+    if (typeof inner === 'number' && !Number.isFinite(inner)) {
+      throw new UsageError(`${where}: ${key}: JSON has no ${inner}; write parquet instead`);
+    }
+    if (inner instanceof Uint8Array) {
+      throw new UsageError(`${where}: ${key}: holds bytes, which JSON cannot hold; write parquet instead`);
+    }
+    return inner;
+  });
+}

@@ -1,0 +1,121 @@
+/** What a dataset file holds: columns, families, repositories, tests, and what nobody can grade and why. One pass, bounded memory. */
+import type { RowOptions } from '../row.ts';
+import { idOf, repositoryOf } from './select.ts';
+import { readRow } from './variables.ts';
+import type { VerbatimFile, VerbatimRow } from './rows.ts';
+
+export type ColumnFacts = {
+  /** Rows in which the column has a value; absent and null ones have none. */
+  filled: number;
+  /** JSON types that were seen: text, number, boolean, list, object. */
+  types: Record<string, number>;
+};
+
+export type DatasetFacts = {
+  path: string;
+  form: VerbatimFile['form'];
+  rows: number;
+  /** Ids that more than one row has. */
+  doubled: string[];
+  columns: Record<string, ColumnFacts>;
+  families: Record<string, number>;
+  /** Family and repository, by number of rows. */
+  repositories: Record<string, number>;
+  gradable: number;
+  /** Reason → how many rows, with an example. */
+  ungradable: Record<string, { rows: number; example: string }>;
+  /** Columns of the gold patch and of the statement that are empty in so many rows of instances. */
+  without: { patch: number; problem_statement: number };
+  tests: { FAIL_TO_PASS: Spread; PASS_TO_PASS: Spread };
+};
+
+/** Least, quartiles and most of a number over the gradable rows; null without any. */
+export type Spread = { least: number; q1: number; median: number; q3: number; most: number } | null;
+
+export async function inspectDataset(file: VerbatimFile, options: RowOptions = {}): Promise<DatasetFacts> {
+  const facts: DatasetFacts = {
+    path: file.path,
+    form: file.form,
+    rows: 0,
+    doubled: [],
+    columns: {},
+    families: {},
+    repositories: {},
+    gradable: 0,
+    ungradable: {},
+    without: { patch: 0, problem_statement: 0 },
+    tests: { FAIL_TO_PASS: null, PASS_TO_PASS: null },
+  };
+  const seen = new Map<string, number>();
+  const sizes = { FAIL_TO_PASS: [] as number[], PASS_TO_PASS: [] as number[] };
+  for await (const row of file.rows()) {
+    facts.rows += 1;
+    const id = idOf(row);
+    seen.set(id, (seen.get(id) ?? 0) + 1);
+    countColumns(facts.columns, row);
+    addOne(facts.repositories, repositoryOf(row));
+    const read = readRow(row, options);
+    if ('problem' in read) {
+      const known = facts.ungradable[read.problem];
+      if (known) known.rows += 1;
+      else if (Object.keys(facts.ungradable).length < MOST_REASONS) {
+        facts.ungradable[read.problem] = { rows: 1, example: `${row.where} (${id})` };
+      } else addReason(facts, OTHER, `${row.where} (${id})`);
+      continue;
+    }
+    const { instance } = read;
+    facts.gradable += 1;
+    addOne(facts.families, instance.family);
+    if (instance.patch.trim() === '') facts.without.patch += 1;
+    if (instance.problem_statement.trim() === '') facts.without.problem_statement += 1;
+    sizes.FAIL_TO_PASS.push(instance.FAIL_TO_PASS.length);
+    sizes.PASS_TO_PASS.push(instance.PASS_TO_PASS.length);
+  }
+  facts.doubled = [...seen].flatMap(([id, times]) => (times > 1 ? [id] : []));
+  facts.tests = { FAIL_TO_PASS: spreadOf(sizes.FAIL_TO_PASS), PASS_TO_PASS: spreadOf(sizes.PASS_TO_PASS) };
+  facts.repositories = sorted(facts.repositories);
+  facts.families = sorted(facts.families);
+  return facts;
+}
+
+/** A file in which every row fails for a reason of its own would fill the memory with reasons. */
+const MOST_REASONS = 200;
+const OTHER = 'other reasons';
+
+function addReason(facts: DatasetFacts, reason: string, example: string): void {
+  const known = facts.ungradable[reason];
+  if (known) known.rows += 1;
+  else facts.ungradable[reason] = { rows: 1, example };
+}
+
+function countColumns(columns: Record<string, ColumnFacts>, row: VerbatimRow): void {
+  for (const [name, value] of Object.entries(row.value)) {
+    columns[name] ??= { filled: 0, types: {} };
+    const own = columns[name];
+    if (value === null || value === undefined) continue;
+    own.filled += 1;
+    addOne(own.types, typeOf(value));
+  }
+}
+
+function typeOf(value: unknown): string {
+  if (typeof value === 'string') return 'text';
+  if (typeof value === 'number' || typeof value === 'bigint') return 'number';
+  if (typeof value === 'boolean') return 'boolean';
+  return Array.isArray(value) ? 'list' : 'object';
+}
+
+function addOne(counts: Record<string, number>, name: string): void {
+  counts[name] = (counts[name] ?? 0) + 1;
+}
+
+const sorted = (counts: Record<string, number>): Record<string, number> =>
+  Object.fromEntries(Object.entries(counts).toSorted(([a, m], [b, n]) => n - m || (a < b ? -1 : 1)));
+
+/** Nearest-rank quartiles. */
+export function spreadOf(values: readonly number[]): Spread {
+  if (values.length === 0) return null;
+  const order = values.toSorted((a, b) => a - b);
+  const at = (share: number): number => order[Math.max(0, Math.ceil(share * order.length) - 1)] ?? 0;
+  return { least: at(0), q1: at(0.25), median: at(0.5), q3: at(0.75), most: at(1) };
+}

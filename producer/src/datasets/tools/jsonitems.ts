@@ -1,0 +1,58 @@
+/** Splits one JSON text (a list of rows, or an object keyed by instance id) into the texts of its rows, so that no number loses a digit. */
+import { UsageError } from '@swefarm/shared';
+
+export type JsonItem = {
+  /** The key of an entry of an object; null for an item of a list. */
+  key: string | null;
+  /** The value without blanks between its tokens. */
+  text: string;
+};
+
+/** @param json a text that `JSON.parse` accepts and that holds a list or an object. Throws UsageError for anything else. */
+export function* splitJson(path: string, json: string): Generator<JsonItem> {
+  const scan = new Scanner(json);
+  const open = scan.next();
+  if (open !== '[' && open !== '{') {
+    throw new UsageError(`${path}: expected a list or an object of rows, found ${open || 'nothing'}`);
+  }
+  const close = open === '[' ? ']' : '}';
+  for (let token = scan.next(); token !== close && token !== ''; token = scan.next()) {
+    if (token === ',') continue;
+    let key: string | null = null;
+    if (open === '{') {
+      key = JSON.parse(token) as string;
+      scan.next(); // the colon
+      token = scan.next();
+    }
+    yield { key, text: scan.rest(token) };
+  }
+}
+
+/** Reads tokens of a valid JSON text: strings, punctuation, and other scalars. */
+class Scanner {
+  readonly #json: string;
+  readonly #token = /"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s{}[\],:"]+/gsu;
+
+  constructor(json: string) {
+    this.#json = json;
+  }
+
+  /** Empty at the end. */
+  next(): string {
+    return this.#token.exec(this.#json)?.[0] ?? '';
+  }
+
+  /** The text of the value that begins with `first`, to its end. */
+  rest(first: string): string {
+    if (first !== '{' && first !== '[') return first;
+    const parts = [first];
+    for (let depth = 1; depth > 0; ) {
+      const token = this.next();
+      if (token === '') break;
+      if (token === '{' || token === '[') depth += 1;
+      else if (token === '}' || token === ']') depth -= 1;
+      parts.push(token);
+    }
+    return parts.join('');
+  }
+}

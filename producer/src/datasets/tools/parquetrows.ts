@@ -1,0 +1,104 @@
+/** Reads every column of a parquet file, row group by row group, with values from which the same file can be written again. */
+import { errorMessage, UsageError } from '@swefarm/shared';
+import { asyncBufferFromFile, parquetMetadataAsync, parquetReadObjects, type SchemaElement } from 'hyparquet';
+import { compressors } from 'hyparquet-compressors';
+import { ExactText, ExactTime, exactJson } from './exact.ts';
+import type { VerbatimFile, VerbatimRow } from './rows.ts';
+
+type Parquet = NonNullable<VerbatimFile['parquet']> & Pick<VerbatimFile, 'rows'>;
+
+/** Throws UsageError when the file is damaged or has columns whose values cannot be copied without loss. */
+export async function readWholeParquet(path: string): Promise<Parquet> {
+  const file = await asyncBufferFromFile(path);
+  const found = await guarded(path, 0, () => parquetMetadataAsync(file, { geoparquet: false }));
+  const metadata = { ...found, schema: found.schema.map(markedJson) };
+  requireExact(path, metadata.schema);
+  const schema = metadata.schema.map(plainElement);
+  const names = childNames(schema);
+  async function* rows(): AsyncGenerator<VerbatimRow> {
+    let rowStart = 0;
+    for (const group of metadata.row_groups) {
+      const rowEnd = rowStart + Number(group.num_rows);
+      const start = rowStart;
+      const read = await guarded(path, start, () =>
+        parquetReadObjects({
+          ...{ file, metadata, compressors, parsers: PARSERS, utf8: false, geoparquet: false },
+          ...{ rowStart: start, rowEnd },
+        }),
+      );
+      for (const [index, one] of read.entries()) {
+        const where = `row ${start + index + 1}`;
+        const value = Object.fromEntries(names.map((name) => [name, one[name] ?? null]));
+        yield { where, value, text: () => exactJson(value, `${path}: ${where}`) };
+      }
+      rowStart = rowEnd;
+    }
+  }
+  return { schema, metadata: metadata.key_value_metadata ?? [], rows };
+}
+
+const decoder = new TextDecoder();
+
+const PARSERS = {
+  timestampFromMilliseconds: (value: bigint) => new ExactTime(value, 'MILLIS'),
+  timestampFromMicroseconds: (value: bigint) => new ExactTime(value, 'MICROS'),
+  timestampFromNanoseconds: (value: bigint) => new ExactTime(value, 'NANOS'),
+  dateFromDays: (days: number) => new ExactTime(BigInt(days), 'DAYS'),
+  jsonFromBytes: (bytes: Uint8Array) => bytes && new ExactText(decoder.decode(bytes)),
+};
+
+/** Types whose values would change on their way: decimals become binary fractions, maps lose the order of equal keys. */
+function requireExact(path: string, schema: readonly SchemaElement[]): void {
+  for (const { name, type, converted_type: converted, logical_type: logical } of schema) {
+    const lossy =
+      type === 'INT96' ||
+      /^(DECIMAL|INTERVAL|BSON|MAP|MAP_KEY_VALUE|TIME_MILLIS|TIME_MICROS)$/.test(converted ?? '')
+        ? (converted ?? type)
+        : /^(DECIMAL|FLOAT16|UUID|VARIANT|GEOMETRY|GEOGRAPHY|MAP|TIME)$/.test(logical?.type ?? '')
+          ? logical?.type
+          : undefined;
+    if (lossy === undefined) continue;
+    throw new UsageError(
+      `${path}: column ${name} is of parquet's type ${lossy}, which these tools cannot copy without loss; cast it to text, int64 or timestamp first`,
+    );
+  }
+}
+
+/** The reader tells JSON columns by the older annotation only. */
+const markedJson = (element: SchemaElement): SchemaElement =>
+  element.logical_type?.type === 'JSON' ? { ...element, converted_type: 'JSON' } : element;
+
+/** JSON columns are written from their text, so their older annotation, for which the writer encodes values itself, is dropped. */
+function plainElement(element: SchemaElement): SchemaElement {
+  if (element.converted_type !== 'JSON') return element;
+  const { converted_type: _converted, ...rest } = element;
+  return { ...rest, logical_type: { type: 'JSON' } };
+}
+
+/** The names of the columns: the children of the first element. */
+function childNames(schema: readonly SchemaElement[]): string[] {
+  const names: string[] = [];
+  const end = (at: number): number => {
+    let next = at + 1;
+    for (let child = 0; child < (schema[at]?.num_children ?? 0); child++) next = end(next);
+    return next;
+  };
+  let at = 1;
+  for (let child = 0; child < (schema[0]?.num_children ?? 0); child++) {
+    names.push(schema[at]?.name ?? '');
+    at = end(at);
+  }
+  return names;
+}
+
+async function guarded<T>(path: string, row: number, read: () => Promise<T>): Promise<T> {
+  try {
+    return await read();
+  } catch (error) {
+    if (error instanceof UsageError) throw error;
+    throw new UsageError(
+      `${path}: the parquet file is cut off or damaged near row ${row + 1} (${errorMessage(error)}); fetch it again`,
+      { cause: error },
+    );
+  }
+}

@@ -1,0 +1,89 @@
+/** What an expression may ask of a row: its columns, and what this farm makes of it. */
+import type { Instance } from '@swefarm/shared';
+import { openRow, type RowOptions } from '../row.ts';
+import { plainJson } from './exact.ts';
+import type { VerbatimRow } from './rows.ts';
+
+/** Names that rows need not have; a column of the same name wins. */
+export const DERIVED: Readonly<Record<string, string>> = {
+  family: 'the dataset family, as text',
+  image: 'the container image',
+  gradable: 'whether this farm can evaluate the instance',
+  tests: 'how many tests FAIL_TO_PASS and PASS_TO_PASS hold together',
+  patch_files: 'how many files the gold patch changes',
+  patch_lines: 'how many lines the gold patch adds and removes',
+};
+
+export type ReadRow = { instance: Instance } | { problem: string };
+
+/** What the farm makes of a row: an instance, or the first reason why not, without its place in the file. */
+export function readRow(row: VerbatimRow, options: RowOptions): ReadRow {
+  const read = openRow(row.where, plainJson(row.value) as Record<string, unknown>, options).read();
+  if ('instance' in read) return read;
+  const [first] = read.problems;
+  if (first === undefined) return { problem: 'it cannot be read' };
+  const { ungradable, field, expected, found, remedy } = first;
+  return { problem: ungradable ?? `${field ?? 'row'}: expected ${expected}, found ${found}; ${remedy}` };
+}
+
+/** The values of `names`; null for what the row lacks. Lists of tests are lists, also where the row holds their JSON text. */
+export function variablesOf(
+  row: VerbatimRow,
+  names: ReadonlySet<string>,
+  options: RowOptions,
+): Map<string, unknown> {
+  let read: ReadRow | null = null;
+  const derived = (name: string): unknown => {
+    read ??= readRow(row, options);
+    if (name === 'gradable') return 'instance' in read;
+    return 'instance' in read ? ofInstance(name, read.instance) : null;
+  };
+  return new Map(
+    [...names].flatMap((name): [string, unknown][] => {
+      if (Object.hasOwn(row.value, name)) return [[name, celValue(name, plainJson(row.value[name]))]];
+      return [[name, Object.hasOwn(DERIVED, name) ? derived(name) : null]];
+    }),
+  );
+}
+
+function ofInstance(name: string, instance: Instance): unknown {
+  const lines = instance.patch.split('\n');
+  switch (name) {
+    case 'family':
+      return instance.family;
+    case 'image':
+      return instance.image;
+    case 'tests':
+      return BigInt(instance.FAIL_TO_PASS.length + instance.PASS_TO_PASS.length);
+    case 'patch_files':
+      return BigInt(lines.filter((line) => line.startsWith('diff --git ')).length);
+    default:
+      return BigInt(lines.filter((line) => /^(\+(?!\+\+ )|-(?!-- ))/.test(line)).length);
+  }
+}
+
+function celValue(name: string, value: unknown): unknown {
+  if (/^(FAIL_TO_PASS|PASS_TO_PASS)$/.test(name) && typeof value === 'string') {
+    const list = parsedList(value);
+    if (list) return list;
+  }
+  return plain(value);
+}
+
+/** Whole numbers are integers of CEL, so that they compare with its literals; null where there is nothing. */
+function plain(value: unknown): unknown {
+  if (value === undefined || value === null) return null;
+  if (typeof value === 'number') return Number.isSafeInteger(value) ? BigInt(value) : value;
+  if (Array.isArray(value)) return value.map(plain);
+  if (typeof value !== 'object') return value;
+  return new Map(Object.entries(value).map(([key, inner]) => [key, plain(inner)]));
+}
+
+function parsedList(text: string): unknown[] | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    return Array.isArray(value) ? value : null;
+  } catch {
+    return null;
+  }
+}

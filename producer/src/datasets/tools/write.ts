@@ -1,0 +1,154 @@
+/** Writes rows as JSONL, JSON or parquet: streaming, and either the whole file or none. */
+import { createWriteStream } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
+import { basename, dirname, join, resolve } from 'node:path';
+import { Readable, type Writable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { createGzip } from 'node:zlib';
+import { errorMessage, replaceWith, UnusableError, UsageError } from '@swefarm/shared';
+import { fileWriter, parquetWriteRows } from 'hyparquet-writer';
+import { columnsOf, sameValue, schemaOf, storedRow } from './columns.ts';
+import type { VerbatimFile, VerbatimRow } from './rows.ts';
+
+export const ROW_FORMS = ['json', 'jsonl', 'parquet'] as const;
+export type RowForm = (typeof ROW_FORMS)[number];
+
+export type RowSource = {
+  /** May be called twice: a parquet file from JSON takes one pass for its columns. */
+  rows: () => AsyncIterable<VerbatimRow>;
+  /** Of the file that the rows come from, when all come from one. */
+  parquet: VerbatimFile['parquet'];
+};
+
+/** Rows of a parquet file that are encoded together. */
+const GROUP_ROWS = 1000;
+
+/** The form that a file name means. Throws UsageError for a name that means none. */
+export function formOf(path: string): { form: RowForm; gzip: boolean } {
+  const name = path.toLowerCase();
+  const gzip = name.endsWith('.gz');
+  const plain = gzip ? name.slice(0, -3) : name;
+  const form = ROW_FORMS.find((one) => plain.endsWith(`.${one}`)) ?? (path === '-' ? 'jsonl' : null);
+  if (form === null) {
+    throw new UsageError(
+      `${path}: expected a name that ends in .jsonl, .json or .parquet (JSON also with .gz)`,
+    );
+  }
+  if (form === 'parquet' && gzip) {
+    throw new UsageError(`${path}: parquet files are compressed inside; leave .gz out`);
+  }
+  return { form, gzip };
+}
+
+/**
+ * Replaces `path` (`-`: standard output) with the rows; returns how many. What was there stays when anything fails.
+ *
+ * @throws UsageError for rows that the form cannot hold; UnusableError when the file cannot be written
+ */
+export async function writeRows(path: string, source: RowSource): Promise<number> {
+  const { form, gzip } = formOf(path);
+  let count = 0;
+  async function* counted(): AsyncGenerator<VerbatimRow> {
+    for await (const row of source.rows()) {
+      count += 1;
+      yield row;
+    }
+  }
+  if (path === '-') {
+    for await (const piece of texts(counted(), form)) await written(process.stdout, piece);
+    return count;
+  }
+  const full = resolve(path);
+  const aside = join(dirname(full), `.${basename(full)}.part`);
+  try {
+    await mkdir(dirname(full), { recursive: true });
+    await replaceWith(
+      full,
+      async (part) => {
+        if (form === 'parquet') await writeParquet(path, part, { ...source, rows: counted }, source);
+        else {
+          const pieces = Readable.from(texts(counted(), form), { objectMode: true });
+          if (gzip) await pipeline(pieces, createGzip(), createWriteStream(part));
+          else await pipeline(pieces, createWriteStream(part));
+        }
+      },
+      aside,
+    );
+  } catch (error) {
+    throw unwritableRows(path, error);
+  }
+  return count;
+}
+
+async function* texts(rows: AsyncIterable<VerbatimRow>, form: RowForm): AsyncGenerator<string> {
+  if (form === 'jsonl') {
+    for await (const row of rows) yield `${row.text()}\n`;
+    return;
+  }
+  let before = '[\n';
+  for await (const row of rows) {
+    yield before + row.text();
+    before = ',\n';
+  }
+  yield before === '[\n' ? '[]\n' : '\n]\n';
+}
+
+async function writeParquet(
+  name: string,
+  part: string,
+  counted: RowSource,
+  source: RowSource,
+): Promise<void> {
+  const { parquet } = source;
+  const writer = fileWriter(part);
+  // Statistics would repeat whole patches, and no reader of datasets uses them.
+  const options = { writer, rowGroupSize: GROUP_ROWS, statistics: false } as const;
+  if (parquet) {
+    const first = (await firstOf(source.rows()))?.value;
+    const names = Object.keys(first ?? {});
+    if (names.length === 0) throw new UsageError(`${name}: no row is left to write; loosen the selection`);
+    await parquetWriteRows({
+      ...options,
+      rows: mapped(counted.rows(), ({ value }) => sameValue(value) as Record<string, unknown>),
+      columns: names.map((column) => ({ name: column })),
+      schema: parquet.schema,
+      kvMetadata: parquet.metadata,
+    });
+    return;
+  }
+  const columns = await columnsOf(name, source.rows());
+  await parquetWriteRows({
+    ...options,
+    rows: mapped(counted.rows(), (row) => storedRow(row, columns)),
+    columns: [...columns.keys()].map((column) => ({ name: column })),
+    schema: schemaOf(columns),
+  });
+}
+
+async function* mapped<T>(rows: AsyncIterable<VerbatimRow>, map: (row: VerbatimRow) => T): AsyncGenerator<T> {
+  for await (const row of rows) yield map(row);
+}
+
+async function firstOf(rows: AsyncIterable<VerbatimRow>): Promise<VerbatimRow | null> {
+  for await (const row of rows) return row;
+  return null;
+}
+
+const written = (stream: Writable, text: string): Promise<void> =>
+  new Promise((done, failed) => {
+    stream.write(text, (error) => (error ? failed(error) : done()));
+  });
+
+function unwritableRows(path: string, error: unknown): unknown {
+  const code = (error as NodeJS.ErrnoException).code;
+  if (error instanceof UsageError || code === undefined || !/^E[A-Z]+$/.test(code)) return error;
+  const remedy =
+    code === 'ENOSPC' ? 'the disk is full: free some space' : 'check the folder and its permissions';
+  return new UnusableError(
+    'output_unwritable',
+    `${path}: cannot be written (${errorMessage(error)}); ${remedy}`,
+    {
+      cause: error,
+    },
+  );
+}
