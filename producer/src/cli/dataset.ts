@@ -2,12 +2,14 @@
 import { type Command, Option } from 'commander';
 import { DATASET_FORMATS } from '../formats/registry.ts';
 import { EXIT } from '../run/exit.ts';
+import { addDatasetFetch } from './datasetfetch.ts';
 import { addDatasetTools } from './datasettools.ts';
 import { addDatasetOptions, datasetOf, type Flags } from './options.ts';
 import { print } from './terminal.ts';
 
 export function addDataset(program: Command): void {
   const dataset = program.command('dataset').description('look at datasets, choose rows, convert them');
+  addDatasetFetch(dataset);
   addDatasetTools(dataset);
   for (const [name, format] of Object.entries(DATASET_FORMATS)) {
     const command = dataset.command(`to-${name}`).description(format.description);

@@ -32,7 +32,7 @@ export function addFarmOptions(command: Command): Command {
   command.addOption(new Option('--config <file>', 'YAML file with any of these keys').helpGroup('Farm:'));
   for (const { key, flag, doc, secret } of configOptions('producer')) {
     // Every user of the machine can read a command line: secrets belong in files and variables.
-    if ((secret && key !== 'redis_url') || key.startsWith(GATEWAY)) continue;
+    if ((secret && key !== 'redis_url') || key.startsWith(GATEWAY) || key.startsWith(HUB)) continue;
     command.addOption(new Option(flag, doc).helpGroup('Farm:'));
   }
   return command;
@@ -50,6 +50,17 @@ export function addWorkerOptions(command: Command, ...more: [flag: string, help:
 
 /** Prefix of the keys that only `serve` has. */
 const GATEWAY = 'gateway_';
+/** Prefix of the keys that only `dataset fetch` has. */
+const HUB = 'hub_';
+
+/** The hub's address, and the file that may hold its token. */
+export function addHubOptions(command: Command): Command {
+  command.addOption(new Option('--config <file>', 'YAML file with any of these keys').helpGroup('Hub:'));
+  for (const { key, flag, doc, secret } of configOptions('producer')) {
+    if (key.startsWith(HUB) && !secret) command.addOption(new Option(flag, doc).helpGroup('Hub:'));
+  }
+  return command;
+}
 
 /** Options of rollouts that callers request, and the sources of instances. */
 export function addServeOptions(command: Command): Command {

@@ -29,6 +29,18 @@ export const PRODUCER_KEYS = {
     60,
     'Seconds that a command waits for a Redis that does not answer, at its start and while it collects. Commands that only show something do not wait.',
   ),
+  hub_url: plain(
+    form.httpUrl,
+    'https://huggingface.co',
+    'Hub that `dataset fetch` asks: Hugging Face, or a mirror that speaks its routes.',
+    ['HF_ENDPOINT'],
+  ),
+  hub_token: plain<Secret | null>(
+    form.secret,
+    null,
+    'Token for private and gated datasets; it is sent to the origin of hub_url only, never to where a redirect points.',
+    ['HF_TOKEN'],
+  ),
   gateway_host: plain(form.text, '127.0.0.1', 'Address on which `serve` listens.'),
   gateway_port: plain(form.port, 8080, 'Port on which `serve` listens; 0: a free one, which it prints.'),
   gateway_token: plain<Secret | null>(

@@ -58,6 +58,14 @@ export const origins = list.transform((urls, context) => {
   return z.NEVER;
 });
 
+/** An http or https URL without a slash at its end, a query or a user. */
+export const httpUrl = text.transform((value, context) => {
+  const url = originOf(value) === null ? null : URL.parse(value);
+  if (url && url.username === '' && url.search === '') return url.href.replace(/\/+$/, '');
+  context.addIssue({ code: 'custom', message: `expected http://… or https://…, found ${maskUrl(value)}` });
+  return z.NEVER;
+});
+
 /** A path, made absolute; `~` is the home directory. */
 export const path = text.transform((value) => {
   const expanded = value.replace(/^~(?=\/|$)/, homedir());

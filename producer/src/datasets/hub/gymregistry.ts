@@ -1,0 +1,60 @@
+/**
+ * Datasets as configurations of NeMo Gym name them (`DatasetConfig` in nemo_gym/config_types.py): entries of a list `datasets` with
+ * `jsonl_fpath` and, as their source, `huggingface_identifier: {repo_id, artifact_fpath}` or `gitlab_identifier`.
+ */
+import { readFileSync } from 'node:fs';
+import { UsageError } from '@swefarm/shared';
+import { parse as parseYaml } from 'yaml';
+
+export type GymDataset = {
+  name: string;
+  /** Where Gym reads the rows; relative paths are relative to the folder that Gym runs in. */
+  path: string;
+  /** `null`: why it cannot be fetched. */
+  source: { repository: string; file: string } | null;
+  why: string;
+};
+
+type Tree = Record<string, unknown>;
+const asTree = (value: unknown): Tree =>
+  value !== null && typeof value === 'object' && !Array.isArray(value) ? (value as Tree) : {};
+
+/** The datasets of a configuration, wherever they stand in it. Throws UsageError. */
+export function readGymDatasets(path: string): GymDataset[] {
+  let tree: unknown;
+  try {
+    tree = parseYaml(readFileSync(path, 'utf8'));
+  } catch (error) {
+    throw new UsageError(`--gym-config ${path}: cannot be read: ${(error as Error).message}`, {
+      cause: error,
+    });
+  }
+  const found = [...entriesIn(tree)].map(gymDataset);
+  if (found.length > 0) return found;
+  throw new UsageError(
+    `--gym-config ${path}: has no datasets with a jsonl_fpath; is it a configuration of NeMo Gym?`,
+  );
+}
+
+function* entriesIn(value: unknown): Generator<Tree> {
+  if (Array.isArray(value)) for (const item of value) yield* entriesIn(item);
+  for (const [key, inner] of Object.entries(asTree(value))) {
+    if (key !== 'datasets' || !Array.isArray(inner)) yield* entriesIn(inner);
+    else yield* inner.map(asTree).filter((entry) => typeof entry.jsonl_fpath === 'string');
+  }
+}
+
+function gymDataset(entry: Tree): GymDataset {
+  const { repo_id, artifact_fpath } = asTree(entry.huggingface_identifier);
+  const named = { name: String(entry.name ?? entry.jsonl_fpath), path: String(entry.jsonl_fpath) };
+  if (typeof repo_id === 'string' && typeof artifact_fpath === 'string') {
+    return { ...named, source: { repository: repo_id, file: artifact_fpath }, why: '' };
+  }
+  const why =
+    typeof repo_id === 'string'
+      ? `its huggingface_identifier names no artifact_fpath: fetch ${repo_id} by name and choose a file`
+      : entry.gitlab_identifier === undefined || entry.gitlab_identifier === null
+        ? 'it names no source: it comes with Gym'
+        : `it lies in a GitLab model registry, which only Gym's own ng_download_dataset_from_gitlab reads; put the file at ${named.path}`;
+  return { ...named, source: null, why };
+}
