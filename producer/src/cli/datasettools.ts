@@ -3,9 +3,9 @@ import { UsageError } from '@swefarm/shared';
 import { type Command, Option } from 'commander';
 import { parseCriterion } from '../datasets/tools/expression.ts';
 import { inspectDataset } from '../datasets/tools/inspect.ts';
+import type { VerbatimFile, VerbatimRow } from '../datasets/tools/rows.ts';
 import { distinctRows, drawSample, parseParts, rowFilter, splitRows } from '../datasets/tools/select.ts';
 import { DERIVED } from '../datasets/tools/variables.ts';
-import type { VerbatimFile, VerbatimRow } from '../datasets/tools/rows.ts';
 import { openVerbatim } from '../datasets/tools/verbatim.ts';
 import { writeRows } from '../datasets/tools/write.ts';
 import { EXIT } from '../run/exit.ts';
@@ -117,7 +117,8 @@ async function inspect(path: string, flags: Flags): Promise<void> {
 async function filter(path: string, flags: Flags): Promise<void> {
   const file = await openVerbatim(path);
   const passes = rowFilter(path, {
-    ids: flags.ids === undefined ? undefined : (flags.ids as string[]).flatMap((ids) => expandIds(ids, '--ids')),
+    ids:
+      flags.ids === undefined ? undefined : (flags.ids as string[]).flatMap((ids) => expandIds(ids, '--ids')),
     repos: flags.repo as string[] | undefined,
     match: flags.match === undefined ? undefined : regularExpression(String(flags.match)),
     maxTests: flags.maxTests as number | undefined,

@@ -1,8 +1,8 @@
 /** What a dataset file holds: columns, families, repositories, tests, and what nobody can grade and why. One pass, bounded memory. */
 import type { RowOptions } from '../row.ts';
+import type { VerbatimFile, VerbatimRow } from './rows.ts';
 import { idOf, repositoryOf } from './select.ts';
 import { readRow } from './variables.ts';
-import type { VerbatimFile, VerbatimRow } from './rows.ts';
 
 export type ColumnFacts = {
   /** Rows in which the column has a value; absent and null ones have none. */

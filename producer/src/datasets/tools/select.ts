@@ -5,8 +5,8 @@ import { type DatasetFilters, isNamed } from '../filter.ts';
 import { openRow, type RowOptions } from '../row.ts';
 import { plainJson } from './exact.ts';
 import type { Criterion } from './expression.ts';
-import { readRow, variablesOf } from './variables.ts';
 import type { VerbatimFile, VerbatimRow } from './rows.ts';
+import { readRow, variablesOf } from './variables.ts';
 
 export type RowFilters = Pick<DatasetFilters, 'ids' | 'repos' | 'match' | 'maxTests'> & {
   criterion?: Criterion | undefined;

@@ -7,8 +7,8 @@ import { expect, test } from 'vitest';
 import { fileWith, lines, row } from '../rows.fixture.ts';
 import { parseCriterion } from './expression.ts';
 import { inspectDataset } from './inspect.ts';
-import { distinctRows, drawSample, parseParts, rowFilter, splitRows } from './select.ts';
 import type { VerbatimRow } from './rows.ts';
+import { distinctRows, drawSample, parseParts, rowFilter, splitRows } from './select.ts';
 import { openVerbatim } from './verbatim.ts';
 import { writeRows } from './write.ts';
 
