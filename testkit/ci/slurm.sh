@@ -76,7 +76,7 @@ SlurmdParameters=config_overrides
 SchedulerParameters=sched_interval=1,batch_sched_delay=1,bf_interval=1
 ReturnToService=2
 SlurmdTimeout=10
-KillWait=${SLURM_TEST_KILL_WAIT:-5}
+KillWait=${SLURM_TEST_KILL_WAIT:-15}
 MinJobAge=600
 JobRequeue=1
 PreemptType=preempt/partition_prio

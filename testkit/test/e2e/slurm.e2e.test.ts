@@ -28,7 +28,6 @@ test('sbatch -N 2: a lost daemon and a requeue cost no result; after scancel not
   await farm.until('a gateway', async () => (await farm.gateway())?.includes('"status":"ok"') === true);
   await cluster.asUser('scancel', [job]);
   await farm.until('no jobs', async () => (await cluster.jobs()).length === 0);
-  await farm.until('nothing left', async () => (await farm.leftovers()).length === 0);
-  expect(await farm.leftovers()).toEqual([]);
+  await expect.poll(() => farm.leftovers(), { timeout: 60_000, interval: 200 }).toEqual([]);
   expect(await farm.gateway()).toBeNull();
 });
