@@ -2,6 +2,9 @@ export type { Dialect } from './parsers/reader.ts';
 export { parserName, parserNames, readLog } from './parsers/registry.ts';
 export type { GraderChoice, GraderName } from './plan/graders.ts';
 export { isNoPatch, parserOf, planEvaluation } from './plan/plan.ts';
+export { smithCommand, smithScript } from './plan/smith/command.ts';
+export { type TestFiles, testFilesOf } from './plan/smith/files.ts';
+export { type SmithProject, smithProject, smithProjects } from './plan/smith/projects.ts';
 export { knownRepos } from './plan/specs.ts';
 export {
   liveProgram,

@@ -29,13 +29,13 @@ test.each([
   [{ repo: 'a/b', image: 'x@sha256:00' }, 'custom', 'x@sha256:00'],
   [
     {
-      repo: 'swesmith/a__b.12345678',
-      image_name: 'jyangballin/swesmith.x86_64.a_1776_b.12345678',
+      repo: 'swesmith/mewwts__addict.75284f95',
+      image_name: 'jyangballin/swesmith.x86_64.mewwts_1776_addict.75284f95',
       base_commit: undefined,
       version: undefined,
     },
     'swesmith',
-    'jyangballin/swesmith.x86_64.a_1776_b.12345678:latest',
+    'swebench/swesmith.x86_64.mewwts_1776_addict.75284f95:latest',
   ],
 ])('family and image of %j', (over, family, image) => {
   expect(instance(over)).toMatchObject({ family, image });
@@ -70,7 +70,7 @@ test('a row may carry its own evaluation, at its top level or under environment'
 
 test('gold of a SWE-smith row undoes its patch', () => {
   const patch = '--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-good\n+bad\n';
-  const smith = { repo: 'swesmith/a__b.1', image_name: 'x/swesmith.x86_64.a', patch };
+  const smith = { repo: 'swesmith/mewwts__addict.75284f95', patch };
   expect(instance(smith).patch).toBe('--- a/a.py\n+++ b/a.py\n@@ -1 +1 @@\n-bad\n+good\n');
 });
 

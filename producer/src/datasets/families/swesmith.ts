@@ -1,47 +1,174 @@
-/** SWE-smith: the row's patch makes the bug, and the image holds a branch per instance instead of a commit. */
-import type { Instance } from '@swefarm/shared';
-import type { FieldReader, Row } from '../fields/fields.ts';
-import { withTag } from '../fields/image.ts';
+/**
+ * SWE-smith (SWE-smith, Nemotron's and SWE-agent's copies of it): the row's patch makes the bug in a tree without one, and a table
+ * of projects says how the tests run, whatever the row says.
+ */
+import {
+  type SmithProject,
+  smithCommand,
+  smithProject,
+  smithScript,
+  type TestFiles,
+  testFilesOf,
+} from '@swefarm/grading';
+import type { ApplyAttempt, SetupStep, Step } from '@swefarm/shared';
+import { asObject, type FieldReader, type Row } from '../fields/fields.ts';
+import { isImagePath } from '../fields/image.ts';
 import { reverseDiff } from '../fields/reverse.ts';
-import type { Family } from './family.ts';
+import type { Family, InstanceDraft } from './family.ts';
+import { hideScript, restoreScript, type SmithTree, startScript } from './smith/scripts.ts';
 import { readTests } from './tests.ts';
+
+/** The rules are those of the harness at this commit; the table of projects is of the same. */
+const GRADER = 'swesmith-9b74ac0';
+/** Where the harness works, in every image. */
+const FOLDER = '/testbed';
+const PATCH = '/tmp/patch.diff';
+const CONDA = 'source /opt/miniconda3/bin/activate';
+
+const ID = /^([^.]+__.+\.[0-9a-f]{8})\.[^.]+$/;
 
 export const swesmith: Family = {
   name: 'swesmith',
-  columns: [],
+  columns: ['instance_ref'],
   fits: (row) =>
     (typeof row.repo === 'string' && row.repo.toLowerCase().startsWith('swesmith/')) ||
-    imageOf(row).some((image) => /(^|\/)swesmith\./.test(image)) ||
-    (typeof row.instance_id === 'string' && /^[^.]+__.+\.[0-9a-f]{8}\.[^.]+$/.test(row.instance_id)),
+    imagesOf(row).some((image) => /(^|\/)swesmith\./.test(image)) ||
+    (typeof row.instance_id === 'string' && ID.test(row.instance_id)),
   read: readSmith,
 };
 
-const imageOf = (row: Row): string[] =>
+const imagesOf = (row: Row): string[] =>
   [row.image, row.image_name, row.docker_image].filter((image) => typeof image === 'string');
 
-function readSmith(read: FieldReader): Instance {
+function readSmith(read: FieldReader): InstanceDraft {
   const instanceId = read.id();
-  const image = read.image();
-  if (image === null) {
-    read.complain(
-      'image_name',
-      'the image of its repository',
-      read.row.image_name,
-      'add the column image_name',
-    );
-  }
-  return {
+  const repo = read.text('repo', 'add the column repo: swesmith/ and the project');
+  const project = projectOf(read, repo, instanceId);
+  const bug = read.text('patch', 'SWE-smith makes its bug with the patch of the row');
+  const tests = readTests(read);
+  const draft: InstanceDraft = {
     instance_id: instanceId,
-    repo: read.text('repo', 'add the column repo as owner/name'),
-    base_commit: read.optionalText('base_commit') ?? instanceId,
+    repo,
+    // The row's own is a commit of a mirror that is gone.
+    base_commit: project?.commit ?? '',
     problem_statement: read.optionalText('problem_statement') ?? '',
     hints_text: read.optionalText('hints_text') ?? '',
-    version: '',
-    patch: reverseDiff(read.optionalText('patch') ?? ''),
-    test_patch: read.optionalText('test_patch') ?? '',
-    ...readTests(read),
+    patch: reverseDiff(bug),
+    ...tests,
     family: 'swesmith',
-    image: image === null ? '' : withTag(image),
-    needs_egress: false,
+    image: imageOf(read, project),
+    needs: 3,
+  };
+  if (!project) return draft;
+  const tree: SmithTree = { instanceId, folder: FOLDER, bug, changed: changedFiles(bug) };
+  const refTestPatch = asObject(read.row.instance_ref)?.test_patch;
+  const command = smithCommand(project, {
+    ...tests,
+    patch: bug,
+    refTestPatch: typeof refTestPatch === 'string' ? refTestPatch : '',
+  });
+  return {
+    ...draft,
+    environment: {
+      workdir: FOLDER,
+      // Others have their tools in the image's PATH.
+      ...(project.testCommand.includes(CONDA) ? {} : { activate: '' }),
+      setup: setupOf(tree, testFilesOf(project.testFiles, tests.FAIL_TO_PASS)),
+      history: 'replaced',
+    },
+    plan: {
+      grader: GRADER,
+      patch_path: PATCH,
+      apply: APPLY,
+      blank: 'tests_run',
+      after: restoreOf(tree, testFilesOf(project.testFiles, [...tests.FAIL_TO_PASS, ...tests.PASS_TO_PASS])),
+      script: smithScript(command, FOLDER),
+      timeout: project.timeoutSeconds,
+      outcomes: { from: 'log', dialect: 'swesmith', parser: project.parser },
+      verdict: { rule: 'swebench' },
+    },
   };
 }
+
+/** The project of a row by its mirror, else by its id; null, with a problem, when it cannot be graded. */
+function projectOf(read: FieldReader, repo: string, instanceId: string): SmithProject | null {
+  const mirror = repo.toLowerCase().startsWith('swesmith/') ? repo.slice('swesmith/'.length) : null;
+  const name = mirror ?? ID.exec(instanceId)?.[1] ?? repo;
+  const project = smithProject(name);
+  if (!project) {
+    const expected = 'a project of the 833 that SWE-smith has a profile of, as owner__name.commit';
+    read.refuse('SWE-smith has no profile of the project', 'repo', expected, name, 'leave these rows out');
+    return null;
+  }
+  if (project.treeElsewhere !== null) {
+    const expected = `an image with its tree in ${FOLDER}`;
+    const found = `${name}, whose tree is in ${project.treeElsewhere}`;
+    read.refuse(`the image has no tree in ${FOLDER}`, 'repo', expected, found, 'leave these rows out');
+    return null;
+  }
+  if (project.parser === 'qunit-missing') {
+    const expected = 'a project whose logs SWE-smith can read';
+    read.refuse('SWE-smith names a log reader that it lacks', 'repo', expected, name, 'leave these rows out');
+    return null;
+  }
+  return project;
+}
+
+/**
+ * The project's image. A path of this machine in the row wins, and so does the project's image in a registry of one's own; all other
+ * spellings are older names of the project's.
+ */
+function imageOf(read: FieldReader, project: SmithProject | null): string {
+  const own = read.image();
+  if (!project) return own ?? '';
+  if (own === null || isImagePath(own)) return own ?? project.image;
+  const expected = lastPart(project.image);
+  const named = lastPart(own).replaceAll('__', '_1776_').toLowerCase();
+  const ofRegistry = /^(localhost|[^/]*[.:][^/]*)\//.test(own) && !own.startsWith('docker.io/');
+  return ofRegistry && (named === expected || `${named}:latest` === expected) ? own : project.image;
+}
+
+const lastPart = (image: string): string => image.slice(image.lastIndexOf('/') + 1);
+
+/** Names in the headings of a diff's files, before and after it. */
+const changedFiles = (diff: string): string[] => [
+  ...new Set(
+    [...diff.matchAll(/^(?:diff --git a\/(.+?) b\/(.+)|--- a\/(.+)|\+\+\+ b\/(.+))$/gm)].flatMap((match) =>
+      match.slice(1).filter((name) => name !== undefined),
+    ),
+  ),
+];
+
+/** The same start in both sandboxes; then the agent's loses the tests that the bug fails. */
+const setupOf = (tree: SmithTree, failing: TestFiles): SetupStep[] => [
+  {
+    name: 'put the bug in',
+    script: startScript(tree),
+    may_fail: false,
+    timeout: 300,
+    roles: ['agent', 'evaluation'],
+  },
+  {
+    name: 'hide the tests',
+    script: hideScript(tree, failing),
+    may_fail: false,
+    timeout: 300,
+    roles: ['agent'],
+  },
+];
+
+const restoreOf = (tree: SmithTree, tests: TestFiles): Step[] => [
+  { name: 'bring the test files back', script: restoreScript(tree, tests), may_fail: false, timeout: 300 },
+];
+
+/** The files that the patch names are reset first; git refuses all of them when it does not know one, which nobody minds. */
+const RESET = `git apply --numstat "$1" 2>/dev/null | cut -f3- | tr '\\n' '\\0' | xargs -0 -r git checkout -q -- >/dev/null 2>&1`;
+
+const attempt = (command: string): ApplyAttempt => ({ name: command, argv: [...command.split(' '), PATCH] });
+
+const FIRST = 'git apply --verbose';
+const APPLY: ApplyAttempt[] = [
+  { name: FIRST, argv: ['/bin/bash', '-c', `${RESET}\nexec ${FIRST} "$1"`, 'apply', PATCH] },
+  attempt('git apply --verbose --reject'),
+  attempt('patch --batch --fuzz=5 -p1 -i'),
+];

@@ -1,0 +1,58 @@
+/** The shell of SWE-smith's instances: how the tree with the bug is made, and its tests are hidden and brought back. */
+import { readFileSync } from 'node:fs';
+import type { TestFiles } from '@swefarm/grading';
+
+const text = (name: string): string => readFileSync(new URL(`./${name}`, import.meta.url), 'utf8');
+const START = text('start.sh');
+const FILES = text('files.sh');
+const HIDE = text('hide.sh');
+const RESTORE = text('restore.sh');
+
+/** What the scripts need to know of an instance. */
+export type SmithTree = {
+  instanceId: string;
+  folder: string;
+  /** The row's patch, which makes the bug. */
+  bug: string;
+  /** The files that it changes. */
+  changed: readonly string[];
+};
+
+const quote = (value: string): string => `'${value.replaceAll("'", "'\\''")}'`;
+
+/** A shell function that prints a text, whatever is in it. */
+const printing = (name: string, value: string): string =>
+  `${name}() {\nbase64 -d <<'END'\n${(
+    Buffer.from(value, 'utf8')
+      .toString('base64')
+      .match(/.{1,76}/g) ?? []
+  ).join('\n')}\nEND\n}`;
+
+const lines = (values: readonly string[]): string =>
+  values
+    .filter((value) => value !== '' && !value.includes('\n'))
+    .map((value) => `${value}\n`)
+    .join('');
+
+const heading = ({ instanceId, folder }: SmithTree): string =>
+  `id=${quote(instanceId)}\nfolder=${quote(folder)}`;
+
+const searching = (tree: SmithTree, tests: TestFiles): string[] => [
+  heading(tree),
+  `rule=${tests.rule}`,
+  printing('names', lines(tests.rule === 'files' ? tests.files : tests.names)),
+  printing('changed', lines(tree.changed)),
+  FILES,
+];
+
+/** The commit with the bug and all tests: the instance's branch where the image has it, else its patch on `main`. */
+export const startScript = (tree: SmithTree): string =>
+  [heading(tree), printing('bug', tree.bug), START].join('\n');
+
+/** Removes the files of these tests, and of those that the instance's branch removed. */
+export const hideScript = (tree: SmithTree, tests: TestFiles): string =>
+  [...searching(tree, tests), HIDE].join('\n');
+
+/** Brings the files of these tests back as the start commit has them. */
+export const restoreScript = (tree: SmithTree, tests: TestFiles): string =>
+  [...searching(tree, tests), RESTORE].join('\n');
