@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { InstanceEnvironment } from '../records/environment.ts';
 import { AgentConfig, EvaluationConfig, SandboxConfig } from '../records/runconfig.ts';
 import { beyondCeiling, type Ceilings, describeExcess } from './ceilings.ts';
 import { loadConfig } from './load.ts';
@@ -10,9 +11,15 @@ const run = {
   evaluation: EvaluationConfig.parse({ timeout: 3600 }),
   ttl: 1e9,
 };
+const environment = InstanceEnvironment.parse({
+  cpus: 32,
+  memory_bytes: 2 ** 36,
+  setup: [{ name: 'build', script: 'make', timeout: 7200 }],
+});
+const asking = { needs_egress: true, environment, plan: undefined };
 
 test('nothing is bounded unless a setting says so', () => {
-  expect(beyondCeiling(run, none, true)).toBeNull();
+  expect(beyondCeiling(run, none, asking)).toBeNull();
 });
 
 test('a ceiling is passed by what is above it, told with field, value, ceiling and setting', () => {
@@ -30,5 +37,14 @@ test('no network is no network, also for the tests of an instance; a disk withou
   const closed: Ceilings = { ...none, max_network: 'none', max_disk_bytes: 1 };
   expect(beyondCeiling(run, closed)?.field).toBe('sandbox.agent_network');
   expect(beyondCeiling(quiet, closed)).toBeNull();
-  expect(beyondCeiling(quiet, closed, true)?.field).toBe('needs_egress');
+  expect(beyondCeiling(quiet, closed, asking)?.field).toBe('needs_egress');
+});
+
+test('what an instance asks for beside its run is bounded as the run is', () => {
+  const of = (ceilings: Partial<Ceilings>) =>
+    beyondCeiling({ ...run, sandbox: SandboxConfig.parse({}) }, { ...none, ...ceilings }, asking);
+  expect(of({ max_cpus: 16 })).toMatchObject({ field: 'environment.cpus', value: 32, ceiling: 16 });
+  expect(of({ max_memory_bytes: 2 ** 33 })?.field).toBe('environment.memory_bytes');
+  expect(of({ max_evaluation_seconds: 3600 })).toMatchObject({ field: 'timeout of a step', value: 7200 });
+  expect(of({ max_cpus: 32, max_memory_bytes: 2 ** 40, max_evaluation_seconds: 7200 })).toBeNull();
 });

@@ -1,5 +1,6 @@
 /** Upper bounds that a gateway or a worker sets on the settings of a run, and the check that finds the first setting above its bound. */
 
+import type { Instance } from '../records/instance.ts';
 import type { RunRecord } from '../records/job.ts';
 import type { CommonConfig } from './keys.ts';
 
@@ -29,17 +30,20 @@ export type Excess = {
   setting: string;
 };
 
+/** What an instance may ask for beside its run. */
+type Asking = Pick<Instance, 'needs_egress' | 'environment' | 'plan'>;
+
 /**
- * The first setting of a run that exceeds its ceiling; null: none does. `needsEgress`: an instance of the run needs the network for
- * its tests. A disk without a limit exceeds nothing, because workers apply the ceiling to it.
+ * The first setting of a run, or wish of an instance of it, that exceeds its ceiling; null: none does. A disk without a limit exceeds
+ * nothing, because workers apply the ceiling to it.
  */
-export function beyondCeiling(run: Bounded, ceilings: Ceilings, needsEgress = false): Excess | null {
+export function beyondCeiling(run: Bounded, ceilings: Ceilings, instance?: Asking): Excess | null {
   if (ceilings.max_network === 'none') {
     const { agent_network, eval_network } = run.sandbox;
     const asked = { 'sandbox.agent_network': agent_network, 'sandbox.eval_network': eval_network };
     const network = { value: 'egress', ceiling: 'none', setting: 'max_network' } as const;
     for (const [field, value] of Object.entries(asked)) if (value === 'egress') return { field, ...network };
-    if (needsEgress) return { field: 'needs_egress', ...network };
+    if (instance?.needs_egress) return { field: 'needs_egress', ...network };
   }
   for (const [setting, [field, read]] of Object.entries(NUMBERS)) {
     const ceiling = ceilings[setting as keyof typeof NUMBERS];
@@ -47,6 +51,21 @@ export function beyondCeiling(run: Bounded, ceilings: Ceilings, needsEgress = fa
     if (ceiling !== null && value !== null && value > ceiling) {
       return { field, value, ceiling, setting };
     }
+  }
+  return instance ? instanceBeyondCeiling(instance, ceilings) : null;
+}
+
+/** The same for what an instance asks for in its own record, without its network. */
+export function instanceBeyondCeiling({ environment, plan }: Asking, ceilings: Ceilings): Excess | null {
+  const steps = [...(environment?.setup ?? []), ...(plan?.before ?? []), ...(plan?.after ?? [])];
+  const asked = {
+    max_cpus: ['environment.cpus', environment?.cpus],
+    max_memory_bytes: ['environment.memory_bytes', environment?.memory_bytes],
+    max_evaluation_seconds: ['timeout of a step', Math.max(0, ...steps.map(({ timeout }) => timeout))],
+  } as const;
+  for (const [setting, [field, value]] of Object.entries(asked)) {
+    const ceiling = ceilings[setting as keyof typeof asked];
+    if (ceiling !== null && value !== undefined && value > ceiling) return { field, value, ceiling, setting };
   }
   return null;
 }

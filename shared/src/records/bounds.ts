@@ -21,6 +21,8 @@ export const MOST = {
   instantMs: 8.64e15,
   versions: 1_000_000,
   steps: 1_000_000,
+  /** Commands that set up one instance's sandbox. */
+  setupSteps: 100,
   tokens: 1_000_000_000,
   /** One text in memory; Node's strings end at 512 MiB. */
   textBytes: 256 * 1024 ** 2,

@@ -29,7 +29,7 @@ export const InstanceEnvironment = z.object({
   activate: z.string().optional(),
   /** Added to the image's environment, for the agent, the setup and the evaluation. */
   env: z.record(z.string(), z.string()).default({}),
-  setup: z.array(SetupStep).default([]),
+  setup: z.array(SetupStep).max(MOST.setupSteps).default([]),
   /** Files and folders that answer the task: removed from the agent's sandbox before its first command; the clean one has them. */
   hidden: z.array(folder).default([]),
   /**

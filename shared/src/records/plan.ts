@@ -73,7 +73,7 @@ export type Verdict = z.infer<typeof Verdict>;
 export const InstancePlan = z.object({
   /** Whose rules these are, and of which version; stands in reports: `swesmith-0.0.9`. */
   grader: z.string().min(1),
-  before: z.array(Step).default([]),
+  before: z.array(Step).max(MOST.setupSteps).default([]),
   patch_path: path.default('/tmp/patch.diff'),
   /** Tried in order. Empty: the script applies the patch itself. */
   apply: z.array(ApplyAttempt).default([]),
@@ -88,7 +88,7 @@ export const InstancePlan = z.object({
    * without a run. Of an agent's work nothing is run in any case: the reward table decides.
    */
   blank: z.enum(['applied', 'tests_run', 'ends']).default('tests_run'),
-  after: z.array(Step).default([]),
+  after: z.array(Step).max(MOST.setupSteps).default([]),
   /** Bash text, run as `/bin/bash /eval.sh`. */
   script: z.string(),
   /** The harness's own limit in seconds; the run's `evaluation.timeout` stands where it is smaller or this is absent. */

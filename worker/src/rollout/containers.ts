@@ -24,17 +24,19 @@ export async function startSandbox(
   services: AttemptServices,
   image: ReadyImage,
 ): Promise<AgentSandbox> {
-  const { run, signal } = task;
+  const { run, instance, signal } = task;
   await using stack = new AsyncDisposableStack();
   const container: Container = stack.use(
     await services.runtime.start(containerSpec(task, services, image, 'agent'), signal),
   );
-  const tree = prepareTree(container.workdir);
+  await setUpFor(container, task);
+  const environment = instance.environment;
+  const tree = prepareTree(container.workdir, environment);
   const { shell, prepared } = await openPreparedShell(
     container,
     {
       workdir: container.workdir,
-      activate: run.sandbox.activate,
+      activate: environment?.activate ?? run.sandbox.activate,
       env: {},
       log: task.log,
       signal,
@@ -43,7 +45,7 @@ export async function startSandbox(
   );
   stack.use(shell);
   const snapshot = tree.snapshot(prepared);
-  const known = { digest: image.digest, clean: services.cleanImages };
+  const known = { digest: image.digest, clean: services.cleanImages, history: environment?.history };
   const suspect: Suspect = {
     container,
     runtime: services.runtime,
@@ -81,10 +83,13 @@ export async function startClean(
 ): Promise<Container> {
   await using stack = new AsyncDisposableStack();
   const container: Container = stack.use(await startBare(task, services, image));
-  await setUp(container, task.instance.environment, task.signal);
+  await setUpFor(container, task);
   stack.move();
   return container;
 }
+
+const setUpFor = (container: Container, { instance, signal }: Task): Promise<void> =>
+  setUp(container, instance.environment, signal);
 
 /** The same in which nothing has run. */
 export const startBare = (task: Task, services: AttemptServices, image: ReadyImage): Promise<Container> =>
@@ -96,7 +101,7 @@ export function containerSpec(
   image: ReadyImage,
   role: ContainerSpec['role'],
 ): ContainerSpec {
-  const { run, job } = task;
+  const { run, job, instance } = task;
   const evaluation = role === 'evaluation';
   return {
     image,
@@ -104,15 +109,23 @@ export function containerSpec(
     owner: { ...services.owner, rollout_id: job.rollout_id, attempt: task.attempt },
     network: networkOf(task, role),
     limits: limitsOf(task, services),
-    workdir: run.sandbox.workdir,
-    env: evaluation ? run.evaluation.envelope : {},
+    workdir: workdirOf(task),
+    env: { ...instance.environment?.env, ...(evaluation ? run.evaluation.envelope : {}) },
   };
 }
 
-export function limitsOf({ run: { sandbox } }: Task, { ceilings }: AttemptServices): ContainerSpec['limits'] {
+/** The repository in the image. */
+const workdirOf = ({ run, instance }: Pick<Task, 'run' | 'instance'>): string =>
+  instance.environment?.workdir ?? run.sandbox.workdir;
+
+/** What the run gives, and more where the tests of the instance need more. */
+export function limitsOf(
+  { run: { sandbox }, instance: { environment } }: Pick<Task, 'run' | 'instance'>,
+  { ceilings }: Pick<AttemptServices, 'ceilings'>,
+): ContainerSpec['limits'] {
   return {
-    cpus: sandbox.cpus,
-    memoryBytes: sandbox.memory_bytes,
+    cpus: Math.max(sandbox.cpus, environment?.cpus ?? 0),
+    memoryBytes: Math.max(sandbox.memory_bytes, environment?.memory_bytes ?? 0),
     pids: sandbox.pids,
     // A run without a limit of its own gets the operator's limit.
     diskBytes: sandbox.disk_bytes ?? ceilings.max_disk_bytes,
@@ -120,8 +133,17 @@ export function limitsOf({ run: { sandbox } }: Task, { ceilings }: AttemptServic
 }
 
 /** Throws RolloutFailure `sandbox_refused`, the run's fault, when it requests more than a ceiling of this worker; nothing has started then. */
-export function refuseExcess({ run, instance }: Task, { ceilings, identity }: AttemptServices): void {
-  const excess = beyondCeiling(run, ceilings, instance.needs_egress);
+export function refuseExcess(
+  { run, instance }: Pick<Task, 'run' | 'instance'>,
+  { ceilings, identity, runtime }: Pick<AttemptServices, 'ceilings' | 'identity' | 'runtime'>,
+): void {
+  // It would change this very machine.
+  if (!runtime.isolates && instance.environment)
+    throw new RolloutFailure(
+      'sandbox_refused',
+      `${instance.instance_id} brings an environment of its own, which the dry run on ${runtime.name} cannot give`,
+    );
+  const excess = beyondCeiling(run, ceilings, instance);
   if (excess === null) return;
   throw new RolloutFailure(
     'sandbox_refused',

@@ -1,10 +1,10 @@
 /**
- * Removes the unreachable objects of a repository while the model writes its first answer, because it may take seconds. The agent's
- * first command waits for the end of the removal.
+ * Takes out of a repository what the agent may not see of its history, while the model writes its first answer, because it may take
+ * seconds: the unreachable objects, or all of it. The agent's first command waits for the end of that.
  */
 import type { Shell } from './command.ts';
 import type { Container } from './runtime.ts';
-import { pruneObjects, type Snapshot } from './snapshot.ts';
+import { pruneObjects, replaceHistory, type Snapshot } from './snapshot.ts';
 
 /** Digests of images whose repository has no unreachable objects: their next containers skip the removal. */
 export type CleanImages = Set<string>;
@@ -20,10 +20,11 @@ export function removeHistory(
   container: Container,
   snapshot: Snapshot,
   shell: Shell,
-  image: { digest: string; clean: CleanImages },
+  image: { digest: string; clean: CleanImages; history?: 'pruned' | 'replaced' | undefined },
   signal: AbortSignal,
 ): HistoryRemoval {
   const remove = async (): Promise<void> => {
+    if (image.history === 'replaced') return replaceHistory(container, snapshot, signal);
     if (image.clean.has(image.digest)) return;
     if ((await pruneObjects(container, snapshot, signal)) === 'clean') image.clean.add(image.digest);
   };

@@ -1,5 +1,5 @@
 /** Sets up a sandbox as its instance's record says. The agent's and the clean one are set up by this one code. */
-import { type InstanceEnvironment, RolloutFailure } from '@swefarm/shared';
+import { type InstanceEnvironment, RolloutFailure, type Step } from '@swefarm/shared';
 import type { Container } from './runtime.ts';
 import { runSteps, type StepFailure } from './steps.ts';
 
@@ -11,12 +11,17 @@ const SHOWN = 240;
  */
 export async function setUp(
   container: Container,
-  environment: Pick<InstanceEnvironment, 'setup'> | undefined,
+  environment: Pick<InstanceEnvironment, 'setup' | 'activate'> | undefined,
   signal: AbortSignal,
 ): Promise<void> {
-  const steps = environment?.setup.filter(({ roles }) => roles.includes(container.spec.role)) ?? [];
+  const { role } = container.spec;
+  const steps: Step[] = environment?.setup.filter(({ roles }) => roles.includes(role)) ?? [];
+  // The shell itself goes on without what it was to activate.
+  if (role === 'agent' && environment?.activate) steps.push({ ...ACTIVATION, script: environment.activate });
   await requireSteps(container, 'setup', steps, signal);
 }
+
+const ACTIVATION = { name: 'activate', may_fail: false, timeout: 60 };
 
 /** As {@link setUp}, for any steps that no patch can have made fail. */
 export async function requireSteps(

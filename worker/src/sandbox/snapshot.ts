@@ -4,7 +4,7 @@
  */
 import { isUtf8 } from 'node:buffer';
 import { readFileSync } from 'node:fs';
-import { newId, RolloutFailure } from '@swefarm/shared';
+import { type InstanceEnvironment, newId, RolloutFailure } from '@swefarm/shared';
 import { BUILD_OUTPUTS } from './buildoutputs.ts';
 import type { Container, ExecResult } from './runtime.ts';
 import { attributeLine, patchSections } from './sections.ts';
@@ -12,8 +12,15 @@ import type { Preparation, PreparationResult } from './shell.ts';
 
 const SNAPSHOT = readFileSync(new URL('./snapshot.sh', import.meta.url), 'utf8');
 const PRUNE = readFileSync(new URL('./prune.sh', import.meta.url), 'utf8');
-/** Arguments: prune.sh, snapshot.sh, workdir, name of the farm's git folder, build outputs. The output of prune.sh is printed when it fails. */
-const PREPARE = `said=$(/bin/sh -c "$1" swefarm refs "$3" 2>&1) || { code=$?; printf '%s' "$said"; exit $code; }
+const REPLACE = readFileSync(new URL('./replace.sh', import.meta.url), 'utf8');
+const HIDE = readFileSync(new URL('./hide.sh', import.meta.url), 'utf8');
+/**
+ * Arguments: prune.sh, snapshot.sh, workdir, name of the farm's git folder, build outputs, hide.sh, what becomes of the history, hidden
+ * paths. The output of a script is printed when it fails.
+ */
+const PREPARE = `try() { said=$("$@" 2>&1) || { code=$?; printf '%s' "$said"; exit $code; }; }
+[ -z "$8" ] || try /bin/sh -c "$6" swefarm "$3" "$7" "$8"
+[ "$7" = replaced ] || try /bin/sh -c "$1" swefarm refs "$3"
 printf '%s\\n' "$5" | /bin/sh -c "$2" swefarm prepare "$3" "$4"`;
 const TIMEOUT_MS = 180_000;
 /** A larger patch is the agent's fault and has its own row in the reward table. */
@@ -41,18 +48,26 @@ export type Snapshot = {
 
 /** What is done to a repository before the agent's first command. */
 export type TreePreparation = Preparation & {
-  /** The snapshot it took. Throws RolloutFailure `no_worktree` or `patch_take`. */
+  /** The snapshot it took. Throws RolloutFailure `no_worktree`, `setup_failed` or `patch_take`. */
   snapshot(prepared: PreparationResult): Snapshot;
 };
 
+/** What an instance's record hides of its sandbox. */
+export type Concealment = Pick<InstanceEnvironment, 'hidden' | 'history'>;
+
 /**
- * One command line for the exec that opens the shell, before any code of the model can have run. It removes what points to
- * the future (refs outside HEAD's history, remotes, stashes, reflogs; not yet the objects they reached) and records the tree as it is.
+ * One command line for the exec that opens the shell, before any code of the model can have run. It removes the hidden paths, then what
+ * points to the future (refs outside HEAD's history, remotes, stashes, reflogs; not yet the objects they reached), and records the
+ * tree as it is. A history that is to be replaced stays until {@link replaceHistory}.
  */
-export function prepareTree(workdir: string): TreePreparation {
+export function prepareTree(
+  workdir: string,
+  { hidden, history }: Concealment = { hidden: [], history: 'pruned' },
+): TreePreparation {
   const folder = `.swefarm-${newId()}`;
   const env = Object.entries(ENV).map(([name, value]) => `${name}=${value}`);
   const scripts = [PREPARE, 'swefarm', PRUNE, SNAPSHOT, workdir, folder, BUILD_OUTPUTS.join('\n')];
+  scripts.push(HIDE, history, hidden.join('\n'));
   return {
     argv: ['/usr/bin/env', '-i', ...env, '/bin/sh', '-c', ...scripts],
     timeoutMs: TIMEOUT_MS,
@@ -112,6 +127,19 @@ export async function pruneObjects(
   return result.output.toString('latin1').trim() === 'clean' ? 'clean' : 'pruned';
 }
 
+/**
+ * Gives the repository one commit of the snapshot's tree in place of its history, before the agent's first command. Throws
+ * RolloutFailure `no_worktree` or `patch_take`.
+ */
+export async function replaceHistory(
+  container: Container,
+  { workdir, folder, tree }: Snapshot,
+  signal: AbortSignal,
+): Promise<void> {
+  const result = await git(container, REPLACE, [workdir, folder, tree], { signal });
+  if (result.exitCode !== 0) throw refused(result, workdir);
+}
+
 const isText = (patch: Buffer): boolean => isUtf8(patch) && !patch.includes(0);
 
 /** One line for each file whose part of the patch is not text. The names come in the order of the parts. */
@@ -154,6 +182,8 @@ function refused(
   if (result.exitCode === 3)
     return new RolloutFailure('no_worktree', `${workdir} is no git work tree in this image`);
   if (result.exitCode === 4) return new RolloutFailure('no_worktree', 'the image has no git');
-  const output = result.output.subarray(-300).toString('latin1').trim();
+  const output = result.output.subarray(-300).toString('utf8').trim();
+  if (result.exitCode === 7)
+    return new RolloutFailure('setup_failed', `what the agent may not see: ${output}`);
   return new RolloutFailure('patch_take', `git failed in ${workdir} (exit ${result.exitCode}): ${output}`);
 }

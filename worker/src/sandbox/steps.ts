@@ -1,6 +1,6 @@
 /** Runs steps that an instance's record names, by one plain exec: an exec costs an engine more than most steps. */
 import { readFileSync } from 'node:fs';
-import { newId, type Step } from '@swefarm/shared';
+import { MOST, newId, type Step } from '@swefarm/shared';
 import type { Container, ExecResult } from './runtime.ts';
 
 const STEPS = readFileSync(new URL('./steps.sh', import.meta.url), 'utf8');
@@ -31,7 +31,10 @@ export async function runSteps(
   const result = await container.exec(['/bin/bash', '-c', STEPS, 'swefarm', mark], {
     cwd: container.workdir,
     stdin: Buffer.from(parts.map((part) => `${part}\0`).join('')),
-    timeoutMs: seconds.reduce((sum, one) => sum + one * 1000, MARGIN_MS),
+    timeoutMs: Math.min(
+      MOST.seconds * 1000,
+      seconds.reduce((sum, one) => sum + one * 1000, MARGIN_MS),
+    ),
     maxOutputBytes: OUTPUT_BYTES,
     signal,
   });

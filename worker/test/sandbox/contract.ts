@@ -8,6 +8,7 @@ import { remainsContract } from './changes-contract.ts';
 import { containerContract } from './container-contract.ts';
 import { memoryContract } from './memory-contract.ts';
 import { patchContract } from './patch-contract.ts';
+import { setupContract } from './setup-contract.ts';
 import {
   type ContractOptions,
   describeIf,
@@ -35,6 +36,7 @@ export function sandboxContract(
     describe('shell', () => shellContract(() => subject, options));
     describe('container', () => containerContract(() => subject, options));
     describe('patch', () => patchContract(() => subject, options));
+    describeIf(options.isolated, 'setup', () => setupContract(() => subject, options));
     describeIf(options.isolated, 'blame', () => blameContract(() => subject));
     describeIf(options.isolated, 'what is left', () => remainsContract(() => subject));
     const { memory } = options.limits;

@@ -10,7 +10,7 @@ import type {
   Runtime,
 } from '../../src/sandbox/runtime.ts';
 import { openPreparedShell } from '../../src/sandbox/shell.ts';
-import { prepareTree, type Snapshot } from '../../src/sandbox/snapshot.ts';
+import { type Concealment, prepareTree, type Snapshot } from '../../src/sandbox/snapshot.ts';
 
 export type Subject = {
   runtime: Runtime;
@@ -76,8 +76,8 @@ export const noApptainer = (): string | null =>
     : 'there is no Apptainer: bash testkit/setup/setup.sh apptainer';
 
 /** What a rollout does to the tree of a container before its first command. */
-export async function snapshotOf(container: Container): Promise<Snapshot> {
-  const tree = prepareTree(container.workdir);
+export async function snapshotOf(container: Container, concealment?: Concealment): Promise<Snapshot> {
+  const tree = prepareTree(container.workdir, concealment);
   const options = { workdir: container.workdir, activate: '', env: {} };
   const { shell, prepared } = await openPreparedShell(container, options, tree);
   await shell[Symbol.asyncDispose]();

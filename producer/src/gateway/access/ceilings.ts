@@ -4,6 +4,7 @@ import {
   describeExcess,
   type Excess,
   type Instance,
+  instanceBeyondCeiling,
   type ProducerConfig,
   type RunRecord,
   startedGroup,
@@ -25,14 +26,13 @@ export function requireWithinCeilings(
   if (excess) throw over({ ...excess, field: `${prefix}${excess.field}` });
 }
 
-/** An instance may ask for a network for its tests. `field`: where it does. */
-export function requireNetworkAllowed(
-  { needs_egress }: Instance,
-  config: ProducerConfig,
-  field: string,
-): void {
-  if (!needs_egress || config.max_network === 'egress') return;
-  throw over({ field, value: 'egress', ceiling: 'none', setting: 'max_network' });
+/** An instance may ask for a network for its tests, and for more than its run gives. `prefix`: where in the request's body it stands. */
+export function requireInstanceAllowed(instance: Instance, config: ProducerConfig, prefix: string): void {
+  if (instance.needs_egress && config.max_network !== 'egress') {
+    throw over({ field: `${prefix}needs_egress`, value: 'egress', ceiling: 'none', setting: 'max_network' });
+  }
+  const excess = instanceBeyondCeiling(instance, config);
+  if (excess) throw over({ ...excess, field: `${prefix}${excess.field}` });
 }
 
 /** The number of instances of one submit, before any is read. */

@@ -6,7 +6,7 @@ import { answerPieces } from '../../formats/gym/answer.ts';
 import { episodeFailure, episodePieces } from '../../formats/gym/episode.ts';
 import type { GymRunRequest } from '../../formats/gym/request.ts';
 import { type Caller, findCaller } from '../access/callers.ts';
-import { requireNetworkAllowed } from '../access/ceilings.ts';
+import { requireInstanceAllowed } from '../access/ceilings.ts';
 import type { RouteDeps } from '../access/deps.ts';
 import { fingerprint } from '../access/digest.ts';
 import { settingsRefusal } from '../access/refusal.ts';
@@ -105,7 +105,7 @@ function readCall(deps: CallDeps, request: FastifyRequest & { body: GymRunReques
   const mode = failureMode(caller, body);
   logMode(deps, caller, mode);
   const instance = requestedInstance(row, deps);
-  requireNetworkAllowed(instance, config, 'needs_egress');
+  requireInstanceAllowed(instance, config, '');
   const callerRun = readCallerRun(caller, mode, row, deps);
   const runName = runs.nameOf(callerRun);
   const identity = identifyCall(request, body, caller, mode, runName, config);

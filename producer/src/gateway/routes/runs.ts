@@ -18,9 +18,9 @@ import {
 import { submit } from '../../run/submit.ts';
 import { type Caller, findCaller } from '../access/callers.ts';
 import {
+  requireInstanceAllowed,
   requireInstanceCount,
   requireKindAllowed,
-  requireNetworkAllowed,
   requireRunSize,
   requireWithinCeilings,
 } from '../access/ceilings.ts';
@@ -124,8 +124,7 @@ async function submitRun(deps: RouteDeps, request: FastifyRequest & { body: Subm
   namingFields(() => requireKnownKeys('run', run));
   requireInstanceCount(given.length, config);
   const instances = given.map((one, index) => readInstance(index, one, deps));
-  for (const [index, one] of instances.entries())
-    requireNetworkAllowed(one, config, `instances.${index}.needs_egress`);
+  for (const [index, one] of instances.entries()) requireInstanceAllowed(one, config, `instances.${index}.`);
   const idempotencyKey = request.headers['idempotency-key'];
   // The same key is the same run, though a connection was lost in between.
   const runId =

@@ -9,7 +9,7 @@ import type { z } from 'zod';
 import { describeSession, openSession, SessionRequest, sessionIdOf } from '../../sessions/open.ts';
 import { awaitVerdict } from '../../sessions/result.ts';
 import { findCaller } from '../access/callers.ts';
-import { requireNetworkAllowed, requireWithinCeilings } from '../access/ceilings.ts';
+import { requireInstanceAllowed, requireWithinCeilings } from '../access/ceilings.ts';
 import type { GatewayDeps, RouteDeps } from '../access/deps.ts';
 import { Refusal } from '../access/refusal.ts';
 import { OF_BODY, refusals } from './answers.ts';
@@ -143,7 +143,7 @@ async function open(
   const session = await deps.quota.admit(caller, known ? 0 : 1, async () => {
     const value = await describeSession(farm, request.body, caller);
     requireWithinCeilings(value.record, config, '');
-    requireNetworkAllowed(value.instance, config, 'instance.needs_egress');
+    requireInstanceAllowed(value.instance, config, 'instance.');
     await openSession(farm, value);
     return { value, booked: { ...value.record, rollouts: 1 } };
   });
