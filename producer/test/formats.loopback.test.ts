@@ -178,3 +178,59 @@ test("nemo-gym: the rows of its collector's X.jsonl, with token ids where they a
   expect(output?.flatMap((item) => item.generation_token_ids ?? [])).toHaveLength(180);
   expect(text).toMatchObject({ _ng_task_index: 1, reward: 0, provenance: { run_id: 'r1' } });
 });
+
+test('tokens: parquet and safetensors with a manifest; what has no ids is counted', async () => {
+  const folder = await testFolder();
+  const results = await storeRollouts(folder, [{}, { trajectory: madeTrajectory(3, 1) }]);
+  for (const form of ['parquet', 'safetensors']) {
+    const path = join(folder, form);
+    const ran = await run(['export', results, '--format', 'tokens', '--form', form, '--out', path]);
+    expect(ran).toMatchObject({ code: 10, stderr: expect.stringContaining('1 without token ids') });
+    const manifest = await json(join(path, 'manifest.json'));
+    expect(manifest.shards).toEqual([{ file: `shard-00000.${form}`, rows: 1, rollouts: 1 }]);
+    expect((await readdir(path)).sort()).toEqual(['manifest.json', `shard-00000.${form}`]);
+  }
+  const { parquetReadObjects, asyncBufferFromFile } = await import('hyparquet');
+  const file = await asyncBufferFromFile(join(folder, 'parquet', 'shard-00000.parquet'));
+  const [row] = await parquetReadObjects({ file });
+  const turns = madeTrajectory(3, 1).turns.map(({ tokens }) => tokens);
+  const ids = turns.flatMap((tokens) => [...(tokens?.prompt_suffix ?? []), ...(tokens?.generation ?? [])]);
+  expect(row?.input_ids).toEqual(ids);
+  expect(((row?.loss_mask ?? []) as number[]).filter((one) => one === 1)).toHaveLength(270);
+  expect(((row?.log_probs ?? []) as number[])[180]).toBe(turns[0]?.log_probs[0]);
+  expect(row).toMatchObject({ rollout_id: 'r1.a__b-1.1', reward: 1, resolved: true, segment: 0 });
+});
+
+test('parquet: everything that is stored, a row for each rollout', async () => {
+  const { path } = await exported('parquet', 'parquet', 'all');
+  const { parquetReadObjects, asyncBufferFromFile } = await import('hyparquet');
+  const rows = await parquetReadObjects({
+    file: await asyncBufferFromFile(join(path, 'shard-00000.parquet')),
+  });
+  expect(rows).toMatchObject([
+    { rollout_id: 'r1.a__b-1.0', resolved: true, turns: 12n, test_log: 'PASSED t', has_tokens: false },
+    { rollout_id: 'r1.a__b-2.1', resolved: false, has_tokens: true },
+  ]);
+  const messages = rows[0]?.messages as Record<string, unknown>[];
+  expect(messages[2]).toMatchObject({
+    role: 'assistant',
+    content: 'Look around.',
+    tool_calls: [{ id: 'c1', name: 'bash', arguments: '{"command":"ls"}' }],
+  });
+});
+
+test('verifier: success is 1 or 0, and what has no verdict is counted', async () => {
+  const folder = await testFolder();
+  const results = await storeRollouts(folder, [
+    {},
+    { over: { instance_id: 'a__b-2', resolved: false, reward: 0 } },
+    { over: { instance_id: 'a__b-3', resolved: null, reward: null } },
+  ]);
+  const path = join(folder, 'v.jsonl');
+  const ran = await run(['export', results, '--format', 'verifier', '--out', path]);
+  expect(ran).toMatchObject({ code: 10, stderr: expect.stringContaining('1 without a verdict') });
+  expect((await linesOf(path)).map(({ instance_id, success }) => [instance_id, success])).toEqual([
+    ['a__b-1', 1],
+    ['a__b-2', 0],
+  ]);
+});

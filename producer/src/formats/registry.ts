@@ -12,9 +12,12 @@ import { gymFiles, openGymOutput } from './gym/rollouts.ts';
 import { miniSweAgent } from './miniswe/trajectory.ts';
 import { openHands } from './openhands/output.ts';
 import { sftMessages } from './sft/messages.ts';
+import { verifierLines } from './sft/verifier.ts';
 import { sweAgent } from './sweagent/trajectory.ts';
 import { predictionLines } from './swebench/exported.ts';
 import { swesmithFinetuning } from './swesmith/finetuning.ts';
+import { everything } from './tables/everything.ts';
+import { tokenShards } from './tokens/tokens.ts';
 import { verlDataset } from './verl/dataset.ts';
 
 /** How the results of a run are written. */
@@ -63,5 +66,8 @@ export const EXPORT_FORMATS: Readonly<Record<string, ExportFormat>> = {
   'mini-swe-agent': miniSweAgent,
   atif,
   'nemo-gym': nemoGymRows,
+  tokens: tokenShards,
+  verifier: verifierLines,
   preds: predictionLines,
+  parquet: everything,
 };

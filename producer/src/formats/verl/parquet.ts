@@ -1,9 +1,7 @@
 /** Encodes rows of verl's dataset as a parquet file with a nested schema that pyarrow reads as lists and structs. */
-import type { SchemaElement } from 'hyparquet';
 import { ByteWriter, parquetWrite } from 'hyparquet-writer';
+import { type Shape, schemaOf, storedAs } from '../../export/parquetschema.ts';
 import type { VerlRow } from './rows.ts';
-
-type Shape = 'text' | 'integer' | 'boolean' | readonly [Shape] | { readonly [field: string]: Shape };
 
 const KWARGS: Shape = { create_kwargs: { instance_id: 'text', instance: 'text' } };
 const COLUMNS = {
@@ -37,40 +35,11 @@ export async function verlParquet(rows: readonly VerlRow[]): Promise<Buffer> {
     writer,
     columnData: Object.keys(COLUMNS).map((name) => ({
       name,
-      data: rows.map((row) => stored(row[name as keyof VerlRow])),
+      data: rows.map((row) => storedAs(shape[name] ?? 'text', row[name as keyof VerlRow])),
     })),
-    schema: [
-      { name: 'schema', num_children: Object.keys(shape).length },
-      ...Object.entries(shape).flatMap(([name, of]) => elements(name, of)),
-    ],
+    schema: schemaOf(shape),
     // Statistics would repeat whole prompts, and no reader uses them.
     statistics: false,
   });
   return Buffer.from(writer.getBuffer());
-}
-
-function elements(name: string, shape: Shape): SchemaElement[] {
-  const optional = { name, repetition_type: 'OPTIONAL' as const };
-  if (shape === 'text') return [{ ...optional, type: 'BYTE_ARRAY', converted_type: 'UTF8' }];
-  if (shape === 'integer') return [{ ...optional, type: 'INT64' }];
-  if (shape === 'boolean') return [{ ...optional, type: 'BOOLEAN' }];
-  if (isList(shape)) {
-    return [
-      { ...optional, converted_type: 'LIST', num_children: 1 },
-      { name: 'list', repetition_type: 'REPEATED', num_children: 1 },
-      ...elements('element', shape[0]),
-    ];
-  }
-  const fields = Object.entries(shape);
-  return [{ ...optional, num_children: fields.length }, ...fields.flatMap(([key, of]) => elements(key, of))];
-}
-
-const isList = (shape: Shape): shape is readonly [Shape] => Array.isArray(shape);
-
-/** INT64 columns are written from BigInt. */
-function stored(value: unknown): unknown {
-  if (typeof value === 'number') return BigInt(value);
-  if (Array.isArray(value)) return value.map(stored);
-  if (value === null || typeof value !== 'object') return value;
-  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, stored(inner)]));
 }

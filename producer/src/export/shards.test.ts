@@ -1,0 +1,57 @@
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { openShards } from './shards.ts';
+
+async function place() {
+  const folder = await mkdtemp(join(tmpdir(), 'swefarm-shards-'));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const path = join(folder, 'out');
+  const open = (fingerprint = 'a') => openShards({ path, form: 'f', samples: 1, fingerprint }, 'bin');
+  return { folder, path, open };
+}
+
+async function addShard(shards: Awaited<ReturnType<typeof openShards>>, rollout: string): Promise<void> {
+  await writeFile(shards.next(), rollout);
+  await shards.add(1, [rollout]);
+}
+
+test('an export that was cut off goes on after its shards, also with a torn journal', async () => {
+  const { folder, path, open } = await place();
+  {
+    await using shards = await open();
+    await addShard(shards, 'r.i.0');
+    await addShard(shards, 'r.i.1');
+    // A third one is half there.
+    await writeFile(shards.next(), 'half');
+  }
+  expect(await readdir(folder)).toEqual(['.out.part']);
+  const journal = join(folder, '.out.part', 'shards.jsonl');
+  await writeFile(journal, (await readFile(journal, 'utf8')).slice(0, -5));
+  await using shards = await open();
+  expect([...shards.written]).toEqual(['r.i.0']);
+  await addShard(shards, 'r.i.1');
+  await shards.finish({});
+  expect(await readdir(folder)).toEqual(['out']);
+  expect((await readdir(path)).sort()).toEqual(['manifest.json', 'shard-00000.bin', 'shard-00001.bin']);
+  const manifest = JSON.parse(await readFile(join(path, 'manifest.json'), 'utf8'));
+  expect(manifest.shards).toEqual([
+    { file: 'shard-00000.bin', rows: 1, rollouts: 1 },
+    { file: 'shard-00001.bin', rows: 1, rollouts: 1 },
+  ]);
+});
+
+test('an export of other rollouts begins anew, and one without a whole shard leaves nothing', async () => {
+  const { folder, open } = await place();
+  {
+    await using shards = await open();
+    await addShard(shards, 'r.i.0');
+  }
+  {
+    await using shards = await open('b');
+    expect(shards.written.size).toBe(0);
+    await writeFile(shards.next(), 'half');
+  }
+  expect(await readdir(folder)).toEqual([]);
+});

@@ -1,0 +1,41 @@
+/** Encodes a shard of sequences as one safetensors file: an eight-byte length, a JSON header, then the tensors. */
+import type { TokenSequence } from './sequences.ts';
+
+export type LabelledSequence = TokenSequence & { label: Record<string, unknown> };
+
+/**
+ * `input_ids`, `loss_mask` and `log_probs` hold all sequences behind one another; sequence i is at `offsets[i]` up to `offsets[i + 1]`.
+ * The labels are a JSON list in the metadata, as `rows`.
+ */
+export function* safetensorsPieces(rows: readonly LabelledSequence[]): Generator<Uint8Array> {
+  const total = rows.reduce((sum, { ids }) => sum + ids.length, 0);
+  const offsets = new BigInt64Array(rows.length + 1);
+  for (const [at, { ids }] of rows.entries()) offsets[at + 1] = (offsets[at] ?? 0n) + BigInt(ids.length);
+  // Larger elements first keep every tensor aligned.
+  const tensors = [
+    ['offsets', 'I64', rows.length + 1, 8],
+    ['input_ids', 'I32', total, 4],
+    ['log_probs', 'F32', total, 4],
+    ['loss_mask', 'U8', total, 1],
+  ] as const;
+  const metadata = { format: 'swefarm-tokens-1', rows: JSON.stringify(rows.map(({ label }) => label)) };
+  const header: Record<string, unknown> = { __metadata__: metadata };
+  let at = 0;
+  for (const [name, dtype, length, bytes] of tensors) {
+    header[name] = { dtype, shape: [length], data_offsets: [at, at + length * bytes] };
+    at += length * bytes;
+  }
+  const text = Buffer.from(JSON.stringify(header));
+  const padded = Buffer.concat([text, Buffer.alloc((8 - (text.length % 8)) % 8, ' ')]);
+  const size = Buffer.alloc(8);
+  size.writeBigUInt64LE(BigInt(padded.length));
+  yield size;
+  yield padded;
+  yield bytesOf(offsets);
+  for (const { ids } of rows) yield bytesOf(ids);
+  for (const { logProbs } of rows) yield bytesOf(logProbs);
+  for (const { mask } of rows) yield mask;
+}
+
+const bytesOf = ({ buffer, byteOffset, byteLength }: ArrayBufferView): Uint8Array =>
+  new Uint8Array(buffer, byteOffset, byteLength);

@@ -1,0 +1,110 @@
+/** Token ids, loss masks and log-probabilities, as shards of parquet or safetensors. Nothing is tokenised here. */
+import { open } from 'node:fs/promises';
+import { unwritablePath } from '../../export/aside.ts';
+import {
+  type ExportFormat,
+  type ExportRequest,
+  type ExportWriter,
+  NO_TRAJECTORY,
+} from '../../export/format.ts';
+import { openParquetShards } from '../../export/parquetshards.ts';
+import type { ExportedRollout } from '../../export/rollout.ts';
+import { openShards } from '../../export/shards.ts';
+import { type LabelledSequence, safetensorsPieces } from './safetensors.ts';
+import { sequencesOf } from './sequences.ts';
+
+export const tokenShards: ExportFormat = {
+  description: 'token ids, loss masks and log-probabilities, in shards',
+  forms: ['parquet', 'safetensors'],
+  shape: 'folder',
+  open: (request) =>
+    request.form === 'safetensors'
+      ? openSafetensors(request)
+      : openParquetShards(request, { columns: COLUMNS, rowsOf: parquetRows }),
+};
+
+const COLUMNS = {
+  instance_id: 'text',
+  run_id: 'text',
+  rollout_id: 'text',
+  segment: 'int32',
+  input_ids: ['int32'],
+  loss_mask: ['int32'],
+  log_probs: ['float'],
+  reward: 'double',
+  resolved: 'boolean',
+  model: 'text',
+  policy_version: 'text',
+  tag: 'text',
+  licence: 'text',
+  exit_status: 'text',
+  trust: 'text',
+  software_version: 'text',
+  exported_by: 'text',
+} as const;
+
+/** Nine bytes a token in memory and on disk. */
+const TOKEN_BYTES = 9;
+const SHARD_TOKENS = 8 * 1024 ** 2;
+
+function labelled(rollout: ExportedRollout): LabelledSequence[] | { skipped: string } {
+  const trajectory = rollout.content?.trajectory;
+  if (!trajectory) return { skipped: NO_TRAJECTORY };
+  const sequences = sequencesOf(trajectory);
+  const from = rollout.line.imported?.format;
+  if (sequences.length === 0) {
+    return { skipped: from === undefined ? 'without token ids' : `without token ids: imported from ${from}` };
+  }
+  const { imported: _imported, ...label } = rollout.provenance;
+  return sequences.map((sequence, segment) => ({ ...sequence, label: { ...label, segment } }));
+}
+
+function parquetRows(rollout: ExportedRollout) {
+  const found = labelled(rollout);
+  if ('skipped' in found) return found;
+  const rows = found.map(({ ids, mask, logProbs, label }) => ({
+    ...label,
+    input_ids: Array.from(ids),
+    loss_mask: Array.from(mask),
+    log_probs: Array.from(logProbs),
+  }));
+  return { rows, bytes: found.reduce((sum, { ids }) => sum + ids.length, 0) * TOKEN_BYTES };
+}
+
+async function openSafetensors(request: ExportRequest): Promise<ExportWriter> {
+  const shards = await openShards(request, 'safetensors');
+  let rows: LabelledSequence[] = [];
+  let rollouts: string[] = [];
+  let tokens = 0;
+  const endShard = async (): Promise<void> => {
+    if (rollouts.length === 0) return;
+    try {
+      await using file = await open(shards.next(), 'w');
+      for (const piece of safetensorsPieces(rows)) await file.appendFile(piece);
+      await file.datasync();
+    } catch (error) {
+      throw unwritablePath(request.path, error);
+    }
+    await shards.add(rows.length, rollouts);
+    rows = [];
+    rollouts = [];
+    tokens = 0;
+  };
+  return {
+    written: shards.written,
+    async write(rollout) {
+      const found = labelled(rollout);
+      if ('skipped' in found) return found.skipped;
+      rows.push(...found);
+      rollouts.push(rollout.line.rollout_id);
+      tokens += found.reduce((sum, { ids }) => sum + ids.length, 0);
+      if (tokens >= SHARD_TOKENS) await endShard();
+      return null;
+    },
+    async finish() {
+      await endShard();
+      await shards.finish({ tensors: ['offsets', 'input_ids', 'log_probs', 'loss_mask'] });
+    },
+    [Symbol.asyncDispose]: () => shards[Symbol.asyncDispose](),
+  };
+}
