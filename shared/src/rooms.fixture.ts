@@ -88,6 +88,7 @@ const PRODUCER: Rooms = {
   ],
   selection: ['datasets', 'datasets/families', 'export', 'output', 'formats', 'formats/verl'],
   page: [...RESULTS, 'view'],
+  collection: ['output', 'run'],
   reports: [...RESULTS, 'formats', 'view'],
   'gateway/access': ['datasets', 'health', 'run', 'sessions'],
   'gateway/calls': ['datasets', 'formats/gym', 'gateway/access', 'run'],

@@ -19,6 +19,10 @@ export type Follow = {
   growing: boolean;
   copyArtifactsTo: string | undefined;
   onResult?: CollectOptions['onResult'];
+  /** As in CollectOptions. */
+  feed?: CollectOptions['feed'];
+  mark?: CollectOptions['mark'];
+  onLine?: CollectOptions['onLine'];
   signal: AbortSignal;
   /** Receives the progress display once it is shown, to print lines without tearing it. */
   onProgress?: (progress: Progress) => void;
@@ -41,7 +45,12 @@ export async function follow(task: Follow): Promise<Collected> {
       copyArtifactsTo: task.copyArtifactsTo,
       patienceMs: task.config.redis_patience_seconds * 1000,
       ...(task.onResult ? { onResult: task.onResult } : {}),
-      onLine: (line) => progress.add(line),
+      feed: task.feed,
+      mark: task.mark,
+      onLine: (line) => {
+        task.onLine?.(line);
+        progress.add(line);
+      },
       onWarning: (text) => progress.say(`swefarm: ${text}`),
       signal: task.signal,
     });

@@ -16,7 +16,7 @@ import type { Collected, CollectOptions } from '../output/collect.ts';
 import type { Output, OutputRun } from '../output/output.ts';
 import { rolloutIds, submit } from '../run/submit.ts';
 import type { Progress } from '../view/progress.ts';
-import { follow } from './follow.ts';
+import { type Follow, follow } from './follow.ts';
 import type { Flags } from './options.ts';
 import type { Stop } from './stop.ts';
 import { say } from './terminal.ts';
@@ -66,6 +66,8 @@ export type LocalRun = {
   /** Rollouts that the output must have at the end; other rollouts of the run are not queued. */
   rollouts: ReadonlySet<string>;
   onResult?: CollectOptions['onResult'];
+  /** As in CollectOptions: a collection queues more as results come. */
+  collecting?: Pick<Follow, 'feed' | 'mark' | 'onLine'>;
   flags: Flags;
   place: RunFolder;
   stop: Stop;
@@ -75,7 +77,7 @@ export type LocalRun = {
 export async function runLocally(run: LocalRun): Promise<Collected> {
   const { farm, output, record, instances, patches, rollouts, flags, place, stop } = run;
   const open = [...rollouts].filter((id) => !output.lines.has(id));
-  if (open.length === 0) return { complete: true, unreadable: [] };
+  if (open.length === 0 && !run.collecting?.feed) return { complete: true, unreadable: [] };
   const wanted = new Set(open);
   const done = new Set(rolloutIds(record, instances).filter((id) => !wanted.has(id)));
   await submit(farm, { record, instances, done, ...(patches ? { patches } : {}) }, stop.draining);
@@ -106,6 +108,7 @@ export async function runLocally(run: LocalRun): Promise<Collected> {
       growing: record.refills > 0,
       copyArtifactsTo: flags.copyArtifacts as string | undefined,
       ...(run.onResult ? { onResult: run.onResult } : {}),
+      ...run.collecting,
       // Other workers of the farm do not stop with this command, so a signal ends collecting at once.
       signal: workers.length > 0 ? ended.signal : stop.draining,
       onProgress: (shown) => {

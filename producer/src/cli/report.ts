@@ -32,14 +32,17 @@ async function reportOf(
 ): Promise<{ report: ProfileReport; ks: number[] }> {
   const rollouts = new Map<string, RolloutFact>();
   const records = new Map<string, RunRecord>();
+  const replaced = new Set<string>();
   let known = true;
   for (const name of names) {
     const counted = existsSync(name) ? await countOutput(name) : await fromFarm(name, flags);
     for (const [id, fact] of counted.rollouts) rollouts.set(id, fact);
+    for (const id of counted.replaced) replaced.add(id);
     if (counted.record) records.set(counted.record.run_id, counted.record);
     else known = false;
     for (const entry of counted.unreadable) say(`swefarm: not counted: ${describeUnreadable(entry)}`);
   }
+  for (const id of replaced) rollouts.delete(id);
   const facts = [...rollouts.values()];
   const runs = [...records.values()];
   const [first] = runs;

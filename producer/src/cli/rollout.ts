@@ -1,10 +1,21 @@
 /** `swefarm rollout`: submits, runs a local worker and collects, in one command; starts its own Redis when none is given. */
+import { type ProducerConfig, type RunRecord, UsageError } from '@swefarm/shared';
 import type { Command } from 'commander';
+import { parseSets, taggedPath } from '../collection/sets.ts';
 import type { Collected } from '../output/collect.ts';
-import { writeOutputRun } from '../output/output.ts';
+import { type OutputFormat, type OutputRun, writeOutputRun } from '../output/output.ts';
 import { withDeadline } from '../run/deadline.ts';
-import type { ExitCode } from '../run/exit.ts';
-import { rolloutIds, staleLimitWarning } from '../run/submit.ts';
+import { EXIT, type ExitCode } from '../run/exit.ts';
+import { staleLimitWarning } from '../run/submit.ts';
+import {
+  type Again,
+  addCollectionOptions,
+  checkCollection,
+  openCollection,
+  queuesAsNeeded,
+  readAgain,
+  withGroupSize,
+} from './collection.ts';
 import { openFarmPatiently } from './farm.ts';
 import { openRunOutput } from './follow.ts';
 import { addGymConfig, withGymConfig } from './gymconfig.ts';
@@ -18,9 +29,9 @@ import {
   producerConfig,
 } from './options.ts';
 import { addOutputOptions, readOutputFormat, readResumedRun } from './outputs.ts';
-import { prepareRun, storeApiKey } from './prepare.ts';
+import { type PreparedRun, prepareRun, storeApiKey } from './prepare.ts';
 import { reportRunEnd } from './runend.ts';
-import { listenForStop } from './stop.ts';
+import { listenForStop, type Stop } from './stop.ts';
 import { say } from './terminal.ts';
 import { requireTrainableEndpoints } from './tokencheck.ts';
 
@@ -34,6 +45,7 @@ export function addRollout(program: Command): void {
   addOutputOptions(command);
   addDatasetOptions(command);
   addRunOptions(command);
+  addCollectionOptions(command);
   addWorkerOptions(
     command,
     ['--concurrency <n>', 'rollouts at the same time; auto: what the machine allows'],
@@ -41,21 +53,54 @@ export function addRollout(program: Command): void {
   );
   addGymConfig(command);
   addFarmOptions(command).action(async (flags: Flags) => {
-    process.exitCode = await runRollout(withGymConfig(flags));
+    process.exitCode = await runSets(withGymConfig(flags));
   });
 }
 
-async function runRollout(flags: Flags): Promise<ExitCode> {
-  const path = String(flags.output);
-  const rows = readOutputFormat(flags);
-  const given = producerConfig(flags);
+/** One run for each set, one after the other; the worst exit code, and none after an interruption. */
+async function runSets(flags: Flags): Promise<ExitCode> {
   const stop = listenForStop(() =>
     say('\nswefarm: draining: running rollouts may end, no new ones start; Ctrl-C again stops at once'),
   );
+  if (flags.set === undefined) return await runRollout(flags, stop);
+  const sets = parseSets(flags.set as string[]);
+  if (flags.output === '-') throw new UsageError('--set writes a file for each set: add --output FILE.jsonl');
+  let worst: ExitCode = EXIT.allJudged;
+  for (const { tag, flags: own } of sets) {
+    say(`swefarm: set ${tag}`);
+    const path = taggedPath(String(flags.output), tag);
+    const code = await runRollout({ ...flags, ...own, tag, output: path }, stop);
+    if (code === EXIT.interrupted) return code;
+    worst = Math.max(worst, code) as ExitCode;
+  }
+  return worst;
+}
+
+async function runRollout(requested: Flags, stop: Stop): Promise<ExitCode> {
+  const again = await readAgain(requested);
+  const flags = withGroupSize(requested, again);
+  const path = String(flags.output);
+  const rows = readOutputFormat(flags);
+  const given = producerConfig(flags);
   const stored = await readResumedRun(path, rows, flags.resume === true || flags.skipIfExists === true);
   if (stored) say(`swefarm: resuming run ${stored.record.run_id}`);
   const prepared = await prepareRun(flags, given, stored?.record ?? null, stop.draining);
+  checkCollection(flags, prepared.record);
+  return await runPrepared({ flags, again, path, rows, given, stored, prepared }, stop);
+}
 
+type Prepared = {
+  flags: Flags;
+  again: Again | null;
+  path: string;
+  rows: OutputFormat;
+  given: ProducerConfig;
+  stored: OutputRun | null;
+  prepared: PreparedRun;
+};
+
+async function runPrepared(task: Prepared, stop: Stop): Promise<ExitCode> {
+  const { flags, again, path, rows, given, stored, prepared } = task;
   await using stack = new AsyncDisposableStack();
   const place = await openRunFolder(given, prepared.record, stored, stack, stop.draining);
   const farm = stack.use(await openFarmPatiently(place.config, stop.draining, { entrusts: true }));
@@ -68,13 +113,18 @@ async function runRollout(flags: Flags): Promise<ExitCode> {
     acceptRawLogprobs: flags.acceptRawLogprobs === true,
     signal: stop.draining,
   });
-  if (path !== '-') {
-    await writeOutputRun(path, { format: 'swefarm-output-1', record, state_dir: place.stateDir, rows });
-  }
+  await storeRun(task, record, place.stateDir);
   const idle = await staleLimitWarning(record, farm);
   if (idle) say(`swefarm: ${idle}`);
   const output = stack.use(await openRunOutput(path, rows, record, async () => prepared.dataset.instances));
   await storeApiKey(farm, place.config, prepared);
+  const collection = await openCollection(farm, {
+    flags,
+    record,
+    instances: prepared.dataset.instances,
+    output,
+    again,
+  });
   const end = ({ complete, unreadable }: Collected): ExitCode =>
     reportRunEnd({
       record,
@@ -83,6 +133,7 @@ async function runRollout(flags: Flags): Promise<ExitCode> {
       complete,
       unreadable,
       minGroup: prepared.minGroup,
+      queued: collection.queued(),
       places: describeRunFolder(path, place, flags),
       resumeHint:
         path === '-'
@@ -90,12 +141,40 @@ async function runRollout(flags: Flags): Promise<ExitCode> {
           : 'continue with: the same command and --resume',
     });
   try {
-    const { instances } = prepared.dataset;
-    const rollouts = new Set(rolloutIds(record, instances));
+    const { instances, rollouts, collecting } = collection;
     const { patches } = prepared;
-    return end(await runLocally({ farm, output, record, instances, patches, rollouts, flags, place, stop }));
+    return end(
+      await runLocally({
+        farm,
+        output,
+        record,
+        instances,
+        patches,
+        rollouts,
+        collecting,
+        flags,
+        place,
+        stop,
+      }),
+    );
   } catch (error) {
     end({ complete: false, unreadable: [] });
     throw error;
   }
+}
+
+async function storeRun(
+  { path, rows, flags }: Prepared,
+  record: RunRecord,
+  stateDir: string | null,
+): Promise<void> {
+  if (path === '-') return;
+  await writeOutputRun(path, {
+    format: 'swefarm-output-1',
+    record,
+    state_dir: stateDir,
+    rows,
+    ...(flags.tag === undefined ? {} : { tag: String(flags.tag) }),
+    ...(queuesAsNeeded(flags) ? { as_needed: true } : {}),
+  });
 }

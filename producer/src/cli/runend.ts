@@ -5,7 +5,7 @@ import type { Output } from '../output/output.ts';
 import { renderReward } from '../output/renderreward.ts';
 import { type GroupSummary, summarise } from '../output/summary.ts';
 import { withVerdict } from '../output/tally.ts';
-import { type ExitCode, exitCode } from '../run/exit.ts';
+import { EXIT, type ExitCode, exitCode } from '../run/exit.ts';
 import { renderSummary } from '../view/summary.ts';
 import { say, styled, widthOf } from './terminal.ts';
 
@@ -19,6 +19,8 @@ export type RunEnd = {
   minGroup: number | undefined;
   /** Lines with the paths of results and trajectories. */
   places: readonly string[];
+  /** A collection that queued as many rollouts as it wanted: how many, and why it stopped before that. */
+  queued?: { rollouts: number; stopped: string | null } | undefined;
   /** How to continue when the run is not complete. */
   resumeHint: string;
 };
@@ -28,6 +30,11 @@ export function reportRunEnd(end: RunEnd): ExitCode {
   say(renderSummary(summary, widthOf(process.stderr)));
   for (const line of [verdict(summary.all, end), ...end.places]) say(line);
   if (!end.complete) say(end.resumeHint);
+  if (end.complete && end.queued) {
+    if (end.queued.stopped) say(`stopped: ${end.queued.stopped}; with a larger budget, ${end.resumeHint}`);
+    const whole = end.queued.stopped === null && summary.all.judged >= end.queued.rollouts;
+    return whole ? EXIT.allJudged : EXIT.someNotJudged;
+  }
   return exitCode({
     judgedByGroup: new Map(summary.groups.map((group) => [group.instance_id, group.judged])),
     groupSize: end.record.group_size,
@@ -37,7 +44,7 @@ export function reportRunEnd(end: RunEnd): ExitCode {
 }
 
 function verdict(all: GroupSummary, end: RunEnd): string {
-  const expected = end.instanceIds.length * startedGroup(end.record);
+  const expected = end.queued?.rollouts ?? end.instanceIds.length * startedGroup(end.record);
   const rate = withVerdict(all) > 0 ? ` (${((100 * all.resolved) / withVerdict(all)).toFixed(1)} %)` : '';
   const scored = all.scored > 0 ? `, ${all.scored} scored, mean reward ${renderReward(all.reward_mean)}` : '';
   const parts = [

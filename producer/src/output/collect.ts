@@ -16,7 +16,7 @@ import {
   type UnreadableResult,
   UnusableError,
 } from '@swefarm/shared';
-import { type OutputLine, outputLine } from './line.ts';
+import { type CollectionMark, type OutputLine, outputLine } from './line.ts';
 import type { Output } from './output.ts';
 
 export type CollectOptions = {
@@ -26,6 +26,10 @@ export type CollectOptions = {
   /** The farm may open more rollouts in place of lost ones; collecting waits for them too. */
   growing?: boolean;
   output: Output;
+  /** Asked after each batch which rollouts were queued beside those of `rollouts`; collecting waits for them too. */
+  feed?: (() => Promise<readonly string[]>) | undefined;
+  /** What each line says beside its result. */
+  mark?: ((result: Result) => CollectionMark) | undefined;
   /** Copies each artifact into this folder. */
   copyArtifactsTo?: string | undefined;
   /** How long to wait for an unreachable Redis. */
@@ -67,6 +71,7 @@ export async function collect(farm: Farm, options: CollectOptions): Promise<Coll
   const skipped = new Set<string | null>();
   const isSettled = (id: string): boolean => output.lines.has(id) || skipped.has(id);
   const isComplete = async (): Promise<boolean> => {
+    if (options.feed && signal?.aborted !== true) for (const id of await options.feed()) wanted.add(id);
     if (![...wanted].every(isSettled)) return false;
     if (!options.growing) return true;
     // Redis replaces a lost rollout in one step, so a reader that has the lost one's result also finds the new one.
@@ -164,6 +169,7 @@ async function lineOf(
   await options.onResult?.(result, content);
   options.output.take?.(result, content);
   return outputLine(result, {
+    mark: options.mark?.(result),
     patch: content?.patch ?? null,
     report: content?.report ?? null,
     sampling: content?.trajectory?.sampling ?? null,

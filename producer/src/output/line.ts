@@ -1,8 +1,19 @@
 /** One line of an output file: the flat facts of a result, its patch, and a summary of its report. */
 import type { Report, Result, Sampling } from '@swefarm/shared';
 
+/** What a collection says of its rollouts; the farm does not know it. */
+export type CollectionMark = {
+  /** The set of settings that made it (`--set`). */
+  tag?: string;
+  /** US dollars, by the price of its model (`--prices`). */
+  cost?: number;
+  /** The rollout of an earlier output in whose place it was run again. */
+  replaces?: string;
+};
+
 /** Fields that come from the artifact instead of the result. */
 export type LineParts = {
+  mark?: CollectionMark | undefined;
   patch: string | null;
   report: Report | null;
   /** Sampling of its policy; null without a policy, or when unknown. */
@@ -39,16 +50,17 @@ export type OutputLine = Pick<
   | 'node'
   | 'runtime'
   | 'finished_at'
-> & {
-  patch: string | null;
-  report: ReportSummary | null;
-  sampling?: Sampling;
-  artifact_file?: string;
-  /** The rollout of a later run that evaluated this rollout's patch again. */
-  evaluated_by?: Pick<Result, 'rollout_id' | 'artifact'>;
-  /** It was made elsewhere and read by `swefarm import`. */
-  imported?: Imported;
-};
+> &
+  CollectionMark & {
+    patch: string | null;
+    report: ReportSummary | null;
+    sampling?: Sampling;
+    artifact_file?: string;
+    /** The rollout of a later run that evaluated this rollout's patch again. */
+    evaluated_by?: Pick<Result, 'rollout_id' | 'artifact'>;
+    /** It was made elsewhere and read by `swefarm import`. */
+    imported?: Imported;
+  };
 
 /** Where an imported rollout comes from. */
 export type Imported = {
@@ -64,8 +76,7 @@ export type Imported = {
 
 /** The name of the set of settings that made the rollout; null: its run has no sets. */
 export function tagOf(line: OutputLine): string | null {
-  const { tag } = line as { tag?: unknown };
-  return typeof tag === 'string' ? tag : null;
+  return line.tag ?? null;
 }
 
 /** A line without its long fields, to be kept in memory. */
@@ -97,6 +108,7 @@ export function outputLine(result: Result, parts: LineParts): OutputLine {
   return {
     run_id: result.run_id,
     instance_id: result.instance_id,
+    ...parts.mark,
     rollout_id: result.rollout_id,
     rollout_index: result.rollout_index,
     outcome: result.outcome,

@@ -46,6 +46,10 @@ export const OutputRun = z.object({
   /** The format of its lines. */
   rows: OutputFormat.default('swefarm'),
   evaluation: OutputEvaluation.optional(),
+  /** The set of a collection that it holds. */
+  tag: z.string().optional(),
+  /** Rollouts were queued as results came: the run's record does not say how many there should be. */
+  as_needed: z.boolean().optional(),
 });
 export type OutputRun = z.infer<typeof OutputRun>;
 

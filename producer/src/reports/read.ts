@@ -1,11 +1,9 @@
 /** Reads the rollouts that a report counts: lines of outputs in any format, or the results of a run in Redis. */
-import { createReadStream } from 'node:fs';
 import { type Farm, type RunRecord, type UnreadableResult, UsageError } from '@swefarm/shared';
-import { parseJsonLines } from '../datasets/jsonl.ts';
-import { RESULT_FORMATS } from '../formats/registry.ts';
 import { readOutputRun } from '../output/output.ts';
 import type { RolloutFact } from '../output/profile.ts';
-import { factOf, type LineFacts } from './facts.ts';
+import { factOf } from './facts.ts';
+import { readLines } from './lines.ts';
 
 /** `record` null: the number of expected rollouts is unknown. */
 export type CountedRollouts = {
@@ -13,28 +11,25 @@ export type CountedRollouts = {
   record: RunRecord | null;
   /** Results that are not counted because they cannot be read. */
   unreadable: readonly UnreadableResult[];
+  /** Rollouts of other outputs that were run again here: these count instead of those. */
+  replaced: readonly string[];
 };
 
 /** Throws UsageError when the file cannot be read or is not an output. */
 export async function countOutput(path: string): Promise<CountedRollouts> {
   const run = await readOutputRun(path);
   const rollouts = new Map<string, RolloutFact>();
-  for (const file of RESULT_FORMATS[run?.rows ?? 'swefarm'].rowFiles(path)) {
-    try {
-      for await (const read of parseJsonLines(createReadStream(file))) {
-        const row = 'value' in read ? read.value : {};
-        const line = (row.swefarm ?? row) as Partial<LineFacts>;
-        if (typeof line.rollout_id !== 'string') {
-          throw new UsageError(`${file}: ${read.where} is no line of an output; choose another file`);
-        }
-        rollouts.set(line.rollout_id, factOf(line as LineFacts));
-      }
-    } catch (error) {
-      if (error instanceof UsageError) throw error;
-      throw new UsageError(`${file}: cannot be read: ${(error as Error).message}`, { cause: error });
-    }
+  const replaced: string[] = [];
+  for await (const line of readLines(path)) {
+    rollouts.set(line.rollout_id, factOf(line));
+    if (line.replaces !== undefined) replaced.push(line.replaces);
   }
-  return { rollouts, record: run?.record ?? null, unreadable: [] };
+  return {
+    rollouts,
+    replaced,
+    record: run?.as_needed === true ? null : (run?.record ?? null),
+    unreadable: [],
+  };
 }
 
 /** Throws UsageError when the farm does not know the run. */
@@ -51,7 +46,8 @@ export async function countRun(farm: Farm, runId: string): Promise<CountedRollou
   for (let cursor = '0'; ; ) {
     const batch = await farm.results.read(runId, cursor);
     unreadable.push(...batch.unreadable);
-    if (batch.results.length + batch.unreadable.length === 0) return { rollouts, record, unreadable };
+    if (batch.results.length + batch.unreadable.length === 0)
+      return { rollouts, replaced: [], record, unreadable };
     for (const { result } of batch.results) {
       const { instance_id: id } = result;
       if (!repositories.has(id)) {

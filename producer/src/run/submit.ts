@@ -57,6 +57,19 @@ export async function submit(farm: Farm, submission: Submission, signal?: AbortS
   return { run_id: record.run_id, rollouts, queued: open.length };
 }
 
+/**
+ * Queues more rollouts of a run that {@link submit} wrote and that had them as done elsewhere. Safe to repeat.
+ *
+ * @throws UnusableError of Redis
+ */
+export async function queueMore(farm: Farm, record: RunRecord, rollouts: readonly string[]): Promise<void> {
+  await farm.groups.reopen(rollouts);
+  const missing = await farm.jobs.missing(rollouts);
+  for (let at = 0; at < missing.length; at += CHUNK) {
+    await farm.jobs.enqueue(record, missing.slice(at, at + CHUNK));
+  }
+}
+
 /** The ids of all rollouts of a run. */
 export function rolloutIds(
   record: Pick<RunRecord, 'run_id' | 'group_size' | 'oversample'>,

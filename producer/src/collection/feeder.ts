@@ -1,0 +1,144 @@
+/**
+ * Decides which rollouts of a run are queued next, from the results so far: until an instance is resolved often enough, within a budget,
+ * or only those that an earlier output lacks. What is never queued costs nothing, and a later resume can still queue it.
+ */
+import { parseRolloutId, rolloutId } from '@swefarm/shared';
+import type { LineSummary } from '../output/line.ts';
+
+export type Budget = {
+  tokens: number | null;
+  /** US dollars. */
+  cost: number | null;
+  /** Of this command. */
+  seconds: number | null;
+};
+
+export type FeedRules = {
+  runId: string;
+  /** In the order in which they are queued. */
+  instanceIds: readonly string[];
+  /** Most rollouts of an instance. */
+  perInstance: number;
+  /** So many resolved rollouts of an instance are enough; null: all rollouts are wanted. */
+  untilResolved: number | null;
+  budget: Budget;
+  /** Most rollouts that are queued or running, so that a budget is not overrun by all of them. Null: no limit. */
+  inFlight: number | null;
+  /** Only these indices of instances; null: all. */
+  only: ReadonlyMap<string, ReadonlySet<number>> | null;
+  costOf: (line: Pick<LineSummary, 'tokens'>) => number;
+};
+
+type Group = { queued: Set<number>; ended: number; resolved: number };
+
+export class Feeder {
+  readonly #rules: FeedRules;
+  readonly #groups: Map<string, Group>;
+  readonly #begun: number;
+  readonly #now: () => number;
+  #inFlight = 0;
+  #tokens = 0;
+  #cost = 0;
+  #stopped: string | null = null;
+
+  /** @param ended lines that the output has already. @param now milliseconds of a clock that only moves forward */
+  constructor(rules: FeedRules, ended: Iterable<LineSummary>, now: () => number = () => performance.now()) {
+    this.#rules = rules;
+    this.#now = now;
+    this.#begun = now();
+    this.#groups = new Map(rules.instanceIds.map((id) => [id, { queued: new Set(), ended: 0, resolved: 0 }]));
+    for (const line of ended) {
+      this.#groups.get(line.instance_id)?.queued.add(line.rollout_index);
+      this.#inFlight += 1;
+      this.note(line);
+    }
+  }
+
+  /** Why no more is queued although more was wanted; null while that is not so. */
+  get stopped(): string | null {
+    return this.#stopped;
+  }
+
+  /** A rollout has ended. */
+  note(line: LineSummary): void {
+    const group = this.#groups.get(line.instance_id);
+    if (!group) return;
+    this.#inFlight -= 1;
+    group.ended += 1;
+    if (line.resolved === true) group.resolved += 1;
+    this.#tokens += line.tokens.prompt + line.tokens.completion;
+    this.#cost += this.#rules.costOf(line);
+  }
+
+  /** The rollouts to queue now; they count as queued from now on. */
+  next(): string[] {
+    const { runId, inFlight } = this.#rules;
+    const spent = this.#spent();
+    const ids: string[] = [];
+    for (const [instanceId, group] of this.#groups) {
+      for (const index of this.#wanted(instanceId, group)) {
+        if (spent !== null) {
+          this.#stopped = spent;
+          return ids;
+        }
+        if (inFlight !== null && this.#inFlight >= inFlight) return ids;
+        group.queued.add(index);
+        this.#inFlight += 1;
+        ids.push(rolloutId(runId, instanceId, index));
+      }
+    }
+    return ids;
+  }
+
+  #wanted(instanceId: string, group: Group): number[] {
+    const { perInstance, untilResolved, only } = this.#rules;
+    const all = only ? [...(only.get(instanceId) ?? [])] : Array.from({ length: perInstance }, (_, at) => at);
+    const free = all.filter((index) => !group.queued.has(index));
+    if (untilResolved === null) return free;
+    // No more than would be enough if all of them resolved.
+    const running = group.queued.size - group.ended;
+    return free.slice(0, Math.max(0, untilResolved - group.resolved - running));
+  }
+
+  #spent(): string | null {
+    const { tokens, cost, seconds } = this.#rules.budget;
+    if (tokens !== null && this.#tokens >= tokens) return `${this.#tokens} of ${tokens} tokens are spent`;
+    if (cost !== null && this.#cost >= cost)
+      return `${this.#cost.toFixed(2)} of ${cost} US dollars are spent`;
+    const gone = (this.#now() - this.#begun) / 1000;
+    return seconds !== null && gone >= seconds ? `${seconds} seconds are over` : null;
+  }
+}
+
+/** The indices of the rollouts of an earlier output that a choice takes, by instance; and which rollout each replaces. */
+export function rolloutsAgain(
+  lines: Iterable<LineSummary>,
+  takes: (line: LineSummary) => boolean,
+): { only: Map<string, Set<number>>; replaces: Map<string, string> } {
+  const only = new Map<string, Set<number>>();
+  const replaces = new Map<string, string>();
+  for (const line of lines) {
+    if (!takes(line)) continue;
+    const { instanceId, index } = parseRolloutId(line.rollout_id);
+    only.set(instanceId, (only.get(instanceId) ?? new Set()).add(index));
+    replaces.set(`${instanceId}.${index}`, line.rollout_id);
+  }
+  return { only, replaces };
+}
+
+/** Instances by their mean seconds in an earlier output, longest first; unknown ones stand in the middle. */
+export function longestFirst<T extends { instance_id: string }>(
+  instances: readonly T[],
+  history: Iterable<Pick<LineSummary, 'instance_id' | 'seconds'>>,
+): T[] {
+  const sums = new Map<string, { seconds: number; count: number }>();
+  for (const { instance_id: id, seconds } of history) {
+    const own = sums.get(id) ?? { seconds: 0, count: 0 };
+    sums.set(id, { seconds: own.seconds + seconds.total, count: own.count + 1 });
+  }
+  const means = new Map([...sums].map(([id, { seconds, count }]) => [id, seconds / count]));
+  const known = instances.flatMap(({ instance_id: id }) => means.get(id) ?? []).toSorted((a, b) => a - b);
+  const middle = known[Math.floor(known.length / 2)] ?? 0;
+  const of = ({ instance_id: id }: T): number => means.get(id) ?? middle;
+  return instances.toSorted((a, b) => of(b) - of(a));
+}

@@ -1,0 +1,57 @@
+/** Sets of a collection: `--set t05:temperature=0.5,n=8` is one run with these settings, whose lines carry the tag `t05`. */
+import { nearest, UsageError } from '@swefarm/shared';
+import { flagKey, flagName, RUN_FLAGS, type RunFlag } from '../run/flags.ts';
+
+export type CollectionSet = {
+  /** Stands in every line and in the names of files. */
+  tag: string;
+  /** Values of RUN_FLAGS, as commander stores them. */
+  flags: Readonly<Record<string, string>>;
+};
+
+/** Names of settings that people write shorter. */
+const SHORT: Readonly<Record<string, string>> = { n: 'group-size' };
+
+/** Settings of one value: a comma ends a value, so lists and JSON have no place in a set. */
+const SETTABLE = new Map<string, RunFlag>(
+  RUN_FLAGS.filter((flag) => flag.many === undefined && flag.constant === undefined).map((flag) => [
+    flagName(flag).replace(/^--/, ''),
+    flag,
+  ]),
+);
+
+/** The sets of all `--set`, whose tags differ. Throws UsageError. */
+export function parseSets(texts: readonly string[]): CollectionSet[] {
+  const sets = texts.map(parseSet);
+  for (const { tag } of sets) {
+    if (sets.filter((one) => one.tag === tag).length > 1) {
+      throw new UsageError(`--set ${tag}: given twice; give each set a tag of its own`);
+    }
+  }
+  return sets;
+}
+
+function parseSet(text: string): CollectionSet {
+  const [, tag, settings = ''] = /^([A-Za-z0-9][\w-]{0,39}):(.*)$/s.exec(text) ?? [];
+  if (tag === undefined) {
+    throw new UsageError(`--set: expected TAG:key=value,… such as t05:temperature=0.5,n=8, got "${text}"`);
+  }
+  const flags: Record<string, string> = {};
+  for (const pair of settings.split(',').filter((one) => one.trim() !== '')) {
+    const at = pair.indexOf('=');
+    const given = (at < 0 ? pair : pair.slice(0, at)).trim();
+    const name = SHORT[given] ?? given.replaceAll('_', '-');
+    const flag = SETTABLE.get(name);
+    if (!flag || at < 0) {
+      const close = nearest(name, [...SETTABLE.keys()]);
+      const hint = flag ? 'write key=value' : close === null ? 'see --help' : `did you mean ${close}?`;
+      throw new UsageError(`--set ${tag}: "${pair.trim()}" is no setting of a run; ${hint}`);
+    }
+    flags[flagKey(flag)] = pair.slice(at + 1).trim();
+  }
+  return { tag, flags };
+}
+
+/** `out.jsonl` and `t05` → `out.t05.jsonl`; standard output stays what it is. */
+export const taggedPath = (path: string, tag: string): string =>
+  path === '-' ? path : path.replace(/^(.*?)((?:\.jsonl?)?(?:\.gz)?)$/s, `$1.${tag}$2`);
