@@ -44,13 +44,16 @@ export const marked: Reader = (log) => {
   return found;
 };
 
-/** `PASS file (3.2 s)`: drops the last time after the file, and whatever follows it. */
-export const reactPdf: Reader = (log) => {
+/** `PASS file (3.2 s)`: drops the last time after the file, and whatever follows it; SWE-rebench V2 drops one at the end only. */
+export const reactPdf: Reader = (log, { dialect }) => {
   const found = statuses();
   for (const line of linesOf(log)) {
     const word = line.slice(0, 4);
     if ((word !== 'PASS' && word !== 'FAIL') || !isSpace(line[4])) continue;
-    found.set(withoutTime(line.slice(5)), word === 'PASS' ? 'PASSED' : 'FAILED');
+    const file = line.slice(5);
+    const strict = dialect === 'swe-rebench-v2';
+    const name = strict && !file.endsWith(')') ? strip(file) : withoutTime(file);
+    found.set(name, word === 'PASS' ? 'PASSED' : 'FAILED');
   }
   return found;
 };

@@ -34,12 +34,26 @@ describe.each(Object.entries(fixtures))('%s', (name, { version, expected }) => {
   }
 });
 
+const DIALECTS: Dialect[] = [
+  '4.1.0',
+  '5.0.2',
+  'swegym',
+  'swesmith',
+  'r2e-gym',
+  'swe-rebench',
+  'swe-rebench-v2',
+  'swe-lego',
+  'swe-bench-live',
+];
+
 test('every parser of every harness has a log of its format', () => {
   const covered = new Set(Object.values(fixtures).flatMap((fixture) => Object.keys(fixture.expected)));
   // Two parsers only choose another one by the number of the pull request, one is an alias.
   const choosers = ['jekyll', 'immutable_js', 'carbon'];
-  for (const dialect of ['4.1.0', '5.0.2', 'swegym', 'swesmith'] as const) {
-    expect(parserNames(dialect).filter((name) => !covered.has(name) && !choosers.includes(name))).toEqual([]);
+  for (const dialect of DIALECTS) {
+    // SWE-rebench V1 names the same readers by repositories.
+    const names = parserNames(dialect).filter((name) => !name.includes('/'));
+    expect(names.filter((name) => !covered.has(name) && !choosers.includes(name))).toEqual([]);
   }
 });
 
@@ -49,6 +63,12 @@ test('parsers are found by either name; a harness has only its own', () => {
   expect(parserName('pytest_pydantic', '4.1.0')).toBeNull();
   expect(parserName('openlayers', '4.1.0')).toBeNull();
   expect(parserName('constructor', '4.1.0')).toBeNull();
+  expect(parserName('django/django', 'swe-rebench')).toBe('django/django');
+  for (const name of ['parse_log_django', 'parse_log_jest', 'flask', 'nose/nose', 'toString'])
+    expect(parserName(name, 'swe-rebench')).toBeNull();
+  expect(parserName('parse_log_jest', 'swe-rebench-v2')).toBe('jest');
+  expect(parserName('parse_log_django', 'swe-rebench-v2')).toBeNull();
+  expect(parserName('python source', 'swe-bench-live')).toBeNull();
   expect(() => readLog('nose', '4.1.0', '', instance(''))).toThrow(/no log parser "nose"/);
 });
 

@@ -1,5 +1,5 @@
 /** Maven, Ant and Gradle. Maven does not print passing tests: each test runs alone, and the result of its build is its outcome. */
-import { fields, isSpace, linesOf, strip, stripStart } from '../text/pythontext.ts';
+import { fields, isSpace, linesOf, SPACE, strip, stripEnd, stripStart } from '../text/pythontext.ts';
 import { type Reader, statuses } from './reader.ts';
 
 const NO_TEST = '---NO TEST NAME FOUND YET---';
@@ -86,7 +86,7 @@ export const gradle: Reader = (log, { dialect }) => {
   const found = statuses();
   let pending: string | null = null;
   for (const raw of linesOf(log)) {
-    const line = strip(raw);
+    const line = dialect === 'swe-rebench-v2' ? withoutSeconds(strip(raw)) : strip(raw);
     const status = line.endsWith('PASSED') ? 'PASSED' : line.endsWith('FAILED') ? 'FAILED' : null;
     const name = status === null ? null : gradleName(line);
     if (status !== null && name !== null) {
@@ -105,6 +105,14 @@ export const gradle: Reader = (log, { dialect }) => {
   }
   return found;
 };
+
+const SECONDS = new RegExp(`[${SPACE}]\\(\\p{Nd}+(?:\\.\\p{Nd}+)?s\\)$`, 'u');
+
+/** SWE-rebench V2 lets a time follow the status. */
+function withoutSeconds(line: string): string {
+  const open = line.lastIndexOf('(') - 1;
+  return open > 0 && SECONDS.test(line.slice(open)) ? stripEnd(line.slice(0, open)) : line;
+}
 
 /** Text before the last blank and the status; at least two characters, of which the first is not `>`. */
 function gradleName(line: string): string | null {

@@ -1,11 +1,13 @@
-/** phpunit --testdox: a line for the suite, then one marked line per test. */
-import { linesOf, stripStart } from '../text/pythontext.ts';
-import { beforeParen } from './endings.ts';
+/** phpunit --testdox and Pest. */
+import { isSpace, linesOf, SPACE, strip, stripEnd, stripStart } from '../text/pythontext.ts';
+import { beforeParen, dropBracketedTime } from './endings.ts';
+import { setUnlessFailed } from './ranks.ts';
 import { type Reader, statuses } from './reader.ts';
 
 const MARKS: Record<string, string> = { '✔': 'PASSED', '✘': 'FAILED', '↩': 'SKIPPED' };
 
-export const phpunit: Reader = (log) => {
+/** A line for the suite, then one marked line per test. */
+export const phpunit: Reader = (log, { dialect }) => {
   const found = statuses();
   let suite = 'None';
   for (const line of linesOf(log)) {
@@ -16,7 +18,38 @@ export const phpunit: Reader = (log) => {
     }
     const test = stripStart(line);
     const status = MARKS[test[0] ?? ''];
-    if (status !== undefined) found.set(`${suite} > ${stripStart(test.slice(1))}`, status);
+    if (status === undefined) continue;
+    const name = stripStart(test.slice(1));
+    const bare = dialect === 'swe-rebench-v2' ? strip(dropBracketedTime(name, '[', ']')) : name;
+    found.set(`${suite} > ${bare}`, status);
   }
   return found;
 };
+
+const PEST: Record<string, string> = {
+  '✓': 'PASSED',
+  '✔': 'PASSED',
+  '⨯': 'FAILED',
+  x: 'FAILED',
+  '-': 'SKIPPED',
+};
+const SECONDS = new RegExp(`[${SPACE}]\\p{Nd}+(?:\\.\\p{Nd}+)?s$`, 'u');
+
+/** Pest: a mark, a name, and perhaps seconds; the name of a suite that fails counts as a test. */
+export const pest: Reader = (log) => {
+  const found = statuses();
+  for (const raw of linesOf(log)) {
+    const line = strip(raw);
+    const status = isSpace(line[1]) ? PEST[line[0] ?? ''] : undefined;
+    if (status !== undefined) setUnlessFailed(found, withoutSeconds(strip(line.slice(1))), status);
+    else if (line.startsWith('FAIL') && isSpace(line[4])) found.set(strip(line.slice(4)), 'FAILED');
+    else if (line.includes('skipped')) found.set(withoutSeconds(line), 'SKIPPED');
+  }
+  return found;
+};
+
+function withoutSeconds(name: string): string {
+  const from = Math.max(name.length - 32, 0);
+  const match = SECONDS.exec(name.slice(from));
+  return match ? stripEnd(name.slice(0, from + match.index)) : name;
+}

@@ -9,15 +9,20 @@ const COLOR = /\[\p{Nd}+m/gu;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what the harness deletes
 const CONTROL = /[\x01-\x1f]/g;
 
-const startsWithStatus = (line: string): boolean => STATUS_WORDS.some((word) => line.startsWith(word));
-const endsWithStatus = (line: string): boolean => STATUS_WORDS.some((word) => line.endsWith(word));
+/** SWE-rebench V2 knows no expected failures. */
+const wordsOf = (dialect: Dialect): readonly string[] =>
+  dialect === 'swe-rebench-v2' ? STATUS_WORDS.slice(0, 4) : STATUS_WORDS;
+const startsWithStatus = (line: string, dialect: Dialect): boolean =>
+  wordsOf(dialect).some((word) => line.startsWith(word));
+const endsWithStatus = (line: string, dialect: Dialect): boolean =>
+  wordsOf(dialect).some((word) => line.endsWith(word));
 
 const skipsCount = (dialect: Dialect, status: string, name: string): boolean =>
   dialect === '5.0.2' && status === 'SKIPPED' && SKIP_COUNT.test(name);
 
 /** Status and name of a summary line, or null. The status is the line's own first field (`ERROR:` included). */
 function summary(line: string, dialect: Dialect): [status: string, name: string] | null {
-  if (!startsWithStatus(line)) return null;
+  if (!startsWithStatus(line, dialect)) return null;
   const [status, name] = fields(line.startsWith('FAILED') ? line.replaceAll(' - ', ' ') : line, 2);
   if (status === undefined || name === undefined || skipsCount(dialect, status, name)) return null;
   return [status, name];
@@ -71,12 +76,12 @@ export const matplotlib = reader(
 );
 
 /** Removes colours and control characters first; old pytest prints the status at the end of the line. */
-const cleaned = (line: string): string => line.replace(COLOR, '').replace(CONTROL, '');
+export const withoutControls = (line: string): string => line.replace(COLOR, '').replace(CONTROL, '');
 
 export const pytestV2: Reader = (log, { dialect }) => {
   const found = statuses();
   for (const raw of linesOf(log)) {
-    const line = cleaned(raw);
+    const line = withoutControls(raw);
     if (dialect === '5.0.2') readV2Latest(line, found);
     else readV2(line, found, dialect);
   }
@@ -86,18 +91,20 @@ export const pytestV2: Reader = (log, { dialect }) => {
 /** The fork's variant: v2, after it removes the bracket of `FAILED [ 50%]`. */
 export const pytestPydantic: Reader = (log, { dialect }) => {
   const found = statuses();
-  for (const raw of linesOf(log)) readV2(dropFailedBrackets(cleaned(raw)), found, dialect);
+  for (const raw of linesOf(log)) readV2(dropFailedBrackets(withoutControls(raw)), found, dialect);
   return found;
 };
 
+const INDEXES_UNCHECKED = new Set<Dialect>(['swegym', 'swe-rebench', 'swe-rebench-v2']);
+
 function readV2(line: string, found: Map<string, string>, dialect: Dialect): void {
-  const first = startsWithStatus(line);
-  if (!first && !endsWithStatus(line)) return;
+  const first = startsWithStatus(line, dialect);
+  if (!first && !endsWithStatus(line, dialect)) return;
   const parts = fields(first && line.startsWith('FAILED') ? line.replaceAll(' - ', ' ') : line, 2);
   const [one, two] = parts;
   if (one === undefined || two === undefined) {
-    // The fork indexes without a check; its exception loses the whole log.
-    if (dialect === 'swegym') throw new RangeError('list index out of range');
+    // These harnesses index without a check; the exception loses the whole log.
+    if (INDEXES_UNCHECKED.has(dialect)) throw new RangeError('list index out of range');
     return;
   }
   if (first) found.set(two, one);
@@ -106,13 +113,13 @@ function readV2(line: string, found: Map<string, string>, dialect: Dialect): voi
 
 /** 5.0.2 keeps blanks inside names and removes the reason. */
 function readV2Latest(line: string, found: Map<string, string>): void {
-  if (startsWithStatus(line)) {
+  if (startsWithStatus(line, '5.0.2')) {
     const cut = line.startsWith('FAILED') ? line.split(' - ', 1)[0] : line;
     const [status, ...name] = fields(cut ?? '');
     const [first] = name;
     if (status === undefined || first === undefined || skipsCount('5.0.2', status, first)) return;
     found.set(name.join(' '), status);
-  } else if (endsWithStatus(line)) {
+  } else if (endsWithStatus(line, '5.0.2')) {
     const parts = fields(line);
     const status = parts.pop();
     if (status !== undefined && parts.length > 0) found.set(parts.join(' '), status);

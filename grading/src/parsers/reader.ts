@@ -2,7 +2,16 @@
 import type { Instance } from '@swefarm/shared';
 
 /** The harness whose parsing is reproduced; readers differ in details between harnesses. */
-export type Dialect = '4.1.0' | '5.0.2' | 'swegym' | 'swesmith';
+export type Dialect =
+  | '4.1.0'
+  | '5.0.2'
+  | 'swegym'
+  | 'swesmith'
+  | 'r2e-gym'
+  | 'swe-rebench'
+  | 'swe-rebench-v2'
+  | 'swe-lego'
+  | 'swe-bench-live';
 
 export type ReaderContext = {
   dialect: Dialect;

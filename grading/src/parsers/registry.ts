@@ -1,5 +1,6 @@
 /** The registry of log parsers: the parser names of each harness, with or without the `parse_log_` that 5.x rows carry. */
 import { type Instance, SwefarmError } from '@swefarm/shared';
+import specs from '../../data/specs.json' with { type: 'json' };
 import { bpmnJs, eslint, grommet, openlayers } from './browsers.ts';
 import { googletest, jq, micropython, redis } from './c.ts';
 import { django } from './django.ts';
@@ -12,11 +13,13 @@ import { highlightJs, lighthouse, next, prismJs, quartoCli } from './mocha.ts';
 import { phpunit } from './php.ts';
 import { matplotlib, pytest, pytestOptions, pytestPydantic, pytestV2 } from './pytest.ts';
 import type { Dialect, Reader } from './reader.ts';
+import { REBENCH } from './rebench.ts';
 import { cucumber, jekyll, minitest, rspec, rubyUnit } from './ruby.ts';
 import { cargo } from './rust.ts';
 import { seaborn } from './seaborn.ts';
 import { SMITH } from './smith/table.ts';
 import { calypso, karma } from './suites.ts';
+import { pytestLive, pytestWholeNames, r2e } from './summary.ts';
 import { sympy } from './sympy.ts';
 
 const PYTHON: Record<string, Reader> = {
@@ -91,11 +94,29 @@ const ALIASES: Record<string, string> = {
   xarray: 'pytest',
 };
 
+/** Harnesses whose tables have the names above. */
+const WITH_ALIASES = new Set<Dialect>(['4.1.0', '5.0.2', 'swegym', 'swesmith']);
+
+/** SWE-rebench V1 also names parsers by the repositories of SWE-bench: `django/django`. */
+const REPOSITORIES: Record<string, Reader> = Object.fromEntries(
+  Object.entries(specs.swebench as Record<string, { log_parser: string }>).flatMap(
+    ([repo, { log_parser }]) => {
+      const reader = { ...PYTHON, ...OTHERS }[log_parser];
+      return reader ? [[repo, reader]] : [];
+    },
+  ),
+);
+
 const READERS: Record<Dialect, Record<string, Reader>> = {
   '4.1.0': { ...PYTHON, ...OTHERS },
   '5.0.2': { ...PYTHON, ...OTHERS, ...LATEST },
   swegym: { ...PYTHON, pytest_pydantic: pytestPydantic },
   swesmith: { ...PYTHON, ...SMITH },
+  'r2e-gym': { r2e },
+  'swe-rebench': { pytest, pytest_options: pytestOptions, pytest_v2: pytestV2, ...REPOSITORIES },
+  'swe-rebench-v2': { pytest, pytest_options: pytestOptions, pytest_v2: pytestV2, ...OTHERS, ...REBENCH },
+  'swe-lego': { pytest_rA: pytestWholeNames },
+  'swe-bench-live': { pytest: pytestLive },
 };
 
 /** Whether a plan's dialect is one of those. */
@@ -104,7 +125,8 @@ export const isDialect = (name: string): name is Dialect => Object.hasOwn(READER
 /** The canonical name of a parser (`parse_log_sphinx` → `pytest_v2`), or null when the harness has no such parser. */
 export function parserName(name: string, dialect: Dialect): string | null {
   const short = name.replace(/^parse_log_/, '');
-  const canonical = Object.hasOwn(ALIASES, short) ? (ALIASES[short] ?? short) : short;
+  const canonical =
+    WITH_ALIASES.has(dialect) && Object.hasOwn(ALIASES, short) ? (ALIASES[short] ?? short) : short;
   return Object.hasOwn(READERS[dialect], canonical) ? canonical : null;
 }
 

@@ -1,5 +1,6 @@
 /** minitest, cucumber, test-unit and rspec (through jq). */
-import { isSpace, linesOf, strip } from '../text/pythontext.ts';
+import { isSpace, linesOf, SPACE, strip, stripEnd } from '../text/pythontext.ts';
+import { setWorst } from './ranks.ts';
 import { type Reader, statuses } from './reader.ts';
 
 /** `Name#test. … = 0.01 s = .`: split at the last `. ` that is still followed by `=` and an outcome. */
@@ -76,4 +77,53 @@ export const jekyll: Reader = (log, context) => {
   if (['9141', '8047', '8167'].includes(number)) return minitest(log, context);
   if (['8761', '8771'].includes(number)) return cucumber(log, context);
   throw new RangeError(`no test runner is known for ${context.instance.instance_id}`);
+};
+
+const SUITE = /^[A-Z][A-Za-z0-9_:]*$/;
+const RUBY_WORDS: Record<string, string> = {
+  PASS: 'PASSED',
+  PASSED: 'PASSED',
+  FAIL: 'FAILED',
+  FAILURE: 'FAILED',
+  ERROR: 'ERROR',
+  SKIP: 'SKIPPED',
+  SKIPPED: 'SKIPPED',
+};
+const WORD = new RegExp(`^(${Object.keys(RUBY_WORDS).join('|')})(?![A-Za-z0-9_])`);
+
+/** minitest-reporters: a class, then `test_name  PASS (0.01s)` below it, as `Class::test_name`; the worst status counts. */
+export const minitestClasses: Reader = (log) => {
+  const found = statuses();
+  let suite = '';
+  for (const raw of linesOf(log)) {
+    const line = stripEnd(raw);
+    if (SUITE.test(line)) suite = line;
+    const test = strip(line);
+    const upper = test.startsWith('test') ? test.search(/[A-Z]/) : -1;
+    const word = upper > 4 && isSpace(test[upper - 1]) ? WORD.exec(test.slice(upper))?.[1] : undefined;
+    const name = stripEnd(test.slice(0, Math.max(upper, 0)));
+    if (word !== undefined && name.length > 4) setWorst(found, `${suite}::${name}`, RUBY_WORDS[word] ?? '');
+  }
+  return found;
+};
+
+const MINITEST_END = new RegExp(
+  `[${SPACE}]=[${SPACE}]+[\\p{Nd}.]+[${SPACE}]+s[${SPACE}]+=[${SPACE}]+([.FES])$`,
+  'u',
+);
+const LETTERS: Record<string, string> = { '.': 'PASSED', F: 'FAILED', E: 'FAILED', S: 'SKIPPED' };
+
+/** `Class#test = 0.01 s = .`: the time and the outcome at the end of the line. */
+export const minitestVerbose: Reader = (log) => {
+  const found = statuses();
+  for (const raw of linesOf(log)) {
+    const line = strip(raw);
+    const from = Math.max(line.length - 128, 0);
+    const match = MINITEST_END.exec(line.slice(from));
+    if (!match) continue;
+    const name = stripEnd(line.slice(0, from + match.index));
+    const hash = name.indexOf('#', 1);
+    if (hash > 0 && hash < name.length - 1) found.set(name, LETTERS[match[1] ?? ''] ?? '');
+  }
+  return found;
 };

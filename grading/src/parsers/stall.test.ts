@@ -76,14 +76,58 @@ const HOSTILE: Record<string, string> = {
   'counts of karma': fill('Executed 1 of 1 '),
   'specs of jasmine': fill('1 specs, 1 failures '),
   'a count beyond any log': `Executed 99999999999 of 99999999999 SUCCESS\nOK (99999999999)\n[==] 1 test from\n[ PASSED ] 99999999999 tests`,
+  'times that do not end': `✓ ${fill('1.')}s`,
+  'blanks before a time': `  - a${fill(' ')}12ms`,
+  'open braces of TAP': fill('ok 1 - a {\n'),
+  'a long path above many tests': `RUNNING...\n${'p'.repeat(SIZE / 2)}\n${' a\n'.repeat(SIZE / 6)}`,
+  'a long path of TAP': `ok 1 - ${'p'.repeat(SIZE / 2)} {\n${fill('ok 1 - a\n')}`,
+  'comments of TAP': `ok 1 - ${fill(' #')}`,
+  'documents that do not close': fill('<?xml'),
+  'cases that do not close': fill('<testcase name="a">'),
+  'cases without a name': fill('<testcase '),
+  'documents inside a document': `${fill('<?xml ')}</testsuites></testsuite>`,
+  'modules of maven': `[INFO] ${fill(' ..')}`,
+  'counts of maven': fill('Tests run: 1, Failures: 1, Errors: 1, Skipped: '),
+  'classes of maven': `[ERROR] ${fill('a.')}`,
+  'dots of ctest': `1/1 Test #1: a ${fill('. ')}`,
+  'tests of botan': fill('a ran 1 tests in '),
+  'titles of pytest': `= FAILURES =\n${fill('_ ')}`,
+  'words of hspec': `RUNNING...\n${fill(' FAILED [1')}`,
+  'deep lines of hspec': `RUNNING...\n${Array.from({ length: 600 }, (_, at) => `${' '.repeat(at)}a\n`).join('')}`,
+  'columns of julia': `Test Summary: |\na |${fill(' 1')}`,
+  'checks of R': fill('* checking a ...'),
+  'namespaces of lein': `lein test ${fill(' a')}`,
+  'events of dart': fill('['),
+  'stars of scala': `[info] - ${fill(' *** FAILED')}`,
+  'numbers of alcotest': `[OK] ${fill('a 1')}`,
+  'words of alcotest': `[OK] ${fill(' a')}`,
+  'brackets of dotnet': `  Passed ${fill(' [')}`,
+  'letters of minitest': `A#b${fill(' = 1')}`,
+  'capitals of minitest': `test ${fill(' P')}`,
+  'ends of exunit': `* test ${fill(' [L#1')}`,
+  'headers of pytest': fill('short test summary info'),
+  'dashes of pytest': `PASSED ${fill(' -')}`,
+  'workers of xdist': fill('[gw0] ['),
+  'ends of xdist': `a ${fill(' PASSED [ in 1s')}`,
   'temporary files of quarto': `[unit] ${fill('/tmp/a')}`,
 };
+
+const DIALECTS: Dialect[] = [
+  '4.1.0',
+  '5.0.2',
+  'swegym',
+  'swesmith',
+  'r2e-gym',
+  'swe-rebench-v2',
+  'swe-lego',
+  'swe-bench-live',
+];
 
 test.each(Object.entries(HOSTILE))(
   '%s: no parser stalls on it',
   (_name, log) => {
     const slow: string[] = [];
-    for (const dialect of ['4.1.0', '5.0.2', 'swegym', 'swesmith'] satisfies Dialect[]) {
+    for (const dialect of DIALECTS) {
       for (const parser of parserNames(dialect)) {
         const start = performance.now();
         try {

@@ -2,9 +2,23 @@
 import { indentOf, isSpace, linesOf, strip } from '../text/pythontext.ts';
 import { type Reader, statuses } from './reader.ts';
 
+/** Most characters of all names of one log together; a name is as long as its path, so short lines can make long names. */
+const MOST_CHARACTERS = 100_000_000;
+
+/** Bounds the work of a reader that joins names: a deep or long path times many tests is quadratic in the log. */
+export class NameBudget {
+  #left = MOST_CHARACTERS;
+
+  add(path: readonly string[]): void {
+    for (const name of path) this.#left -= name.length + 1;
+    if (this.#left < 0) throw new RangeError('the names of the tests are too long together');
+  }
+}
+
 /** The titles above a line, ordered by indentation. */
 export class SuiteStack {
   #suites: { name: string; indent: number }[] = [];
+  readonly #work = new NameBudget();
 
   /** A new title closes all titles that are indented equally or further. */
   open(line: string): void {
@@ -13,8 +27,11 @@ export class SuiteStack {
     this.#suites.push({ name: strip(line), indent });
   }
 
+  /** @throws RangeError when the names that were asked for are too long together, which only a hostile log makes them */
   names(): string[] {
-    return this.#suites.map((suite) => suite.name);
+    const names = this.#suites.map((suite) => suite.name);
+    this.#work.add(names);
+    return names;
   }
 }
 

@@ -3,7 +3,8 @@
 // biome-ignore lint/suspicious/noControlCharactersInRegex: escape sequences begin with one
 const SEQUENCE = /\x1b(?:[@-Z\\-_]|\[[0-?]*[ -/]*[@-~])/g;
 
-export const withoutEscapes = (text: string): string => text.replace(SEQUENCE, '');
+/** `by`: what stands in their place. */
+export const withoutEscapes = (text: string, by = ''): string => text.replace(SEQUENCE, by);
 
 /** Links and window titles: `ESC ] … BEL` or `ESC ] … ESC \`. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: escape sequences begin with one

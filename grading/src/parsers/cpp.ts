@@ -1,0 +1,133 @@
+/** Programs of C++ projects as SWE-rebench V2 reads them. */
+import { fields, isSpace, linesOf, SPACE, strip, stripEnd } from '../text/pythontext.ts';
+import { setUnlessFailed } from './ranks.ts';
+import { type Reader, statuses } from './reader.ts';
+
+const S = `[${SPACE}]`;
+const WORDS = new RegExp(`${S}(PASSED|FAILED|SKIPPED|ERROR)`);
+const TITLE = new RegExp(`^_+${S}+([^${SPACE}_].*?[^${SPACE}_]|[^${SPACE}_])${S}+_+$`);
+
+/** pytest's lines, `path::name STATUS`, under the last part of their name; below the header FAILURES only its titles, of tests seen before. */
+export const cppPytest: Reader = (log) => {
+  const found = statuses();
+  let failures = false;
+  for (const line of linesOf(log)) {
+    if (line.startsWith('=') && line.includes(' FAILURES ')) failures = true;
+    if (failures) {
+      const title = line.length < 4096 ? TITLE.exec(strip(line))?.[1] : undefined;
+      if (title !== undefined && found.has(title)) found.set(title, 'FAILED');
+      continue;
+    }
+    const match = WORDS.exec(line);
+    if (match) setUnlessFailed(found, lastPart(line.slice(0, match.index)), match[1] ?? '');
+  }
+  return found;
+};
+
+const lastPart = (name: string): string =>
+  strip(name.slice(name.lastIndexOf('::') + (name.includes('::') ? 2 : 1)));
+
+const OUTCOMES: Record<string, string> = { passed: 'PASSED', failed: 'FAILED', skipped: 'SKIPPED' };
+
+/** `Test name passed`. */
+export const cppTestLines: Reader = (log) => {
+  const found = statuses();
+  for (const raw of linesOf(log)) {
+    const line = strip(raw);
+    if (!line.startsWith('Test') || !isSpace(line[4])) continue;
+    const word = ['passed', 'failed', 'skipped'].find((candidate) => line.endsWith(candidate));
+    if (word === undefined || !isSpace(line[line.length - word.length - 1])) continue;
+    const name = strip(line.slice(4, -word.length));
+    if (name !== '') setUnlessFailed(found, name, OUTCOMES[word] ?? '');
+  }
+  return found;
+};
+
+const RAN = new RegExp(
+  `${S}ran${S}+(\\p{Nd}+)${S}+tests${S}+in${S}+[\\p{Nd}.]+${S}+(?:msec|sec)${S}+([^]+)$`,
+  'u',
+);
+const DOTS = new RegExp(`${S}\\.\\.\\.${S}+([^]+)$`);
+const NUMBER = new RegExp(`^\\[\\p{Nd}+/\\p{Nd}+\\]${S}+`, 'u');
+
+/** Botan: `name ran N tests in T msec …` and `[1/2] name ... ok`; any other line that tells an outcome is a name itself. */
+export const botan: Reader = (log) => {
+  const found = statuses();
+  for (const raw of linesOf(log)) {
+    const line = strip(raw);
+    if (line === '') continue;
+    const ran = RAN.exec(line);
+    const dots = ran ? null : DOTS.exec(line);
+    if (ran) {
+      const name = `${stripEnd(line.slice(0, ran.index))} ran ${ran[1]} tests ${ran[2]}`;
+      found.set(name, /failed/i.test(ran[2] ?? '') ? 'FAILED' : 'PASSED');
+    } else if (dots) {
+      const name = stripEnd(line.slice(0, dots.index).replace(NUMBER, ''));
+      if (name !== '') found.set(name, told(dots[1] ?? '') ?? 'ERROR');
+    } else {
+      const status = told(line);
+      if (status !== null) found.set(line, status);
+    }
+  }
+  return found;
+};
+
+function told(text: string): string | null {
+  if (/\bskipped\b/i.test(text)) return 'SKIPPED';
+  if (/\bfail(?:ed|ure)?\b/i.test(text)) return 'FAILED';
+  return /\b(?:ok|passed)\b/i.test(text) ? 'PASSED' : null;
+}
+
+const CTEST = new RegExp(`^\\p{Nd}+/\\p{Nd}+${S}+Test${S}+#\\p{Nd}+:${S}+`, 'iu');
+const CTEST_WORD = new RegExp(`^${S}+(Passed|Failed|Skipped|Timeout)\\b`, 'i');
+
+/** ctest, but only its lines with a blank around the dots: `1/6 Test #1: name ....   Passed`. */
+export const ctestLines: Reader = (log) => {
+  const found = statuses();
+  for (const raw of linesOf(log)) {
+    const line = strip(raw);
+    const head = CTEST.exec(line);
+    if (!head) continue;
+    const rest = line.slice(head[0].length);
+    const dots = dotsIn(rest);
+    if (dots) found.set(stripEnd(rest.slice(0, dots.from)), OUTCOMES[dots.word.toLowerCase()] ?? 'FAILED');
+  }
+  return found;
+};
+
+/** The first run of dots between blanks that an outcome follows. */
+function dotsIn(text: string): { from: number; word: string } | null {
+  for (const match of text.matchAll(/\.+/g)) {
+    const from = match.index;
+    const word =
+      from > 1 && isSpace(text[from - 1])
+        ? CTEST_WORD.exec(text.slice(from + match[0].length, from + match[0].length + 4096))?.[1]
+        : undefined;
+    if (word !== undefined) return { from, word };
+  }
+  return null;
+}
+
+const LUA: Record<string, string> = {
+  Success: 'PASSED',
+  Fail: 'FAILED',
+  Failed: 'FAILED',
+  Skip: 'SKIPPED',
+  Skipped: 'SKIPPED',
+};
+
+/** plenary (Neovim): `Success || name`. */
+export const plenary =
+  (clean: (log: string) => string): Reader =>
+  (log) => {
+    const found = statuses();
+    for (const raw of linesOf(clean(log))) {
+      const line = strip(raw);
+      const bars = line.indexOf('||');
+      const words = bars < 0 ? [] : fields(line.slice(0, bars), 2);
+      const status = words.length === 1 ? LUA[words[0] ?? ''] : undefined;
+      const name = strip(line.slice(bars + 2));
+      if (status !== undefined && name !== '') setUnlessFailed(found, name, status);
+    }
+    return found;
+  };

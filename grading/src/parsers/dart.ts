@@ -1,0 +1,86 @@
+/** Dart's reporters (JSON, melos, expanded) as SWE-rebench V2 reads them. */
+import { linesOf, SPACE, strip } from '../text/pythontext.ts';
+import { setUnlessFailed } from './ranks.ts';
+import { type Reader, statuses } from './reader.ts';
+
+const RESULTS: Record<string, string> = { success: 'PASSED', failure: 'FAILED', error: 'ERROR' };
+
+/** One event, or a list of events, on each line. */
+export const dartJson: Reader = (log) => {
+  const found = statuses();
+  const names = new Map<unknown, string>();
+  for (const raw of linesOf(log)) {
+    for (const event of eventsOf(strip(raw))) readEvent(event, names, found);
+  }
+  return found;
+};
+
+type Event = {
+  type?: unknown;
+  test?: { id?: unknown; name?: unknown } | null;
+  testID?: unknown;
+  result?: unknown;
+  hidden?: unknown;
+};
+
+function eventsOf(line: string): Event[] {
+  if (!line.startsWith('{') && !line.startsWith('[')) return [];
+  try {
+    const value: unknown = JSON.parse(line);
+    const list = Array.isArray(value) ? value : [value];
+    return list.filter((event): event is Event => typeof event === 'object' && event !== null);
+  } catch {
+    return [];
+  }
+}
+
+function readEvent(event: Event, names: Map<unknown, string>, found: Map<string, string>): void {
+  if (event.type === 'testStart' && typeof event.test?.name === 'string') {
+    names.set(event.test.id, event.test.name);
+  } else if (event.type === 'testDone' && event.hidden !== true) {
+    const name = names.get(event.testID);
+    const status = RESULTS[String(event.result)];
+    if (name !== undefined && status !== undefined && !name.startsWith('loading ')) found.set(name, status);
+  }
+}
+
+const S = `[${SPACE}]`;
+const MELOS = new RegExp(
+  `^\\[[^\\]]+\\]:${S}+\\p{Nd}+:\\p{Nd}+${S}+\\+\\p{Nd}+:${S}+(/[^${SPACE}]*\\.dart:${S}.+)$`,
+  'u',
+);
+
+/** melos: a test that passes is named when it starts and when it ends, so one that is named once did not end. */
+export const dartMelos: Reader = (log) => {
+  const found = statuses();
+  for (const raw of linesOf(log)) {
+    const name = MELOS.exec(strip(raw))?.[1];
+    if (name !== undefined) found.set(name, found.has(name) ? 'PASSED' : 'ERROR');
+  }
+  return found;
+};
+
+const EXPANDED = new RegExp(
+  `^\\p{Nd}+:\\p{Nd}+${S}+\\+\\p{Nd}+(?:${S}+~\\p{Nd}+)?(?:${S}+-\\p{Nd}+)?:${S}+(.+)$`,
+  'u',
+);
+const FILE = new RegExp(`^(/[^${SPACE}]*\\.dart):${S}.`);
+const ENDED = ' [E]';
+
+/** `00:01 +1 -1: /file.dart: name [E]`. */
+export const dartExpanded: Reader = (log) => {
+  const found = statuses();
+  for (const raw of linesOf(log)) {
+    const text = EXPANDED.exec(strip(raw))?.[1];
+    if (text === undefined) continue;
+    const failed = text.endsWith(ENDED);
+    const name = strip(failed ? text.slice(0, -ENDED.length) : text);
+    if (name.startsWith('loading /')) {
+      if (failed) found.set(strip(name.slice('loading '.length)), 'ERROR');
+    } else if (FILE.test(name)) {
+      if (failed) found.set(name, 'FAILED');
+      else setUnlessFailed(found, name, 'PASSED');
+    }
+  }
+  return found;
+};

@@ -1,0 +1,35 @@
+/** Julia's table of test sets, as SWE-rebench V2 reads it: the numbers of a row decide. */
+import { fields, indentOf, linesOf, strip } from '../text/pythontext.ts';
+import { type Reader, statuses } from './reader.ts';
+
+/** A first number further right than this stands below a later column than Pass. */
+const FAR = 10;
+
+export const julia: Reader = (log) => {
+  const found = statuses();
+  let header: string | null = null;
+  for (const line of linesOf(log)) {
+    if (line.includes('Test Summary:')) {
+      header = line;
+      continue;
+    }
+    const bar = line.indexOf('|');
+    const name = bar < 0 ? '' : strip(line.slice(0, bar));
+    if (header === null || name === '') continue;
+    const status = statusOf(line.slice(bar + 1), header);
+    if (status !== null) found.set(name, status);
+  }
+  return found;
+};
+
+function statusOf(columns: string, header: string): string | null {
+  const numbers = fields(columns, 64)
+    .filter((word) => /^\p{Nd}+$/u.test(word))
+    .map(Number);
+  const [first, second = 0, third = 0] = numbers;
+  if (first === undefined) return null;
+  if (numbers.length === 2) return first !== second || indentOf(columns) > FAR ? 'ERROR' : 'PASSED';
+  if (numbers.length === 3 && second > 0) return header.includes('Error') ? 'ERROR' : 'FAILED';
+  if (numbers.length > 3 && third > 0) return 'ERROR';
+  return numbers.length > 3 && second > 0 ? 'FAILED' : 'PASSED';
+}

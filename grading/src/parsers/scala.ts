@@ -1,0 +1,79 @@
+/** ScalaTest and munit under sbt, as SWE-rebench V2 reads them. */
+import { withoutEscapes } from '../text/escapes.ts';
+import { linesOf, SPACE, strip, stripEnd } from '../text/pythontext.ts';
+import { type Reader, statuses } from './reader.ts';
+
+const S = `[${SPACE}]`;
+const INFO = '[info]';
+const TIME = new RegExp(`^\\(\\p{Nd}+${S}+(?:milli)?seconds?(?:,.*)?\\)$`, 'u');
+const PLAIN_TIME = /^\([^)]*\)$/;
+
+/** Text after `[info] - `, or null. */
+function testText(line: string): string | null {
+  const rest = line.startsWith(INFO) ? strip(line.slice(INFO.length)) : '';
+  return rest.startsWith('- ') ? strip(rest.slice(2)) : null;
+}
+
+function withoutParen(text: string, pattern: RegExp): string {
+  const open = text.endsWith(')') ? text.lastIndexOf('(') : -1;
+  return open > 0 && pattern.test(text.slice(open)) ? stripEnd(text.slice(0, open)) : text;
+}
+
+const SKIPS = ['!!! CANCELED', '!!! IGNORED'];
+
+/** `[info] - name *** FAILED *** (3 milliseconds)`, under the name of the test alone. */
+export const scalatest: Reader = (log) => {
+  const found = statuses();
+  for (const raw of linesOf(log)) {
+    const text = testText(strip(raw));
+    if (text === null) continue;
+    const failed = text.indexOf('*** FAILED ***');
+    const skipped = Math.max(...SKIPS.map((word) => text.indexOf(word)));
+    if (failed > 0) found.set(stripEnd(text.slice(0, failed)), 'FAILED');
+    else if (skipped > 0) found.set(stripEnd(text.slice(0, skipped)), 'SKIPPED');
+    else if (withoutParen(text, PLAIN_TIME) !== text) found.set(withoutParen(text, PLAIN_TIME), 'PASSED');
+  }
+  return found;
+};
+
+const MUNIT = new RegExp(`^([+x])${S}+(.+)${S}\\p{Nd}+(?:\\.\\p{Nd}+)?(?:s|ms|μs|ns)$`, 'u');
+const COLOR = /\[\d{1,3}m/g;
+
+/** munit: `+ name 0.1s`, `x name 0.1s`; colours may have lost their escape character. */
+export const munit: Reader = (log) => {
+  const found = statuses();
+  for (const raw of linesOf(withoutEscapes(log))) {
+    const match = MUNIT.exec(strip(raw.replace(COLOR, '')));
+    const name = strip(match?.[2] ?? '');
+    if (name !== '') found.set(name, match?.[1] === '+' ? 'PASSED' : 'FAILED');
+  }
+  return found;
+};
+
+const WORDS: Record<string, string> = {
+  FAILED: 'FAILED',
+  ABORTED: 'ERROR',
+  IGNORED: 'SKIPPED',
+  CANCELED: 'SKIPPED',
+  PENDING: 'SKIPPED',
+};
+const STARRED = new RegExp(`${S}\\*\\*\\*${S}(FAILED|ABORTED|IGNORED|CANCELED|PENDING)${S}\\*\\*\\*$`);
+
+/** `suite: name`; the suite is the last other line of `[info]`, and an outcome counts only at the end of its line. */
+export const scalatestSuites: Reader = (log) => {
+  const found = statuses();
+  let suite = '';
+  for (const raw of linesOf(log)) {
+    const line = strip(raw);
+    if (!line.startsWith(INFO)) continue;
+    const text = testText(line);
+    if (text === null) {
+      suite = strip(line.slice(INFO.length));
+      continue;
+    }
+    const word = STARRED.exec(text);
+    const name = word ? stripEnd(text.slice(0, word.index)) : withoutParen(text, TIME);
+    found.set(`${suite}: ${name}`, WORDS[word?.[1] ?? ''] ?? 'PASSED');
+  }
+  return found;
+};

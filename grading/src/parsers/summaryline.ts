@@ -1,0 +1,30 @@
+/** The last line in which pytest counts its tests, as AweAgent (bd17814) reads it. */
+import { withoutEscapes } from '../text/escapes.ts';
+import { linesOf } from '../text/pythontext.ts';
+
+const COUNT =
+  /(?<![\p{L}\p{N}_])(\p{Nd}{1,9}) (passed|failed|errors?|skipped|warnings?|xfailed|xpassed|deselected)(?![\p{L}\p{N}_])/gu;
+const WORD = /^[a-z]+?(?=s?$)/;
+
+export type PytestCounts = {
+  /** Passed, failed, error, skipped, warning, xfailed, xpassed, deselected; a word that is not there has no entry. */
+  counts: ReadonlyMap<string, number>;
+  /** Some passed, and none failed or had an error. */
+  allPassed: boolean;
+};
+
+/** Any line that counts tests is one; of several the last counts. */
+export function pytestCounts(log: string): PytestCounts {
+  let last: string | null = null;
+  for (const line of linesOf(withoutEscapes(log))) {
+    COUNT.lastIndex = 0;
+    if (COUNT.test(line)) last = line;
+  }
+  const counts = new Map<string, number>();
+  for (const [, number, word = ''] of (last ?? '').matchAll(COUNT)) {
+    const singular = WORD.exec(word)?.[0] ?? word;
+    counts.set(singular, Number(number));
+  }
+  const count = (word: string): number => counts.get(word) ?? 0;
+  return { counts, allPassed: count('passed') > 0 && count('failed') === 0 && count('error') === 0 };
+}

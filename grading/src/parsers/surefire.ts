@@ -1,0 +1,94 @@
+/** Maven's and Kotlin's console, by class, as SWE-rebench V2 reads it. */
+import { linesOf, SPACE, strip, stripStart } from '../text/pythontext.ts';
+import { maven } from './java.ts';
+import { type Reader, statuses } from './reader.ts';
+import { junitText } from './xmllogs.ts';
+
+const S = `[${SPACE}]`;
+const W = '[\\p{L}\\p{N}_$]';
+const COUNTS = new RegExp(
+  `Tests run:${S}*(\\p{Nd}+),${S}*Failures:${S}*(\\p{Nd}+),${S}*Errors:${S}*(\\p{Nd}+),${S}*Skipped:${S}*(\\p{Nd}+)`,
+  'u',
+);
+const FAILED_METHOD = new RegExp(`^\\[ERROR\\]${S}+(${W}[\\p{L}\\p{N}_$.]*)`, 'u');
+const RUNNING = new RegExp(`^(?:\\[INFO\\]${S}+)?Running${S}+([^${SPACE}]+)`);
+
+function statusOf(line: string): string | null {
+  const counts = COUNTS.exec(line);
+  if (!counts) return null;
+  if (Number(counts[2]) + Number(counts[3]) > 0) return 'FAILED';
+  return Number(counts[4]) > 0 ? 'SKIPPED' : 'PASSED';
+}
+
+/** Methods that failed, then classes by their counts; XML and single tests in the log fill what is missing. */
+export const javaMaven: Reader = (log, context) => {
+  const found = statuses();
+  const running: string[] = [];
+  for (const raw of linesOf(log)) {
+    const line = strip(raw);
+    addFailedMethod(found, line);
+    const begun = RUNNING.exec(line)?.[1];
+    if (begun !== undefined) running.push(begun);
+    const status = statusOf(line);
+    const name = status === null ? undefined : (classIn(line) ?? running.at(-1));
+    if (status !== null && name !== undefined && !found.has(name)) found.set(name, status);
+  }
+  for (const more of [junitText(log, context), maven(log, context)]) {
+    for (const [name, status] of more) if (!found.has(name)) found.set(name, status);
+  }
+  if (found.size === 0) for (const name of running) found.set(name, 'PASSED');
+  return found;
+};
+
+function addFailedMethod(found: Map<string, string>, line: string): void {
+  const name = FAILED_METHOD.exec(line)?.[1]?.replace(/\.{1,64}$/, '');
+  const dot = name?.lastIndexOf('.') ?? -1;
+  if (name === undefined || dot <= 0) return;
+  const raised = line.includes('Exception') && !line.includes('AssertionError');
+  found.set(name, raised ? 'ERROR' : 'FAILED');
+  found.set(name.slice(0, dot), 'FAILED');
+}
+
+/** `… in com.acme.Test` at the end of a line of counts. */
+function classIn(line: string): string | undefined {
+  const at = line.lastIndexOf(' in ');
+  const name = at < 0 ? '' : strip(line.slice(at + 4));
+  return name === '' ? undefined : name;
+}
+
+const MODULE_END = new RegExp(`${S}\\.\\.+${S}+(SUCCESS|FAILURE|SKIPPED)`);
+const MODULES: Record<string, string> = { SUCCESS: 'PASSED', FAILURE: 'FAILED', SKIPPED: 'SKIPPED' };
+
+/** The modules of the reactor's summary, and all counts together as `__suite__`, of which the first counts. */
+export const javaReactor: Reader = (log) => {
+  const found = statuses();
+  for (const raw of linesOf(log)) {
+    const line = strip(raw);
+    const status = statusOf(line);
+    if (status !== null && !found.has('__suite__')) found.set('__suite__', status);
+    const rest = line.startsWith('[INFO]') ? line.slice('[INFO]'.length) : '';
+    const end = MODULE_END.exec(rest);
+    const name = end ? strip(rest.slice(0, end.index)) : '';
+    if (name !== '' && stripStart(rest) !== rest) found.set(name, MODULES[end?.[1] ?? ''] ?? '');
+  }
+  return found;
+};
+
+const KOTLIN_RUNNING = new RegExp(`^Running${S}+(.+)$`);
+
+/** A class and the counts below it. */
+export const kotlin: Reader = (log) => {
+  const found = statuses();
+  let name: string | null = null;
+  for (const raw of linesOf(log)) {
+    const line = strip(raw);
+    const begun = KOTLIN_RUNNING.exec(line)?.[1];
+    if (begun !== undefined) name = begun;
+    const status = name !== null && line.startsWith('Tests run:') ? statusOf(line) : null;
+    if (name !== null && status !== null) {
+      found.set(name, status);
+      name = null;
+    }
+  }
+  return found;
+};

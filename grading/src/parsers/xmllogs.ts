@@ -1,0 +1,105 @@
+/** JUnit XML inside a log, as SWE-rebench V2 reads it: whole documents, or a scan of the text that needs no valid XML. */
+import { linesOf, strip } from '../text/pythontext.ts';
+import { type JUnitCase, readJUnit } from './junit.ts';
+import { type Reader, statuses } from './reader.ts';
+
+const OPEN = '<?xml';
+
+/** Every document from `<?xml` to its end. */
+function* documents(log: string, end: string): Generator<string> {
+  for (let from = log.indexOf(OPEN); from >= 0; ) {
+    const close = log.indexOf(end, from);
+    if (close < 0) return;
+    yield log.slice(from, close + end.length);
+    from = log.indexOf(OPEN, close + end.length);
+  }
+}
+
+/** The cases of a document; none when it is not well-formed. */
+function casesOf(xml: string): JUnitCase[] {
+  try {
+    return readJUnit(xml);
+  } catch (error) {
+    if (error instanceof SyntaxError) return [];
+    throw error;
+  }
+}
+
+function addCases(found: Map<string, string>, xml: string): void {
+  for (const { classname, name, status } of casesOf(xml)) found.set(`${classname}::${name}`, status);
+}
+
+/** `classname::name`, of every document. */
+export const combinedReports: Reader = (log) => {
+  const found = statuses();
+  for (const xml of documents(log, '</testsuites>')) addCases(found, xml);
+  return found;
+};
+
+/** `classname::name`, of the first document. */
+export const firstReport: Reader = (log) => {
+  const found = statuses();
+  for (const xml of documents(log, '</testsuites>')) {
+    addCases(found, xml);
+    break;
+  }
+  return found;
+};
+
+/** `classname::name`; the whole log is one document. */
+export const wholeReport: Reader = (log) => {
+  const found = statuses();
+  addCases(found, strip(log));
+  return found;
+};
+
+/** `name (classname)`, of documents with one suite that begin and end on lines of their own (Gradle's files, printed one after another). */
+export const gradlew: Reader = (log) => {
+  const found = statuses();
+  let lines: string[] | null = null;
+  for (const line of linesOf(log)) {
+    if (strip(line).startsWith(OPEN)) lines = [];
+    lines?.push(line);
+    if (!lines || !line.includes('</testsuite>')) continue;
+    const xml = strip(lines.join('\n'));
+    for (const { classname, name, status } of xml.includes('<testsuites') ? [] : casesOf(xml)) {
+      found.set(classname === '' ? name : `${name} (${classname})`, status);
+    }
+    lines = null;
+  }
+  return found;
+};
+
+const CASE = '<testcase';
+const END = '</testcase>';
+
+/** `classname name`, found in the text: a case reaches to the next `</testcase>`, whatever lies between. */
+export const junitText: Reader = (log) => {
+  const found = statuses();
+  let from = 0;
+  let end = 0;
+  for (let at = log.indexOf(CASE, from); at >= 0; at = log.indexOf(CASE, from)) {
+    const close = log.indexOf('>', at);
+    if (close < 0) break;
+    from = close + 1;
+    const tag = log.slice(at + CASE.length, close);
+    let inside = '';
+    if (!tag.endsWith('/')) {
+      if (end >= 0 && end < from) end = log.indexOf(END, from);
+      inside = log.slice(from, end < 0 ? log.length : end);
+      from = end < 0 ? log.length : end + END.length;
+    }
+    const name = strip(`${attribute(tag, 'classname')} ${attribute(tag, 'name')}`);
+    if (name !== '') found.set(name, statusInside(inside));
+  }
+  return found;
+};
+
+const ATTRIBUTES = { classname: /\bclassname="([^"]*)"/, name: /\bname="([^"]*)"/ };
+const attribute = (tag: string, key: keyof typeof ATTRIBUTES): string => ATTRIBUTES[key].exec(tag)?.[1] ?? '';
+
+function statusInside(text: string): string {
+  if (text.includes('<failure')) return 'FAILED';
+  if (text.includes('<error')) return 'ERROR';
+  return text.includes('<skipped') ? 'SKIPPED' : 'PASSED';
+}
