@@ -2,12 +2,19 @@
 import type { InstancePlan } from '@swefarm/shared';
 
 /** Places from which outcomes are read, each by one function of `verdict/outcomes.ts`. */
-const SOURCES = ['log'] as const satisfies readonly InstancePlan['outcomes']['from'][];
+const SOURCES = ['log', 'exit_code', 'junit'] as const satisfies readonly InstancePlan['outcomes']['from'][];
 /** Rules by which there is a verdict, each one function of `verdict/rules.ts`. */
 const RULES = [
   'swebench',
   'swebench-5',
   'fail_only',
+  'subset',
+  'equal',
+  'live',
+  'expected',
+  'classes',
+  'junit_ids',
+  'exit_code',
 ] as const satisfies readonly InstancePlan['verdict']['rule'][];
 
 export type SourceName = (typeof SOURCES)[number];

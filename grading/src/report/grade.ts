@@ -125,7 +125,9 @@ function endOf(
   if (facts.blocked_by !== undefined) return 'tests_cannot_start';
   if (facts.timed_out || read === null) return 'timed_out';
   if (facts.sandbox_killed) return 'sandbox_killed';
-  if (read.readable && (read.outcomes.size > 0 || read.reward !== undefined)) return 'completed';
+  const known =
+    read.readable && (read.outcomes.size > 0 || read.reward !== undefined || read.passed !== undefined);
+  if (known) return 'completed';
   const silent =
     read.readable ||
     read.why === 'no_markers' ||

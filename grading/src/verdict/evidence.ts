@@ -27,6 +27,10 @@ export type Outcomes =
       text: string | null;
       /** The number that the source gives in place of tests. */
       reward?: number;
+      /** What the source says of all tests together, in place of each. */
+      passed?: boolean;
+      /** How outcomes name a test of the instance; absent: as the instance does. */
+      nameOf?: (test: string) => string;
     }
   | { readable: false; why: Unreadable };
 

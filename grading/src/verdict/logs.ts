@@ -1,6 +1,7 @@
 /** Reads the outcome of each test out of a log, or says why the harness would not read it: each dialect reads another part of it. */
 import type { Instance, OutcomeSource } from '@swefarm/shared';
 import type { Dialect } from '../parsers/reader.ts';
+import { withoutTimes } from '../parsers/rebenchnames.ts';
 import { isDialect, readLog } from '../parsers/registry.ts';
 import { BAD_CODES, END_MARKER, EXIT_CODE_MARKER, START_MARKER } from '../plan/markers.ts';
 import { type Evidence, type Outcomes, unreadable } from './evidence.ts';
@@ -14,6 +15,11 @@ const PARTS: Record<Dialect, ReadPart> = {
   '5.0.2': readLatest,
   swegym: readFork,
   swesmith: readSmith,
+  'r2e-gym': readWhole,
+  'swe-rebench': readStrictly,
+  'swe-rebench-v2': readRenamed,
+  'swe-lego': readWhole,
+  'swe-bench-live': readWhole,
 };
 
 /** @throws RangeError, SyntaxError where the harness raises; Error for a dialect that is not known */
@@ -46,6 +52,28 @@ function readMarked(log: string, { parser, dialect, instance }: Context): Outcom
   const outcomes = readLog(parser, dialect, tests, instance);
   if (outcomes.size > 0) return { readable: true, outcomes, text: tests };
   return { readable: true, outcomes: readLog(parser, dialect, log, instance), text: log };
+}
+
+/** SWE-rebench V1: as 4.1.0, but never the rest of the log. */
+function readStrictly(log: string, { parser, dialect, instance }: Context): Outcomes {
+  if (hasBadCode(log)) return unreadable('bad_code');
+  const text = between(log);
+  if (text === null) return unreadable('no_markers');
+  return { readable: true, outcomes: readLog(parser, dialect, text, instance), text };
+}
+
+function readWhole(log: string, { parser, dialect, instance }: Context): Outcomes {
+  return { readable: true, outcomes: readLog(parser, dialect, log, instance), text: log };
+}
+
+/** SWE-rebench V2: names are compared without their times; of two tests that then have one name a pass counts. */
+function readRenamed(log: string, { parser, dialect, instance }: Context): Outcomes {
+  const outcomes = new Map<string, string>();
+  for (const [name, status] of readLog(parser, dialect, log, instance)) {
+    const bare = withoutTimes(name);
+    if (outcomes.get(bare) !== 'PASSED') outcomes.set(bare, status);
+  }
+  return { readable: true, outcomes, text: log, nameOf: withoutTimes };
 }
 
 /** A count above zero in a summary line of a test runner; without one, an empty map of outcomes proves nothing. */

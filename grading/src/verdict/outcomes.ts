@@ -1,7 +1,9 @@
 /** Reads the outcomes of the tests from where a plan says that they are. Each source is one function of {@link SOURCES}. */
 import type { Instance, InstancePlan, OutcomeSource } from '@swefarm/shared';
+import { junitOutcomes, readJUnit } from '../parsers/junit.ts';
 import { isSourceRead, type SourceName } from '../plan/supported.ts';
 import { type Evidence, type Outcomes, unreadable } from './evidence.ts';
+import { readExitCode } from './exitcode.ts';
 import { readLogOutcomes } from './logs.ts';
 
 type ReadSource<F extends SourceName> = (
@@ -12,7 +14,16 @@ type ReadSource<F extends SourceName> = (
 
 const SOURCES: { [F in SourceName]: ReadSource<F> } = {
   log: readLogOutcomes,
+  exit_code: readExitCode,
+  junit: readJUnitFile,
 };
+
+/** Without the file there are no outcomes. @throws SyntaxError, RangeError for a file that is no JUnit XML */
+function readJUnitFile({ file }: Extract<OutcomeSource, { from: 'junit' }>, { files }: Evidence): Outcomes {
+  const xml = files.get(file);
+  const outcomes = xml === undefined ? new Map<string, string>() : junitOutcomes(readJUnit(xml));
+  return { readable: true, outcomes, text: null };
+}
 
 /** Hostile evidence makes it unreadable, and never throws. @throws Error for a source that `isSourceRead` denies */
 export function readOutcomes(

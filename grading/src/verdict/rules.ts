@@ -1,22 +1,14 @@
 /** Makes a verdict of the outcomes, by the rule of the plan. Each rule is one function of {@link RULES}. */
-import type { Instance, InstancePlan } from '@swefarm/shared';
 import { isRuleKnown, type RuleName } from '../plan/supported.ts';
-import type { Evidence, Outcomes } from './evidence.ts';
-import { isResolved, type ListRule, type TestsStatus, testsStatus } from './testsstatus.ts';
-
-export type Judged = {
-  resolved: boolean;
-  /** Null where the rule knows no lists of tests. */
-  tests: TestsStatus | null;
-};
-
-type Case = {
-  read: Extract<Outcomes, { readable: true }>;
-  evidence: Evidence;
-  verdict: InstancePlan['verdict'];
-  instance: Pick<Instance, 'FAIL_TO_PASS' | 'PASS_TO_PASS'>;
-};
-type Rule = (judged: Case) => Judged;
+import { classes } from './classes.ts';
+import { equal } from './equal.ts';
+import { exitCode } from './exitcode.ts';
+import { expected } from './expected.ts';
+import type { Case, Judged, Rule } from './judged.ts';
+import { junitIds } from './junitids.ts';
+import { live } from './live.ts';
+import { subset } from './subset.ts';
+import { isResolved, type ListRule, testsStatus } from './testsstatus.ts';
 
 const byLists =
   (rule: ListRule): Rule =>
@@ -29,6 +21,13 @@ const RULES: Record<RuleName, Rule> = {
   swebench: byLists('swebench'),
   'swebench-5': byLists('swebench-5'),
   fail_only: byLists('fail_only'),
+  subset,
+  equal,
+  live,
+  expected,
+  classes,
+  junit_ids: junitIds,
+  exit_code: exitCode,
 };
 
 /** @throws Error for a rule that `isRuleKnown` denies */

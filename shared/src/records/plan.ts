@@ -53,6 +53,7 @@ export const VERDICT_RULES = [
   'live', // no PASS_TO_PASS failed, every FAIL_TO_PASS passed
   'expected', // each test has the status of `expected`, and there are no others
   'classes', // Multi-SWE: each test is in the class that `stages` gives it
+  'junit_ids', // Scale-SWE: both lists are found by their ids among the outcomes and passed; without outcomes, pytest's last summary line
   'exit_code',
   'reward',
 ] as const;
@@ -61,8 +62,19 @@ export const Verdict = z.object({
   rule: z.enum(VERDICT_RULES),
   /** For `expected`: test → status. */
   expected: z.record(z.string(), z.string()).optional(),
-  /** For `classes`: test → its statuses without any patch, with the test patch, with gold. */
-  stages: z.record(z.string(), z.object({ run: z.string(), test: z.string(), fix: z.string() })).optional(),
+  /** For `classes`: test → its statuses (PASS, FAIL, SKIP, NONE) without any patch, with the test patch, with gold. */
+  stages: z
+    .record(
+      z.string(),
+      z.object({
+        run: z.string(),
+        test: z.string(),
+        fix: z.string(),
+        /** The class in which the row lists it, where that is not the one that `test` and `fix` make. */
+        class: z.enum(['p2p', 'f2p', 's2p', 'n2p']).optional(),
+      }),
+    )
+    .optional(),
 });
 export type Verdict = z.infer<typeof Verdict>;
 
