@@ -3,7 +3,8 @@ import { withoutEscapes } from '../text/escapes.ts';
 import { linesOf } from '../text/pythontext.ts';
 
 const COUNT =
-  /(?<![\p{L}\p{N}_])(\p{Nd}{1,9}) (passed|failed|errors?|skipped|warnings?|xfailed|xpassed|deselected)(?![\p{L}\p{N}_])/gu;
+  /(?<![\p{L}\p{N}_])(\p{Nd}{1,9}) (passed|failed|errors?|skipped|warnings?|xfailed|xpassed|deselected)(?![\p{L}\p{N}_])/u;
+const COUNTS = new RegExp(COUNT, 'gu');
 const WORD = /^[a-z]+?(?=s?$)/;
 
 export type PytestCounts = {
@@ -17,11 +18,10 @@ export type PytestCounts = {
 export function pytestCounts(log: string): PytestCounts {
   let last: string | null = null;
   for (const line of linesOf(withoutEscapes(log))) {
-    COUNT.lastIndex = 0;
     if (COUNT.test(line)) last = line;
   }
   const counts = new Map<string, number>();
-  for (const [, number, word = ''] of (last ?? '').matchAll(COUNT)) {
+  for (const [, number, word = ''] of (last ?? '').matchAll(COUNTS)) {
     const singular = WORD.exec(word)?.[0] ?? word;
     counts.set(singular, Number(number));
   }

@@ -4,6 +4,7 @@ import type { Dialect } from '../parsers/reader.ts';
 import { withoutTimes } from '../parsers/rebenchnames.ts';
 import { isDialect, readLog } from '../parsers/registry.ts';
 import { BAD_CODES, END_MARKER, EXIT_CODE_MARKER, START_MARKER } from '../plan/markers.ts';
+import { withoutEscapes } from '../text/escapes.ts';
 import { type Evidence, type Outcomes, unreadable } from './evidence.ts';
 
 type Context = { parser: string; dialect: Dialect; instance: Instance };
@@ -19,7 +20,7 @@ const PARTS: Record<Dialect, ReadPart> = {
   'swe-rebench': readStrictly,
   'swe-rebench-v2': readRenamed,
   'swe-lego': readWhole,
-  'swe-bench-live': readWhole,
+  'swe-bench-live': readTerminal,
 };
 
 /** @throws RangeError, SyntaxError where the harness raises; Error for a dialect that is not known */
@@ -64,6 +65,11 @@ function readStrictly(log: string, { parser, dialect, instance }: Context): Outc
 
 function readWhole(log: string, { parser, dialect, instance }: Context): Outcomes {
   return { readable: true, outcomes: readLog(parser, dialect, log, instance), text: log };
+}
+
+/** SWE-bench-Live reads a terminal. */
+function readTerminal(log: string, context: Context): Outcomes {
+  return readWhole(withoutEscapes(log), context);
 }
 
 /** SWE-rebench V2: names are compared without their times; of two tests that then have one name a pass counts. */
