@@ -59,6 +59,8 @@ export function brokenBecause(health: InstanceHealth): string | null {
 
 export const Instance = z.object({
   instance_id: z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._-]*$/),
+  /** What the agent is told in place of `instance_id`, where that tells the answer. */
+  shown_id: z.string().optional(),
   repo: z.string(),
   base_commit: z.string(),
   problem_statement: z.string(),

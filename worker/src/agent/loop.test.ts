@@ -7,6 +7,7 @@ import {
   echoShell,
   replyOf,
   SENTINEL,
+  scriptedInstance,
   scriptedPolicy,
   scriptedShell,
   scriptedTask,
@@ -43,6 +44,14 @@ describe('a rollout that submits', () => {
       { command: 'echo hello', exit_code: 0, output_bytes: 6, note: null },
     ]);
     expect(end.trajectory).toMatchObject({ exit_status: 'submitted', model: 'scripted', token_mode: 'text' });
+  });
+  test('an id that tells the answer is not in what the policy is asked: another stands for it', async () => {
+    const instance = { ...scriptedInstance, instance_id: 'project-fedcba09', shown_id: 'project-1' };
+    const policy = scriptedPolicy([SUBMIT]);
+    const prompt_overrides = { system: 'Instance {{instance_id}}.' };
+    await runMiniAgent({ ...scriptedTask({ prompt_overrides }), instance }, depsOf(policy, echoShell()));
+    expect(policy.requests[0]?.[0]?.content).toBe('Instance project-1.');
+    expect(JSON.stringify(policy.requests)).not.toContain('fedcba09');
   });
   test('the tools that the policy was shown stand in the record; in fenced mode there are none', async () => {
     const shown = await play([toolCalls(['submit_solution', '{}'])], { action: 'tool' });

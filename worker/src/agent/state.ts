@@ -39,7 +39,7 @@ export function openRolloutState(task: AgentTask, deps: AgentDeps, prompts: Prom
   const { config, instance } = task;
   const values = {
     problem_statement: instance.problem_statement,
-    instance_id: instance.instance_id,
+    instance_id: instance.shown_id ?? instance.instance_id,
     repo: instance.repo,
     hints_text: instance.hints_text,
   };
