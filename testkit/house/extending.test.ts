@@ -2,7 +2,14 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import { agentsWith, FAILURES, RUNTIME_NAMES, TOOL_PARSERS, WORKER_METRICS } from '@swefarm/shared';
+import {
+  agentsWith,
+  DatasetFamily,
+  FAILURES,
+  RUNTIME_NAMES,
+  TOOL_PARSERS,
+  WORKER_METRICS,
+} from '@swefarm/shared';
 import { expect, test } from 'vitest';
 import { ROOT, readRepository } from './tree.ts';
 
@@ -36,6 +43,10 @@ test.each(RUNTIME_NAMES)('runtime %s: contract suite, escape suite, docs', (name
 
 test.each(agentsWith({}))('agent %s: docs', (name) => {
   expect(read('docs/running.md'), 'its row in the table of agents').toContain(`\n| \`${name}\` |`);
+});
+
+test.each(DatasetFamily.options)('dataset family %s: docs', (name) => {
+  expect(read('docs/datasets.md'), 'its row in the table of families').toContain(`\n| \`${name}\` |`);
 });
 
 test.each(TOOL_PARSERS)('tool parser %s: docs', (name) => {
