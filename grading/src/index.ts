@@ -1,5 +1,6 @@
 export type { Dialect } from './parsers/reader.ts';
-export { parserName, parserNames, readLog } from './parsers/registry.ts';
+export { isDialect, parserName, parserNames, readLog } from './parsers/registry.ts';
+export { recordExitCode, swebenchScript } from './plan/evalscript.ts';
 export type { GraderChoice, GraderName } from './plan/graders.ts';
 export { isNoPatch, parserOf, planEvaluation } from './plan/plan.ts';
 export { smithCommand, smithScript } from './plan/smith/command.ts';

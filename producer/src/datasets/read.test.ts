@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import { parquetWriteBuffer } from 'hyparquet-writer';
 import { expect, test } from 'vitest';
+import { FAMILY_ROWS } from './families/rows.fixture.ts';
 import { readDataset } from './read.ts';
 import { fileWith, lines, row } from './rows.fixture.ts';
 
@@ -177,6 +178,66 @@ test('filters choose by id, repository, expression, tests, chance and order', as
 test('a row that is not asked for may be bad', async () => {
   const path = await fileWith('rows.jsonl', lines(row({ instance_id: 'a__b-1', PASS_TO_PASS: 3 }), second));
   expect(await ids(path, { ids: ['pallets__flask-2'] })).toEqual(['pallets__flask-2']);
+});
+
+const raw = (id: string) => row({ instance_id: id, repo: 'a/b', FAIL_TO_PASS: [], PASS_TO_PASS: [] });
+
+test('rows that cannot be graded refuse the file with counts by reason, or are left out and counted', async () => {
+  const lego = (id: string) =>
+    row({
+      instance_id: id,
+      image_name: 'jierun/sweb.eval.x86_64.a',
+      test_cmd: 'pytest -rA',
+      FAIL_TO_PASS: ['t.py::a[1 '],
+    });
+  const path = await fileWith('mixed.jsonl', lines(row(), raw('a__b-1'), raw('a__b-2'), lego('a__b-3')));
+  const error = (await readDataset(path).catch((thrown: unknown) => thrown)) as Error;
+  expect(error).toMatchObject({ name: 'UsageError' });
+  expect(error.message).toMatch(/3 of 4 rows cannot be graded, .*--skip-ungradable leaves them out/);
+  expect(error.message).toMatch(/2: SWE-Gym Raw rows .* \(line 2: FAIL_TO_PASS: /);
+  expect(error.message).toMatch(/1: test ids that were cut short \(line 4: /);
+  const read = await readDataset(path, { skipUngradable: true });
+  expect(read.instances.map((one) => one.instance_id)).toEqual(['pallets__flask-1']);
+  expect(read.rows).toBe(4);
+  expect([...read.ungradable.values()]).toEqual([2, 1]);
+});
+
+test('a malformed row is refused, whether or not ungradable ones are left out', async () => {
+  const path = await fileWith('bad.jsonl', lines(raw('a__b-1'), row({ base_commit: 7 })));
+  await expect(readDataset(path, { skipUngradable: true })).rejects.toThrow(/line 2: base_commit: expected/);
+});
+
+test('a file of which nothing can be graded is refused, also when such rows are left out', async () => {
+  const path = await fileWith('raw.jsonl', lines(raw('a__b-1')));
+  await expect(readDataset(path, { skipUngradable: true })).rejects.toThrow(
+    /none of its 1 rows .*can be graded/,
+  );
+});
+
+test('the columns of parquet are those at its top, and structs are read as objects', async () => {
+  const v2 = FAMILY_ROWS['swe-rebench-v2'] ?? {};
+  const texts = Object.entries(v2).filter(([, value]) => typeof value === 'string');
+  const json = ['install_config', 'FAIL_TO_PASS', 'PASS_TO_PASS'];
+  const parquet = parquetWriteBuffer({
+    columnData: [
+      ...texts.map(([name, value]) => ({ name, data: [value], type: 'STRING' as const })),
+      ...json.map((name) => ({ name, data: [v2[name]], type: 'JSON' as const })),
+    ],
+  });
+  const { instances } = await readDataset(await fileWith('v2.parquet', new Uint8Array(parquet)));
+  const text = await fileWith('v2.jsonl', lines(v2));
+  expect(instances[0]?.plan).toEqual((await readDataset(text)).instances[0]?.plan);
+});
+
+test('rows without an instance_id are told apart by what their family has', async () => {
+  const r2e = FAMILY_ROWS['r2e-gym'] ?? {};
+  const path = await fileWith('r2e.jsonl', lines(r2e));
+  const [first] = await ids(path);
+  expect(first).toMatch(/^calc-[0-9a-f]{40}$/);
+  expect(await ids(path, { ids: [first] })).toEqual([first]);
+  await expect(readDataset(await fileWith('twice.jsonl', lines(r2e, r2e)))).rejects.toThrow(
+    /line 2: instance_id:.*which line 1 has too/,
+  );
 });
 
 const given = new URL('../../../../shared/rows/', import.meta.url);

@@ -5,6 +5,7 @@ import type { FieldReader, Row } from '../fields/fields.ts';
 import { isTextList } from '../fields/fields.ts';
 import { harnessImage, withTag } from '../fields/image.ts';
 import type { Family, RowContext } from './family.ts';
+import { withPictures } from './pictures.ts';
 import { readTests } from './tests.ts';
 
 /** The repositories that swebench 4.1.0 can test: SWE-bench, Multimodal, Multilingual. */
@@ -36,7 +37,7 @@ const EVALUATION_COLUMNS = [
 
 export const columns: Family = {
   name: 'custom',
-  columns: ['subset', 'environment', ...EVALUATION_COLUMNS],
+  columns: ['subset', 'environment', 'image_assets', ...EVALUATION_COLUMNS],
   fits: () => true,
   read: readColumns,
 };
@@ -55,6 +56,11 @@ const IMAGES: Partial<Record<DatasetFamily, (id: string) => string>> = {
   swebench: (id) => harnessImage('swebench', id),
   swegym: (id) => harnessImage('xingyaoww', id, '_s_'),
 };
+
+/** Whether a table says how the repository is tested. */
+export const hasKnownRepository = ({ repo }: Row): boolean =>
+  typeof repo === 'string' &&
+  (SWEBENCH_REPOS.has(repo.toLowerCase()) || SWEGYM_REPOS.has(repo.toLowerCase()));
 
 function readColumns(read: FieldReader, { family: given }: RowContext): Instance {
   const { row } = read;
@@ -77,7 +83,10 @@ function readColumns(read: FieldReader, { family: given }: RowContext): Instance
     instance_id: instanceId,
     repo,
     base_commit: read.text('base_commit', 'add the commit that the instance starts from'),
-    problem_statement: read.optionalText('problem_statement', 'add the text of the issue') ?? '',
+    problem_statement: withPictures(
+      read,
+      read.optionalText('problem_statement', 'add the text of the issue') ?? '',
+    ),
     hints_text: read.optionalText('hints_text') ?? '',
     version: read.optionalText('version') ?? '',
     patch: read.optionalText('patch') ?? '',

@@ -32,3 +32,15 @@ export type Family = {
   /** The instance; it counts for nothing when the reader complained. */
   read(read: FieldReader, context: RowContext): InstanceDraft;
 };
+
+/** What a reader returns that only complained. */
+export const NOTHING: InstanceDraft = {
+  instance_id: '',
+  repo: '',
+  base_commit: '',
+  problem_statement: '',
+  FAIL_TO_PASS: [],
+  PASS_TO_PASS: [],
+  family: 'custom',
+  image: '',
+};

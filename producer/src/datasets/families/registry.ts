@@ -1,12 +1,40 @@
 /** All families, in the order in which a row is asked for their signs: the first that fits reads it. */
 import type { DatasetFamily } from '@swefarm/shared';
 import { IMAGE_COLUMNS, type Row } from '../fields/fields.ts';
+import { carried } from './carried.ts';
 import { columns } from './columns.ts';
 import type { Family, RowContext } from './family.ts';
+import { multiSwe } from './multiswe.ts';
+import { nvInternal, ungradedNemotron } from './nemotron.ts';
+import { openSwe } from './openswe.ts';
+import { r2eGym } from './r2egym.ts';
+import { scaleSwe } from './scaleswe.ts';
+import { sweBenchLive } from './swebenchlive.ts';
+import { sweBenchPro } from './swebenchpro.ts';
+import { swegymRaw } from './swegymraw.ts';
+import { sweLego } from './swelego.ts';
+import { sweRebench } from './swerebench.ts';
+import { sweRebenchV2 } from './swerebenchv2.ts';
 import { swesmith } from './swesmith.ts';
 
 /** The last takes every row: it needs no signs. */
-export const FAMILIES: readonly Family[] = [swesmith, columns];
+export const FAMILIES: readonly Family[] = [
+  carried,
+  ungradedNemotron,
+  r2eGym,
+  nvInternal,
+  sweBenchPro,
+  multiSwe,
+  swesmith,
+  sweRebenchV2,
+  sweLego,
+  sweRebench,
+  sweBenchLive,
+  scaleSwe,
+  openSwe,
+  swegymRaw,
+  columns,
+];
 
 /** Columns of nearly all families. */
 const SHARED_COLUMNS = [

@@ -30,9 +30,10 @@ export function inputRow(
     },
     ...fields,
     // A row of SWE-smith carries the patch that makes the bug, an instance the one that reverts it.
-    patch: family === 'swesmith' ? reverseDiff(patch) : patch,
+    patch: family === 'swesmith' && !instance.plan ? reverseDiff(patch) : patch,
     FAIL_TO_PASS: JSON.stringify(FAIL_TO_PASS),
     PASS_TO_PASS: JSON.stringify(PASS_TO_PASS),
     ...(family === 'swegym' ? { subset: 'gym' } : {}),
+    ...(instance.plan ? { family } : {}),
   };
 }

@@ -107,7 +107,7 @@ test('text that is no parsed commit is refused', () => {
 });
 
 describe("the corpus: upstream's own reconstructions", () => {
-  const CORPUS = new URL('../../../../shared/grading/families/r2e-gym.jsonl', import.meta.url);
+  const CORPUS = new URL('../../../../../shared/grading/families/r2e-gym.jsonl', import.meta.url);
   const here = existsSync(CORPUS);
   type Case = {
     case: string;

@@ -1,0 +1,137 @@
+/**
+ * Multi-SWE-bench and Multi-SWE-RL: the image holds gold, tests and the scripts that run them; the parser of a repository is one of
+ * about two thousand of the PyPI package multi-swe-bench, which is run as a program. Rules: multi-swe-bench 24f493f.
+ */
+import { multiSweProgram } from '@swefarm/grading';
+import { asObject, type FieldReader, type Row } from '../fields/fields.ts';
+import { withTag } from '../fields/image.ts';
+import type { Family, InstanceDraft } from './family.ts';
+import { type Stages, stagesOf } from './multiswestages.ts';
+import { commit, imageOr, planned, word } from './planned.ts';
+
+export const multiSwe: Family = {
+  name: 'multi-swe',
+  columns: [
+    'org',
+    'number',
+    'base',
+    'fix_patch',
+    'resolved_issues',
+    'lang',
+    'language',
+    'tag',
+    'number_interval',
+    ...['fixed_tests', 'p2p_tests', 'f2p_tests', 's2p_tests', 'n2p_tests'],
+    ...['run_result', 'test_patch_result', 'fix_patch_result'],
+  ],
+  fits: (row) =>
+    typeof row.org === 'string' &&
+    row.number !== undefined &&
+    row.fix_patch !== undefined &&
+    row.base !== undefined,
+  names: (row) => ({ id: idOf(row), repo: `${String(row.org)}/${String(row.repo)}` }),
+  read: readMulti,
+};
+
+const idOf = (row: Row): unknown =>
+  typeof row.instance_id === 'string' && row.instance_id !== ''
+    ? row.instance_id
+    : `${String(row.org)}__${String(row.repo)}-${String(row.number)}`;
+
+/** In `/home` of every image: gold, the tests, and scripts that name them. */
+const HIDDEN = [
+  'fix.patch',
+  'test.patch',
+  'run.sh',
+  'test-run.sh',
+  'fix-run.sh',
+  'prepare.sh',
+  'check_git_changes.sh',
+].map((name) => `/home/${name}`);
+
+function readMulti(read: FieldReader): InstanceDraft {
+  const { row } = read;
+  const org = word(read, 'org');
+  const repo = word(read, 'repo');
+  const number = numberOf(read);
+  const language = String(row.lang ?? row.language ?? '').toLowerCase();
+  const rule = `mswebench/${org}_m_${repo}`.toLowerCase();
+  if (language === 'python' && read.image() === null) {
+    read.refuse(
+      'Python rows of Multi-SWE-bench have no known image',
+      'image',
+      'an image column',
+      undefined,
+      'add the column image',
+    );
+  }
+  const stages = stagesOf(read);
+  return planned({
+    instance_id: String(idOf(row)),
+    repo: `${org}/${repo}`,
+    base_commit: commit(read, 'base.sha', asObject(row.base)?.sha),
+    problem_statement: taskOf(read),
+    patch: read.text('fix_patch', 'export the whole row'),
+    test_patch: read.optionalText('test_patch') ?? '',
+    ...listsOf(stages),
+    family: 'multi-swe',
+    image: withTag(imageOr(read, `${rule}:pr-${number}`)),
+    environment: { workdir: `/home/${repo}`, activate: '', hidden: HIDDEN },
+    plan: {
+      grader: 'multi-swe-bench',
+      patch_path: '/home/fix.patch',
+      // The image's own script applies it, together with the tests.
+      apply: [],
+      blank: 'tests_run',
+      script: '#!/bin/bash\nbash /home/fix-run.sh\n',
+      outcomes: multiSweProgram({
+        ...{ org, repo, number },
+        tag: read.optionalText('tag') ?? '',
+        number_interval: read.optionalText('number_interval') ?? '',
+      }),
+      verdict: { rule: 'classes', stages },
+    },
+  });
+}
+
+function numberOf(read: FieldReader): number {
+  const value = Number(read.row.number);
+  if (Number.isSafeInteger(value) && value > 0) return value;
+  read.complain('number', 'the number of the pull request', read.row.number, 'export the column as a number');
+  return 0;
+}
+
+/** Title and body of the first issue that the pull request resolves; its own text would tell the answer. */
+function taskOf(read: FieldReader): string {
+  const { resolved_issues: issues } = read.row;
+  const columns = asObject(issues);
+  const first = Array.isArray(issues)
+    ? asObject(issues[0])
+    : columns && { title: firstOf(columns.title), body: firstOf(columns.body) };
+  const text = [first?.title, first?.body]
+    .filter((part) => typeof part === 'string' && part !== '')
+    .join('\n\n');
+  if (text === '')
+    read.refuse(
+      'no issue text',
+      'resolved_issues',
+      'an issue with title or body',
+      issues,
+      'leave out the row',
+    );
+  return text;
+}
+
+const firstOf = (value: unknown): unknown => (Array.isArray(value) ? value[0] : value);
+
+/** What the fix makes pass, and what passed before, by the classes of the stages. */
+function listsOf(stages: Stages): Pick<InstanceDraft, 'FAIL_TO_PASS' | 'PASS_TO_PASS'> {
+  const listed = Object.entries(stages).filter(
+    ([, { fix, class: own }]) => own !== undefined || fix === 'PASS',
+  );
+  const names = (kept: boolean): string[] =>
+    listed.flatMap(([name, { test, class: own }]) =>
+      (own === undefined ? test === 'PASS' : own === 'p2p') === kept ? [name] : [],
+    );
+  return { FAIL_TO_PASS: names(false), PASS_TO_PASS: names(true) };
+}

@@ -1,0 +1,102 @@
+/** Rows that only NeMo Gym's own servers have: one kind is graded as SWE-bench Pro, the others are refused by name. */
+import { asObject, type FieldReader, type Row } from '../fields/fields.ts';
+import { type Family, type InstanceDraft, NOTHING, type RowContext } from './family.ts';
+import { sweBenchPro } from './swebenchpro.ts';
+
+/** `nv-internal-1`: rows of SWE-bench Pro's form that carry the texts of their scripts. */
+export const nvInternal: Family = {
+  name: 'nemotron',
+  columns: [],
+  fits: (row, { wrappedDataset }) =>
+    typeof row['run_script.sh'] === 'string' &&
+    typeof row['parsing_script.py'] === 'string' &&
+    (/nv-internal/i.test(wrappedDataset ?? '') || !String(row.instance_id).startsWith('instance_')),
+  read: readInternal,
+};
+
+const APPLY = 'git apply --ignore-space-change --ignore-whitespace --reject -v';
+
+/** NeMo applies the patch in its own way, and asks that neither list is empty. */
+function readInternal(read: FieldReader, context: RowContext): InstanceDraft {
+  const made = sweBenchPro.read(read, context);
+  if (made.FAIL_TO_PASS.length === 0 || made.PASS_TO_PASS.length === 0) {
+    read.refuse(
+      'nv-internal-1 rows with an empty list of tests are never resolved',
+      'fail_to_pass',
+      'tests in both lists',
+      [],
+      'leave out the row',
+    );
+  }
+  if (read.image() === null && !read.optionalText('dockerhub_tag')) {
+    read.refuse(
+      'nv-internal-1 rows name no image',
+      'image',
+      'an image column',
+      undefined,
+      'add the column image',
+    );
+  }
+  if (!made.plan) return made;
+  const apply = [{ name: APPLY, argv: [...APPLY.split(' '), '/tmp/patch.diff'] }];
+  return {
+    ...made,
+    family: 'nemotron',
+    plan: { ...made.plan, grader: 'nemo-nv-internal-1', apply, timeout: 1800 },
+  };
+}
+
+type Refused = { reason: string; field: string; fits(row: Row, context: RowContext): boolean };
+
+const UNKNOWN: readonly Refused[] = [
+  {
+    reason: 'SWE-Pivot rows are single steps without a repository: nothing can be run',
+    field: 'expected_action',
+    fits: (row) => row.expected_action !== undefined,
+  },
+  {
+    reason: 'deepswe rows have their verifier on a server of NVIDIA',
+    field: 'verifier_metadata',
+    fits: (row) => row.verifier_metadata !== undefined && row.image !== undefined,
+  },
+  {
+    reason: 'swerl_gen rows ask for one answer of text, and their images are files of NVIDIA',
+    field: 'relevant_file_contents',
+    fits: (row) => row.relevant_file_contents !== undefined || isGenerated(row.metadata),
+  },
+  {
+    reason: 'swe-bench-ext rows are read by parsers that are not established here',
+    field: 'test_framework',
+    fits: (row, { wrappedDataset }) =>
+      (row.test_framework !== undefined && row.test_command !== undefined) ||
+      /swe-bench-ext/i.test(wrappedDataset ?? ''),
+  },
+];
+
+const isGenerated = (metadata: unknown): boolean =>
+  ['eval', 'repro-gen'].includes(String(asObject(metadata)?.mode));
+
+/** Kinds of rows for whose grading the facts are missing. */
+export const ungradedNemotron: Family = {
+  name: 'nemotron',
+  columns: [
+    ...['expected_action', 'verifier_metadata', 'relevant_file_contents', 'test_framework', 'test_command'],
+    ...['metadata', 'task_id', 'uuid'],
+  ],
+  fits: (row, context) => UNKNOWN.some((kind) => kind.fits(row, context)),
+  names: (row) => ({ id: row.instance_id ?? row.task_id ?? row.uuid, repo: row.repo }),
+  read(read, context) {
+    const kind = UNKNOWN.find((one) => one.fits(read.row, context));
+    if (kind) {
+      const remedy = 'leave out these rows, or give them an eval_script of your own';
+      read.refuse(
+        kind.reason,
+        kind.field,
+        'a row of a family that can be graded',
+        read.row[kind.field],
+        remedy,
+      );
+    }
+    return NOTHING;
+  },
+};

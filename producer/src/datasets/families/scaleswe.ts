@@ -1,0 +1,139 @@
+/**
+ * Scale-SWE: the tests come as a patch and a file with the evaluation, pytest writes a JUnit file. Rules: AweAI-Team/AweAgent bd17814.
+ */
+import { heredoc, quoted } from '../fields/bash.ts';
+import { type FieldReader, isTextList } from '../fields/fields.ts';
+import { withTag } from '../fields/image.ts';
+import type { Family, InstanceDraft } from './family.ts';
+import { attempts, commit, imageOr, issue, PATCH, planned } from './planned.ts';
+
+export const scaleSwe: Family = {
+  name: 'scale-swe',
+  columns: ['user', 'workdir', 'image_url', 'parent_commit', 'f2p_patch', 'f2p_script', 'pre_commands'],
+  fits: (row) =>
+    row.parent_commit !== undefined && (row.f2p_script !== undefined || row.f2p_patch !== undefined),
+  read: readScale,
+};
+
+const RESULTS = '/tmp/_awe_test_results.xml';
+const MEMORY_BYTES = 8 * 1024 ** 3;
+
+function readScale(read: FieldReader): InstanceDraft {
+  const { row } = read;
+  const user = typeof row.user === 'string' ? `${row.user}/` : '';
+  const name = read.text('repo', 'add the column repo');
+  const base = commit(read, 'parent_commit');
+  const workdir = read.text('workdir', 'export the whole row');
+  const image = read.image(['image_url', 'image', 'image_name', 'docker_image']);
+  const tests = { FAIL_TO_PASS: idsOf(read, 'FAIL_TO_PASS'), PASS_TO_PASS: idsOf(read, 'PASS_TO_PASS') };
+  const expected = [...tests.FAIL_TO_PASS, ...tests.PASS_TO_PASS];
+  if (expected.length === 0 && read.problems.length === 0)
+    read.complain(
+      'FAIL_TO_PASS',
+      'at least one test id',
+      [],
+      'without tests every patch would count as resolved',
+    );
+  return planned({
+    instance_id: read.id(),
+    repo: name.includes('/') ? name : `${user}${name}`,
+    base_commit: base,
+    problem_statement: issue(read),
+    patch: read.optionalText('patch') ?? '',
+    ...tests,
+    family: 'scale-swe',
+    image: withTag(image ?? imageOr(read, null)),
+    environment: {
+      workdir: workdir.replace(/\/+$/, '') || workdir,
+      activate: '',
+      setup: setupOf(read, base),
+      memory_bytes: MEMORY_BYTES,
+    },
+    plan: {
+      grader: 'scale-swe',
+      apply: APPLY,
+      script: scriptOf(read, workdir, expected),
+      timeout: 1800,
+      outcomes: { from: 'junit', file: RESULTS },
+      verdict: { rule: 'junit_ids' },
+    },
+  });
+}
+
+/** With `--reject` an exit code of 1 says that some hunks did not apply, which upstream takes. */
+const rejecting = (command: string) => ({
+  name: command,
+  argv: ['/bin/bash', '-c', `${command} "$0"; [ $? -le 1 ]`, PATCH],
+});
+const APPLY = [
+  ...attempts(
+    'git apply --verbose',
+    'git apply --verbose --ignore-space-change --ignore-whitespace',
+    'patch --batch --fuzz=5 -p1 -i',
+  ),
+  rejecting('git apply --verbose --reject'),
+  rejecting('git apply --verbose --ignore-space-change --ignore-whitespace --reject'),
+];
+
+/** A list, the JSON text of one, or one name. */
+function idsOf(read: FieldReader, column: string): string[] {
+  const value = read.row[column] ?? '';
+  if (value === '') return [];
+  if (typeof value !== 'string') return read.tests(column);
+  try {
+    const parsed: unknown = JSON.parse(value);
+    if (isTextList(parsed)) return parsed;
+  } catch {
+    // Upstream takes any other text as one name.
+  }
+  return [value];
+}
+
+/** The row's own commands prepare branch and environment; afterwards HEAD must be the commit before the fix. */
+function setupOf(read: FieldReader, base: string): NonNullable<InstanceDraft['environment']>['setup'] {
+  const own = (read.optionalText('pre_commands') ?? '').replace(/(\\n)+\s*$/, '');
+  return [
+    { name: 'check out the parent commit', script: `git checkout ${base}` },
+    ...(own.trim() === '' ? [] : [{ name: "run the row's pre_commands", script: own, may_fail: true }]),
+    {
+      name: 'compare HEAD with the parent commit',
+      script: `[ "$(git rev-parse HEAD)" = "$(git rev-parse '${base}^{commit}')" ]`,
+    },
+  ];
+}
+
+/** Test files as the commit has them, then the tests of the row, then pytest; a test patch that does not apply leaves no outcomes. */
+function scriptOf(read: FieldReader, workdir: string, expected: readonly string[]): string {
+  const testPatch = read.optionalText('f2p_patch') ?? '';
+  const testFile = read.optionalText('f2p_script') ?? '';
+  const restored = [
+    'tests/',
+    'test/',
+    'Test/',
+    'Tests/',
+    "'**/test_*.py'",
+    "'**/*_test.py'",
+    "'**/conftest.py'",
+  ];
+  return [
+    '#!/bin/bash',
+    `cd ${quoted(workdir)}`,
+    `rm -f ${RESULTS}`,
+    ...restored.map((path) => `git checkout HEAD -- ${path} 2>/dev/null`),
+    ...(testPatch === '' ? [] : [`if ! ${heredoc('git apply --verbose -', testPatch)}`, 'then exit 1; fi']),
+    ...(testFile === '' ? [] : [heredoc('cat >test_fail_to_pass.py', testFile)]),
+    heredoc('cat >/tmp/_awe_expected.json', JSON.stringify(expected)),
+    heredoc('python -', RUN_PYTEST),
+    '',
+  ].join('\n');
+}
+
+const RUN_PYTEST = `import json
+import pytest
+
+with open("/tmp/_awe_expected.json", encoding="utf-8") as file:
+    expected = json.load(file)
+options = ["-vv", "--junitxml=${RESULTS}", "-o", "addopts=", "--rootdir=."]
+code = pytest.main(options + expected)
+print("<pytest>%s</pytest>" % ("true" if code == 0 else "false"))
+`;

@@ -1,0 +1,111 @@
+/**
+ * SWE-bench-Live and its MultiLang part: commands in lists, and a parser that comes with the row as Python text. Rules:
+ * microsoft/SWE-bench-Live 70ec57e.
+ */
+import { liveProgram } from '@swefarm/grading';
+import { heredoc, unescaped } from '../fields/bash.ts';
+import type { FieldReader } from '../fields/fields.ts';
+import { harnessImage, withTag } from '../fields/image.ts';
+import type { Family, InstanceDraft } from './family.ts';
+import { attempts, commit, imageOr, issue, planned } from './planned.ts';
+import { readTests } from './tests.ts';
+
+export const sweBenchLive: Family = {
+  name: 'swe-bench-live',
+  columns: ['rebuild_cmds', 'test_cmds', 'print_cmds', 'log_parser', 'parser', 'platform', 'os'],
+  fits: ({ test_cmds, log_parser, parser }) =>
+    (Array.isArray(test_cmds) || typeof test_cmds === 'string') &&
+    (typeof log_parser === 'string' || typeof parser === 'string'),
+  read: readLive,
+};
+
+/** Images of the Python part have conda's testbed, the others nothing: this text suits both. */
+const ACTIVATE =
+  'if [ -f /opt/miniconda3/bin/activate ]; then source /opt/miniconda3/bin/activate && conda activate testbed; fi';
+
+const MEMORY_BYTES = 16 * 1024 ** 3;
+
+function readLive(read: FieldReader): InstanceDraft {
+  const instanceId = read.id();
+  const image = imageOr(read, harnessImage('starryzhang', instanceId));
+  if (
+    [image, read.row.platform, read.row.os].some((text) => typeof text === 'string' && WINDOWS.test(text))
+  ) {
+    read.refuse('Windows instances need Windows', 'image', 'an image of Linux', image, 'leave out the row');
+  }
+  const testPatch = read.optionalText('test_patch') ?? '';
+  return planned({
+    instance_id: instanceId,
+    repo: read.text('repo', 'add the column repo as owner/name'),
+    base_commit: commit(read, 'base_commit'),
+    problem_statement: issue(read),
+    hints_text: read.optionalText('hints_text') ?? '',
+    patch: read.optionalText('patch') ?? '',
+    test_patch: testPatch,
+    ...readTests(read),
+    family: 'swe-bench-live',
+    image: withTag(image),
+    environment: { workdir: '/testbed', activate: ACTIVATE, memory_bytes: MEMORY_BYTES },
+    plan: {
+      grader: 'swe-bench-live',
+      before:
+        testPatch === ''
+          ? []
+          : [{ name: 'apply the test patch', script: heredoc(`${APPLY} -`, testPatch), may_fail: true }],
+      apply: attempts(APPLY),
+      unapplied: 'tests_run',
+      blank: 'ends',
+      script: scriptOf(read),
+      timeout: 150 * 60,
+      outcomes: outcomesOf(read),
+      verdict: { rule: 'live' },
+    },
+  });
+}
+
+const APPLY = 'git apply --reject --whitespace=nowarn';
+const WINDOWS = /\.win\.|windows|_win\b/i;
+
+/** One shell for all: what a command changes holds for the next. Only what the last ones print is parsed, and so is the log. */
+function scriptOf(read: FieldReader): string {
+  const joined = (name: string): string => read.commands(name).map(unescaped).join(' ; ');
+  const [rebuild, tests, print] = [joined('rebuild_cmds'), joined('test_cmds'), joined('print_cmds')];
+  if (tests === '')
+    read.refuse(
+      'no test command',
+      'test_cmds',
+      'a list of commands',
+      read.row.test_cmds,
+      'leave out the row',
+    );
+  const quiet = (commands: string): string => `{ ${commands}\n} >>/tmp/swefarm-tests.log 2>&1`;
+  const run =
+    print === ''
+      ? [heredoc('cat >run_test.sh', tests), 'bash run_test.sh >testlog.out 2>&1', 'cat testlog.out']
+      : [quiet(tests), print];
+  return [
+    '#!/bin/bash',
+    'export TERM=xterm-mono',
+    ACTIVATE,
+    'cd /testbed',
+    ...(rebuild === '' ? [] : [quiet(rebuild)]),
+    ...run,
+    '',
+  ].join('\n');
+}
+
+function outcomesOf(read: FieldReader): NonNullable<InstanceDraft['plan']>['outcomes'] {
+  const column = typeof read.row.log_parser === 'string' ? 'log_parser' : 'parser';
+  const source = read.text(column, 'export the whole row');
+  if (source === 'pytest') return { from: 'log', dialect: 'swe-bench-live', parser: 'pytest' };
+  if (source !== '' && !source.includes('def parser')) {
+    read.refuse(
+      'a log parser that its harness has not',
+      column,
+      'Python text that defines `parser`, or pytest',
+      source,
+      'leave out the row',
+    );
+  }
+  return liveProgram(source);
+}

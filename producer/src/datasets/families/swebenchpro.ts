@@ -1,0 +1,158 @@
+/**
+ * SWE-bench Pro: tests and parser of a row lie in scripts of its repository, which the operator gives as a folder, or which the row
+ * carries. Its id, image tag and one column hold the commit of the fix, which lies in the image's repository: the agent sees none of
+ * them. Rules: scaleapi/SWE-bench_Pro-os ca10a60.
+ */
+import type { FieldReader } from '../fields/fields.ts';
+import { withTag } from '../fields/image.ts';
+import { LiteralError, parseTextList } from '../fields/pythonliteral.ts';
+import type { Family, InstanceDraft, RowContext } from './family.ts';
+import { commit, imageOr, planned, shownId } from './planned.ts';
+import { beforeSteps, type ProTexts, proPlan, textsOfFolder } from './proplan.ts';
+
+export const sweBenchPro: Family = {
+  name: 'swe-bench-pro',
+  columns: [
+    'requirements',
+    'interface',
+    'fail_to_pass',
+    'pass_to_pass',
+    'selected_test_files_to_run',
+    'before_repo_set_cmd',
+    'dockerhub_tag',
+    'run_script.sh',
+    'parsing_script.py',
+    'parser.py',
+    'base_dockerfile',
+    'instance_dockerfile',
+  ],
+  fits: (row) =>
+    (typeof row.instance_id === 'string' && ID.test(row.instance_id)) ||
+    (row.before_repo_set_cmd !== undefined && row.selected_test_files_to_run !== undefined),
+  read: readPro,
+};
+
+const ID = /^instance_.+__.+-[0-9a-f]{40}(-v[0-9a-z]+)?$/;
+
+function readPro(read: FieldReader, context: RowContext): InstanceDraft {
+  const instanceId = read.id();
+  const repo = read.text('repo', 'add the column repo as owner/name');
+  const base = commit(read, 'base_commit');
+  const selected = textList(read, 'selected_test_files_to_run');
+  const lastLine = (read.optionalText('before_repo_set_cmd') ?? '').trim().split('\n').at(-1) ?? '';
+  if (lastLine === '')
+    read.complain('before_repo_set_cmd', 'the commands of the row', lastLine, 'export the whole row');
+  const lists = { FAIL_TO_PASS: testsOf(read, 'fail_to_pass'), PASS_TO_PASS: testsOf(read, 'pass_to_pass') };
+  if (lists.FAIL_TO_PASS.length + lists.PASS_TO_PASS.length === 0 && read.problems.length === 0)
+    read.complain(
+      'fail_to_pass',
+      'at least one test',
+      [],
+      'without tests every patch would count as resolved',
+    );
+  return planned({
+    instance_id: instanceId,
+    shown_id: shownId(repo.replace('/', '__').replaceAll(/[^A-Za-z0-9._-]/g, '-') || 'instance', instanceId),
+    repo,
+    base_commit: base,
+    problem_statement: taskOf(read),
+    patch: read.optionalText('patch') ?? '',
+    test_patch: read.optionalText('test_patch') ?? '',
+    ...lists,
+    family: 'swe-bench-pro',
+    image: withTag(imageOr(read, imageOf(read, repo, instanceId))),
+    environment: {
+      workdir: '/app',
+      activate: '',
+      setup: [
+        { name: 'check out the base commit', script: `git reset --hard ${base} && git checkout ${base}` },
+      ],
+    },
+    plan: {
+      grader: 'swe-bench-pro',
+      before: beforeSteps(base, lastLine),
+      ...proPlan({ selected, lastLine, texts: textsOf(read, instanceId, context) }),
+      apply: [{ name: 'git apply -v, without binary parts', argv: APPLY }],
+      timeout: 3600,
+    },
+  });
+}
+
+/** Upstream leaves out the sections that hold binary files, and tries once. */
+const APPLY = [
+  '/bin/bash',
+  '-c',
+  [
+    `awk 'function out() { if (!binary) printf "%s", part; part = ""; binary = 0 }`,
+    `/^diff --git / { out() } { part = part $0 "\\n" } /^Binary files .* differ$/ || /^GIT binary patch$/ { binary = 1 } END { out() }'`,
+    '"$0" >/workspace/patch.diff && git apply -v /workspace/patch.diff',
+  ].join(' '),
+  '/tmp/patch.diff',
+];
+
+/** The task is three columns together. */
+function taskOf(read: FieldReader): string {
+  const problem = read.text('problem_statement', 'add the text of the issue');
+  const requirements = read.optionalText('requirements') ?? '';
+  const interfaces = read.optionalText('interface') ?? '';
+  return `${problem}\n\nRequirements:\n${requirements}\n\nNew interfaces introduced:\n${interfaces}`;
+}
+
+/** Copies of the dataset spell the lists in either case. */
+const testsOf = (read: FieldReader, column: 'fail_to_pass' | 'pass_to_pass'): string[] =>
+  textList(read, read.row[column] === undefined ? column.toUpperCase() : column);
+
+/** A list, or the text of one as JSON or Python writes it. */
+function textList(read: FieldReader, column: string): string[] {
+  const value = read.row[column];
+  if (typeof value !== 'string') return read.tests(column);
+  try {
+    return parseTextList(value);
+  } catch (error) {
+    if (!(error instanceof LiteralError)) throw error;
+    read.complain(column, 'a list of strings, or its text', value, error.message);
+    return [];
+  }
+}
+
+function imageOf(read: FieldReader, repo: string, instanceId: string): string | null {
+  const tag = read.optionalText('dockerhub_tag') || derivedTag(repo, instanceId);
+  if (/^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$/.test(tag)) return `jefzda/sweap-images:${tag}`;
+  read.complain('dockerhub_tag', 'the tag of an image', tag, 'export the column as it is');
+  return null;
+}
+
+/** One instance keeps what others lose. */
+const EXCEPTION = 'instance_element-hq__element-web-ec0f940ef0e8e3b61078f145f34dc40d1938e6c5-vnan';
+
+/** The tag of a row without the column: owner, repository and id, cut to what a tag may have. */
+function derivedTag(repo: string, instanceId: string): string {
+  const [owner = '', name = ''] = repo.toLowerCase().split('/');
+  const id = instanceId.replace(/^instance_/, '');
+  if (instanceId === EXCEPTION) return `${owner}.${name}-${id}`.slice(0, 128);
+  const short = repo.toLowerCase() === 'element-hq/element-web' ? 'element' : name;
+  return `${owner}.${short}-${id.replace(/-vnan$/, '')}`.slice(0, 128);
+}
+
+function textsOf(read: FieldReader, instanceId: string, { familyFiles }: RowContext): ProTexts {
+  const own = {
+    runScript: read.optionalText('run_script.sh'),
+    parser: read.optionalText('parsing_script.py') ?? read.optionalText('parser.py'),
+    dockerfiles: [read.optionalText('base_dockerfile') ?? '', read.optionalText('instance_dockerfile') ?? ''],
+  };
+  const { runScript, parser } = own;
+  if (runScript !== null && parser !== null) return { ...own, runScript, parser };
+  const found =
+    familyFiles === undefined || !/^[\w.-]+$/.test(instanceId)
+      ? null
+      : textsOfFolder(familyFiles, instanceId);
+  if (found && 'texts' in found) return found.texts;
+  read.refuse(
+    'the scripts of SWE-bench Pro are not here',
+    'run_script.sh',
+    'the texts of its scripts',
+    undefined,
+    `${found ? `${found.missing} is missing; ` : ''}fetch the folders run_scripts and dockerfiles of github.com/scaleapi/SWE-bench_Pro-os and name the folder that holds both with --family-files`,
+  );
+  return { runScript: '', parser: '', dockerfiles: [] };
+}

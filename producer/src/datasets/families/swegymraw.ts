@@ -1,0 +1,34 @@
+/** SWE-Gym Raw: rows for prompts. They have no image and no verified tests, and so are refused by name. */
+import type { Row } from '../fields/fields.ts';
+import { hasKnownRepository } from './columns.ts';
+import { type Family, NOTHING } from './family.ts';
+
+export const swegymRaw: Family = {
+  name: 'swegym',
+  columns: [],
+  fits: (row) =>
+    ['patch', 'base_commit', 'repo'].every((name) => typeof row[name] === 'string' && row[name] !== '') &&
+    ['FAIL_TO_PASS', 'PASS_TO_PASS'].every((name) => isEmpty(row[name])) &&
+    ['image', 'image_name', 'docker_image', 'eval_script', 'test_cmd', 'environment'].every((name) =>
+      isEmpty(row[name]),
+    ) &&
+    !hasKnownRepository(row),
+  read(read) {
+    read.refuse(
+      'SWE-Gym Raw rows have no image and no verified tests',
+      'FAIL_TO_PASS',
+      'tests that are known to judge a fix',
+      read.row.FAIL_TO_PASS,
+      'leave out the row; SWE-Gym itself has the rows that can be run',
+    );
+    return NOTHING;
+  },
+};
+
+/** Nothing, or a list of nothing in one of its forms. */
+const isEmpty = (value: Row[string]): boolean =>
+  value === undefined ||
+  value === null ||
+  value === '' ||
+  value === '[]' ||
+  (Array.isArray(value) && value.length === 0);

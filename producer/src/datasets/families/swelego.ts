@@ -1,0 +1,72 @@
+/**
+ * SWE-Lego: SWE-bench's columns with a test command of the row. Its makers published no grader for these rows; the rules are those of
+ * the reader of PrimeIntellect-ai/verifiers a60a606.
+ */
+import { heredoc } from '../fields/bash.ts';
+import type { FieldReader } from '../fields/fields.ts';
+import { withTag } from '../fields/image.ts';
+import type { Family, InstanceDraft } from './family.ts';
+import { attempts, commit, imageOr, issue, planned } from './planned.ts';
+import { testPatchFiles } from './testpatch.ts';
+import { readTests } from './tests.ts';
+
+export const sweLego: Family = {
+  name: 'swe-lego',
+  columns: ['test_cmd'],
+  fits: ({ image_name, test_cmd }) =>
+    typeof image_name === 'string' &&
+    /^(docker\.io\/)?jierun\/sweb\.eval\./.test(image_name) &&
+    test_cmd !== undefined,
+  read: readLego,
+};
+
+function readLego(read: FieldReader): InstanceDraft {
+  const base = commit(read, 'base_commit');
+  const testPatch = read.optionalText('test_patch') ?? '';
+  const tests = readTests(read);
+  const cut = [...tests.FAIL_TO_PASS, ...tests.PASS_TO_PASS].find(isCut);
+  if (cut !== undefined)
+    read.refuse('test ids that were cut short', 'FAIL_TO_PASS', 'whole test ids', cut, 'leave out the row');
+  const command = read.commands('test_cmd').join('\n');
+  if (command === '')
+    read.refuse('no test command', 'test_cmd', 'a command', read.row.test_cmd, 'leave out the row');
+  return planned({
+    instance_id: read.id(),
+    repo: read.text('repo', 'add the column repo as owner/name'),
+    base_commit: base,
+    problem_statement: issue(read),
+    hints_text: read.optionalText('hints_text') ?? '',
+    version: read.optionalText('version') ?? '',
+    patch: read.optionalText('patch') ?? '',
+    test_patch: testPatch,
+    ...tests,
+    family: 'swe-lego',
+    image: withTag(imageOr(read, null)),
+    environment: { workdir: '/testbed' },
+    plan: {
+      grader: 'swe-lego',
+      apply: attempts('git apply --whitespace=fix', 'patch --batch --fuzz=5 -p1 -i'),
+      script: scriptOf(read, base, testPatch, command),
+      outcomes: { from: 'log', dialect: 'swe-lego', parser: 'pytest_rA' },
+      verdict: { rule: 'subset' },
+    },
+  });
+}
+
+/** A parameter that opens a bracket and closes none. */
+const isCut = (id: string): boolean => id.split('[').length > id.split(']').length;
+
+/** Test files as the commit has them, the test patch, the row's command; if the patch does not apply, no test of it can pass. */
+function scriptOf(read: FieldReader, base: string, testPatch: string, command: string): string {
+  const files = testPatchFiles(read, testPatch);
+  return [
+    '#!/bin/bash',
+    'source /opt/miniconda3/bin/activate',
+    'conda activate testbed',
+    'cd /testbed',
+    ...(files.length > 0 ? [`git checkout ${base} -- ${files.join(' ')}`] : []),
+    ...(testPatch === '' ? [] : [heredoc('git apply --whitespace=fix -', testPatch)]),
+    command,
+    '',
+  ].join('\n');
+}

@@ -1,0 +1,89 @@
+/**
+ * SWE-rebench V1: SWE-bench's columns, with the commands and the parser in `install_config` instead of a table. Rules:
+ * SWE-rebench/SWE-bench-fork 39316f7, which is swebench 4.0.3 with the changes that are made here.
+ */
+import { recordExitCode, swebenchScript } from '@swefarm/grading';
+import { type Instance, SwefarmError } from '@swefarm/shared';
+import { asObject, type FieldReader, type Row } from '../fields/fields.ts';
+import { harnessImage, withTag } from '../fields/image.ts';
+import type { Family, InstanceDraft } from './family.ts';
+import { parserOf } from './parser.ts';
+import { commit, imageOr, issue, planned, SWEBENCH_APPLY } from './planned.ts';
+import { readTests } from './tests.ts';
+
+export const sweRebench: Family = {
+  name: 'swe-rebench',
+  columns: ['install_config'],
+  fits: ({ install_config }) => {
+    const config = asObject(install_config);
+    return config !== null && 'log_parser' in config && ('python' in config || 'pip_packages' in config);
+  },
+  read: readRebench,
+};
+
+const LOCALE = 'LANG=C.UTF-8 LC_ALL=C.UTF-8 ';
+
+function readRebench(read: FieldReader): InstanceDraft {
+  const config = read.object('install_config', 'export the column as JSON');
+  const instanceId = read.id();
+  const instance: Instance = {
+    instance_id: instanceId,
+    repo: read.text('repo', 'add the column repo as owner/name'),
+    base_commit: commit(read, 'base_commit'),
+    problem_statement: issue(read),
+    hints_text: read.optionalText('hints_text') ?? '',
+    version: read.optionalText('version') ?? '',
+    patch: read.optionalText('patch') ?? '',
+    test_patch: read.optionalText('test_patch') ?? '',
+    ...readTests(read),
+    family: 'swe-rebench',
+    image: withTag(imageOr(read, harnessImage('swerebench', instanceId))),
+    needs_egress: false,
+  };
+  return planned({
+    ...instance,
+    environment: { workdir: '/testbed' },
+    plan: {
+      grader: 'swe-rebench',
+      apply: SWEBENCH_APPLY,
+      blank: 'ends',
+      script: recordExitCode(scriptOf(read, instance, config)),
+      timeout: 1800,
+      outcomes: {
+        from: 'log',
+        dialect: 'swe-rebench',
+        parser: parserOf(read, 'install_config.log_parser', config.log_parser, 'swe-rebench'),
+      },
+      verdict: { rule: 'swebench' },
+    },
+  });
+}
+
+/** What 4.0.3 writes for a Python repository whose specification is `install_config`. */
+function scriptOf(read: FieldReader, instance: Instance, config: Row): string {
+  const command = read.commands('install_config.test_cmd', config.test_cmd).join('\n');
+  if (command === '')
+    read.refuse(
+      'no test command',
+      'install_config.test_cmd',
+      'a command',
+      config.test_cmd,
+      'leave out the row',
+    );
+  const install = read.commands('install_config.install', config.install).join('\n');
+  try {
+    return swebenchScript(instance, {
+      language: 'py',
+      testCommands: [LOCALE + command],
+      install: install === '' ? null : LOCALE + install,
+      evalCommands: [],
+      build: [],
+      parser: '',
+      evalType: 'pass_and_fail',
+    });
+  } catch (error) {
+    if (!(error instanceof SwefarmError)) throw error;
+    read.complain('test_patch', 'a unified diff', instance.test_patch, error.message);
+    return '';
+  }
+}

@@ -1,0 +1,81 @@
+/**
+ * SWE-rebench V2: commands and one of 76 parsers in `install_config`, an image for each row. Rules: SWE-rebench/SWE-rebench-V2
+ * c71902a. Its own verdict asks that exactly the tests of the row pass; whoever trains asks that they are among those that pass.
+ */
+import { heredoc, quoted } from '../fields/bash.ts';
+import { asObject, type FieldReader } from '../fields/fields.ts';
+import { withTag } from '../fields/image.ts';
+import type { Family, InstanceDraft, RowContext } from './family.ts';
+import { parserOf } from './parser.ts';
+import { attempts, commit, imageOr, issue, planned, word } from './planned.ts';
+import { readTests } from './tests.ts';
+
+export const sweRebenchV2: Family = {
+  name: 'swe-rebench-v2',
+  columns: ['install_config', 'language'],
+  fits: ({ install_config, language }) => {
+    const config = asObject(install_config);
+    return config !== null && 'log_parser' in config && 'base_image_name' in config && language !== undefined;
+  },
+  read: readV2,
+};
+
+const APPLY = 'git apply -v --3way --recount --ignore-space-change --whitespace=nowarn';
+
+function readV2(read: FieldReader, { verdict, wrappedDataset }: RowContext): InstanceDraft {
+  const config = read.object('install_config', 'export the column as JSON');
+  const repo = read.text('repo', 'add the column repo as owner/name');
+  const workdir = `/${word(read, 'repo', repo.split('/').at(-1))}`;
+  const testPatch = read.text('test_patch', 'its harness grades no row without one');
+  const commands = read.commands('install_config.test_cmd', config.test_cmd);
+  if (commands.length === 0)
+    read.refuse('no test command', 'install_config.test_cmd', 'a command', config.test_cmd, 'mend the row');
+  // NeMo Gym's wrapper asks for the subset too.
+  const rule = verdict ?? (wrappedDataset === null ? 'equal' : 'subset');
+  return planned({
+    instance_id: read.id(),
+    repo,
+    base_commit: commit(read, 'base_commit'),
+    problem_statement: issue(read),
+    patch: read.optionalText('patch') ?? '',
+    test_patch: testPatch,
+    ...readTests(read),
+    family: 'swe-rebench-v2',
+    image: withTag(imageOr(read, null)),
+    environment: {
+      workdir,
+      activate: '',
+      env: { _JAVA_OPTIONS: '-Djava.net.preferIPv6Addresses=false' },
+    },
+    plan: {
+      grader: rule === 'equal' ? 'swe-rebench-v2' : 'swe-rebench-v2-subset',
+      before: [{ name: 'reset the tree', script: 'git reset --hard HEAD' }],
+      apply: attempts(APPLY),
+      blank: 'ends',
+      script: scriptOf(workdir, testPatch, commands),
+      outcomes: {
+        from: 'log',
+        dialect: 'swe-rebench-v2',
+        parser: parserOf(read, 'install_config.log_parser', config.log_parser, 'swe-rebench-v2'),
+      },
+      verdict: { rule },
+    },
+  });
+}
+
+/** The first command that fails ends it, as upstream's `set -e` does; the log is all of stdout, then all of stderr. */
+const scriptOf = (workdir: string, testPatch: string, commands: readonly string[]): string =>
+  [
+    '#!/bin/bash',
+    `cd ${quoted(workdir)}`,
+    'errors=$(mktemp)',
+    '(',
+    'set -e',
+    heredoc(`${APPLY} -`, testPatch),
+    ...commands,
+    ') 2>"$errors"',
+    'code=$?',
+    'cat "$errors"',
+    'exit $code',
+    '',
+  ].join('\n');
