@@ -1,0 +1,139 @@
+/** The bash text of the families' plans, run by a real bash where that is possible without an image. */
+import { execFileSync, spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Instance } from '@swefarm/shared';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { toInstance } from '../row.ts';
+import { FAMILY_ROWS, writeProFiles } from './rows.fixture.ts';
+
+let folder: string;
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'swefarm-scripts-'));
+  await writeProFiles(folder);
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+function read(name: string, over: Record<string, unknown> = {}): Instance {
+  const found = toInstance('line 1', { ...FAMILY_ROWS[name], ...over }, { familyFiles: folder });
+  if ('problems' in found) throw new Error(JSON.stringify(found.problems));
+  return found.instance;
+}
+
+/** A repository with the file that the rows' patches change. */
+function repository(): string {
+  const path = join(folder, 'calc');
+  execFileSync('git', ['init', '-q', path]);
+  execFileSync('mkdir', ['-p', join(path, 'tests')]);
+  writeFileSync(join(path, 'calc.py'), 'def add(a, b):\n    return a - b\n');
+  writeFileSync(join(path, 'tests/test_calc.py'), 'from calc import add\n\n');
+  const git = (...args: string[]) =>
+    execFileSync('git', ['-C', path, '-c', 'user.name=a', '-c', 'user.email=a@example.com', ...args]);
+  git('add', '.');
+  git('commit', '-qm', 'start');
+  return path;
+}
+
+const bash = (script: string, cwd = folder) =>
+  spawnSync('/bin/bash', ['-c', script], { cwd, encoding: 'utf8' });
+
+test.each(Object.keys(FAMILY_ROWS))('scripts and steps of %s are sound bash', (name) => {
+  const { plan, environment } = read(name);
+  const steps = [...(environment?.setup ?? []), ...(plan?.before ?? []), ...(plan?.after ?? [])];
+  for (const text of [plan?.script ?? '', ...steps.map(({ script }) => script)]) {
+    const { status, stderr } = spawnSync('/bin/bash', ['-n'], { input: text, encoding: 'utf8' });
+    expect({ status, stderr }, text).toEqual({ status: 0, stderr: '' });
+  }
+});
+
+test('texts of a row arrive in a script as they are, whatever they hold', () => {
+  const nasty = '$(touch owned) `id` \'EOF\' "x" \\ \nEOF_0\n';
+  const { plan } = read('scale-swe', { f2p_patch: '', f2p_script: nasty, workdir: repository() });
+  const script = plan?.script.split('\ncat >/tmp')[0] ?? '';
+  expect(bash(script).stderr).toBe('');
+  expect(readFileSync(join(folder, 'calc/test_fail_to_pass.py'), 'utf8')).toBe(nasty);
+});
+
+test('SWE-rebench V2: the first command that fails ends it; stdout stands before stderr', () => {
+  const path = repository();
+  const commands = ['echo before; echo aside >&2', 'false', 'echo never'];
+  const row = FAMILY_ROWS['swe-rebench-v2'];
+  const config = { ...(row?.install_config as Record<string, unknown>), test_cmd: commands };
+  const script = read('swe-rebench-v2', { install_config: config }).plan?.script.replaceAll(
+    "'/calc'",
+    `'${path}'`,
+  );
+  const { status, stdout } = bash(script ?? '');
+  expect(status).toBe(1);
+  expect(stdout).toMatch(/^before\n[\s\S]*Applied patch[\s\S]*aside\n$/);
+  expect(readFileSync(join(path, 'tests/test_calc.py'), 'utf8')).toContain('def test_add');
+});
+
+const BINARY = `diff --git a/a.png b/a.png
+new file mode 100644
+index 0000000..1111111
+GIT binary patch
+literal 0
+HcmV?d00001
+
+diff --git a/b.png b/b.png
+index 1111111..2222222 100644
+Binary files a/b.png and b/b.png differ
+`;
+
+test('SWE-bench Pro: binary parts are left out of a patch, and the rest is applied in one attempt', () => {
+  const path = repository();
+  const { plan, patch } = read('swe-bench-pro');
+  writeFileSync(join(folder, 'given.diff'), BINARY + patch + BINARY);
+  const argv = (plan?.apply[0]?.argv ?? []).map((word) =>
+    word.replaceAll('/workspace', folder).replaceAll('/tmp/patch.diff', join(folder, 'given.diff')),
+  );
+  const { status, stderr } = spawnSync(argv[0] ?? '', argv.slice(1), { cwd: path, encoding: 'utf8' });
+  expect({ status, stderr }).toMatchObject({ status: 0 });
+  expect(readFileSync(join(path, 'calc.py'), 'utf8')).toContain('a + b');
+  expect(readFileSync(join(folder, 'patch.diff'), 'utf8')).toBe(patch);
+});
+
+test('SWE-bench Pro: its script gets the selected files as one argument, and both outputs are kept', () => {
+  const { plan } = read('swe-bench-pro');
+  const script = (plan?.script ?? '')
+    .replaceAll('/workspace', folder)
+    .replaceAll('cd /app', `cd ${folder}`)
+    .replace('pytest -v', 'echo "$PYTEST_ADDOPTS $LANG $UV_HTTP_TIMEOUT" >&2; echo');
+  bash(script);
+  expect(readFileSync(join(folder, 'stdout.log'), 'utf8')).toBe('tests/test_calc.py tests/test_more.py\n');
+  expect(readFileSync(join(folder, 'stderr.log'), 'utf8')).toBe('--tb=short -v en_US.UTF-8 60\n');
+});
+
+test('SWE-bench-Live: one shell for all commands, escapes undone, and only what is printed last is the log', () => {
+  const path = repository();
+  const script = read('swe-bench-live', {
+    rebuild_cmds: ['cd sub &amp;&amp; export BUILT=yes'],
+    test_cmds: ['echo "$BUILT $PWD" &gt; ../report.txt &amp;&amp; true', 'echo loud'],
+    print_cmds: ['cat ../report.txt'],
+  }).plan?.script;
+  execFileSync('mkdir', [join(path, 'sub')]);
+  const here = (script ?? '')
+    .replaceAll('/testbed', path)
+    .replaceAll('/tmp/swefarm-tests.log', join(folder, 'tests.log'));
+  expect(bash(here).stdout).toBe(`yes ${path}/sub\n`);
+  expect(readFileSync(join(folder, 'tests.log'), 'utf8')).toContain('loud');
+});
+
+test('R2E-Gym: the hidden tests come to where they run, and an image without them is at fault', () => {
+  const setup = read('r2e-gym').environment?.setup.at(-1);
+  expect(setup).toMatchObject({ may_fail: false, roles: ['evaluation'] });
+  const text = (setup?.script ?? '').replaceAll(/\/(root|testbed|r2e_tests)\b/g, (path) => folder + path);
+  const script = text
+    .replaceAll(`${folder}/root${folder}/r2e_tests`, `${folder}/root/r2e_tests`)
+    .replaceAll(`${folder}/testbed${folder}/r2e_tests`, `${folder}/testbed/r2e_tests`);
+  execFileSync('mkdir', ['-p', ...['root', 'testbed'].map((name) => join(folder, name))]);
+  expect(bash(script).status).not.toBe(0);
+  execFileSync('mkdir', [join(folder, 'r2e_tests')]);
+  writeFileSync(join(folder, 'r2e_tests/test_1.py'), '');
+  writeFileSync(join(folder, 'testbed/run_tests.sh'), 'pytest r2e_tests\n');
+  execFileSync('rm', ['-f', join(folder, 'testbed/r2e_tests')]);
+  expect(bash(script).status).toBe(0);
+  expect(bash('ls -L testbed/r2e_tests root').stdout).toMatch(/run_tests\.sh[\s\S]*test_1\.py/);
+});
