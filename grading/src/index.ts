@@ -11,7 +11,6 @@ export {
   liveProgram,
   type MultiSweTask,
   multiSweProgram,
-  type ProgramSource,
   proProgram,
 } from './programs/programs.ts';
 export * from './report/grade.ts';
@@ -32,3 +31,4 @@ export { decidesOutcomes } from './trust/changedtools.ts';
 export { isPathFile } from './trust/pathfiles.ts';
 export { assessTrust } from './trust/trust.ts';
 export { withoutTestHooks } from './trust/withouthooks.ts';
+export type { ProgramEnd } from './verdict/evidence.ts';

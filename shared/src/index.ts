@@ -71,6 +71,7 @@ export * from './records/needs.ts';
 export * from './records/parse.ts';
 export * from './records/plan.ts';
 export * from './records/policy.ts';
+export { type ProgramSource, parseProgramOutput } from './records/programoutput.ts';
 export * from './records/report.ts';
 export * from './records/result.ts';
 export * from './records/runconfig.ts';

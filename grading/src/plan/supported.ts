@@ -2,7 +2,13 @@
 import type { InstancePlan } from '@swefarm/shared';
 
 /** Places from which outcomes are read, each by one function of `verdict/outcomes.ts`. */
-const SOURCES = ['log', 'exit_code', 'junit'] as const satisfies readonly InstancePlan['outcomes']['from'][];
+const SOURCES = [
+  'log',
+  'exit_code',
+  'junit',
+  'program',
+  'reward',
+] as const satisfies readonly InstancePlan['outcomes']['from'][];
 /** Rules by which there is a verdict, each one function of `verdict/rules.ts`. */
 const RULES = [
   'swebench',
@@ -15,6 +21,7 @@ const RULES = [
   'classes',
   'junit_ids',
   'exit_code',
+  'reward',
 ] as const satisfies readonly InstancePlan['verdict']['rule'][];
 
 export type SourceName = (typeof SOURCES)[number];

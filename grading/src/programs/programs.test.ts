@@ -2,9 +2,9 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { OutcomeSource } from '@swefarm/shared';
+import { OutcomeSource, type ProgramSource } from '@swefarm/shared';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { liveProgram, multiSweProgram, type ProgramSource, proProgram } from './programs.ts';
+import { liveProgram, multiSweProgram, proProgram } from './programs.ts';
 
 let folder: string;
 beforeEach(() => {

@@ -3,9 +3,7 @@
  * it, are files of the source, so that a stored instance carries all that its grading needs.
  */
 import { readFileSync } from 'node:fs';
-import type { OutcomeSource } from '@swefarm/shared';
-
-export type ProgramSource = Extract<OutcomeSource, { from: 'program' }>;
+import type { ProgramSource } from '@swefarm/shared';
 
 /** Where the log is in the container of every program; the plan's files lie beside it by their base names. */
 const LOG = '/inputs/log';

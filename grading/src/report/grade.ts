@@ -6,7 +6,7 @@ import { plainText } from '../text/escapes.ts';
 import { universalNewlines } from '../text/pythontext.ts';
 import { sessionIn } from '../trust/session.ts';
 import { assessTrust, lastExitCode } from '../trust/trust.ts';
-import type { Evidence, Outcomes } from '../verdict/evidence.ts';
+import type { Evidence, Outcomes, ProgramEnd } from '../verdict/evidence.ts';
 import { hasSignOfTests } from '../verdict/logs.ts';
 import { readOutcomes } from '../verdict/outcomes.ts';
 import { judge } from '../verdict/rules.ts';
@@ -20,6 +20,8 @@ export type EvaluationFacts = {
   log: string | null;
   /** The plan's files that the script left: absolute path → content. */
   files?: Record<string, string>;
+  /** What the plan's program wrote, or why it wrote nothing. */
+  program?: ProgramEnd;
   /** The step between the patch and the tests that failed, so that these did not run. Patch or instance may be the cause. */
   blocked_by?: string;
   /** The tests ran although no attempt applied the patch, because the plan says so. */
@@ -55,13 +57,15 @@ export function gradeEvaluation(
   const known = read?.readable ? read : null;
   const outcomes = known?.outcomes ?? null;
   const judged = known && evidence && judge({ read: known, evidence, verdict: plan.verdict, instance });
-  const resolved = facts.patch_state === 'none' && !evidence ? null : (judged?.resolved ?? false);
+  const resolved = facts.patch_state === 'none' && !evidence ? null : judged ? judged.resolved : false;
   return {
     format: 'swefarm-report-1',
     instance_id: instance.instance_id,
     patch_state: facts.patch_state,
     evaluation: log === null ? 'not_run' : endOf(facts, read, log, plan),
     resolved,
+    ...(known?.reward === undefined ? {} : { score: known.reward }),
+    ...(known?.parts ? { reward_components: known.parts } : {}),
     tests_status: judged?.tests ?? null,
     status_map: outcomes && Object.fromEntries(outcomes),
     applied_with: facts.applied_with,
@@ -83,16 +87,31 @@ export function gradeEvaluation(
       changedFiles: facts.changed_files,
       changesUnknown: facts.changes_unknown,
     }),
-    ...(read && !read.readable ? { unreadable: read.why } : {}),
+    ...(read && !read.readable ? { unreadable: whyUnreadable(read) } : {}),
     ...(facts.blocked_by === undefined ? {} : { unreadable: facts.blocked_by }),
   };
 }
 
+const whyUnreadable = ({ why, detail }: Extract<Outcomes, { readable: false }>): string =>
+  detail === undefined ? why : `${why}: ${detail}`;
+
 /** Null when the tests did not run. */
-function evidenceIn({ patch_state, ran_unapplied, log, exit_code, files }: EvaluationFacts): Evidence | null {
+function evidenceIn({
+  patch_state,
+  ran_unapplied,
+  log,
+  exit_code,
+  files,
+  program,
+}: EvaluationFacts): Evidence | null {
   const ran = patch_state === 'applied' || patch_state === 'empty' || ran_unapplied === true;
   if (log === null || !ran) return null;
-  return { log: universalNewlines(log), exitCode: exit_code, files: new Map(Object.entries(files ?? {})) };
+  return {
+    log: universalNewlines(log),
+    exitCode: exit_code,
+    files: new Map(Object.entries(files ?? {})),
+    program,
+  };
 }
 
 /**
@@ -128,8 +147,10 @@ function endOf(
   const known =
     read.readable && (read.outcomes.size > 0 || read.reward !== undefined || read.passed !== undefined);
   if (known) return 'completed';
+  if (!read.readable && read.why === 'parser_failed') return 'parser_failed';
   const silent =
     read.readable ||
+    read.why === 'no_reward' ||
     read.why === 'no_markers' ||
     read.why === 'no_sign_of_tests' ||
     read.why === 'test_patch_not_applied';

@@ -102,6 +102,16 @@ const CASES: Case[] = [
     facts: facts({ evaluation: 'tests_cannot_start', resolved: false, gold_healthy: false }),
     gives: 'tests_cannot_start',
   },
+  {
+    row: 'parser_broken',
+    facts: facts({ evaluation: 'parser_failed', resolved: false, gold_healthy: true }),
+    gives: 0,
+  },
+  ...[false, null].map((gold_healthy) => ({
+    row: 'parser_failed',
+    facts: facts({ evaluation: 'parser_failed', resolved: false, gold_healthy }),
+    gives: 'parser_failed',
+  })),
   { row: 'not_evaluated', facts: facts(notRun), gives: 'evaluation_lost' },
   { row: 'resolved', facts: facts({ trust: 'suspicious' }), gives: 1 },
   { row: 'unresolved', facts: facts({ resolved: false }), gives: 0 },
@@ -316,8 +326,18 @@ describe('a score', () => {
 /** A run of before goes on: its table and this one decide the same for facts without a score. */
 test('the name changes with the table: a new hash needs a new look at this test', () => {
   expect(REWARD_TABLE).toEqual({ name: 'swefarm-reward-1', hash: 'ae118827b6215675' });
-  // Not in the hash: a change of this row must bring it in.
-  expect(REWARD_ROWS.filter(({ row }) => row === 'scored')).toEqual([
+  // Not in the hash: a change of these rows must bring them in.
+  expect(REWARD_ROWS.filter(({ row }) => /^(scored|parser_\w+)$/.test(row))).toEqual([
+    {
+      row: 'parser_broken',
+      when: { evaluation: ['parser_failed'], gold_healthy: [true] },
+      verdict: { reward: 0 },
+    },
+    {
+      row: 'parser_failed',
+      when: { evaluation: ['parser_failed'] },
+      verdict: { failed: 'parser_failed' },
+    },
     { row: 'scored', when: { score: { known: true } }, verdict: { reward: 'score' }, fixed: true },
   ]);
 });

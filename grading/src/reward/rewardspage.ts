@@ -36,6 +36,8 @@ const REASONS: Record<RewardRowName, string> = {
   timeout_unexplained: 'The tests timed out, and gold is not known to need less than half of the limit.',
   tests_broken: 'The tests cannot start, and gold is known to be healthy.',
   tests_cannot_start: 'The tests cannot start, and gold is not known to be healthy.',
+  parser_broken: "The dataset's program cannot read what these tests left, and gold is known to be healthy.",
+  parser_failed: "The dataset's program that reads the outcomes failed, and gold is not known to be healthy.",
   not_evaluated: 'The evaluation was lost.',
   scored: "The dataset's own grader gives a number.",
   resolved: 'All tests that must pass do.',

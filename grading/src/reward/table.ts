@@ -80,6 +80,16 @@ const ROWS = [
     verdict: { failed: 'tests_cannot_start' },
   },
   {
+    row: 'parser_broken',
+    when: { evaluation: ['parser_failed'], gold_healthy: [true] },
+    verdict: { reward: 0 },
+  },
+  {
+    row: 'parser_failed',
+    when: { evaluation: ['parser_failed'] },
+    verdict: { failed: 'parser_failed' },
+  },
+  {
     row: 'not_evaluated',
     when: { evaluation: ['not_run'] },
     verdict: { failed: 'evaluation_lost' },
@@ -113,7 +123,7 @@ export const RETIRED_ROWS: readonly string[] = RETIRED.map(({ row }) => row);
  * Rows that decide on a fact that no run of before can have. They do not count for the hash, for the same reason: the table decides
  * what it decided for such a run, and the run continues. A later change of such a row changes decisions: it must count then.
  */
-const ADDED: readonly string[] = ['scored'];
+const ADDED: readonly string[] = ['parser_broken', 'parser_failed', 'scored'];
 
 export type RewardRowName = (typeof ROWS)[number]['row'];
 

@@ -1,4 +1,5 @@
 /** What an evaluation left for its verdict, and what was read from that. */
+import type { RewardComponents } from '@swefarm/shared';
 
 export type Evidence = {
   /** Merged output of the script, with only \n line ends, as the harnesses read it. */
@@ -7,7 +8,11 @@ export type Evidence = {
   exitCode: number | null;
   /** Those of the plan's files that were there: absolute path → content. */
   files: ReadonlyMap<string, string>;
+  /** What the plan's program wrote, or why it wrote nothing; absent where the plan has none, or it did not run. */
+  program?: ProgramEnd | undefined;
 };
+
+export type ProgramEnd = { output: string } | { failed: string };
 
 /** Why there is nothing to judge; `raises`: the harness itself raises and writes no report. */
 export type Unreadable =
@@ -16,7 +21,11 @@ export type Unreadable =
   | 'test_patch_not_applied'
   | 'no_sign_of_tests'
   | 'exit_code_contradicts'
-  | 'raises';
+  | 'raises'
+  /** The file of the reward holds none. */
+  | 'no_reward'
+  /** The program that reads the outcomes, which is not ours, is at fault. */
+  | 'parser_failed';
 
 export type Outcomes =
   | {
@@ -27,11 +36,19 @@ export type Outcomes =
       text: string | null;
       /** The number that the source gives in place of tests. */
       reward?: number;
+      /** What the number is made of. */
+      parts?: RewardComponents;
       /** What the source says of all tests together, in place of each. */
       passed?: boolean;
       /** How outcomes name a test of the instance; absent: as the instance does. */
       nameOf?: (test: string) => string;
     }
-  | { readable: false; why: Unreadable };
+  | { readable: false; why: Unreadable; detail?: string };
 
-export const unreadable = (why: Unreadable): Outcomes => ({ readable: false, why });
+export const unreadable = (why: Unreadable, detail?: string): Outcomes => ({
+  readable: false,
+  why,
+  ...(detail === undefined ? {} : { detail }),
+});
+
+export const parserFailed = (detail: string): Outcomes => unreadable('parser_failed', detail);

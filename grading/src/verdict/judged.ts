@@ -4,7 +4,8 @@ import type { Evidence, Outcomes } from './evidence.ts';
 import type { TestsStatus } from './testsstatus.ts';
 
 export type Judged = {
-  resolved: boolean;
+  /** Null where the grader gives a number and no verdict. */
+  resolved: boolean | null;
   /** Null where the rule knows no lists of tests. */
   tests: TestsStatus | null;
 };

@@ -5,6 +5,8 @@ import { isSourceRead, type SourceName } from '../plan/supported.ts';
 import { type Evidence, type Outcomes, unreadable } from './evidence.ts';
 import { readExitCode } from './exitcode.ts';
 import { readLogOutcomes } from './logs.ts';
+import { readProgramOutput } from './programoutput.ts';
+import { readRewardFile } from './rewardfile.ts';
 
 type ReadSource<F extends SourceName> = (
   source: Extract<OutcomeSource, { from: F }>,
@@ -16,6 +18,8 @@ const SOURCES: { [F in SourceName]: ReadSource<F> } = {
   log: readLogOutcomes,
   exit_code: readExitCode,
   junit: readJUnitFile,
+  program: readProgramOutput,
+  reward: readRewardFile,
 };
 
 /** Without the file there are no outcomes. @throws SyntaxError, RangeError for a file that is no JUnit XML */

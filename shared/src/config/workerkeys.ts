@@ -63,6 +63,11 @@ export const WORKER_KEYS = {
     'images/ in the state folder',
     'Folder for the unpacked images of the runtimes rootfs and apptainer; other users cannot read it.',
   ),
+  parser_image: plain<string | null>(
+    form.text,
+    null,
+    'Image with python3, and the package multi-swe-bench for Multi-SWE, in which programs of datasets read the outcomes of tests: any name that the runtime takes. Without it such rollouts fail before they begin.',
+  ),
   image_pulls: plain(form.positiveInteger, 3, 'Images that a worker pulls at the same time.'),
   image_mirrors: key<string[]>(
     form.list,

@@ -115,6 +115,18 @@ export const FAILURES = {
     'elsewhere',
     'a step that sets up the sandbox of the instance failed, or what its record hides could not be removed; tried once more, on another node',
   ),
+  parser_failed: rule(
+    'instance',
+    1,
+    'nowhere',
+    'the program of the dataset that reads the outcomes failed, went over its limits or wrote what is no outcome, and gold is not known to be healthy',
+  ),
+  no_parser_image: rule(
+    'worker',
+    2,
+    'elsewhere',
+    'this worker names no parser_image, in which programs of datasets read the outcomes; tried once more, on another node',
+  ),
   instance_invalid: rule('instance', 1, 'nowhere', 'the row lacks what a rollout or its grading needs'),
   artifact_store: rule('worker', 5, 'elsewhere', 'the artifact could not be written'),
   session_lost: rule(

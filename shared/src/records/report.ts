@@ -23,6 +23,7 @@ export const EvaluationEnd = z.enum([
   'completed',
   'timed_out',
   'tests_cannot_start', // the log holds no readable test outcome
+  'parser_failed', // the program of the dataset that reads the outcomes is at fault, or what the tests gave it
   'sandbox_killed', // by its own memory or pids limit, or by what ran in it
 ]);
 export type EvaluationEnd = z.infer<typeof EvaluationEnd>;

@@ -8,6 +8,7 @@ import { type Instance, type InstancePlan, type Report, RolloutFailure } from '@
 import type { Threads } from '../threads/pool.ts';
 import { type CleanRunDeps, noRun, type Ran, runOnce } from './cleanrun.ts';
 import type { EvaluationLock } from './evaluationlock.ts';
+import { type ProgramDeps, runProgram } from './program.ts';
 import { readReport } from './readreport.ts';
 
 /** Share of the time limit: gold that needs less is far from the limit, whatever runs beside it. */
@@ -15,14 +16,15 @@ const FAR_FROM_LIMIT = 0.2;
 /** The harness's own limit on a patch; it does not try to apply a larger one. */
 const MAX_PATCH_BYTES = 10 * 1024 * 1024;
 
-export type EvaluationDeps = CleanRunDeps & {
-  threads: Threads;
-  evaluationLock: EvaluationLock;
-  /** Evaluate an empty patch too (golden, noop and preflight need the status of each test on the bare tree). */
-  evaluateEmpty: boolean;
-  /** Share of the time limit that gold is known to need; null: not known. */
-  goldTimeShare: number | null;
-};
+export type EvaluationDeps = CleanRunDeps &
+  Pick<ProgramDeps, 'startProgram'> & {
+    threads: Threads;
+    evaluationLock: EvaluationLock;
+    /** Evaluate an empty patch too (golden, noop and preflight need the status of each test on the bare tree). */
+    evaluateEmpty: boolean;
+    /** Share of the time limit that gold is known to need; null: not known. */
+    goldTimeShare: number | null;
+  };
 
 /** `startSeconds`: until the clean container was ready; `testsSeconds`: the eval script. Both are of the last run, when it ran twice. */
 export type Evaluated = { report: Report; log: Buffer | null; startSeconds: number; testsSeconds: number };
@@ -102,10 +104,22 @@ function skipReason(
   return Buffer.byteLength(patch) > MAX_PATCH_BYTES ? 'too_large' : null;
 }
 
-const grade = (
+async function grade(
   instance: Instance,
   plan: InstancePlan,
   patch: string,
   { facts, log }: Ran,
-  { threads }: EvaluationDeps,
-): Promise<Report> => readReport({ instance, plan, patch, facts, log }, threads);
+  deps: EvaluationDeps,
+): Promise<Report> {
+  const { outcomes: source } = plan;
+  if (source.from === 'program' && facts.program === undefined && log !== null && haveTestsRun(facts))
+    facts.program = await runProgram(source, { log, files: facts.files ?? {} }, deps);
+  return readReport({ instance, plan, patch, facts, log }, deps.threads);
+}
+
+/** To an end of their own. */
+const haveTestsRun = (facts: Ran['facts']): boolean =>
+  (facts.patch_state === 'applied' || facts.patch_state === 'empty' || facts.ran_unapplied === true) &&
+  !facts.timed_out &&
+  !facts.sandbox_killed &&
+  facts.blocked_by === undefined;

@@ -35,6 +35,7 @@ export type NodeParts = {
       | 'locality_wait_seconds'
       | 'policy_pause_limit_seconds'
       | 'host_rewards'
+      | 'parser_image'
       | 'live_turns'
     >;
   farm: Farm;
@@ -81,6 +82,7 @@ export function createNode(parts: NodeParts): Node {
     policyPauseLimitMs: config.policy_pause_limit_seconds * 1000,
     metrics,
     ceilings: config,
+    parserImage: config.parser_image,
     hostRewards: config.host_rewards,
     liveTurns: config.live_turns,
     log,

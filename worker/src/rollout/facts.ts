@@ -50,7 +50,9 @@ export function judge(task: Task, facts: RewardFacts, plan: InstancePlan): Judge
   refuseWithoutTurn(task, facts);
   const decision = decideReward(facts, task.run.reward.overrides);
   if (decision.failure) {
-    throw new RolloutFailure(decision.failure.class, `${decision.failure.message} (grader ${plan.grader})`);
+    const { class: failureClass, message } = decision.failure;
+    const why = failureClass === 'parser_failed' ? `${task.trace.report?.unreadable}; ` : '';
+    throw new RolloutFailure(failureClass, `${why}${message} (grader ${plan.grader})`);
   }
   const { reward, row, resolved, reward_components } = decision;
   return { facts, reward, row, resolved, ...(reward_components ? { reward_components } : {}) };

@@ -12,6 +12,7 @@ import { PreparedContainer } from '../sandbox/prepared.ts';
 import { givenWork, type Prepared, resumedWork, runAgent } from './agentstage.ts';
 import { limitsOf, networkOf, refuseExcess, startBare, startClean } from './containers.ts';
 import { addVerdict, factsOf, judge } from './facts.ts';
+import { requireProgram, startProgram } from './program.ts';
 import type { AttemptServices } from './services.ts';
 import { type Staleness, watchStaleness } from './staleness.ts';
 import type { AgentWork, Judged, Task } from './task.ts';
@@ -22,6 +23,7 @@ export async function runRollout(task: Task, services: AttemptServices): Promise
   const { runtime, metrics } = services;
   refuseExcess(task, services);
   const plan = planEvaluation(instance, run.evaluation.grader);
+  requireProgram(plan, services);
   trace.evalScript = plan.script;
 
   requirePossible(limitsOf(task, services), (await runtime.most?.()) ?? null);
@@ -74,6 +76,7 @@ async function evaluateWork(
     evaluate(instance, plan, patch, {
       container: () => clean.take(),
       bare: () => startBare(task, services, image),
+      startProgram: (which) => startProgram(task, services, which === 'instance' ? image : null),
       threads,
       removals,
       evaluationLock,

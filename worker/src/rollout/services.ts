@@ -61,6 +61,8 @@ export type AttemptServices = {
   metrics: WorkerMetrics;
   /** The most that any run may request here. */
   ceilings: Ceilings;
+  /** The image in which programs of datasets read outcomes; null: none is configured. */
+  parserImage: string | null;
   /** Whether this worker permits rewards from the `host` dry run, when the run requests them too. */
   hostRewards: boolean;
   /** Number of latest turns of each running rollout that watchers see; 0: none. */

@@ -4,6 +4,7 @@ import type { Instance } from '@swefarm/shared';
 import { importTree, minimalImage } from '@swefarm/testkit';
 import { evaluate } from '../../src/evaluation/evaluate.ts';
 import { EvaluationLock } from '../../src/evaluation/evaluationlock.ts';
+import { PROGRAM_LIMITS } from '../../src/evaluation/program.ts';
 import { dockerRuntime } from '../../src/sandbox/docker/runtime.ts';
 import { createRemovals } from '../../src/sandbox/removals.ts';
 import { startThreads } from '../../src/threads/pool.ts';
@@ -39,6 +40,8 @@ export async function openEvaluator() {
           starts++;
           return runtime.start(spec(ready, { role: 'evaluation' }), NEVER);
         },
+        startProgram: () =>
+          runtime.start(spec(ready, { role: 'evaluation', limits: PROGRAM_LIMITS, workdir: '/' }), NEVER),
         threads,
         evaluationLock: new EvaluationLock(),
         removals: createRemovals(),

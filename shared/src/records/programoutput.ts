@@ -1,0 +1,55 @@
+/** What a program that reads outcomes may write: JSON in one of three forms, within bounds. */
+import { z } from 'zod';
+import type { OutcomeSource } from './plan.ts';
+
+export type ProgramSource = Extract<OutcomeSource, { from: 'program' }>;
+
+/** Of one output. */
+const MOST_TESTS = 200_000;
+const MOST_LETTERS = 4_000;
+const STATUS_LETTERS = 40;
+
+const name = z.string().max(MOST_LETTERS);
+const status = z.string().max(STATUS_LETTERS);
+const names = z.array(name).max(MOST_TESTS);
+
+export type TestPair = readonly [test: string, status: string];
+
+const FORMS: Record<ProgramSource['form'], (value: unknown) => TestPair[]> = {
+  tests(value) {
+    const shape = z.object({ tests: z.array(z.object({ name, status })).max(MOST_TESTS) });
+    return shape.parse(value).tests.map((one) => [one.name, one.status]);
+  },
+  map: (value) => Object.entries(z.record(name, status).parse(value)),
+  sets(value) {
+    const found = z.object({ passed_tests: names, failed_tests: names, skipped_tests: names }).parse(value);
+    const all = (tests: readonly string[], word: string) => tests.map((test): TestPair => [test, word]);
+    return [
+      ...all(found.passed_tests, 'PASS'),
+      ...all(found.failed_tests, 'FAIL'),
+      ...all(found.skipped_tests, 'SKIP'),
+    ];
+  },
+};
+
+/** Each test with the program's own word, in its order, or what is wrong. Statuses of `sets` are PASS, FAIL and SKIP. */
+export function parseProgramOutput(
+  text: string,
+  form: ProgramSource['form'],
+): { tests: TestPair[] } | { problem: string } {
+  try {
+    const tests = FORMS[form](JSON.parse(text));
+    if (tests.length > MOST_TESTS) return { problem: `it names more than ${MOST_TESTS} tests` };
+    return { tests };
+  } catch (error) {
+    if (error instanceof SyntaxError) return { problem: 'it is no JSON' };
+    if (error instanceof z.ZodError) return { problem: describe(error, form) };
+    throw error;
+  }
+}
+
+function describe(error: z.ZodError, form: string): string {
+  const [issue] = error.issues;
+  const where = issue?.path.slice(0, 3).join('.').slice(0, 60) ?? '';
+  return `it is not of the form "${form}"${where === '' ? '' : ` (${where})`}: ${issue?.message ?? 'unknown'}`;
+}

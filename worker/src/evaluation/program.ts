@@ -1,0 +1,157 @@
+/**
+ * Runs a program that is not ours and reads the outcomes of tests: it comes with the row, or with a package of the dataset's makers. It
+ * gets a container of its own, without network and with little of everything; only what it wrote comes out. Whatever it does there
+ * costs its own rollout alone: it holds no evaluation lock and no thread, and its time is bounded.
+ */
+import { posix } from 'node:path';
+import type { ProgramEnd } from '@swefarm/grading';
+import { errorMessage, type ProgramSource, RolloutFailure, SwefarmError, sleepAtMost } from '@swefarm/shared';
+import { isCausedByCode } from '../sandbox/attribution.ts';
+import type { Removals } from '../sandbox/removals.ts';
+import type { Container, ExecResult, Limits, Runtime } from '../sandbox/runtime.ts';
+
+/** What one program may have; a run that gives its sandboxes less memory gives no more here. */
+export const PROGRAM_LIMITS: Limits = { cpus: 1, memoryBytes: 1024 ** 3, pids: 64, diskBytes: null };
+const MOST_SECONDS = 600;
+/** Of the outcomes; a larger output is refused, never cut. */
+const OUTPUT_BYTES = 16 * 1024 * 1024;
+/** Of what a program says beside its outcomes: its last lines say why it failed. */
+const SAID_BYTES = 16 * 1024;
+/** Beyond its inputs. Engines that limit no disk are watched. */
+const DISK_BYTES = 256 * 1024 * 1024;
+const DISK_LOOK_MS = 500;
+const END_MS = 60_000;
+const INPUTS = '/inputs';
+/** Where it runs, and where it may write. */
+const HOME = '/';
+/** No single file may be larger: in units of 512 bytes, as sh counts. */
+const LIMITED = `ulimit -f ${DISK_BYTES / 512} && exec "$@"`;
+const WITHOUT_ERRORS = `ulimit -f ${DISK_BYTES / 512} && exec "$@" 2>/dev/null`;
+
+export type ProgramDeps = {
+  /** A fresh container of this image, in which nothing has run. */
+  startProgram: (image: ProgramSource['image']) => Promise<Container>;
+  removals: Removals;
+  runtime: Pick<Runtime, 'diskFree'>;
+  signal: AbortSignal;
+};
+
+export type ProgramInputs = { log: Buffer; files: Readonly<Record<string, string>> };
+
+/**
+ * What it wrote, unread, or why there is nothing: then the program is at fault.
+ *
+ * @throws RolloutFailure when the node is, and as `startProgram` does
+ */
+export async function runProgram(
+  source: ProgramSource,
+  inputs: ProgramInputs,
+  deps: ProgramDeps,
+): Promise<ProgramEnd> {
+  const container = await deps.startProgram(source.image);
+  try {
+    await container.putFiles(filesOf(source, inputs), deps.signal);
+    const fresh = () => deps.startProgram(source.image);
+    const suspect = { container, runtime: deps.runtime, fresh, diskBytes: DISK_BYTES, signal: deps.signal };
+    try {
+      return await runIn(container, source, deps.signal);
+    } catch (error) {
+      if (!(await isCausedByCode(error, suspect))) throw error;
+      return { failed: `it broke its container: ${errorMessage(error)}` };
+    }
+  } finally {
+    await deps.removals.remove(container);
+  }
+}
+
+function filesOf(
+  { files }: ProgramSource,
+  inputs: ProgramInputs,
+): { path: string; content: Buffer; mode: number }[] {
+  const given = Object.entries(inputs.files).map(([path, content]) => ({
+    path: posix.join(INPUTS, posix.basename(path)),
+    content: Buffer.from(content),
+    mode: 0o644,
+  }));
+  return [
+    ...Object.entries(files).map(([path, text]) => ({ path, content: Buffer.from(text), mode: 0o755 })),
+    ...given.filter(({ path }) => path !== `${INPUTS}/log`),
+    { path: `${INPUTS}/log`, content: inputs.log, mode: 0o644 },
+  ];
+}
+
+async function runIn(container: Container, source: ProgramSource, signal: AbortSignal): Promise<ProgramEnd> {
+  const seconds = Math.min(source.timeout, MOST_SECONDS);
+  using disk = watchDiskUse(container, signal);
+  const script = source.output === undefined ? WITHOUT_ERRORS : LIMITED;
+  const result = await execLimited(container, ['/bin/sh', '-c', script, 'sh', ...source.argv], {
+    cwd: HOME,
+    timeoutMs: seconds * 1000,
+    maxOutputBytes: source.output === undefined ? OUTPUT_BYTES : SAID_BYTES,
+    signal: disk.signal,
+  });
+  signal.throwIfAborted();
+  if (result === null) return { failed: `it wrote more than ${DISK_BYTES / 1024 ** 2} MiB` };
+  if (result.timedOut) return { failed: `it did not end in ${seconds} s` };
+  if (result.exitCode !== 0) return { failed: await howItEnded(container, result) };
+  if (source.output === undefined) {
+    if (result.truncated) return { failed: `it printed more than ${OUTPUT_BYTES / 1024 ** 2} MiB` };
+    return { output: result.output.toString('utf8') };
+  }
+  return readOutput(container, source.output, signal);
+}
+
+/** Null when the signal of the disk watch ended it. */
+async function execLimited(
+  container: Container,
+  argv: readonly string[],
+  options: Parameters<Container['exec']>[1],
+): Promise<ExecResult | null> {
+  try {
+    const result = await container.exec(argv, options);
+    return options.signal.aborted ? null : result;
+  } catch (error) {
+    if (options.signal.aborted) return null;
+    throw error;
+  }
+}
+
+/** Read from outside, after every process that the program left has ended: none of them can change it while it is read. */
+async function readOutput(container: Container, path: string, signal: AbortSignal): Promise<ProgramEnd> {
+  const limit = AbortSignal.any([signal, AbortSignal.timeout(END_MS)]);
+  const remains = (await container.end?.(limit)) ?? container;
+  try {
+    const content = await remains.getFile(path, OUTPUT_BYTES, limit);
+    if (content === null) return { failed: `it left no regular file ${path}` };
+    return { output: content.toString('utf8') };
+  } catch (error) {
+    if (!(error instanceof SwefarmError) || error.code !== 'file_too_large') throw error;
+    return { failed: `${path} is larger than ${OUTPUT_BYTES / 1024 ** 2} MiB` };
+  }
+}
+
+async function howItEnded(container: Container, { exitCode, output }: ExecResult): Promise<string> {
+  const state = await container.state();
+  if (state === 'own_limit' || ((await container.oomKills()) ?? 0) > 0)
+    return `it went over its limit of ${PROGRAM_LIMITS.memoryBytes / 1024 ** 2} MiB of memory or ${PROGRAM_LIMITS.pids} processes`;
+  if (state !== 'running') throw lost(`the container of the program is ${state}`);
+  const last = output.toString('utf8').trim().split('\n').at(-1)?.trim().slice(0, 160) ?? '';
+  return `it ended with ${exitCode === null ? 'a signal' : `exit code ${exitCode}`}${last === '' ? '' : `: ${last}`}`;
+}
+
+const lost = (message: string): RolloutFailure => new RolloutFailure('evaluation_lost', message);
+
+/** `signal` aborts also when the container has written more than a program may. */
+function watchDiskUse(container: Container, signal: AbortSignal): Disposable & { signal: AbortSignal } {
+  const over = new AbortController();
+  const done = new AbortController();
+  const watch = async (): Promise<void> => {
+    while (!done.signal.aborted && !over.signal.aborted) {
+      await sleepAtMost(DISK_LOOK_MS, done.signal);
+      const use = await container.diskUse?.().catch(() => null);
+      if (use && use.bytes > DISK_BYTES) over.abort(new Error('too much was written'));
+    }
+  };
+  if (container.diskUse) void watch();
+  return { signal: AbortSignal.any([signal, over.signal]), [Symbol.dispose]: () => done.abort() };
+}

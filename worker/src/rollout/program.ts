@@ -1,0 +1,69 @@
+/** The container in which a program of the dataset reads the outcomes of an attempt, and whether this worker can give one. */
+import { type InstancePlan, RolloutFailure } from '@swefarm/shared';
+import { PROGRAM_LIMITS } from '../evaluation/program.ts';
+import type { Container, ReadyImage } from '../sandbox/runtime.ts';
+import { limitsOf } from './containers.ts';
+import type { AttemptServices } from './services.ts';
+import type { Task } from './task.ts';
+
+/**
+ * Before an agent works in vain.
+ *
+ * @throws RolloutFailure no_parser_image, or sandbox_refused where the runtime keeps nothing apart
+ */
+export function requireProgram(
+  { outcomes }: Pick<InstancePlan, 'outcomes'>,
+  { runtime, parserImage, identity }: Pick<AttemptServices, 'runtime' | 'parserImage' | 'identity'>,
+): void {
+  if (outcomes.from !== 'program') return;
+  const where = `worker ${identity.worker} on ${identity.node}`;
+  if (!runtime.isolates) {
+    const why = 'outcomes are read by a program of the dataset, which needs a runtime that isolates';
+    throw new RolloutFailure('sandbox_refused', `${where}: ${why}, and this is ${runtime.name}`);
+  }
+  if (outcomes.image === 'tools' && parserImage === null)
+    throw new RolloutFailure(
+      'no_parser_image',
+      `${where} has no parser_image: set parser_image (SWEFARM_PARSER_IMAGE) to an image with python3; docs/running.md says how to make one`,
+    );
+}
+
+/** A fresh container with little of everything and without network. `instance`: null for the image of tools. Throws as the runtime does. */
+export async function startProgram(
+  task: Task,
+  services: AttemptServices,
+  instance: ReadyImage | null,
+): Promise<Container> {
+  const { job, signal } = task;
+  const { runtime, parserImage } = services;
+  const image = instance ?? (await toolsImage(services, parserImage ?? '', signal));
+  const own = limitsOf(task, services);
+  const limits = {
+    cpus: Math.min(own.cpus, PROGRAM_LIMITS.cpus),
+    memoryBytes: Math.min(own.memoryBytes, PROGRAM_LIMITS.memoryBytes),
+    pids: Math.min(own.pids, PROGRAM_LIMITS.pids),
+    diskBytes: own.diskBytes,
+  };
+  const spec = {
+    ...({ image, role: 'evaluation', network: 'none', limits, workdir: '/' } as const),
+    owner: { ...services.owner, rollout_id: job.rollout_id, attempt: task.attempt },
+    env: {},
+  };
+  return runtime.start(spec, signal);
+}
+
+async function toolsImage(
+  { runtime }: Pick<AttemptServices, 'runtime'>,
+  name: string,
+  signal: AbortSignal,
+): Promise<ReadyImage> {
+  try {
+    return await runtime.ensureImage(name, signal);
+  } catch (error) {
+    const ofImage =
+      error instanceof RolloutFailure &&
+      (error.failureClass === 'image_not_found' || error.failureClass === 'image_pull');
+    if (!ofImage) throw error;
+    throw new RolloutFailure(error.failureClass, `parser_image ${name}: ${error.message}`, { cause: error });
+  }
+}

@@ -1,0 +1,184 @@
+/** Programs of datasets that read outcomes, on real runtimes: what they write comes out, and what hostile ones do stays with them. */
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { networkInterfaces, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { ProgramSource } from '@swefarm/shared';
+import { importTree, minimalImage } from '@swefarm/testkit';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { PROGRAM_LIMITS, runProgram } from '../../src/evaluation/program.ts';
+import { dockerRuntime } from '../../src/sandbox/docker/runtime.ts';
+import { createRemovals } from '../../src/sandbox/removals.ts';
+import { rootfsRuntime } from '../../src/sandbox/rootfs/runtime.ts';
+import type { ReadyImage, Runtime } from '../../src/sandbox/runtime.ts';
+import { FARM, NEVER, spec } from '../sandbox/subject.ts';
+
+const socketPath = process.env.SWEFARM_TEST_DOCKER_SOCKET ?? '/var/run/docker.sock';
+const OUTPUT = '/outcomes.json';
+const GOOD = `import json; json.dump({"tests/a.py::one": "pass"}, open("${OUTPUT}", "w"))`;
+
+let folder: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'swefarm-programs-'));
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+const python = (text: string, changes: Partial<ProgramSource> = {}): ProgramSource => ({
+  from: 'program',
+  files: { '/program/main.py': text },
+  argv: ['python3', '/program/main.py'],
+  output: OUTPUT,
+  form: 'map',
+  image: 'tools',
+  timeout: 60,
+  ...changes,
+});
+
+describe.each(['docker', 'rootfs'] as const)('on %s', (name) => {
+  let runtime: Runtime;
+  let image: ReadyImage;
+  const removals = createRemovals();
+  beforeAll(async () => {
+    const { tree, version } = await minimalImage();
+    const tag = `swefarm-test/minimal:${version}`;
+    if (name === 'docker') await importTree(socketPath, tree, tag);
+    runtime =
+      name === 'docker'
+        ? await dockerRuntime({ socketPath })
+        : await rootfsRuntime({ imagesDir: join(folder, 'images'), scratchDir: join(folder, 'scratch') });
+    image = await runtime.ensureImage(name === 'docker' ? tag : `dir:${tree}`, NEVER);
+  });
+  afterAll(async () => {
+    await removals.finished();
+    await runtime[Symbol.asyncDispose]();
+  });
+
+  const startProgram = () =>
+    runtime.start(spec(image, { role: 'evaluation', limits: PROGRAM_LIMITS, workdir: '/' }), NEVER);
+  const run = (source: ProgramSource, log = 'a log', files: Record<string, string> = {}) =>
+    runProgram(source, { log: Buffer.from(log), files }, { startProgram, removals, runtime, signal: NEVER });
+
+  test('it gets its files, the log and the files of the tests, and what it wrote comes out', async () => {
+    const text = `import json, sys
+read = lambda path: open(path).read()
+json.dump({read("/inputs/log"): read("/inputs/stdout.log"), sys.argv[1]: read("/program/more.txt")}, open("${OUTPUT}", "w"))`;
+    const source = python(text, {
+      files: { '/program/main.py': text, '/program/more.txt': 'more' },
+      argv: ['python3', '/program/main.py', 'a b'],
+    });
+    const inputs = { '/workspace/stdout.log': 'of the tests', '/other/log': 'not the log' };
+    const { output } = (await run(source, 'the log', inputs)) as { output: string };
+    expect(JSON.parse(output)).toEqual({ 'the log': 'of the tests', 'a b': 'more' });
+  });
+
+  test('without a file named for it, its standard output is taken and what it complains of is not', async () => {
+    const { output: _none, ...source } = python('import sys; print("{}"); print("hm", file=sys.stderr)');
+    expect(await run(source)).toEqual({ output: '{}\n' });
+    const many = 'import sys\nfor _ in range(1 << 8): sys.stdout.write("x" * (1 << 20))';
+    const { output: _no, ...endless } = python(many);
+    expect(await run(endless)).toEqual({ failed: expect.stringMatching(/printed more than 16 MiB/) });
+  });
+
+  /** What each does; why there are no outcomes. */
+  const HOSTILE: [what: string, text: string, failed: RegExp][] = [
+    [
+      'exits without zero',
+      'raise ValueError("cannot read this")',
+      /exit code 1: ValueError: cannot read this/,
+    ],
+    ['leaves nothing', 'pass', /left no regular file/],
+    [
+      'removes its output',
+      `open("${OUTPUT}", "w").write("{}"); import os; os.remove("${OUTPUT}")`,
+      /no regular file/,
+    ],
+    ['leaves a link', `import os; os.symlink("/etc/passwd", "${OUTPUT}")`, /no regular file/],
+    ['leaves a pipe', `import os; os.mkfifo("${OUTPUT}")`, /no regular file/],
+    ['leaves a folder', `import os; os.mkdir("${OUTPUT}")`, /no regular file/],
+    ['writes 100 MB of outcomes', `open("${OUTPUT}", "w").truncate(100 << 20)`, /is larger than 16 MiB/],
+    [
+      'writes 1 GB into one file',
+      'f = open("/big", "wb")\nfor _ in range(1024): f.write(b"x" * (1 << 20))',
+      /exit code|wrote more than|a signal/,
+    ],
+    [
+      'writes 1 GB into many files',
+      `import time
+for n in range(64):
+  open(f"/big{n}", "wb").write(b"x" * (16 << 20))
+  time.sleep(0.1)`,
+      /wrote more than 256 MiB/,
+    ],
+    [
+      'eats memory',
+      'x = []\nwhile True: x.append(bytearray(16 << 20))',
+      /limit of 1024 MiB|exit code 137|MemoryError/,
+    ],
+    ['kills what it can', 'import os\nos.kill(-1, 9)\nraise SystemExit(3)', /ended with/],
+  ];
+  test.concurrent.each(HOSTILE)('one that %s gives no outcomes, and why', async (_what, text, failed) => {
+    expect(await run(python(text))).toEqual({ failed: expect.stringMatching(failed) });
+  });
+
+  test('one that loops for ever, one that forks for ever: others are done long before, and nothing is left', async () => {
+    const loops = run(python('while True: pass', { timeout: 8 }));
+    const forks = run(
+      python(
+        `import os, time
+while True:
+  try: os.fork()
+  except OSError: time.sleep(0.01)`,
+        { timeout: 8 },
+      ),
+    );
+    const hostile = Promise.all([loops, forks]).then((ended) => ({ ended, at: performance.now() }));
+    for (let round = 0; round < 3; round++) expect(await run(python(GOOD))).toHaveProperty('output');
+    const goodAt = performance.now();
+    const { ended, at } = await hostile;
+    expect(goodAt).toBeLessThan(at);
+    expect(ended[0]).toEqual({ failed: 'it did not end in 8 s' });
+    expect(ended[1]).toEqual({
+      failed: expect.stringMatching(/did not end in 8 s|limit of|broke its container|exit code/),
+    });
+    await removals.finished();
+    const left = (await runtime.listOwned()).filter(({ owner }) => owner.farm === FARM);
+    expect(left).toEqual([]);
+  });
+
+  test('a process that it leaves behind changes nothing any more', async () => {
+    const text = `import os, time
+open("${OUTPUT}", "w").write('{"a": "pass"}')
+if os.fork() == 0:
+  os.setsid()
+  while True:
+    open("/next", "w").write('{"a": "late"}')
+    os.rename("/next", "${OUTPUT}")`;
+    // Which of the two depends on when it was ended; it is a whole one.
+    const { output } = (await run(python(text))) as { output: string };
+    expect(['pass', 'late']).toContain(JSON.parse(output).a);
+    await removals.finished();
+    expect((await runtime.listOwned()).filter(({ owner }) => owner.farm === FARM)).toEqual([]);
+  });
+
+  test('it finds no network, not the host of the container either', async () => {
+    const server = createServer((_request, response) => response.end('reached')).listen(0, '0.0.0.0');
+    try {
+      await once(server, 'listening');
+      const { port } = server.address() as AddressInfo;
+      const hosts = Object.values(networkInterfaces()).flatMap((all) =>
+        (all ?? []).map(({ address }) => address),
+      );
+      const text = `import json, socket
+found = {}
+for host in ${JSON.stringify([...hosts.filter((host) => !host.includes(':')), '127.0.0.1'])}:
+  try: socket.create_connection((host, ${port}), 1).close(); found[host] = "reached"
+  except OSError: pass
+json.dump(found, open("${OUTPUT}", "w"))`;
+      expect(await run(python(text))).toEqual({ output: '{}' });
+    } finally {
+      server.close();
+    }
+  });
+});
