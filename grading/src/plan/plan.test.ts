@@ -231,6 +231,7 @@ describe('a plan that the row brought', () => {
   test.each([
     [{ outcomes: { from: 'log', dialect: 'quay', parser: 'pytest' } }, /plan\.outcomes\.dialect: "quay"/],
     [{ outcomes: { from: 'log', dialect: '4.1.0', parser: 'nose' } }, /log parser "nose" is unknown/],
+    [{ outcomes: { from: 'exit_code', pattern: '(a+)+$' } }, /plan\.outcomes\.pattern: expected plain text/],
   ] as const)('is refused by name where %j is not known', (changes, expected) => {
     expect(() => planEvaluation(row(changes as Partial<InstancePlan>))).toThrow(expected);
   });

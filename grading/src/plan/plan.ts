@@ -1,6 +1,7 @@
 /** Plans how a worker evaluates one instance: by the plan that its row brought, else by its columns. */
 import { type Instance, type InstancePlan, SwefarmError } from '@swefarm/shared';
 import { isDialect, parserName, parserNames } from '../parsers/registry.ts';
+import { readExitPattern } from '../text/exitpattern.ts';
 import { forkScript, latestScript, recordExitCode, swebenchScript } from './evalscript.ts';
 import { APPLICATION, DIALECT, type GraderChoice, type GraderName } from './graders.ts';
 import { evalTypeOf, specOf } from './specs.ts';
@@ -68,6 +69,11 @@ function ownPlan(instance: Instance, plan: InstancePlan, choice: GraderChoice): 
     refuse(instance, `plan.outcomes.from: this version does not read outcomes from "${outcomes.from}"`);
   if (!isRuleKnown(verdict.rule))
     refuse(instance, `plan.verdict.rule: this version does not know the rule "${verdict.rule}"`);
+  if (outcomes.from === 'exit_code' && outcomes.pattern !== undefined && !readExitPattern(outcomes.pattern))
+    refuse(
+      instance,
+      `plan.outcomes.pattern: expected plain text around one group of digits, as CODE=(\\d+), found ${JSON.stringify(outcomes.pattern.slice(0, 80))}`,
+    );
   if (outcomes.from !== 'log') return plan;
   const { dialect } = outcomes;
   if (!isDialect(dialect)) refuse(instance, `plan.outcomes.dialect: "${dialect}" is not known`);
