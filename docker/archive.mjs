@@ -1,0 +1,103 @@
+// Makes the archive of a built image independent of when and where it was built: times, and the order of its files.
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { createReadStream, createWriteStream } from 'node:fs';
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { pipeline } from 'node:stream/promises';
+import { promisify } from 'node:util';
+
+// The worker's: what lies at the top is an older one of another package.
+const { extract, pack } = createRequire(new URL('../worker/package.json', import.meta.url))('tar-stream');
+const run = promisify(execFile);
+const sha256 = (bytes) => createHash('sha256').update(bytes).digest('hex');
+
+/**
+ * Rewrites a layer with one time in all its entries, which stay in their order: engines write a tree in the order of its names.
+ * @returns the digest of the new layer
+ */
+async function rewriteLayer(from, to, seconds) {
+  const hash = createHash('sha256');
+  const packed = pack();
+  const entries = extract();
+  entries.on('entry', (header, content, next) => {
+    const { pax: _pax, ...kept } = header;
+    const entry = packed.entry({ ...kept, mtime: new Date(seconds * 1000), uname: '', gname: '' }, next);
+    content.pipe(entry);
+  });
+  entries.on('finish', () => packed.finalize());
+  const file = createWriteStream(to);
+  packed.on('data', (chunk) => hash.update(chunk));
+  await Promise.all([pipeline(createReadStream(from), entries), pipeline(packed, file)]);
+  return hash.digest('hex');
+}
+
+/**
+ * @param archive what `docker save` or `podman save --format docker-archive` wrote for one image
+ * @param baseLayers how many layers are those of the base image, which stay as they are
+ * @param seconds since the epoch; the time of everything above the base
+ * @returns the path of the new archive and the image's id
+ */
+export async function rewriteArchive(archive, { folder, name, baseLayers, seconds }) {
+  const old = join(folder, 'old');
+  const fresh = join(folder, 'new');
+  for (const path of [old, fresh]) {
+    await rm(path, { recursive: true, force: true });
+    await mkdir(path, { recursive: true });
+  }
+  await run('tar', ['-xf', archive, '-C', old]);
+  const [manifest] = JSON.parse(await readFile(join(old, 'manifest.json'), 'utf8'));
+  const config = JSON.parse(await readFile(join(old, manifest.Config), 'utf8'));
+  const layers = [];
+  for (const [index, path] of manifest.Layers.entries()) {
+    const draft = join(fresh, 'draft.tar');
+    if (index < baseLayers) await run('cp', ['--dereference', join(old, path), draft]);
+    const digest =
+      index < baseLayers
+        ? config.rootfs.diff_ids[index].replace('sha256:', '')
+        : await rewriteLayer(join(old, path), draft, seconds);
+    await mkdir(join(fresh, digest), { recursive: true });
+    await run('mv', [draft, join(fresh, digest, 'layer.tar')]);
+    layers.push(digest);
+  }
+  const created = new Date(seconds * 1000).toISOString();
+  const text = JSON.stringify({
+    ...{ architecture: config.architecture, os: config.os, created, config: settingsOf(config.config) },
+    rootfs: { type: 'layers', diff_ids: layers.map((digest) => `sha256:${digest}`) },
+    history: layers.map((_, index) => ({
+      created,
+      created_by: index < baseLayers ? 'base' : 'swefarm docker/build.mjs',
+    })),
+  });
+  const id = sha256(text);
+  await writeFile(join(fresh, `${id}.json`), text);
+  const entry = {
+    Config: `${id}.json`,
+    RepoTags: [name],
+    Layers: layers.map((digest) => `${digest}/layer.tar`),
+  };
+  await writeFile(join(fresh, 'manifest.json'), JSON.stringify([entry]));
+  const path = join(folder, 'image.tar');
+  await run('tar', [
+    '--sort=name',
+    '--owner=0',
+    '--group=0',
+    '--numeric-owner',
+    `--mtime=@${seconds}`,
+    '-cf',
+    path,
+    '-C',
+    fresh,
+    '.',
+  ]);
+  await rm(old, { recursive: true, force: true });
+  await rm(fresh, { recursive: true, force: true });
+  return { path, id: `sha256:${id}` };
+}
+
+/** Of an image's settings those that say how it runs: engines add the names of containers in which they built. */
+function settingsOf(config) {
+  const order = ['User', 'ExposedPorts', 'Env', 'Entrypoint', 'Cmd', 'WorkingDir', 'Labels'];
+  return Object.fromEntries(order.filter((key) => config[key]).map((key) => [key, config[key]]));
+}

@@ -1,0 +1,199 @@
+// Builds the images of worker and gateway with Docker or Podman; the same commit on the same base gives the same image ids.
+// usage: npm run images [-- --base IMAGE] [--engine docker|podman] [--prefix swefarm-] [--tag VERSION] [--bundle DIR] [--out DIR] [--network NET]
+//   --bundle DIR   a bundle that was made already; default: it is made now
+//   --fresh        does every step anew
+//   --out DIR      also writes DIR/worker.tar and DIR/gateway.tar, for nodes without a registry
+// Prints one JSON line for each image. Exit codes: 0; 2 usage; 12 no engine, or it could not build.
+import { execFile, spawn } from 'node:child_process';
+import { cp, mkdir, mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { parseArgs, promisify } from 'node:util';
+import { rewriteArchive } from './archive.mjs';
+
+const ROOT = resolve(import.meta.dirname, '..');
+const run = promisify(execFile);
+const BASE = 'docker.io/library/debian:bookworm-slim';
+
+class Failure extends Error {
+  constructor(message, code = 12) {
+    super(message);
+    this.code = code;
+  }
+}
+
+const string = { type: 'string' };
+function readArguments() {
+  try {
+    const names = ['base', 'engine', 'prefix', 'tag', 'bundle', 'out', 'network'];
+    const options = Object.fromEntries(names.map((name) => [name, string]));
+    return parseArgs({ options: { ...options, fresh: { type: 'boolean' } } }).values;
+  } catch (error) {
+    throw new Failure(error.message, 2);
+  }
+}
+
+/** Output of the program goes to standard error: standard output is for the images. */
+function show(command, args, env = {}) {
+  return new Promise((done, fail) => {
+    const child = spawn(command, args, {
+      cwd: ROOT,
+      stdio: ['ignore', 2, 2],
+      env: { ...process.env, ...env },
+    });
+    child.on('error', fail);
+    child.on('exit', (code) =>
+      code === 0 ? done() : fail(new Failure(`${command} ${args[0]} ended with ${code}`)),
+    );
+  });
+}
+
+async function engineOf(asked) {
+  const names = asked ? [asked] : ['docker', 'podman'];
+  const problems = [];
+  for (const name of names) {
+    try {
+      await run(name, ['info', '--format', '{{json .}}'], { maxBuffer: 1 << 24 });
+      return name;
+    } catch (error) {
+      problems.push(`${name}: ${(error.stderr || error.message).trim().split('\n')[0]}`);
+    }
+  }
+  throw new Failure(`no engine can build: ${problems.join('; ')}`);
+}
+
+/** What the images say of their origin. The time is that of the commit. */
+async function originOf() {
+  const git = async (...args) =>
+    (await run('git', ['-C', ROOT, ...args]).catch(() => ({ stdout: '' }))).stdout.trim();
+  // biome-ignore lint/suspicious/noUndeclaredEnvVars: the usual name for the time of a build, and no task of Turborepo
+  const seconds = Number(process.env.SOURCE_DATE_EPOCH || (await git('log', '-1', '--format=%ct')) || 0);
+  const dirty = (await git('status', '--porcelain', '--untracked-files=no')) === '' ? '' : '-dirty';
+  const { version, repository } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'));
+  const remote = (await git('config', '--get', 'remote.origin.url')).replace(/\/\/[^@/]*@/, '//');
+  const source = repository?.url ?? (/^https:/.test(remote) ? remote : 'unknown');
+  return { seconds, version, revision: `${(await git('rev-parse', 'HEAD')) || 'unknown'}${dirty}`, source };
+}
+
+/** The packages of the lockfile without those of tests and builds, as CycloneDX; without its time and number, which change each time. */
+async function billOfMaterials({ seconds }) {
+  const args = [
+    'sbom',
+    '--sbom-format',
+    'cyclonedx',
+    '--omit',
+    'dev',
+    '--package-lock-only',
+    '--workspaces',
+    '--include-workspace-root',
+  ];
+  const { stdout } = await run('npm', args, { cwd: ROOT, maxBuffer: 1 << 28 });
+  const { serialNumber: _number, ...bill } = JSON.parse(stdout);
+  // The name is otherwise that of the folder.
+  bill.metadata.component.name = 'swefarm';
+  bill.metadata.timestamp = new Date(seconds * 1000).toISOString();
+  return `${JSON.stringify(bill, null, 1)}\n`;
+}
+
+async function makeContext(folder, bundle, origin) {
+  await mkdir(folder, { recursive: true });
+  for (const name of ['Dockerfile', 'worker.sh'])
+    await cp(join(import.meta.dirname, name), join(folder, name));
+  await writeFile(join(folder, 'sbom.json'), await billOfMaterials(origin));
+  await cp(bundle, join(folder, 'bundle'), { recursive: true });
+  await cp(bundle, join(folder, 'gateway'), {
+    recursive: true,
+    filter: (path) =>
+      !/^(worker|slurm|bin\/(swefarm-worker|valkey-server))$/.test(path.slice(bundle.length + 1)),
+  });
+  // Modes depend on the umask of whoever built the bundle.
+  await run('chmod', ['-R', 'u=rwX,go=rX', folder]);
+}
+
+async function build(engine, target, options) {
+  const { context, folder, base, network, fresh, tag, prefix, origin } = options;
+  const draft = `${prefix}${target}:draft-${process.pid}`;
+  const given = { BASE: base, VERSION: origin.version, REVISION: origin.revision, SOURCE: origin.source };
+  const args = Object.entries(given).flatMap(([key, value]) => ['--build-arg', `${key}=${value}`]);
+  await show(engine, [
+    'build',
+    '--target',
+    target,
+    '-t',
+    draft,
+    ...args,
+    ...(network ? ['--network', network] : []),
+    ...(fresh ? ['--no-cache'] : []),
+    context,
+  ]);
+  const inspect = async (name) =>
+    JSON.parse((await run(engine, ['image', 'inspect', name], { maxBuffer: 1 << 24 })).stdout)[0];
+  try {
+    const baseLayers = (await inspect(base)).RootFS.Layers.length;
+    const saved = join(folder, `${target}.saved.tar`);
+    await run(engine, [
+      'save',
+      ...(engine === 'podman' ? ['--format', 'docker-archive'] : []),
+      '-o',
+      saved,
+      draft,
+    ]);
+    const name = `${prefix}${target}:${tag}`;
+    const { path, id } = await rewriteArchive(saved, {
+      folder: join(folder, target),
+      name,
+      baseLayers,
+      seconds: origin.seconds,
+    });
+    await rm(saved);
+    await run(engine, ['load', '-i', path], { maxBuffer: 1 << 24 });
+    const { Size } = await inspect(name);
+    return { name, id, bytes: Size, path };
+  } finally {
+    await run(engine, ['rmi', '--no-prune', draft]).catch(() =>
+      run(engine, ['rmi', draft]).catch(() => undefined),
+    );
+  }
+}
+
+async function main() {
+  const given = readArguments();
+  const engine = await engineOf(given.engine);
+  const origin = await originOf();
+  const folder = await mkdtemp(join(tmpdir(), 'swefarm-images-'));
+  try {
+    const bundle = given.bundle ? resolve(given.bundle) : join(folder, 'bundle');
+    if (!given.bundle) await show(process.execPath, ['slurm/bundle.mjs', '--out', bundle]);
+    const context = join(folder, 'context');
+    await makeContext(context, bundle, origin);
+    const base = given.base ?? BASE;
+    await run(engine, ['image', 'inspect', base]).catch(() => show(engine, ['pull', base]));
+    const options = {
+      context,
+      folder,
+      base,
+      network: given.network,
+      fresh: given.fresh ?? false,
+      tag: given.tag ?? origin.version,
+      prefix: given.prefix ?? 'swefarm-',
+      origin,
+    };
+    for (const target of ['worker', 'gateway']) {
+      const { path, ...image } = await build(engine, target, options);
+      if (given.out) {
+        await mkdir(given.out, { recursive: true });
+        const end = join(resolve(given.out), `${target}.tar`);
+        await run('cp', [path, `${end}.partial`]);
+        await rename(`${end}.partial`, end);
+      }
+      console.log(JSON.stringify(image));
+    }
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+await main().catch((error) => {
+  console.error(`images: ${error.message}`);
+  process.exitCode = error.code === 2 ? 2 : 12;
+});

@@ -1,0 +1,119 @@
+/** `npm run images`: the same commit gives the same images; both run as the chart runs them. On a Debian root that is made here. */
+import { execFile } from 'node:child_process';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { ensureDocker } from '@swefarm/testkit';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+const ROOT = resolve(import.meta.dirname, '../..');
+const PREFIX = 'swefarm-images-test/';
+/** As the chart gives them in mode rootfs. */
+const CAPABILITIES =
+  'SYS_ADMIN NET_ADMIN SYS_CHROOT AUDIT_READ CHOWN DAC_OVERRIDE FOWNER FSETID KILL NET_BIND_SERVICE SETFCAP SETGID SETPCAP SETUID';
+const run = promisify(execFile);
+const docker = async (...args: string[]): Promise<string> =>
+  (await run('docker', args, { maxBuffer: 1 << 26 })).stdout.trim();
+
+let folder = '';
+beforeAll(async () => {
+  await ensureDocker();
+  folder = await mkdtemp(join(tmpdir(), 'swefarm-images-'));
+  await run('bash', ['testkit/kubernetes/base.sh', 'docker', `${PREFIX}base:1`], { cwd: ROOT });
+  await run('node', ['slurm/bundle.mjs', '--out', join(folder, 'bundle')], { cwd: ROOT });
+});
+afterAll(async () => {
+  await rm(folder, { recursive: true, force: true });
+  for (const name of ['worker:1', 'worker:2', 'gateway:1', 'gateway:2', 'base:1'])
+    await docker('rmi', `${PREFIX}${name}`).catch(() => undefined);
+});
+
+type Image = { name: string; id: string; bytes: number };
+async function build(tag: string): Promise<Image[]> {
+  const given = ['--engine', 'docker', '--base', `${PREFIX}base:1`, '--prefix', PREFIX, '--tag', tag];
+  const { stdout } = await run(
+    'node',
+    ['docker/build.mjs', ...given, '--bundle', join(folder, 'bundle'), '--fresh'],
+    {
+      cwd: ROOT,
+      maxBuffer: 1 << 26,
+    },
+  );
+  return stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Image);
+}
+
+test('every step done anew gives the same images; they say what they are, and hold the list of their packages', async () => {
+  const [first, second] = [await build('1'), await build('2')];
+  expect(first.map(({ name }) => name)).toEqual([`${PREFIX}worker:1`, `${PREFIX}gateway:1`]);
+  expect(second.map(({ id }) => id)).toEqual(first.map(({ id }) => id));
+  const labels = JSON.parse(
+    await docker('image', 'inspect', '-f', '{{json .Config.Labels}}', `${PREFIX}worker:1`),
+  );
+  expect(labels).toMatchObject({
+    'org.opencontainers.image.title': 'swefarm-worker',
+    'org.opencontainers.image.version': expect.stringMatching(/^\d+\.\d+\.\d+/),
+    'org.opencontainers.image.revision': expect.stringMatching(/^[0-9a-f]{40}(-dirty)?$/),
+  });
+  const bill = JSON.parse(
+    await docker('run', '--rm', '--entrypoint', 'cat', `${PREFIX}worker:1`, '/opt/swefarm/docker/sbom.json'),
+  );
+  expect(bill.components.map((one: { name: string }) => one.name)).toContain('bullmq');
+});
+
+test('the worker in the least that mode rootfs needs runs sandboxes under limits of the kernel', async () => {
+  const capabilities = CAPABILITIES.split(' ').flatMap((name) => ['--cap-add', name]);
+  const [scratch, store] = ['/scratch', '/store'].flatMap((at) => [['-v', at]]);
+  const findings = JSON.parse(
+    await docker(
+      ...[
+        'run',
+        '--rm',
+        '--read-only',
+        '--tmpfs',
+        '/tmp',
+        ...(scratch ?? []),
+        ...(store ?? []),
+        '--cap-drop',
+        'ALL',
+        ...capabilities,
+      ],
+      ...['--security-opt', 'seccomp=unconfined', '--security-opt', 'apparmor=unconfined'],
+      ...[
+        '-e',
+        'SWEFARM_SCRATCH_DIR=/scratch',
+        '-e',
+        'SWEFARM_IMAGES_DIR=/store',
+        '-e',
+        'SWEFARM_STATE_DIR=/tmp/state',
+      ],
+      ...[`${PREFIX}worker:1`, 'doctor', '--runtime', 'rootfs', '--json'],
+    ).catch((error: { stdout: string }) => error.stdout),
+  ) as { subject: string; status: string; detail: string }[];
+  const rootfs = findings.find(({ subject }) => subject === 'runtime rootfs');
+  expect(rootfs?.status).toBe('ok');
+  expect(rootfs?.detail).toContain('cpu enforced, memory enforced, pids enforced');
+});
+
+test('the gateway is a user without rights, whose process 1 reaps', async () => {
+  const gateway = (entry: string, ...args: string[]) =>
+    docker(
+      'run',
+      '--rm',
+      '--cap-drop',
+      'ALL',
+      '--read-only',
+      '--entrypoint',
+      entry,
+      `${PREFIX}gateway:1`,
+      ...args,
+    );
+  expect(await gateway('id', '-u')).toBe('10001');
+  expect(await gateway('/usr/bin/tini', '--', 'cat', '/proc/1/comm')).toBe('tini');
+  expect(await docker('run', '--rm', '--read-only', `${PREFIX}gateway:1`, '--help')).toContain(
+    'serve the farm over HTTP',
+  );
+});
