@@ -29,7 +29,7 @@ export default defineConfig({
           testTimeout: 30_000,
           include: [
             '{shared,grading,producer,worker,testkit,dashboards}/src/**/*.test.ts',
-            'testkit/{chaos,house}/*.test.ts',
+            'testkit/{chaos,house,helm}/*.test.ts',
             // Servers of their own on the loopback, and nothing else.
             '{shared,grading,producer,worker,testkit}/test/**/*.loopback.test.ts',
           ],

@@ -1,0 +1,120 @@
+{{/* Name of the release, at the beginning of all names. */}}
+{{- define "swefarm.name" -}}
+{{- if contains "swefarm" .Release.Name }}{{ .Release.Name | trunc 40 | trimSuffix "-" }}{{ else }}{{ printf "%s-swefarm" .Release.Name | trunc 40 | trimSuffix "-" }}{{ end -}}
+{{- end }}
+
+{{/* Labels that select the pods of one part: (list . "worker"). */}}
+{{- define "swefarm.selector" -}}
+app.kubernetes.io/name: swefarm
+app.kubernetes.io/instance: {{ (index . 0).Release.Name }}
+app.kubernetes.io/component: {{ index . 1 }}
+{{- end }}
+
+{{- define "swefarm.labels" -}}
+{{ include "swefarm.selector" . }}
+app.kubernetes.io/version: {{ (index . 0).Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ (index . 0).Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" (index . 0).Chart.Name (index . 0).Chart.Version }}
+{{- end }}
+
+{{/* Image of a part of the farm: (list . "worker"). */}}
+{{- define "swefarm.image" -}}
+{{- $root := index . 0 }}{{ $part := index . 1 }}{{ $image := $root.Values.image -}}
+{{- $name := index $image $part -}}
+{{- if $image.registry }}{{ $name = printf "%s/%s" (trimSuffix "/" $image.registry) $name }}{{ end -}}
+{{- with index $image.digests $part }}{{ printf "%s@%s" $name . }}{{ else }}{{ printf "%s:%s" $name ($image.tag | default $root.Chart.AppVersion) }}{{ end -}}
+{{- end }}
+
+{{- define "swefarm.pullSecrets" -}}
+{{- with .Values.image.pullSecrets }}
+imagePullSecrets:
+  {{- range . }}
+  - name: {{ . }}
+  {{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Bytes of a Kubernetes quantity. */}}
+{{- define "swefarm.bytes" -}}
+{{- $units := dict "" 1 "k" 1000 "M" 1000000 "G" 1000000000 "T" 1000000000000 "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 -}}
+{{- $text := toString . -}}
+{{- $number := regexFind "^[0-9.]+" $text -}}
+{{- $unit := trimPrefix $number $text -}}
+{{- if not (hasKey $units $unit) }}{{ fail (printf "%s is no amount of memory: write 512Mi or 8Gi" $text) }}{{ end -}}
+{{- mulf (float64 $number) (index $units $unit) | floor | int64 -}}
+{{- end }}
+
+{{/* CPUs of a Kubernetes quantity. */}}
+{{- define "swefarm.cpus" -}}
+{{- $text := toString . -}}
+{{- if hasSuffix "m" $text }}{{ divf (float64 (trimSuffix "m" $text)) 1000 }}{{ else }}{{ float64 $text }}{{ end -}}
+{{- end }}
+
+{{/* The Redis of the farm: host and port of the chart's own, or the URL that is given. */}}
+{{- define "swefarm.redisUrl" -}}
+{{- if .Values.redis.enabled -}}
+redis://{{ .Values.redis.address | default (printf "%s-redis.%s.svc" (include "swefarm.name" .) .Release.Namespace) }}:{{ .Values.redis.port }}
+{{- else -}}
+{{- required "redis.external.url: needed when redis.enabled is false" .Values.redis.external.url -}}
+{{- end -}}
+{{- end }}
+
+{{/* Environment by which a part reaches Redis: (list . "worker"). */}}
+{{- define "swefarm.redisEnv" -}}
+{{- $root := index . 0 }}{{ $part := index . 1 }}{{ $redis := $root.Values.redis }}{{ $external := $redis.external -}}
+- { name: SWEFARM_REDIS_URL, value: {{ include "swefarm.redisUrl" $root | quote }} }
+{{- if $redis.enabled }}
+- name: SWEFARM_REDIS_PASSWORD
+  valueFrom: { secretKeyRef: { name: {{ $redis.passwordSecret | default (printf "%s-redis" (include "swefarm.name" $root)) }}, key: password } }
+{{- else }}
+{{- $secret := $external.workerSecret }}
+{{- if eq $part "gateway" }}{{ $secret = $external.gatewaySecret | default $secret }}{{ end }}
+{{- with $secret }}
+- name: SWEFARM_REDIS_USERNAME
+  valueFrom: { secretKeyRef: { name: {{ . }}, key: username } }
+- name: SWEFARM_REDIS_PASSWORD
+  valueFrom: { secretKeyRef: { name: {{ . }}, key: password } }
+{{- end }}
+{{- with $external.sentinelSecret }}
+- name: SWEFARM_REDIS_SENTINEL_USERNAME
+  valueFrom: { secretKeyRef: { name: {{ . }}, key: username, optional: true } }
+- name: SWEFARM_REDIS_SENTINEL_PASSWORD
+  valueFrom: { secretKeyRef: { name: {{ . }}, key: password } }
+{{- end }}
+{{- if $external.tlsSecret }}
+- { name: SWEFARM_REDIS_TLS_CA, value: /etc/swefarm/redis-tls/ca.crt }
+{{- if $external.clientCertificate }}
+- { name: SWEFARM_REDIS_TLS_CERT, value: /etc/swefarm/redis-tls/tls.crt }
+- { name: SWEFARM_REDIS_TLS_KEY, value: /etc/swefarm/redis-tls/tls.key }
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "swefarm.redisTlsMount" -}}
+{{- if and (not .Values.redis.enabled) .Values.redis.external.tlsSecret }}
+- { name: redis-tls, mountPath: /etc/swefarm/redis-tls, readOnly: true }
+{{- end }}
+{{- end }}
+{{- define "swefarm.redisTlsVolume" -}}
+{{- if and (not .Values.redis.enabled) .Values.redis.external.tlsSecret }}
+- name: redis-tls
+  secret: { secretName: {{ .Values.redis.external.tlsSecret }}, defaultMode: 0444 }
+{{- end }}
+{{- end }}
+
+{{/* A secret that is made once and kept: (list . NAME KEY). */}}
+{{- define "swefarm.kept" -}}
+{{- $root := index . 0 }}{{ $found := lookup "v1" "Secret" $root.Release.Namespace (index . 1) -}}
+{{- if and $found (hasKey ($found.data | default dict) (index . 2)) }}{{ index $found.data (index . 2) }}{{ else }}{{ randAlphaNum 40 | b64enc }}{{ end -}}
+{{- end }}
+
+{{/* Seconds in which rollouts of a pod that ends may finish or be handed back. */}}
+{{- define "swefarm.drainSeconds" -}}
+{{- sub .Values.worker.terminationGracePeriodSeconds 10 -}}
+{{- end }}
+
+{{/* What runs in a worker's pod beside the worker, and what limits its rollouts. */}}
+{{- define "swefarm.rolloutResources" -}}
+{{- if eq .Values.runtime.mode "podman" }}{{ toJson .Values.runtime.podman.resources }}{{ else if eq .Values.runtime.mode "docker" }}{{ toJson .Values.runtime.docker.resources }}{{ else }}{{ toJson .Values.worker.resources }}{{ end -}}
+{{- end }}

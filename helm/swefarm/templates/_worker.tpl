@@ -1,0 +1,216 @@
+{{/* The pod of workers, and of what fetches images for them: (dict "root" . "part" "worker"|"prepull"). */}}
+
+{{/* Security of the container that runs sandboxes, or talks to what does. */}}
+{{- define "swefarm.workerSecurity" -}}
+{{- $mode := .Values.runtime.mode -}}
+readOnlyRootFilesystem: true
+{{- if or (eq $mode "rootfs") (eq $mode "rootfs-userns") }}
+runAsUser: 0
+# Mounts, namespaces and their networks; the rest is what programs of images need as their root, and entering a sandbox.
+capabilities:
+  drop: [ALL]
+  add: [SYS_ADMIN, NET_ADMIN, SYS_CHROOT, AUDIT_READ, CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, NET_BIND_SERVICE, SETFCAP, SETGID, SETPCAP, SETUID]
+seccompProfile: {{- include "swefarm.seccomp" . | nindent 2 }}
+{{- with .Values.runtime.appArmor }}
+appArmorProfile: {{- include "swefarm.appArmor" . | nindent 2 }}
+{{- end }}
+{{- if eq $mode "rootfs-userns" }}
+procMount: Unmasked
+{{- end }}
+{{- else }}
+allowPrivilegeEscalation: false
+capabilities: { drop: [ALL] }
+seccompProfile: { type: RuntimeDefault }
+{{- if eq $mode "podman" }}
+runAsUser: 1000
+runAsGroup: 1000
+runAsNonRoot: true
+{{- else }}
+runAsUser: 0
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- define "swefarm.seccomp" -}}
+{{- if eq .Values.runtime.seccomp "Unconfined" -}}
+type: Unconfined
+{{- else -}}
+type: Localhost
+localhostProfile: {{ .Values.runtime.seccomp }}
+{{- end }}
+{{- end }}
+
+{{- define "swefarm.appArmor" -}}
+{{- if eq . "Unconfined" -}}
+type: Unconfined
+{{- else -}}
+type: Localhost
+localhostProfile: {{ . }}
+{{- end }}
+{{- end }}
+
+{{/* Environment that says which runtime, where, and how much of it. */}}
+{{- define "swefarm.runtimeEnv" -}}
+{{- $mode := .Values.runtime.mode -}}
+{{- $below := ternary "/work" "" (eq $mode "podman") -}}
+- { name: SWEFARM_CONFIG, value: /etc/swefarm/config.yaml }
+- { name: SWEFARM_SCRATCH_DIR, value: {{ printf "/scratch%s" $below | quote }} }
+- { name: SWEFARM_IMAGES_DIR, value: {{ printf "/store%s" $below | quote }} }
+{{- if eq $mode "podman" }}
+- { name: HOME, value: /home/worker }
+- { name: SWEFARM_STATE_DIR, value: /home/worker/state }
+- { name: SWEFARM_RUNTIME, value: podman }
+- { name: SWEFARM_PODMAN_SOCKET, value: /run/engine/podman.sock }
+{{- else }}
+- { name: HOME, value: /home/worker }
+- { name: SWEFARM_STATE_DIR, value: /home/worker }
+{{- if eq $mode "docker" }}
+- { name: SWEFARM_RUNTIME, value: docker }
+- { name: SWEFARM_DOCKER_SOCKET, value: /run/engine/docker.sock }
+{{- else if eq $mode "node" }}
+- { name: SWEFARM_RUNTIME, value: {{ .Values.runtime.node.engine }} }
+- { name: {{ printf "SWEFARM_%s_SOCKET" (upper .Values.runtime.node.engine) }}, value: /run/engine/engine.sock }
+{{- else }}
+- { name: SWEFARM_RUNTIME, value: rootfs }
+# No engine is asked for images: there is none in the pod.
+- { name: SWEFARM_DOCKER_SOCKET, value: /run/no-engine.sock }
+{{- end }}
+{{- end }}
+{{- with .Values.worker.imageMirrors }}
+- { name: SWEFARM_IMAGE_MIRRORS, value: {{ join "," . | quote }} }
+{{- end }}
+- name: SWEFARM_NODE
+  valueFrom: { fieldRef: { fieldPath: spec.nodeName } }
+{{- if ne $mode "node" }}
+{{- $limits := (include "swefarm.rolloutResources" . | fromJson).limits }}
+{{- $own := ternary (include "swefarm.bytes" .Values.worker.ownMemory | int64) 0 (hasPrefix "rootfs" $mode) }}
+{{- $left := sub (include "swefarm.bytes" (required "a memory limit is needed where rollouts run" $limits.memory) | int64) $own }}
+{{- if lt (int64 $left) 268435456 }}{{ fail (printf "worker.resources.limits.memory (%s) leaves less than 256Mi for rollouts beside worker.ownMemory (%s)" (toString $limits.memory) .Values.worker.ownMemory) }}{{ end }}
+- { name: SWEFARM_NODE_MEMORY_BYTES, value: {{ $left | quote }} }
+- { name: SWEFARM_NODE_CPUS, value: {{ include "swefarm.cpus" (required "a CPU limit is needed where rollouts run" $limits.cpu) | float64 | ceil | int | quote }} }
+{{- end }}
+{{- with .Values.worker.concurrency }}
+- { name: SWEFARM_CONCURRENCY, value: {{ . | quote }} }
+{{- end }}
+{{- end }}
+
+{{- define "swefarm.workerMounts" -}}
+- { name: config, mountPath: /etc/swefarm/config.yaml, subPath: config.yaml, readOnly: true }
+- { name: home, mountPath: /home/worker }
+- { name: tmp, mountPath: /tmp }
+- { name: scratch, mountPath: /scratch }
+- { name: {{ ternary "store" "images" (hasPrefix "rootfs" .Values.runtime.mode) }}, mountPath: /store }
+{{- if not (hasPrefix "rootfs" .Values.runtime.mode) }}
+- { name: engine, mountPath: {{ ternary "/run/engine/engine.sock" "/run/engine" (eq .Values.runtime.mode "node") }} }
+{{- end }}
+{{- with .Values.worker.archives }}
+- { name: archives, mountPath: /archives, readOnly: true }
+{{- end }}
+{{- include "swefarm.redisTlsMount" . }}
+{{- end }}
+
+{{- define "swefarm.workerVolumes" -}}
+- name: config
+  configMap: { name: {{ include "swefarm.name" . }}-worker }
+- name: home
+  emptyDir: { sizeLimit: 1Gi }
+- name: tmp
+  emptyDir: { sizeLimit: 1Gi }
+- name: scratch
+  emptyDir: { sizeLimit: {{ .Values.worker.scratch.size }} }
+{{- if ne .Values.runtime.mode "node" }}
+- name: store
+  {{- with .Values.worker.store }}
+  {{- if eq .type "hostPath" }}
+  hostPath: { path: {{ .path }}, type: DirectoryOrCreate }
+  {{- else if eq .type "claim" }}
+  persistentVolumeClaim: { claimName: {{ required "worker.store.claim: needed for type claim" .claim }} }
+  {{- else }}
+  emptyDir: { sizeLimit: {{ .size }} }
+  {{- end }}
+  {{- end }}
+{{- end }}
+{{- if eq .Values.runtime.mode "node" }}
+- name: engine
+  hostPath: { path: {{ .Values.runtime.node.socket }}, type: Socket }
+{{- else if not (hasPrefix "rootfs" .Values.runtime.mode) }}
+- name: engine
+  emptyDir: { sizeLimit: 1Mi }
+{{- end }}
+{{- if not (hasPrefix "rootfs" .Values.runtime.mode) }}
+- name: images
+  emptyDir: { sizeLimit: 1Gi }
+{{- end }}
+{{- if and (eq .Values.runtime.mode "podman") .Values.image.pullSecrets }}
+- name: registry-auth
+  secret:
+    secretName: {{ first .Values.image.pullSecrets }}
+    items: [{ key: .dockerconfigjson, path: auth.json }]
+{{- end }}
+{{- with .Values.worker.archives }}
+- name: archives
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- include "swefarm.redisTlsVolume" . }}
+{{- end }}
+
+{{/* The engine beside the worker. It starts before it and ends after it (restartPolicy of an init container). */}}
+{{- define "swefarm.engine" -}}
+{{- $mode := .Values.runtime.mode -}}
+{{- if eq $mode "podman" }}
+- name: podman
+  image: {{ .Values.runtime.podman.image }}
+  restartPolicy: Always
+  command: [podman, system, service, --time=0, "unix:///run/engine/podman.sock"]
+  env:
+    - { name: HOME, value: /home/podman }
+    - { name: XDG_RUNTIME_DIR, value: /run/engine }
+    {{- if .Values.image.pullSecrets }}
+    - { name: REGISTRY_AUTH_FILE, value: /etc/registry/auth.json }
+    {{- end }}
+  startupProbe:
+    exec: { command: [podman, --url, "unix:///run/engine/podman.sock", version] }
+    periodSeconds: 2
+    failureThreshold: 60
+  securityContext:
+    runAsUser: 1000
+    runAsGroup: 1000
+    runAsNonRoot: true
+    readOnlyRootFilesystem: true
+    # newuidmap and newgidmap gain these two to write the maps of the user namespace.
+    allowPrivilegeEscalation: true
+    capabilities: { drop: [ALL], add: [SETUID, SETGID] }
+    procMount: Unmasked
+    seccompProfile: { type: Unconfined }
+    {{- with .Values.runtime.appArmor }}
+    appArmorProfile: {{- include "swefarm.appArmor" . | nindent 6 }}
+    {{- end }}
+  resources: {{- toYaml .Values.runtime.podman.resources | nindent 4 }}
+  volumeMounts:
+    - { name: engine, mountPath: /run/engine }
+    - { name: store, mountPath: /home/podman/.local/share/containers }
+    - { name: tmp, mountPath: /tmp }
+    - { name: tmp, mountPath: /var/tmp }
+    {{- if .Values.image.pullSecrets }}
+    - { name: registry-auth, mountPath: /etc/registry, readOnly: true }
+    {{- end }}
+{{- else if eq $mode "docker" }}
+- name: docker
+  image: {{ .Values.runtime.docker.image }}
+  restartPolicy: Always
+  command: [dockerd, "--host=unix:///run/engine/docker.sock", --exec-root=/run/docker, --pidfile=/run/docker.pid]
+  startupProbe:
+    exec: { command: [docker, -H, "unix:///run/engine/docker.sock", version] }
+    periodSeconds: 2
+    failureThreshold: 60
+  securityContext:
+    privileged: true
+    runAsUser: 0
+    readOnlyRootFilesystem: false
+    seccompProfile: { type: Unconfined }
+  resources: {{- toYaml .Values.runtime.docker.resources | nindent 4 }}
+  volumeMounts:
+    - { name: engine, mountPath: /run/engine }
+    - { name: store, mountPath: /var/lib/docker }
+{{- end }}
+{{- end }}

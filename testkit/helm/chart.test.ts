@@ -1,0 +1,107 @@
+/** The chart as Helm renders it, for eight sets of values: as checked in, valid for three Kubernetes versions, and within the policy. */
+import { spawnSync } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { generatedFiles } from './files.ts';
+import { breachesOf } from './policy.ts';
+import { CHART, NO_TOOLS, refusal, rendered, resourcesOf, setNames, setPath, toolsOf } from './render.ts';
+import { readValues } from './values.ts';
+
+const bin = toolsOf('helm', 'schemas');
+/** Kinds of other projects: their schemas are not in Kubernetes. */
+const FOREIGN = 'ScaledObject,PodMonitor,PrometheusRule,HTTPRoute';
+
+test.each([...generatedFiles()])(
+  'helm/%s is what the values and the dashboards say (npm run helm)',
+  (path, text) => {
+    expect(readFileSync(join(CHART, '..', path), 'utf8')).toBe(text);
+  },
+);
+
+test('a value without a description is an error that names it', () => {
+  expect(() => readValues('# One.\na:\n  # Two.\n  b: 1\n  c: 2\n')).toThrow(
+    'a.c has no comment that describes it',
+  );
+});
+
+test('helm lint finds nothing', ({ skip }) => {
+  if (bin === null) return skip(NO_TOOLS);
+  const { status, stdout } = spawnSync(join(bin, 'helm'), ['lint', '--strict', CHART], { encoding: 'utf8' });
+  expect(status, stdout).toBe(0);
+});
+
+describe.each(setNames())('values %s', (name) => {
+  test('are rendered as checked in (vitest -u writes it anew)', async ({ skip }) => {
+    if (bin === null) return skip(NO_TOOLS);
+    const whole = rendered(bin, [setPath(name)]);
+    await expect(whole).toMatchFileSnapshot(join(import.meta.dirname, 'snapshots', `${name}.yaml`));
+  });
+
+  test('are valid for three versions of Kubernetes, no field unknown', ({ skip }) => {
+    if (bin === null) return skip(NO_TOOLS);
+    const schemas = join(dirname(bin), 'schemas');
+    const versions = readdirSync(schemas);
+    expect(versions).toHaveLength(3);
+    for (const version of versions) {
+      const input = rendered(bin, [setPath(name)], ['--kube-version', version]);
+      const forms = join(schemas, version, '{{.ResourceKind}}{{.KindSuffix}}.json');
+      const args = ['-strict', '-summary', '-skip', FOREIGN, '-schema-location', forms, '-'];
+      const { status, stdout } = spawnSync(join(bin, 'kubeconform'), args, { input, encoding: 'utf8' });
+      expect(status, `${version}: ${stdout}`).toBe(0);
+      expect(stdout).toMatch(/Invalid: 0, Errors: 0/);
+    }
+  });
+
+  test('ask for every privilege that a pod has', ({ skip }) => {
+    if (bin === null) return skip(NO_TOOLS);
+    const values = parse(readFileSync(setPath(name), 'utf8')) ?? {};
+    const { redis, worker, gateway, runtime } = values;
+    const allowed = {
+      mode: runtime?.mode ?? 'rootfs',
+      hostPath:
+        [redis?.volume?.type, worker?.store?.type].includes('hostPath') ||
+        Boolean(worker?.archives?.hostPath),
+      hostNetwork: [redis, worker, gateway].some((part) => part?.hostNetwork),
+    };
+    expect(breachesOf(resourcesOf(rendered(bin, [setPath(name)])), allowed)).toEqual([]);
+  });
+});
+
+test('the policy finds what it looks for', ({ skip }) => {
+  if (bin === null) return skip(NO_TOOLS);
+  const nothing = { mode: 'none', hostPath: false, hostNetwork: false };
+  const breaches = (name: string): string =>
+    breachesOf(resourcesOf(rendered(bin, [setPath(name)])), nothing).join('\n');
+  expect(breaches('docker')).toMatch(/container docker: privileged/);
+  expect(breaches('docker')).toMatch(/the folder \/var\/lib\/swefarm\/docker of the node/);
+  expect(breaches('default')).toMatch(/container worker: capabilities SYS_ADMIN/);
+  expect(breaches('default')).toMatch(/container worker: seccomp Unconfined/);
+  expect(breaches('addresses')).toMatch(/the network of the node/);
+});
+
+test.for([
+  ['worker={"replica":3}', /worker.*replica/s],
+  ['runtime={"mode":"rootles"}', /runtime.*mode/s],
+  ['redis={"external":{"url":"redis://user:password@host"}}', /redis.*external.*url/s],
+  ['gateway={"port":80}', /gateway.*port/s],
+  ['worker={"terminationGracePeriodSeconds":5}', /worker.*terminationGracePeriodSeconds/s],
+] as const)('a value that is wrong is refused with its path: %s', ([setting, path], { skip }) => {
+  if (bin === null) return skip(NO_TOOLS);
+  expect(refusal(bin, setting)).toMatch(path);
+});
+
+test.for([
+  [['worker={"resources":{"limits":{"cpu":1,"memory":"900Mi"}}}'], /leaves less than 256Mi for rollouts/],
+  [['autoscaling={"kind":"keda"}'], /a DaemonSet has one pod on each node/],
+  [['redis={"enabled":false}'], /redis.external.url: needed/],
+  [['prepull={"kind":"job","configMap":"rows"}'], /needs a worker.store.type that pods share/],
+  [['prepull={"kind":"daemonset"}', 'worker={"store":{"type":"hostPath"}}'], /give configMap or volume/],
+] as const)(
+  'values that do not fit together are refused with what to do: %s',
+  ([settings, why], { skip }) => {
+    if (bin === null) return skip(NO_TOOLS);
+    expect(refusal(bin, ...settings)).toMatch(why);
+  },
+);

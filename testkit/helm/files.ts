@@ -1,0 +1,79 @@
+/** What is generated of the chart, by path below `helm/`: `npm run helm` writes it, and a test fails where a file says something else. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { readValues, singleValues, type Value } from './values.ts';
+
+const HELM = new URL('../../helm/', import.meta.url);
+const DASHBOARDS = new URL('../../dashboards/', import.meta.url);
+const read = (folder: URL, path: string): string => readFileSync(new URL(path, folder), 'utf8');
+
+/** Files of `dashboards/` that the chart brings, because a chart cannot read outside its folder. */
+const COPIES = {
+  'swefarm/files/rules.yml': 'prometheus/rules.yml',
+  'swefarm/files/alerts.yml': 'prometheus/alerts.yml',
+  'swefarm/files/training.json': 'grafana/training.json',
+  'swefarm/files/nodes.json': 'grafana/nodes.json',
+  'swefarm/files/queue.json': 'grafana/queue.json',
+};
+
+const BEGIN = '<!-- values: generated from swefarm/values.yaml by npm run helm -->';
+const END = '<!-- end of values -->';
+
+export function generatedFiles(): Map<string, string> {
+  const values = readValues(read(HELM, 'swefarm/values.yaml'));
+  const files = new Map([
+    ['swefarm/values.schema.json', `${JSON.stringify(schemaFile(values), null, 2)}\n`],
+    ['README.md', withTable(read(HELM, 'README.md'), valuesTable(values))],
+  ]);
+  for (const [to, from] of Object.entries(COPIES)) files.set(to, read(DASHBOARDS, from));
+  return files;
+}
+
+function schemaFile(values: readonly Value[]): object {
+  return {
+    $schema: 'http://json-schema.org/draft-07/schema#',
+    title: 'Values of the chart swefarm',
+    ...group(values),
+  };
+}
+
+const group = (values: readonly Value[]): Record<string, unknown> => ({
+  type: 'object',
+  properties: {
+    ...Object.fromEntries(values.map((value) => [value.path.split('.').at(-1), schemaOf(value)])),
+    // Helm itself adds it where the chart is a part of another one.
+    ...(values.some(({ path }) => path.includes('.')) ? {} : { global: { type: 'object' } }),
+  },
+  additionalProperties: false,
+});
+
+function schemaOf({ description, schema, default: given, values }: Value): Record<string, unknown> {
+  const form = values === null ? { type: typeOf(given) } : group(values);
+  return { description, ...form, ...schema };
+}
+
+function typeOf(given: unknown): string {
+  if (Array.isArray(given)) return 'array';
+  if (typeof given === 'number') return Number.isInteger(given) ? 'integer' : 'number';
+  return typeof given;
+}
+
+function valuesTable(values: readonly Value[]): string {
+  const rows = singleValues(values).map((value) => {
+    const allowed = value.schema.enum as string[] | undefined;
+    const cells = [`\`${value.path}\``, `\`${JSON.stringify(value.default)}\``, value.description];
+    if (allowed) cells[2] += ` One of ${allowed.map((one) => `\`${one}\``).join(', ')}.`;
+    return `| ${cells.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
+  });
+  return ['| value | default | meaning |', '| --- | --- | --- |', ...rows].join('\n');
+}
+
+function withTable(readme: string, table: string): string {
+  const [before, rest] = readme.split(BEGIN);
+  const after = rest?.split(END)[1];
+  if (after === undefined) throw new Error(`helm/README.md has no place for the table: ${BEGIN} … ${END}`);
+  return `${before}${BEGIN}\n${table}\n${END}${after}`;
+}
+
+if (import.meta.main) {
+  for (const [path, text] of generatedFiles()) writeFileSync(new URL(path, HELM), text);
+}
