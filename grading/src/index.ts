@@ -1,5 +1,5 @@
+export { isDialect, parserName, parserNames, readLog } from './dialects/registry.ts';
 export type { Dialect } from './parsers/reader.ts';
-export { isDialect, parserName, parserNames, readLog } from './parsers/registry.ts';
 export { recordExitCode, swebenchScript } from './plan/evalscript.ts';
 export type { GraderChoice, GraderName } from './plan/graders.ts';
 export { isNoPatch, parserOf, planEvaluation } from './plan/plan.ts';

@@ -33,7 +33,7 @@ type Source = { path: string; text: string; isTest: boolean; imports: string[] }
 const sources: Source[] = PACKAGES.flatMap((name) => filesOf(join(ROOT, name))).map((file) => {
   const path = relative(ROOT, file);
   const text = readFileSync(file, 'utf8');
-  const isTest = /\.test\.ts$|^\w+\/test\/|^(testkit|bench)\//.test(path);
+  const isTest = /\.(test|fixture)\.ts$|^\w+\/test\/|^(testkit|bench)\//.test(path);
   return { path, text, isTest, imports: importsOf(text) };
 });
 

@@ -33,10 +33,12 @@ const GRADING: Rooms = {
   programs: [],
   text: [],
   parsers: ['text'],
-  plan: ['parsers', 'text'],
-  verdict: ['parsers', 'plan', 'text'],
-  trust: ['parsers', 'plan', 'text', 'verdict'],
-  report: ['parsers', 'plan', 'text', 'trust', 'verdict'],
+  'parsers/smith': ['parsers', 'text'],
+  dialects: ['parsers', 'parsers/smith', 'text'],
+  plan: ['dialects', 'parsers', 'text'],
+  verdict: ['dialects', 'parsers', 'plan', 'text'],
+  trust: ['dialects', 'parsers', 'plan', 'text', 'verdict'],
+  report: ['dialects', 'parsers', 'plan', 'text', 'trust', 'verdict'],
 };
 
 const ROWS = ['datasets/families', 'datasets/fields'];
@@ -44,7 +46,8 @@ const RESULTS = ['datasets', 'datasets/fields', 'output'];
 // Only the gateway knows HTTP: sessions and the page know nothing of it.
 const PRODUCER: Rooms = {
   'datasets/fields': [],
-  'datasets/families': ['datasets/fields'],
+  'datasets/families/smith': ['datasets/fields'],
+  'datasets/families': ['datasets/families/smith', 'datasets/fields'],
   datasets: ROWS,
   'datasets/tools': ['datasets', ...ROWS],
   'datasets/hub': [],

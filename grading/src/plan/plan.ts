@@ -1,6 +1,6 @@
 /** Plans how a worker evaluates one instance: by the plan that its row brought, else by its columns. */
 import { type Instance, type InstancePlan, SwefarmError } from '@swefarm/shared';
-import { isDialect, parserName, parserNames } from '../parsers/registry.ts';
+import { isDialect, parserName, parserNames } from '../dialects/registry.ts';
 import { readExitPattern } from '../text/exitpattern.ts';
 import { forkScript, latestScript, recordExitCode, swebenchScript } from './evalscript.ts';
 import { APPLICATION, DIALECT, type GraderChoice, type GraderName } from './graders.ts';

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { Instance, type InstancePlan } from '@swefarm/shared';
 import { describe, expect, test } from 'vitest';
-import { parserName } from '../parsers/registry.ts';
+import { parserName } from '../dialects/registry.ts';
 import { pytestCounts } from '../parsers/summaryline.ts';
 import type { Evidence } from './evidence.ts';
 import { findByIds } from './junitids.ts';

@@ -1,8 +1,8 @@
 /** Reads the outcome of each test out of a log, or says why the harness would not read it: each dialect reads another part of it. */
 import type { Instance, OutcomeSource } from '@swefarm/shared';
+import { isDialect, readLog } from '../dialects/registry.ts';
 import type { Dialect } from '../parsers/reader.ts';
 import { withoutTimes } from '../parsers/rebenchnames.ts';
-import { isDialect, readLog } from '../parsers/registry.ts';
 import { BAD_CODES, END_MARKER, EXIT_CODE_MARKER, START_MARKER } from '../plan/markers.ts';
 import { withoutEscapes } from '../text/escapes.ts';
 import { type Evidence, type Outcomes, unreadable } from './evidence.ts';

@@ -141,22 +141,8 @@ async function runPrepared(task: Prepared, stop: Stop): Promise<ExitCode> {
           : 'continue with: the same command and --resume',
     });
   try {
-    const { instances, rollouts, collecting } = collection;
     const { patches } = prepared;
-    return end(
-      await runLocally({
-        farm,
-        output,
-        record,
-        instances,
-        patches,
-        rollouts,
-        collecting,
-        flags,
-        place,
-        stop,
-      }),
-    );
+    return end(await runLocally({ ...collection, farm, output, record, patches, flags, place, stop }));
   } catch (error) {
     end({ complete: false, unreadable: [] });
     throw error;

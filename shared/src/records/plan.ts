@@ -15,7 +15,7 @@ export type ApplyAttempt = z.infer<typeof ApplyAttempt>;
 
 /** Where the outcomes of the tests are read from, when the script has ended. */
 export const OutcomeSource = z.discriminatedUnion('from', [
-  /** The log, by a parser of the registry (`grading/src/parsers/registry.ts`); the dialect says which harness's, and which part of the log it reads. */
+  /** The log, by a parser of the registry (`grading/src/dialects/registry.ts`); the dialect says which harness's, and which part of the log it reads. */
   z.object({ from: z.literal('log'), dialect: z.string(), parser: z.string() }),
   /** The script's own end: 0 is resolved. With `pattern`, the number that its first group finds in the log. */
   z.object({ from: z.literal('exit_code'), pattern: z.string().optional() }),

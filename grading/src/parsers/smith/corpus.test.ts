@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { parserName, parserNames, readLog } from '../registry.ts';
+import { parserName, parserNames, readLog } from '../../dialects/registry.ts';
 import { SMITH } from './table.ts';
 
 /** Logs with the maps that SWE-smith's own code reads from them; they lie beside the repository, on machines that have them. */

@@ -2,9 +2,9 @@ import { existsSync, readFileSync } from 'node:fs';
 import { Instance } from '@swefarm/shared';
 import { describe, expect, test } from 'vitest';
 import { ran } from '../instance.fixture.ts';
+import type { Dialect } from '../parsers/reader.ts';
 import { planEvaluation } from '../plan/plan.ts';
 import { gradeEvaluation } from '../report/grade.ts';
-import type { Dialect } from './reader.ts';
 import { parserName, readLog } from './registry.ts';
 
 /** Logs of third parties with the maps of the real harnesses; they lie beside the repository, on machines that have them. */

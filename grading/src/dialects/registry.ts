@@ -1,26 +1,26 @@
 /** The registry of log parsers: the parser names of each harness, with or without the `parse_log_` that 5.x rows carry. */
 import { type Instance, SwefarmError } from '@swefarm/shared';
 import specs from '../../data/specs.json' with { type: 'json' };
-import { bpmnJs, eslint, grommet, openlayers } from './browsers.ts';
-import { googletest, jq, micropython, redis } from './c.ts';
-import { django } from './django.ts';
-import { doctest } from './doctest.ts';
-import { chartJs, marked, p5js, reactPdf } from './failures.ts';
-import { gotest } from './go.ts';
-import { ant, gradle, maven } from './java.ts';
-import { immutableJs, jest, jestJson, tap, vitest } from './jest.ts';
-import { highlightJs, lighthouse, next, prismJs, quartoCli } from './mocha.ts';
-import { phpunit } from './php.ts';
-import { matplotlib, pytest, pytestOptions, pytestPydantic, pytestV2 } from './pytest.ts';
-import type { Dialect, Reader } from './reader.ts';
-import { REBENCH } from './rebench.ts';
-import { cucumber, jekyll, minitest, rspec, rubyUnit } from './ruby.ts';
-import { cargo } from './rust.ts';
-import { seaborn } from './seaborn.ts';
-import { SMITH } from './smith/table.ts';
-import { calypso, karma } from './suites.ts';
-import { pytestLive, pytestWholeNames, r2e } from './summary.ts';
-import { sympy } from './sympy.ts';
+import { bpmnJs, eslint, grommet, openlayers } from '../parsers/browsers.ts';
+import { googletest, jq, micropython, redis } from '../parsers/c.ts';
+import { django } from '../parsers/django.ts';
+import { doctest } from '../parsers/doctest.ts';
+import { chartJs, marked, p5js, reactPdf } from '../parsers/failures.ts';
+import { gotest } from '../parsers/go.ts';
+import { ant, gradle, maven } from '../parsers/java.ts';
+import { immutableJs, jest, jestJson, tap, vitest } from '../parsers/jest.ts';
+import { highlightJs, lighthouse, next, prismJs, quartoCli } from '../parsers/mocha.ts';
+import { phpunit } from '../parsers/php.ts';
+import { matplotlib, pytest, pytestOptions, pytestPydantic, pytestV2 } from '../parsers/pytest.ts';
+import type { Dialect, Reader } from '../parsers/reader.ts';
+import { REBENCH } from '../parsers/rebench.ts';
+import { cucumber, jekyll, minitest, rspec, rubyUnit } from '../parsers/ruby.ts';
+import { cargo } from '../parsers/rust.ts';
+import { seaborn } from '../parsers/seaborn.ts';
+import { SMITH } from '../parsers/smith/table.ts';
+import { calypso, karma } from '../parsers/suites.ts';
+import { pytestLive, pytestWholeNames, r2e } from '../parsers/summary.ts';
+import { sympy } from '../parsers/sympy.ts';
 
 const PYTHON: Record<string, Reader> = {
   django,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Dialect } from './reader.ts';
+import type { Dialect } from '../parsers/reader.ts';
 import { parserNames, readLog } from './registry.ts';
 
 const instance = (parser: string) => ({

@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import type { Dialect } from './reader.ts';
+import type { Dialect } from '../parsers/reader.ts';
 import { parserName, readLog } from './registry.ts';
 
 /** Calls of the parsers of other families with what they returned; they lie beside the repository, on machines that have them. */

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import type { Dialect } from './reader.ts';
+import type { Dialect } from '../parsers/reader.ts';
 import { parserName, parserNames, readLog } from './registry.ts';
 
 /** Logs made for these tests in every format; their maps come from the real harnesses (see test/differential). */
