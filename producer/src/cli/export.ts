@@ -88,6 +88,7 @@ async function writeChosen(work: Work, path: string): Promise<ExitCode> {
   const lost = new Map<string, number>();
   const done = writer.written ?? new Set<string>();
   let written = done.size;
+  let imported = 0;
   for await (const fetched of fetchChosen(sources, choice.chosen, done, read)) {
     if (signal.aborted) return EXIT.interrupted;
     const { line } = fetched;
@@ -96,14 +97,16 @@ async function writeChosen(work: Work, path: string): Promise<ExitCode> {
       'lost' in fetched
         ? fetched.lost
         : await writer.write(exportedRollout({ ...fetched, instance, exportedBy }));
-    if (reason === null) written += 1;
-    else lost.set(reason, (lost.get(reason) ?? 0) + 1);
+    if (reason === null) {
+      written += 1;
+      if (line.imported) imported += 1;
+    } else lost.set(reason, (lost.get(reason) ?? 0) + 1);
   }
   if (written === 0) {
     throw new UsageError(`nothing was exported: ${described(lost)}`, { code: 'nothing_exported' });
   }
   await writer.finish();
-  report(choice, lost, written, path);
+  report(choice, lost, { written, imported, path });
   return lost.size > 0 ? EXIT.someNotJudged : EXIT.allJudged;
 }
 
@@ -128,11 +131,18 @@ function requireSome(
   }
 }
 
-function report(choice: Choice, lost: ReadonlyMap<string, number>, written: number, path: string): void {
+function report(
+  choice: Choice,
+  lost: ReadonlyMap<string, number>,
+  { written, imported, path }: { written: number; imported: number; path: string },
+): void {
   if (choice.dropped.size > 0) say(`left out: ${described(choice.dropped)}`);
   if (lost.size > 0) say(`not exported: ${described(lost)}`);
   const name = path === '-' ? 'standard output' : path;
   say(`${choice.seen} read, ${written} exported of ${choice.instances.size} instances: ${name}`);
+  if (imported > 0) {
+    say(`${imported} of them are imported (off-policy): ${((100 * imported) / written).toFixed(1)} %`);
+  }
 }
 
 const described = (counts: ReadonlyMap<string, number>): string =>

@@ -12,6 +12,7 @@ import { addEval } from './eval.ts';
 import { addExport } from './export.ts';
 import { addHealth } from './health.ts';
 import { addImages } from './images.ts';
+import { addImport } from './import.ts';
 import { addLogs } from './logs.ts';
 import { addPause, addResume } from './pause.ts';
 import { addPolicy } from './policy.ts';
@@ -45,6 +46,7 @@ for (const add of [
   addRollout,
   addEval,
   addExport,
+  addImport,
   addRegrade,
   addSubmit,
   addCollect,

@@ -1,6 +1,6 @@
 /**
- * Rollouts that have a patch but whose evaluation failed because of infrastructure: the patch is evaluated again, and the
- * old line gets the verdict and the reward that it would have had.
+ * Rollouts that have a patch but no evaluation, because infrastructure failed or because they were imported: the patch is evaluated,
+ * and the old line gets the verdict and the reward that it would have had.
  */
 import { createReadStream } from 'node:fs';
 import type { RewardOverrides } from '@swefarm/grading';
@@ -54,7 +54,8 @@ export async function readLostEvaluations(
     }
     const round = times.get(instance_id) ?? 0;
     times.set(instance_id, round + 1);
-    const prediction = { instance_id, model_name_or_path: model, model_patch: line.patch };
+    const name = line.imported?.model ?? model;
+    const prediction = { instance_id, model_name_or_path: name, model_patch: line.patch };
     lines.set(prediction, line);
     rounds[round] ??= [];
     rounds[round].push(prediction);
@@ -72,10 +73,13 @@ export async function readLostEvaluations(
 
 /** A line has a patch only when the agent has ended; so a failure outside the policy stage happened after it. */
 const isLost = (line: Partial<OutputLine>): boolean =>
-  line.outcome === 'failed' &&
-  line.failure?.stage !== 'policy' &&
+  ((line.outcome === 'failed' && line.failure?.stage !== 'policy') || isUngradedImport(line)) &&
   typeof line.patch === 'string' &&
   line.patch !== '';
+
+/** An imported rollout that no grader of ours has seen. */
+const isUngradedImport = (line: Partial<OutputLine>): boolean =>
+  line.imported !== undefined && line.outcome === 'judged' && !line.report;
 
 function readable(path: string) {
   return createReadStream(path).on('error', (error: NodeJS.ErrnoException) => {

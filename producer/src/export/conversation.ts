@@ -85,3 +85,15 @@ export function isSubmit(call: StepCall): boolean {
 
 /** What mini-swe-agent's prompts have printed, and ours after them. */
 const SENTINEL = /\b(?:COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT|MINI_SWE_AGENT_FINAL_OUTPUT)\b/;
+
+/** The fields of the Chat Completions API and the thought; without what an endpoint or another program added. */
+export function plainMessage(message: Message): Message {
+  const { role, content, reasoning_content, tool_calls, tool_call_id } = message;
+  return {
+    role,
+    content,
+    ...(reasoning_content === undefined ? {} : { reasoning_content }),
+    ...(tool_calls === undefined ? {} : { tool_calls }),
+    ...(tool_call_id === undefined ? {} : { tool_call_id }),
+  };
+}

@@ -5,7 +5,7 @@ import { asideOf, requireNewPath, unwritablePath } from './aside.ts';
 
 export interface FolderTree extends AsyncDisposable {
   /** `name`: path inside the folder. Throws UnusableError `output_unwritable`. */
-  write(name: string, text: string): Promise<void>;
+  write(name: string, content: string | Uint8Array): Promise<void>;
   /** Adds to a file. Throws as `write`. */
   append(name: string, text: string): Promise<void>;
   finish(): Promise<void>;
@@ -27,16 +27,20 @@ export async function openFolderTree(path: string): Promise<FolderTree> {
     await rm(aside, { recursive: true, force: true });
     await mkdir(aside);
   });
-  const put = (name: string, text: string, how: typeof writeFile | typeof appendFile): Promise<void> =>
+  const put = (
+    name: string,
+    content: string | Uint8Array,
+    how: typeof writeFile | typeof appendFile,
+  ): Promise<void> =>
     trying(async () => {
       const file = join(aside, name);
       const folder = dirname(file);
       if (!made.has(folder)) await mkdir(folder, { recursive: true });
       made.add(folder);
-      await how(file, text);
+      await how(file, content);
     });
   return {
-    write: (name, text) => put(name, text, writeFile),
+    write: (name, content) => put(name, content, writeFile),
     append: (name, text) => put(name, text, appendFile),
     finish: () =>
       trying(async () => {

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { DATASET_FORMATS, EXPORT_FORMATS, RESULT_FORMATS } from './registry.ts';
+import { DATASET_FORMATS, EXPORT_FORMATS, IMPORT_FORMATS, RESULT_FORMATS } from './registry.ts';
 
 const page = (name: string): string =>
   readFileSync(new URL(`../../../docs/${name}.md`, import.meta.url), 'utf8');
@@ -16,3 +16,11 @@ test.each(Object.keys(DATASET_FORMATS))('datasets for %s are in the docs', (name
 test.each(Object.keys(EXPORT_FORMATS))('rollouts as %s are in the docs', (name) => {
   expect(page('training-data')).toContain(`\n| \`--format ${name}\` |`);
 });
+
+test.each(Object.keys(IMPORT_FORMATS))(
+  'imports of %s are in the docs, and what they read can be written',
+  (name) => {
+    expect(page('training-data')).toContain(`\n| \`${name}\` |`);
+    expect(Object.keys(EXPORT_FORMATS)).toContain(name);
+  },
+);

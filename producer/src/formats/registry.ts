@@ -5,16 +5,21 @@
 import type { Instance, RunRecord } from '@swefarm/shared';
 import type { Option } from 'commander';
 import type { ExportFormat } from '../export/format.ts';
+import type { ImportFormat } from '../export/importing.ts';
 import { type Output, type OutputFormat, openOutputFile } from '../output/output.ts';
 import { atif } from './atif/trajectory.ts';
 import { nemoGymRows } from './gym/exported.ts';
 import { gymFiles, openGymOutput } from './gym/rollouts.ts';
+import { miniSweAgentImport } from './miniswe/imported.ts';
 import { miniSweAgent } from './miniswe/trajectory.ts';
+import { openHandsImport } from './openhands/imported.ts';
 import { openHands } from './openhands/output.ts';
 import { sftMessages } from './sft/messages.ts';
 import { verifierLines } from './sft/verifier.ts';
+import { sweAgentImport } from './sweagent/imported.ts';
 import { sweAgent } from './sweagent/trajectory.ts';
 import { predictionLines } from './swebench/exported.ts';
+import { predictionsImport } from './swebench/imported.ts';
 import { swesmithFinetuning } from './swesmith/finetuning.ts';
 import { everything } from './tables/everything.ts';
 import { tokenShards } from './tokens/tokens.ts';
@@ -70,4 +75,12 @@ export const EXPORT_FORMATS: Readonly<Record<string, ExportFormat>> = {
   verifier: verifierLines,
   preds: predictionLines,
   parquet: everything,
+};
+
+/** What is stored as if it had been collected: `swefarm import NAME`. */
+export const IMPORT_FORMATS: Readonly<Record<string, ImportFormat>> = {
+  'mini-swe-agent': miniSweAgentImport,
+  'swe-agent': sweAgentImport,
+  openhands: openHandsImport,
+  preds: predictionsImport,
 };

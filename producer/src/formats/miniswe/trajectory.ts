@@ -1,7 +1,13 @@
 /** mini-swe-agent's trajectories: `INSTANCE/INSTANCE.traj.json` and preds.json, in the format of version 1 or of version 2 (1.1). */
 import type { ExitStatus, Message } from '@swefarm/shared';
 import { carriedRollout, carriedTurn } from '../../export/carried.ts';
-import { type Conversation, commandOf, conversationOf, type Step } from '../../export/conversation.ts';
+import {
+  type Conversation,
+  commandOf,
+  conversationOf,
+  plainMessage,
+  type Step,
+} from '../../export/conversation.ts';
 import { type ExportFormat, NO_TRAJECTORY } from '../../export/format.ts';
 import { type ExportedRollout, modelName } from '../../export/rollout.ts';
 import { openTreeWriter, type TreeFiles } from '../../export/treewriter.ts';
@@ -66,7 +72,7 @@ function nativeMessages({ prompt, steps }: Conversation, status: string, submiss
     extra: { exit_status: status, submission, model_response: '' },
   };
   return [
-    ...prompt.map((message) => ({ ...message })),
+    ...prompt.map(plainMessage),
     ...steps.flatMap((step) => [answerOf(step), ...step.observations.map((one, at) => seen(one, step, at))]),
     exit,
   ];
@@ -77,7 +83,7 @@ function answerOf(step: Step): MiniMessage {
     const command = commandOf(call) ?? (call.name === 'bash' ? call.raw : call.name);
     return [{ command, ...(call.id === null ? {} : { tool_call_id: call.id }) }];
   });
-  return { ...step.message, extra: { actions, cost: 0, timestamp: 0, ...facts(step) } };
+  return { ...plainMessage(step.message), extra: { actions, cost: 0, timestamp: 0, ...facts(step) } };
 }
 
 const facts = ({ turn }: Step) => (turn === null ? {} : { swefarm: carriedTurn(turn) });
@@ -85,7 +91,7 @@ const facts = ({ turn }: Step) => (turn === null ? {} : { swefarm: carriedTurn(t
 function seen(message: Message, { turn }: Step, at: number): MiniMessage {
   const { exit_code = null } = turn?.commands[at] ?? {};
   return {
-    ...message,
+    ...plainMessage(message),
     extra: { returncode: exit_code ?? -1, raw_output: message.content ?? '', timestamp: 0 },
   };
 }

@@ -1,10 +1,9 @@
 /** OpenHands' evaluation lines: `output.jsonl`, and with `raw_completions` the form that SWE-Gym trains on. */
 import { carriedRollout, carriedTurn } from '../../export/carried.ts';
-import { commandOf, conversationOf, isSubmit, type Step } from '../../export/conversation.ts';
+import { commandOf, conversationOf, isSubmit, plainMessage, type Step } from '../../export/conversation.ts';
 import { type ExportFormat, NO_TRAJECTORY } from '../../export/format.ts';
 import { openLineWriter, type Rendered } from '../../export/linewriter.ts';
 import { type ExportedRollout, modelName } from '../../export/rollout.ts';
-import { plainMessage } from '../sft/messages.ts';
 
 export const openHands: ExportFormat = {
   description: "OpenHands' output.jsonl, or with completions (name it output.with_completions.jsonl.gz)",
@@ -51,13 +50,14 @@ function line(rollout: ExportedRollout, completions: boolean): Rendered {
 }
 
 /** SWE-bench's verdict in the words of OpenHands' evaluation. */
-function verdictOf({ line: { resolved, report } }: ExportedRollout) {
+function verdictOf({ line: { resolved, report, facts } }: ExportedRollout) {
+  const { patch_state, evaluation } = report ?? facts ?? {};
   return {
-    empty_generation: report?.patch_state === 'empty' || report?.patch_state === 'none',
+    empty_generation: patch_state === 'empty' || patch_state === 'none',
     resolved: resolved === true,
-    failed_apply_patch: report?.patch_state === 'not_applied',
-    error_eval: report?.evaluation === 'tests_cannot_start',
-    test_timeout: report?.evaluation === 'timed_out',
+    failed_apply_patch: patch_state === 'not_applied',
+    error_eval: evaluation === 'tests_cannot_start',
+    test_timeout: evaluation === 'timed_out',
   };
 }
 
@@ -87,9 +87,17 @@ function eventsOf(steps: readonly Step[], first: number): Record<string, unknown
         metadata: { exit_code: step.turn?.commands[at]?.exit_code ?? -1 },
       },
     }));
-    return [{ ...answer, tool_call_metadata: { model_response: plainMessage(message) } }, ...seen];
+    return [{ ...answer, tool_call_metadata: metadataOf(step) }, ...seen];
   });
 }
+
+/** The answer as the model gave it, where OpenHands keeps that of a tool call. */
+const metadataOf = ({ message, calls }: Step) => ({
+  function_name: calls[0]?.name ?? '',
+  tool_call_id: calls[0]?.id ?? '',
+  total_calls_in_response: calls.length,
+  model_response: { choices: [{ message: plainMessage(message) }] },
+});
 
 const commandAt = ({ calls }: Step, at: number): string => {
   const call = calls[at];

@@ -1,5 +1,5 @@
 /** Chat messages for supervised fine-tuning: one line for each rollout, as `messages` and `tools` of the Chat Completions API. */
-import type { Message } from '@swefarm/shared';
+import { plainMessage } from '../../export/conversation.ts';
 import { type ExportFormat, NO_TRAJECTORY } from '../../export/format.ts';
 import { openLineWriter, type Rendered } from '../../export/linewriter.ts';
 import { type ExportedRollout, modelName } from '../../export/rollout.ts';
@@ -24,16 +24,4 @@ function line(rollout: ExportedRollout): Rendered {
     swefarm: provenance,
   };
   return { line: JSON.stringify(row) };
-}
-
-/** The fields of the Chat Completions API and the thought; without what an endpoint or another program added. */
-export function plainMessage(message: Message): Message {
-  const { role, content, reasoning_content, tool_calls, tool_call_id } = message;
-  return {
-    role,
-    content,
-    ...(reasoning_content === undefined ? {} : { reasoning_content }),
-    ...(tool_calls === undefined ? {} : { tool_calls }),
-    ...(tool_call_id === undefined ? {} : { tool_call_id }),
-  };
 }

@@ -1,8 +1,8 @@
 /** Data for a verifier: a conversation, its patch, and whether it solved the task. */
+import { plainMessage } from '../../export/conversation.ts';
 import { type ExportFormat, NO_TRAJECTORY } from '../../export/format.ts';
 import { openLineWriter, type Rendered } from '../../export/linewriter.ts';
 import { type ExportedRollout, modelName } from '../../export/rollout.ts';
-import { plainMessage } from './messages.ts';
 
 export const verifierLines: ExportFormat = {
   description: 'trajectories with success 1 or 0, for a verifier; see --balance and --split',

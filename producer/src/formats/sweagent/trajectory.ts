@@ -1,7 +1,7 @@
 /** SWE-agent's trajectories: `INSTANCE/INSTANCE.traj`, `.pred` and `.patch`, preds.json and the list of exit statuses. */
 import type { ExitStatus, Message } from '@swefarm/shared';
 import { carriedRollout, carriedTurn } from '../../export/carried.ts';
-import { commandOf, conversationOf, isSubmit, type Step } from '../../export/conversation.ts';
+import { commandOf, conversationOf, isSubmit, plainMessage, type Step } from '../../export/conversation.ts';
 import { type ExportFormat, NO_TRAJECTORY } from '../../export/format.ts';
 import { type ExportedRollout, modelName } from '../../export/rollout.ts';
 import { openTreeWriter, prediction, type TreeFiles } from '../../export/treewriter.ts';
@@ -28,13 +28,14 @@ function files(rollout: ExportedRollout): TreeFiles {
   const trajectory = rollout.content?.trajectory;
   if (!trajectory || trajectory.messages.length === 0) return { skipped: NO_TRAJECTORY };
   const { prompt, steps } = conversationOf(trajectory);
+  const asked = steps.slice(0, -1).flatMap((step) => [answered(step), ...step.observations.map(inParts)]);
   const status = trajectory.exit_status === null ? null : SWE_AGENT_EXIT[trajectory.exit_status];
   const id = rollout.line.instance_id;
   const submission = rollout.patch ?? '';
   const traj = {
     trajectory: steps.map((step, at) =>
       // The query of each step repeats the conversation: the last one has all of it.
-      stepOf(step, at === steps.length - 1 ? trajectory.messages.slice(0, step.at) : []),
+      stepOf(step, at === steps.length - 1 ? [...prompt.map(inParts), ...asked] : []),
     ),
     history: [
       ...prompt.map((message) => past(message, message.role === 'system' ? 'system_prompt' : 'observation')),
@@ -62,7 +63,7 @@ function files(rollout: ExportedRollout): TreeFiles {
   };
 }
 
-function stepOf(step: Step, query: readonly Message[]) {
+function stepOf(step: Step, query: readonly object[]) {
   const seconds = step.turn?.commands.reduce((sum, command) => sum + command.seconds, 0) ?? 0;
   return {
     action: actionOf(step),
@@ -71,7 +72,7 @@ function stepOf(step: Step, query: readonly Message[]) {
     thought: step.thought,
     execution_time: seconds,
     state: {},
-    query: query.map((message) => historic(message)),
+    query,
     extra_info: step.turn ? { swefarm: carriedTurn(step.turn) } : {},
   };
 }
@@ -79,12 +80,18 @@ function stepOf(step: Step, query: readonly Message[]) {
 const actionOf = ({ calls }: Step): string =>
   calls.map((call) => (isSubmit(call) ? 'submit' : (commandOf(call) ?? call.raw))).join('\n');
 
-const actionPast = (step: Step) => ({
+const actionPast = (step: Step) => ({ ...answered(step), agent: AGENT, message_type: 'action' });
+
+const answered = (step: Step) => ({
   ...historic(step.message),
-  agent: AGENT,
-  message_type: 'action',
   thought: step.thought,
   action: actionOf(step),
+});
+
+/** SWE-smith takes the text of a query's messages out of such parts. */
+const inParts = (message: Message) => ({
+  ...historic(message),
+  ...(message.role === 'system' ? {} : { content: [{ type: 'text', text: message.content ?? '' }] }),
 });
 
 const past = (message: Message, message_type: string) => ({
@@ -95,7 +102,7 @@ const past = (message: Message, message_type: string) => ({
 
 /** Its observations name the calls that they answer in a list. */
 const historic = (message: Message) => ({
-  ...message,
+  ...plainMessage(message),
   ...(message.tool_call_id === undefined ? {} : { tool_call_ids: [message.tool_call_id] }),
 });
 

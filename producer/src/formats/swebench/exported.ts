@@ -1,4 +1,6 @@
 /** Patches of rollouts as predictions for the SWE-bench harness and for sb-cli. */
+
+import { carriedFacts } from '../../export/carried.ts';
 import type { ExportFormat, ExportRequest, ExportWriter } from '../../export/format.ts';
 import { openLineWriter } from '../../export/linewriter.ts';
 import { type ExportedRollout, modelName } from '../../export/rollout.ts';
@@ -20,7 +22,7 @@ export const predictionLines: ExportFormat = {
 };
 
 const line = (rollout: ExportedRollout) => ({
-  line: JSON.stringify({ ...predictionOf(rollout), swefarm: rollout.provenance }),
+  line: JSON.stringify({ ...predictionOf(rollout), swefarm: carriedFacts(rollout) }),
 });
 
 /** preds.json of SWE-agent and mini-swe-agent: an object by instance. */
@@ -29,7 +31,7 @@ async function openObject({ path }: ExportRequest): Promise<ExportWriter> {
   let before = '{';
   return {
     async write(rollout) {
-      const prediction = predictionOf(rollout);
+      const prediction = { ...predictionOf(rollout), swefarm: carriedFacts(rollout) };
       await file.write(`${before}\n${JSON.stringify(prediction.instance_id)}: ${JSON.stringify(prediction)}`);
       before = ',';
       return null;

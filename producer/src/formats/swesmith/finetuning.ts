@@ -76,8 +76,9 @@ function line(rollout: ExportedRollout, form: Form): Rendered {
   return { line: JSON.stringify(row) };
 }
 
+/** As its transform has it: a blank line before the calls, none between them. */
 const joined = (thought: string, calls: readonly string[]): string =>
-  [thought, ...calls].filter((part) => part !== '').join('\n\n');
+  [thought, calls.join('\n')].filter((part) => part !== '').join('\n\n');
 
 /** Values of these parameters stand on lines of their own. */
 const WRAPPED = new Set(['old_str', 'new_str', 'file_text']);

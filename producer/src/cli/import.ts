@@ -1,0 +1,78 @@
+/** `swefarm import`: stores what another program left, so that it can be graded, mixed and exported. */
+import { newId, UsageError } from '@swefarm/shared';
+import { Argument, type Command } from 'commander';
+import { openImportStore } from '../export/storeimported.ts';
+import { IMPORT_FORMATS } from '../formats/registry.ts';
+import { EXIT, type ExitCode } from '../run/exit.ts';
+import { terminalSafe } from '../view/terminalsafe.ts';
+import type { Flags } from './options.ts';
+import { listenForStop } from './stop.ts';
+import { say } from './terminal.ts';
+
+export function addImport(program: Command): void {
+  const formats = Object.entries(IMPORT_FORMATS);
+  program
+    .command('import')
+    .description('store trajectories or predictions of another program as if they had been collected')
+    .addArgument(
+      new Argument(
+        '<format>',
+        formats.map(([name, { description }]) => `${name}: ${description}`).join('; '),
+      ).choices(formats.map(([name]) => name)),
+    )
+    .argument('<paths...>', 'files or folders')
+    .requiredOption('--output <file>', 'file for the lines')
+    .option('--artifacts <dir>', 'folder for the trajectories (default: OUTPUT.artifacts)')
+    .option('--model <name>', 'model that made them (default: as the files name it)')
+    .action(async (format: string, paths: string[], flags: Flags) => {
+      process.exitCode = await runImport(format, paths, flags);
+    });
+}
+
+/** Problems that are printed in full. */
+const SHOWN = 20;
+
+async function runImport(name: string, paths: readonly string[], flags: Flags): Promise<ExitCode> {
+  const format = IMPORT_FORMATS[name];
+  if (!format) throw new UsageError(`${name}: no such format`);
+  const stop = listenForStop();
+  const output = String(flags.output);
+  const runId = newId();
+  const counts = { read: 0, patches: 0, trajectories: 0, judged: 0, problems: 0 };
+  await using store = await openImportStore({
+    runId,
+    format: name,
+    output,
+    artifacts: String(flags.artifacts ?? `${output}.artifacts`),
+    model: (flags.model as string | undefined) ?? null,
+  });
+  for (const path of paths) {
+    for await (const found of format.read(path)) {
+      if (stop.draining.aborted) return EXIT.interrupted;
+      if ('problem' in found) {
+        counts.problems += 1;
+        if (counts.problems <= SHOWN) say(`${found.where}: not imported: ${terminalSafe(found.problem)}`);
+        continue;
+      }
+      const model = (flags.model as string | undefined) ?? found.model;
+      const trajectory = found.trajectory && { ...found.trajectory, model };
+      const line = await store.add({ ...found, trajectory });
+      counts.read += 1;
+      if (trajectory) counts.trajectories += 1;
+      if (found.patch !== null && found.patch.trim() !== '') counts.patches += 1;
+      if (line.resolved !== null) counts.judged += 1;
+    }
+  }
+  if (counts.read === 0)
+    throw new UsageError(`nothing was imported: ${counts.problems} problems, no rollout`);
+  await store.finish();
+  const { read, patches, trajectories, judged, problems } = counts;
+  const lost = problems > 0 ? `, ${problems} could not be read` : '';
+  say(
+    `${read} imported as run ${runId}: ${trajectories} with a trajectory, ${patches} with a patch, ${judged} with a verdict${lost}`,
+  );
+  say('they have no token ids: an export that needs them leaves them out');
+  say(`results: ${output}`);
+  if (judged < read) say(`grade them with: swefarm eval --from ${output} --dataset DATASET --output GRADED`);
+  return problems > 0 ? EXIT.someNotJudged : EXIT.allJudged;
+}

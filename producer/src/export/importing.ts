@@ -1,0 +1,148 @@
+/** What an import format gives back: rollouts that another program made, as far as its files tell. */
+import type { ExitStatus, Message, RewardFacts, Trajectory, Turn } from '@swefarm/shared';
+import type { CarriedRollout, CarriedTurn } from './carried.ts';
+import { commandOf, conversationOf, type Step } from './conversation.ts';
+
+export type ImportedRollout = {
+  /** File, and line where it has several. */
+  where: string;
+  instance_id: string;
+  model: string | null;
+  patch: string | null;
+  /** Null: only a patch is known. */
+  trajectory: Trajectory | null;
+  /** The verdict that the file holds; null: none. */
+  resolved: boolean | null;
+  /** What else the file tells of the evaluation. */
+  states?: Pick<RewardFacts, 'patch_state' | 'evaluation'>;
+  /** Null: another program wrote the file. */
+  carried: CarriedRollout | null;
+};
+
+/** Why something that was found is no rollout. */
+export type ImportProblem = { where: string; problem: string };
+
+export type ImportFormat = {
+  description: string;
+  /** Throws UsageError for a path that cannot be read at all. */
+  read(path: string): AsyncGenerator<ImportedRollout | ImportProblem>;
+};
+
+/** The text of a message whose content is text, parts of text, or nothing. Throws TypeError for other parts. */
+export function textOf(content: unknown): string | null {
+  if (content === null || content === undefined) return null;
+  if (typeof content === 'string') return content;
+  if (!Array.isArray(content)) throw new TypeError('a message whose content is no text');
+  return content
+    .map((part: { type?: unknown; text?: unknown }) => {
+      if (typeof part.text === 'string') return part.text;
+      throw new TypeError(`a message with a part of type ${String(part.type)}, which is no text`);
+    })
+    .join('');
+}
+
+/** A chat message without the fields of its program. Throws TypeError for what is no chat message. */
+export function messageOf(raw: Readonly<Record<string, unknown>>): Message {
+  const { role, tool_calls, tool_call_id, reasoning_content } = raw;
+  if (role !== 'system' && role !== 'user' && role !== 'assistant' && role !== 'tool') {
+    throw new TypeError(`a message of the role ${JSON.stringify(role ?? null)}; only chat messages are read`);
+  }
+  const calls = Array.isArray(tool_calls) ? tool_calls.map(toolCallOf) : [];
+  return {
+    role,
+    content: textOf(raw.content),
+    ...(typeof reasoning_content === 'string' ? { reasoning_content } : {}),
+    ...(calls.length > 0 ? { tool_calls: calls } : {}),
+    ...(typeof tool_call_id === 'string' ? { tool_call_id } : {}),
+  };
+}
+
+type ToolCall = NonNullable<Message['tool_calls']>[number];
+
+function toolCallOf(raw: { id?: unknown; function?: { name?: unknown; arguments?: unknown } }): ToolCall {
+  const { name, arguments: given } = raw.function ?? {};
+  if (typeof name !== 'string') throw new TypeError('a tool call without a name');
+  const text = typeof given === 'string' ? given : JSON.stringify(given ?? {});
+  return {
+    id: typeof raw.id === 'string' ? raw.id : '',
+    type: 'function',
+    function: { name, arguments: text },
+  };
+}
+
+/** A turn for each answer: what swefarm had written of it, or what its message tells. `carried`: by the number of the answer. */
+export function turnsOf(
+  messages: readonly Message[],
+  carried: (answer: number) => CarriedTurn | null,
+  codes: (step: Step, answer: number) => readonly (number | null)[] = observedCodes,
+): Turn[] {
+  return conversationOf({ messages: [...messages], turns: [] }).steps.map((step, answer) => {
+    const known = carried(answer);
+    if (known) return { ...known, message: step.at, tokens: null };
+    const exits = codes(step, answer);
+    return {
+      message: step.at,
+      finish_reason: null,
+      model_seconds: 0,
+      usage: null,
+      policy_version: { start: null, end: null },
+      tokens: null,
+      commands: step.calls.flatMap((call, at) => {
+        const command = commandOf(call);
+        if (command === null) return [];
+        const seen = step.observations[at]?.content ?? '';
+        const exit_code = exits[at] ?? null;
+        return [{ command, exit_code, seconds: 0, output_bytes: Buffer.byteLength(seen), note: null }];
+      }),
+    };
+  });
+}
+
+/** As the prompts of mini-swe-agent, and ours, show it. */
+const observedCodes = ({ observations }: Step): (number | null)[] =>
+  observations.map(({ content }) => {
+    const code = /<returncode>(-?\d+)<\/returncode>/.exec(content ?? '')?.[1];
+    return code === undefined ? null : Number(code);
+  });
+
+export type TrajectoryParts = {
+  messages: Message[];
+  turns: Turn[];
+  model: string | null;
+  exitStatus: ExitStatus | null;
+  tools?: Trajectory['tools'];
+  carried: CarriedRollout | null;
+};
+
+export function importedTrajectory({
+  messages,
+  turns,
+  model,
+  exitStatus,
+  tools,
+  carried,
+}: TrajectoryParts): Trajectory {
+  const known = carried?.trajectory;
+  const shown = known?.tools ?? tools;
+  return {
+    format: 'swefarm-trajectory-1',
+    // No token id was kept.
+    token_mode: 'text',
+    model,
+    endpoint: known?.endpoint ?? null,
+    ...(known?.sampling === undefined ? {} : { sampling: known.sampling }),
+    ...(shown === undefined ? {} : { tools: shown }),
+    messages,
+    turns,
+    exit_status: known ? known.exit_status : exitStatus,
+    ...(known?.limit === undefined ? {} : { limit: known.limit }),
+  };
+}
+
+/** The status of ours that a program has this word for; null: none. */
+export function exitStatusOf(word: unknown, words: Readonly<Record<ExitStatus, string>>): ExitStatus | null {
+  const found = Object.entries(words).find(([, own]) => own === word);
+  if (found) return found[0] as ExitStatus;
+  // SWE-agent: `submitted (exit_cost)`, when a limit made it submit.
+  return typeof word === 'string' && /^submitted\b/i.test(word) ? 'submitted' : null;
+}

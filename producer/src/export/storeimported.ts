@@ -1,0 +1,147 @@
+/** Stores imported rollouts as if they had been collected: lines, and an artifact for each, marked as imported. */
+import { join } from 'node:path';
+import { REWARD_TABLE } from '@swefarm/grading';
+import {
+  type ArtifactContent,
+  ExitStatus,
+  encodeArtifact,
+  type Result,
+  type RewardFacts,
+  rolloutId,
+  softwareVersion,
+} from '@swefarm/shared';
+import { encodeLine, type OutputLine, outputLine } from '../output/line.ts';
+import { rewardFields } from '../output/rewardfields.ts';
+import { openFolderTree } from './foldertree.ts';
+import type { ImportedRollout } from './importing.ts';
+import { openTextFile } from './textfile.ts';
+
+export interface ImportStore extends AsyncDisposable {
+  add(rollout: ImportedRollout): Promise<OutputLine>;
+  /** Puts lines and artifacts in their places. */
+  finish(): Promise<void>;
+}
+
+export type ImportTarget = {
+  runId: string;
+  /** Name of the format that the rollouts come from. */
+  format: string;
+  output: string;
+  artifacts: string;
+  /** Overrides the model that the files name. */
+  model: string | null;
+};
+
+/** Throws UsageError for places that hold something. */
+export async function openImportStore(target: ImportTarget): Promise<ImportStore> {
+  await using opened = new AsyncDisposableStack();
+  const lines = opened.use(await openTextFile(target.output));
+  const artifacts = opened.use(await openFolderTree(target.artifacts));
+  const counts = new Map<string, number>();
+  const stack = opened.move();
+  return {
+    async add(rollout) {
+      const index = counts.get(rollout.instance_id) ?? 0;
+      counts.set(rollout.instance_id, index + 1);
+      const id = rolloutId(target.runId, rollout.instance_id, index);
+      const name = `${id}.json.gz`;
+      await artifacts.write(name, await encodeArtifact(contentOf(rollout, id)));
+      const result = resultOf(rollout, target.runId, id, index);
+      const parts = { patch: rollout.patch, report: null, artifact_file: join(target.artifacts, name) };
+      const line = { ...outputLine(result, parts), ...originOf(rollout, target) };
+      await lines.write(`${encodeLine(line)}\n`);
+      return line;
+    },
+    async finish() {
+      await artifacts.finish();
+      await lines.finish();
+    },
+    [Symbol.asyncDispose]: () => stack.disposeAsync(),
+  };
+}
+
+const contentOf = (rollout: ImportedRollout, rollout_id: string): ArtifactContent => ({
+  format: 'swefarm-artifact-1',
+  rollout_id,
+  attempt: 1,
+  ...(rollout.carried?.software_version ? { software_version: rollout.carried.software_version } : {}),
+  instance_id: rollout.instance_id,
+  trajectory: rollout.trajectory,
+  patch: rollout.patch,
+  report: null,
+  test_log: null,
+  eval_script: null,
+  failure_detail: null,
+});
+
+/** Its verdict is the file's, if it has one; nothing was graded here. */
+function factsOf({ patch, resolved, trajectory, carried, states }: ImportedRollout): RewardFacts {
+  const known = resolved === null ? undefined : (states ?? carried?.line.facts ?? undefined);
+  return {
+    exit_status: trajectory ? trajectory.exit_status : carriedExit(carried),
+    patch_state: known?.patch_state ?? (patch === null ? 'none' : patch.trim() === '' ? 'empty' : 'applied'),
+    patch_origin: 'given',
+    evaluation: known?.evaluation ?? (resolved === null ? 'not_run' : 'completed'),
+    resolved,
+    trust: carried?.line.facts?.trust ?? 'clean',
+    cut_by_token_limit: false,
+    policy_share: 0,
+    sandbox_killed: false,
+    gold_healthy: null,
+    gold_time_share: null,
+    ungraded: resolved === null,
+  };
+}
+
+const carriedExit = (carried: ImportedRollout['carried']): RewardFacts['exit_status'] =>
+  ExitStatus.nullable()
+    .catch(null)
+    .parse(carried?.exit_status ?? null);
+
+const NO_SECONDS: Result['seconds'] = {
+  ...{ queued: 0, image: 0, sandbox: 0, agent: 0, model: 0, command: 0, patch: 0, evaluation: 0, total: 0 },
+};
+
+function resultOf(rollout: ImportedRollout, run_id: string, rollout_id: string, index: number): Result {
+  const { carried, trajectory, instance_id } = rollout;
+  const facts = factsOf(rollout);
+  const turns = trajectory?.turns ?? [];
+  const sum = (key: 'prompt_tokens' | 'completion_tokens'): number =>
+    turns.reduce((total, { usage }) => total + (usage?.[key] ?? 0), 0);
+  return {
+    format: 'swefarm-result-1',
+    run_id,
+    rollout_id,
+    instance_id,
+    rollout_index: index,
+    attempt: 1,
+    software_version: softwareVersion(),
+    worker: 'import',
+    node: 'import',
+    runtime: carried?.line.runtime ?? 'import',
+    ...rewardFields(facts, {}, 1),
+    reward_table: `${REWARD_TABLE.name}:${REWARD_TABLE.hash}`,
+    turns: carried?.line.turns ?? turns.length,
+    exit_status: facts.exit_status,
+    facts,
+    tokens: carried?.line.tokens ?? { prompt: sum('prompt_tokens'), completion: sum('completion_tokens') },
+    policy_version: carried?.policy_version ?? null,
+    seconds: carried?.line.seconds ?? NO_SECONDS,
+    artifact: null,
+    finished_at: carried?.line.finished_at ?? Date.now(),
+  };
+}
+
+function originOf({ where, model, carried }: ImportedRollout, target: ImportTarget) {
+  const { line: _line, trajectory: _trajectory, ...origin } = carried ?? {};
+  return {
+    ...(carried?.tag ? { tag: carried.tag } : {}),
+    imported: {
+      format: target.format,
+      file: where,
+      model: target.model ?? model,
+      licence: carried?.licence ?? null,
+      ...(carried ? { origin } : {}),
+    },
+  };
+}

@@ -1,0 +1,110 @@
+/** Reads OpenHands' evaluation lines: the completions where a line has them, else its events. */
+import type { Message, ToolDefinition } from '@swefarm/shared';
+import { type CarriedTurn, carriedIn } from '../../export/carried.ts';
+import {
+  type ImportedRollout,
+  type ImportFormat,
+  importedTrajectory,
+  messageOf,
+  turnsOf,
+} from '../../export/importing.ts';
+import { importLines, listIn, objectIn, requireText, stringIn } from '../../export/importtree.ts';
+
+export const openHandsImport: ImportFormat = {
+  description: "OpenHands' output.jsonl, also with completions and gzipped",
+  read: (path) => importLines(path, rolloutOf),
+};
+
+type Json = Record<string, unknown>;
+
+function rolloutOf(row: Json, where: string): ImportedRollout {
+  const metadata = objectIn(row, 'metadata');
+  const test = objectIn(row, 'test_result');
+  const carried = carriedIn(objectIn(metadata, 'details').swefarm);
+  const model = stringIn(objectIn(metadata, 'llm_config'), 'model');
+  const completions = objectIn(row, 'raw_completions');
+  const events = (listIn(row, 'history') ?? []).flat() as Json[];
+  const raw = listIn(completions, 'messages');
+  const messages = raw ? raw.map(messageOf) : messagesOf(events);
+  const answers = events.filter(isAnswer);
+  const turn = (answer: number) => (answers[answer]?.swefarm as CarriedTurn | undefined) ?? null;
+  const report = objectIn(test, 'report');
+  const tools = (listIn(completions, 'tools') ?? []) as unknown as ToolDefinition[];
+  return {
+    where,
+    instance_id: requireText(row, 'instance_id'),
+    model,
+    patch: stringIn(test, 'git_patch'),
+    trajectory:
+      messages.length === 0
+        ? null
+        : importedTrajectory({
+            messages,
+            turns: turnsOf(messages, turn),
+            model,
+            exitStatus: events.some(({ action }) => action === 'finish') ? 'submitted' : null,
+            ...(tools.length === 0 ? {} : { tools }),
+            carried,
+          }),
+    resolved: typeof report.resolved === 'boolean' ? report.resolved : (carried?.resolved ?? null),
+    ...(typeof report.resolved === 'boolean' ? { states: statesOf(report) } : {}),
+    carried,
+  };
+}
+
+/** The words of its evaluation that say more than the verdict. */
+const statesOf = (report: Json): NonNullable<ImportedRollout['states']> => ({
+  patch_state:
+    report.failed_apply_patch === true
+      ? 'not_applied'
+      : report.empty_generation === true
+        ? 'empty'
+        : 'applied',
+  evaluation:
+    report.test_timeout === true
+      ? 'timed_out'
+      : report.error_eval === true
+        ? 'tests_cannot_start'
+        : 'completed',
+});
+
+const isAnswer = (event: Json): boolean =>
+  event.source === 'agent' && event.action !== undefined && event.action !== 'system';
+
+function messagesOf(events: readonly Json[]): Message[] {
+  const messages: Message[] = [];
+  let answered: string | null = null;
+  for (const event of events) {
+    const args = objectIn(event, 'args');
+    if (isAnswer(event)) {
+      const response = objectIn(objectIn(event, 'tool_call_metadata'), 'model_response');
+      const [choice = {}] = listIn(response, 'choices') ?? [];
+      // Several actions may come of one answer.
+      const id = stringIn(response, 'id');
+      if (id !== null && id === answered) continue;
+      answered = id;
+      const whole = objectIn(choice, 'message');
+      messages.push('role' in whole ? messageOf(whole) : spokenAnswer(event, args));
+    } else if (event.observation !== undefined) messages.push(observed(event));
+    else if (typeof args.content === 'string') {
+      messages.push({ role: event.action === 'system' ? 'system' : 'user', content: args.content });
+    }
+  }
+  return messages;
+}
+
+/** An answer of which only its action is known. */
+function spokenAnswer(event: Json, args: Json): Message {
+  const thought = stringIn(args, 'thought') ?? stringIn(args, 'content') ?? stringIn(event, 'message') ?? '';
+  const command = stringIn(args, 'command');
+  if (command === null) return { role: 'assistant', content: thought };
+  return { role: 'assistant', content: `${thought}\n\n\`\`\`bash\n${command}\n\`\`\``.trimStart() };
+}
+
+function observed(event: Json): Message {
+  const content = stringIn(event, 'content') ?? '';
+  const id =
+    stringIn(objectIn(event, 'extras'), 'tool_call_id') ??
+    stringIn(objectIn(event, 'tool_call_metadata'), 'tool_call_id');
+  return id === null || id === '' ? { role: 'user', content } : { role: 'tool', content, tool_call_id: id };
+}
