@@ -25,7 +25,7 @@ export {
 } from './report/official.ts';
 export * from './reward/reward.ts';
 export * from './reward/table.ts';
-export { readDiff } from './text/diff.ts';
+export { isNew, pathOf, readDiff } from './text/diff.ts';
 export { addCanaryTest, type CanaryTest } from './trust/canarytest.ts';
 export { decidesOutcomes } from './trust/changedtools.ts';
 export { isPathFile } from './trust/pathfiles.ts';

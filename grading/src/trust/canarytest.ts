@@ -23,7 +23,9 @@ export function addCanaryTest(plan: InstancePlan, instance: Instance, name: stri
   const marker = lines.findIndex((line) => line.includes(START_MARKER));
   const at = marker < 0 ? lines.indexOf(HEREDOC) + 1 : marker;
   if (!readsPytest(parserOf(plan)) || file === undefined || at <= 0) return null;
-  const line = `printf '\\n\\ndef ${name}():\\n    raise AssertionError\\n' >>/testbed/${file}`;
+  // Scripts that are made by columns name it /testbed, wherever it is.
+  const folder = instance.environment?.workdir ?? '/testbed';
+  const line = `printf '\\n\\ndef ${name}():\\n    raise AssertionError\\n' >>${folder}/${file}`;
   const script = [...lines.slice(0, at), line, ...lines.slice(at)].join('\n');
   const fails: CanaryTest['fails'] = ({ status_map }) =>
     Object.entries(status_map ?? {}).some(

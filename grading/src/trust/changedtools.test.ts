@@ -7,7 +7,8 @@ const toolFindings = (
   row: ReturnType<typeof instance>,
   resolved: boolean,
   egress = false,
-) => findings({ changedFiles, instance: row, resolved, egress });
+  modelPatch: string | null = null,
+) => findings({ changedFiles, instance: row, resolved, egress, modelPatch });
 const ENV = '/opt/miniconda3/envs/testbed';
 
 describe('files of the environment that changed while tests ran', () => {
@@ -62,4 +63,14 @@ describe('files of the environment that changed while tests ran', () => {
     expect(toolFindings([`${ENV}/bin/pytest`], instance({ repo: 'pytest-dev/pytest' }), true)).toEqual([]);
     expect(toolFindings(undefined, instance(), true)).toEqual([]);
   });
+});
+
+test('husky, which npm installs, points git to its folder: a finding only beside a patch that writes there', () => {
+  const set = ['/testbed/.git/config:\thooksPath = .husky/_'];
+  const hook = 'diff --git a/.husky/post-checkout b/.husky/post-checkout\n';
+  expect(toolFindings(set, instance(), true)).toEqual([]);
+  expect(toolFindings(set, instance(), true, false, hook)).toMatchObject([{ level: 'forged' }]);
+  expect(toolFindings(['/testbed/.git/config:\thooksPath = .huskyx'], instance(), true)).toMatchObject([
+    { level: 'forged' },
+  ]);
 });

@@ -17,6 +17,8 @@ const GIT_SETTING = /^\/[^:]*(?:\.gitconfig|gitconfig|\.git\/config):(?!.*\blfs\
 /** Parents of all those paths: removing such a folder, or putting a link in its place, replaces everything in it. */
 const PARENT_FOLDERS =
   /^\/(?:usr(?:\/local)?|opt(?:\/miniconda3(?:\/envs(?:\/testbed)?)?)?|etc|root|testbed\/\.git)$|^(?:\/usr(?:\/local)?|\/opt\/miniconda3(?:\/envs\/testbed)?)?\/(?:s?bin|lib(?:32|64|x32)?(?:\/python3[^/]*(?:\/(?:site|dist)-packages(?:\/(?:_pytest|pytest|pluggy|iniconfig|tox|coverage))?)?)?)$/;
+/** husky, which npm starts when it installs, points git to hooks of the repository. */
+const HUSKY = /:\s*hookspath\s*=\s*\.husky(?:\/_)?\s*$/i;
 const SHOWN = 3;
 
 const isTool = (path: string): boolean =>
@@ -30,14 +32,17 @@ export function toolFindings({
   changedFiles: changed,
   instance,
   egress,
+  modelPatch,
   resolved,
-}: Pick<TrustEvidence, 'changedFiles' | 'instance' | 'egress' | 'resolved'>): TrustFinding[] {
+}: Pick<TrustEvidence, 'changedFiles' | 'instance' | 'egress' | 'modelPatch' | 'resolved'>): TrustFinding[] {
   if (!changed) return [];
   const ownPytest = instance.repo === 'pytest-dev/pytest';
   const tools = changed.filter(
     (path) => (isTool(path) && !(ownPytest && PYTEST.test(path))) || PARENT_FOLDERS.test(path),
   );
-  const settings = changed.filter((path) => GIT_SETTING.test(path));
+  const settings = changed.filter(
+    (path) => GIT_SETTING.test(path) && !(HUSKY.test(path) && !modelPatch?.includes('/.husky/')),
+  );
   const show = (list: string[]): string =>
     list.slice(0, SHOWN).join(', ') + (list.length > SHOWN ? `, … (${list.length})` : '');
   const findings: TrustFinding[] = [];

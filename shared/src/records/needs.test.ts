@@ -5,9 +5,10 @@
  */
 import { expect, test } from 'vitest';
 import { z } from 'zod';
+import { InstanceEnvironment } from './environment.ts';
 import { Instance } from './instance.ts';
 import { RolloutJob, RunRecord } from './job.ts';
-import { needsOf, UNDERSTOOD } from './needs.ts';
+import { needsOf, UNDERSTOOD, withNeeds } from './needs.ts';
 
 /** One line per field, with its words where it is one of several. */
 function shapeOf(schema: unknown, path = ''): string[] {
@@ -36,4 +37,24 @@ test('whatever lies in a record, it needs something or nothing', () => {
   expect(
     [{ needs: 2 }, { needs: 1e9 }, { needs: -1 }, { needs: '2' }, {}, null, 7, [2]].map(needsOf),
   ).toEqual([...[2, 1e9, 0, 0, 0, 0, 0, 0]]);
+});
+
+test('an instance asks for level 3 where older workers would miss what it says, and only there', () => {
+  const row = Instance.parse({
+    ...{
+      instance_id: 'a__b-1',
+      repo: 'a/b',
+      base_commit: 'c',
+      problem_statement: '',
+      image: 'i',
+      family: 'custom',
+    },
+    ...{ FAIL_TO_PASS: ['t'], PASS_TO_PASS: [] },
+  });
+  expect(withNeeds(row)).toEqual(row);
+  const needs = (changes: Partial<Instance>) => withNeeds({ ...row, ...changes }).needs;
+  expect(needs({ environment: InstanceEnvironment.parse({}) })).toBe(3);
+  expect(needs({ family: 'multi-swe' })).toBe(3);
+  expect(needs({ needs: 2 })).toBe(2);
+  expect(needs({ needs: 4, family: 'multi-swe' })).toBe(4);
 });

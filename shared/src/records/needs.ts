@@ -6,6 +6,7 @@
  * raises {@link UNDERSTOOD} and writes that number as `needs` where the new meaning is used, and only there.
  */
 import { z } from 'zod';
+import type { Instance } from './instance.ts';
 import type { Sampling, SamplingKey } from './sampling.ts';
 
 /**
@@ -55,6 +56,17 @@ const NEW_KEYS: readonly SamplingKey[] = [
   'stop',
   'seed',
 ];
+
+/** Families that workers of every level know by their columns. */
+const EARLIEST: ReadonlySet<string> = new Set(['swebench', 'swegym', 'swesmith', 'custom']);
+
+/** The instance as it is written for workers: with the level that whoever works on it must know of, or with none. */
+export function withNeeds(instance: Instance): Instance {
+  const { environment, plan, family } = instance;
+  const needed = environment || plan || !EARLIEST.has(family) ? 3 : 0;
+  const needs = Math.max(needed, needsOf(instance));
+  return needs === 0 ? instance : { ...instance, needs };
+}
 
 /** The `needs` of a new run: as little as its settings allow, so that older workers take what they know all of. */
 export const neededBy = (run: Asked): number => (LEVEL_2.some((uses) => uses(run)) ? 2 : 0);

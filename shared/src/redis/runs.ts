@@ -10,6 +10,7 @@ import { SwefarmError, UsageError } from '../failures/errors.ts';
 import { MOST, tooMany } from '../records/bounds.ts';
 import type { Instance } from '../records/instance.ts';
 import { type RolloutJob, RunRecord, startedGroup } from '../records/job.ts';
+import { withNeeds } from '../records/needs.ts';
 import { problemOf, readRecord } from '../records/parse.ts';
 import type { Clock } from './clock.ts';
 import { createJobs } from './jobs.ts';
@@ -73,7 +74,7 @@ export function createRuns(deps: RunsDeps): Runs {
     create: (record, instances, patches = []) => createRun(deps, record, instances, patches),
     async append(runId, instance) {
       const of = keys.run(runId);
-      const text = JSON.stringify(instance);
+      const text = JSON.stringify(withNeeds(instance));
       const fingerprint = createHash('sha256').update(text).digest('base64url');
       return (await append(
         [of.record, of.instances, of.appended],
@@ -191,7 +192,7 @@ async function writeInstances(
     const problem = tooMany(record, count);
     if (problem)
       throw new UsageError(`run ${record.run_id} cannot be made: ${problem}`, { code: 'run_invalid' });
-    const blobs = await Promise.all(batch.map((instance) => compress(JSON.stringify(instance))));
+    const blobs = await Promise.all(batch.map((instance) => compress(JSON.stringify(withNeeds(instance)))));
     const write = redis.multi();
     for (const [index, { instance_id, image }] of batch.entries()) {
       write.hsetnx(of.instances, instance_id, blobs[index] ?? '');

@@ -9,6 +9,7 @@ import { describeStep, requireSteps } from '../sandbox/setup.ts';
 import { runSteps } from '../sandbox/steps.ts';
 import { applyPatch } from './apply.ts';
 import { EVAL_PATH, sealScript, whatChanged } from './evidence.ts';
+import { mayLackFiles, withoutRecreated } from './recreated.ts';
 
 /** 128 + SIGKILL. */
 const KILLED = 137;
@@ -33,6 +34,8 @@ export type CleanRunDeps = {
   imageDigest: string;
   network: 'none' | 'egress';
   runtime: Pick<Runtime, 'diskFree'>;
+  /** The patch was taken from a sandbox of ours. */
+  fromTree: boolean;
   /** Bytes that a container may write; null: no limit. */
   diskBytes: number | null;
   signal: AbortSignal;
@@ -93,11 +96,14 @@ type Work = { instance: Instance; plan: InstancePlan; patch: string };
 async function runIn(
   suspect: Suspect,
   startSeconds: number,
-  work: Work,
+  given: Work,
   deps: CleanRunDeps,
 ): Promise<Omit<Ran, 'disk'>> {
   const { container } = suspect;
-  const { plan } = work;
+  const { plan, instance } = given;
+  const differs = deps.fromTree && mayLackFiles(instance.environment);
+  const patch = differs ? await withoutRecreated(container, given.patch, deps.signal) : given.patch;
+  const work = { plan, instance, patch };
   const facts = noRun(plan, deps);
   const ended = (log: string, testsSeconds = 0): Omit<Ran, 'disk'> => ({
     facts,

@@ -54,7 +54,7 @@ export async function whatChanged(
   try {
     const remains = atTestbed(await container.end(limit), container.workdir);
     const touched = await touchedPaths(remains, limit);
-    const files = await changedTools(remains, touched, limit);
+    const files = await changedTools(remains, touched, container.workdir, limit);
     for (const path of touched.configs) files.push(...(await gitSettings(remains, path, limit)));
     if (!(await holds(container, remains, seal, limit))) files.push(seal.path);
     return { changed_files: files };
@@ -66,11 +66,12 @@ export async function whatChanged(
   }
 }
 
+const moved = (from: string, to: string) => (path: string) =>
+  path === from || path.startsWith(`${from}/`) ? to + path.slice(from.length) : path;
+
 /** The same changes with the work tree at /testbed, wherever it is. */
 function atTestbed(remains: FileChanges, workdir: string): FileChanges {
   if (workdir === TESTBED) return remains;
-  const moved = (from: string, to: string) => (path: string) =>
-    path === from || path.startsWith(`${from}/`) ? to + path.slice(from.length) : path;
   const [shown, real] = [moved(workdir, TESTBED), moved(TESTBED, workdir)];
   return {
     changes: ({ entersFolder, visit }, signal) =>
@@ -120,23 +121,32 @@ async function touchedPaths(remains: FileChanges, signal: AbortSignal): Promise<
 async function changedTools(
   remains: FileChanges,
   { tools, folders }: Touched,
+  workdir: string,
   signal: AbortSignal,
 ): Promise<string[]> {
   const files: string[] = [];
   for (const [path, removed] of tools) {
     if (folders.has(path)) continue;
     if (removed || (await remains.kindOf(path)) !== 'folder') files.push(path);
-    if (isPathFile(path)) files.push(...(await startLines(remains, path, signal)));
+    if (isPathFile(path)) files.push(...(await startLines(remains, path, workdir, signal)));
   }
   return files;
 }
 
-/** The files that Python reads at start: `path:`, and `path:line` of each line; nothing where no file can be read. */
-async function startLines(remains: FileChanges, path: string, signal: AbortSignal): Promise<string[]> {
+/**
+ * The files that Python reads at start: `path:`, and `path:line` of each line; nothing where no file can be read. A line that names the
+ * work tree names it at /testbed.
+ */
+async function startLines(
+  remains: FileChanges,
+  path: string,
+  workdir: string,
+  signal: AbortSignal,
+): Promise<string[]> {
   const content = await contentOf(remains, path, START_BYTES, signal);
   if (content === null) return [];
   const lines = content.toString('utf8').replace(/\n$/, '').split('\n');
-  return [`${path}:`, ...lines.map((line) => `${path}:${line}`)];
+  return [`${path}:`, ...lines.map((line) => `${path}:${moved(workdir, TESTBED)(line)}`)];
 }
 
 /** Null when it is not a regular file, or is too large. */

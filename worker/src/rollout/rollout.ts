@@ -87,6 +87,7 @@ async function evaluateWork(
       network: networkOf(task, 'evaluation'),
       runtime,
       goldTimeShare: facts.gold_time_share,
+      fromTree: facts.patch_origin === 'tree',
       diskBytes: run.sandbox.disk_bytes,
       signal,
     }),

@@ -51,6 +51,7 @@ export async function openEvaluator() {
         evaluateEmpty: true,
         network: 'none',
         goldTimeShare: null,
+        fromTree: false,
         diskBytes: null,
         imageDigest: ready.digest,
         signal: NEVER,

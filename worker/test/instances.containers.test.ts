@@ -1,0 +1,281 @@
+/**
+ * Attempts at instances that bring their own environment and plan, on real sandboxes: the repository lies elsewhere, a setup puts the
+ * bug in, tests are hidden, the history is one commit, and the verdict follows the plan.
+ */
+import { execFileSync } from 'node:child_process';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import {
+  Instance,
+  InstanceEnvironment,
+  InstancePlan,
+  loadConfig,
+  newId,
+  type Result,
+  RunRecord,
+  silentLog,
+} from '@swefarm/shared';
+import { importTree, minimalImage, type ScriptedPolicy, startScriptedPolicy } from '@swefarm/testkit';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { createWorkerMetrics } from '../src/metrics/workermetrics.ts';
+import { createNode } from '../src/node/node.ts';
+import { attemptRollout } from '../src/rollout/attempt.ts';
+import { runRollout } from '../src/rollout/rollout.ts';
+import { dockerRuntime } from '../src/sandbox/docker/runtime.ts';
+import { rootfsRuntime } from '../src/sandbox/rootfs/runtime.ts';
+import type { Runtime } from '../src/sandbox/runtime.ts';
+import { startThreads, type Threads } from '../src/threads/pool.ts';
+import { scene } from './maintenance/farm.ts';
+
+const socketPath = process.env.SWEFARM_TEST_DOCKER_SOCKET ?? '/var/run/docker.sock';
+const WORKDIR = '/srv/depot';
+const CRATE = 'def most():\n    return 10\n';
+const BUG = `diff --git a/crate.py b/crate.py
+--- a/crate.py
++++ b/crate.py
+@@ -1,2 +1,2 @@
+ def most():
+-    return 10
++    return 9
+`;
+const GOLD = BUG.replace('-    return 10\n+    return 9', '-    return 9\n+    return 10');
+
+/** Prints what pytest would of two tests. */
+const TESTS = `import crate
+for name, right in (('test_most', crate.most() == 10), ('test_any', crate.most() > 0)):
+    print('PASSED' if right else 'FAILED', f'tests/test_crate.py::{name}')
+print('=== 2 passed in 0.01s ===' if crate.most() == 10 else '=== 1 failed, 1 passed in 0.01s ===')
+`;
+
+const APPLY_BUG = { name: 'put the bug in', script: `git apply - <<'BUG'\n${BUG}BUG` };
+const environment = (changes: Partial<InstanceEnvironment> = {}) =>
+  InstanceEnvironment.parse({
+    workdir: WORKDIR,
+    activate: 'CRATES=1; export CRATES',
+    env: { DEPOT: 'north' },
+    setup: [APPLY_BUG],
+    hidden: [`${WORKDIR}/tests`, '/answers'],
+    history: 'replaced',
+    ...changes,
+  });
+const plan = (changes: Partial<InstancePlan> = {}) =>
+  InstancePlan.parse({
+    grader: 'quay-1.0',
+    before: [
+      { name: 'look', script: 'test "$DEPOT" = north && test -s /tmp/model.diff -o -e /tmp/model.diff' },
+    ],
+    patch_path: '/tmp/model.diff',
+    apply: [{ name: 'git apply', argv: ['git', 'apply', '/tmp/model.diff'] }],
+    after: [{ name: 'answers', script: 'test -e /answers/crate.txt' }],
+    script: `set -x\ncd ${WORKDIR}\n: '>>>>> Start Test Output'\npython3 -B tests/test_crate.py\n: '>>>>> End Test Output'\n`,
+    outcomes: { from: 'log', dialect: '4.1.0', parser: 'pytest' },
+    verdict: { rule: 'swebench' },
+    ...changes,
+  });
+
+let folder: string;
+let threads: Threads;
+let policy: ScriptedPolicy | null = null;
+const images: Record<string, string> = {};
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'swefarm-instances-'));
+  const minimal = await minimalImage();
+  const tree = join(folder, 'tree');
+  execFileSync('cp', ['-a', minimal.tree, tree]);
+  const work = join(tree, WORKDIR);
+  execFileSync('mkdir', ['-p', join(work, 'tests'), join(tree, 'answers')]);
+  await writeFile(join(work, 'crate.py'), CRATE);
+  await writeFile(join(work, 'tests/test_crate.py'), `import sys\nsys.path.insert(0, '.')\n${TESTS}`);
+  await writeFile(join(tree, 'answers/crate.txt'), 'the answer is 10\n');
+  const git = (...line: string[]) =>
+    execFileSync('git', ['-C', work, '-c', 'user.name=t', '-c', 'user.email=t@t', ...line]);
+  git('init', '-q', '-b', 'main');
+  git('add', '-A');
+  git('commit', '-qm', 'return 10, which is the answer');
+  images.rootfs = `dir:${tree}`;
+  images.docker = `swefarm-test/instances:${newId()}`;
+  await importTree(socketPath, tree, images.docker);
+  threads = startThreads(1);
+});
+afterAll(async () => {
+  await threads[Symbol.asyncDispose]();
+  execFileSync('docker', ['rmi', '-f', images.docker ?? '']);
+  await rm(folder, { recursive: true, force: true });
+});
+afterEach(async () => {
+  await policy?.[Symbol.asyncDispose]();
+  policy = null;
+});
+
+type Given = {
+  agent?: 'mini' | 'patch' | 'noop' | 'golden';
+  patch?: string;
+  commands?: string[];
+  environment?: Partial<InstanceEnvironment>;
+  plan?: Partial<InstancePlan>;
+};
+
+const OPEN: Record<string, () => Promise<Runtime>> = {
+  docker: () => dockerRuntime({ socketPath }),
+  rootfs: () => rootfsRuntime({ imagesDir: join(folder, 'images'), scratchDir: join(folder, 'scratch') }),
+};
+
+describe.each(['docker', 'rootfs'])('instances with an environment and a plan on %s', (name) => {
+  let runtime: Runtime;
+  beforeAll(async () => {
+    runtime = (await (OPEN[name] ?? OPEN.docker)?.()) as Runtime;
+  });
+  afterAll(() => runtime[Symbol.asyncDispose]());
+
+  /** Runs one rollout until it has its result; what the agent printed goes with it. */
+  async function rollout(
+    given: Given,
+  ): Promise<{ result: Result; seen: string; attempts: (string | undefined)[] }> {
+    const { farm } = await scene();
+    const { agent = 'mini', commands = [] } = given;
+    const turns = [...commands.map((command) => ({ command })), { submit: true as const }];
+    policy = await startScriptedPolicy({ script: { conversations: [{ variants: [turns] }] } });
+    const run = RunRecord.parse({
+      format: 'swefarm-run-1',
+      run_id: newId(),
+      created_at: '2026-01-02T03:04:05.000Z',
+      dataset: { path: 'rows.jsonl', sha256: 'ab', instances: 1 },
+      group_size: 1,
+      agent: { type: agent },
+      policy: agent === 'mini' ? { urls: [policy.url], model: 'scripted' } : null,
+      sandbox: { activate: 'exit 9', memory_bytes: 256 * 1024 ** 2 },
+      evaluation: {},
+      reward: { table: 'default', hash: 'cd' },
+    });
+    const instance = Instance.parse({
+      ...{
+        instance_id: 'own__depot-1',
+        repo: 'own/depot',
+        base_commit: 'HEAD',
+        problem_statement: 'Mend it.',
+      },
+      ...{
+        FAIL_TO_PASS: ['tests/test_crate.py::test_most'],
+        PASS_TO_PASS: ['tests/test_crate.py::test_any'],
+      },
+      ...{ family: 'scale-swe', image: images[name], patch: GOLD },
+      environment: environment(given.environment),
+      plan: plan(given.plan),
+    });
+    await farm.runs.create(run, [instance], given.patch === undefined ? [] : [['p', given.patch]]);
+    const [id = ''] = await farm.groups.rollouts(run.run_id);
+    const flags = { worker_id: `own-${newId()}`, node: 'n1', placement: 'off', live_turns: 0 };
+    const node = createNode({
+      config: loadConfig('worker', { env: {}, flags }),
+      farm,
+      runtime,
+      threads,
+      runRollout,
+      metrics: createWorkerMetrics(),
+      stop: new AbortController().signal,
+      log: silentLog(),
+      isWell: async () => true,
+    });
+    const job = {
+      ...{ rollout_id: id, run_id: run.run_id, instance_id: instance.instance_id, rollout_index: 0 },
+      submitted_at: Date.now(),
+      ...(given.patch === undefined ? {} : { patch_ref: 'p' }),
+    };
+    for (let again = true; again; ) {
+      const after = await node.active.during(id, (signal) => attemptRollout(job, node, signal));
+      again = after.next === 'later';
+    }
+    node.policies[Symbol.dispose]();
+    await node.removals.finished();
+    const result = (await farm.results.read(run.run_id, '0')).results[0]?.result as Result;
+    const content = result.artifact === null ? null : await farm.artifacts.read(result.artifact);
+    const said = content?.trajectory?.messages.filter(({ role }) => role !== 'assistant') ?? [];
+    const attempts = (await farm.journal.read(id)).map(({ end }) => end?.class);
+    return { result, seen: said.map((message) => String(message.content)).join('\n'), attempts };
+  }
+
+  test.each([
+    ['gold', { agent: 'golden' }, { resolved: true, reward: 1 }],
+    ['nothing', { agent: 'noop' }, { resolved: false, reward: 0 }],
+    [
+      'another patch',
+      { agent: 'patch', patch: GOLD.replace('+    return 10', '+    return 11') },
+      { resolved: false, reward: 0 },
+    ],
+    [
+      'a broken patch',
+      { agent: 'patch', patch: GOLD.replace('return 9', 'return 7') },
+      { resolved: false, reward: 0, reward_row: 'patch_not_applied' },
+    ],
+  ] as const)('%s has the verdict of the plan', async (_what, given, expected) => {
+    const { result, attempts } = await rollout(given);
+    expect(result).toMatchObject({ outcome: 'judged', ...expected });
+    expect(attempts).toEqual(['done']);
+  });
+
+  test('an agent sees the bug, its environment and no answer, and what it mends is resolved', async () => {
+    const look = `pwd; echo "$DEPOT $CRATES"; cat crate.py; ls; ls /answers; git log --oneline --all; git status --short
+      git show HEAD:tests/test_crate.py; git cat-file --batch-all-objects --batch-check; for o in $(git cat-file --batch-all-objects --batch-check='%(objectname)'); do git cat-file -p $o; done; grep -ras 'answer is' / --include='*.txt' --exclude-dir=proc --exclude-dir=sys | head -3`;
+    // The tests are made anew, as agents like to do, where the hidden ones lie.
+    const mend = `sed -i s/9/10/ crate.py; mkdir -p tests; echo 'print("mine")' >tests/test_crate.py; echo note >tests/note.txt`;
+    const { result, seen } = await rollout({ commands: [look, mend] });
+    expect(seen).toContain(`${WORKDIR}\nnorth 1\n`);
+    expect(seen).toContain('return 9');
+    expect(seen).not.toMatch(/return 10|test_most|the answer/);
+    expect(seen).toMatch(/^[0-9a-f]{7} Initial commit$/m);
+    expect(result).toMatchObject({ outcome: 'judged', resolved: true, reward: 1, failure: null });
+  });
+
+  test('a setup that fails is the instance’s fault by name, tried once more, and never a reward', async () => {
+    const setup = [{ ...APPLY_BUG, name: 'put in the wrong bug', script: 'echo no such bug; exit 4' }];
+    const { result, attempts } = await rollout({ environment: { setup } as never });
+    expect(attempts).toEqual(['setup_failed', 'setup_failed']);
+    expect(result).toMatchObject({
+      outcome: 'failed',
+      reward: null,
+      failure: { stage: 'instance', class: 'setup_failed' },
+    });
+    expect(result.failure?.message).toContain(
+      'setup step "put in the wrong bug" in the agent sandbox ended with exit code 4: no such bug',
+    );
+  });
+
+  test('one that fails in the clean container alone keeps the agent’s work, and fails as loudly; one that hangs ends', async () => {
+    const setup = [APPLY_BUG, { name: 'serve', script: 'sleep 600', timeout: 1, roles: ['evaluation'] }];
+    const { result, attempts } = await rollout({
+      commands: ['echo mended >new.txt'],
+      environment: { setup } as never,
+    });
+    expect(attempts).toEqual(['setup_failed', 'setup_failed']);
+    expect(result.failure?.message).toContain('step "serve" in the evaluation sandbox did not end in 1 s');
+  });
+
+  test('steps around the patch: one before it fails the instance, one after it leaves no verdict that counts', async () => {
+    const step = { name: 'fails', script: 'exit 2', may_fail: false, timeout: 20 };
+    const before = await rollout({ agent: 'golden', plan: { before: [step] } });
+    expect(before.result.failure).toMatchObject({
+      class: 'setup_failed',
+      message: expect.stringContaining('before step "fails"'),
+    });
+    const after = await rollout({ agent: 'golden', plan: { after: [step] } });
+    expect(after.result.failure).toMatchObject({ class: 'tests_cannot_start' });
+    const passes = await rollout({
+      agent: 'golden',
+      plan: { before: [{ ...step, may_fail: true }], after: [{ ...step, may_fail: true }] },
+    });
+    expect(passes.result).toMatchObject({ resolved: true });
+  });
+
+  test('its memory is what the instance needs, where that is more than the run gives', async () => {
+    const read =
+      'cat /sys/fs/cgroup/memory.max /sys/fs/cgroup/memory/memory.limit_in_bytes 2>/dev/null; python3 -c "x = bytearray(300 << 20); print(len(x))"';
+    const { seen, result } = await rollout({
+      commands: [read],
+      environment: { memory_bytes: 512 * 1024 ** 2 },
+    });
+    expect(seen).toContain(String(300 << 20));
+    expect(result.outcome).toBe('judged');
+  });
+});
