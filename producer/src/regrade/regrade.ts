@@ -7,14 +7,20 @@ import {
   REWARD_TABLE,
   type RewardOverrides,
 } from '@swefarm/grading';
-import type { Instance, Report, RewardFacts } from '@swefarm/shared';
+import {
+  type Instance,
+  type InstancePlan,
+  type Report,
+  type RewardFacts,
+  SwefarmError,
+} from '@swefarm/shared';
 import { type OutputLine, summariseReport } from '../output/line.ts';
 import { rewardFields, withoutReward } from '../output/rewardfields.ts';
 import type { StoredLog } from './sources.ts';
 
 /**
  * The report of the current grader. `before` is the stored report: its reasons of `trust` that were found in the container, and
- * cannot be found in a log, are kept.
+ * cannot be found in a log, are kept. Where the outcomes do not lie in the log, `before` is the answer.
  *
  * @throws SwefarmError `instance_invalid` when the grader rejects the row
  */
@@ -25,9 +31,21 @@ export function regradeLog(
   before: Report | null,
 ): Report {
   const plan = planEvaluation(instance, grader);
+  if (!liesInLog(plan)) return kept(instance, plan, before);
   const notApplied = facts.patch_state === 'not_applied';
   const report = gradeEvaluation(instance, plan, { ...facts, log: notApplied ? null : log }, patch);
   return before ? { ...report, trust: worseTrust(before.trust, report.trust) } : report;
+}
+
+/** Files that the tests wrote, their exit code and programs that read them are not stored: the log alone is. */
+const liesInLog = ({ outcomes }: InstancePlan): boolean =>
+  outcomes.from === 'log' || (outcomes.from === 'exit_code' && outcomes.pattern !== undefined);
+
+/** @throws SwefarmError `instance_invalid` when there is no report to keep */
+function kept({ instance_id }: Instance, { outcomes }: InstancePlan, before: Report | null): Report {
+  if (before) return before;
+  const why = `its outcomes come from "${outcomes.from}", which is not stored with its log: run it again`;
+  throw new SwefarmError('instance_invalid', `${instance_id}: ${why}`);
 }
 
 const LEVELS = ['clean', 'suspicious', 'forged'] as const;

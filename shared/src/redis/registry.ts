@@ -22,6 +22,8 @@ export const WorkerRecord = z.object({
   placed: z.boolean().optional(),
   /** Of its software; absent from older workers. */
   software_version: z.string().optional(),
+  /** It names an image in which programs of datasets read outcomes; absent: not known to. */
+  parser_image: z.boolean().optional(),
   /** The highest `needs` of records that it may work on (needs.ts). */
   understands: z.number().optional(),
 });

@@ -12,6 +12,7 @@ import {
 import { probeEndpoint } from '../agent/policy/probe.ts';
 import type { RuntimeCheck } from '../sandbox/runtime.ts';
 import { SCRATCH } from '../sandbox/scratch.ts';
+import { parserImageFindings } from './parserimage.ts';
 import { openRuntime } from './runtimes.ts';
 
 const LOW_DISK_BYTES = 20 * 1024 ** 3;
@@ -24,6 +25,7 @@ export async function diagnose(
 ): Promise<Finding[]> {
   return [
     ...(await runtimeFindings(config, signal)),
+    ...(await parserImageFindings(config, signal)),
     await redisFinding(config, signal),
     await diskFinding(config),
     ...(policyUrl ? [await endpointFinding(policyUrl, signal)] : []),

@@ -76,6 +76,7 @@ function recordOf(deps: HeartbeatDeps, started_at: number, paused: string | null
     metrics: deps.metricsAddress,
     paused: deps.stop.aborted ? 'draining' : paused,
     placed: node.router !== null,
+    parser_image: node.parserImage !== null,
     software_version: softwareVersion(),
     understands: UNDERSTOOD,
   };

@@ -1,0 +1,225 @@
+/**
+ * One instance of our own for each place that outcomes are read from, in one run: gold gets its reward, an untouched tree none, and a
+ * program of a dataset that fails costs its own rollout alone.
+ */
+import { execFile } from 'node:child_process';
+import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { liveProgram, proProgram } from '@swefarm/grading';
+import type { InstancePlan, OutcomeSource } from '@swefarm/shared';
+import { importTree, minimalImage, runCommand } from '@swefarm/testkit';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+
+const run = promisify(execFile);
+const socketPath = process.env.SWEFARM_TEST_DOCKER_SOCKET ?? '/var/run/docker.sock';
+const TAG = 'swefarm-test/graders:1';
+
+/** Prints `adds: ok` or `adds: bad`, and ends as the test does. */
+const CHECK = `python3 - <<'CHECK'
+import calc
+good = calc.add(2, 3) == 5
+print("adds:", "ok" if good else "bad")
+raise SystemExit(0 if good else 3)
+CHECK`;
+const XML = `code=$?; mkdir -p /tmp/out; if [ $code = 0 ]; then inner=''; else inner='<failure message="wrong"/>'; fi
+echo "<testsuite><testcase classname='calc' name='adds'>$inner</testcase></testsuite>" >/tmp/out/junit.xml`;
+const REWARD = `if [ $? = 0 ]; then echo '{"reward": 0.75, "tests": 0.25, "style": 0.5}' >/tmp/reward.json; else echo 0 >/tmp/reward.json; fi`;
+
+const LIVE = `
+import re
+def parser(log: str) -> dict[str, str]:
+    return {m[1]: "pass" if m[2] == "ok" else "fail" for m in re.finditer(r"^(\\w+): (ok|bad)$", log, re.M)}
+`;
+const PRO = `
+import json, sys
+names = [line.split(": ") for line in open(sys.argv[1]).read().splitlines() if ": " in line]
+tests = [{"name": name, "status": "PASSED" if word == "ok" else "FAILED"} for name, word in names]
+json.dump({"tests": tests}, open(sys.argv[3], "w"))
+`;
+
+type Case = {
+  script: string;
+  outcomes: OutcomeSource;
+  rule: InstancePlan['verdict']['rule'];
+  files?: string[];
+  tests: string[];
+};
+const CASES: Record<string, Case> = {
+  'own-exit-code': { script: CHECK, outcomes: { from: 'exit_code' }, rule: 'exit_code', tests: [] },
+  'printed-exit-code': {
+    script: `${CHECK}\necho "CODE=$?"; exit 7`,
+    outcomes: { from: 'exit_code', pattern: 'CODE=(\\d+)' },
+    rule: 'exit_code',
+    tests: [],
+  },
+  junit: {
+    script: `${CHECK}\n${XML}`,
+    outcomes: { from: 'junit', file: '/tmp/out/junit.xml' },
+    rule: 'subset',
+    tests: ['calc::adds'],
+  },
+  'program-of-tools': { script: CHECK, outcomes: liveProgram(LIVE), rule: 'live', tests: ['adds'] },
+  'program-of-instance': {
+    script: `mkdir -p /workspace; (${CHECK}\n) >/workspace/stdout.log 2>/workspace/stderr.log`,
+    files: ['/workspace/stdout.log', '/workspace/stderr.log'],
+    outcomes: proProgram(PRO),
+    rule: 'subset',
+    tests: ['adds'],
+  },
+  reward: {
+    script: `${CHECK}\n${REWARD}`,
+    outcomes: { from: 'reward', file: '/tmp/reward.json' },
+    rule: 'reward',
+    tests: [],
+  },
+};
+const HOSTILE: Record<string, Case> = {
+  'hostile-loop': {
+    ...{ script: CHECK, rule: 'live', tests: ['adds'] },
+    outcomes: { ...liveProgram('def parser(log):\n    while True: pass'), timeout: 5 },
+  },
+  'hostile-raise': {
+    ...{ script: CHECK, rule: 'live', tests: ['adds'] },
+    outcomes: liveProgram('def parser(log): raise ValueError("not today")'),
+  },
+};
+
+let folder: string;
+let tree: string;
+let gold: string;
+let head: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'swefarm-graders-'));
+  tree = join(folder, 'tree');
+  await cp((await minimalImage()).tree, tree, { recursive: true, verbatimSymlinks: true });
+  const testbed = join(tree, 'testbed');
+  const git = (...args: string[]) =>
+    run('git', ['-C', testbed, '-c', 'user.name=t', '-c', 'user.email=t@t', ...args]);
+  await writeFile(join(testbed, 'calc.py'), 'def add(a, b):\n    return a - b\n');
+  await git('init', '-q');
+  await git('add', '.');
+  await git('commit', '-qm', 'one');
+  head = (await git('rev-parse', 'HEAD')).stdout.trim();
+  await writeFile(join(testbed, 'calc.py'), 'def add(a, b):\n    return a + b\n');
+  gold = (await git('diff')).stdout;
+  await git('checkout', '-q', '.');
+  await importTree(socketPath, tree, TAG);
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+function rowOf([id, { script, outcomes, rule, files = [], tests }]: [string, Case], image: string) {
+  const apply = [{ name: 'git apply', argv: ['git', 'apply', '/tmp/patch.diff'] }];
+  return {
+    ...{ instance_id: `own__${id}-1`, repo: `own/${id}`, base_commit: head, image, patch: gold, needs: 3 },
+    ...{ problem_statement: 'add() subtracts', FAIL_TO_PASS: tests, PASS_TO_PASS: [] },
+    environment: { workdir: '/testbed', activate: '' },
+    plan: {
+      ...{ grader: 'own-1', apply, files, outcomes, verdict: { rule } },
+      script: `#!/bin/bash\ncd /testbed\n${script}\n`,
+    },
+  };
+}
+
+type Line = {
+  instance_id: string;
+  outcome: string;
+  reward: number | null;
+  resolved: boolean | null;
+  reward_row: string;
+  reward_components?: Record<string, number>;
+  failure: { stage: string; class: string; message: string } | null;
+  seconds: { total: number };
+};
+
+/** @returns the lines by the names of the cases, and the exit code of the command */
+async function rollout(
+  cases: Record<string, Case>,
+  agent: 'golden' | 'noop',
+  runtime: 'docker' | 'rootfs',
+  parserImage: boolean,
+): Promise<{ code: number | string | null; lines: Record<string, Line>; said: string }> {
+  const image = runtime === 'docker' ? TAG : `dir:${tree}`;
+  const place = await mkdtemp(join(folder, 'run-'));
+  const dataset = join(place, 'rows.jsonl');
+  const output = join(place, 'out.jsonl');
+  await writeFile(
+    dataset,
+    Object.entries(cases)
+      .map((entry) => `${JSON.stringify(rowOf(entry, image))}\n`)
+      .join(''),
+  );
+  const env = {
+    SWEFARM_STATE_DIR: join(folder, 'state'),
+    SWEFARM_SCRATCH_DIR: join(folder, 'scratch'),
+    ...(parserImage ? { SWEFARM_PARSER_IMAGE: image } : {}),
+  };
+  const args = ['rollout', '--dataset', dataset, '--agent', agent, '--runtime', runtime];
+  const { code, stderr } = await runCommand(
+    'swefarm',
+    [...args, '--concurrency', '3', '--output', output],
+    env,
+  );
+  const text = await readFile(output, 'utf8').catch(() => '');
+  const lines = text
+    .split('\n')
+    .filter(Boolean)
+    .map((line) => JSON.parse(line) as Line);
+  const nameOf = ({ instance_id: id }: Line): string => id.replace(/^own__(.*)-1$/, '$1');
+  return { code, said: stderr, lines: Object.fromEntries(lines.map((line) => [nameOf(line), line])) };
+}
+
+describe.each(['docker', 'rootfs'] as const)('on %s', (runtime) => {
+  test('gold gets the reward of each grader, a score with its parts; an untouched tree gets none', async () => {
+    const golden = await rollout(CASES, 'golden', runtime, true);
+    expect(golden.code, golden.said).toBe(0);
+    const told = Object.entries(golden.lines).map(([name, { reward, resolved }]) => [name, reward, resolved]);
+    expect(told.toSorted()).toEqual(
+      Object.keys(CASES)
+        .map((name) => (name === 'reward' ? [name, 0.75, null] : [name, 1, true]))
+        .toSorted(),
+    );
+    expect(golden.lines.reward).toMatchObject({
+      reward_row: 'scored',
+      reward_components: { tests: 0.25, style: 0.5 },
+    });
+    expect(golden.said).toMatch(/5 resolved \(100.0 %\), 1 scored, mean reward 0\.958/);
+    const noop = await rollout(CASES, 'noop', runtime, true);
+    expect(noop.code, noop.said).toBe(0);
+    expect(Object.values(noop.lines).map(({ reward, resolved }) => [reward, resolved])).toEqual(
+      Object.keys(CASES).map(() => [0, false]),
+    );
+  });
+
+  test('programs that fail have a class of their own, and those beside them are judged', async () => {
+    const { code, lines, said } = await rollout(
+      { ...HOSTILE, junit: CASES.junit as Case },
+      'golden',
+      runtime,
+      true,
+    );
+    expect(code, said).toBe(10);
+    expect(lines.junit).toMatchObject({ reward: 1 });
+    expect(lines['hostile-loop']).toMatchObject({
+      ...{ outcome: 'failed', reward: null },
+      failure: {
+        stage: 'instance',
+        class: 'parser_failed',
+        message: expect.stringContaining('did not end in 5 s'),
+      },
+    });
+    expect(lines['hostile-raise']?.failure?.message).toContain('ValueError: not today');
+  });
+});
+
+test('without a parser_image only the rollouts that need one fail, before they begin, and say what to do', async () => {
+  const some = { 'program-of-tools': CASES['program-of-tools'], junit: CASES.junit } as Record<string, Case>;
+  const { code, lines, said } = await rollout(some, 'golden', 'rootfs', false);
+  expect(code, said).toBe(10);
+  expect(lines.junit).toMatchObject({ reward: 1 });
+  expect(lines['program-of-tools']?.failure).toMatchObject({
+    class: 'no_parser_image',
+    message: expect.stringContaining('set parser_image'),
+  });
+});
