@@ -200,7 +200,7 @@ describe('official files', () => {
     });
     expect(officialReport(smith({}), context())).toMatchObject({
       patch_exists: true,
-      model: 'm',
+      model_name_or_path: 'm',
     });
   });
 

@@ -28,7 +28,7 @@ export function officialReport(report: Report, context: OfficialContext): Record
   const found = exists && report.tests_status !== null;
   const verdict = { resolved: found && report.resolved === true };
   const tests = found ? { tests_status: report.tests_status } : {};
-  if (smith) return { patch_exists: exists, ...verdict, ...tests, model: context.model };
+  if (smith) return { patch_exists: exists, ...verdict, ...tests, model_name_or_path: context.model };
   const nobody = report.grader === 'swegym' && !exists;
   return {
     [report.instance_id]: {

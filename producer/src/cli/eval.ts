@@ -108,7 +108,7 @@ async function runEval(flags: Flags): Promise<ExitCode> {
   const rounds = given.rounds.map((round) => round.filter(({ instance_id }) => chosen.has(instance_id)));
   const record = recordOf(flags, dataset, given.rounds.length);
   const plans = planGrading(dataset.instances, record.evaluation.grader);
-  const items = await listEvalTasks({ logs, runId, rounds, plan: plans.of });
+  const items = await listEvalTasks({ logs, runId, rounds, plan: plans.of, grader: plans.grader });
   const work = planEvaluationRun({
     items,
     instances: dataset.instances,
@@ -239,7 +239,8 @@ async function writeEvaluated(
   content: ArtifactContent | null,
 ): Promise<EvaluationEnd> {
   const plan = plans.of(prediction.instance_id);
-  await writeFolder(folder, filesOf({ result, content, prediction, folder, plan, timeoutSeconds }));
+  const limit = Math.min(plan?.timeout ?? timeoutSeconds, timeoutSeconds);
+  await writeFolder(folder, filesOf({ result, content, prediction, folder, plan, timeoutSeconds: limit }));
   const { instanceId: instance_id } = parseRolloutId(result.rollout_id);
   return {
     instance_id,

@@ -25,13 +25,21 @@ export type EvalTasksRequest = {
   /** The predictions of each round, without those of rows that are not chosen. */
   rounds: readonly (readonly Prediction[])[];
   plan: (instanceId: string) => InstancePlan | null;
+  /** Whose tree is written. */
+  grader: string;
 };
 
-export async function listEvalTasks({ logs, runId, rounds, plan }: EvalTasksRequest): Promise<EvalTask[]> {
+export async function listEvalTasks({
+  logs,
+  runId,
+  rounds,
+  plan,
+  grader,
+}: EvalTasksRequest): Promise<EvalTask[]> {
   const items: EvalTask[] = [];
   for (const [round, predictions] of rounds.entries()) {
     for (const prediction of predictions) {
-      const folder = instanceFolder(logs, roundName(runId, round), prediction);
+      const folder = instanceFolder(logs, roundName(runId, round), prediction, grader);
       const state = await stateOf(prediction, folder, plan(prediction.instance_id));
       items.push({ prediction, round, folder, state });
     }

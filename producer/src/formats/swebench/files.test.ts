@@ -21,7 +21,7 @@ const PLAN = {
   apply: ['git apply --verbose', 'git apply --verbose --reject', 'patch'].map((name) => ({ name, argv: [] })),
 };
 const prediction = { instance_id: 'a__b-1', model_name_or_path: 'org/model', model_patch: 'the patch' };
-const place = () => instanceFolder(logs, 'run', prediction);
+const place = () => instanceFolder(logs, 'run', prediction, 'swebench-4.1.0');
 
 async function written(over: Partial<Report>, result = aResult()): Promise<Record<string, string>> {
   const report = { ...REPORT, ...over };
@@ -211,12 +211,15 @@ test('the run report is read off the tree', async () => {
 });
 
 test('rows of SWE-smith leave its run-level report beside the instances', async () => {
-  await written({});
   const predictions = [prediction, { ...prediction, instance_id: 'error-1' }];
   const instanceIds = ['a__b-1', 'error-1', 'missing-1'];
   const reportDir = join(logs, 'reports');
-  await writeRunReport({ logs, reportDir, run: 'run', instanceIds, predictions, grader: 'swesmith-0.0.9' });
-  const text = await readFile(join(logs, 'run', 'org__model', 'report.json'), 'utf8');
+  const grader = 'swesmith-9b74ac0';
+  const own = instanceFolder(logs, 'run', prediction, grader);
+  expect(own).toBe(join(logs, 'run', 'a__b-1'));
+  await writeFolder(own, { patch: '', log: '', script: null, testOutput: null, report: { resolved: true } });
+  await writeRunReport({ logs, reportDir, run: 'run', instanceIds, predictions, grader });
+  const text = await readFile(join(logs, 'run', 'report.json'), 'utf8');
   expect(JSON.parse(text)).toEqual({
     resolved: 1,
     unresolved: 1,

@@ -1,5 +1,5 @@
 /** Turns a rollout's result and artifact into the files of its folder in the harness's tree. */
-import { officialReport } from '@swefarm/grading';
+import { isSmith, officialReport } from '@swefarm/grading';
 import type { ArtifactContent, InstancePlan, Result } from '@swefarm/shared';
 import type { Prediction } from './predictions.ts';
 import { runLog } from './runlog.ts';
@@ -20,8 +20,7 @@ export function filesOf({ result, content, prediction, folder, plan, timeoutSeco
   const report = content?.report ?? null;
   const ran = report !== null && report.evaluation !== 'not_run';
   const log = content?.test_log ?? '';
-  const late =
-    report?.evaluation === 'timed_out' ? `\n\nTimeout error: ${timeoutSeconds} seconds exceeded.` : '';
+  const late = report?.evaluation === 'timed_out' ? lateText(report.grader, timeoutSeconds) : '';
   const testOutput = ran ? `${log}${late}` : null;
   const official =
     report &&
@@ -42,6 +41,12 @@ export function filesOf({ result, content, prediction, folder, plan, timeoutSeco
     }),
   };
 }
+
+/** What the harness adds to the output of tests that took too long. */
+const lateText = (grader: string, seconds: number): string =>
+  isSmith(grader)
+    ? `\n\n>>>>> Tests Timed Out: ${seconds} seconds exceeded`
+    : `\n\nTimeout error: ${seconds} seconds exceeded.`;
 
 /** The folder for a patch of white space: the output of the harness's commands for it is known without a container. */
 export function blankFiles(prediction: Prediction, plan: Evaluated['plan']): Files {

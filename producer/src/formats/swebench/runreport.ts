@@ -29,8 +29,7 @@ export async function writeRunReport(request: RunReportRequest): Promise<string>
   const path = join(reportDir, `${reportName(predictions, run)}.json`);
   await writeReportFile(path, `${pythonJson(report)}\n`);
   if (isSmith(grader)) {
-    const model = folderOf(predictions[0]?.model_name_or_path ?? 'None');
-    const own = join(request.logs, run, model, FILES.report);
+    const own = join(request.logs, run, FILES.report);
     await writeReportFile(own, `${pythonJson(smithRunReport(entries))}\n`);
   }
   return path;
@@ -60,7 +59,7 @@ async function entryOf(
   if (prediction.model_patch === null || prediction.model_patch === '') {
     return { instance_id: id, prediction: 'empty', resolved: null };
   }
-  const folder = instanceFolder(logs, run, prediction);
+  const folder = instanceFolder(logs, run, prediction, grader);
   const stored = await readReport(folder, id);
   const resolved = stored.state === 'report' ? stored.report.resolved : null;
   const entry: RunEntry = { instance_id: id, prediction: 'patch', resolved };

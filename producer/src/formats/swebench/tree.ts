@@ -1,6 +1,7 @@
 /** The folders and files of the SWE-bench harness, from which an evaluation is resumed. */
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { isSmith } from '@swefarm/grading';
 import { errorMessage, replaceFile, UnusableError } from '@swefarm/shared';
 import { folderOf, type Prediction } from './predictions.ts';
 import { pythonJson } from './pythonjson.ts';
@@ -20,12 +21,14 @@ export const FILES = {
 export const roundName = (runId: string, round: number): string =>
   round === 0 ? runId : `${runId}-${round + 1}`;
 
+/** Below the run lies a folder for each model, but SWE-smith's own harness has none: its `--eval_dir` is the run's folder. */
 export function instanceFolder(
   logs: string,
   run: string,
   { instance_id, model_name_or_path }: Pick<Prediction, 'instance_id' | 'model_name_or_path'>,
+  grader: string,
 ): string {
-  return join(logs, run, folderOf(model_name_or_path), instance_id);
+  return join(logs, run, ...(isSmith(grader) ? [] : [folderOf(model_name_or_path)]), instance_id);
 }
 
 export type Files = {
