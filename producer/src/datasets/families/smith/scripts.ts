@@ -2,11 +2,22 @@
 import { readFileSync } from 'node:fs';
 import type { TestFiles } from '@swefarm/grading';
 
-const text = (name: string): string => readFileSync(new URL(`./${name}`, import.meta.url), 'utf8');
+/** Without its comments: each row carries a copy. */
+const text = (name: string): string =>
+  readFileSync(new URL(`./${name}`, import.meta.url), 'utf8').replace(/^ *#.*\n/gm, '');
 const START = text('start.sh');
 const FILES = text('files.sh');
 const HIDE = text('hide.sh');
 const RESTORE = text('restore.sh');
+/** How the tree is searched; a list of files needs no search. */
+const SEARCH: Record<TestFiles['rule'], string> = {
+  files: '',
+  go: text('go.sh'),
+  java: text('java.sh'),
+  javascript: text('javascript.sh'),
+  php: text('php.sh'),
+  rust: text('rust.sh'),
+};
 
 /** What the scripts need to know of an instance. */
 export type SmithTree = {
@@ -42,6 +53,7 @@ const searching = (tree: SmithTree, tests: TestFiles): string[] => [
   `rule=${tests.rule}`,
   printing('names', lines(tests.rule === 'files' ? tests.files : tests.names)),
   printing('changed', lines(tree.changed)),
+  SEARCH[tests.rule],
   FILES,
 ];
 
