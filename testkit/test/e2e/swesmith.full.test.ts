@@ -1,6 +1,6 @@
 /** SWE-smith in all states of an instance's branch, on Docker and rootfs, with patches good and bad, and in other languages. */
 import { execFileSync } from 'node:child_process';
-import { writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { runCommand } from '@swefarm/testkit';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -146,7 +146,8 @@ test.each(LANGUAGES)(
     const row = await smithOwn(farm.folder, own);
     if (name === 'JavaScript') {
       const image = row.image_name.slice('host+dir:'.length);
-      execFileSync('install', ['-D', tool, join(image, 'opt/node/node')]);
+      await mkdir(join(image, 'opt/node'), { recursive: true });
+      await copyFile(tool, join(image, 'opt/node/node'));
     }
     const dataset = await farm.write(`${own.id}.jsonl`, [row]);
     const of = (agent: string) => farm.rollouts(dataset, 'rootfs', agent, ['--agent', agent]);
