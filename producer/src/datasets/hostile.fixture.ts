@@ -2,9 +2,9 @@
 import { Instance } from '@swefarm/shared';
 import fc from 'fast-check';
 import { expect } from 'vitest';
-import { toInstance } from '../row.ts';
-import { row as swebenchRow } from '../rows.fixture.ts';
-import { FAMILY_ROWS, UNGRADABLE_ROWS } from './rows.fixture.ts';
+import { FAMILY_ROWS, UNGRADABLE_ROWS } from './families/rows.fixture.ts';
+import { toInstance } from './row.ts';
+import { row as swebenchRow } from './rows.fixture.ts';
 
 type Row = Record<string, unknown>;
 
