@@ -49,6 +49,19 @@ const HIDDEN = [
   'check_git_changes.sh',
 ].map((name) => `/home/${name}`);
 
+/**
+ * The image's own script applies the patch, together with the tests; one that it cannot apply leaves no outcomes, and so nothing
+ * that tells it from tests that cannot start. So the script's own command is asked first; a script without one decides alone.
+ */
+const CHECK = [
+  '/bin/bash',
+  '-c',
+  [
+    "line=$(grep -m1 -oE 'git apply [^;|&]*/home/fix[.]patch' /home/fix-run.sh) || exit 0",
+    'eval "$(sed "s/^git apply/git apply --check/" <<<"$line")"',
+  ].join('\n'),
+];
+
 function readMulti(read: FieldReader): InstanceDraft {
   const { row } = read;
   const org = word(read, 'org');
@@ -80,9 +93,8 @@ function readMulti(read: FieldReader): InstanceDraft {
     plan: {
       grader: 'multi-swe-bench',
       patch_path: '/home/fix.patch',
-      // The image's own script applies it, together with the tests.
-      apply: [],
-      blank: 'tests_run',
+      apply: [{ name: 'git apply --check, as fix-run.sh applies it', argv: CHECK }],
+      blank: 'ends',
       script: '#!/bin/bash\nbash /home/fix-run.sh\n',
       outcomes: multiSweProgram({
         ...{ org, repo, number },
