@@ -1,0 +1,237 @@
+/** Small instances of our own making in the exact form of dataset families: trees as their images are laid out, and rows. */
+import { execFileSync } from 'node:child_process';
+import { chmod, mkdir, symlink, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+
+const BUG = 'def add(a, b):\n    return a - b\n';
+const FIXED = 'def add(a, b):\n    return a + b\n';
+const TESTS = 'from calc import add\n\n\ndef test_zero():\n    assert add(0, 0) == 0\n';
+const NEW_TEST = '\n\ndef test_add():\n    assert add(1, 2) == 3\n';
+/** A runner that prints as pytest does with -rA, for the host has no pytest. */
+const RUNNER = `import importlib.util
+import sys
+
+sys.path.insert(0, ".")
+for path in sys.argv[1:]:
+    spec = importlib.util.spec_from_file_location("tests", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    for name in sorted(dir(module)):
+        if not name.startswith("test_"):
+            continue
+        try:
+            getattr(module, name)()
+            print(f"PASSED {path}::{name}")
+        except AssertionError:
+            print(f"FAILED {path}::{name} - AssertionError")
+`;
+
+type Repository = { base: string; fix: string; patch: string; testPatch: string };
+
+/** A repository at the bug, whose later history holds the fix and its test, as the images of most families have it. */
+async function repository(path: string): Promise<Repository> {
+  const files = { 'calc.py': BUG, 'run.py': RUNNER, 'tests/test_calc.py': TESTS };
+  await write(path, files);
+  const git = (...args: string[]): string =>
+    execFileSync('git', ['-C', path, '-c', 'user.name=n', '-c', 'user.email=e@x', ...args], {
+      encoding: 'utf8',
+    });
+  git('init', '-q', '-b', 'main');
+  git('add', '.');
+  git('commit', '-qm', 'start');
+  const base = git('rev-parse', 'HEAD').trim();
+  await write(path, { 'calc.py': FIXED, 'tests/test_calc.py': TESTS + NEW_TEST });
+  const [patch, testPatch] = [git('diff', '--', 'calc.py'), git('diff', '--', 'tests')];
+  git('commit', '-qam', 'THE FIX');
+  const fix = git('rev-parse', 'HEAD').trim();
+  git('branch', 'future');
+  git('tag', 'v99');
+  git('reset', '-q', '--hard', base);
+  return { base, fix, patch, testPatch };
+}
+
+async function write(folder: string, files: Readonly<Record<string, string>>): Promise<void> {
+  for (const [path, text] of Object.entries(files)) {
+    await mkdir(dirname(join(folder, path)), { recursive: true });
+    await writeFile(join(folder, path), text);
+    if (path.endsWith('.sh')) await chmod(join(folder, path), 0o755);
+  }
+}
+
+export type FamilyInstance = {
+  id: string;
+  row: Record<string, unknown>;
+  /** What the agent must not find: the commit of the fix stands for all that tells it. */
+  fix: string;
+};
+
+type Maker = (tree: string, image: string) => Promise<FamilyInstance>;
+
+const common = (id: string, image: string, { base, patch, testPatch }: Repository) => ({
+  instance_id: id,
+  repo: 'acme/calc',
+  base_commit: base,
+  patch,
+  test_patch: testPatch,
+  problem_statement: 'add subtracts.',
+  FAIL_TO_PASS: ['tests/test_calc.py::test_add'],
+  PASS_TO_PASS: ['tests/test_calc.py::test_zero'],
+  image,
+});
+
+const r2e: Maker = async (tree, image) => {
+  const made = await repository(join(tree, 'testbed'));
+  await mkdir(join(tree, 'testbed/.venv/bin'), { recursive: true });
+  await symlink('/usr/bin/python3', join(tree, 'testbed/.venv/bin/python'));
+  await write(tree, {
+    'r2e_tests/test_1.py': `from calc import add\n${NEW_TEST}\n\ndef test_known():\n    assert False\n`,
+    'testbed/run_tests.sh':
+      'echo "=== short test summary info ==="\n.venv/bin/python run.py r2e_tests/test_1.py\n',
+  });
+  const line = (type: string, content: string) => ({ type, content });
+  const commit = {
+    file_diffs: [
+      {
+        old_file_content: BUG,
+        new_file_content: FIXED,
+        header: { file: { path: 'calc.py' }, misc_line: null },
+        index_line: { old_commit_hash: '1111111', new_commit_hash: '2222222', mode: '100644' },
+        is_binary_file: false,
+        minus_file: { path: 'a/calc.py' },
+        plus_file: { path: 'b/calc.py' },
+        hunks: [
+          {
+            descriptor: {
+              old_range: { start: 1, length: 2 },
+              new_range: { start: 1, length: 2 },
+              section: '',
+            },
+            line_group: {
+              all_lines: [
+                line('context', 'def add(a, b):'),
+                line('deleted', '    return a - b'),
+                line('added', '    return a + b'),
+              ],
+            },
+          },
+        ],
+      },
+    ],
+    old_commit_hash: made.base,
+    new_commit_hash: made.fix,
+  };
+  const row = {
+    repo_name: 'calc',
+    docker_image: image,
+    commit_hash: made.fix,
+    parsed_commit_content: JSON.stringify(commit),
+    expected_output_json: JSON.stringify({ test_add: 'PASSED', test_known: 'FAILED' }),
+    problem_statement: '[ISSUE]add subtracts.[/ISSUE]',
+  };
+  return { id: `calc-${made.fix}`, row, fix: made.fix };
+};
+
+const v2: Maker = async (tree, image) => {
+  const made = await repository(join(tree, 'calc'));
+  const install_config = {
+    base_image_name: 'python:latest',
+    install: [],
+    log_parser: 'parse_log_pytest',
+    test_cmd: ['python3 run.py tests/test_calc.py'],
+  };
+  const id = 'acme__calc-v2';
+  return { id, row: { ...common(id, image, made), language: 'python', install_config }, fix: made.fix };
+};
+
+const live =
+  (id: string, columns: Record<string, unknown>): Maker =>
+  async (tree, image) => {
+    const made = await repository(join(tree, 'testbed'));
+    return { id, row: { ...common(id, image, made), ...columns }, fix: made.fix };
+  };
+
+const LIVE_PARSER = `def parser(log):
+    words = {"PASSED": "pass", "FAILED": "fail"}
+    return {line.split()[1]: words[line.split()[0]] for line in log.splitlines() if "::" in line}
+`;
+
+const pro: Maker = async (tree, image) => {
+  const made = await repository(join(tree, 'app'));
+  const id = `instance_acme__calc-${made.fix}`;
+  const { FAIL_TO_PASS: _f, PASS_TO_PASS: _p, ...columns } = common(id, image, made);
+  const row = {
+    ...columns,
+    requirements: 'The sum.',
+    interface: 'None.',
+    fail_to_pass: "['tests/test_calc.py::test_add']",
+    pass_to_pass: '["tests/test_calc.py::test_zero"]',
+    selected_test_files_to_run: "['tests/test_calc.py']",
+    before_repo_set_cmd: `git reset --hard ${made.base}\ngit checkout ${made.fix} -- tests/test_calc.py`,
+    'run_script.sh': 'python3 run.py $1\n',
+    'parser.py': `import json, sys
+tests = [line.split() for line in open(sys.argv[1]) if "::" in line]
+json.dump({"tests": [{"name": t[1], "status": t[0]} for t in tests]}, open(sys.argv[3], "w"))
+`,
+  };
+  return { id, row, fix: made.fix };
+};
+
+const openSwe: Maker = async (tree, image) => {
+  const made = await repository(join(tree, 'testbed'));
+  const id = 'acme__calc-open';
+  const eval_script =
+    '#!/bin/bash\ncd /testbed\npython3 -c "from calc import add; assert add(1, 2) == 3"\necho "OPENSWE_EXIT_CODE=$?"\n';
+  return { id, row: { ...common(id, image, made), eval_script }, fix: made.fix };
+};
+
+const multi: Maker = async (tree, image) => {
+  const made = await repository(join(tree, 'home/calc'));
+  await write(tree, {
+    'home/fix.patch': made.patch,
+    'home/test.patch': made.testPatch,
+    'home/run.sh': 'cd /home/calc && python3 run.py tests/test_calc.py\n',
+    'home/fix-run.sh':
+      'set -e\ncd /home/calc\ngit apply /home/test.patch /home/fix.patch\npython3 run.py tests/test_calc.py\n',
+  });
+  const passed = { run: 'PASS', test: 'PASS', fix: 'PASS' };
+  const row = {
+    ...{ org: 'acme', repo: 'calc', number: 7, lang: 'go', image },
+    base: { label: 'acme:main', ref: 'main', sha: made.base },
+    resolved_issues: [{ number: 5, title: 'add subtracts.', body: '' }],
+    fix_patch: made.patch,
+    test_patch: made.testPatch,
+    p2p_tests: { test_zero: passed },
+    n2p_tests: { test_add: { run: 'NONE', test: 'NONE', fix: 'PASS' } },
+  };
+  return { id: 'acme__calc-7', row, fix: made.fix };
+};
+
+const MAKERS: Readonly<Record<string, Maker>> = {
+  'r2e-gym': r2e,
+  'swe-rebench-v2': v2,
+  'swe-bench-live with pytest': live('acme__calc-live', {
+    test_cmds: ['python3 run.py tests/test_calc.py'],
+    log_parser: 'pytest',
+  }),
+  'swe-bench-live with its own parser': live('acme__calc-parsed', {
+    test_cmds: ['python3 run.py tests/test_calc.py >out.txt'],
+    print_cmds: ['cat out.txt'],
+    log_parser: LIVE_PARSER,
+  }),
+  'swe-bench-pro': pro,
+  'open-swe': openSwe,
+  'multi-swe': multi,
+};
+
+export const FAMILY_NAMES = Object.keys(MAKERS);
+
+/** One instance a family, their trees in `folder`; images are trees above the host's own system. */
+export async function makeFamilyInstances(folder: string): Promise<Map<string, FamilyInstance>> {
+  const made = new Map<string, FamilyInstance>();
+  for (const [name, make] of Object.entries(MAKERS)) {
+    const tree = join(folder, name.replaceAll(' ', '-'));
+    await mkdir(tree, { recursive: true });
+    made.set(name, await make(tree, `host+dir:${tree}`));
+  }
+  return made;
+}
