@@ -92,7 +92,8 @@ const PRODUCER: Rooms = {
   selection: ['datasets', 'datasets/families', 'export', 'output', 'formats', 'formats/verl'],
   page: [...RESULTS, 'view'],
   collection: ['output', 'run'],
-  reports: [...RESULTS, 'formats', 'view'],
+  scaling: ['datasets', 'output'],
+  reports: [...RESULTS, 'collection', 'formats', 'scaling', 'view'],
   'gateway/access': ['datasets', 'health', 'run', 'sessions'],
   'gateway/calls': ['datasets', 'formats/gym', 'gateway/access', 'run'],
   'gateway/routes': [

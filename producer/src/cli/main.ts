@@ -21,6 +21,8 @@ import { addRegrade } from './regrade.ts';
 import { addRemove } from './remove.ts';
 import { addReport } from './report.ts';
 import { addRollout } from './rollout.ts';
+import { addScore } from './score.ts';
+import { addSelect } from './select.ts';
 import { addServe } from './serve.ts';
 import { addShow } from './show.ts';
 import { addStatus } from './status.ts';
@@ -52,6 +54,8 @@ for (const add of [
   addCollect,
   addServe,
   addReport,
+  addScore,
+  addSelect,
   addStatus,
   addWatch,
   addShow,

@@ -1,12 +1,20 @@
 /** `swefarm report`: prints the profile of one or several outputs, or of a run that is still in Redis. */
 import { existsSync } from 'node:fs';
-import { describeUnreadable, openFarm, type RunRecord, startedRollouts } from '@swefarm/shared';
-import { type Command, InvalidArgumentError } from 'commander';
-import { profileOf, type RolloutFact } from '../output/profile.ts';
+import { basename, resolve } from 'node:path';
+import { describeUnreadable, openFarm, type RunRecord, replaceFile, startedRollouts } from '@swefarm/shared';
+import { type Command, InvalidArgumentError, Option } from 'commander';
+import { inFolder } from '../output/appendfile.ts';
+import { profileOf } from '../output/profile.ts';
+import { analyse } from '../reports/analysis.ts';
+import { type FullReport, renderMarkdown, renderPage } from '../reports/document.ts';
+import type { LineFact } from '../reports/facts.ts';
+import { costTable, cutTables, scalingTable, type Table } from '../reports/figures.ts';
 import { countOutput, countRun } from '../reports/read.ts';
 import { type ProfileReport, renderReport } from '../reports/render.ts';
 import { EXIT } from '../run/exit.ts';
-import { addFarmOptions, type Flags, producerConfig } from './options.ts';
+import { renderTable } from '../view/table.ts';
+import { addFarmOptions, type Flags, producerConfig, wholeNumber } from './options.ts';
+import { scoresOf } from './select.ts';
 import { print, say } from './terminal.ts';
 
 export function addReport(program: Command): void {
@@ -15,27 +23,70 @@ export function addReport(program: Command): void {
     .description('report on results: accuracy, pass@k, failures by cause, by repository and by group')
     .argument('<output...>', 'output files (several: shards, counted as one), or ids of runs in Redis')
     .option('--k <list>', 'values of k for pass@k, such as 1,2,4 (default: powers of two)', numbers)
-    .option('--json', 'print JSON (the default in a pipe)');
+    .addOption(
+      new Option(
+        '--format <format>',
+        'table (the default on a terminal), json (in a pipe), markdown, or html: one page with plots',
+      ).choices(['table', 'json', 'markdown', 'html']),
+    )
+    .option('--json', 'the same as --format json')
+    .option('--output <file>', 'write the report into this file')
+    .option('--scores <file...>', 'files of swefarm score: adds best@k and the gap to the oracle')
+    .option('--prices <file>', 'YAML with the prices of models, for outputs whose lines tell no cost')
+    .option('--resamples <n>', 'resamples of the bootstrap for 95 % intervals', wholeNumber, 1000)
+    .option('--seed <n>', 'seed of the bootstrap', wholeNumber, 0);
   addFarmOptions(command).action(async (names: string[], flags: Flags) => {
     const { report, ks } = await reportOf(names, flags);
-    const human = flags.json !== true && process.stdout.isTTY;
-    await print(
-      human ? renderReport(report, ks) : JSON.stringify({ ...report, pass_at: chosen(report, ks) }),
-    );
+    const text = rendered(report, ks, names, flags);
+    const target = flags.output as string | undefined;
+    if (target === undefined) await print(text);
+    else await inFolder(target, () => replaceFile(resolve(target), `${text.trimEnd()}\n`));
     process.exitCode = EXIT.allJudged;
   });
 }
 
+function rendered(report: FullReport, ks: readonly number[], names: readonly string[], flags: Flags): string {
+  const title = `Report of ${names.map((name) => basename(name)).join(', ')}`;
+  const usual = process.stdout.isTTY && flags.output === undefined ? 'table' : 'json';
+  switch (flags.json === true ? 'json' : ((flags.format as string | undefined) ?? usual)) {
+    case 'markdown':
+      return renderMarkdown(report, title);
+    case 'html':
+      return renderPage(report, title);
+    case 'table': {
+      const { analysis } = report;
+      const tables = [
+        scalingTable(analysis.scaling),
+        ...(analysis.costs ? [costTable(analysis.costs)] : []),
+        ...cutTables(analysis),
+      ];
+      return [renderReport(report, ks), ...tables.map(renderFigures)].join('\n\n');
+    }
+    default: {
+      const { analysis, ...profile } = report;
+      return JSON.stringify({ ...profile, ...analysis, pass_at: chosen(report, ks) });
+    }
+  }
+}
+
+const renderFigures = ({ title, columns, rows }: Table): string =>
+  `${title}\n${renderTable(
+    columns.map((name, at) => ({ name, ...(at === 0 ? {} : { align: 'right' as const }) })),
+    rows,
+  )}`;
+
 async function reportOf(
   names: readonly string[],
   flags: Flags,
-): Promise<{ report: ProfileReport; ks: number[] }> {
-  const rollouts = new Map<string, RolloutFact>();
+): Promise<{ report: FullReport; ks: number[] }> {
+  const rollouts = new Map<string, LineFact>();
   const records = new Map<string, RunRecord>();
   const replaced = new Set<string>();
   let known = true;
   for (const name of names) {
-    const counted = existsSync(name) ? await countOutput(name) : await fromFarm(name, flags);
+    const counted = existsSync(name)
+      ? await countOutput(name, flags.prices as string | undefined)
+      : await fromFarm(name, flags);
     for (const [id, fact] of counted.rollouts) rollouts.set(id, fact);
     for (const id of counted.replaced) replaced.add(id);
     if (counted.record) records.set(counted.record.run_id, counted.record);
@@ -43,7 +94,11 @@ async function reportOf(
     for (const entry of counted.unreadable) say(`swefarm: not counted: ${describeUnreadable(entry)}`);
   }
   for (const id of replaced) rollouts.delete(id);
-  const facts = [...rollouts.values()];
+  const scores = flags.scores === undefined ? null : await scoresOf([], flags);
+  const facts = [...rollouts.values()].map((fact) => ({
+    ...fact,
+    score: scores?.get(fact.rollout_id)?.score ?? null,
+  }));
   const runs = [...records.values()];
   const [first] = runs;
   // Shards that share instances make larger groups than any single run requested.
@@ -55,7 +110,8 @@ async function reportOf(
   const expected = known ? runs.reduce((sum, run) => sum + startedRollouts(run), 0) : null;
   const most = Object.keys(profile.pass_at).length;
   const ks = (flags.k as number[] | undefined) ?? powersOfTwo(most);
-  return { report: { expected, ...profile, groups }, ks };
+  const analysis = analyse(facts, ks, { resamples: flags.resamples as number, seed: flags.seed as number });
+  return { report: { expected, ...profile, groups, analysis }, ks };
 }
 
 async function fromFarm(runId: string, flags: Flags) {

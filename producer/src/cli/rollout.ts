@@ -1,5 +1,5 @@
 /** `swefarm rollout`: submits, runs a local worker and collects, in one command; starts its own Redis when none is given. */
-import { type ProducerConfig, type RunRecord, UsageError } from '@swefarm/shared';
+import { type Farm, type ProducerConfig, type RunRecord, UsageError } from '@swefarm/shared';
 import type { Command } from 'commander';
 import { parseSets, taggedPath } from '../collection/sets.ts';
 import type { Collected } from '../output/collect.ts';
@@ -106,13 +106,7 @@ async function runPrepared(task: Prepared, stop: Stop): Promise<ExitCode> {
   const farm = stack.use(await openFarmPatiently(place.config, stop.draining, { entrusts: true }));
   if (place.stateDir === null) for (const warning of farm.warnings) say(`swefarm: ${warning}`);
   const record = stored ? prepared.record : await withDeadline(prepared.record, flags.deadline, farm);
-  await requireTrainableEndpoints(farm, {
-    record,
-    instances: prepared.dataset.instances,
-    apiKey: prepared.apiKey,
-    acceptRawLogprobs: flags.acceptRawLogprobs === true,
-    signal: stop.draining,
-  });
+  await requireTokens(farm, task, record, stop.draining);
   await storeRun(task, record, place.stateDir);
   const idle = await staleLimitWarning(record, farm);
   if (idle) say(`swefarm: ${idle}`);
@@ -164,3 +158,17 @@ async function storeRun(
     ...(queuesAsNeeded(flags) ? { as_needed: true } : {}),
   });
 }
+
+const requireTokens = (
+  farm: Farm,
+  { flags, prepared }: Prepared,
+  record: RunRecord,
+  signal: AbortSignal,
+): Promise<void> =>
+  requireTrainableEndpoints(farm, {
+    record,
+    instances: prepared.dataset.instances,
+    apiKey: prepared.apiKey,
+    acceptRawLogprobs: flags.acceptRawLogprobs === true,
+    signal,
+  });

@@ -58,6 +58,8 @@ export type OutputLine = Pick<
     artifact_file?: string;
     /** The rollout of a later run that evaluated this rollout's patch again. */
     evaluated_by?: Pick<Result, 'rollout_id' | 'artifact'>;
+    /** What a verifier gave it, in lines that `swefarm select` wrote. */
+    verifier_score?: number;
     /** It was made elsewhere and read by `swefarm import`. */
     imported?: Imported;
   };

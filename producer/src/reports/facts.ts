@@ -14,14 +14,35 @@ export type LineFacts = Pick<
   | 'turns'
   | 'failure'
   | 'facts'
+  | 'tokens'
+  | 'exit_status'
 > &
-  Partial<Pick<OutputLine, 'report'>>;
+  Partial<Pick<OutputLine, 'report' | 'tag' | 'cost'>>;
+
+/** What the analysis of a report needs beside what every profile counts. */
+export type LineFact = RolloutFact & {
+  rollout_id: string;
+  exit_status: string | null;
+  /** Of all prompts and answers. */
+  tokens: number;
+  /** US dollars; null: not known. */
+  cost: number | null;
+  tag: string | null;
+  /** Of a verifier; null: none. */
+  score: number | null;
+};
 
 /** Rollouts of one instance are a group, in whichever shard they are. */
-export function factOf(line: LineFacts, repo = repositoryOf(line.instance_id)): RolloutFact {
+export function factOf(line: LineFacts, repo = repositoryOf(line.instance_id)): LineFact {
   const { outcome, failure, facts, report } = line;
   const evaluation = report?.evaluation ?? facts?.evaluation;
   return {
+    rollout_id: line.rollout_id,
+    exit_status: line.exit_status,
+    tokens: line.tokens.prompt + line.tokens.completion,
+    cost: line.cost ?? null,
+    tag: line.tag ?? null,
+    score: null,
     group: line.instance_id,
     repo,
     outcome,

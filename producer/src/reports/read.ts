@@ -1,13 +1,13 @@
 /** Reads the rollouts that a report counts: lines of outputs in any format, or the results of a run in Redis. */
 import { type Farm, type RunRecord, type UnreadableResult, UsageError } from '@swefarm/shared';
+import { costOf, priceOf, readPrices } from '../collection/prices.ts';
 import { readOutputRun } from '../output/output.ts';
-import type { RolloutFact } from '../output/profile.ts';
-import { factOf } from './facts.ts';
+import { factOf, type LineFact } from './facts.ts';
 import { readLines } from './lines.ts';
 
 /** `record` null: the number of expected rollouts is unknown. */
 export type CountedRollouts = {
-  rollouts: Map<string, RolloutFact>;
+  rollouts: Map<string, LineFact>;
   record: RunRecord | null;
   /** Results that are not counted because they cannot be read. */
   unreadable: readonly UnreadableResult[];
@@ -15,13 +15,21 @@ export type CountedRollouts = {
   replaced: readonly string[];
 };
 
-/** Throws UsageError when the file cannot be read or is not an output. */
-export async function countOutput(path: string): Promise<CountedRollouts> {
+/** `pricesFile`: for lines that do not tell their cost. Throws UsageError when a file cannot be read or is not an output. */
+export async function countOutput(path: string, pricesFile?: string): Promise<CountedRollouts> {
   const run = await readOutputRun(path);
-  const rollouts = new Map<string, RolloutFact>();
+  const price =
+    pricesFile === undefined
+      ? null
+      : priceOf(readPrices(pricesFile), run?.record.policy?.model ?? null, pricesFile);
+  const rollouts = new Map<string, LineFact>();
   const replaced: string[] = [];
   for await (const line of readLines(path)) {
-    rollouts.set(line.rollout_id, factOf(line));
+    const fact = factOf(line);
+    rollouts.set(
+      line.rollout_id,
+      price && fact.cost === null ? { ...fact, cost: costOf(line.tokens, price) } : fact,
+    );
     if (line.replaces !== undefined) replaced.push(line.replaces);
   }
   return {
@@ -41,7 +49,7 @@ export async function countRun(farm: Farm, runId: string): Promise<CountedRollou
     );
   }
   const repositories = new Map<string, string>();
-  const rollouts = new Map<string, RolloutFact>();
+  const rollouts = new Map<string, LineFact>();
   const unreadable: UnreadableResult[] = [];
   for (let cursor = '0'; ; ) {
     const batch = await farm.results.read(runId, cursor);

@@ -2,6 +2,7 @@
 
 import type { Counted, Profile } from '../output/profile.ts';
 import { renderTable } from '../view/table.ts';
+import { decimal, percent } from './figures.ts';
 
 export type ProfileReport = Profile & {
   /** How many rollouts the runs should have; null when unknown. */
@@ -64,7 +65,3 @@ function turns({ mean_turns: kept, mean_turns_cancelled: cancelled }: ProfileRep
     ? decimal(kept, 1)
     : `${decimal(kept, 1)} kept, ${decimal(cancelled, 1)} cancelled`;
 }
-
-const decimal = (value: number | null, digits: number): string =>
-  value === null ? '–' : value.toFixed(digits);
-const percent = (share: number | null): string => (share === null ? '–' : `${(100 * share).toFixed(1)} %`);

@@ -1,0 +1,149 @@
+/** `swefarm score`: asks a verifier for a score of each rollout of an output. */
+import { readFileSync } from 'node:fs';
+import {
+  createSemaphore,
+  environmentSecret,
+  errorMessage,
+  type Farm,
+  SwefarmError,
+  UsageError,
+} from '@swefarm/shared';
+import { type Command, Option } from 'commander';
+import { artifactOfLine } from '../output/artifact.ts';
+import type { OutputLine } from '../output/line.ts';
+import { countNames } from '../output/tally.ts';
+import { readLines } from '../reports/lines.ts';
+import { EXIT } from '../run/exit.ts';
+import { openScores, type ScoreFile, scoresPath } from '../scaling/scores.ts';
+import {
+  createVerifier,
+  DEFAULT_PROMPT,
+  VERIFIER_FORMS,
+  type Verifier,
+  type VerifierForm,
+} from '../scaling/verifier.ts';
+import { lazyFarm } from './farm.ts';
+import { addFarmOptions, type Flags, producerConfig, wholeNumber } from './options.ts';
+import { listenForStop } from './stop.ts';
+import { say } from './terminal.ts';
+
+export function addScore(program: Command): void {
+  const command = program
+    .command('score')
+    .description(
+      'ask a verifier how likely each rollout of an output solved its task; the same command continues',
+    )
+    .argument('<output>', 'an output file; its trajectories are read from where its lines say')
+    .requiredOption(
+      '--verifier-url <url>',
+      'base URL of an OpenAI-compatible server, or the address of an HTTP scorer',
+    )
+    .addOption(
+      new Option(
+        '--verifier-form <form>',
+        'chat, completions: the log-probabilities of yes and no; http: {score} for a posted rollout',
+      )
+        .choices([...VERIFIER_FORMS])
+        .default('chat'),
+    )
+    .option('--model <name>', 'the model, as the verifier serves it', '')
+    .option('--prompt <file>', 'the question, with {trajectory} and {patch} (default: a plain one)')
+    .option('--api-key-env <variable>', 'environment variable that holds the key of the verifier')
+    .option('--concurrency <n>', 'questions at once', wholeNumber, 8)
+    .option('--timeout <seconds>', 'longest wait for an answer', wholeNumber, 600)
+    .option('--output <file>', 'file for the scores (default: OUTPUT.scores.jsonl beside it)');
+  addFarmOptions(command).action(score);
+}
+
+async function score(path: string, flags: Flags): Promise<void> {
+  const form = flags.verifierForm as VerifierForm;
+  if (form !== 'http' && flags.model === '')
+    throw new UsageError(`--verifier-form ${form} asks a model: add --model NAME`);
+  const verifier = createVerifier(form, {
+    url: String(flags.verifierUrl).replace(/\/+$/, ''),
+    model: String(flags.model),
+    key: flags.apiKeyEnv === undefined ? null : environmentSecret(String(flags.apiKeyEnv), '--api-key-env'),
+    prompt: flags.prompt === undefined ? DEFAULT_PROMPT : readPrompt(String(flags.prompt)),
+    timeoutMs: (flags.timeout as number) * 1000,
+  });
+  const stop = listenForStop(() => say('\nswefarm: stopping; the same command continues'));
+  await using late = lazyFarm(() => producerConfig(flags));
+  await using file = await openScores(String(flags.output ?? scoresPath(path)), verifier.name);
+  const failures: string[] = [];
+  const counts = { scored: 0, known: 0, empty: 0 };
+  const slots = createSemaphore(Math.max(1, flags.concurrency as number));
+  const running = new Set<Promise<void>>();
+  for await (const line of readLines(path)) {
+    if (stop.draining.aborted) break;
+    if (line.outcome !== 'judged') counts.empty += 1;
+    else if (file.known.has(line.rollout_id)) counts.known += 1;
+    else {
+      const giveBack = await slots.acquire();
+      if (stop.draining.aborted) break;
+      const work = scoreOne(line, verifier, file, late.farm, stop.draining)
+        .then(() => {
+          counts.scored += 1;
+        })
+        .catch((error: unknown) => {
+          if (!stop.draining.aborted) failures.push(failureOf(line, error));
+        })
+        .finally(() => {
+          giveBack();
+          running.delete(work);
+        });
+      running.add(work);
+    }
+  }
+  await Promise.all(running);
+  say(
+    `${counts.scored} rollouts scored by ${verifier.name}, ${counts.known} had a score, ${counts.empty} without a verdict are left out`,
+  );
+  for (const [reason, times] of Object.entries(countNames(failures)))
+    say(`${times} without a score: ${reason}`);
+  if (stop.draining.aborted) process.exitCode = EXIT.interrupted;
+  else if (failures.length === 0) process.exitCode = EXIT.allJudged;
+  else process.exitCode = counts.scored + counts.known > 0 ? EXIT.someNotJudged : EXIT.unusable;
+}
+
+async function scoreOne(
+  line: OutputLine,
+  verifier: Verifier,
+  file: ScoreFile,
+  farm: () => Promise<Farm>,
+  signal: AbortSignal,
+): Promise<void> {
+  const content = await artifactOfLine(line, farm);
+  if (!content?.trajectory) {
+    throw new SwefarmError(
+      'no_trajectory',
+      'the rollout has no trajectory: only a model can be asked about one',
+    );
+  }
+  const { rollout_id, instance_id } = line;
+  const messages = content.trajectory.messages.map(({ role, content: text }) => ({
+    role,
+    content: text ?? null,
+  }));
+  const given = await verifier.score(
+    { rollout_id, instance_id, messages, patch: content.patch ?? line.patch },
+    signal,
+  );
+  await file.append({ rollout_id, instance_id, score: given, verifier: verifier.name });
+}
+
+/** The same words for the same fault, so that it can be counted. */
+const failureOf = (line: OutputLine, error: unknown): string =>
+  errorMessage(error).replaceAll(line.rollout_id, 'ROLLOUT');
+
+function readPrompt(path: string): string {
+  let text: string;
+  try {
+    text = readFileSync(path, 'utf8');
+  } catch (error) {
+    throw new UsageError(`--prompt ${path}: ${(error as Error).message}`, { cause: error });
+  }
+  if (text.includes('{trajectory}') || text.includes('{patch}')) return text;
+  throw new UsageError(
+    `--prompt ${path}: holds neither {trajectory} nor {patch}: every rollout would get the same question`,
+  );
+}

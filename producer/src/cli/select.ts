@@ -1,0 +1,63 @@
+/** `swefarm select`: the rollout with the highest score of each instance, as an output of its own. */
+import { resolve } from 'node:path';
+import { replaceFile } from '@swefarm/shared';
+import type { Command } from 'commander';
+import { encodeLine } from '../output/line.ts';
+import { requireNewOutput } from '../output/output.ts';
+import { readLines } from '../reports/lines.ts';
+import { EXIT } from '../run/exit.ts';
+import { readScores, type ScoreLine, scoresPath } from '../scaling/scores.ts';
+import type { Flags } from './options.ts';
+import { say } from './terminal.ts';
+
+export function addSelect(program: Command): void {
+  program
+    .command('select')
+    .description('write the rollout with the highest score of each instance: the best of k')
+    .argument('<outputs...>', 'output files; several are shards')
+    .option('--scores <file...>', 'files of swefarm score (default: OUTPUT.scores.jsonl beside each output)')
+    .requiredOption('--output <file>', 'file for the chosen lines, each with its score')
+    .action(select);
+}
+
+/** Scores of all files. Throws UsageError. */
+export async function scoresOf(outputs: readonly string[], flags: Flags): Promise<Map<string, ScoreLine>> {
+  const files = (flags.scores as string[] | undefined) ?? outputs.map(scoresPath);
+  const all = await Promise.all(files.map(readScores));
+  return new Map(all.flatMap((scores) => [...scores]));
+}
+
+type Best = { rollout: string; score: number };
+
+async function select(outputs: string[], flags: Flags): Promise<void> {
+  const target = String(flags.output);
+  await requireNewOutput(target);
+  const scores = await scoresOf(outputs, flags);
+  const best = new Map<string, Best>();
+  const instances = new Set<string>();
+  let missing = 0;
+  for (const path of outputs) {
+    for await (const line of readLines(path)) {
+      instances.add(line.instance_id);
+      if (line.outcome !== 'judged') continue;
+      const score = scores.get(line.rollout_id)?.score;
+      const known = best.get(line.instance_id);
+      if (score === undefined) missing += 1;
+      // Of equal scores the first stays.
+      else if (!known || score > known.score) best.set(line.instance_id, { rollout: line.rollout_id, score });
+    }
+  }
+  const chosen = new Map([...best.values()].map(({ rollout, score }) => [rollout, score]));
+  const lines: string[] = [];
+  for (const path of outputs) {
+    for await (const line of readLines(path)) {
+      const score = chosen.get(line.rollout_id);
+      if (score !== undefined) lines.push(`${encodeLine({ ...line, verifier_score: score })}\n`);
+    }
+  }
+  await replaceFile(resolve(target), lines);
+  say(
+    `${lines.length} of ${instances.size} instances have a best rollout; ${missing} judged rollouts have no score`,
+  );
+  process.exitCode = missing === 0 && lines.length === instances.size ? EXIT.allJudged : EXIT.someNotJudged;
+}

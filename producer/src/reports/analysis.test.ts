@@ -1,0 +1,48 @@
+import { expect, test } from 'vitest';
+import { profileOf } from '../output/profile.ts';
+import { aLine } from '../output/result.fixture.ts';
+import { analyse, binsOf } from './analysis.ts';
+import { renderMarkdown, renderPage } from './document.ts';
+import { factOf } from './facts.ts';
+
+const fact = (id: string, index: number, resolved: boolean, more: Record<string, unknown> = {}) => ({
+  ...factOf({
+    ...aLine({ instance_id: id, rollout_id: `r.${id}.${index}`, resolved, turns: 10 * (index + 1) }),
+    cost: 0.5,
+    tag: index === 0 ? 'cold' : 'hot',
+    ...more,
+  }),
+});
+const FACTS = [
+  fact('a__b-1', 0, true),
+  fact('a__b-1', 1, false),
+  fact('x__y-2', 0, false),
+  fact('x__y-2', 1, false),
+];
+const OPTIONS = { resamples: 100, seed: 1 };
+
+test('cost per rollout and per success, difficulty by how often an instance is resolved, and sets', () => {
+  const analysis = analyse(FACTS, [1, 2], OPTIONS);
+  expect(analysis.costs).toEqual({ total: 2, rollouts: 4, per_rollout: 0.5, per_success: 2 });
+  expect(Object.keys(analysis.difficulty)).toEqual(['1 never resolved', '3 from 25 to 75 %']);
+  expect(analysis.sets).toMatchObject({ cold: { resolved: 1, judged: 2 }, hot: { resolved: 0, judged: 2 } });
+  expect(analysis.repositories['a/b']).toMatchObject({ instances: 1, largest: { k: 2, pass: { value: 1 } } });
+  expect(analysis.accuracy_interval?.value).toBe(0.25);
+  expect(analyse([], [1], OPTIONS)).toMatchObject({ accuracy_interval: null, scaling: [], costs: null });
+});
+
+test('bins have round borders and hold every value', () => {
+  expect(binsOf([])).toEqual([]);
+  expect(binsOf([5, 5])).toEqual([{ from: 5, to: 6, count: 2 }]);
+  const bins = binsOf([0, 3, 99, 100]);
+  expect(bins[0]).toEqual({ from: 0, to: 10, count: 2 });
+  expect(bins.at(-1)).toEqual({ from: 100, to: 110, count: 1 });
+  expect(bins.reduce((sum, { count }) => sum + count, 0)).toBe(4);
+});
+
+test('names of others do no harm in Markdown and on the page', () => {
+  const facts = [fact('<script>alert(1)</script>|x__"y-1', 0, true)];
+  const report = { expected: null, ...profileOf(facts), analysis: analyse(facts, [1], OPTIONS) };
+  expect(renderPage(report, 'a "page" <b>')).not.toMatch(/<script|<b>/);
+  expect(renderMarkdown(report, 't')).toContain('\\|');
+});

@@ -1,0 +1,60 @@
+/** Figures of reports as text: the same words on a terminal, in Markdown and on a page. */
+import type { Interval, ScalingAtK } from '../scaling/statistics.ts';
+import type { Analysis, Costs, Cut } from './analysis.ts';
+
+export type Table = { title: string; columns: string[]; rows: string[][] };
+
+export const percent = (share: number | null): string =>
+  share === null ? '–' : `${(100 * share).toFixed(1)} %`;
+export const decimal = (value: number | null, digits: number): string =>
+  value === null ? '–' : value.toFixed(digits);
+
+/** `45.0 % (40.1–50.2)`: the value and its 95 % interval. */
+export const withInterval = (of: Interval | null): string =>
+  of === null ? '–' : `${percent(of.value)} (${(100 * of.low).toFixed(1)}–${(100 * of.high).toFixed(1)})`;
+
+export function scalingTable(scaling: readonly ScalingAtK[]): Table {
+  return {
+    title: 'The best of k, with 95 % intervals over instances',
+    columns: ['k', 'instances', 'pass@k', 'best@k', 'gap to the oracle', 'left out: no score'],
+    rows: scaling.map(({ k, instances, pass, best, gap, unscored }) => [
+      ...[String(k), String(instances), withInterval(pass), withInterval(best), withInterval(gap)],
+      best === null ? '–' : String(unscored),
+    ]),
+  };
+}
+
+export function cutTables({ repositories, difficulty, sets }: Analysis): Table[] {
+  const table = (title: string, name: string, cuts: Record<string, Cut>): Table => {
+    const k = Object.values(cuts).find(({ largest }) => largest !== null)?.largest?.k ?? 'k';
+    return {
+      title,
+      columns: [name, 'instances', 'resolved', 'judged', 'accuracy', `pass@${k}`, `best@${k}`, 'turns'],
+      rows: Object.entries(cuts).map(([label, cut]) => [
+        ...[
+          label,
+          String(cut.instances),
+          String(cut.resolved),
+          `${cut.judged}/${cut.total}`,
+          percent(cut.accuracy),
+        ],
+        ...[
+          percent(cut.largest?.pass.value ?? null),
+          percent(cut.largest?.best?.value ?? null),
+          decimal(cut.mean_turns, 1),
+        ],
+      ]),
+    };
+  };
+  return [
+    table('By repository', 'repository', repositories),
+    table('By difficulty: how often an instance is resolved here', 'resolved', difficulty),
+    ...(Object.keys(sets).length === 0 ? [] : [table('By set', 'set', sets)]),
+  ];
+}
+
+export const costTable = ({ total, rollouts, per_rollout, per_success }: Costs): Table => ({
+  title: 'Cost in US dollars',
+  columns: ['total', 'rollouts with a cost', 'per rollout', 'per success'],
+  rows: [[decimal(total, 2), String(rollouts), decimal(per_rollout, 4), decimal(per_success, 4)]],
+});

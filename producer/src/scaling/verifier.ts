@@ -1,0 +1,190 @@
+/** Asks a verifier how likely a rollout solved its task: a model by the log-probabilities of yes and no, or any HTTP server. */
+import { exponentialBackoff, retry, type Secret, SwefarmError } from '@swefarm/shared';
+import { z } from 'zod';
+
+export type Judgeable = {
+  rollout_id: string;
+  instance_id: string;
+  /** The conversation, in order. */
+  messages: readonly { role: string; content: string | null }[];
+  patch: string | null;
+};
+
+export type Verifier = {
+  /** Model and form, as the scores name it. */
+  name: string;
+  /** Throws SwefarmError when this rollout gets no score. */
+  score(rollout: Judgeable, signal: AbortSignal): Promise<number>;
+};
+
+export type VerifierOptions = {
+  /** Base URL of an OpenAI-compatible server; for `http` the address itself. */
+  url: string;
+  model: string;
+  key: Secret | null;
+  /** Text with {trajectory} and {patch}. */
+  prompt: string;
+  timeoutMs: number;
+};
+
+export const VERIFIER_FORMS = ['chat', 'completions', 'http'] as const;
+export type VerifierForm = (typeof VERIFIER_FORMS)[number];
+
+/** The question that is asked unless --prompt gives another. */
+export const DEFAULT_PROMPT = `Below is the conversation of an agent that worked on an issue of a software repository, and the patch that it left.
+
+<conversation>
+{trajectory}
+</conversation>
+
+<patch>
+{patch}
+</patch>
+
+Does the patch resolve the issue? Answer with YES or NO only.
+Answer: `;
+
+export function createVerifier(form: VerifierForm, options: VerifierOptions): Verifier {
+  const ask = { chat: askChat, completions: askCompletions, http: askHttp }[form];
+  return {
+    name: form === 'http' ? `http ${options.url}` : `${form} ${options.model}`,
+    score: (rollout, signal) => ask(options, rollout, signal),
+  };
+}
+
+const TOP = 20;
+
+/** Log-probabilities of the first token, as both protocols of OpenAI have them. */
+const Chat = z.object({
+  choices: z
+    .array(
+      z.object({
+        logprobs: z.object({
+          content: z
+            .array(z.object({ top_logprobs: z.array(z.object({ token: z.string(), logprob: z.number() })) }))
+            .min(1),
+        }),
+      }),
+    )
+    .min(1),
+});
+const Completion = z.object({
+  choices: z
+    .array(
+      z.object({ logprobs: z.object({ top_logprobs: z.array(z.record(z.string(), z.number())).min(1) }) }),
+    )
+    .min(1),
+});
+const Score = z.object({ score: z.number() });
+
+async function askChat(options: VerifierOptions, rollout: Judgeable, signal: AbortSignal): Promise<number> {
+  const body = {
+    model: options.model,
+    messages: [{ role: 'user', content: promptOf(options, rollout) }],
+    ...{ max_tokens: 1, temperature: 0, logprobs: true, top_logprobs: TOP },
+  };
+  const answer = read(Chat, await post(`${options.url}/chat/completions`, body, options, signal));
+  return probabilityOfYes(answer.choices[0]?.logprobs.content[0]?.top_logprobs ?? []);
+}
+
+async function askCompletions(
+  options: VerifierOptions,
+  rollout: Judgeable,
+  signal: AbortSignal,
+): Promise<number> {
+  const body = {
+    model: options.model,
+    prompt: promptOf(options, rollout),
+    max_tokens: 1,
+    temperature: 0,
+    logprobs: TOP,
+  };
+  const answer = read(Completion, await post(`${options.url}/completions`, body, options, signal));
+  const top = answer.choices[0]?.logprobs.top_logprobs[0] ?? {};
+  return probabilityOfYes(Object.entries(top).map(([token, logprob]) => ({ token, logprob })));
+}
+
+const askHttp = async (options: VerifierOptions, rollout: Judgeable, signal: AbortSignal): Promise<number> =>
+  read(Score, await post(options.url, rollout, options, signal)).score;
+
+/** P(yes) / (P(yes) + P(no)) over all tokens that say either, whatever their case and blanks. */
+export function probabilityOfYes(top: readonly { token: string; logprob: number }[]): number {
+  const sum = (word: string): number =>
+    top.reduce(
+      (all, { token, logprob }) => (token.trim().toLowerCase() === word ? all + Math.exp(logprob) : all),
+      0,
+    );
+  const yes = sum('yes');
+  const no = sum('no');
+  if (yes + no > 0) return yes / (yes + no);
+  const first = top.map(({ token }) => JSON.stringify(token)).slice(0, 3);
+  throw new SwefarmError(
+    'verifier_says_neither',
+    `neither yes nor no is among its likeliest tokens (${first.join(', ') || 'it tells none'})`,
+  );
+}
+
+function promptOf({ prompt }: VerifierOptions, { messages, patch }: Judgeable): string {
+  const trajectory = messages.map(({ role, content }) => `[${role}]\n${content ?? ''}`).join('\n\n');
+  // One pass: the texts themselves may hold such words.
+  return prompt.replace(/\{(trajectory|patch)\}/g, (_, name) =>
+    name === 'patch' ? (patch ?? '') : trajectory,
+  );
+}
+
+const TRIES = 4;
+
+async function post(
+  url: string,
+  body: unknown,
+  { key, timeoutMs }: VerifierOptions,
+  signal: AbortSignal,
+): Promise<unknown> {
+  const once = async (): Promise<unknown> => {
+    const answer = await fetch(url, {
+      method: 'POST',
+      redirect: 'error',
+      headers: {
+        'content-type': 'application/json',
+        ...(key ? { authorization: `Bearer ${key.reveal()}` } : {}),
+      },
+      body: JSON.stringify(body),
+      signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
+    });
+    const text = await answer.text();
+    if (!answer.ok) {
+      const passing = answer.status === 429 || answer.status >= 500;
+      throw new SwefarmError(
+        `verifier_${answer.status}`,
+        `it answers ${answer.status}: ${text.slice(0, 200)}`,
+        { retryable: passing },
+      );
+    }
+    try {
+      return JSON.parse(text);
+    } catch (error) {
+      throw new SwefarmError('verifier_answer', `its answer is no JSON: ${text.slice(0, 80)}`, {
+        cause: error,
+      });
+    }
+  };
+  try {
+    return await retry(once, {
+      ...{ pauseMs: exponentialBackoff(500, 10_000), tries: TRIES, signal },
+      isPassing: (error) => !signal.aborted && (!(error instanceof SwefarmError) || error.retryable),
+    });
+  } catch (error) {
+    if (error instanceof SwefarmError || signal.aborted) throw error;
+    const { cause, message } = error as Error & { cause?: Error };
+    throw new SwefarmError('verifier_unreachable', `it cannot be reached (${cause?.message ?? message})`, {
+      cause: error,
+    });
+  }
+}
+
+function read<T>(schema: z.ZodType<T>, answer: unknown): T {
+  const parsed = schema.safeParse(answer);
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  throw new SwefarmError('verifier_answer', `its answer lacks ${issue?.path.join('.')}: ${issue?.message}`);
+}
