@@ -15,7 +15,7 @@ import { asObject, type FieldReader, type Row } from '../fields/fields.ts';
 import { isImagePath } from '../fields/image.ts';
 import { reverseDiff } from '../fields/reverse.ts';
 import type { Family, InstanceDraft } from './family.ts';
-import { hideScript, restoreScript, type SmithTree, startScript } from './smith/scripts.ts';
+import { hideScript, restoreScript, roomScript, type SmithTree, startScript } from './smith/scripts.ts';
 import { readTests } from './tests.ts';
 
 /** The rules are those of the harness at this commit; the table of projects is of the same. */
@@ -60,6 +60,7 @@ function readSmith(read: FieldReader): InstanceDraft {
     needs: 3,
   };
   if (!project) return draft;
+  const failing = testFilesOf(project.testFiles, tests.FAIL_TO_PASS);
   const tree: SmithTree = { instanceId, folder: FOLDER, bug, changed: changedFiles(bug) };
   const refTestPatch = asObject(read.row.instance_ref)?.test_patch;
   const command = smithCommand(project, {
@@ -73,12 +74,13 @@ function readSmith(read: FieldReader): InstanceDraft {
       workdir: FOLDER,
       // Others have their tools in the image's PATH.
       ...(project.testCommand.includes(CONDA) ? {} : { activate: '' }),
-      setup: setupOf(tree, testFilesOf(project.testFiles, tests.FAIL_TO_PASS)),
+      setup: setupOf(tree, failing),
       history: 'replaced',
     },
     plan: {
       grader: GRADER,
       patch_path: PATCH,
+      before: roomOf(tree, failing),
       apply: APPLY,
       blank: 'tests_run',
       after: restoreOf(tree, testFilesOf(project.testFiles, [...tests.FAIL_TO_PASS, ...tests.PASS_TO_PASS])),
@@ -157,18 +159,16 @@ const setupOf = (tree: SmithTree, failing: TestFiles): SetupStep[] => [
   },
 ];
 
+const roomOf = (tree: SmithTree, failing: TestFiles): Step[] => [
+  { name: 'make room for the patch', script: roomScript(tree, failing, PATCH), may_fail: true, timeout: 300 },
+];
+
 const restoreOf = (tree: SmithTree, tests: TestFiles): Step[] => [
   { name: 'bring the test files back', script: restoreScript(tree, tests), may_fail: false, timeout: 300 },
 ];
 
-/** The files that the patch names are reset first; git refuses all of them when it does not know one, which nobody minds. */
-const RESET = `git apply --numstat "$1" 2>/dev/null | cut -f3- | tr '\\n' '\\0' | xargs -0 -r git checkout -q -- >/dev/null 2>&1`;
-
 const attempt = (command: string): ApplyAttempt => ({ name: command, argv: [...command.split(' '), PATCH] });
 
-const FIRST = 'git apply --verbose';
-const APPLY: ApplyAttempt[] = [
-  { name: FIRST, argv: ['/bin/bash', '-c', `${RESET}\nexec ${FIRST} "$1"`, 'apply', PATCH] },
-  attempt('git apply --verbose --reject'),
-  attempt('patch --batch --fuzz=5 -p1 -i'),
-];
+const APPLY = ['git apply --verbose', 'git apply --verbose --reject', 'patch --batch --fuzz=5 -p1 -i'].map(
+  attempt,
+);

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { testFilesOf } from '@swefarm/grading';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { hideScript, restoreScript, type SmithTree, startScript } from './scripts.ts';
+import { hideScript, restoreScript, roomScript, type SmithTree, startScript } from './scripts.ts';
 
 const ID = 'pier__crane.0a1b2c3d.func_basic__aaaa1111';
 const FIXED = 'def lift(load):\n    return load <= 9\n';
@@ -167,6 +167,28 @@ test('the files of the tests come back as the start has them, and nothing else d
   expect(read('tests/test_rope.py')).toBe('passes\n');
   expect(read('crane.py')).toBe('mended\n');
   expect(read('tests/more.py')).toBe('mine\n');
+});
+
+test('a patch that writes a hidden test anew applies, and the test is brought back', () => {
+  makeBranch(true);
+  runs(startScript(tree()));
+  const made = (path: string): string =>
+    `diff --git a/${path} b/${path}\nnew file mode 100644\n--- /dev/null\n+++ b/${path}\n@@ -0,0 +1 @@\n+mine\n`;
+  const mend = BUG.replace(
+    '-    return load <= 9\n+    return load < 9',
+    '-    return load < 9\n+    return load <= 9',
+  );
+  const path = join(folder, '.git/model.diff');
+  writeFileSync(path, mend + made('tests/test_crane.py'));
+  runs(roomScript(tree(), FAILING, path));
+  git('apply', '.git/model.diff');
+  expect([read('crane.py'), read('tests/test_crane.py')]).toEqual([FIXED, 'mine\n']);
+  runs(restoreScript(tree(), FAILING));
+  expect(read('tests/test_crane.py')).toBe('fails\n');
+  // A test that the agent had is in the way, as in the harness.
+  writeFileSync(path, made('tests/test_rope.py'));
+  runs(roomScript(tree(), FAILING, path));
+  expect(read('tests/test_rope.py')).toBe('passes\n');
 });
 
 describe('tests are found by their names', () => {

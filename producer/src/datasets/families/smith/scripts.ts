@@ -7,7 +7,9 @@ const text = (name: string): string =>
   readFileSync(new URL(`./${name}`, import.meta.url), 'utf8').replace(/^ *#.*\n/gm, '');
 const START = text('start.sh');
 const FILES = text('files.sh');
+const HIDDEN = text('hidden.sh');
 const HIDE = text('hide.sh');
+const ROOM = text('room.sh');
 const RESTORE = text('restore.sh');
 /** How the tree is searched; a list of files needs no search. */
 const SEARCH: Record<TestFiles['rule'], string> = {
@@ -63,7 +65,11 @@ export const startScript = (tree: SmithTree): string =>
 
 /** Removes the files of these tests, and of those that the instance's branch removed. */
 export const hideScript = (tree: SmithTree, tests: TestFiles): string =>
-  [...searching(tree, tests), HIDE].join('\n');
+  [...searching(tree, tests), HIDDEN, HIDE].join('\n');
+
+/** Resets the files of the patch at `path`, and removes those of these tests that it would make anew, for they are hidden from agents. */
+export const roomScript = (tree: SmithTree, tests: TestFiles, path: string): string =>
+  [...searching(tree, tests), `patch=${quote(path)}`, HIDDEN, ROOM].join('\n');
 
 /** Brings the files of these tests back as the start commit has them. */
 export const restoreScript = (tree: SmithTree, tests: TestFiles): string =>

@@ -1,0 +1,14 @@
+# hidden_files prints the tests that the agent does not have: those that the bug fails, and those that the instance's branch removed.
+# Expects $id and files.sh.
+removed_by_branch() {
+  tip=$(git rev-parse -q --verify "refs/heads/$id^{commit}" 2>/dev/null) \
+    || tip=$(git rev-parse -q --verify "refs/remotes/origin/$id^{commit}" 2>/dev/null) || return 0
+  case $(git log -1 --format=%s "$tip") in
+    *'Remove F2P Tests'*) git -c core.quotePath=false diff --name-only --no-renames --diff-filter=D HEAD "$tip" ;;
+  esac
+}
+hidden_files() {
+  [ "$rule" = rust ] || { test_files; removed_by_branch; } | sort -u | while IFS= read -r file; do
+    changed | grep -Fxq -e "$file" || printf '%s\n' "$file"
+  done
+}
