@@ -4,6 +4,7 @@ import { parquetWriteBuffer } from 'hyparquet-writer';
 import { expect, test } from 'vitest';
 import { FAMILY_ROWS } from './families/rows.fixture.ts';
 import { readDataset } from './read.ts';
+import { toInstance } from './row.ts';
 import { fileWith, lines, row } from './rows.fixture.ts';
 
 const second = row({
@@ -227,6 +228,17 @@ test('the columns of parquet are those at its top, and structs are read as objec
   const { instances } = await readDataset(await fileWith('v2.parquet', new Uint8Array(parquet)));
   const text = await fileWith('v2.jsonl', lines(v2));
   expect(instances[0]?.plan).toEqual((await readDataset(text)).instances[0]?.plan);
+});
+
+test('in a file of several families each row is told by the columns that it fills in', async () => {
+  const rows = Object.values(FAMILY_ROWS).filter((one) => one.responses_create_params === undefined);
+  const names = new Set(rows.flatMap((one) => Object.keys(one)));
+  const nulls = Object.fromEntries([...names].map((name) => [name, null]));
+  const family = (one: Record<string, unknown>): string => {
+    const read = toInstance('line 1', one, { familyFiles: '/nowhere' });
+    return 'instance' in read ? read.instance.family : JSON.stringify(read.problems[0]?.ungradable);
+  };
+  for (const one of rows) expect(family({ ...nulls, ...one })).toBe(family(one));
 });
 
 test('rows without an instance_id are told apart by what their family has', async () => {

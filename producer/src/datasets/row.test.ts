@@ -20,6 +20,11 @@ test.each([
     'swegym',
     'xingyaoww/sweb.eval.x86_64.project-monai_s_monai-10:latest',
   ],
+  [
+    { repo: 'redis/redis', instance_id: 'redis__redis-9733', version: '6.2' },
+    'swebench',
+    'swebench/sweb.eval.x86_64.redis_1776_redis-9733:latest',
+  ],
   [{ image: 'ours/flask:5' }, 'swebench', 'ours/flask:5'],
   [{ image_name: 'ours/flask' }, 'swebench', 'ours/flask:latest'],
   [{ repo: 'a/b', docker_image: 'host:5000/a/b' }, 'custom', 'host:5000/a/b:latest'],
@@ -39,6 +44,20 @@ test.each([
   ],
 ])('family and image of %j', (over, family, image) => {
   expect(instance(over)).toMatchObject({ family, image });
+});
+
+test('pictures of the issue are named below it, those of the fix are not, and a test that needs one is refused', () => {
+  const of = (test_patch: string[]) => ({
+    image_assets: JSON.stringify({
+      problem_statement: ['https://x.example/issue.png'],
+      patch: [{ path: 'a.png', url: 'https://x.example/fix.png' }],
+      test_patch,
+    }),
+  });
+  const { problem_statement } = instance(of([]));
+  expect(problem_statement).toBe('It breaks.\n\nPictures of the issue:\nhttps://x.example/issue.png\n');
+  expect(problems(of(['b.png']))).toEqual(['image_assets.test_patch']);
+  expect(problems({ image_assets: '[' })).toEqual(['image_assets']);
 });
 
 test('--family names the images of repositories that no table knows', () => {

@@ -22,8 +22,9 @@ export type OpenedRow = {
 export function openRow(where: string, given: Row, options: RowOptions = {}): OpenedRow {
   const { row, dataset, problem } = unwrap(given);
   const context: RowContext = { ...options, wrappedDataset: dataset };
-  const family = familyOf(row, context);
-  const { id, repo } = family.names?.(row) ?? { id: row.instance_id, repo: row.repo };
+  const filled = withoutNulls(row);
+  const family = familyOf(filled, context);
+  const { id, repo } = family.names?.(filled) ?? { id: row.instance_id, repo: row.repo };
   return {
     id,
     repo,
@@ -35,6 +36,10 @@ export function openRow(where: string, given: Row, options: RowOptions = {}): Op
     },
   };
 }
+
+/** A file of several families has columns of all of them, null where a row has none: they are no signs. */
+const withoutNulls = (row: Row): Row =>
+  Object.fromEntries(Object.entries(row).filter(([, value]) => value !== null));
 
 /** The instance of a row, or all problems of the row. */
 export const toInstance = (where: string, row: Row, options: RowOptions = {}): RowRead =>

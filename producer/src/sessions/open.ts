@@ -13,7 +13,7 @@ import {
 } from '@swefarm/shared';
 import { z } from 'zod';
 import { chosenSha256 } from '../datasets/read.ts';
-import { toInstance } from '../datasets/row.ts';
+import { type RowOptions, toInstance } from '../datasets/row.ts';
 import { asTree } from '../run/record.ts';
 import { submit } from '../run/submit.ts';
 
@@ -77,8 +77,9 @@ export async function describeSession(
   farm: Farm,
   request: SessionRequest,
   caller: { name: string; run: Readonly<Record<string, unknown>> },
+  rows: RowOptions = {},
 ): Promise<DescribedSession> {
-  const { instance, settings } = await instanceAndSettings(farm, request, caller.run);
+  const { instance, settings } = await instanceAndSettings(farm, request, caller.run, rows);
   const sessionId = sessionIdOf(caller.name, request.request_id);
   const raw = {
     format: 'swefarm-run-1',
@@ -154,9 +155,10 @@ async function instanceAndSettings(
   farm: Farm,
   request: SessionRequest,
   defaults: Readonly<Record<string, unknown>>,
+  rows: RowOptions,
 ): Promise<{ instance: Instance; settings: Readonly<Record<string, unknown>> }> {
   const { instance: given, run_id: runId, instance_id: instanceId } = request;
-  if (given !== undefined) return { instance: readInstance(given), settings: defaults };
+  if (given !== undefined) return { instance: readInstance(given, rows), settings: defaults };
   if (runId === undefined || instanceId === undefined) {
     throw badRequest(
       'instance',
@@ -174,7 +176,7 @@ async function instanceAndSettings(
   );
 }
 
-function readInstance(given: string | Record<string, unknown>): Instance {
+function readInstance(given: string | Record<string, unknown>, rows: RowOptions): Instance {
   let row: unknown = given;
   if (typeof given === 'string') {
     try {
@@ -185,7 +187,7 @@ function readInstance(given: string | Record<string, unknown>): Instance {
   }
   const own = Instance.safeParse(row);
   if (own.success) return own.data;
-  const read = toInstance('instance', asTree(row));
+  const read = toInstance('instance', asTree(row), rows);
   if ('instance' in read) return read.instance;
   const [problem] = read.problems;
   throw badRequest(

@@ -37,7 +37,15 @@ function idOf(row: Row): unknown {
 
 function readR2e(read: FieldReader): InstanceDraft {
   const { row } = read;
-  const repo = word(read, 'repo_name');
+  // NeMo's copies have owner and name in the column repo.
+  const repo = word(
+    read,
+    'repo_name',
+    row.repo_name ??
+      String(row.repo ?? '')
+        .split('/')
+        .at(-1),
+  );
   const id = idOf(row);
   const instanceId = typeof id === 'string' ? id : '';
   if (instanceId === '')

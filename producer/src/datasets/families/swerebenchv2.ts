@@ -12,10 +12,10 @@ import { readTests } from './tests.ts';
 
 export const sweRebenchV2: Family = {
   name: 'swe-rebench-v2',
-  columns: ['install_config', 'language'],
-  fits: ({ install_config, language }) => {
+  columns: ['install_config'],
+  fits: ({ install_config }) => {
     const config = asObject(install_config);
-    return config !== null && 'log_parser' in config && 'base_image_name' in config && language !== undefined;
+    return config !== null && 'log_parser' in config && 'base_image_name' in config;
   },
   read: readV2,
 };
