@@ -134,9 +134,9 @@ const ENVIRONMENT: NonNullable<InstanceDraft['environment']> = {
     },
     {
       name: 'install chardet',
-      script: "python -c 'import chardet' 2>/dev/null || timeout 60 uv pip install chardet",
+      script: "python -c 'import chardet' 2>/dev/null || timeout 20 uv pip install chardet",
       may_fail: true,
-      timeout: 90,
+      timeout: 30,
     },
     {
       name: 'remove compiled files',
