@@ -11,9 +11,29 @@ import { START_MARKER } from '../plan/markers.ts';
 import { planEvaluation } from '../plan/plan.ts';
 import { gradeEvaluation } from '../report/grade.ts';
 
-const DIALECTS: Dialect[] = ['4.1.0', '5.0.2', 'swegym', 'swesmith'];
+type Verdict = InstancePlan['verdict'];
+/** The rule by which each harness judges what it read. */
+const RULES: Record<Dialect, Verdict['rule']> = {
+  '4.1.0': 'swebench',
+  '5.0.2': 'swebench-5',
+  swegym: 'swebench',
+  swesmith: 'swebench',
+  'r2e-gym': 'expected',
+  'swe-rebench': 'swebench',
+  'swe-rebench-v2': 'subset',
+  'swe-lego': 'subset',
+  'swe-bench-live': 'live',
+};
+const DIALECTS = Object.keys(RULES) as Dialect[];
 
-type Case = { name: string; dialect: Dialect; parser: string; log: string; passed: string[] };
+type Case = {
+  name: string;
+  dialect: Dialect;
+  parser: string;
+  log: string;
+  passed: string[];
+  expected: Record<string, string>;
+};
 
 /** The log as an eval script would print it, with the exit code that matches its failures. */
 function whole(log: string, dialect: Dialect, failed: boolean): string {
@@ -31,7 +51,8 @@ function whole(log: string, dialect: Dialect, failed: boolean): string {
 function casesOf(name: string, parser: string, log: string): Case[] {
   return DIALECTS.flatMap((dialect) => {
     const known = parserName(parser, dialect);
-    if (known === null) return [];
+    // This one reads a log that is nothing but XML, which no script leaves.
+    if (known === null || known === 'parse_test_report') return [];
     let found = statuses();
     try {
       found = readLog(parser, dialect, log, instance({ instance_id: 'jekyll__jekyll-9141' }));
@@ -39,19 +60,20 @@ function casesOf(name: string, parser: string, log: string): Case[] {
       // The harness raises on this log, so nothing resolves.
     }
     const of = (pattern: RegExp) => [...found].filter(([, status]) => pattern.test(status)).map(([id]) => id);
-    const passed = of(/^PASSED$/);
-    const text = whole(log, dialect, of(/^FAILED|^ERROR/).length > 0);
-    return passed.length === 0 ? [] : [{ name, dialect, parser: known, log: text, passed }];
+    const passed = of(/^PASSED$|^pass$/);
+    const text = whole(log, dialect, of(/^FAILED|^ERROR|^fail$/).length > 0);
+    const expected = Object.fromEntries(found);
+    return passed.length === 0 ? [] : [{ name, dialect, parser: known, log: text, passed, expected }];
   });
 }
 
-function gradeOf({ dialect, parser, passed }: Case, log: string): Report {
+function gradeOf({ dialect, parser, passed, expected }: Case, log: string): Report {
   const row = instance({ instance_id: 'jekyll__jekyll-9141', FAIL_TO_PASS: passed, PASS_TO_PASS: [] });
   const plan: InstancePlan = {
     ...planEvaluation(row, 'swebench-4.1.0'),
     grader: dialect,
     outcomes: { from: 'log', dialect, parser },
-    verdict: { rule: dialect === '5.0.2' ? 'swebench-5' : 'swebench' },
+    verdict: { rule: RULES[dialect], expected },
   };
   return gradeEvaluation(row, plan, ran(log), row.patch);
 }

@@ -108,10 +108,10 @@ function exitFindings({ plan, outcomes, text, resolved }: TrustEvidence, log: st
   const codes = exitCodes(log);
   // The script prints it once: a second one with 0 may come from the patch.
   const exitCode = codes.find((code) => code !== 0) ?? codes[0] ?? null;
-  const failed = [...outcomes.values()].some(
-    (status) => status.startsWith('FAILED') || status.startsWith('ERROR'),
-  );
-  const passed = [...outcomes.values()].includes('PASSED');
+  // SWE-bench-Live writes them small.
+  const words = [...outcomes.values()];
+  const failed = words.some((status) => /^(?:FAILED|ERROR|fail)/.test(status));
+  const passed = words.some((status) => status === 'PASSED' || status === 'pass');
   const read = plainText(text);
   const session = sessionIn(read);
   if (exitCode !== null && exitCode !== 0 && passed && !failed) {

@@ -1,0 +1,78 @@
+/** Logs of every format, changed at random: a reader answers or refuses, as on any log; it never fails otherwise. */
+import { readdirSync, readFileSync } from 'node:fs';
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import type { Dialect } from '../parsers/reader.ts';
+import { parserNames, readLog } from './registry.ts';
+
+const FIXTURES = new URL('../../fixtures/', import.meta.url);
+const LOGS = readdirSync(FIXTURES)
+  .filter((name) => name.endsWith('.log'))
+  .map((name) => readFileSync(new URL(name, FIXTURES), 'utf8'));
+
+const DIALECTS: Dialect[] = [
+  '5.0.2',
+  'r2e-gym',
+  'swe-rebench',
+  'swe-rebench-v2',
+  'swe-lego',
+  'swe-bench-live',
+];
+const READERS = DIALECTS.flatMap((dialect) => parserNames(dialect).map((parser) => ({ dialect, parser })));
+
+/** Pieces that formats are made of, among them unpaired ones and halves of characters. */
+const PIECE = fc.constantFrom(
+  ...['(', ')', '[', ']', '{', '}', '<', '>', '</testcase>', '<?xml', '::', ' - ', ':', '|', '||', ' ... '],
+  ...[
+    'PASSED',
+    'FAILED',
+    'ok',
+    'not ok',
+    '✓',
+    '✕',
+    '___',
+    '...',
+    '12ms',
+    '(1 s)',
+    '\n',
+    '\r\n',
+    '\t',
+    ' ',
+    '  ',
+  ],
+  ...['\u001b[32m', '\0', '\ud83d', '\u2028', '\u00a0', '0', '99999999999999999999', '-', '#', '__proto__'],
+);
+
+const MUTATED = fc
+  .record({
+    log: fc.constantFrom(...LOGS),
+    other: fc.constantFrom(...LOGS),
+    edits: fc.array(fc.record({ at: fc.nat(4000), cut: fc.nat(40), piece: PIECE }), { maxLength: 12 }),
+    joined: fc.boolean(),
+  })
+  .map(({ log, other, edits, joined }) =>
+    edits.reduce(
+      (text, { at, cut, piece }) => {
+        const from = at % (text.length + 1);
+        return text.slice(0, from) + piece + text.slice(from + cut);
+      },
+      joined ? log + other : log,
+    ),
+  );
+
+test('10,000 mutated logs crash no reader', () => {
+  const property = fc.property(fc.constantFrom(...READERS), MUTATED, ({ dialect, parser }, log) => {
+    const instance = { instance_id: 'jekyll__jekyll-9141', repo: 'own/repo', version: '1.0', test_patch: '' };
+    try {
+      for (const [name, status] of readLog(parser, dialect, log, instance)) {
+        expect(typeof name).toBe('string');
+        // Some harnesses take any word of the line for the status.
+        expect(typeof status, `${name} by ${parser}`).toBe('string');
+      }
+    } catch (error) {
+      // What the harness raises on is refused by these two.
+      if (!(error instanceof RangeError) && !(error instanceof SyntaxError)) throw error;
+    }
+  });
+  fc.assert(property, { numRuns: 10_000 });
+}, 60_000);
