@@ -1,11 +1,11 @@
 /**
  * A worker by its command line that settles rollouts without a sandbox, for tests of the producer's own processes:
  * `--mode ok` resolves even indices, `fail` fails index 0, `slow` takes 300 ms each, `broken` cannot start,
- * `crash` dies after each third rollout.
+ * `crash` dies after each third rollout, `examine` gives gold of flask-1 and the untouched tree of flask-2 a wrong verdict once.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { loadConfig, openFarm, parseRolloutId, type Result } from '@swefarm/shared';
+import { loadConfig, openFarm, parseRolloutId, type Report, type Result } from '@swefarm/shared';
 import { aFailure, aReport } from '../src/output/result.fixture.ts';
 import { settle } from './settle.ts';
 
@@ -56,7 +56,9 @@ while (!stopping) {
   const over = outcome(index);
   // Patches are there to be evaluated.
   const report =
-    record?.agent.type === 'patch' && over.outcome !== 'failed' ? aReport({ instance_id: instanceId }) : null;
+    record?.agent.type === 'patch' && over.outcome !== 'failed'
+      ? aReport({ instance_id: instanceId, ...(mode === 'examine' ? examined(instanceId, index) : {}) })
+      : null;
   if (record) await settle(farm, record, job.id, over, report);
   await job.remove();
   settled += 1;
@@ -71,4 +73,19 @@ function outcome(index: number): Partial<Result> {
     return { outcome: failed, resolved, reward, reward_row, exit_status, turns, failure };
   }
   return index % 2 === 0 ? {} : { resolved: false, reward: 0, reward_row: 'unresolved' };
+}
+
+/** Three evaluations of gold, then three of the untouched tree. */
+function examined(instanceId: string, index: number): Partial<Report> {
+  const wrong = (instanceId.endsWith('-1') && index === 1) || (instanceId.endsWith('-2') && index === 4);
+  const resolved = index < 3 !== wrong;
+  const nothing = { success: [], failure: [] };
+  const bucket = resolved ? { success: ['t'], failure: [] } : { success: [], failure: ['t'] };
+  const tests_status = {
+    FAIL_TO_PASS: bucket,
+    PASS_TO_PASS: nothing,
+    FAIL_TO_FAIL: nothing,
+    PASS_TO_FAIL: nothing,
+  };
+  return { resolved, image_digest: 'sha256:a', tests_status };
 }

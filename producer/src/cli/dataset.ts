@@ -4,6 +4,7 @@ import { DATASET_FORMATS } from '../formats/registry.ts';
 import { EXIT } from '../run/exit.ts';
 import { addDatasetFetch } from './datasetfetch.ts';
 import { addDatasetTools } from './datasettools.ts';
+import { addDatasetVerify } from './datasetverify.ts';
 import { addDatasetOptions, datasetOf, type Flags } from './options.ts';
 import { print } from './terminal.ts';
 
@@ -11,6 +12,7 @@ export function addDataset(program: Command): void {
   const dataset = program.command('dataset').description('look at datasets, choose rows, convert them');
   addDatasetFetch(dataset);
   addDatasetTools(dataset);
+  addDatasetVerify(dataset);
   for (const [name, format] of Object.entries(DATASET_FORMATS)) {
     const command = dataset.command(`to-${name}`).description(format.description);
     const folder = new Option('--output-dir <folder>', 'folder for the files').makeOptionMandatory();

@@ -10,11 +10,12 @@ export function healthFinding(
   instance: Tested,
   network: 'none' | 'egress',
   gold: readonly EvaluationRound[],
-  noop: EvaluationRound | undefined,
+  noop: readonly EvaluationRound[],
   now: Date,
 ): HealthFinding | null {
   const judged = gold.filter(hasVerdict);
   const digest = judged.map(({ report }) => report.image_digest).find((one) => one !== null);
+  const untouched = noop.filter(hasVerdict);
   const [first] = judged;
   if (!first || !digest) return null;
   return {
@@ -25,9 +26,12 @@ export function healthFinding(
     network,
     times: judged.length,
     gold_resolves: judged.every(({ report }) => report.resolved === true),
-    noop_resolves: noop?.report?.resolved ?? null,
+    noop_resolves: untouched.length === 0 ? null : untouched.some(({ report }) => report.resolved === true),
     gold_seconds: Math.max(...judged.map(({ result }) => result.seconds.tests ?? result.seconds.evaluation)),
-    flaky: flakyTests(judged.map(({ report }) => report)),
+    // A test that changes its outcome on the untouched tree tells nothing there either.
+    flaky: [
+      ...new Set([judged, untouched].flatMap((rounds) => flakyTests(rounds.map(({ report }) => report)))),
+    ].sort(),
     unpassed: unpassedTests(
       instance,
       judged.map(({ report }) => report),

@@ -35,7 +35,7 @@ const passes = (seconds?: number): EvaluationRound =>
   round(true, { passed: ['a', 'b'], failed: [] }, seconds);
 const fails = round(false, { passed: ['a'], failed: ['b'] });
 const finding = (gold: EvaluationRound[], noop = fails): HealthFinding =>
-  healthFinding(TESTED, 'none', gold, noop, NOW) as HealthFinding;
+  healthFinding(TESTED, 'none', gold, [noop], NOW) as HealthFinding;
 
 test('gold that resolves, nothing that does not: healthy, with the longest time', () => {
   const found = finding([passes(2), passes(5)]);
@@ -70,10 +70,17 @@ test('an untouched tree that is resolved, gold that is not, gold that wants the 
   expect(withEgress(finding([passes()]), online).needs_egress).toBe(false);
 });
 
+test('an untouched tree that is resolved once, or whose tests change, is found among several', () => {
+  const several = (...noop: EvaluationRound[]) => healthFinding(TESTED, 'none', [passes()], noop, NOW);
+  expect(several(fails, passes())).toMatchObject({ noop_resolves: true, flaky: ['b'] });
+  expect(several(fails, fails)).toMatchObject({ noop_resolves: false, flaky: [] });
+  expect(several()?.noop_resolves).toBeNull();
+});
+
 test('nothing is known when no evaluation came to a verdict', () => {
   const lost: EvaluationRound = { ...passes(), report: null };
   expect(
-    healthFinding(TESTED, 'none', [lost, round(null, { passed: [], failed: [] })], fails, NOW),
+    healthFinding(TESTED, 'none', [lost, round(null, { passed: [], failed: [] })], [fails], NOW),
   ).toBeNull();
   expect(finding([lost, passes()]).times).toBe(1);
 });

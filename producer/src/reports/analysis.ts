@@ -15,7 +15,7 @@ export type Bin = { from: number; to: number; count: number };
 
 export type Cut = Counted & {
   instances: number;
-  /** pass@k and best@k at the largest k that the report prints; null where no instance of the cut has as many. */
+  /** pass@k and best@k at the largest k of the report for which the cut has an instance; null without any. */
   largest: ScalingAtK | null;
 };
 
@@ -54,12 +54,12 @@ export function analyse(
   const groups = samplesOf(facts);
   const sampled = [...groups.values()];
   const shares = sampled.map((own) => own.filter(({ resolved }) => resolved).length / own.length);
-  const largest = Math.max(1, ...ks);
+  const descending = ks.toSorted((a, b) => b - a);
   const cuts = (nameOf: (fact: LineFact) => string | null): Record<string, Cut> =>
     Object.fromEntries(
       [...Map.groupBy(facts, nameOf)]
         .flatMap(([name, own]): [string, Cut][] =>
-          name === null ? [] : [[name, cutOf(own, largest, options)]],
+          name === null ? [] : [[name, cutOf(own, descending, options)]],
         )
         .toSorted(([a], [b]) => (a < b ? -1 : 1)),
     );
@@ -102,13 +102,14 @@ function bandOf(samples: readonly Sample[] | undefined): string | null {
   return share < 1 ? '4 over 75 %' : '5 always resolved';
 }
 
-function cutOf(facts: readonly LineFact[], k: number, options: ScalingOptions): Cut {
+function cutOf(facts: readonly LineFact[], ks: readonly number[], options: ScalingOptions): Cut {
   const { total, judged, resolved, scored, accuracy, mean_reward, mean_turns } = profileOf(facts);
   const samples = [...samplesOf(facts).values()];
   return {
     ...{ total, judged, resolved, scored, accuracy, mean_reward, mean_turns },
     instances: new Set(facts.map(({ group }) => group)).size,
-    largest: scalingAt(samples, k, options),
+    // Smaller groups have a smaller k.
+    largest: ks.reduce<ScalingAtK | null>((found, k) => found ?? scalingAt(samples, k, options), null),
   };
 }
 

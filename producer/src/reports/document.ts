@@ -145,7 +145,7 @@ function plot(title: string, all: readonly Bar[], full?: number): string {
   return `<figure><figcaption>${escapeHtml(title + more)}</figcaption><svg viewBox="0 0 ${LEFT + WIDTH + RIGHT} ${bars.length * ROW}" role="img" aria-label="${escapeHtml(title)}">${rows.join('')}</svg></figure>`;
 }
 
-const LONGEST_LABEL = 24;
+const LONGEST_LABEL = 20;
 const cut = (label: string): string =>
   label.length > LONGEST_LABEL ? `${label.slice(0, LONGEST_LABEL - 1)}…` : label;
 

@@ -26,10 +26,9 @@ export function scalingTable(scaling: readonly ScalingAtK[]): Table {
 
 export function cutTables({ repositories, difficulty, sets }: Analysis): Table[] {
   const table = (title: string, name: string, cuts: Record<string, Cut>): Table => {
-    const k = Object.values(cuts).find(({ largest }) => largest !== null)?.largest?.k ?? 'k';
     return {
       title,
-      columns: [name, 'instances', 'resolved', 'judged', 'accuracy', `pass@${k}`, `best@${k}`, 'turns'],
+      columns: [name, 'instances', 'resolved', 'judged', 'accuracy', 'k', 'pass@k', 'best@k', 'turns'],
       rows: Object.entries(cuts).map(([label, cut]) => [
         ...[
           label,
@@ -37,6 +36,7 @@ export function cutTables({ repositories, difficulty, sets }: Analysis): Table[]
           String(cut.resolved),
           `${cut.judged}/${cut.total}`,
           percent(cut.accuracy),
+          String(cut.largest?.k ?? '–'),
         ],
         ...[
           percent(cut.largest?.pass.value ?? null),

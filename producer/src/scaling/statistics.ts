@@ -77,7 +77,8 @@ export function scalingAt(
       : null,
     gap: scores
       ? interval(
-          ranked.map(({ pass, best }) => pass - best),
+          // A rounding error is no gap.
+          ranked.map(({ pass, best }) => (Math.abs(pass - best) < 1e-9 ? 0 : pass - best)),
           options,
         )
       : null,

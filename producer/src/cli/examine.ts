@@ -1,0 +1,59 @@
+/** Evaluates the gold patch and the untouched tree of instances in one run: for `swefarm health` and `swefarm dataset verify`. */
+import { type ArtifactContent, parseRolloutId, type Result } from '@swefarm/shared';
+import type { Dataset } from '../datasets/read.ts';
+import { type EvaluationRound, healthFinding } from '../health/finding.ts';
+import type { HealthFinding } from '../health/registry.ts';
+import { streamOutput } from '../output/output.ts';
+import { newRunRecord } from '../run/record.ts';
+import { rolloutIds } from '../run/submit.ts';
+import { openFarmPatiently } from './farm.ts';
+import { openRunFolder, runLocally } from './local.ts';
+import { type Flags, producerConfig, runFlags } from './options.ts';
+import type { Stop } from './stop.ts';
+
+export type Examined = { findings: Map<string, HealthFinding>; complete: boolean };
+
+export type Rounds = { gold: number; noop: number };
+
+/** One run: the first rounds of each instance evaluate gold, the others the untouched tree. */
+export async function examine(dataset: Dataset, flags: Flags, times: Rounds, stop: Stop): Promise<Examined> {
+  const { instances } = dataset;
+  if (instances.length === 0) return { findings: new Map(), complete: true };
+  const given = {
+    ...runFlags(flags),
+    agent: 'patch',
+    kind: 'validation',
+    groupSize: times.gold + times.noop,
+  };
+  const record = newRunRecord({ dataset, flags: { ...given, evalTimeout: flags.timeout } }, false);
+  const patches = new Map(
+    instances.map(({ instance_id, patch }) => [
+      instance_id,
+      [...Array<string>(times.gold).fill(patch), ...Array<string>(times.noop).fill('')],
+    ]),
+  );
+  const rounds = new Map<string, EvaluationRound[]>();
+  await using stack = new AsyncDisposableStack();
+  const place = await openRunFolder(producerConfig(flags), record, null, stack, stop.draining);
+  const farm = stack.use(await openFarmPatiently(place.config, stop.draining, { entrusts: true }));
+  const output = stack.use(streamOutput(() => Promise.resolve()));
+  const onResult = async (result: Result, content: ArtifactContent | null): Promise<void> => {
+    const { instanceId, index } = parseRolloutId(result.rollout_id);
+    const own = rounds.get(instanceId) ?? [];
+    own[index] = { result, report: content?.report ?? null };
+    rounds.set(instanceId, own);
+  };
+  const rollouts = new Set(rolloutIds(record, instances));
+  const { complete } = await runLocally({
+    ...{ farm, output, record, instances, patches, rollouts, onResult, flags, place, stop },
+  });
+  const findings = new Map<string, HealthFinding>();
+  for (const instance of instances) {
+    const own = rounds.get(instance.instance_id) ?? [];
+    const network = instance.needs_egress ? 'egress' : record.sandbox.eval_network;
+    const there = (from: number, to?: number) => own.slice(from, to).filter((round) => round !== undefined);
+    const finding = healthFinding(instance, network, there(0, times.gold), there(times.gold), new Date());
+    if (finding) findings.set(instance.instance_id, finding);
+  }
+  return { findings, complete };
+}

@@ -1,0 +1,30 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { row } from '../src/datasets/rows.fixture.ts';
+import { fakeWorker, linesOf, run } from './cli.ts';
+import { testFolder } from './farm.ts';
+
+test('rows whose gold and untouched tree hold three times are written unchanged; the others are named with the reason', async () => {
+  const folder = await testFolder();
+  const dataset = join(folder, 'rows.jsonl');
+  const rows = [
+    ...[0, 1, 2].map((at) => row({ instance_id: `pallets__flask-${at}`, extra: 1 })),
+    row({ instance_id: 'pallets__flask-3', patch: '' }),
+  ].map((one) => JSON.stringify(one));
+  await writeFile(dataset, `${rows.join('\n')}\n`);
+  const output = join(folder, 'clean.jsonl');
+  const ran = await run([
+    ...['dataset', 'verify', '--dataset', dataset, '--times', '3', '--output', output],
+    ...['--state-dir', join(folder, 'state'), '--worker-command', fakeWorker('examine')],
+  ]);
+  expect(ran).toMatchObject({ code: 10, stderr: expect.stringMatching(/1 of 4 rows are clean/) });
+  expect(await readFile(output, 'utf8')).toBe(`${rows[0]}\n`);
+  const found = (await linesOf(join(folder, 'clean.findings.jsonl'))) as Record<string, unknown>[];
+  expect(found).toEqual([
+    { instance_id: 'pallets__flask-0', clean: true, why: null, flaky: [], times: 3 },
+    expect.objectContaining({ clean: false, why: 'gold is not always resolved (flaky: t)', flaky: ['t'] }),
+    expect.objectContaining({ clean: false, why: 'the untouched tree is resolved already', flaky: ['t'] }),
+    expect.objectContaining({ clean: false, why: 'it withholds its gold patch' }),
+  ]);
+});
