@@ -84,6 +84,12 @@ export async function inheritedFiles(): Promise<number[]> {
   return found;
 }
 
+/** Whether this process is in another user namespace than the first one, which maps every user to itself. */
+export async function isInUserNamespace(): Promise<boolean> {
+  const map = await readFile('/proc/self/uid_map', 'latin1').catch(() => '');
+  return map !== '' && !/^\s*0\s+0\s+4294967295\s*$/.test(map);
+}
+
 /** Why namespaces or mounts cannot be made here, with the remedy; null when the message has another cause. */
 export function explainNamespaces(message: string, root: boolean): string | null {
   if (!root && /Operation not permitted|uid_map|user namespace|unshare failed/i.test(message)) {

@@ -15,6 +15,8 @@ import type { RootImage } from './images.ts';
 
 export type Host = {
   root: boolean;
+  /** Root of a user namespace only, as in a pod with users of its own: it may not write the attributes that overlays keep for real root. */
+  userNamespace: boolean;
   bwrap: string;
   bash: string;
   /** A layer above every image: mount points, /etc/hosts, /etc/resolv.conf; one for each kind of network. */
@@ -72,7 +74,7 @@ export function mountTable(
       'volatile',
       'nosuid',
       'nodev',
-      host.root ? 'redirect_dir=off' : 'userxattr',
+      host.root && !host.userNamespace ? 'redirect_dir=off' : 'userxattr',
     ];
     return `overlay ${target} overlay ${options.join(',')} 0 0\n`;
   };

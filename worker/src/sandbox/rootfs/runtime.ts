@@ -12,7 +12,7 @@ import { openPulledImages } from '../../images/pulledimages.ts';
 import { type ImageStore, openImageStore } from '../../images/store.ts';
 import type { ImageSettings } from '../engine/settings.ts';
 import { INTERNAL_SPEC } from '../internal.ts';
-import { explainNamespaces, limitsOf, makeBase, warnings } from '../namespaces/host.ts';
+import { explainNamespaces, isInUserNamespace, limitsOf, makeBase, warnings } from '../namespaces/host.ts';
 import { requireMountableFolder } from '../namespaces/mounts.ts';
 import {
   imagesInUse,
@@ -57,6 +57,7 @@ async function openRootfs(setup: RuntimeSetup, options: RootfsRuntimeOptions): P
   const { paths } = setup.programs;
   const host: Host = {
     root: setup.root,
+    userNamespace: await isInUserNamespace(),
     bwrap: paths.bwrap ?? '/usr/bin/bwrap',
     bash: paths.bash ?? '/bin/bash',
     base: await makeBase(setup.folder),
