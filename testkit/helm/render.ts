@@ -15,7 +15,8 @@ export function toolsOf(...parts: string[]): string | null {
   return status === 0 ? stdout.trim() : null;
 }
 
-export const NO_TOOLS = 'Helm is not built on this machine: npm run ci:kubernetes builds it and runs this';
+export const NO_TOOLS =
+  'Helm or Kubernetes is not built on this machine: npm run ci:kubernetes builds it and runs this';
 
 /** Names of the sets of values that are rendered. */
 export const setNames = (): string[] => readdirSync(SETS).map((name) => name.replace(/\.yaml$/, ''));
