@@ -1,6 +1,6 @@
 /** `npm run images`: the same commit gives the same images; both run as the chart runs them. On a Debian root that is made here. */
 import { execFile } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { chown, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
@@ -12,6 +12,8 @@ const PREFIX = 'swefarm-images-test/';
 /** As the chart gives them in mode rootfs. */
 const CAPABILITIES =
   'SYS_ADMIN NET_ADMIN SYS_CHROOT AUDIT_READ CHOWN DAC_OVERRIDE FOWNER FSETID KILL NET_BIND_SERVICE SETFCAP SETGID SETPCAP SETUID';
+/** The user of the node that is root inside. */
+const FIRST_USER = 100_000;
 const run = promisify(execFile);
 const docker = async (...args: string[]): Promise<string> =>
   (await run('docker', args, { maxBuffer: 1 << 26 })).stdout.trim();
@@ -25,6 +27,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
+  await run('podman', ['rmi', '-f', `${PREFIX}worker:2`]).catch(() => undefined);
   for (const name of ['worker:1', 'worker:2', 'gateway:1', 'gateway:2', 'base:1'])
     await docker('rmi', `${PREFIX}${name}`).catch(() => undefined);
 });
@@ -34,7 +37,15 @@ async function build(tag: string): Promise<Image[]> {
   const given = ['--engine', 'docker', '--base', `${PREFIX}base:1`, '--prefix', PREFIX, '--tag', tag];
   const { stdout } = await run(
     'node',
-    ['docker/build.mjs', ...given, '--bundle', join(folder, 'bundle'), '--fresh'],
+    [
+      'docker/build.mjs',
+      ...given,
+      '--bundle',
+      join(folder, 'bundle'),
+      '--fresh',
+      '--out',
+      join(folder, 'out'),
+    ],
     {
       cwd: ROOT,
       maxBuffer: 1 << 26,
@@ -96,6 +107,47 @@ test('the worker in the least that mode rootfs needs runs sandboxes under limits
   const rootfs = findings.find(({ subject }) => subject === 'runtime rootfs');
   expect(rootfs?.status).toBe('ok');
   expect(rootfs?.detail).toContain('cpu enforced, memory enforced, pids enforced');
+});
+
+test('and in a user namespace, as a pod with users of its own has it, on Podman', async () => {
+  await run('podman', ['load', '-q', '-i', join(folder, 'out', 'worker.tar')]);
+  const volumes = await Promise.all(
+    ['scratch', 'store'].map(async (name) => {
+      await mkdir(join(folder, name));
+      await chown(join(folder, name), FIRST_USER, FIRST_USER);
+      return ['-v', `${join(folder, name)}:/${name}`];
+    }),
+  );
+  const map = `0:${FIRST_USER}:65536`;
+  const { stdout } = await run('podman', [
+    ...['run', '--rm', '--runtime', 'runc', '--network', 'none', '--uidmap', map, '--gidmap', map],
+    // Where root may not raise limits, an engine may not either.
+    ...['--ulimit', 'nofile=1024:1024', '--ulimit', 'nproc=4096:4096'],
+    ...['--cap-drop', 'ALL', ...CAPABILITIES.split(' ').flatMap((name) => ['--cap-add', name])],
+    ...[
+      '--security-opt',
+      'seccomp=unconfined',
+      '--security-opt',
+      'unmask=ALL',
+      '--tmpfs',
+      '/tmp',
+      ...volumes.flat(),
+    ],
+    ...[
+      '-e',
+      'SWEFARM_SCRATCH_DIR=/scratch',
+      '-e',
+      'SWEFARM_IMAGES_DIR=/store',
+      '-e',
+      'SWEFARM_STATE_DIR=/tmp/state',
+    ],
+    ...[`${PREFIX}worker:2`, 'doctor', '--runtime', 'rootfs', '--json'],
+  ]).catch((error: { stdout: string }) => error);
+  const rootfs = (JSON.parse(stdout) as { subject: string; status: string; detail: string }[]).find(
+    ({ subject }) => subject === 'runtime rootfs',
+  );
+  // Its control groups belong to the node's root: what can be limited is measured.
+  expect(rootfs).toMatchObject({ status: 'warn', detail: expect.stringContaining('bubblewrap') });
 });
 
 test('the gateway is a user without rights, whose process 1 reaps', async () => {

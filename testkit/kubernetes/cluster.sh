@@ -1,0 +1,220 @@
+#!/usr/bin/env bash
+# A real Kubernetes on this one machine, for tests: etcd, control plane, and nodes with a kubelet and a containerd each, all below one
+# folder. Pods of all nodes meet on one bridge. There are no Service addresses, no names and no registry: images come from archives.
+# Needs root, the programs of tools.sh control, and Debian's etcd-server, containerd, runc, containernetworking-plugins, conntrack, iptables.
+# usage: cluster.sh start DIR NODES | images DIR ARCHIVE... | kubelet-stop DIR NODE | stop DIR
+# start prints the path of the kubeconfig. Node I has the address 10.99.I.1.
+set -euo pipefail
+
+action=${1:?usage: cluster.sh start|images|kubelet-stop|stop DIR ...}
+dir=${2:?a folder for the cluster}
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+bridge=swefarm0 net=10.99 port=26443 etcd_port=22379
+config=$dir/admin.kubeconfig
+PATH=$PATH:/usr/sbin:/sbin
+
+fail() { printf 'cluster.sh: %s\n' "$*" >&2; exit 12; }
+# A daemon that ended and that nobody waited for stays as a zombie: that counts as gone.
+alive() { [ -r "/proc/$1/stat" ] && ! grep -q '^[0-9]* (.*) Z' "/proc/$1/stat"; }
+started() { # started NAME COMMAND...: runs in the background, with a log and the file of its pid
+  local name=$1
+  shift
+  mkdir -p "$(dirname "$dir/run/$name")"
+  nohup "$@" >"$dir/run/$name.log" 2>&1 </dev/null 7>&- 8>&- 9>&- &
+  echo $! >"$dir/run/$name.pid"
+}
+ended() { # ended NAME: TERM, and KILL after 8 s; only if the process is still ours
+  local file=$dir/run/$1.pid pid
+  [ -s "$file" ] || return 0
+  pid=$(<"$file")
+  if alive "$pid" && tr '\0' ' ' <"/proc/$pid/cmdline" | grep -q -- "$dir"; then
+    kill "$pid" 2>/dev/null || true
+    for _ in {1..80}; do alive "$pid" || break; sleep 0.1; done
+    kill -9 "$pid" 2>/dev/null || true
+  fi
+  rm -f "$file"
+}
+until_true() { # until_true SECONDS COMMAND...
+  local end=$((SECONDS + $1))
+  shift
+  until "$@" >/dev/null 2>&1; do
+    [ $SECONDS -lt $end ] || return 1
+    sleep 0.3
+  done
+}
+
+certificate() { # certificate NAME SUBJECT NAMES
+  openssl req -newkey rsa:2048 -nodes -keyout "$dir/pki/$1.key" -subj "$2" 2>/dev/null |
+    openssl x509 -req -CA "$dir/pki/ca.crt" -CAkey "$dir/pki/ca.key" -CAcreateserial -days 3 -out "$dir/pki/$1.crt" \
+      -extfile <(printf 'subjectAltName=%s\nextendedKeyUsage=serverAuth,clientAuth' "$3") 2>/dev/null
+}
+
+control_plane() { # control_plane BIN
+  local bin=$1 pki=$dir/pki
+  mkdir -p "$pki" "$dir/run"
+  openssl req -x509 -newkey rsa:2048 -nodes -keyout "$pki/ca.key" -out "$pki/ca.crt" -subj /CN=swefarm-test -days 3 2>/dev/null
+  openssl genrsa -out "$pki/accounts.key" 2048 2>/dev/null
+  openssl rsa -in "$pki/accounts.key" -pubout -out "$pki/accounts.pub" 2>/dev/null
+  certificate server /CN=kube-apiserver DNS:localhost,DNS:kubernetes.default.svc,IP:127.0.0.1
+  certificate admin /O=system:masters/CN=admin DNS:admin
+  cat >"$config" <<YAML
+apiVersion: v1
+kind: Config
+clusters: [{name: test, cluster: {server: "https://127.0.0.1:$port", certificate-authority: $pki/ca.crt}}]
+users: [{name: admin, user: {client-certificate: $pki/admin.crt, client-key: $pki/admin.key}}]
+contexts: [{name: test, context: {cluster: test, user: admin}}]
+current-context: test
+YAML
+  cat >"$dir/audit.yaml" <<'YAML'
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules: [{level: Metadata}]
+YAML
+  started etcd etcd --data-dir "$dir/etcd" --listen-client-urls "http://127.0.0.1:$etcd_port" --advertise-client-urls "http://127.0.0.1:$etcd_port" \
+    --listen-peer-urls "http://127.0.0.1:$((etcd_port + 1))" --initial-advertise-peer-urls "http://127.0.0.1:$((etcd_port + 1))" \
+    --initial-cluster "default=http://127.0.0.1:$((etcd_port + 1))" --unsafe-no-fsync
+  started apiserver "$bin/kube-apiserver" --etcd-servers="http://127.0.0.1:$etcd_port" --bind-address=127.0.0.1 --advertise-address=127.0.0.1 \
+    --secure-port=$port --tls-cert-file="$pki/server.crt" --tls-private-key-file="$pki/server.key" --client-ca-file="$pki/ca.crt" \
+    --service-account-key-file="$pki/accounts.pub" --service-account-signing-key-file="$pki/accounts.key" \
+    --service-account-issuer=https://kubernetes.default.svc --service-cluster-ip-range=10.96.0.0/16 --authorization-mode=Node,RBAC \
+    --allow-privileged=true --endpoint-reconciler-type=none --kubelet-client-certificate="$pki/admin.crt" \
+    --kubelet-client-key="$pki/admin.key" --kubelet-preferred-address-types=InternalIP \
+    --audit-policy-file="$dir/audit.yaml" --audit-log-path="$dir/run/audit.log"
+  until_true 90 kubectl --kubeconfig="$config" get --raw /readyz || fail "the API server does not come up: $(tail -n 2 "$dir/run/apiserver.log")"
+  started controllers "$bin/kube-controller-manager" --kubeconfig="$config" --bind-address=127.0.0.1 --leader-elect=false \
+    --service-account-private-key-file="$pki/accounts.key" --root-ca-file="$pki/ca.crt"
+  started scheduler "$bin/kube-scheduler" --kubeconfig="$config" --bind-address=127.0.0.1 --leader-elect=false
+  until_true 60 kubectl --kubeconfig="$config" get serviceaccount default || fail 'the controllers do not come up'
+}
+
+node() { # node BIN NUMBER
+  local bin=$1 name=node$2 address=$net.$2.1 at=$dir/node$2 controller file
+  mkdir -p "$at/cni" "$at/root"
+  for controller in cpu cpuacct cpuset memory pids devices freezer blkio systemd; do
+    [ ! -d "/sys/fs/cgroup/$controller" ] || mkdir -p "/sys/fs/cgroup/$controller/swefarm-$name"
+  done
+  for file in cpuset.cpus cpuset.mems; do
+    [ ! -e "/sys/fs/cgroup/cpuset/$file" ] || cat "/sys/fs/cgroup/cpuset/$file" >"/sys/fs/cgroup/cpuset/swefarm-$name/$file"
+  done
+  ip link show "$bridge" >/dev/null 2>&1 || ip link add "$bridge" type bridge
+  ip address replace "$address/16" dev "$bridge"
+  ip link set "$bridge" up
+  # Where an engine has set the policy of forwarding to DROP, pods of the bridge could not meet.
+  iptables -C FORWARD -i "$bridge" -o "$bridge" -j ACCEPT 2>/dev/null || iptables -I FORWARD -i "$bridge" -o "$bridge" -j ACCEPT
+  cat >"$at/cni/10-bridge.conflist" <<JSON
+{"cniVersion": "0.4.0", "name": "swefarm", "plugins": [{"type": "bridge", "bridge": "$bridge", "isGateway": false, "ipam": {"type": "host-local",
+ "dataDir": "$at/ipam", "routes": [{"dst": "0.0.0.0/0"}],
+ "ranges": [[{"subnet": "$net.0.0/16", "rangeStart": "$net.$2.10", "rangeEnd": "$net.$2.250", "gateway": "$address"}]]}}]}
+JSON
+  cat >"$at/containerd.toml" <<TOML
+version = 2
+root = "$at/containerd"
+state = "$at/state"
+[grpc]
+  address = "$at/containerd.sock"
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = "swefarm.test/pause:1"
+  # Where root may not lower the scores of the memory killer, as in many containers.
+  restrict_oom_score_adj = true
+  disable_apparmor = true
+  disable_hugetlb_controller = true
+  tolerate_missing_hugetlb_controller = true
+  [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+    runtime_type = "io.containerd.runc.v2"
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    bin_dir = "/usr/lib/cni"
+    conf_dir = "$at/cni"
+TOML
+  started "containerd$2" containerd -c "$at/containerd.toml"
+  until_true 30 ctr -a "$at/containerd.sock" version || fail "containerd of $name does not come up: $(tail -n 2 "$dir/run/containerd$2.log")"
+  cat >"$at/kubelet.yaml" <<YAML
+apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+address: $address
+authentication: {anonymous: {enabled: false}, webhook: {enabled: false}, x509: {clientCAFile: $dir/pki/ca.crt}}
+authorization: {mode: AlwaysAllow}
+cgroupDriver: cgroupfs
+cgroupRoot: /swefarm-$name
+containerRuntimeEndpoint: unix://$at/containerd.sock
+failSwapOn: false
+failCgroupV1: false
+healthzPort: 0
+makeIPTablesUtilChains: false
+oomScoreAdj: 0
+resolvConf: ""
+evictionHard: {memory.available: 100Mi, nodefs.available: 1%, imagefs.available: 1%}
+imageGCHighThresholdPercent: 100
+featureGates: {KubeletInUserNamespace: true}
+syncFrequency: 5s
+nodeStatusUpdateFrequency: 4s
+YAML
+  started "kubelet$2" "$bin/kubelet" --config="$at/kubelet.yaml" --kubeconfig="$config" --root-dir="$at/root" --hostname-override="$name" \
+    --node-ip="$address" --cert-dir="$at/pki"
+}
+
+pause_image() { # a process that waits, in an image of the machine's own busybox
+  local root=$dir/pause
+  mkdir -p "$root/bin"
+  cp /bin/busybox "$root/bin/sh"
+  ln -sfn sh "$root/bin/sleep"
+  python3 "$here/archive.py" "$root" "$dir/pause.tar" swefarm.test/pause:1 /bin/sh -c 'trap "exit 0" TERM; while :; do sleep 3600 & wait; done'
+}
+
+images() { # images ARCHIVE...: to all nodes
+  local socket archive
+  for socket in "$dir"/node*/containerd.sock; do
+    for archive in "$@"; do ctr -a "$socket" -n k8s.io images import "$archive" >/dev/null; done
+  done
+}
+
+start() { # start NODES
+  local bin program i
+  bin=$(bash "$here/tools.sh" --cached control) || exit 12
+  for program in etcd containerd ctr runc iptables ip openssl kubectl busybox; do
+    command -v "$program" >/dev/null || fail "there is no $program"
+  done
+  [ "$(id -u)" = 0 ] || fail 'only root can start nodes'
+  [ ! -e "$config" ] || fail "$dir holds a cluster: stop it first"
+  control_plane "$bin"
+  pause_image
+  for i in $(seq "$1"); do node "$bin" "$i"; done
+  images "$dir/pause.tar"
+  for i in $(seq "$1"); do
+    until_true 90 kubectl --kubeconfig="$config" get node "node$i" || fail "node$i does not join: $(tail -n 2 "$dir/run/kubelet$i.log")"
+  done
+  kubectl --kubeconfig="$config" wait --for=condition=Ready node --all --timeout=90s >/dev/null || fail 'not every node is ready'
+  echo "$config"
+}
+
+stop() {
+  local file name socket task mount
+  for file in "$dir"/run/kubelet*.pid; do name=$(basename "$file" .pid); ended "$name"; done
+  for socket in "$dir"/node*/containerd.sock; do
+    [ -S "$socket" ] || continue
+    for task in $(ctr -a "$socket" -n k8s.io tasks ls -q 2>/dev/null); do ctr -a "$socket" -n k8s.io tasks kill -s 9 "$task" 2>/dev/null || true; done
+    sleep 0.5
+    for task in $(ctr -a "$socket" -n k8s.io tasks ls -q 2>/dev/null); do ctr -a "$socket" -n k8s.io tasks rm -f "$task" >/dev/null 2>&1 || true; done
+  done
+  for file in "$dir"/run/containerd*.pid; do name=$(basename "$file" .pid); ended "$name"; done
+  for name in scheduler controllers apiserver etcd; do ended "$name"; done
+  awk -v below="$dir/" 'index($2, below) == 1 {print $2}' /proc/mounts | sort -r | while read -r mount; do umount -l "$mount" 2>/dev/null || true; done
+  for file in "$dir"/node*/; do
+    name=$(basename "$file")
+    ip address del "$net.${name#node}.1/16" dev "$bridge" 2>/dev/null || true
+    find /sys/fs/cgroup -depth -type d -path "*/swefarm-$name*" -exec rmdir {} + 2>/dev/null || true
+  done
+  if ! ip -4 address show dev "$bridge" 2>/dev/null | grep -q inet; then
+    iptables -D FORWARD -i "$bridge" -o "$bridge" -j ACCEPT 2>/dev/null || true
+    ip link del "$bridge" 2>/dev/null || true
+  fi
+  rm -rf --one-file-system "$dir"
+}
+
+case $action in
+  start) start "${3:?how many nodes}" ;;
+  images) shift 2 && images "$@" ;;
+  kubelet-stop) ended "kubelet${3:?which node}" ;;
+  stop) stop ;;
+  *) fail "unknown action: $action" ;;
+esac
