@@ -28,7 +28,7 @@ import { addFarmOptions, addRowOptions, type Flags, producerConfig, rowOptions }
 import { listenForStop } from './stop.ts';
 import { say } from './terminal.ts';
 
-const GRADERS = ['auto', 'swebench-4.1.0', 'swebench-5.0.2', 'swegym', 'swesmith'];
+const GRADERS = ['auto', 'swebench-4.1.0', 'swebench-5.0.2', 'swegym'];
 
 export function addRegrade(program: Command): void {
   const command = program
@@ -142,7 +142,8 @@ async function regradeLine(
     const instance = instances.get(line.instance_id);
     if (!instance) throw new UsageError('the dataset has no such instance');
     const before = content.report;
-    report = regradeLog(instance, grader ?? ((before?.grader ?? 'auto') as GraderChoice), stored, before);
+    const asBefore = instance.plan ? 'auto' : ((before?.grader ?? 'auto') as GraderChoice);
+    report = regradeLog(instance, grader ?? asBefore, stored, before);
     tally.graded += 1;
   } else if (instances && line.report && line.report.evaluation !== 'not_run') {
     throw new UsageError('its log was not kept');

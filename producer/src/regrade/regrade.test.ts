@@ -1,13 +1,13 @@
 import { REWARD_TABLE } from '@swefarm/grading';
-import type { RewardFacts } from '@swefarm/shared';
-import { bareFacts } from '@swefarm/testkit';
+import { InstancePlan, type RewardFacts } from '@swefarm/shared';
+import { bareFacts, bareInstance } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
 import { mergeEvaluation } from '../eval/lostevaluations.ts';
 import type { OutputLine } from '../output/line.ts';
 import { outputLine } from '../output/line.ts';
 import { aFailure, aLine, aResult } from '../output/result.fixture.ts';
 import { describeChange, verdictOf } from './changes.ts';
-import { rewardLineAgain } from './regrade.ts';
+import { regradeLog, rewardLineAgain } from './regrade.ts';
 
 const facts = (over: Partial<RewardFacts> = {}): RewardFacts => bareFacts({ policy_share: 0.1, ...over });
 const lost = (over: Partial<OutputLine>): OutputLine => ({
@@ -90,5 +90,28 @@ test('a score is rewarded again from its facts, and its parts go when another ro
   expect(rewardLineAgain(zero, null, none)).toMatchObject({ reward: 0.75, reward_components: parts });
   expect(describeChange('x', verdictOf(line), verdictOf(zero))).toBe(
     'x: no verdict → unresolved, reward 0.75 (scored) → 0.0 (turn_limit)',
+  );
+});
+
+test('a log is graded again by the row’s own plan, and by nothing else where the outcomes were no part of it', () => {
+  const own = (outcomes: object) =>
+    bareInstance({
+      FAIL_TO_PASS: ['t.py::test_a'],
+      plan: InstancePlan.parse({ grader: 'quay-1.0', script: '', outcomes, verdict: { rule: 'swebench' } }),
+    });
+  const stored = {
+    log: "+ : '>>>>> Start Test Output'\nPASSED t.py::test_a\n=== 1 passed in 0.1s ===\n+ : '>>>>> End Test Output'\n",
+    patch: 'p',
+    facts: {
+      ...{ patch_state: 'not_applied' as const, applied_with: null, ran_unapplied: true, timed_out: false },
+      ...{ sandbox_killed: false, image_digest: null, timeout_seconds: 0, exit_code: null },
+    },
+  };
+  const log = own({ from: 'log', dialect: '4.1.0', parser: 'pytest' });
+  expect(regradeLog(log, 'auto', stored, null)).toMatchObject({
+    ...{ resolved: true, grader: 'quay-1.0', patch_state: 'not_applied', evaluation: 'completed' },
+  });
+  expect(() => regradeLog(own({ from: 'junit', file: '/r.xml' }), 'auto', stored, null)).toThrow(
+    /its outcomes come from "junit", which is not stored with its log/,
   );
 });

@@ -32,7 +32,7 @@ export function regradeLog(
 ): Report {
   const plan = planEvaluation(instance, grader);
   if (!liesInLog(plan)) return kept(instance, plan, before);
-  const notApplied = facts.patch_state === 'not_applied';
+  const notApplied = facts.patch_state === 'not_applied' && !facts.ran_unapplied;
   const report = gradeEvaluation(instance, plan, { ...facts, log: notApplied ? null : log }, patch);
   return before ? { ...report, trust: worseTrust(before.trust, report.trust) } : report;
 }

@@ -39,6 +39,9 @@ export function logOfArtifact(content: ArtifactContent): StoredLog | null {
     facts: {
       patch_state: report.patch_state,
       applied_with: report.applied_with,
+      ...(report.patch_state === 'not_applied' && report.evaluation !== 'not_run'
+        ? { ran_unapplied: true }
+        : {}),
       timed_out: report.evaluation === 'timed_out',
       sandbox_killed: report.evaluation === 'sandbox_killed',
       image_digest: report.image_digest,
