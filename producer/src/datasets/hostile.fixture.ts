@@ -60,7 +60,9 @@ function apply(row: Row, { at, how, to }: { at: number; how: string; to: unknown
   if (!place) return;
   const { holder, key } = place;
   const before = holder[key];
-  if (how === 'remove') delete holder[key];
+  // No file gives a list with a hole.
+  if (how === 'remove' && Array.isArray(holder)) holder.splice(Number(key), 1);
+  else if (how === 'remove') delete holder[key];
   else if (how === 'cut' && typeof before === 'string') holder[key] = before.slice(0, before.length / 2);
   else if (how === 'add') holder[`${key}_more`] = to;
   else holder[key] = to;
