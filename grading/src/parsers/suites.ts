@@ -3,7 +3,7 @@ import { indentOf, isSpace, linesOf, strip } from '../text/pythontext.ts';
 import { type Reader, statuses } from './reader.ts';
 
 /** Most characters of all names of one log together; a name is as long as its path, so short lines can make long names. */
-const MOST_CHARACTERS = 100_000_000;
+const MOST_CHARACTERS = 40_000_000;
 
 /** Bounds the work of a reader that joins names: a deep or long path times many tests is quadratic in the log. */
 export class NameBudget {

@@ -154,7 +154,7 @@ describe('logs of our own making', () => {
 
   test('colours, line ends and prefixes change neither verdict nor trust', () => {
     expect(holds(own, 3000)).toBeGreaterThan(0.25);
-  });
+  }, 120_000);
 });
 
 test.each([
@@ -210,5 +210,5 @@ describe('the corpus', () => {
   test('colours, line ends and prefixes change neither verdict nor trust', ({ skip }) => {
     skip(!here, '../shared/grading/corpus is not beside the repository');
     expect(holds(all, 1000)).toBeGreaterThan(0.25);
-  });
+  }, 120_000);
 });
