@@ -5,10 +5,11 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { networkInterfaces, tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { ProgramSource } from '@swefarm/shared';
+import { loadConfig, type ProgramSource } from '@swefarm/shared';
 import { importTree, minimalImage } from '@swefarm/testkit';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { PROGRAM_LIMITS, runProgram } from '../../src/evaluation/program.ts';
+import { parserImageFindings } from '../../src/node/parserimage.ts';
 import { dockerRuntime } from '../../src/sandbox/docker/runtime.ts';
 import { createRemovals } from '../../src/sandbox/removals.ts';
 import { rootfsRuntime } from '../../src/sandbox/rootfs/runtime.ts';
@@ -181,4 +182,17 @@ json.dump(found, open("${OUTPUT}", "w"))`;
       server.close();
     }
   });
+});
+
+test('the doctor says of a parser image whether its Python starts and has the package, and what an absent one costs', async () => {
+  const { tree } = await minimalImage();
+  const said = async (parserImage: string | null) => {
+    const places = { scratchDir: join(folder, 'doctor'), imagesDir: join(folder, 'doctorimages') };
+    const flags = { runtime: 'rootfs', ...places, ...(parserImage === null ? {} : { parserImage }) };
+    const [finding] = await parserImageFindings(loadConfig('worker', { env: {}, flags }), NEVER);
+    return `${finding?.status}: ${finding?.detail}`;
+  };
+  expect(await said(`dir:${tree}`)).toMatch(/^warn: .*python3; without the package multi-swe-bench/);
+  expect(await said(`dir:${join(folder, 'nowhere')}`)).toMatch(/^fail: .*nowhere/);
+  expect(await said(null)).toMatch(/^ok: not set: rows whose outcomes a program of the dataset reads/);
 });

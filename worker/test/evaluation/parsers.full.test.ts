@@ -1,0 +1,93 @@
+/**
+ * The parser image as its script makes it, with the package of Multi-SWE from PyPI: logs are read in containers as upstream reads them.
+ * Upstream's own answers are used where they lie beside the repository; our own logs stand for them elsewhere.
+ */
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { liveProgram, multiSweProgram } from '@swefarm/grading';
+import { type ProgramSource, parseProgramOutput } from '@swefarm/shared';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { PROGRAM_LIMITS, runProgram } from '../../src/evaluation/program.ts';
+import { createRemovals } from '../../src/sandbox/removals.ts';
+import { rootfsRuntime } from '../../src/sandbox/rootfs/runtime.ts';
+import type { ReadyImage, Runtime } from '../../src/sandbox/runtime.ts';
+import { NEVER, spec } from '../sandbox/subject.ts';
+
+const ROOT = resolve(import.meta.dirname, '../../..');
+const FAMILIES = join(ROOT, '../shared/grading/families');
+
+let folder: string;
+let runtime: Runtime;
+let image: ReadyImage;
+const removals = createRemovals();
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'swefarm-parsers-'));
+  const tree = join(folder, 'image');
+  execFileSync('sh', [join(ROOT, 'examples/parserimage/folder.sh'), tree], { stdio: 'pipe' });
+  runtime = await rootfsRuntime({ imagesDir: join(folder, 'images'), scratchDir: join(folder, 'scratch') });
+  image = await runtime.ensureImage(`host+dir:${tree}`, NEVER);
+}, 600_000);
+afterAll(async () => {
+  await removals.finished();
+  await runtime?.[Symbol.asyncDispose]();
+  await rm(folder, { recursive: true, force: true });
+});
+
+/** Test → status, or why there is none. */
+async function read(source: ProgramSource, log: string): Promise<Record<string, string> | string> {
+  const limits = spec(image, { role: 'evaluation', limits: PROGRAM_LIMITS, workdir: '/' });
+  const startProgram = () => runtime.start(limits, NEVER);
+  const inputs = { log: Buffer.from(log), files: {} };
+  const ended = await runProgram(source, inputs, { startProgram, removals, runtime, signal: NEVER });
+  if ('failed' in ended) return ended.failed;
+  const parsed = parseProgramOutput(ended.output, source.form);
+  return 'problem' in parsed ? parsed.problem : Object.fromEntries(parsed.tests);
+}
+
+const GO = '--- PASS: TestAdd (0.00s)\n--- FAIL: TestSub (0.01s)\n';
+
+test("Multi-SWE's package reads a log in a container without network", async () => {
+  const task = { org: 'cli', repo: 'cli', number: 1 };
+  expect(await read(multiSweProgram(task), GO)).toEqual({ TestAdd: 'PASS', TestSub: 'FAIL' });
+  const unknown = await read(multiSweProgram({ ...task, org: 'nobody' }), GO);
+  expect(unknown).toMatch(/exit code 1: ValueError: Instance 'nobody\/cli' is not registered/);
+});
+
+type Answer = { status: Record<string, string> } | { error: string } | { error_text: true };
+type Entry = { case: string; parser: string; log: string; rows: Record<string, unknown>; expected: Answer };
+
+const CORPORA: [file: string, is: (entry: Entry) => boolean, program: (rows: never) => ProgramSource][] = [
+  ['multi-swe-bench', ({ parser }) => parser.includes('/'), multiSweProgram],
+  [
+    'swe-bench-live',
+    ({ parser }) => parser.startsWith('python-source'),
+    (rows: { log_parser: string }) => liveProgram(rows.log_parser),
+  ],
+];
+
+test.each(CORPORA)('%s: every answer is upstream’s', async (file, is, program) => {
+  const path = join(FAMILIES, `${file}.jsonl`);
+  if (!existsSync(path)) return void console.log(`${file}: its corpus does not lie beside the repository`);
+  const lines = readFileSync(path, 'utf8').split('\n').filter(Boolean);
+  const entries = lines.map((line) => JSON.parse(line) as Entry).filter(is);
+  const different: string[] = [];
+  const next = async (): Promise<void> => {
+    for (let entry = entries.pop(); entry; entry = entries.pop()) {
+      const { expected, log, rows } = entry;
+      const got = await read(program(rows as never), log);
+      if ('status' in expected ? !equal(got, expected.status) : typeof got !== 'string')
+        different.push(entry.case);
+    }
+  };
+  const count = entries.length;
+  await Promise.all([next(), next(), next()]);
+  console.log(`${file}: ${count - different.length} of ${count} equal`);
+  expect(different).toEqual([]);
+});
+
+const sorted = (map: Record<string, string>) => JSON.stringify(Object.entries(map).toSorted());
+const equal = (got: Record<string, string> | string, wanted: Record<string, string>): boolean =>
+  typeof got !== 'string' && sorted(got) === sorted(wanted);
