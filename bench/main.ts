@@ -5,6 +5,7 @@ import { parseArgs } from 'node:util';
 import { ensureDocker } from '@swefarm/testkit';
 import { SOCKET } from './engine.ts';
 import { EVAL_IDS, type EvalSize, measureEval, printEval } from './eval.ts';
+import { measureExport, printExport } from './export.ts';
 import { gatewaySize, measureGateway } from './gateway.ts';
 import { describeMachine, loadAverage } from './machine.ts';
 import { type MemorySize, measureMemory } from './memory.ts';
@@ -28,6 +29,7 @@ const PARTS = [
   'page',
   'recovery',
   'scale',
+  'export',
 ] as const;
 
 const { values } = parseArgs({
@@ -48,7 +50,7 @@ const nodes = values.nodes.split(',').map(Number);
 const counts = reps === null ? nodes : [...nodes, reps];
 if (unknown.length > 0 || counts.some((count) => !(Number.isInteger(count) && count > 0))) {
   process.stderr.write(
-    'usage: bench.sh [--only shell,rollouts,memory,eval,gateway,metrics,page,recovery,scale] [--quick] [--reps N] [--json FILE] [--calls N --turns N] [--nodes N,N]\n',
+    'usage: bench.sh [--only shell,rollouts,memory,eval,gateway,metrics,page,recovery,scale,export] [--quick] [--reps N] [--json FILE] [--calls N --turns N] [--nodes N,N]\n',
   );
   process.exit(2);
 }
@@ -84,7 +86,7 @@ const SHORT: MemorySize = { rollouts: 4, turns: 10, tokens: 4_000, delayMs: 300 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => process.exit(130));
 
 /** All other parts start containers. */
-const WITHOUT_ENGINE = ['gateway', 'page', 'scale'];
+const WITHOUT_ENGINE = ['export', 'gateway', 'page', 'scale'];
 const engineNeeded = parts.some((part) => !WITHOUT_ENGINE.includes(part));
 await using _engine = engineNeeded ? await ensureDocker({ socketPath: SOCKET }) : null;
 const machine = await describeMachine();
@@ -144,6 +146,13 @@ const scaled = quick ? nodes.slice(0, 1) : nodes;
 await measured('scale', () => measureScale(scaled.map(scaleSize), quick), printScale);
 await measured('page', () => measurePage(quick ? 25 : 625, reps ?? (quick ? 2 : 10)), printPage);
 await measured('recovery', () => measureRecovery(subject, reps ?? (quick ? 1 : 8)), printRecovery);
+
+// As many turns as 200,000 in 5,000 trajectories.
+await measured(
+  'export',
+  () => measureExport({ trajectories: quick ? 50 : 5000, turns: 40 }, reps ?? 1),
+  printExport,
+);
 
 const stamp = new Date().toISOString().replace(/\..*/, '').replaceAll(':', '');
 const file = resolve(values.json ?? join(ROOT, '.swefarm/bench', `${stamp}.json`));

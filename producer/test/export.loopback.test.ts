@@ -200,3 +200,37 @@ test('gzip by the name, and standard output', async () => {
   expect(piped.stdout).toBe(text);
   expect(text.trimEnd().split('\n')).toHaveLength(4);
 });
+
+test('predictions of several files become one, and the check of sb-cli is made', async () => {
+  const folder = await testFolder();
+  const files = await Promise.all(
+    ['m1', 'm1', 'm2'].map(async (model_name_or_path, at) => {
+      const path = join(folder, `${at}.json`);
+      const of = (id: string) => ({ [id]: { model_name_or_path, model_patch: aPatch(`${at}`) } });
+      await writeFile(path, JSON.stringify({ ...of('a__b-0'), ...of(`a__b-${at + 1}`) }));
+      return path;
+    }),
+  );
+  const merged = join(folder, 'merged.jsonl');
+  const one = await run(['preds', 'merge', ...files.slice(0, 2), '--out', merged]);
+  expect(one).toMatchObject({ code: 0, stderr: expect.stringContaining('3 predictions') });
+  expect(await linesOf(merged)).toMatchObject([
+    { instance_id: 'a__b-0', model_patch: aPatch('0') },
+    { instance_id: 'a__b-1' },
+    { instance_id: 'a__b-2', model_patch: aPatch('1') },
+  ]);
+  expect(await run(['preds', 'check', merged])).toMatchObject({
+    code: 0,
+    stderr: expect.stringContaining('3 predictions of m1, 0 empty; sb-cli can submit it'),
+  });
+  const mixed = join(folder, 'mixed.jsonl');
+  await run(['preds', 'merge', ...files, '--out', mixed]);
+  await writeFile(
+    mixed,
+    `${await readFile(mixed, 'utf8')}{"instance_id":"a__b-0","model_name_or_path":"m1","model_patch":""}\n`,
+  );
+  const { code, stderr } = await run(['preds', 'check', mixed]);
+  expect(code).toBe(2);
+  expect(stderr).toMatch(/line 5: instance_id: expected an id that line 1 has not/);
+  expect(stderr).toMatch(/the file: model_name_or_path: expected one model, found m1, m2/);
+});

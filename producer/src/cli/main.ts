@@ -16,6 +16,7 @@ import { addImport } from './import.ts';
 import { addLogs } from './logs.ts';
 import { addPause, addResume } from './pause.ts';
 import { addPolicy } from './policy.ts';
+import { addPreds } from './preds.ts';
 import { addRedis } from './redis.ts';
 import { addRegrade } from './regrade.ts';
 import { addRemove } from './remove.ts';
@@ -49,6 +50,7 @@ for (const add of [
   addEval,
   addExport,
   addImport,
+  addPreds,
   addRegrade,
   addSubmit,
   addCollect,

@@ -12,9 +12,10 @@ export type ParquetOptions = {
   columns: Readonly<Record<string, Shape>>;
   /** The rows of a rollout and about how many bytes they have; or why it has none. */
   rowsOf(rollout: ExportedRollout): { rows: Row[]; bytes: number } | { skipped: string };
+  /** Bytes of a row group. */
+  groupBytes: number;
 };
 
-const GROUP_BYTES = 16 * 1024 ** 2;
 const SHARD_BYTES = 256 * 1024 ** 2;
 
 export async function openParquetShards(
@@ -22,7 +23,7 @@ export async function openParquetShards(
   options: ParquetOptions,
 ): Promise<ExportWriter> {
   const shards = await openShards(request, 'parquet');
-  const table = new ParquetShards(request.path, shards, options.columns);
+  const table = new ParquetShards(request.path, shards, options);
   return {
     written: shards.written,
     async write(rollout) {
@@ -43,6 +44,7 @@ class ParquetShards {
   readonly #path: string;
   readonly #shards: ShardFolder;
   readonly #columns: Readonly<Record<string, Shape>>;
+  readonly #mostBytes: number;
   #file: ParquetWriter | null = null;
   #group: Row[] = [];
   #groupBytes = 0;
@@ -50,7 +52,8 @@ class ParquetShards {
   #bytes = 0;
   #rollouts: string[] = [];
 
-  constructor(path: string, shards: ShardFolder, columns: Readonly<Record<string, Shape>>) {
+  constructor(path: string, shards: ShardFolder, { columns, groupBytes }: ParquetOptions) {
+    this.#mostBytes = groupBytes;
     this.#path = path;
     this.#shards = shards;
     this.#columns = columns;
@@ -60,7 +63,7 @@ class ParquetShards {
     this.#group.push(...rows);
     this.#rollouts.push(rolloutId);
     this.#groupBytes += bytes;
-    if (this.#groupBytes >= GROUP_BYTES) this.#endGroup();
+    if (this.#groupBytes >= this.#mostBytes) this.#endGroup();
     if (this.#bytes >= SHARD_BYTES) await this.endShard();
   }
 

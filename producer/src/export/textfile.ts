@@ -8,7 +8,7 @@ import { asideOf, requireNewPath, unwritablePath } from './aside.ts';
 
 export interface TextFile extends AsyncDisposable {
   /** Resolves when more may be written. Throws UnusableError `output_unwritable`. */
-  write(text: string): Promise<void>;
+  write(text: string | Uint8Array): Promise<void>;
   /** Writes the file to disk and gives it its name. Throws as `write`. */
   finish(): Promise<void>;
 }
@@ -43,7 +43,12 @@ class AsideFile implements TextFile {
     this.#gzip?.pipe(this.#file);
   }
 
-  async write(text: string): Promise<void> {
+  async write(text: string | Uint8Array): Promise<void> {
+    if (typeof text !== 'string') {
+      await this.#send();
+      await this.#put(text);
+      return;
+    }
     this.#block.push(text);
     this.#chars += text.length;
     if (this.#chars >= BLOCK_CHARS) await this.#send();
@@ -74,9 +79,13 @@ class AsideFile implements TextFile {
     const text = this.#block.join('');
     this.#block = [];
     this.#chars = 0;
+    if (text !== '') await this.#put(text);
+  }
+
+  async #put(content: string | Uint8Array): Promise<void> {
     const to: Writable = this.#gzip ?? this.#file;
     // The callback also comes with the error of a stream that has ended.
-    await new Promise<void>((resolve) => void to.write(text, () => resolve()));
+    await new Promise<void>((resolve) => void to.write(content, () => resolve()));
     this.#check();
   }
 

@@ -20,7 +20,7 @@ export const nemoGymRows: ExportFormat = {
         const { instance_id: id } = rollout.line;
         const task = tasks.get(id) ?? tasks.size;
         tasks.set(id, task);
-        for (const piece of piecesOf(rollout, task)) await file.write(String(piece));
+        for (const piece of piecesOf(rollout, task)) await file.write(piece);
         await file.write('\n');
         return null;
       },

@@ -7,7 +7,7 @@ export const everything: ExportFormat = {
   description: 'everything that is stored, as shards of parquet',
   forms: ['parquet'],
   shape: 'folder',
-  open: (request) => openParquetShards(request, { columns: COLUMNS, rowsOf }),
+  open: (request) => openParquetShards(request, { columns: COLUMNS, rowsOf, groupBytes: 8 * 1024 ** 2 }),
 };
 
 const COLUMNS = {

@@ -20,7 +20,7 @@ export const tokenShards: ExportFormat = {
   open: (request) =>
     request.form === 'safetensors'
       ? openSafetensors(request)
-      : openParquetShards(request, { columns: COLUMNS, rowsOf: parquetRows }),
+      : openParquetShards(request, { columns: COLUMNS, rowsOf: parquetRows, groupBytes: GROUP_BYTES }),
 };
 
 const COLUMNS = {
@@ -45,6 +45,8 @@ const COLUMNS = {
 
 /** Nine bytes a token in memory and on disk. */
 const TOKEN_BYTES = 9;
+/** Small: the encoder holds several numbers for each token. */
+const GROUP_BYTES = 1024 ** 2;
 const SHARD_TOKENS = 8 * 1024 ** 2;
 
 function labelled(rollout: ExportedRollout): LabelledSequence[] | { skipped: string } {
