@@ -6,6 +6,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { loadConfig, openFarm, parseRolloutId, type Report, type Result } from '@swefarm/shared';
+import { bareFacts } from '@swefarm/testkit';
 import { aFailure, aReport } from '../src/output/result.fixture.ts';
 import { settle } from './settle.ts';
 
@@ -59,7 +60,8 @@ while (!stopping) {
     record?.agent.type === 'patch' && over.outcome !== 'failed'
       ? aReport({ instance_id: instanceId, ...(mode === 'examine' ? examined(instanceId, index) : {}) })
       : null;
-  if (record) await settle(farm, record, job.id, over, report);
+  const facts = report && mode !== 'examine' ? bareFacts({ resolved: over.resolved ?? true }) : null;
+  if (record) await settle(farm, record, job.id, { ...over, ...(facts ? { facts } : {}) }, report);
   await job.remove();
   settled += 1;
   if (mode === 'crash' && settled === 3) process.exit(1);

@@ -186,9 +186,9 @@ test('tokens: parquet and safetensors with a manifest; what has no ids is counte
     const path = join(folder, form);
     const ran = await run(['export', results, '--format', 'tokens', '--form', form, '--out', path]);
     expect(ran).toMatchObject({ code: 10, stderr: expect.stringContaining('1 without token ids') });
-    const manifest = await json(join(path, 'manifest.json'));
+    const manifest = await json(join(path, '_manifest.json'));
     expect(manifest.shards).toEqual([{ file: `shard-00000.${form}`, rows: 1, rollouts: 1 }]);
-    expect((await readdir(path)).sort()).toEqual(['manifest.json', `shard-00000.${form}`]);
+    expect((await readdir(path)).sort()).toEqual(['_manifest.json', `shard-00000.${form}`]);
   }
   const { parquetReadObjects, asyncBufferFromFile } = await import('hyparquet');
   const file = await asyncBufferFromFile(join(folder, 'parquet', 'shard-00000.parquet'));

@@ -5,7 +5,7 @@ import { gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import { linesOf, run } from './cli.ts';
 import { testFolder } from './farm.ts';
-import { aPatch } from './stored.ts';
+import { aPatch, storeRollouts } from './stored.ts';
 
 const call = (id: string, command: string) => ({
   id,
@@ -264,4 +264,33 @@ test('gzip that is cut off is an error, and nothing is left', async () => {
     stderr: expect.stringContaining('the gzip data is cut off or damaged'),
   });
   expect(await readdir(folder)).toEqual(['o.jsonl.gz']);
+});
+
+test('a recipe mixes on- and off-policy rollouts by their shares', async () => {
+  const many = Object.fromEntries(
+    Array.from({ length: 6 }, (_, at) => [`t/a__b-${at}.traj.json`, { ...mini, instance_id: `a__b-${at}` }]),
+  );
+  const { folder, results, go } = await place(many);
+  await go('mini-swe-agent', 't');
+  const ours = await storeRollouts(
+    folder,
+    [0, 1, 2].map((at) => ({ over: { instance_id: `c__d-${at}` } })),
+  );
+  const recipe = join(folder, 'recipe.yaml');
+  const out = join(folder, 'mixed.jsonl');
+  await writeFile(
+    recipe,
+    `parts:\n- {results: [${ours}], share: 0.75}\n- {results: [${results}], share: 0.25}\n`,
+  );
+  const mix = () => run(['export', '--recipe', recipe, '--format', 'sft-messages', '--out', out]);
+  const { code, stderr } = await mix();
+  expect(code).toBe(0);
+  expect(stderr).toContain('5 beyond their share');
+  expect(stderr).toContain('1 of them are imported (off-policy): 25.0 %');
+  expect(await linesOf(out)).toHaveLength(4);
+  await writeFile(recipe, 'parts:\n- {results: [], share: 1}\n');
+  expect(await mix()).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('recipe.yaml: parts.0.results'),
+  });
 });

@@ -9,6 +9,7 @@ import type { OutputLine } from '../output/line.ts';
 import { EXIT, type ExitCode } from '../run/exit.ts';
 import { type Choice, chooseRollouts, type Preference } from '../selection/choose.ts';
 import { readInstanceFields } from '../selection/instancefields.ts';
+import { readRecipe, type Shares } from '../selection/recipe.ts';
 import { openSource, type ResultSource } from '../selection/source.ts';
 import { fetchChosen } from '../selection/stream.ts';
 import { addChoiceOptions, filtersOf } from './choiceoptions.ts';
@@ -22,12 +23,13 @@ export function addExport(program: Command): void {
   const command = program
     .command('export')
     .description('write chosen rollouts as training data, predictions or trajectories of another program')
-    .argument('<results...>', 'output files of rollout, collect, eval or import, or ids of runs in Redis')
+    .argument('[results...]', 'output files of rollout, collect, eval or import, or ids of runs in Redis')
     .addOption(new Option('--format <format>', formatHelp()).choices(names).makeOptionMandatory())
     .addOption(new Option('--form <form>', 'which form of the format (default: its first one)'))
     .addOption(
       new Option('--out <path>', 'file or folder to write; - is standard output').makeOptionMandatory(),
     )
+    .option('--recipe <file>', 'YAML file with parts of results and their shares, in place of results')
     .option('--dataset <file>', 'dataset of the rollouts: its licences and problems travel with them');
   addFarmOptions(addChoiceOptions(command)).action(async (results: string[], flags: Flags) => {
     process.exitCode = await runExport(results, flags);
@@ -49,7 +51,8 @@ async function runExport(results: readonly string[], flags: Flags): Promise<Exit
   await using late = lazyFarm(() => producerConfig(flags));
   const read = (line: OutputLine) => artifactOfLine(line, late.farm);
   const options = { farm: late.farm, onWarning: (text: string) => say(`swefarm: not read: ${text}`) };
-  const sources = await Promise.all(results.map((name) => openSource(name, options)));
+  const { names, shares } = await partsOf(results, flags);
+  const sources = await Promise.all(names.map((name) => openSource(name, options)));
   const choice = await chooseRollouts(sources, {
     filters: filtersOf(flags),
     perInstance: flags.perInstance as number | undefined,
@@ -58,6 +61,7 @@ async function runExport(results: readonly string[], flags: Flags): Promise<Exit
     dedup: flags.dedupPatches === true,
     maxTokens: flags.maxTokens as number | undefined,
     balance: flags.balance === true,
+    shares,
     read,
   });
   requireSome(choice, sources, format, flags);
@@ -71,6 +75,23 @@ async function runExport(results: readonly string[], flags: Flags): Promise<Exit
   await using writer = await format.open(request);
   const work = { writer, sources, choice, instances, read, signal: stop.draining };
   return await writeChosen(work, path);
+}
+
+/** The sources, and with a recipe their shares. Throws UsageError for both or neither. */
+async function partsOf(
+  results: readonly string[],
+  flags: Flags,
+): Promise<{ names: readonly string[]; shares: Shares | undefined }> {
+  if ((flags.recipe === undefined) === (results.length === 0)) {
+    throw new UsageError('name output files or runs, or give --recipe FILE');
+  }
+  if (flags.recipe === undefined) return { names: results, shares: undefined };
+  const { parts } = await readRecipe(String(flags.recipe));
+  const shares = {
+    partOf: parts.flatMap(({ results: own }, part) => own.map(() => part)),
+    shares: parts.map(({ share }) => share),
+  };
+  return { names: parts.flatMap(({ results: own }) => own), shares };
 }
 
 type Work = {

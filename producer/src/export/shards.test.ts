@@ -34,8 +34,8 @@ test('an export that was cut off goes on after its shards, also with a torn jour
   await addShard(shards, 'r.i.1');
   await shards.finish({});
   expect(await readdir(folder)).toEqual(['out']);
-  expect((await readdir(path)).sort()).toEqual(['manifest.json', 'shard-00000.bin', 'shard-00001.bin']);
-  const manifest = JSON.parse(await readFile(join(path, 'manifest.json'), 'utf8'));
+  expect((await readdir(path)).sort()).toEqual(['_manifest.json', 'shard-00000.bin', 'shard-00001.bin']);
+  const manifest = JSON.parse(await readFile(join(path, '_manifest.json'), 'utf8'));
   expect(manifest.shards).toEqual([
     { file: 'shard-00000.bin', rows: 1, rollouts: 1 },
     { file: 'shard-00001.bin', rows: 1, rollouts: 1 },

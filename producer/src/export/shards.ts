@@ -24,6 +24,8 @@ export interface ShardFolder extends AsyncDisposable {
 
 /** One line for each shard, in the folder that is not whole yet. */
 const JOURNAL = 'shards.jsonl';
+/** Readers of folders of tables skip names that begin so. */
+const MANIFEST = '_manifest.json';
 
 /** Throws UsageError for a path that holds something. */
 export async function openShards(
@@ -60,7 +62,7 @@ export async function openShards(
       trying(async () => {
         const files = shards.map(({ file, rows, rollouts }) => ({ file, rows, rollouts: rollouts.length }));
         const manifest = { format: 'swefarm-shards-1', form, ...facts, shards: files };
-        await replaceFile(join(aside, 'manifest.json'), `${JSON.stringify(manifest, null, 1)}\n`);
+        await replaceFile(join(aside, MANIFEST), `${JSON.stringify(manifest, null, 1)}\n`);
         await rm(join(aside, JOURNAL));
         await rmdir(path).catch(() => undefined);
         await rename(aside, path);

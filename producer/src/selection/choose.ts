@@ -4,6 +4,7 @@ import type { ArtifactContent } from '@swefarm/shared';
 import type { OutputLine } from '../output/line.ts';
 import { type ExportFilters, rulesOf } from './filters.ts';
 import { patchKey } from './patchkey.ts';
+import { partSizes, type Shares } from './recipe.ts';
 import { sequenceTokens } from './sequencetokens.ts';
 import type { ResultSource } from './source.ts';
 
@@ -24,6 +25,8 @@ export type ChoiceOptions = {
   maxTokens?: number | undefined;
   /** As many resolved rollouts as others. */
   balance?: boolean | undefined;
+  /** Of a recipe's parts; the last rule of all. */
+  shares?: Shares | undefined;
   /** Reads an artifact; null when there is none. May throw: the rollout then has no tokens and no patch. */
   read(line: OutputLine): Promise<ArtifactContent | null>;
 };
@@ -49,6 +52,8 @@ type Candidate = {
   tokens: number | null;
   turns: number;
   patch: string;
+  /** Of the recipe. */
+  part: number;
 };
 
 export async function chooseRollouts(
@@ -61,7 +66,8 @@ export async function chooseRollouts(
   const groups = new Map<string, Candidate[]>();
   const known = new Set<string>();
   let seen = 0;
-  for (const source of sources) {
+  for (const [at, source] of sources.entries()) {
+    const part = options.shares?.partOf[at] ?? 0;
     for await (const line of source.lines()) {
       seen += 1;
       const rule = rules.find(({ drops }) => drops(line));
@@ -69,7 +75,7 @@ export async function chooseRollouts(
       else if (known.has(line.rollout_id)) drop('read before');
       else {
         known.add(line.rollout_id);
-        const candidate = await candidateOf(line, options);
+        const candidate = { ...(await candidateOf(line, options)), part };
         const group = groups.get(line.instance_id);
         if (isTooLong(candidate, options.maxTokens)) drop(`over ${options.maxTokens} tokens`);
         else if (group) group.push(candidate);
@@ -78,14 +84,15 @@ export async function chooseRollouts(
     }
   }
   const kept = [...groups.values()].flatMap((group) => keepOf(group, options, drop));
-  const taken = options.balance === true ? balanced(kept, options.seed, drop) : kept;
+  const even = options.balance === true ? balanced(kept, options.seed, drop) : kept;
+  const taken = options.shares ? shared(even, options.shares, options.seed, drop) : even;
   const chosen = numbered(taken);
   const instances = new Set(taken.map(({ instance }) => instance));
   const samples = [...chosen.values()].reduce((most, sample) => Math.max(most, sample + 1), 0);
   return { chosen, seen, dropped, instances, samples, fingerprint: hashOf(chosen) };
 }
 
-async function candidateOf(line: OutputLine, options: ChoiceOptions): Promise<Candidate> {
+async function candidateOf(line: OutputLine, options: ChoiceOptions): Promise<Omit<Candidate, 'part'>> {
   const counts = options.maxTokens !== undefined || COUNTED.has(options.prefer);
   const needed = counts || (options.dedup === true && line.patch === null);
   const content = needed ? await options.read(line).catch(() => null) : null;
@@ -144,6 +151,22 @@ function balanced(kept: readonly Candidate[], seed: number, drop: (reason: strin
   const least = Math.min(...sides.map(({ length }) => length));
   const taken = new Set(sides.flatMap((side) => side.toSorted(byHash(seed)).slice(0, least)));
   for (let left = kept.length - taken.size; left > 0; left--) drop('beyond the balance');
+  return kept.filter((candidate) => taken.has(candidate));
+}
+
+function shared(
+  kept: readonly Candidate[],
+  { shares }: Shares,
+  seed: number,
+  drop: (reason: string) => void,
+): Candidate[] {
+  const parts = shares.map((_, own) => kept.filter(({ part }) => part === own));
+  const sizes = partSizes(
+    parts.map(({ length }) => length),
+    shares,
+  );
+  const taken = new Set(parts.flatMap((part, own) => part.toSorted(byHash(seed)).slice(0, sizes[own])));
+  for (let left = kept.length - taken.size; left > 0; left--) drop('beyond their share');
   return kept.filter((candidate) => taken.has(candidate));
 }
 

@@ -1,0 +1,48 @@
+/** Mixes the rollouts of several sources by their shares, as a recipe file says: on-policy and imported ones, or several runs. */
+import { readFile } from 'node:fs/promises';
+import { errorMessage, UsageError } from '@swefarm/shared';
+import { parse } from 'yaml';
+import { z } from 'zod';
+
+const Recipe = z.strictObject({
+  parts: z
+    .array(
+      z.strictObject({
+        /** For messages. */
+        name: z.string().optional(),
+        /** Output files, or ids of runs. */
+        results: z.array(z.string()).min(1),
+        /** Of the export; shares are taken in proportion to their sum. */
+        share: z.number().positive(),
+      }),
+    )
+    .min(1),
+});
+export type Recipe = z.infer<typeof Recipe>;
+
+/** Throws UsageError naming the field that is wrong. */
+export async function readRecipe(path: string): Promise<Recipe> {
+  let value: unknown;
+  try {
+    value = parse(await readFile(path, 'utf8'));
+  } catch (error) {
+    throw new UsageError(`${path}: cannot be read: ${errorMessage(error)}`, { cause: error });
+  }
+  const read = Recipe.safeParse(value);
+  if (read.success) return read.data;
+  const [issue] = read.error.issues;
+  throw new UsageError(`${path}: ${issue?.path.join('.') ?? ''}: ${issue?.message ?? 'is no recipe'}`);
+}
+
+/** Which part each source belongs to, and the share of each part. */
+export type Shares = { partOf: readonly number[]; shares: readonly number[] };
+
+/**
+ * How many rollouts of each part keep the shares: the part that has the fewest for its share is taken whole.
+ *
+ * @param counts how many each part has
+ */
+export function partSizes(counts: readonly number[], shares: readonly number[]): number[] {
+  const whole = Math.min(...shares.map((share, part) => (counts[part] ?? 0) / share));
+  return shares.map((share) => Math.round(whole * share));
+}

@@ -1,0 +1,103 @@
+/** What `swefarm export` writes is read by the programs that it is for, as PyPI has them. */
+import { execFile } from 'node:child_process';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { madeTrajectory } from '@swefarm/testkit';
+import { beforeAll, expect, test } from 'vitest';
+import { linesOf, run } from './cli.ts';
+import { testFolder } from './farm.ts';
+import { storeRollouts, toolTrajectory } from './stored.ts';
+
+const ROOT = resolve(import.meta.dirname, '../..');
+const CLIENTS = join(ROOT, 'testkit/clients/training');
+const VENVS = join(ROOT, '.swefarm/cache/venvs/training');
+const SCRIPTS = { readers: 'readers.py', swesmith: 'smith.py' } as const;
+const execute = promisify(execFile);
+
+const EXPORTS = [
+  ['sft-messages', 'jsonl', 'sft.jsonl'],
+  ['swesmith-xml', 'xml', 'ft_xml.jsonl'],
+  ['swesmith-xml', 'tool', 'ft_tool.jsonl'],
+  ['verifier', 'jsonl', 'verifier.jsonl'],
+  ['openhands', 'output', 'openhands.jsonl'],
+  ['openhands', 'completions', 'output.with_completions.jsonl.gz'],
+  ['tokens', 'parquet', 'tokens'],
+  ['tokens', 'safetensors', 'safetensors'],
+  ['parquet', 'parquet', 'everything'],
+  ['preds', 'jsonl', 'preds.jsonl'],
+  ['preds', 'json', 'preds.json'],
+  ['mini-swe-agent', '1', 'mini-1'],
+  ['mini-swe-agent', '1.1', 'mini-1.1'],
+  ['swe-agent', 'tree', 'swe-agent'],
+] as const;
+
+beforeAll(async () => {
+  await execute('bash', [join(CLIENTS, 'setup.sh'), VENVS]);
+}, 1_200_000);
+
+async function exported(): Promise<string> {
+  const folder = await testFolder();
+  const results = await storeRollouts(folder, [
+    {},
+    { over: { instance_id: 'a__b-2', resolved: false, reward: 0 }, trajectory: madeTrajectory(4, 1) },
+  ]);
+  for (const [format, form, name] of EXPORTS) {
+    const args = ['export', results, '--format', format, '--form', form, '--out', join(folder, name)];
+    expect([0, 10]).toContain((await run(args)).code);
+  }
+  for (const id of ['a__b-1', 'a__b-2']) {
+    await mkdir(join(folder, 'reports', id), { recursive: true });
+    await writeFile(join(folder, 'reports', id, 'report.json'), JSON.stringify({ [id]: { resolved: true } }));
+  }
+  return folder;
+}
+
+async function asked(client: 'readers' | 'swesmith', folder: string) {
+  const python = join(VENVS, client, 'bin/python');
+  const { stdout } = await execute(python, [join(CLIENTS, SCRIPTS[client]), folder], {
+    maxBuffer: 64 * 1024 ** 2,
+  });
+  return JSON.parse(stdout.trim().split('\n').at(-1) ?? '');
+}
+
+test('pandas, pyarrow and datasets read lines and tables; sb-cli takes the predictions; mini-swe-agent shows the trajectories', async () => {
+  const found = await asked('readers', await exported());
+  for (const name of ['sft', 'ft_xml', 'ft_tool', 'verifier', 'openhands']) {
+    expect(found[name].ids, name).toEqual(['a__b-1', 'a__b-2']);
+  }
+  expect(found.sft.columns).toEqual(['instance_id', 'messages', 'model', 'resolved', 'swefarm', 'tools']);
+  expect(found.completions).toBe(toolTrajectory().messages.length);
+  expect(found.tokens).toMatchObject({ rows: 1, lengths: [[1080, 1080, 1080]], trained: [360] });
+  expect(found.tokens.types).toMatchObject({ reward: 'double', resolved: 'bool' });
+  expect(found.everything).toEqual({ rows: 2, resolved: [true, false], first: 'Look around.' });
+  expect(found.predictions).toEqual([2, 2]);
+  // A step of its inspector is an answer with what came of it; the prompt and the end may be steps too.
+  for (const counts of Object.values<number[]>(found.inspector)) {
+    expect(counts).toHaveLength(2);
+    expect(Math.min(...counts)).toBeGreaterThanOrEqual(3);
+  }
+});
+
+test("swesmith's own transform of our .traj files says what our lines say; swebench and safetensors read theirs", async () => {
+  const folder = await exported();
+  const found = await asked('swesmith', folder);
+  type Line = { messages: { role: string; content: string }[] };
+  const ours = (await linesOf(join(folder, 'ft_xml.jsonl'))) as unknown as (Line & { instance_id: string })[];
+  for (const { instance_id, messages } of ours) {
+    const theirs = (found.xml[instance_id] as Line).messages;
+    const all = (list: Line['messages']) => list.slice(1).map(({ role, content }) => `${role}: ${content}`);
+    if (instance_id === 'a__b-1') expect(all(theirs)).toEqual(all(messages).slice(0, theirs.length - 1));
+    expect(theirs.map(({ role }) => role)).toEqual(messages.slice(0, theirs.length).map(({ role }) => role));
+  }
+  expect(Object.keys(found.tool)).toHaveLength(2);
+  expect(found.ticks['a__b-1'].messages[2].content).toBe('Look around.\n\n```\nls\n```');
+  expect(found.xml['a__b-1']).toMatchObject({ resolved: true, model: 'scripted-7b' });
+  expect(found.predictions).toBe(2);
+  expect(found.tensors).toMatchObject({
+    input_ids: ['int32', [1080]],
+    loss_mask: ['uint8', [1080]],
+    log_probs: ['float32', [1080]],
+    offsets: ['int64', [2]],
+  });
+});
