@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto';
+import { readdirSync, statSync } from 'node:fs';
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { Secret } from '@swefarm/shared';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { FETCH_RECORD, fetchDataset } from '../src/datasets/hub/fetch.ts';
 import { readGymDatasets } from '../src/datasets/hub/gymregistry.ts';
 import { type HubAddress, parseDatasetName } from '../src/datasets/hub/hub.ts';
@@ -146,13 +147,21 @@ test('the token goes to the hub and never to the host of a redirect', async () =
   expect(asked.filter(({ at }) => at === 'store').map(({ token }) => token)).toEqual([undefined]);
 });
 
+/** Bytes of what has come so far. */
+const partSize = (file: string): number => {
+  const part = readdirSync(dirname(file)).find((name) => name.endsWith('.part'));
+  return part === undefined ? 0 : statSync(join(dirname(file), part)).size;
+};
+
 test('a file that is cut off is continued at its byte', async () => {
   const first = once();
   const { run, file, asked } = await fetched({
     store: (_request, response) => {
       if (!first()) return false;
       response.writeHead(200, { 'content-length': ROWS.length });
-      response.write(ROWS.subarray(0, 100_000), () => response.destroy());
+      response.write(ROWS.subarray(0, 100_000));
+      // A connection that is reset takes with it what was not read: it is cut when a byte lies on the disk.
+      void vi.waitFor(() => expect(partSize(file)).toBeGreaterThan(0), 20_000).then(() => response.destroy());
       return true;
     },
   });

@@ -81,8 +81,8 @@ test('two processes and many requests that need it at once: one build, whole for
 }) => {
   const page = join(checkout, 'producer/page');
   expect(await readdir(page)).not.toContain('dist');
-  const farm = await started(gateway(checkout));
-  const file = showWeb(checkout);
+  const [served, file] = [gateway(checkout), showWeb(checkout)];
+  const farm = await started(served);
   const asked = Array.from({ length: 8 }, () => open(farm));
   const [html] = await Promise.all(asked);
   const { mtimeMs } = await stat(join(page, 'dist/index.html'));
