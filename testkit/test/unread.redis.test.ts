@@ -14,7 +14,8 @@ const CALL =
 
 test('a run pauses itself when the calls of nearly all answers cannot be read', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'swefarm-unread-'));
-  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  // The worker is killed at the end, and what its sandboxes run ends a moment after it.
+  onTestFinished(() => rm(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 }));
   const redis = await startRedis();
   onTestFinished(() => redis[Symbol.asyncDispose]());
   const policy = await startScriptedPolicy({
