@@ -7,20 +7,8 @@ bash testkit/setup/setup.sh all || [ $? = 3 ] || exit 1
 export PATH="$PWD/node_modules/.bin:$PATH"
 venvs=${SWEFARM_FULL_VENVS:-$PWD/.swefarm/cache/venvs}
 instances=../shared/instances
-passed=0 failed=0
+. testkit/ci/steps.sh
 
-step() { # step NAME COMMAND...: one comparison, counted as one
-  local name=$1 from=$SECONDS
-  shift
-  printf '\n== %s\n' "$name"
-  if "$@"; then
-    passed=$((passed + 1))
-    printf 'ok   %s (%s s)\n' "$name" $((SECONDS - from))
-  else
-    failed=$((failed + 1))
-    printf 'FAIL %s (%s s)\n' "$name" $((SECONDS - from))
-  fi
-}
 skip() { printf '\n== %s\nleft out: %s\n' "$1" "$2"; }
 
 images_missing() { # prints the names of instances whose image the engine lacks
@@ -102,5 +90,4 @@ own() { # Gym's own programs read what `swefarm rollout --output-format gym` wro
 }
 step "nemo-gym 0.7.0 profiles and aggregates our own files" own
 
-printf '\n%s passed, %s failed\n' "$passed" "$failed"
-[ "$failed" = 0 ]
+summary

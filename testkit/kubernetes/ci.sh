@@ -12,20 +12,7 @@ dpkg -s $packages >/dev/null 2>&1 || {
   apt-get update -q >/dev/null && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $packages >/dev/null
 } || exit 12
 export PATH="$PWD/node_modules/.bin:$PATH"
-passed=0 failed=0
-
-step() { # step NAME COMMAND...: counted as one
-  local name=$1 from=$SECONDS
-  shift
-  printf '\n== %s\n' "$name"
-  if "$@"; then
-    passed=$((passed + 1))
-    printf 'ok   %s (%s s)\n' "$name" $((SECONDS - from))
-  else
-    failed=$((failed + 1))
-    printf 'FAIL %s (%s s)\n' "$name" $((SECONDS - from))
-  fi
-}
+. testkit/ci/steps.sh
 
 step 'Helm, kubeconform, the schemas of three versions, Kubernetes' bash testkit/kubernetes/tools.sh helm schemas control
 step 'the chart: eight sets of values, three versions, the policy' vitest run --project unit testkit/helm
@@ -33,5 +20,4 @@ step 'the images: the same twice, and as the chart runs them' vitest run --proje
 PATH=$PATH:$(bash testkit/kubernetes/tools.sh --cached helm)
 step 'two real nodes: 64 rollouts under faults, probes, leftovers' vitest run --project full testkit/test/kubernetes.full.test.ts
 
-printf '\n%s passed, %s failed\n' "$passed" "$failed"
-[ "$failed" = 0 ]
+summary

@@ -10,19 +10,9 @@ import { appendFindings, type HealthFinding, registryPath } from '../health/regi
 import { inFolder, replaceRecord } from '../output/appendfile.ts';
 import { countNames } from '../output/tally.ts';
 import { EXIT, type ExitCode } from '../run/exit.ts';
-import { examine } from './examine.ts';
-import {
-  addDatasetOptions,
-  addFarmOptions,
-  addGradingOptions,
-  addWorkerOptions,
-  datasetOf,
-  type Flags,
-  producerConfig,
-  rowOptions,
-  wholeNumber,
-} from './options.ts';
-import { listenForStop } from './stop.ts';
+import { addExaminationOptions, examine } from './examine.ts';
+import { datasetOf, type Flags, producerConfig, rowOptions, wholeNumber } from './options.ts';
+import { listenForEvaluations } from './stop.ts';
 import { say } from './terminal.ts';
 
 export function addDatasetVerify(dataset: Command): void {
@@ -36,13 +26,8 @@ export function addDatasetVerify(dataset: Command): void {
     .option(
       '--findings <file>',
       'JSONL with a line for each row: clean, or why it is out (default: OUTPUT.findings.jsonl)',
-    )
-    .option('--timeout <seconds>', 'longest time of the tests (default: 1800)')
-    .option('--health <file>', 'file that records the findings (default: health.jsonl in the state folder)');
-  addDatasetOptions(command);
-  addGradingOptions(command);
-  addWorkerOptions(command, ['--concurrency <n>', 'evaluations at once; auto: what the machine allows']);
-  addFarmOptions(command).action(async (flags: Flags) => {
+    );
+  addExaminationOptions(command).action(async (flags: Flags) => {
     process.exitCode = await verify({ ...flags, skipUngradable: true });
   });
 }
@@ -55,9 +40,7 @@ async function verify(flags: Flags): Promise<ExitCode> {
     throw new UsageError('--output names a file for the clean rows, and --times is at least 1');
   }
   formOf(output);
-  const stop = listenForStop(() =>
-    say('\nswefarm: draining: running evaluations may end, no new ones start; Ctrl-C again stops at once'),
-  );
+  const stop = listenForEvaluations();
   const dataset = await datasetOf(flags, stop.draining);
   const chosen = new Set(dataset.instances.map(({ instance_id: id }) => id));
   const instances = dataset.instances.filter(({ patch }) => patch.trim() !== '');

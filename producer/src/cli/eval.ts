@@ -41,7 +41,7 @@ import {
   runFlags,
   wholeNumber,
 } from './options.ts';
-import { listenForStop, type Stop } from './stop.ts';
+import { listenForEvaluations, type Stop } from './stop.ts';
 import { say } from './terminal.ts';
 
 export function addEval(program: Command): void {
@@ -86,9 +86,7 @@ export function addEval(program: Command): void {
 }
 
 async function runEval(flags: Flags): Promise<ExitCode> {
-  const stop = listenForStop(() =>
-    say('\nswefarm: draining: running evaluations may end, no new ones start; Ctrl-C again stops at once'),
-  );
+  const stop = listenForEvaluations();
   const begun = await readStoredEvaluation(flags);
   const now = new Date().toISOString().slice(0, 19).replace(/[-:]/g, '');
   const runId = String(flags.runId ?? begun?.evaluation.run_id ?? `eval-${now}`);

@@ -1,5 +1,6 @@
 /** Evaluates the gold patch and the untouched tree of instances in one run: for `swefarm health` and `swefarm dataset verify`. */
 import { type ArtifactContent, parseRolloutId, type Result } from '@swefarm/shared';
+import type { Command } from 'commander';
 import type { Dataset } from '../datasets/read.ts';
 import { type EvaluationRound, healthFinding } from '../health/finding.ts';
 import type { HealthFinding } from '../health/registry.ts';
@@ -8,12 +9,31 @@ import { newRunRecord } from '../run/record.ts';
 import { rolloutIds } from '../run/submit.ts';
 import { openFarmPatiently } from './farm.ts';
 import { openRunFolder, runLocally } from './local.ts';
-import { type Flags, producerConfig, runFlags } from './options.ts';
+import {
+  addDatasetOptions,
+  addFarmOptions,
+  addGradingOptions,
+  addWorkerOptions,
+  type Flags,
+  producerConfig,
+  runFlags,
+} from './options.ts';
 import type { Stop } from './stop.ts';
 
 export type Examined = { findings: Map<string, HealthFinding>; complete: boolean };
 
 export type Rounds = { gold: number; noop: number };
+
+/** The options of a command that examines instances; its own come before them. */
+export function addExaminationOptions(command: Command): Command {
+  command
+    .option('--timeout <seconds>', 'longest time of the tests (default: 1800)')
+    .option('--health <file>', 'file that records the findings (default: health.jsonl in the state folder)');
+  addDatasetOptions(command);
+  addGradingOptions(command);
+  addWorkerOptions(command, ['--concurrency <n>', 'evaluations at once; auto: what the machine allows']);
+  return addFarmOptions(command);
+}
 
 /** One run: the first rounds of each instance evaluate gold, the others the untouched tree. */
 export async function examine(dataset: Dataset, flags: Flags, times: Rounds, stop: Stop): Promise<Examined> {

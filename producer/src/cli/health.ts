@@ -5,18 +5,9 @@ import { withEgress } from '../health/finding.ts';
 import { appendFindings, type HealthFinding, registryPath } from '../health/registry.ts';
 import { EXIT, type ExitCode } from '../run/exit.ts';
 import { renderTable } from '../view/table.ts';
-import { examine } from './examine.ts';
-import {
-  addDatasetOptions,
-  addFarmOptions,
-  addGradingOptions,
-  addWorkerOptions,
-  datasetOf,
-  type Flags,
-  producerConfig,
-  wholeNumber,
-} from './options.ts';
-import { listenForStop } from './stop.ts';
+import { addExaminationOptions, examine } from './examine.ts';
+import { datasetOf, type Flags, producerConfig, wholeNumber } from './options.ts';
+import { listenForEvaluations } from './stop.ts';
 import { print, say } from './terminal.ts';
 
 export function addHealth(program: Command): void {
@@ -26,21 +17,14 @@ export function addHealth(program: Command): void {
       'evaluate the gold patch and the untouched tree of each instance, and record which instances are broken',
     )
     .option('--n-times <k>', 'evaluations of the gold patch; several show flaky tests', wholeNumber, 1)
-    .option('--try-egress', 'evaluate the gold patch again with a network where it fails without one')
-    .option('--timeout <seconds>', 'longest time of the tests (default: 1800)')
-    .option('--health <file>', 'file that records the findings (default: health.jsonl in the state folder)');
-  addDatasetOptions(command);
-  addGradingOptions(command);
-  addWorkerOptions(command, ['--concurrency <n>', 'evaluations at once; auto: what the machine allows']);
-  addFarmOptions(command).action(async (flags: Flags) => {
+    .option('--try-egress', 'evaluate the gold patch again with a network where it fails without one');
+  addExaminationOptions(command).action(async (flags: Flags) => {
     process.exitCode = await runHealth(flags);
   });
 }
 
 async function runHealth(flags: Flags): Promise<ExitCode> {
-  const stop = listenForStop(() =>
-    say('\nswefarm: draining: running evaluations may end, no new ones start; Ctrl-C again stops at once'),
-  );
+  const stop = listenForEvaluations();
   const registry = registryPath(flags.health, producerConfig(flags).state_dir);
   const dataset = await datasetOf(flags, stop.draining);
   const instances = dataset.instances.filter(({ patch }) => patch.trim() !== '');

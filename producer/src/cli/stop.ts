@@ -1,5 +1,7 @@
 /** Ctrl-C and SIGTERM: the first signal drains, the second one stops at once. */
 
+import { say } from './terminal.ts';
+
 export type Stop = {
   /** Aborted by the first signal. */
   readonly draining: AbortSignal;
@@ -28,3 +30,9 @@ export function listenForStop(onDrain: () => void = () => undefined): Stop {
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, handle);
   return { draining: draining.signal, onForced: (action) => void forced.push(action) };
 }
+
+/** As {@link listenForStop}, for a command whose work is evaluations: the first signal says what it does. */
+export const listenForEvaluations = (): Stop =>
+  listenForStop(() =>
+    say('\nswefarm: draining: running evaluations may end, no new ones start; Ctrl-C again stops at once'),
+  );
