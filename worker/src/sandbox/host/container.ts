@@ -129,7 +129,7 @@ export class HostContainer implements Container {
   }
 
   async killProcesses(): Promise<void> {
-    await killMarked(this.id);
+    await killMarked(this.id, this.#folder);
   }
 
   [Symbol.asyncDispose](): Promise<void> {

@@ -1,31 +1,45 @@
 /** Finds and ends the processes of a dry run by a mark in their environment, since nothing else groups them. */
 
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir, readFile, readlink, realpath } from 'node:fs/promises';
 import { linearBackoff, poll } from '@swefarm/shared';
 import { killQuietly } from '../namespaces/processes.ts';
 
 export const CONTAINER_MARK = 'SWEFARM_CONTAINER';
 const ROUNDS = 20;
 
-/** Kills every process with the mark of container `id`, repeatedly until none is left that could have forked meanwhile. */
-export async function killMarked(id: string): Promise<void> {
+/**
+ * Kills every process with the mark of container `id`, repeatedly until none is left that could have forked meanwhile.
+ * @param folder the container's folder: a process without an environment is the container's when it works in there
+ */
+export async function killMarked(id: string, folder: string): Promise<void> {
+  const home = await realpath(folder).catch(() => folder);
   const killAll = async (): Promise<boolean> => {
-    const pids = await marked(id);
+    const pids = await marked(id, home);
     for (const pid of pids) killQuietly(pid);
     return pids.length === 0;
   };
   await poll(killAll, { pauseMs: linearBackoff(10), tries: ROUNDS });
 }
 
-/** Zombies have no environment, so they are not included. */
-async function marked(id: string): Promise<number[]> {
+/**
+ * A process has no environment while the kernel replaces its program (exec), and when it was started without one (`env -i`): then its
+ * working folder decides. A zombie has neither.
+ */
+async function marked(id: string, folder: string): Promise<number[]> {
   const mark = `${CONTAINER_MARK}=${id}\0`;
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
   const found = await Promise.all(
     pids.map(async (pid) => {
-      const environment = await readFile(`/proc/${pid}/environ`, 'latin1').catch(() => '');
-      return environment.includes(mark) ? Number(pid) : null;
+      const environment = await readFile(`/proc/${pid}/environ`, 'latin1').catch(() => null);
+      if (environment === null) return null;
+      const isOurs = environment === '' ? await worksIn(pid, folder) : environment.includes(mark);
+      return isOurs ? Number(pid) : null;
     }),
   );
   return found.filter((pid) => pid !== null);
+}
+
+async function worksIn(pid: string, folder: string): Promise<boolean> {
+  const workdir = await readlink(`/proc/${pid}/cwd`).catch(() => '');
+  return workdir === folder || workdir.startsWith(`${folder}/`);
 }

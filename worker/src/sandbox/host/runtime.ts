@@ -29,8 +29,9 @@ export async function hostRuntime(options: HostRuntimeOptions): Promise<Runtime>
 
   const remove = async (id: string): Promise<void> => {
     if (!/^host-[0-9a-z]+$/.test(id)) return;
-    await killMarked(id);
-    await removeTree(join(scratchDir, id));
+    const folder = join(scratchDir, id);
+    await killMarked(id, folder);
+    await removeTree(folder);
   };
 
   return {
