@@ -14,7 +14,7 @@ export const carriedTurn = ({ tokens: _tokens, message: _message, ...turn }: Tur
 /** The fields of a line that an import cannot work out again. */
 export type CarriedLine = Pick<
   OutputLine,
-  'seconds' | 'finished_at' | 'tokens' | 'turns' | 'runtime' | 'facts'
+  'family' | 'seconds' | 'finished_at' | 'tokens' | 'turns' | 'runtime' | 'facts'
 >;
 
 export type CarriedRollout = Provenance & {
@@ -24,8 +24,9 @@ export type CarriedRollout = Provenance & {
 };
 
 export function carriedFacts({ provenance, line }: ExportedRollout): CarriedRollout {
-  const { seconds, finished_at, tokens, turns, runtime, facts } = line;
-  return { ...provenance, line: { seconds, finished_at, tokens, turns, runtime, facts } };
+  const { family, seconds, finished_at, tokens, turns, runtime, facts } = line;
+  const known = family === undefined ? {} : { family };
+  return { ...provenance, line: { ...known, seconds, finished_at, tokens, turns, runtime, facts } };
 }
 
 export function carriedRollout(rollout: ExportedRollout): CarriedRollout {

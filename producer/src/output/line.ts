@@ -27,6 +27,7 @@ export type OutputLine = Pick<
   Result,
   | 'run_id'
   | 'instance_id'
+  | 'family'
   | 'rollout_id'
   | 'rollout_index'
   | 'outcome'
@@ -110,6 +111,7 @@ export function outputLine(result: Result, parts: LineParts): OutputLine {
   return {
     run_id: result.run_id,
     instance_id: result.instance_id,
+    ...(result.family === undefined ? {} : { family: result.family }),
     ...parts.mark,
     rollout_id: result.rollout_id,
     rollout_index: result.rollout_index,

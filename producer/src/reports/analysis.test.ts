@@ -31,6 +31,30 @@ test('cost per rollout and per success, difficulty by how often an instance is r
   expect(analyse([], [1], OPTIONS)).toMatchObject({ accuracy_interval: null, scaling: [], costs: null });
 });
 
+test('each family has its counts; a rollout that no worker began has the family of its siblings', () => {
+  const { families } = analyse(
+    [
+      fact('a__b-1', 0, true, { family: 'r2e-gym' }),
+      fact('a__b-1', 1, false, { outcome: 'cancelled' }),
+      fact('c__d-1', 0, false, { family: 'swesmith', resolved: null, reward: 0.25 }),
+      fact('x__y-2', 0, false),
+    ],
+    [1],
+    OPTIONS,
+  );
+  expect(families).toMatchObject({
+    'r2e-gym': { total: 2, judged: 1, resolved: 1, accuracy: 1, mean_reward: 1 },
+    swesmith: { judged: 1, scored: 1, accuracy: null, mean_reward: 0.25 },
+    unknown: { judged: 1, resolved: 0 },
+  });
+  const report = { expected: null, ...profileOf([]), analysis: analyse(FACTS, [1], OPTIONS) };
+  expect(report.analysis.families, 'outputs of earlier versions').toEqual({});
+  expect(renderMarkdown(report, 't')).not.toContain('By family');
+  const told = { ...report, analysis: { ...report.analysis, families } };
+  expect(renderMarkdown(told, 't')).toContain('| r2e-gym | 1 | 1 | 1/2 | 100.0 % | 1.000 |');
+  expect(renderPage(told, 't')).toContain('Resolved, by family');
+});
+
 test('bins have round borders and hold every value', () => {
   expect(binsOf([])).toEqual([]);
   expect(binsOf([5, 5])).toEqual([{ from: 5, to: 6, count: 2 }]);

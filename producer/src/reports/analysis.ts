@@ -1,4 +1,4 @@
-/** What a report tells beside the profile: certainty, the best of k, cuts by repository, difficulty and set, costs, distributions. Pure. */
+/** What a report tells beside the profile: certainty, the best of k, cuts by family, repository, difficulty and set, costs, distributions. Pure. */
 import { type Counted, profileOf } from '../output/profile.ts';
 import { countNames } from '../output/tally.ts';
 import {
@@ -32,6 +32,8 @@ export type Analysis = {
   /** Over instances: the mean of each one's own share of resolved rollouts. */
   accuracy_interval: Interval | null;
   scaling: ScalingAtK[];
+  /** By family of dataset rows; empty when no rollout tells its family. */
+  families: Record<string, Cut>;
   repositories: Record<string, Cut>;
   /** By how often an instance is resolved here. */
   difficulty: Record<string, Cut>;
@@ -68,6 +70,7 @@ export function analyse(
   return {
     accuracy_interval: shares.length === 0 ? null : interval(shares, options),
     scaling: ks.flatMap((k) => scalingAt(sampled, k, options) ?? []),
+    families: cuts(familiesOf(facts)),
     repositories: cuts(({ repo }) => repo),
     difficulty: cuts(({ group }) => bandOf(groups.get(group))),
     sets: cuts(({ tag }) => tag),
@@ -90,6 +93,12 @@ function samplesOf(facts: readonly LineFact[]): Map<string, Sample[]> {
       own.map(({ resolved, score }) => ({ resolved: resolved === true, score })),
     ]),
   );
+}
+
+/** The family of a rollout; of one whose result does not tell it, for no worker had its instance, that of its siblings. */
+function familiesOf(facts: readonly LineFact[]): (fact: LineFact) => string | null {
+  const known = new Map(facts.flatMap(({ group, family }) => (family === null ? [] : [[group, family]])));
+  return ({ group }) => (known.size === 0 ? null : (known.get(group) ?? 'unknown'));
 }
 
 /** The names sort from hard to easy. */

@@ -1,5 +1,5 @@
 /** A report as Markdown, and as one page of HTML that needs nothing else: no script, no file, no network. */
-import type { Analysis, Bin } from './analysis.ts';
+import type { Analysis, Bin, Cut } from './analysis.ts';
 import { costTable, cutTables, decimal, percent, scalingTable, type Table, withInterval } from './figures.ts';
 import type { ProfileReport } from './render.ts';
 
@@ -65,13 +65,11 @@ export function renderMarkdown(report: FullReport, title: string): string {
 }
 
 export function renderPage(report: FullReport, title: string): string {
-  const { distributions, scaling, repositories } = report.analysis;
-  const shares = Object.entries(repositories).flatMap(([name, { accuracy }]): Bar[] =>
-    accuracy === null ? [] : [{ label: name, value: accuracy, shown: percent(accuracy) }],
-  );
+  const { distributions, scaling, families, repositories } = report.analysis;
   const plots = [
     plot('pass@k and best@k', scaling.flatMap(scalingBars), 1),
-    plot('Resolved, by repository', shares, 1),
+    plot('Resolved, by family', shareBars(families), 1),
+    plot('Resolved, by repository', shareBars(repositories), 1),
     plot('Why agents stopped', countBars(Object.entries(distributions.exit_statuses))),
     plot('Turns of judged rollouts', binBars(distributions.turns)),
     plot('Tokens of judged rollouts', binBars(distributions.tokens)),
@@ -107,6 +105,10 @@ function scalingBars({ k, pass, best }: Analysis['scaling'][number]): Bar[] {
     : [...bars, { label: `best@${k}`, ...best, shown: withInterval(best), best: true }];
 }
 
+const shareBars = (cuts: Readonly<Record<string, Cut>>): Bar[] =>
+  Object.entries(cuts).flatMap(([label, { accuracy }]): Bar[] =>
+    accuracy === null ? [] : [{ label, value: accuracy, shown: percent(accuracy) }],
+  );
 const countBars = (counts: readonly [string, number][]): Bar[] =>
   counts.map(([label, value]) => ({ label, value, shown: String(value) }));
 const binBars = (bins: readonly Bin[]): Bar[] =>

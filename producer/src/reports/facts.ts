@@ -6,6 +6,7 @@ import type { RolloutFact } from '../output/profile.ts';
 export type LineFacts = Pick<
   Result,
   | 'instance_id'
+  | 'family'
   | 'rollout_id'
   | 'outcome'
   | 'resolved'
@@ -22,6 +23,8 @@ export type LineFacts = Pick<
 /** What the analysis of a report needs beside what every profile counts. */
 export type LineFact = RolloutFact & {
   rollout_id: string;
+  /** Of its instance; null: its result does not say. */
+  family: string | null;
   exit_status: string | null;
   /** Of all prompts and answers. */
   tokens: number;
@@ -38,6 +41,7 @@ export function factOf(line: LineFacts, repo = repositoryOf(line.instance_id)): 
   const evaluation = report?.evaluation ?? facts?.evaluation;
   return {
     rollout_id: line.rollout_id,
+    family: line.family ?? null,
     exit_status: line.exit_status,
     tokens: line.tokens.prompt + line.tokens.completion,
     cost: line.cost ?? null,

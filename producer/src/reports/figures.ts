@@ -24,11 +24,22 @@ export function scalingTable(scaling: readonly ScalingAtK[]): Table {
   };
 }
 
-export function cutTables({ repositories, difficulty, sets }: Analysis): Table[] {
+export function cutTables({ families, repositories, difficulty, sets }: Analysis): Table[] {
   const table = (title: string, name: string, cuts: Record<string, Cut>): Table => {
     return {
       title,
-      columns: [name, 'instances', 'resolved', 'judged', 'accuracy', 'k', 'pass@k', 'best@k', 'turns'],
+      columns: [
+        name,
+        'instances',
+        'resolved',
+        'judged',
+        'accuracy',
+        'reward',
+        'k',
+        'pass@k',
+        'best@k',
+        'turns',
+      ],
       rows: Object.entries(cuts).map(([label, cut]) => [
         ...[
           label,
@@ -36,6 +47,7 @@ export function cutTables({ repositories, difficulty, sets }: Analysis): Table[]
           String(cut.resolved),
           `${cut.judged}/${cut.total}`,
           percent(cut.accuracy),
+          decimal(cut.mean_reward, 3),
           String(cut.largest?.k ?? '–'),
         ],
         ...[
@@ -47,6 +59,7 @@ export function cutTables({ repositories, difficulty, sets }: Analysis): Table[]
     };
   };
   return [
+    ...(Object.keys(families).length === 0 ? [] : [table('By family', 'family', families)]),
     table('By repository', 'repository', repositories),
     table('By difficulty: how often an instance is resolved here', 'resolved', difficulty),
     ...(Object.keys(sets).length === 0 ? [] : [table('By set', 'set', sets)]),

@@ -1,5 +1,5 @@
 /** Reads the rollouts that a report counts: lines of outputs in any format, or the results of a run in Redis. */
-import { type Farm, type RunRecord, type UnreadableResult, UsageError } from '@swefarm/shared';
+import { type Farm, type Instance, type RunRecord, type UnreadableResult, UsageError } from '@swefarm/shared';
 import { costOf, priceOf, readPrices } from '../collection/prices.ts';
 import { readOutputRun } from '../output/output.ts';
 import { factOf, type LineFact } from './facts.ts';
@@ -48,7 +48,7 @@ export async function countRun(farm: Farm, runId: string): Promise<CountedRollou
       `${runId}: neither a file nor a run at ${farm.address}; swefarm status lists the runs there are`,
     );
   }
-  const repositories = new Map<string, string>();
+  const instances = new Map<string, Pick<Instance, 'repo' | 'family'>>();
   const rollouts = new Map<string, LineFact>();
   const unreadable: UnreadableResult[] = [];
   for (let cursor = '0'; ; ) {
@@ -58,11 +58,12 @@ export async function countRun(farm: Farm, runId: string): Promise<CountedRollou
       return { rollouts, replaced: [], record, unreadable };
     for (const { result } of batch.results) {
       const { instance_id: id } = result;
-      if (!repositories.has(id)) {
+      if (!instances.has(id)) {
         const instance = await farm.runs.getInstance(runId, id);
-        if (instance) repositories.set(id, instance.repo);
+        if (instance) instances.set(id, { repo: instance.repo, family: instance.family });
       }
-      rollouts.set(result.rollout_id, factOf(result, repositories.get(id)));
+      const { repo, family } = instances.get(id) ?? {};
+      rollouts.set(result.rollout_id, factOf({ ...result, ...(family ? { family } : {}) }, repo));
     }
     cursor = batch.last_id;
   }

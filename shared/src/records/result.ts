@@ -75,6 +75,8 @@ export const Result = z.object({
   run_id: z.string(),
   rollout_id: z.string(),
   instance_id: z.string(),
+  /** Of the instance; absent from older results, and where no worker had read the instance. */
+  family: z.string().optional(),
   rollout_index: z.number().int(),
   /** Number of the attempt that was committed, from 1. */
   attempt: z.number().int(),

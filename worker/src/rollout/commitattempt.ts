@@ -8,10 +8,11 @@ import { dropResumableWork } from './resume.ts';
 /** Throws as commitResult does. */
 export async function commitAttempt(context: AttemptContext, conclusion: Conclusion): Promise<AfterAttempt> {
   const { claimed, services, clock, log, trace } = context;
-  const { job, attempt, claim, run, previous } = claimed;
+  const { job, attempt, claim, run, instance, previous } = claimed;
+  const family = 'value' in instance ? instance.value.family : undefined;
   const failure = failureIn(conclusion);
   const won = await commitResult(
-    { ...conclusion, job, attempt, claim, run, trace, clock },
+    { ...conclusion, job, attempt, claim, run, family, trace, clock },
     services,
     untilTakenOver(context),
   );

@@ -36,7 +36,14 @@ export type Conclusion =
   | { outcome: 'cancelled'; cancelReason: CancelReason };
 
 export type AttemptConclusion = Conclusion &
-  AttemptName & { job: RolloutJob; run: RunRecord; trace: Trace; clock: StageClock };
+  AttemptName & {
+    job: RolloutJob;
+    run: RunRecord;
+    /** Undefined: the instance could not be read. */
+    family: string | undefined;
+    trace: Trace;
+    clock: StageClock;
+  };
 
 export const failureIn = (conclusion: Conclusion): Failure | null =>
   conclusion.outcome === 'failed' ? conclusion.failure : null;
@@ -137,7 +144,7 @@ const whenSuperseded = (signal: AbortSignal | undefined): AbortSignal | undefine
   signal && abortKind(signal) === 'superseded' ? signal : undefined;
 
 function resultOf(concluded: AttemptConclusion, services: Services, artifact: string | null): Result {
-  const { job, attempt, claim, run, outcome, trace, clock } = concluded;
+  const { job, attempt, claim, run, family, outcome, trace, clock } = concluded;
   const { trajectory } = trace;
   const { rollout_id, instance_id, rollout_index } = job;
   const unread = trajectory && run.agent.action === 'tool' ? countUnreadCalls(trajectory) : undefined;
@@ -155,6 +162,7 @@ function resultOf(concluded: AttemptConclusion, services: Services, artifact: st
   );
   return {
     ...bare,
+    ...(family === undefined ? {} : { family }),
     resolved: judged?.resolved ?? null,
     reward: judged?.reward ?? null,
     ...(judged?.reward_components ? { reward_components: judged.reward_components } : {}),
