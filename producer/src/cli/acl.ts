@@ -11,7 +11,6 @@ import { say } from './terminal.ts';
 export function addAcl(program: Command): void {
   program
     .command('acl')
-    .description('write an ACL file for Redis, and files with the passwords of worker and producer')
     .requiredOption(
       '--output <folder>',
       'folder for users.acl, worker.env, producer.env and admin.env, readable for this user alone',

@@ -8,9 +8,6 @@ import { say } from './terminal.ts';
 export function addCancel(program: Command): void {
   const command = program
     .command('cancel')
-    .description(
-      'cancel runs, groups, rollouts or all runs of a policy version; what is cancelled counts neither as failed nor as judged',
-    )
     .argument('[ids...]', 'run or rollout ids')
     .option('--group <instance>', 'cancel only the rollouts of this instance in the given runs')
     .option('--policy-version <name>', 'cancel every unfinished run of these weights, as stale');

@@ -15,9 +15,6 @@ import { say } from './terminal.ts';
 export function addCollect(program: Command): void {
   const command = program
     .command('collect')
-    .description(
-      'write the results of a run to a file as they come, each exactly once, until the run is done',
-    )
     .argument('<run>', 'the id that submit printed')
     .option('--resume', 'continue an output file that exists');
   addOutputOptions(command).option(

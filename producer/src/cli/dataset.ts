@@ -9,7 +9,7 @@ import { addDatasetOptions, datasetOf, type Flags } from './options.ts';
 import { print } from './terminal.ts';
 
 export function addDataset(program: Command): void {
-  const dataset = program.command('dataset').description('look at datasets, choose rows, convert them');
+  const dataset = program.command('dataset');
   addDatasetFetch(dataset);
   addDatasetTools(dataset);
   addDatasetVerify(dataset);

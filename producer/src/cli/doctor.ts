@@ -19,7 +19,6 @@ import { print, styled } from './terminal.ts';
 export function addDoctor(program: Command): void {
   const command = program
     .command('doctor')
-    .description('check Redis, the queue, the artifact store, workers and policy endpoints')
     .addOption(
       new Option('--policy-url <url>', 'OpenAI-compatible endpoint to check (repeatable)').argParser(
         (url: string, earlier: string[] | undefined) => [...(earlier ?? []), url],

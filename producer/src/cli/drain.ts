@@ -8,9 +8,6 @@ import { say } from './terminal.ts';
 export function addDrain(program: Command): void {
   const command = program
     .command('drain')
-    .description(
-      'stop the claims of a node; its rollouts may finish within the grace period, then other nodes run them',
-    )
     .argument('<node>', 'name of the node, as swefarm status shows it')
     .option('--undo', 'let the node claim again');
   addFarmOptions(command).action(async (node: string, flags: Flags) => {

@@ -47,7 +47,6 @@ import { say } from './terminal.ts';
 export function addEval(program: Command): void {
   const command = program
     .command('eval')
-    .description('grade predictions as the SWE-bench harness does, and write the same files')
     .option(
       '--predictions <file>',
       'JSON or JSONL with instance_id, model_name_or_path and model_patch; or the word gold',

@@ -22,7 +22,6 @@ export function addExport(program: Command): void {
   const names = Object.keys(EXPORT_FORMATS);
   const command = program
     .command('export')
-    .description('write chosen rollouts as training data, predictions or trajectories of another program')
     .argument('[results...]', 'output files of rollout, collect, eval or import, or ids of runs in Redis')
     .addOption(new Option('--format <format>', formatHelp()).choices(names).makeOptionMandatory())
     .addOption(new Option('--form <form>', 'which form of the format (default: its first one)'))

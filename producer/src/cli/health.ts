@@ -13,9 +13,6 @@ import { print, say } from './terminal.ts';
 export function addHealth(program: Command): void {
   const command = program
     .command('health')
-    .description(
-      'evaluate the gold patch and the untouched tree of each instance, and record which instances are broken',
-    )
     .option('--n-times <k>', 'evaluations of the gold patch; several show flaky tests', wholeNumber, 1)
     .option('--try-egress', 'evaluate the gold patch again with a network where it fails without one');
   addExaminationOptions(command).action(async (flags: Flags) => {

@@ -31,9 +31,7 @@ const Line = z.object({
 type Line = z.infer<typeof Line>;
 
 export function addImages(program: Command): void {
-  const images = program
-    .command('images')
-    .description('list or pull the images that a dataset needs, on this node');
+  const images = program.command('images');
   for (const [action, description] of Object.entries(ACTIONS)) {
     const command = images
       .command(action)

@@ -13,7 +13,6 @@ export function addImport(program: Command): void {
   const formats = Object.entries(IMPORT_FORMATS);
   program
     .command('import')
-    .description('store trajectories or predictions of another program as if they had been collected')
     .addArgument(
       new Argument(
         '<format>',

@@ -13,7 +13,6 @@ const LOOK_MS = 500;
 export function addLogs(program: Command): void {
   const command = program
     .command('logs')
-    .description('show the turns of a rollout, also while it runs')
     .argument('<rollout>', 'a rollout id')
     .option('-f, --follow', 'follow the rollout until it ends')
     .option('--full', 'print whole observations')

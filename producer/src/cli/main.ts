@@ -1,35 +1,6 @@
-/** The command line `swefarm`: a file per command, and one place for errors and exit codes. */
-import { catchEscaped, errorMessage, escapedExit, SwefarmError } from '@swefarm/shared';
+/** The command line `swefarm`: finds the command that was asked for and loads its source, and no other. */
 import { Command, CommanderError } from 'commander';
-import { EXIT, errorExitCode } from '../run/exit.ts';
-import { addAcl } from './acl.ts';
-import { addCancel } from './cancel.ts';
-import { addCollect } from './collect.ts';
-import { addDataset } from './dataset.ts';
-import { addDoctor } from './doctor.ts';
-import { addDrain } from './drain.ts';
-import { addEval } from './eval.ts';
-import { addExport } from './export.ts';
-import { addHealth } from './health.ts';
-import { addImages } from './images.ts';
-import { addImport } from './import.ts';
-import { addLogs } from './logs.ts';
-import { addPause, addResume } from './pause.ts';
-import { addPolicy } from './policy.ts';
-import { addPreds } from './preds.ts';
-import { addRedis } from './redis.ts';
-import { addRegrade } from './regrade.ts';
-import { addRemove } from './remove.ts';
-import { addReport } from './report.ts';
-import { addRollout } from './rollout.ts';
-import { addScore } from './score.ts';
-import { addSelect } from './select.ts';
-import { addServe } from './serve.ts';
-import { addShow } from './show.ts';
-import { addStatus } from './status.ts';
-import { addSubmit } from './submit.ts';
-import { say } from './terminal.ts';
-import { addWatch } from './watch.ts';
+import { COMMANDS } from './commands.ts';
 
 const EXIT_CODES = `
 Exit codes: 0 all rollouts are judged (or each group has --min-group), 10 some are
@@ -45,62 +16,28 @@ const program = new Command('swefarm')
   .exitOverride()
   .addHelpText('after', EXIT_CODES);
 
-for (const add of [
-  addRollout,
-  addEval,
-  addExport,
-  addImport,
-  addPreds,
-  addRegrade,
-  addSubmit,
-  addCollect,
-  addServe,
-  addReport,
-  addScore,
-  addSelect,
-  addStatus,
-  addWatch,
-  addShow,
-  addLogs,
-  addCancel,
-  addRemove,
-  addPause,
-  addResume,
-  addDrain,
-  addPolicy,
-  addHealth,
-  addDataset,
-  addImages,
-  addRedis,
-  addAcl,
-  addDoctor,
-])
-  add(program);
-
-// A command without a handler for SIGTERM cannot end in order, so it ends at once.
-catchEscaped('swefarm', () => process.emit('SIGTERM', 'SIGTERM'));
-
 // It is not an error when a reader closes the pipe (`| head`).
-process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (error.code === 'EPIPE') process.exit(EXIT.interrupted);
-  throw error;
+process.stdout.on('error', async (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error;
+  const { EXIT } = await import('../run/exit.ts');
+  process.exit(EXIT.interrupted);
 });
 
-try {
-  await program.parseAsync();
-} catch (error) {
-  process.exitCode = report(error);
-}
-// Idle connections must not keep the process alive.
-process.exit(escapedExit() ?? process.exitCode);
+const words = process.argv.slice(2);
+// `swefarm help NAME` and `swefarm NAME --help` are the same.
+const name = words[0] === 'help' ? words[1] : words[0];
+const entry = COMMANDS.find((one) => one.name === name);
 
-function report(error: unknown): number {
-  if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : EXIT.usage;
-  if (error instanceof SwefarmError) {
-    say(`swefarm: ${errorMessage(error)}`);
-    return error.code === 'aborted' ? EXIT.interrupted : errorExitCode(error);
+if (entry) {
+  const { runCommand } = await import('./run.ts');
+  await runCommand(program, entry);
+} else {
+  for (const { name, summary } of COMMANDS) program.command(name).description(summary);
+  try {
+    await program.parseAsync();
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error;
+    const { EXIT } = await import('../run/exit.ts');
+    process.exitCode = error.exitCode === 0 ? EXIT.allJudged : EXIT.usage;
   }
-  if (error instanceof Error && error.name === 'AbortError') return EXIT.interrupted;
-  say(`swefarm: unexpected error, please report it: ${error instanceof Error ? error.stack : String(error)}`);
-  return EXIT.unusable;
 }

@@ -6,10 +6,7 @@ import { addFarmOptions, type Flags, producerConfig } from './options.ts';
 import { say } from './terminal.ts';
 
 export function addPause(program: Command): void {
-  const command = program
-    .command('pause')
-    .description('start no more rollouts of a run until it is resumed; running ones continue')
-    .argument('<run>', 'id of the run');
+  const command = program.command('pause').argument('<run>', 'id of the run');
   addFarmOptions(command).action(async (runId: string, flags: Flags) => {
     await using farm = await openRun(runId, flags);
     await farm.groups.pause(runId, 'paused by hand');
@@ -18,10 +15,7 @@ export function addPause(program: Command): void {
 }
 
 export function addResume(program: Command): void {
-  const command = program
-    .command('resume')
-    .description('resume a run that was paused, by hand or by the farm')
-    .argument('<run>', 'id of the run');
+  const command = program.command('resume').argument('<run>', 'id of the run');
   addFarmOptions(command).action(async (runId: string, flags: Flags) => {
     await using farm = await openRun(runId, flags);
     const paused = await farm.groups.paused(runId);

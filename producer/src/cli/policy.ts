@@ -18,9 +18,7 @@ import { addFarmOptions, type Flags, producerConfig } from './options.ts';
 import { print } from './terminal.ts';
 
 export function addPolicy(program: Command): void {
-  const policy = program
-    .command('policy')
-    .description('show and set which weights are served where, and whether they can be asked now');
+  const policy = program.command('policy');
 
   const set = policy
     .command('set')

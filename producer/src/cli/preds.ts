@@ -9,7 +9,7 @@ import type { Flags } from './options.ts';
 import { say } from './terminal.ts';
 
 export function addPreds(program: Command): void {
-  const preds = program.command('preds').description('merge and check predictions of the SWE-bench harness');
+  const preds = program.command('preds');
   preds
     .command('merge')
     .description('write several files of predictions as one; the first prediction of an instance counts')

@@ -12,9 +12,6 @@ import { print, say } from './terminal.ts';
 export function addRedis(program: Command): void {
   const command = program
     .command('redis')
-    .description(
-      'run the Redis of a farm on this node: one leader, with copies and address on a shared file system',
-    )
     .requiredOption(
       '--dir <folder>',
       'folder on the shared file system, for lock, copies, password and address.json',

@@ -33,7 +33,6 @@ const GRADERS = ['auto', 'swebench-4.1.0', 'swebench-5.0.2', 'swegym'];
 export function addRegrade(program: Command): void {
   const command = program
     .command('regrade')
-    .description('grade stored logs and reward stored results again, without running anything')
     .argument('<source>', "an output file of rollout or eval, or a folder of the harness's logs")
     .option('--dataset <file>', 'dataset of the run; without it results are only rewarded, not graded')
     .option('--output <file>', 'file for the new lines (default: beside the source)')

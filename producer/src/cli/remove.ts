@@ -9,7 +9,6 @@ import { say } from './terminal.ts';
 export function addRemove(program: Command): void {
   const command = program
     .command('remove')
-    .description('remove runs with their results and artifacts from Redis before they expire')
     .argument('<runs...>', 'run ids')
     .option('--unfinished', 'also remove runs that are not done; their running rollouts end');
   addFarmOptions(command).action(async (ids: string[], flags: Flags) => {

@@ -20,7 +20,6 @@ import { print, say } from './terminal.ts';
 export function addReport(program: Command): void {
   const command = program
     .command('report')
-    .description('report on results: accuracy, pass@k, failures by cause, by repository and by group')
     .argument('<output...>', 'output files (several: shards, counted as one), or ids of runs in Redis')
     .option('--k <list>', 'values of k for pass@k, such as 1,2,4 (default: powers of two)', numbers)
     .addOption(

@@ -38,9 +38,6 @@ import { requireTrainableEndpoints } from './tokencheck.ts';
 export function addRollout(program: Command): void {
   const command = program
     .command('rollout')
-    .description(
-      'run the rollouts of a dataset on this machine: submit them, start a local worker, collect the results',
-    )
     .option('--resume', 'continue the run of an output file that exists (refused when settings differ)');
   addOutputOptions(command);
   addDatasetOptions(command);

@@ -30,9 +30,6 @@ import { say } from './terminal.ts';
 export function addScore(program: Command): void {
   const command = program
     .command('score')
-    .description(
-      'ask a verifier how likely each rollout of an output solved its task; the same command continues',
-    )
     .argument('<output>', 'an output file; its trajectories are read from where its lines say')
     .requiredOption(
       '--verifier-url <url>',

@@ -13,7 +13,6 @@ import { say } from './terminal.ts';
 export function addSelect(program: Command): void {
   program
     .command('select')
-    .description('write the rollout with the highest score of each instance: the best of k')
     .argument('<outputs...>', 'output files; several are shards')
     .option('--scores <file...>', 'files of swefarm score (default: OUTPUT.scores.jsonl beside each output)')
     .requiredOption('--output <file>', 'file for the chosen lines, each with its score')

@@ -35,7 +35,6 @@ import { print, say } from './terminal.ts';
 export function addServe(program: Command): void {
   const command = program
     .command('serve')
-    .description('serve the farm over HTTP: agent server of NeMo Gym, native API, page, metrics')
     .addOption(new Option('--host <address>', 'short for --gateway-host').helpGroup('Gateway:'))
     .addOption(new Option('--port <port>', 'short for --gateway-port').helpGroup('Gateway:'));
   addServeOptions(command);

@@ -36,7 +36,6 @@ type Found = {
 export function addShow(program: Command): void {
   const command = program
     .command('show')
-    .description('show one rollout: its facts, turns, patch and report')
     .argument(
       '<rollout>',
       'a rollout id, FILE#ID of an output (ID may be INSTANCE.INDEX), or with --web a FILE',

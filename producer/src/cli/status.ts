@@ -15,7 +15,6 @@ const MOST_RUNS = 20;
 export function addStatus(program: Command): void {
   const command = program
     .command('status')
-    .description('show runs, queue and workers, or one run in detail')
     .argument('[run]', 'id of a run')
     .option('--json', 'print JSON (the default in a pipe)');
   addFarmOptions(command).action(async (runId: string | undefined, flags: Flags) => {

@@ -18,7 +18,6 @@ import { requireTrainableEndpoints } from './tokencheck.ts';
 export function addSubmit(program: Command): void {
   const command = program
     .command('submit')
-    .description('queue the rollouts of a dataset and print the id of the run')
     .option('--resume <run>', 'queue the missing rollouts of this run (refused when settings differ)');
   addOptionalOutput(command);
   addDatasetOptions(command);

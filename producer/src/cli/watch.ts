@@ -21,7 +21,6 @@ const LINES_SECONDS = 10;
 export function addWatch(program: Command): void {
   const command = program
     .command('watch')
-    .description('show runs, nodes, rates and recent failures, again and again until Ctrl-C')
     .argument('[run]', 'id of a run (default: all)')
     .option('--every <seconds>', 'time between two updates (default: 2, in a pipe 10)', wholeNumber)
     .option('--once', 'show the state once and end')
