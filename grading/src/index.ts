@@ -6,7 +6,7 @@ export { isNoPatch, parserOf, planEvaluation } from './plan/plan.ts';
 export { smithCommand, smithScript } from './plan/smith/command.ts';
 export { type TestFiles, testFilesOf } from './plan/smith/files.ts';
 export { type SmithProject, smithProject, smithProjects } from './plan/smith/projects.ts';
-export { knownRepos } from './plan/specs.ts';
+export { knownRepos, knownVersions } from './plan/specs.ts';
 export {
   liveProgram,
   type MultiSweTask,

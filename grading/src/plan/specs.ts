@@ -94,3 +94,10 @@ export function evalTypeOf(instance: Instance, grader: GraderName): Spec['evalTy
 
 /** Repositories in the table. */
 export const knownRepos = (tableName: TableName): string[] => Object.keys(TABLES[tableName]);
+
+/** The versions of a repository for which the table has commands; none when it lacks the repository. */
+export function knownVersions(tableName: TableName, repo: string): string[] {
+  const key = tableName === 'swegym' ? repo.toLowerCase() : repo;
+  const repos = TABLES[tableName];
+  return Object.hasOwn(repos, key) ? (repos[key]?.recipes.flatMap((recipe) => recipe.versions) ?? []) : [];
+}

@@ -16,7 +16,7 @@ const problems = (over: Record<string, unknown>) => {
 test.each([
   [{}, 'swebench', 'swebench/sweb.eval.x86_64.pallets_1776_flask-1:latest'],
   [
-    { repo: 'Project-MONAI/MONAI', instance_id: 'Project-MONAI__MONAI-10' },
+    { repo: 'Project-MONAI/MONAI', instance_id: 'Project-MONAI__MONAI-10', version: '1.2' },
     'swegym',
     'xingyaoww/sweb.eval.x86_64.project-monai_s_monai-10:latest',
   ],
@@ -44,6 +44,33 @@ test.each([
   ],
 ])('family and image of %j', (over, family, image) => {
   expect(instance(over)).toMatchObject({ family, image });
+});
+
+test.each([
+  ['getmoto/moto', '5.0'],
+  ['pandas-dev/pandas', '2.2'],
+  ['python/mypy', '1.10'],
+  ['Project-MONAI/MONAI', '0.105'],
+  ['dask/dask', '2024.1'],
+  ['iterative/dvc', '3.0'],
+  ['conan-io/conan', '2.0'],
+  ['pydantic/pydantic', '2.04'],
+  ['facebookresearch/hydra', '1.3'],
+  ['bokeh/bokeh', '0.1181316818'],
+  ['modin-project/modin', '0.22'],
+])("a row of %s is SWE-Gym's, at a version that its harness knows", (repo, version) => {
+  const id = `${repo.replace('/', '__')}-12`;
+  expect(instance({ repo, version, instance_id: id })).toMatchObject({
+    family: 'swegym',
+    repo,
+    version,
+    image: `xingyaoww/sweb.eval.x86_64.${id.toLowerCase().replace('__', '_s_')}:latest`,
+  });
+  const read = toInstance('line 1', row({ repo, version: '99.1', instance_id: id }));
+  expect(read).toMatchObject({
+    problems: [{ field: 'version', ungradable: "the version is not in the table of SWE-Gym's harness" }],
+  });
+  expect(problems({ repo, version: '99.1', instance_id: id, test_cmd: 'pytest -rA' })).toEqual([]);
 });
 
 test('pictures of the issue are named below it, those of the fix are not, and a test that needs one is refused', () => {

@@ -1,5 +1,5 @@
 /** Rows whose evaluation follows from their columns: SWE-bench in all its sets, SWE-Gym, and rows of one's own. */
-import { knownRepos } from '@swefarm/grading';
+import { knownRepos, knownVersions } from '@swefarm/grading';
 import type { DatasetFamily, Instance } from '@swefarm/shared';
 import type { FieldReader, Row } from '../fields/fields.ts';
 import { isTextList } from '../fields/fields.ts';
@@ -79,6 +79,8 @@ function readColumns(read: FieldReader, { family: given }: RowContext): Instance
       'add the column image, or pass --family swebench or --family swegym',
     );
   }
+  const version = read.optionalText('version') ?? '';
+  if (family === 'swegym' && !ownEvaluation) requireVersion(read, repo, version);
   const instance: Instance = {
     instance_id: instanceId,
     repo,
@@ -88,7 +90,7 @@ function readColumns(read: FieldReader, { family: given }: RowContext): Instance
       read.optionalText('problem_statement', 'add the text of the issue') ?? '',
     ),
     hints_text: read.optionalText('hints_text') ?? '',
-    version: read.optionalText('version') ?? '',
+    version,
     patch: read.optionalText('patch') ?? '',
     test_patch: read.optionalText('test_patch') ?? '',
     ...readTests(read),
@@ -102,6 +104,19 @@ function readColumns(read: FieldReader, { family: given }: RowContext): Instance
     if (text !== null) instance[name] = text;
   }
   return instance;
+}
+
+/** Refuses a row of SWE-Gym at a version for which the fork of the harness has no commands. */
+function requireVersion(read: FieldReader, repo: string, version: string): void {
+  const known = knownVersions('swegym', repo);
+  if (known.length === 0 || known.includes(version)) return;
+  read.refuse(
+    "the version is not in the table of SWE-Gym's harness",
+    'version',
+    `a version of ${repo} that the table has: ${known.join(', ')}`,
+    version,
+    'give the row a test_cmd (and log_parser), or leave it out',
+  );
 }
 
 type EvaluationColumns = Partial<Pick<Instance, (typeof EVALUATION_COLUMNS)[number]>>;
