@@ -4,6 +4,7 @@
 # usage: tools.sh [--cached] PART...
 #   helm          helm and kubeconform: six minutes of one core
 #   control       kube-apiserver, kube-controller-manager, kube-scheduler, kubelet, kubectl if there is none of 1.30: ten minutes of one core
+#   kwok          what plays the kubelets of fake nodes: three minutes of one core
 #   schemas       the forms of the resources of three Kubernetes versions, for kubeconform
 #   --cached      builds nothing: fails where a part is not there
 # Exit codes: 0; 2 usage; 12 a part could not be built, or is not there.
@@ -11,6 +12,7 @@ set -euo pipefail
 
 helm=v3.22.0
 kubeconform=v0.8.0
+kwok=v0.8.0
 control=v1.33.13
 schemas=(v1.31.14 v1.33.13 v1.34.2)
 
@@ -44,7 +46,7 @@ build_control() {
   local missing=()
   local names='kube-apiserver kube-controller-manager kube-scheduler kubelet'
   # Debian's is too old to validate strictly.
-  if ! kubectl version --client 2>/dev/null | grep -q 'v1[.]3'; then names="$names kubectl"; fi
+  case $(kubectl version --client 2>/dev/null || true) in *v1.3*) ;; *) names="$names kubectl" ;; esac
   for name in $names; do
     if [ ! -x "$bin/$name" ]; then missing+=("$name"); fi
   done
@@ -94,7 +96,7 @@ build_schemas() {
 
 cached=
 [ "${1:-}" != --cached ] || { cached=1; shift; }
-[ $# -gt 0 ] || { sed -n '2,10s/^# //p' "$0" >&2; exit 2; }
+[ $# -gt 0 ] || { sed -n '2,11s/^# //p' "$0" >&2; exit 2; }
 mkdir -p "$bin"
 if [ -z "$cached" ]; then
   exec 5>"$cache/lock"
@@ -107,6 +109,23 @@ for part in "$@"; do
       installed helm "helm.sh/helm/v3/cmd/helm@$helm"
       ;;
     control) build_control ;;
+    kwok)
+      installed kwok "sigs.k8s.io/kwok/cmd/kwok@$kwok"
+      # What its fake pods and nodes do, which is no part of the program.
+      if [ ! -d "$bin/kwok-stages" ]; then
+        [ -z "$cached" ] || fail 'the stages of kwok are not there: bash testkit/kubernetes/tools.sh kwok'
+        stages=$(module sigs.k8s.io/kwok "$kwok" Dir)/kustomize/stage
+        [ -d "$stages" ] || fail "the module sigs.k8s.io/kwok $kwok cannot be fetched"
+        mkdir "$bin/kwok-draft"
+        for kind in pod node; do
+          for stage in "$stages/$kind"/fast/*.yaml; do
+            case $stage in */kustomization.yaml) ;; *) cp "$stage" "$bin/kwok-draft/" ;; esac
+          done
+        done
+        chmod -R u+w "$bin/kwok-draft"
+        mv "$bin/kwok-draft" "$bin/kwok-stages"
+      fi
+      ;;
     schemas) build_schemas ;;
     *) say "unknown part: $part"; exit 2 ;;
   esac
