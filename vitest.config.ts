@@ -2,12 +2,16 @@
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 
+/** vitest's second is over before a busy machine has begun: what is waited for comes, or the test's own time ends. */
+const WAITS = { expect: { poll: { timeout: 60_000 } } };
+
 const integration = (name: string, timeout: number, groupOrder: number, maxWorkers: number) => ({
   test: {
     name,
     include: [`{shared,grading,producer,worker,testkit}/test/**/*.${name}.test.ts`],
     testTimeout: timeout,
     hookTimeout: timeout,
+    ...WAITS,
     // Files that run side by side share one machine's engine and cores; mostly one waits while the other works.
     maxWorkers,
     sequence: { groupOrder },
@@ -26,7 +30,9 @@ export default defineConfig({
           // vitest would leave a core to whoever watches.
           maxWorkers: '100%',
           // Threads and child processes start slowly on a machine that is busy.
-          testTimeout: 30_000,
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
+          ...WAITS,
           include: [
             '{shared,grading,producer,worker,testkit,dashboards}/src/**/*.test.ts',
             'testkit/{chaos,house,helm}/*.test.ts',

@@ -161,7 +161,9 @@ test('a file that is cut off is continued at its byte', async () => {
       response.writeHead(200, { 'content-length': ROWS.length });
       response.write(ROWS.subarray(0, 100_000));
       // A connection that is reset takes with it what was not read: it is cut when a byte lies on the disk.
-      void vi.waitFor(() => expect(partSize(file)).toBeGreaterThan(0), 20_000).then(() => response.destroy());
+      void vi
+        .waitFor(() => expect(partSize(file)).toBeGreaterThan(0), 100_000)
+        .then(() => response.destroy());
       return true;
     },
   });

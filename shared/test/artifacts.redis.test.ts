@@ -43,9 +43,9 @@ test('many writers together never pass the budget', async () => {
 });
 
 test('artifacts lapse, and what lapsed counts no more', async () => {
-  await using farm = await testFarm({ artifact_budget_bytes: 1000, artifact_ttl_seconds: 1 });
+  await using farm = await testFarm({ artifact_budget_bytes: 1000, artifact_ttl_seconds: 5 });
   const locator = await farm.artifacts.put('r.i.0', nth(1), randomBytes(1000));
-  await new Promise((resolve) => setTimeout(resolve, 1_100));
+  await new Promise((resolve) => setTimeout(resolve, 5_100));
   await expect(farm.artifacts.get(locator)).rejects.toMatchObject({ code: 'artifact_missing' });
   await farm.artifacts.put('r.i.1', nth(1), randomBytes(1000));
   expect(await farm.artifacts.usage()).toMatchObject({ used_bytes: 1000, artifacts: 1 });

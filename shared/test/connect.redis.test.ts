@@ -67,11 +67,10 @@ test('a worker waits at start for a Redis that comes later', async () => {
   const log = createLog({ log_level: 'info', log_format: 'json' }, {}, { write: (line) => lines.push(line) });
   const opening = openFarm(testConfig({ redis_url: `redis://127.0.0.1:${port}` }), 'worker', { log });
   const failing = expect(opening).rejects.toMatchObject({ code: 'redis_auth' });
-  await new Promise((resolve) => setTimeout(resolve, 300));
+  await expect.poll(() => lines.join('')).toContain('Redis does not answer');
   await using _redis = await startRedis({ port });
   // The server wants a password that this worker lacks: proof that it came as far as the server.
   await failing;
-  expect(lines.join('')).toContain('Redis does not answer');
 });
 
 test('a worker waits at start for a Redis that refuses writes, and says so once', async () => {

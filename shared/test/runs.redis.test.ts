@@ -54,14 +54,13 @@ test('runs are listed newest first', async () => {
 test('every key of a run has a life time, which a claim and a commit renew', async () => {
   const config = testConfig();
   await using farm = await openFarm(config, 'producer');
-  const run = testRun({ ttl: 2 });
+  const run = testRun({ ttl: 10 });
   await farm.runs.create(run, [testInstance()], [['p', 'x']]);
   await farm.journal.claim(`${run.run_id}.a__b.c-1.0`, { worker: 'w', node: 'n' });
   await farm.commit(run, testResult(run.run_id, 0));
   await farm.cancel.cancelRun(run.run_id);
-  await new Promise((resolve) => setTimeout(resolve, 2_300));
-  expect(await farm.runs.list()).toEqual([]);
-  expect(await keysOf(config)).toEqual(['cancel-epoch', 'farm-id', 'totals:collection']);
+  await expect.poll(() => farm.runs.list()).toEqual([]);
+  await expect.poll(() => keysOf(config)).toEqual(['cancel-epoch', 'farm-id', 'totals:collection']);
 });
 
 test('removing a run leaves no key of it, neither jobs, artifacts nor its secret', async () => {

@@ -33,7 +33,7 @@ const rowOf = (id: string): ExampleRow => {
 /** Runs bash scripts one after the other in one container without a network; the statuses of the tests at the end. */
 function inContainer(row: ExampleRow, scripts: readonly string[]): Statuses {
   const create = ['run', '-d', '--rm', '--network', 'none', '--label', 'swefarm.test=examples'];
-  const id = execFileSync('docker', [...create, row.image, 'sleep', '300'], { encoding: 'utf8' }).trim();
+  const id = execFileSync('docker', [...create, row.image, 'sleep', '3600'], { encoding: 'utf8' }).trim();
   try {
     const here = 'source /opt/miniconda3/bin/activate && conda activate testbed && cd /testbed\n';
     for (const script of scripts) spawnSync('docker', ['exec', '-i', id, 'bash'], { input: here + script });

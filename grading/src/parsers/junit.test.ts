@@ -60,7 +60,9 @@ test('what would fill the memory is refused', () => {
 test('a file of 100 MB is read in seconds', () => {
   const noise = `<testcase classname="A" name="b"><system-out>${'x'.repeat(99_900)}</system-out></testcase>`;
   const xml = suite(noise.repeat(1000));
-  const start = performance.now();
+  // Of this thread alone: other processes of the machine must not fail the test.
+  const start = process.threadCpuUsage();
   expect(readJUnit(xml)).toHaveLength(1000);
-  expect(performance.now() - start).toBeLessThan(20_000);
+  const { user, system } = process.threadCpuUsage(start);
+  expect((user + system) / 1000).toBeLessThan(20_000);
 });

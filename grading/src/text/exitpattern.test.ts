@@ -35,7 +35,9 @@ test.each([
 });
 
 test('a log of nothing but the text before the number is read in time', () => {
-  const began = performance.now();
+  // Of this thread alone: other processes of the machine must not fail the test.
+  const began = process.threadCpuUsage();
   expect(codeIn('code=(\\d+)', 'code='.repeat(2_000_000))).toBeNull();
-  expect(performance.now() - began).toBeLessThan(5_000);
+  const { user, system } = process.threadCpuUsage(began);
+  expect((user + system) / 1000).toBeLessThan(5_000);
 });

@@ -246,12 +246,14 @@ describe('which part of a log a harness reads', () => {
   });
 
   test('a name of a million blanks or words is read at once', () => {
-    const start = performance.now();
+    // Of this thread alone: other processes of the machine must not fail the test.
+    const start = process.threadCpuUsage();
     for (const piece of [' ', ' in 1', ' in ', '(1 ', '[ 1']) {
       const found = read('swe-rebench-v2', 'parse_log_tap', `ok 1 a${piece.repeat(1_000_000)}s)\n`);
       expect(found.readable).toBe(true);
     }
-    expect(performance.now() - start).toBeLessThan(10_000);
+    const { user, system } = process.threadCpuUsage(start);
+    expect((user + system) / 1000).toBeLessThan(10_000);
   });
 
   test('SWE-bench-Live: without what a terminal interprets', () => {

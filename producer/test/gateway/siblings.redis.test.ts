@@ -38,7 +38,7 @@ test('weights that move while a group is under way cost no rollout; an equal row
       if (nth === 5) await back.opened;
       return judged(1);
     },
-    { gateway_group_hold_seconds: 0.3 },
+    { gateway_group_hold_seconds: 3 },
   );
   const lost = new AbortController();
   const asked = singleController(row(), 4, send);
@@ -81,12 +81,12 @@ test('a row that nobody sent again within the grace is not given to an equal row
       await rest.opened;
       return judged(1);
     },
-    { gateway_group_hold_seconds: 0.1, gateway_grace_seconds: 0.1 },
+    { gateway_group_hold_seconds: 2, gateway_grace_seconds: 0.1 },
   );
   // A stream that ends at its first failure, and is given up.
   const stale = [0, 1].map((index) => send(row({ _rowidx: index })));
   await until(async () => statuses.length === 1);
-  await new Promise((resolve) => setTimeout(resolve, 200));
+  await new Promise((resolve) => setTimeout(resolve, 2_000));
   const later = send(row({ _rowidx: 1 }));
   const other = send(row({ _rowidx: 0 }));
   await until(async () => player.seen.length === 4);
@@ -124,7 +124,7 @@ test('siblings that run for too long are not waited for, and rows that are sent 
       await rest.opened;
       return judged(1);
     },
-    { gateway_group_hold_seconds: 0.3 },
+    { gateway_group_hold_seconds: 3 },
   );
   const asked = singleController(row(), 4, at.send);
   // The old connections are told that others have their rollouts; nobody reads them.
@@ -148,7 +148,7 @@ test('two groups of one prompt at once never share a rollout, whichever of them 
       await rest.opened;
       return judged(1);
     },
-    { gateway_group_hold_seconds: 0.3 },
+    { gateway_group_hold_seconds: 3 },
   );
   const asked = [singleController(row(), 3, send), singleController(row(), 3, send)];
   await until(async () => player.seen.length >= 7);

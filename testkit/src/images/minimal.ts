@@ -3,7 +3,7 @@
  * and it takes neither a registry nor a minute of debootstrap. Built once per content of the host's programs, then reused.
  */
 import { execFile } from 'node:child_process';
-import { createHash } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { constants } from 'node:fs';
 import {
   access,
@@ -25,7 +25,7 @@ import { promisify } from 'node:util';
 const run = promisify(execFile);
 
 const COREUTILS =
-  'base64 cat chmod chown cp cut date dd df dirname basename echo env expr false head id ln ls mkdir mkfifo mktemp mv nl nohup nproc od printf pwd readlink realpath rm rmdir seq sha256sum sleep sort stat stty sync tail tee test timeout touch tr true truncate tty uname uniq wc whoami yes';
+  'base64 cat chmod chown cp cut date dd df dirname du basename echo env expr false head id ln ls mkdir mkfifo mktemp mv nl nohup nproc od printf pwd readlink realpath rm rmdir seq sha256sum sleep sort stat stty sync tail tee test timeout touch tr true truncate tty uname uniq wc whoami yes';
 const OTHERS = 'sh grep sed awk find xargs ps setsid kill patch diff cmp tar gzip git python3';
 /** Parts of Python's library that are omitted: no sandbox test imports them, and they would triple the image. */
 const LEFT_OUT =
@@ -56,8 +56,7 @@ export async function minimalImage(
   const cacheDir = options.cacheDir ?? join(tmpdir(), `swefarm-images-${process.getuid?.() ?? 0}`);
   const tree = join(cacheDir, `minimal-${withBash ? 'bash' : 'sh'}-${version}`);
   if (await exists(tree)) return { tree, version };
-  const building = `${tree}.${process.pid}`;
-  await rm(building, { recursive: true, force: true });
+  const building = `${tree}.${process.pid}.${randomUUID()}`;
   await assemble(building, programs);
   // Two processes may build at once; the later one uses the tree of the first.
   await rename(building, tree).catch(() => rm(building, { recursive: true, force: true }));

@@ -152,10 +152,11 @@ describe('tool calls', () => {
     expect('malformed' in action && action.malformed.length).toBeLessThan(300);
   });
   test('10 MB of arguments are read in linear time', () => {
-    const started = performance.now();
-    called(['bash', '{'.repeat(10 * 1024 ** 2)]);
-    called(['bash', JSON.stringify({ command: 'x'.repeat(10 * 1024 ** 2) })]);
-    expect(performance.now() - started).toBeLessThan(1500);
+    const read = () => {
+      called(['bash', '{'.repeat(10 * 1024 ** 2)]);
+      called(['bash', JSON.stringify({ command: 'x'.repeat(10 * 1024 ** 2) })]);
+    };
+    expect(cpuMs(read)).toBeLessThan(1500);
   });
 });
 

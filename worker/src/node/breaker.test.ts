@@ -52,7 +52,7 @@ test('one run alone makes a node sick only when a sandbox of our own fails too',
   fail(2, 'greedy');
   expect(asked).toEqual([]);
   fail(1, 'greedy');
-  await vi.waitFor(() => expect(asked).toEqual([of('greedy')]));
+  await vi.waitFor(() => expect(asked).toEqual([of('greedy')]), 60_000);
   await new Promise((resolve) => setImmediate(resolve));
   // It does not count against the next run's rollouts either.
   fail(2, 'other');
@@ -60,7 +60,7 @@ test('one run alone makes a node sick only when a sandbox of our own fails too',
   sick.succeeded();
   well = false;
   fail(3, 'greedy');
-  await vi.waitFor(() => expect(sick.reason()).toMatch(/3 failures in a row/));
+  await vi.waitFor(() => expect(sick.reason()).toMatch(/3 failures in a row/), 60_000);
 });
 
 test('a check that throws is a check that failed', async () => {

@@ -27,7 +27,7 @@ describe('another endpoint takes over within the turn', () => {
     const playing = begin({ urls: [dying.url, other.url], loads: new Map([[other.url, 5]]) });
     await expect.poll(() => dying.stats().requests, POLL).toBe(2);
     // Not before something of the answer is there.
-    await new Promise((resolve) => setTimeout(resolve, 1500));
+    await new Promise((resolve) => setTimeout(resolve, 4_000));
     await dying[Symbol.asyncDispose]();
     const end = await playing;
     expectSame(end, plain);

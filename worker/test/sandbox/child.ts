@@ -6,7 +6,13 @@ import type { Runtime } from '../../src/sandbox/runtime.ts';
 import { openShell } from '../../src/sandbox/shell.ts';
 import { LIMITS, NEVER, spec } from './subject.ts';
 
-export async function child(runtime: Runtime, image: string, task: string | undefined): Promise<void> {
+/** @param seconds how long its processes sleep that stay, by which a test knows them among all of the machine */
+export async function child(
+  runtime: Runtime,
+  image: string,
+  task: string | undefined,
+  seconds: string | undefined,
+): Promise<void> {
   const container = await runtime.start(
     spec(await runtime.ensureImage(image, NEVER), {
       limits: { ...LIMITS, pids: 40, memoryBytes: 200_000_000 },
@@ -14,7 +20,7 @@ export async function child(runtime: Runtime, image: string, task: string | unde
     NEVER,
   );
   const sh = async (script: string) => {
-    const options = { timeoutMs: 20_000, maxOutputBytes: 4_000, signal: NEVER };
+    const options = { timeoutMs: 120_000, maxOutputBytes: 4_000, signal: NEVER };
     return (await container.exec(['/bin/sh', '-c', script], options)).output.toString().trim();
   };
   /** As the model's commands run: with fewer processes than our own execs may have. */
@@ -28,15 +34,15 @@ export async function child(runtime: Runtime, image: string, task: string | unde
   /** What the model is told of a command that takes more memory than there is. */
   const byHog = async (): Promise<string> => {
     await using shell = await openShell(container, { workdir: container.workdir, activate: '', env: {} });
-    const options = { timeoutMs: 60_000, maxOutputBytes: 1_000, signal: NEVER };
-    const line = 'python3 -c \'x = b"x" * 400_000_000; import time; time.sleep(60)\'';
+    const options = { timeoutMs: 120_000, maxOutputBytes: 1_000, signal: NEVER };
+    const line = 'python3 -c \'x = b"x" * 400_000_000; import time; time.sleep(600)\'';
     const { exitCode, note } = await shell.run(line, options);
     const next = await shell.run('echo next', options);
     return `${exitCode} ${note} ${next.head.toString().trim()}`;
   };
 
   if (task === 'stay') {
-    const sleeping = sh('setsid sleep 33331 & sleep 33332');
+    const sleeping = sh(`setsid sleep ${seconds} & sleep ${seconds}`);
     console.log(JSON.stringify({ id: container.id }));
     await sleeping;
   } else {
@@ -51,7 +57,7 @@ export async function child(runtime: Runtime, image: string, task: string | unde
       ),
       // pip does so; it takes an overlay that can mark folders.
       folders: await sh('cd /usr/lib/python3*/json/.. && mv json a && mkdir json && rm -rf a && ls json'),
-      forks: await byShell('for i in $(seq 100); do sleep 5 >/dev/null 2>&1 & done; echo end'),
+      forks: await byShell('for i in $(seq 100); do sleep 30 >/dev/null 2>&1 & done; echo end'),
       after: await sh('echo alive'),
     };
     await container[Symbol.asyncDispose]();

@@ -15,13 +15,16 @@ import {
   TEST_IMAGE_MARKER,
 } from './subject.ts';
 
+/** Far below what is not to be waited for, far above what a busy machine takes. */
+const PROMPT_MS = 90_000;
+
 export function containerContract(subject: () => Subject, options: ContractOptions): void {
   let container: Container;
   const exec = (script: string, changes: object = {}) =>
     container.exec(['/bin/sh', '-c', script], {
       env: { PATH, ONLY: '1' },
       cwd: container.workdir,
-      timeoutMs: 20_000,
+      timeoutMs: 60_000,
       maxOutputBytes: 20_000,
       signal: NEVER,
       ...changes,
@@ -77,10 +80,10 @@ export function containerContract(subject: () => Subject, options: ContractOptio
 
     it('ends at its time limit with all of its processes', async () => {
       const startedAt = performance.now();
-      const result = await exec('echo started; setsid sleep 55551 & sleep 55552', { timeoutMs: 500 });
+      const result = await exec('echo started; setsid sleep 55551 & sleep 55552', { timeoutMs: 3_000 });
       expect(result).toMatchObject({ exitCode: null, timedOut: true });
       expect(result.output.toString()).toBe('started\n');
-      expect(performance.now() - startedAt).toBeLessThan(8_000);
+      expect(performance.now() - startedAt).toBeLessThan(PROMPT_MS);
       expect(
         (
           await exec('cat /proc/[0-9]*/cmdline 2>/dev/null | tr "\\0" " " | grep -c "sleep 5555[0-9]"')
@@ -91,13 +94,13 @@ export function containerContract(subject: () => Subject, options: ContractOptio
     it('ends when the caller leaves', async () => {
       const abort = new AbortController();
       setTimeout(() => abort.abort(new Error('left')), 200);
-      await expect(exec('sleep 60', { signal: abort.signal })).rejects.toThrow('left');
+      await expect(exec('sleep 600', { timeoutMs: 600_000, signal: abort.signal })).rejects.toThrow('left');
     });
 
     it('does not wait for a child that holds its output', async () => {
       const startedAt = performance.now();
-      expect((await exec('sleep 20 & echo done')).output.toString()).toBe('done\n');
-      expect(performance.now() - startedAt).toBeLessThan(8_000);
+      expect((await exec('sleep 600 & echo done', { timeoutMs: 600_000 })).output.toString()).toBe('done\n');
+      expect(performance.now() - startedAt).toBeLessThan(PROMPT_MS);
     });
   });
 
@@ -173,12 +176,12 @@ except OSError: print("refused")`;
     });
 
     it('cannot end its container, and reaps orphans', async () => {
-      await exec(`[ -e ${TEST_IMAGE_MARKER} ] && { kill -9 -1; kill -9 1; }`, { timeoutMs: 5_000 });
+      await exec(`[ -e ${TEST_IMAGE_MARKER} ] && { kill -9 -1; kill -9 1; }`, { timeoutMs: 30_000 });
       expect(await container.state()).toBe('running');
       await exec('for i in 1 2 3; do (sh -c "sleep 0.05 &") ; done');
       const zombies = async (): Promise<string> =>
         (await exec('cat /proc/[0-9]*/stat 2>/dev/null | grep -c ") Z "')).output.toString();
-      const deadline = performance.now() + 20_000;
+      const deadline = performance.now() + 60_000;
       while ((await zombies()) !== '0\n' && performance.now() < deadline) await sleep(100);
       expect(await zombies()).toBe('0\n');
       expect(await container.state()).toBe('running');
@@ -189,9 +192,9 @@ except OSError: print("refused")`;
     it('is listed with its owner, and leaves nothing', async () => {
       const other = await start(subject());
       // Another file's container runs this very case beside ours, and its processes are the host's too.
-      const seconds = `${40_000 + process.pid}`;
+      const seconds = `${1_000_000 + process.pid}`;
       await other.exec(['/bin/sh', '-c', `setsid sleep ${seconds} >/dev/null 2>&1 &`], {
-        timeoutMs: 5_000,
+        timeoutMs: 60_000,
         maxOutputBytes: 100,
         signal: NEVER,
       });

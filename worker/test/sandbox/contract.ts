@@ -51,7 +51,7 @@ function shellContract(subject: () => Subject, options: ContractOptions): void {
   const whole = options.whole !== false;
   let container: Container;
   let shell: Shell;
-  const run = (command: string, timeoutMs = 20_000, maxOutputBytes = 20_000) =>
+  const run = (command: string, timeoutMs = 60_000, maxOutputBytes = 20_000) =>
     shell.run(command, { timeoutMs, maxOutputBytes, signal: NEVER });
   /** Whatever the case did, the next command is an ordinary one. */
   const expectAlive = async () => {
@@ -139,7 +139,7 @@ function shellContract(subject: () => Subject, options: ContractOptions): void {
     });
 
     it('is reopened after kill -9 $$, and keeps what was printed', async () => {
-      const result = await run('echo before; sleep 0.2; kill -9 $$; sleep 30');
+      const result = await run('echo before; sleep 0.2; kill -9 $$; sleep 300');
       expect(result).toMatchObject({ exitCode: null, note: 'shell_reopened' });
       expect(text(result)).toContain('before');
       await expectAlive();
@@ -147,7 +147,7 @@ function shellContract(subject: () => Subject, options: ContractOptions): void {
         expect(
           text(
             await run(
-              'pgrep_sleep=$(cat /proc/[0-9]*/cmdline 2>/dev/null | tr "\\0" " " | grep -c "sleep 3[0]"); echo $pgrep_sleep',
+              'pgrep_sleep=$(cat /proc/[0-9]*/cmdline 2>/dev/null | tr "\\0" " " | grep -c "sleep 3[0]0"); echo $pgrep_sleep',
             ),
           ),
         ).toBe('0\n');
@@ -217,23 +217,27 @@ function shellContract(subject: () => Subject, options: ContractOptions): void {
 
     it('1 GB of output costs neither worker nor disk', async () => {
       const before = process.memoryUsage.rss();
-      const used = 'df -k --output=used /tmp | tail -1';
+      // Not what the file system has in use: other processes of the machine write there too.
+      const used = 'du -skx $(dirname "$(mktemp -u)") | cut -f1';
       const usedBefore = Number(text(await run(used)));
       const result = await run('yes 0123456789abcde | head -c 1000000000; echo; echo END', 120_000);
       expect(result).toMatchObject({ exitCode: 0, outputBytes: 1_000_000_005 });
       expect(result.head.length + (result.tail?.length ?? 0)).toBe(20_000);
       expect(result.tail?.toString().endsWith('END\n')).toBe(true);
-      expect(process.memoryUsage.rss() - before).toBeLessThan(64e6);
+      expect(process.memoryUsage.rss() - before).toBeLessThan(200e6);
       expect(Number(text(await run(used))) - usedBefore).toBeLessThan(100_000);
     });
   });
 
   describeIf(whole, 'children', () => {
     it('does not wait for one that holds stdout, and lets it live', async () => {
-      const result = await run('rm -f alive; (sleep 1; echo late; echo late >&2; touch alive) & echo now');
+      const child = 'until [ -e asked ]; do sleep 0.1; done; echo late; echo late >&2; touch alive';
+      const result = await run(`rm -f alive asked; (${child}) & echo now`);
+      expect(result).toMatchObject({ exitCode: 0, note: null });
       expect(text(result)).toBe('now\n');
-      expect(result.seconds).toBeLessThan(0.8);
-      const deadline = Date.now() + 5_000;
+      // It waits until this test has seen the reply.
+      await run('touch asked');
+      const deadline = Date.now() + 60_000;
       while ((await run('test -e alive')).exitCode !== 0 && Date.now() < deadline) await run('sleep 0.1');
       expect(text(await run('ls alive'))).toBe('alive\n');
     });
@@ -244,7 +248,7 @@ function shellContract(subject: () => Subject, options: ContractOptions): void {
     });
 
     it('replies although a child prints without end', async () => {
-      const result = await run('yes > /dev/stdout & echo $! > pid; sleep 0.1; echo done', 10_000);
+      const result = await run('yes > /dev/stdout & echo $! > pid; sleep 0.1; echo done');
       expect(result).toMatchObject({ exitCode: 0, note: null });
       expect((await run('kill -9 $(cat pid); rm pid')).exitCode).toBe(0);
       await expectAlive();
@@ -253,10 +257,10 @@ function shellContract(subject: () => Subject, options: ContractOptions): void {
 
   describe('time limits', () => {
     it('ends the whole tree, with what was printed', async () => {
-      const result = await run('echo before; (sleep 77771 & sleep 77772) | cat & sleep 77773', 500);
+      const result = await run('echo before; (sleep 77771 & sleep 77772) | cat & sleep 77773', 3_000);
       expect(result).toMatchObject({ exitCode: null, note: 'timed_out' });
       expect(text(result)).toBe('before\n');
-      expect(result.seconds).toBeLessThan(8);
+      expect(result.seconds).toBeLessThan(90);
       await expectGone('sleep 7777[0-9]');
       await expectAlive();
     });
@@ -307,7 +311,7 @@ function shellContract(subject: () => Subject, options: ContractOptions): void {
 
   describeIf(options.limits.pids === 'enforced', 'pids limit', () => {
     it('makes one command fail and says so', async () => {
-      const result = await run('for i in $(seq 400); do sleep 5 & done; wait', 8_000);
+      const result = await run('for i in $(seq 400); do sleep 20 & done; wait', 8_000);
       expect(['killed_by_limit', 'timed_out', 'shell_reopened']).toContain(result.note);
       await run('sleep 1');
       await expectAlive();
@@ -316,10 +320,10 @@ function shellContract(subject: () => Subject, options: ContractOptions): void {
 
   describeIf(options.limits.pids === 'watched', 'pids limit, watched', () => {
     it('kills what is too many', async () => {
-      await run('for i in $(seq 400); do sleep 66662 >/dev/null 2>&1 & echo $! >>many; done', 20_000);
+      await run('for i in $(seq 400); do sleep 66662 >/dev/null 2>&1 & echo $! >>many; done', 60_000);
       const alive = `cat /proc/[0-9]*/cmdline 2>/dev/null | tr '\\0' ' ' | grep -o 'sleep 6666[2]' | wc -l`;
       const left = async (): Promise<number> => Number(text(await run(alive)));
-      for (const deadline = Date.now() + 30_000; (await left()) > LIMITS.pids && Date.now() < deadline; )
+      for (const deadline = Date.now() + 120_000; (await left()) > LIMITS.pids && Date.now() < deadline; )
         await run('sleep 0.2');
       expect(await left()).toBeLessThanOrEqual(LIMITS.pids);
       await run('kill -9 $(cat many); rm many');
@@ -331,9 +335,9 @@ function shellContract(subject: () => Subject, options: ContractOptions): void {
     it('ends with its time limit, and the sandbox goes on', async () => {
       const result = await run('bomb() { bomb | bomb & bomb; }; bomb', 1_000);
       expect(result.note).not.toBeNull();
-      await run('sleep 1', 10_000);
+      await run('sleep 1');
       await expectAlive();
-    }, 120_000);
+    });
   });
 
   it('a container that is gone is an infrastructure failure', async () => {

@@ -26,7 +26,7 @@ it('ends also a process that has no environment', async () => {
   const container = await start({ runtime, image: 'any', imageWithoutBash: null });
   const { output } = await container.exec(
     ['/bin/sh', '-c', 'env -i setsid sleep 600 >/dev/null 2>&1 & echo $!'],
-    { timeoutMs: 5_000, maxOutputBytes: 100, signal: NEVER },
+    { timeoutMs: 60_000, maxOutputBytes: 100, signal: NEVER },
   );
   await container[Symbol.asyncDispose]();
   const state = await readFile(`/proc/${Number(output.toString())}/cmdline`, 'utf8').catch(() => '');

@@ -7,7 +7,7 @@ import { expect } from 'vitest';
 
 const run = promisify(execFile);
 /** One for each test process: limits on processes count all that a user has. */
-const USER = 50_000 + (process.pid % 10_000);
+const USER = 100_000 + process.pid;
 const LINE = ['--reuid', String(USER), '--regid', String(USER), '--clear-groups'];
 
 /** Why nobody else can be tried here; null when it can: root becomes somebody who can read this checkout and may have user namespaces. */

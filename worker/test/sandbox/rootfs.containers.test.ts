@@ -91,7 +91,7 @@ describe('rootfs', () => {
         expect(one).toEqual(two);
         expect(one.digest).toBe((await docker.getImage(image).inspect()).Id);
         await using container = await start(image);
-        const script = { timeoutMs: 5_000, maxOutputBytes: 1_000, signal: NEVER };
+        const script = { timeoutMs: 60_000, maxOutputBytes: 1_000, signal: NEVER };
         const result = await container.exec(['bash', '-c', 'echo $FROM_IMAGE; stat -c %u /testbed'], script);
         expect(result.output.toString()).toBe('yes\n0\n');
         const left = await docker.listContainers({ all: true, filters: { label: ['swefarm.export'] } });
@@ -120,17 +120,17 @@ describe('rootfs', () => {
     });
 
     it('have a user of their own', async () => {
-      const config = `${tree}.json`;
-      await writeFile(config, JSON.stringify({ User: '1234:5678', Env: ['X=1'] }));
-      try {
-        await using container = await start(`dir:${tree}`);
-        const options = { timeoutMs: 5_000, maxOutputBytes: 1_000, signal: NEVER };
+      // A tree of its own: other files start sandboxes from the shared one meanwhile.
+      const own = join(folder, 'owned');
+      await run('cp', ['-al', tree, own]);
+      await writeFile(`${own}.json`, JSON.stringify({ User: '1234:5678', Env: ['X=1'] }));
+      {
+        await using container = await start(`dir:${own}`);
+        const options = { timeoutMs: 60_000, maxOutputBytes: 1_000, signal: NEVER };
         // The tree has no setpriv: who asks for a user is told, rather than run as root.
         const result = await container.exec(['id', '-u'], options);
         expect([0, 127]).toContain(result.exitCode);
         expect(result.output.toString()).not.toBe('0\n');
-      } finally {
-        await rm(config);
       }
     });
   });
@@ -215,29 +215,30 @@ for call in (("mount", b"none", b"/tmp", b"tmpfs", 0, None), ("unshare", 0x10000
     const image = await bare.ensureImage(`dir:${tree}`, NEVER);
     const limits = { ...LIMITS, memoryBytes: 200_000_000, diskBytes: 50_000_000 };
     await using container = await bare.start(spec(image, { limits }), NEVER);
-    const options = { timeoutMs: 30_000, maxOutputBytes: 1_000, signal: NEVER };
+    const options = { timeoutMs: 120_000, maxOutputBytes: 1_000, signal: NEVER };
     const result = await container.exec(
-      ['python3', '-c', 'x = b"x" * 300_000_000; import time; time.sleep(30)'],
+      ['python3', '-c', 'x = b"x" * 300_000_000; import time; time.sleep(600)'],
       options,
     );
     expect(result).toMatchObject({ exitCode: 137, timedOut: false });
     expect(await container.oomKills()).toBe(1);
     expect(await container.state()).toBe('running');
     await sh(container, 'head -c 80000000 /dev/zero > large');
-    const deadline = Date.now() + 20_000;
+    const deadline = Date.now() + 120_000;
     while ((await container.state()) === 'running' && Date.now() < deadline) await sleep(100);
     expect(await container.state()).toBe('own_limit');
   });
 
   it('dies with its worker, and what is left is found and removed by another', async () => {
-    const child = spawn(process.execPath, [CHILD, folder, `dir:${tree}`, 'stay'], {
+    const seconds = `${2_000_000 + process.pid}`;
+    const child = spawn(process.execPath, [CHILD, folder, `dir:${tree}`, 'stay', seconds], {
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     const line = await new Promise<Buffer>((resolve) => child.stdout.once('data', resolve));
     const { id } = JSON.parse(line.toString()) as { id: string };
-    expect(await waitForProcesses('sleep\u00003333', (count) => count === 2)).toBe(2);
+    expect(await waitForProcesses(`sleep\0${seconds}\0`, (count) => count === 2)).toBe(2);
     child.kill('SIGKILL');
-    expect(await waitForProcesses('sleep\u00003333', (count) => count === 0)).toBe(0);
+    expect(await waitForProcesses(`sleep\0${seconds}\0`, (count) => count === 0)).toBe(0);
     expect((await runtime.listOwned()).map((one) => one.id)).toContain(id);
     await runtime.remove(id);
     expect((await runtime.listOwned()).map((one) => one.id)).not.toContain(id);
@@ -286,7 +287,7 @@ async function waitForProcesses(commandLine: string, enough: (count: number) => 
     count = lines.filter((line) => line.startsWith(commandLine)).length;
     return enough(count);
   };
-  await poll(look, { pauseMs: 50, withinMs: 5_000 });
+  await poll(look, { pauseMs: 50, withinMs: 120_000 });
   return count;
 }
 

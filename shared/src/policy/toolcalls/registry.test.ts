@@ -1,5 +1,4 @@
 /** Each family's calls, as its chat template writes them, and the mistakes that models make in them. */
-import { performance } from 'node:perf_hooks';
 import { describe, expect, test } from 'vitest';
 import { TOOL_PARSERS } from '../../records/toolparsers.ts';
 import { parseBy, parseToolCalls, unreadCallIn } from './registry.ts';
@@ -214,8 +213,10 @@ const MARKERS = [
 ];
 test.each(MARKERS)('two megabytes of %s are read at once', (piece) => {
   const text = piece.repeat(Math.ceil((2 * 1024 ** 2) / piece.length));
-  const started = performance.now();
+  // Of this thread alone: other processes of the machine must not fail the test.
+  const started = process.threadCpuUsage();
   parseToolCalls(text);
   unreadCallIn(text);
-  expect(performance.now() - started).toBeLessThan(2000);
+  const { user, system } = process.threadCpuUsage(started);
+  expect((user + system) / 1000).toBeLessThan(2000);
 });

@@ -214,7 +214,7 @@ time.sleep(2)`;
       await shell.run('python3 /tmp/zombies.py', { timeoutMs: 30_000, maxOutputBytes: 1_000, signal: NEVER });
       const count = 'cat /proc/[0-9]*/stat 2>/dev/null | grep -c ") Z " || true';
       const left = async () => Number((await sh(container, count)).output.toString());
-      for (const deadline = Date.now() + 20_000; (await left()) > 0 && Date.now() < deadline; )
+      for (const deadline = Date.now() + 60_000; (await left()) > 0 && Date.now() < deadline; )
         await sleep(100);
       return (await left()) > 0 ? `${await left()} zombies` : null;
     },
@@ -260,7 +260,7 @@ except OSError as error: pass`,
     limits: { diskBytes: 100 * MEGABYTE },
     async run({ container }) {
       await sh(container, 'head -c 300000000 /dev/zero > /testbed/large || true').catch(() => undefined);
-      const deadline = Date.now() + 40_000;
+      const deadline = Date.now() + 120_000;
       while ((await container.state()) === 'running' && Date.now() < deadline) await sleep(200);
       return (await container.state()) === 'own_limit' ? null : '300 MB of 100';
     },
@@ -332,9 +332,13 @@ except OSError as error: pass`,
   {
     name: 'writing into the output of another exec',
     async run({ container }) {
-      const options = { timeoutMs: 20_000, maxOutputBytes: 100_000, signal: NEVER };
-      const honest = container.exec(['sh', '-c', 'sleep 3; echo real; exit 5'], options);
-      const forge = `[ -e ${TEST_IMAGE_MARKER} ] || exit 99; for i in 1 2 3 4 5 6 7 8; do for p in /proc/[0-9]*; do case $p in /proc/1|/proc/$$) ;; *) { echo forged > $p/fd/1; } 2>/dev/null & ;; esac; done; sleep 0.2; done`;
+      const options = { timeoutMs: 120_000, maxOutputBytes: 100_000, signal: NEVER };
+      const wait = (file: string) => `until [ -e /tmp/${file} ]; do sleep 0.1; done`;
+      const honest = container.exec(
+        ['sh', '-c', `touch /tmp/honest; ${wait('forged')}; echo real; exit 5`],
+        options,
+      );
+      const forge = `[ -e ${TEST_IMAGE_MARKER} ] || exit 99; ${wait('honest')}; for i in 1 2 3 4 5 6 7 8; do for p in /proc/[0-9]*; do case $p in /proc/1|/proc/$$) ;; *) { echo forged > $p/fd/1; } 2>/dev/null & ;; esac; done; sleep 0.2; done; touch /tmp/forged`;
       await container.exec(['sh', '-c', forge], options);
       const result = await honest;
       // The exit code is the runtime's in any case.
