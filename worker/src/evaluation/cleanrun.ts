@@ -15,7 +15,7 @@ import { mayLackFiles, withoutRecreated } from './recreated.ts';
 const KILLED = 137;
 /** 128 + SIGTERM. */
 const TERMINATED = 143;
-const CONTAINER_END_MS = 1_000;
+const CONTAINER_END_MS = 2_000;
 /** Of each file that the tests leave; a larger one counts as not there. */
 const MAX_FILE_BYTES = 16 * 1024 * 1024;
 /** The folder of the repository in scripts that are made by columns. */
@@ -194,10 +194,13 @@ async function filesLeft(
   return found;
 }
 
-/** A scheduler sends TERM to all processes of a job: the container may end a moment after its tests. */
+/**
+ * A scheduler sends TERM to all processes of a job, and an engine tells of the end of a container after that of its processes: the
+ * container may end, or be said to have ended, a moment after its tests.
+ */
 async function stateAfter(container: Container, exitCode: number | null): Promise<ContainerState> {
-  if (exitCode === null || exitCode === KILLED) return container.state();
-  if (exitCode !== TERMINATED) return 'running';
+  if (exitCode === null) return container.state();
+  if (exitCode !== KILLED && exitCode !== TERMINATED) return 'running';
   const look = async (): Promise<ContainerState | null> => {
     const state = await container.state();
     return state === 'running' ? null : state;

@@ -113,7 +113,16 @@ export class NamespaceContainer implements Container {
       ...as,
       ...argv,
     ];
-    return enterSandbox(line, supervisor.namespace, await this.#deps.pipes.open(), stdin);
+    // From before the wait for a pipe: the sandbox may end meanwhile.
+    const held = supervisor.hold();
+    try {
+      const entered = await enterSandbox(line, supervisor, await this.#deps.pipes.open(), stdin);
+      void entered.inside.then(() => held[Symbol.dispose]());
+      return entered;
+    } catch (error) {
+      held[Symbol.dispose]();
+      throw error;
+    }
   }
 
   async putFiles(
@@ -182,7 +191,7 @@ export class NamespaceContainer implements Container {
     try {
       await supervisor.killAll();
     } catch (error) {
-      if (await killNamespace('pid', supervisor.namespace, { spare: supervisor.init })) return;
+      if (await killNamespace('pid', supervisor.namespace, supervisor)) return;
       throw new RolloutFailure('sandbox_lost', `processes cannot be killed: ${errorMessage(error)}`, {
         cause: error,
       });

@@ -8,6 +8,7 @@ import { Capture, execResult } from '../capture.ts';
 import type { ExecOptions, ExecResult } from '../runtime.ts';
 import type { OutputPipe } from './pipes.ts';
 import { killNamespace } from './processes.ts';
+import type { Supervisor } from './supervisor.ts';
 
 const ENVIRONMENT = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C' };
 /** Output that children of an ended process hold open counts as over after this silence, */
@@ -21,18 +22,20 @@ export type Entered = {
   output: Socket;
   /** Resolves when the process has ended, with its exit code; null when it was never started. */
   exit: Promise<number | null>;
+  /** Resolves when it is in the sandbox's namespaces, or has ended. */
+  inside: Promise<void>;
   /** Kills it and all that it started, in whatever group or session they are. */
   kill(): Promise<boolean>;
 };
 
 /**
  * @param argv the whole command line on the host
- * @param within the sandbox's process namespace, `pid:[…]`
+ * @param sandbox whose namespaces the command line enters; its files must stay open until the process is inside
  * Throws RolloutFailure sandbox_lost.
  */
 export async function enterSandbox(
   argv: readonly string[],
-  within: string,
+  sandbox: Pick<Supervisor, 'namespace' | 'init' | 'alive'>,
   pipe: OutputPipe,
   stdin: boolean,
 ): Promise<Entered> {
@@ -60,6 +63,7 @@ export async function enterSandbox(
     status += chunk;
   });
   report.on('error', () => undefined);
+  const reported = new Promise<void>((resolve) => report.once('data', () => resolve()));
   const exit = new Promise<number | null>((resolve) => {
     // 'close' would also wait for the output, which children may hold open.
     let open = 2;
@@ -76,9 +80,10 @@ export async function enterSandbox(
     stdin: child.stdin,
     output: pipe.output,
     exit,
+    inside: Promise.race([reported, exit.then(() => undefined)]),
     async kill() {
       const namespace = /"mnt-namespace": (\d+)/.exec(status)?.[1];
-      const all = namespace === undefined || (await killNamespace('mnt', `mnt:[${namespace}]`, { within }));
+      const all = namespace === undefined || (await killNamespace('mnt', `mnt:[${namespace}]`, sandbox));
       // Only this process is left, outside; what it holds dies with it.
       child.kill('SIGKILL');
       return all;

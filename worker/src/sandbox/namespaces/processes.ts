@@ -32,21 +32,22 @@ export async function membersBy(kind: Namespace): Promise<Map<string, number[]>>
 const ROUNDS = 40;
 
 /**
- * Kills all in a namespace until none is left; false when some still exist after many rounds (a fork bomb).
- * @param within the process namespace, known to be alive, that they must also be in: the kernel reuses the number of a namespace
- * that has ended for the next new one, which may be another sandbox's
+ * Kills all in a namespace of a sandbox until none is left, except its process 1; false when some still exist after many rounds (a
+ * fork bomb). Kills none once the sandbox has ended: the kernel gives the number of a namespace to the next new one, which may be
+ * another sandbox's. While it is alive this process has its namespaces open, and their numbers are its own.
  */
 export async function killNamespace(
   kind: Namespace,
   namespace: string,
-  { spare, within }: { spare?: number; within?: string },
+  sandbox: { namespace: string; init: number; alive(): boolean },
 ): Promise<boolean> {
   const killAll = async (): Promise<boolean> => {
     const pids: number[] = [];
     for (const pid of (await membersBy(kind)).get(namespace) ?? []) {
-      if (pid === spare) continue;
-      if (within === undefined || (await readNamespace(pid, 'pid')) === within) pids.push(pid);
+      if (pid === sandbox.init) continue;
+      if ((await readNamespace(pid, 'pid')) === sandbox.namespace) pids.push(pid);
     }
+    if (!sandbox.alive()) return true;
     for (const pid of pids) killQuietly(pid);
     return pids.length === 0;
   };

@@ -19,9 +19,14 @@ export type Supervisor = {
   /** `pid:[…]` of the sandbox. */
   namespace: string;
   alive(): boolean;
-  /** nsenter's options for all namespaces except the process one. They stay valid when process ids are reused. */
+  /** nsenter's options for all namespaces except the process one. They stay valid when process ids are reused, until it has ended. */
   enter: string[];
   pidNamespaceFile: string;
+  /**
+   * Keeps these files open past the end of the sandbox: who is entering it opens them later, by numbers that would by then be
+   * another sandbox's.
+   */
+  hold(): Disposable;
   /** Kills everything inside but process 1. Rejects when it does not answer. */
   killAll(): Promise<void>;
   /** Resolves when every process inside is dead. */
@@ -90,7 +95,7 @@ async function openSupervisor(
     namespaceFiles(hasMounts ? (child.pid as number) : init, init, root),
     readNamespace(init, 'pid'),
   ]);
-  void ended.then(() => {
+  const held = holdUntil(ended, () => {
     for (const fd of files.values()) close(fd);
   });
   const file = (name: string): string => `/proc/${process.pid}/fd/${files.get(name)}`;
@@ -102,6 +107,7 @@ async function openSupervisor(
       .filter((name) => name !== 'pid')
       .map((name) => `--${OPTION[name]}=${file(name)}`),
     pidNamespaceFile: file('pid'),
+    hold: held,
     async killAll() {
       const answer = lines.next();
       (child.stdin as Writable).write('kill\n');
@@ -111,6 +117,24 @@ async function openSupervisor(
     ended,
     end: () => end(child, init, ended),
   };
+}
+
+/** Calls `close` once, when it has ended and nobody holds any more. */
+function holdUntil(ended: Promise<void>, close: () => void): () => Disposable {
+  let holders = 0;
+  const add = (): Disposable => {
+    let holds = true;
+    holders++;
+    return {
+      [Symbol.dispose]() {
+        if (holds && --holders === 0) close();
+        holds = false;
+      },
+    };
+  };
+  const first = add();
+  void ended.then(() => first[Symbol.dispose]());
+  return add;
 }
 
 const OPTION: Record<string, string> = {
