@@ -81,6 +81,8 @@ async function began(container: Container): Promise<void> {
   const options = { timeoutMs: 10_000, maxOutputBytes: 1_000, signal: open };
   while ((await container.exec(['test', '-e', '/tmp/began'], options)).exitCode !== 0) await sleep(20);
 }
+/** As long as this file is there, the tests go on. */
+const HOLD = '/tmp/hold';
 /** Kills the sandbox in the middle of its tests. */
 const killed: Mishap = async (container) => {
   await began(container);
@@ -138,8 +140,10 @@ function spoilt(mishaps: Mishap[]): Runtime {
       const container = await runtime.start(spec, signal);
       const befalls = left[0] === filled ? 'agent' : 'evaluation';
       const mishap = spec.role === befalls ? left.shift() : undefined;
-      if (mishap && BESIDE_TESTS.has(mishap)) void mishap(container).catch(() => undefined);
-      else
+      if (mishap && BESIDE_TESTS.has(mishap)) {
+        await container.putFiles([{ path: HOLD, content: Buffer.alloc(0) }], signal);
+        void mishap(container).catch(() => undefined);
+      } else
         await mishap?.(container).finally(() =>
           mishap === engineAway ? container[Symbol.asyncDispose]() : null,
         );
@@ -151,6 +155,7 @@ function spoilt(mishaps: Mishap[]): Runtime {
 const script = (tests: string): string =>
   `#!/bin/bash\nset -x\ncd /testbed\n: '>>>>> Start Test Output'\n${tests}\n: '>>>>> End Test Output'\n`;
 const PASSES = 'test -e fix.txt && { echo PASSED t.py::test_a; echo "=== 1 passed in 1.00s ==="; }';
+const LONG = `touch /tmp/began; while [ -e ${HOLD} ]; do sleep 0.1; done\n${PASSES}`;
 
 async function attempts({ tests, mishaps }: Trial) {
   const at = await scene();
@@ -214,8 +219,7 @@ test.each([
   async (lost) => {
     // The first container is started beside the agent and once more when that failed.
     const mishaps = lost.mishap === engineAway ? [engineAway, engineAway] : [killed];
-    const tests = `touch /tmp/began; ${lost.mishap === killed ? 'sleep 2' : ':'}\n${PASSES}`;
-    const at = await attempts({ tests, mishaps });
+    const at = await attempts({ tests: LONG, mishaps });
     expect(await at.again()).toMatchObject({ next: 'later' });
     expect(await at.journal()).toEqual([`${lost.class} kept`]);
     const [stored] = (await Array.fromAsync(at.farm.artifacts.runParts(at.run.run_id))).flat();
@@ -243,7 +247,7 @@ test.each([
 
 test('a scheduler that tells sandboxes and worker to end at once costs the rollout nothing', async () => {
   const at = await attempts({
-    tests: `touch /tmp/began; sleep 5\n${PASSES}`,
+    tests: LONG,
     mishaps: [everybodyTold],
   });
   expect(await at.again()).toMatchObject({ next: 'hand_back' });

@@ -60,7 +60,7 @@ async function engineAt(socketPath: string, refused: number): Promise<{ asked():
 
 test('an engine that comes later is waited for, also when it breaks off once more; it is said once each', async () => {
   const folder = await place();
-  const worker = startWorker(folder, 60);
+  const worker = startWorker(folder, 600);
   await worker.until(WAITS);
   const { asked } = await engineAt(join(folder, 'engine.sock'), 2);
   await worker.until(/"msg":"ready"/);
@@ -75,7 +75,7 @@ test('an engine that comes later is waited for, also when it breaks off once mor
 test('an engine that does not come is exit code 12 with the reason; told to stop meanwhile, a worker ends well', async () => {
   const folder = await place();
   const impatient = startWorker(folder, 1);
-  const patient = startWorker(folder, 60);
+  const patient = startWorker(folder, 600);
   expect(await impatient.exit).toBe(12);
   expect(impatient.stderr()).toMatch(
     /no usable runtime: docker: no engine socket at .*engine\.sock: start Docker/,
@@ -94,7 +94,7 @@ test('a disk that is full at the start is waited for as well, and nothing of the
   onTestFinished(() => void execFileSync('umount', ['--lazy', scratch]));
   const { bavail, bsize } = await statfs(scratch);
   await writeFile(join(scratch, 'filler'), Buffer.alloc(bavail * bsize)).catch(() => undefined);
-  const worker = startWorker(folder, 60, 'rootfs');
+  const worker = startWorker(folder, 600, 'rootfs');
   await worker.until(WAITS);
   await rm(join(scratch, 'filler'));
   await worker.until(/"msg":"ready"/);

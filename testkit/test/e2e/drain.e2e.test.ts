@@ -9,7 +9,7 @@ import { expect, test } from 'vitest';
 import { containersOf } from './leftovers.ts';
 import { EXAMPLE_ID } from './scripts.ts';
 
-const LONG = 25;
+const LONG = 600;
 
 test('SIGTERM hands running rollouts to another worker, and cancel ends them, with no container left', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'swefarm-drain-'));

@@ -89,7 +89,7 @@ export async function sh(container: Container, script: string): Promise<ExecResu
   const result = await container.exec(['/bin/sh', '-ec', script], {
     env: { PATH, HOME: '/tmp' },
     cwd: container.workdir,
-    timeoutMs: 30_000,
+    timeoutMs: 120_000,
     maxOutputBytes: 65_536,
     signal: NEVER,
   });
