@@ -1,8 +1,11 @@
 #!/usr/bin/env bash
 # `npm run bench`: what the farm costs, measured beside what its parts cost without it. Installs and starts what is missing.
-# usage: bench.sh [--only shell,rollouts,memory,eval,gateway,metrics,page,recovery,scale] [--quick] [--reps N] [--json FILE] [--calls N --turns N] [--nodes N,N]
+# usage: bench.sh [--only shell,rollouts,memory,eval,gateway,metrics,page,recovery,scale,export] [--quick] [--reps N] [--json FILE] [--calls N --turns N] [--nodes N,N]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-bash testkit/setup/setup.sh redis rootfs docker chromium page || [ $? = 3 ]
+parts=(redis rootfs docker chromium page)
+# Exports need nothing but Node.
+[[ " $* " == *" --only export "* ]] && parts=()
+bash testkit/setup/setup.sh "${parts[@]}" || [ $? = 3 ]
 export PATH="$PWD/node_modules/.bin:$PATH"
 exec node bench/main.ts "$@"

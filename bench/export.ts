@@ -6,10 +6,12 @@ import { join, resolve } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { encodeArtifact } from '@swefarm/shared';
 import { madeTrajectory } from '@swefarm/testkit';
-import { median, rounded } from './statistics.ts';
+import { rounded } from './statistics.ts';
 
 const MIB = 1024 ** 2;
 const BIN = resolve(import.meta.dirname, '../producer/bin/swefarm.mjs');
+const FLOOR = resolve(import.meta.dirname, 'exportfloor.ts');
+const USAGE = new URL('usage.ts', import.meta.url).href;
 const PARALLEL = 16;
 
 export type ExportSize = { trajectories: number; turns: number };
@@ -20,10 +22,13 @@ export type ExportFigure = {
   seconds: number;
   /** Of user and system time, over all threads. */
   cpu_seconds: number;
+  /** Of the floor, measured just before. */
+  floor_cpu_seconds: number;
   written_mib: number;
-  /** Bytes of JSON in the artifacts that were read, and bytes written, for each second. */
-  read_mib_per_second: number;
-  written_mib_per_second: number;
+  /** Of JSON that was read or bytes that were written, whichever is more, for each second of CPU. */
+  mib_per_cpu_second: number;
+  /** CPU of the export divided by that of the floor. */
+  floors: number;
   peak_rss_mib: number;
 };
 
@@ -53,7 +58,19 @@ export async function measureExport(size: ExportSize, reps: number): Promise<Exp
       const runs: ExportFigure[] = [];
       for (let rep = 0; rep < reps; rep++) {
         const out = join(folder, `out-${name}`);
-        runs.push(await measureOne({ results, format, form, out, jsonMib: stored.json_mib }));
+        const floor = await measured([FLOOR, join(folder, 'artifacts')], folder);
+        const args = [BIN, 'export', results, '--format', format, '--form', form, '--out', out];
+        const usage = await measured(args, folder);
+        runs.push(
+          figureOf({
+            format,
+            form,
+            usage,
+            floor,
+            json: stored.json_mib,
+            written: (await bytesOf(out)) / MIB,
+          }),
+        );
         await rm(out, { recursive: true, force: true });
       }
       formats.push(middle(runs));
@@ -64,10 +81,10 @@ export async function measureExport(size: ExportSize, reps: number): Promise<Exp
   }
 }
 
-/** The run with the median time. */
+/** The run with the median of CPU. */
 function middle(runs: readonly ExportFigure[]): ExportFigure {
-  const seconds = median(runs.map((run) => run.seconds));
-  return runs.find((run) => run.seconds === seconds) as ExportFigure;
+  const sorted = runs.toSorted((a, b) => a.cpu_seconds - b.cpu_seconds);
+  return sorted[Math.floor((sorted.length - 1) / 2)] as ExportFigure;
 }
 
 /** Artifacts as `--copy-artifacts` leaves them: the trajectory, a patch, and a log of 16 KiB. */
@@ -124,32 +141,39 @@ async function storeOne(artifacts: string, at: number, turns: number) {
   return { line: `${JSON.stringify(line)}\n`, bytes: blob.length, json: gunzipSync(blob).length };
 }
 
-type Export = { results: string; format: string; form: string; out: string; jsonMib: number };
+type Usage = { seconds: number; cpu_seconds: number; peak_rss_mib: number };
 
-async function measureOne({ results, format, form, out, jsonMib }: Export): Promise<ExportFigure> {
+/** Runs a script of Node as a process of its own. */
+async function measured(args: readonly string[], folder: string): Promise<Usage> {
+  const file = join(folder, 'usage.json');
   const from = performance.now();
-  const args = [BIN, 'export', results, '--format', format, '--form', form, '--out', out];
-  const child = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'inherit'] });
-  let [peak, ticks] = [0, 0];
-  const watch = setInterval(async () => {
-    const read = (name: string) => readFile(`/proc/${child.pid}/${name}`, 'utf8').catch(() => '');
-    peak = Math.max(peak, Number(/^VmHWM:\s+(\d+) kB$/m.exec(await read('status'))?.[1] ?? 0));
-    const fields = (await read('stat')).split(') ')[1]?.split(' ') ?? [];
-    ticks = Math.max(ticks, Number(fields[11] ?? 0) + Number(fields[12] ?? 0));
-  }, 50);
+  const child = spawn(process.execPath, ['--import', `${USAGE}?file=${encodeURIComponent(file)}`, ...args], {
+    stdio: ['ignore', 'ignore', 'inherit'],
+  });
   const code = await new Promise((ended) => child.once('close', ended));
-  clearInterval(watch);
-  if (code !== 0) throw new Error(`export --format ${format} ended with ${code}`);
+  if (code !== 0) throw new Error(`node ${args.join(' ')} ended with ${code}`);
   const seconds = (performance.now() - from) / 1000;
-  const written = (await bytesOf(out)) / MIB;
-  return {
-    ...{ format, form, seconds: rounded(seconds, 2), cpu_seconds: rounded(ticks / 100, 2) },
-    written_mib: rounded(written, 1),
-    read_mib_per_second: rounded(jsonMib / seconds, 1),
-    written_mib_per_second: rounded(written / seconds, 1),
-    peak_rss_mib: rounded(peak / 1024, 0),
-  };
+  return { seconds, ...(JSON.parse(await readFile(file, 'utf8')) as Omit<Usage, 'seconds'>) };
 }
+
+type Measured = {
+  format: string;
+  form: string;
+  usage: Usage;
+  floor: Usage;
+  /** MiB. */
+  json: number;
+  written: number;
+};
+
+const figureOf = ({ format, form, usage, floor, json, written }: Measured): ExportFigure => ({
+  ...{ format, form, seconds: rounded(usage.seconds, 2), cpu_seconds: rounded(usage.cpu_seconds, 2) },
+  floor_cpu_seconds: rounded(floor.cpu_seconds, 2),
+  written_mib: rounded(written, 1),
+  mib_per_cpu_second: rounded(Math.max(json, written) / usage.cpu_seconds, 1),
+  floors: rounded(usage.cpu_seconds / floor.cpu_seconds, 2),
+  peak_rss_mib: rounded(usage.peak_rss_mib, 0),
+});
 
 async function bytesOf(path: string): Promise<number> {
   const info = await stat(path);
@@ -161,9 +185,18 @@ async function bytesOf(path: string): Promise<number> {
 
 export function printExport(part: ExportPart): string {
   const head = `export: ${part.trajectories} trajectories of ${part.turns} turns, ${part.json_mib} MiB of JSON (${part.artifacts_mib} MiB stored)`;
-  const rows = part.formats.map(
-    (one) =>
-      `  ${`${one.format} ${one.form}`.padEnd(26)} ${String(one.seconds).padStart(7)} s  cpu ${String(one.cpu_seconds).padStart(7)} s  ${String(one.read_mib_per_second).padStart(7)} MiB/s read  ${String(one.written_mib_per_second).padStart(7)} MiB/s written  ${String(one.peak_rss_mib).padStart(5)} MiB`,
+  const rows = part.formats.map((one) =>
+    [
+      `  ${`${one.format} ${one.form}`.padEnd(24)}`,
+      cell(one.seconds, 's'),
+      cell(one.cpu_seconds, 's CPU'),
+      cell(one.floors, 'floors'),
+      cell(one.written_mib, 'MiB written'),
+      cell(one.mib_per_cpu_second, 'MiB/s of CPU'),
+      cell(one.peak_rss_mib, 'MiB peak'),
+    ].join('  '),
   );
   return [head, ...rows].join('\n');
 }
+
+const cell = (value: number, unit: string): string => `${String(value).padStart(7)} ${unit}`;

@@ -4,5 +4,5 @@ import { launch } from '../../shared/bin/launch.mjs';
 await launch({
   name: 'swefarm',
   start: () => import('../src/cli/main.ts'),
-  lasting: process.argv[2] === 'serve',
+  lasting: ['serve', 'export'].includes(process.argv[2] ?? ''),
 });

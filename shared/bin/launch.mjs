@@ -1,13 +1,13 @@
 /**
  * How each command of swefarm starts: on a Node that strips types, this one or the one that comes with the dependencies,
- * from what was compiled before, and what runs for days with settings that Node reads only at its start. Plain JavaScript, for
+ * from what was compiled before, and what runs for days or over large stores with settings that Node reads only at its start. Plain JavaScript, for
  * older Nodes must read it.
  */
 import { spawn } from 'node:child_process';
 import * as modules from 'node:module';
 import { dirname, join } from 'node:path';
 
-/** They halve what a worker with many long rollouts, or a gateway with long answers, takes of its node's memory. */
+/** They halve what a worker with many long rollouts, a gateway with long answers, or an export takes of its node's memory. */
 const LASTING = {
   // By default each heap keeps 64 MiB for new objects alone.
   flags: ['--max-semi-space-size=4'],
@@ -24,7 +24,7 @@ const CACHE = join(import.meta.dirname, '../../node_modules/.cache/swefarm');
 
 /**
  * Runs `start`, which imports a command's TypeScript, in this process where that is possible, else in a child whose end it
- * shares. `lasting`: a service, to be started with the settings above.
+ * shares. `lasting`: a service, or an export, to be started with the settings above.
  */
 export async function launch({ name, start, lasting }) {
   const flags = lasting ? LASTING.flags : [];

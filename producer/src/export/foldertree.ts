@@ -1,15 +1,18 @@
 /** A folder of files that appears under its name only once it is whole. */
-import { appendFile, mkdir, rename, rm, rmdir, writeFile } from 'node:fs/promises';
+import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs';
+import { mkdir, rename, rm, rmdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { asideOf, requireNewPath, unwritablePath } from './aside.ts';
 
 export interface FolderTree extends AsyncDisposable {
   /** `name`: path inside the folder. Throws UnusableError `output_unwritable`. */
   write(name: string, content: string | Uint8Array): Promise<void>;
-  /** Adds to a file. Throws as `write`. */
+  /** Adds to a file; what is added last is there only after `finish`. Throws as `write`. */
   append(name: string, text: string): Promise<void>;
   finish(): Promise<void>;
 }
+
+const BLOCK_CHARS = 64 * 1024;
 
 /** Throws UsageError for a path that holds something. */
 export async function openFolderTree(path: string): Promise<FolderTree> {
@@ -27,23 +30,29 @@ export async function openFolderTree(path: string): Promise<FolderTree> {
     await rm(aside, { recursive: true, force: true });
     await mkdir(aside);
   });
-  const put = (
-    name: string,
-    content: string | Uint8Array,
-    how: typeof writeFile | typeof appendFile,
-  ): Promise<void> =>
-    trying(async () => {
-      const file = join(aside, name);
-      const folder = dirname(file);
-      if (!made.has(folder)) await mkdir(folder, { recursive: true });
-      made.add(folder);
-      await how(file, content);
-    });
+  const blocks = new Map<string, string>();
+  // One call of the system after another: thousands of small files take several times as long through the thread pool.
+  const fileAt = (name: string): string => {
+    const file = join(aside, name);
+    const folder = dirname(file);
+    if (!made.has(folder)) mkdirSync(folder, { recursive: true });
+    made.add(folder);
+    return file;
+  };
   return {
-    write: (name, content) => put(name, content, writeFile),
-    append: (name, text) => put(name, text, appendFile),
+    write: (name, content) => trying(async () => writeFileSync(fileAt(name), content)),
+    append: (name, text) =>
+      trying(async () => {
+        const block = (blocks.get(name) ?? '') + text;
+        if (block.length < BLOCK_CHARS) blocks.set(name, block);
+        else {
+          blocks.delete(name);
+          appendFileSync(fileAt(name), block);
+        }
+      }),
     finish: () =>
       trying(async () => {
+        for (const [name, block] of blocks) appendFileSync(fileAt(name), block);
         // An empty folder may be there.
         await rmdir(path).catch(() => undefined);
         await rename(aside, path);

@@ -1,9 +1,11 @@
 /** Writes rows as shards of parquet: a row group whenever enough bytes are gathered, a new shard whenever a file is large. */
+import type { CompressionCodec, Encoding } from 'hyparquet';
 import { fileWriter, ParquetWriter } from 'hyparquet-writer';
 import { unwritablePath } from './aside.ts';
 import type { ExportRequest, ExportWriter } from './format.ts';
 import { type Shape, schemaOf, storedAs } from './parquetschema.ts';
 import type { ExportedRollout } from './rollout.ts';
+import { addRowGroup } from './rowgroup.ts';
 import { openShards, type ShardFolder } from './shards.ts';
 
 export type Row = Record<string, unknown>;
@@ -14,6 +16,8 @@ export type ParquetOptions = {
   rowsOf(rollout: ExportedRollout): { rows: Row[]; bytes: number } | { skipped: string };
   /** Bytes of a row group. */
   groupBytes: number;
+  /** How columns are stored that the encoder would otherwise try out: numbers that hardly repeat. */
+  stored?: Readonly<Record<string, { encoding: Encoding; codec: CompressionCodec }>>;
 };
 
 const SHARD_BYTES = 256 * 1024 ** 2;
@@ -45,6 +49,7 @@ class ParquetShards {
   readonly #shards: ShardFolder;
   readonly #columns: Readonly<Record<string, Shape>>;
   readonly #mostBytes: number;
+  readonly #stored: NonNullable<ParquetOptions['stored']>;
   #file: ParquetWriter | null = null;
   #group: Row[] = [];
   #groupBytes = 0;
@@ -52,8 +57,9 @@ class ParquetShards {
   #bytes = 0;
   #rollouts: string[] = [];
 
-  constructor(path: string, shards: ShardFolder, { columns, groupBytes }: ParquetOptions) {
+  constructor(path: string, shards: ShardFolder, { columns, groupBytes, stored = {} }: ParquetOptions) {
     this.#mostBytes = groupBytes;
+    this.#stored = stored;
     this.#path = path;
     this.#shards = shards;
     this.#columns = columns;
@@ -89,9 +95,10 @@ class ParquetShards {
       });
       const columnData = Object.entries(this.#columns).map(([name, shape]) => ({
         name,
+        ...this.#stored[name],
         data: this.#group.map((row) => storedAs(shape, row[name])),
       }));
-      void this.#file.write({ columnData, rowGroupSize: this.#group.length });
+      addRowGroup(this.#file, columnData, this.#group.length);
     });
     this.#rows += this.#group.length;
     this.#bytes += this.#groupBytes;

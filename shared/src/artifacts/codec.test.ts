@@ -121,6 +121,12 @@ test('a long text holds pairs of units that a piece could go through', async () 
   expect((await decodeArtifact(await encodeArtifact({ ...EMPTY, patch }))).patch).toBe(patch);
 });
 
+test('gzip of several members, whose end tells the length of the last one only, is read whole', async () => {
+  const text = JSON.stringify({ ...EMPTY, patch: 'p'.repeat(300_000) });
+  const blob = Buffer.concat([gzipSync(text.slice(0, 200_000)), gzipSync(text.slice(200_000))]);
+  expect((await decodeArtifact(blob)).patch).toHaveLength(300_000);
+});
+
 test('the JSON is that of the whole', () => {
   const value = {
     empty: {},

@@ -52,7 +52,7 @@ export async function encodeArtifact(content: ArtifactInput): Promise<Buffer> {
 export async function decodeArtifact(blob: Uint8Array): Promise<ArtifactContent> {
   let content: unknown;
   try {
-    content = JSON.parse((await decompress(blob)).toString('utf8'));
+    content = JSON.parse(await unpacked(blob));
   } catch (error) {
     throw new SwefarmError('bad_artifact', `the artifact cannot be read: ${errorMessage(error)}`, {
       cause: error,
@@ -65,6 +65,28 @@ export async function decodeArtifact(blob: Uint8Array): Promise<ArtifactContent>
   decodeTokens((content as ArtifactContent).trajectory);
   return content as ArtifactContent;
 }
+
+/** Larger ones grow piece by piece: a damaged blob may tell any length. */
+const MOST_AT_ONCE = 64 * 1024 ** 2;
+
+/**
+ * Into one buffer of the length that gzip's last four bytes tell, and given back at once: pieces and their copy are memory outside of the
+ * heap, for which V8 collects the whole heap again and again.
+ */
+async function unpacked(blob: Uint8Array): Promise<string> {
+  const told =
+    blob.length < 4
+      ? 0
+      : Buffer.from(blob.buffer, blob.byteOffset, blob.length).readUInt32LE(blob.length - 4);
+  const bytes = await decompress(blob, { chunkSize: Math.min(told, MOST_AT_ONCE) + SPARE });
+  const text = bytes.toString('utf8');
+  // Small ones lie in a pool that others share.
+  if (bytes.byteOffset === 0 && bytes.buffer.byteLength > Buffer.poolSize) bytes.buffer.transfer(0);
+  return text;
+}
+
+/** A buffer that is filled to its end makes zlib ask for another. */
+const SPARE = 1024;
 
 /** Only turns hold packed numbers; a function that JSON.parse calls for every value takes several times as long. */
 function decodeTokens(trajectory: Trajectory | null): void {
@@ -80,9 +102,10 @@ function decodeFields(fields: Record<string, unknown>): void {
 }
 
 function decodeValue(value: Encoded): unknown {
-  // A copy of its own: pooled buffers need not be aligned.
-  const bytes = new Uint8Array(Buffer.from(value.base64, 'base64'));
-  return new DTYPES[value.dtype](bytes.buffer);
+  // Memory of its own: pooled buffers need not be aligned.
+  const bytes = new ArrayBuffer(Buffer.byteLength(value.base64, 'base64'));
+  Buffer.from(bytes).write(value.base64, 'base64');
+  return new DTYPES[value.dtype](bytes);
 }
 
 /** Exactly these two keys: a message that merely mentions them in text is a string, and other objects have more. */

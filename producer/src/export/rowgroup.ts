@@ -1,0 +1,99 @@
+/**
+ * Adds a row group to a parquet file. The library's own writer goes through nested values one by one and holds several JavaScript numbers for each;
+ * lists of numbers, which are most of what token ids take, go to its column writer as typed arrays instead.
+ */
+import type { CompressionCodec, DecodedArray, Encoding, SchemaTree } from 'hyparquet';
+import type { ParquetWriter } from 'hyparquet-writer';
+import { writeColumn } from 'hyparquet-writer/src/column.js';
+import { encodeNestedValues } from 'hyparquet-writer/src/dremel.js';
+import { schemaPathResolver } from 'hyparquet-writer/src/schema.js';
+import type { ColumnEncoder, PageData } from 'hyparquet-writer/src/types.js';
+
+/** Numbers of one row in a column of lists. */
+export type Numbers = Int32Array | Uint8Array | Float32Array;
+
+export type GroupColumn = {
+  name: string;
+  /** A value for each row; of a list of numbers: one array for each. */
+  data: unknown[];
+  encoding?: Encoding | undefined;
+  codec?: CompressionCodec | undefined;
+};
+
+/** Like the library's `write` with one group, without statistics and indexes. Throws the system's error. */
+export function addRowGroup(file: ParquetWriter, columns: readonly GroupColumn[], rows: number): void {
+  const { writer } = file;
+  const from = writer.offset;
+  const pathOf = schemaPathResolver(file.schema);
+  const chunks = columns.flatMap(({ name, data, encoding, codec = file.codec }) =>
+    leavesOf(pathOf([name])).map((path) => {
+      const schemaPath = path.map(({ element }) => element);
+      const element = schemaPath.at(-1);
+      if (!element) throw new TypeError(`no column ${name}`);
+      const column = {
+        columnName: schemaPath
+          .slice(1)
+          .map((one) => one.name)
+          .join('.'),
+        ...{
+          element,
+          schemaPath,
+          codec,
+          compressors: file.compressors as ColumnEncoder['compressors'],
+        },
+        ...{ stats: false, columnIndex: false, offsetIndex: false, pageSize: 0 },
+        ...(encoding === undefined ? {} : { encoding }),
+      };
+      const pageData = numberPage(path, data) ?? encodeNestedValues(path, data.map(plain) as DecodedArray);
+      return writeColumn({ writer, column, pageData }).chunk;
+    }),
+  );
+  const total_byte_size = chunks.reduce(
+    (sum, { meta_data }) => sum + (meta_data?.total_uncompressed_size ?? 0n),
+    0n,
+  );
+  file.num_rows += BigInt(rows);
+  file.row_groups.push({
+    columns: chunks,
+    total_byte_size,
+    num_rows: BigInt(rows),
+    total_compressed_size: BigInt(writer.offset - from),
+  });
+  void writer.flush?.();
+}
+
+function leavesOf(path: SchemaTree[]): SchemaTree[][] {
+  const children = path.at(-1)?.children ?? [];
+  return children.length === 0 ? [path] : children.flatMap((child) => leavesOf([...path, child]));
+}
+
+const isNumbers = (value: unknown): value is Numbers => ArrayBuffer.isView(value);
+const plain = (value: unknown): unknown => (isNumbers(value) ? Array.from(value) : value);
+
+/** Levels of an optional list of optional elements: all are there, and the first of each row begins it. */
+const PRESENT = 3;
+
+/** Null unless every row is a list of at least one number. */
+function numberPage(path: readonly SchemaTree[], data: readonly unknown[]): PageData | null {
+  // Root, list, repeated group, element.
+  if (path.length !== 4 || !data.every((one) => isNumbers(one) && one.length > 0)) return null;
+  const lists = data as readonly Numbers[];
+  const length = lists.reduce((sum, one) => sum + one.length, 0);
+  const values = path.at(-1)?.element.type === 'FLOAT' ? new Float32Array(length) : new Int32Array(length);
+  const definition = new Uint8Array(length).fill(PRESENT);
+  const repetition = new Uint8Array(length).fill(1);
+  let at = 0;
+  for (const list of lists) {
+    repetition[at] = 0;
+    values.set(list, at);
+    at += list.length;
+  }
+  // The library reads levels by index only, and declares them as lists.
+  const levels = (bytes: Uint8Array): number[] => bytes as unknown as number[];
+  return {
+    values,
+    definitionLevels: levels(definition),
+    repetitionLevels: levels(repetition),
+    maxDefinitionLevel: PRESENT,
+  };
+}
