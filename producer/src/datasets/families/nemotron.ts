@@ -46,7 +46,12 @@ function readInternal(read: FieldReader, context: RowContext): InstanceDraft {
   };
 }
 
-type Refused = { reason: string; field: string; fits(row: Row, context: RowContext): boolean };
+type Refused = {
+  reason: string;
+  field: string;
+  remedy?: string;
+  fits(row: Row, context: RowContext): boolean;
+};
 
 const UNKNOWN: readonly Refused[] = [
   {
@@ -67,9 +72,12 @@ const UNKNOWN: readonly Refused[] = [
   {
     reason: 'swe-bench-ext rows are read by parsers that are not established here',
     field: 'test_framework',
+    remedy: 'leave out these rows, or give them an eval_script and a log_parser of your own, and an image',
+    // A row that says itself how it is tested needs no parser of theirs.
     fits: (row, { wrappedDataset }) =>
-      (row.test_framework !== undefined && row.test_command !== undefined) ||
-      /swe-bench-ext/i.test(wrappedDataset ?? ''),
+      !(typeof row.eval_script === 'string' && row.eval_script !== '') &&
+      ((row.test_framework !== undefined && row.test_command !== undefined) ||
+        /swe-bench-ext/i.test(wrappedDataset ?? '')),
   },
 ];
 
@@ -88,7 +96,7 @@ export const ungradedNemotron: Family = {
   read(read, context) {
     const kind = UNKNOWN.find((one) => one.fits(read.row, context));
     if (kind) {
-      const remedy = 'leave out these rows, or give them an eval_script of your own';
+      const remedy = kind.remedy ?? 'leave out these rows';
       read.refuse(
         kind.reason,
         kind.field,

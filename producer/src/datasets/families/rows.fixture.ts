@@ -325,6 +325,12 @@ export const UNGRADABLE_ROWS: Readonly<Record<string, Record<string, unknown>>> 
     responses_create_params: { input: [] },
     verifier_metadata: { task_id: 'one' },
   },
+  'swerl_gen rows ask for one answer of text, and their images are files of NVIDIA': {
+    ...COMMON,
+    repo: 'getmoto/moto',
+    relevant_file_contents: { 'calc.py': 'def add(a, b): ...' },
+    metadata: { image: '/images/acme__calc-7.sif', mode: 'eval' },
+  },
   'swe-bench-ext rows are read by parsers that are not established here': {
     ...COMMON,
     test_framework: 'jest',
