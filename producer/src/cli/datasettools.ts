@@ -2,6 +2,7 @@
 import { UsageError } from '@swefarm/shared';
 import { type Command, Option } from 'commander';
 import { parseCriterion } from '../datasets/tools/expression.ts';
+import { convertRows, FAMILY_FORMS, type FamilyForm, unconverted } from '../datasets/tools/families.ts';
 import { inspectDataset } from '../datasets/tools/inspect.ts';
 import type { VerbatimFile, VerbatimRow } from '../datasets/tools/rows.ts';
 import { distinctRows, drawSample, parseParts, rowFilter, splitRows } from '../datasets/tools/select.ts';
@@ -76,14 +77,24 @@ export function addDatasetTools(dataset: Command): void {
     .addOption(keep())
     .addOption(output())
     .action((files: string[], flags: Flags) => combine(files, flags));
-  dataset
+  addConvert(dataset);
+}
+
+function addConvert(dataset: Command): void {
+  const command = dataset
     .command('convert')
     .description(
-      'write a file in another form (JSON, JSONL, parquet, by the name of the output), with all columns and digits',
+      "write a file in another form (JSON, JSONL, parquet, by the name of the output), with all columns and digits; or its rows in another family's form, where nothing is lost",
     )
     .argument('<file>')
-    .addOption(output())
-    .action(convert);
+    .addOption(
+      new Option(
+        '--to <form>',
+        "form of the rows: swefarm, with environment and plan, from any family; swebench, for SWE-bench's harness (default: as they are)",
+      ).choices(FAMILY_FORMS),
+    )
+    .addOption(output());
+  addRowOptions(command).action(convert);
 }
 
 function addFilter(dataset: Command): void {
@@ -173,7 +184,18 @@ async function combine(paths: readonly string[], flags: Flags): Promise<void> {
 }
 
 async function convert(path: string, flags: Flags): Promise<void> {
-  await write(String(flags.output), await openVerbatim(path), () => true);
+  const file = await openVerbatim(path);
+  const output = String(flags.output);
+  if (flags.to === undefined) return write(output, file, () => true);
+  const form = flags.to as FamilyForm;
+  const conversion = await convertRows(file, form, rowOptions(flags));
+  const { all, refused } = conversion;
+  if (refused.size > 0 && flags.skipUngradable !== true) throw unconverted(path, form, conversion);
+  const left = [...refused.values()].reduce((sum, { rows }) => sum + rows, 0);
+  if (left < all) await writeRows(output, { rows: conversion.rows, parquet: null });
+  for (const [reason, { rows }] of refused) say(`left out ${rows} of ${all} rows: ${reason}`);
+  say(`${output === '-' ? '' : `${output}: `}${all - left} of ${all} rows`);
+  if (left === all) process.exitCode = EXIT.someNotJudged;
 }
 
 async function write(

@@ -117,7 +117,9 @@ test('the verdict of SWE-rebench V2: equal as its makers ask, subset where the r
 });
 
 const given = new URL('../../../../../shared/rows/', import.meta.url);
-test('each real row: the image, the grader, and a hash of the plan, or why there is none', async ({ skip }) => {
+test('each real row: the image, the grader, and a hash of the plan, or why there is none', async ({
+  skip,
+}) => {
   skip(!existsSync(given), '../shared/rows is not beside the repository');
   const seen: Record<string, string> = {};
   let rows = 0;
