@@ -140,7 +140,7 @@ test('told to stop, it takes what is there and says that it is not all', async (
     runId: record.run_id,
     rollouts,
     output,
-    signal: AbortSignal.timeout(300),
+    signal: AbortSignal.timeout(5_000),
   });
   expect(complete).toBe(false);
   expect(await idsIn(path)).toEqual([first]);
@@ -181,7 +181,7 @@ test('a Redis that stays away, or lost the run, ends collecting with a reason', 
   await expect(collecting).rejects.toMatchObject({ code: 'redis_unreachable' });
 });
 
-test('a removed run is noticed', { timeout: 30_000 }, async () => {
+test('a removed run is noticed', async () => {
   const { farm, record, rollouts } = await setup(1, 1);
   await using output = await openOutputFile(join(await testFolder(), 'out.jsonl'), record.run_id);
   await farm.runs.remove(record.run_id);

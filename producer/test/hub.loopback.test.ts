@@ -266,7 +266,7 @@ test('offline it says what to copy where', async () => {
     dataset: parseDatasetName('SWE-Gym/SWE-Gym@v1'),
     folder: '/data/gym',
     files: ['data/*.parquet'],
-    signal: AbortSignal.timeout(20_000),
+    signal: AbortSignal.timeout(100_000),
     onNote: () => undefined,
   };
   await expect(fetchDataset(task)).rejects.toMatchObject({

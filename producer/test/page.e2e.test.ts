@@ -21,7 +21,7 @@ const HOSTILE =
   '\u001b]0;owned\u0007\u001b[2J\u202egnirts';
 const SLOW = { timeout: 90_000 };
 /** What is waited for; a machine under load may take its time. */
-const PATIENT = { timeout: 20_000 };
+const PATIENT = { timeout: 120_000 };
 
 let browser: Browser;
 

@@ -6,7 +6,7 @@ import { type ScriptedPolicyOptions, startScriptedPolicy } from '@swefarm/testki
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { probeEndpoints } from '../src/probe/endpoints.ts';
 
-vi.setConfig({ testTimeout: 60_000 });
+vi.setConfig({ testTimeout: 180_000 });
 
 const THINKING = [
   { think: 'A list, so ls.', thought: 'This one.', command: 'ls -a' },

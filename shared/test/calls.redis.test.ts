@@ -170,7 +170,7 @@ test('the calls of a gateway that died wait for their own grace, whoever sweeps'
   const hasty = await at.open('hasty', dead);
   await at.farm.calls.enlist(address);
   await expect
-    .poll(() => at.farm.calls.expired(0), { timeout: 30_000 })
+    .poll(() => at.farm.calls.expired(0), { timeout: 120_000 })
     .toEqual([{ call_id: hasty.call_id, rollout_id: hasty.rollout_id }]);
   expect(await at.claim('patient')).toMatchObject({
     status: 'attached',

@@ -96,7 +96,7 @@ test('a cluster: found by any node, followed when the slot moves and when its no
   const replicaOf = await nodeOf(fleet.nodes, `:${owner?.port}@`);
   const replica = await findReplica(fleet.nodes, replicaOf);
   await promote(replica);
-  await expect.poll(() => attempted(worker, 1, run_id), { timeout: 30_000 }).toBe('committed');
+  await expect.poll(() => attempted(worker, 1, run_id), { timeout: 120_000 }).toBe('committed');
 
   // The node that has the slot now dies; its replica, the first owner, takes over.
   await replica.kill();

@@ -36,7 +36,7 @@ async function scene(use: (at: Scene) => Promise<void>): Promise<void> {
     async goBack() {
       await redis.kill();
       await redis.restart();
-      await expect.poll(() => farm.ping().catch(() => null), { timeout: 30_000 }).not.toBeNull();
+      await expect.poll(() => farm.ping().catch(() => null), { timeout: 120_000 }).not.toBeNull();
     },
   };
   await at.save();

@@ -12,7 +12,7 @@ describe('faults', () => {
   const hit = async (rule: FaultRuleInput, messages = opening(), rollout = 'r.i.0') => {
     await policy.setFault(rule);
     const body = { messages, return_token_ids: true, logprobs: true };
-    return post(policy, body, rollout, AbortSignal.timeout(1500));
+    return post(policy, body, rollout, AbortSignal.timeout(30_000));
   };
 
   it.each([

@@ -78,7 +78,7 @@ type Trial = { tests: string; mishaps: Mishap[] };
 
 /** Resolves once the tests run. */
 async function began(container: Container): Promise<void> {
-  const options = { timeoutMs: 10_000, maxOutputBytes: 1_000, signal: open };
+  const options = { timeoutMs: 120_000, maxOutputBytes: 1_000, signal: open };
   while ((await container.exec(['test', '-e', '/tmp/began'], options)).exitCode !== 0) await sleep(20);
 }
 /** As long as this file is there, the tests go on. */

@@ -20,7 +20,7 @@ test('/metrics and /sd stand behind the token; without workers the list is the g
 test('/sd lists the workers that serve metrics, and the file keeps up with it', async () => {
   const path = join(await testFolder(), 'targets.json');
   const { url, farm, gateway } = await testGateway({ file_sd: path });
-  await expect.poll(() => readFile(path, 'utf8').catch(() => ''), { timeout: 20_000 }).toContain('gateway');
+  await expect.poll(() => readFile(path, 'utf8').catch(() => ''), { timeout: 120_000 }).toContain('gateway');
   await farm.registry.beat(WORKER);
   await farm.registry.beat({ ...WORKER, worker: 'w2', metrics: null });
   const groups = await (await fetch(`${url}/sd`, { headers: bearer() })).json();
@@ -34,7 +34,7 @@ test('/sd lists the workers that serve metrics, and the file keeps up with it', 
         await farm.registry.beat(WORKER);
         return JSON.parse(await readFile(path, 'utf8'));
       },
-      { timeout: 40_000 },
+      { timeout: 120_000 },
     )
     .toEqual([
       { targets: [`${gateway.host}:${gateway.port}`], labels: { role: 'gateway' } },

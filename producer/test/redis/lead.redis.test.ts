@@ -61,7 +61,7 @@ test('the next leader, on another node, goes on where the last one ended; a foll
   await using worker = await openFollower('worker');
   await worker.secrets.put('kept', { secret: new Secret('value'), origins: [] }, 600);
   const second = start('n2', { standby: true });
-  await expect.poll(() => second.notes, { timeout: 20_000 }).toEqual(['n1 leads; waiting for its end']);
+  await expect.poll(() => second.notes, { timeout: 120_000 }).toEqual(['n1 leads; waiting for its end']);
   first.stop();
   await first.ended;
   expect(await second.ready).toMatchObject({ epoch: 2, restored: true });
@@ -92,7 +92,7 @@ test('who is taken for dead is replaced, and steps down when it finds out', asyn
     job: '7',
     standby: false,
     staleMs: 1,
-    signal: AbortSignal.timeout(30_000),
+    signal: AbortSignal.timeout(120_000),
   });
   expect(usurper.epoch).toBe(2);
   await expect(first.ended).rejects.toMatchObject({ code: 'redis_fenced' });
@@ -107,7 +107,7 @@ test('its server is started again when it ends by itself', async () => {
   await farm.secrets.put('kept', { secret: new Secret('value'), origins: [] }, 600);
   await sleep(0);
   process.kill(JSON.parse(await readFile(join(folder, 'n1/server.json'), 'utf8')).pid, 'SIGTERM');
-  await expect.poll(() => first.notes.join(), { timeout: 20_000 }).toMatch(/starting it again/);
+  await expect.poll(() => first.notes.join(), { timeout: 120_000 }).toMatch(/starting it again/);
   expect((await farm.secrets.get('kept'))?.secret.reveal()).toBe('value');
   first.stop();
   await first.ended;

@@ -38,17 +38,17 @@ test('many tasks on few threads all come back, small and large', async () => {
   await using threads = startThreads(2);
   const sizes = [10, 100_000, 100, 10_000, 300_000, 1];
   const reports = await Promise.all(
-    sizes.map((size) => threads.run('grade', input(size), { timeoutMs: 20_000 })),
+    sizes.map((size) => threads.run('grade', input(size), { timeoutMs: 100_000 })),
   );
   expect(reports.every(({ resolved }) => resolved === false)).toBe(true);
-}, 30_000);
+});
 
 test('a task over its time fails alone; the next one has a thread again', async () => {
   await using threads = startThreads(1);
   await expect(threads.run('grade', input(400_000), { timeoutMs: 1 })).rejects.toMatchObject({
     code: 'thread_timeout',
   });
-  await expect(threads.run('grade', input(10), { timeoutMs: 20_000 })).resolves.toMatchObject({
+  await expect(threads.run('grade', input(10), { timeoutMs: 100_000 })).resolves.toMatchObject({
     resolved: false,
   });
 });
@@ -57,7 +57,7 @@ test('a thread that is expected takes the first task', async () => {
   await using threads = startThreads(1);
   threads.expect();
   threads.expect();
-  await expect(threads.run('grade', input(10), { timeoutMs: 20_000 })).resolves.toMatchObject({
+  await expect(threads.run('grade', input(10), { timeoutMs: 100_000 })).resolves.toMatchObject({
     resolved: false,
   });
 });
@@ -65,8 +65,8 @@ test('a thread that is expected takes the first task', async () => {
 test('an error in a thread reaches the caller, and the thread goes on', async () => {
   await using threads = startThreads(1);
   const broken = { ...input(10), plan: null } as unknown as GradeInput;
-  await expect(threads.run('grade', broken, { timeoutMs: 20_000 })).rejects.toThrow();
-  await expect(threads.run('grade', input(10), { timeoutMs: 20_000 })).resolves.toMatchObject({
+  await expect(threads.run('grade', broken, { timeoutMs: 100_000 })).rejects.toThrow();
+  await expect(threads.run('grade', input(10), { timeoutMs: 100_000 })).resolves.toMatchObject({
     resolved: false,
   });
 });

@@ -16,9 +16,9 @@ import { watchPolicies } from '../../src/agent/policy/watch.ts';
 import { depsOf, echoShell, scriptedShell, scriptedTask } from './scripted.ts';
 
 afterAll(closePolicyConnections);
-vi.setConfig({ testTimeout: 60_000 });
+vi.setConfig({ testTimeout: 180_000 });
 
-const POLL = { timeout: 20_000, interval: 10 };
+const POLL = { timeout: 55_000, interval: 10 };
 
 /** A trainer whose word is kept in memory, and the watch of a worker that reads it often. */
 function trainer(intervalMs = 10) {

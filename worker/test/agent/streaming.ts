@@ -8,7 +8,7 @@ import { openEndpoints } from '../../src/agent/policy/endpoints.ts';
 import { type Handler, sendJson, startEndpoint } from './endpoint.ts';
 import { depsOf, echoShell, policyAt, scriptedTask } from './scripted.ts';
 
-export const POLL = { timeout: 30_000, interval: 10 };
+export const POLL = { timeout: 55_000, interval: 10 };
 
 const SAID = [
   { think: 'What ïs there? '.repeat(20), command: 'echo one' },

@@ -17,7 +17,7 @@ import { runMiniAgent } from '../../src/agent/loop.ts';
 import { depsOf, echoShell, policyAt, scriptedTask } from './scripted.ts';
 
 afterAll(closePolicyConnections);
-vi.setConfig({ testTimeout: 60_000 });
+vi.setConfig({ testTimeout: 180_000 });
 
 type Turn = NonNullable<
   Exclude<ScriptedPolicyOptions['script'], string>['conversations'][0]['variants'][0]

@@ -86,7 +86,7 @@ describeUnless(missing, 'apptainer', () => {
     await run('sh', ['-c', 'echo "export FROM_IMAGE=yes" > .singularity.d/env/10-docker.sh'], { cwd: copy });
     await using runtime: Runtime = await apptainerRuntime({ ...places, templates: [] });
     await using container = await runtime.start(spec(await runtime.ensureImage(`dir:${copy}`, NEVER)), NEVER);
-    const options = { timeoutMs: 10_000, maxOutputBytes: 4_000, signal: NEVER };
+    const options = { timeoutMs: 120_000, maxOutputBytes: 4_000, signal: NEVER };
     const names = (await container.exec(['env'], options)).output.toString();
     expect(names).toContain('FROM_IMAGE=yes\n');
     expect(names).not.toMatch(/^(APPTAINER|SINGULARITY|npm_|VITEST)/m);

@@ -90,7 +90,7 @@ export function remainsContract(subject: () => Subject): void {
 
   it('is of a container in which nothing runs or can be run any more', async () => {
     expect(await container.state()).not.toBe('running');
-    const options = { timeoutMs: 5_000, maxOutputBytes: 100, signal: NEVER };
+    const options = { timeoutMs: 60_000, maxOutputBytes: 100, signal: NEVER };
     await expect(container.exec(['/bin/sh', '-c', 'echo x'], options)).rejects.toMatchObject({
       failureClass: 'sandbox_lost',
     });

@@ -56,6 +56,6 @@ test('a removal is asked for once however often it is late, keeps no place, and 
 
   engine.letGo();
   await expect
-    .poll(() => Promise.all(ids.map(errorOf)), { timeout: 30_000 })
+    .poll(() => Promise.all(ids.map(errorOf)), { timeout: 100_000 })
     .toEqual(ids.map(() => undefined));
 });

@@ -11,7 +11,7 @@ import { type ContractOptions, NEVER, type Subject, sh, snapshotOf, start } from
 const WORKDIR = '/srv/depot';
 
 const step = (name: string, script: string, more: Partial<Step> = {}): Step => ({
-  ...{ name, script, may_fail: false, timeout: 20, ...more },
+  ...{ name, script, may_fail: false, timeout: 120, ...more },
 });
 
 export function setupContract(subject: () => Subject, options: ContractOptions): void {

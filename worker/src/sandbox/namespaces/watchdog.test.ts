@@ -8,7 +8,7 @@ import { folderSize } from './foldersize.ts';
 import { readNamespace } from './processes.ts';
 import { startWatchdog, type WatchedSandbox } from './watchdog.ts';
 
-const PATIENCE = { timeout: 25_000, interval: 50 };
+const PATIENCE = { timeout: 100_000, interval: 50 };
 
 async function folder(files: number): Promise<string> {
   const made = await mkdtemp(join(tmpdir(), 'swefarm-watchdog-'));
