@@ -21,7 +21,8 @@ test('rollouts wait for new weights without patience, and go on where they were'
       ],
     },
     template: 'strips-thinking',
-    delay: { fixed_ms: 150 },
+    // The commands below start in seconds on a busy machine; by then the turns must not be over.
+    delay: { fixed_ms: 1_200 },
   });
   const env = {
     SWEFARM_REDIS_URL: redis.url,

@@ -81,6 +81,8 @@ describeUnless(
           .toBeGreaterThan(0);
         expect((await inTime(container.inspect(), 30_000)).State.Running).toBe(true);
         expect(await killWithoutEngine('f'.repeat(64))).toBe(0);
+        expect(await killWithoutEngine(container.id.slice(0, 12))).toBe(0);
+        expect((await inTime(container.inspect(), 30_000)).State.Running).toBe(true);
       } finally {
         await killWithoutEngine(container.id);
         await inTime(container.remove({ force: true }), 60_000);

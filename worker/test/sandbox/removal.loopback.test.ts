@@ -1,4 +1,5 @@
 /** Removals by an engine that does not answer: a socket that takes requests and keeps them. */
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer, type ServerResponse } from 'node:http';
@@ -43,7 +44,8 @@ async function silentEngine() {
 test('a removal is asked for once however often it is late, keeps no place, and ends when the engine is let go', async () => {
   await using engine = await silentEngine();
   await using runtime = await dockerRuntime({ socketPath: engine.socketPath, answerMs: 50 });
-  const ids = Array.from({ length: 20 }, (_, i) => `c${i}`);
+  // Whole ids, and nobody's: what is late is killed by its id.
+  const ids = Array.from({ length: 20 }, () => randomBytes(32).toString('hex'));
   const errorOf = (id: string) => runtime.remove(id).catch((error: unknown) => error);
   for (const _sweep of [1, 2]) {
     for (const error of await Promise.all(ids.map(errorOf)))

@@ -7,6 +7,8 @@ import { killQuietly, readNamespace } from '../namespaces/processes.ts';
 /** An engine on a loaded disk is slow. */
 const ANSWER_MS = 120_000;
 const LATE = 'ETIMEDOUT';
+/** As an engine gives it. */
+const WHOLE_ID = /^[0-9a-f]{64}$/;
 /** Names of the processes that engines start in a container, until they become the command. */
 export const NOT_YET_COMMAND = /^(runc|crun)/;
 
@@ -22,8 +24,10 @@ export const isLate = (error: unknown): boolean => (error as { code?: unknown } 
 /**
  * Kills the processes of a container without its engine; returns how many. Kills none where this process does not see the host's
  * processes, or may not end them.
+ * @param id the whole one: a part of it may be part of another container's, of any engine or runtime, and then nobody is killed
  */
 export async function killWithoutEngine(id: string, name = /^/): Promise<number> {
+  if (!WHOLE_ID.test(id)) return 0;
   const own = await readNamespace(process.pid, 'pid');
   let killed = 0;
   for (const pid of (await readdir('/proc')).filter((entry) => /^\d+$/.test(entry)).map(Number)) {
