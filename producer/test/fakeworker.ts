@@ -54,7 +54,8 @@ while (!stopping) {
   const { runId, instanceId, index } = parseRolloutId(job.id);
   const record = await farm.runs.get(runId);
   if (mode === 'slow') await sleep(300);
-  const over = outcome(index);
+  const instance = record && (await farm.runs.getInstance(runId, instanceId));
+  const over = { ...outcome(index), ...(instance ? { family: instance.family } : {}) };
   // Patches are there to be evaluated.
   const report =
     record?.agent.type === 'patch' && over.outcome !== 'failed'
