@@ -73,6 +73,25 @@ export const TRAINING: DashboardSpec = {
           next: ['training/trust'],
         },
         {
+          key: 'families',
+          title: 'Resolve rate by dataset family',
+          kind: 'timeseries',
+          unit: 'percentunit',
+          max: 1,
+          queries: [
+            {
+              expr: share(
+                rate(O.families, WINDOW, ['family'], { end: 'resolved' }),
+                rate(O.families, WINDOW, ['family'], { end: '=~resolved|unresolved' }),
+              ),
+              legend: '{{family}}',
+            },
+          ],
+          about: 'Of rollouts with a verdict. Families whose graders give numbers alone have none here.',
+          todo: 'One family at zero while others are not: look whether its rollouts fail (`swefarm report`), and whether `swefarm eval --agent golden` resolves its rows on the same workers.',
+          next: ['training/resolve-rate'],
+        },
+        {
           key: 'outcomes',
           title: 'Rollouts by outcome',
           kind: 'timeseries',

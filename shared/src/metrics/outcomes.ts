@@ -6,6 +6,10 @@ export const TURN_BUCKETS = [1, 2, 5, 10, 20, 30, 50, 75, 100, 150] as const;
 /** Upper bounds of the seconds of a committed attempt. */
 export const ROLLOUT_BUCKETS = [1, 5, 10, 30, 60, 120, 300, 600, 1200, 2400, 3600, 7200] as const;
 
+/** How the rollouts of a dataset family end. */
+export const FAMILY_ENDS = ['resolved', 'unresolved', 'scored', 'ungraded', 'failed', 'cancelled'] as const;
+export type FamilyEnd = (typeof FAMILY_ENDS)[number];
+
 /** How many policy versions have their own series, per kind of run: the ones that committed last. */
 export const VERSION_WINDOW = 8;
 
@@ -130,6 +134,13 @@ export const OUTCOME_METRICS = {
     labels: ['kind'],
     unit: 'rollouts',
     help: 'Rollouts added to groups that would have ended short.',
+  },
+  families: {
+    name: 'swefarm_family_rollouts_total',
+    type: 'counter',
+    labels: ['kind', 'family', 'end'],
+    unit: 'rollouts',
+    help: 'Committed rollouts by the dataset family of their instance and by end: resolved, unresolved, scored, ungraded, failed or cancelled; only families that were counted have series.',
   },
   versionRollouts: {
     name: 'swefarm_version_rollouts_total',

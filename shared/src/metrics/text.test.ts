@@ -53,6 +53,14 @@ test('what is known beforehand stands at zero from the start; what nobody foresa
   expect(counted).toContain('swefarm_attempts_total{kind="training",class="lost"} 4\n');
 });
 
+test('each dataset family that was counted has all its ends', () => {
+  const text = render({ 'family:r2e-gym:resolved': 3, 'family:r2e-gym:failed': 1 });
+  const series = 'swefarm_family_rollouts_total{kind="training",family=';
+  expect(text).toContain(`${series}"r2e-gym",end="resolved"} 3\n`);
+  expect(text).toContain(`${series}"r2e-gym",end="unresolved"} 0\n`);
+  expect(text.split(series)).toHaveLength(1 + 6);
+});
+
 test('each policy version of the window has its series', () => {
   const versions = new Map([['training', new Map([['v7', { 'outcome:judged': 4, resolved: 3 }]])]]);
   const text = renderFamilies(versionFamilies(versions));

@@ -5,7 +5,7 @@ import { EvaluationEnd } from '../records/report.ts';
 import { CancelReason, Outcome, RewardFacts, Seconds } from '../records/result.ts';
 import { ExitStatus } from '../records/trajectory.ts';
 import type { Point } from './definition.ts';
-import { OUTCOME_METRICS as M, ROLLOUT_BUCKETS, TURN_BUCKETS } from './outcomes.ts';
+import { FAMILY_ENDS, OUTCOME_METRICS as M, ROLLOUT_BUCKETS, TURN_BUCKETS } from './outcomes.ts';
 import { type Family, family } from './text.ts';
 
 /** Sums by counter name; an absent one is zero. */
@@ -72,7 +72,21 @@ export function outcomeFamilies(totals: Totals): Family[] {
     family(M.attempts, split('class', 'attempt', ATTEMPT_ENDS)),
     family(M.groups, split('end', 'groups', ['complete', 'short'])),
     family(M.refills, perKind('refills')),
+    family(M.families, familyPoints(totals)),
   ];
+}
+
+/** All ends of each dataset family that was counted; the records' schema bounds their number. */
+function familyPoints(totals: Totals): Point<'kind' | 'family' | 'end'>[] {
+  return [...totals].flatMap(([kind, sums]) => {
+    const counted = Object.keys(sums).flatMap((name) => /^family:(.+):[a-z]+$/.exec(name)?.[1] ?? []);
+    return [...new Set(counted)].flatMap((name) =>
+      FAMILY_ENDS.map((end) => ({
+        labels: { kind, family: name, end },
+        value: sums[`family:${name}:${end}`] ?? 0,
+      })),
+    );
+  });
 }
 
 /** Series of the policy versions in the window; what a version has not counted yet is zero. */

@@ -1,7 +1,7 @@
 /** What one result adds to the counters of its run, its kind and its policy version: plain sums, so that Lua only adds. */
 
 import { FAILURES } from '../failures/failure.ts';
-import { ROLLOUT_BUCKETS, TURN_BUCKETS } from '../metrics/outcomes.ts';
+import { type FamilyEnd, ROLLOUT_BUCKETS, TURN_BUCKETS } from '../metrics/outcomes.ts';
 import type { Result } from '../records/result.ts';
 
 /**
@@ -30,6 +30,7 @@ export function countersOf(result: Result): [counter: string, increment: number]
     counters.push(['rewarded', 1], ['reward_sum', result.reward]);
     if (result.resolved === null) counters.push(['scored', 1]);
   }
+  if (result.family !== undefined) counters.push([`family:${result.family}:${endOf(result)}`, 1]);
   if (result.exit_status !== null) counters.push([`exit:${result.exit_status}`, 1]);
   const { unread_calls: unread } = result;
   if (unread !== undefined) counters.push([`unread:${unread.marker}`, unread.answers]);
@@ -41,6 +42,13 @@ export function countersOf(result: Result): [counter: string, increment: number]
     if (facts !== null) counters.push([`trust:${facts.trust}`, 1]);
   }
   return counters.filter(([, increment]) => increment !== 0);
+}
+
+/** How a rollout ended, for the counts by family. */
+function endOf({ outcome, resolved, reward }: Result): FamilyEnd {
+  if (outcome !== 'judged') return outcome;
+  if (resolved !== null) return resolved ? 'resolved' : 'unresolved';
+  return reward === null ? 'ungraded' : 'scored';
 }
 
 /** `parked`: the claim that found its rollout's crash budget used up; it ran nothing, and is not counted as a crash. */
