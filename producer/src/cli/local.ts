@@ -4,6 +4,7 @@ import {
   type Farm,
   type Instance,
   inheritedEnvironment,
+  loadConfig,
   onAbort,
   ownFolder,
   type ProducerConfig,
@@ -15,6 +16,7 @@ import { type LocalWorker, startLocalWorker } from '../local/worker.ts';
 import type { Collected, CollectOptions } from '../output/collect.ts';
 import type { Output, OutputRun } from '../output/output.ts';
 import { rolloutIds, submit } from '../run/submit.ts';
+import { localAbility, workerWarnings } from '../run/workerneeds.ts';
 import type { Progress } from '../view/progress.ts';
 import { type Follow, follow } from './follow.ts';
 import type { Flags } from './options.ts';
@@ -79,6 +81,8 @@ export async function runLocally(run: LocalRun): Promise<Collected> {
   const open = [...rollouts].filter((id) => !output.lines.has(id));
   if (open.length === 0 && !run.collecting?.feed) return { complete: true, unreadable: [] };
   const wanted = new Set(open);
+  for (const warning of await workerWarnings(instances, record, farm, startedWorkers(flags, place)))
+    say(`swefarm: ${warning}`);
   const done = new Set(rolloutIds(record, instances).filter((id) => !wanted.has(id)));
   await submit(farm, { record, instances, done, ...(patches ? { patches } : {}) }, stop.draining);
 
@@ -129,6 +133,15 @@ export async function runLocally(run: LocalRun): Promise<Collected> {
   }
 }
 
+/** What the workers can do that this command starts; they read the same configuration. */
+function startedWorkers(flags: Flags, { config }: RunFolder): ReturnType<typeof localAbility>[] {
+  if (localWorkersOf(flags, config) === 0) return [];
+  return [localAbility(loadConfig('worker', { flags: { config: flags.config } }).parser_image)];
+}
+
+const localWorkersOf = (flags: Flags, config: ProducerConfig): number =>
+  flags.localWorker === false ? 0 : config.local_workers;
+
 async function startWorkers(
   flags: Flags,
   place: RunFolder,
@@ -138,7 +151,7 @@ async function startWorkers(
   const args = ['run', ...workerFlags(flags, place)];
   const command =
     flags.workerCommand === undefined ? undefined : String(flags.workerCommand).split(/\s+/).filter(Boolean);
-  const count = flags.localWorker === false ? 0 : config.local_workers;
+  const count = localWorkersOf(flags, config);
   // The URL of our own Redis has a password, which must not appear in the process list.
   const url = place.stateDir === null ? undefined : config.redis_url?.reveal();
   const environment = inheritedEnvironment(url === undefined ? {} : { SWEFARM_REDIS_URL: url });

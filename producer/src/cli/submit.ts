@@ -3,8 +3,8 @@ import { type Farm, type ProducerConfig, UsageError } from '@swefarm/shared';
 import type { Command } from 'commander';
 import { withDeadline } from '../run/deadline.ts';
 import { EXIT } from '../run/exit.ts';
-import { parserImageWarning } from '../run/parserimage.ts';
 import { type Submitted, staleLimitWarning, submit } from '../run/submit.ts';
+import { workerWarnings } from '../run/workerneeds.ts';
 import { collectRun, requireSameRun } from './collect.ts';
 import { openFarmPatiently } from './farm.ts';
 import { addGymConfig, withGymConfig } from './gymconfig.ts';
@@ -54,8 +54,8 @@ async function runSubmit(given: Flags): Promise<number> {
   });
   const idle = await staleLimitWarning(prepared.record, farm);
   if (idle) say(`swefarm: ${idle}`);
-  const unread = await parserImageWarning(prepared.dataset.instances, farm);
-  if (unread) say(`swefarm: ${unread}`);
+  for (const warning of await workerWarnings(prepared.dataset.instances, prepared.record, farm))
+    say(`swefarm: ${warning}`);
   await storeApiKey(farm, config, prepared);
   const { record, dataset, patches } = prepared;
   const submitted = await submit(

@@ -1,0 +1,55 @@
+import { liveProgram } from '@swefarm/grading';
+import { Instance, type WorkerRecord } from '@swefarm/shared';
+import { bareInstance } from '@swefarm/testkit';
+import { expect, test } from 'vitest';
+import { localAbility, workerWarnings } from './workerneeds.ts';
+
+const plain = bareInstance();
+const needing = Instance.parse({
+  ...plain,
+  family: 'swe-bench-live',
+  needs: 3,
+  plan: {
+    grader: 'own-1',
+    script: 'true',
+    outcomes: liveProgram('def parser(log): pass'),
+    verdict: { rule: 'live' },
+  },
+});
+const other = Instance.parse({ ...needing, family: 'multi-swe' });
+const farm = (...workers: Partial<WorkerRecord>[]) => ({
+  registry: { list: async () => workers.map((worker) => ({ understands: 3, ...worker }) as WorkerRecord) },
+});
+const RUN = { needs: 0 };
+
+test('rows that no worker can read are counted by family before they are queued', async () => {
+  const rows = [plain, needing, needing, other];
+  const [warning, ...more] = await workerWarnings(rows, RUN, farm({ parser_image: false }, {}));
+  expect(warning).toMatch(
+    /^3 of 4 instances need parser_image \(swe-bench-live: 2, multi-swe: 1\), and none of the 2 workers names one/,
+  );
+  expect(more).toEqual([]);
+  const [local] = await workerWarnings(rows, RUN, farm(), [localAbility(null)]);
+  expect(local).toContain('none of the 1 worker names one');
+});
+
+test('rows of a level that workers do not know are counted by family', async () => {
+  const rows = [plain, needing];
+  const has = { parser_image: true };
+  expect(await workerWarnings(rows, RUN, farm({ ...has, understands: 2 }))).toEqual([
+    '1 of 2 instances (swe-bench-live: 1) need workers of level 3, and none of the 1 worker knows of it: their rollouts wait until workers of a newer version come',
+  ]);
+  expect(await workerWarnings(rows, RUN, farm(has, { understands: 2 }))).toEqual([
+    '1 of 2 instances (swe-bench-live: 1) need workers of level 3, and 1 of the 2 workers know of less: these leave them to the others',
+  ]);
+  // A run of a level of its own asks it for all its rows.
+  const [all] = await workerWarnings([plain, plain], { needs: 2 }, farm({ understands: 1 }));
+  expect(all).toMatch(/^2 of 2 instances \(\S+: 2\) need workers of level 2/);
+});
+
+test('nothing is said where nobody needs it, a worker has it, or none lives yet', async () => {
+  expect(await workerWarnings([plain], RUN, farm({ understands: 1 }))).toEqual([]);
+  expect(await workerWarnings([needing], RUN, farm({}, { parser_image: true }))).toEqual([]);
+  expect(await workerWarnings([needing], RUN, farm(), [localAbility('tools')])).toEqual([]);
+  expect(await workerWarnings([needing], RUN, farm())).toEqual([]);
+});

@@ -1,0 +1,74 @@
+/** What instances ask of workers that none of the workers gives: said before their rollouts are queued, and fail or wait. */
+import { type Farm, type Instance, needsOf, type RunRecord, UNDERSTOOD, withNeeds } from '@swefarm/shared';
+
+type Row = Pick<Instance, 'family' | 'plan' | 'environment' | 'needs'>;
+/** What a worker says of itself; a worker that this command starts says it beforehand. */
+type Ability = { parser_image?: boolean | undefined; understands?: number | undefined };
+
+/** The worker that this command starts. @param parserImage as its configuration has it */
+export const localAbility = (parserImage: string | null): Ability => ({
+  parser_image: parserImage !== null,
+  understands: UNDERSTOOD,
+});
+
+/**
+ * Sentences for a person, with the number of instances by family; none when nothing is asked, somebody gives it, or no worker lives yet.
+ *
+ * @param started the workers that this command starts itself
+ */
+export async function workerWarnings(
+  instances: readonly Row[],
+  run: Pick<RunRecord, 'needs'>,
+  farm: { registry: Pick<Farm['registry'], 'list'> },
+  started: readonly Ability[] = [],
+): Promise<string[]> {
+  const programs = instances.filter(
+    ({ plan }) => plan?.outcomes.from === 'program' && plan.outcomes.image === 'tools',
+  );
+  const most = instances.reduce((level, row) => Math.max(level, levelOf(row)), run.needs);
+  if (programs.length === 0 && most === 0) return [];
+  const workers: Ability[] = [...started, ...(await farm.registry.list())];
+  if (workers.length === 0) return [];
+  return [
+    ...imageWarning(programs, instances.length, workers),
+    ...levelWarning(instances, run, most, workers),
+  ];
+}
+
+function imageWarning(needing: readonly Row[], all: number, workers: readonly Ability[]): string[] {
+  if (needing.length === 0 || workers.some((worker) => worker.parser_image === true)) return [];
+  return [
+    `${needing.length} of ${all} instances need parser_image (${byFamily(needing)}), and none of the ${counted(workers)} names one: ` +
+      'their rollouts will fail (worker/no_parser_image). Set SWEFARM_PARSER_IMAGE for the workers; docs/running.md says how to make the image',
+  ];
+}
+
+function levelWarning(
+  instances: readonly Row[],
+  run: Pick<RunRecord, 'needs'>,
+  most: number,
+  workers: readonly Ability[],
+): string[] {
+  const levels = workers.map(({ understands = 0 }) => understands);
+  const least = Math.min(...levels);
+  const older = levels.filter((level) => level < most).length;
+  if (older === 0) return [];
+  const beyond = instances.filter((row) => Math.max(levelOf(row), run.needs) > least);
+  const who = `${beyond.length} of ${instances.length} instances (${byFamily(beyond)}) need workers of level ${most}`;
+  return [
+    older === workers.length
+      ? `${who}, and none of the ${counted(workers)} knows of it: their rollouts wait until workers of a newer version come`
+      : `${who}, and ${older} of the ${counted(workers)} know of less: these leave them to the others`,
+  ];
+}
+
+/** The level of a row as it is written for workers. */
+const levelOf = (row: Row): number => needsOf(withNeeds(row as Instance));
+
+const counted = ({ length }: readonly Ability[]): string => (length === 1 ? '1 worker' : `${length} workers`);
+
+/** `swe-bench-live: 10, multi-swe: 2` */
+const byFamily = (rows: readonly Row[]): string =>
+  [...Map.groupBy(rows, ({ family }) => family)]
+    .map(([family, own]) => `${family}: ${own.length}`)
+    .join(', ');
