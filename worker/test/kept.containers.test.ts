@@ -11,6 +11,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import {
   type Failure,
   Instance,
+  InstanceEnvironment,
   loadConfig,
   newId,
   type Result,
@@ -56,6 +57,7 @@ beforeAll(async () => {
   runtime = await rootfsRuntime({ imagesDir: join(folder, 'images'), scratchDir });
   tree = join(folder, 'tree');
   execFileSync('cp', ['-al', (await minimalImage()).tree, tree]);
+  await writeFile(join(tree, 'served'), '');
   const git = (...line: string[]) => execFileSync('git', ['-C', join(tree, 'testbed'), ...line]);
   git('init', '-q');
   git('-c', 'user.name=t', '-c', 'user.email=t@t', 'commit', '-q', '--allow-empty', '-m', 'base');
@@ -74,7 +76,7 @@ afterAll(async () => {
 
 /** What befalls evaluations (a full disk: agents), in their order; those after the last are left alone. */
 type Mishap = (container: Container) => Promise<void>;
-type Trial = { tests: string; mishaps: Mishap[] };
+type Trial = { tests: string; mishaps: Mishap[]; environment?: InstanceEnvironment };
 
 /** Resolves once the tests run. */
 async function began(container: Container): Promise<void> {
@@ -127,6 +129,12 @@ const eaten: Mishap = async (container) => {
   const eating = 'mkdir eaten; cd eaten; for i in {1..25000}; do : >$i || break; done 2>/dev/null';
   execFileSync('bash', ['-c', eating], { cwd: scratchDir });
 };
+/** What a step of the setup needs is gone in this sandbox alone. */
+const bare: Mishap = async (container) => {
+  const options = { timeoutMs: 10_000, maxOutputBytes: 1_000, signal: open };
+  const removed = await container.exec(['rm', '/served'], options);
+  if (removed.exitCode !== 0) throw new Error(removed.output.toString());
+};
 const emptied = (): Promise<void> => rm(join(scratchDir, 'filler'), { force: true });
 
 const BESIDE_TESTS: ReadonlySet<Mishap> = new Set([killed, everybodyTold, eaten]);
@@ -157,7 +165,7 @@ const script = (tests: string): string =>
 const PASSES = 'test -e fix.txt && { echo PASSED t.py::test_a; echo "=== 1 passed in 1.00s ==="; }';
 const LONG = `touch /tmp/began; while [ -e ${HOLD} ]; do sleep 0.1; done\n${PASSES}`;
 
-async function attempts({ tests, mishaps }: Trial) {
+async function attempts({ tests, mishaps, environment }: Trial) {
   const at = await scene();
   const { farm } = at;
   stopping = new AbortController();
@@ -177,6 +185,7 @@ async function attempts({ tests, mishaps }: Trial) {
     ...{ instance_id: 'own__kept-1', repo: 'own/kept', base_commit: 'HEAD', problem_statement: 'Mend it.' },
     ...{ FAIL_TO_PASS: ['t.py::test_a'], PASS_TO_PASS: [], family: 'custom', image: `dir:${tree}` },
     ...{ log_parser: 'parse_log_pytest', eval_script: script(tests) },
+    ...(environment ? { environment } : {}),
   });
   await farm.runs.create(run, [instance]);
   const [id = ''] = await farm.groups.rollouts(run.run_id);
@@ -244,6 +253,44 @@ test.each([
     await at.end();
   },
 );
+
+test('a setup that fails in the clean sandbox alone: the next attempt sets up again and grades the saved patch without the model', async () => {
+  const environment = InstanceEnvironment.parse({
+    setup: [{ name: 'serve', script: 'test -e /served', roles: ['evaluation'] }],
+  });
+  const at = await attempts({ tests: PASSES, mishaps: [bare], environment });
+  expect(await at.again()).toMatchObject({ next: 'later' });
+  expect(await at.journal()).toEqual(['setup_failed kept']);
+  const asked = policy.stats().answered;
+
+  expect(await at.again()).toEqual({ next: 'done' });
+  expect(policy.stats().answered).toBe(asked);
+  expect(await at.journal()).toEqual(['setup_failed kept', 'done']);
+  expect(await at.resultOf()).toMatchObject({
+    ...{ outcome: 'judged', resolved: true, reward: 1, attempt: 2, turns: 2, failure: null },
+  });
+  expect(
+    (await Array.fromAsync(at.farm.artifacts.runParts(at.run.run_id))).flat().map(({ attempt }) => attempt),
+  ).toEqual([2]);
+  await at.end();
+});
+
+test('a setup that fails wherever the saved patch is graded is no verdict, and the model works once', async () => {
+  const environment = InstanceEnvironment.parse({
+    setup: [{ name: 'serve', script: 'exit 3', roles: ['evaluation'] }],
+  });
+  const at = await attempts({ tests: PASSES, mishaps: [], environment });
+  expect(await at.again()).toMatchObject({ next: 'later' });
+  const asked = policy.stats().answered;
+  expect(await at.again()).toEqual({ next: 'done' });
+  expect(policy.stats().answered).toBe(asked);
+  expect(await at.journal()).toEqual(['setup_failed kept', 'setup_failed']);
+  expect(await at.resultOf()).toMatchObject({
+    ...{ outcome: 'failed', resolved: null, reward: null, turns: 2 },
+    failure: { stage: 'instance', class: 'setup_failed' },
+  });
+  await at.end();
+});
 
 test('a scheduler that tells sandboxes and worker to end at once costs the rollout nothing', async () => {
   const at = await attempts({

@@ -225,13 +225,33 @@ const MAKERS: Readonly<Record<string, Maker>> = {
 
 export const FAMILY_NAMES = Object.keys(MAKERS);
 
-/** One instance a family, their trees in `folder`; images are trees above the host's own system. */
-export async function makeFamilyInstances(folder: string): Promise<Map<string, FamilyInstance>> {
+/** How trees become images. */
+export type ImageMaker = {
+  /** The image's name, before the tree is filled. */
+  nameOf(family: string, tree: string): string;
+  /** Called when the tree is whole. */
+  make(name: string, tree: string): Promise<void>;
+};
+
+/** A tree above the host's own system. */
+const ABOVE_HOST: ImageMaker = { nameOf: (_, tree) => `host+dir:${tree}`, make: async () => undefined };
+
+/** One instance a family, their trees in `folder`. */
+export async function makeFamilyInstances(
+  folder: string,
+  images: ImageMaker = ABOVE_HOST,
+  families: readonly string[] = FAMILY_NAMES,
+): Promise<Map<string, FamilyInstance>> {
   const made = new Map<string, FamilyInstance>();
-  for (const [name, make] of Object.entries(MAKERS)) {
-    const tree = join(folder, name.replaceAll(' ', '-'));
+  for (const family of families) {
+    const make = MAKERS[family];
+    if (!make) throw new Error(`${family}: no such family`);
+    const slug = family.replaceAll(' ', '-');
+    const tree = join(folder, slug);
     await mkdir(tree, { recursive: true });
-    made.set(name, await make(tree, `host+dir:${tree}`));
+    const name = images.nameOf(slug, tree);
+    made.set(family, await make(tree, name));
+    await images.make(name, tree);
   }
   return made;
 }

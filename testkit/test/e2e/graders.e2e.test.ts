@@ -213,10 +213,13 @@ describe.each(['docker', 'rootfs'] as const)('on %s', (runtime) => {
   });
 });
 
-test('without a parser_image only the rollouts that need one fail, before they begin, and say what to do', async () => {
+test('without a parser_image the command says so beforehand, and only the rollouts that need one fail', async () => {
   const some = { 'program-of-tools': CASES['program-of-tools'], junit: CASES.junit } as Record<string, Case>;
   const { code, lines, said } = await rollout(some, 'golden', 'rootfs', false);
   expect(code, said).toBe(10);
+  expect(said).toContain(
+    '1 of 2 instances need parser_image (custom: 1), and none of the 1 worker names one',
+  );
   expect(lines.junit).toMatchObject({ reward: 1 });
   expect(lines['program-of-tools']?.failure).toMatchObject({
     class: 'no_parser_image',

@@ -2,44 +2,11 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { buildExamples, type Started, startCommand, startRedis } from '@swefarm/testkit';
+import { buildExamples, startCommand, startRedis } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
 import { endlessKeys, processesOf, scratchOf } from './leftovers.ts';
 import { EXAMPLE_ID } from './scripts.ts';
-
-type Reply = { status: number; body: Record<string, never> & { [key: string]: unknown } };
-type Call = (method: string, path: string, body?: unknown) => Promise<Reply>;
-
-const TOKEN = 'a-token-of-this-test';
-
-function caller(url: string): Call {
-  return async (method, path, body) => {
-    const reply = await fetch(`${url}/v1/sessions${path}`, {
-      method,
-      headers: {
-        authorization: `Bearer ${TOKEN}`,
-        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-      },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    });
-    return { status: reply.status, body: (await reply.json()) as Reply['body'] };
-  };
-}
-
-/** Repeats a call until it has more to say than that it waits, as a driver does. */
-async function patiently(call: () => Promise<Reply>): Promise<Reply['body']> {
-  for (;;) {
-    const { status, body } = await call();
-    expect(status, JSON.stringify(body)).toBe(200);
-    if (body.state !== 'waiting' && body.state !== 'grading') return body;
-  }
-}
-
-async function startWorker(name: string, env: Record<string, string>): Promise<Started> {
-  const worker = startCommand('swefarm-worker', ['run', '--worker-id', name], env);
-  await worker.until(/"msg":"ready"/);
-  return worker;
-}
+import { caller, patiently, type Reply, SESSION_TOKEN, startWorker } from './sessiondriver.ts';
 
 test('a driver works through HTTP: gold earns 1, repeats run once, a lapsed lease frees, a lost worker is no reward', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'swefarm-sessions-'));
@@ -53,7 +20,7 @@ test('a driver works through HTTP: gold earns 1, repeats run once, a lapsed leas
     SWEFARM_SCRATCH_DIR: join(folder, 'scratch'),
     SWEFARM_RUNTIME: 'rootfs',
     SWEFARM_CONCURRENCY: '4',
-    SWEFARM_GATEWAY_TOKEN: TOKEN,
+    SWEFARM_GATEWAY_TOKEN: SESSION_TOKEN,
   };
   const serve = startCommand('swefarm', ['serve', '--port', '0'], env);
   await serve.until(/"url"/);

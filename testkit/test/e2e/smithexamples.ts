@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { buildExamples } from '@swefarm/testkit';
+import { exampleImage } from './exampleimages.ts';
 import { EXAMPLE_ID } from './scripts.ts';
 
 /** What the instance's branch in the image looks like; `absent`: only `main` is there. */
@@ -99,10 +100,9 @@ export async function smithParse(
     const { FAIL_TO_PASS, PASS_TO_PASS, problem_statement } = given;
     const row = { FAIL_TO_PASS, PASS_TO_PASS, patch, problem_statement };
     commitMirror({ project, tree, failing, row }, instance_id, branch);
-    const image =
-      runtime === 'docker'
-        ? dockerImage(given.image, join(folder, suffix), suffix)
-        : `${example.tree.kind}:${await besides(example.tree.path, join(folder, suffix))}`;
+    // Named as the project's image in a registry of one's own.
+    const name = `localhost/${suffix.replaceAll('_', '-')}/swesmith.x86_64.r1chardj0n3s_1776_parse.30da9e4f`;
+    const image = exampleImage({ ...example, image: given.image }, join(folder, suffix), { runtime, name });
     rows.push({ instance_id, repo: `swesmith/${project}`, image_name: image, ...row });
   }
   return rows;
@@ -115,30 +115,6 @@ function reversed(tree: string, patch: string): string {
   const text = git(tree, ['diff', '--no-color', 'HEAD']);
   git(tree, ['reset', '-q', '--hard']);
   return text;
-}
-
-/** An image with this folder's /testbed in place of the base's; named as the project's image in a registry of one's own. */
-function dockerImage(base: string, folder: string, tag: string): string {
-  const name = `localhost/${tag.replaceAll('_', '-')}/swesmith.x86_64.r1chardj0n3s_1776_parse.30da9e4f`;
-  const dockerfile = `FROM ${base}\nRUN rm -rf /testbed\nCOPY testbed /testbed\nLABEL swefarm.test=smith\nWORKDIR /testbed\n`;
-  execFileSync('docker', ['build', '-q', '--network', 'none', '-t', name, '-f', '-', folder], {
-    input: dockerfile,
-  });
-  return name;
-}
-
-/** A tree like `base` with the folder's own /testbed. Files of the base are shared, for nobody writes them. */
-async function besides(base: string, folder: string): Promise<string> {
-  const tree = join(folder, 'tree');
-  execFileSync('bash', [
-    '-c',
-    'mkdir "$2"; find "$1" -mindepth 1 -maxdepth 1 ! -name testbed -exec cp -al -t "$2" {} +; mv "$3" "$2/testbed"',
-    'tree',
-    base,
-    tree,
-    join(folder, 'testbed'),
-  ]);
-  return tree;
 }
 
 type OwnProject = {

@@ -1,0 +1,47 @@
+/** Images of an example with a repository of our own in place of its /testbed. */
+import { execFileSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { BuiltExamples } from '@swefarm/testkit';
+
+/** What an example was built to: its unpacked tree, and its image in the engine. */
+type Base = Pick<BuiltExamples['examples'][number], 'tree'> & { image: string };
+
+type Made = {
+  runtime: 'docker' | 'rootfs';
+  /** Of the image in the engine. */
+  name: string;
+  /** The top folder of the tree that `folder` holds, where that is not `testbed`. */
+  inside?: string;
+  /** The image's PATH, where it is not the example's. */
+  path?: string;
+};
+
+/** The name of an image that has `folder`'s own `inside`, and otherwise what the example has, without its /testbed. */
+export function exampleImage(base: Base, folder: string, made: Made): string {
+  const { runtime, name, inside = 'testbed', path } = made;
+  if (runtime === 'docker') {
+    const dockerfile = [
+      `FROM ${base.image}`,
+      'RUN rm -rf /testbed',
+      `COPY ${inside} /${inside}`,
+      ...(path === undefined ? [] : [`ENV PATH=${path}`]),
+      'LABEL swefarm.test=example',
+      `WORKDIR /${inside}`,
+    ];
+    execFileSync('docker', ['build', '-q', '--network', 'none', '-t', name, '-f', '-', folder], {
+      input: `${dockerfile.join('\n')}\n`,
+    });
+    return name;
+  }
+  const tree = join(folder, 'tree');
+  // Files of the base are shared, for nobody writes them.
+  execFileSync('bash', [
+    '-c',
+    'mkdir "$2"; find "$1" -mindepth 1 -maxdepth 1 ! -name testbed -exec cp -al -t "$2" {} +; mv "$3" "$2/"',
+    ...['tree', base.tree.path, tree, join(folder, inside)],
+  ]);
+  if (path !== undefined)
+    writeFileSync(`${tree}.json`, JSON.stringify({ Env: [`PATH=${path}`, 'HOME=/root'] }));
+  return `${base.tree.kind}:${tree}`;
+}

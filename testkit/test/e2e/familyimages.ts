@@ -1,0 +1,29 @@
+/** Images of trees for a Docker engine, above a small image of the host's own programs; they are removed in the end. */
+import { execFileSync } from 'node:child_process';
+import { importTree, minimalImage } from '@swefarm/testkit';
+import type { ImageMaker } from './familyinstances.ts';
+
+const SOCKET = process.env.SWEFARM_TEST_DOCKER_SOCKET ?? '/var/run/docker.sock';
+
+export type FamilyImages = ImageMaker & AsyncDisposable & { base: string };
+
+/** @param owner part of the images' names, so that nobody else's are replaced */
+export async function openFamilyImages(owner: string): Promise<FamilyImages> {
+  const { tree: root, version } = await minimalImage();
+  const base = `swefarm-test/minimal:${version}`;
+  await importTree(SOCKET, root, base);
+  const made: string[] = [];
+  return {
+    base,
+    nameOf: (family) => `localhost/${owner}/${family}:${process.pid}`,
+    async make(name, tree) {
+      made.push(name);
+      execFileSync('docker', ['build', '-q', '--network', 'none', '-t', name, '-f', '-', tree], {
+        input: `FROM ${base}\nCOPY . /\nLABEL swefarm.test=family\n`,
+      });
+    },
+    async [Symbol.asyncDispose]() {
+      if (made.length > 0) execFileSync('docker', ['rmi', '-f', ...made]);
+    },
+  };
+}

@@ -1,0 +1,115 @@
+/** A dataset of many families in one file, what the agent of each rollout does, and the reward that each must have. */
+import { execFileSync } from 'node:child_process';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { ScriptInput } from '@swefarm/testkit';
+import { FAMILY_NAMES, makeFamilyInstances } from './familyinstances.ts';
+
+/** What the agent does, by the index of its rollout in its group. */
+export const DEEDS = [
+  'mends it',
+  'does nothing',
+  'does something else',
+  'breaks it',
+  'mends it wrongly',
+  'edits the tests',
+] as const;
+type Deed = (typeof DEEDS)[number];
+
+export type MixedInstance = {
+  id: string;
+  /** As the report names it. */
+  family: string;
+  row: object;
+  /** Shell commands that do it; a deed without one is to hand in an untouched tree. */
+  commands: Partial<Record<Deed, string>>;
+  /** Where it is not 1 for the fix and 0 for all else. */
+  rewards?: Partial<Record<Deed, number>>;
+};
+
+export const rewardOf = ({ rewards = {} }: MixedInstance, deed: Deed): number =>
+  rewards[deed] ?? (deed === 'mends it' ? 1 : 0);
+
+const calc = (expression: string): string =>
+  `printf 'def add(a, b):\n    return ${expression}\n' >calc.py`.replaceAll('\n', '\\n');
+const SOMETHING_ELSE = 'echo note >NOTES.txt';
+const CALC_COMMANDS: MixedInstance['commands'] = {
+  'mends it': calc('a + b'),
+  'does something else': SOMETHING_ELSE,
+  'breaks it': "echo 'def add(' >calc.py",
+  'mends it wrongly': calc('b - a'),
+  'edits the tests':
+    "printf 'def test_add():\\n    pass\\ndef test_zero():\\n    pass\\n' >tests/test_calc.py",
+};
+
+/** Four checks, each worth a quarter. */
+const CHECKS = `import json
+try:
+    from calc import add
+    right = [add(0, 0) == 0, add(1, 2) == 3, add(2, -2) == 0, add(-1, -1) == -2]
+except SyntaxError:
+    right = [False]
+json.dump({"reward": sum(right) / 4, "right": sum(right)}, open("/tmp/reward.json", "w"))
+`;
+
+/** A row with an environment and a plan of its own, whose grader gives a number. */
+async function scored(folder: string): Promise<MixedInstance> {
+  const repository = join(folder, 'scored/testbed');
+  await mkdir(repository, { recursive: true });
+  await writeFile(join(repository, 'calc.py'), 'def add(a, b):\n    return a - b\n');
+  const git = (...args: string[]): string =>
+    execFileSync('git', ['-C', repository, '-c', 'user.name=n', '-c', 'user.email=e@x', ...args], {
+      encoding: 'utf8',
+    }).trim();
+  git('init', '-q');
+  git('add', '.');
+  git('commit', '-qm', 'start');
+  const id = 'own__scored-1';
+  const row = {
+    ...{ instance_id: id, repo: 'own/scored', base_commit: git('rev-parse', 'HEAD'), needs: 3 },
+    ...{ image: `host+dir:${join(folder, 'scored')}`, problem_statement: 'add subtracts.' },
+    ...{ FAIL_TO_PASS: [], PASS_TO_PASS: [], environment: { workdir: '/testbed', activate: '' } },
+    plan: {
+      grader: 'own-1',
+      apply: [{ name: 'git apply', argv: ['git', 'apply', '/tmp/patch.diff'] }],
+      script: `cd /testbed\npython3 - <<'CHECKS'\n${CHECKS}CHECKS\n`,
+      outcomes: { from: 'reward', file: '/tmp/reward.json' },
+      verdict: { rule: 'reward' },
+    },
+  };
+  const commands = { ...CALC_COMMANDS, 'mends it wrongly': calc('a + abs(b)') };
+  delete commands['edits the tests'];
+  // The tree as it is has add(0, 0) right; a patch of nothing is not graded.
+  const rewards = { 'mends it wrongly': 0.5, 'does something else': 0.25 };
+  return { id, family: 'custom', row, commands, rewards };
+}
+
+const FAMILY_OF: Readonly<Record<string, string>> = {
+  'swe-bench-live with pytest': 'swe-bench-live',
+  'swe-bench-live with its own parser': 'swe-bench-live',
+};
+
+/** Instances of six families that take no package manager, in small trees above the host's own system. */
+export async function smallInstances(folder: string): Promise<MixedInstance[]> {
+  const names = FAMILY_NAMES.filter((name) => name !== 'multi-swe');
+  const made = await makeFamilyInstances(join(folder, 'trees'), undefined, names);
+  const small = [...made].map(
+    ([name, { id, row }]): MixedInstance => ({
+      ...{ id, row, family: FAMILY_OF[name] ?? name, commands: CALC_COMMANDS },
+    }),
+  );
+  return [...small, await scored(folder)];
+}
+
+/** The policy of a run over these instances: each rollout of a group has an agent of its own. */
+export function scriptOf(instances: readonly MixedInstance[], deeds: readonly Deed[]): ScriptInput {
+  return {
+    conversations: instances.map(({ id, commands }) => ({
+      instance: id,
+      variants: deeds.map((deed) => {
+        const command = commands[deed];
+        return [...(command === undefined ? [] : [{ command }]), { submit: true as const }];
+      }),
+    })),
+  };
+}

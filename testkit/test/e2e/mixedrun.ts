@@ -1,0 +1,90 @@
+/** One run over a dataset of many families: every reward as expected, and a report by family. */
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { runCommand, startScriptedPolicy } from '@swefarm/testkit';
+import { expect } from 'vitest';
+import { type DEEDS, type MixedInstance, rewardOf, scriptOf } from './mixedrows.ts';
+
+type Line = {
+  instance_id: string;
+  rollout_index: number;
+  outcome: string;
+  reward: number | null;
+  family?: string;
+};
+type Cut = {
+  total: number;
+  judged: number;
+  resolved: number;
+  scored: number;
+  mean_reward: number | null;
+  instances: number;
+};
+
+/** What the report must say of each family. */
+function expectedCuts(instances: readonly MixedInstance[], deeds: readonly (typeof DEEDS)[number][]) {
+  const cuts: Record<string, Partial<Cut>> = {};
+  for (const [family, own] of Map.groupBy(instances, (one) => one.family)) {
+    const rewards = own.flatMap((one) => deeds.map((deed) => rewardOf(one, deed)));
+    const total = rewards.length;
+    const sum = rewards.reduce((a, b) => a + b, 0);
+    cuts[family] = {
+      total,
+      judged: total,
+      instances: own.length,
+      mean_reward: expect.closeTo(sum / total, 9),
+    };
+  }
+  return cuts;
+}
+
+/** @returns what `swefarm report` prints as a table */
+export async function expectMixedRun(
+  folder: string,
+  instances: readonly MixedInstance[],
+  deeds: readonly (typeof DEEDS)[number][],
+): Promise<string> {
+  const tools = join(folder, 'tools');
+  await mkdir(tools, { recursive: true });
+  const dataset = join(folder, 'mixed.jsonl');
+  const output = join(folder, 'mixed.out.jsonl');
+  await writeFile(dataset, instances.map(({ row }) => `${JSON.stringify(row)}\n`).join(''));
+  await using policy = await startScriptedPolicy({ script: scriptOf(instances, deeds) });
+  const env = {
+    SWEFARM_STATE_DIR: join(folder, 'state'),
+    SWEFARM_SCRATCH_DIR: join(folder, 'scratch'),
+    SWEFARM_PARSER_IMAGE: `host+dir:${tools}`,
+  };
+  const args = [
+    ...['rollout', '--dataset', dataset, '--agent', 'mini', '--output', output, '--runtime', 'rootfs'],
+    ...['--policy-url', policy.url, '--model', 'scripted', '--concurrency', '3'],
+    ...['--group-size', String(deeds.length), '--kind', 'training'],
+  ];
+  const { code, stderr } = await runCommand('swefarm', args, env);
+  expect(code, stderr).toBe(0);
+  const lines = (await readFile(output, 'utf8'))
+    .split('\n')
+    .filter(Boolean)
+    .map((line): Line => JSON.parse(line));
+  const found = Object.fromEntries(
+    lines.map((line) => [
+      `${line.instance_id} ${deeds[line.rollout_index]}`,
+      [line.family, line.outcome, line.reward],
+    ]),
+  );
+  const expected = Object.fromEntries(
+    instances.flatMap((one) =>
+      deeds.map((deed) => [`${one.id} ${deed}`, [one.family, 'judged', rewardOf(one, deed)]]),
+    ),
+  );
+  expect(found).toEqual(expected);
+  expect(lines).toHaveLength(instances.length * deeds.length);
+  const report = await runCommand('swefarm', ['report', output, '--json'], env);
+  const { families } = JSON.parse(report.stdout) as { families: Record<string, Cut> };
+  const cuts = expectedCuts(instances, deeds);
+  expect(Object.keys(families).toSorted()).toEqual(Object.keys(cuts).toSorted());
+  expect(families).toMatchObject(cuts);
+  const { stdout: table } = await runCommand('swefarm', ['report', output, '--format', 'table'], env);
+  expect(table).toContain('By family');
+  return table;
+}
