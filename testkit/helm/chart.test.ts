@@ -13,6 +13,15 @@ const bin = toolsOf('helm', 'schemas');
 /** Kinds of other projects: their schemas are not in Kubernetes. */
 const FOREIGN = 'ScaledObject,PodMonitor,PrometheusRule,HTTPRoute';
 
+const SCHEMAS = join(dirname(bin ?? ''), 'schemas');
+
+/** What kubeconform says of manifests for one version of Kubernetes. */
+function conformity(input: string, version: string): { status: number | null; stdout: string } {
+  const forms = join(SCHEMAS, version, '{{.ResourceKind}}{{.KindSuffix}}.json');
+  const args = ['-strict', '-summary', '-skip', FOREIGN, '-schema-location', forms, '-'];
+  return spawnSync(join(bin ?? '', 'kubeconform'), args, { input, encoding: 'utf8' });
+}
+
 test.each([...generatedFiles()])(
   'helm/%s is what the values and the dashboards say (npm run helm)',
   (path, text) => {
@@ -45,14 +54,11 @@ describe.each(setNames())('values %s', (name) => {
 
   test('are valid for three versions of Kubernetes, no field unknown', ({ skip }) => {
     if (bin === null) return skip(NO_TOOLS);
-    const schemas = join(dirname(bin), 'schemas');
-    const versions = readdirSync(schemas);
+    const versions = readdirSync(SCHEMAS);
     expect(versions).toHaveLength(3);
     for (const version of versions) {
       const input = rendered(bin, [setPath(name)], ['--kube-version', version]);
-      const forms = join(schemas, version, '{{.ResourceKind}}{{.KindSuffix}}.json');
-      const args = ['-strict', '-summary', '-skip', FOREIGN, '-schema-location', forms, '-'];
-      const { status, stdout } = spawnSync(join(bin, 'kubeconform'), args, { input, encoding: 'utf8' });
+      const { status, stdout } = conformity(input, version);
       expect(status, `${version}: ${stdout}`).toBe(0);
       expect(stdout).toMatch(/Invalid: 0, Errors: 0/);
     }
@@ -72,6 +78,16 @@ describe.each(setNames())('values %s', (name) => {
     expect(breachesOf(resourcesOf(rendered(bin, [setPath(name)])), allowed)).toEqual([]);
   });
 });
+
+test.for(['nemo-rl', 'verl'])(
+  'the job of %s beside the farm has no field that is unknown',
+  (name, { skip }) => {
+    if (bin === null) return skip(NO_TOOLS);
+    const input = readFileSync(join(CHART, '../examples', `${name}.yaml`), 'utf8');
+    const { status, stdout } = conformity(input, 'v1.33.13');
+    expect(status, stdout).toBe(0);
+  },
+);
 
 test('the policy finds what it looks for', ({ skip }) => {
   if (bin === null) return skip(NO_TOOLS);
