@@ -32,7 +32,7 @@ export const keyFor = (...urls: string[]): PolicyKey => ({
   origins: originsOf(urls),
 });
 export const open = (url: string, config: Record<string, unknown> = {}, apiKey: PolicyKey | null = null) =>
-  openPolicy(PolicyConfig.parse({ urls: [url], model: 'm', version: 'v', patience: 3, ...config }), {
+  openPolicy(PolicyConfig.parse({ urls: [url], model: 'm', version: 'v', patience: 20, ...config }), {
     apiKey,
     rolloutId: 'run.a__b-1.0',
     attempt: 2,

@@ -112,9 +112,9 @@ test.each([
   async (mode, first, long, last, said) => {
     // The second request alone takes longer than the patience.
     const { asked, bodies } = await oneTurn(
-      { token_mode: mode, patience: 0.5 },
+      { token_mode: mode, patience: 3 },
       streamed(first),
-      slowly([...long], 600 / long.length),
+      slowly([...long], 4_000 / long.length),
       streamed(last),
     );
     expect(await asked).toMatchObject({ message: { content: said } });

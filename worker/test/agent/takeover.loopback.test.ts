@@ -71,7 +71,7 @@ describe('another endpoint takes over within the turn', () => {
     for (const each of [back, gone]) onTestFinished(() => each[Symbol.asyncDispose]());
     const endpoints = openEndpoints();
     endpoints.setOthers(new Map([[gone.url, 5]]));
-    const config = PolicyConfig.parse({ urls: [back.url, gone.url], model: 'm', patience: 8 });
+    const config = PolicyConfig.parse({ urls: [back.url, gone.url], model: 'm', patience: 60 });
     using policy = policyAt(config, 'r.i.0', { endpoints });
     expect(await policy.complete(START, [], never)).toMatchObject({ endpoint: back.url });
     expect(gone.requests.length).toBeGreaterThan(1);
