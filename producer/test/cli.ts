@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { readdir, readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 
-const BIN = fileURLToPath(new URL('../bin/swefarm.mjs', import.meta.url));
+export const BIN = fileURLToPath(new URL('../bin/swefarm.mjs', import.meta.url));
 const FAKE = fileURLToPath(new URL('./fakeworker.ts', import.meta.url));
 
 /** `--worker-command` of a fake worker. */

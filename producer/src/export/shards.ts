@@ -2,7 +2,7 @@
  * A folder of shards, each whole, that appears under its name once all of them are there. A killed export keeps the shards that it had
  * finished beside that place, and the same command goes on after them.
  */
-import { appendFile, mkdir, readFile, rename, rm, rmdir } from 'node:fs/promises';
+import { appendFile, mkdir, readdir, readFile, rename, rm, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { replaceFile } from '@swefarm/shared';
 import { z } from 'zod';
@@ -62,7 +62,7 @@ export async function openShards(
       trying(async () => {
         const files = shards.map(({ file, rows, rollouts }) => ({ file, rows, rollouts: rollouts.length }));
         const manifest = { format: 'swefarm-shards-1', form, ...facts, shards: files };
-        await replaceFile(join(aside, MANIFEST), `${JSON.stringify(manifest, null, 1)}\n`);
+        await replaceIn(aside, MANIFEST, `${JSON.stringify(manifest, null, 1)}\n`);
         await rm(join(aside, JOURNAL));
         await rmdir(path).catch(() => undefined);
         await rename(aside, path);
@@ -84,14 +84,23 @@ async function resume(aside: string, head: string): Promise<Shard[]> {
     const shards: Shard[] = [];
     // A torn last line is a shard that is made again.
     for (const line of lines.slice(0, -1)) shards.push(Shard.parse(JSON.parse(line)));
-    await replaceFile(
-      join(aside, JOURNAL),
-      [head, ...shards.map((shard) => JSON.stringify(shard)), ''].join('\n'),
-    );
+    await removeOthers(aside, [JOURNAL, ...shards.map(({ file }) => file)]);
+    await replaceIn(aside, JOURNAL, [head, ...shards.map((shard) => JSON.stringify(shard)), ''].join('\n'));
     return shards;
   }
   await rm(aside, { recursive: true, force: true });
   await mkdir(aside);
   await appendFile(join(aside, JOURNAL), `${head}\n`);
   return [];
+}
+
+/** The name beside it is fixed, so that what a kill leaves of it is replaced, and never becomes a file of the export. */
+const replaceIn = (folder: string, name: string, content: string): Promise<void> =>
+  replaceFile(join(folder, name), content, { aside: join(folder, `${name}.part`) });
+
+/** A shard of which the journal does not tell, and what was half written. */
+async function removeOthers(folder: string, keep: readonly string[]): Promise<void> {
+  for (const name of await readdir(folder)) {
+    if (!keep.includes(name)) await rm(join(folder, name), { recursive: true, force: true });
+  }
 }

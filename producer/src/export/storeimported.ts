@@ -1,4 +1,5 @@
 /** Stores imported rollouts as if they had been collected: lines, and an artifact for each, marked as imported. */
+import { rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { REWARD_TABLE } from '@swefarm/grading';
 import {
@@ -36,7 +37,9 @@ export type ImportTarget = {
 export async function openImportStore(target: ImportTarget): Promise<ImportStore> {
   await using opened = new AsyncDisposableStack();
   const lines = opened.use(await openTextFile(target.output));
+  await removeUnfinished(target.artifacts);
   const artifacts = opened.use(await openFolderTree(target.artifacts));
+  await artifacts.write(UNFINISHED, '');
   const counts = new Map<string, number>();
   const stack = opened.move();
   return {
@@ -55,9 +58,19 @@ export async function openImportStore(target: ImportTarget): Promise<ImportStore
     async finish() {
       await artifacts.finish();
       await lines.finish();
+      await rm(join(target.artifacts, UNFINISHED), { force: true });
     },
     [Symbol.asyncDispose]: () => stack.disposeAsync(),
   };
+}
+
+/** In a folder of artifacts whose lines are not at their place yet: two places cannot be filled in one step. */
+const UNFINISHED = '.unfinished';
+
+/** What an import left that was killed between the two; nothing else lies in such a folder. */
+async function removeUnfinished(artifacts: string): Promise<void> {
+  const found = await stat(join(artifacts, UNFINISHED)).catch(() => null);
+  if (found) await rm(artifacts, { recursive: true, force: true });
 }
 
 const contentOf = (rollout: ImportedRollout, rollout_id: string): ArtifactContent => ({
