@@ -39,6 +39,7 @@ export type BuildOptions = {
   /** Builds trees over the host's own root even where a Debian tree could be made: takes seconds, but serves rootfs only. */
   host?: boolean;
   cacheDir?: string;
+  /** Holds `recipes` and `problems`; the repository's `examples` when absent, whose `base.json` all share. */
   examplesDir?: string;
   /** Called with one line per step; nothing is printed otherwise. */
   note?: (line: string) => void;
@@ -71,7 +72,7 @@ type Plan = {
 /** Builds what is missing. Throws UsageError (recipes, ids) or SwefarmError `example_*`, each with its remedy. */
 export async function buildExamples(options: BuildOptions = {}): Promise<BuiltExamples> {
   const examplesDir = options.examplesDir ?? join(ROOT, 'examples');
-  const base = await readBaseRecipe(examplesDir);
+  const base = await readBaseRecipe(join(ROOT, 'examples'));
   const found = await readExamples(examplesDir, options.ids);
   const stop = new AbortController();
   const signal = AbortSignal.any([stop.signal, ...(options.signal ? [options.signal] : [])]);
