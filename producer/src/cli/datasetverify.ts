@@ -6,11 +6,11 @@ import { idOf } from '../datasets/tools/select.ts';
 import { readRow } from '../datasets/tools/variables.ts';
 import { openVerbatim } from '../datasets/tools/verbatim.ts';
 import { formOf, writeRows } from '../datasets/tools/write.ts';
-import { appendFindings, type HealthFinding, registryPath } from '../health/registry.ts';
+import { appendFindings, registryPath } from '../health/registry.ts';
 import { inFolder, replaceRecord } from '../output/appendfile.ts';
 import { countNames } from '../output/tally.ts';
 import { EXIT, type ExitCode } from '../run/exit.ts';
-import { addExaminationOptions, examine } from './examine.ts';
+import { addExaminationOptions, type Examined, examine } from './examine.ts';
 import { datasetOf, type Flags, producerConfig, rowOptions, wholeNumber } from './options.ts';
 import { listenForEvaluations } from './stop.ts';
 import { say } from './terminal.ts';
@@ -45,7 +45,7 @@ async function verify(flags: Flags): Promise<ExitCode> {
   const chosen = new Set(dataset.instances.map(({ instance_id: id }) => id));
   const instances = dataset.instances.filter(({ patch }) => patch.trim() !== '');
   const times = flags.times as number;
-  const { findings, complete } = await examine(
+  const { findings, unjudged, complete } = await examine(
     { ...dataset, instances },
     flags,
     { gold: times, noop: times },
@@ -63,7 +63,7 @@ async function verify(flags: Flags): Promise<ExitCode> {
     const read = readRow(row, rowOptions(flags));
     if ('problem' in read) found.push(out(idOf(row), `it cannot be evaluated: ${read.problem}`));
     else if (examined.has(read.instance.instance_id))
-      found.push(verdictOf(read.instance.instance_id, findings, times));
+      found.push(verdictOf(read.instance.instance_id, { findings, unjudged }, times));
     else if (chosen.has(read.instance.instance_id))
       found.push(out(read.instance.instance_id, 'it withholds its gold patch'));
   }
@@ -84,6 +84,8 @@ async function verify(flags: Flags): Promise<ExitCode> {
   return clean.size === found.length ? EXIT.allJudged : EXIT.someNotJudged;
 }
 
+type Judgements = Pick<Examined, 'findings' | 'unjudged'>;
+
 const out = (instance_id: string, why: string): Finding => ({
   instance_id,
   clean: false,
@@ -92,9 +94,15 @@ const out = (instance_id: string, why: string): Finding => ({
   times: 0,
 });
 
-function verdictOf(id: string, findings: ReadonlyMap<string, HealthFinding>, times: number): Finding {
+function verdictOf(id: string, { findings, unjudged }: Judgements, times: number): Finding {
   const finding = findings.get(id);
-  if (!finding) return out(id, 'no evaluation came to a verdict: see the worker log');
+  if (!finding) {
+    const { reason, message } = unjudged.get(id) ?? {
+      reason: 'not evaluated',
+      message: 'it was not evaluated',
+    };
+    return out(id, `no evaluation came to a verdict: ${reason} (${message})`);
+  }
   const why =
     brokenBecause(finding) ??
     (finding.flaky.length > 0 ? 'tests change their outcome' : null) ??
@@ -107,9 +115,7 @@ function verdictOf(id: string, findings: ReadonlyMap<string, HealthFinding>, tim
 
 function tell(found: readonly Finding[], clean: number, output: string, findingsFile: string): void {
   for (const { instance_id: id, flaky } of found) for (const name of flaky) say(`flaky: ${id}: ${name}`);
-  const reasons = countNames(
-    found.flatMap(({ why }) => (why === null ? [] : [why.replace(/ \(flaky: .*/, '')])),
-  );
+  const reasons = countNames(found.flatMap(({ why }) => (why === null ? [] : [why.replace(/ \(.*/s, '')])));
   for (const [reason, times] of Object.entries(reasons)) say(`${times} out: ${reason}`);
   const written = clean === 0 ? 'no file is written' : `written to ${output}`;
   say(`${clean} of ${found.length} rows are clean, ${written}; why the others are out: ${findingsFile}`);

@@ -2,6 +2,7 @@
 import { type ArtifactContent, parseRolloutId, type Result } from '@swefarm/shared';
 import type { Command } from 'commander';
 import type { Dataset } from '../datasets/read.ts';
+import { planGrading } from '../eval/gradingplans.ts';
 import { type EvaluationRound, healthFinding } from '../health/finding.ts';
 import type { HealthFinding } from '../health/registry.ts';
 import { streamOutput } from '../output/output.ts';
@@ -20,7 +21,14 @@ import {
 } from './options.ts';
 import type { Stop } from './stop.ts';
 
-export type Examined = { findings: Map<string, HealthFinding>; complete: boolean };
+export type Examined = {
+  findings: Map<string, HealthFinding>;
+  /** Why no evaluation of gold came to a verdict, for instances that have no finding: a failure's class, and what it says. */
+  unjudged: Map<string, Unjudged>;
+  complete: boolean;
+};
+
+export type Unjudged = { reason: string; message: string };
 
 export type Rounds = { gold: number; noop: number };
 
@@ -35,10 +43,14 @@ export function addExaminationOptions(command: Command): Command {
   return addFarmOptions(command);
 }
 
+/** Adds a file of which no test knows. */
+const NO_CHANGE =
+  'diff --git a/swefarm-untouched.txt b/swefarm-untouched.txt\nnew file mode 100644\n--- /dev/null\n+++ b/swefarm-untouched.txt\n@@ -0,0 +1 @@\n+Nothing else is changed.\n';
+
 /** One run: the first rounds of each instance evaluate gold, the others the untouched tree. */
 export async function examine(dataset: Dataset, flags: Flags, times: Rounds, stop: Stop): Promise<Examined> {
   const { instances } = dataset;
-  if (instances.length === 0) return { findings: new Map(), complete: true };
+  if (instances.length === 0) return { findings: new Map(), unjudged: new Map(), complete: true };
   const given = {
     ...runFlags(flags),
     agent: 'patch',
@@ -46,11 +58,16 @@ export async function examine(dataset: Dataset, flags: Flags, times: Rounds, sto
     groupSize: times.gold + times.noop,
   };
   const record = newRunRecord({ dataset, flags: { ...given, evalTimeout: flags.timeout } }, false);
+  const plans = planGrading(instances, record.evaluation.grader);
   const patches = new Map(
-    instances.map(({ instance_id, patch }) => [
-      instance_id,
-      [...Array<string>(times.gold).fill(patch), ...Array<string>(times.noop).fill('')],
-    ]),
+    instances.map(({ instance_id, patch }) => {
+      // Where an empty patch is no evaluation, one that adds a file shows what the tests say of the untouched tree.
+      const untouched = plans.of(instance_id)?.blank === 'ends' ? NO_CHANGE : '';
+      return [
+        instance_id,
+        [...Array<string>(times.gold).fill(patch), ...Array<string>(times.noop).fill(untouched)],
+      ];
+    }),
   );
   const rounds = new Map<string, EvaluationRound[]>();
   await using stack = new AsyncDisposableStack();
@@ -68,12 +85,22 @@ export async function examine(dataset: Dataset, flags: Flags, times: Rounds, sto
     ...{ farm, output, record, instances, patches, rollouts, onResult, flags, place, stop },
   });
   const findings = new Map<string, HealthFinding>();
+  const unjudged = new Map<string, Unjudged>();
   for (const instance of instances) {
     const own = rounds.get(instance.instance_id) ?? [];
     const network = instance.needs_egress ? 'egress' : record.sandbox.eval_network;
     const there = (from: number, to?: number) => own.slice(from, to).filter((round) => round !== undefined);
     const finding = healthFinding(instance, network, there(0, times.gold), there(times.gold), new Date());
     if (finding) findings.set(instance.instance_id, finding);
+    else unjudged.set(instance.instance_id, unjudgedBecause(there(0, times.gold)));
   }
-  return { findings, complete };
+  return { findings, unjudged, complete };
+}
+
+/** Of several evaluations of gold, the first that failed says why; one that was not run leaves no failure. */
+function unjudgedBecause(gold: readonly EvaluationRound[]): Unjudged {
+  const failure = gold.map(({ result }) => result.failure).find((one) => one !== null);
+  if (failure) return { reason: failure.class, message: failure.message };
+  const message = gold.length === 0 ? 'it was not evaluated' : 'no evaluation has a verdict and an image';
+  return { reason: 'not evaluated', message };
 }

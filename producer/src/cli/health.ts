@@ -5,7 +5,7 @@ import { withEgress } from '../health/finding.ts';
 import { appendFindings, type HealthFinding, registryPath } from '../health/registry.ts';
 import { EXIT, type ExitCode } from '../run/exit.ts';
 import { renderTable } from '../view/table.ts';
-import { addExaminationOptions, examine } from './examine.ts';
+import { addExaminationOptions, type Examined, examine } from './examine.ts';
 import { datasetOf, type Flags, producerConfig, wholeNumber } from './options.ts';
 import { listenForEvaluations } from './stop.ts';
 import { print, say } from './terminal.ts';
@@ -46,7 +46,7 @@ async function runHealth(flags: Flags): Promise<ExitCode> {
     }
   }
   await appendFindings(registry, [...findings.values()]);
-  await tell(instances, findings, registry);
+  await tell(instances, first, registry);
   if (!first.complete) return EXIT.interrupted;
   return findings.size < instances.length ? EXIT.someNotJudged : EXIT.allJudged;
 }
@@ -54,14 +54,14 @@ async function runHealth(flags: Flags): Promise<ExitCode> {
 /** Prints a table on a terminal, else the findings as JSONL. */
 async function tell(
   instances: readonly Instance[],
-  findings: ReadonlyMap<string, HealthFinding>,
+  { findings, unjudged }: Pick<Examined, 'findings' | 'unjudged'>,
   registry: string,
 ): Promise<void> {
-  const word = (finding: HealthFinding | undefined): string =>
-    finding === undefined ? 'no verdict: see the worker log' : (brokenBecause(finding) ?? 'healthy');
+  const word = (id: string, finding: HealthFinding | undefined): string =>
+    finding ? (brokenBecause(finding) ?? 'healthy') : `no verdict: ${unjudged.get(id)?.reason ?? 'cut off'}`;
   const rows = instances.map(({ instance_id }) => {
     const finding = findings.get(instance_id);
-    return [instance_id, finding ? finding.gold_seconds.toFixed(1) : '-', word(finding)];
+    return [instance_id, finding ? finding.gold_seconds.toFixed(1) : '-', word(instance_id, finding)];
   });
   const columns = [{ name: 'instance' }, { name: 'gold s', align: 'right' as const }, { name: 'health' }];
   if (process.stdout.isTTY) await print(renderTable(columns, rows));
@@ -69,6 +69,7 @@ async function tell(
   for (const { instance_id, flaky } of findings.values()) {
     for (const name of flaky) say(`flaky: ${instance_id}: ${name}`);
   }
+  for (const [id, { reason, message }] of unjudged) say(`no verdict: ${id}: ${reason}: ${message}`);
   const healthy = [...findings.values()].filter((finding) => brokenBecause(finding) === null).length;
   say(`${healthy} of ${instances.length} instances are healthy; registry: ${registry}`);
 }
