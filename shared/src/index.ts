@@ -32,6 +32,15 @@ export {
   servedModelIn,
   UNKNOWN_MODEL,
 } from './policy/endpoint/models.ts';
+export {
+  dataUrl,
+  PICTURES_REMEDY,
+  picturesOf,
+  refusesPictures,
+  type WireMessage,
+  wireMessage,
+  withNamedPictures,
+} from './policy/endpoint/parts.ts';
 export { type BodyPiece, type Post, type Route, routeUrl } from './policy/endpoint/post.ts';
 export { parseOverflow, refusedSamplingKey, samplingKeyRemedy } from './policy/endpoint/refusal.ts';
 export type { ModelReply } from './policy/endpoint/reply.ts';
@@ -69,6 +78,7 @@ export * from './records/instance.ts';
 export * from './records/job.ts';
 export * from './records/needs.ts';
 export * from './records/parse.ts';
+export * from './records/picture.ts';
 export * from './records/plan.ts';
 export * from './records/policy.ts';
 export { type ProgramSource, parseProgramOutput } from './records/programoutput.ts';

@@ -49,6 +49,7 @@ const PRODUCER: Rooms = {
   'datasets/families/smith': ['datasets/fields'],
   'datasets/families': ['datasets/families/smith', 'datasets/fields'],
   datasets: ROWS,
+  'datasets/pictures': ROWS,
   'datasets/tools': ['datasets', ...ROWS],
   'datasets/hub': [],
   local: [],

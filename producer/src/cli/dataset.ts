@@ -3,14 +3,16 @@ import { type Command, Option } from 'commander';
 import { DATASET_FORMATS } from '../formats/registry.ts';
 import { EXIT } from '../run/exit.ts';
 import { addDatasetFetch } from './datasetfetch.ts';
+import { addDatasetPictures } from './datasetpictures.ts';
 import { addDatasetTools } from './datasettools.ts';
 import { addDatasetVerify } from './datasetverify.ts';
 import { addDatasetOptions, datasetOf, type Flags } from './options.ts';
-import { print } from './terminal.ts';
+import { print, say } from './terminal.ts';
 
 export function addDataset(program: Command): void {
   const dataset = program.command('dataset');
   addDatasetFetch(dataset);
+  addDatasetPictures(dataset);
   addDatasetTools(dataset);
   addDatasetVerify(dataset);
   for (const [name, format] of Object.entries(DATASET_FORMATS)) {
@@ -19,6 +21,9 @@ export function addDataset(program: Command): void {
     for (const option of [folder, ...format.options()]) command.addOption(option.helpGroup('Output:'));
     addDatasetOptions(command).action(async (flags: Flags) => {
       const { instances } = await datasetOf(flags);
+      const showing = instances.filter(({ pictures = [] }) => pictures.length > 0).length;
+      if (showing > 0)
+        say(`swefarm: ${showing} instances show pictures; these rows hold their addresses, no pictures`);
       await print(JSON.stringify(await format.write(instances, String(flags.outputDir), flags)));
       process.exitCode = EXIT.allJudged;
     });

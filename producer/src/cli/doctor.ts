@@ -39,6 +39,7 @@ export function addDoctor(program: Command): void {
       '--tokenizer <folder>',
       "for token-in: folder with tokenizer.json and chat template (default: the endpoint's /tokenize)",
     )
+    .option('--pictures', 'check also whether the endpoints take pictures, which SWE-bench Multimodal shows')
     .option('--json', 'print JSON (the default in a pipe)');
   addProbeOptions(command);
   addFarmOptions(command).action(async (flags: Flags) => {
@@ -53,6 +54,7 @@ export function addDoctor(program: Command): void {
       policyUrls,
       policy: policyOf(flags),
       acceptRawLogprobs: flags.acceptRawLogprobs === true,
+      pictures: flags.pictures === true,
       apiKey: secret && { secret, origins: originsOf(policyUrls) },
       signal: listenForStop().draining,
     });

@@ -9,6 +9,7 @@ import {
 } from '@swefarm/shared';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { DatasetFilters } from '../datasets/filter.ts';
+import { openPictureFolder } from '../datasets/pictures/folder.ts';
 import { type Dataset, readDataset } from '../datasets/read.ts';
 import type { RowOptions } from '../datasets/row.ts';
 import { NOT_FOR_OPEN_RUNS } from '../gateway/calls/opensettings.ts';
@@ -114,6 +115,12 @@ export function addRowOptions(command: Command): Command {
       add(
         '--family-files <folder>',
         'files that the rows lack: run_scripts and dockerfiles of SWE-bench Pro',
+      ),
+    )
+    .addOption(
+      add(
+        '--picture-files <folder>',
+        'pictures of the issues, with their list pictures.jsonl; swefarm dataset pictures makes it',
       ),
     )
     .addOption(add('--skip-ungradable', 'leave out and count the rows that cannot be graded'));
@@ -252,6 +259,7 @@ export const rowOptions = (flags: Flags): RowOptions => ({
   family: flags.family as DatasetFamily | undefined,
   verdict: flags.verdict as RowOptions['verdict'],
   familyFiles: flags.familyFiles === undefined ? undefined : String(flags.familyFiles),
+  pictures: flags.pictureFiles === undefined ? undefined : openPictureFolder(String(flags.pictureFiles)),
 });
 
 /** Throws UsageError naming `--match`. */

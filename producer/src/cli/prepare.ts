@@ -15,6 +15,7 @@ import type { Dataset } from '../datasets/read.ts';
 import { readRegistry, registryPath } from '../health/registry.ts';
 import { addKnownHealth } from '../health/withhealth.ts';
 import { readPatches } from '../run/patches.ts';
+import { withShownPictures } from '../run/pictures.ts';
 import { newRunRecord, requireSameSettings } from '../run/record.ts';
 import { datasetOf, type Flags, runFlags } from './options.ts';
 import { say } from './terminal.ts';
@@ -45,6 +46,7 @@ export async function prepareRun(
   const wanted = newRunRecord({ dataset, flags: runFlags(flags), configFile }, secret !== null);
   if (stored) requireSameSettings(stored, wanted);
   const record = stored ?? wanted;
+  const instances = withShownPictures(record, dataset.instances);
   const patchFile = flags.patches as string | undefined;
   if (AGENTS[record.agent.type].needsPatches !== (patchFile !== undefined)) {
     throw new UsageError('--agent patch and --patches FILE go together: give both or neither');
@@ -53,7 +55,7 @@ export async function prepareRun(
     patchFile === undefined ? undefined : await readPatches(patchFile, dataset.instances, signal);
   const apiKey = secret && bindKey(secret, record, config);
   const minGroup = wanted.min_group ?? record.min_group ?? undefined;
-  return { dataset, record, patches, apiKey, minGroup };
+  return { dataset: { ...dataset, instances }, record, patches, apiKey, minGroup };
 }
 
 /** Binds the key to the endpoints of the run and of the configuration, not to those of a policy entry, which others can write. */

@@ -16,6 +16,7 @@ import {
   readAgain,
   withGroupSize,
 } from './collection.ts';
+import { requireFitEndpoints } from './endpointcheck.ts';
 import { openFarmPatiently } from './farm.ts';
 import { openRunOutput } from './follow.ts';
 import { addGymConfig, withGymConfig } from './gymconfig.ts';
@@ -33,7 +34,6 @@ import { type PreparedRun, prepareRun, storeApiKey } from './prepare.ts';
 import { reportRunEnd } from './runend.ts';
 import { listenForStop, type Stop } from './stop.ts';
 import { say } from './terminal.ts';
-import { requireTrainableEndpoints } from './tokencheck.ts';
 
 export function addRollout(program: Command): void {
   const command = program
@@ -103,7 +103,7 @@ async function runPrepared(task: Prepared, stop: Stop): Promise<ExitCode> {
   const farm = stack.use(await openFarmPatiently(place.config, stop.draining, { entrusts: true }));
   if (place.stateDir === null) for (const warning of farm.warnings) say(`swefarm: ${warning}`);
   const record = stored ? prepared.record : await withDeadline(prepared.record, flags.deadline, farm);
-  await requireTokens(farm, task, record, stop.draining);
+  await requireEndpoints(farm, task, record, stop.draining);
   await storeRun(task, record, place.stateDir);
   const idle = await staleLimitWarning(record, farm);
   if (idle) say(`swefarm: ${idle}`);
@@ -156,13 +156,13 @@ async function storeRun(
   });
 }
 
-const requireTokens = (
+const requireEndpoints = (
   farm: Farm,
   { flags, prepared }: Prepared,
   record: RunRecord,
   signal: AbortSignal,
 ): Promise<void> =>
-  requireTrainableEndpoints(farm, {
+  requireFitEndpoints(farm, {
     record,
     instances: prepared.dataset.instances,
     apiKey: prepared.apiKey,

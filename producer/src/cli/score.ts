@@ -7,6 +7,7 @@ import {
   type Farm,
   SwefarmError,
   UsageError,
+  withNamedPictures,
 } from '@swefarm/shared';
 import { type Command, Option } from 'commander';
 import { artifactOfLine } from '../output/artifact.ts';
@@ -117,7 +118,7 @@ async function scoreOne(
     );
   }
   const { rollout_id, instance_id } = line;
-  const messages = content.trajectory.messages.map(({ role, content: text }) => ({
+  const messages = content.trajectory.messages.map(withNamedPictures).map(({ role, content: text }) => ({
     role,
     content: text ?? null,
   }));

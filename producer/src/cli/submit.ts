@@ -6,6 +6,7 @@ import { EXIT } from '../run/exit.ts';
 import { type Submitted, staleLimitWarning, submit } from '../run/submit.ts';
 import { workerWarnings } from '../run/workerneeds.ts';
 import { collectRun, requireSameRun } from './collect.ts';
+import { requireFitEndpoints } from './endpointcheck.ts';
 import { openFarmPatiently } from './farm.ts';
 import { addGymConfig, withGymConfig } from './gymconfig.ts';
 import { addDatasetOptions, addFarmOptions, addRunOptions, type Flags, producerConfig } from './options.ts';
@@ -13,7 +14,6 @@ import { addOptionalOutput, readOutputFormat, readResumedRun } from './outputs.t
 import { type PreparedRun, prepareRun, storeApiKey } from './prepare.ts';
 import { listenForStop } from './stop.ts';
 import { print, say } from './terminal.ts';
-import { requireTrainableEndpoints } from './tokencheck.ts';
 
 export function addSubmit(program: Command): void {
   const command = program
@@ -45,7 +45,7 @@ async function runSubmit(given: Flags): Promise<number> {
   const prepared = first
     ? { ...first, record: await withDeadline(first.record, flags.deadline, farm) }
     : await prepareResumed(farm, flags, config, stop.draining);
-  await requireTrainableEndpoints(farm, {
+  await requireFitEndpoints(farm, {
     record: prepared.record,
     instances: prepared.dataset.instances,
     apiKey: prepared.apiKey,

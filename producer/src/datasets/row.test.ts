@@ -87,6 +87,30 @@ test('pictures of the issue are named below it, those of the fix are not, and a 
   expect(problems({ image_assets: '[' })).toEqual(['image_assets']);
 });
 
+test('pictures of the issue come from where the operator has them, those of the fix from nowhere', () => {
+  const shown = ['https://x.example/a.png', 'https://x.example/b.png'];
+  const image_assets = {
+    problem_statement: shown,
+    patch: [{ path: 'a.png', url: 'https://x.example/fix.png' }],
+    test_patch: [],
+  };
+  const asked: string[] = [];
+  const picturesOf = (bytes: number) => {
+    const file = { media_type: 'image/png', sha256: '', bytes, data: 'QUJD' } as const;
+    const find = (address: string) => {
+      asked.push(address);
+      return { address, file };
+    };
+    const read = toInstance('line 1', row({ image_assets }), { pictures: { find } });
+    return 'instance' in read ? read.instance.pictures : [];
+  };
+  expect(picturesOf(3)?.map(({ file }) => file?.bytes)).toEqual([3, 3]);
+  expect(asked).toEqual(shown);
+  expect(instance({ image_assets }).pictures).toEqual(shown.map((address) => ({ address })));
+  const many = { problem_statement: Array(21).fill('https://x.example/a.png') };
+  expect(problems({ image_assets: many })).toEqual(['image_assets.problem_statement']);
+});
+
 test('--family names the images of repositories that no table knows', () => {
   expect(instance({ repo: 'a/b', instance_id: 'a__b-1' }, 'swebench').image).toBe(
     'swebench/sweb.eval.x86_64.a_1776_b-1:latest',

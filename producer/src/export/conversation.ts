@@ -1,5 +1,12 @@
 /** A trajectory as other agents' formats have it: a prompt, then steps of thought, calls and observations. */
-import type { Message, Trajectory, Turn } from '@swefarm/shared';
+import {
+  type Message,
+  picturesOf,
+  type Trajectory,
+  type Turn,
+  type WireMessage,
+  wireMessage,
+} from '@swefarm/shared';
 
 /** One command or tool call of an answer. */
 export type StepCall = {
@@ -86,12 +93,31 @@ export function isSubmit(call: StepCall): boolean {
 /** What mini-swe-agent's prompts have printed, and ours after them. */
 const SENTINEL = /\b(?:COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT|MINI_SWE_AGENT_FINAL_OUTPUT)\b/;
 
-/** The fields of the Chat Completions API and the thought; without what an endpoint or another program added. */
-export function plainMessage(message: Message): Message {
-  const { role, content, reasoning_content, tool_calls, tool_call_id } = message;
+/** Why a format that holds text alone leaves out a rollout whose model was shown pictures. */
+export const SHOWS_PICTURES = 'its prompt shows pictures, which this format cannot hold';
+
+export const showsPictures = ({ messages }: Pick<Trajectory, 'messages'>): boolean =>
+  messages.some((message) => picturesOf(message).length > 0);
+
+/** The content of a message as a list of parts: its text, then its pictures. */
+export function contentParts(message: Message): Exclude<WireMessage['content'], string | null> {
+  const { content } = wireMessage(message);
+  return Array.isArray(content) ? content : [{ type: 'text', text: content ?? '' }];
+}
+
+/** A message as {@link plainMessage} gives it. */
+export type PlainMessage = Pick<Message, 'role' | 'reasoning_content' | 'tool_calls' | 'tool_call_id'> &
+  Pick<WireMessage, 'content'>;
+
+/**
+ * The fields of the Chat Completions API and the thought; without what an endpoint or another program added. Content with pictures
+ * is in parts, as the model was sent it.
+ */
+export function plainMessage(message: Message): PlainMessage {
+  const { role, reasoning_content, tool_calls, tool_call_id } = message;
   return {
     role,
-    content,
+    content: wireMessage(message).content,
     ...(reasoning_content === undefined ? {} : { reasoning_content }),
     ...(tool_calls === undefined ? {} : { tool_calls }),
     ...(tool_call_id === undefined ? {} : { tool_call_id }),

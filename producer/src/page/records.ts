@@ -4,6 +4,7 @@ import {
   describeUnreadable,
   type Result,
   type UnreadableResult,
+  withNamedPictures,
 } from '@swefarm/shared';
 import type { LineSummary, OutputLine } from '../output/line.ts';
 import type { PageDetail, PageRollout, PageTokens } from './data.ts';
@@ -71,6 +72,7 @@ export function pageResult(
     result: given === null ? null : (result as Exclude<PageDetail['result'], null>),
     trajectory: trajectory && {
       ...trajectory,
+      messages: trajectory.messages.map(withNamedPictures),
       turns: trajectory.turns.map(({ tokens, ...turn }) => ({
         ...turn,
         token_count: tokens?.generation.length ?? null,

@@ -12,6 +12,7 @@ import {
   SwefarmError,
 } from '@swefarm/shared';
 import { fail, ok, warn } from './finding.ts';
+import { probePictures } from './pictureprobe.ts';
 import { firstModel, probePolicy } from './probe.ts';
 import { probeTokens } from './tokenprobe.ts';
 
@@ -21,6 +22,8 @@ export type DoctorOptions = {
   /** How a run would ask it; with `require_tokens`, the probe also tries whether training could be contiguous. Its URLs are ignored. */
   policy: PolicyConfig;
   acceptRawLogprobs: boolean;
+  /** Tries whether the endpoints take pictures. */
+  pictures?: boolean;
   apiKey: PolicyKey | null;
   signal: AbortSignal;
 };
@@ -147,7 +150,7 @@ async function workerFinding(farm: Farm): Promise<Finding> {
 
 async function policyFindings(
   url: string,
-  { policy, apiKey, signal, acceptRawLogprobs }: DoctorOptions,
+  { policy, apiKey, signal, acceptRawLogprobs, pictures = false }: DoctorOptions,
 ): Promise<Finding[]> {
   const named = policy.model === ANY_MODEL ? null : policy.model;
   const model = named ?? (await firstModel(url, { model: null, apiKey, signal }));
@@ -158,7 +161,11 @@ async function policyFindings(
     healthy && config?.require_tokens
       ? await probeTokens(url, { config, apiKey, signal, acceptRawLogprobs })
       : [];
-  return [...probe, ...tokens].map((finding) => ({
+  const shown =
+    healthy && model !== null && pictures
+      ? [await probePictures(url, model, { sampling: effectiveSampling(policy), apiKey, signal })]
+      : [];
+  return [...probe, ...tokens, ...shown].map((finding) => ({
     ...finding,
     subject: `policy ${finding.subject}`,
     detail: `${url}: ${finding.detail}`,

@@ -91,10 +91,10 @@ async function completionFindings(url: string, model: string, options: ProbeOpti
   ];
 }
 
-type Asked<T> = { answer: T } | { problem: string; remedy: string };
+export type Asked<T> = { answer: T } | { problem: string; remedy: string };
 
 /** Asks once, for at most {@link TIMEOUT_MS}; a failed request becomes a problem with its remedy. */
-async function ask<T>(
+export async function ask<T>(
   url: string,
   { apiKey, signal }: ProbeOptions,
   request: (client: EndpointClient, signal: AbortSignal) => Promise<T>,

@@ -9,6 +9,7 @@ import {
   SwefarmError,
   startedGroup,
 } from '@swefarm/shared';
+import { withShownPictures } from './pictures.ts';
 
 export type Submission = {
   record: RunRecord;
@@ -32,10 +33,11 @@ const CHUNK = 500;
 /**
  * Writes the run's records, then its jobs. Safe to repeat after a crash at any point: existing jobs stay, missing ones are added.
  *
- * @throws SwefarmError `run_differs` when another record has the run's id, `aborted`; UnusableError of Redis
+ * @throws UsageError `pictures`; SwefarmError `run_differs` when another record has the run's id, `aborted`; UnusableError of Redis
  */
 export async function submit(farm: Farm, submission: Submission, signal?: AbortSignal): Promise<Submitted> {
-  const { record, instances, patches } = submission;
+  const { record, patches } = submission;
+  const instances = withShownPictures(record, submission.instances);
   await farm.runs.create(record, instances, patchRecords(patches));
   const rollouts = rolloutIds(record, instances);
   // Rollouts that an output holds are left out: otherwise maintenance would find their jobs missing.

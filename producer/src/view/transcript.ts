@@ -1,12 +1,13 @@
 /** Renders a rollout as text, turn by turn: answers, commands, observations. All text is made safe to print. */
-import type {
-  ArtifactContent,
-  CommandRecord,
-  LiveTurn,
-  Message,
-  Report,
-  Trajectory,
-  Turn,
+import {
+  type ArtifactContent,
+  type CommandRecord,
+  type LiveTurn,
+  type Message,
+  type Report,
+  type Trajectory,
+  type Turn,
+  withNamedPictures,
 } from '@swefarm/shared';
 import { middle } from './table.ts';
 import { terminalSafe } from './terminalsafe.ts';
@@ -65,7 +66,7 @@ function describeMessage(
 ): string[] {
   const title = answered ? turnTitle(answered) : message.role;
   const commands = answered?.turn.commands.map(commandLine) ?? [];
-  return [section(title, messageText(message, options), options), ...commands];
+  return [section(title, messageText(withNamedPictures(message), options), options), ...commands];
 }
 
 const section = (title: string, text: string, options: TranscriptOptions): string =>

@@ -26,6 +26,14 @@ export const MOST = {
   tokens: 1_000_000_000,
   /** One text in memory; Node's strings end at 512 MiB. */
   textBytes: 256 * 1024 ** 2,
+  /** One picture of an issue: what common endpoints take. */
+  pictureBytes: 5 * 1024 ** 2,
+  /** Pictures of one issue. */
+  pictures: 20,
+  /** All pictures of one issue; each request carries them. */
+  issuePictureBytes: 20 * 1024 ** 2,
+  /** All pictures of one run: they lie in Redis, in its instances. */
+  runPictureBytes: 1024 ** 3,
   /** Experts of one rollout's tokens: as base64 they must fit into one text beside the rest of its artifact. */
   expertBytes: 192 * 1024 ** 2,
   cpus: 4096,

@@ -1,6 +1,8 @@
 /** One dataset row as the whole farm sees it, whatever file it came from. */
 import { z } from 'zod';
+import { MOST } from './bounds.ts';
 import { InstanceEnvironment } from './environment.ts';
+import { Picture } from './picture.ts';
 import { InstancePlan } from './plan.ts';
 
 /** The family decides image naming and the default grader. */
@@ -65,6 +67,8 @@ export const Instance = z.object({
   base_commit: z.string(),
   problem_statement: z.string(),
   hints_text: z.string().default(''),
+  /** What the issue shows beside its text, in its order; a model gets them after the text. */
+  pictures: z.array(Picture).max(MOST.pictures).optional(),
   version: z.string().default(''),
   /** The gold patch; empty when the dataset withholds it. Never shown to the agent. */
   patch: z.string().default(''),
@@ -89,7 +93,7 @@ export const Instance = z.object({
   environment: InstanceEnvironment.optional(),
   /** Its whole evaluation, made by the reader of its family; absent: planned by the columns above. */
   plan: InstancePlan.optional(),
-  /** 3 with an environment or a plan, which older workers would miss. */
+  /** 3 with an environment or a plan, 4 with files of pictures, which older workers would miss. */
   needs: z.number().int().nonnegative().optional(),
   /** No part of the row: what the registry of instances knew when the run was submitted. */
   health: z.array(InstanceHealth).optional(),

@@ -39,7 +39,7 @@ test('whatever lies in a record, it needs something or nothing', () => {
   ).toEqual([...[2, 1e9, 0, 0, 0, 0, 0, 0]]);
 });
 
-test('an instance asks for level 3 where older workers would miss what it says, and only there', () => {
+test('an instance asks for level 3 or 4 where older workers would miss what it says, and only there', () => {
   const row = Instance.parse({
     ...{
       instance_id: 'a__b-1',
@@ -55,6 +55,9 @@ test('an instance asks for level 3 where older workers would miss what it says, 
   const needs = (changes: Partial<Instance>) => withNeeds({ ...row, ...changes }).needs;
   expect(needs({ environment: InstanceEnvironment.parse({}) })).toBe(3);
   expect(needs({ family: 'multi-swe' })).toBe(3);
+  const file = { media_type: 'image/png', sha256: '', bytes: 1, data: 'QQ==' } as const;
+  expect(needs({ pictures: [{ address: 'a', file }] })).toBe(4);
+  expect(needs({ pictures: [{ address: 'a' }] })).toBeUndefined();
   expect(needs({ needs: 2 })).toBe(2);
   expect(needs({ needs: 4, family: 'multi-swe' })).toBe(4);
 });

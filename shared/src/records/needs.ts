@@ -12,8 +12,9 @@ import type { Sampling, SamplingKey } from './sampling.ts';
 /**
  * What this version knows of. 1: all that records could say when `needs` was introduced. 2: the sampling contract, sequence
  * budgets, spans, what trainers ask of a run. 3: instances with an environment and a plan of their own.
+ * 4: pictures that the model is sent.
  */
-export const UNDERSTOOD = 3;
+export const UNDERSTOOD = 4;
 
 /** As it is stored in a record; absent from older records. */
 export const Needs = z.number().int().nonnegative().default(0);
@@ -62,9 +63,10 @@ const EARLIEST: ReadonlySet<string> = new Set(['swebench', 'swegym', 'swesmith',
 
 /** The instance as it is written for workers: with the level that whoever works on it must know of, or with none. */
 export function withNeeds(instance: Instance): Instance {
-  const { environment, plan, family } = instance;
-  const needed = environment || plan || !EARLIEST.has(family) ? 3 : 0;
-  const needs = Math.max(needed, needsOf(instance));
+  const { environment, plan, family, pictures } = instance;
+  const planned = environment || plan || !EARLIEST.has(family) ? 3 : 0;
+  const shown = pictures?.some(({ file }) => file) ? 4 : 0;
+  const needs = Math.max(planned, shown, needsOf(instance));
   return needs === 0 ? instance : { ...instance, needs };
 }
 

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { AGENT_NAMES, agentsWith, DEFAULT_AGENT } from './agents.ts';
 import { MOST } from './bounds.ts';
+import { PicturesWish } from './picture.ts';
 import { PolicyName } from './policy.ts';
 import { Sampling } from './sampling.ts';
 import { setting } from './setting.ts';
@@ -73,6 +74,11 @@ export const AgentConfig = z.object({
     '--observation-limit <chars>',
     'most characters of an observation; a longer one keeps its head and its tail',
     z.number().int().positive().max(MOST.textBytes).default(10_000),
+  ),
+  pictures: setting(
+    '--pictures <how>',
+    'pictures of an issue: sent to the model, or left out so that it gets the text alone',
+    PicturesWish.default('send'),
   ),
   patch_source: setting(
     '--patch-source <source>',

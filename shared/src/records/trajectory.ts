@@ -3,6 +3,7 @@
  * Token ids are stored once: per turn only the new suffix of the prompt and what was generated.
  */
 import { z } from 'zod';
+import type { Picture } from './picture.ts';
 import type { Sampling } from './sampling.ts';
 
 export const ExitStatus = z.enum(['submitted', 'turn_limit', 'time_limit', 'context_limit', 'format_limit']);
@@ -27,7 +28,8 @@ export const Message = z.looseObject({
   tool_call_id: z.string().optional(),
   reasoning_content: z.string().optional(),
 });
-export type Message = z.infer<typeof Message>;
+/** `pictures`: of a message that the farm made; a model is sent them as parts after the text. */
+export type Message = z.infer<typeof Message> & { pictures?: readonly Picture[] };
 
 export type ExpertType = 'int8' | 'uint8' | 'int16' | 'uint16' | 'int32';
 

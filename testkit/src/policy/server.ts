@@ -38,6 +38,8 @@ export type ScriptedPolicyOptions = {
   /** Callers must send it as a bearer token. */
   apiKey?: string;
   seed?: number;
+  /** False: requests with pictures are refused, as vLLM does for a model that reads text alone. */
+  pictures?: boolean;
   /** Sent with every answer as x-policy-version; no header when absent. */
   version?: string;
 };
@@ -53,7 +55,12 @@ export type ScriptedPolicy = AsyncDisposable & {
   setVersion(version: string): void;
 };
 
-type Service = Desk & { listener: Listener; version: string | undefined; dialect: Dialect };
+type Service = Desk & {
+  listener: Listener;
+  version: string | undefined;
+  dialect: Dialect;
+  pictures: boolean;
+};
 
 /** Starts the server. Throws UsageError for a bad script, template, tokenizer or a port in use. */
 export async function startScriptedPolicy(options: ScriptedPolicyOptions): Promise<ScriptedPolicy> {
@@ -98,6 +105,7 @@ export async function startScriptedPolicy(options: ScriptedPolicyOptions): Promi
     apiKey: options.apiKey,
     version: options.version,
     dialect: options.dialect ?? 'vllm-0.9',
+    pictures: options.pictures ?? true,
   };
   await listener.open();
   const port = listener.port();
@@ -136,7 +144,9 @@ async function complete(service: Service, path: string, request: IncomingMessage
   const rollout = typeof header === 'string' ? header : undefined;
   if (path === '/v1/chat/completions') {
     const asked = readChatRequest(body);
-    const caller = service.model.chatCaller(asked.messages, rollout);
+    if (asked.pictures.length > 0 && !service.pictures)
+      throw new BadRequest('At most 0 image(s) may be provided in one prompt.', 'messages');
+    const caller = { ...service.model.chatCaller(asked.messages, rollout), pictures: asked.pictures };
     await visit(
       service,
       response,
@@ -184,12 +194,13 @@ type Send = (
 async function visit(
   service: Service,
   response: ServerResponse,
-  caller: Caller,
+  caller: Caller & { pictures?: string[] },
   model: string | null,
   begin: () => Reply,
   send: Send,
 ): Promise<void> {
   const seen = service.stats.enter(caller.rollout, caller.turn);
+  seen.shown(caller.pictures ?? []);
   const gone = new AbortController();
   // Closed before the end was written: the client disconnected, unless one of our faults closed it.
   let ours = false;

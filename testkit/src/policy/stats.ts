@@ -13,6 +13,8 @@ export type RolloutSeen = {
   aborted: Aborted[];
   max_in_flight: number;
   faults: number;
+  /** The SHA-256 of each picture of its latest request; absent: none. */
+  pictures?: string[];
 };
 
 export type PolicyStats = {
@@ -33,6 +35,7 @@ export type PolicyStats = {
 export type Visit = {
   chosen(conversation: number, variant: number): void;
   struck(): void;
+  shown(pictures: string[]): void;
   answered(promptTokens: number, completionTokens: number): void;
   /** HTTP 4xx caused by the request itself. */
   refused(): void;
@@ -75,6 +78,9 @@ export function openStats(faults: () => Record<string, number>) {
           seen.variant = variant;
         },
         struck: () => void seen.faults++,
+        shown(pictures) {
+          if (pictures.length > 0) seen.pictures = pictures;
+        },
         answered(promptTokens, completionTokens) {
           total.answered++;
           seen.answered++;

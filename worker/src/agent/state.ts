@@ -43,6 +43,7 @@ export function openRolloutState(task: AgentTask, deps: AgentDeps, prompts: Prom
     repo: instance.repo,
     hints_text: instance.hints_text,
   };
+  const pictures = config.pictures === 'send' ? (instance.pictures ?? []) : [];
   const tools = toolDefinitions(config.action, config.patch_source);
   const clock = startClock(config.time_limit, deps.policy.pause, deps.signal);
   return {
@@ -58,7 +59,12 @@ export function openRolloutState(task: AgentTask, deps: AgentDeps, prompts: Prom
       sampling: deps.policy.sampling,
       messages: [
         { role: 'system', content: prompts.render('system', values) },
-        { role: 'user', content: prompts.render('instance', values) },
+        {
+          role: 'user',
+          content: prompts.render('instance', values),
+          // The instance's own texts: a picture is in memory once.
+          ...(pictures.length > 0 ? { pictures } : {}),
+        },
       ],
       turns: [],
       exit_status: null,

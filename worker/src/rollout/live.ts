@@ -2,7 +2,14 @@
  * Publishes the turns of a running rollout to watchers. It does not delay the rollout: there is one write at a time, for which the
  * rollout does not wait, and which is not repeated when it fails.
  */
-import { type Clock, errorMessage, type Live, type LiveTurn, type Trajectory } from '@swefarm/shared';
+import {
+  type Clock,
+  errorMessage,
+  type Live,
+  type LiveTurn,
+  type Trajectory,
+  withNamedPictures,
+} from '@swefarm/shared';
 import type { Logger } from 'pino';
 
 export type LiveDeps = {
@@ -90,7 +97,8 @@ function turnOf({ turns, messages }: Trajectory, index: number, attempt: number,
     attempt,
     turn: index + 1,
     at,
-    messages: messages.slice(from, turns[index + 1]?.message),
+    // Redis would hold the pictures once more.
+    messages: messages.slice(from, turns[index + 1]?.message).map(withNamedPictures),
     answer: turn.message - from,
     finish_reason,
     model_seconds,

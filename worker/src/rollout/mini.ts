@@ -1,5 +1,11 @@
 /** The agent `mini` in a rollout: follows its policy, binds its endpoint, records its pace. */
-import { RolloutFailure } from '@swefarm/shared';
+import {
+  type Instance,
+  type PolicyConfig,
+  picturesRefusedBy,
+  RolloutFailure,
+  type RunRecord,
+} from '@swefarm/shared';
 import { runMiniAgent } from '../agent/loop.ts';
 import { watchPauseLimit } from '../agent/policy/pauselimit.ts';
 import { openPolicy } from '../agent/policy/policy.ts';
@@ -19,6 +25,7 @@ export async function openMini(
   const { run, instance, signal } = task;
   if (!run.policy)
     throw new RolloutFailure('instance_invalid', 'the run names no policy endpoint for agent mini');
+  requireShownPictures(run, run.policy, instance);
   using stack = new DisposableStack();
   const followed = stack.use(await services.policies.follow(run.policy));
   const policy = stack.use(openPolicy(run.policy, policyDeps(task, services, followed)));
@@ -49,6 +56,15 @@ export async function openMini(
     },
     [Symbol.dispose]: () => owned.dispose(),
   };
+}
+
+/** A run is refused before it starts where its pictures cannot be shown; what another version wrote is refused here. */
+function requireShownPictures(run: RunRecord, policy: PolicyConfig, { pictures = [] }: Instance): void {
+  if (run.agent.pictures === 'drop' || pictures.length === 0) return;
+  const lost = pictures.find(({ file }) => !file);
+  const why = lost ? `the picture ${lost.address} has no file` : picturesRefusedBy(policy.token_mode);
+  if (why !== null)
+    throw new RolloutFailure('instance_invalid', `${why}; give --pictures drop to send the text alone`);
 }
 
 function policyDeps(task: Task, services: AttemptServices, followed: FollowedPolicy): PolicyDeps {

@@ -62,7 +62,7 @@ export const hasKnownRepository = ({ repo }: Row): boolean =>
   typeof repo === 'string' &&
   (SWEBENCH_REPOS.has(repo.toLowerCase()) || SWEGYM_REPOS.has(repo.toLowerCase()));
 
-function readColumns(read: FieldReader, { family: given }: RowContext): Instance {
+function readColumns(read: FieldReader, { family: given, pictures: source }: RowContext): Instance {
   const { row } = read;
   const instanceId = read.id();
   const repo = read.text('repo', 'add the column repo as owner/name');
@@ -81,14 +81,14 @@ function readColumns(read: FieldReader, { family: given }: RowContext): Instance
   }
   const version = read.optionalText('version') ?? '';
   if (family === 'swegym' && !ownEvaluation) requireVersion(read, repo, version);
+  const told = read.optionalText('problem_statement', 'add the text of the issue') ?? '';
+  const issue = withPictures(read, told, source);
   const instance: Instance = {
     instance_id: instanceId,
     repo,
     base_commit: read.text('base_commit', 'add the commit that the instance starts from'),
-    problem_statement: withPictures(
-      read,
-      read.optionalText('problem_statement', 'add the text of the issue') ?? '',
-    ),
+    problem_statement: issue.text,
+    ...(issue.pictures.length > 0 ? { pictures: issue.pictures } : {}),
     hints_text: read.optionalText('hints_text') ?? '',
     version,
     patch: read.optionalText('patch') ?? '',

@@ -1,5 +1,5 @@
 /** What a dataset family is to the reader of rows: its signs, its columns, and how a row becomes an instance. */
-import type { DatasetFamily, Instance } from '@swefarm/shared';
+import type { DatasetFamily, Instance, Picture } from '@swefarm/shared';
 import type { z } from 'zod';
 import type { FieldReader, Row } from '../fields/fields.ts';
 
@@ -10,7 +10,12 @@ export type RowOptions = {
   verdict?: 'equal' | 'subset' | undefined;
   /** A folder with files that the rows of a family lack (SWE-bench Pro's scripts). */
   familyFiles?: string | undefined;
+  /** Where the pictures of issues are; absent: rows only name them. */
+  pictures?: PictureSource | undefined;
 };
+
+/** Gives the file of a picture, or says why there is none. */
+export type PictureSource = { find(address: string): Picture };
 
 /** What is known of a row besides its columns. */
 export type RowContext = RowOptions & {

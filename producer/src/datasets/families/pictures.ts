@@ -2,12 +2,23 @@
  * The column `image_assets` of SWE-bench Multimodal: addresses of the pictures of the issue, which the agent may know, and of those that
  * belong to the fix and to its tests, which it may not.
  */
+import { MOST, type Picture } from '@swefarm/shared';
 import { asObject, type FieldReader, isTextList } from '../fields/fields.ts';
+import type { PictureSource } from './family.ts';
 
-/** The issue, with the addresses of its pictures below. Rows whose tests need pictures that nobody brings are refused. */
-export function withPictures(read: FieldReader, issue: string): string {
+export type ShownIssue = { text: string; pictures: Picture[] };
+
+/**
+ * The issue, with the addresses of its pictures below, and the pictures themselves where `source` has them. Rows whose tests need
+ * pictures that nobody brings are refused.
+ */
+export function withPictures(
+  read: FieldReader,
+  issue: string,
+  source: PictureSource | undefined,
+): ShownIssue {
   const given = read.row.image_assets ?? null;
-  if (given === null || given === '') return issue;
+  if (given === null || given === '') return { text: issue, pictures: [] };
   const assets = asObject(given);
   const shown = assets?.problem_statement ?? [];
   if (!assets || !isTextList(shown)) {
@@ -17,7 +28,7 @@ export function withPictures(read: FieldReader, issue: string): string {
       given,
       'export the column as it is',
     );
-    return issue;
+    return { text: issue, pictures: [] };
   }
   const ofTests = assets.test_patch ?? [];
   if (!Array.isArray(ofTests) || ofTests.length > 0) {
@@ -29,5 +40,27 @@ export function withPictures(read: FieldReader, issue: string): string {
       'leave out the row',
     );
   }
-  return shown.length === 0 ? issue : `${issue}\n\nPictures of the issue:\n${shown.join('\n')}\n`;
+  if (shown.length === 0) return { text: issue, pictures: [] };
+  if (shown.length > MOST.pictures)
+    read.complain(
+      'image_assets.problem_statement',
+      `at most ${MOST.pictures} pictures`,
+      `${shown.length} of them`,
+      'leave out the row',
+    );
+  return {
+    text: `${issue}\n\nPictures of the issue:\n${shown.join('\n')}\n`,
+    pictures: bounded(shown.map((address) => source?.find(address) ?? { address })),
+  };
+}
+
+/** The pictures of one issue go into every request of its rollouts. */
+function bounded(pictures: readonly Picture[]): Picture[] {
+  let bytes = 0;
+  return pictures.map((picture) => {
+    bytes += picture.file?.bytes ?? 0;
+    if (bytes <= MOST.issuePictureBytes) return picture;
+    const problem = `the pictures up to this one have ${bytes} bytes; those of one issue have at most ${MOST.issuePictureBytes}`;
+    return { address: picture.address, problem };
+  });
 }

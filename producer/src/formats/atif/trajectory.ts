@@ -2,7 +2,7 @@
  * Harbor's trajectory format ATIF, one file for each rollout. Its schema forbids unknown fields, so what is ours stands in `extra`
  * (harbor/models/trajectories).
  */
-import type { Message } from '@swefarm/shared';
+import { type Message, withNamedPictures } from '@swefarm/shared';
 import { carriedRollout, carriedTurn } from '../../export/carried.ts';
 import { conversationOf, type Step } from '../../export/conversation.ts';
 import { openFolderTree } from '../../export/foldertree.ts';
@@ -52,9 +52,10 @@ function fileOf(rollout: ExportedRollout): string | null {
   });
 }
 
-const saying = ({ role, content }: Message) => ({
-  source: role === 'system' ? 'system' : 'user',
-  message: content ?? '',
+/** Pictures are named in the text: this file holds none. */
+const saying = (message: Message) => ({
+  source: message.role === 'system' ? 'system' : 'user',
+  message: withNamedPictures(message).content ?? '',
 });
 
 function agentStep({ message, turn, calls, thought, observations }: Step) {

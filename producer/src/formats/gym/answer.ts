@@ -3,7 +3,14 @@
  * are quadratic in the rollout (10 MB and more), so they are never in memory at once.
  */
 import { officialReport } from '@swefarm/grading';
-import type { ArtifactContent, Result, RewardComponents, Turn } from '@swefarm/shared';
+import {
+  type ArtifactContent,
+  picturesOf,
+  type Result,
+  type RewardComponents,
+  type Turn,
+  withNamedPictures,
+} from '@swefarm/shared';
 import { openExpertTable } from './experts.ts';
 import { float, IdText, single } from './json.ts';
 import { type Conversation, conversationOf, toolItem } from './responseitems.ts';
@@ -55,7 +62,7 @@ export function* answerPieces(answer: Answer): Generator<Piece> {
   if (unjudged) yield `,${inner(failureFields(unjudged))}`;
   if (answer.trajectory) {
     yield ',"ng_trajectory":';
-    yield* trajectoryPieces(answer, conversation);
+    yield* trajectoryPieces(answer, withNames(answer, conversation));
   }
   yield '}';
 }
@@ -71,6 +78,13 @@ function partPieces(parts: RewardComponents, reward: number): string {
     entries.map(([name, value]) => `${JSON.stringify(prefix + name)}:${float(value)}`).join(',');
   const adding = Math.abs(sum - reward) <= 1e-6 ? `,"reward_components":{${numbers('')}}` : '';
   return `${adding},${numbers('score/')}`;
+}
+
+/** Each turn of `ng_trajectory` repeats the prompt: its pictures are named there and not repeated. */
+function withNames({ content }: Answer, conversation: Conversation): Conversation {
+  const { messages = [], turns = [] } = content?.trajectory ?? {};
+  if (!messages.some((message) => picturesOf(message).length > 0)) return conversation;
+  return conversationOf(messages.map(withNamedPictures), turns);
 }
 
 function* trajectoryPieces(answer: Answer, conversation: Conversation): Generator<Piece> {

@@ -15,7 +15,15 @@ export function inputRow(
   task: number,
   rollout: number,
 ): InputRow {
-  const { health: _health, family, patch, FAIL_TO_PASS, PASS_TO_PASS, ...fields } = instance;
+  const {
+    health: _health,
+    pictures: _pictures,
+    family,
+    patch,
+    FAIL_TO_PASS,
+    PASS_TO_PASS,
+    ...fields
+  } = instance;
   const { model = null, sampling = {} } = record.policy ?? {};
   const { max_tokens: most, ...sampled } = sampling;
   return {

@@ -1,5 +1,5 @@
 /** The messages of a rollout as items of the Responses API, one model call after another. */
-import type { Message, ToolDefinition, Turn } from '@swefarm/shared';
+import { dataUrl, type Message, picturesOf, type ToolDefinition, type Turn } from '@swefarm/shared';
 
 export type ResponseItem = Record<string, unknown> & { type: string };
 
@@ -34,7 +34,14 @@ function inputItem(message: Message): ResponseItem {
   if (message.role === 'tool') {
     return { type: 'function_call_output', call_id: message.tool_call_id ?? '', output: text };
   }
-  return { type: 'message', role: message.role === 'assistant' ? 'user' : message.role, content: text };
+  const role = message.role === 'assistant' ? 'user' : message.role;
+  const images = picturesOf(message).map((picture) => ({
+    type: 'input_image',
+    detail: 'auto',
+    image_url: dataUrl(picture),
+  }));
+  if (images.length === 0) return { type: 'message', role, content: text };
+  return { type: 'message', role, content: [{ type: 'input_text', text }, ...images] };
 }
 
 function answerItems(message: Message, index: number): ResponseItem[] {

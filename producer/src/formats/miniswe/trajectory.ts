@@ -6,7 +6,9 @@ import {
   commandOf,
   conversationOf,
   plainMessage,
+  SHOWS_PICTURES,
   type Step,
+  showsPictures,
 } from '../../export/conversation.ts';
 import { type ExportFormat, NO_TRAJECTORY } from '../../export/format.ts';
 import { type ExportedRollout, modelName } from '../../export/rollout.ts';
@@ -32,6 +34,8 @@ export const MINI_EXIT: Readonly<Record<ExitStatus, string>> = {
 function files(rollout: ExportedRollout, form: string): TreeFiles {
   const trajectory = rollout.content?.trajectory;
   if (!trajectory || trajectory.messages.length === 0) return { skipped: NO_TRAJECTORY };
+  // Version 1 knows texts alone.
+  if (form === '1' && showsPictures(trajectory)) return { skipped: SHOWS_PICTURES };
   const conversation = conversationOf(trajectory);
   const status = trajectory.exit_status === null ? '' : MINI_EXIT[trajectory.exit_status];
   const submission = rollout.patch ?? '';

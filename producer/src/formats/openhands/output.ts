@@ -1,4 +1,5 @@
 /** OpenHands' evaluation lines: `output.jsonl`, and with `raw_completions` the form that SWE-Gym trains on. */
+import { dataUrl, type Message, picturesOf } from '@swefarm/shared';
 import { carriedRollout, carriedTurn } from '../../export/carried.ts';
 import { commandOf, conversationOf, isSubmit, plainMessage, type Step } from '../../export/conversation.ts';
 import { type ExportFormat, NO_TRAJECTORY } from '../../export/format.ts';
@@ -61,12 +62,18 @@ function verdictOf({ line: { resolved, report, facts } }: ExportedRollout) {
   };
 }
 
-const spoken = (id: number, message: { role: string; content: string | null }) => ({
+const spoken = (id: number, message: Message) => ({
   id,
   source: message.role === 'system' ? 'agent' : 'user',
   action: message.role === 'system' ? 'system' : 'message',
-  args: { content: message.content ?? '' },
+  args: { content: message.content ?? '', ...imagesOf(message) },
 });
+
+/** OpenHands' own field of a message. */
+function imagesOf(message: Message) {
+  const pictures = picturesOf(message);
+  return pictures.length === 0 ? {} : { image_urls: pictures.map(dataUrl) };
+}
 
 /** An action for each call, then the observations; the last call of the work is `finish`. */
 function eventsOf(steps: readonly Step[], first: number): Record<string, unknown>[] {

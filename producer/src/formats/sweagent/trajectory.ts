@@ -1,7 +1,14 @@
 /** SWE-agent's trajectories: `INSTANCE/INSTANCE.traj`, `.pred` and `.patch`, preds.json and the list of exit statuses. */
 import type { ExitStatus, Message } from '@swefarm/shared';
 import { carriedRollout, carriedTurn } from '../../export/carried.ts';
-import { commandOf, conversationOf, isSubmit, plainMessage, type Step } from '../../export/conversation.ts';
+import {
+  commandOf,
+  contentParts,
+  conversationOf,
+  isSubmit,
+  plainMessage,
+  type Step,
+} from '../../export/conversation.ts';
 import { type ExportFormat, NO_TRAJECTORY } from '../../export/format.ts';
 import { type ExportedRollout, modelName } from '../../export/rollout.ts';
 import { openTreeWriter, prediction, type TreeFiles } from '../../export/treewriter.ts';
@@ -91,7 +98,7 @@ const answered = (step: Step) => ({
 /** SWE-smith takes the text of a query's messages out of such parts. */
 const inParts = (message: Message) => ({
   ...historic(message),
-  ...(message.role === 'system' ? {} : { content: [{ type: 'text', text: message.content ?? '' }] }),
+  ...(message.role === 'system' ? {} : { content: contentParts(message) }),
 });
 
 const past = (message: Message, message_type: string) => ({

@@ -3,7 +3,15 @@
  * the text.
  */
 import type { Message } from '@swefarm/shared';
-import { commandOf, conversationOf, isSubmit, type Step, type StepCall } from '../../export/conversation.ts';
+import {
+  commandOf,
+  conversationOf,
+  isSubmit,
+  SHOWS_PICTURES,
+  type Step,
+  type StepCall,
+  showsPictures,
+} from '../../export/conversation.ts';
 import { type ExportFormat, NO_TRAJECTORY } from '../../export/format.ts';
 import { openLineWriter, type Rendered } from '../../export/linewriter.ts';
 import { type ExportedRollout, modelName } from '../../export/rollout.ts';
@@ -54,6 +62,7 @@ function line(rollout: ExportedRollout, form: Form): Rendered {
   const { content, provenance, patch } = rollout;
   const trajectory = content?.trajectory;
   if (!trajectory || trajectory.turns.length === 0) return { skipped: NO_TRAJECTORY };
+  if (showsPictures(trajectory)) return { skipped: SHOWS_PICTURES };
   const { prompt, steps } = conversationOf(trajectory);
   const task = prompt.filter(({ role }) => role !== 'system').map(({ content: text }) => text ?? '');
   const row = {

@@ -1,4 +1,5 @@
 /** Everything that is stored of a rollout as one row of a table, for pandas, pyarrow and `datasets`. */
+import { type Message, picturesOf } from '@swefarm/shared';
 import type { ExportFormat } from '../../export/format.ts';
 import { openParquetShards } from '../../export/parquetshards.ts';
 import type { ExportedRollout } from '../../export/rollout.ts';
@@ -45,6 +46,7 @@ const COLUMNS = {
       reasoning_content: 'text',
       tool_call_id: 'text',
       tool_calls: [{ id: 'text', name: 'text', arguments: 'text' }],
+      pictures: [{ address: 'text', media_type: 'text', sha256: 'text', data: 'text' }],
     },
   ],
   tools: 'text',
@@ -77,6 +79,7 @@ function rowsOf(rollout: ExportedRollout) {
     patch,
     messages: trajectory?.messages.map(({ tool_calls, ...message }) => ({
       ...message,
+      pictures: picturesOf(message).map(({ address, file }) => ({ address, ...file })),
       tool_calls: tool_calls?.map(({ id, function: { name, arguments: text } }) => ({
         id,
         name,
@@ -91,6 +94,9 @@ function rowsOf(rollout: ExportedRollout) {
     has_tokens: trajectory?.turns.some(({ tokens }) => tokens !== null) ?? false,
     imported: json(line.imported),
   };
-  const texts = trajectory?.messages.reduce((sum, { content: text }) => sum + (text?.length ?? 0), 0) ?? 0;
+  const texts = trajectory?.messages.reduce((sum, message) => sum + sizeOf(message), 0) ?? 0;
   return { rows: [row], bytes: texts + (content?.test_log?.length ?? 0) + 4096 };
 }
+
+const sizeOf = (message: Message): number =>
+  picturesOf(message).reduce((sum, { file }) => sum + (file?.data.length ?? 0), message.content?.length ?? 0);

@@ -1,6 +1,7 @@
 /** Token ids, loss masks and log-probabilities, as shards of parquet or safetensors. Nothing is tokenised here. */
 import { open } from 'node:fs/promises';
 import { unwritablePath } from '../../export/aside.ts';
+import { SHOWS_PICTURES, showsPictures } from '../../export/conversation.ts';
 import {
   type ExportFormat,
   type ExportRequest,
@@ -64,6 +65,8 @@ const SHARD_TOKENS = 8 * 1024 ** 2;
 function labelled(rollout: ExportedRollout): LabelledSequence[] | { skipped: string } {
   const trajectory = rollout.content?.trajectory;
   if (!trajectory) return { skipped: NO_TRAJECTORY };
+  // Their ids are places that a server fills with what it sees.
+  if (showsPictures(trajectory)) return { skipped: SHOWS_PICTURES };
   const sequences = sequencesOf(trajectory);
   const from = rollout.line.imported?.format;
   if (sequences.length === 0) {

@@ -41,7 +41,7 @@ export const agentNameOf = (style: PromptStyle): string =>
 
 export function verlRow(instance: Instance, split: Split, options: VerlOptions): VerlRow {
   const { instance_id, repo, base_commit, FAIL_TO_PASS, PASS_TO_PASS } = instance;
-  const { health: _health, ...plain } = instance;
+  const { health: _health, pictures: _pictures, ...plain } = instance;
   const carried = JSON.stringify({ ...plain, patch: options.gold ? instance.patch : '' });
   const kwargs: ToolKwargs = { create_kwargs: { instance_id, instance: carried } };
   return {

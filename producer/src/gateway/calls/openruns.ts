@@ -10,6 +10,7 @@ import {
   type RunRecord,
   SwefarmError,
 } from '@swefarm/shared';
+import { withShownPictures } from '../../run/pictures.ts';
 import { recordFromSettings, type SettingsTree } from '../../run/record.ts';
 import { staleLimitWarning } from '../../run/submit.ts';
 import type { Caller } from '../access/callers.ts';
@@ -50,14 +51,15 @@ export class OpenRuns {
   }
 
   /** The open run of these settings, which has this instance. Throws UsageError for settings that describe no run. */
-  async find(callerRun: CallerRun, instance: Instance): Promise<RunRecord> {
-    const row = digest(instance);
+  async find(callerRun: CallerRun, given: Instance): Promise<RunRecord> {
+    const row = digest(given);
     const name = this.nameOf(callerRun);
     // Another row under the same id goes to a run of its own.
     for (const runName of [name, digest([name, row])]) {
       const { run: reading, instances } = this.#knownRun(runName, callerRun);
       const run = await reading;
       if (instances.has(row)) return run;
+      const [instance = given] = withShownPictures(run, [given]);
       const appended = await this.#farm.runs.append(run.run_id, instance);
       if (appended === 'appended') {
         instances.add(row);
@@ -66,10 +68,10 @@ export class OpenRuns {
       if (appended === 'full') throw new SwefarmError('run_full', FULL, { retryable: true });
       if (appended === 'gone') {
         this.#known.delete(runName);
-        return await this.find(callerRun, instance);
+        return await this.find(callerRun, given);
       }
     }
-    throw new Error(`no run takes instance ${instance.instance_id}`);
+    throw new Error(`no run takes instance ${given.instance_id}`);
   }
 
   /** Forgets a run that turned out to be gone. */

@@ -7,6 +7,7 @@ import type { z } from 'zod';
 import { describeProblems } from '../../datasets/problem.ts';
 import { chosenSha256 } from '../../datasets/read.ts';
 import { toInstance } from '../../datasets/row.ts';
+import { withShownPictures } from '../../run/pictures.ts';
 import {
   asTree,
   merge,
@@ -136,6 +137,7 @@ async function submitRun(deps: RouteDeps, request: FastifyRequest & { body: Subm
   const dataset = { path: `rows of ${caller.name}`, sha256: chosenSha256(instances), instances };
   const settings = merge(operator, { ...run, group_size: request.body.group_size });
   const keyless = namingFields(() => recordFromSettings(settings, runId, dataset, null));
+  namingFields(() => withShownPictures(keyless, instances));
   requireWithinCeilings(keyless, config, 'run.');
   requireRunSize(keyless, config);
   // Only once nothing is wrong with the run: a refused request leaves nothing.

@@ -6,6 +6,7 @@ import type { PolicyConfig } from '../../records/runconfig.ts';
 import { effectiveSampling, otherFields } from '../../records/sampling.ts';
 import type { Message, RequestedSampling, ToolDefinition } from '../../records/trajectory.ts';
 import { renderIds } from '../tokens/ids.ts';
+import { wireMessage } from './parts.ts';
 import type { BodyPiece } from './post.ts';
 import type { ModelReply } from './reply.ts';
 import { streamFields } from './stream.ts';
@@ -37,7 +38,9 @@ export function chatBody(
     ...samplingFields(config, asked),
   });
   const listed =
-    config.token_mode === 'echo' && last ? withTokens(messages, last) : [JSON.stringify(messages)];
+    config.token_mode === 'echo' && last
+      ? withTokens(messages, last)
+      : [JSON.stringify(messages.map(wireMessage))];
   return ['{"messages":', ...listed, ',', rest.slice(1)];
 }
 

@@ -5,9 +5,11 @@ import {
   ContextOverflowError,
   errorMessage,
   type FailureClass,
+  PICTURES_REMEDY,
   PromptTooLongError,
   parseOverflow,
   refusedSamplingKey,
+  refusesPictures,
   samplingKeyRemedy,
 } from '@swefarm/shared';
 
@@ -102,9 +104,13 @@ function faultOfRefusal(message: string, error: APIError): PolicyFault | Context
   const overflow = parseOverflow(error.message, error.code);
   if (overflow) return new ContextOverflowError(message, overflow);
   const key = refusedSamplingKey(error.message);
-  const why = key === null ? message : `${samplingKeyRemedy(key)}: ${message}`;
+  const remedy = key === null ? pictureRemedy(error.message) : samplingKeyRemedy(key);
+  const why = remedy === null ? message : `${remedy}: ${message}`;
   return new PolicyFault('policy_bad_request', 'never', why, { cause: error });
 }
+
+const pictureRemedy = (text: string): string | null =>
+  refusesPictures(text) ? `the endpoint refuses pictures: ${PICTURES_REMEDY}` : null;
 
 /** `Retry-After` as seconds or date, or the older `retry-after-ms`; null when absent or unreadable. */
 export function readRetryAfter(

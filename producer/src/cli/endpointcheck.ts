@@ -1,16 +1,19 @@
-/** Tries the endpoints of a run with --require-tokens before it is queued, and refuses a run that could not train. */
+/** Tries the endpoints of a run before it is queued: with --require-tokens, and where its instances show pictures. */
 import {
   asksPolicy,
+  effectiveSampling,
   type Farm,
   type Instance,
+  type PolicyConfig,
   type PolicyKey,
   type RunRecord,
   UnusableError,
 } from '@swefarm/shared';
 import { probeEndpoints } from '../probe/endpoints.ts';
+import { probePictures } from '../probe/pictureprobe.ts';
 import { say } from './terminal.ts';
 
-export type TokenCheck = {
+export type EndpointCheck = {
   record: RunRecord;
   /** The run's instances: the longest problem statement must fit. */
   instances: readonly Instance[];
@@ -19,16 +22,47 @@ export type TokenCheck = {
   signal: AbortSignal;
 };
 
-/** Throws UnusableError `policy_tokens` with the failure and its remedy. Does nothing for runs that need no tokens. */
-export async function requireTrainableEndpoints(farm: Farm, trial: TokenCheck): Promise<void> {
-  const { policy, agent } = trial.record;
-  if (!policy?.require_tokens) return;
+/**
+ * Throws UnusableError with the failure and its remedy: `policy_tokens` where the run could not train, `policy_pictures` where an
+ * endpoint refuses the pictures of its instances. Asks nothing for runs that need neither.
+ */
+export async function requireFitEndpoints(farm: Farm, trial: EndpointCheck): Promise<void> {
+  const { policy } = trial.record;
+  const shows = trial.instances.some(({ pictures = [] }) => pictures.length > 0);
+  if (!policy || (!policy.require_tokens && !shows)) return;
   const [spoken] = policy.name === null ? [] : await farm.policies.get([policy.name]);
   if (spoken && spoken.state !== 'serving') {
-    say(`swefarm: policy ${spoken.name} is ${spoken.state}: whether its tokens are contiguous is not tried`);
+    say(`swefarm: policy ${spoken.name} is ${spoken.state}: its endpoints are not tried`);
     return;
   }
   const urls = spoken && spoken.endpoints.length > 0 ? spoken.endpoints : policy.urls;
+  if (shows) await requirePictures(urls, policy, trial);
+  if (policy.require_tokens) await requireTrainable(urls, policy, trial);
+}
+
+async function requirePictures(
+  urls: readonly string[],
+  policy: PolicyConfig,
+  { apiKey, signal }: EndpointCheck,
+): Promise<void> {
+  const options = { sampling: effectiveSampling(policy), apiKey, signal };
+  for (const url of urls) {
+    const { status, detail, remedy } = await probePictures(url, policy.model, options);
+    if (status === 'warn') say(`swefarm: ${url}, pictures: ${detail}\n    → ${remedy}`);
+    if (status !== 'fail') continue;
+    throw new UnusableError(
+      'policy_pictures',
+      `the instances of this run show pictures:\n  ${url}: ${detail}\n    → ${remedy}`,
+    );
+  }
+}
+
+async function requireTrainable(
+  urls: readonly string[],
+  policy: PolicyConfig,
+  trial: EndpointCheck,
+): Promise<void> {
+  const { agent } = trial.record;
   const { apiKey, signal, acceptRawLogprobs } = trial;
   const options = {
     config: policy,

@@ -1,0 +1,138 @@
+/** Brings the pictures of a dataset's issues to a folder, so that no worker needs a network for them. */
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import {
+  errorMessage,
+  exponentialBackoff,
+  type Instance,
+  MOST,
+  replaceFile,
+  retry,
+  UsageError,
+} from '@swefarm/shared';
+import {
+  openPictureFolder,
+  PICTURE_LIST,
+  type PictureLine,
+  pictureFileOf,
+  readPictureList,
+} from './folder.ts';
+
+export type PictureTask = {
+  instances: readonly Instance[];
+  folder: string;
+  signal: AbortSignal;
+  onNote: (text: string) => void;
+};
+
+/** `missing`: addresses that gave no picture, each with the reason. */
+export type FetchedPictures = {
+  folder: string;
+  fetched: number;
+  present: number;
+  missing: { address: string; problem: string }[];
+};
+
+const TIMEOUT_MS = 60_000;
+const TRIES = 4;
+const ENDINGS = {
+  'image/png': 'png',
+  'image/jpeg': 'jpg',
+  'image/gif': 'gif',
+  'image/webp': 'webp',
+} as const;
+
+/** Fetches what the folder does not have yet. Throws UsageError for a folder whose list cannot be read, and the system's errors. */
+export async function fetchPictures({
+  instances,
+  folder,
+  signal,
+  onNote,
+}: PictureTask): Promise<FetchedPictures> {
+  await mkdir(folder, { recursive: true });
+  const lines = new Map((await listOf(folder)).map((line) => [line.address, line]));
+  const known = lines.size > 0 ? openPictureFolder(folder) : null;
+  const done: FetchedPictures = { folder, fetched: 0, present: 0, missing: [] };
+  const addresses = new Set(instances.flatMap(({ pictures = [] }) => pictures.map(({ address }) => address)));
+  for (const address of addresses) {
+    signal.throwIfAborted();
+    if (known?.find(address).file) {
+      done.present++;
+      continue;
+    }
+    try {
+      const bytes = await bytesAt(address, signal);
+      const found = pictureFileOf(bytes);
+      if ('problem' in found) throw new UsageError(found.problem);
+      const file = `${found.sha256}.${ENDINGS[found.media_type]}`;
+      await replaceFile(join(folder, file), bytes, { sync: true });
+      lines.set(address, { address, file, sha256: found.sha256 });
+      // After each picture, so that a fetch that is killed knows what it has.
+      await replaceFile(join(folder, PICTURE_LIST), jsonLines(lines.values()), { sync: true });
+      done.fetched++;
+      onNote(`${address}: ${found.bytes} bytes`);
+    } catch (error) {
+      signal.throwIfAborted();
+      if (isLocal(error)) throw error;
+      const problem = errorMessage(error);
+      done.missing.push({ address, problem });
+      onNote(`${address}: no picture: ${problem}`);
+    }
+  }
+  return done;
+}
+
+async function listOf(folder: string): Promise<PictureLine[]> {
+  try {
+    return readPictureList(folder);
+  } catch (error) {
+    if (((error as Error).cause as NodeJS.ErrnoException | undefined)?.code === 'ENOENT') return [];
+    throw error;
+  }
+}
+
+const jsonLines = (lines: Iterable<PictureLine>): string =>
+  Array.from(lines, (line) => `${JSON.stringify(line)}\n`).join('');
+
+/** A disk that is full or may not be written is no fault of the picture. */
+const isLocal = (error: unknown): boolean =>
+  /^(ENOSPC|EACCES|EPERM|EROFS|EDQUOT|ENOTDIR|EISDIR)$/.test(String((error as NodeJS.ErrnoException).code));
+
+/** An answer that another try may better. */
+class PassingError extends Error {
+  override readonly name = 'PassingError';
+}
+
+async function bytesAt(address: string, signal: AbortSignal): Promise<Buffer> {
+  if (!/^https?:\/\//i.test(address)) throw new UsageError('is no http address');
+  return await retry(() => askOnce(address, signal), {
+    pauseMs: exponentialBackoff(1000, 8000),
+    tries: TRIES,
+    signal,
+    isPassing: (error) => error instanceof PassingError,
+  });
+}
+
+async function askOnce(address: string, signal: AbortSignal): Promise<Buffer> {
+  const answer = await fetch(address, {
+    signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
+  }).catch((error: unknown) => {
+    const { cause } = error as { cause?: unknown };
+    throw new UsageError(`cannot be reached (${errorMessage(cause ?? error)})`, { cause: error });
+  });
+  if (!answer.ok) {
+    await answer.body?.cancel();
+    const passing = answer.status === 429 || answer.status === 408 || answer.status >= 500;
+    const told = `the server answers ${answer.status}`;
+    throw passing ? new PassingError(told) : new UsageError(told);
+  }
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of answer.body ?? []) {
+    size += chunk.byteLength;
+    if (size > MOST.pictureBytes)
+      throw new UsageError(`has more than the ${MOST.pictureBytes} bytes that a picture may have`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}

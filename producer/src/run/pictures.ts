@@ -1,0 +1,73 @@
+/** Whether a run can show the pictures of its instances to its model; asked before anything is written. */
+import {
+  asksPolicy,
+  type Instance,
+  MOST,
+  type Picture,
+  picturesRefusedBy,
+  type RunRecord,
+  UsageError,
+} from '@swefarm/shared';
+
+const SHOWN = 5;
+
+/**
+ * The instances as a run of these settings stores them: without pictures where no model of the farm looks at them.
+ *
+ * @throws UsageError `pictures`, with the number of instances and what to do, where the run's token mode cannot hold pictures, where
+ *   they are not here, or where they are too large for one run
+ */
+export function withShownPictures(
+  { agent, policy }: Pick<RunRecord, 'agent' | 'policy'>,
+  instances: readonly Instance[],
+): Instance[] {
+  const showing = instances.filter(({ pictures = [] }) => pictures.length > 0);
+  if (showing.length === 0) return [...instances];
+  if (agent.pictures === 'drop' || !asksPolicy(agent.type) || policy === null) {
+    return instances.map(({ pictures: _pictures, ...instance }) => instance);
+  }
+  const count = `${showing.length} of ${instances.length} instances show pictures`;
+  const drop = '--pictures drop, which sends the text alone';
+  const refused = picturesRefusedBy(policy.token_mode);
+  if (refused !== null) {
+    throw unshown(`${count} (${named(showing)}), and ${refused}; use --token-mode text, or ${drop}`);
+  }
+  const lost = showing.filter(({ pictures = [] }) => pictures.some(isLost));
+  if (lost.length > 0) {
+    throw unshown(
+      [
+        `${count}, and those of ${lost.length} cannot be sent:`,
+        ...lost.slice(0, SHOWN).map(describeLost),
+        ...(lost.length > SHOWN ? [`  … and ${lost.length - SHOWN} more instances`] : []),
+        `bring them with swefarm dataset pictures --dataset FILE --output-dir DIR, and name the folder with --picture-files DIR; leave out single instances with --ids; or use ${drop}`,
+      ].join('\n'),
+    );
+  }
+  const bytes = showing
+    .flatMap(({ pictures = [] }) => pictures)
+    .reduce((sum, { file }) => sum + (file?.bytes ?? 0), 0);
+  if (bytes > MOST.runPictureBytes) {
+    throw unshown(
+      `${count}, of ${bytes} bytes in all, and Redis holds at most ${MOST.runPictureBytes} of one run; make several runs, or use ${drop}`,
+    );
+  }
+  return [...instances];
+}
+
+const unshown = (message: string): UsageError => new UsageError(message, { code: 'pictures' });
+
+const isLost = ({ file }: Picture): boolean => !file;
+
+const named = (instances: readonly Instance[]): string =>
+  instances
+    .slice(0, SHOWN)
+    .map(({ instance_id }) => instance_id)
+    .concat(instances.length > SHOWN ? ['…'] : [])
+    .join(', ');
+
+function describeLost({ instance_id, pictures = [] }: Instance): string {
+  const lost = pictures.filter(isLost);
+  const [first] = lost;
+  const more = lost.length > 1 ? ` (and ${lost.length - 1} more)` : '';
+  return `  ${instance_id}: ${first?.address}: ${first?.problem ?? 'no --picture-files names it'}${more}`;
+}

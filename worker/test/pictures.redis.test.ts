@@ -1,0 +1,107 @@
+/** The pictures of an issue in a whole rollout: the model gets them as parts in every turn, and the trajectory holds them once. */
+import { createHash } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { decodeArtifact, newId, type Picture, PolicyConfig } from '@swefarm/shared';
+import { bareRun, startScriptedPolicy } from '@swefarm/testkit';
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest';
+import { startThreads, type Threads } from '../src/threads/pool.ts';
+import { makeTree, startHostWorker, treeInstance, ungraded } from './hostworker.ts';
+import { openScene } from './maintenance/farm.ts';
+
+const POLL = { timeout: 120_000, interval: 100 };
+vi.setConfig({ testTimeout: 240_000 });
+
+let folder: string;
+let threads: Threads;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'swefarm-pictures-'));
+  await makeTree(folder);
+  threads = startThreads(1);
+});
+afterAll(async () => {
+  await threads[Symbol.asyncDispose]();
+  await rm(folder, { recursive: true, force: true });
+});
+
+function picture(name: string, more = 0): Picture {
+  const bytes = Buffer.concat([Buffer.from(`\x89PNG\r\n\x1a\n${name}`, 'latin1'), Buffer.alloc(more)]);
+  const sha256 = createHash('sha256').update(bytes).digest('hex');
+  const file = {
+    media_type: 'image/png' as const,
+    sha256,
+    bytes: bytes.length,
+    data: bytes.toString('base64'),
+  };
+  return { address: `https://x.example/${name}.png`, file };
+}
+/** The second is as large as many screenshots. */
+const PICTURES = [picture('one'), picture('two', 2_000_000)];
+
+/** One rollout that takes two turns; its result, artifact, and what the policy saw. */
+async function rollout(
+  options: { pictures?: boolean },
+  agent: { pictures?: 'send' | 'drop' } = {},
+  policyConfig: object = {},
+) {
+  const policy = await startScriptedPolicy({
+    script: { model: 'm', conversations: [{ variants: [[{ command: 'ls' }, { submit: true }]] }] },
+    ...options,
+  });
+  onTestFinished(() => policy[Symbol.asyncDispose]());
+  const prefix = `{p-${newId()}}`;
+  const { farm } = await openScene(prefix);
+  onTestFinished(() => farm[Symbol.asyncDispose]());
+  const base = bareRun();
+  const run = bareRun({
+    ...ungraded(),
+    agent: { ...base.agent, type: 'mini', ...agent },
+    policy: PolicyConfig.parse({ urls: [policy.url], model: 'm', patience: 0, ...policyConfig }),
+  });
+  await farm.runs.create(run, [{ ...treeInstance(folder), pictures: PICTURES }]);
+  const [id = ''] = await farm.groups.rollouts(run.run_id);
+  await farm.jobs.enqueue(run, [id]);
+  await startHostWorker({ farm, prefix, folder, threads, slots: 1, limitMs: 60_000 });
+  await expect.poll(async () => (await farm.results.counts(run.run_id)).committed, POLL).toBe(1);
+  const result = await farm.results.get(id);
+  const content = result?.artifact ? await decodeArtifact(await farm.artifacts.get(result.artifact)) : null;
+  return { result, content, seen: policy.stats().rollouts[id] };
+}
+
+test('a model sees the pictures in every turn, and the trajectory holds each of them once', async () => {
+  const { result, content, seen } = await rollout({});
+  expect(result).toMatchObject({ exit_status: 'submitted', turns: 2 });
+  expect(seen).toMatchObject({ turns: 2, pictures: PICTURES.map(({ file }) => file?.sha256) });
+  const [, first, ...others] = content?.trajectory?.messages ?? [];
+  expect(first).toMatchObject({ role: 'user', content: expect.any(String), pictures: PICTURES });
+  expect(JSON.stringify(others)).not.toContain('iVBOR');
+});
+
+test('with --pictures drop it gets the text alone, in a mode with token ids too', async () => {
+  for (const token_mode of ['text', 'token-in']) {
+    const { result, content, seen } = await rollout({}, { pictures: 'drop' }, { token_mode });
+    expect(result).toMatchObject({ exit_status: 'submitted', turns: 2 });
+    expect(seen?.pictures).toBeUndefined();
+    expect(JSON.stringify(content?.trajectory?.messages)).not.toContain('x.example');
+  }
+});
+
+test('an endpoint that refuses pictures is told by name', async () => {
+  const { result } = await rollout({ pictures: false });
+  expect(result?.failure).toMatchObject({
+    class: 'policy_bad_request',
+    message: expect.stringMatching(
+      /the endpoint refuses pictures: serve a model that takes pictures.*At most 0 image/,
+    ),
+  });
+});
+
+test('a worker never renders a prompt without its pictures: the instance is refused by name', async () => {
+  const { result, seen } = await rollout({}, {}, { token_mode: 'token-in' });
+  expect(result?.failure).toMatchObject({
+    class: 'instance_invalid',
+    message: expect.stringMatching(/token mode token-in .* cannot hold pictures; give --pictures drop/),
+  });
+  expect(seen).toBeUndefined();
+});
