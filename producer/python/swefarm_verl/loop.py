@@ -12,6 +12,7 @@ from swefarm_verl.baseline import UNJUDGED
 from swefarm_verl.farm import ANSWER_S, Farm, in_thread
 from swefarm_verl.row import OVERLONG, Credit, credit_of, is_asynchronous, is_validation, row_of, version_of, versions_in
 from swefarm_verl.servers import server_urls
+from swefarm_verl.session import named_parts
 from swefarm_verl.trajectory import Sequence, sequence_of
 
 logger = logging.getLogger(__name__)
@@ -26,7 +27,8 @@ class SwefarmLoop(AgentLoopBase):
     each rollout, and where this verl tells none the policy of the farm's configuration. ``model``: their name of the model;
     verl's own path of it without. ``agent_ref``: which entry of the gateway's callers plays. ``overlong``: ``mask`` or
     ``keep`` a sample that is longer than verl's response_length. ``rollout_s``: seconds from its first call on after which a
-    rollout is given up, and the farm cancels it. Nothing that happens here raises: verl's older trainer gathers a whole
+    rollout is given up, and the farm cancels it. ``score_parts``: names of parts of rewards that verl's metrics are to show
+    as numbers (``score/NAME``). Nothing that happens here raises: verl's older trainer gathers a whole
     batch without isolation, so a failure comes back as a sample that is not trained on.
     """
 
@@ -40,6 +42,7 @@ class SwefarmLoop(AgentLoopBase):
         agent_ref: str = "swe_farm",
         rollout_s: float = ROLLOUT_S,
         overlong: str = "mask",
+        score_parts: Many[str] = (),
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
@@ -51,6 +54,7 @@ class SwefarmLoop(AgentLoopBase):
         self.agent_ref = agent_ref
         self.rollout_s = rollout_s
         self.overlong = overlong
+        self.score_parts = list(score_parts)
 
     async def run(self, sampling_params: dict[str, Any], **kwargs: Any) -> AgentLoopOutput:
         began = time.monotonic()
@@ -105,6 +109,7 @@ class SwefarmLoop(AgentLoopBase):
             "overlong": float(credit.overlong),
             "acc": credit.reward if credit.judged else 0.0,
             "why": credit.why,
+            **named_parts(credit.parts, self.score_parts),
         }
         return AgentLoopOutput(
             prompt_ids=sequence.prompt_ids,

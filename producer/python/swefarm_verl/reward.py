@@ -10,7 +10,7 @@ from uuid import uuid4
 from swefarm_verl.baseline import UNJUDGED
 from swefarm_verl.dryrun import check_structure, find_patch
 from swefarm_verl.farm import Farm, FarmError, FarmRefusal
-from swefarm_verl.session import SessionOver, Verdict, grade, open_session, plain
+from swefarm_verl.session import SessionOver, Verdict, grade, named_parts, open_session, plain
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +27,8 @@ async def compute_score(
 ) -> dict[str, Any]:
     """
     The same keys for every sample, as verl wants them. ``score`` of an unjudged sample is a number that counts as zero
-    and that the estimator grpo_judged knows (see baseline.py); ``judged`` is 0.0 then.
+    and that the estimator grpo_judged knows (see baseline.py); ``judged`` is 0.0 then. ``score_parts`` of the settings names parts
+    of rewards that become numbers of their own.
     """
     extra = dict(extra_info or {})
     patch = find_patch(solution_str) if extra.get("prompt_style") in ("style-2", "style-3") else None
@@ -39,6 +40,7 @@ async def compute_score(
         "acc": verdict.reward,
         "structure": float(check_structure(patch).sound),
         "why": verdict.why,
+        **named_parts(verdict.parts, settings.get("score_parts") or ()),
     }
 
 

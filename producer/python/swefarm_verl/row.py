@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Mapping, Optional, Sequence as Many
 from uuid import uuid4
 
@@ -112,6 +112,10 @@ def versions_in(answer: Mapping[str, Any], asked: Optional[int]) -> dict[str, in
     return {"min_global_steps": min(numbers), "max_global_steps": max(numbers)} if numbers else {}
 
 
+#: Before the name of each part of a reward, in an answer to /run.
+PART = "score/"
+
+
 @dataclass(frozen=True)
 class Credit:
     """``reward`` is a number in any case; of a sample that is not judged nothing is trained."""
@@ -120,6 +124,7 @@ class Credit:
     reward: float
     overlong: bool
     why: str
+    parts: Mapping[str, float] = field(default_factory=dict)
 
 
 def credit_of(answer: Mapping[str, Any], sequence: Sequence, overlong: str) -> Credit:
@@ -136,4 +141,5 @@ def credit_of(answer: Mapping[str, Any], sequence: Sequence, overlong: str) -> C
         ended = f"ended at {SEQUENCE}: verl's response_length, or a smaller one of the farm's operator"
         cut = f"{sequence.cut_turns} turns cut" if sequence.cut_turns else ended
         return Credit(False, UNJUDGED, True, f"overlong: {cut}")
-    return Credit(True, float(answer["reward"]), long, "")
+    parts = {key[len(PART):]: float(value) for key, value in answer.items() if key.startswith(PART)}
+    return Credit(True, float(answer["reward"]), long, "", parts)

@@ -11,7 +11,7 @@ import logging
 import threading
 import uuid
 from dataclasses import dataclass, field
-from typing import Any, Mapping, Optional
+from typing import Any, Iterable, Mapping, Optional
 
 from .farm import Farm, FarmError, FarmRefusal, in_thread
 
@@ -155,6 +155,8 @@ class Verdict:
     resolved: bool
     why: str
     report: Optional[Mapping[str, Any]] = None
+    #: The named parts of a reward that is a number of the dataset's own.
+    parts: Mapping[str, float] = field(default_factory=dict)
 
 
 UNKNOWN = "the farm could not judge it"
@@ -166,7 +168,17 @@ def verdict_of(result: Mapping[str, Any]) -> Verdict:
     failure = result.get("failure") or {}
     why = str(failure.get("class") or result.get("reward_row") or UNKNOWN)
     reward = float(result["reward"]) if judged else 0.0
-    return Verdict(judged, reward, bool(result.get("resolved")), why, result.get("report"))
+    parts = dict(result.get("reward_components") or {}) if judged else {}
+    return Verdict(judged, reward, bool(result.get("resolved")), why, result.get("report"), parts)
+
+
+def named_parts(parts: Mapping[str, float], names: Iterable[str]) -> dict[str, Any]:
+    """
+    The parts of a reward as verl takes them: every sample of a batch must have the same keys, so all parts are one text,
+    and only those that the settings name are numbers of their own (0 where a sample has no such part).
+    """
+    text = json.dumps({name: float(parts[name]) for name in sorted(parts)})
+    return {"reward_components": text, **{f"score/{name}": float(parts.get(name, 0.0)) for name in names}}
 
 
 async def grade(farm: Farm, session_id: str, wait_s: float) -> Verdict:

@@ -154,6 +154,12 @@ class CreditTest(unittest.TestCase):
         credit = self.credit(answered(0.0))
         self.assertEqual((credit.judged, credit.reward, credit.overlong), (True, 0.0, False))
 
+    def test_the_parts_of_a_reward_come_with_it_and_with_no_other_sample(self):
+        parts = {"score/tests": 0.25, "score/style": 0.5}
+        self.assertEqual(self.credit(answered(0.75, **parts)).parts, {"tests": 0.25, "style": 0.5})
+        self.assertEqual(self.credit(answered(0.75)).parts, {})
+        self.assertEqual(self.credit(answered(None, **parts)).parts, {})
+
     def test_a_prefix_earns_nothing_by_default(self):
         for given in ((answered(), 3), (answered(limit="max_sequence_tokens"), 100)):
             credit = self.credit(*given)

@@ -160,6 +160,21 @@ class ScoreTest(unittest.TestCase):
             handle = {"session_id": "s1", "farm_url": fake.url}
             self.assertEqual(self.score({"swefarm_session": handle})["score"], 1.0)
 
+    def test_the_parts_of_a_reward_are_one_text_and_the_named_ones_numbers(self):
+        scored = {**JUDGED, "resolved": None, "reward": 0.75, "reward_components": {"tests": 0.25, "style": 0.5}}
+        results = [scored, JUDGED, LOST]
+        with FakeFarm(lambda *_: (200, {"state": "ended", "result": results.pop(0)})) as fake:
+            handle = {"session_id": "s1", "farm_url": fake.url}
+            with_parts, without, lost = (
+                self.score({"swefarm_session": handle}, score_parts=["tests"]) for _ in range(3)
+            )
+        self.assertEqual(with_parts["score"], 0.75)
+        self.assertEqual(with_parts["reward_components"], '{"style": 0.5, "tests": 0.25}')
+        self.assertEqual([one["score/tests"] for one in (with_parts, without, lost)], [0.25, 0.0, 0.0])
+        # verl takes the keys of the first sample for all of them, and skips texts in its metrics.
+        self.assertEqual(len({tuple(one) for one in (with_parts, without, lost)}), 1)
+        self.assertEqual(without["reward_components"], "{}")
+
     def test_lost_dry_and_unknown_ones_are_a_number_and_not_judged(self):
         with FakeFarm(lambda *_: (200, {"state": "ended", "result": LOST})) as fake:
             url = fake.url

@@ -196,6 +196,7 @@ def check_tools() -> None:
     scores = out.batch["rm_scores"].sum(dim=-1)
     hold(torch.all(scores == 1.0).item(), f"rm_scores of the batch: {scores.tolist()} {out.non_tensor_batch.get('why')}")
     hold(all(out.non_tensor_batch["judged"] == 1.0), "every trajectory is judged")
+    hold(all(out.non_tensor_batch["reward_components"] == "{}"), "tests have no parts of a reward, and say so")
     text = tokenizer.decode(out.batch["responses"][0])
     hold("<returncode>0</returncode>" in text or "1\n" in text, f"the model saw its observations: {text[:400]}")
     tell(trajectories=len(scores), scores=scores.tolist(), turns=out.non_tensor_batch["__num_turns__"].tolist())
