@@ -140,7 +140,7 @@ export const OUTCOME_METRICS = {
     type: 'counter',
     labels: ['kind', 'family', 'end'],
     unit: 'rollouts',
-    help: 'Committed rollouts by the dataset family of their instance and by end: resolved, unresolved, scored, ungraded, failed or cancelled; only families that were counted have series.',
+    help: 'Committed rollouts by the dataset family of their instance and by end: resolved, unresolved, scored, ungraded, failed or cancelled.',
   },
   versionRollouts: {
     name: 'swefarm_version_rollouts_total',

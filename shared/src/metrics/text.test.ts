@@ -53,12 +53,13 @@ test('what is known beforehand stands at zero from the start; what nobody foresa
   expect(counted).toContain('swefarm_attempts_total{kind="training",class="lost"} 4\n');
 });
 
-test('each dataset family that was counted has all its ends', () => {
-  const text = render({ 'family:r2e-gym:resolved': 3, 'family:r2e-gym:failed': 1 });
+test('each dataset family has all its ends from the start, and one that nobody foresaw when it is counted', () => {
+  const text = render({ 'family:r2e-gym:resolved': 3, 'family:r2e-gym:failed': 1, 'family:moon:scored': 2 });
   const series = 'swefarm_family_rollouts_total{kind="training",family=';
   expect(text).toContain(`${series}"r2e-gym",end="resolved"} 3\n`);
   expect(text).toContain(`${series}"r2e-gym",end="unresolved"} 0\n`);
-  expect(text.split(series)).toHaveLength(1 + 6);
+  expect(text).toContain(`${series}"multi-swe",end="scored"} 0\n`);
+  expect(text).toContain(`${series}"moon",end="scored"} 2\n`);
 });
 
 test('each policy version of the window has its series', () => {

@@ -1,5 +1,6 @@
 /** Makes the metric families that the gateway exposes from the sums that `commit` keeps in Redis (names: redis/counters.ts). */
 import { FAILURE_CLASSES, FAILURES } from '../failures/failure.ts';
+import { DatasetFamily } from '../records/instance.ts';
 import { RunRecord } from '../records/job.ts';
 import { EvaluationEnd } from '../records/report.ts';
 import { CancelReason, Outcome, RewardFacts, Seconds } from '../records/result.ts';
@@ -76,11 +77,12 @@ export function outcomeFamilies(totals: Totals): Family[] {
   ];
 }
 
-/** All ends of each dataset family that was counted; the records' schema bounds their number. */
+/** All ends of each dataset family, of those too that nobody foresaw; the records' schema bounds their number. */
 function familyPoints(totals: Totals): Point<'kind' | 'family' | 'end'>[] {
-  return [...totals].flatMap(([kind, sums]) => {
+  return KINDS.flatMap((kind) => {
+    const sums = totals.get(kind) ?? {};
     const counted = Object.keys(sums).flatMap((name) => /^family:(.+):[a-z]+$/.exec(name)?.[1] ?? []);
-    return [...new Set(counted)].flatMap((name) =>
+    return [...new Set([...DatasetFamily.options, ...counted])].flatMap((name) =>
       FAMILY_ENDS.map((end) => ({
         labels: { kind, family: name, end },
         value: sums[`family:${name}:${end}`] ?? 0,
