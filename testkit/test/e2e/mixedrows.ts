@@ -25,10 +25,13 @@ export type MixedInstance = {
   commands: Partial<Record<Deed, string>>;
   /** Where it is not 1 for the fix and 0 for all else. */
   rewards?: Partial<Record<Deed, number>>;
+  /** Which deeds leave no verdict: while nobody knows whether gold is healthy here, tests that cannot start are the instance's fault. */
+  unjudged?: readonly Deed[];
 };
 
-export const rewardOf = ({ rewards = {} }: MixedInstance, deed: Deed): number =>
-  rewards[deed] ?? (deed === 'mends it' ? 1 : 0);
+/** Null: there is no verdict. */
+export const rewardOf = ({ rewards = {}, unjudged = [] }: MixedInstance, deed: Deed): number | null =>
+  unjudged.includes(deed) ? null : (rewards[deed] ?? (deed === 'mends it' ? 1 : 0));
 
 const calc = (expression: string): string =>
   `printf 'def add(a, b):\n    return ${expression}\n' >calc.py`.replaceAll('\n', '\\n');
@@ -89,6 +92,14 @@ const FAMILY_OF: Readonly<Record<string, string>> = {
   'swe-bench-live with its own parser': 'swe-bench-live',
 };
 
+/** By family, where that is not the broken code alone. */
+const UNJUDGED: Readonly<Record<string, readonly Deed[]>> = {
+  // Its script tells by its own exit code.
+  'open-swe': [],
+  // Its test patch does not apply to another file.
+  'swe-rebench-v2': ['breaks it', 'edits the tests'],
+};
+
 /** Instances of six families that take no package manager, in small trees above the host's own system. */
 export async function smallInstances(folder: string): Promise<MixedInstance[]> {
   const names = FAMILY_NAMES.filter((name) => name !== 'multi-swe');
@@ -96,8 +107,15 @@ export async function smallInstances(folder: string): Promise<MixedInstance[]> {
   const small = [...made].map(
     ([name, { id, row }]): MixedInstance => ({
       ...{ id, row, family: FAMILY_OF[name] ?? name, commands: CALC_COMMANDS },
+      unjudged: UNJUDGED[name] ?? ['breaks it'],
     }),
   );
+  // SWE-bench-Live applies the test patch first, with which a patch of the same file conflicts.
+  for (const one of small) {
+    if (one.family !== 'swe-bench-live') continue;
+    const { 'edits the tests': _edits, ...commands } = one.commands;
+    one.commands = commands;
+  }
   return [...small, await scored(folder)];
 }
 

@@ -1,0 +1,34 @@
+/** Instances for a mixed dataset that take a real package with its real tests. */
+import { join } from 'node:path';
+import { buildExamples } from '@swefarm/testkit';
+import { makeExampleInstances } from './exampleinstances.ts';
+import type { MixedInstance } from './mixedrows.ts';
+import { EXAMPLE_ID } from './scripts.ts';
+import { smithParse } from './smithexamples.ts';
+
+/** Commands for the example `parse`. @param apply how git makes the fix of the row's patch */
+const parseCommands = (patch: string, apply: string): MixedInstance['commands'] => ({
+  'mends it': `${apply} <<'SWEFARM_PATCH'\n${patch.endsWith('\n') ? patch : `${patch}\n`}SWEFARM_PATCH`,
+  'does something else': 'echo note >NOTES.txt',
+  'breaks it': "echo 'def (' >>parse.py",
+  'mends it wrongly': 'printf \'\\nDASHES = "-"\\n\' >>parse.py',
+  'edits the tests': "printf 'def test_nothing():\\n    pass\\n' >tests/test_parse.py",
+});
+
+/** SWE-bench's own form, SWE-smith's, SWE-rebench V1's. */
+export async function packageInstances(folder: string): Promise<MixedInstance[]> {
+  const built = await buildExamples({ ids: [EXAMPLE_ID], for: 'rootfs', out: join(folder, 'example') });
+  const [given] = built.rows;
+  const [smith] = await smithParse(join(folder, 'smith'), 'rootfs', ['absent']);
+  if (!given || !smith) throw new Error(`${EXAMPLE_ID} was not built`);
+  const forms = await makeExampleInstances(join(folder, 'forms'), 'rootfs', { families: ['swe-rebench'] });
+  const commands = parseCommands(given.patch, 'git apply');
+  return [
+    { id: EXAMPLE_ID, family: 'custom', row: given, commands },
+    {
+      ...{ id: smith.instance_id, family: 'swesmith', row: smith, unjudged: ['breaks it'] as const },
+      commands: { ...parseCommands(smith.patch, 'git apply -R') },
+    },
+    ...[...forms].map(([family, { id, row }]): MixedInstance => ({ id, family, row, commands })),
+  ];
+}
