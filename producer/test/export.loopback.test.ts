@@ -1,5 +1,5 @@
 /** `swefarm export` as a process: which rollouts it takes, what it says of the others, and what it leaves when it cannot go on. */
-import { mkdir, readdir, readFile, truncate, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { linesOf, run } from './cli.ts';
@@ -119,6 +119,31 @@ test('an empty choice is an error that says why, and writes nothing', async () =
   });
   expect((await readdir(folder)).filter((name) => name.includes('out.jsonl'))).toEqual([]);
   await expect(readFile(out)).rejects.toThrow();
+});
+
+test('a rollout that was run again is left out and counted, whichever file is named first; one whose second run failed stays', async () => {
+  const { folder, results, out, go, ids } = await place();
+  const again = join(folder, 'again');
+  await mkdir(again);
+  const later = await storeRollouts(again, [
+    { over: { rollout_id: 'r2.a__b-1.0' }, line: { replaces: 'r1.a__b-1.0' } },
+    {
+      over: { rollout_id: 'r2.a__b-1.1', outcome: 'failed', resolved: null, reward: null, failure },
+      line: { replaces: 'r1.a__b-1.1' },
+      trajectory: null,
+    },
+  ]);
+  const { code, stderr } = await go('--instances', 'a__b-1');
+  expect({ code, stderr }).toMatchObject({ code: 0, stderr: expect.not.stringContaining('run again') });
+  for (const files of [
+    [results, later],
+    [later, results],
+  ]) {
+    await rm(out);
+    const ran = await run(['export', ...files, '--format', 'sft-messages', '--out', out, '--only-resolved']);
+    expect(ran).toMatchObject({ code: 0, stderr: expect.stringContaining('1 run again') });
+    expect((await ids()).sort()).toEqual(['r1.a__b-1.1', 'r1.a__b-2.3', 'r2.a__b-1.0']);
+  }
 });
 
 test('a file that exists is not replaced', async () => {

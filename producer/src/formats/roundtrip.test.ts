@@ -11,7 +11,18 @@ import { outputLine } from '../output/line.ts';
 import { aReport, aResult } from '../output/result.fixture.ts';
 import { EXPORT_FORMATS, IMPORT_FORMATS } from './registry.ts';
 
-const text = fc.string({ unit: 'binary', maxLength: 40 });
+/** Any units of UTF-16, so also halves of a pair, NUL and emoji; often empty, sometimes a long output. */
+const text = fc.oneof(
+  { weight: 6, arbitrary: fc.string({ unit: 'binary', maxLength: 40 }) },
+  {
+    weight: 2,
+    arbitrary: fc
+      .array(fc.integer({ min: 0, max: 0xffff }), { maxLength: 12 })
+      .map((units) => String.fromCharCode(...units)),
+  },
+  { weight: 1, arbitrary: fc.constantFrom('', '\ud83d', '\0', '👩‍🚒'.repeat(3)) },
+  { weight: 1, arbitrary: fc.integer({ min: 1, max: 40_000 }).map((times) => 'x\ty\n'.repeat(times)) },
+);
 const line = fc.stringMatching(/^[a-z][ -~]{0,20}$/);
 
 /** One answer with what came of it: by tool calls, by a block of text, or without any call. */

@@ -65,11 +65,14 @@ export async function chooseRollouts(
   const rules = rulesOf(options.filters);
   const groups = new Map<string, Candidate[]>();
   const known = new Set<string>();
+  const replaced = new Set<string>();
   let seen = 0;
   for (const [at, source] of sources.entries()) {
     const part = options.shares?.partOf[at] ?? 0;
     for await (const line of source.lines()) {
       seen += 1;
+      // One that ended without a verdict takes nobody's place.
+      if (line.replaces !== undefined && line.outcome === 'judged') replaced.add(line.replaces);
       const rule = rules.find(({ drops }) => drops(line));
       if (rule) drop(rule.reason);
       else if (known.has(line.rollout_id)) drop('read before');
@@ -83,7 +86,9 @@ export async function chooseRollouts(
       }
     }
   }
-  const kept = [...groups.values()].flatMap((group) => keepOf(group, options, drop));
+  const kept = [...groups.values()].flatMap((group) =>
+    keepOf(withoutReplaced(group, replaced, drop), options, drop),
+  );
   const even = options.balance === true ? balanced(kept, options.seed, drop) : kept;
   const taken = options.shares ? shared(even, options.shares, options.seed, drop) : even;
   const chosen = numbered(taken);
@@ -112,6 +117,18 @@ const COUNTED: ReadonlySet<Preference> = new Set(['most-tokens', 'shortest']);
 /** What has no count is too long for a limit: nobody can tell that it fits. */
 const isTooLong = ({ tokens }: Candidate, most: number | undefined): boolean =>
   most !== undefined && (tokens === null || tokens > most);
+
+/** Without the rollouts that were run again and judged, whichever file was read first. */
+function withoutReplaced(
+  group: readonly Candidate[],
+  replaced: ReadonlySet<string>,
+  drop: (reason: string) => void,
+): Candidate[] {
+  return group.filter(({ id }) => {
+    if (replaced.has(id)) drop('run again');
+    return !replaced.has(id);
+  });
+}
 
 function keepOf(
   group: readonly Candidate[],

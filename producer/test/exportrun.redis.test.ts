@@ -1,0 +1,52 @@
+/** `swefarm export` of a run that lies in Redis, by its id. */
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { submit } from '../src/run/submit.ts';
+import { linesOf, run } from './cli.ts';
+import { instances, redisUrl, testConfig, testFarm, testFolder, testRecord } from './farm.ts';
+import { settle } from './settle.ts';
+
+test('a run is exported by its id with patches and messages of its artifacts; what is gone is counted, an unknown id is an error', async () => {
+  const config = testConfig();
+  const farm = await testFarm(config);
+  const all = instances(2);
+  const record = testRecord(all, 2);
+  const { rollouts } = await submit(farm, { record, instances: all });
+  const ids = [...rollouts].sort();
+  for (const id of ids) await settle(farm, record, id);
+  const folder = await testFolder();
+  const env = { SWEFARM_REDIS_URL: redisUrl(), SWEFARM_REDIS_PREFIX: config.redis_prefix };
+  const go = (name: string, ...more: string[]) =>
+    run(['export', record.run_id, '--out', join(folder, name), ...more], env);
+
+  const preds = await go('preds.jsonl', '--format', 'preds', '--per-instance', '1');
+  expect(preds).toMatchObject({
+    code: 0,
+    stderr: expect.stringContaining('4 read, 2 exported of 2 instances'),
+  });
+  const first = [ids[0], ids[2]].map((id) => `patch of ${id}`);
+  const found = await linesOf(join(folder, 'preds.jsonl'));
+  for (const patch of found.map(({ model_patch }) => model_patch)) {
+    expect([...first, `patch of ${ids[1]}`, `patch of ${ids[3]}`]).toContain(patch);
+  }
+  expect(found.map(({ instance_id }) => instance_id).sort()).toEqual(['a__b-0', 'a__b-1']);
+
+  const result = await farm.results.get(ids[3] ?? '');
+  await farm.artifacts.remove(result?.artifact ?? '');
+  const lines = await go('sft.jsonl', '--format', 'sft-messages');
+  expect(lines).toMatchObject({
+    code: 10,
+    stderr: expect.stringContaining('not exported: 1 its artifact is gone'),
+  });
+  expect(await linesOf(join(folder, 'sft.jsonl'))).toHaveLength(3);
+  expect((await linesOf(join(folder, 'sft.jsonl')))[0]).toMatchObject({
+    messages: [{ role: 'user', content: 'Fix it.\u001b[31m' }],
+    swefarm: { run_id: record.run_id },
+  });
+
+  const unknown = await run(
+    ['export', 'nosuchrun', '--format', 'preds', '--out', join(folder, 'x.jsonl')],
+    env,
+  );
+  expect(unknown).toMatchObject({ code: 2, stderr: expect.stringContaining('neither a file nor a run') });
+});
