@@ -1,0 +1,39 @@
+/** Rows with pictures that come over HTTP: refused with what to do, unless the run says that it wants the text alone. */
+import { expect, test } from 'vitest';
+import { testGateway } from './gateway.ts';
+import { POLICY, post, row } from './gym.ts';
+
+const { policy_base_url, policy_model_name, responses_create_params, agent_ref, ...instance } = row();
+const image_assets = JSON.stringify({ problem_statement: ['https://x.example/a.png'] });
+const RUN = { policy: { urls: [POLICY.policy_base_url], model: POLICY.policy_model_name } };
+
+test('a run whose pictures nobody brought is refused, and one that drops them is taken without them', async () => {
+  const { url, farm } = await testGateway();
+  const submit = (agent: object) =>
+    post(url, { instances: [{ ...instance, image_assets }], run: { ...RUN, agent } }, { path: '/v1/runs' });
+  const refused = await submit({});
+  expect([refused.status, await refused.json()]).toMatchObject([
+    422,
+    {
+      error: {
+        field: 'run',
+        message: expect.stringMatching(/1 of 1 instances show pictures[\s\S]*--pictures drop/),
+      },
+    },
+  ]);
+  const taken = await submit({ pictures: 'drop' });
+  expect(taken.status).toBe(201);
+  const { run_id } = (await taken.json()) as { run_id: string };
+  const stored = await farm.runs.getInstance(run_id, String(instance.instance_id));
+  expect(stored?.pictures).toBeUndefined();
+  expect(stored?.problem_statement).toContain('https://x.example/a.png');
+});
+
+test('a call of NeMo Gym with pictures that nobody brought is refused', async () => {
+  const { url } = await testGateway();
+  const refused = await post(url, { ...row(), image_assets });
+  expect([refused.status, await refused.json()]).toMatchObject([
+    422,
+    { error: { code: 'bad_settings', message: expect.stringContaining('1 of 1 instances show pictures') } },
+  ]);
+});
