@@ -1,11 +1,13 @@
 /** Collections by `swefarm rollout`: its own process, its own Redis, a worker by its command. */
+import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { newId } from '@swefarm/shared';
+import { expect, onTestFinished, test } from 'vitest';
 import { lines, row } from '../src/datasets/rows.fixture.ts';
 import { fakeWorker, linesOf, run } from './cli.ts';
-import { testFolder } from './farm.ts';
+import { redisUrl, testConfig, testFarm, testFolder } from './farm.ts';
 
 async function place() {
   const folder = await testFolder();
@@ -103,4 +105,85 @@ test('options that contradict one another are refused before anything runs', asy
   ] as const) {
     expect(await run(args('ok', ...more))).toMatchObject({ code: 2, stderr: expect.stringMatching(message) });
   }
+});
+
+/** A farm with a worker that runs until the test ends. */
+function farmWith(mode: string): string[] {
+  const farm = ['--redis-url', redisUrl(), '--redis-prefix', `t${newId()}`];
+  const [program = '', ...fake] = fakeWorker(mode).split(' ');
+  const worker = spawn(program, [...fake, 'run', ...farm], { stdio: 'ignore' });
+  onTestFinished(() => void worker.kill('SIGTERM'));
+  return farm;
+}
+
+/** The same options for `submit`, without those of a local worker. */
+const submitting = (args: string[]): string[] => {
+  const [, ...rest] = args;
+  const at = rest.indexOf('--worker-command');
+  return ['submit', ...rest.toSpliced(at, 2)];
+};
+
+test('submit with an output collects as rollout does, on the workers of a farm: sets, until resolved, budgets, resumed', async () => {
+  const { folder, output, prices, args, rolloutsOf } = await place();
+  const farm = farmWith('fail');
+  const until = ['--until-resolved', '1', '--max-rollouts', '5', '--prices', prices];
+  const ran = await run(submitting(args('', ...farm, ...until)));
+  expect(await rolloutsOf()).toEqual(
+    [0, 1].flatMap((at) => [0, 1, 2].map((index) => `pallets__flask-${at}.${index}`)),
+  );
+  expect(ran).toMatchObject({
+    code: 10,
+    stderr: expect.stringMatching(/4 of 6 rollouts judged, 2 resolved/),
+  });
+  for (const line of await linesOf(output)) expect(line.cost).toEqual(expect.any(Number));
+  const [{ run_id: id } = { run_id: '' }] = await linesOf(output);
+  const other = await run(['collect', String(id), '--output', output, '--resume', ...farm]);
+  expect(other).toMatchObject({ code: 2, stderr: expect.stringMatching(/only the command that began it/) });
+
+  const sets = ['--set', 'one:n=1', '--set', 'two:n=2', '--output', join(folder, 'sets.jsonl')];
+  expect(await run(submitting(args('', ...farm, ...sets)))).toMatchObject({ code: 10 });
+  const two = await linesOf(join(folder, 'sets.two.jsonl'));
+  expect(two.map(({ tag }) => tag)).toEqual(Array(4).fill('two'));
+  expect(await run(submitting(args('', ...farm, ...sets, '--resume')))).toMatchObject({ code: 10 });
+  expect(await linesOf(join(folder, 'sets.two.jsonl'))).toEqual(two);
+});
+
+test('submit without an output queues sets in the wanted order, and refuses by name what would need a watcher', async () => {
+  const { folder, args, prices } = await place();
+  const prefix = `t${newId()}`;
+  const farm = ['--redis-url', redisUrl(), '--redis-prefix', prefix];
+  const bare = submitting(args('', ...farm));
+  const quiet = bare.toSpliced(bare.indexOf('--output'), 2);
+  for (const option of [
+    ['--until-resolved', '1'],
+    ['--budget-tokens', '5'],
+    ['--prices', prices],
+  ]) {
+    expect(await run([...quiet, ...option])).toMatchObject({
+      code: 2,
+      stderr: expect.stringMatching(
+        new RegExp(`${option[0]}: needs a command that reads.*add --output FILE`),
+      ),
+    });
+  }
+  const history = join(folder, 'history.jsonl');
+  const slow = { rollout_id: 'h.pallets__flask-1.0', instance_id: 'pallets__flask-1', seconds: { total: 9 } };
+  const fast = { rollout_id: 'h.pallets__flask-0.0', instance_id: 'pallets__flask-0', seconds: { total: 1 } };
+  await writeFile(history, lines(fast, slow));
+  const ran = await run([...quiet, '--set', 'a:n=1', '--set', 'b:n=2', '--longest-first', history]);
+  expect(ran).toMatchObject({ code: 0 });
+  const runs = ran.stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  expect(runs).toMatchObject([
+    { tag: 'a', rollouts: 2, queued: 2 },
+    { tag: 'b', rollouts: 4, queued: 4 },
+  ]);
+  const queue = (await testFarm(testConfig(redisUrl(), prefix))).queue();
+  const waiting = (await queue.getJobs(['prioritized', 'waiting'], 0, -1, true)).map(({ id }) => String(id));
+  const [, second] = runs;
+  expect(waiting.filter((id) => id.includes(second.run_id)).map((id) => id.slice(-'1.0'.length))).toEqual([
+    ...['1.0', '1.1', '0.0', '0.1'],
+  ]);
 });

@@ -1,78 +1,19 @@
 /** The page in a real Chromium: what is shown, what follows a run that goes on, and that nothing a model wrote does anything. */
-import { execFile } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
-import { type Farm, Secret, silentLog } from '@swefarm/shared';
+import type { Farm } from '@swefarm/shared';
 import { type MadeRun, madeLiveTurn, madeTrajectory, makeRun, until } from '@swefarm/testkit';
-import { type Browser, chromium, type Page } from 'playwright-core';
-import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
-import { type Gateway, startGateway } from '../src/gateway/server.ts';
+import { expect, onTestFinished, test } from 'vitest';
 import { encodeLine, outputLine } from '../src/output/line.ts';
+import { gatewayOver, openPage, PATIENT, TOKEN } from './browser.ts';
 import { start } from './cli.ts';
-import { testConfig, testFarm, testFolder } from './farm.ts';
+import { testFarm, testFolder } from './farm.ts';
 
-const BUILD = fileURLToPath(new URL('../page/build.ts', import.meta.url));
-const TOKEN = 'a-token-of-the-gateway';
 /** HTML that would run, terminal escapes, text that turns itself around. */
 const HOSTILE =
   '\n<script>window.owned = 1</script><img src=x onerror="window.owned = 2"><a href="javascript:window.owned=3">x</a>' +
   '\u001b]0;owned\u0007\u001b[2J\u202egnirts';
 const SLOW = { timeout: 90_000 };
-/** What is waited for; a machine under load may take its time. */
-const PATIENT = { timeout: 120_000 };
-
-let browser: Browser;
-
-beforeAll(async () => {
-  await promisify(execFile)(process.execPath, [BUILD, '--if-needed']);
-  browser = await chromium.launch({
-    executablePath: process.env.SWEFARM_TEST_CHROMIUM ?? '/usr/bin/chromium',
-    args: ['--no-sandbox'],
-  });
-});
-afterAll(() => browser?.close());
-
-async function gatewayOver(farm: Farm): Promise<Gateway> {
-  const config = {
-    ...testConfig(),
-    gateway_host: '127.0.0.1',
-    gateway_port: 0,
-    gateway_token: new Secret(TOKEN),
-  };
-  const stop = new AbortController();
-  const gateway = await startGateway({ farm, config, log: silentLog(), signal: stop.signal });
-  onTestFinished(async () => {
-    stop.abort();
-    await gateway[Symbol.asyncDispose]();
-  });
-  return gateway;
-}
-
-/** A page whose errors, and whose requests to anywhere else, fail the test. */
-async function openPage(origin: string, token: string | null): Promise<Page> {
-  const context = await browser.newContext({ viewport: { width: 1360, height: 900 } });
-  const page = await context.newPage();
-  page.setDefaultTimeout(PATIENT.timeout);
-  const problems: string[] = [];
-  page.on('console', (message) => {
-    if (['error', 'warning'].includes(message.type())) problems.push(message.text());
-  });
-  page.on('pageerror', (error) => problems.push(error.message));
-  page.on('request', (request) => {
-    if (!request.url().startsWith(origin)) problems.push(`asked ${request.url()}`);
-  });
-  if (token !== null) {
-    await context.addInitScript((value) => sessionStorage.setItem('swefarm.token', value), token);
-  }
-  onTestFinished(async () => {
-    await context.close();
-    expect(problems).toEqual([]);
-  });
-  return page;
-}
-
 const rolloutUrl = (origin: string, id = ''): string => `${origin}/ui/#/rollout/${encodeURIComponent(id)}`;
 
 test('5,000 rollouts: token, runs, grid, list, filters, keys', SLOW, async () => {

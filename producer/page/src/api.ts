@@ -1,5 +1,12 @@
 /** Requests to the server of the page. The token stays in this tab: it is sent as a header, and is never part of an address. */
-import type { PageDetail, PageLive, PageOverview, PageRun, PageTokens } from '../../src/page/data.ts';
+import type {
+  PageDetail,
+  PageLive,
+  PageOverview,
+  PageRun,
+  PageTokens,
+  PageTrends,
+} from '../../src/page/data.ts';
 
 const TOKEN = 'swefarm.token';
 
@@ -46,6 +53,8 @@ export const api = {
   overview: (signal?: AbortSignal) => get<PageOverview>('overview', signal),
   run: (run: string, after: string, signal?: AbortSignal) =>
     get<PageRun>(`runs/${id(run)}?after=${after}`, signal),
+  trends: (runs: readonly string[] | null, each: boolean, signal?: AbortSignal) =>
+    get<PageTrends>(`trends?each=${each}${runs === null ? '' : `&runs=${runs.map(id).join(',')}`}`, signal),
   rollout: (rollout: string, signal?: AbortSignal) => get<PageDetail>(`rollouts/${id(rollout)}`, signal),
   tokens: async (rollout: string, turn: number, signal?: AbortSignal) =>
     (await get<{ tokens: PageTokens | null }>(`rollouts/${id(rollout)}/turns/${turn}/tokens`, signal)).tokens,

@@ -7,9 +7,10 @@ import { Login } from './login.tsx';
 import { nameOf, runOf } from './names.ts';
 import { Notice } from './notice.tsx';
 import { Rollout } from './rollout.tsx';
-import { type Route, toRollout, toRun, toRuns, useRoute } from './route.ts';
+import { type Route, toRollout, toRun, toRuns, toTrends, useRoute } from './route.ts';
 import { Run } from './run.tsx';
 import { Runs } from './runs.tsx';
+import { Trends } from './trends.tsx';
 
 takeKeyFromAddress();
 
@@ -82,11 +83,13 @@ function View({ route, query }: { route: Route; query: URLSearchParams }) {
   if (route.view === 'run') return <Run key={route.run} id={route.run} tab={route.tab} query={query} />;
   if (route.view === 'rollout') return <Rollout key={route.rollout} id={route.rollout} />;
   if (route.view === 'compare') return <Compare key={route.rollouts.join()} ids={route.rollouts} />;
+  if (route.view === 'trends') return <Trends query={query} />;
   return <Runs />;
 }
 
 function crumbs(route: Route): [string, string][] {
   const all: [string, string][] = [['swefarm', toRuns]];
+  if (route.view === 'trends') all.push(['Trends', toTrends()]);
   if (route.view === 'run') all.push([route.run, toRun(route.run)]);
   if (route.view === 'rollout') {
     all.push(

@@ -3,6 +3,7 @@ import { useSyncExternalStore } from 'react';
 
 export type Route =
   | { view: 'runs' }
+  | { view: 'trends' }
   | { view: 'run'; run: string; tab: 'groups' | 'rollouts' }
   | { view: 'rollout'; rollout: string }
   | { view: 'compare'; rollouts: [string, string] };
@@ -23,11 +24,13 @@ function parse(path: string): Route {
   if (view === 'run' && first) return { view, run: first, tab: second === 'rollouts' ? second : 'groups' };
   if (view === 'rollout' && first) return { view, rollout: first };
   if (view === 'compare' && first && second) return { view, rollouts: [first, second] };
-  return { view: 'runs' };
+  return { view: view === 'trends' ? view : 'runs' };
 }
 
 const part = encodeURIComponent;
 export const toRuns = '#/';
+export const toTrends = (query?: URLSearchParams): string =>
+  `#/trends${query && query.size > 0 ? `?${query}` : ''}`;
 export const toRun = (run: string, tab: 'groups' | 'rollouts' = 'groups', query?: URLSearchParams): string =>
   `#/run/${part(run)}/${tab}${query && query.size > 0 ? `?${query}` : ''}`;
 export const toRollout = (rollout: string): string => `#/rollout/${part(rollout)}`;

@@ -4,7 +4,7 @@ import { api } from './api.ts';
 import { decimal, integer, moment, percent, words } from './format.ts';
 import { useFollowed } from './load.ts';
 import { Notice } from './notice.tsx';
-import { toRun } from './route.ts';
+import { toRun, toTrends } from './route.ts';
 
 const AGAIN_MS = 3_000;
 
@@ -30,6 +30,11 @@ export function Runs() {
           </>
         )}
       </p>
+      {value.runs.length > 0 && (
+        <p>
+          <a href={toTrends()}>Trends over versions and time</a>
+        </p>
+      )}
       <RunTable runs={value.runs} />
       {value.kind === 'farm' && <Workers workers={value.workers} />}
     </>

@@ -4,6 +4,7 @@ import type { Command } from 'commander';
 import { type OutputFormat, type OutputRun, writeOutputRun } from '../output/output.ts';
 import type { ExitCode } from '../run/exit.ts';
 import { rolloutIds } from '../run/submit.ts';
+import { markOf, outputRunOf, readPrice } from './collection.ts';
 import { openFarmPatiently } from './farm.ts';
 import { follow, openRunOutput } from './follow.ts';
 import { addFarmOptions, type Flags, producerConfig, wholeNumber } from './options.ts';
@@ -17,11 +18,10 @@ export function addCollect(program: Command): void {
     .command('collect')
     .argument('<run>', 'the id that submit printed')
     .option('--resume', 'continue an output file that exists');
-  addOutputOptions(command).option(
-    '--min-group <n>',
-    'judged rollouts that are enough for a group',
-    wholeNumber,
-  );
+  addOutputOptions(command)
+    .option('--min-group <n>', 'judged rollouts that are enough for a group', wholeNumber)
+    .option('--tag <tag>', 'the set of a collection that the run is: each line carries it')
+    .option('--prices <file>', 'YAML with the prices of models: each line tells its cost');
   addFarmOptions(command).action(async (runId: string, flags: Flags) => {
     process.exitCode = await runCollect(runId, flags);
   });
@@ -31,7 +31,13 @@ async function runCollect(runId: string, flags: Flags): Promise<number> {
   const config = producerConfig(flags);
   const path = String(flags.output);
   const rows = readOutputFormat(flags);
-  requireSameRun(path, runId, await readResumedRun(path, rows, flags.resume === true && path !== '-'));
+  const stored = await readResumedRun(path, rows, flags.resume === true && path !== '-');
+  requireSameRun(path, runId, stored);
+  if (stored?.as_needed === true) {
+    throw new UsageError(
+      `${path}: its rollouts were queued as results came, which only the command that began it continues; give it again with --resume`,
+    );
+  }
   const stop = listenForStop(() =>
     say('swefarm: stopping once the results that are there are written; Ctrl-C again stops at once'),
   );
@@ -47,7 +53,7 @@ async function runCollect(runId: string, flags: Flags): Promise<number> {
     path,
     rows,
     minGroup: flags.minGroup as number | undefined,
-    flags,
+    flags: { tag: stored?.tag, ...flags },
     signal: stop.draining,
   });
 }
@@ -61,7 +67,7 @@ export function requireSameRun(path: string, runId: string, stored: OutputRun | 
   }
 }
 
-export type CollectRun = {
+type CollectRun = {
   farm: Farm;
   config: ProducerConfig;
   record: RunRecord;
@@ -74,13 +80,12 @@ export type CollectRun = {
 };
 
 /** Writes a run's results until all are there or a signal comes, then prints the end of the run. */
-export async function collectRun(task: CollectRun): Promise<ExitCode> {
+async function collectRun(task: CollectRun): Promise<ExitCode> {
   const { farm, config, record, path, rows, flags, signal } = task;
   const runId = record.run_id;
   const instanceIds = await farm.runs.instanceIds(runId);
-  if (path !== '-') {
-    await writeOutputRun(path, { format: 'swefarm-output-1', record, state_dir: null, rows });
-  }
+  const mark = markOf(flags.tag as string | undefined, readPrice(flags, record), null);
+  if (path !== '-') await writeOutputRun(path, outputRunOf(record, null, rows, flags));
   await using output = await openRunOutput(path, rows, record, () => instancesOf(farm, runId, instanceIds));
   const { complete, unreadable } = await follow({
     farm,
@@ -94,6 +99,7 @@ export async function collectRun(task: CollectRun): Promise<ExitCode> {
     ),
     output,
     growing: record.refills > 0,
+    mark,
     copyArtifactsTo: flags.copyArtifacts as string | undefined,
     signal,
   });

@@ -12,7 +12,7 @@ import { type Budget, Feeder, longestFirst, rolloutsAgain } from '../collection/
 import { costOf, type Price, priceOf, readPrices } from '../collection/prices.ts';
 import type { CollectOptions } from '../output/collect.ts';
 import { type CollectionMark, type LineSummary, lineSummaryOf, type OutputLine } from '../output/line.ts';
-import type { Output } from '../output/output.ts';
+import type { Output, OutputFormat, OutputRun } from '../output/output.ts';
 import { readLines } from '../reports/lines.ts';
 import { queueMore, rolloutIds } from '../run/submit.ts';
 import { type Flags, gather, wholeNumber } from './options.ts';
@@ -155,13 +155,7 @@ export async function openCollection(
 ): Promise<Collection> {
   const { flags, record, output, again } = given;
   const price = readPrice(flags, record);
-  const instances =
-    flags.longestFirst === undefined
-      ? given.instances
-      : longestFirst(
-          given.instances,
-          await Array.fromAsync(readLines(String(flags.longestFirst)), lineSummaryOf),
-        );
+  const instances = await orderOf(flags, given.instances);
   requireInstances(flags, again, instances);
   const mark = markOf(flags.tag as string | undefined, price, again);
   const budget = budgetOf(flags);
@@ -201,6 +195,27 @@ export async function openCollection(
   };
 }
 
+/** In the order in which they are queued. Throws UsageError for a history that cannot be read. */
+export const orderOf = async (flags: Flags, instances: readonly Instance[]): Promise<readonly Instance[]> =>
+  flags.longestFirst === undefined
+    ? instances
+    : longestFirst(instances, await Array.fromAsync(readLines(String(flags.longestFirst)), lineSummaryOf));
+
+/** What stands beside an output of a collection. */
+export const outputRunOf = (
+  record: RunRecord,
+  stateDir: string | null,
+  rows: OutputFormat,
+  flags: Flags,
+): OutputRun => ({
+  format: 'swefarm-output-1',
+  record,
+  state_dir: stateDir,
+  rows,
+  ...(flags.tag === undefined ? {} : { tag: String(flags.tag) }),
+  ...(queuesAsNeeded(flags) ? { as_needed: true } : {}),
+});
+
 function requireInstances(flags: Flags, again: Again | null, instances: readonly Instance[]): void {
   const there = new Set(instances.map(({ instance_id: id }) => id));
   const missing = [...(again?.only.keys() ?? [])].filter((id) => !there.has(id));
@@ -212,7 +227,7 @@ function requireInstances(flags: Flags, again: Again | null, instances: readonly
     throw new UsageError(`${flags.again}: none of its instances is in the dataset`);
 }
 
-function readPrice(flags: Flags, record: RunRecord): Price | null {
+export function readPrice(flags: Flags, record: RunRecord): Price | null {
   if (flags.prices === undefined) {
     if (flags.budgetCost !== undefined)
       throw new UsageError('--budget-cost needs --prices FILE with the price of the model');
@@ -222,7 +237,8 @@ function readPrice(flags: Flags, record: RunRecord): Price | null {
   return priceOf(readPrices(path), record.policy?.model ?? null, path);
 }
 
-const markOf =
+/** What the lines of a collection say beside their results. */
+export const markOf =
   (tag: string | undefined, price: Price | null, again: Again | null) =>
   (result: Result): CollectionMark => {
     const { instanceId, index } = parseRolloutId(result.rollout_id);

@@ -155,7 +155,7 @@ async function startWorkers(
   // The URL of our own Redis has a password, which must not appear in the process list.
   const url = place.stateDir === null ? undefined : config.redis_url?.reveal();
   const environment = inheritedEnvironment(url === undefined ? {} : { SWEFARM_REDIS_URL: url });
-  await ownFolder(logDir, { setting: 'state_dir' });
+  if (count > 0) await ownFolder(logDir, { setting: 'state_dir' });
   return Array.from({ length: count }, (_, index) => {
     const logFile = join(logDir, count === 1 ? 'worker.log' : `worker-${index + 1}.log`);
     return startLocalWorker({ command, args, environment, logFile, onNote });

@@ -12,7 +12,7 @@ import {
   addCollectionOptions,
   checkCollection,
   openCollection,
-  queuesAsNeeded,
+  outputRunOf,
   readAgain,
   withGroupSize,
 } from './collection.ts';
@@ -146,14 +146,7 @@ async function storeRun(
   stateDir: string | null,
 ): Promise<void> {
   if (path === '-') return;
-  await writeOutputRun(path, {
-    format: 'swefarm-output-1',
-    record,
-    state_dir: stateDir,
-    rows,
-    ...(flags.tag === undefined ? {} : { tag: String(flags.tag) }),
-    ...(queuesAsNeeded(flags) ? { as_needed: true } : {}),
-  });
+  await writeOutputRun(path, outputRunOf(record, stateDir, rows, flags));
 }
 
 const requireEndpoints = (

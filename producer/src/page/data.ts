@@ -66,6 +66,42 @@ export const PageRun = z.object({
 });
 export type PageRun = z.infer<typeof PageRun>;
 
+const Rate = z.number().nullable().meta({ description: 'null where there is nothing to take it of' });
+
+const TrendPoint = z.object({
+  version: z.string().nullable().meta({ description: 'of the policy; empty: none was told' }),
+  until: z.string().nullable().meta({ description: 'the last version, where a point stands for several' }),
+  from: z.number().meta({ description: 'when its first rollout ended, in milliseconds' }),
+  to: z.number().meta({ description: 'when its last rollout ended' }),
+  rollouts: Count,
+  judged: Count,
+  resolve_rate: Rate,
+  reward_mean: Rate,
+  turns_mean: Rate,
+  tokens_mean: Rate,
+  failure_rate: Rate.meta({ description: 'of all rollouts but cancelled ones' }),
+});
+
+/** Most runs of one request for trends. */
+export const MOST_TREND_RUNS = 50;
+
+export const PageTrends = z.object({
+  runs: z
+    .array(z.object({ run_id: z.string(), created_at: z.string(), model: z.string().nullable() }))
+    .meta({ description: 'what can be chosen, newest first' }),
+  series: z
+    .array(
+      z.object({
+        run_id: z.string().nullable().meta({ description: 'null: all chosen runs together' }),
+        all: TrendPoint,
+        versions: z.array(TrendPoint).meta({ description: 'in the order of their first results' }),
+        times: z.array(TrendPoint),
+      }),
+    )
+    .meta({ description: 'a bounded number of points each' }),
+});
+export type PageTrends = z.infer<typeof PageTrends>;
+
 /** A turn without its token ids, which have a route of their own. */
 export type PageTurn = z.infer<typeof PageTurnBody>;
 const PageTrajectory = TrajectoryBody.extend({ turns: z.array(PageTurnBody) });
@@ -117,6 +153,8 @@ export type PageLive = z.infer<typeof PageLive>;
 export interface PageSource {
   overview(): Promise<PageOverview>;
   run(runId: string, after: string): Promise<PageRun>;
+  /** Of these runs, or of the newest; one series for each, or one of all. */
+  trends(runIds: readonly string[] | null, each: boolean): Promise<PageTrends>;
   rollout(rolloutId: string): Promise<PageDetail>;
   /** Token ids of one turn (from 0); null when it has none. */
   tokens(rolloutId: string, turn: number): Promise<PageTokens | null>;

@@ -19,8 +19,11 @@ import type {
   PageRun,
   PageSource,
   PageTokens,
+  PageTrends,
 } from './data.ts';
 import { pageResult, pageRollout, pageTokens, pageUnreadable } from './records.ts';
+import { TrendReader } from './trendreader.ts';
+import { trendsOf } from './trends.ts';
 
 const BATCH = 1000;
 /** Decoded artifacts in memory: a page with two siblings beside each other, for a few people. */
@@ -32,9 +35,11 @@ type Reading = { result: Result | null; problem: string | null };
 export class FarmSource implements PageSource {
   readonly #farm: Farm;
   readonly #readArtifact: (locator: string) => Promise<ArtifactContent | null>;
+  readonly #trends: TrendReader;
 
   constructor(farm: Farm) {
     this.#farm = farm;
+    this.#trends = new TrendReader(farm);
     this.#readArtifact = createCache((locator) => farm.artifacts.read(locator), ARTIFACTS);
   }
 
@@ -52,6 +57,17 @@ export class FarmSource implements PageSource {
     const { rollouts, cursor } = await this.#readResults(runId, instances, after);
     const run = runStatus(record, await farm.results.counts(runId));
     return { run, instances, rollouts, running, cursor };
+  }
+
+  async trends(chosen: readonly string[] | null, each: boolean): Promise<PageTrends> {
+    const records = await this.#farm.runs.list();
+    const runs = records.map(({ run_id, created_at, policy }) => ({
+      ...{ run_id, created_at, model: policy?.model ?? null },
+    }));
+    return await trendsOf(runs, chosen, each, async (runId) => {
+      await knownRun(this.#farm, runId);
+      return await this.#trends.of(runId);
+    });
   }
 
   async rollout(rolloutId: string): Promise<PageDetail> {

@@ -24,9 +24,11 @@ import type {
   PageRun,
   PageSource,
   PageTokens,
+  PageTrends,
 } from './data.ts';
 import { indexLines, type LineIndex } from './lineindex.ts';
 import { pageResult, pageRollout, pageTokens } from './records.ts';
+import { Trend, trendsOf } from './trends.ts';
 
 export type FileOptions = {
   /** The dataset with problems and golden patches; null: the one that the file's run read, if it is still there. */
@@ -90,6 +92,16 @@ class FileSource implements PageSource {
       running: [],
       cursor: END,
     };
+  }
+
+  async trends(chosen: readonly string[] | null, each: boolean): Promise<PageTrends> {
+    const { runs } = await this.overview();
+    const listed = runs.map(({ run_id, created_at, model }) => ({ run_id, created_at, model }));
+    return await trendsOf(listed, chosen, each, async (runId) => {
+      const trend = new Trend();
+      for (const rollout of this.#requireRun(runId).rollouts) trend.add(rollout);
+      return trend;
+    });
   }
 
   async rollout(rolloutId: string): Promise<PageDetail> {

@@ -51,6 +51,7 @@ test.each([
   ['POST', '/v1/runs', { instances: ['who__knows-1'], run: RUN }, 404, 'instances.0'],
   ['POST', '/v1/runs', { instances: [{ ...instance, repo: 3 }], run: RUN }, 422, 'instances.0.repo'],
   ['POST', '/v1/runs', { instances: [instance] }, 422, 'run.policy.urls'],
+  ['POST', '/v1/runs', { instances: [instance], budget_tokens: 5 }, 400, 'budget_tokens'],
   ['POST', '/v1/runs', { instances: [instance], run: { agnet: {} } }, 422, 'run.agnet'],
   [
     'POST',
@@ -73,4 +74,17 @@ test.each([
     method === 'GET' ? await fetch(`${url}${path}`, { headers: bearer() }) : await post(url, body, { path });
   const { error } = (await reply.json()) as { error: { field?: string; message: string } };
   expect([reply.status, error.field, error.message !== '']).toEqual([status, field, true]);
+});
+
+test('options of a collection are refused with what to do in their place', async () => {
+  const { url } = await testGateway();
+  for (const [option, remedy] of [
+    [{ until_resolved: 1 }, /swefarm submit --output FILE/],
+    [{ sets: {} }, /a run for each set/],
+    [{ longest_first: 'x' }, /in the order of instances/],
+  ] as const) {
+    const reply = await post(url, { instances: [instance], run: RUN, ...option }, { path: '/v1/runs' });
+    const { error } = (await reply.json()) as { error: { message: string } };
+    expect([reply.status, error.message]).toEqual([400, expect.stringMatching(remedy)]);
+  }
 });

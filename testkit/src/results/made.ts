@@ -22,6 +22,8 @@ export type MadeRunOptions = {
   artifacts?: number;
   /** Text for the observations of the first rollout. */
   hostile?: string;
+  /** With which weights each rollout ended, and when. */
+  ends?: (at: number) => Pick<Result, 'policy_version' | 'finished_at'>;
 };
 
 export type MadeRun = {
@@ -78,7 +80,7 @@ export async function makeRun(farm: Farm, options: MadeRunOptions): Promise<Made
     const result = resultOf(record, instance.instance_id, at, groupSize);
     const trajectory = at < artifacts ? madeTrajectory(turns, at, at === 0 ? hostile : '') : null;
     const stored = trajectory && (await storeArtifact(farm, result, trajectory));
-    const whole = { ...result, artifact: stored };
+    const whole = { ...result, ...options.ends?.(at), artifact: stored };
     await farm.commit(record, whole);
     return whole;
   };

@@ -99,6 +99,21 @@ const FRAMEWORK: Record<string, [code: string, field: string, message: string]> 
   FST_ERR_CTP_INVALID_JSON_BODY: ['bad_request', 'body', 'body: expected JSON, found something else'],
 };
 
+const WATCHED = 'it needs a process that reads the results while they come: swefarm submit --output FILE';
+
+/** Options of collections that people look for in a submission, and what to do in their place. */
+const COLLECTION: Readonly<Record<string, string>> = {
+  sets: 'submit a run for each set, with its settings under run',
+  longest_first: 'rollouts are queued in the order of instances: send them in the order you want',
+  max_rollouts: 'group_size is the number of rollouts of an instance',
+  until_resolved: WATCHED,
+  budget_tokens: WATCHED,
+  budget_cost: WATCHED,
+  budget_seconds: WATCHED,
+  in_flight: WATCHED,
+  prices: 'results tell tokens: swefarm collect --prices FILE writes costs',
+};
+
 /** The first problem that a schema found: its field and a message. */
 function problemOf(
   problems: readonly { instancePath: string; keyword: string; message?: string; params?: unknown }[],
@@ -108,7 +123,10 @@ function problemOf(
   const path = first?.instancePath.split('/').filter(Boolean) ?? [];
   const keys = (first?.params as { keys?: string[] } | undefined)?.keys;
   if (first?.keyword === 'unrecognized_keys' && keys?.[0] !== undefined) {
-    return { field: [...path, keys[0]].join('.'), message: 'this field is not known here' };
+    const remedy = COLLECTION[keys[0]];
+    const message =
+      remedy === undefined ? 'this field is not known here' : `no setting of one run; ${remedy}`;
+    return { field: [...path, keys[0]].join('.'), message };
   }
   const message = (first?.message ?? 'cannot be read')
     .replace(/^Invalid input: /, '')

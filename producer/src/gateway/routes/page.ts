@@ -2,7 +2,16 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import { PageDetail, PageLive, PageOverview, PageRun, type PageSource, PageTokens } from '../../page/data.ts';
+import {
+  MOST_TREND_RUNS,
+  PageDetail,
+  PageLive,
+  PageOverview,
+  PageRun,
+  type PageSource,
+  PageTokens,
+  PageTrends,
+} from '../../page/data.ts';
 import { FarmSource } from '../../page/farmsource.ts';
 import type { GatewayDeps } from '../access/deps.ts';
 import { refusals } from './answers.ts';
@@ -17,6 +26,15 @@ const Query = z.object({
     .regex(/^(\d+(-\d+)?|end)$/)
     .default('0')
     .meta({ description: 'cursor of the answer before; 0: from the start' }),
+});
+const TrendsQuery = z.object({
+  runs: z
+    .string()
+    .regex(/^[\w-]+(,[\w-]+)*$/, 'expected ids of runs: a,b,c')
+    .refine((text) => text.split(',').length <= MOST_TREND_RUNS, `expected at most ${MOST_TREND_RUNS} runs`)
+    .optional()
+    .meta({ description: 'ids of runs, separated by commas; without: the newest runs' }),
+  each: z.enum(['true', 'false']).default('false').meta({ description: 'a series for each run' }),
 });
 const tags = ['page'];
 
@@ -65,6 +83,18 @@ export function servePageData(
       },
     },
     ({ params, query }) => source.run(params.run, query.after),
+  );
+  typed.get(
+    '/v1/page/trends',
+    {
+      schema: {
+        tags,
+        summary: 'Results of runs over policy versions and over time',
+        querystring: TrendsQuery,
+        response: { 200: PageTrends, ...refusals(400, 404) },
+      },
+    },
+    ({ query }) => source.trends(query.runs?.split(',') ?? null, query.each === 'true'),
   );
   rolloutDataRoutes(app, source);
 }

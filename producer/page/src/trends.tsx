@@ -1,0 +1,275 @@
+/** How results change over policy versions and time, and runs beside one another. */
+import type { PageTrends } from '../../src/page/data.ts';
+import { api } from './api.ts';
+import { Chart, type ChartSeries, LOOKS } from './chart.tsx';
+import { decimal, duration, integer, moment, short } from './format.ts';
+import { useFollowed } from './load.ts';
+import { Notice } from './notice.tsx';
+import { replaceHash, toRun, toTrends } from './route.ts';
+
+const AGAIN_MS = 10_000;
+
+type Series = PageTrends['series'][number];
+type Point = Series['all'];
+type By = 'version' | 'time';
+type Choice = { runs: readonly string[] | null; each: boolean; by: By | null };
+
+const choiceOf = (query: URLSearchParams): Choice => {
+  const [runs, by] = [query.get('runs'), query.get('by')];
+  return {
+    runs: runs ? runs.split(',') : null,
+    each: query.get('each') === 'true',
+    by: by === 'version' || by === 'time' ? by : null,
+  };
+};
+
+function choose({ runs, each, by }: Choice): void {
+  const query = new URLSearchParams();
+  if (runs && runs.length > 0) query.set('runs', runs.join(','));
+  if (each) query.set('each', 'true');
+  if (by) query.set('by', by);
+  replaceHash(toTrends(query));
+}
+
+export function Trends({ query }: { query: URLSearchParams }) {
+  const choice = choiceOf(query);
+  // A line for each of more runs than have a look of their own would be no comparison.
+  const asked = choice.each && choice.runs ? choice.runs.slice(0, LOOKS) : choice.runs;
+  const key = JSON.stringify(['trends', asked, choice.each]);
+  const { value, error } = useFollowed<PageTrends>(key, async (_previous, signal) => ({
+    value: await api.trends(asked, choice.each, signal),
+    againMs: AGAIN_MS,
+  }));
+  if (!value) return <Notice error={error} />;
+  const series = choice.each ? value.series.slice(-LOOKS) : value.series;
+  const several = series.some(({ versions }) => versions.length > 1);
+  const by = choice.by ?? (several ? 'version' : 'time');
+  return (
+    <>
+      <Notice error={error} quiet />
+      <h1>Trends</h1>
+      <Controls choice={{ ...choice, by }} runs={value.runs} />
+      {series.every(({ all }) => all.rollouts === 0) ? (
+        <p className="empty">
+          {value.runs.length === 0
+            ? 'No runs yet. swefarm submit makes one.'
+            : 'No rollout of these runs has ended yet.'}
+        </p>
+      ) : (
+        <>
+          <Charts series={series} by={by} each={choice.each} />
+          <SideBySide series={series} />
+        </>
+      )}
+    </>
+  );
+}
+
+function Controls({ choice, runs }: { choice: Choice; runs: PageTrends['runs'] }) {
+  const { runs: chosen, each, by } = choice;
+  const toggle = (id: string): void => {
+    const now = chosen ?? [];
+    choose({ ...choice, runs: now.includes(id) ? now.filter((one) => one !== id) : [...now, id] });
+  };
+  return (
+    <>
+      <p className="filters">
+        <label>
+          Over{' '}
+          <select value={by ?? ''} onChange={(event) => choose({ ...choice, by: event.target.value as By })}>
+            <option value="version">policy versions</option>
+            <option value="time">time</option>
+          </select>
+        </label>
+        <button
+          type="button"
+          className="chip"
+          aria-pressed={each}
+          onClick={() => choose({ ...choice, each: !each })}
+        >
+          A line for each run
+        </button>
+        <output>
+          {chosen === null ? `the newest of ${runs.length} runs` : `${chosen.length} chosen runs`}
+          {each ? `, at most ${LOOKS} lines` : ', as one'}
+        </output>
+        {chosen !== null && (
+          <button type="button" className="quiet" onClick={() => choose({ ...choice, runs: null })}>
+            The newest runs
+          </button>
+        )}
+      </p>
+      <details className="choice">
+        <summary>Choose runs</summary>
+        <ul>
+          {runs.map(({ run_id, created_at, model }) => (
+            <li key={run_id}>
+              <label>
+                <input
+                  type="checkbox"
+                  checked={chosen?.includes(run_id) ?? false}
+                  onChange={() => toggle(run_id)}
+                />{' '}
+                <span className="mono">{run_id}</span>{' '}
+                <span className="dim">
+                  {moment(created_at)} {model}
+                </span>
+              </label>
+            </li>
+          ))}
+        </ul>
+      </details>
+    </>
+  );
+}
+
+type Figure = {
+  title: string;
+  unit: string;
+  of: (point: Point) => number | null;
+  most: number | null;
+  figure: (value: number) => string;
+};
+
+const share = (value: number): string => `${Number((100 * value).toFixed(1))} %`;
+const FIGURES: readonly Figure[] = [
+  { title: 'Resolve rate', unit: '% of judged', of: (one) => one.resolve_rate, most: 1, figure: share },
+  {
+    title: 'Mean reward',
+    unit: 'reward',
+    of: (one) => one.reward_mean,
+    most: null,
+    figure: (value) => decimal(value, 2),
+  },
+  {
+    title: 'Mean turns',
+    unit: 'turns of judged',
+    of: (one) => one.turns_mean,
+    most: null,
+    figure: (value) => decimal(value, value < 10 ? 1 : 0),
+  },
+  {
+    title: 'Mean tokens',
+    unit: 'tokens of judged',
+    of: (one) => one.tokens_mean,
+    most: null,
+    figure: (value) => short(Math.round(value)),
+  },
+  { title: 'Failures', unit: '% of rollouts', of: (one) => one.failure_rate, most: null, figure: share },
+];
+
+const nameOf = ({ run_id }: Series): string => run_id ?? 'all chosen runs';
+const versionOf = ({ version, until }: Point): string => {
+  const first = version === '' || version === null ? 'no version' : version;
+  return until === null ? first : `${first} to ${until}`;
+};
+
+function Charts({ series, by, each }: { series: readonly Series[]; by: By; each: boolean }) {
+  // Runs of different days lie above one another when each begins at 0.
+  const since = (one: Series): number => (each ? one.all.from : 0);
+  const first = series[0]?.versions ?? [];
+  const versionAt = (x: number): string => {
+    const point = first[Math.round(x)];
+    if (each || !point) return `#${Math.round(x) + 1}`;
+    const text = versionOf({ ...point, until: null });
+    return text.length > 14 ? `${text.slice(0, 13)}…` : text;
+  };
+  const timeAt = (x: number): string => (each ? duration(x / 1000) : moment(x));
+  const across = by === 'version' ? 'policy version' : each ? 'time since the first result' : 'time';
+  return (
+    <div className="charts">
+      {FIGURES.map(({ of, ...figure }) => (
+        <Chart
+          key={figure.title}
+          {...figure}
+          across={across}
+          place={by === 'version' ? versionAt : timeAt}
+          series={series.map(
+            (one): ChartSeries => ({
+              name: nameOf(one),
+              points: (by === 'version' ? one.versions : one.times).map((point, at) => ({
+                x: by === 'version' ? at : point.from - since(one),
+                y: of(point),
+                label: `${by === 'version' ? versionOf(point) : moment(point.from)}, ${integer(point.rollouts)} rollouts`,
+              })),
+            }),
+          )}
+        />
+      ))}
+    </div>
+  );
+}
+
+function SideBySide({ series }: { series: readonly Series[] }) {
+  const rows: [string, (one: Series) => string][] = [
+    ['Rollouts', ({ all }) => integer(all.rollouts)],
+    ['Judged', ({ all }) => integer(all.judged)],
+    ...FIGURES.map(({ title, of, figure }): [string, (one: Series) => string] => [
+      title,
+      ({ all }) => {
+        const value = of(all);
+        return value === null ? '–' : figure(value);
+      },
+    ]),
+    ['Versions', ({ versions }) => versionsOf(versions)],
+    ['First result', ({ all }) => moment(all.from)],
+    ['Last result', ({ all }) => moment(all.to)],
+  ];
+  const own = series.filter(({ all }) => all.rollouts > 0);
+  return (
+    <section aria-labelledby="beside">
+      <h2 id="beside">{series.length > 1 ? 'Runs side by side' : 'All of it'}</h2>
+      <div className="scroll">
+        <table className="beside">
+          <thead>
+            <tr>
+              <th scope="col">
+                <span className="visually-hidden">Figure</span>
+              </th>
+              {own.map((one) => (
+                <th scope="col" className="right" key={nameOf(one)}>
+                  {series.length > 1 && <Sign look={series.indexOf(one)} />}{' '}
+                  {one.run_id === null ? (
+                    nameOf(one)
+                  ) : (
+                    <a className="mono" href={toRun(one.run_id)}>
+                      {one.run_id}
+                    </a>
+                  )}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {rows.map(([name, shown]) => (
+              <tr key={name}>
+                <th scope="row">{name}</th>
+                {own.map((one) => (
+                  <td className="right" key={nameOf(one)}>
+                    {shown(one)}
+                  </td>
+                ))}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  );
+}
+
+function versionsOf(versions: readonly Point[]): string {
+  const [first, last] = [versions[0], versions.at(-1)];
+  if (!first || !last) return '–';
+  if (versions.length === 1) return versionOf(first);
+  return `${versionOf({ ...first, until: null })} to ${last.until ?? versionOf(last)}`;
+}
+
+/** How the line of a run looks in the charts. */
+const Sign = ({ look }: { look: number }) => (
+  <svg className="sign" viewBox="0 0 26 8" aria-hidden="true">
+    <g className={`series s${look % LOOKS}`}>
+      <path d="M0 4L26 4" />
+    </g>
+  </svg>
+);

@@ -1,0 +1,113 @@
+/** Trends on the page, in a real Chromium: over versions and time, runs beside one another, in all sizes. */
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type MadeRunOptions, makeRun } from '@swefarm/testkit';
+import type { Page } from 'playwright-core';
+import { expect, test } from 'vitest';
+import { gatewayOver, openPage, PATIENT, TOKEN } from './browser.ts';
+import { testFarm } from './farm.ts';
+
+const SLOW = { timeout: 120_000 };
+const HOUR = 3_600_000;
+const BEGUN = Date.UTC(2026, 0, 10, 8);
+
+/** Four versions for each run, a version an hour. */
+const ends =
+  (first: number, each: number): NonNullable<MadeRunOptions['ends']> =>
+  (at) => ({
+    policy_version: `step-${first + Math.floor(at / each)}`,
+    finished_at: BEGUN + (first + at / each) * HOUR,
+  });
+
+/** For people who want to see what a change does to the page: `SWEFARM_TEST_PICTURES=FOLDER`. */
+async function picture(page: Page, name: string): Promise<void> {
+  const folder = process.env.SWEFARM_TEST_PICTURES;
+  if (folder === undefined) return;
+  await mkdir(folder, { recursive: true });
+  await page.screenshot({ path: join(folder, `${name}.png`), fullPage: true });
+}
+
+test('figures over versions of all runs as one, each run by itself, and side by side', SLOW, async () => {
+  const farm = await testFarm();
+  const one = await makeRun(farm, { instances: 20, groupSize: 8, ends: ends(1, 40) });
+  const two = await makeRun(farm, { instances: 20, groupSize: 8, ends: ends(5, 40) });
+  const { url } = await gatewayOver(farm);
+  const page = await openPage(url, TOKEN);
+  await page.goto(`${url}/ui/`);
+  await page.getByRole('link', { name: 'Trends over versions and time' }).click();
+  for (const name of ['Resolve rate', 'Mean reward', 'Mean turns', 'Mean tokens', 'Failures']) {
+    const chart = page.getByRole('img', { name: new RegExp(`^${name}: .* over policy version$`) });
+    await chart.waitFor();
+    // Eight versions in one line, and both axes say what they count.
+    expect(await chart.locator('circle').count()).toBe(8);
+    expect(await chart.locator('.axis').count()).toBe(2);
+  }
+  await picture(page, 'together');
+  const rates = page.getByRole('img', { name: /^Resolve rate/ });
+  expect(await rates.textContent()).toMatch(/step-1.*step-8/s);
+  await rates.hover();
+  await page.getByText(/^step-[45], 40 rollouts: \d+(\.\d)? %$/).waitFor();
+
+  await page.getByRole('button', { name: 'A line for each run' }).click();
+  await expect.poll(() => rates.locator('.series').count(), PATIENT).toBe(2);
+  const beside = page.getByRole('region', { name: 'Runs side by side' });
+  for (const { record } of [one, two]) await beside.getByRole('link', { name: record.run_id }).waitFor();
+  expect(await beside.getByRole('row', { name: /^Versions/ }).textContent()).toMatch(
+    /step-1 to step-4.*step-5 to step-8/,
+  );
+  await page.getByLabel('Over').selectOption('time');
+  await page
+    .getByRole('img', { name: 'Mean turns: turns of judged over time since the first result' })
+    .waitFor();
+  await picture(page, 'each');
+  const dark = await openPage(url, TOKEN, 'dark');
+  await dark.goto(page.url());
+  await dark.getByRole('region', { name: 'Runs side by side' }).waitFor();
+  await picture(dark, 'dark');
+
+  await page.getByText('Choose runs').click();
+  await page.getByRole('checkbox', { name: new RegExp(two.record.run_id) }).check();
+  await expect.poll(() => rates.locator('.series').count(), PATIENT).toBe(1);
+  expect(page.url()).toContain(`runs=${two.record.run_id}`);
+});
+
+test('no run, no result, one result, and new results while one looks', SLOW, async () => {
+  const farm = await testFarm();
+  const { url } = await gatewayOver(farm);
+  const page = await openPage(url, TOKEN);
+  await page.goto(`${url}/ui/#/trends`);
+  await page.getByText('No runs yet.').waitFor();
+  const made = await makeRun(farm, { instances: 1, groupSize: 2, committed: 0, ends: ends(1, 1) });
+  await page.reload();
+  await page.getByText('No rollout of these runs has ended yet.').waitFor();
+  await picture(page, 'empty');
+  const judged = await made.commit(0);
+  await page.reload();
+  const turns = page.getByRole('img', { name: /^Mean turns/ });
+  await turns.waitFor();
+  expect(await turns.locator('circle').count()).toBe(judged.outcome === 'judged' ? 1 : 0);
+  await picture(page, 'one');
+  await made.commit(1);
+  await expect.poll(() => turns.locator('circle').count(), { timeout: 40_000 }).toBe(2);
+});
+
+test('10,000 rollouts with 10,000 versions are a line of bounded length, quickly', SLOW, async () => {
+  const farm = await testFarm();
+  const made = await makeRun(farm, { instances: 1_250, groupSize: 8, ends: ends(1, 1) });
+  const { url } = await gatewayOver(farm);
+  const asked = await fetch(`${url}/v1/page/trends`, { headers: { authorization: `Bearer ${TOKEN}` } });
+  const text = await asked.text();
+  expect(text.length).toBeLessThan(300_000);
+  const { series } = JSON.parse(text) as { series: { versions: unknown[]; all: { rollouts: number } }[] };
+  expect(series[0]?.all.rollouts).toBe(made.rollouts.length);
+  expect(series[0]?.versions.length).toBeLessThanOrEqual(240);
+  const page = await openPage(url, TOKEN);
+  await page.goto(`${url}/ui/#/trends`);
+  await page
+    .getByRole('img', { name: /^Resolve rate/ })
+    .locator('path')
+    .waitFor();
+  await page.getByRole('img', { name: /^Resolve rate/ }).hover();
+  await page.getByText(/^step-\d+ to step-\d+, \d+ rollouts: /).waitFor();
+  await picture(page, 'many');
+});

@@ -1,0 +1,132 @@
+/** Small instances in the forms of SWE-Gym, SWE-bench and SWE-smith for the documented workflows, and what a scripted model does with them. */
+import { execFileSync } from 'node:child_process';
+import { cp, mkdir, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import type { ScriptInput } from '@swefarm/testkit';
+
+const BUG = 'def add(a, b):\n    return a - b\n';
+const FIXED = 'def add(a, b):\n    return a + b\n';
+const TESTS =
+  'from calc import add\n\n\ndef test_add():\n    assert add(1, 2) == 3\n\n\ndef test_zero():\n    assert add(0, 0) == 0\n';
+const FAIL_TO_PASS = ['tests/test_calc.py::test_add'];
+const PASS_TO_PASS = ['tests/test_calc.py::test_zero'];
+
+/** Stands for pytest, which the host lacks: prints a line for each test, as `pytest -rA` does or as `pytest --verbose`. */
+const RUNNER = `#!/usr/bin/env python3
+import importlib.util, os, sys
+
+sys.path.insert(0, ".")
+verbose = "--verbose" in sys.argv
+named = [one for one in sys.argv[1:] if one.endswith(".py")]
+for path in named or [f"tests/{name}" for name in sorted(os.listdir("tests")) if name.startswith("test_")]:
+    spec = importlib.util.spec_from_file_location("tests", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    for name in sorted(one for one in dir(module) if one.startswith("test_")):
+        try:
+            getattr(module, name)()
+            word = "PASSED"
+        except AssertionError:
+            word = "FAILED"
+        print(f"{path}::{name} {word}" if verbose else f"{word} {path}::{name}")
+`;
+
+const git = (cwd: string, ...argv: string[]): string =>
+  execFileSync('git', ['-C', cwd, '-c', 'user.name=n', '-c', 'user.email=e@x', ...argv], {
+    encoding: 'utf8',
+  });
+
+async function write(folder: string, files: Readonly<Record<string, string>>): Promise<void> {
+  for (const [path, text] of Object.entries(files)) {
+    await mkdir(dirname(join(folder, path)), { recursive: true });
+    await writeFile(join(folder, path), text, { mode: text.startsWith('#!') ? 0o755 : 0o644 });
+  }
+}
+
+/** A tree above the host's own system, with what activates an environment as the images of these families have it. */
+async function imageTree(folder: string, calc: string): Promise<string> {
+  const testbed = join(folder, 'testbed');
+  await write(testbed, { 'calc.py': calc, 'tests/test_calc.py': TESTS });
+  const conda = join(folder, 'opt/miniconda3');
+  await write(conda, { 'envs/testbed/bin/pytest': RUNNER });
+  await mkdir(join(conda, 'bin'), { recursive: true });
+  const activate = new URL('../../src/examples/activate.sh', import.meta.url);
+  await cp(activate, join(conda, 'bin/activate'));
+  git(testbed, 'init', '-q', '-b', 'main');
+  git(testbed, 'add', '.');
+  git(testbed, 'commit', '-qm', 'start');
+  return testbed;
+}
+
+/** The diff from one text of calc.py to another. */
+async function diff(testbed: string, to: string): Promise<string> {
+  await writeFile(join(testbed, 'calc.py'), to);
+  const text = git(testbed, 'diff');
+  git(testbed, 'checkout', '-q', '--', '.');
+  return text;
+}
+
+/** A row whose tree has the bug. */
+export async function gymRow(folder: string, repo: string, instance_id: string) {
+  const image = join(folder, instance_id);
+  const testbed = await imageTree(image, BUG);
+  return {
+    ...{ instance_id, repo, base_commit: git(testbed, 'rev-parse', 'HEAD').trim(), version: '1.0' },
+    ...{ patch: await diff(testbed, FIXED), test_patch: '', FAIL_TO_PASS, PASS_TO_PASS },
+    ...{ test_cmd: 'pytest -rA tests/test_calc.py', install: 'true', log_parser: 'parse_log_pytest' },
+    ...{ problem_statement: `add subtracts (${instance_id}).`, license: 'MIT', image: `host+dir:${image}` },
+  };
+}
+
+/** A row whose patch makes the bug, in the tree of a project of SWE-smith. */
+export async function smithRow(folder: string, project: string, name: string) {
+  const image = join(folder, name);
+  const testbed = await imageTree(image, FIXED);
+  const instance_id = `${project}.${name}`;
+  return {
+    ...{ instance_id, repo: `swesmith/${project}`, patch: await diff(testbed, BUG) },
+    ...{ FAIL_TO_PASS, PASS_TO_PASS, image_name: `host+dir:${image}` },
+    problem_statement: `add subtracts (${instance_id}).`,
+  };
+}
+
+type Turn = { command?: string; thought?: string; submit?: true };
+
+/** Writes the line that replaces the bug and hands in; null hands in an untouched tree. @param thought what the model says first */
+const attempt = (line: string | null, thought = 'I mend the sum.'): Turn[] => [
+  line === null
+    ? { command: 'cat calc.py', thought }
+    : { command: `sed -i 's/return a - b/return ${line}/' calc.py`, thought },
+  { submit: true },
+];
+
+/** Over the limit of tokens that the workflow sets. */
+const LONG = 'and so on '.repeat(12_000);
+
+/** What the model tries at each instance, by the rollout's index in its group. */
+export const ATTEMPTS: Readonly<Record<string, readonly Turn[][]>> = {
+  'getmoto__moto-1001': [attempt('a + b'), attempt('b + a'), attempt('sum((a, b))'), attempt('a * b')],
+  'python__mypy-1002': [attempt('a + b', LONG), attempt('a + b'), attempt('a * b'), attempt(null)],
+  'pallets__flask-1': [
+    ...[attempt('a + b  # p 0.9'), attempt('a * b  # p 0.6')],
+    ...[attempt('a * b  # p 0.3'), attempt('b  # p 0.1')],
+  ],
+  'psf__requests-2': [
+    ...[attempt('a * b  # p 0.9'), attempt('a + b  # p 0.8')],
+    ...[attempt('b + a  # p 0.7'), attempt('b  # p 0.1')],
+  ],
+  'pylint-dev__pylint-3': [
+    ...[attempt('a * b  # p 0.9'), attempt('b  # p 0.8')],
+    ...[attempt('a  # p 0.7'), attempt('b * a  # p 0.1')],
+  ],
+};
+
+/** The expert at SWE-smith's instances: the first attempt resolves, the second does not. */
+const EXPERT = [attempt('a + b'), attempt('a * b')];
+
+export const script = (): ScriptInput => ({
+  conversations: [
+    ...Object.entries(ATTEMPTS).map(([instance, variants]) => ({ instance, variants: [...variants] })),
+    { variants: EXPERT },
+  ],
+});
