@@ -8,7 +8,7 @@ import { profileOf } from '../output/profile.ts';
 import { analyse } from '../reports/analysis.ts';
 import { type FullReport, renderMarkdown, renderPage } from '../reports/document.ts';
 import type { LineFact } from '../reports/facts.ts';
-import { costTable, cutTables, scalingTable, type Table } from '../reports/figures.ts';
+import { costTable, cutTables, distributionTables, scalingTable, type Table } from '../reports/figures.ts';
 import { countOutput, countRun } from '../reports/read.ts';
 import { type ProfileReport, renderReport } from '../reports/render.ts';
 import { EXIT } from '../run/exit.ts';
@@ -58,6 +58,7 @@ function rendered(report: FullReport, ks: readonly number[], names: readonly str
         scalingTable(analysis.scaling),
         ...(analysis.costs ? [costTable(analysis.costs)] : []),
         ...cutTables(analysis),
+        ...distributionTables(analysis),
       ];
       return [renderReport(report, ks), ...tables.map(renderFigures)].join('\n\n');
     }

@@ -55,6 +55,44 @@ test('each family has its counts; a rollout that no worker began has the family 
   expect(renderPage(told, 't')).toContain('Resolved, by family');
 });
 
+test('repositories, exit statuses, turns, tokens and cost are told as distributions in every form of a report', () => {
+  const analysis = analyse(FACTS, [1, 2], OPTIONS);
+  const { distributions } = analysis;
+  expect(distributions.repositories).toEqual({ 'a/b': 2, 'x/y': 2 });
+  expect(distributions.spreads.turns).toEqual({ least: 10, q1: 10, median: 10, q3: 20, most: 20 });
+  expect(distributions.spreads.cost).toMatchObject({ least: 0.5, most: 0.5 });
+  const report = { expected: null, ...profileOf(FACTS), analysis };
+  const markdown = renderMarkdown(report, 't');
+  expect(markdown).toContain('| turns of judged rollouts | 10 | 10 | 10 | 20 | 20 |');
+  expect(markdown).toMatch(/## Why agents stopped.*\| submitted \| 4 \| 100\.0 % \|/s);
+  const page = renderPage(report, 't');
+  for (const title of [
+    'Rollouts, by repository',
+    'Turns of judged rollouts',
+    'Tokens of judged rollouts',
+    'Cost of rollouts in US dollars',
+  ]) {
+    expect(page).toContain(`<figcaption>${title}</figcaption>`);
+  }
+});
+
+test('the gap to the oracle is told for each repository and difficulty, with its interval', () => {
+  const scored = FACTS.map((one, at) => ({ ...one, score: at === 1 ? 0.9 : 0.1 }));
+  const analysis = analyse(scored, [1, 2], OPTIONS);
+  // The verifier takes the wrong one of two where one is good; elsewhere nothing could be won.
+  expect(analysis.repositories['a/b']?.largest).toMatchObject({
+    k: 2,
+    best: { value: 0 },
+    gap: { value: 1, low: 1, high: 1 },
+  });
+  expect(analysis.difficulty['1 never resolved']?.largest).toMatchObject({ gap: { value: 0 } });
+  const report = { expected: null, ...profileOf(scored), analysis };
+  expect(renderMarkdown(report, 't')).toMatch(
+    /\| a\/b \|.*\| 0\.0 % \(0\.0–0\.0\) \| 100\.0 % \(100\.0–100\.0\) \| 15\.0 \|/,
+  );
+  expect(renderPage(report, 't')).toContain('Gap to the oracle, by repository');
+});
+
 test('bins have round borders and hold every value', () => {
   expect(binsOf([])).toEqual([]);
   expect(binsOf([5, 5])).toEqual([{ from: 5, to: 6, count: 2 }]);

@@ -1,5 +1,6 @@
 /** What a report tells beside the profile: certainty, the best of k, cuts by family, repository, difficulty and set, costs, distributions. Pure. */
 import { type Counted, profileOf } from '../output/profile.ts';
+import { type Spread, spreadOf } from '../output/spread.ts';
 import { countNames } from '../output/tally.ts';
 import {
   type Interval,
@@ -41,7 +42,11 @@ export type Analysis = {
   sets: Record<string, Cut>;
   costs: Costs | null;
   distributions: {
+    /** Rollouts of each, judged or not, most first. */
+    repositories: Record<string, number>;
     exit_statuses: Record<string, number>;
+    /** Over judged rollouts; the cost over those whose cost is known. */
+    spreads: { turns: Spread; tokens: Spread; cost: Spread };
     turns: Bin[];
     tokens: Bin[];
     cost: Bin[];
@@ -76,6 +81,12 @@ export function analyse(
     sets: cuts(({ tag }) => tag),
     costs: costsOf(facts),
     distributions: {
+      repositories: countsOf(facts),
+      spreads: {
+        turns: spreadOf(judged.map(({ turns }) => turns)),
+        tokens: spreadOf(judged.map(({ tokens }) => tokens)),
+        cost: spreadOf(spent),
+      },
       exit_statuses: countNames(judged.map(({ exit_status }) => exit_status ?? 'none').toSorted()),
       turns: binsOf(judged.map(({ turns }) => turns)),
       tokens: binsOf(judged.map(({ tokens }) => tokens)),
@@ -83,6 +94,13 @@ export function analyse(
     },
   };
 }
+
+const countsOf = (facts: readonly LineFact[]): Record<string, number> =>
+  Object.fromEntries(
+    Object.entries(countNames(facts.map(({ repo }) => repo))).toSorted(
+      ([a, m], [b, n]) => n - m || (a < b ? -1 : 1),
+    ),
+  );
 
 /** Rollouts with a verdict by instance. */
 function samplesOf(facts: readonly LineFact[]): Map<string, Sample[]> {

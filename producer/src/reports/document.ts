@@ -1,6 +1,15 @@
 /** A report as Markdown, and as one page of HTML that needs nothing else: no script, no file, no network. */
 import type { Analysis, Bin, Cut } from './analysis.ts';
-import { costTable, cutTables, decimal, percent, scalingTable, type Table, withInterval } from './figures.ts';
+import {
+  costTable,
+  cutTables,
+  decimal,
+  distributionTables,
+  percent,
+  scalingTable,
+  type Table,
+  withInterval,
+} from './figures.ts';
 import type { ProfileReport } from './render.ts';
 
 export type FullReport = ProfileReport & { analysis: Analysis };
@@ -44,14 +53,7 @@ function tablesOf(report: FullReport): Table[] {
             rows: causes.map(([cause, times]) => [cause, String(times)]),
           },
         ]),
-    {
-      title: 'Why agents stopped',
-      columns: ['exit status', 'judged rollouts'],
-      rows: Object.entries(analysis.distributions.exit_statuses).map(([status, times]) => [
-        status,
-        String(times),
-      ]),
-    },
+    ...distributionTables(analysis),
   ];
 }
 
@@ -70,6 +72,8 @@ export function renderPage(report: FullReport, title: string): string {
     plot('pass@k and best@k', scaling.flatMap(scalingBars), 1),
     plot('Resolved, by family', shareBars(families), 1),
     plot('Resolved, by repository', shareBars(repositories), 1),
+    plot('Rollouts, by repository', countBars(Object.entries(distributions.repositories))),
+    plot('Gap to the oracle, by repository', gapBars(repositories), 1),
     plot('Why agents stopped', countBars(Object.entries(distributions.exit_statuses))),
     plot('Turns of judged rollouts', binBars(distributions.turns)),
     plot('Tokens of judged rollouts', binBars(distributions.tokens)),
@@ -108,6 +112,10 @@ function scalingBars({ k, pass, best }: Analysis['scaling'][number]): Bar[] {
 const shareBars = (cuts: Readonly<Record<string, Cut>>): Bar[] =>
   Object.entries(cuts).flatMap(([label, { accuracy }]): Bar[] =>
     accuracy === null ? [] : [{ label, value: accuracy, shown: percent(accuracy) }],
+  );
+const gapBars = (cuts: Readonly<Record<string, Cut>>): Bar[] =>
+  Object.entries(cuts).flatMap(([name, { largest }]): Bar[] =>
+    largest?.gap ? [{ label: name, ...largest.gap, shown: withInterval(largest.gap) }] : [],
   );
 const countBars = (counts: readonly [string, number][]): Bar[] =>
   counts.map(([label, value]) => ({ label, value, shown: String(value) }));

@@ -1,4 +1,5 @@
 /** Figures of reports as text: the same words on a terminal, in Markdown and on a page. */
+import type { Spread } from '../output/spread.ts';
 import type { Interval, ScalingAtK } from '../scaling/statistics.ts';
 import type { Analysis, Costs, Cut } from './analysis.ts';
 
@@ -38,6 +39,7 @@ export function cutTables({ families, repositories, difficulty, sets }: Analysis
         'k',
         'pass@k',
         'best@k',
+        'gap to the oracle',
         'turns',
       ],
       rows: Object.entries(cuts).map(([label, cut]) => [
@@ -51,8 +53,9 @@ export function cutTables({ families, repositories, difficulty, sets }: Analysis
           String(cut.largest?.k ?? '–'),
         ],
         ...[
-          percent(cut.largest?.pass.value ?? null),
-          percent(cut.largest?.best?.value ?? null),
+          withInterval(cut.largest?.pass ?? null),
+          withInterval(cut.largest?.best ?? null),
+          withInterval(cut.largest?.gap ?? null),
           decimal(cut.mean_turns, 1),
         ],
       ]),
@@ -71,3 +74,29 @@ export const costTable = ({ total, rollouts, per_rollout, per_success }: Costs):
   columns: ['total', 'rollouts with a cost', 'per rollout', 'per success'],
   rows: [[decimal(total, 2), String(rollouts), decimal(per_rollout, 4), decimal(per_success, 4)]],
 });
+
+/** How the judged rollouts, and the rollouts with a cost, are spread. */
+export function distributionTables({ distributions }: Analysis): Table[] {
+  const { exit_statuses, spreads } = distributions;
+  const judged = Object.values(exit_statuses).reduce((sum, times) => sum + times, 0);
+  const row = (name: string, of: Spread, digits: number): string[][] =>
+    of === null
+      ? []
+      : [[name, ...[of.least, of.q1, of.median, of.q3, of.most].map((value) => decimal(value, digits))]];
+  const rows = [
+    ...row('turns of judged rollouts', spreads.turns, 0),
+    ...row('tokens of judged rollouts', spreads.tokens, 0),
+    ...row('cost in US dollars', spreads.cost, 4),
+  ];
+  const columns = ['of rollouts', 'least', '25 % below', 'median', '75 % below', 'most'];
+  return [
+    ...(rows.length === 0 ? [] : [{ title: 'Distributions', columns, rows }]),
+    {
+      title: 'Why agents stopped',
+      columns: ['exit status', 'judged rollouts', 'share'],
+      rows: Object.entries(exit_statuses).map(([status, times]) => [
+        ...[status, String(times), percent(times / judged)],
+      ]),
+    },
+  ];
+}

@@ -1,5 +1,6 @@
 /** Prints what `swefarm dataset inspect` found. */
-import type { DatasetFacts, Spread } from '../datasets/tools/inspect.ts';
+import type { DatasetFacts } from '../datasets/tools/inspect.ts';
+import type { Spread } from '../output/spread.ts';
 import { renderTable } from './table.ts';
 
 const SHOWN = 30;

@@ -17,6 +17,8 @@ import importlib.util, os, sys
 
 sys.path.insert(0, ".")
 verbose = "--verbose" in sys.argv
+words = []
+print("============================= test session starts ==============================")
 named = [one for one in sys.argv[1:] if one.endswith(".py")]
 for path in named or [f"tests/{name}" for name in sorted(os.listdir("tests")) if name.startswith("test_")]:
     spec = importlib.util.spec_from_file_location("tests", path)
@@ -28,7 +30,11 @@ for path in named or [f"tests/{name}" for name in sorted(os.listdir("tests")) if
             word = "PASSED"
         except AssertionError:
             word = "FAILED"
+        words.append(word)
         print(f"{path}::{name} {word}" if verbose else f"{word} {path}::{name}")
+counts = [(words.count(word), word.lower()) for word in ("FAILED", "PASSED") if word in words]
+print(f"========================= {', '.join(f'{n} {word}' for n, word in counts)} in 0.01s =========================")
+sys.exit(1 if "FAILED" in words else 0)
 `;
 
 const git = (cwd: string, ...argv: string[]): string =>

@@ -111,7 +111,7 @@ async function openVerifier(): Promise<string> {
 async function follow(section: string): Promise<string> {
   const commands = sections.get(section);
   if (!commands) throw new Error(`docs/workflows.md has no commands in section ${section}`);
-  const { stderr } = await run('bash', ['-euo', 'pipefail', '-c', commands], { cwd: folder, env });
+  const { stderr } = await run('bash', ['--norc', '-euo', 'pipefail', '-c', commands], { cwd: folder, env });
   return stderr;
 }
 

@@ -1,4 +1,5 @@
 /** What a dataset file holds: columns, families, repositories, tests, and what nobody can grade and why. One pass, bounded memory. */
+import { type Spread, spreadOf } from '../../output/spread.ts';
 import type { RowOptions } from '../row.ts';
 import type { VerbatimFile, VerbatimRow } from './rows.ts';
 import { idOf, repositoryOf } from './select.ts';
@@ -28,9 +29,6 @@ export type DatasetFacts = {
   without: { patch: number; problem_statement: number };
   tests: { FAIL_TO_PASS: Spread; PASS_TO_PASS: Spread };
 };
-
-/** Least, quartiles and most of a number over the gradable rows; null without any. */
-export type Spread = { least: number; q1: number; median: number; q3: number; most: number } | null;
 
 export async function inspectDataset(file: VerbatimFile, options: RowOptions = {}): Promise<DatasetFacts> {
   const facts: DatasetFacts = {
@@ -111,11 +109,3 @@ function addOne(counts: Record<string, number>, name: string): void {
 
 const sorted = (counts: Record<string, number>): Record<string, number> =>
   Object.fromEntries(Object.entries(counts).toSorted(([a, m], [b, n]) => n - m || (a < b ? -1 : 1)));
-
-/** Nearest-rank quartiles. */
-export function spreadOf(values: readonly number[]): Spread {
-  if (values.length === 0) return null;
-  const order = values.toSorted((a, b) => a - b);
-  const at = (share: number): number => order[Math.max(0, Math.ceil(share * order.length) - 1)] ?? 0;
-  return { least: at(0), q1: at(0.25), median: at(0.5), q3: at(0.75), most: at(1) };
-}
