@@ -1,8 +1,10 @@
+import { existsSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { until } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
 import { row } from '../src/datasets/rows.fixture.ts';
-import { fakeWorker, linesOf, run } from './cli.ts';
+import { fakeWorker, linesOf, run, start } from './cli.ts';
 import { testFolder } from './farm.ts';
 
 test('rows whose gold and untouched tree hold three times are written unchanged; the others are named with the reason', async () => {
@@ -27,4 +29,26 @@ test('rows whose gold and untouched tree hold three times are written unchanged;
     expect.objectContaining({ clean: false, why: 'the untouched tree is resolved already', flaky: ['t'] }),
     expect.objectContaining({ clean: false, why: 'it withholds its gold patch' }),
   ]);
+});
+
+test('a file that changes while it is verified is not taken for the one that was evaluated', async () => {
+  const folder = await testFolder();
+  const dataset = join(folder, 'rows.jsonl');
+  const rows = [0, 1, 2].map((at) => row({ instance_id: `pallets__flask-${at}` }));
+  await writeFile(dataset, rows.map((one) => `${JSON.stringify(one)}\n`).join(''));
+  const output = join(folder, 'clean.jsonl');
+  const running = start([
+    ...['dataset', 'verify', '--dataset', dataset, '--times', '1', '--output', output],
+    ...['--state-dir', join(folder, 'state'), '--worker-command', fakeWorker('examine')],
+  ]);
+  // The run's folder is made once the dataset is read.
+  await until(() => existsSync(join(folder, 'state', 'runs')));
+  const [first = {}, ...others] = rows;
+  const changed = [{ ...first, base_commit: 'another' }, ...others];
+  await writeFile(dataset, changed.map((one) => `${JSON.stringify(one)}\n`).join(''));
+  expect(await running.ended).toMatchObject({
+    code: 2,
+    stderr: expect.stringMatching(/line 1 is not the row that was evaluated: the file changed/),
+  });
+  expect(existsSync(output)).toBe(false);
 });

@@ -1,4 +1,5 @@
 /** `swefarm dataset verify`: evaluates gold and the untouched tree several times, and writes the rows that hold. */
+import { isDeepStrictEqual } from 'node:util';
 import { brokenBecause, UsageError } from '@swefarm/shared';
 import type { Command } from 'commander';
 import type { VerbatimRow } from '../datasets/tools/rows.ts';
@@ -42,9 +43,9 @@ async function verify(flags: Flags): Promise<ExitCode> {
   formOf(output);
   const stop = listenForEvaluations();
   const dataset = await datasetOf(flags, stop.draining);
-  const chosen = new Set(dataset.instances.map(({ instance_id: id }) => id));
   const instances = dataset.instances.filter(({ patch }) => patch.trim() !== '');
   const times = flags.times as number;
+  const path = String(flags.dataset);
   const { findings, unjudged, complete } = await examine(
     { ...dataset, instances },
     flags,
@@ -56,32 +57,60 @@ async function verify(flags: Flags): Promise<ExitCode> {
     say('swefarm: not all were evaluated: nothing is written');
     return EXIT.interrupted;
   }
-  const file = await openVerbatim(String(flags.dataset));
-  const found: Finding[] = [];
+  const judged = { findings, unjudged };
   const examined = new Set(instances.map(({ instance_id: id }) => id));
-  for await (const row of file.rows()) {
+  const evaluated = new Map(dataset.instances.map((instance) => [instance.instance_id, instance]));
+  const findingOf = (row: VerbatimRow): Finding | null => {
     const read = readRow(row, rowOptions(flags));
-    if ('problem' in read) found.push(out(idOf(row), `it cannot be evaluated: ${read.problem}`));
-    else if (examined.has(read.instance.instance_id))
-      found.push(verdictOf(read.instance.instance_id, { findings, unjudged }, times));
-    else if (chosen.has(read.instance.instance_id))
-      found.push(out(read.instance.instance_id, 'it withholds its gold patch'));
-  }
-  const clean = new Set(found.flatMap((one) => (one.clean ? [one.instance_id] : [])));
+    if ('problem' in read) return out(idOf(row), `it cannot be evaluated: ${read.problem}`);
+    const { instance } = read;
+    const known = evaluated.get(instance.instance_id);
+    if (!known) return null;
+    if (!isDeepStrictEqual(known, instance))
+      throw changed(path, `${row.where} is not the row that was evaluated`);
+    return examined.has(instance.instance_id)
+      ? verdictOf(instance.instance_id, judged, times)
+      : out(instance.instance_id, 'it withholds its gold patch');
+  };
+  const some = instances.some(({ instance_id: id }) => verdictOf(id, judged, times).clean);
+  const found = await writeClean(path, output, some, findingOf);
+  const missing = evaluated.size - found.filter(({ instance_id: id }) => evaluated.has(id)).length;
+  if (missing > 0) throw changed(path, `${missing} rows that were evaluated are not there`);
   const lines = found.map((one) => JSON.stringify(one)).join('\n');
   const findingsFile = String(
     flags.findings ?? `${output.replace(/\.(jsonl?|parquet)(\.gz)?$/, '')}.findings.jsonl`,
   );
   await inFolder(findingsFile, () => replaceRecord(findingsFile, lines));
+  const clean = found.filter((one) => one.clean).length;
+  tell(found, clean, output, findingsFile);
+  return clean === found.length ? EXIT.allJudged : EXIT.someNotJudged;
+}
+
+/** Evaluations take hours: rows that are not those that were evaluated must not pass for clean ones. */
+const changed = (path: string, how: string): UsageError =>
+  new UsageError(`${path}: ${how}: the file changed while it was verified; verify it again`);
+
+/** Writes the clean rows, in one pass over the file, and no file where there are none (`some`); answers what became of each row. */
+async function writeClean(
+  path: string,
+  output: string,
+  some: boolean,
+  findingOf: (row: VerbatimRow) => Finding | null,
+): Promise<Finding[]> {
+  const file = await openVerbatim(path);
+  let found: Finding[] = [];
   async function* rows(): AsyncGenerator<VerbatimRow> {
+    // A table is written by a second pass, when the types of its columns are known.
+    found = [];
     for await (const row of file.rows()) {
-      const read = readRow(row, rowOptions(flags));
-      if ('instance' in read && clean.has(read.instance.instance_id)) yield row;
+      const finding = findingOf(row);
+      if (finding) found.push(finding);
+      if (finding?.clean) yield row;
     }
   }
-  if (clean.size > 0) await writeRows(output, { rows, parquet: file.parquet });
-  tell(found, clean.size, output, findingsFile);
-  return clean.size === found.length ? EXIT.allJudged : EXIT.someNotJudged;
+  if (some) await writeRows(output, { rows, parquet: file.parquet });
+  else for await (const _row of rows());
+  return found;
 }
 
 type Judgements = Pick<Examined, 'findings' | 'unjudged'>;

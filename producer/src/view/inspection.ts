@@ -19,6 +19,8 @@ export function renderInspection(facts: DatasetFacts): string {
     ],
     ['without gold patch', String(facts.without.patch)],
     ['without problem statement', String(facts.without.problem_statement)],
+    ['without tests that a fix makes pass', String(facts.without.FAIL_TO_PASS)],
+    ['without image', String(facts.without.image)],
     ['FAIL_TO_PASS: least, quartiles, most', spread(facts.tests.FAIL_TO_PASS)],
     ['PASS_TO_PASS: least, quartiles, most', spread(facts.tests.PASS_TO_PASS)],
   ];

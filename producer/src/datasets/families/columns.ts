@@ -57,6 +57,10 @@ const IMAGES: Partial<Record<DatasetFamily, (id: string) => string>> = {
   swegym: (id) => harnessImage('xingyaoww', id, '_s_'),
 };
 
+/** Whether the row is of one of SWE-Gym's eleven repositories. */
+export const isSwegymRepository = ({ repo }: Row): boolean =>
+  typeof repo === 'string' && SWEGYM_REPOS.has(repo.toLowerCase());
+
 /** Whether a table says how the repository is tested. */
 export const hasKnownRepository = ({ repo }: Row): boolean =>
   typeof repo === 'string' &&

@@ -1,6 +1,6 @@
 /** SWE-Gym Raw: rows for prompts. They have no image and no verified tests, and so are refused by name. */
 import type { Row } from '../fields/fields.ts';
-import { hasKnownRepository } from './columns.ts';
+import { hasKnownRepository, isSwegymRepository } from './columns.ts';
 import { type Family, NOTHING } from './family.ts';
 
 export const swegymRaw: Family = {
@@ -12,7 +12,8 @@ export const swegymRaw: Family = {
     ['image', 'image_name', 'docker_image', 'eval_script', 'test_cmd', 'environment'].every((name) =>
       isEmpty(row[name]),
     ) &&
-    !hasKnownRepository(row),
+    (!hasKnownRepository(row) ||
+      (isSwegymRepository(row) && TESTED.every((name) => row[name] === undefined))),
   read(read) {
     read.refuse(
       'SWE-Gym Raw rows have no image and no verified tests',
@@ -24,6 +25,9 @@ export const swegymRaw: Family = {
     return NOTHING;
   },
 };
+
+/** What every row of SWE-Gym has, and no row of SWE-Gym Raw, which has its repositories too. */
+const TESTED = ['FAIL_TO_PASS', 'PASS_TO_PASS', 'version'];
 
 /** Nothing, or a list of nothing in one of its forms. */
 const isEmpty = (value: Row[string]): boolean =>

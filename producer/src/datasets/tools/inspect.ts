@@ -1,5 +1,6 @@
 /** What a dataset file holds: columns, families, repositories, tests, and what nobody can grade and why. One pass, bounded memory. */
 import { type Spread, spreadOf } from '../../output/spread.ts';
+import { IMAGE_COLUMNS } from '../fields/fields.ts';
 import type { RowOptions } from '../row.ts';
 import type { VerbatimFile, VerbatimRow } from './rows.ts';
 import { idOf, repositoryOf } from './select.ts';
@@ -25,8 +26,8 @@ export type DatasetFacts = {
   gradable: number;
   /** Reason → how many rows, with an example. */
   ungradable: Record<string, { rows: number; example: string }>;
-  /** Columns of the gold patch and of the statement that are empty in so many rows of instances. */
-  without: { patch: number; problem_statement: number };
+  /** Rows that lack a gold patch, a statement, tests that a fix makes pass, or an image: their own, or one by their family's rule. */
+  without: { patch: number; problem_statement: number; FAIL_TO_PASS: number; image: number };
   tests: { FAIL_TO_PASS: Spread; PASS_TO_PASS: Spread };
 };
 
@@ -41,7 +42,7 @@ export async function inspectDataset(file: VerbatimFile, options: RowOptions = {
     repositories: {},
     gradable: 0,
     ungradable: {},
-    without: { patch: 0, problem_statement: 0 },
+    without: { patch: 0, problem_statement: 0, FAIL_TO_PASS: 0, image: 0 },
     tests: { FAIL_TO_PASS: null, PASS_TO_PASS: null },
   };
   const seen = new Map<string, number>();
@@ -53,6 +54,7 @@ export async function inspectDataset(file: VerbatimFile, options: RowOptions = {
     countColumns(facts.columns, row);
     addOne(facts.repositories, repositoryOf(row));
     const read = readRow(row, options);
+    countMissing(facts.without, 'instance' in read ? read.instance : row.value);
     if ('problem' in read) {
       const known = facts.ungradable[read.problem];
       if (known) known.rows += 1;
@@ -64,8 +66,6 @@ export async function inspectDataset(file: VerbatimFile, options: RowOptions = {
     const { instance } = read;
     facts.gradable += 1;
     addOne(facts.families, instance.family);
-    if (instance.patch.trim() === '') facts.without.patch += 1;
-    if (instance.problem_statement.trim() === '') facts.without.problem_statement += 1;
     sizes.FAIL_TO_PASS.push(instance.FAIL_TO_PASS.length);
     sizes.PASS_TO_PASS.push(instance.PASS_TO_PASS.length);
   }
@@ -75,6 +75,20 @@ export async function inspectDataset(file: VerbatimFile, options: RowOptions = {
   facts.families = sorted(facts.families);
   return facts;
 }
+
+/** An instance has everything under these names; of a row that is none, its columns tell. */
+function countMissing(without: DatasetFacts['without'], from: Readonly<Record<string, unknown>>): void {
+  for (const name of ['patch', 'problem_statement', 'FAIL_TO_PASS'] as const) {
+    if (isNothing(from[name])) without[name] += 1;
+  }
+  if (IMAGE_COLUMNS.every((name) => isNothing(from[name]))) without.image += 1;
+}
+
+const isNothing = (value: unknown): boolean =>
+  value === undefined ||
+  value === null ||
+  (typeof value === 'string' && /^\s*(?:\[\s*\])?\s*$/.test(value)) ||
+  (Array.isArray(value) && value.length === 0);
 
 /** A file in which every row fails for a reason of its own would fill the memory with reasons. */
 const MOST_REASONS = 200;

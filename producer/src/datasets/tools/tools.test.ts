@@ -185,13 +185,37 @@ test('an inspection counts columns, repositories, tests, and rows that nobody ca
     doubled: ['pallets__flask-1'],
     families: { swebench: 4 },
     repositories: { 'pallets/flask': 4, 'who/knows': 1 },
-    without: { patch: 1, problem_statement: 0 },
+    without: { patch: 1, problem_statement: 0, FAIL_TO_PASS: 0, image: 1 },
     tests: { FAIL_TO_PASS: { least: 1, median: 1, most: 1 } },
   });
   expect(facts.columns.FAIL_TO_PASS).toEqual({ filled: 5, types: { text: 5 } });
   expect(Object.entries(facts.ungradable)).toEqual([
     [expect.stringMatching(/image: expected an image column/), { rows: 1, example: 'line 4 (who__knows-1)' }],
   ]);
+});
+
+test('SWE-Gym Raw is read, and said to have neither images nor tests, also where its repositories are those of SWE-Gym', async () => {
+  const raw = (repo: string, at: number) => ({
+    ...{
+      instance_id: `raw__${at}-1`,
+      repo,
+      base_commit: 'c0ffee',
+      patch: 'diff --git a/x b/x\n',
+      test_patch: '',
+    },
+    ...{ problem_statement: 'p', hints_text: '', created_at: '2020-01-01T00:00:00Z' },
+  });
+  const path = await fileWith('raw.jsonl', lines(raw('who/knows', 0), raw('pandas-dev/pandas', 1)));
+  const facts = await inspectDataset(await openVerbatim(path));
+  expect(facts).toMatchObject({
+    rows: 2,
+    gradable: 0,
+    repositories: { 'who/knows': 1, 'pandas-dev/pandas': 1 },
+    without: { patch: 0, problem_statement: 0, FAIL_TO_PASS: 2, image: 2 },
+  });
+  expect(facts.ungradable).toEqual({
+    'SWE-Gym Raw rows have no image and no verified tests': { rows: 2, example: 'line 1 (raw__0-1)' },
+  });
 });
 
 test('a large file takes little memory', async () => {
