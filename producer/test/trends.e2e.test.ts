@@ -55,7 +55,7 @@ test('figures over versions of all runs as one, each run by itself, and side by 
   expect(await beside.getByRole('row', { name: /^Versions/ }).textContent()).toMatch(
     /step-1 to step-4.*step-5 to step-8/,
   );
-  await page.getByLabel('Over').selectOption('time');
+  await page.getByRole('combobox').selectOption('time');
   await page
     .getByRole('img', { name: 'Mean turns: turns of judged over time since the first result' })
     .waitFor();

@@ -142,7 +142,8 @@ function scalesOf(series: readonly ChartSeries[], most: number | null) {
     back: (inside: number): number => least + (span * (inside - EDGE.left)) / INNER.width,
   };
   const toY = (y: number): number => EDGE.top + INNER.height * (1 - (y - bottom) / (top - bottom));
-  const xTicks = span === 0 ? [least] : [least, least + span / 2, last];
+  // Versions have whole places.
+  const xTicks = span === 0 ? [least] : [...new Set([least, Math.floor(least + span / 2), last])];
   return { toX, toY, xTicks, yTicks };
 }
 

@@ -146,7 +146,7 @@ const FIGURES: readonly Figure[] = [
     unit: 'turns of judged',
     of: (one) => one.turns_mean,
     most: null,
-    figure: (value) => decimal(value, value < 10 ? 1 : 0),
+    figure: (value) => String(Number(value.toFixed(1))),
   },
   {
     title: 'Mean tokens',

@@ -40,12 +40,27 @@ test('10,000 versions over a year are a bounded number of points, in order, that
   const { versions, times, all } = trendOf(results).points();
   for (const points of [versions, times]) {
     expect(points.length).toBeLessThanOrEqual(240);
-    expect(points.length).toBeGreaterThan(100);
+    expect(points.length).toBeGreaterThanOrEqual(25);
     expect(points.reduce((sum, { rollouts }) => sum + rollouts, 0)).toBe(10_000);
     expect(points.map(({ from }) => from)).toEqual(points.map(({ from }) => from).toSorted((a, b) => a - b));
   }
+  const merged = new Trend();
+  merged.merge(trendOf(results));
+  expect(merged.points().versions).toEqual(versions);
   expect([versions[0]?.version, versions.at(-1)?.until]).toEqual(['v0', 'v9999']);
   expect(all.rollouts).toBe(10_000);
+});
+
+test('a point over time stands for several results, so that its share says something', () => {
+  const results = Array.from({ length: 600 }, (_, at) =>
+    result(at * 60_000, 'w1', { resolved: at % 2 === 0 }),
+  );
+  const { times } = trendOf(results).points();
+  expect(times.length).toBeLessThanOrEqual(30);
+  for (const { rollouts, resolve_rate } of times) {
+    expect(rollouts).toBeGreaterThanOrEqual(10);
+    expect(resolve_rate).toBeCloseTo(0.5, 0.5);
+  }
 });
 
 test('a late result counts with its version, also after versions became one point', () => {

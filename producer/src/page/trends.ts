@@ -13,6 +13,8 @@ type Bin = { from: number; to: number; version: string | null; until: string | n
 const MOST_BINS = 240;
 /** Names of versions that are remembered, so that a late result counts with its version. */
 const MOST_NAMES = 5_000;
+/** Points over time; each stands for about as many results as the others. */
+const TIME_POINTS = 30;
 const LEAST_WIDTH_MS = 60_000;
 
 /** The answer to the page: the chosen runs (none given: the newest), each by itself or all as one. */
@@ -62,14 +64,18 @@ export class Trend {
     join(this.#all, other.#all);
     while (this.#widthMs < other.#widthMs) this.#widen();
     for (const bin of other.#times.values()) join(this.#timeBin(bin.from), bin);
-    for (const bin of other.#versions) join(this.#versionBin(bin.version ?? '', bin.from), bin);
+    for (const bin of other.#versions) {
+      const own = this.#versionBin(bin.version ?? '', bin.from);
+      join(own, bin);
+      own.until = bin.until ?? own.until;
+    }
   }
 
   points(): Omit<PageTrends['series'][number], 'run_id'> {
     const times = [...this.#times].toSorted(([a], [b]) => a - b).map(([, bin]) => bin);
     return {
       all: pointOf(this.#all),
-      times: times.map((bin) => ({ ...pointOf(bin), version: null, until: null })),
+      times: evened(times, this.#all.sums.total / TIME_POINTS).map(pointOf),
       versions: this.#versions.map(pointOf),
     };
   }
@@ -146,6 +152,17 @@ export class Trend {
     this.#versions = fewer;
     for (const [name, bin] of this.#byName) this.#byName.set(name, into.get(bin) ?? bin);
   }
+}
+
+/** Neighbours joined until each has at least so many results: a share of one or two results says nothing. */
+function evened(bins: readonly Bin[], least: number): Bin[] {
+  const joined: Bin[] = [];
+  for (const bin of bins) {
+    const last = joined.at(-1);
+    if (last && last.sums.total < least) join(last, bin);
+    else joined.push({ ...bin, sums: { ...bin.sums } });
+  }
+  return joined;
 }
 
 const emptyBin = (at: number, version: string | null): Bin => ({

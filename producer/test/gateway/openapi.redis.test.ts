@@ -178,6 +178,9 @@ async function askPage(ask: Ask, farm: Farm, run: string, done: string): Promise
   await farm.live.turn(running, madeLiveTurn(madeTrajectory(2, 2), 0), 10);
   await ask('GET /v1/page/access', 200, { token: null });
   await ask('GET /v1/page/overview', 200);
+  await ask('GET /v1/page/trends', 200, { query: `?runs=${run}&each=true` });
+  await ask('GET /v1/page/trends', 400, { query: '?runs=,' });
+  await ask('GET /v1/page/trends', 400, { query: '?runs=r0' });
   const { running: live } = await ask('GET /v1/page/runs/{run}', 200, { params: { run } });
   expect(live).toHaveLength(1);
   await ask('GET /v1/page/runs/{run}', 400, { params: { run }, query: '?after=x' });

@@ -91,7 +91,7 @@ export function servePageData(
         tags,
         summary: 'Results of runs over policy versions and over time',
         querystring: TrendsQuery,
-        response: { 200: PageTrends, ...refusals(400, 404) },
+        response: { 200: PageTrends, ...refusals(400) },
       },
     },
     ({ query }) => source.trends(query.runs?.split(',') ?? null, query.each === 'true'),
