@@ -11,7 +11,7 @@ import { testConfig } from './farm.ts';
 const BUILD = fileURLToPath(new URL('../page/build.ts', import.meta.url));
 export const TOKEN = 'a-token-of-the-gateway';
 /** What is waited for; a machine under load may take its time. */
-export const PATIENT = { timeout: 20_000 };
+export const PATIENT = { timeout: 120_000 };
 
 let browser: Browser;
 

@@ -7,7 +7,7 @@ import { expect, test } from 'vitest';
 import { gatewayOver, openPage, PATIENT, TOKEN } from './browser.ts';
 import { testFarm } from './farm.ts';
 
-const SLOW = { timeout: 120_000 };
+const SLOW = { timeout: 300_000 };
 const HOUR = 3_600_000;
 const BEGUN = Date.UTC(2026, 0, 10, 8);
 
@@ -88,7 +88,7 @@ test('no run, no result, one result, and new results while one looks', SLOW, asy
   expect(await turns.locator('circle').count()).toBe(judged.outcome === 'judged' ? 1 : 0);
   await picture(page, 'one');
   await made.commit(1);
-  await expect.poll(() => turns.locator('circle').count(), { timeout: 40_000 }).toBe(2);
+  await expect.poll(() => turns.locator('circle').count(), PATIENT).toBe(2);
 });
 
 test('10,000 rollouts with 10,000 versions are a line of bounded length, quickly', SLOW, async () => {
