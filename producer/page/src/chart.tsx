@@ -35,7 +35,7 @@ const MOST_DOTS = 60;
 export const LOOKS = 6;
 
 export function Chart(props: ChartProps) {
-  const { title, unit, across, series, figure, place } = props;
+  const { title, unit, across, series, figure } = props;
   const [at, setAt] = useState<number | null>(null);
   const known = series.flatMap(({ points }) => points.filter(({ y }) => y !== null));
   if (known.length === 0) {
@@ -46,7 +46,8 @@ export function Chart(props: ChartProps) {
       </figure>
     );
   }
-  const { toX, toY, xTicks, yTicks } = scalesOf(series, props.most);
+  const scales = scalesOf(series, props.most);
+  const { toX, toY } = scales;
   const nearest = series.map(({ points }) => (at === null ? null : nearestOf(points, at)));
   const follow = (event: PointerEvent<SVGSVGElement>): void => {
     const box = event.currentTarget.getBoundingClientRect();
@@ -63,34 +64,7 @@ export function Chart(props: ChartProps) {
         onPointerMove={follow}
         onPointerLeave={() => setAt(null)}
       >
-        {yTicks.map((y) => (
-          <g key={y}>
-            <line className="grid" x1={EDGE.left} x2={WIDTH - EDGE.right} y1={toY(y)} y2={toY(y)} />
-            <text x={EDGE.left - 6} y={toY(y) + 4} textAnchor="end">
-              {figure(y)}
-            </text>
-          </g>
-        ))}
-        {xTicks.map((x, position) => (
-          <text
-            key={x}
-            x={toX.of(x)}
-            y={HEIGHT - EDGE.bottom + 16}
-            textAnchor={anchorOf(position, xTicks.length)}
-          >
-            {place(x)}
-          </text>
-        ))}
-        <text className="axis" x={EDGE.left + INNER.width / 2} y={HEIGHT - 6} textAnchor="middle">
-          {across}
-        </text>
-        <text
-          className="axis"
-          textAnchor="middle"
-          transform={`translate(11 ${EDGE.top + INNER.height / 2}) rotate(-90)`}
-        >
-          {unit}
-        </text>
+        <Axes scales={scales} {...props} />
         {series.map(({ name, points }, look) => (
           <g key={name} className={`series s${look % LOOKS}`}>
             <path d={pathOf(points, toX.of, toY)} />
@@ -102,6 +76,45 @@ export function Chart(props: ChartProps) {
       </svg>
       <output className="dim">{readout(series, nearest, figure)}</output>
     </figure>
+  );
+}
+
+type AxesProps = Pick<ChartProps, 'unit' | 'across' | 'figure' | 'place'> & {
+  scales: ReturnType<typeof scalesOf>;
+};
+
+function Axes({ unit, across, figure, place, scales: { toX, toY, xTicks, yTicks } }: AxesProps) {
+  return (
+    <>
+      {yTicks.map((y) => (
+        <g key={y}>
+          <line className="grid" x1={EDGE.left} x2={WIDTH - EDGE.right} y1={toY(y)} y2={toY(y)} />
+          <text x={EDGE.left - 6} y={toY(y) + 4} textAnchor="end">
+            {figure(y)}
+          </text>
+        </g>
+      ))}
+      {xTicks.map((x, position) => (
+        <text
+          key={x}
+          x={toX.of(x)}
+          y={HEIGHT - EDGE.bottom + 16}
+          textAnchor={anchorOf(position, xTicks.length)}
+        >
+          {place(x)}
+        </text>
+      ))}
+      <text className="axis" x={EDGE.left + INNER.width / 2} y={HEIGHT - 6} textAnchor="middle">
+        {across}
+      </text>
+      <text
+        className="axis"
+        textAnchor="middle"
+        transform={`translate(11 ${EDGE.top + INNER.height / 2}) rotate(-90)`}
+      >
+        {unit}
+      </text>
+    </>
   );
 }
 

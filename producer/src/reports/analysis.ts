@@ -1,6 +1,7 @@
 /** What a report tells beside the profile: certainty, the best of k, cuts by family, repository, difficulty and set, costs, distributions. Pure. */
+
+import { type Spread, spreadOf } from '../datasets/spread.ts';
 import { type Counted, profileOf } from '../output/profile.ts';
-import { type Spread, spreadOf } from '../output/spread.ts';
 import { countNames } from '../output/tally.ts';
 import {
   type Interval,

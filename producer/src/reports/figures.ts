@@ -1,5 +1,5 @@
 /** Figures of reports as text: the same words on a terminal, in Markdown and on a page. */
-import type { Spread } from '../output/spread.ts';
+import type { Spread } from '../datasets/spread.ts';
 import type { Interval, ScalingAtK } from '../scaling/statistics.ts';
 import type { Analysis, Costs, Cut } from './analysis.ts';
 

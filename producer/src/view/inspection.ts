@@ -1,13 +1,12 @@
 /** Prints what `swefarm dataset inspect` found. */
 import type { DatasetFacts } from '../datasets/tools/inspect.ts';
-import type { Spread } from '../output/spread.ts';
 import { renderTable } from './table.ts';
 
 const SHOWN = 30;
 
 export function renderInspection(facts: DatasetFacts): string {
   const right = (name: string) => ({ name, align: 'right' as const });
-  const spread = (of: Spread): string =>
+  const spread = (of: DatasetFacts['tests']['FAIL_TO_PASS']): string =>
     of === null ? '–' : `${of.least} / ${of.q1} / ${of.median} / ${of.q3} / ${of.most}`;
   const numbers: [string, string][] = [
     ['file', `${facts.path} (${facts.form})`],

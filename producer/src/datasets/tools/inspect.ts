@@ -1,7 +1,8 @@
 /** What a dataset file holds: columns, families, repositories, tests, and what nobody can grade and why. One pass, bounded memory. */
-import { type Spread, spreadOf } from '../../output/spread.ts';
+
 import { IMAGE_COLUMNS } from '../fields/fields.ts';
 import type { RowOptions } from '../row.ts';
+import { type Spread, spreadOf } from '../spread.ts';
 import type { VerbatimFile, VerbatimRow } from './rows.ts';
 import { idOf, repositoryOf } from './select.ts';
 import { readRow } from './variables.ts';
