@@ -142,9 +142,16 @@ test('1: two temperatures are two runs, and the fine-tuning set keeps its rules 
     expect(record.policy.sampling.temperature).toBe(temperature);
   }
   // Of 16: six are not resolved, two are too long, each other patch came twice, and one instance has three patches.
-  expect(said).toContain(
-    'left out: 6 not resolved, 2 over 32768 tokens, 4 with a patch that another one has, 1 over 2 per instance',
-  );
+  for (const count of [
+    ...[
+      '6 not resolved',
+      '2 over 32768 tokens',
+      '4 with a patch that another one has',
+      '1 over 2 per instance',
+    ],
+  ]) {
+    expect(said).toContain(count);
+  }
   const rows = await linesOf('sft.jsonl');
   expect(rows.map(({ instance_id }) => instance_id).toSorted()).toEqual([
     ...['getmoto__moto-1001', 'getmoto__moto-1001', 'python__mypy-1002'],
