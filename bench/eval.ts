@@ -10,6 +10,8 @@ import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import type { Seconds } from '@swefarm/shared';
 import { runCommand } from '@swefarm/testkit';
+import { NAMESPACE } from './corpus.ts';
+import { ensureHarnesses, runPython } from './harness.ts';
 import { table } from './print.ts';
 import type { Skipped } from './shell.ts';
 import { median, percentile, rounded } from './statistics.ts';
@@ -17,10 +19,6 @@ import { median, percentile, rounded } from './statistics.ts';
 const run = promisify(execFile);
 const ROOT = resolve(import.meta.dirname, '..');
 const INSTANCES = join(ROOT, '../shared/instances/instances.jsonl');
-const HARNESS = 'swebench==4.1.0';
-/** The harness accepts local images only under the names that it generates. */
-const NAMESPACE = 'swefarm-bench';
-const MOST_MS = 20 * 60_000;
 
 export type EvalSize = { workers: number; ids: readonly string[] };
 
@@ -54,7 +52,7 @@ export async function measureEval(sizes: readonly EvalSize[], reps: number): Pro
   }
   const folder = await mkdtemp(join(tmpdir(), 'swefarm-bench-eval-'));
   try {
-    const python = await ensureHarness();
+    const python = await ensureHarnesses();
     const cells: EvalCell[] = [];
     for (const size of sizes)
       cells.push(await measureSize(await prepare(folder, python, size.ids), size, reps));
@@ -62,18 +60,6 @@ export async function measureEval(sizes: readonly EvalSize[], reps: number): Pro
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
-}
-
-/** The harness's Python, in an environment that later runs reuse. */
-async function ensureHarness(): Promise<string> {
-  const venv = join(ROOT, '.swefarm/cache/harness-4.1.0');
-  const python = join(venv, 'bin/python');
-  if (existsSync(join(venv, '.complete'))) return python;
-  console.error(`installing ${HARNESS} into ${venv}`);
-  await run('python3', ['-m', 'venv', '--clear', venv]);
-  await run(join(venv, 'bin/pip'), ['install', '-q', HARNESS], { maxBuffer: 64 * 1024 ** 2 });
-  await writeFile(join(venv, '.complete'), '');
-  return python;
 }
 
 /** Drops the commands in a row: the harness uses its own table, and both sides must run the same commands. */
@@ -161,23 +147,15 @@ async function runOurs(inputs: EvalInputs, name: string, workers: number) {
 }
 
 async function runHarness(inputs: EvalInputs, name: string, workers: number): Promise<number> {
-  const cwd = join(inputs.folder, 'harness');
-  await mkdir(cwd, { recursive: true });
-  const env = {
-    ...process.env,
-    HF_HUB_OFFLINE: '1',
-    HF_DATASETS_OFFLINE: '1',
-    HF_HOME: join(inputs.folder, 'hf'),
-  };
   const from = performance.now();
-  await run(
+  await runPython(
     inputs.python,
     [
       ...['-m', 'swebench.harness.run_evaluation', '--dataset_name', inputs.dataset, '--split', 'test'],
       ...['--predictions_path', inputs.predictions, '--max_workers', String(workers), '--run_id', name],
       ...['--namespace', NAMESPACE, '--cache_level', 'instance'],
     ],
-    { cwd, env, timeout: MOST_MS, maxBuffer: 64 * 1024 ** 2 },
+    join(inputs.folder, 'harness'),
   );
   return since(from);
 }

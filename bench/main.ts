@@ -5,6 +5,7 @@ import { parseArgs } from 'node:util';
 import { ensureDocker } from '@swefarm/testkit';
 import { SOCKET } from './engine.ts';
 import { EVAL_IDS, type EvalSize, measureEval, printEval } from './eval.ts';
+import { type CorpusSize, measureCorpus, printCorpus } from './evaluations.ts';
 import { measureExport, printExport } from './export.ts';
 import { gatewaySize, measureGateway } from './gateway.ts';
 import { describeMachine, loadAverage } from './machine.ts';
@@ -64,6 +65,9 @@ const QUICK_SIZES: readonly RolloutsSize[] = [{ parallel: 2, rollouts: 2 }];
 
 const EVAL_SIZES: readonly EvalSize[] = [1, 4].map((workers) => ({ workers, ids: EVAL_IDS }));
 const QUICK_EVAL: readonly EvalSize[] = [{ workers: 1, ids: EVAL_IDS.slice(0, 1) }];
+
+const CORPUS: CorpusSize = { each: 50, workers: 4 };
+const QUICK_CORPUS: CorpusSize = { each: 2, workers: 2 };
 
 /** With a thousand nodes only a quarter of the slots is filled: this machine has to simulate their rollouts. */
 const MOST_SIMULATED = 8192;
@@ -127,8 +131,12 @@ await measured('memory', () => measureMemory(subject, quick ? SHORT : LONG), pri
 
 await measured(
   'eval',
-  () => measureEval(quick ? QUICK_EVAL : EVAL_SIZES, reps ?? (quick ? 1 : 3)),
-  printEval,
+  async () => {
+    const rounds = reps ?? (quick ? 1 : 3);
+    const corpus = await measureCorpus(quick ? QUICK_CORPUS : CORPUS, rounds);
+    return { ...(await measureEval(quick ? QUICK_EVAL : EVAL_SIZES, rounds)), corpus };
+  },
+  (part) => `${printCorpus(part.corpus)}\n\n${printEval(part)}`,
 );
 
 await measured(

@@ -1,4 +1,7 @@
 export { type BuildOptions, type BuiltExamples, buildExamples } from './examples/build.ts';
+export * from './families/images.ts';
+export * from './families/instances.ts';
+export * from './families/smith.ts';
 export * from './faultproxy.ts';
 export { importTree } from './images/import.ts';
 export { type MinimalImage, minimalImage } from './images/minimal.ts';

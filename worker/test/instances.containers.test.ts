@@ -115,6 +115,7 @@ type Given = {
   commands?: string[];
   environment?: Partial<InstanceEnvironment>;
   plan?: Partial<InstancePlan>;
+  nodeMemory?: number;
 };
 
 const OPEN: Record<string, () => Promise<Runtime>> = {
@@ -167,8 +168,9 @@ describe.each(['docker', 'rootfs'])('instances with an environment and a plan on
     await farm.runs.create(run, [instance], given.patch === undefined ? [] : [['p', given.patch]]);
     const [id = ''] = await farm.groups.rollouts(run.run_id);
     const flags = { worker_id: `own-${newId()}`, node: 'n1', placement: 'off', live_turns: 0 };
+    const memory = given.nodeMemory === undefined ? {} : { node_memory_bytes: given.nodeMemory };
     const node = createNode({
-      config: loadConfig('worker', { env: {}, flags }),
+      config: loadConfig('worker', { env: {}, flags: { ...flags, ...memory } }),
       farm,
       runtime,
       threads,
@@ -277,5 +279,21 @@ describe.each(['docker', 'rootfs'])('instances with an environment and a plan on
     });
     expect(seen).toContain(String(300 << 20));
     expect(result.outcome).toBe('judged');
+  });
+
+  test('a node with less memory than that gives what it has, and does not judge what was killed for memory there', async () => {
+    const given = {
+      agent: 'golden' as const,
+      environment: { memory_bytes: 1024 ** 4 },
+      nodeMemory: 320 * 1024 ** 2,
+    };
+    expect((await rollout(given)).result).toMatchObject({ outcome: 'judged', resolved: true });
+    const hungry = `python3 -c "x = bytearray(500 << 20); import time; time.sleep(60)"\n${plan().script}`;
+    const { result, attempts } = await rollout({ ...given, plan: { script: hungry } });
+    expect(new Set(attempts)).toEqual(new Set(['node_memory']));
+    expect(result).toMatchObject({ outcome: 'failed', resolved: null, reward: null });
+    expect(result.failure?.message).toContain(
+      'its tests were killed for memory: 0.3 GiB here, 1024.0 GiB by its harness',
+    );
   });
 });

@@ -19,7 +19,7 @@ import { cargo } from '../parsers/rust.ts';
 import { seaborn } from '../parsers/seaborn.ts';
 import { SMITH } from '../parsers/smith/table.ts';
 import { calypso, karma } from '../parsers/suites.ts';
-import { pytestLive, pytestWholeNames, r2e } from '../parsers/summary.ts';
+import { pytestLive, pytestWholeNames, r2e, r2eNemo } from '../parsers/summary.ts';
 import { sympy } from '../parsers/sympy.ts';
 
 const PYTHON: Record<string, Reader> = {
@@ -112,7 +112,7 @@ const READERS: Record<Dialect, Record<string, Reader>> = {
   '5.0.2': { ...PYTHON, ...OTHERS, ...LATEST },
   swegym: { ...PYTHON, pytest_pydantic: pytestPydantic },
   swesmith: { ...PYTHON, ...SMITH },
-  'r2e-gym': { r2e },
+  'r2e-gym': { r2e, r2e_nemo: r2eNemo },
   'swe-rebench': { pytest, pytest_options: pytestOptions, pytest_v2: pytestV2, ...REPOSITORIES },
   'swe-rebench-v2': { pytest, pytest_options: pytestOptions, pytest_v2: pytestV2, ...OTHERS, ...REBENCH },
   'swe-lego': { pytest_rA: pytestWholeNames },

@@ -1,5 +1,5 @@
-/** pytest's short summary as three trainers' harnesses read it: R2E-Gym, SWE-Lego's reader in verifiers, SWE-bench-Live. */
-import { before, linesOf, SPACE, strip } from '../text/pythontext.ts';
+/** pytest's short summary as trainers' harnesses read it: R2E-Gym, NeMo Gym for rows of R2E-Gym, SWE-Lego's reader in verifiers, SWE-bench-Live. */
+import { before, fields, linesOf, SPACE, strip } from '../text/pythontext.ts';
 import { pytest } from './pytest.ts';
 import { type Reader, statuses } from './reader.ts';
 
@@ -20,6 +20,18 @@ export const r2e: Reader = (log) => {
     const at = line.indexOf('::');
     const name = at < 0 ? '' : line.slice(at + 2).replaceAll('::', '.');
     found.set(status === 'PASSED' ? name : before(name, ' - '), status);
+  }
+  return found;
+};
+
+const NEMO_WORDS = new Set(['PASSED', 'FAILED', 'ERROR', 'XFAIL', 'SKIPPED']);
+
+/** NeMo Gym's generic agent (07d6b0d) for rows of R2E-Gym that have lists: the first two fields of any line, once ` - ` is a blank. */
+export const r2eNemo: Reader = (log) => {
+  const found = statuses();
+  for (const line of linesOf(log)) {
+    const [status, name] = fields(line.replaceAll(' - ', ' '), 2);
+    if (status !== undefined && name !== undefined && NEMO_WORDS.has(status)) found.set(name, status);
   }
   return found;
 };

@@ -1,31 +1,58 @@
 /** Reads JSON Lines row by row: files of many gigabytes take constant memory. */
 
+import { MOST } from '@swefarm/shared';
 import { describeValue } from './fields/problem.ts';
 import type { RawRow } from './problem.ts';
 
 const NEWLINE = 0x0a;
 const decoder = new TextDecoder('utf-8', { fatal: true });
 
-/** Splits at line feeds only: readline would also split at U+2028, which is legal inside JSON strings. */
-export async function* parseJsonLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<RawRow> {
+/**
+ * Splits at line feeds only: readline would also split at U+2028, which is legal inside JSON strings. A line longer than `mostBytes` is
+ * refused by its number, and is never held in memory as a whole.
+ */
+export async function* parseJsonLines(
+  chunks: AsyncIterable<Uint8Array>,
+  mostBytes: number = MOST.textBytes,
+): AsyncGenerator<RawRow> {
   let pending: Uint8Array[] = [];
+  let size = 0;
   let number = 0;
+  const add = (part: Uint8Array): void => {
+    size += part.length;
+    if (size > mostBytes) pending = [];
+    else if (part.length > 0) pending.push(part);
+  };
+  const take = (unterminated: boolean): RawRow | null => {
+    number += 1;
+    const line = Buffer.concat(pending);
+    const long = size > mostBytes ? size : null;
+    pending = [];
+    size = 0;
+    return long === null ? parseLine(line, number, unterminated) : tooLong(number, long, mostBytes);
+  };
   for await (const chunk of chunks) {
     let start = 0;
     for (let end = chunk.indexOf(NEWLINE); end >= 0; end = chunk.indexOf(NEWLINE, start)) {
-      pending.push(chunk.subarray(start, end));
-      number += 1;
-      const row = parseLine(Buffer.concat(pending), number, false);
+      add(chunk.subarray(start, end));
+      const row = take(false);
       if (row) yield row;
-      pending = [];
       start = end + 1;
     }
-    if (start < chunk.length) pending.push(chunk.subarray(start));
+    add(chunk.subarray(start));
   }
-  if (pending.length === 0) return;
-  const last = parseLine(Buffer.concat(pending), number + 1, true);
+  if (size === 0) return;
+  const last = take(true);
   if (last) yield last;
 }
+
+const tooLong = (number: number, size: number, most: number): RawRow =>
+  bad(
+    `line ${number}`,
+    `a row of at most ${most} bytes`,
+    `one of ${size} bytes`,
+    'remove the columns that this farm does not read, or leave out the row',
+  );
 
 function parseLine(bytes: Uint8Array, number: number, unterminated: boolean): RawRow | null {
   const where = `line ${number}`;

@@ -3,6 +3,7 @@ import { gzipSync } from 'node:zlib';
 import { parquetWriteBuffer } from 'hyparquet-writer';
 import { expect, test } from 'vitest';
 import { FAMILY_ROWS } from './families/rows.fixture.ts';
+import { parseJsonLines } from './jsonl.ts';
 import { readDataset } from './read.ts';
 import { toInstance } from './row.ts';
 import { fileWith, lines, row } from './rows.fixture.ts';
@@ -128,6 +129,28 @@ test.each<[string, string | Uint8Array, RegExp]>([
   const path = await fileWith(name, content);
   await expect(readDataset(path)).rejects.toThrow(message);
   await expect(readDataset(path)).rejects.toMatchObject({ name: 'UsageError' });
+});
+
+test('a line that is too long is refused by its number, wherever its pieces end, and the rows beside it are read', async () => {
+  const long = `{"a":"${'x'.repeat(200)}"}`;
+  for (const [text, numbers] of [
+    [`{"b":1}\n${long}\n{"c":2}\n`, [1, 3]],
+    [`${long}\n{"c":2}`, [2]],
+    [`{"b":1}\n${long}`, [1]],
+  ] as const) {
+    for (const step of [1, 7, 64, 1000]) {
+      const bytes = Buffer.from(text);
+      const pieces = async function* () {
+        for (let at = 0; at < bytes.length; at += step) yield bytes.subarray(at, at + step);
+      };
+      const rows = await Array.fromAsync(parseJsonLines(pieces(), 100));
+      const good = rows.filter((one) => 'value' in one).map(({ where }) => where);
+      expect(good).toEqual(numbers.map((number) => `line ${number}`));
+      expect(rows.filter((one) => 'problem' in one)).toMatchObject([
+        { problem: { expected: 'a row of at most 100 bytes', found: 'one of 208 bytes' } },
+      ]);
+    }
+  }
 });
 
 test('a missing file and a folder are refused with a remedy', async () => {

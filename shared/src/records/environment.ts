@@ -37,7 +37,10 @@ export const InstanceEnvironment = z.object({
    * of the tree as the setup left it, because the history of HEAD tells the answer.
    */
   history: z.enum(['pruned', 'replaced']).default('pruned'),
-  /** The least that its tests need, where that is more than the run gives. */
+  /**
+   * What the family's own harness gives a container, where that is more than the run gives. A node with less memory gives what it has,
+   * and never judges a patch whose tests were killed for memory there.
+   */
   cpus: z.number().positive().max(MOST.cpus).optional(),
   memory_bytes: z.number().int().positive().max(MOST.bytes).optional(),
 });

@@ -2,8 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { cp, mkdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { buildExamples } from '@swefarm/testkit';
-import { exampleImage } from './exampleimages.ts';
+import { buildExamples, exampleImage } from '@swefarm/testkit';
 import { EXAMPLE_ID } from './scripts.ts';
 
 export type ExampleInstance = {

@@ -5,10 +5,15 @@
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { runCommand, startScriptedPolicy } from '@swefarm/testkit';
+import {
+  FAMILY_NAMES,
+  type FamilyInstance,
+  makeFamilyInstances,
+  runCommand,
+  startScriptedPolicy,
+} from '@swefarm/testkit';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type FamilyImages, openFamilyImages } from './familyimages.ts';
-import { FAMILY_NAMES, type FamilyInstance, makeFamilyInstances } from './familyinstances.ts';
 
 const GRADED = FAMILY_NAMES.filter((name) => name !== 'multi-swe');
 

@@ -2,8 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { ScriptInput } from '@swefarm/testkit';
-import { FAMILY_NAMES, makeFamilyInstances } from './familyinstances.ts';
+import { FAMILY_NAMES, makeFamilyInstances, type ScriptInput } from '@swefarm/testkit';
 
 /** What the agent does, by the index of its rollout in its group. */
 export const DEEDS = [
@@ -102,7 +101,8 @@ const UNJUDGED: Readonly<Record<string, readonly Deed[]>> = {
 
 /** Instances of six families that take no package manager, in small trees above the host's own system. */
 export async function smallInstances(folder: string): Promise<MixedInstance[]> {
-  const names = FAMILY_NAMES.filter((name) => name !== 'multi-swe');
+  const others = ['multi-swe', 'r2e-gym as NeMo Gym posts it'];
+  const names = FAMILY_NAMES.filter((name) => !others.includes(name));
   const made = await makeFamilyInstances(join(folder, 'trees'), undefined, names);
   const small = [...made].map(
     ([name, { id, row }]): MixedInstance => ({

@@ -2,8 +2,8 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { SmithRow } from '@swefarm/testkit';
 import { runCommand, startScriptedPolicy } from '@swefarm/testkit';
-import type { SmithRow } from './smithexamples.ts';
 
 export type SmithLine = {
   instance_id: string;

@@ -2,9 +2,8 @@
 import { execFileSync } from 'node:child_process';
 import { copyFile, mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { runCommand } from '@swefarm/testkit';
+import { runCommand, type SmithRow, smithOwn, smithParse } from '@swefarm/testkit';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type SmithRow, smithOwn, smithParse } from './smithexamples.ts';
 import { answersIn, looksFor, markOf, openSmithFarm, type SmithFarm } from './smithfarm.ts';
 
 let farm: SmithFarm;

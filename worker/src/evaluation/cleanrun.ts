@@ -38,6 +38,8 @@ export type CleanRunDeps = {
   fromTree: boolean;
   /** Bytes that a container may write; null: no limit. */
   diskBytes: number | null;
+  /** Why a container has less memory here than the instance's harness gives it; null: it has as much. */
+  shortMemory: string | null;
   signal: AbortSignal;
 };
 
@@ -69,7 +71,7 @@ export const noRun = (
   network: deps.network,
 });
 
-/** Throws RolloutFailure evaluation_lost, setup_failed, or whatever the runtime throws. */
+/** Throws RolloutFailure evaluation_lost, setup_failed, node_memory, or whatever the runtime throws. */
 export async function runOnce(
   instance: Instance,
   plan: InstancePlan,
@@ -89,6 +91,19 @@ export async function runOnce(
   } finally {
     await deps.removals.remove(container);
   }
+}
+
+/** What was killed for memory here may live on a node with more: that is no verdict. Throws RolloutFailure `node_memory`. */
+async function requireFed(
+  container: Container,
+  { sandbox_killed, exit_code }: Ran['facts'],
+  { shortMemory }: CleanRunDeps,
+): Promise<void> {
+  if (shortMemory === null) return;
+  const kills = await container.oomKills().catch(() => null);
+  // Where kills are not counted, the exit code of a killed script is the only sign.
+  if (sandbox_killed || (kills === null ? exit_code === KILLED : kills > 0))
+    throw new RolloutFailure('node_memory', `its tests were killed for memory: ${shortMemory}`);
 }
 
 type Work = { instance: Instance; plan: InstancePlan; patch: string };
@@ -129,9 +144,11 @@ async function runIn(
   const testsSeconds = secondsSince(from);
   if (result === 'killed') {
     facts.sandbox_killed = true;
+    await requireFed(container, facts, deps);
     return ended('', testsSeconds);
   }
   await noteEnd(facts, container, result);
+  await requireFed(container, facts, deps);
   if (result.exitCode !== null) {
     facts.files = await filesLeft(container, plan, deps.signal);
     Object.assign(facts, await whatChanged(container, seal, deps.signal));

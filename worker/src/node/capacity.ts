@@ -17,7 +17,7 @@ type Declared = Pick<
 export function slotsOf(config: Declared, freeBytes: number | null): number {
   if (config.concurrency !== 'auto') return config.concurrency;
   const cpus = config.node_cpus === 'auto' ? availableParallelism() : config.node_cpus;
-  const memory = config.node_memory_bytes === 'auto' ? totalmem() : config.node_memory_bytes;
+  const memory = nodeMemory(config);
   const disk = config.node_disk_bytes === 'auto' ? freeBytes : config.node_disk_bytes;
   const slots = Math.min(
     cpus / config.rollout_cpus,
@@ -26,3 +26,7 @@ export function slotsOf(config: Declared, freeBytes: number | null): number {
   );
   return Math.max(1, Math.floor(slots));
 }
+
+/** Bytes of memory that the node's sandboxes may use together. */
+export const nodeMemory = ({ node_memory_bytes }: Pick<Declared, 'node_memory_bytes'>): number =>
+  node_memory_bytes === 'auto' ? totalmem() : node_memory_bytes;

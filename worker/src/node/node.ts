@@ -12,6 +12,7 @@ import { createRemovals } from '../sandbox/removals.ts';
 import type { Runtime } from '../sandbox/runtime.ts';
 import type { Threads } from '../threads/pool.ts';
 import { NodeBreaker } from './breaker.ts';
+import { nodeMemory } from './capacity.ts';
 import { type Identity, identify } from './identity.ts';
 import { createRouter, placesHere, type Router } from './routing.ts';
 import { trySandbox } from './trysandbox.ts';
@@ -33,6 +34,7 @@ export type NodeParts = {
       | 'node'
       | 'placement'
       | 'locality_wait_seconds'
+    | 'node_memory_bytes'
       | 'policy_pause_limit_seconds'
       | 'host_rewards'
       | 'parser_image'
@@ -82,6 +84,7 @@ export function createNode(parts: NodeParts): Node {
     policyPauseLimitMs: config.policy_pause_limit_seconds * 1000,
     metrics,
     ceilings: config,
+    nodeMemoryBytes: nodeMemory(config),
     parserImage: config.parser_image,
     hostRewards: config.host_rewards,
     liveTurns: config.live_turns,

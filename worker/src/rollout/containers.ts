@@ -118,18 +118,29 @@ export function containerSpec(
 const workdirOf = ({ run, instance }: Pick<Task, 'run' | 'instance'>): string =>
   instance.environment?.workdir ?? run.sandbox.workdir;
 
-/** What the run gives, and more where the tests of the instance need more. */
+/** What the run gives, and more where the harness of the instance's family gives more; of memory, no more than the node has. */
 export function limitsOf(
   { run: { sandbox }, instance: { environment } }: Pick<Task, 'run' | 'instance'>,
-  { ceilings }: Pick<AttemptServices, 'ceilings'>,
+  { ceilings, nodeMemoryBytes }: Pick<AttemptServices, 'ceilings' | 'nodeMemoryBytes'>,
 ): ContainerSpec['limits'] {
+  const wanted = Math.min(environment?.memory_bytes ?? 0, nodeMemoryBytes);
   return {
     cpus: Math.max(sandbox.cpus, environment?.cpus ?? 0),
-    memoryBytes: Math.max(sandbox.memory_bytes, environment?.memory_bytes ?? 0),
+    memoryBytes: Math.max(sandbox.memory_bytes, wanted),
     pids: sandbox.pids,
     // A run without a limit of its own gets the operator's limit.
     diskBytes: sandbox.disk_bytes ?? ceilings.max_disk_bytes,
   };
+}
+
+/** Why the sandboxes of an instance have less memory here than its harness gives them; null: they have as much. */
+export function shortMemory(task: Pick<Task, 'run' | 'instance'>, services: AttemptServices): string | null {
+  const asked = task.instance.environment?.memory_bytes ?? 0;
+  const given = limitsOf(task, services).memoryBytes;
+  if (given >= asked) return null;
+  const gib = (bytes: number): string => `${(bytes / 1024 ** 3).toFixed(1)} GiB`;
+  const node = gib(services.nodeMemoryBytes);
+  return `${gib(given)} here, ${gib(asked)} by its harness; node_memory_bytes is ${node}`;
 }
 
 /** Throws RolloutFailure `sandbox_refused`, the run's fault, when it requests more than a ceiling of this worker; nothing has started then. */

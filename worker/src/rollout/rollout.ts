@@ -10,7 +10,7 @@ import { goldHealthOf } from '../evaluation/goldhealth.ts';
 import { requirePossible } from '../sandbox/limits.ts';
 import { PreparedContainer } from '../sandbox/prepared.ts';
 import { givenWork, type Prepared, resumedWork, runAgent } from './agentstage.ts';
-import { limitsOf, networkOf, refuseExcess, startBare, startClean } from './containers.ts';
+import { limitsOf, networkOf, refuseExcess, shortMemory, startBare, startClean } from './containers.ts';
 import { addVerdict, factsOf, judge } from './facts.ts';
 import { requireProgram, startProgram } from './program.ts';
 import type { AttemptServices } from './services.ts';
@@ -27,6 +27,8 @@ export async function runRollout(task: Task, services: AttemptServices): Promise
   trace.evalScript = plan.script;
 
   requirePossible(limitsOf(task, services), (await runtime.most?.()) ?? null);
+  const short = shortMemory(task, services);
+  if (short !== null) task.log.warn(`less memory than its harness gives: ${short}`);
   const image = await clock.time('image', () =>
     runtime.ensureImage(instance.image, signal, instance.instance_id),
   );
@@ -89,6 +91,7 @@ async function evaluateWork(
       goldTimeShare: facts.gold_time_share,
       fromTree: facts.patch_origin === 'tree',
       diskBytes: run.sandbox.disk_bytes,
+      shortMemory: shortMemory(task, services),
       signal,
     }),
   );

@@ -61,6 +61,8 @@ export type AttemptServices = {
   metrics: WorkerMetrics;
   /** The most that any run may request here. */
   ceilings: Ceilings;
+  /** Bytes of memory that the node's sandboxes may use. */
+  nodeMemoryBytes: number;
   /** The image in which programs of datasets read outcomes; null: none is configured. */
   parserImage: string | null;
   /** Whether this worker permits rewards from the `host` dry run, when the run requests them too. */

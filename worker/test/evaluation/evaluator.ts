@@ -53,6 +53,7 @@ export async function openEvaluator() {
         goldTimeShare: null,
         fromTree: false,
         diskBytes: null,
+        shortMemory: null,
         imageDigest: ready.digest,
         signal: NEVER,
         ...limits,

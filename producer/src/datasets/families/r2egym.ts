@@ -1,25 +1,44 @@
 /**
  * R2E-Gym: the image holds the repository before the fix and hidden tests beside it; the row says which status each test has behind
- * the fix. Rules: R2E-Gym 69bc953 and agentica-project/R2E-Gym 353348a.
+ * the fix. Rules: R2E-Gym 69bc953 and agentica-project/R2E-Gym 353348a; NeMo Gym 07d6b0d for its rows with lists of tests.
  */
 import { asObject, type FieldReader, type Row } from '../fields/fields.ts';
 import { withTag } from '../fields/image.ts';
-import type { Family, InstanceDraft } from './family.ts';
+import type { Family, InstanceDraft, RowContext } from './family.ts';
 import { ParsedCommitError, patchOfParsedCommit } from './parsedcommit.ts';
-import { attempts, planned, shownId, word } from './planned.ts';
+import { attempts, planned, SWEBENCH_APPLY, shownId, word } from './planned.ts';
+import { readTests } from './tests.ts';
 
 export const r2eGym: Family = {
   name: 'r2e-gym',
-  columns: ['repo_name', 'commit_hash', 'expected_output_json', 'parsed_commit_content'],
-  // Its SWE-bench copies have no expected outputs, and are read as SWE-bench.
-  fits: (row) =>
-    filled(row.expected_output_json) &&
-    (filled(row.commit_hash) || (typeof row.docker_image === 'string' && TAGGED.test(row.docker_image))),
+  columns: [
+    ...['repo_name', 'commit_hash', 'expected_output_json', 'parsed_commit_content'],
+    ...['fail_to_pass', 'pass_to_pass', 'eval_script'],
+  ],
+  // Its SWE-bench copies have neither expected outputs nor such an image, and are read as SWE-bench.
+  fits: (row, context) =>
+    (filled(row.expected_output_json) || isGradedByLists(row, context)) &&
+    (filled(row.commit_hash) || isTagged(row)),
   names: (row) => ({ id: idOf(row), repo: row.repo_name ?? row.repo }),
   read: readR2e,
 };
 
 const TAGGED = /_final:[0-9a-f]{40}$/;
+const isTagged = ({ docker_image, image }: Row): boolean =>
+  [docker_image, image].some((name) => typeof name === 'string' && TAGGED.test(name));
+
+const LISTS = ['FAIL_TO_PASS', 'PASS_TO_PASS'] as const;
+
+/** The column that NeMo reads: the name in small letters where the other is empty. */
+const columnOf = (row: Row, name: (typeof LISTS)[number]): string =>
+  hasTests(row[name]) ? name : name.toLowerCase();
+const hasTests = (value: unknown): boolean =>
+  Array.isArray(value) ? value.length > 0 : typeof value === 'string' && !/^\s*(\[\s*\])?\s*$/.test(value);
+
+/** NeMo's generic agent looks at the lists alone when the wrapper names R2E-Gym; R2E-Gym's own rows have none. */
+const isGradedByLists = (row: Row, { wrappedDataset }: RowContext): boolean =>
+  (wrappedDataset ?? '').includes('R2E-Gym') && LISTS.some((name) => hasTests(row[columnOf(row, name)]));
+
 const filled = (value: unknown): boolean => value !== undefined && value !== null && value !== '';
 
 /** `<repository>-<commit>`; NeMo's wrapper has an id of its own. */
@@ -35,7 +54,7 @@ function idOf(row: Row): unknown {
     : undefined;
 }
 
-function readR2e(read: FieldReader): InstanceDraft {
+function readR2e(read: FieldReader, context: RowContext): InstanceDraft {
   const { row } = read;
   // NeMo's copies have owner and name in the column repo.
   const repo = word(
@@ -66,21 +85,59 @@ function readR2e(read: FieldReader): InstanceDraft {
     base_commit: typeof before === 'string' && before !== '' ? before : 'HEAD',
     problem_statement: issueIn(read),
     patch: goldOf(read),
-    FAIL_TO_PASS: [],
-    PASS_TO_PASS: [],
     family: 'r2e-gym',
     image: image === null ? '' : withTag(image),
-    environment: ENVIRONMENT,
-    plan: {
-      grader: 'r2e-gym',
-      apply: attempts('git apply --whitespace=fix'),
-      script: '#!/bin/bash\ncd /testbed\nbash /root/run_tests.sh\n',
-      timeout: 300,
-      outcomes: { from: 'log', dialect: 'r2e-gym', parser: 'r2e' },
-      verdict: { rule: 'expected', expected: expectedOf(read) },
-    },
+    ...(isGradedByLists(row, context) ? byLists(read) : byExpected(read)),
   });
 }
+
+type Grading = Required<Pick<InstanceDraft, 'FAIL_TO_PASS' | 'PASS_TO_PASS'>> & {
+  environment: NonNullable<InstanceDraft['environment']>;
+  plan: NonNullable<InstanceDraft['plan']>;
+};
+
+const byExpected = (read: FieldReader): Grading => ({
+  FAIL_TO_PASS: [],
+  PASS_TO_PASS: [],
+  environment: environmentWith(TESTS_MOVED),
+  plan: {
+    grader: 'r2e-gym',
+    apply: attempts('git apply --whitespace=fix'),
+    script: '#!/bin/bash\ncd /testbed\nbash /root/run_tests.sh\n',
+    timeout: 300,
+    outcomes: { from: 'log', dialect: 'r2e-gym', parser: 'r2e' },
+    verdict: { rule: 'expected', expected: expectedOf(read) },
+  },
+});
+
+/** As `anyswe_agent` grades: every test of both lists passed, whatever the others did; an empty patch is never run. */
+function byLists(read: FieldReader): Grading {
+  const { row } = read;
+  const listed = LISTS.filter((name) => hasTests(row[columnOf(row, name)]));
+  const tests = { FAIL_TO_PASS: [] as string[], PASS_TO_PASS: [] as string[] };
+  if (listed.length === LISTS.length)
+    Object.assign(tests, readTests(read, columnOf(row, 'FAIL_TO_PASS'), columnOf(row, 'PASS_TO_PASS')));
+  else for (const name of listed) tests[name] = read.tests(columnOf(row, name));
+  return {
+    ...tests,
+    environment: environmentWith(TESTS_LINKED),
+    plan: {
+      grader: 'nemo-r2e-gym',
+      apply: SWEBENCH_APPLY,
+      blank: 'ends',
+      script: `#!/bin/bash\ncd /testbed\nexport PYTEST_ADDOPTS="-rA \${PYTEST_ADDOPTS:-}"\n${read.optionalText('eval_script') ?? RUN_TESTS}\n`,
+      timeout: 1800,
+      outcomes: { from: 'log', dialect: 'r2e-gym', parser: 'r2e_nemo' },
+      verdict: { rule: 'subset' },
+    },
+  };
+}
+
+const RUN_TESTS = `for file in /run_tests.sh /testbed/run_tests.sh /root/run_tests.sh; do
+  [ ! -f "$file" ] || { bash "$file"; exit; }
+done
+echo 'no run_tests.sh in the image'
+exit 127`;
 
 /** The text between the tags, or the whole text without them. */
 function issueIn(read: FieldReader): string {
@@ -114,54 +171,76 @@ function goldOf(read: FieldReader): string {
   }
 }
 
+type Setup = NonNullable<NonNullable<InstanceDraft['environment']>['setup']>[number];
+
+/** R2E-Gym moves the tests, and links them to where they run. */
+const TESTS_MOVED: Setup = {
+  name: 'bring the tests to where they run',
+  roles: ['evaluation'],
+  script: [
+    '[ ! -e /testbed/run_tests.sh ] || mv /testbed/run_tests.sh /root/run_tests.sh',
+    '[ ! -e /testbed/r2e_tests ] || [ -L /testbed/r2e_tests ] || mv /testbed/r2e_tests /root/r2e_tests',
+    '[ ! -e /r2e_tests ] || mv /r2e_tests /root/r2e_tests',
+    'ln -sfn /root/r2e_tests /testbed/r2e_tests',
+    '[ -f /root/run_tests.sh ] && [ -d /root/r2e_tests ]',
+  ].join('\n'),
+};
+
+/** NeMo leaves them where they are: a row may bring a script that names them there. */
+const TESTS_LINKED: Setup = {
+  name: 'link the tests to where they run',
+  roles: ['evaluation'],
+  script: [
+    'for folder in /r2e_tests /root/r2e_tests; do',
+    '  [ -e /testbed/r2e_tests ] || [ ! -d "$folder" ] || ln -s "$folder" /testbed/r2e_tests',
+    'done',
+  ].join('\n'),
+};
+
+const environmentWith = (tests: Setup): Grading['environment'] => ({
+  ...ENVIRONMENT,
+  setup: [...SETUP, tests],
+});
+
 /** Upstream's setup, of which each step may fail there too. Its link that lets the agent read the tests is made for the evaluation only. */
+const SETUP: readonly Setup[] = [
+  {
+    name: 'link the Python environment',
+    script: [
+      '[ -e /root/.venv ] || ln -s /testbed/.venv /root/.venv',
+      'mkdir -p /root/.local/bin',
+      'for name in python python3; do ln -sf "/testbed/.venv/bin/$name" "/root/.local/bin/$name"; done',
+      'find /testbed/.venv/bin -type f -executable -exec ln -sf {} /root/.local/bin/ \\;',
+    ].join('\n'),
+    may_fail: true,
+  },
+  {
+    name: 'install chardet',
+    script: "python -c 'import chardet' 2>/dev/null || timeout 20 uv pip install chardet",
+    may_fail: true,
+    timeout: 30,
+  },
+  {
+    name: 'remove compiled files',
+    script:
+      'find /testbed /r2e_tests \\( -name __pycache__ -o -name "*.pyc" \\) -not -path "*/.git/*" -exec rm -rf {} + 2>/dev/null',
+    may_fail: true,
+  },
+];
+
 const ENVIRONMENT: NonNullable<InstanceDraft['environment']> = {
   workdir: '/testbed',
   activate: '',
   env: {
     PATH: '/testbed/.venv/bin:/root/.venv/bin:/root/.local/bin:/root/.cargo/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
   },
-  setup: [
-    {
-      name: 'link the Python environment',
-      script: [
-        '[ -e /root/.venv ] || ln -s /testbed/.venv /root/.venv',
-        'mkdir -p /root/.local/bin',
-        'for name in python python3; do ln -sf "/testbed/.venv/bin/$name" "/root/.local/bin/$name"; done',
-        'find /testbed/.venv/bin -type f -executable -exec ln -sf {} /root/.local/bin/ \\;',
-      ].join('\n'),
-      may_fail: true,
-    },
-    {
-      name: 'install chardet',
-      script: "python -c 'import chardet' 2>/dev/null || timeout 20 uv pip install chardet",
-      may_fail: true,
-      timeout: 30,
-    },
-    {
-      name: 'remove compiled files',
-      script:
-        'find /testbed /r2e_tests \\( -name __pycache__ -o -name "*.pyc" \\) -not -path "*/.git/*" -exec rm -rf {} + 2>/dev/null',
-      may_fail: true,
-    },
-    {
-      name: 'bring the tests to where they run',
-      roles: ['evaluation'],
-      script: [
-        '[ ! -e /testbed/run_tests.sh ] || mv /testbed/run_tests.sh /root/run_tests.sh',
-        '[ ! -e /testbed/r2e_tests ] || [ -L /testbed/r2e_tests ] || mv /testbed/r2e_tests /root/r2e_tests',
-        '[ ! -e /r2e_tests ] || mv /r2e_tests /root/r2e_tests',
-        'ln -sfn /root/r2e_tests /testbed/r2e_tests',
-        '[ -f /root/run_tests.sh ] && [ -d /root/r2e_tests ]',
-      ].join('\n'),
-    },
-  ],
   hidden: [
     '/r2e_tests',
     '/root/r2e_tests',
     '/testbed/r2e_tests',
     '/testbed/run_tests.sh',
     '/root/run_tests.sh',
+    '/run_tests.sh',
   ],
   history: 'pruned',
 };

@@ -271,6 +271,25 @@ export const FAMILY_ROWS: Readonly<Record<string, Record<string, unknown>>> = {
     image_name: 'gair/openswe:acme-calc-7',
     eval_script: '#!/bin/bash\ncd /testbed\npytest\necho "OPENSWE_EXIT_CODE=$?"\n',
   },
+  'r2e-gym, as NeMo Gym posts it': {
+    responses_create_params: {
+      input: [],
+      metadata: {
+        instance_id: `acme__calc-${FIX}`,
+        base_commit: COMMIT,
+        dataset_name: 'R2E-Gym/R2E-Gym-Subset',
+        split: 'train',
+        problem_statement: 'add subtracts.',
+        golden_patch: PATCH,
+        instance_dict: JSON.stringify({
+          repo: 'acme/calc',
+          docker_image: `namanjain12/calc_final:${FIX}`,
+          FAIL_TO_PASS: ['r2e_tests/test_1.py::test_add'],
+          PASS_TO_PASS: ['r2e_tests/test_1.py::test_zero'],
+        }),
+      },
+    },
+  },
   'nemotron, nv-internal-1': {
     responses_create_params: {
       input: [],

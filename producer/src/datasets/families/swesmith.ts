@@ -23,6 +23,8 @@ const GRADER = 'swesmith-9b74ac0';
 /** Where the harness works, in every image. */
 const FOLDER = '/testbed';
 const PATCH = '/tmp/patch.diff';
+/** `mem_limit` of its containers, 10g. */
+const MEMORY_BYTES = 10 * 1024 ** 3;
 const CONDA = 'source /opt/miniconda3/bin/activate';
 
 const ID = /^([^.]+__.+\.[0-9a-f]{8})\.[^.]+$/;
@@ -76,6 +78,7 @@ function readSmith(read: FieldReader): InstanceDraft {
       ...(project.testCommand.includes(CONDA) ? {} : { activate: '' }),
       setup: setupOf(tree, failing),
       history: 'replaced',
+      memory_bytes: MEMORY_BYTES,
     },
     plan: {
       grader: GRADER,

@@ -58,7 +58,7 @@ export function refusalOf(error: unknown, bodyLimit?: number): { status: number;
   const { statusCode, code } = error as Partial<FastifyError>;
   if (statusCode !== undefined && statusCode < 500) {
     const [name, field, message] = FRAMEWORK[code ?? ''] ?? ['bad_request', undefined, errorMessage(error)];
-    const limit = name === 'too_large' && bodyLimit !== undefined ? ` (${bodyLimit} bytes)` : '';
+    const limit = name === 'too_large' && bodyLimit !== undefined ? ` (${bodyLimit} bytes): ${SMALLER}` : '';
     return answerWith(statusCode, name, `${message}${limit}`.slice(0, 400), field);
   }
   return answerWith(500, 'bug', 'an unexpected error; the log of the gateway has it');
@@ -86,6 +86,8 @@ const UNREADABLE = new Set([
   'instance_unreadable',
   'instance_newer',
 ]);
+
+const SMALLER = 'post fewer rows at once, leave out columns that are not read, or have its operator raise it';
 
 /** Codes of Fastify's own refusals, and what is answered in their place: code, field, message. */
 const FRAMEWORK: Record<string, [code: string, field: string, message: string]> = {

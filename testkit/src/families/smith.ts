@@ -2,9 +2,11 @@
 import { execFileSync } from 'node:child_process';
 import { cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { buildExamples } from '@swefarm/testkit';
-import { exampleImage } from './exampleimages.ts';
-import { EXAMPLE_ID } from './scripts.ts';
+import { type BuiltExample, type BuiltExamples, buildExamples } from '../examples/build.ts';
+import { exampleImage } from './images.ts';
+
+const EXAMPLE_ID = 'r1chardj0n3s__parse-1.20.2';
+const PROJECT = 'r1chardj0n3s__parse.30da9e4f';
 
 /** What the instance's branch in the image looks like; `absent`: only `main` is there. */
 type Branch = 'absent' | 'tests removed' | 'tests there' | 'remote';
@@ -72,40 +74,74 @@ const VARIANTS: [id: string, branch: Branch][] = [
   ['func_basic__remote01', 'remote'],
 ];
 
+/** What all instances of the example have in common. */
+type FixedParse = {
+  example: BuiltExample;
+  given: BuiltExamples['rows'][number];
+  /** The tree without the bug, in which git knows nothing yet. */
+  tree: string;
+  row: Mirror['row'];
+  failing: string[];
+};
+
+async function fixedParse(folder: string, runtime: 'docker' | 'rootfs'): Promise<FixedParse> {
+  const built = await buildExamples({ ids: [EXAMPLE_ID], for: runtime, out: join(folder, 'built') });
+  const [example] = built.examples;
+  const [given] = built.rows;
+  if (!example || !given) throw new Error(`${EXAMPLE_ID} was not built`);
+  const tree = join(folder, 'fixed');
+  await cp(join(example.tree.path, 'testbed'), tree, { recursive: true });
+  git(tree, ['reset', '-q', '--hard']);
+  git(tree, ['apply', '-'], given.patch);
+  git(tree, ['apply', '-'], given.test_patch);
+  git(tree, ['add', '-A']);
+  const patch = reversed(tree, given.patch);
+  await rm(join(tree, '.git'), { recursive: true });
+  const { FAIL_TO_PASS, PASS_TO_PASS, problem_statement } = given;
+  const failing = [...new Set(FAIL_TO_PASS.map((test) => test.split('::', 1)[0] ?? ''))];
+  return { example, given, tree, row: { FAIL_TO_PASS, PASS_TO_PASS, patch, problem_statement }, failing };
+}
+
 /** The example `parse` as instances of SWE-smith's project of that name, one for each state of the branch. */
 export async function smithParse(
   folder: string,
   runtime: 'docker' | 'rootfs',
   branches: readonly Branch[] = VARIANTS.map(([, branch]) => branch),
 ): Promise<SmithRow[]> {
-  const built = await buildExamples({ ids: [EXAMPLE_ID], for: runtime, out: join(folder, 'built') });
-  const [example] = built.examples;
-  const [given] = built.rows;
-  if (!example || !given) throw new Error(`${EXAMPLE_ID} was not built`);
-  const project = 'r1chardj0n3s__parse.30da9e4f';
-  const fixed = join(folder, 'fixed');
-  await cp(join(example.tree.path, 'testbed'), fixed, { recursive: true });
-  git(fixed, ['reset', '-q', '--hard']);
-  git(fixed, ['apply', '-'], given.patch);
-  git(fixed, ['apply', '-'], given.test_patch);
-  git(fixed, ['add', '-A']);
-  const patch = reversed(fixed, given.patch);
-  await rm(join(fixed, '.git'), { recursive: true });
-  const failing = [...new Set(given.FAIL_TO_PASS.map((test) => test.split('::', 1)[0] ?? ''))];
+  const { example, given, tree: fixed, row, failing } = await fixedParse(folder, runtime);
   const rows: SmithRow[] = [];
   for (const [suffix, branch] of VARIANTS.filter(([, one]) => branches.includes(one))) {
-    const instance_id = `${project}.${suffix}`;
+    const instance_id = `${PROJECT}.${suffix}`;
     const tree = join(folder, suffix, 'testbed');
     await cp(fixed, tree, { recursive: true });
-    const { FAIL_TO_PASS, PASS_TO_PASS, problem_statement } = given;
-    const row = { FAIL_TO_PASS, PASS_TO_PASS, patch, problem_statement };
-    commitMirror({ project, tree, failing, row }, instance_id, branch);
+    commitMirror({ project: PROJECT, tree, failing, row }, instance_id, branch);
     // Named as the project's image in a registry of one's own.
     const name = `localhost/${suffix.replaceAll('_', '-')}/swesmith.x86_64.r1chardj0n3s_1776_parse.30da9e4f`;
     const image = exampleImage({ ...example, image: given.image }, join(folder, suffix), { runtime, name });
-    rows.push({ instance_id, repo: `swesmith/${project}`, image_name: image, ...row });
+    rows.push({ instance_id, repo: `swesmith/${PROJECT}`, image_name: image, ...row });
   }
   return rows;
+}
+
+/**
+ * The same as so many instances of one Docker image, which has the project's own name, as SWE-smith's harness asks for: each with
+ * a branch in it. `gold`: the patch that mends them. @param named gives the image; its context is the folder that it gets
+ */
+export async function smithMirror(
+  folder: string,
+  count: number,
+  named: (context: string, base: string) => Promise<string>,
+): Promise<{ rows: SmithRow[]; gold: string }> {
+  const { given, tree: fixed, row, failing } = await fixedParse(folder, 'docker');
+  const tree = join(folder, 'mirror/testbed');
+  await cp(fixed, tree, { recursive: true });
+  const ids = Array.from({ length: count }, (_, n) => `${PROJECT}.func_basic__${String(n).padStart(8, '0')}`);
+  const [first = ''] = ids;
+  commitMirror({ project: PROJECT, tree, failing, row }, first, 'tests removed');
+  for (const id of ids.slice(1)) git(tree, ['branch', '-q', id, first]);
+  const image_name = await named(join(folder, 'mirror'), given.image);
+  const rows = ids.map((instance_id) => ({ instance_id, repo: `swesmith/${PROJECT}`, image_name, ...row }));
+  return { rows, gold: given.patch };
 }
 
 /** The patch that undoes another, as git writes it. */

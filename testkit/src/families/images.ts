@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { BuiltExamples } from '@swefarm/testkit';
+import type { BuiltExamples } from '../examples/build.ts';
 
 /** What an example was built to: its unpacked tree, and its image in the engine. */
 type Base = Pick<BuiltExamples['examples'][number], 'tree'> & { image: string };

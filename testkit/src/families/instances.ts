@@ -61,6 +61,7 @@ async function write(folder: string, files: Readonly<Record<string, string>>): P
 export type FamilyInstance = {
   id: string;
   row: Record<string, unknown>;
+  gold: string;
   /** What the agent must not find: the commit of the fix stands for all that tells it. */
   fix: string;
 };
@@ -128,7 +129,27 @@ const r2e: Maker = async (tree, image) => {
     expected_output_json: JSON.stringify({ test_add: 'PASSED', test_known: 'FAILED' }),
     problem_statement: '[ISSUE]add subtracts.[/ISSUE]',
   };
-  return { id: `calc-${made.fix}`, row, fix: made.fix };
+  return { id: `calc-${made.fix}`, row, gold: made.patch, fix: made.fix };
+};
+
+/** The same image; the row is NeMo Gym's, which names the tests in lists. */
+const r2eOfNemo: Maker = async (tree, image) => {
+  const made = await r2e(tree, image);
+  const { commit_hash, docker_image } = made.row;
+  const id = `acme__calc-${made.fix}`;
+  await write(tree, {
+    'r2e_tests/test_1.py': `from calc import add\n${NEW_TEST}\n\ndef test_zero():\n    assert add(0, 0) == 0\n\n\ndef test_unlisted():\n    assert False\n`,
+  });
+  const instance_dict = JSON.stringify({
+    ...{ repo: 'acme/calc', commit_hash, docker_image },
+    FAIL_TO_PASS: ['r2e_tests/test_1.py::test_add'],
+    PASS_TO_PASS: ['r2e_tests/test_1.py::test_zero'],
+  });
+  const metadata = {
+    ...{ instance_id: id, base_commit: 'HEAD', dataset_name: 'R2E-Gym/R2E-Gym-Subset', split: 'train' },
+    ...{ problem_statement: 'add subtracts.', golden_patch: made.gold, instance_dict },
+  };
+  return { ...made, id, row: { responses_create_params: { input: [], metadata } } };
 };
 
 const v2: Maker = async (tree, image) => {
@@ -140,14 +161,15 @@ const v2: Maker = async (tree, image) => {
     test_cmd: ['python3 run.py tests/test_calc.py'],
   };
   const id = 'acme__calc-v2';
-  return { id, row: { ...common(id, image, made), language: 'python', install_config }, fix: made.fix };
+  const row = { ...common(id, image, made), language: 'python', install_config };
+  return { id, row, gold: made.patch, fix: made.fix };
 };
 
 const live =
   (id: string, columns: Record<string, unknown>): Maker =>
   async (tree, image) => {
     const made = await repository(join(tree, 'testbed'));
-    return { id, row: { ...common(id, image, made), ...columns }, fix: made.fix };
+    return { id, row: { ...common(id, image, made), ...columns }, gold: made.patch, fix: made.fix };
   };
 
 const LIVE_PARSER = `def parser(log):
@@ -173,7 +195,7 @@ tests = [line.split() for line in open(sys.argv[1]) if "::" in line]
 json.dump({"tests": [{"name": t[1], "status": t[0]} for t in tests]}, open(sys.argv[3], "w"))
 `,
   };
-  return { id, row, fix: made.fix };
+  return { id, row, gold: made.patch, fix: made.fix };
 };
 
 const openSwe: Maker = async (tree, image) => {
@@ -181,7 +203,7 @@ const openSwe: Maker = async (tree, image) => {
   const id = 'acme__calc-open';
   const eval_script =
     '#!/bin/bash\ncd /testbed\npython3 -c "from calc import add; assert add(1, 2) == 3"\necho "OPENSWE_EXIT_CODE=$?"\n';
-  return { id, row: { ...common(id, image, made), eval_script }, fix: made.fix };
+  return { id, row: { ...common(id, image, made), eval_script }, gold: made.patch, fix: made.fix };
 };
 
 const multi: Maker = async (tree, image) => {
@@ -203,11 +225,12 @@ const multi: Maker = async (tree, image) => {
     p2p_tests: { test_zero: passed },
     n2p_tests: { test_add: { run: 'NONE', test: 'NONE', fix: 'PASS' } },
   };
-  return { id: 'acme__calc-7', row, fix: made.fix };
+  return { id: 'acme__calc-7', row, gold: made.patch, fix: made.fix };
 };
 
 const MAKERS: Readonly<Record<string, Maker>> = {
   'r2e-gym': r2e,
+  'r2e-gym as NeMo Gym posts it': r2eOfNemo,
   'swe-rebench-v2': v2,
   'swe-bench-live with pytest': live('acme__calc-live', {
     test_cmds: ['python3 run.py tests/test_calc.py'],

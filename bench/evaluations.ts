@@ -1,0 +1,214 @@
+/**
+ * Evaluates a corpus of four dataset families by `swefarm eval`, and beside it those families whose harness PyPI has by that harness:
+ * the same rows, predictions, images and number of workers, whole commands in turns. The verdicts must be equal.
+ */
+import { existsSync } from 'node:fs';
+import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
+import { runCommand } from '@swefarm/testkit';
+import { type Corpus, type CorpusFamily, NAMESPACE, openCorpus, type Prediction } from './corpus.ts';
+import { ensureHarnesses, runHarness } from './harness.ts';
+import { table } from './print.ts';
+import type { Skipped } from './shell.ts';
+import { median, rounded } from './statistics.ts';
+
+export type CorpusSize = { each: number; workers: number };
+
+export type FamilyCell = {
+  family: string;
+  predictions: number;
+  /** How many of them resolve, by ours. */
+  resolved: number;
+  beside: string | null;
+  /** Whole commands, one sample a round. */
+  seconds: { ours: number[]; beside: number[] };
+  evaluations_a_minute: { ours: number; beside: number | null };
+  /** Median over the rounds of beside / ours. */
+  beside_over_ours: number | null;
+};
+
+export type CorpusPart = { reps: number; workers: number; cells: FamilyCell[]; skipped: Skipped[] };
+
+const ALL = 'all in one command';
+const VERSIONS = { swebench: 'swebench 4.1.0', swesmith: 'swesmith 0.0.9' } as const;
+
+type Place = { folder: string; python: string; workers: number };
+type Verdict = { instance_id: string; resolved: boolean | null };
+
+/** @throws Error that names the prediction whose verdicts differ */
+export async function measureCorpus({ each, workers }: CorpusSize, reps: number): Promise<CorpusPart> {
+  const folder = await mkdtemp(join(tmpdir(), 'swefarm-bench-corpus-'));
+  try {
+    const python = await ensureHarnesses();
+    await using corpus = await openCorpus(folder, each);
+    const place = { folder, python, workers };
+    const cells = [await measureAll(place, corpus, reps)];
+    for (const family of corpus.families) cells.push(await measureFamily(place, family, reps));
+    return { reps, workers, cells, skipped: corpus.skipped };
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** All families in one command. */
+async function measureAll(place: Place, corpus: Corpus, reps: number): Promise<FamilyCell> {
+  const made = corpus.families.flatMap((family) => family.made);
+  const seconds: number[] = [];
+  for (let rep = 0; rep < reps; rep++) seconds.push(await runOurs(place, 'all', { ...corpus, made }, rep));
+  return cell(ALL, null, made, { ours: seconds, beside: [] });
+}
+
+async function measureFamily(place: Place, family: CorpusFamily, reps: number): Promise<FamilyCell> {
+  const { name, harness } = family;
+  const seconds: FamilyCell['seconds'] = { ours: [], beside: [] };
+  for (let rep = 0; rep < reps; rep++) {
+    const ours = async (): Promise<void> => {
+      seconds.ours.push(await runOurs(place, name, family, rep));
+    };
+    const theirs = async (): Promise<void> => {
+      if (harness) seconds.beside.push(await BESIDE[harness](place, family, rep));
+    };
+    for (const one of rep % 2 === 0 ? [ours, theirs] : [theirs, ours]) await one();
+    if (harness) await compare(place, family, rep);
+  }
+  return cell(name, harness, family.made, seconds);
+}
+
+function cell(
+  family: string,
+  harness: CorpusFamily['harness'],
+  made: readonly Prediction[],
+  seconds: FamilyCell['seconds'],
+): FamilyCell {
+  const rate = (samples: readonly number[]): number => rounded((60 * made.length) / median(samples), 1);
+  const ratios = seconds.beside.map((one, at) => one / (seconds.ours[at] ?? Number.NaN));
+  return {
+    family,
+    predictions: made.length,
+    resolved: made.filter(({ kind }) => kind === 'gold').length,
+    beside: harness ? VERSIONS[harness] : null,
+    seconds,
+    evaluations_a_minute: { ours: rate(seconds.ours), beside: harness ? rate(seconds.beside) : null },
+    beside_over_ours: harness ? rounded(median(ratios), 2) : null,
+  };
+}
+
+type Given = { dataset: string; predictions: string; made: readonly Prediction[] };
+
+const home = ({ folder }: Place, name: string): string => join(folder, 'ours', name);
+
+/** One command; each verdict must be the one for which the patch was made. */
+async function runOurs(place: Place, name: string, given: Given, rep: number): Promise<number> {
+  const at = home(place, name);
+  await mkdir(at, { recursive: true });
+  const output = join(at, `r${rep}.jsonl`);
+  const args = [
+    ...['eval', '--dataset', given.dataset, '--predictions', given.predictions, '--run-id', `r${rep}`],
+    ...['--runtime', 'docker', '--max-workers', String(place.workers)],
+    ...['--logs-dir', join(at, 'logs/run_evaluation'), '--report-dir', at, '--output', output],
+  ];
+  const env = { SWEFARM_STATE_DIR: join(at, 'state'), SWEFARM_SCRATCH_DIR: join(at, 'scratch') };
+  const from = performance.now();
+  const { code, stderr } = await runCommand('swefarm', args, env);
+  const seconds = since(from);
+  if (code !== 0) throw new Error(`swefarm eval of ${name} ended with ${code}: ${stderr}`);
+  const lines = (await readFile(output, 'utf8')).split('\n').filter(Boolean);
+  const found = new Map(
+    lines.map((line): [string, Verdict] => {
+      const verdict = JSON.parse(line) as Verdict;
+      return [verdict.instance_id, verdict];
+    }),
+  );
+  for (const { instance_id, kind } of given.made) {
+    const resolved = found.get(instance_id)?.resolved ?? false;
+    if (resolved !== (kind === 'gold'))
+      throw new Error(`${instance_id}: ${kind} ${resolved ? 'resolves it' : 'does not resolve it'}`);
+  }
+  return seconds;
+}
+
+const since = (from: number): number => rounded((performance.now() - from) / 1000, 1);
+
+type Beside = (place: Place, family: CorpusFamily, rep: number) => Promise<number>;
+
+const folderOf = ({ folder }: Place, name: string): string => join(folder, 'beside', name);
+
+const timed = async (work: Promise<void>, from = performance.now()): Promise<number> => {
+  await work;
+  return since(from);
+};
+
+const BESIDE: Readonly<Record<keyof typeof VERSIONS, Beside>> = {
+  swebench: (place, { name, dataset, predictions }, rep) => {
+    const main = {
+      ...{ dataset_name: dataset, split: 'test', instance_ids: [], predictions_path: predictions },
+      ...{ max_workers: place.workers, force_rebuild: false, cache_level: 'instance', clean: false },
+      ...{ open_file_limit: 4096, run_id: `r${rep}`, timeout: 1800, namespace: NAMESPACE },
+      ...{ rewrite_reports: false, modal: false },
+    };
+    return timed(runHarness(place.python, 'swebench', main, dataset, folderOf(place, name)));
+  },
+  swesmith: (place, { name, dataset, predictions }, rep) => {
+    const main = {
+      run_id: `r${rep}`,
+      workers: place.workers,
+      predictions_path: predictions,
+      dataset_path: dataset,
+    };
+    return timed(runHarness(place.python, 'swesmith', main, dataset, folderOf(place, name)));
+  },
+};
+
+/**
+ * Compares each report.json as a whole; whoever grades nothing has none. Of an empty patch only the verdict: swesmith runs the tests
+ * without it, and `swefarm eval` never runs one.
+ */
+async function compare(place: Place, { name, harness, made }: CorpusFamily, rep: number): Promise<void> {
+  for (const { instance_id, kind } of made) {
+    const model = harness === 'swebench' ? ['bench'] : [];
+    const file = join('logs/run_evaluation', `r${rep}`, ...model, instance_id, 'report.json');
+    const [ours, theirs] = await Promise.all([
+      reportAt(join(home(place, name), file)),
+      reportAt(join(folderOf(place, name), file)),
+    ]);
+    const isEqual =
+      kind === 'nothing'
+        ? resolves(ours, instance_id) === resolves(theirs, instance_id)
+        : isDeepStrictEqual(ours, theirs);
+    if (!isEqual) {
+      const shown = [ours, theirs].map((report) => JSON.stringify(report)?.slice(0, 300));
+      throw new Error(
+        `${instance_id} (${kind}): ours reports ${shown[0]}, the harness beside it ${shown[1]}`,
+      );
+    }
+  }
+}
+
+type Report = { resolved?: boolean; [id: string]: unknown } | null;
+
+/** swebench's reports hold the instance's by its id. */
+const resolves = (report: Report, id: string): boolean =>
+  ((report?.[id] as Report) ?? report)?.resolved === true;
+
+const reportAt = async (path: string): Promise<Report> =>
+  existsSync(path) ? JSON.parse(await readFile(path, 'utf8')) : null;
+
+export function printCorpus({ cells, reps, workers, skipped }: CorpusPart): string {
+  const head = ['family', 'predictions', 'resolved', 'beside/ours', 'ours /min', 'beside /min', 'beside'];
+  const rows = cells.map(({ family, predictions, resolved, beside, ...one }) => [
+    family,
+    predictions,
+    resolved,
+    one.beside_over_ours ?? '-',
+    one.evaluations_a_minute.ours,
+    one.evaluations_a_minute.beside ?? '-',
+    beside ?? (family === ALL ? '-' : 'nothing: PyPI has no harness of it'),
+  ]);
+  return [
+    `Predictions of four dataset families, gold, nothing, something else and broken, ${workers} at once (${reps} rounds), whole commands; all verdicts are equal`,
+    table([head, ...rows]),
+    ...skipped.map(({ what, why }) => `not measured: ${what} (${why})`),
+  ].join('\n');
+}
