@@ -24,9 +24,11 @@ export type FamilyCell = {
   beside: string | null;
   /** Whole commands, one sample a round. */
   seconds: { ours: number[]; beside: number[] };
+  /** Predictions that were run: ours and swebench never run an empty patch, swesmith does. */
+  run: { ours: number; beside: number };
   evaluations_a_minute: { ours: number; beside: number | null };
-  /** Median over the rounds of beside / ours. */
-  beside_over_ours: number | null;
+  /** Median over the rounds of ours / beside, both evaluations a minute. */
+  ours_over_beside: number | null;
 };
 
 export type CorpusPart = { reps: number; workers: number; cells: FamilyCell[]; skipped: Skipped[] };
@@ -82,16 +84,25 @@ function cell(
   made: readonly Prediction[],
   seconds: FamilyCell['seconds'],
 ): FamilyCell {
-  const rate = (samples: readonly number[]): number => rounded((60 * made.length) / median(samples), 1);
-  const ratios = seconds.beside.map((one, at) => one / (seconds.ours[at] ?? Number.NaN));
+  const filled = made.filter(({ model_patch }) => model_patch !== '').length;
+  const run = { ours: filled, beside: harness === 'swesmith' ? made.length : filled };
+  const rate = (count: number, samples: readonly number[]): number =>
+    rounded((60 * count) / median(samples), 1);
+  const ratios = seconds.beside.map(
+    (one, at) => run.ours / (seconds.ours[at] ?? Number.NaN) / (run.beside / one),
+  );
   return {
     family,
     predictions: made.length,
     resolved: made.filter(({ kind }) => kind === 'gold').length,
     beside: harness ? VERSIONS[harness] : null,
     seconds,
-    evaluations_a_minute: { ours: rate(seconds.ours), beside: harness ? rate(seconds.beside) : null },
-    beside_over_ours: harness ? rounded(median(ratios), 2) : null,
+    run,
+    evaluations_a_minute: {
+      ours: rate(run.ours, seconds.ours),
+      beside: harness ? rate(run.beside, seconds.beside) : null,
+    },
+    ours_over_beside: harness ? rounded(median(ratios), 2) : null,
   };
 }
 
@@ -196,12 +207,12 @@ const reportAt = async (path: string): Promise<Report> =>
   existsSync(path) ? JSON.parse(await readFile(path, 'utf8')) : null;
 
 export function printCorpus({ cells, reps, workers, skipped }: CorpusPart): string {
-  const head = ['family', 'predictions', 'resolved', 'beside/ours', 'ours /min', 'beside /min', 'beside'];
+  const head = ['family', 'predictions', 'resolved', 'ours/beside', 'ours /min', 'beside /min', 'beside'];
   const rows = cells.map(({ family, predictions, resolved, beside, ...one }) => [
     family,
     predictions,
     resolved,
-    one.beside_over_ours ?? '-',
+    one.ours_over_beside ?? '-',
     one.evaluations_a_minute.ours,
     one.evaluations_a_minute.beside ?? '-',
     beside ?? (family === ALL ? '-' : 'nothing: PyPI has no harness of it'),

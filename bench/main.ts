@@ -41,6 +41,7 @@ const { values } = parseArgs({
     json: { type: 'string' },
     calls: { type: 'string', default: '64' },
     turns: { type: 'string', default: '20' },
+    predictions: { type: 'string', default: '200' },
     nodes: { type: 'string', default: '16,64,256,1000' },
   },
 });
@@ -48,10 +49,11 @@ const parts = (values.only ?? PARTS.join(',')).split(',');
 const unknown = parts.filter((part) => !PARTS.some((known) => known === part));
 const reps = values.reps === undefined ? null : Number(values.reps);
 const nodes = values.nodes.split(',').map(Number);
-const counts = reps === null ? nodes : [...nodes, reps];
+const predictions = Number(values.predictions);
+const counts = [...nodes, predictions, ...(reps === null ? [] : [reps])];
 if (unknown.length > 0 || counts.some((count) => !(Number.isInteger(count) && count > 0))) {
   process.stderr.write(
-    'usage: bench.sh [--only shell,rollouts,memory,eval,gateway,metrics,page,recovery,scale,export] [--quick] [--reps N] [--json FILE] [--calls N --turns N] [--nodes N,N]\n',
+    'usage: bench.sh [--only shell,rollouts,memory,eval,gateway,metrics,page,recovery,scale,export] [--quick] [--reps N] [--json FILE] [--calls N --turns N] [--nodes N,N] [--predictions N]\n',
   );
   process.exit(2);
 }
@@ -66,7 +68,7 @@ const QUICK_SIZES: readonly RolloutsSize[] = [{ parallel: 2, rollouts: 2 }];
 const EVAL_SIZES: readonly EvalSize[] = [1, 4].map((workers) => ({ workers, ids: EVAL_IDS }));
 const QUICK_EVAL: readonly EvalSize[] = [{ workers: 1, ids: EVAL_IDS.slice(0, 1) }];
 
-const CORPUS: CorpusSize = { each: 50, workers: 4 };
+const CORPUS: CorpusSize = { each: Math.ceil(predictions / 4), workers: 4 };
 const QUICK_CORPUS: CorpusSize = { each: 2, workers: 2 };
 
 /** With a thousand nodes only a quarter of the slots is filled: this machine has to simulate their rollouts. */

@@ -1,0 +1,37 @@
+/** The benchmark of evaluations, with two predictions a family: both harnesses of PyPI run here, and judge as the farm does. */
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, expect, test } from 'vitest';
+
+const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
+const folder = mkdtempSync(join(tmpdir(), 'swefarm-bench-test-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+test('four families are evaluated, and swebench and swesmith beside them give each patch the same report', () => {
+  const file = join(folder, 'eval.json');
+  const args = [join(ROOT, 'bench/main.ts'), '--quick', '--only', 'eval', '--json', file];
+  const { status, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8', cwd: ROOT });
+  expect(status, stderr).toBe(0);
+  const { cells, skipped } = JSON.parse(readFileSync(file, 'utf8')).eval.corpus;
+  expect(skipped).toEqual([]);
+  const shown = cells.map(({ family, predictions, beside }: Record<string, unknown>) => [
+    family,
+    predictions,
+    beside,
+  ]);
+  expect(shown).toEqual([
+    ['all in one command', 8, null],
+    ['swebench', 2, 'swebench 4.1.0'],
+    ['swe-smith', 2, 'swesmith 0.0.9'],
+    ['r2e-gym', 2, null],
+    ['swe-rebench-v2', 2, null],
+  ]);
+  for (const { seconds, beside } of cells)
+    expect([seconds.ours, seconds.beside]).toEqual([
+      [expect.any(Number)],
+      beside === null ? [] : [expect.any(Number)],
+    ]);
+}, 1_800_000);
