@@ -34,7 +34,7 @@ export type NodeParts = {
       | 'node'
       | 'placement'
       | 'locality_wait_seconds'
-    | 'node_memory_bytes'
+      | 'node_memory_bytes'
       | 'policy_pause_limit_seconds'
       | 'host_rewards'
       | 'parser_image'
