@@ -5,9 +5,8 @@
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { runCommand } from '@swefarm/testkit';
+import { FAMILY_NAMES, type FamilyInstance, makeFamilyInstances, runCommand } from '@swefarm/testkit';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { FAMILY_NAMES, type FamilyInstance, makeFamilyInstances } from './familyinstances.ts';
 
 /** Its parsers are a package of others, which a tools image must hold. */
 const SOUND = FAMILY_NAMES.filter((name) => name !== 'multi-swe');

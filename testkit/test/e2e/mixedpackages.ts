@@ -1,10 +1,9 @@
 /** Instances for a mixed dataset that take a real package with its real tests. */
 import { join } from 'node:path';
-import { buildExamples } from '@swefarm/testkit';
+import { buildExamples, smithParse } from '@swefarm/testkit';
 import { makeExampleInstances } from './exampleinstances.ts';
 import type { MixedInstance } from './mixedrows.ts';
 import { EXAMPLE_ID } from './scripts.ts';
-import { smithParse } from './smithexamples.ts';
 
 /** Commands for the example `parse`. @param apply how git makes the fix of the row's patch */
 const parseCommands = (patch: string, apply: string): MixedInstance['commands'] => ({
