@@ -89,7 +89,7 @@ test('a rollout whose policy is updating beyond the limit gives its slot and san
     stage: null,
     cause: expect.stringContaining('has been updating for'),
   };
-  expect(await at.journal(waits)).toEqual([expect.objectContaining(drained)]);
+  await expect.poll(() => at.journal(waits), POLL).toEqual([expect.objectContaining(drained)]);
   expect(await at.result(waits)).toBeNull();
 
   await at.farm.policies.set('train', { version: 'step-2', state: 'serving' });
@@ -104,7 +104,10 @@ test('a rollout whose policy is updating beyond the limit gives its slot and san
         policy_version: 'step-2',
       },
     });
-  expect((await at.journal(waits)).map((end) => end?.class)).toEqual(['drained', 'done']);
+  // An attempt is ended a moment after its result was committed.
+  await expect
+    .poll(async () => (await at.journal(waits)).map((end) => end?.class), POLL)
+    .toEqual(['drained', 'done']);
 });
 
 test('asleep is no other: a worker that starts later goes by the time of the record: it claims nothing of that policy, and runs the rest', async () => {

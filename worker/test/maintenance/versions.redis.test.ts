@@ -136,7 +136,7 @@ test('a damaged instance fails its rollouts by name, once; a newer one costs no 
       ...{ outcome: 'failed', reward: null, attempt: 1 },
       failure: { ...failure, message },
     });
-    expect(await at.farm.journal.read(id)).toMatchObject([{ end: { class: 'instance_invalid' } }]);
+    await expect.poll(() => at.farm.journal.read(id)).toMatchObject([{ end: { class: 'instance_invalid' } }]);
   }
   await until(async () => (await at.farm.queue().getJobCounts('delayed')).delayed === 1);
   expect(await at.farm.journal.read(waits)).toEqual([]);
