@@ -23,6 +23,7 @@ export {
   runReport,
   smithRunReport,
 } from './report/official.ts';
+export { withReport } from './reward/reported.ts';
 export * from './reward/reward.ts';
 export * from './reward/table.ts';
 export { isNew, pathOf, readDiff } from './text/diff.ts';

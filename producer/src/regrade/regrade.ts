@@ -6,6 +6,7 @@ import {
   planEvaluation,
   REWARD_TABLE,
   type RewardOverrides,
+  withReport,
 } from '@swefarm/grading';
 import {
   type Instance,
@@ -73,7 +74,7 @@ export function rewardLineAgain(
   if (line.outcome === 'cancelled') return line;
   if (!line.facts) return line.outcome === 'failed' ? line : null;
   if (line.outcome === 'failed' && !failedByTable(line, line.facts, rules.was)) return line;
-  const facts: RewardFacts = report ? factsAgain(line.facts, report) : line.facts;
+  const facts: RewardFacts = report ? withReport(line.facts, report) : line.facts;
   const fresh = rewardFields(facts, rules.now, line.failure?.attempts ?? 1);
   // For the same failure, the worker's message is kept.
   const same = line.failure !== null && fresh.failure?.class === line.failure.class;
@@ -84,19 +85,6 @@ export function rewardLineAgain(
     facts,
     report: report ? summariseReport(report) : line.report,
     reward_table: `${REWARD_TABLE.name}:${REWARD_TABLE.hash}`,
-  };
-}
-
-function factsAgain(facts: RewardFacts, report: Report): RewardFacts {
-  const { score: _score, reward_components: _parts, ...rest } = facts;
-  return {
-    ...rest,
-    patch_state: report.patch_state,
-    evaluation: report.evaluation,
-    resolved: report.resolved,
-    trust: report.trust.level,
-    ...(report.score === undefined ? {} : { score: report.score }),
-    ...(report.reward_components ? { reward_components: report.reward_components } : {}),
   };
 }
 

@@ -110,12 +110,6 @@ export async function smallInstances(folder: string): Promise<MixedInstance[]> {
       unjudged: UNJUDGED[name] ?? ['breaks it'],
     }),
   );
-  // SWE-bench-Live applies the test patch first, with which a patch of the same file conflicts.
-  for (const one of small) {
-    if (one.family !== 'swe-bench-live') continue;
-    const { 'edits the tests': _edits, ...commands } = one.commands;
-    one.commands = commands;
-  }
   return [...small, await scored(folder)];
 }
 

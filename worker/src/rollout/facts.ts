@@ -1,12 +1,6 @@
 /** Collects the facts that a reward is computed from, and the verdict on them. */
 import { decideReward, isNoPatch } from '@swefarm/grading';
-import {
-  asksPolicy,
-  type InstancePlan,
-  type Report,
-  type RewardFacts,
-  RolloutFailure,
-} from '@swefarm/shared';
+import { asksPolicy, type InstancePlan, type RewardFacts, RolloutFailure } from '@swefarm/shared';
 import type { AgentWork, Judged, Task } from './task.ts';
 
 /** The facts known when the patch exists and nothing has been evaluated. */
@@ -34,15 +28,6 @@ export function factsOf(task: Task, work: AgentWork, plan: Pick<InstancePlan, 'b
     gold_time_share: null,
     ungraded: !task.run.evaluation.enabled,
   };
-}
-
-export function addVerdict(facts: RewardFacts, report: Report): void {
-  facts.patch_state = report.patch_state;
-  facts.evaluation = report.evaluation;
-  facts.resolved = report.resolved;
-  facts.trust = report.trust.level;
-  if (report.score !== undefined) facts.score = report.score;
-  if (report.reward_components) facts.reward_components = report.reward_components;
 }
 
 /** Throws RolloutFailure when the reward table calls these facts a failure, or when the model took no turn that could be judged. */

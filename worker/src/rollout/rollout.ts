@@ -2,7 +2,7 @@
  * One attempt at one rollout, from image to reward: the path of a job through this worker, top to bottom.
  * It returns facts; `attempt.ts` decides whether a failure is retried, and what is committed.
  */
-import { needsEvaluation, planEvaluation } from '@swefarm/grading';
+import { needsEvaluation, planEvaluation, withReport } from '@swefarm/grading';
 import { type InstancePlan, isSandboxAgent, type RewardFacts } from '@swefarm/shared';
 import { timeoutOf } from '../evaluation/cleanrun.ts';
 import { evaluate } from '../evaluation/evaluate.ts';
@@ -11,7 +11,7 @@ import { requirePossible } from '../sandbox/limits.ts';
 import { PreparedContainer } from '../sandbox/prepared.ts';
 import { givenWork, type Prepared, resumedWork, runAgent } from './agentstage.ts';
 import { limitsOf, networkOf, refuseExcess, shortMemory, startBare, startClean } from './containers.ts';
-import { addVerdict, factsOf, judge } from './facts.ts';
+import { factsOf, judge } from './facts.ts';
 import { requireProgram, startProgram } from './program.ts';
 import type { AttemptServices } from './services.ts';
 import { type Staleness, watchStaleness } from './staleness.ts';
@@ -99,7 +99,7 @@ async function evaluateWork(
   trace.testLog = evaluated.log;
   clock.set('evaluation_start', evaluated.startSeconds);
   clock.set('tests', evaluated.testsSeconds);
-  addVerdict(facts, evaluated.report);
+  Object.assign(facts, withReport(facts, evaluated.report));
 }
 
 async function followStaleness(
