@@ -20,7 +20,8 @@ test.each(graded)('a posted row of %s is read as the same row of a file', (_name
 });
 
 test.each(graded)("a row of %s in NeMo's wrapper is the row within", (name, row) => {
-  if (name.startsWith('nemotron')) return;
+  // These are wrapped already.
+  if (name.startsWith('nemotron') || 'responses_create_params' in row) return;
   const metadata = { dataset_name: 'anything', instance_dict: JSON.stringify(row) };
   const found = read({ responses_create_params: { input: [], metadata } });
   const bare = read(row);
