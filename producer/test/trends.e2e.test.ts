@@ -69,6 +69,9 @@ test('figures over versions of all runs as one, each run by itself, and side by 
   await page.getByRole('checkbox', { name: new RegExp(two.record.run_id) }).check();
   await expect.poll(() => rates.locator('.series').count(), PATIENT).toBe(1);
   expect(page.url()).toContain(`runs=${two.record.run_id}`);
+  // The list stays open for the next choice.
+  await page.getByRole('checkbox', { name: new RegExp(one.record.run_id) }).check();
+  await expect.poll(() => rates.locator('.series').count(), PATIENT).toBe(2);
 });
 
 test('no run, no result, one result, and new results while one looks', SLOW, async () => {

@@ -1,4 +1,5 @@
 /** How results change over policy versions and time, and runs beside one another. */
+import { useState } from 'react';
 import type { PageTrends } from '../../src/page/data.ts';
 import { api } from './api.ts';
 import { Chart, type ChartSeries, LOOKS } from './chart.tsx';
@@ -36,10 +37,14 @@ export function Trends({ query }: { query: URLSearchParams }) {
   // A line for each of more runs than have a look of their own would be no comparison.
   const asked = choice.each && choice.runs ? choice.runs.slice(0, LOOKS) : choice.runs;
   const key = JSON.stringify(['trends', asked, choice.each]);
-  const { value, error } = useFollowed<PageTrends>(key, async (_previous, signal) => ({
+  const { value: loaded, error } = useFollowed<PageTrends>(key, async (_previous, signal) => ({
     value: await api.trends(asked, choice.each, signal),
     againMs: AGAIN_MS,
   }));
+  // While another choice loads, the page stays as it is: the list of runs stays open for the next one.
+  const [last, setLast] = useState(loaded);
+  if (loaded && loaded !== last) setLast(loaded);
+  const value = loaded ?? last;
   if (!value) return <Notice error={error} />;
   const series = choice.each ? value.series.slice(-LOOKS) : value.series;
   const several = series.some(({ versions }) => versions.length > 1);
