@@ -50,7 +50,7 @@ describeUnless(missing, 'apptainer', () => {
       image: sif,
       imageWithoutBash: (await minimalImage({ bash: false })).tree,
     }),
-    { isolated: true, limits: { memory: 'enforced', pids: 'enforced' }, whole: WHOLE },
+    { isolated: true, children: true, limits: { memory: 'enforced', pids: 'enforced' }, whole: WHOLE },
   );
 
   it('finds an image by the id of its instance, and names every path it tried for one that is not there', async () => {

@@ -8,6 +8,7 @@ import { remainsContract } from './changes-contract.ts';
 import { containerContract } from './container-contract.ts';
 import { memoryContract } from './memory-contract.ts';
 import { patchContract } from './patch-contract.ts';
+import { schedulerContract } from './scheduler-contract.ts';
 import { setupContract } from './setup-contract.ts';
 import {
   type ContractOptions,
@@ -38,6 +39,7 @@ export function sandboxContract(
     describe('patch', () => patchContract(() => subject, options));
     describeIf(options.isolated, 'setup', () => setupContract(() => subject, options));
     describeIf(options.isolated, 'blame', () => blameContract(() => subject));
+    describeIf(options.children === true, 'scheduler', () => schedulerContract(() => subject));
     describeIf(options.isolated, 'what is left', () => remainsContract(() => subject));
     const { memory } = options.limits;
     if (memory) describe('memory limit', () => memoryContract(() => subject, memory));

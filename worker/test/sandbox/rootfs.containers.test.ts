@@ -35,7 +35,7 @@ sandboxContract(
       imageWithoutBash: `dir:${bare.tree}`,
     };
   },
-  { isolated: true, limits: { memory: 'enforced', pids: 'enforced' } },
+  { isolated: true, children: true, limits: { memory: 'enforced', pids: 'enforced' } },
 );
 
 describe('rootfs', () => {

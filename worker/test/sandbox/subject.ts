@@ -23,6 +23,8 @@ export type Subject = {
 export type ContractOptions = {
   /** The runtime keeps processes, network and files apart from the host's. */
   isolated: boolean;
+  /** Its sandboxes are children of the worker, so that whoever ends a whole job ends these too. */
+  children?: boolean;
   /** Limits that hold, and by whom: the kernel, or our watchdog. */
   limits: Partial<Record<'memory' | 'pids', 'enforced' | 'watched'>>;
   /** False: a core of the suite, for runtimes that share their code with one that runs all of it. Default true. */

@@ -123,6 +123,7 @@ function supervisorCommand(
     cgroup?.joins.other.join(' ') ?? '',
     mountTableOf(scratchDir, id),
     root ? INIT_OOM_SCORE : '',
+    plan.supervisor.id === null ? '' : 'stay',
     ...plan.command(cgroup),
   ];
 }

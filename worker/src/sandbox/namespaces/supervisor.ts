@@ -5,6 +5,7 @@ import type { Readable, Writable } from 'node:stream';
 import { promisify } from 'node:util';
 import { RolloutFailure, waitAtMost } from '@swefarm/shared';
 import { findInit, killQuietly, readNamespace } from './processes.ts';
+import { killById } from './records.ts';
 
 const openFile = promisify(open);
 const START_TIMEOUT_MS = 30_000;
@@ -37,7 +38,10 @@ export type Supervisor = {
 /** How process 1 is found: by bubblewrap's report on file 3, or, when another program starts it, by the sandbox's id. */
 export type SupervisorOptions = {
   root: boolean;
-  /** Finds process 1 by this id; the program that starts it then also mounts its tree. Null: bubblewrap reports it. */
+  /**
+   * Finds process 1 by this id; the program that starts it then also mounts its tree, and outlives a supervisor that is killed:
+   * what is left is killed by this id too. Null: bubblewrap reports process 1, and ends it when it is killed.
+   */
   id: string | null;
   env?: Record<string, string>;
 };
@@ -54,7 +58,7 @@ export async function startSupervisor(
     cwd: '/',
   });
   const ended = new Promise<void>((resolve) => {
-    child.once('exit', () => resolve());
+    child.once('exit', (_code, signal) => resolve(signal && options.id ? killById(options.id) : undefined));
     child.once('error', () => resolve());
   });
   const silent = new Promise<void>((resolve) => child.once('close', () => resolve()));
