@@ -12,13 +12,11 @@ const part = (component: string, instance = 'farm') => ({
 const resources = (...sets: string[]): Resource[] => resourcesOf(rendered(bin ?? '', sets.map(setPath)));
 const STRANGER = { pod: { app: 'notebook' }, namespace: { 'kubernetes.io/metadata.name': 'other' } };
 
-test('only workers, gateway and prepull of the release reach its Redis; Redis itself reaches nothing', ({
-  skip,
-}) => {
+test('only workers and gateway of the release reach its Redis; Redis itself reaches nothing', ({ skip }) => {
   if (bin === null) return skip(NO_TOOLS);
   const all = resources('default');
   const reaches = (pod: Record<string, string>) => passes(all, 'Ingress', part('redis'), { pod }, 6379);
-  expect(['worker', 'gateway', 'prepull'].map((one) => reaches(part(one)))).toEqual([true, true, true]);
+  expect(['worker', 'gateway', 'prepull'].map((one) => reaches(part(one)))).toEqual([true, true, false]);
   expect(reaches(part('worker', 'another'))).toBe(false);
   expect(passes(all, 'Ingress', part('redis'), STRANGER, 6379)).toBe(false);
   expect(passes(all, 'Ingress', part('redis'), { pod: part('worker') }, 22)).toBe(false);
@@ -59,4 +57,41 @@ test('given the addresses that workers may reach, they reach no others; callers 
       8080,
     );
   expect(['training', 'monitoring', 'other'].map(calls)).toEqual([true, true, false]);
+});
+
+test('what fetches images reaches names and registries, not the metadata service, and nobody reaches it', ({
+  skip,
+}) => {
+  if (bin === null) return skip(NO_TOOLS);
+  const all = resources('everything');
+  const reaches = (address: string) => passes(all, 'Egress', part('prepull'), { address }, 443);
+  expect(['203.0.113.7', '169.254.169.254'].map(reaches)).toEqual([true, false]);
+  expect(passes(all, 'Egress', part('prepull'), { pod: part('redis') }, 6379)).toBe(false);
+  expect(passes(all, 'Ingress', part('prepull'), STRANGER, 9400)).toBe(false);
+});
+
+test('callers from outside the cluster reach a gateway whose Service is for them, and others only as said', ({
+  skip,
+}) => {
+  if (bin === null) return skip(NO_TOOLS);
+  const outside = { address: '198.51.100.4' };
+  const reaches = (...more: string[]) => {
+    const set = ['--kube-version', 'v1.33.0', ...more.flatMap((one) => ['--set-json', one])];
+    const all = resourcesOf(rendered(bin, [setPath('default')], set));
+    return [outside, STRANGER].map((end) => passes(all, 'Ingress', part('gateway'), end, 8080));
+  };
+  expect(reaches()).toEqual([false, true]);
+  expect(reaches('gateway.service.type="LoadBalancer"')).toEqual([true, true]);
+  const from = 'networkPolicy.gatewayFrom=[{"ipBlock":{"cidr":"198.51.100.0/24"}}]';
+  expect(reaches(from)).toEqual([true, false]);
+});
+
+test('blocked addresses stay blocked where all others are given as those that may be reached', ({ skip }) => {
+  if (bin === null) return skip(NO_TOOLS);
+  const open = 'networkPolicy.egressCidrs=["0.0.0.0/0","10.0.0.0/8"]';
+  const all = resourcesOf(
+    rendered(bin, [setPath('default')], ['--kube-version', 'v1.33.0', '--set-json', open]),
+  );
+  const reaches = (address: string) => passes(all, 'Egress', part('worker'), { address }, 443);
+  expect(['203.0.113.7', '10.1.2.3', '169.254.169.254'].map(reaches)).toEqual([true, true, false]);
 });

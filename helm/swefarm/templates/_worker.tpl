@@ -31,6 +31,22 @@ runAsUser: 0
 {{- end }}
 {{- end }}
 
+{{/* Refuses what the cluster would drop in silence, refuse later, or end pods for. */}}
+{{- define "swefarm.checkRuntime" -}}
+{{- $mode := .Values.runtime.mode }}{{ $worker := .Values.worker -}}
+{{- if has $mode (list "rootfs-userns" "podman") }}
+{{- if semverCompare "<1.33.0-0" .Capabilities.KubeVersion.Version }}{{ fail (printf "runtime.mode: %s needs Kubernetes 1.33 (this is %s): an older one may drop hostUsers and give the pod the node's users; take another mode" $mode .Capabilities.KubeVersion.Version) }}{{ end }}
+{{- if $worker.hostNetwork }}{{ fail (printf "worker.hostNetwork: a pod with users of its own (runtime.mode %s) cannot have the node's network" $mode) }}{{ end }}
+{{- end }}
+{{- $limit := 0 }}
+{{- $parts := list $worker.resources }}
+{{- if has $mode (list "podman" "docker") }}{{ $parts = append $parts (index .Values.runtime $mode).resources }}{{ end }}
+{{- range $parts }}{{ with (.limits | default dict) }}{{ with index . "ephemeral-storage" }}{{ $limit = add $limit (include "swefarm.bytes" . | int64) }}{{ end }}{{ end }}{{ end }}
+{{- $held := include "swefarm.bytes" $worker.scratch.size | int64 }}
+{{- if and (eq $worker.store.type "emptyDir") (ne $mode "node") $worker.store.size }}{{ $held = add $held (include "swefarm.bytes" $worker.store.size | int64) }}{{ end }}
+{{- if and (gt (int64 $limit) 0) (lt (int64 $limit) (int64 $held)) }}{{ fail "worker.resources.limits.ephemeral-storage: scratch and an emptyDir store count for it, and the kubelet ends a pod that passes it; give at least worker.scratch.size and worker.store.size together, or no such limit" }}{{ end }}
+{{- end }}
+
 {{- define "swefarm.seccomp" -}}
 {{- if eq .Values.runtime.seccomp "Unconfined" -}}
 type: Unconfined
@@ -126,7 +142,7 @@ localhostProfile: {{ . }}
   {{- else if eq .type "claim" }}
   persistentVolumeClaim: { claimName: {{ required "worker.store.claim: needed for type claim" .claim }} }
   {{- else }}
-  emptyDir: { sizeLimit: {{ .size }} }
+  emptyDir: {{ if .size }}{ sizeLimit: {{ .size }} }{{ else }}{}{{ end }}
   {{- end }}
   {{- end }}
 {{- end }}
@@ -198,7 +214,24 @@ localhostProfile: {{ . }}
 - name: docker
   image: {{ .Values.runtime.docker.image }}
   restartPolicy: Always
-  command: [dockerd, "--host=unix:///run/engine/docker.sock", --exec-root=/run/docker, --pidfile=/run/docker.pid]
+  # Of control groups v2 only those without children may hold processes: Docker's own move down, and rollouts get theirs beside them, within
+  # the container's. Process 1 reaps what Docker leaves.
+  command:
+    - sh
+    - -c
+    - |
+      if [ -e /sys/fs/cgroup/cgroup.controllers ]; then
+        own=$(sed -n 's/^0:://p' /proc/self/cgroup)
+        own=${own%/}
+        group=/sys/fs/cgroup$own
+        mkdir -p "$group/engine"
+        for pid in $(cat "$group/cgroup.procs"); do echo "$pid" >"$group/engine/cgroup.procs" || :; done
+        for one in $(cat "$group/cgroup.controllers"); do echo "+$one" >"$group/cgroup.subtree_control" || :; done
+        set -- "$@" --exec-opt=native.cgroupdriver=cgroupfs "--cgroup-parent=$own/docker"
+      fi
+      exec "$(command -v docker-init || command -v tini)" -- dockerd "$@"
+    - dockerd
+  args: ["--host=unix:///run/engine/docker.sock", --exec-root=/run/docker, --pidfile=/run/docker.pid]
   startupProbe:
     exec: { command: [docker, -H, "unix:///run/engine/docker.sock", version] }
     periodSeconds: 2
