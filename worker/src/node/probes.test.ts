@@ -10,6 +10,7 @@ const GONE: RuntimeCheck = { ...WELL, usable: false, problems: ['no engine socke
 function scene() {
   const state = { now: 0, check: WELL, redis: true, checks: 0 };
   const stop = new AbortController();
+  const told: string[] = [];
   const probes = createProbes({
     runtime: {
       name: 'docker',
@@ -17,6 +18,10 @@ function scene() {
         state.checks += 1;
         return state.check;
       },
+    },
+    log: {
+      info: (text: unknown) => told.push(String(text)),
+      warn: (fields: unknown) => told.push(`not ready: ${(fields as { reason: string }).reason}`),
     },
     farm: { ping: async () => (state.redis ? 1 : Promise.reject(new Error('away'))) },
     stop: stop.signal,
@@ -31,7 +36,7 @@ function scene() {
       await Promise.resolve();
     }
   };
-  return { state, stop, probes, pass };
+  return { state, stop, probes, told, pass };
 }
 
 test('ready: from the first heartbeat that Redis took, until a drain', async () => {
@@ -58,7 +63,7 @@ test('not ready while Redis is away, and alive all the while: a new process woul
 });
 
 test('not ready while the runtime cannot be used, as its last check found, and ready soon after it can', async () => {
-  const { state, probes, pass } = scene();
+  const { state, probes, told, pass } = scene();
   await pass(20);
   expect(state.checks).toBe(0);
   state.check = GONE;
@@ -68,6 +73,7 @@ test('not ready while the runtime cannot be used, as its last check found, and r
   state.check = WELL;
   await pass(10);
   expect(probes.whyNotReady()).toBeNull();
+  expect(told).toEqual(['not ready: runtime docker: no engine socket', 'ready again']);
 });
 
 test('not ready while it claims nothing: an open breaker, pressure of the node, an operator’s drain', async () => {

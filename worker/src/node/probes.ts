@@ -2,7 +2,7 @@
  * What probes learn from a worker over HTTP: whether it can take a rollout now (`/readyz`), and whether it is worth keeping (`/livez`).
  * Both answers come from what the heartbeat and one check of the runtime last found, so that a probe costs nothing.
  */
-import { errorMessage, type Farm, waitAtMost } from '@swefarm/shared';
+import { errorMessage, type Farm, type Log, waitAtMost } from '@swefarm/shared';
 import type { Runtime } from '../sandbox/runtime.ts';
 
 /** A heartbeat is sent once a second; the registry forgets a worker after fifteen without one. */
@@ -18,7 +18,7 @@ const CHECK_MS = 30_000;
 export type Probes = {
   /** Called after each heartbeat that Redis took, with the reason why this worker claims nothing; null: it claims. */
   beaten(paused: string | null): void;
-  /** One line that says why this worker can take no rollout; null when it can. */
+  /** One line that says why this worker can take no rollout; null when it can. The log is told when the answer turns. */
   whyNotReady(): string | null;
   /** One line that says why this worker has to be started again; null when that would help nobody. */
   whyNotAlive(): Promise<string | null>;
@@ -27,6 +27,7 @@ export type Probes = {
 export type ProbesDeps = {
   runtime: Pick<Runtime, 'name' | 'check'>;
   farm: Pick<Farm, 'ping'>;
+  log: Pick<Log, 'info' | 'warn'>;
   /** Aborted when the worker ends. */
   stop: AbortSignal;
   /** Monotonic milliseconds; a parameter for tests. */
@@ -34,13 +35,28 @@ export type ProbesDeps = {
 };
 
 /** The runtime counts as usable at first: a worker opens its server only after it was checked. */
-export function createProbes({ runtime, farm, stop, now = () => performance.now() }: ProbesDeps): Probes {
+export function createProbes({
+  runtime,
+  farm,
+  log,
+  stop,
+  now = () => performance.now(),
+}: ProbesDeps): Probes {
   let beatAt = now();
   let beats = 0;
   let paused: string | null = null;
   let unusable: string | null = null;
   let checkedAt = now();
   let isChecking = false;
+  const tell = readinessLog(log);
+  const whyNotReady = (): string | null => {
+    const pause = unusable === null ? CHECK_EVERY_MS : CHECK_AGAIN_MS;
+    if (!isChecking && now() - checkedAt >= pause) void check();
+    const silent = now() - beatAt;
+    if (silent >= BEAT_LATE_MS) return `Redis took no heartbeat for ${Math.round(silent / 1000)} s`;
+    if (unusable !== null) return `runtime ${runtime.name}: ${unusable}`;
+    return paused === null ? null : `claims nothing: ${paused}`;
+  };
   const check = async (): Promise<void> => {
     isChecking = true;
     const signal = AbortSignal.any([stop, AbortSignal.timeout(CHECK_MS)]);
@@ -59,13 +75,10 @@ export function createProbes({ runtime, farm, stop, now = () => performance.now(
     },
     whyNotReady() {
       if (stop.aborted) return 'draining';
-      const pause = unusable === null ? CHECK_EVERY_MS : CHECK_AGAIN_MS;
-      if (!isChecking && now() - checkedAt >= pause) void check();
       if (beats === 0) return 'starting: Redis took no heartbeat yet';
-      const silent = now() - beatAt;
-      if (silent >= BEAT_LATE_MS) return `Redis took no heartbeat for ${Math.round(silent / 1000)} s`;
-      if (unusable !== null) return `runtime ${runtime.name}: ${unusable}`;
-      return paused === null ? null : `claims nothing: ${paused}`;
+      const reason = whyNotReady();
+      tell(reason);
+      return reason;
     },
     async whyNotAlive() {
       const silent = now() - beatAt;
@@ -80,5 +93,16 @@ export function createProbes({ runtime, farm, stop, now = () => performance.now(
       if (!isThere || now() - beatAt < BEAT_DEAD_MS) return null;
       return `no heartbeat for ${Math.round(silent / 1000)} s, although Redis answers`;
     },
+  };
+}
+
+/** Tells the log when readiness turns: who only sees a pod's probe fail (Kubernetes tells the status, not the text) finds the reason there. */
+function readinessLog(log: ProbesDeps['log']): (reason: string | null) => void {
+  let wasReady = true;
+  return (reason) => {
+    if ((reason === null) === wasReady) return;
+    wasReady = reason === null;
+    if (reason === null) log.info('ready again');
+    else log.warn({ reason }, 'not ready');
   };
 }
