@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # A Debian root for the images of the tests, where no registry of images can be reached: made from Debian's packages, with what the images
 # and their Redis need, and loaded into the engine. Kept outside the repository and used again.
-# usage: base.sh ENGINE NAME:TAG       ENGINE: docker or podman
+# usage: base.sh ENGINE NAME:TAG [PACKAGE,...]      ENGINE: docker or podman; PACKAGE: more of Debian's
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 engine=${1:?docker or podman} name=${2:?the name of the image}
-packages=bubblewrap,ca-certificates,mount,redis-server,tini,util-linux
+packages=bubblewrap,ca-certificates,mount,redis-server,tini,util-linux${3:+,$3}
 cache=${SWEFARM_KUBERNETES_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/swefarm/kubernetes}
 root=$cache/base-bookworm-$(printf %s "$packages" | sha256sum | cut -c 1-12).tar
 

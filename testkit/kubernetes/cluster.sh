@@ -2,11 +2,12 @@
 # A real Kubernetes on this one machine, for tests: etcd, control plane, and nodes with a kubelet and a containerd each, all below one
 # folder. Pods of all nodes meet on one bridge. There are no Service addresses, no names and no registry: images come from archives.
 # Needs root, the programs of tools.sh control, and Debian's etcd-server, containerd, runc, containernetworking-plugins, conntrack, iptables.
-# usage: cluster.sh start DIR NODES | images DIR ARCHIVE... | kubelet-stop DIR NODE | stop DIR
-# start prints the path of the kubeconfig. Node I has the address 10.99.I.1.
+# usage: cluster.sh start DIR NODES | images DIR ARCHIVE... | fakes DIR COUNT | kubelet-stop DIR NODE | stop DIR
+# start prints the path of the kubeconfig. Node I has the address 10.99.I.1. fakes adds nodes without a machine (label type=fake, tainted
+# so), on which kwok says of each pod that it runs: for the scheduler and the API server they are nodes, and no program runs there.
 set -euo pipefail
 
-action=${1:?usage: cluster.sh start|images|kubelet-stop|stop DIR ...}
+action=${1:?usage: cluster.sh start|images|fakes|kubelet-stop|stop DIR ...}
 dir=${2:?a folder for the cluster}
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 bridge=swefarm0 net=10.99 port=26443 etcd_port=22379
@@ -168,6 +169,27 @@ images() { # images ARCHIVE...: to all nodes
   done
 }
 
+fakes() { # fakes COUNT
+  local bin stage i
+  local stages=()
+  bin=$(bash "$here/tools.sh" --cached control kwok) || exit 12
+  for stage in "$bin"/kwok-stages/*.yaml; do stages+=(--config "$stage"); done
+  # The name of the folder is on its command line, by which it is known as ours.
+  started kwok "$bin/kwok" --kubeconfig="$config" --manage-all-nodes=false --node-lease-duration-seconds=40 --cidr=10.98.0.0/16 \
+    --manage-nodes-with-annotation-selector=kwok.x-k8s.io/node=fake "${stages[@]}"
+  for i in $(seq "$1"); do
+    cat <<YAML
+---
+apiVersion: v1
+kind: Node
+metadata: {name: fake$i, annotations: {kwok.x-k8s.io/node: fake}, labels: {type: fake, kubernetes.io/hostname: fake$i}}
+spec: {taints: [{key: swefarm.test/fake, effect: NoSchedule}]}
+status: {allocatable: {cpu: "32", memory: 64Gi, pods: "110"}, capacity: {cpu: "32", memory: 64Gi, pods: "110"}}
+YAML
+  done | kubectl --kubeconfig="$config" create -f - >/dev/null
+  kubectl --kubeconfig="$config" wait --for=condition=Ready node -l type=fake --timeout=120s >/dev/null || fail 'not every fake node is ready'
+}
+
 start() { # start NODES
   local bin program i
   bin=$(bash "$here/tools.sh" --cached control) || exit 12
@@ -197,7 +219,7 @@ stop() {
     for task in $(ctr -a "$socket" -n k8s.io tasks ls -q 2>/dev/null); do ctr -a "$socket" -n k8s.io tasks rm -f "$task" >/dev/null 2>&1 || true; done
   done
   for file in "$dir"/run/containerd*.pid; do name=$(basename "$file" .pid); ended "$name"; done
-  for name in scheduler controllers apiserver etcd; do ended "$name"; done
+  for name in kwok scheduler controllers apiserver etcd; do ended "$name"; done
   awk -v below="$dir/" 'index($2, below) == 1 {print $2}' /proc/mounts | sort -r | while read -r mount; do umount -l "$mount" 2>/dev/null || true; done
   for file in "$dir"/node*/; do
     name=$(basename "$file")
@@ -214,6 +236,7 @@ stop() {
 case $action in
   start) start "${3:?how many nodes}" ;;
   images) shift 2 && images "$@" ;;
+  fakes) fakes "${3:?how many nodes}" ;;
   kubelet-stop) ended "kubelet${3:?which node}" ;;
   stop) stop ;;
   *) fail "unknown action: $action" ;;

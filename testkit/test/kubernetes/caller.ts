@@ -1,0 +1,101 @@
+/** A caller of one release's gateway in the test cluster, which submits rollouts and takes their results. */
+
+import { sleep } from '@swefarm/shared';
+import { prepareSubject, type ScriptedPolicy, type ScriptInput, startScriptedPolicy } from '@swefarm/testkit';
+import { expect } from 'vitest';
+import { type Cluster, NODE } from './cluster.ts';
+
+export type Line = { rollout_id: string; attempt: number; outcome: string };
+type Results = { results: Line[]; last_id: string };
+
+/** Even rollouts mend the bug, odd ones do not; each takes so many turns of two seconds first. */
+export const scriptOf = (turns: number): ScriptInput => {
+  const wait = { command: 'sleep 2', repeat: turns };
+  const edit = (by: string) => ({ command: `sed -i 's/return a - b/return ${by}/' calc/ops.py`, repeat: 1 });
+  const submit = { submit: true as const, repeat: 1 };
+  return {
+    conversations: [
+      {
+        variants: [
+          [wait, edit('a + b'), submit],
+          [wait, edit('b - a'), submit],
+        ],
+      },
+    ],
+  };
+};
+
+/** A policy that pods reach. */
+export const startPolicy = (turns: number): Promise<ScriptedPolicy> =>
+  startScriptedPolicy({ script: scriptOf(turns), host: NODE });
+
+export type Caller = {
+  ask(path: string, body?: object): Promise<Response>;
+  /** Submits rollouts of the test's instance; returns the id of their run. */
+  submit(policy: ScriptedPolicy, count: number, image?: string): Promise<string>;
+  /**
+   * Results of a run as they come, until there are `count`. `seen` is told how many there are after each answer.
+   * While the gateway or Redis is away it goes on asking.
+   */
+  results(run: string, count: number, seen?: (lines: readonly Line[]) => Promise<unknown>): Promise<Line[]>;
+  /** Fails unless each rollout has one result with its artifact, judged as the script deserves. */
+  expectWhole(lines: readonly Line[], count: number): Promise<void>;
+};
+
+/** Where the values of the tests have it. */
+const GATEWAY = `http://${NODE}:28080`;
+const PATIENCE_MS = 900_000;
+
+/** `gateway`: the URL of the release's gateway. */
+export async function callerOf({ kubectl }: Cluster, release = 'farm', gateway = GATEWAY): Promise<Caller> {
+  const path = ['get', 'secret', `${release}-swefarm-gateway`, '-o', 'jsonpath={.data.token}'];
+  const token = Buffer.from(await kubectl(...path), 'base64').toString();
+  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+  const ask = (at: string, body?: object): Promise<Response> =>
+    fetch(`${gateway}${at}`, body ? { method: 'POST', headers, body: JSON.stringify(body) } : { headers });
+  return {
+    ask,
+    async submit(policy, count, image = 'dir:/archives/tree') {
+      const { instance } = await prepareSubject();
+      const run = {
+        policy: { urls: [policy.url], model: 'scripted' },
+        sandbox: { memory_bytes: 268_435_456 },
+      };
+      const answer = await ask('/v1/runs', { instances: [{ ...instance, image }], group_size: count, run });
+      const text = await answer.text();
+      expect(answer.status, text).toBe(201);
+      return (JSON.parse(text) as { run_id: string }).run_id;
+    },
+    async results(run, count, seen) {
+      const lines: Line[] = [];
+      let after = '';
+      const end = Date.now() + PATIENCE_MS;
+      while (lines.length < count && Date.now() < end) {
+        const query = `wait_seconds=3${after && `&after=${after}`}`;
+        const answer = await ask(`/v1/runs/${run}/results?${query}`).catch(() => null);
+        if (answer?.ok) {
+          const { results, last_id } = (await answer.json()) as Results;
+          lines.push(...results);
+          after = last_id;
+          await seen?.(lines);
+          continue;
+        }
+        // 503: Redis or the gateway is away. Anything else would stay so.
+        expect([undefined, 503]).toContain(answer?.status);
+        await sleep(1_000);
+      }
+      return lines;
+    },
+    async expectWhole(lines, count) {
+      expect(lines).toHaveLength(count);
+      expect(new Set(lines.map(({ rollout_id }) => rollout_id)).size).toBe(count);
+      expect(lines.filter(({ outcome }) => outcome !== 'judged')).toEqual([]);
+      for (const { rollout_id } of lines) {
+        const artifact = await ask(`/v1/rollouts/${rollout_id}/artifact`);
+        expect(artifact.status, rollout_id).toBe(200);
+        const { report } = (await artifact.json()) as { report: { resolved: boolean } };
+        expect(report.resolved, rollout_id).toBe(Number(rollout_id.split('.').at(-1)) % 2 === 0);
+      }
+    },
+  };
+}

@@ -1,0 +1,156 @@
+/** The cluster of `testkit/kubernetes/cluster.sh` for one file of tests, with the farm's images on its nodes. Needs root, Docker, and tools.sh. */
+import { execFile } from 'node:child_process';
+import { mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { prepareSubject, until } from '@swefarm/testkit';
+import { NO_TOOLS, toolsOf } from '../../helm/render.ts';
+import { makeImages } from '../../kubernetes/images.ts';
+
+export const ROOT = resolve(import.meta.dirname, '../../..');
+/** The address of node1 for pods and for this machine; the gateway and Redis of a release are there. */
+export const NODE = '10.99.1.1';
+const SCRIPT = join(ROOT, 'testkit/kubernetes/cluster.sh');
+const run = promisify(execFile);
+
+/** Folder of Helm, the control plane and `more`; null where they were not built, which ci.sh, having built them, does not accept. */
+export function programsWith(...more: string[]): string | null {
+  const folder = toolsOf('helm', 'control', ...more);
+  if (folder === null && process.env.SWEFARM_TEST_KUBERNETES_IMAGES) throw new Error(NO_TOOLS);
+  return folder;
+}
+export const programs = programsWith();
+
+export type Cluster = AsyncDisposable & {
+  /** Of everything; on a disk. */
+  readonly folder: string;
+  readonly kubeconfig: string;
+  /** The tree that the rollouts' instance has as its image; `/archives/tree` in pods. */
+  readonly tree: string;
+  kubectl(...args: string[]): Promise<string>;
+  helm(...args: string[]): Promise<string>;
+  /** What every release here is installed with: the values of `testkit/kubernetes`, folders, and `more` as `--set` has it. */
+  values(release: string, ...more: string[]): Promise<string[]>;
+  /** Says what the manifest would become, by the API server's strict check. */
+  dryRun(manifest: string): Promise<string>;
+  apply(manifest: string): Promise<string>;
+  /** Another command of cluster.sh. */
+  script(action: string, ...args: string[]): Promise<string>;
+  /** What the API server was asked, one record for each request. */
+  audit(): Promise<AuditRecord[]>;
+};
+
+export type AuditRecord = {
+  user: { username: string };
+  verb: string;
+  userAgent?: string;
+  objectRef?: { resource?: string; namespace?: string; name?: string; subresource?: string };
+};
+
+export const sh = async (command: string, ...args: string[]): Promise<string> =>
+  (await run(command, args, { cwd: ROOT, maxBuffer: 1 << 27 })).stdout.trim();
+
+/** Archives of worker, gateway and Redis: those that `ci.sh` made once, else made here. */
+async function imageArchives(folder: string): Promise<string[]> {
+  const made = process.env.SWEFARM_TEST_KUBERNETES_IMAGES;
+  const out = made ?? join(folder, 'images');
+  if (!made) await makeImages(out);
+  return (await readdir(out)).filter((name) => name.endsWith('.tar')).map((name) => join(out, name));
+}
+
+export async function openCluster(nodes: number): Promise<Cluster> {
+  if (programs === null) throw new Error('Helm or Kubernetes is not built');
+  const bin = programs;
+  // Short, and on the disk: sockets have paths of 107 characters at most, and overlays cannot lie on overlays.
+  const folder = await mkdtemp('/var/tmp/swefarm-k-');
+  const at = join(folder, 'cluster');
+  const kubeconfig = join(at, 'admin.kubeconfig');
+  const access = [`--kubeconfig=${kubeconfig}`, '-n', 'rl'];
+  const kubectl = (...args: string[]) => sh('kubectl', ...access, ...args);
+  const given = async (manifest: string, ...args: string[]): Promise<string> => {
+    const child = run('kubectl', [...access, 'apply', ...args, '-f', '-'], { maxBuffer: 1 << 26 });
+    child.child.stdin?.end(manifest);
+    return (await child).stdout;
+  };
+  const stop = async (): Promise<void> => {
+    await sh('bash', SCRIPT, 'stop', at);
+    await rm(folder, { recursive: true, force: true });
+  };
+  const { tree } = await prepareSubject();
+  try {
+    const archives = await imageArchives(folder);
+    await sh('bash', SCRIPT, 'start', at, String(nodes));
+    await sh('bash', SCRIPT, 'images', at, ...archives);
+    await kubectl('create', 'namespace', 'rl');
+  } catch (error) {
+    await stop().catch(() => undefined);
+    throw error;
+  }
+  return {
+    folder,
+    kubeconfig,
+    tree,
+    kubectl,
+    helm: (...args) => sh(join(bin, 'helm'), ...access, ...args),
+    async values(release, ...more) {
+      const redis = join(folder, `redis-${release}`);
+      await mkdir(redis, { recursive: true });
+      const set = [
+        `worker.store.path=${folder}/store`,
+        `redis.volume.path=${redis}`,
+        `worker.archives.hostPath.path=${dirname(tree)}`,
+        ...more,
+      ];
+      return ['-f', 'testkit/kubernetes/values.yaml', ...set.flatMap((one) => ['--set', one])];
+    },
+    dryRun: (manifest) => given(manifest, '--dry-run=server', '--validate=strict'),
+    apply: (manifest) => given(manifest),
+    script: (action, ...args) => sh('bash', SCRIPT, action, at, ...args),
+    async audit() {
+      const text = await readFile(join(at, 'run/audit.log'), 'utf8');
+      return text.split('\n').flatMap((line) => (line ? [JSON.parse(line) as AuditRecord] : []));
+    },
+    [Symbol.asyncDispose]: stop,
+  };
+}
+
+const labels = (release: string) =>
+  `app.kubernetes.io/instance=${release},app.kubernetes.io/component=worker`;
+
+type Pod = {
+  metadata: { name: string; deletionTimestamp?: string };
+  spec: { nodeName?: string };
+  status: {
+    podIP?: string;
+    phase: string;
+    containerStatuses?: {
+      ready: boolean;
+      restartCount: number;
+      lastState: { terminated?: { reason?: string; exitCode: number } };
+    }[];
+  };
+};
+
+/** The worker pods of a release as the API server has them. */
+export async function workerStates({ kubectl }: Cluster, release = 'farm'): Promise<Pod[]> {
+  return JSON.parse(await kubectl('get', 'pods', '-l', labels(release), '-o', 'json')).items as Pod[];
+}
+
+/** Names of the worker pods of a release that can take rollouts, and are not about to end, as `pod/NAME`. */
+export async function workerPods(cluster: Cluster, release = 'farm'): Promise<string[]> {
+  const pods = await workerStates(cluster, release);
+  return pods
+    .filter(({ metadata, status }) => !metadata.deletionTimestamp && status.containerStatuses?.[0]?.ready)
+    .map(({ metadata }) => `pod/${metadata.name}`);
+}
+
+export const readyWorkers = async (cluster: Cluster, release = 'farm'): Promise<number> =>
+  (await workerPods(cluster, release)).length;
+
+/** Waits until so many workers of the release can take rollouts. */
+export const untilWorkers = (cluster: Cluster, count: number, release = 'farm'): Promise<number> =>
+  until(async () => (await readyWorkers(cluster, release)) === count, {
+    what: `${count} workers of ${release} are ready`,
+    withinMs: 240_000,
+    pauseMs: 500,
+  });
