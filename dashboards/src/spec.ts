@@ -1,6 +1,6 @@
 /** The farm's own form of a dashboard, before it becomes Grafana's: data that alerts can refer to. */
 
-export type Unit = 'short' | 'percentunit' | 's' | 'bytes' | 'ops' | 'bool';
+export type Unit = 'short' | 'percentunit' | 's' | 'bytes' | 'ops' | 'bool' | 'currencyUSD';
 
 export type PanelSpec = {
   /** Stable, because alerts and links refer to it. */

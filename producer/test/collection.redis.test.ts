@@ -8,6 +8,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { lines, row } from '../src/datasets/rows.fixture.ts';
 import { fakeWorker, linesOf, run } from './cli.ts';
 import { redisUrl, testConfig, testFarm, testFolder } from './farm.ts';
+import { settle } from './settle.ts';
 
 async function place() {
   const folder = await testFolder();
@@ -157,7 +158,6 @@ test('submit without an output queues sets in the wanted order, and refuses by n
   for (const option of [
     ['--until-resolved', '1'],
     ['--budget-tokens', '5'],
-    ['--prices', prices],
   ]) {
     expect(await run([...quiet, ...option])).toMatchObject({
       code: 2,
@@ -170,7 +170,17 @@ test('submit without an output queues sets in the wanted order, and refuses by n
   const slow = { rollout_id: 'h.pallets__flask-1.0', instance_id: 'pallets__flask-1', seconds: { total: 9 } };
   const fast = { rollout_id: 'h.pallets__flask-0.0', instance_id: 'pallets__flask-0', seconds: { total: 1 } };
   await writeFile(history, lines(fast, slow));
-  const ran = await run([...quiet, '--set', 'a:n=1', '--set', 'b:n=2', '--longest-first', history]);
+  const ran = await run([
+    ...quiet,
+    '--set',
+    'a:n=1',
+    '--set',
+    'b:n=2',
+    '--longest-first',
+    history,
+    '--prices',
+    prices,
+  ]);
   expect(ran).toMatchObject({ code: 0 });
   const runs = ran.stdout
     .trim()
@@ -180,10 +190,16 @@ test('submit without an output queues sets in the wanted order, and refuses by n
     { tag: 'a', rollouts: 2, queued: 2 },
     { tag: 'b', rollouts: 4, queued: 4 },
   ]);
-  const queue = (await testFarm(testConfig(redisUrl(), prefix))).queue();
+  const there = await testFarm(testConfig(redisUrl(), prefix));
+  const queue = there.queue();
   const waiting = (await queue.getJobs(['prioritized', 'waiting'], 0, -1, true)).map(({ id }) => String(id));
   const [, second] = runs;
   expect(waiting.filter((id) => id.includes(second.run_id)).map((id) => id.slice(-'1.0'.length))).toEqual([
     ...['1.0', '1.1', '0.0', '0.1'],
   ]);
+  // The price went with the run: whoever reports it needs no file.
+  const record = await there.runs.get(second.run_id);
+  if (record) await settle(there, record, `${second.run_id}.pallets__flask-0.0`);
+  const report = JSON.parse((await run(['report', second.run_id, ...farm, '--json'])).stdout);
+  expect(report.costs).toMatchObject({ rollouts: 1, per_success: expect.any(Number) });
 });

@@ -81,6 +81,7 @@ export * from './records/parse.ts';
 export * from './records/picture.ts';
 export * from './records/plan.ts';
 export * from './records/policy.ts';
+export * from './records/price.ts';
 export { type ProgramSource, parseProgramOutput } from './records/programoutput.ts';
 export * from './records/report.ts';
 export * from './records/result.ts';

@@ -1,8 +1,10 @@
 import { bareFacts } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
 import {
+  MODEL_LIMIT,
   openFarm,
   outcomeFamilies,
+  PolicyConfig,
   renderFamilies,
   VERSION_WINDOW,
   versionFamilies,
@@ -193,4 +195,39 @@ test('a number without a verdict is counted as scored, with its sum, and not as 
   expect(counts.reward_sum).toBeCloseTo(-0.5, 9);
   const text = renderFamilies(outcomeFamilies(await farm.results.totals()));
   expect(text).toContain('swefarm_rollouts_scored_total{kind="training"} 3');
+});
+
+test('what rollouts cost is counted once, by the price of their run and by model; models beyond the limit share one series', async () => {
+  await using farm = await testFarm();
+  const run = (model: string, price?: { prompt: number; completion: number }) => {
+    const policy = PolicyConfig.parse({ urls: [], model, ...(price ? { price } : {}) });
+    return testRun({ kind: 'collection', group_size: 8, policy });
+  };
+  const priced = run('first', { prompt: 0.5, completion: 2 });
+  const free = run('unpriced');
+  for (const one of [priced, free]) await farm.runs.create(one, [testInstance()]);
+  const tokens = { prompt: 1_000_000, completion: 250_000 };
+  const result = testResult(priced.run_id, 0, { tokens, resolved: true });
+  await farm.commit(priced, result);
+  await farm.commit(priced, result);
+  await farm.commit(priced, testResult(priced.run_id, 1, { tokens, resolved: false, reward: 0 }));
+  await farm.commit(free, testResult(free.run_id, 0, { tokens }));
+  for (let at = 1; at < MODEL_LIMIT + 3; at++) {
+    const more = run(`checkpoint "${at}"`, { prompt: 1, completion: 0 });
+    await farm.runs.create(more, [testInstance()]);
+    await farm.commit(more, testResult(more.run_id, 0, { tokens, resolved: false, reward: 0 }));
+  }
+  const lines = renderFamilies(outcomeFamilies(await farm.results.totals())).split('\n');
+  const series = (name: string) => lines.filter((line) => line.startsWith(`${name}{`));
+  expect(series('swefarm_cost_dollars_total')).toHaveLength(MODEL_LIMIT + 1);
+  expect(lines).toEqual(
+    expect.arrayContaining([
+      'swefarm_cost_dollars_total{kind="collection",model="first"} 2',
+      'swefarm_priced_rollouts_total{kind="collection",model="first"} 2',
+      'swefarm_priced_resolved_total{kind="collection",model="first"} 1',
+      'swefarm_cost_dollars_total{kind="collection",model="checkpoint \\"1\\""} 1',
+      'swefarm_cost_dollars_total{kind="collection",model="other"} 3',
+      'swefarm_priced_resolved_total{kind="collection",model="other"} 0',
+    ]),
+  );
 });

@@ -20,8 +20,7 @@ export function addCollect(program: Command): void {
     .option('--resume', 'continue an output file that exists');
   addOutputOptions(command)
     .option('--min-group <n>', 'judged rollouts that are enough for a group', wholeNumber)
-    .option('--tag <tag>', 'the set of a collection that the run is: each line carries it')
-    .option('--prices <file>', 'YAML with the prices of models: each line tells its cost');
+    .option('--tag <tag>', 'the set of a collection that the run is: each line carries it');
   addFarmOptions(command).action(async (runId: string, flags: Flags) => {
     process.exitCode = await runCollect(runId, flags);
   });
@@ -84,7 +83,7 @@ async function collectRun(task: CollectRun): Promise<ExitCode> {
   const { farm, config, record, path, rows, flags, signal } = task;
   const runId = record.run_id;
   const instanceIds = await farm.runs.instanceIds(runId);
-  const mark = markOf(flags.tag as string | undefined, readPrice(flags, record), null);
+  const mark = markOf(flags.tag as string | undefined, readPrice(flags, config, record), null);
   if (path !== '-') await writeOutputRun(path, outputRunOf(record, null, rows, flags));
   await using output = await openRunOutput(path, rows, record, () => instancesOf(farm, runId, instanceIds));
   const { complete, unreadable } = await follow({

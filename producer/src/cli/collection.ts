@@ -1,7 +1,10 @@
 /** The options of a collection: sets, until enough is resolved, budgets, the order, what runs again, and prices. */
 import {
+  costOf,
   type Farm,
   type Instance,
+  type Price,
+  type ProducerConfig,
   parseRolloutId,
   type Result,
   type RunRecord,
@@ -9,7 +12,7 @@ import {
 } from '@swefarm/shared';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { type Budget, Feeder, longestFirst, rolloutsAgain } from '../collection/feeder.ts';
-import { costOf, type Price, priceOf, readPrices } from '../collection/prices.ts';
+import { type PriceFile, priceFor } from '../collection/prices.ts';
 import type { CollectOptions } from '../output/collect.ts';
 import { type CollectionMark, type LineSummary, lineSummaryOf, type OutputLine } from '../output/line.ts';
 import type { Output, OutputFormat, OutputRun } from '../output/output.ts';
@@ -64,8 +67,7 @@ export function addCollectionOptions(command: Command): Command {
         'with --again: those that failed with one of these classes (a,b), or all',
       ).argParser((text) => text.split(',').map((one) => one.trim())),
     )
-    .addOption(add('--only-unscored', 'with --again: those without a reward, whatever the reason'))
-    .addOption(add('--prices <file>', 'YAML with the prices of models: each line tells its cost'));
+    .addOption(add('--only-unscored', 'with --again: those without a reward, whatever the reason'));
 }
 
 function amount(text: string): number {
@@ -134,8 +136,8 @@ export const queuesAsNeeded = (flags: Flags): boolean =>
   [flags.untilResolved, flags.again, ...Object.values(budgetOf(flags))].some((one) => (one ?? null) !== null);
 
 /** Throws UsageError for options that do not go together, before anything is written. */
-export function checkCollection(flags: Flags, record: RunRecord): void {
-  readPrice(flags, record);
+export function checkCollection(flags: Flags, config: ProducerConfig, record: RunRecord): void {
+  readPrice(flags, config, record);
   if (!queuesAsNeeded(flags) || record.refills + record.oversample === 0) return;
   throw new UsageError(
     '--refills and --oversample decide themselves what runs; they do not go with a budget, --until-resolved or --again',
@@ -147,14 +149,15 @@ export async function openCollection(
   farm: Farm,
   given: {
     flags: Flags;
+    config: ProducerConfig;
     record: RunRecord;
     instances: readonly Instance[];
     output: Output;
     again: Again | null;
   },
 ): Promise<Collection> {
-  const { flags, record, output, again } = given;
-  const price = readPrice(flags, record);
+  const { flags, config, record, output, again } = given;
+  const price = readPrice(flags, config, record);
   const instances = await orderOf(flags, given.instances);
   requireInstances(flags, again, instances);
   const mark = markOf(flags.tag as string | undefined, price, again);
@@ -227,14 +230,16 @@ function requireInstances(flags: Flags, again: Again | null, instances: readonly
     throw new UsageError(`${flags.again}: none of its instances is in the dataset`);
 }
 
-export function readPrice(flags: Flags, record: RunRecord): Price | null {
-  if (flags.prices === undefined) {
-    if (flags.budgetCost !== undefined)
-      throw new UsageError('--budget-cost needs --prices FILE with the price of the model');
-    return null;
-  }
-  const path = String(flags.prices);
-  return priceOf(readPrices(path), record.policy?.model ?? null, path);
+/** The file of prices of a command. */
+export const priceFileOf = (flags: Flags, { prices }: ProducerConfig): PriceFile | null =>
+  prices === null ? null : { path: prices, named: flags.prices !== undefined };
+
+/** What the lines of a run cost; null: not known. Throws UsageError for a file without the price that is needed. */
+export function readPrice(flags: Flags, config: ProducerConfig, { policy }: RunRecord): Price | null {
+  const price = priceFor(priceFileOf(flags, config), policy);
+  if (price === null && flags.budgetCost !== undefined)
+    throw new UsageError('--budget-cost needs --prices FILE with the price of the model');
+  return price;
 }
 
 /** What the lines of a collection say beside their results. */

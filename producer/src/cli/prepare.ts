@@ -11,12 +11,14 @@ import {
   type Secret,
   UsageError,
 } from '@swefarm/shared';
+import { priceFor, withPrice } from '../collection/prices.ts';
 import type { Dataset } from '../datasets/read.ts';
 import { readRegistry, registryPath } from '../health/registry.ts';
 import { addKnownHealth } from '../health/withhealth.ts';
 import { readPatches } from '../run/patches.ts';
 import { withShownPictures } from '../run/pictures.ts';
 import { newRunRecord, requireSameSettings } from '../run/record.ts';
+import { priceFileOf } from './collection.ts';
 import { datasetOf, type Flags, runFlags } from './options.ts';
 import { say } from './terminal.ts';
 
@@ -45,7 +47,10 @@ export async function prepareRun(
   const configFile = flags.runConfig as string | undefined;
   const wanted = newRunRecord({ dataset, flags: runFlags(flags), configFile }, secret !== null);
   if (stored) requireSameSettings(stored, wanted);
-  const record = stored ?? wanted;
+  const price = priceFor(priceFileOf(flags, config), wanted.policy);
+  const record = stored ?? withPrice(wanted, price);
+  if (config.prices !== null && price === null && record.policy !== null)
+    say(`swefarm: ${config.prices} has no price of the model ${record.policy.model}: costs are not told`);
   const instances = withShownPictures(record, dataset.instances);
   const patchFile = flags.patches as string | undefined;
   if (AGENTS[record.agent.type].needsPatches !== (patchFile !== undefined)) {

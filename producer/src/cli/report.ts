@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
 import { describeUnreadable, openFarm, type RunRecord, replaceFile, startedRollouts } from '@swefarm/shared';
 import { type Command, InvalidArgumentError, Option } from 'commander';
+import type { PriceFile } from '../collection/prices.ts';
 import { inFolder } from '../output/appendfile.ts';
 import { profileOf } from '../output/profile.ts';
 import { analyse } from '../reports/analysis.ts';
@@ -13,6 +14,7 @@ import { countOutput, countRun } from '../reports/read.ts';
 import { type ProfileReport, renderReport } from '../reports/render.ts';
 import { EXIT } from '../run/exit.ts';
 import { renderTable } from '../view/table.ts';
+import { priceFileOf } from './collection.ts';
 import { addFarmOptions, type Flags, producerConfig, wholeNumber } from './options.ts';
 import { scoresOf } from './select.ts';
 import { print, say } from './terminal.ts';
@@ -31,7 +33,6 @@ export function addReport(program: Command): void {
     .option('--json', 'the same as --format json')
     .option('--output <file>', 'write the report into this file')
     .option('--scores <file...>', 'files of swefarm score: adds best@k and the gap to the oracle')
-    .option('--prices <file>', 'YAML with the prices of models, for outputs whose lines tell no cost')
     .option('--resamples <n>', 'resamples of the bootstrap for 95 % intervals', wholeNumber, 1000)
     .option('--seed <n>', 'seed of the bootstrap', wholeNumber, 0);
   addFarmOptions(command).action(async (names: string[], flags: Flags) => {
@@ -82,11 +83,10 @@ async function reportOf(
   const rollouts = new Map<string, LineFact>();
   const records = new Map<string, RunRecord>();
   const replaced = new Set<string>();
+  const prices = priceFileOf(flags, producerConfig(flags));
   let known = true;
   for (const name of names) {
-    const counted = existsSync(name)
-      ? await countOutput(name, flags.prices as string | undefined)
-      : await fromFarm(name, flags);
+    const counted = existsSync(name) ? await countOutput(name, prices) : await fromFarm(name, flags, prices);
     for (const [id, fact] of counted.rollouts) rollouts.set(id, fact);
     for (const id of counted.replaced) replaced.add(id);
     if (counted.record) records.set(counted.record.run_id, counted.record);
@@ -114,9 +114,9 @@ async function reportOf(
   return { report: { expected, ...profile, groups, analysis }, ks };
 }
 
-async function fromFarm(runId: string, flags: Flags) {
+async function fromFarm(runId: string, flags: Flags, prices: PriceFile | null) {
   await using farm = await openFarm(producerConfig(flags), 'producer');
-  return await countRun(farm, runId);
+  return await countRun(farm, runId, prices);
 }
 
 /** Null where no group has enough judged rollouts. */

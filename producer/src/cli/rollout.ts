@@ -82,7 +82,7 @@ async function runRollout(requested: Flags, stop: Stop): Promise<ExitCode> {
   const stored = await readResumedRun(path, rows, flags.resume === true || flags.skipIfExists === true);
   if (stored) say(`swefarm: resuming run ${stored.record.run_id}`);
   const prepared = await prepareRun(flags, given, stored?.record ?? null, stop.draining);
-  checkCollection(flags, prepared.record);
+  checkCollection(flags, given, prepared.record);
   return await runPrepared({ flags, again, path, rows, given, stored, prepared }, stop);
 }
 
@@ -111,6 +111,7 @@ async function runPrepared(task: Prepared, stop: Stop): Promise<ExitCode> {
   await storeApiKey(farm, place.config, prepared);
   const collection = await openCollection(farm, {
     flags,
+    config: given,
     record,
     instances: prepared.dataset.instances,
     output,

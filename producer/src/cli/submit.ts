@@ -71,7 +71,7 @@ async function runSets(given: Flags): Promise<ExitCode> {
   return worst;
 }
 
-/** Options by which results decide what is queued, or that stand in lines: without an output nobody reads results. */
+/** Options by which results decide what is queued: without an output nobody reads results. */
 const WATCHED = {
   untilResolved: '--until-resolved',
   budgetTokens: '--budget-tokens',
@@ -79,7 +79,6 @@ const WATCHED = {
   budgetSeconds: '--budget-seconds',
   inFlight: '--in-flight',
   again: '--again',
-  prices: '--prices',
 } as const;
 
 function requireNothingWatched(flags: Flags): void {
@@ -109,13 +108,13 @@ async function runSubmit(requested: Flags, stop: Stop): Promise<ExitCode> {
   const flags: Flags = { ...given, resume: runId };
   // Files are checked before Redis, so that a wrong path is reported even without a Redis.
   const first = runId === undefined ? await prepareRun(flags, config, null, stop.draining) : null;
-  if (first) checkCollection(flags, first.record);
+  if (first) checkCollection(flags, config, first.record);
   await using farm = await openFarmPatiently(config, stop.draining, { entrusts: true });
   for (const warning of farm.warnings) say(`swefarm: ${warning}`);
   const prepared = first
     ? { ...first, record: await withDeadline(first.record, flags.deadline, farm) }
     : await prepareResumed(farm, flags, config, stop.draining);
-  checkCollection(flags, prepared.record);
+  checkCollection(flags, config, prepared.record);
   await checkFarm(farm, flags, prepared, stop.draining);
   await storeApiKey(farm, config, prepared);
   const submission = { farm, config, flags, again, rows, stored, prepared, stop };
@@ -170,7 +169,7 @@ async function submitAndCollect(submission: Submission & { path: string }): Prom
   const { record, dataset, patches } = prepared;
   await writeOutputRun(path, outputRunOf(record, null, rows, flags));
   await using output = await openRunOutput(path, rows, record, async () => dataset.instances);
-  const given = { flags, record, instances: dataset.instances, output, again };
+  const given = { flags, config, record, instances: dataset.instances, output, again };
   const collection = await openCollection(farm, given);
   const open = [...collection.rollouts].filter((id) => !output.lines.has(id)).length;
   say(

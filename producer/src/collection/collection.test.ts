@@ -1,12 +1,12 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { rolloutId } from '@swefarm/shared';
+import { costOf, PolicyConfig, type Price, rolloutId } from '@swefarm/shared';
 import { expect, onTestFinished, test } from 'vitest';
 import { lineSummaryOf } from '../output/line.ts';
 import { aLine } from '../output/result.fixture.ts';
 import { Feeder, type FeedRules, longestFirst, rolloutsAgain } from './feeder.ts';
-import { costOf, priceOf, readPrices } from './prices.ts';
+import { priceFor, priceOf, readPrices } from './prices.ts';
 import { parseSets, taggedPath } from './sets.ts';
 
 const RULES: FeedRules = {
@@ -116,6 +116,15 @@ test('prices are dollars for a million tokens; an unknown model is an error', as
   const prices = readPrices(path);
   expect(costOf({ prompt: 500_000, completion: 100_000 }, priceOf(prices, 'm', path))).toBe(2);
   expect(() => priceOf(prices, 'x', path)).toThrow(/has no price of the model x; it has m/);
+  expect(() => priceOf(prices, 'constructor', path)).toThrow(/has no price/);
+  const policy = (model: string, price?: Price) =>
+    PolicyConfig.parse({ urls: [], model, ...(price ? { price } : {}) });
+  // A file that the command names must know the model; one of the configuration need not.
+  expect(() => priceFor({ path, named: true }, policy('x'))).toThrow(/has no price of the model x/);
+  expect(priceFor({ path, named: false }, policy('x'))).toBeNull();
+  const own = { prompt: 1, completion: 1 };
+  expect(priceFor(null, policy('m', own))).toEqual(own);
+  expect(priceFor({ path, named: false }, policy('m', own))).toEqual({ prompt: 2, completion: 10 });
   await writeFile(path, 'm: {prompt: -1}\n');
   expect(() => readPrices(path)).toThrow(/m\.prompt:.*expected MODEL: \{prompt: 0\.15/);
 });

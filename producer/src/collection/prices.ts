@@ -1,16 +1,11 @@
-/** Prices of models: a file, and what rollouts cost by it. */
+/** Prices of models: a file, and the price that a run is given by it. */
 import { readFileSync } from 'node:fs';
-import { type Result, UsageError } from '@swefarm/shared';
+import { Price, type RunRecord, UsageError } from '@swefarm/shared';
 import { parse as parseYaml } from 'yaml';
 import { z } from 'zod';
 
-/** US dollars for a million tokens. */
-const Price = z.strictObject({ prompt: z.number().nonnegative(), completion: z.number().nonnegative() });
-export type Price = z.infer<typeof Price>;
-const Prices = z.record(z.string(), Price);
+const Prices = z.record(z.string(), z.strictObject(Price.shape));
 export type Prices = z.infer<typeof Prices>;
-
-const PER = 1_000_000;
 
 /** A YAML or JSON file: `MODEL: {prompt: 0.15, completion: 0.6}`. Throws UsageError. */
 export function readPrices(path: string): Prices {
@@ -28,15 +23,34 @@ export function readPrices(path: string): Prices {
   }
 }
 
+/** The price of a model; null when the file has none. */
+export const findPrice = (prices: Prices, model: string): Price | null =>
+  Object.hasOwn(prices, model) ? (prices[model] ?? null) : null;
+
 /** Throws UsageError when the file has no price of the model. */
 export function priceOf(prices: Prices, model: string | null, path: string): Price {
-  const price = model === null ? undefined : prices[model];
+  const price = model === null ? null : findPrice(prices, model);
   if (price) return price;
   throw new UsageError(
     `--prices ${path}: has no price of the model ${model ?? '(the agent asks none)'}; it has ${Object.keys(prices).join(', ') || 'none'}`,
   );
 }
 
-/** US dollars. Tokens that the endpoint had in its cache count as any others. */
-export const costOf = ({ prompt, completion }: Result['tokens'], price: Price): number =>
-  (prompt * price.prompt + completion * price.completion) / PER;
+/** For logs. */
+export const NO_PRICE = 'the file of prices has no price of this model: its costs are not counted';
+
+/** A file of prices. `named`: the command names it, so that it must have a price of each model that the command meets. */
+export type PriceFile = { path: string; named: boolean };
+
+/** The price of a run's model by the file, else the price that the run began with. Throws UsageError. */
+export function priceFor(file: PriceFile | null, policy: RunRecord['policy'] | undefined): Price | null {
+  const own = policy?.price ?? null;
+  if (file === null) return own;
+  const prices = readPrices(file.path);
+  if (file.named) return priceOf(prices, policy?.model ?? null, file.path);
+  return (policy ? findPrice(prices, policy.model) : null) ?? own;
+}
+
+/** The record with the price of its model, by which the farm counts what its rollouts cost; the same record when none is known. */
+export const withPrice = (record: RunRecord, price: Price | null): RunRecord =>
+  record.policy && price ? { ...record, policy: { ...record.policy, price } } : record;

@@ -1,6 +1,7 @@
 /** The gateway's HTTP server: thousands of connections that wait for hours, and an orderly end. */
 import type { AddressInfo } from 'node:net';
 import type { FastifyInstance, FastifyReply } from 'fastify';
+import { readPrices } from '../collection/prices.ts';
 import { authenticate } from './access/authentication.ts';
 import { type Caller, readCallers } from './access/callers.ts';
 import type { GatewayDeps, Routes } from './access/deps.ts';
@@ -100,6 +101,8 @@ export async function registerRoutes(
   authenticate(app, callers);
   limitRequests(app);
   await registerOpenapi(app);
-  const routeDeps = { ...deps, quota: createQuota(deps.farm) };
+  const { prices: file } = deps.config;
+  const prices = file === null ? null : readPrices(file);
+  const routeDeps = { ...deps, quota: createQuota(deps.farm), prices };
   for (const routes of ROUTES) await app.register(async (scope) => await routes(scope, routeDeps));
 }

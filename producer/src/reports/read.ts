@@ -1,6 +1,15 @@
 /** Reads the rollouts that a report counts: lines of outputs in any format, or the results of a run in Redis. */
-import { type Farm, type Instance, type RunRecord, type UnreadableResult, UsageError } from '@swefarm/shared';
-import { costOf, priceOf, readPrices } from '../collection/prices.ts';
+import {
+  costOf,
+  type Farm,
+  type Instance,
+  type Price,
+  type Result,
+  type RunRecord,
+  type UnreadableResult,
+  UsageError,
+} from '@swefarm/shared';
+import { type PriceFile, priceFor } from '../collection/prices.ts';
 import { readOutputRun } from '../output/output.ts';
 import { factOf, type LineFact } from './facts.ts';
 import { readLines } from './lines.ts';
@@ -15,21 +24,15 @@ export type CountedRollouts = {
   replaced: readonly string[];
 };
 
-/** `pricesFile`: for lines that do not tell their cost. Throws UsageError when a file cannot be read or is not an output. */
-export async function countOutput(path: string, pricesFile?: string): Promise<CountedRollouts> {
+/** `prices`: for lines that do not tell their cost. Throws UsageError when a file cannot be read or is not an output. */
+export async function countOutput(path: string, prices: PriceFile | null = null): Promise<CountedRollouts> {
   const run = await readOutputRun(path);
-  const price =
-    pricesFile === undefined
-      ? null
-      : priceOf(readPrices(pricesFile), run?.record.policy?.model ?? null, pricesFile);
+  const price = priceFor(prices, run?.record.policy);
   const rollouts = new Map<string, LineFact>();
   const replaced: string[] = [];
   for await (const line of readLines(path)) {
     const fact = factOf(line);
-    rollouts.set(
-      line.rollout_id,
-      price && fact.cost === null ? { ...fact, cost: costOf(line.tokens, price) } : fact,
-    );
+    rollouts.set(line.rollout_id, priced(fact, line.tokens, price));
     if (line.replaces !== undefined) replaced.push(line.replaces);
   }
   return {
@@ -40,14 +43,22 @@ export async function countOutput(path: string, pricesFile?: string): Promise<Co
   };
 }
 
+const priced = (fact: LineFact, tokens: Result['tokens'], price: Price | null): LineFact =>
+  price && fact.cost === null ? { ...fact, cost: costOf(tokens, price) } : fact;
+
 /** Throws UsageError when the farm does not know the run. */
-export async function countRun(farm: Farm, runId: string): Promise<CountedRollouts> {
+export async function countRun(
+  farm: Farm,
+  runId: string,
+  prices: PriceFile | null = null,
+): Promise<CountedRollouts> {
   const record = await farm.runs.get(runId);
   if (!record) {
     throw new UsageError(
       `${runId}: neither a file nor a run at ${farm.address}; swefarm status lists the runs there are`,
     );
   }
+  const price = priceFor(prices, record.policy);
   const instances = new Map<string, Pick<Instance, 'repo' | 'family'>>();
   const rollouts = new Map<string, LineFact>();
   const unreadable: UnreadableResult[] = [];
@@ -63,7 +74,8 @@ export async function countRun(farm: Farm, runId: string): Promise<CountedRollou
         if (instance) instances.set(id, { repo: instance.repo, family: instance.family });
       }
       const { repo, family } = instances.get(id) ?? {};
-      rollouts.set(result.rollout_id, factOf({ ...result, ...(family ? { family } : {}) }, repo));
+      const fact = factOf({ ...result, ...(family ? { family } : {}) }, repo);
+      rollouts.set(result.rollout_id, priced(fact, result.tokens, price));
     }
     cursor = batch.last_id;
   }

@@ -14,6 +14,8 @@ const MADE = [
   'dataset.instances',
   'open',
   'policy.api_key_ref',
+  'policy.price.prompt',
+  'policy.price.completion',
   'reward.table',
   'reward.hash',
 ];

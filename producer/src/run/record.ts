@@ -189,6 +189,9 @@ const FREE = new Set([
   'kind',
   'dataset.path',
   'policy.api_key_ref',
+  // A price changes no rollout: a resumed run keeps the one that it began with.
+  'policy.price.prompt',
+  'policy.price.completion',
 ]);
 
 /**

@@ -1,8 +1,10 @@
-import { readFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { testFolder } from '../farm.ts';
+import { settle } from '../settle.ts';
 import { bearer, testGateway } from './gateway.ts';
+import { POLICY, post, row } from './gym.ts';
 
 const WORKER = {
   ...{ worker: 'w1', node: 'n1', runtime: 'rootfs', slots: 4, active: 1, started_at: 1, paused: null },
@@ -67,4 +69,39 @@ test('/metrics has outcomes from zero, the state of farm and policies, and its o
     expect(text.split('\n')).toContain(line);
   expect(text).toContain('process_cpu_seconds_total');
   expect(text).not.toContain('secret@');
+});
+
+test('with a file of prices, runs and calls of its models have a price, and /metrics tells what their rollouts cost', async () => {
+  const prices = join(await testFolder(), 'prices.yaml');
+  await writeFile(prices, 'm: {prompt: 1000000, completion: 0}\n');
+  const { url, farm } = await testGateway({ prices });
+  const ended = new AbortController();
+  onTestFinished(() => ended.abort());
+  const { policy_base_url, policy_model_name, responses_create_params, agent_ref, ...instance } = row();
+  const run = { policy: { urls: [POLICY.policy_base_url], model: POLICY.policy_model_name } };
+  const submitted = await post(url, { instances: [instance], run }, { path: '/v1/runs' });
+  const { run_id } = (await submitted.json()) as { run_id: string };
+  post(url, row(), { signal: ended.signal }).catch(() => undefined);
+  await expect
+    .poll(async () => (await farm.runs.list()).map(({ open, policy }) => [open, policy?.price]), {
+      timeout: 30_000,
+    })
+    .toEqual(
+      expect.arrayContaining([
+        [false, { prompt: 1e6, completion: 0 }],
+        [true, { prompt: 1e6, completion: 0 }],
+      ]),
+    );
+  const record = await farm.runs.get(run_id);
+  const [rollout = ''] = await farm.groups.open(run_id);
+  if (record) await settle(farm, record, rollout, { tokens: { prompt: 3, completion: 5 } });
+  const text = await (await fetch(`${url}/metrics`, { headers: bearer() })).text();
+  expect(text.split('\n')).toContain('swefarm_cost_dollars_total{kind="collection",model="m"} 3');
+  expect(text.split('\n')).toContain('swefarm_priced_resolved_total{kind="collection",model="m"} 1');
+});
+
+test('a file of prices that cannot be read keeps the gateway from starting', async () => {
+  const prices = join(await testFolder(), 'prices.yaml');
+  await writeFile(prices, 'm: {prompt: cheap}\n');
+  await expect(testGateway({ prices })).rejects.toThrow(/m\.prompt.*US dollars for a million tokens/);
 });

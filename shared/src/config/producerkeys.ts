@@ -6,6 +6,11 @@ import * as form from './schema.ts';
 
 export const PRODUCER_KEYS = {
   local_workers: plain(form.positiveInteger, 1, 'Workers that `rollout` starts on this machine.'),
+  prices: plain<string | null>(
+    form.path,
+    null,
+    'YAML file with the prices of models (docs/collection.md): results, reports and metrics then tell what rollouts cost. `serve` reads it once, at its start.',
+  ),
   policy_api_key: plain<Secret | null>(
     form.secret,
     null,

@@ -13,6 +13,11 @@ export type FamilyEnd = (typeof FAMILY_ENDS)[number];
 /** How many policy versions have their own series, per kind of run: the ones that committed last. */
 export const VERSION_WINDOW = 8;
 
+/** How many models have their own series of costs, per kind of run: the first that were counted. */
+export const MODEL_LIMIT = 32;
+/** The label of all further ones. */
+export const OTHER_MODELS = 'other';
+
 export const OUTCOME_METRICS = {
   rollouts: {
     name: 'swefarm_rollouts_total',
@@ -85,6 +90,27 @@ export const OUTCOME_METRICS = {
     labels: ['kind', 'side'],
     unit: 'tokens',
     help: 'Tokens of committed rollouts as the endpoint billed them: prompt (over all turns) or completion.',
+  },
+  cost: {
+    name: 'swefarm_cost_dollars_total',
+    type: 'counter',
+    labels: ['kind', 'model'],
+    unit: 'dollars',
+    help: `US dollars that committed rollouts cost, by the price that their run began with (docs/collection.md); models beyond the first ${MODEL_LIMIT} count as ${OTHER_MODELS}.`,
+  },
+  priced: {
+    name: 'swefarm_priced_rollouts_total',
+    type: 'counter',
+    labels: ['kind', 'model'],
+    unit: 'rollouts',
+    help: 'Committed rollouts whose run has a price; the cost over them is the mean cost of a rollout.',
+  },
+  pricedResolved: {
+    name: 'swefarm_priced_resolved_total',
+    type: 'counter',
+    labels: ['kind', 'model'],
+    unit: 'rollouts',
+    help: 'Those of them that resolved; the cost over them is what a success costs.',
   },
   rewarded: {
     name: 'swefarm_rollouts_rewarded_total',

@@ -66,6 +66,9 @@ export function outcomeFamilies(totals: Totals): Family[] {
     family(M.seconds, histogram('total', ROLLOUT_BUCKETS)),
     family(M.stageSecondsSum, split('stage', 'seconds', STAGES)),
     family(M.tokens, tokens),
+    family(M.cost, modelPoints(totals, 'cost')),
+    family(M.priced, modelPoints(totals, 'priced')),
+    family(M.pricedResolved, modelPoints(totals, 'priced_resolved')),
     family(M.rewarded, perKind('rewarded')),
     family(M.reward, perKind('reward_sum')),
     family(M.reports, split('trust', 'trust', TRUST)),
@@ -75,6 +78,18 @@ export function outcomeFamilies(totals: Totals): Family[] {
     family(M.refills, perKind('refills')),
     family(M.families, familyPoints(totals)),
   ];
+}
+
+/** Series of the models that have a price; what one has not counted yet is zero. */
+function modelPoints(
+  totals: Totals,
+  counter: 'cost' | 'priced' | 'priced_resolved',
+): Point<'kind' | 'model'>[] {
+  return KINDS.flatMap((kind) => {
+    const sums = totals.get(kind) ?? {};
+    const models = Object.keys(sums).flatMap((name) => /^priced:(.+)$/s.exec(name)?.[1] ?? []);
+    return models.map((model) => ({ labels: { kind, model }, value: sums[`${counter}:${model}`] ?? 0 }));
+  });
 }
 
 /** All ends of each dataset family, of those too that nobody foresaw; the records' schema bounds their number. */

@@ -4,6 +4,7 @@ import { AGENT_NAMES, agentsWith, DEFAULT_AGENT } from './agents.ts';
 import { MOST } from './bounds.ts';
 import { PicturesWish } from './picture.ts';
 import { PolicyName } from './policy.ts';
+import { Price } from './price.ts';
 import { Sampling } from './sampling.ts';
 import { setting } from './setting.ts';
 import { TOOL_PARSERS } from './toolparsers.ts';
@@ -100,6 +101,8 @@ export const PolicyConfig = z.object({
   model: setting('--model <name>', 'name of the model at the endpoint', z.string().min(1)),
   /** Name under which the key lies in Redis; null when the endpoint wants none. */
   api_key_ref: z.string().nullable().default(null),
+  /** Of the model when the run began; absent: not known. The commit counts costs by it, and nothing else uses it. */
+  price: Price.exactOptional(),
   sampling: Sampling.default({}),
   extra_body: setting(
     '--extra-body <json>',

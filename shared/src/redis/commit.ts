@@ -1,12 +1,12 @@
 /** Exactly once: the first result of a rollout id wins and is counted in the same step (lua/commit.lua). */
 import type { Redis } from 'ioredis';
 import { SwefarmError } from '../failures/errors.ts';
-import { VERSION_WINDOW } from '../metrics/outcomes.ts';
+import { MODEL_LIMIT, OTHER_MODELS, VERSION_WINDOW } from '../metrics/outcomes.ts';
 import type { RunRecord } from '../records/job.ts';
 import { readRecord } from '../records/parse.ts';
 import { type Outcome, outcomeOf, Result } from '../records/result.ts';
 import { keyOfArtifact } from './artifacts.ts';
-import { countersOf, isRefillable, isUsable } from './counters.ts';
+import { costsOf, countersOf, isRefillable, isUsable } from './counters.ts';
 import type { Keys } from './keys.ts';
 import { loadScript } from './script.ts';
 
@@ -28,7 +28,7 @@ export type Commit = (run: CommitRun, result: Result) => Promise<CommitReply>;
 
 export type CommitRun = Pick<
   RunRecord,
-  'kind' | 'ttl' | 'open' | 'group_size' | 'min_group' | 'oversample' | 'refills'
+  'kind' | 'ttl' | 'open' | 'policy' | 'group_size' | 'min_group' | 'oversample' | 'refills'
 >;
 
 const AIM_BYTES = 1024;
@@ -45,6 +45,7 @@ export function createCommit(redis: Redis, keys: Keys): Commit {
     const version = result.policy_version?.slice(0, VERSION_LENGTH) ?? '';
     const text = encodeResult(result);
     refuseUnreadable(result, text);
+    const costs = costsOf(result, run.policy);
     const by = signature(result.worker, result.claim);
     const reply = (await script(
       [
@@ -78,6 +79,11 @@ export function createCommit(redis: Redis, keys: Keys): Commit {
         VERSION_WINDOW,
         enoughOf(run),
         isRefillable(result) && !run.open ? run.refills : 0,
+        costs?.model ?? '',
+        MODEL_LIMIT,
+        OTHER_MODELS,
+        costs?.counters.length ?? 0,
+        ...(costs?.counters.flat() ?? []),
         ...countersOf(result).flat(),
       ],
     )) as string[];

@@ -2,7 +2,9 @@
 
 import { FAILURES } from '../failures/failure.ts';
 import { type FamilyEnd, ROLLOUT_BUCKETS, TURN_BUCKETS } from '../metrics/outcomes.ts';
+import { costOf } from '../records/price.ts';
 import type { Result } from '../records/result.ts';
+import type { PolicyConfig } from '../records/runconfig.ts';
 
 /**
  * Names of counters are read back by metrics/totals.ts. `…_in:<bound>` counts one bucket of a histogram, not cumulative.
@@ -42,6 +44,28 @@ export function countersOf(result: Result): [counter: string, increment: number]
     if (facts !== null) counters.push([`trust:${facts.trust}`, 1]);
   }
   return counters.filter(([, increment]) => increment !== 0);
+}
+
+/** Characters of a model's name that become part of a counter and a label. */
+const MODEL_LENGTH = 100;
+
+/**
+ * What a result adds to the counters of its model, whose names are `COUNTER:MODEL`; null where the run has no price. Only `commit.lua` knows
+ * whether the model has counters of its own.
+ */
+export function costsOf(
+  { tokens, resolved }: Result,
+  policy: Pick<PolicyConfig, 'model' | 'price'> | null,
+): { model: string; counters: [counter: string, increment: number][] } | null {
+  if (policy?.price === undefined) return null;
+  return {
+    model: policy.model.slice(0, MODEL_LENGTH),
+    counters: [
+      ['cost', costOf(tokens, policy.price)],
+      ['priced', 1],
+      ['priced_resolved', resolved === true ? 1 : 0],
+    ],
+  };
 }
 
 /** How a rollout ended, for the counts by family. */

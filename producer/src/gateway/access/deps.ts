@@ -1,6 +1,7 @@
 /** What every group of routes gets, and what a request carries once its caller is known. */
 import type { Farm, Instance, Log, ProducerConfig } from '@swefarm/shared';
 import type { FastifyInstance } from 'fastify';
+import type { Prices } from '../../collection/prices.ts';
 import type { RowOptions } from '../../datasets/row.ts';
 import type { HealthRegistry } from '../../health/registry.ts';
 import type { SettingsTree } from '../../run/record.ts';
@@ -24,7 +25,11 @@ export type GatewayDeps = {
 };
 
 /** What all routes of one gateway share. */
-export type RouteDeps = GatewayDeps & { quota: Quota };
+export type RouteDeps = GatewayDeps & {
+  quota: Quota;
+  /** Of models, as the gateway read them at its start; null: it was given no file. */
+  prices: Prices | null;
+};
 
 /** A group of routes; it registers what it serves on `app`. */
 export type Routes = (app: FastifyInstance, deps: RouteDeps) => Promise<void> | void;

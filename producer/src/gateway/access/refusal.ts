@@ -113,7 +113,7 @@ const COLLECTION: Readonly<Record<string, string>> = {
   budget_cost: WATCHED,
   budget_seconds: WATCHED,
   in_flight: WATCHED,
-  prices: 'results tell tokens: swefarm collect --prices FILE writes costs',
+  prices: 'the gateway has a file of its own (prices); swefarm collect --prices FILE writes costs by yours',
 };
 
 /** The first problem that a schema found: its field and a message. */

@@ -6,12 +6,14 @@ import {
   type Log,
   newId,
   type PolicyKey,
+  type Price,
   type ProducerConfig,
   type RunRecord,
   SwefarmError,
 } from '@swefarm/shared';
+import { findPrice, NO_PRICE, type Prices, withPrice } from '../../collection/prices.ts';
 import { withShownPictures } from '../../run/pictures.ts';
-import { recordFromSettings, type SettingsTree } from '../../run/record.ts';
+import { asTree, recordFromSettings, type SettingsTree } from '../../run/record.ts';
 import { staleLimitWarning } from '../../run/submit.ts';
 import type { Caller } from '../access/callers.ts';
 import { requireWithinCeilings } from '../access/ceilings.ts';
@@ -37,9 +39,12 @@ export class OpenRuns {
   readonly #farm: Farm;
   readonly #config: ProducerConfig;
   readonly #log: Pick<Log, 'warn'>;
+  readonly #prices: Prices | null;
   readonly #known = createTtlCache<KnownRun>(KNOWN_MS);
 
-  constructor(farm: Farm, config: ProducerConfig, log: Pick<Log, 'warn'>) {
+  /** `prices`: of models; null when none are known. */
+  constructor(farm: Farm, config: ProducerConfig, log: Pick<Log, 'warn'>, prices: Prices | null) {
+    this.#prices = prices;
     this.#farm = farm;
     this.#config = config;
     this.#log = log;
@@ -53,7 +58,9 @@ export class OpenRuns {
   /** The open run of these settings, which has this instance. Throws UsageError for settings that describe no run. */
   async find(callerRun: CallerRun, given: Instance): Promise<RunRecord> {
     const row = digest(given);
-    const name = this.nameOf(callerRun);
+    const price = this.#priceOf(asTree(callerRun.settings.policy).model);
+    // With another price another run begins. The calls stay the same ones.
+    const name = price ? digest([this.nameOf(callerRun), price]) : this.nameOf(callerRun);
     // Another row under the same id goes to a run of its own.
     for (const runName of [name, digest([name, row])]) {
       const { run: reading, instances } = this.#knownRun(runName, callerRun);
@@ -84,6 +91,15 @@ export class OpenRuns {
         () => undefined,
       );
     }
+  }
+
+  #priceOf(model: unknown): Price | null {
+    return this.#prices && typeof model === 'string' ? findPrice(this.#prices, model) : null;
+  }
+
+  #warnOfPrice({ name }: Caller, { run_id: run, policy }: RunRecord): void {
+    if (this.#prices === null || policy === null || policy.price) return;
+    this.#log.warn({ caller: name, run, model: policy.model }, NO_PRICE);
   }
 
   #knownRun(name: string, callerRun: CallerRun): KnownRun {
@@ -117,7 +133,9 @@ export class OpenRuns {
   async #create({ caller, settings }: CallerRun, keyRef: string | null): Promise<RunRecord> {
     requireOpenSettings(`caller ${caller.name}`, settings);
     const dataset = { path: `calls of ${caller.name}`, sha256: '', instances: [] };
-    const record = { ...recordFromSettings(settings, newId(), dataset, keyRef), open: true };
+    const described = { ...recordFromSettings(settings, newId(), dataset, keyRef), open: true };
+    const record = withPrice(described, this.#priceOf(described.policy?.model));
+    this.#warnOfPrice(caller, record);
     requireWithinCeilings(record, this.#config, '');
     const idle = await staleLimitWarning(record, this.#farm);
     if (idle) this.#log.warn({ caller: caller.name, run: record.run_id }, idle);

@@ -38,7 +38,7 @@ export type CallDeps = RouteDeps & {
 
 export function createCallDeps(app: FastifyInstance, deps: RouteDeps): CallDeps {
   const { farm, config, log, signal } = deps;
-  const runs = new OpenRuns(farm, config, log);
+  const runs = new OpenRuns(farm, config, log, deps.prices);
   return {
     ...deps,
     runs,

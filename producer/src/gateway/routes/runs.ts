@@ -4,6 +4,7 @@ import { newId, parseRolloutId, type RunRecord, startedRollouts, UsageError } fr
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import type { z } from 'zod';
+import { findPrice, NO_PRICE, withPrice } from '../../collection/prices.ts';
 import { describeProblems } from '../../datasets/problem.ts';
 import { chosenSha256 } from '../../datasets/read.ts';
 import { toInstance } from '../../datasets/row.ts';
@@ -141,7 +142,7 @@ async function submitRun(deps: RouteDeps, request: FastifyRequest & { body: Subm
   requireWithinCeilings(keyless, config, 'run.');
   requireRunSize(keyless, config);
   // Only once nothing is wrong with the run: a refused request leaves nothing.
-  const record = await withKey(deps, keyless, caller, operator, run);
+  const record = priced(deps, await withKey(deps, keyless, caller, operator, run));
   const stored = await farm.runs.get(runId);
   if (stored) requireSame(stored, record);
   const rollouts = startedRollouts(record);
@@ -174,6 +175,14 @@ async function withKey(
   const key = keyFor(caller, asTree(operator.policy).urls, asTree(run.policy).urls);
   const api_key_ref = await storeKey(farm, key, config.policy_api_key_ttl_seconds);
   return record.policy ? { ...record, policy: { ...record.policy, api_key_ref } } : record;
+}
+
+/** The record with the price that the gateway knows of its model. */
+function priced({ prices, log }: RouteDeps, record: RunRecord): RunRecord {
+  if (!prices || record.policy === null) return record;
+  const price = findPrice(prices, record.policy.model);
+  if (price === null) log.warn({ run: record.run_id, model: record.policy.model }, NO_PRICE);
+  return withPrice(record, price);
 }
 
 const IN_RUN = { url: 'run.policy.urls', model: 'run.policy.model' };

@@ -7,7 +7,9 @@
 -- ARGV: 1 rollout id  2 attempt  3 outcome  4 signature (worker, claim)  5 result (JSON)  6 group (instance id)  7 usable (1 or 0)
 --       8 life time of the run in seconds  9 policy version ('' for none)  10 versions to keep
 --       11 usable results that are enough for a group (0: never)
---       12 rollouts that may be opened for lost ones in all (0: none for this one)  13.. pairs: counter, increment
+--       12 rollouts that may be opened for lost ones in all (0: none for this one)
+--       13 model whose costs are counted ('' for none)  14 models that have counters of their own  15 the name of all others
+--       16 how many of the pairs that follow are of the model  17.. pairs: counter, increment
 -- Reply: {'committed', stream id} | {'late', attempt, outcome, stream id, signature} | {'artifact_lost'} | {'gone'}
 if redis.call('EXISTS', KEYS[1]) == 0 then
   return { 'gone' }
@@ -69,8 +71,18 @@ for _, entry in ipairs(journal and cjson.decode(journal) or {}) do
     count('attempt:' .. (type(ended) == 'table' and ended.class or 'lost'), 1)
   end
 end
-for i = 13, #ARGV, 2 do
-  count(ARGV[i], ARGV[i + 1])
+-- A trainer names a model for each checkpoint: names beyond the limit share one, so that the totals stay small.
+local model = ARGV[13]
+if model ~= '' and redis.call('HEXISTS', KEYS[6], 'priced:' .. model) == 0 then
+  if tonumber(redis.call('HGET', KEYS[6], 'models') or 0) < tonumber(ARGV[14]) then
+    redis.call('HINCRBY', KEYS[6], 'models', 1)
+  else
+    model = ARGV[15]
+  end
+end
+local of_model = 16 + 2 * tonumber(ARGV[16])
+for i = 17, #ARGV, 2 do
+  count(i < of_model and ARGV[i] .. ':' .. model or ARGV[i], ARGV[i + 1])
 end
 for i = 1, #KEYS do
   if i ~= 6 and i ~= 11 and i ~= 12 then
