@@ -94,7 +94,7 @@ const PRODUCER: Rooms = {
   page: [...RESULTS, 'view'],
   collection: ['output', 'run'],
   scaling: ['datasets', 'output'],
-  reports: [...RESULTS, 'collection', 'formats', 'scaling', 'view'],
+  reports: [...RESULTS, 'formats', 'run', 'scaling', 'view'],
   'gateway/access': ['datasets', 'health', 'run', 'sessions'],
   'gateway/calls': ['datasets', 'formats/gym', 'gateway/access', 'run'],
   'gateway/routes': [
@@ -107,7 +107,7 @@ const PRODUCER: Rooms = {
     'sessions',
     'view',
   ],
-  gateway: ['gateway/access', 'gateway/calls', 'gateway/routes', 'page'],
+  gateway: ['gateway/access', 'gateway/calls', 'gateway/routes', 'page', 'run'],
 };
 
 const WORKER: Rooms = {

@@ -12,11 +12,11 @@ import {
 } from '@swefarm/shared';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { type Budget, Feeder, longestFirst, rolloutsAgain } from '../collection/feeder.ts';
-import { type PriceFile, priceFor } from '../collection/prices.ts';
 import type { CollectOptions } from '../output/collect.ts';
 import { type CollectionMark, type LineSummary, lineSummaryOf, type OutputLine } from '../output/line.ts';
 import type { Output, OutputFormat, OutputRun } from '../output/output.ts';
 import { readLines } from '../reports/lines.ts';
+import { type PriceFile, priceFor } from '../run/prices.ts';
 import { queueMore, rolloutIds } from '../run/submit.ts';
 import { type Flags, gather, wholeNumber } from './options.ts';
 import { say } from './terminal.ts';

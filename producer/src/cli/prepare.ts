@@ -11,12 +11,12 @@ import {
   type Secret,
   UsageError,
 } from '@swefarm/shared';
-import { priceFor, withPrice } from '../collection/prices.ts';
 import type { Dataset } from '../datasets/read.ts';
 import { readRegistry, registryPath } from '../health/registry.ts';
 import { addKnownHealth } from '../health/withhealth.ts';
 import { readPatches } from '../run/patches.ts';
 import { withShownPictures } from '../run/pictures.ts';
+import { priceFor, withPrice } from '../run/prices.ts';
 import { newRunRecord, requireSameSettings } from '../run/record.ts';
 import { priceFileOf } from './collection.ts';
 import { datasetOf, type Flags, runFlags } from './options.ts';

@@ -3,7 +3,6 @@ import { existsSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
 import { describeUnreadable, openFarm, type RunRecord, replaceFile, startedRollouts } from '@swefarm/shared';
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import type { PriceFile } from '../collection/prices.ts';
 import { inFolder } from '../output/appendfile.ts';
 import { profileOf } from '../output/profile.ts';
 import { analyse } from '../reports/analysis.ts';
@@ -13,6 +12,7 @@ import { costTable, cutTables, distributionTables, scalingTable, type Table } fr
 import { countOutput, countRun } from '../reports/read.ts';
 import { type ProfileReport, renderReport } from '../reports/render.ts';
 import { EXIT } from '../run/exit.ts';
+import type { PriceFile } from '../run/prices.ts';
 import { renderTable } from '../view/table.ts';
 import { priceFileOf } from './collection.ts';
 import { addFarmOptions, type Flags, producerConfig, wholeNumber } from './options.ts';

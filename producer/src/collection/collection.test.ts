@@ -5,8 +5,8 @@ import { costOf, PolicyConfig, type Price, rolloutId } from '@swefarm/shared';
 import { expect, onTestFinished, test } from 'vitest';
 import { lineSummaryOf } from '../output/line.ts';
 import { aLine } from '../output/result.fixture.ts';
+import { priceFor, priceOf, readPrices } from '../run/prices.ts';
 import { Feeder, type FeedRules, longestFirst, rolloutsAgain } from './feeder.ts';
-import { priceFor, priceOf, readPrices } from './prices.ts';
 import { parseSets, taggedPath } from './sets.ts';
 
 const RULES: FeedRules = {

@@ -1,7 +1,7 @@
 /** The gateway's HTTP server: thousands of connections that wait for hours, and an orderly end. */
 import type { AddressInfo } from 'node:net';
 import type { FastifyInstance, FastifyReply } from 'fastify';
-import { readPrices } from '../collection/prices.ts';
+import { readPrices } from '../run/prices.ts';
 import { authenticate } from './access/authentication.ts';
 import { type Caller, readCallers } from './access/callers.ts';
 import type { GatewayDeps, Routes } from './access/deps.ts';

@@ -9,8 +9,8 @@ import {
   type UnreadableResult,
   UsageError,
 } from '@swefarm/shared';
-import { type PriceFile, priceFor } from '../collection/prices.ts';
 import { readOutputRun } from '../output/output.ts';
+import { type PriceFile, priceFor } from '../run/prices.ts';
 import { factOf, type LineFact } from './facts.ts';
 import { readLines } from './lines.ts';
 

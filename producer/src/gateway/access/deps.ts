@@ -1,9 +1,9 @@
 /** What every group of routes gets, and what a request carries once its caller is known. */
 import type { Farm, Instance, Log, ProducerConfig } from '@swefarm/shared';
 import type { FastifyInstance } from 'fastify';
-import type { Prices } from '../../collection/prices.ts';
 import type { RowOptions } from '../../datasets/row.ts';
 import type { HealthRegistry } from '../../health/registry.ts';
+import type { Prices } from '../../run/prices.ts';
 import type { SettingsTree } from '../../run/record.ts';
 import type { Caller } from './callers.ts';
 import type { Quota } from './quota.ts';

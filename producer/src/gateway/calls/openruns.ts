@@ -11,8 +11,8 @@ import {
   type RunRecord,
   SwefarmError,
 } from '@swefarm/shared';
-import { findPrice, NO_PRICE, type Prices, withPrice } from '../../collection/prices.ts';
 import { withShownPictures } from '../../run/pictures.ts';
+import { findPrice, NO_PRICE, type Prices, withPrice } from '../../run/prices.ts';
 import { asTree, recordFromSettings, type SettingsTree } from '../../run/record.ts';
 import { staleLimitWarning } from '../../run/submit.ts';
 import type { Caller } from '../access/callers.ts';

@@ -4,11 +4,11 @@ import { newId, parseRolloutId, type RunRecord, startedRollouts, UsageError } fr
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import type { z } from 'zod';
-import { findPrice, NO_PRICE, withPrice } from '../../collection/prices.ts';
 import { describeProblems } from '../../datasets/problem.ts';
 import { chosenSha256 } from '../../datasets/read.ts';
 import { toInstance } from '../../datasets/row.ts';
 import { withShownPictures } from '../../run/pictures.ts';
+import { findPrice, NO_PRICE, withPrice } from '../../run/prices.ts';
 import {
   asTree,
   merge,
