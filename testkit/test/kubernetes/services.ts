@@ -1,0 +1,45 @@
+/**
+ * A stand-in for kube-proxy and the cluster's names, for tests: the address of a Service leads from this machine to the pods behind it, by
+ * the Service and the EndpointSlices that the real API server has; and a file of hosts that knows its name.
+ */
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type Cluster, sh } from './cluster.ts';
+
+export type ServiceAddress = AsyncDisposable & {
+  readonly url: string;
+  /** Runs a script of bash where the Service has its name. */
+  run(script: string, env: Record<string, string>): Promise<string>;
+};
+
+export async function openService({ kubectl, folder }: Cluster, name: string): Promise<ServiceAddress> {
+  const { clusterIP, ports } = JSON.parse(await kubectl('get', 'service', name, '-o', 'json')).spec;
+  const slices = await kubectl(
+    'get',
+    'endpointslices',
+    '-l',
+    `kubernetes.io/service-name=${name}`,
+    '-o',
+    'json',
+  );
+  const [slice] = JSON.parse(slices).items;
+  const [port] = slice.ports;
+  const [address] = slice.endpoints[0].addresses;
+  const rule = ['OUTPUT', '-p', 'tcp', '-d', clusterIP, '--dport', String(ports[0].port)];
+  const to = ['-j', 'DNAT', '--to-destination', `${address}:${port.port}`];
+  await sh('iptables', '-w', '-t', 'nat', '-I', ...rule, ...to);
+  const hosts = join(folder, `hosts-${name}`);
+  await writeFile(hosts, `127.0.0.1 localhost\n${clusterIP} ${name} ${name}.rl ${name}.rl.svc\n`);
+  return {
+    url: `http://${clusterIP}:${ports[0].port}`,
+    run: (script, env) =>
+      sh(
+        ...(['unshare', '--mount', 'sh', '-euc', 'mount --bind "$0" /etc/hosts; exec "$@"', hosts] as const),
+        ...['env', ...Object.entries(env).map(([key, value]) => `${key}=${value}`)],
+        ...['bash', '-euc', script],
+      ),
+    async [Symbol.asyncDispose]() {
+      await sh('iptables', '-w', '-t', 'nat', '-D', ...rule, ...to);
+    },
+  };
+}
