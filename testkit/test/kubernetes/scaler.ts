@@ -1,0 +1,68 @@
+/**
+ * A stand-in for KEDA, for tests: it follows a rendered ScaledObject by the rules of KEDA's documentation (keda.sh, "Scaling deployments"
+ * and its Prometheus scaler), asks a real Prometheus, and scales the real Deployment. Without an answer it does nothing, as KEDA where there is no fallback.
+ */
+import type { Prometheus } from '@swefarm/testkit';
+import type { Resource } from '../../helm/render.ts';
+import type { Cluster } from './cluster.ts';
+
+type Trigger = {
+  type: string;
+  name: string;
+  metadata: { query: string; threshold: string; activationThreshold?: string; ignoreNullValues?: string };
+};
+export type Wish = { replicas: number; at: number; why: string };
+
+export type Scaler = {
+  /** Looks once; returns what it wants, or null when a trigger got no answer. */
+  look(): Promise<number | null>;
+  /** Every number of pods that it asked for. */
+  readonly wishes: readonly Wish[];
+};
+
+export function standInScaler(object: Resource, { kubectl }: Cluster, prometheus: Prometheus): Scaler {
+  const { minReplicaCount, maxReplicaCount, cooldownPeriod, scaleTargetRef, triggers } = object.spec;
+  const wishes: Wish[] = [];
+  /** What it wanted in the time for which a smaller wish must last. */
+  let recent: { at: number; replicas: number }[] = [];
+  return {
+    wishes,
+    async look() {
+      const answers = await Promise.all((triggers as Trigger[]).map((one) => ask(prometheus, one)));
+      if (answers.some((one) => one === null)) return null;
+      const found = answers.filter((one) => one !== null);
+      const active = found.some(({ value, activation }) => value > activation);
+      const needed = Math.max(...found.map(({ value, threshold }) => Math.ceil(value / threshold)));
+      // KEDA scales between 0 and 1; above, the HPA that it makes does.
+      const wanted = active
+        ? Math.min(maxReplicaCount, Math.max(1, minReplicaCount, needed))
+        : minReplicaCount;
+      const now = Date.now();
+      recent = [
+        ...recent.filter(({ at }) => now - at < cooldownPeriod * 1000),
+        { at: now, replicas: wanted },
+      ];
+      const replicas = Math.max(...recent.map((one) => one.replicas));
+      if (wishes.at(-1)?.replicas !== replicas) {
+        const why = found.map(({ name, value }) => `${name} ${value}`).join(', ');
+        wishes.push({ replicas, at: now, why });
+        await kubectl('scale', `deployment/${scaleTargetRef.name}`, `--replicas=${replicas}`);
+      }
+      return replicas;
+    },
+  };
+}
+
+async function ask(prometheus: Prometheus, { name, metadata }: Trigger) {
+  const samples = await prometheus.query(metadata.query);
+  if (samples.length > 1)
+    throw new Error(`the query of ${name} gives ${samples.length} numbers, and not one`);
+  const [sample] = samples;
+  if (!sample && metadata.ignoreNullValues === 'false') return null;
+  return {
+    name,
+    value: Number(sample?.value[1] ?? 0),
+    threshold: Number(metadata.threshold),
+    activation: Number(metadata.activationThreshold ?? 0),
+  };
+}
