@@ -5,6 +5,7 @@ import {
   type Result,
   type UnreadableResult,
   withNamedPictures,
+  withoutMiddle,
 } from '@swefarm/shared';
 import type { LineSummary, OutputLine } from '../output/line.ts';
 import type { PageDetail, PageRollout, PageTokens } from './data.ts';
@@ -23,7 +24,7 @@ export function pageRollout(
     reward: result.reward,
     exit: result.exit_status,
     failure: result.failure?.class ?? null,
-    reason: result.failure?.message.slice(0, REASON_LENGTH) ?? null,
+    reason: result.failure ? withoutMiddle(result.failure.message, REASON_LENGTH) : null,
     forged: result.facts?.trust === 'forged',
     turns: result.turns,
     tokens: result.tokens.prompt + result.tokens.completion,

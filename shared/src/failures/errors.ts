@@ -39,3 +39,10 @@ export function errorMessage(error: unknown): string {
   }
   return parts.join(': ');
 }
+
+/** The text in at most so many characters, both ends kept: the head of a message says what failed, its tail says why. */
+export function withoutMiddle(text: string, most: number): string {
+  if (text.length <= most) return text;
+  const head = Math.floor((most - 1) / 3);
+  return `${text.slice(0, head)}…${text.slice(head + 1 - most)}`.toWellFormed();
+}

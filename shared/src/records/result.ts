@@ -1,4 +1,4 @@
-/** The one result of a rollout: facts of at most 1 KB; what is long lies in the artifact. */
+/** The one result of a rollout: facts of about 1 KB, never more than 4; what is long lies in the artifact. */
 import { z } from 'zod';
 import { Failure } from '../failures/failure.ts';
 import { EvaluationEnd, PatchState, RewardComponents, Score } from './report.ts';

@@ -1,6 +1,6 @@
 /** Exactly once: the first result of a rollout id wins and is counted in the same step (lua/commit.lua). */
 import type { Redis } from 'ioredis';
-import { SwefarmError } from '../failures/errors.ts';
+import { SwefarmError, withoutMiddle } from '../failures/errors.ts';
 import { MODEL_LIMIT, OTHER_MODELS, VERSION_WINDOW } from '../metrics/outcomes.ts';
 import type { RunRecord } from '../records/job.ts';
 import { readRecord } from '../records/parse.ts';
@@ -20,7 +20,7 @@ export type CommitReply =
   | { status: 'gone' };
 
 /**
- * Failure messages are trimmed until the record fits 1 KB. Safe to repeat: the winner, known by its claim, gets `committed` again.
+ * Of a record above 1 KB a failure message keeps 512 characters, from both ends. Safe to repeat: the winner, known by its claim, gets `committed` again.
  * Throws SwefarmError `result_too_large` beyond 4 KB and `result_invalid` for what no reader could read, before anything is
  * written: only a fault of ours can make either.
  */
@@ -35,8 +35,8 @@ const AIM_BYTES = 1024;
 const LIMIT_BYTES = 4096;
 /** Characters of a policy version that become part of a key and a label. */
 const VERSION_LENGTH = 64;
-/** A failure message shorter than this says too little to be worth trimming further. */
-const LEAST_MESSAGE = 80;
+/** Characters that are kept of a failure message: what a failed step printed is among them, and results stay small beside it. */
+const MESSAGE_LENGTHS = [512, 80];
 
 export function createCommit(redis: Redis, keys: Keys): Commit {
   const script = loadScript(redis, 'commit');
@@ -112,29 +112,26 @@ function refuseUnreadable({ rollout_id }: Result, text: string): void {
   );
 }
 
-/** The result as it is stored in the stream: times rounded, the failure's message cut to fit. */
+/** The result as it is stored in the stream: times rounded, a long failure message without its middle. */
 export function encodeResult(result: Result): string {
-  const text = JSON.stringify(result, (_key, value) =>
+  let text = encode(result);
+  if (Buffer.byteLength(text) <= AIM_BYTES) return text;
+  const { failure } = result;
+  if (failure) {
+    for (const most of MESSAGE_LENGTHS) {
+      text = encode({ ...result, failure: { ...failure, message: withoutMiddle(failure.message, most) } });
+      if (Buffer.byteLength(text) <= LIMIT_BYTES) break;
+    }
+  }
+  const bytes = Buffer.byteLength(text);
+  if (bytes <= LIMIT_BYTES) return text;
+  throw new SwefarmError('result_too_large', `the result of ${result.rollout_id} has ${bytes} bytes`);
+}
+
+const encode = (result: Result): string =>
+  JSON.stringify(result, (_key, value) =>
     typeof value === 'number' && !Number.isInteger(value) ? Math.round(value * 1e4) / 1e4 : value,
   );
-  const over = Buffer.byteLength(text) - AIM_BYTES;
-  if (over <= 0) return text;
-  const { failure } = result;
-  if (failure && failure.message.length > LEAST_MESSAGE) {
-    const length = Math.max(LEAST_MESSAGE, failure.message.length - over - 2);
-    return encodeResult({
-      ...result,
-      failure: { ...failure, message: `${failure.message.slice(0, length - 1)}…` },
-    });
-  }
-  if (over > LIMIT_BYTES - AIM_BYTES) {
-    throw new SwefarmError(
-      'result_too_large',
-      `the result of ${result.rollout_id} has ${over + AIM_BYTES} bytes`,
-    );
-  }
-  return text;
-}
 
 /** The entry of a committed rollout: `attempt outcome stream-id worker TAB claim`, as commit.lua writes it. `claim`: null for what was committed before entries had it. */
 export type CommittedEntry = {

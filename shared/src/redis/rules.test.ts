@@ -20,15 +20,19 @@ const base = { rollout_id: 'r.i.0', seconds: { total: 1.23456789 }, failure: nul
 const failing = (message: string, more: object = {}): Result =>
   ({ ...base, ...more, failure: { stage: 'policy', class: 'policy_slow', message, attempts: 1 } }) as Result;
 
-test('a result is cut to 1 KB at its failure message, and only there', () => {
+test('a failure message keeps what failed and why: of a long one only the middle goes', () => {
   expect(JSON.parse(encodeResult(base)).seconds.total).toBe(1.2346);
-  const short = failing('short');
-  expect(JSON.parse(encodeResult(short)).failure.message).toBe('short');
-  for (const message of ['x'.repeat(400), 'ü'.repeat(400), '"'.repeat(400)]) {
-    const text = encodeResult(failing(message, { artifact: 'a'.repeat(600) }));
-    expect(Buffer.byteLength(text)).toBeLessThanOrEqual(1024);
-    expect(JSON.parse(text).failure.message).toMatch(/…$/);
-    expect(JSON.parse(text).artifact).toHaveLength(600);
+  const usual = { artifact: 'a'.repeat(900) };
+  const step = `setup step "put the bug in" in the agent sandbox ended with exit code 1: ${'x'.repeat(240)}: no space left`;
+  expect(JSON.parse(encodeResult(failing(step, usual))).failure.message).toBe(step);
+  for (const middle of ['x', 'ü', '"', '\u0001', '😀'].map((text) => text.repeat(2000))) {
+    const text = encodeResult(failing(`evaluation: ${middle}: no space left`, usual));
+    expect(Buffer.byteLength(text)).toBeLessThanOrEqual(4096);
+    const { failure, artifact } = JSON.parse(text);
+    expect(failure.message).toMatch(/^evaluation: .*….*: no space left$/u);
+    expect(failure.message.length).toBeLessThanOrEqual(512);
+    expect(failure.message.isWellFormed()).toBe(true);
+    expect(artifact).toHaveLength(900);
   }
 });
 

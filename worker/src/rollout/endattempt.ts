@@ -5,6 +5,7 @@ import {
   type FailureClass,
   type FailureStage,
   type UnusableError,
+  withoutMiddle,
 } from '@swefarm/shared';
 import { abortOf } from './abort.ts';
 import { storeResumableWork } from './commitresult.ts';
@@ -17,7 +18,8 @@ const PUT_OFF_MS = 2_000;
 /** Characters of a cause that the journal stores. */
 const CAUSE_LENGTH = 200;
 
-const causeOf = (text: string | null): string | null => text?.slice(0, CAUSE_LENGTH) ?? null;
+const causeOf = (text: string | null): string | null =>
+  text === null ? null : withoutMiddle(text, CAUSE_LENGTH);
 
 /** The ends that the journal knows. */
 export const attemptEnd = {

@@ -13,6 +13,7 @@ import {
   type Semaphore,
   UnusableError,
   UsageError,
+  withoutMiddle,
 } from '@swefarm/shared';
 import { withLock } from '../../images/lock.ts';
 import { withTag } from '../../images/names.ts';
@@ -162,5 +163,5 @@ function buildFailure(error: unknown, image: string): RolloutFailure {
         'node_disk',
         `converting ${image}: no space left: images_dir takes it unpacked, the folder of the .sif file takes that`,
       )
-    : new RolloutFailure('image_pull', `converting ${image}: ${reason}`.slice(0, 400));
+    : new RolloutFailure('image_pull', withoutMiddle(`converting ${image}: ${reason}`, 400));
 }

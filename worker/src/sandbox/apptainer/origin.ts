@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { pipeline } from 'node:stream/promises';
-import { errorMessage, RolloutFailure, replaceFile } from '@swefarm/shared';
+import { errorMessage, RolloutFailure, replaceFile, withoutMiddle } from '@swefarm/shared';
 import { z } from 'zod';
 
 const Origin = z.object({
@@ -27,7 +27,7 @@ export async function readOrigin(path: string): Promise<Origin | null> {
   try {
     return Origin.parse(JSON.parse(text));
   } catch (error) {
-    throw new RolloutFailure('image_pull', `${fileOf(path)}: ${errorMessage(error)}`.slice(0, 400));
+    throw new RolloutFailure('image_pull', withoutMiddle(`${fileOf(path)}: ${errorMessage(error)}`, 400));
   }
 }
 
