@@ -1,4 +1,10 @@
-import { expect, test } from 'vitest';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { FAMILY_ROWS } from '../../src/datasets/families/rows.fixture.ts';
+import { readDataset } from '../../src/datasets/read.ts';
+import { openRow, toInstance } from '../../src/datasets/row.ts';
 import { settle } from '../settle.ts';
 import { bearer, testGateway } from './gateway.ts';
 import { POLICY, post, row } from './gym.ts';
@@ -62,6 +68,8 @@ test.each([
   ],
   ['POST', '/v1/runs', { instances: [instance], group_size: 0, run: RUN }, 400, 'group_size'],
   ['POST', '/v1/runs', { instances: [instance], run: RUN, more: 1 }, 400, 'more'],
+  ['POST', '/v1/runs', { instances: [{}], run: RUN }, 422, 'instances.0.instance_id'],
+  ['POST', '/v1/runs', { instances: [instance, instance], run: RUN }, 422, 'instances.1'],
   ['GET', '/v1/runs/r0', undefined, 404, 'run'],
   ['GET', '/v1/runs/..%2F', undefined, 400, 'run'],
   ['GET', '/v1/runs/r0/results?after=x', undefined, 400, 'after'],
@@ -74,6 +82,26 @@ test.each([
     method === 'GET' ? await fetch(`${url}${path}`, { headers: bearer() }) : await post(url, body, { path });
   const { error } = (await reply.json()) as { error: { field?: string; message: string } };
   expect([reply.status, error.field, error.message !== '']).toEqual([status, field, true]);
+});
+
+test('rows of families that have no column instance_id get the ids that a dataset file gives them', async () => {
+  const { url, farm } = await testGateway();
+  // What needs the files of its family is a setting of serve.
+  const rows = Object.values(FAMILY_ROWS).filter(
+    (one) => one.instance_id === undefined && !('problems' in toInstance('row', one)),
+  );
+  expect(rows.map((one) => Object.keys(one)[0])).toEqual(expect.arrayContaining(['repo_name', 'org']));
+  const file = join(await mkdtemp(join(tmpdir(), 'swefarm-runs-')), 'rows.jsonl');
+  onTestFinished(() => rm(dirname(file), { recursive: true }));
+  const distinct = [...new Map(rows.map((one) => [openRow('row', one).id, one])).values()];
+  await writeFile(file, distinct.map((one) => `${JSON.stringify(one)}\n`).join(''));
+  const { instances } = await readDataset(file);
+
+  const submitted = await post(url, { instances: distinct, run: RUN }, { path: '/v1/runs' });
+  expect(submitted.status, await submitted.clone().text()).toBe(201);
+  const { run_id } = (await submitted.json()) as { run_id: string };
+  const ids = [...(await farm.results.groups(run_id)).keys()];
+  expect(ids.toSorted()).toEqual(instances.map(({ instance_id }) => instance_id).toSorted());
 });
 
 test('options of a collection are refused with what to do in their place', async () => {

@@ -1,6 +1,13 @@
 /** Runs over HTTP: submit one, take its results as they come, cancel it. */
 import { createHash } from 'node:crypto';
-import { newId, parseRolloutId, type RunRecord, startedRollouts, UsageError } from '@swefarm/shared';
+import {
+  type Instance,
+  newId,
+  parseRolloutId,
+  type RunRecord,
+  startedRollouts,
+  UsageError,
+} from '@swefarm/shared';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import type { z } from 'zod';
@@ -126,6 +133,7 @@ async function submitRun(deps: RouteDeps, request: FastifyRequest & { body: Subm
   namingFields(() => requireKnownKeys('run', run));
   requireInstanceCount(given.length, config);
   const instances = given.map((one, index) => readInstance(index, one, deps));
+  requireDistinct(instances);
   for (const [index, one] of instances.entries()) requireInstanceAllowed(one, config, `instances.${index}.`);
   const idempotencyKey = request.headers['idempotency-key'];
   // The same key is the same run, though a connection was lost in between.
@@ -220,6 +228,19 @@ function readInstance(index: number, given: Submission['instances'][number], dep
   throw new Refusal(422, 'bad_row', describeProblems(field, read.problems, 'nothing was submitted'), {
     field: name ? `${field}.${name}` : field,
   });
+}
+
+/** As a dataset file with one id twice is refused: the rollouts of both would have the same names. */
+function requireDistinct(instances: readonly Instance[]): void {
+  const seen = new Map<string, number>();
+  for (const [index, { instance_id: id }] of instances.entries()) {
+    const earlier = seen.get(id);
+    if (earlier !== undefined) {
+      const text = `instances.${index}: ${id} is instances.${earlier} too; send each once, and say with group_size how often it is to run`;
+      throw new Refusal(422, 'bad_row', text, { field: `instances.${index}` });
+    }
+    seen.set(id, index);
+  }
 }
 
 /** The record of a run. Throws Refusal 404. */

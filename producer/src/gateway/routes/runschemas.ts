@@ -6,8 +6,9 @@ export const RunSubmission = z.strictObject({
   instances: z
     .array(
       z.union(
-        [z.string(), z.looseObject({ instance_id: z.string() })],
-        'expected a row with its instance_id, or an id of the dataset of serve',
+        // The row's family says what its id is made of.
+        [z.string(), z.looseObject({})],
+        'expected a row, or an id of the dataset of serve',
       ),
     )
     .min(1)
