@@ -3,7 +3,7 @@ import { profileOf } from '../output/profile.ts';
 import { aLine } from '../output/result.fixture.ts';
 import { analyse, binsOf } from './analysis.ts';
 import { renderMarkdown, renderPage } from './document.ts';
-import { factOf } from './facts.ts';
+import { factOf, repositoryOf } from './facts.ts';
 
 const fact = (id: string, index: number, resolved: boolean, more: Record<string, unknown> = {}) => ({
   ...factOf({
@@ -53,6 +53,44 @@ test('each family has its counts; a rollout that no worker began has the family 
   const told = { ...report, analysis: { ...report.analysis, families } };
   expect(renderMarkdown(told, 't')).toContain('| r2e-gym | 1 | 1 | 1/2 | 100.0 % | 1.000 |');
   expect(renderPage(told, 't')).toContain('Resolved, by family');
+});
+
+test('parts of rewards are told by family, and what is graded by a number alone has no difficulty', () => {
+  const scored = { family: 'custom', resolved: null };
+  const facts = [
+    fact('a__b-1', 0, true, { family: 'swesmith' }),
+    fact('c__d-1', 0, false, { ...scored, reward: 0.5, reward_components: { tests: 0.25, style: 1 } }),
+    fact('c__d-1', 1, false, { ...scored, reward: 0.75, reward_components: { tests: 0.75 } }),
+    fact('c__d-1', 2, false, { family: 'custom', reward: 0 }),
+  ];
+  const analysis = analyse(facts, [1], OPTIONS);
+  expect(analysis.components).toMatchObject({
+    custom: { tests: { rollouts: 2, mean: 0.5 }, style: { rollouts: 1, mean: 1 } },
+  });
+  expect(Object.keys(analysis.components.custom ?? {})).toEqual(['tests', 'style']);
+  expect(Object.keys(analysis.difficulty)).toEqual(['5 always resolved']);
+  const text = renderMarkdown({ expected: null, ...profileOf(facts), analysis }, 't');
+  expect(text).toContain('| custom | tests | 2 | 0.500 | 0.250 | 0.250 | 0.750 |');
+  expect(text).toMatch(/\| custom \| 1 \| 0 \| 3\/3 \| 2 \|/);
+  expect(renderPage({ expected: null, ...profileOf(facts), analysis }, 't')).toContain('Parts of rewards');
+  expect(analyse(FACTS, [1], OPTIONS).components).toEqual({});
+});
+
+const FIX = '0123456789'.repeat(4);
+test.each([
+  ['pallets__flask-5063', undefined, 'pallets/flask'],
+  ['tj__commander.js.83c3f4e3.func_pm__a1', 'swesmith', 'tj/commander.js'],
+  [`instance_flipt-io__flipt-${FIX}-vnan`, 'swe-bench-pro', 'flipt-io/flipt'],
+  [`instance_internetarchive__openlibrary-${FIX}-v${FIX}`, 'swe-bench-pro', 'internetarchive/openlibrary'],
+  [`aiohttp-${FIX}`, 'r2e-gym', 'aiohttp'],
+  [`aio-libs__aiohttp-${FIX}`, 'r2e-gym', 'aio-libs/aiohttp'],
+  ['r1chardj0n3s_parse_pr73', 'scale-swe', 'r1chardj0n3s/parse'],
+  ['dask_dask_image_pr9', 'scale-swe', 'dask/dask_image'],
+  ['cli__cli-7', 'multi-swe', 'cli/cli'],
+  ['x__foo-2.0-7', undefined, 'x/foo-2.0'],
+  ['anything', undefined, 'unknown'],
+])('the repository of %s of %s is %s', (id, family, repository) => {
+  expect(repositoryOf(id, family)).toBe(repository);
 });
 
 test('repositories, exit statuses, turns, tokens and cost are told as distributions in every form of a report', () => {

@@ -11,6 +11,7 @@ import {
   type ScalingOptions,
   scalingAt,
 } from '../scaling/statistics.ts';
+import { type Component, componentsOf } from './components.ts';
 import type { LineFact } from './facts.ts';
 
 export type Bin = { from: number; to: number; count: number };
@@ -37,10 +38,12 @@ export type Analysis = {
   /** By family of dataset rows; empty when no rollout tells its family. */
   families: Record<string, Cut>;
   repositories: Record<string, Cut>;
-  /** By how often an instance is resolved here. */
+  /** By how often an instance is resolved here; instances that are graded by a number alone are in none. */
   difficulty: Record<string, Cut>;
   /** By the set of a collection; empty without sets. */
   sets: Record<string, Cut>;
+  /** By family and name, of the rewards that have named parts. */
+  components: Record<string, Record<string, Component>>;
   costs: Costs | null;
   distributions: {
     /** Rollouts of each, judged or not, most first. */
@@ -72,14 +75,18 @@ export function analyse(
         .toSorted(([a], [b]) => (a < b ? -1 : 1)),
     );
   const judged = facts.filter(({ outcome }) => outcome === 'judged');
+  const familyOf = familiesOf(facts);
+  // Where a number takes the place of the verdict, nobody resolves anything.
+  const scored = new Set(judged.flatMap(({ group, resolved }) => (resolved === null ? [group] : [])));
   const spent = facts.flatMap(({ cost }) => cost ?? []);
   return {
     accuracy_interval: shares.length === 0 ? null : interval(shares, options),
     scaling: ks.flatMap((k) => scalingAt(sampled, k, options) ?? []),
-    families: cuts(familiesOf(facts)),
+    families: cuts(familyOf),
     repositories: cuts(({ repo }) => repo),
-    difficulty: cuts(({ group }) => bandOf(groups.get(group))),
+    difficulty: cuts(({ group }) => (scored.has(group) ? null : bandOf(groups.get(group)))),
     sets: cuts(({ tag }) => tag),
+    components: componentsOf(facts, familyOf),
     costs: costsOf(facts),
     distributions: {
       repositories: countsOf(facts),

@@ -25,6 +25,7 @@ function tablesOf(report: FullReport): Table[] {
         'rollouts',
         'judged',
         'resolved',
+        ...(report.scored > 0 ? ['scored only'] : []),
         'accuracy',
         'accuracy over instances',
         'mean reward',
@@ -32,8 +33,10 @@ function tablesOf(report: FullReport): Table[] {
       ],
       rows: [
         [
-          ...[String(report.total), String(report.judged), String(report.resolved), percent(report.accuracy)],
+          ...[String(report.total), String(report.judged), String(report.resolved)],
+          ...(report.scored > 0 ? [String(report.scored)] : []),
           ...[
+            percent(report.accuracy),
             withInterval(analysis.accuracy_interval),
             decimal(report.mean_reward, 3),
             decimal(report.mean_turns, 1),

@@ -11,6 +11,7 @@ export type LineFacts = Pick<
   | 'outcome'
   | 'resolved'
   | 'reward'
+  | 'reward_components'
   | 'reward_row'
   | 'turns'
   | 'failure'
@@ -31,12 +32,14 @@ export type LineFact = RolloutFact & {
   /** US dollars; null: not known. */
   cost: number | null;
   tag: string | null;
+  /** The named parts of the reward. */
+  components: Readonly<Record<string, number>>;
   /** Of a verifier; null: none. */
   score: number | null;
 };
 
 /** Rollouts of one instance are a group, in whichever shard they are. */
-export function factOf(line: LineFacts, repo = repositoryOf(line.instance_id)): LineFact {
+export function factOf(line: LineFacts, repo = repositoryOf(line.instance_id, line.family)): LineFact {
   const { outcome, failure, facts, report } = line;
   const evaluation = report?.evaluation ?? facts?.evaluation;
   return {
@@ -46,6 +49,7 @@ export function factOf(line: LineFacts, repo = repositoryOf(line.instance_id)): 
     tokens: line.tokens.prompt + line.tokens.completion,
     cost: line.cost ?? null,
     tag: line.tag ?? null,
+    components: (outcome === 'judged' ? line.reward_components : undefined) ?? {},
     score: null,
     group: line.instance_id,
     repo,
@@ -60,8 +64,14 @@ export function factOf(line: LineFacts, repo = repositoryOf(line.instance_id)): 
   };
 }
 
-/** Outputs do not store the repository: SWE-bench and SWE-Gym name instances owner__name-number, SWE-smith owner__name.commit.bug. */
-export function repositoryOf(instanceId: string): string {
-  const match = /^(.+?)__(.+?)(?:-\d+|\.[0-9a-f]{8}\..*)?$/.exec(instanceId);
-  return match ? `${match[1]}/${match[2]}` : 'unknown';
+/**
+ * Outputs do not store the repository, but ids begin with it: `owner__name-number` in most families, `owner__name.commit.bug` in SWE-smith,
+ * `instance_owner__name-commit` in SWE-bench Pro, `name-commit` in R2E-Gym, `owner_name_prNUMBER` in Scale-SWE.
+ */
+export function repositoryOf(instanceId: string, family?: string | null): string {
+  const id = instanceId.replace(/^instance_(?=.*-[0-9a-f]{40})/, '').replace(/-[0-9a-f]{40}(-v\w+)?$/, '');
+  const scale = family === 'scale-swe' ? /^([^_]+)_(.+)_pr\d+$/.exec(id) : null;
+  const match = scale ?? /^(.+?)__(.+?)(?:-\d[\d.]*|\.[0-9a-f]{8}\..*)?$/.exec(id);
+  if (match) return `${match[1]}/${match[2]}`;
+  return id === instanceId ? 'unknown' : id;
 }

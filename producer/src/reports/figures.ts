@@ -25,7 +25,9 @@ export function scalingTable(scaling: readonly ScalingAtK[]): Table {
   };
 }
 
-export function cutTables({ families, repositories, difficulty, sets }: Analysis): Table[] {
+export function cutTables({ families, repositories, difficulty, sets, components }: Analysis): Table[] {
+  const anyScored = Object.values(repositories).some(({ scored }) => scored > 0);
+  const anyBest = Object.values(repositories).some(({ largest }) => largest?.best);
   const table = (title: string, name: string, cuts: Record<string, Cut>): Table => {
     return {
       title,
@@ -34,12 +36,12 @@ export function cutTables({ families, repositories, difficulty, sets }: Analysis
         'instances',
         'resolved',
         'judged',
+        ...(anyScored ? ['scored only'] : []),
         'accuracy',
         'reward',
         'k',
         'pass@k',
-        'best@k',
-        'gap to the oracle',
+        ...(anyBest ? ['best@k', 'gap to the oracle'] : []),
         'turns',
       ],
       rows: Object.entries(cuts).map(([label, cut]) => [
@@ -48,14 +50,16 @@ export function cutTables({ families, repositories, difficulty, sets }: Analysis
           String(cut.instances),
           String(cut.resolved),
           `${cut.judged}/${cut.total}`,
+          ...(anyScored ? [String(cut.scored)] : []),
           percent(cut.accuracy),
           decimal(cut.mean_reward, 3),
           String(cut.largest?.k ?? '–'),
         ],
         ...[
           withInterval(cut.largest?.pass ?? null),
-          withInterval(cut.largest?.best ?? null),
-          withInterval(cut.largest?.gap ?? null),
+          ...(anyBest
+            ? [withInterval(cut.largest?.best ?? null), withInterval(cut.largest?.gap ?? null)]
+            : []),
           decimal(cut.mean_turns, 1),
         ],
       ]),
@@ -66,8 +70,20 @@ export function cutTables({ families, repositories, difficulty, sets }: Analysis
     table('By repository', 'repository', repositories),
     table('By difficulty: how often an instance is resolved here', 'resolved', difficulty),
     ...(Object.keys(sets).length === 0 ? [] : [table('By set', 'set', sets)]),
+    ...(Object.keys(components).length === 0 ? [] : [componentTable(components)]),
   ];
 }
+
+const componentTable = (components: Analysis['components']): Table => ({
+  title: 'Parts of rewards',
+  columns: ['family', 'part', 'rollouts', 'mean', 'least', 'median', 'most'],
+  rows: Object.entries(components).flatMap(([family, own]) =>
+    Object.entries(own).map(([name, { rollouts, mean, spread }]) => [
+      ...[family, name, String(rollouts)],
+      ...[mean, spread.least, spread.median, spread.most].map((value) => decimal(value, 3)),
+    ]),
+  ),
+});
 
 export const costTable = ({ total, rollouts, per_rollout, per_success }: Costs): Table => ({
   title: 'Cost in US dollars',

@@ -1,6 +1,6 @@
-/** Prints a profile: one number a line, then failures and repositories. */
+/** Prints a profile: one number a line, then failures. */
 
-import type { Counted, Profile } from '../output/profile.ts';
+import type { Profile } from '../output/profile.ts';
 import { renderTable } from '../view/table.ts';
 import { decimal, percent } from './figures.ts';
 
@@ -34,7 +34,6 @@ export function renderReport(report: ProfileReport, ks: readonly number[]): stri
     ...Object.entries(report.failures).map(([cause, times]) => ['failed', cause, String(times)]),
     ...Object.entries(report.cancelled).map(([cause, times]) => ['cancelled', cause, String(times)]),
   ];
-  const repositories = Object.entries(report.by_repository).map(([repo, own]) => [repo, ...cells(own)]);
   const parts = [
     renderTable([{ name: 'all' }, { name: '' }], numbers),
     ...(causes.length === 0
@@ -42,23 +41,9 @@ export function renderReport(report: ProfileReport, ks: readonly number[]): stri
       : [
           renderTable([{ name: 'not judged' }, { name: 'cause' }, { name: 'times', align: 'right' }], causes),
         ]),
-    renderTable(
-      [
-        { name: 'repository' },
-        ...['resolved', 'judged', 'accuracy', 'turns'].map((name) => ({ name, align: 'right' as const })),
-      ],
-      repositories,
-    ),
   ];
   return parts.join('\n\n');
 }
-
-const cells = (own: Counted): string[] => [
-  String(own.resolved),
-  `${own.judged}/${own.total}`,
-  percent(own.accuracy),
-  decimal(own.mean_turns, 1),
-];
 
 function turns({ mean_turns: kept, mean_turns_cancelled: cancelled }: ProfileReport): string {
   return cancelled === null
