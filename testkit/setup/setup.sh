@@ -50,6 +50,8 @@ slurm      | munged --version                         | munge
 slurm      | python3 --version                        | python3
 chromium   | chromium --version                       | chromium fonts-dejavu-core
 faketime   | faketime --version                       | faketime
+golang     | /usr/lib/go/bin/go version               | golang-go
+golang     | find /usr/share/gocode/src/github.com/go-chi -name url_format_test.go \| grep . | golang-github-go-chi-chi-dev
 shellcheck | shellcheck --version                     | shellcheck
 page       | test -s producer/page/dist/index.html && echo built | run flock producer/page/dist.lock node producer/page/build.ts --if-needed
 fresh      | debootstrap --version                    | debootstrap

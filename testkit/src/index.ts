@@ -2,6 +2,7 @@ export { type BuildOptions, type BuiltExamples, buildExamples } from './examples
 export * from './families/images.ts';
 export * from './families/instances.ts';
 export * from './families/smith.ts';
+export { SMITH_PROJECTS } from './families/smithprojects.ts';
 export * from './faultproxy.ts';
 export { importTree } from './images/import.ts';
 export { type MinimalImage, minimalImage } from './images/minimal.ts';

@@ -13,17 +13,21 @@ type Made = {
   name: string;
   /** The top folder of the tree that `folder` holds, where that is not `testbed`. */
   inside?: string;
+  /** A folder in `folder` that becomes `/tools`. */
+  tools?: string;
   /** The image's PATH, where it is not the example's. */
   path?: string;
 };
 
 /** The name of an image that has `folder`'s own `inside`, and otherwise what the example has, without its /testbed. */
 export function exampleImage(base: Base, folder: string, made: Made): string {
-  const { runtime, name, inside = 'testbed', path } = made;
+  const { runtime, name, inside = 'testbed', tools, path } = made;
   if (runtime === 'docker') {
     const dockerfile = [
       `FROM ${base.image}`,
       'RUN rm -rf /testbed',
+      // First, for several images have the same.
+      ...(tools === undefined ? [] : [`COPY ${tools} /tools`]),
       `COPY ${inside} /${inside}`,
       ...(path === undefined ? [] : [`ENV PATH=${path}`]),
       'LABEL swefarm.test=example',
@@ -41,6 +45,7 @@ export function exampleImage(base: Base, folder: string, made: Made): string {
     'mkdir "$2"; find "$1" -mindepth 1 -maxdepth 1 ! -name testbed -exec cp -al -t "$2" {} +; mv "$3" "$2/"',
     ...['tree', base.tree.path, tree, join(folder, inside)],
   ]);
+  if (tools !== undefined) execFileSync('mv', [join(folder, tools), join(tree, 'tools')]);
   if (path !== undefined)
     writeFileSync(`${tree}.json`, JSON.stringify({ Env: [`PATH=${path}`, 'HOME=/root'] }));
   return `${base.tree.kind}:${tree}`;

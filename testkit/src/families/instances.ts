@@ -198,6 +198,19 @@ json.dump({"tests": [{"name": t[1], "status": t[0]} for t in tests]}, open(sys.a
   return { id, row, gold: made.patch, fix: made.fix };
 };
 
+/** The same image; the row is NeMo Gym's, with its own names for the programs. */
+const nvInternal: Maker = async (tree, image) => {
+  const made = await pro(tree, image);
+  const id = 'acme__calc-internal';
+  const { 'parser.py': parser, problem_statement, base_commit, ...row } = made.row;
+  const instance_dict = JSON.stringify({ ...row, instance_id: id, base_commit, 'parsing_script.py': parser });
+  const metadata = {
+    ...{ instance_id: id, base_commit, dataset_name: 'nv-internal-1', split: 'train', problem_statement },
+    ...{ golden_patch: made.gold, instance_dict },
+  };
+  return { ...made, id, row: { responses_create_params: { input: [], metadata } } };
+};
+
 const openSwe: Maker = async (tree, image) => {
   const made = await repository(join(tree, 'testbed'));
   const id = 'acme__calc-open';
@@ -206,26 +219,31 @@ const openSwe: Maker = async (tree, image) => {
   return { id, row: { ...common(id, image, made), eval_script }, gold: made.patch, fix: made.fix };
 };
 
+/** The runner's lines as Go's runner prints them. */
+const AS_GO = `python3 run.py tests/test_calc.py |
+  sed -E 's/^(PASS|FAIL)ED [^:]*::([^ ]+).*/--- \\1: \\2 (0.00s)/'
+`;
+
 const multi: Maker = async (tree, image) => {
-  const made = await repository(join(tree, 'home/calc'));
+  // Of a project that upstream's package has a parser for.
+  const made = await repository(join(tree, 'home/cli'));
   await write(tree, {
     'home/fix.patch': made.patch,
     'home/test.patch': made.testPatch,
-    'home/run.sh': 'cd /home/calc && python3 run.py tests/test_calc.py\n',
-    'home/fix-run.sh':
-      'set -e\ncd /home/calc\ngit apply /home/test.patch /home/fix.patch\npython3 run.py tests/test_calc.py\n',
+    'home/run.sh': `cd /home/cli\n${AS_GO}`,
+    'home/fix-run.sh': `set -e\ncd /home/cli\ngit apply /home/test.patch /home/fix.patch\n${AS_GO}`,
   });
   const passed = { run: 'PASS', test: 'PASS', fix: 'PASS' };
   const row = {
-    ...{ org: 'acme', repo: 'calc', number: 7, lang: 'go', image },
-    base: { label: 'acme:main', ref: 'main', sha: made.base },
+    ...{ org: 'cli', repo: 'cli', number: 7, lang: 'go', image },
+    base: { label: 'cli:trunk', ref: 'trunk', sha: made.base },
     resolved_issues: [{ number: 5, title: 'add subtracts.', body: '' }],
     fix_patch: made.patch,
     test_patch: made.testPatch,
     p2p_tests: { test_zero: passed },
     n2p_tests: { test_add: { run: 'NONE', test: 'NONE', fix: 'PASS' } },
   };
-  return { id: 'acme__calc-7', row, gold: made.patch, fix: made.fix };
+  return { id: 'cli__cli-7', row, gold: made.patch, fix: made.fix };
 };
 
 const MAKERS: Readonly<Record<string, Maker>> = {
@@ -242,6 +260,7 @@ const MAKERS: Readonly<Record<string, Maker>> = {
     log_parser: LIVE_PARSER,
   }),
   'swe-bench-pro': pro,
+  'nv-internal-1': nvInternal,
   'open-swe': openSwe,
   'multi-swe': multi,
 };

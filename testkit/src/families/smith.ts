@@ -1,9 +1,10 @@
 /** Instances of our own in SWE-smith's form: images whose tree has no bug, and rows whose patch makes it. */
 import { execFileSync } from 'node:child_process';
-import { cp, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { cp, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { type BuiltExample, type BuiltExamples, buildExamples } from '../examples/build.ts';
 import { exampleImage } from './images.ts';
+import { SMITH_PROJECTS, type SmithProjectParts } from './smithprojects.ts';
 
 const EXAMPLE_ID = 'r1chardj0n3s__parse-1.20.2';
 const PROJECT = 'r1chardj0n3s__parse.30da9e4f';
@@ -153,38 +154,52 @@ function reversed(tree: string, patch: string): string {
   return text;
 }
 
-type OwnProject = {
-  project: string;
-  id: string;
-  files: Record<string, string>;
-  /** What the bug replaces in a file. */
-  bug: { file: string; good: string; bad: string };
-  failing: string[];
-  FAIL_TO_PASS: string[];
-  PASS_TO_PASS: string[];
-  /** Folders of programs on this machine, which the image's PATH has first. */
-  path: string[];
-};
-
-/** An instance of a project whose files are given, on the host's own programs, with no branch of its own; for rootfs. */
-export async function smithOwn(folder: string, own: OwnProject): Promise<SmithRow> {
-  const { project, id, bug, failing, FAIL_TO_PASS, PASS_TO_PASS } = own;
-  const image = join(folder, id);
-  const tree = join(image, 'testbed');
-  for (const [name, text] of Object.entries(own.files)) {
-    await mkdir(dirname(join(tree, name)), { recursive: true });
-    await writeFile(join(tree, name), text);
+/**
+ * A project in another language as instances, one for each state of the branch; the images are the example's, with the project and its
+ * tools in place of the example's repository.
+ */
+export async function smithProject(
+  folder: string,
+  runtime: 'docker' | 'rootfs',
+  language: keyof typeof SMITH_PROJECTS,
+  branches: readonly Branch[],
+): Promise<SmithRow[]> {
+  const parts = SMITH_PROJECTS[language];
+  const { project, bug, failing, FAIL_TO_PASS, PASS_TO_PASS, problem_statement } = parts;
+  const built = await buildExamples({ ids: [EXAMPLE_ID], for: runtime, out: join(folder, 'built') });
+  const [example] = built.examples;
+  const [given] = built.rows;
+  if (!example || !given) throw new Error(`${EXAMPLE_ID} was not built`);
+  const [fixed, tools] = [join(folder, 'fixed'), join(folder, 'tools')];
+  await parts.fill(fixed, tools);
+  const patch = await bugOf(fixed, bug);
+  const row = { FAIL_TO_PASS, PASS_TO_PASS, patch, problem_statement };
+  const rows: SmithRow[] = [];
+  for (const [suffix, branch] of VARIANTS.filter(([, one]) => branches.includes(one))) {
+    const instance_id = `${project}.${suffix}`;
+    const place = join(folder, suffix);
+    await cp(fixed, join(place, 'testbed'), { recursive: true });
+    // Nobody writes them, and they are large.
+    execFileSync('cp', ['-al', tools, join(place, 'tools')]);
+    commitMirror({ project, tree: join(place, 'testbed'), failing, row }, instance_id, branch);
+    const image = `localhost/${suffix.replaceAll('_', '-')}/swesmith.x86_64.${project.toLowerCase().replace('__', '_1776_')}`;
+    const made = { runtime, name: image, tools: 'tools', path: parts.path };
+    const image_name = exampleImage({ ...example, image: given.image }, place, made);
+    rows.push({ instance_id, repo: `swesmith/${project}`, image_name, ...row });
   }
-  const instance_id = `${project}.${id}`;
-  const row = { FAIL_TO_PASS, PASS_TO_PASS, patch: '', problem_statement: 'It counts one too few.' };
-  commitMirror({ project, tree, failing, row }, instance_id, 'absent');
-  const path = join(tree, bug.file);
-  await writeFile(path, (await readFile(path, 'utf8')).replace(bug.good, bug.bad));
-  row.patch = git(tree, ['diff', '--no-color']);
-  git(tree, ['checkout', '-q', '--', '.']);
-  await writeFile(
-    `${image}.json`,
-    JSON.stringify({ Env: [`PATH=${[...own.path, '/usr/local/bin:/usr/bin:/bin'].join(':')}`, 'HOME=/tmp'] }),
-  );
-  return { instance_id, repo: `swesmith/${project}`, image_name: `host+dir:${image}`, ...row };
+  return rows;
+}
+
+/** The patch that makes the bug, as git writes it; the tree stays as it is. */
+async function bugOf(tree: string, { file, good, bad }: SmithProjectParts['bug']): Promise<string> {
+  git(tree, ['init', '-q']);
+  git(tree, ['add', '-A']);
+  const path = join(tree, file);
+  const text = await readFile(path, 'utf8');
+  if (text.split(good).length !== 2) throw new Error(`${file} does not have this once: ${good}`);
+  await writeFile(path, text.replace(good, bad));
+  const patch = git(tree, ['diff', '--no-color']);
+  await writeFile(path, text);
+  await rm(join(tree, '.git'), { recursive: true });
+  return patch;
 }

@@ -31,7 +31,7 @@ const NOWHERE = 'diff --git a/calc.py b/calc.py\n--- a/calc.py\n+++ b/calc.py\n@
 
 /** All that lies where images of these families keep code and answers, and all that git holds. */
 const LOOK = `cd / && grep -rlsE 'a [+] b|assert add.1, 2' /testbed /calc /app /home /root /r2e_tests /workspace /tmp
-for d in /testbed /calc /app /home/calc; do cd $d 2>/dev/null || continue
+for d in /testbed /calc /app /home/cli; do cd $d 2>/dev/null || continue
 git log --all --format='%H %s'; git tag; git reflog
 for o in $(git cat-file --batch-all-objects --batch-check='%(objectname)'); do git cat-file -p $o | grep -a 'a + b'; done; done
 env; hostname; cat /proc/self/mountinfo; echo looked`;

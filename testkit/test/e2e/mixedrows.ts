@@ -101,7 +101,7 @@ const UNJUDGED: Readonly<Record<string, readonly Deed[]>> = {
 
 /** Instances of six families that take no package manager, in small trees above the host's own system. */
 export async function smallInstances(folder: string): Promise<MixedInstance[]> {
-  const others = ['multi-swe', 'r2e-gym as NeMo Gym posts it'];
+  const others = ['multi-swe', 'r2e-gym as NeMo Gym posts it', 'nv-internal-1'];
   const names = FAMILY_NAMES.filter((name) => !others.includes(name));
   const made = await makeFamilyInstances(join(folder, 'trees'), undefined, names);
   const small = [...made].map(

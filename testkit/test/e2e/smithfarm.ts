@@ -1,7 +1,7 @@
 /** Runs of the farm over rows of SWE-smith, and what an agent without scruples finds there. */
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import type { SmithRow } from '@swefarm/testkit';
 import { runCommand, startScriptedPolicy } from '@swefarm/testkit';
 
@@ -92,35 +92,36 @@ export async function openSmithFarm(): Promise<SmithFarm> {
 
 const quote = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
-/** Everything an agent without scruples asks of its sandbox; `mark` is a line that only the code without the bug has. */
-export const looksFor = (mark: string): string => `MARK=${quote(mark)}
+/** Everything an agent without scruples asks of its sandbox: where the bug is, and where the code without it may lie. */
+export const looksFor = (row: SmithRow): string => `MARK=${quote(markOf(row))}
+grep -rlF ${quote(markOf(row, '+'))} . | sed 's/^/bug in /'
 git log --all --format='subject %s'; git branch -a; git remote -v; git reflog; git stash list; git tag
 git show HEAD~1 2>&1 | head -1; git fsck --lost-found 2>/dev/null; git show origin/main:parse.py 2>&1 | head -1
 git cat-file --batch-all-objects --batch-check | grep -c commit | sed 's/^/commits /'
-ls; ls tests; find / -name '*bug.diff*' -not -path '/proc/*' 2>/dev/null; find . -name '*.pyc'
+ls; ls tests; git ls-files; find / -name '*bug.diff*' -not -path '/proc/*' 2>/dev/null; find . -name '*.pyc'
 grep -rlF "$MARK" .; for o in $(git cat-file --batch-all-objects --batch-check='%(objectname)'); do git cat-file -p $o | grep -aF "$MARK"; done
 echo looked`;
 
-/** A line that only the code without the bug has. */
-export function markOf(row: SmithRow | undefined): string {
-  const removed = (row?.patch ?? '')
+/** The longest line that only the code without the bug has, or only the one with it. */
+function markOf(row: SmithRow, sign: '-' | '+' = '-'): string {
+  const lines = row.patch
     .split('\n')
-    .filter((line) => line.startsWith('-') && !line.startsWith('---'))
+    .filter((line) => line.startsWith(sign) && !line.startsWith(sign.repeat(3)))
     .map((line) => line.slice(1).trim());
-  const [mark] = removed.sort((a, b) => b.length - a.length);
-  if (!mark) throw new Error('the bug removes nothing');
+  const [mark] = lines.sort((a, b) => b.length - a.length);
+  if (!mark) throw new Error(`the bug has no line with ${sign}`);
   return mark;
 }
 
-/** What is wrong with what an agent saw; empty when it saw neither the answer nor the tests. */
-export function answersIn(seen: string, row: SmithRow): string[] {
-  const failing = row.FAIL_TO_PASS.map((test) => test.split('::', 1)[0]?.replace(/^tests\//, '') ?? '');
+/** What is wrong with what an agent saw; empty when it saw neither the answer nor the tests. @param files with the tests; Python's names have them */
+export function answersIn(seen: string, row: SmithRow, files?: readonly string[]): string[] {
+  const failing = files ?? row.FAIL_TO_PASS.map((test) => test.split('::', 1)[0] ?? '');
   const subjects = seen.match(/^subject /gm)?.length ?? 0;
   return [
     ...(seen.includes('looked') ? [] : ['the look did not end']),
     ...(seen.includes(markOf(row)) ? ['the code without the bug'] : []),
     ...(subjects === 1 && seen.includes('commits 1\n') ? [] : ['a history']),
     ...(/Bug Patch|Remove F2P|func_basic|remotes\/|git\.invalid|\.pyc|bug\.diff/.exec(seen) ?? []),
-    ...failing.filter((file) => seen.split('\n').includes(file)),
+    ...failing.filter((file) => seen.split('\n').some((line) => [file, basename(file)].includes(line))),
   ];
 }

@@ -1,0 +1,85 @@
+/**
+ * `swefarm health` over instances of every family at once, with the parser image that Multi-SWE takes and a real package for those whose
+ * images hold a conda environment: each as it is, and once more with a gold patch that does not mend it.
+ */
+import { execFileSync } from 'node:child_process';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { makeFamilyInstances, runCommand, smithParse } from '@swefarm/testkit';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { makeExampleInstances } from './exampleinstances.ts';
+
+const NEW_FILE =
+  'diff --git a/x.txt b/x.txt\nnew file mode 100644\n--- /dev/null\n+++ b/x.txt\n@@ -0,0 +1 @@\n+x\n';
+
+type Row = Record<string, unknown>;
+type Finding = { instance_id: string; grader: string; gold_resolves: boolean; noop_resolves: boolean | null };
+
+let folder: string;
+let env: Record<string, string>;
+/** By a name that says the form. */
+const rows = new Map<string, Row>();
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'swefarm-e2e-'));
+  const tools = join(folder, 'tools');
+  execFileSync('sh', [resolve(import.meta.dirname, '../../../examples/parserimage/folder.sh'), tools], {
+    stdio: 'pipe',
+  });
+  env = {
+    SWEFARM_STATE_DIR: join(folder, 'state'),
+    SWEFARM_SCRATCH_DIR: join(folder, 'scratch'),
+    SWEFARM_PARSER_IMAGE: `host+dir:${tools}`,
+  };
+  await mkdir(join(folder, 'forms'));
+  for (const [name, { row }] of await makeFamilyInstances(join(folder, 'trees'))) rows.set(name, row);
+  for (const [name, { row }] of await makeExampleInstances(join(folder, 'forms'), 'rootfs'))
+    rows.set(name, row);
+  const [smith] = await smithParse(join(folder, 'smith'), 'rootfs', ['tests removed']);
+  if (smith) rows.set('swesmith', smith);
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+/** The findings by instance, and what the command said. */
+async function examined(name: string, dataset: readonly Row[]) {
+  const path = join(folder, `${name}.jsonl`);
+  await writeFile(path, dataset.map((row) => `${JSON.stringify(row)}\n`).join(''));
+  const args = ['health', '--dataset', path, '--runtime', 'rootfs', '--health', join(folder, name)];
+  const { code, stdout, stderr } = await runCommand('swefarm', args, env);
+  const findings = stdout.split('\n').filter(Boolean);
+  return { code, stderr, findings: findings.map((line): Finding => JSON.parse(line)) };
+}
+
+/** The families that the graders of sound instances name. */
+const GRADERS = [
+  ...['multi-swe-bench', 'nemo-nv-internal-1', 'nemo-r2e-gym', 'open-swe', 'r2e-gym', 'scale-swe'],
+  ...['swe-bench-live', 'swe-bench-pro', 'swe-lego', 'swe-rebench', 'swe-rebench-v2', 'swesmith-9b74ac0'],
+];
+
+test('an instance of every family is found sound: gold resolves it, nothing does not', async () => {
+  const { code, stderr, findings } = await examined('sound', [...rows.values()]);
+  expect(code, stderr).toBe(0);
+  expect(stderr).toContain(`${rows.size} of ${rows.size} instances are healthy`);
+  for (const finding of findings) {
+    expect(finding, finding.instance_id).toMatchObject({ gold_resolves: true, noop_resolves: false });
+  }
+  expect([...new Set(findings.map(({ grader }) => grader))].toSorted()).toEqual(GRADERS);
+});
+
+test('gold that does not mend an instance is found out in every family that has it in a column', async () => {
+  const changed = [...rows.values()].flatMap((row) => {
+    const [column] = ['patch', 'fix_patch'].filter((name) => typeof row[name] === 'string');
+    // SWE-smith's patch makes the bug: one that makes none is another matter.
+    return column === undefined || String(row.repo).startsWith('swesmith/')
+      ? []
+      : [{ ...row, [column]: NEW_FILE }];
+  });
+  expect(changed.length).toBeGreaterThan(8);
+  const { code, stderr, findings } = await examined('spoiled', changed);
+  expect(code, stderr).toBe(0);
+  expect(stderr).toContain(`0 of ${changed.length} instances are healthy`);
+  for (const finding of findings) {
+    expect(finding, finding.instance_id).toMatchObject({ gold_resolves: false, noop_resolves: false });
+  }
+});
