@@ -84,6 +84,11 @@ test('pictures of the issue are named below it, those of the fix are not, and a 
   const { problem_statement } = instance(of([]));
   expect(problem_statement).toBe('It breaks.\n\nPictures of the issue:\nhttps://x.example/issue.png\n');
   expect(problems(of(['b.png']))).toEqual(['image_assets.test_patch']);
+  // The harness whose rows have a script of their own puts the pictures of the fix beside every patch.
+  const latest = { eval_script: 'npm test', log_parser: 'jest', eval_type: 'pass_and_fail', image: 'x/y:1' };
+  expect(toInstance('line 1', row({ ...of([]), ...latest }))).toMatchObject({
+    problems: [{ field: 'image_assets.patch', ungradable: expect.stringContaining('pictures of the fix') }],
+  });
   expect(problems({ image_assets: '[' })).toEqual(['image_assets']);
 });
 

@@ -102,6 +102,12 @@ test('a row of swe-bench-ext that says itself how it is tested is read by its co
     expect(toInstance('line 1', given)).toMatchObject({
       instance: { image: 'ours/ext:1', log_parser: 'jest' },
     });
+  // A log of jest that is read as pytest's would have no test that passed, whatever the patch.
+  for (const missing of [{ log_parser: undefined }, { log_parser: '' }, { eval_script: ' ' }]) {
+    expect(toInstance('line 1', { ...named('swe-bench-ext'), ...own, ...missing })).toMatchObject({
+      problems: [{ ungradable: 'swe-bench-ext rows are read by parsers that are not established here' }],
+    });
+  }
 });
 
 /** Repositories, images and paths that stand there in the same type as names of datasets. */

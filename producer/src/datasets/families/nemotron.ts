@@ -73,13 +73,15 @@ const UNKNOWN: readonly Refused[] = [
     reason: 'swe-bench-ext rows are read by parsers that are not established here',
     field: 'test_framework',
     remedy: 'leave out these rows, or give them an eval_script and a log_parser of your own, and an image',
-    // A row that says itself how it is tested needs no parser of theirs.
+    // A row that says itself how it is tested and how its log is read needs no parser of theirs.
     fits: (row, { wrappedDataset }) =>
-      !(typeof row.eval_script === 'string' && row.eval_script !== '') &&
+      !['eval_script', 'log_parser'].every((name) => isText(row[name])) &&
       ((row.test_framework !== undefined && row.test_command !== undefined) ||
         /swe-bench-ext/i.test(wrappedDataset ?? '')),
   },
 ];
+
+const isText = (value: unknown): boolean => typeof value === 'string' && value.trim() !== '';
 
 const isGenerated = (metadata: unknown): boolean =>
   ['eval', 'repro-gen'].includes(String(asObject(metadata)?.mode));

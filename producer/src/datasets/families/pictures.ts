@@ -3,14 +3,14 @@
  * belong to the fix and to its tests, which it may not.
  */
 import { MOST, type Picture } from '@swefarm/shared';
-import { asObject, type FieldReader, isTextList } from '../fields/fields.ts';
+import { asObject, type FieldReader, isTextList, type Row } from '../fields/fields.ts';
 import type { PictureSource } from './family.ts';
 
 export type ShownIssue = { text: string; pictures: Picture[] };
 
 /**
- * The issue, with the addresses of its pictures below, and the pictures themselves where `source` has them. Rows whose tests need
- * pictures that nobody brings are refused.
+ * The issue, with the addresses of its pictures below, and the pictures themselves where `source` has them. Rows whose evaluation
+ * needs pictures that nobody brings are refused.
  */
 export function withPictures(
   read: FieldReader,
@@ -30,16 +30,7 @@ export function withPictures(
     );
     return { text: issue, pictures: [] };
   }
-  const ofTests = assets.test_patch ?? [];
-  if (!Array.isArray(ofTests) || ofTests.length > 0) {
-    read.refuse(
-      'the tests need pictures that their row names and does not hold',
-      'image_assets.test_patch',
-      'no pictures',
-      ofTests,
-      'leave out the row',
-    );
-  }
+  refuseHarnessPictures(read, assets);
   if (shown.length === 0) return { text: issue, pictures: [] };
   if (shown.length > MOST.pictures)
     read.complain(
@@ -52,6 +43,26 @@ export function withPictures(
     text: `${issue}\n\nPictures of the issue:\n${shown.join('\n')}\n`,
     pictures: bounded(shown.map((address) => source?.find(address) ?? { address })),
   };
+}
+
+/**
+ * A text patch cannot carry the pictures that tests compare with. swebench 4.1.0 fetches those of the tests while it evaluates; 5.0.2, whose
+ * rows have an eval_script, puts those of the fix into the tree too, whatever patch it evaluates (`_stage_image_assets`).
+ */
+function refuseHarnessPictures(read: FieldReader, assets: Row): void {
+  const script = read.row.eval_script;
+  const ofLatest = typeof script === 'string' && script !== '';
+  for (const [part, reason] of [
+    ['test_patch', 'the tests need pictures that their row names and does not hold'],
+    ...(ofLatest
+      ? [['patch', 'the evaluation needs pictures of the fix that the row names and does not hold'] as const]
+      : []),
+  ] as const) {
+    const pictures = assets[part] ?? [];
+    if (Array.isArray(pictures) && pictures.length === 0) continue;
+    read.refuse(reason, `image_assets.${part}`, 'no pictures', pictures, 'leave out the row');
+    return;
+  }
 }
 
 /** The pictures of one issue go into every request of its rollouts. */
