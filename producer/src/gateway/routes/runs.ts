@@ -1,19 +1,10 @@
 /** Runs over HTTP: submit one, take its results as they come, cancel it. */
 import { createHash } from 'node:crypto';
-import {
-  type Instance,
-  newId,
-  parseRolloutId,
-  type RunRecord,
-  startedRollouts,
-  UsageError,
-} from '@swefarm/shared';
+import { newId, parseRolloutId, type RunRecord, startedRollouts, UsageError } from '@swefarm/shared';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { ZodTypeProvider } from 'fastify-type-provider-zod';
 import type { z } from 'zod';
-import { describeProblems } from '../../datasets/problem.ts';
 import { chosenSha256 } from '../../datasets/read.ts';
-import { toInstance } from '../../datasets/row.ts';
 import { withShownPictures } from '../../run/pictures.ts';
 import { findPrice, NO_PRICE, withPrice } from '../../run/prices.ts';
 import {
@@ -36,8 +27,8 @@ import {
 import type { GatewayDeps, RouteDeps } from '../access/deps.ts';
 import { keyFor, storeKey } from '../access/policykeys.ts';
 import { Refusal, settingsRefusal } from '../access/refusal.ts';
-import { withHealth } from '../calls/callerrun.ts';
 import { OF_BODY, refusals } from './answers.ts';
+import { readInstances } from './runrows.ts';
 import {
   Cancelled,
   ResultList,
@@ -132,8 +123,7 @@ async function submitRun(deps: RouteDeps, request: FastifyRequest & { body: Subm
   const { instances: given, run } = request.body;
   namingFields(() => requireKnownKeys('run', run));
   requireInstanceCount(given.length, config);
-  const instances = given.map((one, index) => readInstance(index, one, deps));
-  requireDistinct(instances);
+  const instances = readInstances(given, deps);
   for (const [index, one] of instances.entries()) requireInstanceAllowed(one, config, `instances.${index}.`);
   const idempotencyKey = request.headers['idempotency-key'];
   // The same key is the same run, though a connection was lost in between.
@@ -210,36 +200,6 @@ function requireSame(stored: RunRecord, submitted: RunRecord): void {
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
     throw new Refusal(409, 'run_differs', error.message, { field: 'idempotency-key', cause: error });
-  }
-}
-
-function readInstance(index: number, given: Submission['instances'][number], deps: GatewayDeps) {
-  const field = `instances.${index}`;
-  if (typeof given === 'string') {
-    const instance = deps.instances?.get(given);
-    if (instance) return withHealth(instance, deps);
-    throw new Refusal(404, 'unknown_instance', `${field}: ${given} is not in the dataset of serve`, {
-      field,
-    });
-  }
-  const read = toInstance(field, given, deps.rows);
-  if ('instance' in read) return withHealth(read.instance, deps);
-  const name = read.problems[0]?.field;
-  throw new Refusal(422, 'bad_row', describeProblems(field, read.problems, 'nothing was submitted'), {
-    field: name ? `${field}.${name}` : field,
-  });
-}
-
-/** As a dataset file with one id twice is refused: the rollouts of both would have the same names. */
-function requireDistinct(instances: readonly Instance[]): void {
-  const seen = new Map<string, number>();
-  for (const [index, { instance_id: id }] of instances.entries()) {
-    const earlier = seen.get(id);
-    if (earlier !== undefined) {
-      const text = `instances.${index}: ${id} is instances.${earlier} too; send each once, and say with group_size how often it is to run`;
-      throw new Refusal(422, 'bad_row', text, { field: `instances.${index}` });
-    }
-    seen.set(id, index);
   }
 }
 
