@@ -15,7 +15,7 @@ export async function openFamilyImages(owner: string): Promise<FamilyImages> {
   const made: string[] = [];
   return {
     base,
-    nameOf: (family) => `localhost/${owner}/${family}:${process.pid}`,
+    nameOf: (family) => `localhost/${owner}/${family.toLowerCase()}:${process.pid}`,
     async make(name, tree) {
       made.push(name);
       execFileSync('docker', ['build', '-q', '--network', 'none', '-t', name, '-f', '-', tree], {
