@@ -3,6 +3,7 @@ import { type EvaluationFacts, isNoPatch } from '@swefarm/grading';
 import { type Instance, type InstancePlan, poll, RolloutFailure, SwefarmError } from '@swefarm/shared';
 import { hasFilledDisk, isCausedByCode, occupiesDisk, type Suspect } from '../sandbox/attribution.ts';
 import { diskIsFull, watchDisk } from '../sandbox/disk.ts';
+import { requireOwnKills } from '../sandbox/memorygroup.ts';
 import type { Removals } from '../sandbox/removals.ts';
 import type { Container, ContainerState, ExecResult, Runtime } from '../sandbox/runtime.ts';
 import { describeStep, requireSteps } from '../sandbox/setup.ts';
@@ -99,6 +100,7 @@ async function requireFed(
   { sandbox_killed, exit_code }: Ran['facts'],
   { shortMemory }: CleanRunDeps,
 ): Promise<void> {
+  if (exit_code !== 0) await requireOwnKills(container);
   if (shortMemory === null) return;
   const kills = await container.oomKills().catch(() => null);
   // Where kills are not counted, the exit code of a killed script is the only sign.

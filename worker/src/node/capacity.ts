@@ -27,6 +27,8 @@ export function slotsOf(config: Declared, freeBytes: number | null): number {
   return Math.max(1, Math.floor(slots));
 }
 
-/** Bytes of memory that the node's sandboxes may use together. */
+/** Bytes of memory that the node's sandboxes may use together; `auto`: what the machine has, or the limit of this process's control group. */
 export const nodeMemory = ({ node_memory_bytes }: Pick<Declared, 'node_memory_bytes'>): number =>
-  node_memory_bytes === 'auto' ? totalmem() : node_memory_bytes;
+  node_memory_bytes === 'auto'
+    ? Math.min(totalmem(), process.constrainedMemory() || Number.POSITIVE_INFINITY)
+    : node_memory_bytes;

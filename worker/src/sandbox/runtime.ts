@@ -92,8 +92,10 @@ export interface Container extends AsyncDisposable {
   /** A regular file; null when there is none or it is a symlink, folder or device; SwefarmError file_too_large. */
   getFile(path: string, maxBytes: number, signal: AbortSignal): Promise<Buffer | null>;
   state(): Promise<ContainerState>;
-  /** Number of processes killed by the memory limit so far, where the runtime can tell; else null. */
+  /** Number of processes killed for memory so far, where the runtime can tell; else null. */
   oomKills(): Promise<number | null>;
+  /** Whether its memory was ever at its own limit, where the runtime can tell; else null. */
+  wasFull(): Promise<boolean | null>;
   /** True: the worker enforces the limits, not the kernel, and the counters readable inside are those of other processes. */
   readonly watched?: boolean;
   /**

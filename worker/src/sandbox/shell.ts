@@ -7,6 +7,7 @@ import type { CommandResult, RunOptions, Shell } from './command.ts';
 import { SandboxKilledError } from './command.ts';
 import { Controller, hasRisen, parseCount } from './controller.ts';
 import { killCommand } from './kill.ts';
+import { requireOwnKills } from './memorygroup.ts';
 import { type Reply, ShellLostError } from './reply.ts';
 import type { Container } from './runtime.ts';
 
@@ -158,6 +159,7 @@ class HeldShell implements Shell {
     }
     const exitCode = Number(ended.fields[0]);
     const risen = await controller.account(ended);
+    if (risen.oom) await requireOwnKills(this.#container);
     // The memory limit killed something of this command, or the pids limit made it fail.
     const isLimited = risen.oom || (exitCode !== 0 && risen.forks);
     const note = isLimited ? 'killed_by_limit' : null;
@@ -199,6 +201,7 @@ class HeldShell implements Shell {
     await this.#killCommand(controller, seq, controller.pids.slice(0, 1));
     const fresh = await this.#reopen(options.signal);
     const isKilled = hasRisen(controller.oomKills, fresh.oomKills);
+    if (isKilled) await requireOwnKills(this.#container);
     const recovered = await this.#recover(fresh, seq, keep);
     return {
       ...(recovered ? outputOf(recovered, keep) : { head: Buffer.alloc(0), tail: null, outputBytes: 0 }),

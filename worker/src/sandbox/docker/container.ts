@@ -10,6 +10,7 @@ import { engineFailure, statusCode } from '../engine/errors.ts';
 import type { Engine } from '../engine/settings.ts';
 import type { FileChanges } from '../filechanges.ts';
 import { killCommand } from '../kill.ts';
+import { type MemoryGroup, readKills, readWasFull } from '../memorygroup.ts';
 import { overlayChanges, readFileStamp } from '../overlaychanges.ts';
 import type { Container, ContainerSpec, ContainerState, ExecOptions, ExecResult } from '../runtime.ts';
 import { requireReadable } from './accounts.ts';
@@ -38,7 +39,7 @@ export class DockerContainer implements Container {
   readonly #container: Docker.Container;
   readonly #deps: DockerContainerDeps;
   #disposed: Promise<void> | null = null;
-  #oomFile: Promise<string | null> | null = null;
+  #memory: Promise<MemoryGroup | null> | null = null;
   #upper: Promise<string | null> | null = null;
   #killedByLimit = false;
   /** Null: without a watchdog the kernel counts. */
@@ -181,11 +182,19 @@ export class DockerContainer implements Container {
   /** From the control group's file where this process shares the host with the engine, or from the watchdog's count; else null. */
   async oomKills(): Promise<number | null> {
     if (this.#watchedKills !== null) return this.#watchedKills;
-    this.#oomFile ??= this.idlePid().then((pid) => (pid === null ? null : oomFile(pid, this.id)));
-    const file = await this.#oomFile;
-    const text = file === null ? '' : await readFile(file, 'latin1').catch(() => '');
-    const kills = /^oom_kill (\d+)$/m.exec(text)?.[1];
-    return kills === undefined ? null : Number(kills);
+    const group = await this.#memoryGroup();
+    return group && readKills(group);
+  }
+
+  async wasFull(): Promise<boolean | null> {
+    if (this.#watchedKills !== null) return null;
+    const group = await this.#memoryGroup();
+    return group && readWasFull(group);
+  }
+
+  #memoryGroup(): Promise<MemoryGroup | null> {
+    this.#memory ??= this.idlePid().then((pid) => (pid === null ? null : findGroup(pid, this.id)));
+    return this.#memory;
   }
 
   /** The container's first process by its id on the host; null when it has none. */
@@ -254,14 +263,14 @@ export class DockerContainer implements Container {
   }
 }
 
-/** The file where the kernel counts the kills in a container's control group; null when this process does not see the engine's processes. */
-async function oomFile(pid: number, id: string): Promise<string | null> {
+/** A container's control group of memory; null when this process does not see the engine's processes. */
+async function findGroup(pid: number, id: string): Promise<MemoryGroup | null> {
   const lines = (await readFile(`/proc/${pid}/cgroup`, 'latin1').catch(() => '')).split('\n');
   // A process with the same id in another process table would not have this container's id in its group.
   if (!lines.some((line) => line.includes(id))) return null;
   const version1 = lines.find((line) => /^\d+:(?:[^:]*,)?memory(?:,[^:]*)?:/.test(line));
   if (version1)
-    return `/sys/fs/cgroup/memory${version1.slice(version1.indexOf(':/') + 1)}/memory.oom_control`;
+    return { folder: `/sys/fs/cgroup/memory${version1.slice(version1.indexOf(':/') + 1)}`, version: 1 };
   const version2 = lines.find((line) => line.startsWith('0::'));
-  return version2 ? `/sys/fs/cgroup${version2.slice(3)}/memory.events` : null;
+  return version2 ? { folder: `/sys/fs/cgroup${version2.slice(3)}`, version: 2 } : null;
 }

@@ -124,6 +124,10 @@ export class HostContainer implements Container {
     return (await stat(this.#folder).catch(() => null)) ? 'running' : 'gone';
   }
 
+  async wasFull(): Promise<null> {
+    return null;
+  }
+
   async oomKills(): Promise<null> {
     return null;
   }

@@ -1,7 +1,9 @@
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { RolloutFailure } from '@swefarm/shared';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { type MemoryGroup, readKills, readWasFull, requireOwnKills } from '../memorygroup.ts';
 import { PARENT as OWN, openCgroups } from './cgroups.ts';
 
 let root: string;
@@ -13,6 +15,11 @@ beforeEach(() => {
 afterEach(() => rmSync(root, { recursive: true, force: true }));
 
 const LIMITS = { cpus: 1.5, memoryBytes: 1_000_000, pids: 50, diskBytes: null };
+const killed = (group: MemoryGroup) => ({
+  oomKills: () => readKills(group),
+  wasFull: () => readWasFull(group),
+});
+const classOf = (error: RolloutFailure): string => error.failureClass;
 const folder = (path: string, files: Record<string, string>): void => {
   mkdirSync(join(root, path), { recursive: true });
   for (const [name, text] of Object.entries(files)) writeFileSync(join(root, path, name), text);
@@ -38,7 +45,13 @@ it('version 1: groups below the own one of each controller', async () => {
   ]);
   for (const made of cgroups?.folders('one') ?? ['none']) expect(existsSync(made)).toBe(true);
   writeFileSync(join(memory, 'memory.oom_control'), 'oom_kill_disable 0\nunder_oom 0\noom_kill 3\n');
-  expect(await group?.oomKills()).toBe(3);
+  const counted = group?.memory as MemoryGroup;
+  expect(await readKills(counted)).toBe(3);
+  expect(await readWasFull(counted)).toBeNull();
+  writeFileSync(join(memory, 'memory.max_usage_in_bytes'), '900000\n');
+  expect(await requireOwnKills(killed(counted)).catch(classOf)).toBe('node_memory');
+  writeFileSync(join(memory, 'memory.max_usage_in_bytes'), '995000\n');
+  expect(await requireOwnKills(killed(counted))).toBeUndefined();
 });
 
 it('one that is closed takes the groups of this process from no other', async () => {
@@ -79,8 +92,13 @@ it('version 2: groups below the own one, where controllers are handed down', asy
   expect(readFileSync(join(own, 'pids.max'), 'utf8')).toBe('74');
   expect(readFileSync(join(own, 'shell/pids.max'), 'utf8')).toBe('58');
   expect(group?.joins.other).toEqual([join(own, 'other/cgroup.procs')]);
-  writeFileSync(join(own, 'memory.events'), 'low 0\noom 2\noom_kill 1\n');
-  expect(await group?.oomKills()).toBe(1);
+  const counted = group?.memory as MemoryGroup;
+  expect(await readKills(counted)).toBeNull();
+  writeFileSync(join(own, 'memory.events'), 'low 0\nmax 0\noom 0\noom_kill 1\noom_group_kill 0\n');
+  expect(await readKills(counted)).toBe(1);
+  expect(await requireOwnKills(killed(counted)).catch(classOf)).toBe('node_memory');
+  writeFileSync(join(own, 'memory.events'), 'low 0\nmax 31\noom 2\noom_kill 1\n');
+  expect(await requireOwnKills(killed(counted))).toBeUndefined();
 });
 
 it('nothing where nothing can be made', async () => {

@@ -3,6 +3,7 @@
 import { access, constants, mkdir, readFile, rmdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { linearBackoff, newId, retry } from '@swefarm/shared';
+import type { MemoryGroup } from '../memorygroup.ts';
 import type { Limits } from '../runtime.ts';
 
 export type Controller = 'cpu' | 'memory' | 'pids';
@@ -32,8 +33,8 @@ export type Cgroup = {
   joins: Record<'shell' | 'other', string[]>;
   /** Folders to show read-only in the sandbox, where programs look for their own limits. */
   views: { folder: string; at: string }[];
-  /** Kills by the memory limit so far; null where memory is not limited here. */
-  oomKills(): Promise<number | null>;
+  /** Where the kernel counts its memory; null where memory is not limited here. */
+  memory: MemoryGroup | null;
 };
 
 /** A mounted hierarchy below which groups can be made. */
@@ -206,9 +207,6 @@ async function create(version: 1 | 2, hierarchies: Hierarchy[], id: string, limi
     }),
   );
   const memory = hierarchies.find(({ controllers }) => controllers.includes('memory'));
-  const file = memory
-    ? join(memory.folder, id, version === 2 ? 'memory.events' : 'memory.oom_control')
-    : null;
   return {
     joins: { shell: joins(version, hierarchies, id, SHELL), other: joins(version, hierarchies, id, OTHER) },
     views: hierarchies.flatMap(({ folder, controllers }) =>
@@ -219,11 +217,7 @@ async function create(version: 1 | 2, hierarchies: Hierarchy[], id: string, limi
             at: `/sys/fs/cgroup/${name}`,
           })),
     ),
-    async oomKills() {
-      if (file === null) return null;
-      const text = await readFile(file, 'latin1').catch(() => '');
-      return Number(/^oom_kill (\d+)$/m.exec(text)?.[1] ?? 0);
-    },
+    memory: memory ? { folder: join(memory.folder, id), version } : null,
   };
 }
 

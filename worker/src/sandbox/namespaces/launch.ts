@@ -7,6 +7,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { errorMessage, type FailureClass, ownFolder, RolloutFailure } from '@swefarm/shared';
 import { requirePossible } from '../limits.ts';
+import { readKills } from '../memorygroup.ts';
 import type { Layer } from '../overlaychanges.ts';
 import type { Container, ContainerSpec } from '../runtime.ts';
 import { SCRATCH } from '../scratch.ts';
@@ -79,7 +80,7 @@ export async function launchSandbox(
     await container[Symbol.asyncDispose]();
   } catch (error) {
     await supervisor?.end();
-    const isStarved = ((await cgroup?.oomKills()) ?? 0) > 0;
+    const isStarved = cgroup?.memory ? ((await readKills(cgroup.memory)) ?? 0) > 0 : false;
     // Anything that cannot be removed now has a record, by which the reaper finds it.
     await discard().catch(() => undefined);
     throw isStarved ? memoryLimitFailure(spec, error) : startFailure(error);

@@ -1,0 +1,61 @@
+/**
+ * What the kernel counts of a control group's memory: processes that its memory killer took there, and how often the group itself was
+ * at its limit. The kernel counts a kill in the group of the victim whoever had no memory left: this group, the job or pod
+ * around it, or the machine. Only the group that was full counts that it was full.
+ * Sources: Linux, Documentation/admin-guide/cgroup-v2.rst (memory.events) and cgroup-v1/memory.rst (memory.oom_control, memory.max_usage_in_bytes).
+ */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { RolloutFailure } from '@swefarm/shared';
+import type { Container } from './runtime.ts';
+
+export type MemoryGroup = { folder: string; version: 1 | 2 };
+
+/** The kernel charges several pages at once, so that a full group may lack some. */
+const NEARLY = 0.99;
+
+const read = (path: string): Promise<string> => readFile(path, 'latin1').catch(() => '');
+const count = (pattern: RegExp, text: string): number | null => {
+  const found = pattern.exec(text)?.[1];
+  return found === undefined ? null : Number(found);
+};
+
+/** Processes killed for memory so far; null where the kernel does not count them, or the group is gone. */
+export const readKills = async ({ folder, version }: MemoryGroup): Promise<number | null> =>
+  count(
+    /^oom_kill (\d+)$/m,
+    await read(join(folder, version === 2 ? 'memory.events' : 'memory.oom_control')),
+  );
+
+/** Whether the group was ever at its own limit, be it only until files were dropped from memory; null where that is not counted. */
+export async function readWasFull({ folder, version }: MemoryGroup): Promise<boolean | null> {
+  if (version === 2) {
+    const times = count(/^max (\d+)$/m, await read(join(folder, 'memory.events')));
+    return times === null ? null : times > 0;
+  }
+  // memory.failcnt stays 0 where memory with swap has a limit too, which the kernel asks first and does not count.
+  const [peak, limit] = await Promise.all(
+    ['memory.max_usage_in_bytes', 'memory.limit_in_bytes'].map(async (file) =>
+      count(/^(\d+)$/m, await read(join(folder, file))),
+    ),
+  );
+  return peak == null || limit == null ? null : peak >= limit * NEARLY;
+}
+
+/**
+ * Throws RolloutFailure `node_memory` when a process in the sandbox was killed for memory and the sandbox was never at its own limit: the
+ * job or pod of this worker, or the machine, had none left, which is nothing that the code in the sandbox is judged by.
+ */
+export async function requireOwnKills(container: Pick<Container, 'oomKills' | 'wasFull'>): Promise<void> {
+  if (await wasStarved(container))
+    throw new RolloutFailure(
+      'node_memory',
+      "a process of a sandbox was killed for memory below the sandbox's own limit: the machine, or the job or pod of this worker, has less memory than its sandboxes use (lower concurrency, or raise rollout_memory_bytes)",
+    );
+}
+
+/** Whether something in the sandbox was killed for memory that others took. */
+export async function wasStarved(container: Pick<Container, 'oomKills' | 'wasFull'>): Promise<boolean> {
+  const kills = await container.oomKills().catch(() => null);
+  return kills !== null && kills > 0 && (await container.wasFull().catch(() => null)) === false;
+}
