@@ -1,0 +1,135 @@
+/**
+ * Two releases in one namespace, each with two workers, all on one node with one store of images. One release suffers, the other must not
+ * notice; then the other way round. A minute each, or half of SWEFARM_TEST_CHAOS_MINUTES each.
+ */
+import { sleep } from '@swefarm/shared';
+import { type ScriptedPolicy, until } from '@swefarm/testkit';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { NO_TOOLS } from '../../helm/render.ts';
+import { type Caller, callerOf, type Line, startPolicy } from './caller.ts';
+import { type Cluster, NODE, openCluster, programs, untilWorkers, workerPods } from './cluster.ts';
+
+const MINUTES = Number(process.env.SWEFARM_TEST_CHAOS_MINUTES ?? 2);
+const BATCH = 12;
+const RELEASES = {
+  farm: { gateway: 28_080, redis: 26_380 },
+  other: { gateway: 28_081, redis: 26_381 },
+} as const;
+type Name = keyof typeof RELEASES;
+
+let cluster: Cluster;
+let policy: ScriptedPolicy;
+const callers = {} as Record<Name, Caller>;
+
+beforeEach(({ skip }) => skip(programs === null, NO_TOOLS));
+beforeAll(async () => {
+  if (programs === null) return;
+  cluster = await openCluster(1);
+  policy = await startPolicy(4);
+  for (const [name, { gateway, redis }] of Object.entries(RELEASES) as [Name, (typeof RELEASES)[Name]][]) {
+    const values = await cluster.values(name, `gateway.port=${gateway}`, `redis.port=${redis}`);
+    await cluster.helm('install', name, 'helm/swefarm', ...values, '--wait', '--timeout', '180s');
+    callers[name] = await callerOf(cluster, name, `http://${NODE}:${gateway}`);
+  }
+}, 900_000);
+afterAll(async () => {
+  await policy?.[Symbol.asyncDispose]();
+  await cluster?.[Symbol.asyncDispose]();
+}, 120_000);
+
+const anyWorker = async (name: Name): Promise<string> => {
+  const pods = await workerPods(cluster, name);
+  return pods[Math.floor(Math.random() * pods.length)] ?? '';
+};
+
+/** In this order, again and again. */
+const STRIKES: [name: string, strike: (release: Name) => Promise<unknown>][] = [
+  [
+    'a worker’s process is killed',
+    async (release) =>
+      cluster.kubectl(
+        ...['exec', await anyWorker(release), '--', 'sh', '-c', 'kill -9 $(cat /proc/1/task/1/children)'],
+      ),
+  ],
+  [
+    'a worker’s pod is killed',
+    async (release) => cluster.kubectl('delete', await anyWorker(release), '--grace-period=0', '--force'),
+  ],
+  [
+    'a worker’s pod drains',
+    async (release) => cluster.kubectl('delete', await anyWorker(release), '--wait=false'),
+  ],
+  [
+    'the pod of Redis is killed',
+    (release) => cluster.kubectl('delete', 'pod', `${release}-swefarm-redis-0`, '--wait=false'),
+  ],
+  [
+    'the gateway’s pod is killed',
+    (release) =>
+      cluster.kubectl(
+        ...['delete', 'pod', '--grace-period=0', '--force', '-l'],
+        `app.kubernetes.io/instance=${release},app.kubernetes.io/component=gateway`,
+      ),
+  ],
+];
+
+/** Runs of one release, one after the other, until told to stop. */
+async function work(release: Name, stop: AbortSignal): Promise<Line[]> {
+  const lines: Line[] = [];
+  while (!stop.aborted) {
+    const run = await submitted(release);
+    const found = await callers[release].results(run, BATCH);
+    await callers[release].expectWhole(found, BATCH);
+    lines.push(...found);
+  }
+  return lines;
+}
+
+/** Its gateway may be away for some seconds. */
+async function submitted(release: Name): Promise<string> {
+  let run = '';
+  await until(
+    async () => {
+      run = await callers[release].submit(policy, BATCH).catch(() => '');
+      return run !== '';
+    },
+    { what: `${release} takes a run`, pauseMs: 1_000 },
+  );
+  return run;
+}
+
+test.for([
+  ['farm', 'other'],
+  ['other', 'farm'],
+] as const)(
+  '%s suffers and loses nothing; %s beside it on the node needs one attempt for each rollout',
+  { timeout: MINUTES * 60_000 + 900_000 },
+  async ([victim, neighbour]) => {
+    await untilWorkers(cluster, 2, victim);
+    await untilWorkers(cluster, 2, neighbour);
+    const stop = AbortSignal.timeout(MINUTES * 30_000);
+    const working = Promise.all([work(victim, stop), work(neighbour, stop)]);
+    let struck = 0;
+    const striking = (async () => {
+      while (!stop.aborted) {
+        await sleep(5_000 + Math.random() * 10_000);
+        const [name, strike] = STRIKES[struck % STRIKES.length] ?? [];
+        if (stop.aborted || !strike) break;
+        console.log(`${victim}: ${name}`);
+        // A pod may just have ended by itself, or not be there yet.
+        await strike(victim).then(
+          () => (struck += 1),
+          (error: Error) => console.log(error.message.split('\n').at(-1)),
+        );
+      }
+    })();
+    const [suffered, untouched] = await working;
+    await striking;
+    const again = suffered.filter(({ attempt }) => attempt > 1).length;
+    console.log(
+      `${struck} strikes; ${victim}: ${suffered.length} rollouts, ${again} of a later attempt; ${neighbour}: ${untouched.length}`,
+    );
+    expect(struck).toBeGreaterThan(2);
+    expect(untouched.filter(({ attempt }) => attempt > 1)).toEqual([]);
+  },
+);
