@@ -18,7 +18,8 @@ export type TestRegistry = AsyncDisposable & {
 const MANIFEST = 'application/vnd.docker.distribution.manifest.v2+json';
 const digestOf = (bytes: Buffer): string => `sha256:${createHash('sha256').update(bytes).digest('hex')}`;
 
-export async function startRegistry(): Promise<TestRegistry> {
+/** @param login `user:password` that every request must bring; null: none */
+export async function startRegistry(login: string | null = null): Promise<TestRegistry> {
   const blobs = new Map<string, Buffer>();
   const tags = new Map<string, Buffer>();
   const faults = { limited: 0, cut: 0 };
@@ -34,6 +35,11 @@ export async function startRegistry(): Promise<TestRegistry> {
     };
     const [, name = '', kind, reference = ''] =
       /^\/v2\/(.+)\/(manifests|blobs)\/([^/]+)$/.exec(request.url ?? '') ?? [];
+    const wanted = login && `Basic ${Buffer.from(login).toString('base64')}`;
+    if (wanted && request.headers.authorization !== wanted)
+      return answer(401, Buffer.from('{"errors":[{"code":"UNAUTHORIZED","message":"who are you"}]}'), {
+        'www-authenticate': 'Basic realm="test"',
+      });
     if (request.url === '/v2/') return answer(200, Buffer.from('{}'));
     if (kind === 'manifests') {
       manifests += 1;

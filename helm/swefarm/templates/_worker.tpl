@@ -97,6 +97,9 @@ localhostProfile: {{ . }}
 {{- end }}
 - name: SWEFARM_NODE
   valueFrom: { fieldRef: { fieldPath: spec.nodeName } }
+{{- if and .Values.image.pullSecrets (not (hasPrefix "rootfs" $mode)) }}
+- { name: SWEFARM_REGISTRY_AUTH, value: {{ include "swefarm.registryAuth" . | quote }} }
+{{- end }}
 {{- if ne $mode "node" }}
 {{- $limits := (include "swefarm.rolloutResources" . | fromJson).limits }}
 {{- $own := ternary (include "swefarm.bytes" .Values.worker.ownMemory | int64) 0 (hasPrefix "rootfs" $mode) }}
@@ -110,6 +113,11 @@ localhostProfile: {{ . }}
 {{- end }}
 {{- end }}
 
+{{/* The files of image.pullSecrets, by which engines pull the images of instances. */}}
+{{- define "swefarm.registryAuth" -}}
+{{- $files := list }}{{ range $at, $_ := .Values.image.pullSecrets }}{{ $files = append $files (printf "/etc/swefarm/registry/%d.json" $at) }}{{ end }}{{ join "," $files -}}
+{{- end }}
+
 {{- define "swefarm.workerMounts" -}}
 - { name: config, mountPath: /etc/swefarm/config.yaml, subPath: config.yaml, readOnly: true }
 - { name: home, mountPath: /home/worker }
@@ -118,6 +126,9 @@ localhostProfile: {{ . }}
 - { name: {{ ternary "store" "images" (hasPrefix "rootfs" .Values.runtime.mode) }}, mountPath: /store }
 {{- if not (hasPrefix "rootfs" .Values.runtime.mode) }}
 - { name: engine, mountPath: {{ ternary "/run/engine/engine.sock" "/run/engine" (eq .Values.runtime.mode "node") }} }
+{{- end }}
+{{- if and .Values.image.pullSecrets (not (hasPrefix "rootfs" .Values.runtime.mode)) }}
+- { name: registry-auth, mountPath: /etc/swefarm/registry, readOnly: true }
 {{- end }}
 {{- with .Values.worker.archives }}
 - { name: archives, mountPath: /archives, readOnly: true }
@@ -157,11 +168,14 @@ localhostProfile: {{ . }}
 - name: images
   emptyDir: { sizeLimit: 1Gi }
 {{- end }}
-{{- if and (eq .Values.runtime.mode "podman") .Values.image.pullSecrets }}
+{{- if and .Values.image.pullSecrets (not (hasPrefix "rootfs" .Values.runtime.mode)) }}
 - name: registry-auth
-  secret:
-    secretName: {{ first .Values.image.pullSecrets }}
-    items: [{ key: .dockerconfigjson, path: auth.json }]
+  projected:
+    defaultMode: 0444
+    sources:
+      {{- range $at, $name := .Values.image.pullSecrets }}
+      - secret: { name: {{ $name }}, items: [{ key: .dockerconfigjson, path: {{ $at }}.json }] }
+      {{- end }}
 {{- end }}
 {{- with .Values.worker.archives }}
 - name: archives
@@ -181,9 +195,6 @@ localhostProfile: {{ . }}
   env:
     - { name: HOME, value: /home/podman }
     - { name: XDG_RUNTIME_DIR, value: /run/engine }
-    {{- if .Values.image.pullSecrets }}
-    - { name: REGISTRY_AUTH_FILE, value: /etc/registry/auth.json }
-    {{- end }}
   startupProbe:
     exec: { command: [podman, --url, "unix:///run/engine/podman.sock", version] }
     periodSeconds: 2
@@ -207,9 +218,6 @@ localhostProfile: {{ . }}
     - { name: store, mountPath: /home/podman/.local/share/containers }
     - { name: tmp, mountPath: /tmp }
     - { name: tmp, mountPath: /var/tmp }
-    {{- if .Values.image.pullSecrets }}
-    - { name: registry-auth, mountPath: /etc/registry, readOnly: true }
-    {{- end }}
 {{- else if eq $mode "docker" }}
 - name: docker
   image: {{ .Values.runtime.docker.image }}

@@ -75,6 +75,12 @@ export const WORKER_KEYS = {
     '',
     'Mirrors that are tried first: PREFIX=PREFIX, separated by commas, such as docker.io/=mirror.example/hub/.',
   ),
+  registry_auth: key<string[]>(
+    form.list,
+    () => [],
+    '',
+    'Files with credentials of registries, separated by commas, as docker login writes them ({"auths": …}); read at each pull. Engines pull with them.',
+  ),
   image_disk_watermark: plain(
     form.share,
     0.85,

@@ -1,13 +1,20 @@
 /** Fetches images on a node: few at a time, from mirrors first, and with waits where a registry limits the rate. */
 import { createSemaphore, errorMessage, exponentialBackoff, sleep, UsageError } from '@swefarm/shared';
+import { type Credentials, credentialsFor } from './credentials.ts';
 import { fullName } from './names.ts';
 
 export type Mirror = { from: string; to: string };
 
-export type FetchSettings = { atOnce: number; mirrors: readonly Mirror[] };
+export type FetchSettings = {
+  atOnce: number;
+  mirrors: readonly Mirror[];
+  /** Files with credentials of registries. */
+  registryAuth?: readonly string[];
+};
 
-/** `pull` gets the name under which to request the image; throws the last error of `pull`. */
-export type Fetch = <T>(image: string, pull: (from: string) => Promise<T>) => Promise<T>;
+type Pull<T> = (from: string, credentials: Credentials | null) => Promise<T>;
+/** `pull` gets the name under which to request the image, and who asks; throws the last error of `pull`. */
+export type Fetch = <T>(image: string, pull: Pull<T>) => Promise<T>;
 
 /** Each `PREFIX=PREFIX`. Throws UsageError. */
 export function readMirrors(given: readonly string[]): Mirror[] {
@@ -49,14 +56,16 @@ export function waitAfter(error: unknown, waits: number): number | null {
 
 /** `wait`: milliseconds, for tests. */
 export function createFetch(
-  { atOnce, mirrors }: FetchSettings,
+  { atOnce, mirrors, registryAuth = [] }: FetchSettings,
   wait: (ms: number) => Promise<unknown> = sleep,
 ): Fetch {
   const slots = createSemaphore(atOnce);
-  const patiently = async <T>(from: string, pull: (from: string) => Promise<T>): Promise<T> => {
+  const once = <T>(from: string, pull: Pull<T>): Promise<T> =>
+    slots.run(async () => pull(from, await credentialsFor(from, registryAuth)));
+  const patiently = async <T>(from: string, pull: Pull<T>): Promise<T> => {
     for (let waits = 0; ; waits++) {
       try {
-        return await slots.run(() => pull(from));
+        return await once(from, pull);
       } catch (error) {
         const ms = waits < MOST_WAITS ? waitAfter(error, waits) : null;
         if (ms === null) throw error;
@@ -69,7 +78,7 @@ export function createFetch(
     const sources = sourcesOf(image, mirrors);
     for (const mirror of sources.slice(0, -1)) {
       try {
-        return await slots.run(() => pull(mirror));
+        return await once(mirror, pull);
       } catch {
         // A mirror that does not have it, or does not answer, is skipped.
       }

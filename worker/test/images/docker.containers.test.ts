@@ -1,5 +1,5 @@
 /** Images on a real engine, from a registry that counts and fails: fetched once, patiently, from mirrors; removed when room is short. */
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { newId } from '@swefarm/shared';
@@ -46,9 +46,9 @@ async function anImage(): Promise<string> {
   return name;
 }
 
-function aSource(mirrors: string[] = []) {
+function aSource(mirrors: string[] = [], registryAuth: string[] = []) {
   const pulled = openPulledImages(join(folder, `${newId()}.json`));
-  const fetch = createFetch({ atOnce: 2, mirrors: readMirrors(mirrors) });
+  const fetch = createFetch({ atOnce: 2, mirrors: readMirrors(mirrors), registryAuth });
   return { pulled, ensure: createEngineImages({ docker, fetch, pulled }).ensure };
 }
 
@@ -79,6 +79,19 @@ test('a mirror is asked first, and its image has the name that was asked for', a
   await expect(ensure(`nowhere.example/${name}`, open)).resolves.not.toMatchObject({ pulled: true });
 });
 
+test('a registry that asks who pulls gets the credentials of the file, and refuses without', async () => {
+  await using own = await startRegistry('farm:secret');
+  const name = `t-${newId().toLowerCase()}`;
+  own.add(name, await layerOf([{ name: 'file', content: name }]));
+  const image = `${own.address}/${name}`;
+  made.push(image);
+  await expect(aSource().ensure(image, open)).rejects.toThrow(/auth/);
+  const path = join(folder, `${newId()}.json`);
+  const auth = Buffer.from('farm:secret').toString('base64');
+  writeFileSync(path, JSON.stringify({ auths: { [own.address]: { auth } } }));
+  expect((await aSource([], [path]).ensure(image, open)).name).toBe(image);
+});
+
 test('the light runtime fetches through the engine: from a mirror, few at once, and it is written down', async () => {
   const names = await Promise.all(Array.from({ length: 4 }, anImage));
   made.push(...names.map((name) => `nowhere.example/${name}`));
@@ -87,9 +100,9 @@ test('the light runtime fetches through the engine: from a mirror, few at once, 
   let most = 0;
   const gated = createFetch({ atOnce: 2, mirrors: readMirrors([`nowhere.example/=${registry.address}/`]) });
   const fetch: Fetch = (image, pull) =>
-    gated(image, async (from) => {
+    gated(image, async (from, credentials) => {
       most = Math.max(most, ++now);
-      return await pull(from).finally(() => now--);
+      return await pull(from, credentials).finally(() => now--);
     });
   const engineOf = new ImageExporter({ socketPath, fetch, pulled });
   const images = await Promise.all(names.map((name) => engineOf.pull(`nowhere.example/${name}`)));

@@ -1,6 +1,7 @@
 /** Images of an engine: local first, pulled otherwise, with one pull at a time per image for all callers. */
 import { createSingleFlight, RolloutFailure } from '@swefarm/shared';
 import type Docker from 'dockerode';
+import type { Credentials } from '../../images/credentials.ts';
 import type { Fetch } from '../../images/fetch.ts';
 import { withTag } from '../../images/names.ts';
 import type { PulledImages } from '../../images/pulledimages.ts';
@@ -41,8 +42,8 @@ export function createEngineImages(deps: EngineImageDeps): EngineImages {
 /** Throws RolloutFailure image_not_found / image_pull / node_disk / engine_unreachable. */
 export async function pullImage({ docker, fetch, pulled }: EngineImageDeps, image: string): Promise<void> {
   try {
-    await fetch(image, async (from) => {
-      await pullAs(docker, withTag(from));
+    await fetch(image, async (from, credentials) => {
+      await pullAs(docker, withTag(from), credentials);
       if (from !== image) await rename(docker, withTag(from), withTag(image));
     });
   } catch (error) {
@@ -65,8 +66,11 @@ async function findImage(docker: Docker, image: string): Promise<ReadyImage | nu
   }
 }
 
-async function pullAs(docker: Docker, name: string): Promise<void> {
-  const stream = await docker.pull(name, { abortSignal: AbortSignal.timeout(PULL_TIMEOUT_MS) });
+async function pullAs(docker: Docker, name: string, credentials: Credentials | null): Promise<void> {
+  const stream = await docker.pull(name, {
+    abortSignal: AbortSignal.timeout(PULL_TIMEOUT_MS),
+    ...(credentials && { authconfig: credentials }),
+  });
   await new Promise<void>((resolve, reject) => {
     docker.modem.followProgress(stream, (error, lines: { error?: string }[] | null) => {
       // Podman reports a failure in a line of a stream that ends normally.

@@ -1,6 +1,7 @@
 /** How a node's engines are reached, and how their images are pulled and evicted, from the worker's configuration. */
 import { join } from 'node:path';
 import type { WorkerConfig } from '@swefarm/shared';
+import { checkRegistryAuth } from '../../images/credentials.ts';
 import { type FetchSettings, readMirrors } from '../../images/fetch.ts';
 
 export type Engine = 'docker' | 'podman';
@@ -14,14 +15,18 @@ export type ImageSettings = FetchSettings & {
   pins: readonly string[];
 };
 
-/** Throws UsageError for mirrors that cannot be read. */
-export const imageSettings = (config: WorkerConfig, engine: Engine): ImageSettings => ({
-  atOnce: config.image_pulls,
-  mirrors: readMirrors(config.image_mirrors),
-  pulledFile: join(config.images_dir, `brought-${engine}.json`),
-  watermark: config.image_disk_watermark,
-  pins: config.image_pins,
-});
+/** Throws UsageError for mirrors and credentials that cannot be read. */
+export function imageSettings(config: WorkerConfig, engine: Engine): ImageSettings {
+  checkRegistryAuth(config.registry_auth);
+  return {
+    atOnce: config.image_pulls,
+    mirrors: readMirrors(config.image_mirrors),
+    registryAuth: config.registry_auth,
+    pulledFile: join(config.images_dir, `brought-${engine}.json`),
+    watermark: config.image_disk_watermark,
+    pins: config.image_pins,
+  };
+}
 
 /** DOCKER_HOST and CONTAINER_HOST are URLs; dockerode takes the path. */
 export function engineSocket(config: WorkerConfig, engine: Engine): string {
