@@ -1,0 +1,112 @@
+/** 400 workers on 400 fake nodes beside a real one: scheduled, found, and the API server hears of no rollout. */
+import { loadConfig, openFarm, type WorkerRecord } from '@swefarm/shared';
+import { type ScriptedPolicy, until } from '@swefarm/testkit';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { NO_TOOLS } from '../../helm/render.ts';
+import { type Caller, callerOf, startPolicy } from './caller.ts';
+import { type AuditRecord, type Cluster, NODE, openCluster, programsWith, workerStates } from './cluster.ts';
+
+const programs = programsWith('kwok');
+const NODES = 400;
+const ROLLOUTS = 32;
+
+let cluster: Cluster;
+let policy: ScriptedPolicy;
+let caller: Caller;
+
+beforeEach(({ skip }) => skip(programs === null, NO_TOOLS));
+beforeAll(async () => {
+  if (programs === null) return;
+  cluster = await openCluster(1);
+  await cluster.script('fakes', String(NODES));
+  policy = await startPolicy(1);
+  const taint = '{"key":"swefarm.test/fake","operator":"Exists"}';
+  const values = await cluster.values('farm', 'worker.kind=DaemonSet');
+  const from = Date.now();
+  const args = [...values, '--set-json', `worker.tolerations=[${taint}]`, '--wait', '--timeout', '300s'];
+  await cluster.helm('install', 'farm', 'helm/swefarm', ...args);
+  // Helm waits for so many as an upgrade must leave (worker.upgradeAtOnce), not for the real one.
+  await cluster.kubectl('rollout', 'status', 'daemonset/farm-swefarm-worker', '--timeout=300s');
+  console.log(`${NODES + 1} workers are there after ${Math.round((Date.now() - from) / 1000)} s`);
+  caller = await callerOf(cluster);
+}, 900_000);
+afterAll(async () => {
+  await policy?.[Symbol.asyncDispose]();
+  await cluster?.[Symbol.asyncDispose]();
+}, 120_000);
+
+type Group = { targets: string[]; labels: { role: string; node?: string } };
+
+test('each node has one worker; what each fake one would tell Redis makes it a target of /sd', async () => {
+  const pods = await workerStates(cluster);
+  expect(pods).toHaveLength(NODES + 1);
+  expect(new Set(pods.map(({ spec }) => spec.nodeName)).size).toBe(NODES + 1);
+  const fakes = pods.filter(({ spec }) => spec.nodeName?.startsWith('fake'));
+  const secret = await cluster.kubectl(
+    'get',
+    'secret',
+    'farm-swefarm-redis',
+    '-o',
+    'jsonpath={.data.password}',
+  );
+  const env = {
+    SWEFARM_REDIS_URL: `redis://${NODE}:26380`,
+    SWEFARM_REDIS_PASSWORD: Buffer.from(secret, 'base64').toString(),
+  };
+  await using farm = await openFarm(loadConfig('producer', { env, flags: {} }), 'worker');
+  const records = fakes.map(
+    ({ metadata, spec, status }): WorkerRecord => ({
+      ...{ worker: metadata.name, node: spec.nodeName ?? '', runtime: 'rootfs', slots: 16, active: 0 },
+      ...{ started_at: Date.now(), metrics: `${status.podIP}:9400`, paused: 'a fake node' },
+    }),
+  );
+  await Promise.all(records.map((record) => farm.registry.beat(record)));
+  const from = performance.now();
+  const groups = (await (await caller.ask('/sd')).json()) as Group[];
+  const sd = performance.now() - from;
+  const metrics = await (await caller.ask('/metrics')).text();
+  console.log(`/sd ${Math.round(sd)} ms, /metrics ${Math.round(performance.now() - from - sd)} ms`);
+  const found = groups.filter(({ labels }) => labels.role === 'worker').map(({ labels }) => labels.node);
+  expect(new Set(found)).toEqual(new Set(pods.map(({ spec }) => spec.nodeName)));
+  expect(groups.flatMap(({ targets }) => targets)).toEqual(
+    expect.arrayContaining(records.map(({ metrics: address }) => address)),
+  );
+  expect(metrics).toMatch(new RegExp(`^swefarm_workers\\{state="paused"\\} ${NODES}$`, 'm'));
+  await Promise.all(records.map(({ worker }) => farm.registry.leave(worker)));
+  expect(sd).toBeLessThan(5_000);
+});
+
+test('32 rollouts: the API server is asked nothing for any of them', async () => {
+  // What follows the installation has ended when nobody changes the namespace for a while.
+  let changes = -1;
+  await until(
+    async () => {
+      const before = changes;
+      changes = (await cluster.audit()).filter(isChange).length;
+      return changes === before;
+    },
+    { what: 'nobody changes the namespace', pauseMs: 10_000, withinMs: 300_000 },
+  );
+  const before = await cluster.audit();
+  const from = Date.now();
+  const run = await caller.submit(policy, ROLLOUTS);
+  const lines = await caller.results(run, ROLLOUTS);
+  const seconds = Math.round((Date.now() - from) / 1000);
+  const asked = (await cluster.audit()).slice(before.length);
+  await caller.expectWhole(lines, ROLLOUTS);
+  const [changed, own] = [asked.filter(isChange), asked.filter(isOwn)];
+  console.log(
+    `${ROLLOUTS} rollouts in ${seconds} s; requests of nodes and controllers meanwhile: ${asked.length}, of the farm: ${own.length}`,
+  );
+  expect(changed).toEqual([]);
+  expect(own).toEqual([]);
+  const names = asked.map(({ objectRef }) => objectRef?.name ?? '').filter((name) => name.includes(run));
+  expect(names).toEqual([]);
+});
+
+/** Something of the farm's namespace is made, changed or removed, by whomever; an answer to what a pod asked is not. */
+const isChange = ({ verb, objectRef }: AuditRecord): boolean =>
+  objectRef?.namespace === 'rl' &&
+  !['get', 'list', 'watch'].includes(verb) &&
+  objectRef.resource !== 'events';
+const isOwn = ({ user }: AuditRecord): boolean => user.username.startsWith('system:serviceaccount:rl:');
