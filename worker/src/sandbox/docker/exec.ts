@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream';
 import { linearBackoff, newId, poll, RolloutFailure, waitAtMost } from '@swefarm/shared';
 import type Docker from 'dockerode';
 import { Capture, execResult } from '../capture.ts';
-import { engineFailure } from '../engine/errors.ts';
+import { engineFailure, statusCode } from '../engine/errors.ts';
 import type { ExecOptions, ExecResult } from '../runtime.ts';
 import { lateFailure, requireReadable } from './accounts.ts';
 import { inTime, isLate, killWithoutEngine, NOT_YET_COMMAND } from './deadline.ts';
@@ -143,7 +143,9 @@ async function exitCode(exec: Docker.Exec): Promise<number> {
     return Running ? null : ExitCode;
   };
   const code = await poll(look, { pauseMs: linearBackoff(5), tries: 50 }).catch((error: unknown) => {
-    throw engineFailure(error, 'sandbox_lost', 'asking for an exit code');
+    // An engine that was restarted may have kept its containers (live-restore); the commands in them it has forgotten.
+    const otherwise = statusCode(error) === 404 ? 'engine_unreachable' : 'sandbox_lost';
+    throw engineFailure(error, otherwise, 'asking for an exit code');
   });
   if (code === null)
     throw new RolloutFailure('sandbox_lost', 'the stream of a command broke while the command was running');
