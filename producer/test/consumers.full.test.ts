@@ -1,10 +1,12 @@
 /** What `swefarm export` writes is read by the programs that it is for, as PyPI has them. */
 import { execFile } from 'node:child_process';
-import { mkdir, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
+import { officialReport } from '@swefarm/grading';
 import { madeTrajectory } from '@swefarm/testkit';
 import { beforeAll, expect, test } from 'vitest';
+import { instanceFolder, writeFolder } from '../src/formats/swebench/tree.ts';
+import { aReport } from '../src/output/result.fixture.ts';
 import { linesOf, run } from './cli.ts';
 import { testFolder } from './farm.ts';
 import { storeRollouts, toolTrajectory } from './stored.ts';
@@ -12,7 +14,7 @@ import { storeRollouts, toolTrajectory } from './stored.ts';
 const ROOT = resolve(import.meta.dirname, '../..');
 const CLIENTS = join(ROOT, 'testkit/clients/training');
 const VENVS = join(ROOT, '.swefarm/cache/venvs/training');
-const SCRIPTS = { readers: 'readers.py', swesmith: 'smith.py' } as const;
+const SCRIPTS = { readers: 'readers.py', swesmith: 'smith.py', agents: 'agents.py' } as const;
 const execute = promisify(execFile);
 
 const EXPORTS = [
@@ -30,6 +32,7 @@ const EXPORTS = [
   ['mini-swe-agent', '1', 'mini-1'],
   ['mini-swe-agent', '1.1', 'mini-1.1'],
   ['swe-agent', 'tree', 'swe-agent'],
+  ['atif', '1.7', 'atif'],
 ] as const;
 
 beforeAll(async () => {
@@ -46,14 +49,18 @@ async function exported(): Promise<string> {
     const args = ['export', results, '--format', format, '--form', form, '--out', join(folder, name)];
     expect([0, 10]).toContain((await run(args)).code);
   }
-  for (const id of ['a__b-1', 'a__b-2']) {
-    await mkdir(join(folder, 'reports', id), { recursive: true });
-    await writeFile(join(folder, 'reports', id, 'report.json'), JSON.stringify({ [id]: { resolved: true } }));
+  for (const instance_id of ['a__b-1', 'a__b-2']) {
+    const report = aReport({ instance_id, grader: 'swesmith-0.0.9' });
+    const official = officialReport(report, { log: 'PASSED', model: 'm', timeoutSeconds: 90 });
+    const prediction = { instance_id, model_name_or_path: 'm' };
+    await writeFolder(instanceFolder(folder, 'reports', prediction, report.grader), {
+      ...{ patch: '', log: '', script: null, testOutput: 'PASSED', report: official },
+    });
   }
   return folder;
 }
 
-async function asked(client: 'readers' | 'swesmith', folder: string) {
+async function asked(client: keyof typeof SCRIPTS, folder: string) {
   const python = join(VENVS, client, 'bin/python');
   const { stdout } = await execute(python, [join(CLIENTS, SCRIPTS[client]), folder], {
     maxBuffer: 64 * 1024 ** 2,
@@ -79,7 +86,7 @@ test('pandas, pyarrow and datasets read lines and tables; sb-cli takes the predi
   }
 });
 
-test("swesmith's own transform of our .traj files says what our lines say; swebench and safetensors read theirs", async () => {
+test("swesmith's own collection, with the tree of reports as its --eval_dir, says of our .traj files what our lines say; swebench and safetensors read theirs", async () => {
   const folder = await exported();
   const found = await asked('swesmith', folder);
   type Line = { messages: { role: string; content: string }[] };
@@ -100,4 +107,38 @@ test("swesmith's own transform of our .traj files says what our lines say; swebe
     log_probs: ['float32', [1080]],
     offsets: ['int64', [2]],
   });
+});
+
+test("Harbor's validator takes the ATIF files, with tokens and log-probabilities; OpenHands' own events are those of output.jsonl", async () => {
+  const made = madeTrajectory(4, 1);
+  const found = await asked('agents', await exported());
+  const sum = made.turns.reduce(
+    (all, { tokens }) => all + (tokens?.log_probs.reduce((a, b) => a + b, 0) ?? 0),
+    0,
+  );
+  expect(found.atif).toMatchObject({
+    'a__b-1': { errors: [], sources: ['system', 'user', 'agent', 'agent', 'agent'], tokens: 0 },
+    'a__b-2': { errors: [], sources: ['system', 'user', 'agent', 'agent', 'agent', 'agent'], tokens: 360 },
+  });
+  expect(found.atif['a__b-1'].calls[0]).toEqual({ command: 'ls' });
+  expect(found.atif['a__b-2'].logprobs).toBeCloseTo(sum, 6);
+  const [first, second] = ['a__b-1', 'a__b-2'].map(
+    (id) => found.openhands[id] as [string, { args?: object }][],
+  );
+  const names = (events: typeof first) => events?.map(([name]) => name);
+  const worked = ['CmdRunAction', 'CmdOutputObservation'];
+  expect(names(first)).toEqual([
+    'SystemMessageAction',
+    'MessageAction',
+    ...worked,
+    ...worked,
+    'AgentFinishAction',
+  ]);
+  expect(names(second)).toEqual([
+    'SystemMessageAction',
+    'MessageAction',
+    ...[1, 2, 3, 4].flatMap(() => worked),
+  ]);
+  expect(first?.[2]?.[1]).toMatchObject({ args: { command: 'ls', thought: 'Look around.' } });
+  expect(first?.[3]?.[1]).toMatchObject({ extras: { command: 'ls', metadata: { exit_code: 0 } } });
 });

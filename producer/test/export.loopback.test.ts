@@ -1,6 +1,7 @@
 /** `swefarm export` as a process: which rollouts it takes, what it says of the others, and what it leaves when it cannot go on. */
 import { mkdir, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { gunzipSync, gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import { linesOf, run } from './cli.ts';
 import { testFolder } from './farm.ts';
@@ -143,6 +144,41 @@ test('a rollout that was run again is left out and counted, whichever file is na
     const ran = await run(['export', ...files, '--format', 'sft-messages', '--out', out, '--only-resolved']);
     expect(ran).toMatchObject({ code: 0, stderr: expect.stringContaining('1 run again') });
     expect((await ids()).sort()).toEqual(['r1.a__b-1.1', 'r1.a__b-2.3', 'r2.a__b-1.0']);
+    // A report counts by the same rule.
+    const report = JSON.parse((await run(['report', ...files, '--json'])).stdout);
+    expect(report).toMatchObject({ total: 6, judged: 4, resolved: 3 });
+  }
+});
+
+test('artifacts and lines of several versions in one store: what this version reads is exported, the rest is counted by name', async () => {
+  const { folder, results, out, go, ids } = await place();
+  const artifact = (id: string) => join(folder, 'artifacts', `${id}.json.gz`);
+  const changed = async (id: string, change: object) => {
+    const content = JSON.parse(gunzipSync(await readFile(artifact(id))).toString());
+    await writeFile(artifact(id), gzipSync(JSON.stringify({ ...content, ...change })));
+  };
+  // Of a version that will come, and of one that did not tell its software yet.
+  await changed('r1.a__b-1.0', { format: 'swefarm-artifact-2' });
+  await changed('r1.a__b-1.1', { software_version: undefined, claim: undefined });
+  await changed('r1.a__b-2.3', { a_field_to_come: { deep: true } });
+  const lines = await linesOf(results);
+  const older = lines.map(({ facts, reward_table, report, ...line }) => line);
+  const newer = lines.map((line) => ({ ...line, a_field_to_come: [1] }));
+  for (const stored of [older, newer]) {
+    await writeFile(results, stored.map((line) => `${JSON.stringify(line)}\n`).join(''));
+    const { code, stderr } = await go('--only-resolved');
+    expect(code).toBe(10);
+    expect(stderr).toContain('not exported: 1 whose artifact is of another version of swefarm');
+    expect(await ids()).toEqual(['r1.a__b-1.1', 'r1.a__b-2.3']);
+    const [first] = await linesOf(out);
+    expect(first?.swefarm).toMatchObject({ software_version: null });
+    await rm(out);
+    for (const format of ['openhands', 'verifier', 'parquet', 'atif', 'nemo-gym', 'swe-agent']) {
+      const path = join(folder, `out-${format}`);
+      const ran = await run(['export', results, '--format', format, '--out', path, '--only-resolved']);
+      expect([format, ran.code, ran.stderr]).toEqual([format, 10, expect.stringContaining('2 exported')]);
+      await rm(path, { recursive: true });
+    }
   }
 });
 
@@ -158,7 +194,7 @@ test('artifacts that are gone or damaged are counted by reason, and the exit cod
   await truncate(join(folder, 'artifacts', 'r1.a__b-1.0.json.gz'), 40);
   const { code, stderr } = await go('--only-resolved');
   expect(code).toBe(10);
-  expect(stderr).toContain('not exported: 1 its artifact is damaged, or of another version');
+  expect(stderr).toContain('not exported: 1 whose artifact is damaged');
   expect(await ids()).toEqual(['r1.a__b-1.1', 'r1.a__b-2.3']);
 });
 

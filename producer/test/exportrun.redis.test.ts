@@ -36,7 +36,7 @@ test('a run is exported by its id with patches and messages of its artifacts; wh
   const lines = await go('sft.jsonl', '--format', 'sft-messages');
   expect(lines).toMatchObject({
     code: 10,
-    stderr: expect.stringContaining('not exported: 1 its artifact is gone'),
+    stderr: expect.stringContaining('not exported: 1 whose artifact is gone'),
   });
   expect(await linesOf(join(folder, 'sft.jsonl'))).toHaveLength(3);
   expect((await linesOf(join(folder, 'sft.jsonl')))[0]).toMatchObject({

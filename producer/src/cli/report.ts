@@ -5,6 +5,7 @@ import { describeUnreadable, openFarm, type RunRecord, replaceFile, startedRollo
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { inFolder } from '../output/appendfile.ts';
 import { profileOf } from '../output/profile.ts';
+import { Replacements } from '../output/replacements.ts';
 import { analyse } from '../reports/analysis.ts';
 import { type FullReport, renderMarkdown, renderPage } from '../reports/document.ts';
 import type { LineFact } from '../reports/facts.ts';
@@ -82,18 +83,18 @@ async function reportOf(
 ): Promise<{ report: FullReport; ks: number[] }> {
   const rollouts = new Map<string, LineFact>();
   const records = new Map<string, RunRecord>();
-  const replaced = new Set<string>();
   const prices = priceFileOf(flags, producerConfig(flags));
   let known = true;
   for (const name of names) {
     const counted = existsSync(name) ? await countOutput(name, prices) : await fromFarm(name, flags, prices);
     for (const [id, fact] of counted.rollouts) rollouts.set(id, fact);
-    for (const id of counted.replaced) replaced.add(id);
     if (counted.record) records.set(counted.record.run_id, counted.record);
     else known = false;
     for (const entry of counted.unreadable) say(`swefarm: not counted: ${describeUnreadable(entry)}`);
   }
-  for (const id of replaced) rollouts.delete(id);
+  const replacements = new Replacements();
+  for (const fact of rollouts.values()) replacements.note(fact);
+  for (const id of [...rollouts.keys()]) if (replacements.isOutdated(id)) rollouts.delete(id);
   const scores = flags.scores === undefined ? null : await scoresOf([], flags);
   const facts = [...rollouts.values()].map((fact) => ({
     ...fact,

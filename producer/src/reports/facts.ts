@@ -19,11 +19,13 @@ export type LineFacts = Pick<
   | 'tokens'
   | 'exit_status'
 > &
-  Partial<Pick<OutputLine, 'report' | 'tag' | 'cost'>>;
+  Partial<Pick<OutputLine, 'report' | 'tag' | 'cost' | 'replaces'>>;
 
 /** What the analysis of a report needs beside what every profile counts. */
 export type LineFact = RolloutFact & {
   rollout_id: string;
+  /** The rollout of an earlier output in whose place it was run again. */
+  replaces?: string;
   /** Of its instance; null: its result does not say. */
   family: string | null;
   exit_status: string | null;
@@ -44,6 +46,7 @@ export function factOf(line: LineFacts, repo = repositoryOf(line.instance_id, li
   const evaluation = report?.evaluation ?? facts?.evaluation;
   return {
     rollout_id: line.rollout_id,
+    ...(line.replaces === undefined ? {} : { replaces: line.replaces }),
     family: line.family ?? null,
     exit_status: line.exit_status,
     tokens: line.tokens.prompt + line.tokens.completion,

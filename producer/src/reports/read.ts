@@ -20,8 +20,6 @@ export type CountedRollouts = {
   record: RunRecord | null;
   /** Results that are not counted because they cannot be read. */
   unreadable: readonly UnreadableResult[];
-  /** Rollouts of other outputs that were run again here: these count instead of those. */
-  replaced: readonly string[];
 };
 
 /** `prices`: for lines that do not tell their cost. Throws UsageError when a file cannot be read or is not an output. */
@@ -29,15 +27,12 @@ export async function countOutput(path: string, prices: PriceFile | null = null)
   const run = await readOutputRun(path);
   const price = priceFor(prices, run?.record.policy);
   const rollouts = new Map<string, LineFact>();
-  const replaced: string[] = [];
   for await (const line of readLines(path)) {
     const fact = factOf(line);
     rollouts.set(line.rollout_id, priced(fact, line.tokens, price));
-    if (line.replaces !== undefined) replaced.push(line.replaces);
   }
   return {
     rollouts,
-    replaced,
     record: run?.as_needed === true ? null : (run?.record ?? null),
     unreadable: [],
   };
@@ -65,8 +60,7 @@ export async function countRun(
   for (let cursor = '0'; ; ) {
     const batch = await farm.results.read(runId, cursor);
     unreadable.push(...batch.unreadable);
-    if (batch.results.length + batch.unreadable.length === 0)
-      return { rollouts, replaced: [], record, unreadable };
+    if (batch.results.length + batch.unreadable.length === 0) return { rollouts, record, unreadable };
     for (const { result } of batch.results) {
       const { instance_id: id } = result;
       if (!instances.has(id)) {

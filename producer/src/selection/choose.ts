@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import type { ArtifactContent } from '@swefarm/shared';
 import type { OutputLine } from '../output/line.ts';
+import { Replacements } from '../output/replacements.ts';
 import { type ExportFilters, rulesOf } from './filters.ts';
 import { patchKey } from './patchkey.ts';
 import { partSizes, type Shares } from './recipe.ts';
@@ -65,14 +66,13 @@ export async function chooseRollouts(
   const rules = rulesOf(options.filters);
   const groups = new Map<string, Candidate[]>();
   const known = new Set<string>();
-  const replaced = new Set<string>();
+  const replacements = new Replacements();
   let seen = 0;
   for (const [at, source] of sources.entries()) {
     const part = options.shares?.partOf[at] ?? 0;
     for await (const line of source.lines()) {
       seen += 1;
-      // One that ended without a verdict takes nobody's place.
-      if (line.replaces !== undefined && line.outcome === 'judged') replaced.add(line.replaces);
+      replacements.note(line);
       const rule = rules.find(({ drops }) => drops(line));
       if (rule) drop(rule.reason);
       else if (known.has(line.rollout_id)) drop('read before');
@@ -87,7 +87,7 @@ export async function chooseRollouts(
     }
   }
   const kept = [...groups.values()].flatMap((group) =>
-    keepOf(withoutReplaced(group, replaced, drop), options, drop),
+    keepOf(withoutOutdated(group, replacements, drop), options, drop),
   );
   const even = options.balance === true ? balanced(kept, options.seed, drop) : kept;
   const taken = options.shares ? shared(even, options.shares, options.seed, drop) : even;
@@ -118,15 +118,15 @@ const COUNTED: ReadonlySet<Preference> = new Set(['most-tokens', 'shortest']);
 const isTooLong = ({ tokens }: Candidate, most: number | undefined): boolean =>
   most !== undefined && (tokens === null || tokens > most);
 
-/** Without the rollouts that were run again and judged, whichever file was read first. */
-function withoutReplaced(
+function withoutOutdated(
   group: readonly Candidate[],
-  replaced: ReadonlySet<string>,
+  replacements: Replacements,
   drop: (reason: string) => void,
 ): Candidate[] {
   return group.filter(({ id }) => {
-    if (replaced.has(id)) drop('run again');
-    return !replaced.has(id);
+    const outdated = replacements.isOutdated(id);
+    if (outdated) drop('run again');
+    return !outdated;
   });
 }
 

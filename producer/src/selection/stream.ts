@@ -60,7 +60,8 @@ async function fetchOne(
 
 /** Short, because rollouts are counted by it. */
 const LOST: Readonly<Record<string, string>> = {
-  artifact_missing: 'its artifact is gone',
-  bad_artifact: 'its artifact is damaged, or of another version',
-  bad_artifact_locator: 'its artifact cannot be found',
+  artifact_missing: 'whose artifact is gone',
+  bad_artifact: 'whose artifact is damaged',
+  artifact_version: 'whose artifact is of another version of swefarm',
+  bad_artifact_locator: 'whose artifact cannot be found',
 };

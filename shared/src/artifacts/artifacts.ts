@@ -7,7 +7,7 @@ import type { ArtifactStore } from './store.ts';
 
 export interface Artifacts extends ArtifactStore {
   /**
-   * What an artifact holds; null for the locator of a result that has none. Throws SwefarmError as `get` does, and `bad_artifact`;
+   * What an artifact holds; null for the locator of a result that has none. Throws SwefarmError as `get` does, `bad_artifact`, and `artifact_version`;
    * `isArtifactGone` tells those that no later try can mend.
    */
   read(locator: string | null): Promise<ArtifactContent | null>;
@@ -19,7 +19,7 @@ export const readArtifactFile = async (locator: string): Promise<ArtifactContent
 
 export const isArtifactFile = (locator: string): boolean => locator.startsWith('file:');
 
-const GONE = new Set(['artifact_missing', 'bad_artifact_locator', 'bad_artifact']);
+const GONE = new Set(['artifact_missing', 'bad_artifact_locator', 'bad_artifact', 'artifact_version']);
 
 /** Nothing is where the artifact lay (it lives shorter than its result), or what is there is no artifact. */
 export const isArtifactGone = (error: unknown): boolean =>

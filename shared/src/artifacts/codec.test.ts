@@ -138,12 +138,13 @@ test('the JSON is that of the whole', () => {
   expect(Buffer.concat([...inPieces(value)]).toString()).toBe(JSON.stringify(value));
 });
 
-test.each([
+test.each<[string, Buffer, string?]>([
   ['no gzip', Buffer.from('x')],
   ['no JSON', gzipSync('{')],
   ['another format', gzipSync('{"format":"other"}')],
+  ['another version', gzipSync('{"format":"swefarm-artifact-2"}'), 'artifact_version'],
   ['null', gzipSync('null')],
   ['a cut blob', gzipSync(JSON.stringify(EMPTY)).subarray(0, 40)],
-])('%s is refused', async (_name, blob) => {
-  await expect(decodeArtifact(blob)).rejects.toMatchObject({ code: 'bad_artifact' });
+])('%s is refused', async (_name, blob, code = 'bad_artifact') => {
+  await expect(decodeArtifact(blob)).rejects.toMatchObject({ code });
 });

@@ -48,7 +48,7 @@ export async function encodeArtifact(content: ArtifactInput): Promise<Buffer> {
   return Buffer.concat(blob);
 }
 
-/** Throws SwefarmError `bad_artifact` for what is not an artifact of this format. */
+/** Throws SwefarmError `bad_artifact` for what is no artifact, and `artifact_version` for one in a form that another version writes. */
 export async function decodeArtifact(blob: Uint8Array): Promise<ArtifactContent> {
   let content: unknown;
   try {
@@ -60,7 +60,8 @@ export async function decodeArtifact(blob: Uint8Array): Promise<ArtifactContent>
   }
   const format = (content as { format?: unknown } | null)?.format;
   if (format !== 'swefarm-artifact-1') {
-    throw new SwefarmError('bad_artifact', `expected format swefarm-artifact-1, found ${String(format)}`);
+    const code = String(format).startsWith('swefarm-artifact-') ? 'artifact_version' : 'bad_artifact';
+    throw new SwefarmError(code, `expected format swefarm-artifact-1, found ${String(format)}`);
   }
   decodeTokens((content as ArtifactContent).trajectory);
   return content as ArtifactContent;
