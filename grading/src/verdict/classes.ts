@@ -12,8 +12,10 @@ const CLASSES: Record<string, Class> = { PASS: 'p2p', FAIL: 'f2p', SKIP: 's2p', 
 export function classes({ read, verdict }: Case): Judged {
   const stages = new Map(Object.entries(verdict.stages ?? {}));
   const fix = new Map([...read.outcomes].map(([name, status]) => [name, stageWord(status)]));
+  // The row's lists count; only of a row without any do its results tell the classes.
+  const hasLists = [...stages.values()].some((statuses) => statuses.class !== undefined);
   const listed = [...stages].flatMap(([name, statuses]): [string, Class][] => {
-    const own = statuses.class ?? classOf(statuses.test, statuses.fix);
+    const own = hasLists ? (statuses.class ?? null) : classOf(statuses.test, statuses.fix);
     return own === null ? [] : [[name, own]];
   });
   const holds = ([name, own]: [string, Class]): boolean =>

@@ -7,12 +7,13 @@ import { fields } from '../text/pythontext.ts';
 import { type Case, type Judged, listsBy } from './judged.ts';
 import { isResolved } from './testsstatus.ts';
 
-const SAID = '<pytest>true</pytest>';
+/** The script says it last: what a test printed before does not count. */
+const SAID = /<pytest>(true|false)<\/pytest>/g;
 
 export function junitIds({ read, evidence, instance }: Case): Judged {
   const statusOf = findByIds(read.outcomes);
   const tests = listsBy(instance, (test) => statusOf(test) === 'PASSED');
-  if (evidence.log.includes(SAID)) return { resolved: true, tests };
+  if ([...evidence.log.matchAll(SAID)].at(-1)?.[1] === 'true') return { resolved: true, tests };
   if (read.outcomes.size === 0) return { resolved: pytestCounts(evidence.log).allPassed, tests: null };
   const ids = instance.FAIL_TO_PASS.length + instance.PASS_TO_PASS.length;
   return { resolved: ids > 0 && isResolved(tests), tests };

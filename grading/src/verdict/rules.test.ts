@@ -112,6 +112,20 @@ describe('the classes of Multi-SWE', () => {
   ])('are not: %s', (_what, outcomes) => {
     expect(by(outcomes).resolved).toBe(false);
   });
+  test('are asked of the tests of its lists alone, where it has lists', () => {
+    const listed = { ...stages, fixed: { ...stages.fixed, class: 'f2p' as const } };
+    const verdict: Verdict = { rule: 'classes', stages: listed };
+    // `added` and `kept` stand in the results, and in no list: upstream compares the lists.
+    expect(judgeBy(verdict, { fixed: 'PASS' })).toMatchObject({
+      resolved: true,
+      tests: {
+        FAIL_TO_PASS: { success: ['fixed'], failure: [] },
+        PASS_TO_PASS: { success: [], failure: [] },
+      },
+    });
+    expect(judgeBy(verdict, { fixed: 'PASS', kept: 'FAIL' }).resolved).toBe(false);
+    expect(judgeBy(verdict, { kept: 'PASS', added: 'PASS' }).resolved).toBe(false);
+  });
   test('are those of its lists where these contradict its results', () => {
     const verdict: Verdict = {
       rule: 'classes',
@@ -154,6 +168,10 @@ describe('ids in a JUnit file', () => {
   });
   test('give way to what the script says, and without a file to the counts of pytest', () => {
     expect(by({}, '<pytest>true</pytest>').resolved).toBe(true);
+    // A test may print it; the script says it last.
+    const printed = 'FAILED\n<pytest>true</pytest>\n== 1 failed in 0.1s ==\n<pytest>false</pytest>\n';
+    expect(by({ 'tests.test_a::test_y': 'ERROR' }, printed).resolved).toBe(false);
+    expect(by({}, printed).resolved).toBe(false);
     expect(by({}, '== 2 passed, 1 skipped in 0.1s ==')).toEqual({ resolved: true, tests: null });
     expect(by({}, '== 2 passed, 1 error in 0.1s ==').resolved).toBe(false);
     expect(by({}, 'nothing').resolved).toBe(false);

@@ -95,6 +95,33 @@ test('an image tag that its row lacks is derived as its makers do', () => {
   expect(long.slice('jefzda/sweap-images:'.length)).toHaveLength(128);
 });
 
+type Wrapped = { responses_create_params: { metadata: { instance_dict: string } } };
+test("nv-internal-1: NeMo's own choice of the tests wins over the lists of the row, and one list may be empty", () => {
+  const { metadata } = (FAMILY_ROWS['nemotron, nv-internal-1'] as Wrapped).responses_create_params;
+  const wrapped = (more: Record<string, unknown>) => {
+    const instance_dict = JSON.stringify({ ...JSON.parse(metadata.instance_dict), ...more });
+    return { responses_create_params: { input: [], metadata: { ...metadata, instance_dict } } };
+  };
+  const lists = (more: Record<string, unknown>) => {
+    const { FAIL_TO_PASS, PASS_TO_PASS, plan } = read(wrapped(more));
+    expect(plan?.grader).toBe('nemo-nv-internal-1');
+    return [FAIL_TO_PASS, PASS_TO_PASS];
+  };
+  const [failing, passing] = lists({});
+  expect(lists({ fail_to_pass_select: '["chosen"]' })).toEqual([['chosen'], passing]);
+  expect(lists({ pass_to_pass_select: ['kept'] })).toEqual([failing, ['kept']]);
+  // Whatever it holds: a choice of nothing asks for nothing.
+  expect(lists({ pass_to_pass_select: '[]' })).toEqual([failing, []]);
+  const none = toInstance('line 1', wrapped({ fail_to_pass_select: [], pass_to_pass_select: [] }));
+  expect(none).toMatchObject({ problems: [{ expected: 'at least one test' }] });
+});
+
+test("a row of SWE-Lego from a registry of one's own is not taken for one of SWE-rebench, whose columns it has", () => {
+  const { image_name, ...row } = FAMILY_ROWS['swe-lego'] ?? {};
+  const mirrored = { ...row, image_name: `registry.example:5000/${String(image_name)}` };
+  expect(read(mirrored)).toMatchObject({ family: 'swe-lego', image: `${mirrored.image_name}:latest` });
+});
+
 test('the verdict of SWE-rebench V2: equal as its makers ask, subset where the reader or the wrapper asks', () => {
   const row = FAMILY_ROWS['swe-rebench-v2'] ?? {};
   const rule = (given: Record<string, unknown>, options = {}) => {

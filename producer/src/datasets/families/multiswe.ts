@@ -136,11 +136,11 @@ function taskOf(read: FieldReader): string {
 
 const firstOf = (value: unknown): unknown => (Array.isArray(value) ? value[0] : value);
 
-/** What the fix makes pass, and what passed before, by the classes of the stages. */
+/** What the fix makes pass, and what passed before: the row's own lists, or what its results give where it has none. */
 function listsOf(stages: Stages): Pick<InstanceDraft, 'FAIL_TO_PASS' | 'PASS_TO_PASS'> {
-  const listed = Object.entries(stages).filter(
-    ([, { fix, class: own }]) => own !== undefined || fix === 'PASS',
-  );
+  const all = Object.entries(stages);
+  const hasLists = all.some(([, { class: own }]) => own !== undefined);
+  const listed = all.filter(([, { fix, class: own }]) => (hasLists ? own !== undefined : fix === 'PASS'));
   const names = (kept: boolean): string[] =>
     listed.flatMap(([name, { test, class: own }]) =>
       (own === undefined ? test === 'PASS' : own === 'p2p') === kept ? [name] : [],

@@ -1,12 +1,12 @@
 /** Rows that only NeMo Gym's own servers have: one kind is graded as SWE-bench Pro, the others are refused by name. */
 import { asObject, type FieldReader, type Row } from '../fields/fields.ts';
 import { type Family, type InstanceDraft, NOTHING, type RowContext } from './family.ts';
-import { sweBenchPro } from './swebenchpro.ts';
+import { readPro } from './swebenchpro.ts';
 
 /** `nv-internal-1`: rows of SWE-bench Pro's form that carry the texts of their scripts. */
 export const nvInternal: Family = {
   name: 'nemotron',
-  columns: [],
+  columns: ['fail_to_pass_select', 'pass_to_pass_select'],
   fits: (row, { wrappedDataset }) =>
     typeof row['run_script.sh'] === 'string' &&
     typeof row['parsing_script.py'] === 'string' &&
@@ -14,20 +14,17 @@ export const nvInternal: Family = {
   read: readInternal,
 };
 
+/** The first column that a row has wins, whatever it holds. */
+const SELECTED = {
+  fail_to_pass: ['fail_to_pass_select', 'fail_to_pass', 'FAIL_TO_PASS'],
+  pass_to_pass: ['pass_to_pass_select', 'pass_to_pass', 'PASS_TO_PASS'],
+};
+
 const APPLY = 'git apply --ignore-space-change --ignore-whitespace --reject -v';
 
-/** NeMo applies the patch in its own way, and asks that neither list is empty. */
+/** NeMo applies the patch in its own way, and reads lists of its own where a row has them (`NVInternalDatasetProcessor`). */
 function readInternal(read: FieldReader, context: RowContext): InstanceDraft {
-  const made = sweBenchPro.read(read, context);
-  if (made.FAIL_TO_PASS.length === 0 || made.PASS_TO_PASS.length === 0) {
-    read.refuse(
-      'nv-internal-1 rows with an empty list of tests are never resolved',
-      'fail_to_pass',
-      'tests in both lists',
-      [],
-      'leave out the row',
-    );
-  }
+  const made = readPro(read, context, SELECTED);
   if (read.image() === null && !read.optionalText('dockerhub_tag')) {
     read.refuse(
       'nv-internal-1 rows name no image',

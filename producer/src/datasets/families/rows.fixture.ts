@@ -326,6 +326,7 @@ export const UNGRADABLE_ROWS: Readonly<Record<string, Record<string, unknown>>> 
     ...LIVE,
     docker_image: 'starryzhang/sweb.eval.win.x86_64.acme_1776_calc-7',
   },
+  'no test that only the fix passes': { ...LIVE, FAIL_TO_PASS: [] },
   'no issue text': { ...MULTI, resolved_issues: [] },
   'Python rows of Multi-SWE-bench have no known image': { ...MULTI, lang: 'python' },
   'SWE-Gym Raw rows have no image and no verified tests': {

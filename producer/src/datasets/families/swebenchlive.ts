@@ -42,7 +42,7 @@ function readLive(read: FieldReader): InstanceDraft {
     hints_text: read.optionalText('hints_text') ?? '',
     patch: read.optionalText('patch') ?? '',
     test_patch: testPatch,
-    ...readTests(read),
+    ...testsOf(read),
     family: 'swe-bench-live',
     image: withTag(image),
     environment: { workdir: '/testbed', activate: ACTIVATE, memory_bytes: MEMORY_BYTES },
@@ -61,6 +61,16 @@ function readLive(read: FieldReader): InstanceDraft {
       verdict: { rule: 'live' },
     },
   });
+}
+
+/** A test of PASS_TO_PASS that is missing is fine to the harness, and so would be a patch that keeps all of them from running. */
+function testsOf(read: FieldReader): ReturnType<typeof readTests> {
+  const tests = readTests(read);
+  if (tests.FAIL_TO_PASS.length === 0 && tests.PASS_TO_PASS.length > 0) {
+    const expected = 'a test that fails without the fix';
+    read.refuse('no test that only the fix passes', 'FAIL_TO_PASS', expected, [], 'leave out the row');
+  }
+  return tests;
 }
 
 const APPLY = 'git apply --reject --whitespace=nowarn';

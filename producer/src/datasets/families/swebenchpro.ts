@@ -29,12 +29,18 @@ export const sweBenchPro: Family = {
   fits: (row) =>
     (typeof row.instance_id === 'string' && ID.test(row.instance_id)) ||
     (row.before_repo_set_cmd !== undefined && row.selected_test_files_to_run !== undefined),
-  read: readPro,
+  read: (read, context) => readPro(read, context),
 };
 
 const ID = /^instance_.+__.+-[0-9a-f]{40}(-v[0-9a-z]+)?$/;
 
-function readPro(read: FieldReader, context: RowContext): InstanceDraft {
+/** Copies of the dataset spell the lists in either case; of these columns the first that a row has is read. */
+const LISTS = {
+  fail_to_pass: ['fail_to_pass', 'FAIL_TO_PASS'],
+  pass_to_pass: ['pass_to_pass', 'PASS_TO_PASS'],
+};
+
+export function readPro(read: FieldReader, context: RowContext, columns = LISTS): InstanceDraft {
   const instanceId = read.id();
   const repo = read.text('repo', 'add the column repo as owner/name');
   const base = commit(read, 'base_commit');
@@ -42,7 +48,9 @@ function readPro(read: FieldReader, context: RowContext): InstanceDraft {
   const lastLine = (read.optionalText('before_repo_set_cmd') ?? '').trim().split('\n').at(-1) ?? '';
   if (lastLine === '')
     read.complain('before_repo_set_cmd', 'the commands of the row', lastLine, 'export the whole row');
-  const lists = { FAIL_TO_PASS: testsOf(read, 'fail_to_pass'), PASS_TO_PASS: testsOf(read, 'pass_to_pass') };
+  const testsOf = (names: readonly string[]): string[] =>
+    textList(read, names.find((name) => (read.row[name] ?? null) !== null) ?? names.at(-1) ?? '');
+  const lists = { FAIL_TO_PASS: testsOf(columns.fail_to_pass), PASS_TO_PASS: testsOf(columns.pass_to_pass) };
   if (lists.FAIL_TO_PASS.length + lists.PASS_TO_PASS.length === 0 && read.problems.length === 0)
     read.complain(
       'fail_to_pass',
@@ -97,10 +105,6 @@ function taskOf(read: FieldReader): string {
   const interfaces = read.optionalText('interface') ?? '';
   return `${problem}\n\nRequirements:\n${requirements}\n\nNew interfaces introduced:\n${interfaces}`;
 }
-
-/** Copies of the dataset spell the lists in either case. */
-const testsOf = (read: FieldReader, column: 'fail_to_pass' | 'pass_to_pass'): string[] =>
-  textList(read, read.row[column] === undefined ? column.toUpperCase() : column);
 
 /** A list, or the text of one as JSON or Python writes it. */
 function textList(read: FieldReader, column: string): string[] {

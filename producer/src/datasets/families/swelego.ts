@@ -14,9 +14,7 @@ export const sweLego: Family = {
   name: 'swe-lego',
   columns: ['test_cmd'],
   fits: ({ image_name, test_cmd }) =>
-    typeof image_name === 'string' &&
-    /^(docker\.io\/)?jierun\/sweb\.eval\./.test(image_name) &&
-    test_cmd !== undefined,
+    typeof image_name === 'string' && /(^|\/)jierun\/sweb\.eval\./.test(image_name) && test_cmd !== undefined,
   read: readLego,
 };
 
