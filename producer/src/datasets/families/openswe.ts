@@ -1,4 +1,7 @@
-/** OpenSWE: the row carries the whole evaluation as a script, which prints its exit code. */
+/**
+ * OpenSWE: the row carries the whole evaluation as a script, which prints its exit code. Many of the published scripts were made to
+ * validate the row, and apply the fix themselves: by these every patch would be resolved.
+ */
 import type { FieldReader } from '../fields/fields.ts';
 import { withTag } from '../fields/image.ts';
 import type { Family, InstanceDraft } from './family.ts';
@@ -10,6 +13,28 @@ export const openSwe: Family = {
   fits: ({ eval_script }) => typeof eval_script === 'string' && eval_script.includes('OPENSWE_EXIT_CODE='),
   read: readOpen,
 };
+
+const FIXES_ITSELF = 'its eval_script applies the fix itself';
+
+/** Files that a diff in the script changes, here-documents included. */
+const filesChangedBy = (script: string): string[] =>
+  [...script.matchAll(/^(?:diff --git a\/.+? b\/|\+\+\+ (?:b\/)?)([^\t\r\n]+)/gm)].map(([, name = '']) =>
+    name.trim(),
+  );
+
+/** A script may bring the tests; what else it changes is the code that is to be mended. */
+function scriptOf(read: FieldReader): string {
+  const script = read.text('eval_script', 'export the whole row');
+  const [ofFix, ofTests] = (['patch', 'test_patch'] as const).map(
+    (name) => new Set(filesChangedBy(read.optionalText(name) ?? '')),
+  );
+  const own = filesChangedBy(script).find(
+    (name) => !ofTests?.has(name) && (ofFix?.has(name) || !/test|\/dev\/null/i.test(name)),
+  );
+  if (own !== undefined)
+    read.refuse(FIXES_ITSELF, 'eval_script', 'a script that changes tests alone', own, 'leave out the row');
+  return script;
+}
 
 function readOpen(read: FieldReader): InstanceDraft {
   return planned({
@@ -27,7 +52,7 @@ function readOpen(read: FieldReader): InstanceDraft {
     plan: {
       grader: 'open-swe',
       apply: SWEBENCH_APPLY,
-      script: read.text('eval_script', 'export the whole row'),
+      script: scriptOf(read),
       outcomes: { from: 'exit_code', pattern: 'OPENSWE_EXIT_CODE=(\\d+)' },
       verdict: { rule: 'exit_code' },
     },

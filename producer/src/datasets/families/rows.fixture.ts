@@ -269,7 +269,7 @@ export const FAMILY_ROWS: Readonly<Record<string, Record<string, unknown>>> = {
   'open-swe': {
     ...COMMON,
     image_name: 'gair/openswe:acme-calc-7',
-    eval_script: '#!/bin/bash\ncd /testbed\npytest\necho "OPENSWE_EXIT_CODE=$?"\n',
+    eval_script: `#!/bin/bash\ncd /testbed\ngit apply <<'EOF'\n${TEST_PATCH}EOF\npytest\necho "OPENSWE_EXIT_CODE=$?"\n`,
   },
   'r2e-gym, as NeMo Gym posts it': {
     responses_create_params: {
@@ -325,6 +325,11 @@ export const UNGRADABLE_ROWS: Readonly<Record<string, Record<string, unknown>>> 
   'Windows instances need Windows': {
     ...LIVE,
     docker_image: 'starryzhang/sweb.eval.win.x86_64.acme_1776_calc-7',
+  },
+  'its eval_script applies the fix itself': {
+    ...COMMON,
+    image_name: 'gair/openswe:acme-calc-7',
+    eval_script: `cd /testbed\ngit apply <<'EOF'\n${PATCH}EOF\npytest\necho "OPENSWE_EXIT_CODE=$?"\n`,
   },
   'no test that only the fix passes': { ...LIVE, FAIL_TO_PASS: [] },
   'no issue text': { ...MULTI, resolved_issues: [] },
