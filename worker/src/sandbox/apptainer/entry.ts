@@ -1,17 +1,18 @@
 /** Apptainer's entry in the list of runtimes. */
 import type { RuntimeEntry } from '../entry.ts';
-import { apptainerRuntime } from './runtime.ts';
 
 export const apptainer: RuntimeEntry = {
   // Without a folder for its images it finds none.
   isAutomatic: (config) => config.apptainer_images.length > 0,
-  open: (config, log) =>
-    apptainerRuntime({
+  open: async (config, log) => {
+    const { apptainerRuntime } = await import('./runtime.ts');
+    return await apptainerRuntime({
       templates: config.apptainer_images,
       imagesDir: config.images_dir,
       room: { watermark: config.image_disk_watermark, pins: config.image_pins },
       scratchDir: config.scratch_dir,
       command: config.apptainer_command,
       log,
-    }),
+    });
+  },
 };

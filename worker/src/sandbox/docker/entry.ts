@@ -1,19 +1,20 @@
 /** The entries of Docker, and of Podman behind its Docker-compatible socket, in the list of runtimes. */
 import { type Engine, engineSocket, imageSettings } from '../engine/settings.ts';
 import type { RuntimeEntry } from '../entry.ts';
-import { dockerRuntime } from './runtime.ts';
 
 const entryOf = (engine: Engine): RuntimeEntry => ({
   isAutomatic: () => true,
   engineSocket: (config) => engineSocket(config, engine),
-  open: (config, log) =>
-    dockerRuntime({
+  open: async (config, log) => {
+    const { dockerRuntime } = await import('./runtime.ts');
+    return await dockerRuntime({
       engine,
       socketPath: engineSocket(config, engine),
       images: imageSettings(config, engine),
       gapMs: config.engine_gap_ms,
       log,
-    }),
+    });
+  },
 });
 
 export const docker = entryOf('docker');

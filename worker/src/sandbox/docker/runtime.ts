@@ -8,10 +8,11 @@ import {
   type Semaphore,
   untilAborted,
 } from '@swefarm/shared';
-import Docker from 'dockerode';
+import type Docker from 'dockerode';
 import { createFetch } from '../../images/fetch.ts';
 import { openPulledImages } from '../../images/pulledimages.ts';
 import { diskFree } from '../disk.ts';
+import { openEngine } from '../engine/client.ts';
 import { createFailure, engineFailure } from '../engine/errors.ts';
 import { evictPulled } from '../engine/evict.ts';
 import { createEngineImages } from '../engine/images.ts';
@@ -69,7 +70,7 @@ type EngineFacts = { limits: EngineLimits; cpus: number | undefined; rootDir: st
 export async function dockerRuntime(options: DockerRuntimeOptions): Promise<Runtime> {
   const { socketPath, images } = options;
   const engine = options.engine ?? 'docker';
-  const docker = new Docker({ socketPath });
+  const docker = openEngine(socketPath);
   const state: State = {
     docker,
     engine,

@@ -1,13 +1,14 @@
 /** Unpacks images that an engine on this node has, or can pull: it exports a container that is created and never started. */
 import { access } from 'node:fs/promises';
 import { ownStartMark, RolloutFailure } from '@swefarm/shared';
-import Docker from 'dockerode';
+import type Docker from 'dockerode';
 import { readConfig } from '../../images/config.ts';
 import type { Fetch } from '../../images/fetch.ts';
 import { withTag } from '../../images/names.ts';
 import type { PulledImages } from '../../images/pulledimages.ts';
 import { requireDisk, type Unpacked } from '../../images/store.ts';
 import { isOwnerGone } from '../../images/temporary.ts';
+import { openEngine } from '../engine/client.ts';
 import { engineFailure, statusCode } from '../engine/errors.ts';
 import { evictPulled } from '../engine/evict.ts';
 import { type EngineImageDeps, pullImage } from '../engine/images.ts';
@@ -27,12 +28,18 @@ export type ExporterOptions = {
 };
 
 export class ImageExporter {
-  readonly #deps: EngineImageDeps;
-  readonly #socketPath: string;
+  readonly #options: ExporterOptions;
+  #opened: EngineImageDeps | null = null;
 
-  constructor({ socketPath, fetch, pulled }: ExporterOptions) {
-    this.#socketPath = socketPath;
-    this.#deps = { docker: new Docker({ socketPath }), fetch, pulled };
+  constructor(options: ExporterOptions) {
+    this.#options = options;
+  }
+
+  /** Opened at the first use: many nodes with this runtime have no engine. */
+  get #deps(): EngineImageDeps {
+    const { socketPath, fetch, pulled } = this.#options;
+    this.#opened ??= { docker: openEngine(socketPath), fetch, pulled };
+    return this.#opened;
   }
 
   /** Null when the engine does not have the image, or no engine answers. */
@@ -57,9 +64,9 @@ export class ImageExporter {
 
   /** Removes images that the farm pulled to the engine, when its disk is too full; returns how many were removed. */
   async evict(settings: { watermark: number; pins: readonly string[] }): Promise<number> {
-    const { docker, pulled } = this.#deps;
+    const { pulled } = this.#options;
     if (!pulled || (await pulled.list()).size === 0 || !(await this.#isReachable())) return 0;
-    return await evictPulled({ docker, pulled, ...settings });
+    return await evictPulled({ docker: this.#deps.docker, pulled, ...settings });
   }
 
   /** Unpacks the image into the folder `partial`. Throws RolloutFailure image_pull / node_disk, and the signal's reason. */
@@ -85,21 +92,25 @@ export class ImageExporter {
       const owners = process.getuid?.() === 0;
       const source = {
         kind: 'export',
-        socketPath: this.#socketPath,
+        socketPath: this.#options.socketPath,
         container: id,
         known: { digest, config },
       } as const;
       return await unpackInThread({ source, partial, owners }, signal);
     } catch (error) {
       signal.throwIfAborted();
-      throw engineFailure(error, 'image_pull', `exporting ${name} from the engine at ${this.#socketPath}`);
+      throw engineFailure(
+        error,
+        'image_pull',
+        `exporting ${name} from the engine at ${this.#options.socketPath}`,
+      );
     } finally {
       if (id) await removeContainer(docker, id);
     }
   }
 
   async #isReachable(): Promise<boolean> {
-    return await access(this.#socketPath)
+    return await access(this.#options.socketPath)
       .then(() => this.#deps.docker.ping())
       .then(
         () => true,

@@ -4,16 +4,16 @@ import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { parentPort, workerData } from 'node:worker_threads';
 import { errorMessage } from '@swefarm/shared';
-import Docker from 'dockerode';
 import { readDockerArchive, readOciLayout } from '../../images/layers.ts';
 import type { Unpacked } from '../../images/store.ts';
 import { TreeWriter } from '../../images/tree.ts';
+import { openEngine } from '../engine/client.ts';
 import type { UnpackReply, UnpackTask } from './unpack.ts';
 
 async function unpack({ source, partial, owners }: UnpackTask): Promise<Unpacked> {
   const writer = new TreeWriter(join(partial, 'tree'), owners);
   if (source.kind === 'export') {
-    const container = new Docker({ socketPath: source.socketPath }).getContainer(source.container);
+    const container = openEngine(source.socketPath).getContainer(source.container);
     // The stream is read directly: a wrapper would drop what it had not passed on when the connection closes.
     await writer.layer((await container.export()) as Readable);
     return { ...source.known, bytes: writer.bytes };
