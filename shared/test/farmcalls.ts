@@ -163,6 +163,7 @@ export const CALLS: Record<string, Call> = {
   ],
   'placement.hand': [W, (farm, { rollout }) => farm.placement.hand('w', { job: rollout, token: 't' })],
   'placement.receive': [W, (farm) => farm.placement.receive('w')],
+  'placement.wake': [W, (farm) => farm.placement.wake('w')],
   'policies.set': [P, (farm, { id }) => farm.policies.set(id, { version: '2' })],
   'policies.get': [BOTH, async (farm, { id }) => expect(await farm.policies.get([id])).toHaveLength(1)],
   'policies.list': [P, (farm) => farm.policies.list()],

@@ -25,6 +25,8 @@ export type Placement = {
   hand(worker: string, handed: Handed): Promise<void>;
   /** What was handed to this worker, waited for a second at most on a connection of its own. */
   receive(worker: string): Promise<Handed | null>;
+  /** Ends a wait of {@link receive}, for a worker that receives nothing more. Takes nothing away. */
+  wake(worker: string): Promise<void>;
 };
 
 /** A worker without a beat for so long gets no jobs; beats come each second. */
@@ -35,6 +37,8 @@ const IMAGES_LIFE_S = 6 * 3600;
 /** Longer than the lock that goes with the job. */
 const HANDED_LIFE_S = 30;
 const BLOCK_SECONDS = 1;
+/** Handed by a worker to itself. */
+const WAKE = '';
 
 export function createPlacement(redis: Redis, keys: Keys, connect: () => Redis): Placement {
   const take = loadScript(redis, 'seat_take');
@@ -64,7 +68,11 @@ export function createPlacement(redis: Redis, keys: Keys, connect: () => Redis):
     async receive(worker) {
       blocking ??= connect();
       const reply = await blocking.blpop(keys.handed(worker), BLOCK_SECONDS);
-      return reply ? Handed.parse(JSON.parse(reply[1])) : null;
+      return reply && reply[1] !== WAKE ? Handed.parse(JSON.parse(reply[1])) : null;
+    },
+    async wake(worker) {
+      const key = keys.handed(worker);
+      await redis.multi().rpush(key, WAKE).expire(key, HANDED_LIFE_S).exec();
     },
   };
 }

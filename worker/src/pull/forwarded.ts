@@ -35,6 +35,8 @@ export function receiveForwarded(deps: JobDeps, queue: Queue, onChange: () => vo
     count: () => running.size,
     async end() {
       over.abort();
+      // Not awaited: an outage of Redis would hold it, and the wait ends by itself within a second.
+      if (node.router) node.farm.placement.wake(node.identity.worker).catch(() => undefined);
       await receiving;
       await Promise.all(running);
     },
