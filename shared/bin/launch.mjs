@@ -6,21 +6,7 @@
 import { spawn } from 'node:child_process';
 import * as modules from 'node:module';
 import { dirname, join } from 'node:path';
-
-/** They halve what a worker with many long rollouts, a gateway with long answers, or an export takes of its node's memory. */
-const LASTING = {
-  // By default each heap keeps 64 MiB for new objects alone.
-  flags: ['--max-semi-space-size=4'],
-  settings: {
-    // Freed bodies of requests and answers go back to the system, and not into the allocator's many pools.
-    MALLOC_ARENA_MAX: '2',
-    MALLOC_MMAP_THRESHOLD_: '131072',
-    MALLOC_TRIM_THRESHOLD_: '131072',
-  },
-};
-
-/** Sources are stripped of their types and compiled once, not at every start and in every thread. */
-const CACHE = join(import.meta.dirname, '../../node_modules/.cache/swefarm');
+import { COMPILED, LASTING } from './lasting.mjs';
 
 /**
  * Runs `start`, which imports a command's TypeScript, in this process where that is possible, else in a child whose end it
@@ -28,14 +14,14 @@ const CACHE = join(import.meta.dirname, '../../node_modules/.cache/swefarm');
  */
 export async function launch({ name, start, lasting }) {
   const flags = lasting ? LASTING.flags : [];
-  const env = { ...(lasting ? LASTING.settings : {}), NODE_COMPILE_CACHE: CACHE, ...process.env };
+  const env = { ...(lasting ? LASTING.settings : {}), NODE_COMPILE_CACHE: COMPILED, ...process.env };
   const args = [...flags, ...process.execArgv, ...process.argv.slice(1)];
   const [major, minor] = process.versions.node.split('.').map(Number);
   if (major < 22 || (major === 22 && minor < 18)) return inPackagedNode(name, args, env);
   const ready = flags.every((flag) => process.execArgv.includes(flag));
   // In place, where the system can: the process keeps its id, its signals and its parent.
   if (!ready && process.execve) process.execve(process.execPath, [process.execPath, ...args], env);
-  modules.enableCompileCache(CACHE);
+  modules.enableCompileCache(COMPILED);
   await start();
 }
 

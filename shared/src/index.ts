@@ -7,6 +7,7 @@ export * from './config/load.ts';
 export * from './config/nearest.ts';
 export * from './config/runtimes.ts';
 export { parseBytes } from './config/schema.ts';
+export { parseYaml } from './config/yaml.ts';
 export * from './failures/errors.ts';
 export * from './failures/failure.ts';
 export * from './files/folder.ts';
@@ -24,6 +25,7 @@ export {
   closePolicyConnections,
   createEndpointClient,
   type EndpointClient,
+  preparePolicyConnections,
 } from './policy/endpoint/client.ts';
 export { AnswerError, APIError, ContextOverflowError, PromptTooLongError } from './policy/endpoint/errors.ts';
 export {
@@ -58,6 +60,7 @@ export * from './processes/diewithparent.ts';
 export * from './processes/doctor.ts';
 export * from './processes/escaped.ts';
 export * from './processes/identity.ts';
+export { lastingCommand } from './processes/lasting.ts';
 export * from './processes/log.ts';
 export * from './processes/reachablehost.ts';
 export { softwareVersion } from './processes/version.ts';

@@ -5,11 +5,13 @@ import {
   errorMessage,
   escapedErrors,
   escapedExit,
+  type Farm,
   type Log,
   logEscaped,
   onEscaped,
   openFarm,
   ownFolder,
+  preparePolicyConnections,
   type WorkerConfig,
   whenAborted,
 } from '@swefarm/shared';
@@ -23,7 +25,7 @@ import { createNode, type Node } from './node/node.ts';
 import { watchPressure } from './node/pressure.ts';
 import { createProbes, type Probes } from './node/probes.ts';
 import { createWorkerLiveness, type ReaperDeps, reap, startReaper } from './node/reaper.ts';
-import { chooseRuntime } from './node/runtimes.ts';
+import { type ChosenRuntime, chooseRuntime } from './node/runtimes.ts';
 import { waitForRuntime } from './node/waitforruntime.ts';
 import { runRollout } from './rollout/rollout.ts';
 import { diskFree } from './sandbox/disk.ts';
@@ -99,11 +101,9 @@ async function openNode(
   log: Log,
   stack: AsyncDisposableStack,
 ): Promise<Node> {
-  const farm = stack.use(await openFarm(config, 'worker', { log, signal: stop }));
+  const { farm, chosen } = await openFarmAndRuntime(config, stop, log, stack);
+  const { runtime, check } = chosen;
   for (const warning of farm.warnings) log.warn(warning);
-  const choose = () => chooseRuntime(config, log, stop);
-  const { runtime, check } = await waitForRuntime(choose, waitOf(config, stop, log));
-  stack.use(runtime);
   for (const problem of check.problems) log.warn({ runtime: runtime.name }, problem);
   const threads = stack.use(startThreads(config.threads));
   const node = createNode({
@@ -119,6 +119,28 @@ async function openNode(
   stack.defer(() => node.removals.finished());
   stack.use(node.policies);
   return node;
+}
+
+/** Both at once, because each waits for something else; the first that cannot be used ends the wait for the other. */
+async function openFarmAndRuntime(
+  config: WorkerConfig,
+  stop: AbortSignal,
+  log: Log,
+  stack: AsyncDisposableStack,
+): Promise<{ farm: Farm; chosen: ChosenRuntime }> {
+  const failed = new AbortController();
+  const signal = AbortSignal.any([stop, failed.signal]);
+  const opening = openFarm(config, 'worker', { log, signal });
+  const choosing = waitForRuntime(() => chooseRuntime(config, log, signal), waitOf(config, signal, log));
+  for (const one of [opening, choosing]) one.catch((error: unknown) => failed.abort(error));
+  // A worker asks a policy before long: this is loaded while a trial sandbox starts.
+  opening.then(preparePolicyConnections).catch(() => undefined);
+  const [farm, chosen] = await Promise.allSettled([opening, choosing]);
+  if (farm.status === 'fulfilled') stack.use(farm.value);
+  if (chosen.status === 'fulfilled') stack.use(chosen.value.runtime);
+  if (farm.status === 'fulfilled' && chosen.status === 'fulfilled')
+    return { farm: farm.value, chosen: chosen.value };
+  throw failed.signal.reason;
 }
 
 const reaperDeps = ({ runtime, identity, farm, active, log }: Node): ReaperDeps => ({

@@ -1,7 +1,7 @@
 /** Collects with a display: progress, what the workers do, and readable lines when the output is a terminal. */
 
 import type { Farm, Instance, ProducerConfig, RunRecord } from '@swefarm/shared';
-import { RESULT_FORMATS } from '../formats/registry.ts';
+import { RESULT_FORMATS } from '../formats/results.ts';
 import { type Collected, type CollectOptions, collect } from '../output/collect.ts';
 import type { OutputLine } from '../output/line.ts';
 import { type Output, type OutputFormat, openOutputFile, streamOutput } from '../output/output.ts';

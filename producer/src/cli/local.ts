@@ -8,6 +8,7 @@ import {
   onAbort,
   ownFolder,
   type ProducerConfig,
+  prepareFarm,
   type RunRecord,
   UsageError,
 } from '@swefarm/shared';
@@ -51,7 +52,9 @@ export async function openRunFolder(
     throw new UsageError('this run was submitted to a Redis; resume it with the same --redis-url');
   }
   const stateDir = stored?.state_dir ?? runDir;
-  const redis = stack.use(await startLocalRedis(stateDir, given.state_dir, signal));
+  const starting = startLocalRedis(stateDir, given.state_dir, signal);
+  await Promise.allSettled([starting, prepareFarm()]);
+  const redis = stack.use(await starting);
   const artifacts = given.artifacts === 'redis:' ? `dir:${join(stateDir, 'artifacts')}` : given.artifacts;
   return { config: { ...given, redis_url: redis.url, artifacts }, stateDir, logDir: stateDir };
 }
@@ -75,7 +78,7 @@ export type LocalRun = {
   stop: Stop;
 };
 
-/** Queues the missing rollouts, starts workers and collects. The result is incomplete when a signal came first. */
+/** Starts workers, queues the missing rollouts and collects. The result is incomplete when a signal came first. */
 export async function runLocally(run: LocalRun): Promise<Collected> {
   const { farm, output, record, instances, patches, rollouts, flags, place, stop } = run;
   const open = [...rollouts].filter((id) => !output.lines.has(id));
@@ -84,11 +87,10 @@ export async function runLocally(run: LocalRun): Promise<Collected> {
   for (const warning of await workerWarnings(instances, record, farm, startedWorkers(flags, place)))
     say(`swefarm: ${warning}`);
   const done = new Set(rolloutIds(record, instances).filter((id) => !wanted.has(id)));
-  await submit(farm, { record, instances, done, ...(patches ? { patches } : {}) }, stop.draining);
-
   let progress: Progress | null = null;
   const note = (text: string): void =>
     progress ? progress.say(`swefarm: ${text}`) : say(`swefarm: ${text}`);
+  // Nothing is refused any more, so workers load their code while the rollouts are queued.
   const workers = await startWorkers(flags, place, note);
   stop.onForced(() => {
     for (const worker of workers) worker.kill();
@@ -103,6 +105,7 @@ export async function runLocally(run: LocalRun): Promise<Collected> {
   });
   let broken = true;
   try {
+    await submit(farm, { record, instances, done, ...(patches ? { patches } : {}) }, stop.draining);
     const collected = await follow({
       farm,
       config: place.config,

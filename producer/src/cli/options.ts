@@ -10,9 +10,9 @@ import {
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import type { DatasetFilters } from '../datasets/filter.ts';
 import { openPictureFolder } from '../datasets/pictures/folder.ts';
-import { type Dataset, readDataset } from '../datasets/read.ts';
+import type { Dataset } from '../datasets/read.ts';
 import type { RowOptions } from '../datasets/row.ts';
-import { NOT_FOR_OPEN_RUNS } from '../gateway/calls/opensettings.ts';
+import { NOT_FOR_OPEN_RUNS } from '../gateway/calls/notforopenruns.ts';
 import { flagKey, RUN_FLAGS, type RunFlag } from '../run/flags.ts';
 import { expandIds } from './ids.ts';
 import { say } from './terminal.ts';
@@ -243,6 +243,8 @@ export async function datasetOf(flags: Flags, signal?: AbortSignal): Promise<Dat
         : { count: flags.sample as number, seed: (flags.sampleSeed as number | undefined) ?? 0 },
     first: flags.first as number | undefined,
   };
+  // The readers of rows are much to load, for commands that read none.
+  const { readDataset } = await import('../datasets/read.ts');
   const dataset = await readDataset(String(flags.dataset), {
     filters,
     ...rowOptions(flags),

@@ -1,7 +1,7 @@
 /** The options of outputs, and the decision whether an existing output may be resumed. */
 import { UsageError } from '@swefarm/shared';
 import { type Command, Option } from 'commander';
-import { RESULT_FORMATS } from '../formats/registry.ts';
+import { RESULT_FORMATS } from '../formats/results.ts';
 import { OutputFormat, type OutputRun, readOutputRun, requireNewOutput } from '../output/output.ts';
 import type { Flags } from './options.ts';
 

@@ -1,7 +1,8 @@
 /** Runs one command: the one place for errors, exit codes and the end of the process. */
 import { catchEscaped, errorMessage, escapedExit, SwefarmError } from '@swefarm/shared';
 import { type Command, CommanderError } from 'commander';
-import { EXIT, errorExitCode } from '../run/exit.ts';
+import { errorExitCode } from '../run/errorexit.ts';
+import { EXIT } from '../run/exit.ts';
 import type { CommandEntry } from './commands.ts';
 import { say } from './terminal.ts';
 

@@ -10,7 +10,6 @@ import { errorMessage, UsageError } from '@swefarm/shared';
 import { COLUMNS } from './families/registry.ts';
 import { parseJsonText } from './json.ts';
 import { parseJsonLines } from './jsonl.ts';
-import { readParquet } from './parquet.ts';
 import type { RawRow } from './problem.ts';
 
 /**
@@ -21,6 +20,7 @@ import type { RawRow } from './problem.ts';
 export async function* readRows(path: string, signal?: AbortSignal): AsyncGenerator<RawRow> {
   const { form, open: plain } = await openSource(path, signal);
   if (form === 'parquet') {
+    const { readParquet } = await import('./parquet.ts');
     yield* readParquet(path);
     return;
   }

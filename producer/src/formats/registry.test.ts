@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { DATASET_FORMATS, EXPORT_FORMATS, IMPORT_FORMATS, RESULT_FORMATS } from './registry.ts';
+import { DATASET_FORMATS, EXPORT_FORMATS, IMPORT_FORMATS } from './registry.ts';
+import { RESULT_FORMATS } from './results.ts';
 
 const page = (name: string): string =>
   readFileSync(new URL(`../../../docs/${name}.md`, import.meta.url), 'utf8');

@@ -1,15 +1,13 @@
 /**
  * The foreign formats that the farm writes, each in its own folder. To add one, add its name to the list and its row to the table;
- * one without the other is a type error. `swefarm eval` always writes the tree of the SWE-bench harness.
+ * one without the other is a type error. How the results of a run are written: results.ts. `swefarm eval` always writes the tree of the SWE-bench harness.
  */
-import type { Instance, RunRecord } from '@swefarm/shared';
+import type { Instance } from '@swefarm/shared';
 import type { Option } from 'commander';
 import type { ExportFormat } from '../export/format.ts';
 import type { ImportFormat } from '../export/importing.ts';
-import { type Output, type OutputFormat, openOutputFile } from '../output/output.ts';
 import { atif } from './atif/trajectory.ts';
 import { nemoGymRows } from './gym/exported.ts';
-import { gymFiles, openGymOutput } from './gym/rollouts.ts';
 import { miniSweAgentImport } from './miniswe/imported.ts';
 import { miniSweAgent } from './miniswe/trajectory.ts';
 import { openHandsImport } from './openhands/imported.ts';
@@ -24,29 +22,6 @@ import { swesmithFinetuning } from './swesmith/finetuning.ts';
 import { everything } from './tables/everything.ts';
 import { tokenShards } from './tokens/tokens.ts';
 import { verlDataset } from './verl/dataset.ts';
-
-/** How the results of a run are written. */
-export type ResultFormat = {
-  /** Whether it writes more than the file that `--output` names: standard output cannot take it. */
-  severalFiles: boolean;
-  /** The files that hold a row for each rollout. */
-  rowFiles(path: string): string[];
-  /** Opens a new output or one to resume. Throws UsageError when the files hold something else. */
-  open(path: string, record: RunRecord, instances: () => Promise<readonly Instance[]>): Promise<Output>;
-};
-
-export const RESULT_FORMATS: Readonly<Record<OutputFormat, ResultFormat>> = {
-  swefarm: {
-    severalFiles: false,
-    rowFiles: (path) => [path],
-    open: (path, record) => openOutputFile(path, record.run_id),
-  },
-  gym: {
-    severalFiles: true,
-    rowFiles: (path) => [path, gymFiles(path).failures],
-    open: async (path, record, instances) => openGymOutput(path, record, await instances()),
-  },
-};
 
 /** Writes a dataset for another trainer: `swefarm dataset to-NAME`. */
 export type DatasetFormat = {

@@ -5,7 +5,14 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { open } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import { dieWithParent, exponentialBackoff, sleep, UnusableError, waitAtMost } from '@swefarm/shared';
+import {
+  dieWithParent,
+  exponentialBackoff,
+  lastingCommand,
+  sleep,
+  UnusableError,
+  waitAtMost,
+} from '@swefarm/shared';
 import { readLastError } from './lasterror.ts';
 
 export type LocalWorkerOptions = {
@@ -36,14 +43,16 @@ const DRAIN_MS = 90_000;
 const FINAL_EXITS = new Set([2, 12, 126, 127]);
 
 export function startLocalWorker(options: LocalWorkerOptions): LocalWorker {
-  const command = options.command ?? [process.execPath, OWN_WORKER];
+  const own = lastingCommand(OWN_WORKER);
+  const command = options.command ?? own.command;
+  const environment = { ...own.environment, ...options.environment };
   let child: ChildProcess | null = null;
   let stopping = false;
 
   const supervise = async (): Promise<UnusableError | null> => {
     for (let restarts = 0; ; restarts++) {
       const started = Date.now();
-      const end = await runOnce([...command, ...options.args], options, (running) => {
+      const end = await runOnce([...command, ...options.args], { ...options, environment }, (running) => {
         child = running;
         if (stopping) running.kill('SIGTERM');
       });

@@ -2,7 +2,7 @@
 import { createReadStream, existsSync } from 'node:fs';
 import { UsageError } from '@swefarm/shared';
 import { parseJsonLines } from '../datasets/jsonl.ts';
-import { RESULT_FORMATS } from '../formats/registry.ts';
+import { RESULT_FORMATS } from '../formats/results.ts';
 import type { OutputLine } from '../output/line.ts';
 import { readOutputRun } from '../output/output.ts';
 

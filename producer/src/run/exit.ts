@@ -1,5 +1,4 @@
-/** Exit codes that scripts rely on; 1 is unused, so that a crash of Node is not mistaken for a verdict. */
-import { SwefarmError, UsageError } from '@swefarm/shared';
+/** Exit codes that scripts rely on; 1 is unused, so that a crash of Node is not mistaken for a verdict. Imports nothing: `--help` needs them too. */
 
 export const EXIT = {
   allJudged: 0,
@@ -29,12 +28,3 @@ export function exitCode(ending: CollectedRun): ExitCode {
   if (ending.minGroup === undefined) return EXIT.someNotJudged;
   return least >= ending.minGroup ? EXIT.allJudged : EXIT.belowMinGroup;
 }
-
-/** The exit code for an error that reached the top level. */
-export function errorExitCode(error: unknown): ExitCode {
-  if (error instanceof UsageError) return EXIT.usage;
-  if (error instanceof SwefarmError && USAGE_CODES.has(error.code)) return EXIT.usage;
-  return EXIT.unusable;
-}
-
-const USAGE_CODES = new Set(['bad_rollout_id', 'run_differs', 'run_unknown']);

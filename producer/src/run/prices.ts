@@ -1,7 +1,6 @@
 /** Prices of models: a file, and the price that a run is given by it. */
 import { readFileSync } from 'node:fs';
-import { Price, type RunRecord, UsageError } from '@swefarm/shared';
-import { parse as parseYaml } from 'yaml';
+import { Price, parseYaml, type RunRecord, UsageError } from '@swefarm/shared';
 import { z } from 'zod';
 
 const Prices = z.record(z.string(), z.strictObject(Price.shape));

@@ -8,10 +8,10 @@ import {
   DEFAULT_AGENT,
   neededBy,
   newId,
+  parseYaml,
   RunRecord,
   UsageError,
 } from '@swefarm/shared';
-import { parse as parseYaml } from 'yaml';
 import type { ZodError } from 'zod';
 import type { Dataset } from '../datasets/read.ts';
 import { flagKey, flagName, RUN_FLAGS, readFlag, SETTABLE, type SettableKeys } from './flags.ts';

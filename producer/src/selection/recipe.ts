@@ -1,7 +1,6 @@
 /** Mixes the rollouts of several sources by their shares, as a recipe file says: on-policy and imported ones, or several runs. */
 import { readFile } from 'node:fs/promises';
-import { errorMessage, UsageError } from '@swefarm/shared';
-import { parse } from 'yaml';
+import { errorMessage, parseYaml, UsageError } from '@swefarm/shared';
 import { z } from 'zod';
 
 const Recipe = z.strictObject({
@@ -24,7 +23,7 @@ export type Recipe = z.infer<typeof Recipe>;
 export async function readRecipe(path: string): Promise<Recipe> {
   let value: unknown;
   try {
-    value = parse(await readFile(path, 'utf8'));
+    value = parseYaml(await readFile(path, 'utf8'));
   } catch (error) {
     throw new UsageError(`${path}: cannot be read: ${errorMessage(error)}`, { cause: error });
   }

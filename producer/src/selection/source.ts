@@ -4,7 +4,7 @@ import { stat } from 'node:fs/promises';
 import { describeUnreadable, type Farm, type RunRecord, UsageError } from '@swefarm/shared';
 import { describeProblems } from '../datasets/problem.ts';
 import { readRows } from '../datasets/source.ts';
-import { RESULT_FORMATS } from '../formats/registry.ts';
+import { RESULT_FORMATS } from '../formats/results.ts';
 import { type OutputLine, outputLine } from '../output/line.ts';
 import { readOutputRun } from '../output/output.ts';
 

@@ -1,6 +1,5 @@
 /** Loads the configuration from file, environment and flags (later ones win) into one frozen object. */
 import { readFileSync } from 'node:fs';
-import { parse as parseYaml } from 'yaml';
 import { errorMessage, UsageError } from '../failures/errors.ts';
 import { Secret } from '../security/secret.ts';
 import {
@@ -14,6 +13,7 @@ import {
   type WorkerConfig,
 } from './keys.ts';
 import { nearest } from './nearest.ts';
+import { parseYaml } from './yaml.ts';
 
 export type { CommonConfig, ConfigRole, Environment, ProducerConfig, WorkerConfig } from './keys.ts';
 

@@ -1,7 +1,10 @@
 /** Logging: pino JSON lines, or pretty on a terminal; always on stderr, because stdout belongs to results. */
+import { createRequire } from 'node:module';
 import { type Logger, pino } from 'pino';
-import PinoPretty from 'pino-pretty';
 import { maskSecrets } from '../security/secret.ts';
+
+// The bundle replaces this line: see slurm/bundle.mjs.
+const require = createRequire(import.meta.url);
 
 export type Log = Logger;
 
@@ -24,13 +27,9 @@ export function createLog(
 ): Log {
   const terminal = sink === process.stderr && process.stderr.isTTY === true;
   const pretty = options.log_format === 'pretty' || (options.log_format === 'auto' && terminal);
-  const prettify = PinoPretty.prettyFactory({
-    colorize: terminal,
-    ignore: 'pid,hostname',
-    translateTime: 'SYS:HH:MM:ss',
-  });
+  const prettify = pretty ? prettyLines(terminal) : null;
   const destination = {
-    write: (line: string) => void sink.write(maskSecrets(pretty ? prettify(harmless(line)) : line)),
+    write: (line: string) => void sink.write(maskSecrets(prettify ? prettify(harmless(line)) : line)),
   };
   return pino(
     {
@@ -41,6 +40,12 @@ export function createLog(
     },
     destination,
   );
+}
+
+/** The library is loaded only where people read the log. */
+function prettyLines(colorize: boolean): (line: string) => string {
+  const { prettyFactory } = require('pino-pretty') as typeof import('pino-pretty');
+  return prettyFactory({ colorize, ignore: 'pid,hostname', translateTime: 'SYS:HH:MM:ss' });
 }
 
 /** A log that writes nothing, the default for callers without one. */

@@ -1,12 +1,16 @@
 /** Copies of a Redis that `swefarm redis` runs: made while it runs, written atomically, and restored on another node. */
 
 import { copyFile, mkdir, readdir, rm, stat } from 'node:fs/promises';
+import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import { Redis } from 'ioredis';
+import type { Redis } from 'ioredis';
 import { errorMessage, UnusableError } from '../failures/errors.ts';
 import { replaceWith } from '../files/replace.ts';
 import { poll } from '../waiting/poll.ts';
 import type { LaunchedRedis } from './launch.ts';
+
+// The bundle replaces this line: see slurm/bundle.mjs.
+const require = createRequire(import.meta.url);
 
 const SAVE_MS = 600_000;
 const POLL_MS = 50;
@@ -29,7 +33,8 @@ type CopyOptions = {
 
 /** Saves all data to one file among the copies. Throws UnusableError `redis_copy`. */
 export async function saveCopy(server: LaunchedRedis, options: CopyOptions): Promise<string> {
-  const redis = new Redis(server.url.reveal(), { maxRetriesPerRequest: 1, retryStrategy: () => null });
+  const { Redis: Client } = require('ioredis') as typeof import('ioredis');
+  const redis = new Client(server.url.reveal(), { maxRetriesPerRequest: 1, retryStrategy: () => null });
   redis.on('error', () => undefined);
   const name = `copy-${digits(options.epoch)}-${digits(options.number)}.rdb`;
   try {

@@ -80,6 +80,11 @@ export type OpenOptions = {
   entrusts?: boolean;
 };
 
+/** Loads what {@link openFarm} needs, for a command that waits for its Redis meanwhile. */
+export async function prepareFarm(): Promise<void> {
+  await import('./open.ts');
+}
+
 /**
  * Connects and checks. A producer fails at the first refusal unless it is given patience; a worker waits a minute for Redis at
  * start, and outlasts every outage after that.

@@ -3,8 +3,7 @@
  * `jsonl_fpath` and, as their source, `huggingface_identifier: {repo_id, artifact_fpath}` or `gitlab_identifier`.
  */
 import { readFileSync } from 'node:fs';
-import { UsageError } from '@swefarm/shared';
-import { parse as parseYaml } from 'yaml';
+import { parseYaml, UsageError } from '@swefarm/shared';
 
 export type GymDataset = {
   name: string;

@@ -1,7 +1,6 @@
 /** `--gym-config`: reads the settings of Gym's mini_swe_agent by their own names, as the equivalent flags of swefarm. */
 import { readFileSync } from 'node:fs';
-import { nearest, UsageError } from '@swefarm/shared';
-import { parse as parseYaml } from 'yaml';
+import { nearest, parseYaml, UsageError } from '@swefarm/shared';
 
 /** The values that commander stores for the flags that replace Gym's keys. */
 export type GymFlags = Partial<{

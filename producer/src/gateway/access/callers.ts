@@ -9,11 +9,11 @@ import {
   originsOf,
   PolicyName,
   type ProducerConfig,
+  parseYaml,
   Secret,
   UsageError,
 } from '@swefarm/shared';
 import type { FastifyRequest } from 'fastify';
-import { parse as parseYaml } from 'yaml';
 import { z } from 'zod';
 import { asTree, requireKnownKeys } from '../../run/record.ts';
 import { Refusal } from './refusal.ts';

@@ -3,15 +3,7 @@ import { RunRecord, UsageError } from '@swefarm/shared';
 import { RUN_FLAGS } from '../../run/flags.ts';
 import { asTree, merge, type SettingsTree } from '../../run/record.ts';
 import type { Caller } from '../access/callers.ts';
-
-/** Keys that end groups or a run, or open rollouts that no caller waits for; with the value by which each does nothing. */
-export const NOT_FOR_OPEN_RUNS: Readonly<Record<string, unknown>> = {
-  deadline_at: null,
-  min_group: null,
-  oversample: 0,
-  refills: 0,
-  group_size: 1,
-};
+import { NOT_FOR_OPEN_RUNS } from './notforopenruns.ts';
 
 const REMEDY =
   'a caller waits for each rollout of an open run; set it for a submitted run (POST /v1/runs, swefarm submit)';

@@ -2,11 +2,15 @@
  * The one HTTP client of policy endpoints, for rollouts and probes. It uses the OpenAI SDK's protocol types and throws its errors, but
  * never retries, and sends bodies that are bytes already: the SDK's own client would serialise them again from objects.
  */
+import { createRequire } from 'node:module';
 import type { Agent, Response } from 'undici';
 import { authorizationAt, type PolicyKey } from '../../security/policykey.ts';
 import { AnswerError, APIConnectionError, APIError } from './errors.ts';
 import { type ListedModel, parseModels } from './models.ts';
 import { type BodyPiece, modelsUrl, type Route, routeUrl } from './post.ts';
+
+// The bundle replaces this line: see slurm/bundle.mjs.
+const require = createRequire(import.meta.url);
 
 /** More than the rollouts of one node: a lower number would queue requests here, where no metric shows them. */
 const CONNECTIONS = 4096;
@@ -68,7 +72,7 @@ export function createEndpointClient(
 type RequestOptions = NonNullable<Parameters<typeof import('undici')['fetch']>[1]> & { signal: AbortSignal };
 
 async function request(address: string, options: RequestOptions): Promise<Response> {
-  const { fetch, pool } = await openPool();
+  const { fetch, pool } = openPool();
   const response = await fetch(address, { ...options, redirect: 'manual', dispatcher: pool }).catch(
     (cause: Error) => {
       options.signal.throwIfAborted();
@@ -104,9 +108,9 @@ let pool: Agent | null = null;
  * The connection pool of the whole process. It has no time limits of its own: a long turn, or a full queue at the server, is
  * silent for many minutes. It is loaded at the first request, because most commands send none and loading takes 0.1 s.
  */
-async function openPool() {
+function openPool() {
   // Agent and fetch must come from the same undici: another version's fetch refuses this dispatcher.
-  const { Agent, fetch } = await import('undici');
+  const { Agent, fetch } = require('undici') as typeof import('undici');
   pool ??= new Agent({
     headersTimeout: 0,
     bodyTimeout: 0,
@@ -114,6 +118,11 @@ async function openPool() {
     connect: { timeout: CONNECT_TIMEOUT_MS },
   });
   return { fetch, pool };
+}
+
+/** Loads what a first request needs, for a process that will send one and has nothing else to do now. */
+export function preparePolicyConnections(): void {
+  openPool();
 }
 
 /** Closes idle and busy connections; the next request opens a new pool. */

@@ -1,0 +1,2 @@
+export const LASTING: { flags: readonly string[]; settings: Readonly<Record<string, string>> };
+export const COMPILED: string;
