@@ -104,7 +104,9 @@ async function makeContext(folder, bundle, origin) {
   await cp(bundle, join(folder, 'gateway'), {
     recursive: true,
     filter: (path) =>
-      !/^(worker|slurm|bin\/(swefarm-worker|valkey-server))$/.test(path.slice(bundle.length + 1)),
+      !/^(worker|slurm|code\/worker-.*|bin\/(swefarm-worker|valkey-server))$/.test(
+        path.slice(bundle.length + 1),
+      ),
   });
   // Modes depend on the umask of whoever built the bundle.
   await run('chmod', ['-R', 'u=rwX,go=rX', folder]);

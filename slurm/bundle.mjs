@@ -1,10 +1,10 @@
-// Makes the folder that nodes run from: one file per command and thread, the texts our sources read, one Node binary, and a
+// Makes the folder that nodes run from: the compiled commands and threads, the texts our sources read, one Node binary, and a
 // static Redis server where one can be had. Nothing needs installing there, and no node_modules lies on a parallel file system.
 // usage: npm run bundle [-- --out DIR]      default: dist/swefarm
 import { createHash } from 'node:crypto';
 import { chmod, cp, mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import { basename, dirname, join, relative, resolve, sep } from 'node:path';
+import { dirname, join, relative, resolve, sep } from 'node:path';
 import { parseArgs } from 'node:util';
 import { build, transform } from 'esbuild';
 import { ensurePage } from '../producer/src/page/built.ts';
@@ -16,30 +16,51 @@ const PACKAGES = ['shared', 'grading', 'producer', 'worker'];
 /** Threads are files of their own, known by their name; `shared/src/imports.test.ts` holds that no other file is started. */
 const THREAD = /(^|[./])thread\.ts$/;
 const COMMANDS = { swefarm: 'producer/bin/swefarm.mjs', 'swefarm-worker': 'worker/bin/swefarm-worker.mjs' };
-/** Bundled files are modules; what they contain of CommonJS expects these. */
-const BANNER = (up) => `import { createRequire as __createRequire } from 'node:module';
+/** All compiled files lie in this folder: the commands, the threads, and the pieces that several of them load. */
+const CODE = 'code';
+/** Compiled files are modules; what they contain of CommonJS expects these. */
+const BANNER = `import { createRequire as __createRequire } from 'node:module';
 const require = __createRequire(import.meta.url);
 const __filename = import.meta.filename, __dirname = import.meta.dirname;
-const __bundleRoot = new URL('${up}', import.meta.url);`;
+const __bundleRoot = new URL('../', import.meta.url);`;
+/** By this line a source loads a package at its first use: without it, the bundler sees what is loaded. */
+const REQUIRE = 'const require = createRequire(import.meta.url);';
 
 /** A source asks for files beside it by its own URL: in the bundle that is the place which mirrors it. */
 const mirrored = {
   name: 'mirrored',
   setup({ onLoad, onResolve }) {
-    onLoad({ filter: /\.ts$/ }, async ({ path }) => {
+    onLoad({ filter: /\.(ts|mjs)$/ }, async ({ path }) => {
       const place = relative(ROOT, path).split(sep).join('/');
       const text = await readFile(path, 'utf8');
-      if (!PACKAGES.includes(place.split('/')[0] ?? '') || !text.includes('import.meta')) return undefined;
-      const { code } = await transform(text, {
+      const own = PACKAGES.includes(place.split('/')[0] ?? '') && !place.includes('node_modules/');
+      if (!own || !text.includes('import.meta')) return undefined;
+      const { code } = await transform(text.replace(REQUIRE, ''), {
         loader: 'ts',
         sourcefile: place,
-        banner: `const __ownUrl = /* @__PURE__ */ new URL(${JSON.stringify(place)}, __bundleRoot).href;`,
-        define: { 'import.meta.url': '__ownUrl', 'import.meta.main': 'false' },
+        banner: `import { fileURLToPath as __path } from 'node:url';
+const __ownUrl = /* @__PURE__ */ new URL(${JSON.stringify(place)}, __bundleRoot).href;
+const __ownFolder = /* @__PURE__ */ __path(/* @__PURE__ */ new URL('.', __ownUrl));`,
+        define: {
+          'import.meta.url': '__ownUrl',
+          'import.meta.dirname': '__ownFolder',
+          'import.meta.main': 'false',
+        },
       });
       return { contents: code, loader: 'js' };
     });
-    // dockerode can speak to engines over ssh; we never do, and its native parts cannot be bundled.
-    onResolve({ filter: /^(ssh2|cpu-features)$/ }, () => ({ path: 'ssh2', namespace: 'absent' }));
+    // In pieces an import() of a CommonJS package has a default export and no names, and would fail only when it runs.
+    onResolve({ filter: /^[^.]/ }, ({ kind, path, importer }) => {
+      const isOwn = /\.(ts|mjs)$/.test(importer) && !importer.includes('node_modules');
+      if (kind !== 'dynamic-import' || !isOwn) return undefined;
+      return {
+        errors: [
+          { text: `import('${path}'): load the package by require(), as shared/src/config/yaml.ts does` },
+        ],
+      };
+    });
+    // dockerode can speak to engines over ssh and to BuildKit; we never do (worker/src/sandbox/engine/client.ts).
+    onResolve({ filter: /^(ssh2|cpu-features|@grpc\/.*)$/ }, ({ path }) => ({ path, namespace: 'absent' }));
     onLoad({ filter: /.*/, namespace: 'absent' }, () => ({ contents: 'module.exports = {};' }));
   },
 };
@@ -53,16 +74,21 @@ async function sourcesOf(name) {
     .filter((path) => !/(^|\/)(node_modules|test|fixtures|\.turbo|__pycache__)\//.test(path));
 }
 
-async function bundleEntry(entry, out) {
-  const outfile = join(out, entry.replace(/\.ts$/, '.mjs'));
-  // Whoever starts a thread names its source: that file is there, and loads what the source became.
-  if (THREAD.test(entry)) {
-    await mkdir(dirname(outfile), { recursive: true });
-    await writeFile(join(out, entry), `import './${basename(outfile)}';\n`);
+/** One file for each entry, and pieces that are loaded when they are needed, so that a command starts with its own code only. */
+async function compile(entries, out) {
+  for (const entry of entries) {
+    // Whoever starts a command or a thread names its source: a file is there, and loads what the source became.
+    const place = join(out, entry);
+    await mkdir(dirname(place), { recursive: true });
+    const up = relative(dirname(entry), '.').split(sep).join('/');
+    await writeFile(place, `import '${up}/${CODE}/${nameOf(entry)}.mjs';\n`);
   }
   await build({
-    entryPoints: [join(ROOT, entry)],
-    outfile,
+    entryPoints: entries.map((entry) => ({ in: join(ROOT, entry), out: nameOf(entry) })),
+    outdir: join(out, CODE),
+    outExtension: { '.js': '.mjs' },
+    chunkNames: 'piece-[hash]',
+    splitting: true,
     bundle: true,
     platform: 'node',
     format: 'esm',
@@ -71,10 +97,13 @@ async function bundleEntry(entry, out) {
     logLevel: 'warning',
     // Optional accelerators of their packages: loaded in a try, absent here.
     external: ['msgpackr-extract', 'bufferutil', 'utf-8-validate', 'node-linux-*', '*.node'],
-    banner: { js: BANNER(`${relative(dirname(outfile), out).split(sep).join('/')}/`) },
+    banner: { js: BANNER },
     plugins: [mirrored],
   });
 }
+
+/** `worker/src/threads/thread.ts` becomes `worker-src-threads-thread`. */
+const nameOf = (entry) => entry.replace(/\.\w+$/, '').replaceAll('/', '-');
 
 /** Whatever our sources read at run time: Lua, shell, prompts, tables, Python, and a built page. */
 async function copyTexts(out) {
@@ -123,7 +152,7 @@ const draft = `${target}.draft-${process.pid}`;
 await rm(draft, { recursive: true, force: true });
 await mkdir(draft, { recursive: true });
 const threads = (await Promise.all(PACKAGES.map(sourcesOf))).flat().filter((path) => THREAD.test(path));
-await Promise.all([...Object.values(COMMANDS), ...threads].map((entry) => bundleEntry(entry, draft)));
+await compile([...Object.values(COMMANDS), ...threads], draft);
 await ensurePage(() => console.error('bundle: the page is built'));
 await copyTexts(draft);
 await addPrograms(draft);

@@ -1,6 +1,6 @@
 /** `npm run bundle`: the folder that nodes run from does a whole rollout in an empty environment, far from any node_modules. */
 import { execFile } from 'node:child_process';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
@@ -33,6 +33,35 @@ test('both commands find their texts and say what is there', async () => {
   expect(JSON.parse(producer.stdout)).toMatchObject({ status: 'warn', subject: 'redis' });
   const worker = await bundled('swefarm-worker', ['doctor', '--runtime', 'host', '--json']);
   expect(JSON.parse(worker.stdout)).toContainEqual(expect.objectContaining({ subject: 'runtime host' }));
+});
+
+test('packages that are loaded at their first use are in it: YAML, the client of engines, the readable log', async () => {
+  const config = join(folder, 'config.yaml');
+  await writeFile(config, 'redis_url: redis://127.0.0.1:1 # nobody answers there\n');
+  const producer = await bundled('swefarm', ['doctor', '--config', config, '--json']);
+  expect(JSON.parse(producer.stdout)).toMatchObject({ status: 'fail', subject: 'redis' });
+  const engine = ['--docker-socket', join(folder, 'nothing.sock')];
+  const worker = await bundled('swefarm-worker', ['doctor', '--runtime', 'docker', ...engine, '--json']);
+  const ofRuntime = {
+    subject: 'runtime docker',
+    status: 'fail',
+    detail: expect.stringMatching(/nothing\.sock/),
+  };
+  expect(JSON.parse(worker.stdout)).toContainEqual(expect.objectContaining(ofRuntime));
+  const readable = ['--log-format', 'pretty', '--engine-patience-seconds', '0'];
+  const run = await bundled('swefarm-worker', [
+    'run',
+    '--config',
+    config,
+    '--runtime',
+    'docker',
+    ...engine,
+    ...readable,
+  ]);
+  expect(run).toMatchObject({
+    code: 12,
+    stderr: expect.stringMatching(/INFO: starting[\s\S]*nothing\.sock/),
+  });
 });
 
 test('a rollout: its own Redis, a worker, threads, prompts, a sandbox, grading', async () => {
