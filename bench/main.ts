@@ -17,6 +17,7 @@ import { measureRecovery, printRecovery } from './recovery.ts';
 import { measureRollouts, type RolloutsSize } from './rollouts.ts';
 import { measureScale, type ScaleSize } from './scale.ts';
 import { measureShell } from './shell.ts';
+import { measureStart, printStart } from './start.ts';
 import { importSubject, prepareSubject } from './subject.ts';
 
 const ROOT = resolve(import.meta.dirname, '..');
@@ -31,6 +32,7 @@ const PARTS = [
   'recovery',
   'scale',
   'export',
+  'start',
 ] as const;
 
 const { values } = parseArgs({
@@ -39,6 +41,7 @@ const { values } = parseArgs({
     quick: { type: 'boolean', default: false },
     reps: { type: 'string' },
     json: { type: 'string' },
+    against: { type: 'string' },
     calls: { type: 'string', default: '64' },
     turns: { type: 'string', default: '20' },
     predictions: { type: 'string', default: '200' },
@@ -53,7 +56,7 @@ const predictions = Number(values.predictions);
 const counts = [...nodes, predictions, ...(reps === null ? [] : [reps])];
 if (unknown.length > 0 || counts.some((count) => !(Number.isInteger(count) && count > 0))) {
   process.stderr.write(
-    'usage: bench.sh [--only shell,rollouts,memory,eval,gateway,metrics,page,recovery,scale,export] [--quick] [--reps N] [--json FILE] [--calls N --turns N] [--nodes N,N] [--predictions N]\n',
+    'usage: bench.sh [--only shell,rollouts,memory,eval,gateway,metrics,page,recovery,scale,export,start] [--quick] [--reps N] [--json FILE] [--against CHECKOUT] [--calls N --turns N] [--nodes N,N] [--predictions N]\n',
   );
   process.exit(2);
 }
@@ -162,6 +165,12 @@ await measured(
   'export',
   () => measureExport({ trajectories: quick ? 50 : 5000, turns: 40 }, reps ?? 1),
   printExport,
+);
+
+await measured(
+  'start',
+  () => measureStart(subject, { reps: reps ?? (quick ? 1 : 5), against: values.against ?? null }),
+  printStart,
 );
 
 const stamp = new Date().toISOString().replace(/\..*/, '').replaceAll(':', '');

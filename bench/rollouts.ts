@@ -16,7 +16,7 @@ import {
   startWorker,
 } from './farm.ts';
 import { runFloor } from './floor.ts';
-import { tryRuntime } from './sandbox.ts';
+import { usableRuntimes } from './sandbox.ts';
 import type { Skipped } from './shell.ts';
 import { median, rounded } from './statistics.ts';
 import type { Subject } from './subject.ts';
@@ -61,20 +61,6 @@ export async function measureRollouts(
   for (const size of sizes)
     cells.push(...(await measureSize({ subject, environment, policy, usable, size, reps })));
   return { reps, cells, skipped };
-}
-
-async function usableRuntimes(): Promise<{ usable: RuntimeName[]; skipped: Skipped[] }> {
-  const usable: RuntimeName[] = [];
-  const skipped: Skipped[] = [];
-  for (const name of ['docker', 'rootfs'] as const) {
-    const opened = await tryRuntime(name);
-    if (typeof opened === 'string') skipped.push({ what: name, why: opened });
-    else {
-      usable.push(name);
-      await opened[Symbol.asyncDispose]();
-    }
-  }
-  return { usable, skipped };
 }
 
 type Setting = {

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { loadConfig, type RuntimeName, silentLog } from '@swefarm/shared';
 import { type Container, openRuntime, type Runtime } from '@swefarm/worker';
 import { SOCKET } from './engine.ts';
+import type { Skipped } from './shell.ts';
 
 const GIB = 1024 ** 3;
 
@@ -34,6 +35,21 @@ export async function tryRuntime(name: RuntimeName): Promise<OpenedRuntime | str
     await remove();
     return error instanceof Error ? error.message : String(error);
   }
+}
+
+/** Docker and rootfs, as far as they work here. */
+export async function usableRuntimes(): Promise<{ usable: RuntimeName[]; skipped: Skipped[] }> {
+  const usable: RuntimeName[] = [];
+  const skipped: Skipped[] = [];
+  for (const name of ['docker', 'rootfs'] as const) {
+    const opened = await tryRuntime(name);
+    if (typeof opened === 'string') skipped.push({ what: name, why: opened });
+    else {
+      usable.push(name);
+      await opened[Symbol.asyncDispose]();
+    }
+  }
+  return { usable, skipped };
 }
 
 /** The container that a rollout's agent would get, with the defaults of a run. */
