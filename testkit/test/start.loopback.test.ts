@@ -1,0 +1,59 @@
+/** A command loads its own code only: what people wait for when they ask for help, and what each process keeps in memory. */
+import { execFile } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { expect, test } from 'vitest';
+
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
+/** Loaded before the command; at its end it prints what was loaded, a file a line. */
+const WATCH = `data:text/javascript,${encodeURIComponent(`
+import { writeSync } from 'node:fs';
+import { registerHooks } from 'node:module';
+const seen = [];
+registerHooks({ load(url, context, next) { seen.push(url); return next(url, context); } });
+process.on('exit', () => writeSync(2, seen.join('\\n')));`)}`;
+
+/** Paths in this repository, of sources and packages. */
+async function loadedBy(...line: readonly string[]): Promise<string[]> {
+  const [bin = '', ...args] = line;
+  const command = ['--import', WATCH, `${ROOT}${bin}`, ...args];
+  const { stderr } = await promisify(execFile)(process.execPath, command, { maxBuffer: 1 << 24 });
+  const files = stderr.split('\n').filter((url) => url.startsWith('file:'));
+  return files.map((url) => fileURLToPath(url).slice(ROOT.length));
+}
+
+const SWEFARM = 'producer/bin/swefarm.mjs';
+
+test('the help of swefarm needs the list of commands and the parser of options, and nothing else', async () => {
+  const loaded = await loadedBy(SWEFARM, '--help');
+  expect(loaded).toContain('producer/src/cli/commands.ts');
+  const others =
+    /^(shared\/src|grading|producer\/src\/(?!cli\/(main|commands)\.ts|run\/exit\.ts)|node_modules\/(?!commander\/))/;
+  expect(loaded.filter((path) => others.test(path))).toEqual([]);
+});
+
+/** By the packages and rooms that a command without a use for them does not load. */
+test.each<[what: string, without: RegExp, ...line: string[]]>([
+  [
+    'status reads no rows and no settings file',
+    /^grading|\/(datasets\/(read|row)|formats)|node_modules\/(yaml|hyparquet|pino-pretty|ioredis)/,
+    SWEFARM,
+    'status',
+  ],
+  [
+    'rollout writes no export and reads no parquet',
+    /\/formats\/(registry|atif|sft)|node_modules\/(yaml|hyparquet|pino-pretty)/,
+    SWEFARM,
+    'rollout',
+  ],
+  [
+    'a worker opens its runtime first',
+    /sandbox\/(docker|rootfs|apptainer)\/runtime|node_modules\/(dockerode|ssh2|@grpc|undici)/,
+    'worker/bin/swefarm-worker.mjs',
+    'run',
+  ],
+])('%s', async (_, without, ...line) => {
+  const loaded = await loadedBy(...line, '--help');
+  expect(loaded.length).toBeGreaterThan(100);
+  expect(loaded.filter((path) => without.test(path))).toEqual([]);
+});
