@@ -7,6 +7,7 @@ import { carriedRollout, carriedTurn } from '../../export/carried.ts';
 import { conversationOf, type Step } from '../../export/conversation.ts';
 import { openFolderTree } from '../../export/foldertree.ts';
 import { type ExportFormat, type ExportRequest, NO_TRAJECTORY } from '../../export/format.ts';
+import { floatsText, idsText } from '../../export/numbers.ts';
 import { type ExportedRollout, modelName } from '../../export/rollout.ts';
 
 export const atif: ExportFormat = {
@@ -28,12 +29,14 @@ export const atif: ExportFormat = {
   },
 };
 
+/** The file's JSON. The numbers of tokens are most of it, and are written apart. */
 function fileOf(rollout: ExportedRollout): string | null {
   const trajectory = rollout.content?.trajectory;
   if (!trajectory || trajectory.messages.length === 0) return null;
   const { prompt, steps } = conversationOf(trajectory);
-  const first = prompt.map((message, at) => ({ step_id: at + 1, ...saying(message) }));
-  return JSON.stringify({
+  const first = prompt.map((message, at) => JSON.stringify({ step_id: at + 1, ...saying(message) }));
+  const worked = steps.map((step, at) => stepText(step, first.length + at + 1));
+  const whole = {
     schema_version: 'ATIF-v1.7',
     session_id: rollout.line.rollout_id,
     agent: {
@@ -42,21 +45,30 @@ function fileOf(rollout: ExportedRollout): string | null {
       model_name: modelName(rollout),
       ...(trajectory.tools === undefined ? {} : { tool_definitions: trajectory.tools }),
     },
-    steps: [...first, ...steps.map((step, at) => ({ step_id: first.length + at + 1, ...agentStep(step) }))],
     final_metrics: {
       total_prompt_tokens: rollout.line.tokens.prompt,
       total_completion_tokens: rollout.line.tokens.completion,
       total_steps: first.length + steps.length,
     },
     extra: { swefarm: carriedRollout(rollout), patch: rollout.patch },
-  });
+  };
+  return withField(JSON.stringify(whole), 'steps', `[${[...first, ...worked].join(',')}]`);
 }
+
+/** The JSON of an object that has fields, with one more. */
+const withField = (json: string, name: string, value: string): string =>
+  `${json.slice(0, -1)},"${name}":${value}}`;
 
 /** Pictures are named in the text: this file holds none. */
 const saying = (message: Message) => ({
   source: message.role === 'system' ? 'system' : 'user',
   message: withNamedPictures(message).content ?? '',
 });
+
+function stepText(step: Step, step_id: number): string {
+  const json = JSON.stringify({ step_id, ...agentStep(step) });
+  return step.turn === null ? json : withField(json, 'metrics', metricsText(step.turn));
+}
 
 function agentStep({ message, turn, calls, thought, observations }: Step) {
   const called = calls.filter(({ id }) => id !== null);
@@ -78,7 +90,7 @@ function agentStep({ message, turn, calls, thought, observations }: Step) {
     ...(observations.length === 0
       ? {}
       : { observation: { results: observations.map((one) => seen(one, ids)) } }),
-    ...(turn === null ? {} : { metrics: metricsOf(turn), extra: { swefarm: carriedTurn(turn) } }),
+    ...(turn === null ? {} : { extra: { swefarm: carriedTurn(turn) } }),
   };
 }
 
@@ -89,14 +101,12 @@ const seen = ({ role, content, tool_call_id }: Message, ids: ReadonlySet<string 
 });
 
 /** Prompt ids would repeat the conversation in every step. */
-function metricsOf({ usage, tokens }: NonNullable<Step['turn']>) {
-  return {
-    ...(usage === null ? {} : usage),
-    ...(tokens === null
-      ? {}
-      : {
-          completion_token_ids: Array.from(tokens.generation),
-          logprobs: Array.from(tokens.log_probs, (value) => (Number.isFinite(value) ? value : -1e9)),
-        }),
-  };
+function metricsText({ usage, tokens }: NonNullable<Step['turn']>): string {
+  const counts = JSON.stringify(usage ?? {});
+  if (tokens === null) return counts;
+  const packed = `"completion_token_ids":${idsText(tokens.generation)},"logprobs":${floatsText(tokens.log_probs, IMPOSSIBLE)}}`;
+  return `${usage === null ? '{' : `${counts.slice(0, -1)},`}${packed}`;
 }
+
+/** JSON has no infinity. */
+const IMPOSSIBLE = -1e9;

@@ -1,0 +1,95 @@
+/** JSON text of packed numbers, faster and shorter than that of JSON.stringify, which writes each float32 with the digits of a double. */
+
+/** Digits are written behind one another here; grown as needed, and used by one call at a time. */
+let digits = Buffer.allocUnsafe(1 << 16);
+
+const MINUS = 45;
+const POINT = 46;
+const COMMA = 44;
+const ZERO = 48;
+/** The longest text of one number, with its comma: a double's as JavaScript writes it. */
+const LONGEST = 26;
+const POWERS = Float64Array.from({ length: 13 }, (_, exponent) => 10 ** exponent);
+/** Whole numbers below it stay whole numbers of 32 bits, which V8 divides without doubles. */
+const LIMIT = 2 ** 31;
+
+/** `[1,2,3]` */
+export function idsText(values: Int32Array): string {
+  const out = room(values.length);
+  let at = 0;
+  for (let index = 0; index < values.length; index++) {
+    if (index > 0) out[at++] = COMMA;
+    at = writeWhole(out, values[index] as number, at);
+  }
+  return `[${out.toString('latin1', 0, at)}]`;
+}
+
+/** The same numbers when they are read as float32; each that is not finite is `instead`. */
+export function floatsText(values: Float32Array, instead: number): string {
+  const out = room(values.length);
+  let at = 0;
+  for (let index = 0; index < values.length; index++) {
+    if (index > 0) out[at++] = COMMA;
+    const value = values[index] as number;
+    at = Number.isFinite(value) ? writeFloat(out, value, at) : writeDouble(out, instead, at);
+  }
+  return `[${out.toString('latin1', 0, at)}]`;
+}
+
+function room(numbers: number): Buffer {
+  if (digits.length < numbers * LONGEST) digits = Buffer.allocUnsafe(numbers * LONGEST);
+  return digits;
+}
+
+const writeDouble = (out: Buffer, value: number, at: number): number =>
+  at + out.write(String(value), at, 'latin1');
+
+function writeWhole(out: Buffer, value: number, at: number): number {
+  if (value >= 0) return writeDigits(out, value, lengthOf(value), at);
+  if (value <= -LIMIT) return writeDouble(out, value, at);
+  out[at] = MINUS;
+  return writeDigits(out, -value, lengthOf(-value), at + 1);
+}
+
+/** Digits behind the point that tell apart all float32 of this size, or nearly all, and stay below {@link LIMIT}; 0: too many. */
+function placesFor(size: number): number {
+  if (size >= 1) return size >= 100 ? 0 : size >= 10 ? 7 : 8;
+  if (size >= 0.1) return 9;
+  if (size >= 1e-3) return 10;
+  return size >= 1e-5 ? 12 : 0;
+}
+
+function writeFloat(out: Buffer, value: number, at: number): number {
+  const size = Math.abs(value);
+  const places = placesFor(size);
+  const power = POWERS[places] as number;
+  const scaled = Math.round(size * power) | 0;
+  if (places === 0 || Math.fround(scaled / power) !== size) return writeDouble(out, value, at);
+  let place = at;
+  if (value < 0) out[place++] = MINUS;
+  const whole = Math.floor(size) | 0;
+  const part = (scaled - whole * power) | 0;
+  // Close below a whole number the part is rounded up to it.
+  if (part >= power) return writeDouble(out, value, at);
+  place = writeDigits(out, whole, lengthOf(whole), place);
+  if (part === 0) return place;
+  out[place] = POINT;
+  return writeDigits(out, part, places, place + 1);
+}
+
+/** Writes exactly `length` digits, with zeros before the first one. */
+function writeDigits(out: Buffer, value: number, length: number, at: number): number {
+  let rest = value | 0;
+  for (let place = at + length - 1; place >= at; place--) {
+    const next = (rest / 10) | 0;
+    out[place] = ZERO + rest - next * 10;
+    rest = next;
+  }
+  return at + length;
+}
+
+function lengthOf(value: number): number {
+  if (value < 100_000) return value < 100 ? (value < 10 ? 1 : 2) : value < 1_000 ? 3 : value < 10_000 ? 4 : 5;
+  if (value < 10_000_000) return value < 1_000_000 ? 6 : 7;
+  return value < 100_000_000 ? 8 : value < 1_000_000_000 ? 9 : 10;
+}
