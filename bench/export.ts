@@ -49,12 +49,18 @@ const FORMATS: readonly (readonly [format: string, form: string, name: string])[
   ['parquet', 'parquet', 'everything'],
 ];
 
-export async function measureExport(size: ExportSize, reps: number): Promise<ExportPart> {
+/** `only`: names of formats; absent: all. */
+export async function measureExport(
+  size: ExportSize,
+  reps: number,
+  only?: readonly string[],
+): Promise<ExportPart> {
   const folder = await mkdtemp(join(tmpdir(), 'swefarm-export-'));
   try {
     const { results, ...stored } = await makeStore(folder, size);
     const formats: ExportFigure[] = [];
     for (const [format, form, name] of FORMATS) {
+      if (only && !only.includes(format)) continue;
       const runs: ExportFigure[] = [];
       for (let rep = 0; rep < reps; rep++) {
         const out = join(folder, `out-${name}`);

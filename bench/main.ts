@@ -45,6 +45,7 @@ const { values } = parseArgs({
     calls: { type: 'string', default: '64' },
     turns: { type: 'string', default: '20' },
     predictions: { type: 'string', default: '200' },
+    formats: { type: 'string' },
     nodes: { type: 'string', default: '16,64,256,1000' },
   },
 });
@@ -56,7 +57,7 @@ const predictions = Number(values.predictions);
 const counts = [...nodes, predictions, ...(reps === null ? [] : [reps])];
 if (unknown.length > 0 || counts.some((count) => !(Number.isInteger(count) && count > 0))) {
   process.stderr.write(
-    'usage: bench.sh [--only shell,rollouts,memory,eval,gateway,metrics,page,recovery,scale,export,start] [--quick] [--reps N] [--json FILE] [--against CHECKOUT] [--calls N --turns N] [--nodes N,N] [--predictions N]\n',
+    'usage: bench.sh [--only shell,rollouts,memory,eval,gateway,metrics,page,recovery,scale,export,start] [--quick] [--reps N] [--json FILE] [--against CHECKOUT] [--calls N --turns N] [--nodes N,N] [--predictions N] [--formats atif,tokens]\n',
   );
   process.exit(2);
 }
@@ -163,7 +164,7 @@ await measured('recovery', () => measureRecovery(subject, reps ?? (quick ? 1 : 8
 // As many turns as 200,000 in 5,000 trajectories.
 await measured(
   'export',
-  () => measureExport({ trajectories: quick ? 50 : 5000, turns: 40 }, reps ?? 1),
+  () => measureExport({ trajectories: quick ? 50 : 5000, turns: 40 }, reps ?? 1, values.formats?.split(',')),
   printExport,
 );
 

@@ -1,4 +1,5 @@
 /** `swefarm export` as a process: which rollouts it takes, what it says of the others, and what it leaves when it cannot go on. */
+import { existsSync } from 'node:fs';
 import { mkdir, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
@@ -210,6 +211,30 @@ test('a results file that is cut off, or is something else, is an error with its
   await writeFile(other, '{"a": 1}\n');
   const ran = await run(['export', other, '--format', 'preds', '--out', join(folder, 'p')]);
   expect(ran).toMatchObject({ code: 2, stderr: expect.stringContaining('line 1 is no line of an output') });
+});
+
+test('a results file may be gzipped, for exports and reports alike; one that is cut off is an error', async () => {
+  const { folder, results } = await place();
+  const packed = join(folder, 'packed.jsonl.gz');
+  const bytes = gzipSync(await readFile(results));
+  await writeFile(packed, bytes);
+  const taken = [
+    'export',
+    packed,
+    '--format',
+    'verifier',
+    '--out',
+    join(folder, 'verifier.jsonl'),
+    '--only-resolved',
+  ];
+  expect(await run(taken)).toMatchObject({ code: 0, stderr: expect.stringContaining('3 exported') });
+  expect(JSON.parse((await run(['report', packed, '--json'])).stdout)).toMatchObject({ total: 6, judged: 4 });
+  await writeFile(packed, bytes.subarray(0, bytes.length - 30));
+  const cut = [...taken.slice(0, 5), join(folder, 'cut.jsonl')];
+  for (const args of [cut, ['report', packed]]) {
+    expect(await run(args)).toMatchObject({ code: 2, stderr: expect.stringContaining('cut off or damaged') });
+  }
+  expect(existsSync(join(folder, 'cut.jsonl'))).toBe(false);
 });
 
 test('a disk that is full is told, and leaves nothing', async () => {

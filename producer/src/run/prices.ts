@@ -41,11 +41,20 @@ export const NO_PRICE = 'the file of prices has no price of this model: its cost
 /** A file of prices. `named`: the command names it, so that it must have a price of each model that the command meets. */
 export type PriceFile = { path: string; named: boolean };
 
-/** The price of a run's model by the file, else the price that the run began with. Throws UsageError. */
+/**
+ * The price of a run's model by the file, else the price that the run began with. `policy` undefined: the run is not known.
+ *
+ * @throws UsageError when the file cannot be read, or is named and lacks the price
+ */
 export function priceFor(file: PriceFile | null, policy: RunRecord['policy'] | undefined): Price | null {
   const own = policy?.price ?? null;
   if (file === null) return own;
   const prices = readPrices(file.path);
+  if (file.named && policy === undefined) {
+    throw new UsageError(
+      `--prices ${file.path}: the model is not known, for no file OUTPUT.run.json stands beside the output; copy it there, or leave out --prices`,
+    );
+  }
   if (file.named) return priceOf(prices, policy?.model ?? null, file.path);
   return (policy ? findPrice(prices, policy.model) : null) ?? own;
 }
