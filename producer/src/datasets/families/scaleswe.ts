@@ -60,6 +60,7 @@ function readScale(read: FieldReader): InstanceDraft {
   });
 }
 
+const TEST_PATCH = '/tmp/_awe_f2p.patch';
 /** With `--reject` an exit code of 1 says that some hunks did not apply, which upstream takes. */
 const rejecting = (command: string) => ({
   name: command,
@@ -74,6 +75,13 @@ const APPLY = [
   rejecting('git apply --verbose --reject'),
   rejecting('git apply --verbose --ignore-space-change --ignore-whitespace --reject'),
 ];
+
+/** The tests' own patch has the same attempts as the model's. */
+const APPLY_TESTS = APPLY.map(({ argv: [program = '', ...rest] }) =>
+  program === '/bin/bash'
+    ? `(${rest[1]?.replace('"$0"', TEST_PATCH)})`
+    : [program, ...rest.slice(0, -1), TEST_PATCH].join(' '),
+).join(' || ');
 
 /** A list, the JSON text of one, or one name. */
 function idsOf(read: FieldReader, column: string): string[] {
@@ -120,7 +128,7 @@ function scriptOf(read: FieldReader, workdir: string, expected: readonly string[
     `cd ${quoted(workdir)}`,
     `rm -f ${RESULTS}`,
     ...restored.map((path) => `git checkout HEAD -- ${path} 2>/dev/null`),
-    ...(testPatch === '' ? [] : [`if ! ${heredoc('git apply --verbose -', testPatch)}`, 'then exit 1; fi']),
+    ...(testPatch === '' ? [] : [heredoc(`cat >${TEST_PATCH}`, testPatch), `${APPLY_TESTS} || exit 1`]),
     ...(testFile === '' ? [] : [heredoc('cat >test_fail_to_pass.py', testFile)]),
     heredoc('cat >/tmp/_awe_expected.json', JSON.stringify(expected)),
     heredoc('python -', RUN_PYTEST),

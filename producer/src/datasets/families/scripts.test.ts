@@ -70,6 +70,50 @@ test('SWE-rebench V2: the first command that fails ends it; stdout stands before
   expect(readFileSync(join(path, 'tests/test_calc.py'), 'utf8')).toContain('def test_add');
 });
 
+const NEW_TESTS = `diff --git a/tests/test_new.py b/tests/test_new.py
+new file mode 100644
+--- /dev/null
++++ b/tests/test_new.py
+@@ -0,0 +1 @@
++from calc import add
+`;
+
+test("SWE-Lego: a file that the agent made in a test's place is not in the test patch's way", () => {
+  const path = repository();
+  const base = execFileSync('git', ['-C', path, 'rev-parse', 'HEAD'], { encoding: 'utf8' }).trim();
+  const { test_patch } = FAMILY_ROWS['swe-lego'] ?? {};
+  const script = read('swe-lego', {
+    base_commit: base,
+    test_patch: `${String(test_patch)}${NEW_TESTS}`,
+    test_cmd: 'cat tests/*.py',
+  }).plan?.script;
+  writeFileSync(join(path, 'tests/test_new.py'), 'def test_of_the_agent(): ...\n');
+  writeFileSync(join(path, 'tests/test_calc.py'), 'raise SystemExit\n');
+  const here = (script ?? '')
+    .replaceAll('/testbed', path)
+    .replaceAll('/tmp/test_patch.patch', join(folder, 'test_patch.patch'))
+    .replace(/^(source|conda) .*$/gm, '');
+  const { stdout } = bash(here);
+  expect(stdout).toContain('def test_add');
+  expect(stdout).not.toMatch(/of_the_agent|SystemExit/);
+});
+
+test("Scale-SWE: a test patch that fits by its context alone is applied as the model's would be", () => {
+  const path = repository();
+  const moved = String(FAMILY_ROWS['scale-swe']?.f2p_patch).replaceAll(
+    'from calc import add',
+    'from  calc import add',
+  );
+  const { plan } = read('scale-swe', { f2p_patch: moved, workdir: path });
+  const applied = (plan?.script ?? '').split('\ncat >/tmp/_awe_expected')[0] ?? '';
+  const { status, stderr } = bash(applied.replaceAll('/tmp/_awe_f2p.patch', join(folder, 'f2p.patch')));
+  expect({ status, stderr }).toMatchObject({ status: 0 });
+  expect(readFileSync(join(path, 'tests/test_calc.py'), 'utf8')).toContain('def test_add');
+  const foreign = read('scale-swe', { f2p_patch: NEW_TESTS.replace('+from', '-from'), workdir: path });
+  const broken = (foreign.plan?.script ?? '').split('\ncat >/tmp/_awe_expected')[0] ?? '';
+  expect(bash(broken.replaceAll('/tmp/_awe_f2p.patch', join(folder, 'f2p.patch'))).status).toBe(1);
+});
+
 const BINARY = `diff --git a/a.png b/a.png
 new file mode 100644
 index 0000000..1111111

@@ -7,7 +7,7 @@ import type { FieldReader } from '../fields/fields.ts';
 import { withTag } from '../fields/image.ts';
 import type { Family, InstanceDraft } from './family.ts';
 import { attempts, commit, imageOr, issue, planned } from './planned.ts';
-import { testPatchFiles } from './testpatch.ts';
+import { restoreCommands } from './testpatch.ts';
 import { readTests } from './tests.ts';
 
 export const sweLego: Family = {
@@ -54,16 +54,20 @@ function readLego(read: FieldReader): InstanceDraft {
 /** A parameter that opens a bracket and closes none. */
 const isCut = (id: string): boolean => id.split('[').length > id.split(']').length;
 
-/** Test files as the commit has them, the test patch, the row's command; if the patch does not apply, no test of it can pass. */
+/** Test files as the commit has them, without those that the agent made in the test patch's place; the test patch, the row's command. */
 function scriptOf(read: FieldReader, base: string, testPatch: string, command: string): string {
-  const files = testPatchFiles(read, testPatch);
+  const file = '/tmp/test_patch.patch';
+  const applied = [
+    heredoc(`cat >${file}`, testPatch),
+    `git apply --whitespace=fix ${file} || patch --batch --fuzz=5 -p1 -i ${file}`,
+  ];
   return [
     '#!/bin/bash',
     'source /opt/miniconda3/bin/activate',
     'conda activate testbed',
     'cd /testbed',
-    ...(files.length > 0 ? [`git checkout ${base} -- ${files.join(' ')}`] : []),
-    ...(testPatch === '' ? [] : [heredoc('git apply --whitespace=fix -', testPatch)]),
+    ...restoreCommands(read, testPatch, base),
+    ...(testPatch === '' ? [] : applied),
     command,
     '',
   ].join('\n');
