@@ -122,6 +122,19 @@ test("a row of SWE-Lego from a registry of one's own is not taken for one of SWE
   expect(read(mirrored)).toMatchObject({ family: 'swe-lego', image: `${mirrored.image_name}:latest` });
 });
 
+test('OpenSWE: a script may bring tests by their names, and no code, where the row withholds its patches', () => {
+  const { patch: _patch, test_patch: _tests, ...row } = FAMILY_ROWS['open-swe'] ?? {};
+  const changing = (file: string) =>
+    toInstance('line 1', {
+      ...row,
+      eval_script: `git apply <<'EOF'\n--- a/${file}\n+++ b/${file}\n@@ -1 +1 @@\n-a\n+b\nEOF\necho OPENSWE_EXIT_CODE=$?\n`,
+    });
+  for (const file of ['tests/data/a.json', 'pkg/test_a.py', 'pkg/a_test.py', 'conftest.py'])
+    expect(changing(file), file).toHaveProperty('instance');
+  for (const file of ['pkg/latest.py', 'contest/a.py', 'a.py', 'pkg/attestation.py'])
+    expect(changing(file), file).toMatchObject({ problems: [{ field: 'eval_script' }] });
+});
+
 test('the verdict of SWE-rebench V2: equal as its makers ask, subset where the reader or the wrapper asks', () => {
   const row = FAMILY_ROWS['swe-rebench-v2'] ?? {};
   const rule = (given: Record<string, unknown>, options = {}) => {

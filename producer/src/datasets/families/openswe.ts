@@ -22,6 +22,9 @@ const filesChangedBy = (script: string): string[] =>
     name.trim(),
   );
 
+/** Where a row does not hold its patches, names tell tests from code. */
+const OF_TESTS = /(^|\/)tests?(ing)?\/|(^|\/)(test_[^/]*|[^/]*_test\.\w+|conftest\.py)$|^\/dev\/null$/i;
+
 /** A script may bring the tests; what else it changes is the code that is to be mended. */
 function scriptOf(read: FieldReader): string {
   const script = read.text('eval_script', 'export the whole row');
@@ -29,7 +32,7 @@ function scriptOf(read: FieldReader): string {
     (name) => new Set(filesChangedBy(read.optionalText(name) ?? '')),
   );
   const own = filesChangedBy(script).find(
-    (name) => !ofTests?.has(name) && (ofFix?.has(name) || !/test|\/dev\/null/i.test(name)),
+    (name) => !ofTests?.has(name) && (ofFix?.has(name) || !OF_TESTS.test(name)),
   );
   if (own !== undefined)
     read.refuse(FIXES_ITSELF, 'eval_script', 'a script that changes tests alone', own, 'leave out the row');
