@@ -331,6 +331,7 @@ export const UNGRADABLE_ROWS: Readonly<Record<string, Record<string, unknown>>> 
     image_name: 'gair/openswe:acme-calc-7',
     eval_script: `cd /testbed\ngit apply <<'EOF'\n${PATCH}EOF\npytest\necho "OPENSWE_EXIT_CODE=$?"\n`,
   },
+  'no tests': { ...COMMON, image: 'acme/calc:7', test_cmd: 'pytest', FAIL_TO_PASS: [], PASS_TO_PASS: '[]' },
   'no test that only the fix passes': { ...LIVE, FAIL_TO_PASS: [] },
   'no issue text': { ...MULTI, resolved_issues: [] },
   'Python rows of Multi-SWE-bench have no known image': { ...MULTI, lang: 'python' },

@@ -28,12 +28,7 @@ function readScale(read: FieldReader): InstanceDraft {
   const tests = { FAIL_TO_PASS: idsOf(read, 'FAIL_TO_PASS'), PASS_TO_PASS: idsOf(read, 'PASS_TO_PASS') };
   const expected = [...tests.FAIL_TO_PASS, ...tests.PASS_TO_PASS];
   if (expected.length === 0 && read.problems.length === 0)
-    read.complain(
-      'FAIL_TO_PASS',
-      'at least one test id',
-      [],
-      'without tests every patch would count as resolved',
-    );
+    read.refuse('no tests', 'FAIL_TO_PASS', 'at least one test id', [], 'leave out the row');
   return planned({
     instance_id: read.id(),
     repo: name.includes('/') ? name : `${user}${name}`,

@@ -52,12 +52,7 @@ export function readPro(read: FieldReader, context: RowContext, columns = LISTS)
     textList(read, names.find((name) => (read.row[name] ?? null) !== null) ?? names.at(-1) ?? '');
   const lists = { FAIL_TO_PASS: testsOf(columns.fail_to_pass), PASS_TO_PASS: testsOf(columns.pass_to_pass) };
   if (lists.FAIL_TO_PASS.length + lists.PASS_TO_PASS.length === 0 && read.problems.length === 0)
-    read.complain(
-      'fail_to_pass',
-      'at least one test',
-      [],
-      'without tests every patch would count as resolved',
-    );
+    read.refuse('no tests', 'fail_to_pass', 'at least one test', [], 'leave out the row');
   return planned({
     instance_id: instanceId,
     shown_id: shownId(repo.replace('/', '__').replaceAll(/[^A-Za-z0-9._-]/g, '-') || 'instance', instanceId),

@@ -13,11 +13,12 @@ export function readTests(
     tests.FAIL_TO_PASS.length + tests.PASS_TO_PASS.length === 0 &&
     !read.complainedOf(failToPass, passToPass)
   ) {
-    read.complain(
+    read.refuse(
+      'no tests',
       failToPass,
       'at least one test id',
       [],
-      'without tests every patch would count as resolved',
+      'leave out the row: without tests every patch would count as resolved',
     );
   }
   return tests;
