@@ -13,6 +13,8 @@ export type ImportedRollout = {
   trajectory: Trajectory | null;
   /** The verdict that the file holds; null: none. */
   resolved: boolean | null;
+  /** US dollars, as the file tells; absent or 0: it tells none. */
+  cost?: number | null;
   /** What else the file tells of the evaluation. */
   states?: Pick<RewardFacts, 'patch_state' | 'evaluation'>;
   /** Null: another program wrote the file. */

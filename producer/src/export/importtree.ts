@@ -76,6 +76,11 @@ export const stringIn = (file: Json, name: string): string | null => {
   return typeof value === 'string' ? value : null;
 };
 
+export const numberIn = (file: Json, name: string): number | null => {
+  const value = file[name];
+  return typeof value === 'number' && Number.isFinite(value) && value >= 0 ? value : null;
+};
+
 /** Reads the rows of a file: JSON Lines, also gzipped, or one JSON text. Errors as in {@link readTree}. */
 export async function* importLines(
   path: string,

@@ -146,10 +146,12 @@ function resultOf(rollout: ImportedRollout, run_id: string, rollout_id: string, 
   };
 }
 
-function originOf({ where, model, carried }: ImportedRollout, target: ImportTarget) {
+function originOf({ where, model, cost, carried }: ImportedRollout, target: ImportTarget) {
   const { line: _line, trajectory: _trajectory, ...origin } = carried ?? {};
   return {
     ...(carried?.tag ? { tag: carried.tag } : {}),
+    // Programs write 0 where they know no price.
+    ...(cost ? { cost } : {}),
     imported: {
       format: target.format,
       file: where,

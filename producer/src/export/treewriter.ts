@@ -20,6 +20,7 @@ export async function openTreeWriter(
 ): Promise<ExportWriter> {
   const tree = await openFolderTree(path);
   const trees = new Map<string, Map<string, string[]>>();
+  const costs = new Map<string, number>();
   return {
     async write(rollout) {
       const rendered = render(rollout);
@@ -33,12 +34,14 @@ export async function openTreeWriter(
       const status = rendered.status ?? 'unknown';
       ended.set(status, [...(ended.get(status) ?? []), id]);
       trees.set(top, ended);
+      costs.set(top, (costs.get(top) ?? 0) + (rollout.line.cost ?? 0));
       return null;
     },
     async finish() {
       for (const [top, ended] of trees) {
         await tree.append(`${top}preds.json`, '\n}\n');
-        if (statuses) await tree.write(`${top}run_batch_exit_statuses.yaml`, statusPage(ended));
+        if (statuses)
+          await tree.write(`${top}run_batch_exit_statuses.yaml`, statusPage(ended, costs.get(top) ?? 0));
       }
       await tree.finish();
     },
@@ -57,9 +60,9 @@ const predictionEntry = (rollout: ExportedRollout): string =>
   `${JSON.stringify(rollout.line.instance_id)}: ${JSON.stringify(prediction(rollout))}`;
 
 /** Ids are plain words, and a status is quoted as JSON, which YAML reads. */
-function statusPage(ended: ReadonlyMap<string, readonly string[]>): string {
+function statusPage(ended: ReadonlyMap<string, readonly string[]>, cost: number): string {
   const parts = [...ended].map(
     ([status, ids]) => `  ${JSON.stringify(status)}:\n${ids.map((id) => `  - ${id}\n`).join('')}`,
   );
-  return `instances_by_exit_status:\n${parts.join('')}total_cost: 0\n`;
+  return `instances_by_exit_status:\n${parts.join('')}total_cost: ${cost}\n`;
 }

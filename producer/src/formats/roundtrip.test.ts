@@ -101,7 +101,7 @@ function storedRollout(trajectory: Trajectory, patch: string, resolved: boolean)
     ...{ test_log: null, eval_script: null, failure_detail: null },
   };
   const report = aReport({ resolved });
-  const line = outputLine(result, { patch, report });
+  const line = { ...outputLine(result, { patch, report }), cost: 0.0625 };
   return exportedRollout({ line, content, sample: 0, instance: null, model: null, exportedBy: 'x' });
 }
 
@@ -124,6 +124,7 @@ async function importedAgain(format: string, path: string, folder: string): Prom
   const line = JSON.parse((await readFile(output, 'utf8')).trim());
   const content = await decodeArtifact(await readFile(line.artifact_file));
   expect(line).toMatchObject({ run_id: 'r2', imported: { format, origin: { run_id: 'r1' } } });
+  if (format !== 'preds') expect(line.cost).toBe(0.0625);
   return exportedRollout({ line, content, sample: 0, instance: null, model: null, exportedBy: 'x' });
 }
 

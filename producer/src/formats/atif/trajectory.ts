@@ -48,6 +48,7 @@ function fileOf(rollout: ExportedRollout): string | null {
     final_metrics: {
       total_prompt_tokens: rollout.line.tokens.prompt,
       total_completion_tokens: rollout.line.tokens.completion,
+      ...(rollout.line.cost === undefined ? {} : { total_cost_usd: rollout.line.cost }),
       total_steps: first.length + steps.length,
     },
     extra: { swefarm: carriedRollout(rollout), patch: rollout.patch },

@@ -8,7 +8,7 @@ import {
   messageOf,
   turnsOf,
 } from '../../export/importing.ts';
-import { listIn, objectIn, readTree, requireText, stringIn } from '../../export/importtree.ts';
+import { listIn, numberIn, objectIn, readTree, requireText, stringIn } from '../../export/importtree.ts';
 import { MINI_EXIT } from './trajectory.ts';
 
 export const miniSweAgentImport: ImportFormat = {
@@ -46,6 +46,7 @@ function rolloutOf(file: Record<string, unknown>, where: string): ImportedRollou
       carried,
     }),
     resolved: carried?.resolved ?? null,
+    cost: numberIn(objectIn(info, 'model_stats'), 'instance_cost'),
     carried,
   };
 }

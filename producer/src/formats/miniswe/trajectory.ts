@@ -44,7 +44,7 @@ function files(rollout: ExportedRollout, form: string): TreeFiles {
       info: {
         exit_status: status,
         submission,
-        model_stats: { instance_cost: 0, api_calls: conversation.steps.length },
+        model_stats: { instance_cost: rollout.line.cost ?? 0, api_calls: conversation.steps.length },
         mini_version: form === '1' ? '1.0.0' : '2.0.0',
         config: {
           agent: {},

@@ -8,7 +8,7 @@ import {
   messageOf,
   turnsOf,
 } from '../../export/importing.ts';
-import { importLines, listIn, objectIn, requireText, stringIn } from '../../export/importtree.ts';
+import { importLines, listIn, numberIn, objectIn, requireText, stringIn } from '../../export/importtree.ts';
 
 export const openHandsImport: ImportFormat = {
   description: "OpenHands' output.jsonl, also with completions and gzipped",
@@ -48,6 +48,7 @@ function rolloutOf(row: Json, where: string): ImportedRollout {
           }),
     resolved: typeof report.resolved === 'boolean' ? report.resolved : (carried?.resolved ?? null),
     ...(typeof report.resolved === 'boolean' ? { states: statesOf(report) } : {}),
+    cost: numberIn(objectIn(row, 'metrics'), 'accumulated_cost'),
     carried,
   };
 }

@@ -39,7 +39,7 @@ function line(rollout: ExportedRollout, completions: boolean): Rendered {
       details: { swefarm: carriedRollout(rollout) },
     },
     history: [...prompt.map((message, id) => spoken(id, message)), ...eventsOf(steps, prompt.length)],
-    metrics: { accumulated_cost: 0 },
+    metrics: { accumulated_cost: result.cost ?? 0 },
     error: result.failure?.message ?? null,
     ...(completions
       ? {

@@ -11,7 +11,7 @@ import {
   messageOf,
   turnsOf,
 } from '../../export/importing.ts';
-import { listIn, objectIn, readTree, stringIn } from '../../export/importtree.ts';
+import { listIn, numberIn, objectIn, readTree, stringIn } from '../../export/importtree.ts';
 import { SWE_AGENT_EXIT } from './trajectory.ts';
 
 export const sweAgentImport: ImportFormat = {
@@ -46,6 +46,7 @@ async function rolloutOf(file: Json, where: string): Promise<ImportedRollout> {
       carried,
     }),
     resolved: carried?.resolved ?? null,
+    cost: numberIn(objectIn(info, 'model_stats'), 'instance_cost'),
     carried,
   };
 }

@@ -52,7 +52,7 @@ function files(rollout: ExportedRollout): TreeFiles {
       ]),
     ],
     info: {
-      model_stats: statsOf(steps),
+      model_stats: statsOf(steps, rollout.line.cost),
       exit_status: status,
       submission,
       swefarm: carriedRollout(rollout),
@@ -113,11 +113,11 @@ const historic = (message: Message) => ({
   ...(message.tool_call_id === undefined ? {} : { tool_call_ids: [message.tool_call_id] }),
 });
 
-function statsOf(steps: readonly Step[]) {
+function statsOf(steps: readonly Step[], cost: number | undefined) {
   const sum = (key: 'prompt_tokens' | 'completion_tokens'): number =>
     steps.reduce((total, { turn }) => total + (turn?.usage?.[key] ?? 0), 0);
   return {
-    instance_cost: 0,
+    instance_cost: cost ?? 0,
     tokens_sent: sum('prompt_tokens'),
     tokens_received: sum('completion_tokens'),
     api_calls: steps.length,
