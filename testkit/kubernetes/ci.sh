@@ -24,9 +24,10 @@ trap 'rm -rf "$SWEFARM_TEST_KUBERNETES_IMAGES"' EXIT
 step 'the images, as archives for the nodes' node testkit/kubernetes/images.ts "$SWEFARM_TEST_KUBERNETES_IMAGES"
 cluster() { step "$1" vitest run --project full "testkit/test/kubernetes/$2.full.test.ts"; }
 cluster 'two real nodes: 64 rollouts under faults, probes, leftovers' faults
+cluster 'the same faults on the engine of the nodes' enginefaults
 cluster 'from 0 workers and back, by the queries of the chart' scaling
 cluster '400 workers on fake nodes; what the API server is asked' size
 cluster 'two releases on one node, one of which suffers' neighbours
-cluster 'the engine of the node, one beside the worker, a store filled by a Job, jobs of trainers' engines
+cluster 'the engine of the node, one beside the worker, stores filled before, jobs of trainers' engines
 
 summary

@@ -1,4 +1,4 @@
-/** Rollouts on the node's own engine and on a Docker beside the worker, a store that a Job fills from archives, and jobs of trainers that call the gateway's Service. */
+/** Rollouts on the node's own engine and on a Docker beside the worker, stores that prepull fills from archives, and jobs of trainers that call the gateway's Service. */
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -113,33 +113,41 @@ test('mode docker: rollouts run in a Docker beside the worker, below the limits 
   });
 });
 
-test('a Job fills the store from a volume of archives before rollouts need it', async () => {
-  const { tree } = await prepareSubject();
-  const archives = join(cluster.folder, 'archives');
-  await mkdir(archives);
-  const archive = ['testkit/kubernetes/archive.py', tree, join(archives, 'calc.tar'), 'calc:1', 'bash'];
-  await sh('python3', ...archive);
-  const image = 'docker-archive:/archives/calc.tar';
-  const row = JSON.parse(await readFile(join(dirname(tree), 'row.json'), 'utf8')) as object;
-  const rows = join(cluster.folder, 'rows.jsonl');
-  await writeFile(rows, `${JSON.stringify({ ...row, image })}\n`);
-  await cluster.kubectl('create', 'configmap', 'rows', `--from-file=rows.jsonl=${rows}`);
-  const store = join(cluster.folder, 'filled');
-  await install(
-    'filled',
-    ...[`worker.archives.hostPath.path=${archives}`, `worker.store.path=${store}`],
-    ...['prepull.kind=job', 'prepull.configMap=rows'],
-  );
-  await cluster.kubectl('wait', '--for=condition=complete', 'job/filled-swefarm-prepull-1', '--timeout=120s');
-  const said = await cluster.kubectl('logs', 'job/filled-swefarm-prepull-1');
-  expect(said).toContain('pulled');
-  const held = async () => (await readdir(join(store, 'v1/images'))).sort();
-  const before = await held();
-  const caller = await callerOf(cluster, 'filled');
-  const run = await caller.submit(policy, 2, image);
-  await caller.expectWhole(await caller.results(run, 2), 2);
-  expect(await held()).toEqual(before);
-});
+test.for(['job', 'daemonset'] as const)(
+  'prepull as a %s fills the store from a volume of archives before rollouts need it',
+  async (kind) => {
+    const { tree } = await prepareSubject();
+    const [archives, store] = ['archives', 'store'].map((one) => join(cluster.folder, `${kind}-${one}`)) as [
+      string,
+      string,
+    ];
+    await mkdir(archives);
+    const archive = ['testkit/kubernetes/archive.py', tree, join(archives, 'calc.tar'), 'calc:1', 'bash'];
+    await sh('python3', ...archive);
+    const image = 'docker-archive:/archives/calc.tar';
+    const row = JSON.parse(await readFile(join(dirname(tree), 'row.json'), 'utf8')) as object;
+    const rows = join(cluster.folder, 'rows.jsonl');
+    await writeFile(rows, `${JSON.stringify({ ...row, image })}\n`);
+    await cluster.kubectl('create', 'configmap', `rows-${kind}`, `--from-file=rows.jsonl=${rows}`);
+    const paths = [`worker.archives.hostPath.path=${archives}`, `worker.store.path=${store}`];
+    await install(kind, ...paths, `prepull.kind=${kind}`, `prepull.configMap=rows-${kind}`);
+    const [pod, isFilled] = {
+      job: ['job/job-swefarm-prepull-1', ['wait', '--for=condition=complete', 'job/job-swefarm-prepull-1']],
+      daemonset: [
+        'daemonset/daemonset-swefarm-prepull',
+        ['rollout', 'status', 'daemonset/daemonset-swefarm-prepull'],
+      ],
+    }[kind] as [string, string[]];
+    await cluster.kubectl(...isFilled, '--timeout=120s');
+    expect(await cluster.kubectl('logs', pod, '-c', 'pull')).toContain('pulled');
+    const held = async () => (await readdir(join(store, 'v1/images'))).sort();
+    const before = await held();
+    const caller = await callerOf(cluster, kind);
+    const run = await caller.submit(policy, 2, image);
+    await caller.expectWhole(await caller.results(run, 2), 2);
+    expect(await held()).toEqual(before);
+  },
+);
 
 test('the jobs of NeMo RL and verl are taken by the API server, and what they do before training reaches the gateway by its Service', async () => {
   await install('farm', 'gateway.hostNetwork=false', 'gateway.port=8080', 'worker.replicas=1');

@@ -1,0 +1,37 @@
+/** The same 64 rollouts under the same faults on the engine of the nodes, which outlives the workers whose sandboxes it runs. */
+import { ensureDocker, importTree, prepareSubject, until } from '@swefarm/testkit';
+import { beforeEach, expect, test } from 'vitest';
+import { NO_TOOLS } from '../../helm/render.ts';
+import { startPolicy } from './caller.ts';
+import { openCluster, programs, sh, untilWorkers, workerPods } from './cluster.ts';
+import { expectNoMore, survive } from './faults.ts';
+
+beforeEach(({ skip }) => skip(programs === null, NO_TOOLS));
+
+/** Containers of a run on the engine. */
+async function sandboxesOf(run: string): Promise<string[]> {
+  const format = '{{.Label "swefarm.rollout"}}';
+  const all = await sh('docker', 'ps', '-a', '--filter', 'label=swefarm.rollout', '--format', format);
+  return all.split('\n').filter((id) => id.startsWith(run));
+}
+
+test('64 rollouts under faults on the nodes’ own engine: one result each, and no sandbox is left', async () => {
+  const { socketPath } = await ensureDocker();
+  const { tree, image } = await prepareSubject();
+  await importTree(socketPath, tree, image);
+  await using cluster = await openCluster(2);
+  await using policy = await startPolicy(8);
+  const mode = ['runtime.mode=node', `runtime.node.socket=${socketPath}`, 'worker.archives=null'];
+  const values = await cluster.values('farm', ...mode);
+  await cluster.helm('install', 'farm', 'helm/swefarm', ...values, '--wait', '--timeout', '180s');
+  await untilWorkers(cluster, 2);
+  const run = await survive(cluster, policy, values, image);
+  // Workers in other pods are known dead by Redis alone, after two minutes; then another one removes what they left, at its next sweep.
+  await until(async () => (await sandboxesOf(run)).length === 0, {
+    what: 'no sandbox is left',
+    withinMs: 360_000,
+    pauseMs: 500,
+  });
+  expect(await workerPods(cluster)).not.toEqual([]);
+  await expectNoMore(cluster, run);
+});
