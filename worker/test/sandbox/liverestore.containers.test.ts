@@ -13,14 +13,17 @@ import { describeUnless, NEVER, spec } from './subject.ts';
 
 const folder = await mkdtemp(join(tmpdir(), 'swefarm-liverestore-'));
 const socketPath = join(folder, 'docker.sock');
-/** $1: its folder. RESTART ends the engine of that folder, if there is one, starts it, and waits until it answers. */
+/**
+ * $1: its folder. RESTART ends the engine of that folder, if there is one, starts it, and waits until it answers. An engine that is to
+ * have no bridge removes the bridge of every other one, hence the network of its own.
+ */
 const STOP = `
 if [ -s "$1/pid" ]; then
   old=$(cat "$1/pid"); kill -TERM "$old"
   while grep -qs '(dockerd) [^Z]' "/proc/$old/stat"; do sleep 0.1; done
 fi`;
 const RESTART = `${STOP}
-setsid dockerd --live-restore --data-root "$1/data" --exec-root "$1/exec" --pidfile "$1/pid" -H "unix://$1/docker.sock" --bridge=none --iptables=false >>"$1/log" 2>&1 </dev/null &
+setsid unshare --net dockerd --live-restore --data-root "$1/data" --exec-root "$1/exec" --pidfile "$1/pid" -H "unix://$1/docker.sock" --bridge=none --iptables=false >>"$1/log" 2>&1 </dev/null &
 for _ in $(seq 600); do
   curl -sf --max-time 2 --unix-socket "$1/docker.sock" http://engine/_ping >/dev/null && exit 0
   sleep 0.1
