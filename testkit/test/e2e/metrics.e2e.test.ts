@@ -131,10 +131,13 @@ test('Prometheus says exactly what is known of a run over the death of a worker,
   await using redis = await startRedis();
   await using policy = await startScriptedPolicy({ script: script() });
   const built = await buildExamples({ ids: [EXAMPLE_ID], for: 'rootfs', out: folder });
+  const prices = join(folder, 'prices.yaml');
+  await writeFile(prices, 'scripted: {prompt: 1, completion: 2}\n');
   const env = {
     SWEFARM_REDIS_URL: redis.url,
     SWEFARM_STATE_DIR: join(folder, 'state'),
     SWEFARM_SCRATCH_DIR: join(folder, 'scratch'),
+    SWEFARM_PRICES: prices,
   };
   const gateway = startCommand('swefarm', ['serve', '--port', '0'], { ...env, SWEFARM_GATEWAY_TOKEN: TOKEN });
   const started: Started[] = [gateway];
@@ -194,6 +197,7 @@ test('Prometheus says exactly what is known of a run over the death of a worker,
       'sum(swefarm_rollouts_failed_total)': KNOWN.failed,
       'sum(swefarm_rollouts_exited_total{exit_status="turn_limit"})': 3,
       'sum(swefarm_reward_total)': KNOWN.resolved,
+      'sum(swefarm_priced_resolved_total{model="scripted"})': KNOWN.resolved,
       'sum(swefarm_attempts_total{class="lost"})': again,
       'sum(swefarm_attempts_total{class="done"})': KNOWN.judged,
       'sum(swefarm_groups_total{end="short"})': 1,
