@@ -47,15 +47,10 @@ export async function readWasFull({ folder, version }: MemoryGroup): Promise<boo
  * job or pod of this worker, or the machine, had none left, which is nothing that the code in the sandbox is judged by.
  */
 export async function requireOwnKills(container: Pick<Container, 'oomKills' | 'wasFull'>): Promise<void> {
-  if (await wasStarved(container))
-    throw new RolloutFailure(
-      'node_memory',
-      "a process of a sandbox was killed for memory below the sandbox's own limit: the machine, or the job or pod of this worker, has less memory than its sandboxes use (lower concurrency, or raise rollout_memory_bytes)",
-    );
-}
-
-/** Whether something in the sandbox was killed for memory that others took. */
-export async function wasStarved(container: Pick<Container, 'oomKills' | 'wasFull'>): Promise<boolean> {
-  const kills = await container.oomKills().catch(() => null);
-  return kills !== null && kills > 0 && (await container.wasFull().catch(() => null)) === false;
+  if (!(await container.oomKills().catch(() => null))) return;
+  if ((await container.wasFull().catch(() => null)) !== false) return;
+  throw new RolloutFailure(
+    'node_memory',
+    "a process of a sandbox was killed for memory below the sandbox's own limit: the machine, or the job or pod of this worker, has less memory than its sandboxes use (lower concurrency, or raise rollout_memory_bytes)",
+  );
 }

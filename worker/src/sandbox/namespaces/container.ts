@@ -7,7 +7,7 @@ import type { Duplex } from 'node:stream';
 import { errorMessage, RolloutFailure, SwefarmError } from '@swefarm/shared';
 import { type DiskUse, diskUse } from '../diskuse.ts';
 import type { FileChanges } from '../filechanges.ts';
-import { readKills, readWasFull, wasStarved } from '../memorygroup.ts';
+import { readKills, readWasFull } from '../memorygroup.ts';
 import { type Layer, overlayChanges, readFileStamp } from '../overlaychanges.ts';
 import type { Container, ContainerSpec, ContainerState, ExecOptions, ExecResult } from '../runtime.ts';
 import { type Cgroup, HEADROOM, OWN_PROCESSES } from './cgroups.ts';
@@ -179,7 +179,7 @@ export class NamespaceContainer implements Container {
     // Holds as soon as it is decided: a failure while the container dies must not count as a loss.
     if (this.#killedByLimit) return 'own_limit';
     if (this.#deps.supervisor.alive()) return 'running';
-    return (await this.oomKills()) && !(await wasStarved(this)) ? 'own_limit' : 'exited';
+    return (await this.oomKills()) && (await this.wasFull()) !== false ? 'own_limit' : 'exited';
   }
 
   async oomKills(): Promise<number | null> {
