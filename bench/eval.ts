@@ -50,6 +50,11 @@ export async function measureEval(sizes: readonly EvalSize[], reps: number): Pro
     const why = 'no ../shared/instances: the harness knows no other instances that are here';
     return { reps, cells: [], skipped: [{ what: 'eval', why }] };
   }
+  const missing = await missingImages(sizes.flatMap(({ ids }) => ids));
+  if (missing.length > 0) {
+    const why = `the engine has no ${missing.join(', ')}: npm run ci:full makes them`;
+    return { reps, cells: [], skipped: [{ what: 'eval', why }] };
+  }
   const folder = await mkdtemp(join(tmpdir(), 'swefarm-bench-eval-'));
   try {
     const python = await ensureHarnesses();
@@ -68,9 +73,25 @@ function asHarness(line: string): Row {
   return row;
 }
 
-async function prepare(folder: string, python: string, ids: readonly string[]): Promise<EvalInputs> {
+async function readRows(ids: readonly string[]): Promise<Row[]> {
   const all = (await readFile(INSTANCES, 'utf8')).split('\n').filter(Boolean);
-  const rows = all.map(asHarness).filter((row) => ids.includes(row.instance_id));
+  return all.map(asHarness).filter((row) => ids.includes(row.instance_id));
+}
+
+/** Images that are made of the instances' recipes, which takes minutes each. */
+async function missingImages(ids: readonly string[]): Promise<string[]> {
+  const images = (await readRows(ids)).map(({ image }) => image);
+  const isThere = (image: string) =>
+    run('docker', ['image', 'inspect', image]).then(
+      () => true,
+      () => false,
+    );
+  const there = await Promise.all(images.map(isThere));
+  return images.filter((_image, at) => !there[at]);
+}
+
+async function prepare(folder: string, python: string, ids: readonly string[]): Promise<EvalInputs> {
+  const rows = await readRows(ids);
   for (const { instance_id, image } of rows) {
     const name = `sweb.eval.x86_64.${instance_id.toLowerCase()}:latest`.replace('__', '_1776_');
     await run('docker', ['tag', image, `${NAMESPACE}/${name}`]);

@@ -74,8 +74,9 @@ export async function startWorker(
   environment: BenchEnvironment,
   runtime: RuntimeName,
   concurrency: number,
+  flags: readonly string[] = [],
 ): Promise<BenchWorker> {
-  const prefix = `bench-${runtime}-${concurrency}-${Date.now()}`;
+  const prefix = `bench-${runtime}-${concurrency}-${flags.length}-${Date.now()}`;
   const port = await freePort();
   await using stack = new AsyncDisposableStack();
   const args = [
@@ -95,7 +96,9 @@ export async function startWorker(
   ];
   const queue = ['--redis-url', environment.redisUrl, '--redis-prefix', prefix];
   const worker = stack.use(
-    owned(startCommand('swefarm-worker', [...args, ...places, ...queue, '--docker-socket', SOCKET])),
+    owned(
+      startCommand('swefarm-worker', [...args, ...places, ...queue, '--docker-socket', SOCKET, ...flags]),
+    ),
   );
   await worker.started.until(/"msg":"ready"/);
   const config = loadConfig('producer', {

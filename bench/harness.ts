@@ -1,38 +1,40 @@
 /** The harnesses of others from PyPI, in an environment that later runs reuse. */
 import { execFile } from 'node:child_process';
-import { existsSync } from 'node:fs';
-import { mkdir, writeFile } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { ensureVenv } from './venv.ts';
 
 const run = promisify(execFile);
-const ROOT = resolve(import.meta.dirname, '..');
 const PACKAGES = ['swebench==4.1.0', 'swesmith==0.0.9'];
 const MOST_MS = 60 * 60_000;
 const MOST_OUTPUT = 64 * 1024 ** 2;
 
 /** A Python that has both harnesses. */
 export async function ensureHarnesses(): Promise<string> {
-  const venv = join(ROOT, '.swefarm/cache/harnesses-4.1.0-0.0.9');
-  const python = join(venv, 'bin/python');
-  if (existsSync(join(venv, '.complete'))) return python;
-  console.error(`installing ${PACKAGES.join(' and ')} into ${venv}`);
-  await run('python3', ['-m', 'venv', '--clear', venv]);
-  await run(join(venv, 'bin/pip'), ['install', '-q', ...PACKAGES], { maxBuffer: MOST_OUTPUT });
-  await writeFile(join(venv, '.complete'), '');
-  return python;
+  return join(await ensureVenv({ name: 'harnesses-4.1.0-0.0.9', installs: [PACKAGES] }), 'bin/python');
 }
 
 /** Runs it in `cwd`, which gets its logs and reports; nothing is looked for on a hub. @throws Error with its last output */
-export async function runPython(python: string, args: readonly string[], cwd: string): Promise<void> {
+export const runPython = (python: string, args: readonly string[], cwd: string): Promise<void> =>
+  runProgram(python, args, cwd, {});
+
+/** The same of any program of an environment, with more variables. @throws Error with its last output */
+export async function runProgram(
+  program: string,
+  args: readonly string[],
+  cwd: string,
+  variables: Readonly<Record<string, string>>,
+): Promise<void> {
   await mkdir(cwd, { recursive: true });
   const env = {
     ...process.env,
     HF_HUB_OFFLINE: '1',
     HF_DATASETS_OFFLINE: '1',
     HF_HOME: join(cwd, 'hf'),
+    ...variables,
   };
-  await run(python, [...args], { cwd, env, timeout: MOST_MS, maxBuffer: MOST_OUTPUT });
+  await run(program, [...args], { cwd, env, timeout: MOST_MS, maxBuffer: MOST_OUTPUT });
 }
 
 /** A harness by its own `main`, through harness.py. `rows`: the dataset's file. */

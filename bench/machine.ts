@@ -44,3 +44,14 @@ function osRelease(): string {
     throw error;
   }
 }
+
+/** Seconds of CPU that all processes and the kernel of this machine have taken since it started. */
+export function machineCpuSeconds(): number {
+  const [user, nice, system, , , irq, softirq] = (
+    /^cpu +(.*)$/m.exec(readFileSync('/proc/stat', 'utf8'))?.[1] ?? ''
+  )
+    .split(' ')
+    .map(Number);
+  // Linux tells these times in hundredths of a second, whatever its own tick is.
+  return [user, nice, system, irq, softirq].reduce((sum: number, ticks) => sum + (ticks ?? 0), 0) / 100;
+}

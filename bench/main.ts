@@ -3,6 +3,8 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
 import { ensureDocker } from '@swefarm/testkit';
+import { measureClaim, printClaim } from './claim.ts';
+import { COST, measureCost, printCost, QUICK_COST } from './cost.ts';
 import { SOCKET } from './engine.ts';
 import { EVAL_IDS, type EvalSize, measureEval, printEval } from './eval.ts';
 import { type CorpusSize, measureCorpus, printCorpus } from './evaluations.ts';
@@ -12,7 +14,9 @@ import { describeMachine, loadAverage } from './machine.ts';
 import { type MemorySize, measureMemory } from './memory.ts';
 import { measureMetrics, printMetrics } from './metrics.ts';
 import { measurePage, printPage } from './page.ts';
+import { measurePeers, printPeers } from './peers.ts';
 import { printGateway, printMemory, printRollouts, printScale, printShell } from './print.ts';
+import { measureProcesses, printProcesses } from './processes.ts';
 import { measureRecovery, printRecovery } from './recovery.ts';
 import { measureRollouts, type RolloutsSize } from './rollouts.ts';
 import { measureScale, type ScaleSize } from './scale.ts';
@@ -25,6 +29,7 @@ const PARTS = [
   'shell',
   'rollouts',
   'memory',
+  'cost',
   'eval',
   'gateway',
   'metrics',
@@ -33,6 +38,9 @@ const PARTS = [
   'scale',
   'export',
   'start',
+  'claim',
+  'processes',
+  'peers',
 ] as const;
 
 const { values } = parseArgs({
@@ -57,7 +65,7 @@ const predictions = Number(values.predictions);
 const counts = [...nodes, predictions, ...(reps === null ? [] : [reps])];
 if (unknown.length > 0 || counts.some((count) => !(Number.isInteger(count) && count > 0))) {
   process.stderr.write(
-    'usage: bench.sh [--only shell,rollouts,memory,eval,gateway,metrics,page,recovery,scale,export,start] [--quick] [--reps N] [--json FILE] [--against CHECKOUT] [--calls N --turns N] [--nodes N,N] [--predictions N] [--formats atif,tokens]\n',
+    'usage: bench.sh [--only shell,rollouts,memory,cost,eval,gateway,metrics,page,recovery,scale,export,start,claim,processes,peers] [--quick] [--reps N] [--json FILE] [--against CHECKOUT] [--calls N --turns N] [--nodes N,N] [--predictions N] [--formats atif,tokens]\n',
   );
   process.exit(2);
 }
@@ -135,6 +143,9 @@ await measured(
 
 await measured('memory', () => measureMemory(subject, quick ? SHORT : LONG), printMemory);
 
+const cost = quick ? QUICK_COST : COST;
+await measured('cost', () => measureCost(subject, { ...cost, reps: reps ?? cost.reps }), printCost);
+
 await measured(
   'eval',
   async () => {
@@ -172,6 +183,20 @@ await measured(
   'start',
   () => measureStart(subject, { reps: reps ?? (quick ? 1 : 5), against: values.against ?? null }),
   printStart,
+);
+
+await measured('claim', () => measureClaim(subject, reps ?? (quick ? 3 : 20)), printClaim);
+
+await measured('processes', () => measureProcesses(subject, reps ?? (quick ? 1 : 8)), printProcesses);
+const PEER_SIZES: readonly RolloutsSize[] = [
+  { parallel: 1, rollouts: 3 },
+  { parallel: 4, rollouts: 8 },
+  { parallel: 16, rollouts: 32 },
+];
+await measured(
+  'peers',
+  () => measurePeers(subject, quick ? QUICK_SIZES : PEER_SIZES, reps ?? (quick ? 1 : 3)),
+  printPeers,
 );
 
 const stamp = new Date().toISOString().replace(/\..*/, '').replaceAll(':', '');

@@ -2,6 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import { type Result, type RuntimeName, sleep, sleepAtMost } from '@swefarm/shared';
 import { generateScript } from '@swefarm/testkit';
+import { processTimes } from './account.ts';
 import { type BenchWorker, openEnvironment, runBatch, startPolicy, startWorker } from './farm.ts';
 import { tryRuntime } from './sandbox.ts';
 import { rounded } from './statistics.ts';
@@ -26,6 +27,8 @@ export type MemoryPart = MemorySize & {
   /** Share of the samples in which at least nine of ten rollouts were in flight. */
   in_flight_share: number;
   run_seconds: number;
+  /** CPU seconds of the worker itself during the run: what memory costs that is given back early. */
+  cpu_seconds: number;
   samples: Sample[];
 };
 
@@ -52,7 +55,9 @@ export async function measureMemory(subject: Subject, size: MemorySize): Promise
   const samples: Sample[] = [];
   const stop = new AbortController();
   const sampling = sample(worker, samples, stop.signal);
+  const before = processTimes(worker.pid);
   const batch = await runBatch(worker, subject.instance, rollouts, flags);
+  const spent = processTimes(worker.pid);
   stop.abort();
   await sampling;
   const wrong = batch.results.find((result) => result.turns !== turns);
@@ -69,6 +74,7 @@ export async function measureMemory(subject: Subject, size: MemorySize): Promise
     loop_lag_p99_ms: { worst: lags.at(-1) ?? 0, median: lags[Math.floor(lags.length / 2)] ?? 0 },
     in_flight_share: rounded(full / samples.length, 2),
     run_seconds: rounded(batch.seconds, 1),
+    cpu_seconds: rounded(spent.main + spent.threads - before.main - before.threads, 1),
     samples,
   };
 }

@@ -78,7 +78,7 @@ export function printMemory(part: MemoryPart): string {
   const { rss_mib: rss, loop_lag_p99_ms: lag } = part;
   return [
     `A worker with ${part.rollouts} rollouts of ${part.turns} turns to ${part.last_prompt_tokens} tokens (${part.runtime}); ` +
-      'aims: <= 150 MiB + 2 MiB each, loop lag p99 < 50 ms',
+      'aims: <= 150 MiB + 1.5 MiB each, loop lag p99 < 50 ms',
     table([
       [
         'MiB each over 150',
@@ -88,8 +88,12 @@ export function printMemory(part: MemoryPart): string {
         'worst p99 lag ms',
         'usual',
         'all in flight',
+        'CPU s',
       ],
-      [part.mib_per_rollout, rss.peak, rss.idle, rss.after, lag.worst, lag.median, part.in_flight_share],
+      [
+        ...[part.mib_per_rollout, rss.peak, rss.idle, rss.after, lag.worst, lag.median],
+        ...[part.in_flight_share, part.cpu_seconds],
+      ],
     ]),
   ].join('\n');
 }

@@ -39,7 +39,8 @@ export type RolloutsPart = { reps: number; cells: RolloutsCell[]; skipped: Skipp
 
 export type RolloutsSize = { parallel: number; rollouts: number };
 
-const SCRIPT: ScriptInput = {
+/** A rollout that runs the twenty commands and submits. */
+export const SCRIPT: ScriptInput = {
   conversations: [
     {
       variants: [

@@ -6,104 +6,30 @@ import { chmod, cp, mkdir, readdir, readFile, rename, rm, stat, writeFile } from
 import { createRequire } from 'node:module';
 import { dirname, join, relative, resolve, sep } from 'node:path';
 import { parseArgs } from 'node:util';
-import { build, transform } from 'esbuild';
+import { compile, PACKAGES, ROOT, sourcesOf } from '../compile/pieces.mjs';
 import { ensurePage } from '../producer/src/page/built.ts';
+import { nameOf } from '../shared/bin/compiled.mjs';
 import { fetchedServer } from '../shared/src/index.ts';
 
-const ROOT = resolve(import.meta.dirname, '..');
-/** Where our own sources lie; all else in a bundle comes from node_modules. */
-const PACKAGES = ['shared', 'grading', 'producer', 'worker'];
-/** Threads are files of their own, known by their name; `shared/src/imports.test.ts` holds that no other file is started. */
-const THREAD = /(^|[./])thread\.ts$/;
 const COMMANDS = { swefarm: 'producer/bin/swefarm.mjs', 'swefarm-worker': 'worker/bin/swefarm-worker.mjs' };
-/** All compiled files lie in this folder: the commands, the threads, and the pieces that several of them load. */
+/** All pieces lie in this folder. */
 const CODE = 'code';
-/** Compiled files are modules; what they contain of CommonJS expects these. */
-const BANNER = `import { createRequire as __createRequire } from 'node:module';
-const require = __createRequire(import.meta.url);
-const __filename = import.meta.filename, __dirname = import.meta.dirname;
-const __bundleRoot = new URL('../', import.meta.url);`;
-/** By this line a source loads a package at its first use: without it, the bundler sees what is loaded. */
-const REQUIRE = 'const require = createRequire(import.meta.url);';
 
-/** A source asks for files beside it by its own URL: in the bundle that is the place which mirrors it. */
-const mirrored = {
-  name: 'mirrored',
-  setup({ onLoad, onResolve }) {
-    onLoad({ filter: /\.(ts|mjs)$/ }, async ({ path }) => {
-      const place = relative(ROOT, path).split(sep).join('/');
-      const text = await readFile(path, 'utf8');
-      const own = PACKAGES.includes(place.split('/')[0] ?? '') && !place.includes('node_modules/');
-      if (!own || !text.includes('import.meta')) return undefined;
-      const { code } = await transform(text.replace(REQUIRE, ''), {
-        loader: 'ts',
-        sourcefile: place,
-        banner: `import { fileURLToPath as __path } from 'node:url';
-const __ownUrl = /* @__PURE__ */ new URL(${JSON.stringify(place)}, __bundleRoot).href;
-const __ownFolder = /* @__PURE__ */ __path(/* @__PURE__ */ new URL('.', __ownUrl));`,
-        define: {
-          'import.meta.url': '__ownUrl',
-          'import.meta.dirname': '__ownFolder',
-          'import.meta.main': 'false',
-        },
-      });
-      return { contents: code, loader: 'js' };
-    });
-    // In pieces an import() of a CommonJS package has a default export and no names, and would fail only when it runs.
-    onResolve({ filter: /^[^.]/ }, ({ kind, path, importer }) => {
-      const isOwn = /\.(ts|mjs)$/.test(importer) && !importer.includes('node_modules');
-      if (kind !== 'dynamic-import' || !isOwn) return undefined;
-      return {
-        errors: [
-          { text: `import('${path}'): load the package by require(), as shared/src/config/yaml.ts does` },
-        ],
-      };
-    });
-    // dockerode can speak to engines over ssh and to BuildKit; we never do (worker/src/sandbox/engine/client.ts).
-    onResolve({ filter: /^(ssh2|cpu-features|@grpc\/.*)$/ }, ({ path }) => ({ path, namespace: 'absent' }));
-    onLoad({ filter: /.*/, namespace: 'absent' }, () => ({ contents: 'module.exports = {};' }));
-  },
-};
-
-/** Our sources below `name`, from the root, without what only tests and builds use. */
-async function sourcesOf(name) {
-  const entries = await readdir(join(ROOT, name), { recursive: true, withFileTypes: true });
-  return entries
-    .filter((entry) => entry.isFile())
-    .map((entry) => relative(ROOT, join(entry.parentPath, entry.name)))
-    .filter((path) => !/(^|\/)(node_modules|test|fixtures|\.turbo|__pycache__)\//.test(path));
-}
-
-/** One file for each entry, and pieces that are loaded when they are needed, so that a command starts with its own code only. */
-async function compile(entries, out) {
-  for (const entry of entries) {
-    // Whoever starts a command or a thread names its source: a file is there, and loads what the source became.
-    const place = join(out, entry);
-    await mkdir(dirname(place), { recursive: true });
-    const up = relative(dirname(entry), '.').split(sep).join('/');
-    await writeFile(place, `import '${up}/${CODE}/${nameOf(entry)}.mjs';\n`);
-  }
-  await build({
-    entryPoints: entries.map((entry) => ({ in: join(ROOT, entry), out: nameOf(entry) })),
-    outdir: join(out, CODE),
-    outExtension: { '.js': '.mjs' },
-    chunkNames: 'piece-[hash]',
-    splitting: true,
-    bundle: true,
-    platform: 'node',
-    format: 'esm',
-    target: 'node24',
-    legalComments: 'eof',
-    logLevel: 'warning',
-    // Optional accelerators of their packages: loaded in a try, absent here.
-    external: ['msgpackr-extract', 'bufferutil', 'utf-8-validate', 'node-linux-*', '*.node'],
-    banner: { js: BANNER },
-    plugins: [mirrored],
+/** The pieces, and where a command's source would be, a file that loads what it became: whoever starts one names its source. */
+async function addCode(out) {
+  const sources = Object.values(COMMANDS);
+  const { outputFiles } = await compile(sources, {
+    folder: join(out, CODE),
+    root: "new URL('../', import.meta.url)",
   });
+  await mkdir(join(out, CODE), { recursive: true });
+  for (const { path, contents } of outputFiles) await writeFile(path, contents);
+  for (const source of sources) {
+    await mkdir(join(out, dirname(source)), { recursive: true });
+    const up = relative(dirname(source), '.').split(sep).join('/');
+    await writeFile(join(out, source), `import '${up}/${CODE}/${nameOf(source)}.mjs';\n`);
+  }
 }
-
-/** `worker/src/threads/thread.ts` becomes `worker-src-threads-thread`. */
-const nameOf = (entry) => entry.replace(/\.\w+$/, '').replaceAll('/', '-');
 
 /** Whatever our sources read at run time: Lua, shell, prompts, tables, Python, and a built page. */
 async function copyTexts(out) {
@@ -151,8 +77,7 @@ const target = resolve(values.out ?? join(ROOT, 'dist/swefarm'));
 const draft = `${target}.draft-${process.pid}`;
 await rm(draft, { recursive: true, force: true });
 await mkdir(draft, { recursive: true });
-const threads = (await Promise.all(PACKAGES.map(sourcesOf))).flat().filter((path) => THREAD.test(path));
-await compile([...Object.values(COMMANDS), ...threads], draft);
+await addCode(draft);
 await ensurePage(() => console.error('bundle: the page is built'));
 await copyTexts(draft);
 await addPrograms(draft);

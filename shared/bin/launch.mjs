@@ -6,13 +6,16 @@
 import { spawn } from 'node:child_process';
 import * as modules from 'node:module';
 import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { compiledOf } from './compiled.mjs';
 import { COMPILED, LASTING } from './lasting.mjs';
 
 /**
- * Runs `start`, which imports a command's TypeScript, in this process where that is possible, else in a child whose end it
- * shares. `lasting`: a service, or an export, to be started with the settings above.
+ * Runs the command whose TypeScript is imported by `start` in this process where that is possible, else in a child whose end it shares.
+ * `source`: where that lies, from `root` (a URL), for a command that is compiled (compile/checkout.mjs). `lasting`: a service, or an export,
+ * to be started with the settings above.
  */
-export async function launch({ name, start, lasting }) {
+export async function launch({ name, source, root, start, lasting }) {
   const flags = lasting ? LASTING.flags : [];
   const env = { ...(lasting ? LASTING.settings : {}), NODE_COMPILE_CACHE: COMPILED, ...process.env };
   const args = [...flags, ...process.execArgv, ...process.argv.slice(1)];
@@ -22,7 +25,8 @@ export async function launch({ name, start, lasting }) {
   // In place, where the system can: the process keeps its id, its signals and its parent.
   if (!ready && process.execve) process.execve(process.execPath, [process.execPath, ...args], env);
   modules.enableCompileCache(COMPILED);
-  await start();
+  const compiled = source === undefined ? null : compiledOf(source, fileURLToPath(root));
+  await (compiled === null ? start() : import(compiled));
 }
 
 function inPackagedNode(name, args, env) {

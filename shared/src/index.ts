@@ -21,13 +21,9 @@ export * from './metrics/vitals.ts';
 export * from './metrics/worker.ts';
 export { parseAnswer } from './policy/answer.ts';
 export { contentWithoutThought, findUnreadCall } from './policy/content.ts';
-export {
-  closePolicyConnections,
-  createEndpointClient,
-  type EndpointClient,
-  preparePolicyConnections,
-} from './policy/endpoint/client.ts';
+export { createEndpointClient, type EndpointClient } from './policy/endpoint/client.ts';
 export { AnswerError, APIError, ContextOverflowError, PromptTooLongError } from './policy/endpoint/errors.ts';
+export { closePolicyConnections, preparePolicyConnections } from './policy/endpoint/exchange.ts';
 export {
   type ListedModel,
   type ServedModel,

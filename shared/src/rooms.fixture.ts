@@ -125,8 +125,9 @@ const WORKER: Rooms = {
   agent: ['sandbox'],
   'agent/policy': ['agent'],
   evaluation: ['sandbox', 'threads'],
+  warm: ['metrics', 'sandbox'],
   // An attempt knows nothing of its node but the services that it is given.
-  rollout: ['agent', 'agent/policy', 'evaluation', 'metrics', 'sandbox', 'threads'],
+  rollout: ['agent', 'agent/policy', 'evaluation', 'metrics', 'sandbox', 'threads', 'warm'],
   maintenance: ['metrics', 'rollout'],
   node: [
     'images',
@@ -140,6 +141,7 @@ const WORKER: Rooms = {
     'sandbox/host',
     'sandbox/rootfs',
     'threads',
+    'warm',
   ],
   pull: ['node', 'rollout'],
 };

@@ -48,3 +48,24 @@ test('turns are read on from where one was; the oldest go; none outlives its tim
   await farm.live.end('w1', 'r1.a.0');
   expect(await keysOf(config)).toEqual(['farm-id', 'live:turns:r1.a.0']);
 });
+
+test('what several rollouts change within a tenth of a second goes in one exchange, in order', async () => {
+  const config = testConfig();
+  await using farm = await openFarm(config, 'producer');
+  await farm.live.mark(state('r1.a.0'));
+  const ids = Array.from({ length: 20 }, (_, at) => `r1.b.${at}`);
+  await Promise.all(
+    ids.flatMap((id) => [
+      farm.live.mark(state(id, { turns: 2 })),
+      farm.live.turn(id, turn(1), 3),
+      farm.live.turn(id, turn(2), 3),
+    ]),
+  );
+  expect((await farm.live.running(['w1'])).map((one) => one.rollout_id).sort()).toEqual(
+    ['r1.a.0', ...ids].sort(),
+  );
+  const told = await Promise.all(ids.map((id) => farm.live.turns(id)));
+  for (const { turns } of told) expect(turns.map((one) => one.turn)).toEqual([1, 2]);
+  // One transaction has one time.
+  expect(new Set(told.map(({ last_id }) => last_id.split('-')[0])).size).toBe(1);
+});

@@ -72,8 +72,10 @@ else
   if [ -n "$missing" ]; then
     rm -rf .swefarm/cache/recipes
     cp -r "$instances" .swefarm/cache/recipes
+    # No packing in the background, under the engine that reads the files.
     # shellcheck disable=SC2086 # one argument a word
-    SWEB_CACHE=$PWD/.swefarm/cache/instances python3 .swefarm/cache/recipes/make_instances.py image $missing
+    GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=gc.auto GIT_CONFIG_VALUE_0=0 SWEB_CACHE=$PWD/.swefarm/cache/instances \
+      python3 .swefarm/cache/recipes/make_instances.py image $missing
     rm -rf .swefarm/cache/recipes
   fi
   step 'spoiled patches on real instances against swebench 4.1.0' spoiled "$instances/instances.jsonl"

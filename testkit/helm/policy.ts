@@ -40,6 +40,10 @@ function podBreaches(pod: Any, { mode, hostPath, hostNetwork }: Allowed): string
   ];
 }
 
+/** It gives the engine's user a folder of its own, before the engine starts, and ends. */
+const isStoreOwner = ({ name, restartPolicy }: Any, mode: string, added: readonly string[]): boolean =>
+  mode === 'podman' && name === 'podman-store' && !restartPolicy && `${added}` === 'CHOWN,FOWNER';
+
 function containerBreaches(container: Any, pod: Any, { mode }: Allowed): string[] {
   const security = container.securityContext ?? {};
   const limits = container.resources?.limits ?? {};
@@ -47,6 +51,7 @@ function containerBreaches(container: Any, pod: Any, { mode }: Allowed): string[
   const holdsSandboxes = isRootfs(mode) && ['worker', 'pull'].includes(container.name);
   const seccomp = security.seccompProfile?.type ?? pod.securityContext?.seccompProfile?.type;
   const isFree = holdsSandboxes || isEngine;
+  const added = security.capabilities?.add;
   return [
     ...(['cpu', 'memory'] as const).filter((name) => !limits[name]).map((name) => `no limit of ${name}`),
     ...(security.readOnlyRootFilesystem || (isEngine && mode === 'docker')
@@ -54,7 +59,7 @@ function containerBreaches(container: Any, pod: Any, { mode }: Allowed): string[
       : ['its root can be written']),
     ...(seccomp && (seccomp !== 'Unconfined' || isFree) ? [] : [`seccomp ${seccomp}`]),
     ...(security.privileged && !(isEngine && mode === 'docker') ? ['privileged'] : []),
-    ...(security.capabilities?.add && !isFree ? [`capabilities ${security.capabilities.add}`] : []),
+    ...(added && !isFree && !isStoreOwner(container, mode, added) ? [`capabilities ${added}`] : []),
     ...(security.capabilities?.drop?.includes('ALL') || security.privileged
       ? []
       : ['capabilities are not dropped']),

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # `npm run ci:kubernetes`: what the chart is tried with beyond the suite of every submission. Builds Helm and Kubernetes where they are not
-# there (twenty minutes of one core, once), renders and checks the chart, builds the images twice and runs them, and installs the chart on
+# there (half an hour of one core, once), renders and checks the chart, builds the images twice and runs them, and installs the chart on
 # a real control plane, for each file of testkit/test/kubernetes/ on a new one. SWEFARM_TEST_CHAOS_MINUTES=60 lets two releases work beside
 # one another for an hour. Ends with one line: N passed, N failed. Needs root, Docker, Go and the package registries.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.." || exit 1
 bash testkit/setup/setup.sh tools docker podman examples prometheus || exit 12
-packages='busybox-static conntrack containerd containernetworking-plugins etcd-server iproute2 iptables runc'
+packages='busybox-static conntrack containerd containernetworking-plugins etcd-server gcc iproute2 iptables libc6-dev libseccomp-dev runc'
 # shellcheck disable=SC2086 # one argument a word
 dpkg -s $packages >/dev/null 2>&1 || {
   apt-get update -q >/dev/null && DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends $packages >/dev/null
@@ -14,7 +14,7 @@ dpkg -s $packages >/dev/null 2>&1 || {
 export PATH="$PWD/node_modules/.bin:$PATH"
 . testkit/ci/steps.sh
 
-step 'Helm, kubeconform, the schemas of three versions, Kubernetes' bash testkit/kubernetes/tools.sh helm schemas control kwok
+step 'Helm, kubeconform, the schemas of three versions, Kubernetes, containerd' bash testkit/kubernetes/tools.sh helm schemas control kwok containerd
 step 'the chart: eight sets of values, three versions, the policy' vitest run --project unit testkit/helm
 step 'the images: the same twice, and as the chart runs them' vitest run --project full testkit/test/images.full.test.ts
 PATH=$PATH:$(bash testkit/kubernetes/tools.sh --cached helm)
@@ -29,5 +29,6 @@ cluster 'from 0 workers and back, by the queries of the chart' scaling
 cluster '400 workers on fake nodes; what the API server is asked' size
 cluster 'two releases on one node, one of which suffers' neighbours
 cluster 'the engine of the node, one beside the worker, stores filled before, jobs of trainers' engines
+cluster 'pods with users of their own, on containerd 2: rootfs and Podman in them' usernamespaces
 
 summary

@@ -2,15 +2,23 @@
 # A real Kubernetes on this one machine, for tests: etcd, control plane, and nodes with a kubelet and a containerd each, all below one
 # folder. Pods of all nodes meet on one bridge. There are no Service addresses, no names and no registry: images come from archives.
 # Needs root, the programs of tools.sh control, and Debian's etcd-server, containerd, runc, containernetworking-plugins, conntrack, iptables.
-# usage: cluster.sh start DIR NODES | images DIR ARCHIVE... | fakes DIR COUNT | kubelet-stop DIR NODE | stop DIR
-# start prints the path of the kubeconfig. Node I has the address 10.99.I.1. fakes adds nodes without a machine (label type=fake, tainted
-# so), on which kwok says of each pod that it runs: for the scheduler and the API server they are nodes, and no program runs there.
+# usage: cluster.sh start DIR NODES [NUMBER] [ENGINE] | images DIR ARCHIVE... | fakes DIR COUNT | kubelet-stop DIR NODE | stop DIR
+# start prints the path of the kubeconfig. NUMBER, 0 to 9, sets the addresses, ports and names of clusters apart that run at the same time.
+# Node I of cluster 0 has the address 10.99.I.1, of cluster 1 10.97.I.1, and so on. ENGINE is `debian`, Debian's containerd and runc, or
+# `containerd`, those of tools.sh containerd, which give pods users of their own (hostUsers: false). fakes adds nodes without a machine (label type=fake,
+# tainted so), on which kwok says of each pod that it runs: for the scheduler and the API server they are nodes, and no program runs there.
 set -euo pipefail
 
 action=${1:?usage: cluster.sh start|images|fakes|kubelet-stop|stop DIR ...}
 dir=${2:?a folder for the cluster}
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-bridge=swefarm0 net=10.99 port=26443 etcd_port=22379
+# start writes the number down for the other commands.
+number=0
+[ "$action" != start ] || number=${4:-0}
+[ ! -s "$dir/number" ] || number=$(<"$dir/number")
+bridge=swefarm$number net=10.$((99 - 2 * number)) port=$((26443 + number)) etcd_port=$((22379 + 2 * number))
+# Of the nodes' control groups.
+group=swefarm${number#0}-
 config=$dir/admin.kubeconfig
 PATH=$PATH:/usr/sbin:/sbin
 
@@ -83,37 +91,19 @@ YAML
     --kubelet-client-key="$pki/admin.key" --kubelet-preferred-address-types=InternalIP \
     --audit-policy-file="$dir/audit.yaml" --audit-log-path="$dir/run/audit.log"
   until_true 90 kubectl --kubeconfig="$config" get --raw /readyz || fail "the API server does not come up: $(tail -n 2 "$dir/run/apiserver.log")"
-  started controllers "$bin/kube-controller-manager" --kubeconfig="$config" --bind-address=127.0.0.1 --leader-elect=false \
+  started controllers "$bin/kube-controller-manager" --kubeconfig="$config" --bind-address=127.0.0.1 --secure-port=$((26643 + number)) --leader-elect=false \
     --service-account-private-key-file="$pki/accounts.key" --root-ca-file="$pki/ca.crt"
-  started scheduler "$bin/kube-scheduler" --kubeconfig="$config" --bind-address=127.0.0.1 --leader-elect=false
+  started scheduler "$bin/kube-scheduler" --kubeconfig="$config" --bind-address=127.0.0.1 --secure-port=$((26743 + number)) --leader-elect=false
   until_true 60 kubectl --kubeconfig="$config" get serviceaccount default || fail 'the controllers do not come up'
 }
 
-node() { # node BIN NUMBER
-  local bin=$1 name=node$2 address=$net.$2.1 at=$dir/node$2 controller file
-  mkdir -p "$at/cni" "$at/root"
-  for controller in cpu cpuacct cpuset memory pids devices freezer blkio systemd; do
-    [ ! -d "/sys/fs/cgroup/$controller" ] || mkdir -p "/sys/fs/cgroup/$controller/swefarm-$name"
-  done
-  for file in cpuset.cpus cpuset.mems; do
-    [ ! -e "/sys/fs/cgroup/cpuset/$file" ] || cat "/sys/fs/cgroup/cpuset/$file" >"/sys/fs/cgroup/cpuset/swefarm-$name/$file"
-  done
-  ip link show "$bridge" >/dev/null 2>&1 || ip link add "$bridge" type bridge
-  ip address replace "$address/16" dev "$bridge"
-  ip link set "$bridge" up
-  # Where an engine has set the policy of forwarding to DROP, pods of the bridge could not meet.
-  iptables -C FORWARD -i "$bridge" -o "$bridge" -j ACCEPT 2>/dev/null || iptables -I FORWARD -i "$bridge" -o "$bridge" -j ACCEPT
-  cat >"$at/cni/10-bridge.conflist" <<JSON
-{"cniVersion": "0.4.0", "name": "swefarm", "plugins": [{"type": "bridge", "bridge": "$bridge", "isGateway": false, "ipam": {"type": "host-local",
- "dataDir": "$at/ipam", "routes": [{"dst": "0.0.0.0/0"}],
- "ranges": [[{"subnet": "$net.0.0/16", "rangeStart": "$net.$2.10", "rangeEnd": "$net.$2.250", "gateway": "$address"}]]}}]}
-JSON
-  cat >"$at/containerd.toml" <<TOML
+containerd_debian() { # containerd_debian FOLDER: settings of containerd 1.6
+  cat <<TOML
 version = 2
-root = "$at/containerd"
-state = "$at/state"
+root = "$1/containerd"
+state = "$1/state"
 [grpc]
-  address = "$at/containerd.sock"
+  address = "$1/containerd.sock"
 [plugins."io.containerd.grpc.v1.cri"]
   sandbox_image = "swefarm.test/pause:1"
   # Where root may not lower the scores of the memory killer, as in many containers.
@@ -125,9 +115,63 @@ state = "$at/state"
     runtime_type = "io.containerd.runc.v2"
   [plugins."io.containerd.grpc.v1.cri".cni]
     bin_dir = "/usr/lib/cni"
-    conf_dir = "$at/cni"
+    conf_dir = "$1/cni"
 TOML
-  started "containerd$2" containerd -c "$at/containerd.toml"
+}
+
+containerd_containerd() { # containerd_containerd FOLDER BIN: the same for containerd 2
+  cat <<TOML
+version = 3
+root = "$1/containerd"
+state = "$1/state"
+[grpc]
+  address = "$1/containerd.sock"
+[plugins."io.containerd.nri.v1.nri"]
+  disable = true
+[plugins."io.containerd.cri.v1.images".pinned_images]
+  sandbox = "swefarm.test/pause:1"
+[plugins."io.containerd.cri.v1.runtime"]
+  restrict_oom_score_adj = true
+  disable_apparmor = true
+  disable_hugetlb_controller = true
+  tolerate_missing_hugetlb_controller = true
+  [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc]
+    runtime_type = "io.containerd.runc.v2"
+    [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc.options]
+      BinaryName = "$2/containerd/runc"
+  [plugins."io.containerd.cri.v1.runtime".cni]
+    bin_dirs = ["/usr/lib/cni"]
+    conf_dir = "$1/cni"
+TOML
+}
+
+node() { # node BIN NUMBER
+  local bin=$1 name=node$2 address=$net.$2.1 at=$dir/node$2 controller file
+  mkdir -p "$at/cni" "$at/root"
+  for controller in cpu cpuacct cpuset memory pids devices freezer blkio systemd; do
+    [ ! -d "/sys/fs/cgroup/$controller" ] || mkdir -p "/sys/fs/cgroup/$controller/$group$name"
+  done
+  for file in cpuset.cpus cpuset.mems; do
+    [ ! -e "/sys/fs/cgroup/cpuset/$file" ] || cat "/sys/fs/cgroup/cpuset/$file" >"/sys/fs/cgroup/cpuset/$group$name/$file"
+  done
+  ip link show "$bridge" >/dev/null 2>&1 || ip link add "$bridge" type bridge
+  ip address replace "$address/16" dev "$bridge"
+  ip link set "$bridge" up
+  # Where an engine has set the policy of forwarding to DROP, pods of the bridge could not meet.
+  iptables -C FORWARD -i "$bridge" -o "$bridge" -j ACCEPT 2>/dev/null || iptables -I FORWARD -i "$bridge" -o "$bridge" -j ACCEPT
+  cat >"$at/cni/10-bridge.conflist" <<JSON
+{"cniVersion": "0.4.0", "name": "swefarm", "plugins": [{"type": "bridge", "bridge": "$bridge", "isGateway": false, "ipam": {"type": "host-local",
+ "dataDir": "$at/ipam", "routes": [{"dst": "0.0.0.0/0"}],
+ "ranges": [[{"subnet": "$net.0.0/16", "rangeStart": "$net.$2.10", "rangeEnd": "$net.$2.250", "gateway": "$address"}]]}}]}
+JSON
+  "containerd_$engine" "$at" "$bin" >"$at/containerd.toml"
+  local daemon=containerd path=$PATH
+  # Its own shim, ctr and runc, too.
+  if [ "$engine" = containerd ]; then
+    path=$bin/containerd:$PATH
+    daemon=$bin/containerd/containerd
+  fi
+  PATH=$path started "containerd$2" "$daemon" -c "$at/containerd.toml"
   until_true 30 ctr -a "$at/containerd.sock" version || fail "containerd of $name does not come up: $(tail -n 2 "$dir/run/containerd$2.log")"
   cat >"$at/kubelet.yaml" <<YAML
 apiVersion: kubelet.config.k8s.io/v1beta1
@@ -136,13 +180,14 @@ address: $address
 authentication: {anonymous: {enabled: false}, webhook: {enabled: false}, x509: {clientCAFile: $dir/pki/ca.crt}}
 authorization: {mode: AlwaysAllow}
 cgroupDriver: cgroupfs
-cgroupRoot: /swefarm-$name
+cgroupRoot: /$group$name
 containerRuntimeEndpoint: unix://$at/containerd.sock
 failSwapOn: false
 failCgroupV1: false
 healthzPort: 0
 makeIPTablesUtilChains: false
 oomScoreAdj: 0
+podLogsDir: $at/logs
 resolvConf: ""
 evictionHard: {memory.available: 100Mi, nodefs.available: 1%, imagefs.available: 1%}
 imageGCHighThresholdPercent: 100
@@ -190,14 +235,22 @@ YAML
   kubectl --kubeconfig="$config" wait --for=condition=Ready node -l type=fake --timeout=120s >/dev/null || fail 'not every fake node is ready'
 }
 
-start() { # start NODES
-  local bin program i
-  bin=$(bash "$here/tools.sh" --cached control) || exit 12
+start() { # start NODES ENGINE
+  local bin program i engine=$2
+  local parts=(control)
+  case $engine in
+    debian) ;;
+    containerd) parts+=(containerd) ;;
+    *) fail "unknown engine of nodes: $engine" ;;
+  esac
+  bin=$(bash "$here/tools.sh" --cached "${parts[@]}") || exit 12
   for program in etcd containerd ctr runc iptables ip openssl kubectl busybox; do
     command -v "$program" >/dev/null || fail "there is no $program"
   done
   [ "$(id -u)" = 0 ] || fail 'only root can start nodes'
   [ ! -e "$config" ] || fail "$dir holds a cluster: stop it first"
+  mkdir -p "$dir"
+  echo "$number" >"$dir/number"
   control_plane "$bin"
   pause_image
   for i in $(seq "$1"); do node "$bin" "$i"; done
@@ -219,12 +272,18 @@ stop() {
     for task in $(ctr -a "$socket" -n k8s.io tasks ls -q 2>/dev/null); do ctr -a "$socket" -n k8s.io tasks rm -f "$task" >/dev/null 2>&1 || true; done
   done
   for file in "$dir"/run/containerd*.pid; do name=$(basename "$file" .pid); ended "$name"; done
+  # The shim of a task that was not removed in time stays without its containerd.
+  for file in /proc/[0-9]*/cmdline; do
+    case $(tr '\0' ' ' 2>/dev/null <"$file") in
+      *containerd-shim*" -address $dir/"*) name=${file%/cmdline} && { kill -9 "${name#/proc/}" 2>/dev/null || true; } ;;
+    esac
+  done
   for name in kwok scheduler controllers apiserver etcd; do ended "$name"; done
   awk -v below="$dir/" 'index($2, below) == 1 {print $2}' /proc/mounts | sort -r | while read -r mount; do umount -l "$mount" 2>/dev/null || true; done
   for file in "$dir"/node*/; do
     name=$(basename "$file")
     ip address del "$net.${name#node}.1/16" dev "$bridge" 2>/dev/null || true
-    find /sys/fs/cgroup -depth -type d -path "*/swefarm-$name*" -exec rmdir {} + 2>/dev/null || true
+    find /sys/fs/cgroup -depth -type d -path "*/$group$name*" -exec rmdir {} + 2>/dev/null || true
   done
   if ! ip -4 address show dev "$bridge" 2>/dev/null | grep -q inet; then
     iptables -D FORWARD -i "$bridge" -o "$bridge" -j ACCEPT 2>/dev/null || true
@@ -234,7 +293,7 @@ stop() {
 }
 
 case $action in
-  start) start "${3:?how many nodes}" ;;
+  start) start "${3:?how many nodes}" "${5:-debian}" ;;
   images) shift 2 && images "$@" ;;
   fakes) fakes "${3:?how many nodes}" ;;
   kubelet-stop) ended "kubelet${3:?which node}" ;;

@@ -4,6 +4,8 @@
 # usage: tools.sh [--cached] PART...
 #   helm          helm and kubeconform: six minutes of one core
 #   control       kube-apiserver, kube-controller-manager, kube-scheduler, kubelet, kubectl if there is none of 1.30: ten minutes of one core
+#   containerd    containerd, its shim and ctr, and runc, all below containerd/ of the folder: for pods with users of their own, which Debian's
+#                 do not have; five minutes of one core. runc is built with gcc and Debian's libseccomp-dev
 #   kwok          what plays the kubelets of fake nodes: three minutes of one core
 #   schemas       the forms of the resources of three Kubernetes versions, for kubeconform
 #   --cached      builds nothing: fails where a part is not there
@@ -13,6 +15,8 @@ set -euo pipefail
 helm=v3.22.0
 kubeconform=v0.8.0
 kwok=v0.8.0
+containerd=v2.2.9
+runc=v1.4.3
 control=v1.33.13
 schemas=(v1.31.14 v1.33.13 v1.34.2)
 
@@ -28,16 +32,29 @@ module() { # module PATH VERSION FIELD
   go mod download -json "$1@$2" 2>/dev/null | sed -n "s/^[[:space:]]*\"$3\": \"\(.*\)\",*$/\1/p"
 }
 
-installed() { # installed NAME PACKAGE: builds a command of a module, under its name when it is whole
+installed() { # installed NAME PACKAGE [CGO [TAGS]]: builds a command of a module, under its name when it is whole
   [ ! -x "$bin/$1" ] || return 0
   [ -z "$cached" ] || fail "$1 is not there: bash testkit/kubernetes/tools.sh $part builds it"
   command -v go >/dev/null || fail "$1 is built with Go, which is not there"
   local draft
   draft=$(mktemp -d "$bin/draft.XXXXXX")
   say "building $1 ($2)"
-  GOBIN=$draft CGO_ENABLED=0 GOFLAGS=-trimpath go install -ldflags '-s -w' "$2" || fail "$1 could not be built"
-  mv "$draft/$1" "$bin/$1"
+  GOBIN=$draft CGO_ENABLED=${3:-0} go install -trimpath -tags "${4:-}" -ldflags '-s -w' "$2" || fail "$1 could not be built"
+  mv "$draft/${1##*/}" "$bin/$1"
   rmdir "$draft"
+}
+
+# In a folder for each pair of versions; the name `containerd` leads to the one of this file.
+build_containerd() {
+  local name folder=containerd-$containerd-runc-$runc
+  mkdir -p "$bin/$folder"
+  for name in containerd containerd-shim-runc-v2 ctr; do
+    installed "$folder/$name" "github.com/containerd/containerd/v2/cmd/$name@$containerd"
+  done
+  # Without seccomp it refuses every pod that has a profile.
+  installed "$folder/runc" "github.com/opencontainers/runc@$runc" 1 seccomp
+  [ -n "$cached" ] || ln -sfn "$folder" "$bin/containerd"
+  [ "$(readlink "$bin/containerd")" = "$folder" ] || fail 'another version of containerd is there: bash testkit/kubernetes/tools.sh containerd'
 }
 
 # Kubernetes names its parts by folders of its own repository, which are modules of their own on the proxy.
@@ -96,7 +113,7 @@ build_schemas() {
 
 cached=
 [ "${1:-}" != --cached ] || { cached=1; shift; }
-[ $# -gt 0 ] || { sed -n '2,11s/^# //p' "$0" >&2; exit 2; }
+[ $# -gt 0 ] || { sed -n '2,13s/^# //p' "$0" >&2; exit 2; }
 mkdir -p "$bin"
 if [ -z "$cached" ]; then
   exec 5>"$cache/lock"
@@ -109,6 +126,7 @@ for part in "$@"; do
       installed helm "helm.sh/helm/v3/cmd/helm@$helm"
       ;;
     control) build_control ;;
+    containerd) build_containerd ;;
     kwok)
       installed kwok "sigs.k8s.io/kwok/cmd/kwok@$kwok"
       # What its fake pods and nodes do, which is no part of the program.

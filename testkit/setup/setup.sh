@@ -79,6 +79,8 @@ npm_dependencies() { # one at a time: two of them would remove one another's fil
         ln -s "../${packaged#node_modules/}" node_modules/.bin/node
       fi
     done
+    # Commands start faster from what is compiled; without it they run from their sources.
+    node_modules/.bin/node compile/checkout.mjs --if-needed || say 'the commands are not compiled: they start slower'
   ) 8>.swefarm/setup.lock
 }
 

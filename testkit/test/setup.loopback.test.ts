@@ -33,6 +33,8 @@ async function machine(apt: string, user = 0): Promise<Machine> {
   await utimes(join(folder, 'package-lock.json'), 1, 1);
   await mkdir(join(folder, 'node_modules/.bin'), { recursive: true });
   await writeFile(join(folder, 'node_modules/.package-lock.json'), '{}');
+  // The packages are there, and the commands are compiled.
+  await executable(join(folder, 'node_modules/.bin/node'), '#!/bin/sh\n');
   const where = await Promise.all(TOOLS.map((name) => run('sh', ['-c', `command -v ${name}`])));
   await Promise.all(where.map(({ stdout }, at) => symlink(stdout.trim(), join(bin, `${TOOLS[at]}`))));
   await executable(join(bin, 'id'), `#!/bin/sh\necho ${user}\n`);

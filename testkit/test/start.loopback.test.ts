@@ -16,7 +16,8 @@ process.on('exit', () => writeSync(2, seen.join('\\n')));`)}`;
 /** Paths in this repository, of sources and packages. */
 async function loadedBy(...line: readonly string[]): Promise<string[]> {
   const [bin = '', ...args] = line;
-  const command = ['--import', WATCH, `${ROOT}${bin}`, ...args];
+  // What was compiled of them is in other files.
+  const command = ['--conditions=sources', '--import', WATCH, `${ROOT}${bin}`, ...args];
   const { stderr } = await promisify(execFile)(process.execPath, command, { maxBuffer: 1 << 24 });
   const files = stderr.split('\n').filter((url) => url.startsWith('file:'));
   return files.map((url) => fileURLToPath(url).slice(ROOT.length));

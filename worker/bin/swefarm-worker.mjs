@@ -1,4 +1,10 @@
 #!/usr/bin/env node
 import { launch } from '../../shared/bin/launch.mjs';
 
-await launch({ name: 'swefarm-worker', start: () => import('../src/main.ts'), lasting: true });
+await launch({
+  name: 'swefarm-worker',
+  source: 'worker/src/main.ts',
+  root: new URL('../../', import.meta.url),
+  start: () => import('../src/main.ts'),
+  lasting: true,
+});

@@ -36,6 +36,7 @@ runAsUser: 0
 {{- $mode := .Values.runtime.mode }}{{ $worker := .Values.worker -}}
 {{- if has $mode (list "rootfs-userns" "podman") }}
 {{- if semverCompare "<1.33.0-0" .Capabilities.KubeVersion.Version }}{{ fail (printf "runtime.mode: %s needs Kubernetes 1.33 (this is %s): an older one may drop hostUsers and give the pod the node's users; take another mode" $mode .Capabilities.KubeVersion.Version) }}{{ end }}
+{{- include "swefarm.checkNodes" . }}
 {{- if $worker.hostNetwork }}{{ fail (printf "worker.hostNetwork: a pod with users of its own (runtime.mode %s) cannot have the node's network" $mode) }}{{ end }}
 {{- end }}
 {{- $limit := 0 }}
@@ -45,6 +46,20 @@ runAsUser: 0
 {{- $held := include "swefarm.bytes" $worker.scratch.size | int64 }}
 {{- if and (eq $worker.store.type "emptyDir") (ne $mode "node") $worker.store.size }}{{ $held = add $held (include "swefarm.bytes" $worker.store.size | int64) }}{{ end }}
 {{- if and (gt (int64 $limit) 0) (lt (int64 $limit) (int64 $held)) }}{{ fail "worker.resources.limits.ephemeral-storage: scratch and an emptyDir store count for it, and the kubelet ends a pod that passes it; give at least worker.scratch.size and worker.store.size together, or no such limit" }}{{ end }}
+{{- end }}
+
+{{/* Nodes say whether their default runtime gives pods users of their own. Where no cluster is asked (helm template) there are none. */}}
+{{- define "swefarm.checkNodes" -}}
+{{- if and .Values.runtime.checkNodes (not .Values.runtime.className) }}
+{{- $able := false }}{{ $unable := list }}{{ $wanted := .Values.worker.nodeSelector | default dict }}
+{{- range (lookup "v1" "Node" "" "").items }}
+{{- $node := . }}{{ $fits := true }}{{ $can := false }}
+{{- range $key, $value := $wanted }}{{ if ne (toString (get ($node.metadata.labels | default dict) $key)) (toString $value) }}{{ $fits = false }}{{ end }}{{ end }}
+{{- range ($node.status.runtimeHandlers | default list) }}{{ if and (not .name) (dig "features" "userNamespaces" false .) }}{{ $can = true }}{{ end }}{{ end }}
+{{- if and $fits $can }}{{ $able = true }}{{ else if $fits }}{{ $unable = append $unable (printf "%s has %s" $node.metadata.name $node.status.nodeInfo.containerRuntimeVersion) }}{{ end }}
+{{- end }}
+{{- if and $unable (not $able) }}{{ fail (printf "runtime.mode: %s needs nodes that give pods users of their own (containerd 2.0 with runc 1.2, or CRI-O 1.25 or later, and Linux 6.3), and none does: %s; take another mode, or have the nodes upgraded" .Values.runtime.mode (join ", " (slice $unable 0 (min 5 (len $unable))))) }}{{ end }}
+{{- end }}
 {{- end }}
 
 {{- define "swefarm.seccomp" -}}
@@ -164,6 +179,12 @@ localhostProfile: {{ . }}
 - name: engine
   emptyDir: { sizeLimit: 1Mi }
 {{- end }}
+{{- if eq .Values.runtime.mode "podman" }}
+- name: engine-config
+  configMap: { name: {{ include "swefarm.name" . }}-podman }
+- name: engine-home
+  emptyDir: { sizeLimit: 1Gi }
+{{- end }}
 {{- if not (hasPrefix "rootfs" .Values.runtime.mode) }}
 - name: images
   emptyDir: { sizeLimit: 1Gi }
@@ -182,76 +203,4 @@ localhostProfile: {{ . }}
   {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- include "swefarm.redisTlsVolume" . }}
-{{- end }}
-
-{{/* The engine beside the worker. It starts before it and ends after it (restartPolicy of an init container). */}}
-{{- define "swefarm.engine" -}}
-{{- $mode := .Values.runtime.mode -}}
-{{- if eq $mode "podman" }}
-- name: podman
-  image: {{ .Values.runtime.podman.image }}
-  restartPolicy: Always
-  command: [podman, system, service, --time=0, "unix:///run/engine/podman.sock"]
-  env:
-    - { name: HOME, value: /home/podman }
-    - { name: XDG_RUNTIME_DIR, value: /run/engine }
-  startupProbe:
-    exec: { command: [podman, --url, "unix:///run/engine/podman.sock", version] }
-    periodSeconds: 2
-    failureThreshold: 60
-  securityContext:
-    runAsUser: 1000
-    runAsGroup: 1000
-    runAsNonRoot: true
-    readOnlyRootFilesystem: true
-    # newuidmap and newgidmap gain these two to write the maps of the user namespace.
-    allowPrivilegeEscalation: true
-    capabilities: { drop: [ALL], add: [SETUID, SETGID] }
-    procMount: Unmasked
-    seccompProfile: { type: Unconfined }
-    {{- with .Values.runtime.appArmor }}
-    appArmorProfile: {{- include "swefarm.appArmor" . | nindent 6 }}
-    {{- end }}
-  resources: {{- toYaml .Values.runtime.podman.resources | nindent 4 }}
-  volumeMounts:
-    - { name: engine, mountPath: /run/engine }
-    - { name: store, mountPath: /home/podman/.local/share/containers }
-    - { name: tmp, mountPath: /tmp }
-    - { name: tmp, mountPath: /var/tmp }
-{{- else if eq $mode "docker" }}
-- name: docker
-  image: {{ .Values.runtime.docker.image }}
-  restartPolicy: Always
-  # Of control groups v2 only those without children may hold processes: Docker's own move down, and rollouts get theirs beside them, within
-  # the container's. Process 1 reaps what Docker leaves.
-  command:
-    - sh
-    - -c
-    - |
-      if [ -e /sys/fs/cgroup/cgroup.controllers ]; then
-        own=$(sed -n 's/^0:://p' /proc/self/cgroup)
-        own=${own%/}
-        group=/sys/fs/cgroup$own
-        mkdir -p "$group/engine"
-        for pid in $(cat "$group/cgroup.procs"); do echo "$pid" >"$group/engine/cgroup.procs" || :; done
-        for one in $(cat "$group/cgroup.controllers"); do echo "+$one" >"$group/cgroup.subtree_control" || :; done
-        set -- "$@" --exec-opt=native.cgroupdriver=cgroupfs "--cgroup-parent=$own/docker"
-      fi
-      exec "$(command -v docker-init || command -v tini)" -- dockerd "$@"
-    - dockerd
-  args: ["--host=unix:///run/engine/docker.sock", --exec-root=/run/docker, --pidfile=/run/docker.pid]
-  startupProbe:
-    exec: { command: [docker, -H, "unix:///run/engine/docker.sock", version] }
-    periodSeconds: 2
-    failureThreshold: 60
-  securityContext:
-    privileged: true
-    runAsUser: 0
-    readOnlyRootFilesystem: false
-    seccompProfile: { type: Unconfined }
-  resources: {{- toYaml .Values.runtime.docker.resources | nindent 4 }}
-  volumeMounts:
-    - { name: engine, mountPath: /run/engine }
-    - { name: store, mountPath: /var/lib/docker }
-{{- end }}
 {{- end }}

@@ -32,8 +32,8 @@ export async function probePictures(
   const put = (message: Message): Promise<Asked<unknown>> =>
     ask(url, { ...options, model }, async (client, signal): Promise<unknown> => {
       const body = { model, messages: [wireMessage(message)], ...options.sampling, max_tokens: 4 };
-      const response = await client.post('chat', [JSON.stringify(body)], signal);
-      return await response.json();
+      const answer = await client.postWhole('chat', [JSON.stringify(body)], signal);
+      return JSON.parse(answer.toString('utf8'));
     });
   const shown = await put(WITH_PICTURE);
   if ('answer' in shown) return ok('pictures', `${model} takes them`);

@@ -65,8 +65,8 @@ async function completionFindings(url: string, model: string, options: ProbeOpti
   };
   const started = Date.now();
   const reply = await ask(url, options, async (client, signal): Promise<unknown> => {
-    const response = await client.post('chat', [JSON.stringify(body)], signal);
-    return await response.json();
+    const answer = await client.postWhole('chat', [JSON.stringify(body)], signal);
+    return JSON.parse(answer.toString('utf8'));
   });
   if ('problem' in reply) return [fail('completion', reply.problem, reply.remedy)];
   const parsed = Completion.safeParse(reply.answer);

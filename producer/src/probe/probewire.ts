@@ -41,10 +41,9 @@ export function postTo(url: string, { config, apiKey, signal }: ProbeTarget): Po
   const client = createEndpointClient(url, apiKey);
   return async (route, body) => {
     const limited = AbortSignal.any([signal, AbortSignal.timeout(config.request_timeout * 1000)]);
-    const response = await client.post(route, body, limited).catch((error: unknown) => {
+    return await client.postWhole(route, body, limited).catch((error: unknown) => {
       throw error instanceof APIError && error.status !== undefined ? refusalOf(route, error) : error;
     });
-    return Buffer.from(await response.arrayBuffer());
   };
 }
 

@@ -1,6 +1,7 @@
 /** The turn client of the modes `text` and `echo`: it sends messages to the chat endpoint, which renders and parses them. */
 import type { PolicyConfig } from '../records/runconfig.ts';
 import { ChatStream } from './endpoint/chatstream.ts';
+import { encodeConversation } from './endpoint/conversation.ts';
 import { isEventStream } from './endpoint/events.ts';
 import { type ModelReply, parseReply } from './endpoint/reply.ts';
 import { chatBody } from './endpoint/request.ts';
@@ -12,11 +13,12 @@ export function createChatClient(initial: PolicyConfig, sampling: TurnSampling):
   // Only mode `echo` needs the ids of the last answer; the trajectory stores its own copy.
   let last: ModelReply | null = null;
   let stream: ChatStream | null = null;
+  const encoded = encodeConversation();
   return {
     async ask(messages, tools, post) {
       const send = async (asked: Parameters<typeof chatBody>[4]): Promise<ModelReply> => {
         stream = new ChatStream();
-        const body = await post('chat', chatBody(config, messages, tools, last, asked), stream);
+        const body = await post('chat', chatBody(config, messages, tools, last, asked, encoded), stream);
         if (isEventStream(body)) stream.take(body);
         return body.length === 0 || isEventStream(body) ? stream.end() : parseReply(body);
       };

@@ -2,9 +2,10 @@
  * What runs now, for those who watch: where each rollout is, and its latest turns. Bounded, short-lived and never
  * needed: a result does not depend on it, and everything here may vanish at any moment.
  */
-import type { Redis } from 'ioredis';
+import type { ChainableCommander, Redis } from 'ioredis';
 import { z } from 'zod';
 import { Message } from '../records/trajectory.ts';
+import { sleep } from '../waiting/sleep.ts';
 import type { Keys } from './keys.ts';
 
 /** Where a rollout that runs is. */
@@ -66,30 +67,28 @@ export type Live = {
 /** Longer than any one turn; a worker that dies leaves its traces no longer than this. */
 const LIFE_SECONDS = 3600;
 const AFTERGLOW_SECONDS = 60;
+/** What changes within this time is written in one exchange: a worker's rollouts end some hundred turns a second. */
+const GATHER_MS = 100;
 /** Most bytes of one turn's entry. */
 const ENTRY_BYTES = 16 * 1024;
 
 export function createLive(redis: Redis, keys: Keys): Live {
+  const write = gatherWrites(redis);
   return {
-    async mark(state) {
+    mark(state) {
       const key = keys.live.worker(state.worker);
-      await redis.multi().hset(key, state.rollout_id, JSON.stringify(state)).expire(key, LIFE_SECONDS).exec();
+      const text = JSON.stringify(state);
+      return write((all) => all.hset(key, state.rollout_id, text).expire(key, LIFE_SECONDS));
     },
-    async turn(rolloutId, turn, keep) {
+    turn(rolloutId, turn, keep) {
       const key = keys.live.turns(rolloutId);
-      await redis
-        .multi()
-        .xadd(key, 'MAXLEN', keep, '*', 't', encodeLiveTurn(turn))
-        .expire(key, LIFE_SECONDS)
-        .exec();
+      const text = encodeLiveTurn(turn);
+      return write((all) => all.xadd(key, 'MAXLEN', keep, '*', 't', text).expire(key, LIFE_SECONDS));
     },
-    async end(worker, rolloutId) {
-      await redis
-        .multi()
-        .hdel(keys.live.worker(worker), rolloutId)
-        .expire(keys.live.turns(rolloutId), AFTERGLOW_SECONDS)
-        .exec();
-    },
+    end: (worker, rolloutId) =>
+      write((all) =>
+        all.hdel(keys.live.worker(worker), rolloutId).expire(keys.live.turns(rolloutId), AFTERGLOW_SECONDS),
+      ),
     async running(workers, runId) {
       const states = await Promise.all(workers.map((worker) => redis.hvals(keys.live.worker(worker))));
       const all = states.flat().map((text) => LiveRollout.parse(JSON.parse(text)));
@@ -102,6 +101,30 @@ export function createLive(redis: Redis, keys: Keys): Live {
         last_id: entries.at(-1)?.[0] ?? afterId,
       };
     },
+  };
+}
+
+type Write = (all: ChainableCommander) => unknown;
+
+/** Writes come in order; the promise of each is that of the exchange that carries it. */
+function gatherWrites(redis: Redis): (write: Write) => Promise<void> {
+  let gathered: Write[] = [];
+  let sent: Promise<void> | null = null;
+  let sentAt = Number.NEGATIVE_INFINITY;
+  const send = async (): Promise<void> => {
+    await sleep(Math.max(0, sentAt + GATHER_MS - performance.now()));
+    const writes = gathered;
+    gathered = [];
+    sent = null;
+    sentAt = performance.now();
+    const all = redis.multi();
+    for (const write of writes) write(all);
+    await all.exec();
+  };
+  return (write) => {
+    gathered.push(write);
+    sent ??= send();
+    return sent;
   };
 }
 

@@ -98,8 +98,7 @@ export async function startSamplingServer(tokenizer: Tokenizer, render: Render):
       next = sample;
     },
     async post(route, pieces) {
-      const response = await client.post(route, pieces, new AbortController().signal);
-      return Buffer.from(await response.arrayBuffer());
+      return await client.postWhole(route, pieces, new AbortController().signal);
     },
     async [Symbol.asyncDispose]() {
       server.closeAllConnections();

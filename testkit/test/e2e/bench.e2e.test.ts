@@ -38,6 +38,24 @@ it('measures the shell in turns with its floors, with the machine and every samp
   }
 });
 
+it('tells the CPU of a rollout by part, of its turns, and of one whose model takes its time', () => {
+  const file = join(folder, 'cost.json');
+  const { status, stdout, stderr } = bench('--quick', '--only', 'cost', '--json', file);
+  expect(status, stderr).toBe(0);
+  expect(stdout).toContain('Milliseconds of CPU of one rollout');
+  const { cost } = JSON.parse(readFileSync(file, 'utf8'));
+  const told: string[] = cost.cells.map(
+    (cell: { who: string; graded: boolean }) => `${cell.who} ${cell.graded}`,
+  );
+  expect(told).toEqual(expect.arrayContaining(['floor false', 'docker false', 'floor true', 'docker true']));
+  const amount = expect.any(Number);
+  const own = { main: amount, threads: amount, redis: amount };
+  for (const { ms, samples } of cost.cells)
+    expect([ms, samples]).toEqual([expect.objectContaining(own), [expect.objectContaining(own)]]);
+  expect(cost.turns).toMatchObject({ main_ms_per_turn: amount, main_ms_per_rollout: amount });
+  expect(cost.paced).toMatchObject({ rollouts: 2, turns: 3, worker_ms: amount, sandbox_ms: amount });
+}, 900_000);
+
 it.each([
   ['--only', 'speed'],
   ['--only', 'scale', '--nodes', '16,many'],

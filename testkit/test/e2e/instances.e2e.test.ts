@@ -35,7 +35,9 @@ async function ensureImages(instances: readonly Row[]): Promise<void> {
   if (missing.length === 0) return;
   const folder = await mkdtemp(join(tmpdir(), 'swefarm-instances-'));
   await cp(SOURCE, folder, { recursive: true });
-  const env = { ...process.env, SWEB_CACHE: join(ROOT, '.swefarm/cache/instances') };
+  // After a commit of many files git would pack them in the background, under the engine that reads them.
+  const git = { GIT_CONFIG_COUNT: '1', GIT_CONFIG_KEY_0: 'gc.auto', GIT_CONFIG_VALUE_0: '0' };
+  const env = { ...process.env, ...git, SWEB_CACHE: join(ROOT, '.swefarm/cache/instances') };
   await run(
     'python3',
     [join(folder, 'make_instances.py'), 'image', ...missing.map((row) => row.instance_id)],

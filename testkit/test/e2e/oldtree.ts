@@ -25,8 +25,8 @@ export async function checkOut(commit: string): Promise<AsyncDisposable & { path
   return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true, force: true }) };
 }
 
-/** Every package that we have, but its own sources under the names of ours. */
-async function linkPackages(path: string): Promise<void> {
+/** Every package that we have, but its own sources under the names of ours; `path`: where those sources lie. */
+export async function linkPackages(path: string): Promise<void> {
   const modules = join(path, 'node_modules');
   await mkdir(join(modules, '@swefarm'), { recursive: true });
   for (const name of await readdir(join(ROOT, 'node_modules'))) {

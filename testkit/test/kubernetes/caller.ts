@@ -1,11 +1,17 @@
 /** A caller of one release's gateway in the test cluster, which submits rollouts and takes their results. */
 
-import { sleep } from '@swefarm/shared';
+import { poll, sleep } from '@swefarm/shared';
 import { prepareSubject, type ScriptedPolicy, type ScriptInput, startScriptedPolicy } from '@swefarm/testkit';
 import { expect } from 'vitest';
-import { type Cluster, NODE } from './cluster.ts';
+import { type Cluster, NODE, PORTS } from './cluster.ts';
 
-export type Line = { rollout_id: string; attempt: number; outcome: string };
+export type Line = {
+  rollout_id: string;
+  attempt: number;
+  outcome: string;
+  reward: number | null;
+  failure: { class: string; attempts: number } | null;
+};
 type Results = { results: Line[]; last_id: string };
 
 /** Even rollouts mend the bug, odd ones do not; each takes so many turns of two seconds first. */
@@ -31,8 +37,8 @@ export const startPolicy = (turns: number): Promise<ScriptedPolicy> =>
 
 export type Caller = {
   ask(path: string, body?: object): Promise<Response>;
-  /** Submits rollouts of the test's instance; returns the id of their run. */
-  submit(policy: ScriptedPolicy, count: number, image?: string): Promise<string>;
+  /** Submits rollouts of the test's instance; returns the id of their run. @param more settings of their sandboxes */
+  submit(policy: ScriptedPolicy, count: number, image?: string, more?: object): Promise<string>;
   /**
    * Results of a run as they come, until there are `count`. `seen` is told how many there are after each answer.
    * While the gateway or Redis is away it goes on asking.
@@ -42,8 +48,7 @@ export type Caller = {
   expectWhole(lines: readonly Line[], count: number): Promise<void>;
 };
 
-/** Where the values of the tests have it. */
-const GATEWAY = `http://${NODE}:28080`;
+const GATEWAY = `http://${NODE}:${PORTS.gateway}`;
 const PATIENCE_MS = 900_000;
 
 /** `gateway`: the URL of the release's gateway. */
@@ -55,11 +60,11 @@ export async function callerOf({ kubectl }: Cluster, release = 'farm', gateway =
     fetch(`${gateway}${at}`, body ? { method: 'POST', headers, body: JSON.stringify(body) } : { headers });
   return {
     ask,
-    async submit(policy, count, image = 'dir:/archives/tree') {
+    async submit(policy, count, image = 'dir:/archives/tree', more = {}) {
       const { instance } = await prepareSubject();
       const run = {
         policy: { urls: [policy.url], model: 'scripted' },
-        sandbox: { memory_bytes: 268_435_456 },
+        sandbox: { memory_bytes: 268_435_456, ...more },
       };
       const answer = await ask('/v1/runs', { instances: [{ ...instance, image }], group_size: count, run });
       const text = await answer.text();
@@ -91,10 +96,17 @@ export async function callerOf({ kubectl }: Cluster, release = 'farm', gateway =
       expect(new Set(lines.map(({ rollout_id }) => rollout_id)).size).toBe(count);
       expect(lines.filter(({ outcome }) => outcome !== 'judged')).toEqual([]);
       for (const { rollout_id } of lines) {
-        const artifact = await ask(`/v1/rollouts/${rollout_id}/artifact`);
-        expect(artifact.status, rollout_id).toBe(200);
-        const { report } = (await artifact.json()) as { report: { resolved: boolean } };
-        expect(report.resolved, rollout_id).toBe(Number(rollout_id.split('.').at(-1)) % 2 === 0);
+        // 503: Redis or the gateway is away.
+        const artifact = await poll(
+          async () => {
+            const answer = await ask(`/v1/rollouts/${rollout_id}/artifact`).catch(() => null);
+            return answer === null || answer.status === 503 ? null : answer;
+          },
+          { pauseMs: 1_000, withinMs: PATIENCE_MS },
+        );
+        expect(artifact?.status, rollout_id).toBe(200);
+        const found = (await artifact?.json()) as { report: { resolved: boolean } } | undefined;
+        expect(found?.report.resolved, rollout_id).toBe(Number(rollout_id.split('.').at(-1)) % 2 === 0);
       }
     },
   };

@@ -1,6 +1,6 @@
 /** The cluster of `testkit/kubernetes/cluster.sh` for one file of tests, with the farm's images on its nodes. Needs root, Docker, and tools.sh. */
 import { execFile } from 'node:child_process';
-import { mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { prepareSubject, until } from '@swefarm/testkit';
@@ -8,8 +8,12 @@ import { NO_TOOLS, toolsOf } from '../../helm/render.ts';
 import { makeImages } from '../../kubernetes/images.ts';
 
 export const ROOT = resolve(import.meta.dirname, '../../..');
+/** SWEFARM_TEST_KUBERNETES_NUMBER: another cluster than 0, beside one that runs on this machine. */
+const NUMBER = Number(process.env.SWEFARM_TEST_KUBERNETES_NUMBER ?? 0);
 /** The address of node1 for pods and for this machine; the gateway and Redis of a release are there. */
-export const NODE = '10.99.1.1';
+export const NODE = `10.${99 - 2 * NUMBER}.1.1`;
+/** Unless a release has others. Pods with the node's network listen at all its addresses. */
+export const PORTS = { gateway: 28_080 + 10 * NUMBER, redis: 26_380 + 10 * NUMBER };
 const SCRIPT = join(ROOT, 'testkit/kubernetes/cluster.sh');
 const run = promisify(execFile);
 
@@ -58,11 +62,17 @@ async function imageArchives(folder: string): Promise<string[]> {
   return (await readdir(out)).filter((name) => name.endsWith('.tar')).map((name) => join(out, name));
 }
 
-export async function openCluster(nodes: number): Promise<Cluster> {
+/** @param engine of the nodes: Debian's containerd and runc, or the newer ones of tools.sh, which give pods users of their own */
+export async function openCluster(
+  nodes: number,
+  engine: 'debian' | 'containerd' = 'debian',
+): Promise<Cluster> {
   if (programs === null) throw new Error('Helm or Kubernetes is not built');
   const bin = programs;
   // Short, and on the disk: sockets have paths of 107 characters at most, and overlays cannot lie on overlays.
   const folder = await mkdtemp('/var/tmp/swefarm-k-');
+  // The root of a pod with users of its own passes through it.
+  await chmod(folder, 0o711);
   const at = join(folder, 'cluster');
   const kubeconfig = join(at, 'admin.kubeconfig');
   const access = [`--kubeconfig=${kubeconfig}`, '-n', 'rl'];
@@ -79,7 +89,7 @@ export async function openCluster(nodes: number): Promise<Cluster> {
   const { tree } = await prepareSubject();
   try {
     const archives = await imageArchives(folder);
-    await sh('bash', SCRIPT, 'start', at, String(nodes));
+    await sh('bash', SCRIPT, 'start', at, String(nodes), String(NUMBER), engine);
     await sh('bash', SCRIPT, 'images', at, ...archives);
     await kubectl('create', 'namespace', 'rl');
   } catch (error) {
@@ -96,6 +106,9 @@ export async function openCluster(nodes: number): Promise<Cluster> {
       const redis = join(folder, `redis-${release}`);
       await mkdir(redis, { recursive: true });
       const set = [
+        `gateway.port=${PORTS.gateway}`,
+        `redis.address=${NODE}`,
+        `redis.port=${PORTS.redis}`,
         `worker.store.path=${folder}/store`,
         `redis.volume.path=${redis}`,
         `worker.archives.hostPath.path=${dirname(tree)}`,

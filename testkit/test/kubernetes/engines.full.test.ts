@@ -1,13 +1,24 @@
 /** Rollouts on the node's own engine and on a Docker beside the worker, stores that prepull fills from archives, and jobs of trainers that call the gateway's Service. */
-import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { ensureDocker, importTree, prepareSubject, type ScriptedPolicy, until } from '@swefarm/testkit';
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { parse } from 'yaml';
 import { NO_TOOLS } from '../../helm/render.ts';
 import { callerOf, startPolicy } from './caller.ts';
-import { type Cluster, NODE, openCluster, programs, ROOT, sh, untilWorkers, workerPods } from './cluster.ts';
+import {
+  type Cluster,
+  NODE,
+  openCluster,
+  programs,
+  ROOT,
+  sh,
+  untilWorkers,
+  workerPods,
+  workerStates,
+} from './cluster.ts';
+import { expectFilled } from './prepull.ts';
 import { openService } from './services.ts';
 
 const ROLLOUTS = 16;
@@ -113,39 +124,33 @@ test('mode docker: rollouts run in a Docker beside the worker, below the limits 
   });
 });
 
+test.for(['rootfs-userns', 'podman'])(
+  'mode %s on nodes that give pods no users of their own: refused by their names; where they are not asked, no container starts, and its pod says why',
+  async (mode) => {
+    const set = ['worker.replicas=1', `runtime.mode=${mode}`, 'runtime.podman.resources.requests.cpu=100m'];
+    set.push('runtime.podman.resources.requests.memory=256Mi');
+    const values = await cluster.values('denied', ...set);
+    const install = (...more: string[]) =>
+      cluster.helm('install', 'denied', 'helm/swefarm', ...values, ...more);
+    await expect(install()).rejects.toThrow(/none does: node1 has containerd:\/\/1\./);
+    onTestFinished(async () => {
+      await cluster.helm('uninstall', 'denied', '--wait', '--timeout', '120s');
+    }, 150_000);
+    await install('--set', 'runtime.checkNodes=false');
+    const name = async () => (await workerStates(cluster, 'denied'))[0]?.metadata.name;
+    await until(async () => (await name()) !== undefined, { what: 'the pod is there' });
+    const about = ['get', 'events', '--field-selector', `involvedObject.name=${await name()}`];
+    const said = () => cluster.kubectl(...about, '-o', 'jsonpath={.items[*].message}');
+    const why = 'hostUsers: false`, runtime does not support user namespaces';
+    await until(async () => (await said()).includes(why), { what: 'the pod says why', withinMs: 60_000 });
+    expect((await workerStates(cluster, 'denied')).map(({ status }) => status.phase)).toEqual(['Pending']);
+  },
+);
+
 test.for(['job', 'daemonset'] as const)(
   'prepull as a %s fills the store from a volume of archives before rollouts need it',
   async (kind) => {
-    const { tree } = await prepareSubject();
-    const [archives, store] = ['archives', 'store'].map((one) => join(cluster.folder, `${kind}-${one}`)) as [
-      string,
-      string,
-    ];
-    await mkdir(archives);
-    const archive = ['testkit/kubernetes/archive.py', tree, join(archives, 'calc.tar'), 'calc:1', 'bash'];
-    await sh('python3', ...archive);
-    const image = 'docker-archive:/archives/calc.tar';
-    const row = JSON.parse(await readFile(join(dirname(tree), 'row.json'), 'utf8')) as object;
-    const rows = join(cluster.folder, 'rows.jsonl');
-    await writeFile(rows, `${JSON.stringify({ ...row, image })}\n`);
-    await cluster.kubectl('create', 'configmap', `rows-${kind}`, `--from-file=rows.jsonl=${rows}`);
-    const paths = [`worker.archives.hostPath.path=${archives}`, `worker.store.path=${store}`];
-    await install(kind, ...paths, `prepull.kind=${kind}`, `prepull.configMap=rows-${kind}`);
-    const [pod, isFilled] = {
-      job: ['job/job-swefarm-prepull-1', ['wait', '--for=condition=complete', 'job/job-swefarm-prepull-1']],
-      daemonset: [
-        'daemonset/daemonset-swefarm-prepull',
-        ['rollout', 'status', 'daemonset/daemonset-swefarm-prepull'],
-      ],
-    }[kind] as [string, string[]];
-    await cluster.kubectl(...isFilled, '--timeout=120s');
-    expect(await cluster.kubectl('logs', pod, '-c', 'pull')).toContain('pulled');
-    const held = async () => (await readdir(join(store, 'v1/images'))).sort();
-    const before = await held();
-    const caller = await callerOf(cluster, kind);
-    const run = await caller.submit(policy, 2, image);
-    await caller.expectWhole(await caller.results(run, 2), 2);
-    expect(await held()).toEqual(before);
+    await expectFilled(cluster, policy, kind, install);
   },
 );
 

@@ -93,6 +93,6 @@ test('minutes later no rollout has a second result, and nothing is left on the n
     .filter((line) => /\/scratch\/|rootfs-\w+\/merged/.test(line) && line.includes(cluster.folder));
   expect(mounts).toEqual([]);
   const find = (...args: string[]) => sh('find', ...args).catch(() => '');
-  expect(await find('/sys/fs/cgroup', '-path', '*swefarm-node*', '-name', 'rootfs-*')).toBe('');
+  expect(await find('/sys/fs/cgroup', '-path', '*swefarm*-node*', '-name', 'rootfs-*')).toBe('');
   expect(await find(cluster.folder, '-path', '*/volumes/*', '-name', 'rootfs-*')).toBe('');
 });

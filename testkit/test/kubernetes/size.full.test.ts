@@ -4,7 +4,15 @@ import { type ScriptedPolicy, until } from '@swefarm/testkit';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { NO_TOOLS } from '../../helm/render.ts';
 import { type Caller, callerOf, startPolicy } from './caller.ts';
-import { type AuditRecord, type Cluster, NODE, openCluster, programsWith, workerStates } from './cluster.ts';
+import {
+  type AuditRecord,
+  type Cluster,
+  NODE,
+  openCluster,
+  PORTS,
+  programsWith,
+  workerStates,
+} from './cluster.ts';
 
 const programs = programsWith('kwok');
 const NODES = 400;
@@ -50,7 +58,7 @@ test('each node has one worker; what each fake one would tell Redis makes it a t
     'jsonpath={.data.password}',
   );
   const env = {
-    SWEFARM_REDIS_URL: `redis://${NODE}:26380`,
+    SWEFARM_REDIS_URL: `redis://${NODE}:${PORTS.redis}`,
     SWEFARM_REDIS_PASSWORD: Buffer.from(secret, 'base64').toString(),
   };
   await using farm = await openFarm(loadConfig('producer', { env, flags: {} }), 'worker');

@@ -2,7 +2,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { isAbsolute, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { type AgentConfig, errorMessage, UsageError } from '@swefarm/shared';
+import { type AgentConfig, createLazy, errorMessage, UsageError } from '@swefarm/shared';
 import { parseTemplate, renderTemplate, type Template } from './template.ts';
 
 /** Names that every template may use. */
@@ -27,6 +27,8 @@ export type PromptName = keyof typeof NAMES;
 export const SENTINEL = 'COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT';
 
 const SHIPPED = fileURLToPath(new URL('./prompts/', import.meta.url));
+/** Read once: it comes with the software. Sets of a run's own are read anew for each rollout. */
+const SHIPPED_DEFAULT = createLazy(() => readSet(join(SHIPPED, 'default')));
 const KNOWN = new Set(Object.keys(NAMES).flatMap((name) => [name, `${name}_tool`]));
 
 export type Prompts = {
@@ -41,7 +43,7 @@ export type Prompts = {
  * @throws UsageError for an unknown set, a missing folder, an unknown template name or a bad template
  */
 export async function openPrompts(config: AgentConfig, workdir: string): Promise<Prompts> {
-  const texts = new Map(await readSet(join(SHIPPED, 'default')));
+  const texts = new Map(await SHIPPED_DEFAULT.get());
   if (config.prompts !== 'default') {
     for (const [name, text] of await readSet(folderOf(config.prompts))) place(texts, name, text);
   }

@@ -21,6 +21,7 @@ export async function applyPatch(
       cwd: container.workdir,
       timeoutMs: APPLY_TIMEOUT_MS,
       maxOutputBytes: APPLY_OUTPUT_BYTES,
+      standing: 'clean',
       signal,
     });
   let output = '';

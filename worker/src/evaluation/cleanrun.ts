@@ -181,12 +181,13 @@ async function applyTo(
 async function noteEnd(
   facts: Omit<EvaluationFacts, 'log'>,
   container: Container,
-  { timedOut, exitCode }: ExecResult,
+  result: ExecResult,
 ): Promise<void> {
+  const { timedOut, exitCode } = result;
   facts.timed_out = timedOut;
   facts.exit_code = exitCode;
   // On some engines a container killed during its tests reports an exit code of its own.
-  const state = timedOut ? 'running' : await stateAfter(container, exitCode);
+  const state = await stateAfter(container, result);
   facts.sandbox_killed = state === 'own_limit';
   if (state === 'exited' || state === 'gone') {
     throw new RolloutFailure(
@@ -217,8 +218,12 @@ async function filesLeft(
  * A scheduler sends TERM to all processes of a job, and an engine tells of the end of a container after that of its processes: the
  * container may end, or be said to have ended, a moment after its tests.
  */
-async function stateAfter(container: Container, exitCode: number | null): Promise<ContainerState> {
-  if (exitCode === null) return container.state();
+async function stateAfter(
+  container: Container,
+  { timedOut, exitCode, survived }: ExecResult,
+): Promise<ContainerState> {
+  if (timedOut || survived) return 'running';
+  if (exitCode === null || survived === false) return container.state();
   if (exitCode !== KILLED && exitCode !== TERMINATED) return 'running';
   const look = async (): Promise<ContainerState | null> => {
     const state = await container.state();
@@ -269,5 +274,7 @@ const runScript = (
     cwd: container.workdir,
     timeoutMs: timeoutOf(plan, deps.timeoutSeconds) * 1000,
     maxOutputBytes: deps.logLimit,
+    // Steps that follow the patch may have run its code.
+    ...(plan.after.length === 0 ? { standing: 'last' as const } : {}),
     signal: deps.signal,
   });

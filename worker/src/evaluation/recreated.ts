@@ -29,6 +29,7 @@ export async function withoutRecreated(
     cwd: container.workdir,
     timeoutMs: TIMEOUT_MS,
     maxOutputBytes: OUTPUT_BYTES,
+    standing: 'clean',
     signal,
   });
   const there = new Set(result.output.toString('utf8').split('\0'));

@@ -30,7 +30,7 @@ const WHITEOUT = '.wh.';
 const OPAQUE = '.wh..wh..opq';
 const MOST_LINKS = 40;
 
-/** Synchronous on purpose: it runs in its own thread, where 30,000 small files are written twice as fast that way. */
+/** Synchronous on purpose: it runs in its own process, where 30,000 small files are written twice as fast that way. */
 export class TreeWriter {
   readonly #root: string;
   readonly #owners: boolean;

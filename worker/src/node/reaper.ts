@@ -4,7 +4,6 @@
  */
 import { createSemaphore, errorMessage, type Farm, isProcessAlive, onAbort } from '@swefarm/shared';
 import type { Logger } from 'pino';
-import type { ActiveAttempts } from '../rollout/active.ts';
 import type { OwnedContainer, Owner, Runtime } from '../sandbox/runtime.ts';
 import type { Identity } from './identity.ts';
 
@@ -24,7 +23,8 @@ export type ReaperDeps = {
   registry: Pick<Farm['registry'], 'list'>;
   /** How long workers were missed; absent: a worker that is not listed is dead. */
   liveness?: WorkerLiveness;
-  active: Pick<ActiveAttempts, 'list'>;
+  /** The attempts of this worker, and its warm sandboxes. */
+  active: { list(): readonly { rollout_id: string; attempt: number }[] };
   log: Logger;
   /** Sandboxes of this worker without an attempt in earlier sweeps; kept between sweeps. */
   unused?: Unused;

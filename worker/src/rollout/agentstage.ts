@@ -52,7 +52,7 @@ export async function runAgent(
   if (run.agent.patch_source === 'submission' && end.submission !== null) {
     return { ...took, patch: end.submission, tooLarge: false };
   }
-  await sandbox.history.done;
+  await sandbox.pruned;
   const taken = await clock.time('patch', () => patchOf(sandbox, signal));
   const patch = taken?.patch.toString('utf8') ?? null;
   return { ...took, patch, tooLarge: taken?.tooLarge ?? false };

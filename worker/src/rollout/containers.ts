@@ -1,63 +1,62 @@
 /** The containers of one attempt: the agent's, and the specification of those for the evaluation. */
 import { beyondCeiling, describeExcess, errorMessage, RolloutFailure } from '@swefarm/shared';
+import { type PreparedSandbox, prepareSandbox, type SandboxPlan } from '../sandbox/agentsandbox.ts';
 import { isCausedByCode, type Suspect } from '../sandbox/attribution.ts';
 import { SandboxKilledError, type Shell } from '../sandbox/command.ts';
-import { removeHistory } from '../sandbox/history.ts';
+import { afterPruning } from '../sandbox/history.ts';
 import type { Container, ContainerSpec, ReadyImage } from '../sandbox/runtime.ts';
 import { setUp } from '../sandbox/setup.ts';
-import { openPreparedShell } from '../sandbox/shell.ts';
-import { prepareTree, type Snapshot } from '../sandbox/snapshot.ts';
 import type { AttemptServices } from './services.ts';
 import type { Task } from './task.ts';
 
 /** The container an agent works in. `suspect` finds out what its commands broke. */
-export type AgentSandbox = AsyncDisposable & {
-  container: Container;
-  snapshot: Snapshot;
-  history: ReturnType<typeof removeHistory>;
-  suspect: Suspect;
-};
+export type AgentSandbox = AsyncDisposable &
+  Omit<PreparedSandbox, keyof AsyncDisposable> & {
+    suspect: Suspect;
+  };
 
-/** A container with a snapshot of its tree and a shell; unreachable git objects are removed while the model thinks. The caller disposes of it without waiting for the removal. */
+/**
+ * A container with a snapshot of its tree and a shell: one that waits ready here, else a new one. Unreachable git objects are removed
+ * while the model thinks. The caller disposes of it without waiting for the removal.
+ */
 export async function startSandbox(
   task: Task,
   services: AttemptServices,
   image: ReadyImage,
 ): Promise<AgentSandbox> {
-  const { run, instance, signal } = task;
-  await using stack = new AsyncDisposableStack();
-  const container: Container = stack.use(
-    await services.runtime.start(containerSpec(task, services, image, 'agent'), signal),
-  );
-  await setUpFor(container, task);
-  const environment = instance.environment;
-  const tree = prepareTree(container.workdir, environment);
-  const { shell, prepared } = await openPreparedShell(
-    container,
-    {
-      workdir: container.workdir,
-      activate: environment?.activate ?? run.sandbox.activate,
-      env: {},
-      log: task.log,
-      signal,
-    },
-    tree,
-  );
-  stack.use(shell);
-  const snapshot = tree.snapshot(prepared);
-  const known = { digest: image.digest, clean: services.cleanImages, history: environment?.history };
+  const { run, job, attempt, signal, log } = task;
+  const { runtime, cleanImages, removals } = services;
+  const plan = sandboxPlan(task, services, image);
+  const owner = { ...services.owner, rollout_id: job.rollout_id, attempt };
+  const ready =
+    (await services.warm.take(plan, signal)) ??
+    (await prepareSandbox(plan, { runtime, owner, cleanImages, log, signal }));
+  const { container, snapshot, pruned } = ready;
   const suspect: Suspect = {
     container,
-    runtime: services.runtime,
+    runtime,
     fresh: () => startBare(task, services, image),
     diskBytes: run.sandbox.disk_bytes,
     signal,
   };
-  const history = removeHistory(container, snapshot, namingOwnDoing(shell, suspect), known, signal);
-  const owned = stack.move();
-  const dispose = (): Promise<void> =>
-    services.removals.remove({ [Symbol.asyncDispose]: () => owned.disposeAsync() });
-  return { container, snapshot, history, suspect, [Symbol.asyncDispose]: dispose };
+  const shell = afterPruning(namingOwnDoing(ready.shell, suspect), pruned);
+  const dispose = (): Promise<void> => removals.remove(ready);
+  return { container, snapshot, shell, pruned, suspect, [Symbol.asyncDispose]: dispose };
+}
+
+/** What the sandbox of the rollout's agent is made of. */
+export function sandboxPlan(
+  task: Pick<Task, 'run' | 'instance'>,
+  services: Pick<AttemptServices, 'ceilings' | 'nodeMemoryBytes'>,
+  image: ReadyImage,
+): SandboxPlan {
+  const { run, instance } = task;
+  const { environment } = instance;
+  return {
+    spec: specFor(task, services, image, 'agent'),
+    environment,
+    activate: environment?.activate ?? run.sandbox.activate,
+  };
 }
 
 /** A shell whose errors state when the agent's own commands broke the sandbox. */
@@ -95,22 +94,30 @@ const setUpFor = (container: Container, { instance, signal }: Task): Promise<voi
 export const startBare = (task: Task, services: AttemptServices, image: ReadyImage): Promise<Container> =>
   services.runtime.start(containerSpec(task, services, image, 'evaluation'), task.signal);
 
-export function containerSpec(
+function containerSpec(
   task: Task,
   services: AttemptServices,
   image: ReadyImage,
   role: ContainerSpec['role'],
 ): ContainerSpec {
-  const { run, job, instance } = task;
-  const evaluation = role === 'evaluation';
+  const owner = { ...services.owner, rollout_id: task.job.rollout_id, attempt: task.attempt };
+  return { ...specFor(task, services, image, role), owner };
+}
+
+function specFor(
+  task: Pick<Task, 'run' | 'instance'>,
+  services: Pick<AttemptServices, 'ceilings' | 'nodeMemoryBytes'>,
+  image: ReadyImage,
+  role: ContainerSpec['role'],
+): Omit<ContainerSpec, 'owner'> {
+  const { run, instance } = task;
   return {
     image,
     role,
-    owner: { ...services.owner, rollout_id: job.rollout_id, attempt: task.attempt },
     network: networkOf(task, role),
     limits: limitsOf(task, services),
     workdir: workdirOf(task),
-    env: { ...instance.environment?.env, ...(evaluation ? run.evaluation.envelope : {}) },
+    env: { ...instance.environment?.env, ...(role === 'evaluation' ? run.evaluation.envelope : {}) },
   };
 }
 

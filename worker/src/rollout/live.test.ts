@@ -87,6 +87,36 @@ test('while Redis is away nothing piles up: the latest turns are told when it is
   await trace.end();
 });
 
+test('the end tells the turns that no write has told yet, and then nothing more', async () => {
+  const { deps, turns, ended, block } = watched();
+  const back = Promise.withResolvers<void>();
+  block(back.promise);
+  const trace = startLive(deps, 'r.i.0', 1);
+  trace.turns(said(1));
+  const over = trace.end();
+  trace.turns(said(2));
+  back.resolve();
+  await over;
+  expect([turns.map(({ turn }) => turn), ended]).toEqual([[1, 2], ['r.i.0']]);
+  trace.turns(said(3));
+  await trace.end();
+  expect(turns).toHaveLength(2);
+});
+
+test('turns that Redis refused go with the next write', async () => {
+  const { deps, live, turns } = watched();
+  const { mark } = live;
+  live.mark = () => Promise.reject(new Error('away'));
+  live.turn = () => Promise.reject(new Error('away'));
+  const trace = startLive(deps, 'r.i.0', 1);
+  trace.turns(said(1));
+  await new Promise(setImmediate);
+  Object.assign(live, { mark, turn: async (_id: string, turn: LiveTurn) => void turns.push(turn) });
+  trace.turns(said(2));
+  await trace.end();
+  expect(turns.map(({ turn }) => turn)).toEqual([1, 2]);
+});
+
 test('a failing Redis fails nothing', async () => {
   const { deps, live, ended } = watched();
   live.mark = () => Promise.reject(new Error('away'));

@@ -1,6 +1,6 @@
 /**
  * Publishes the turns of a running rollout to watchers. It does not delay the rollout: there is one write at a time, for which the
- * rollout does not wait, and which is not repeated when it fails.
+ * rollout does not wait, and which is not repeated when it fails. What changes while it is under way goes with the next.
  */
 import {
   type Clock,
@@ -39,32 +39,36 @@ export function startLive(deps: LiveDeps, rolloutId: string, attempt: number): L
   let dirty = false;
   let over = turnsKept === 0;
   let writing: Promise<void> = Promise.resolve();
+  const failed = (what: string) => (error: unknown) => log.debug({ err: errorMessage(error) }, what);
 
   const write = async (): Promise<void> => {
     while (dirty && !over) {
       dirty = false;
       const done = trajectory?.turns.length ?? 0;
-      await live.mark({
-        rollout_id: rolloutId,
-        attempt,
-        worker,
-        node,
-        stage,
-        claimed_at,
-        turns: done,
-        at: clock.now(),
-      });
-      for (sent = Math.max(sent, done - turnsKept); trajectory && sent < done && !over; sent++) {
-        await live.turn(rolloutId, turnOf(trajectory, sent, attempt, clock.now()), turnsKept);
+      const at = clock.now();
+      const mark = { rollout_id: rolloutId, attempt, worker, node, stage, claimed_at, turns: done, at };
+      const before = sent;
+      try {
+        await Promise.all([live.mark(mark), ...untold()]);
+      } catch (error) {
+        sent = before;
+        throw error;
       }
     }
+  };
+  /** Writes the turns that no write has told yet. */
+  const untold = (): Promise<void>[] => {
+    if (trajectory === null) return [];
+    const writes: Promise<void>[] = [];
+    const done = trajectory.turns.length;
+    for (sent = Math.max(sent, done - turnsKept); sent < done; sent++)
+      writes.push(live.turn(rolloutId, turnOf(trajectory, sent, attempt, clock.now()), turnsKept));
+    return writes;
   };
   const changed = (): void => {
     if (over || dirty) return;
     dirty = true;
-    writing = writing.then(write).catch((error: unknown) => {
-      log.debug({ err: errorMessage(error) }, 'this rollout cannot be watched');
-    });
+    writing = writing.then(write).catch(failed('this rollout cannot be watched'));
   };
   changed();
   return {
@@ -80,9 +84,8 @@ export function startLive(deps: LiveDeps, rolloutId: string, attempt: number): L
       if (over) return;
       over = true;
       await writing;
-      await live.end(worker, rolloutId).catch((error: unknown) => {
-        log.debug({ err: errorMessage(error) }, 'the live turns could not be removed; they expire');
-      });
+      const last = Promise.all([...untold(), live.end(worker, rolloutId)]);
+      await last.catch(failed('the live turns could not be removed; they expire'));
     },
   };
 }

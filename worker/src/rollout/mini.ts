@@ -35,11 +35,11 @@ export async function openMini(
   };
   const owned = stack.move();
   return {
-    work: ({ container, history }) =>
+    work: ({ container, shell }) =>
       runMiniAgent(
         { instance, config: run.agent, workdir: container.workdir },
         {
-          shell: history.shell,
+          shell,
           policy,
           signal,
           beforeTurn: () => staleness.look(),

@@ -26,8 +26,8 @@ export async function readRecords(
   const { farm, log } = services;
   const how: AnswerWait = { log, signal, endedBy: ['drain'] };
   try {
-    const run = await retryUntilAnswered('run record', () => farm.runs.get(job.run_id), how);
-    const instance = run && (await retryUntilAnswered('instance', () => instanceOf(job, services), how));
+    const read = () => Promise.all([farm.runs.get(job.run_id), instanceOf(job, services)]);
+    const [run, instance] = await retryUntilAnswered('run record and instance', read, how);
     if (run && instance) return { run, instance };
     log.warn({ rollout_id: job.rollout_id }, 'the records of this run are gone; the job is dropped');
     return { next: 'done' };

@@ -9,6 +9,7 @@ import type { CleanImages } from '../sandbox/history.ts';
 import type { Removals } from '../sandbox/removals.ts';
 import type { Owner, Runtime } from '../sandbox/runtime.ts';
 import type { Threads } from '../threads/pool.ts';
+import type { WarmPool } from '../warm/pool.ts';
 import type { ActiveAttempts } from './active.ts';
 import type { PolicyPaces } from './policypaces.ts';
 import type { Judged, Task } from './task.ts';
@@ -56,6 +57,8 @@ export type AttemptServices = {
   evaluationLock: EvaluationLock;
   removals: Removals;
   cleanImages: CleanImages;
+  /** Sandboxes that wait ready for a rollout. */
+  warm: Pick<WarmPool, 'take'>;
   /** Aborts when this worker must end. */
   stop: AbortSignal;
   metrics: WorkerMetrics;

@@ -17,12 +17,12 @@ export async function openExternal(task: Task, services: AttemptServices): Promi
   const { run, instance, signal } = task;
   await takeSession(task, services);
   return {
-    work: ({ container, history }) =>
+    work: ({ container, shell }) =>
       withSession(task, services, (driver) =>
         runExternalAgent(
           { instance, config: run.agent, workdir: container.workdir },
           {
-            shell: history.shell,
+            shell,
             driver,
             signal,
             onTurn: (trajectory) => recordTurn(task, services, trajectory),

@@ -13,7 +13,8 @@ __sf_nonce=$1 __sf_work=$3 __sf_gen=0 __sf_slot=32
 [[ $2 == .sf-?* && $2 != */* ]] || exit 1
 for __sf_base in "${TMPDIR:-/tmp}" /tmp /dev/shm /var/tmp "$HOME"; do
   __sf_dir=$__sf_base/$2
-  mkdir -p -m 700 "$__sf_dir" && break
+  __sf_old=$__sf_dir/$$.1
+  mkdir -p -m 700 "$__sf_dir" "$__sf_old" && break
 done
 __sf_beside= __sf_said=
 if (($# > 3)); then
@@ -21,16 +22,17 @@ if (($# > 3)); then
   __sf_beside=$!
 fi
 shift $#
-dd iflag=nonblock count=0 </dev/null >/dev/null && __sf_dd=1
 
 # A fresh set of named pipes; one fork for 32 commands. Pipes are never used twice: what a child of an earlier command
-# still prints must not show up in a later observation.
+# still prints must not show up in a later observation. Arguments: further pipes to make.
 __sf_pool() {
   __sf_gen=$((__sf_gen + 1)) __sf_slot=0
-  [[ $__sf_old ]] && rm -rf "$__sf_old"
-  __sf_old=$__sf_dir/$$.$__sf_gen
-  mkdir -p -m 700 "$__sf_old"
-  mkfifo "$__sf_old"/{0..31}
+  if ((__sf_gen > 1)); then
+    rm -rf "$__sf_old"
+    __sf_old=$__sf_dir/$$.$__sf_gen
+    mkdir -p -m 700 "$__sf_old"
+  fi
+  mkfifo "$__sf_old"/{0..31} "$@"
 }
 
 # Copies one segment of stdin to file $1 (at most 8 MiB, less when it comes in small writes); sets __sf_n to its bytes.
@@ -112,7 +114,11 @@ __sf_drain() {
       # out of time is not out of data, on a loaded machine
       ((status > 128)) && ! read -t 0 -u 6 && { __sf_held=1; return; }
     fi
-    if [[ $__sf_dd ]]; then
+    if [[ -z $__sf_dd ]]; then
+      __sf_dd=no
+      dd iflag=nonblock count=0 </dev/null >/dev/null && __sf_dd=yes
+    fi
+    if [[ $__sf_dd == yes ]]; then
       dd bs=65536 count=1 iflag=nonblock <&6
       IFS= read -r -d '' -n 1 -t 0.01 -u 6 chunk
       (($? == 1)) && [[ ! $chunk ]] || __sf_held=1
@@ -243,9 +249,8 @@ __sf_init() {
   __sf_lc=${LC_ALL-} __sf_lc_set=${LC_ALL+x}
   LC_ALL=C
   cd "$__sf_work"
-  __sf_pool
   # 7 carries the names of finished spills; nothing is ever written to 9, it is there to be waited on
-  mkfifo "$__sf_dir/done.$$" "$__sf_dir/tick.$$"
+  __sf_pool "$__sf_dir/done.$$" "$__sf_dir/tick.$$"
   exec 7<>"$__sf_dir/done.$$" 9<>"$__sf_dir/tick.$$"
   exec 4> >(__sf_watch)
   __sf_watcher=$!

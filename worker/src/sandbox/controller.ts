@@ -4,6 +4,7 @@ import type { Duplex } from 'node:stream';
 import { newId } from '@swefarm/shared';
 import { type Reply, ReplyReader } from './reply.ts';
 import type { Container } from './runtime.ts';
+import { quote } from './words.ts';
 
 /** The subshell evaluates the command on line 1, because bash's messages about the command name that line. */
 const MAIN =
@@ -33,7 +34,6 @@ export const parseCount = (word: string | undefined): number | null =>
   word && /^\d+$/.test(word) ? Number(word) : null;
 export const hasRisen = (before: number | null, after: number | null): boolean =>
   before !== null && after !== null && after > before;
-const quote = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
 export class Controller {
   readonly nonce: string;

@@ -9,20 +9,13 @@ import { pruneObjects, replaceHistory, type Snapshot } from './snapshot.ts';
 /** Digests of images whose repository has no unreachable objects: their next containers skip the removal. */
 export type CleanImages = Set<string>;
 
-type HistoryRemoval = {
-  /** The shell, whose first command waits. */
-  shell: Shell;
-  /** Resolves when the objects are gone; rejects with RolloutFailure `no_worktree` or `patch_take`. */
-  done: Promise<void>;
-};
-
+/** Resolves when the objects are gone; rejects with RolloutFailure `no_worktree` or `patch_take`. */
 export function removeHistory(
   container: Container,
   snapshot: Snapshot,
-  shell: Shell,
   image: { digest: string; clean: CleanImages; history?: 'pruned' | 'replaced' | undefined },
   signal: AbortSignal,
-): HistoryRemoval {
+): Promise<void> {
   const remove = async (): Promise<void> => {
     if (image.history === 'replaced') return replaceHistory(container, snapshot, signal);
     if (image.clean.has(image.digest)) return;
@@ -31,14 +24,14 @@ export function removeHistory(
   const done = remove();
   // The first caller that awaits it gets its failure; a rollout that ended earlier does not need it.
   done.catch(() => undefined);
-  return {
-    done,
-    shell: {
-      async run(command, options) {
-        await done;
-        return shell.run(command, options);
-      },
-      [Symbol.asyncDispose]: () => shell[Symbol.asyncDispose](),
-    },
-  };
+  return done;
 }
+
+/** The shell, whose first command waits for the removal. */
+export const afterPruning = (shell: Shell, pruned: Promise<void>): Shell => ({
+  async run(command, options) {
+    await pruned;
+    return shell.run(command, options);
+  },
+  [Symbol.asyncDispose]: () => shell[Symbol.asyncDispose](),
+});

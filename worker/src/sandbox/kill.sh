@@ -12,10 +12,21 @@ read_stat() { # sets state parent group session started of process $1
   shift 19
   started=$1
 }
-dead=
-[ -n "$first" ] && [ ! -d "/proc/$first" ] && dead=$first
+is_alive() { # not one that its parent has not yet asked for
+  read_stat "$1" && [ "$state" != Z ]
+}
 watcher=
 case "$2" in *' '*) watcher=${2#* } ;; esac
+dead=
+tries=0
+if [ -n "$first" ]; then
+  # Without its watcher it is given when its streams were closed: it is about to end.
+  while [ ! "$watcher" ] && is_alive "$first" && [ $tries -lt 50 ]; do
+    tries=$((tries + 1))
+    sleep 0.02
+  done
+  is_alive "$first" || dead=$first
+fi
 since=
 round=0 spared=
 while [ $round -lt 40 ]; do

@@ -9,11 +9,16 @@ command -v git >/dev/null 2>&1 || exit 4
 cd "$work" 2>/dev/null || exit 3
 [ -e .git ] || exit 0
 export GIT_DIR="$work/.git" GIT_WORK_TREE="$work"
-head=$(git rev-parse -q --verify HEAD) || exit 0
-dirs=$(git rev-parse --absolute-git-dir --git-common-dir) || exit 5
-own=${dirs%%
-*} common=${dirs#*
+found=$(git rev-parse --absolute-git-dir --git-common-dir HEAD 2>/dev/null) || {
+  git rev-parse -q --verify HEAD >/dev/null || exit 0
+  exit 5
 }
+own=${found%%
+*} common=${found#*
+} head=${found##*
+}
+common=${common%%
+*}
 case $common in /*) ;; *) common=$work/$common ;; esac
 hookless='-c core.hooksPath=/dev/null'
 
@@ -29,26 +34,58 @@ drop() { # all refs but the current branch and those in the history of HEAD
   done | git $hookless update-ref --no-deref --stdin || exit 5
 }
 
+branch() { # sets current to the branch that HEAD names; a read costs less than git
+  current=
+  [ -L "$own/HEAD" ] || read -r current <"$own/HEAD"
+  case $current in
+  'ref: refs/heads/.invalid' | '') current=$(git symbolic-ref -q HEAD) ;;
+  'ref: refs/'*) current=${current#ref: } ;;
+  ref:*) current=$(git symbolic-ref -q HEAD) ;;
+  *) current= ;;
+  esac
+}
+
+names_remotes() { # the configuration, or a file that it includes, may
+  while read -r line || [ "$line" ]; do
+    case $line in
+    *[Rr][Ee][Mm][Oo][Tt][Ee]* | *[Ii][Nn][Cc][Ll][Uu][Dd][Ee]*) return 0 ;;
+    esac
+  done <"$common/config"
+  return 1
+}
+
 refs() {
-  current=$(git symbolic-ref -q HEAD)
+  branch
   all=$(git for-each-ref --format='%(refname)') || exit 5
   [ "$all" = "$current" ] || drop
   # A linked work tree has siblings whose heads are roots of their own.
+  set --
   if [ "$own" != "$common" ]; then
-    for other in "$common"/worktrees/*; do [ "$other" = "$own" ] || rm -rf "$other"; done
+    for other in "$common"/worktrees/*; do [ "$other" = "$own" ] || set -- "$@" "$other"; done
     printf '%s\n' "$head" >"$common/HEAD"
   else
-    rm -rf "$common/worktrees"
+    set -- "$common/worktrees"
   fi
   for dir in "$own" "$common"; do
     [ "$dir" = "$last" ] && continue
     last=$dir
-    (cd "$dir" && rm -rf swefarm-refs logs refs/remotes refs/stash ORIG_HEAD FETCH_HEAD MERGE_HEAD CHERRY_PICK_HEAD \
-      REVERT_HEAD REBASE_HEAD AUTO_MERGE BISECT_LOG BISECT_START rebase-apply rebase-merge sequencer rr-cache)
+    for name in swefarm-refs logs refs/remotes refs/stash ORIG_HEAD FETCH_HEAD MERGE_HEAD CHERRY_PICK_HEAD \
+      REVERT_HEAD REBASE_HEAD AUTO_MERGE BISECT_LOG BISECT_START rebase-apply rebase-merge sequencer rr-cache; do
+      set -- "$@" "$dir/$name"
+    done
   done
-  rm -f "$common"/objects/info/commit-graph "$common"/info/grafts
-  rm -rf "$common"/objects/info/commit-graphs
-  git remote | while read -r remote; do git config --remove-section "remote.$remote"; done
+  # One `rm`, and none when there is nothing: each program that is started here costs as much as a command of the model.
+  set -- "$@" "$common/objects/info/commit-graph" "$common/objects/info/commit-graphs" "$common/info/grafts"
+  for path in "$@"; do
+    shift
+    if [ -e "$path" ] || [ -L "$path" ]; then set -- "$@" "$path"; fi
+  done
+  [ $# = 0 ] || rm -rf -- "$@"
+  if names_remotes; then
+    git remote | while read -r remote; do git config --remove-section "remote.$remote"; done
+  fi
+  # Nothing above touches a branch but `drop`.
+  case $current in refs/heads/*) [ "$all" = "$current" ] && return ;; esac
   [ "$(git rev-parse -q --verify HEAD)" = "$head" ] || exit 5
 }
 

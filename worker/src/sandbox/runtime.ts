@@ -57,6 +57,11 @@ export type ExecOptions = {
   timeoutMs: number;
   /** Bytes kept of stdout and stderr, head and tail; the middle is dropped as it arrives, not buffered. */
   maxOutputBytes: number;
+  /**
+   * What lets a runtime spare the engine an exec. `clean`: no code has run in the container yet that would lie about an exit code. `last`:
+   * besides, nothing is run there after it, and the container may end with it.
+   */
+  standing?: 'clean' | 'last';
   signal: AbortSignal;
 };
 
@@ -68,7 +73,11 @@ export type ExecResult = {
   output: Buffer;
   outputBytes: number;
   truncated: boolean;
+  /** Of a `last` command that the container ended with: whether the container was there until the command had ended by itself. */
+  survived?: boolean;
 };
+
+export type SandboxFile = { path: string; content: Uint8Array; mode?: number };
 
 /** Why a container no longer runs. `own_limit`: it was killed by its own memory (or pids) limit. */
 export type ContainerState = 'running' | 'exited' | 'own_limit' | 'gone';
@@ -85,10 +94,7 @@ export interface Container extends AsyncDisposable {
   /** One command in a clean environment; the exit code comes from the runtime, never from what was printed. */
   exec(argv: readonly string[], options: ExecOptions): Promise<ExecResult>;
   /** Writes files (absolute paths, parents are made). */
-  putFiles(
-    files: readonly { path: string; content: Uint8Array; mode?: number }[],
-    signal: AbortSignal,
-  ): Promise<void>;
+  putFiles(files: readonly SandboxFile[], signal: AbortSignal): Promise<void>;
   /** A regular file; null when there is none or it is a symlink, folder or device; SwefarmError file_too_large. */
   getFile(path: string, maxBytes: number, signal: AbortSignal): Promise<Buffer | null>;
   state(): Promise<ContainerState>;

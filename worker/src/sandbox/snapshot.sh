@@ -2,10 +2,11 @@
 # repository's or the agent's are read. POSIX sh and git >= 2.11. Run in a clean environment;
 # all but prepare by plain exec.
 # Arguments: prepare|take|names|diff, workdir, name of our folder, then by mode. Exit codes: 3 no work tree, 4 no git,
-# 5 git failed, 6 too large.
+# 5 git failed, 6 too large. A program that is started costs as much as a command of the model, so the shell does what it can.
 mode=$1 work=$2 name=$3
 command -v git >/dev/null 2>&1 || exit 4
-for base in "$(dirname "$work")" /var/tmp /tmp; do
+beside=${work%/}
+for base in "${beside%/*}" /var/tmp /tmp; do
   dir=${base%/}/$name
   [ "$mode" != prepare ] && [ -d "$dir" ] && break
   [ "$mode" = prepare ] && mkdir -p -m 700 "$dir/objects/info" "$dir/refs/heads" "$dir/info" 2>/dev/null && break
@@ -16,8 +17,7 @@ settle() { # writes what decides how git reads the tree; again before each use, 
   version=0 extension=
   [ -f "$dir/sha256" ] && version=1 extension='[extensions]
 	objectFormat = sha256'
-  cat >"$dir/config" <<CONFIG
-[core]
+  printf '%s\n' "[core]
 	repositoryformatversion = $version
 	bare = false
 	filemode = true
@@ -38,11 +38,19 @@ settle() { # writes what decides how git reads the tree; again before each use, 
 	logAllRefUpdates = false
 [gc]
 	auto = 0
-$extension
-CONFIG
+$extension" >"$dir/config"
   printf 'ref: refs/heads/none\n' >"$dir/HEAD"
   printf '* -text -eol -crlf -ident -filter -working-tree-encoding !diff !merge\n' >"$dir/info/attributes"
-  rm -f "$dir/index.lock"
+  if [ -e "$dir/index.lock" ] || [ -L "$dir/index.lock" ]; then rm -f "$dir/index.lock"; fi
+}
+
+has_long_names() { # objects of the repository whose configuration is $1 are named by SHA-256
+  while read -r line || [ "$line" ]; do
+    case $line in
+    *[Oo][Bb][Jj][Ee][Cc][Tt][Ff][Oo][Rr][Mm][Aa][Tt]*=*[Ss][Hh][Aa]256*) return 0 ;;
+    esac
+  done <"$1"
+  return 1
 }
 
 add() { # brings our index up to the tree; what cannot be read is left out
@@ -66,10 +74,15 @@ prepare)
     case $common in /*) ;; *) common=$git/$common ;; esac
   fi
   [ -d "$common/objects" ] || exit 3
-  grep -qi 'objectformat *= *sha256' "$common/config" 2>/dev/null && : >"$dir/sha256"
+  [ -r "$common/config" ] && has_long_names "$common/config" && : >"$dir/sha256"
   printf '%s\n' "$common/objects" >"$dir/objects/info/alternates"
-  # ours on stdin, the repository's own after it: the last match decides
-  { cat; cat "$common/info/exclude" 2>/dev/null; } >"$dir/info/exclude"
+  # ours, the repository's own after it: the last match decides
+  {
+    printf '%s\n' "$4"
+    [ -r "$common/info/exclude" ] && while IFS= read -r line || [ "$line" ]; do
+      printf '%s\n' "$line"
+    done <"$common/info/exclude"
+  } >"$dir/info/exclude"
   settle
   # The repository's index knows content by size and time, so that git need not read every file again.
   cp "$git/index" "$dir/index" 2>/dev/null
@@ -83,17 +96,18 @@ prepare)
   ;;
 take)
   tree=$4 limit=$5
-  mkdir -p "$work"
+  [ -d "$work" ] || mkdir -p "$work"
   cd "$work" || exit 3
   settle
-  # Whatever is new and far over the limit is not even read.
-  new=$(git ls-files -z -o -m --exclude-standard 2>/dev/null | xargs -0 -r stat -c %s -- 2>/dev/null | {
+  if git ls-files -z -o -m --exclude-standard >"$dir/new" 2>/dev/null; then
+    # Whatever is new and far over the limit is not even read.
     sum=0
-    while read -r bytes; do sum=$((sum + bytes)); done
-    printf '%s' "$sum"
-  })
-  [ "${new:-0}" -gt "$limit" ] && exit 6
-  if ! git ls-files >/dev/null 2>&1; then
+    if [ -s "$dir/new" ]; then
+      xargs -0 stat -c %s -- <"$dir/new" >"$dir/sizes" 2>/dev/null
+      while read -r bytes; do sum=$((sum + bytes)); done <"$dir/sizes"
+    fi
+    [ "$sum" -gt "$limit" ] && exit 6
+  else
     rm -f "$dir/index"
     git read-tree "$tree" 2>"$dir/log" || { tail -c 300 "$dir/log"; exit 5; }
   fi

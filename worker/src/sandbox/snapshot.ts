@@ -16,12 +16,13 @@ const REPLACE = readFileSync(new URL('./replace.sh', import.meta.url), 'utf8');
 const HIDE = readFileSync(new URL('./hide.sh', import.meta.url), 'utf8');
 /**
  * Arguments: prune.sh, snapshot.sh, workdir, name of the farm's git folder, build outputs, hide.sh, what becomes of the history, hidden
- * paths. The output of a script is printed when it fails.
+ * paths. The scripts run in this shell or a copy of it; what a script prints is printed when it fails.
  */
-const PREPARE = `try() { said=$("$@" 2>&1) || { code=$?; printf '%s' "$said"; exit $code; }; }
-[ -z "$8" ] || try /bin/sh -c "$6" swefarm "$3" "$7" "$8"
-[ "$7" = replaced ] || try /bin/sh -c "$1" swefarm refs "$3"
-printf '%s\\n' "$5" | /bin/sh -c "$2" swefarm prepare "$3" "$4"`;
+const PREPARE = `script() { script=$1; shift; eval "$script"; }
+try() { said=$(script "$@" 2>&1) || { code=$?; printf '%s' "$said"; exit $code; }; }
+[ -z "$8" ] || try "$6" "$3" "$7" "$8"
+[ "$7" = replaced ] || try "$1" refs "$3"
+script "$2" prepare "$3" "$4" "$5"`;
 const TIMEOUT_MS = 180_000;
 /** A larger patch is the agent's fault and has its own row in the reward table. */
 export const MAX_PATCH_BYTES = 10 * 1024 * 1024;

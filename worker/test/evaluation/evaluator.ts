@@ -7,6 +7,7 @@ import { EvaluationLock } from '../../src/evaluation/evaluationlock.ts';
 import { PROGRAM_LIMITS } from '../../src/evaluation/program.ts';
 import { dockerRuntime } from '../../src/sandbox/docker/runtime.ts';
 import { createRemovals } from '../../src/sandbox/removals.ts';
+import type { Container, ExecOptions } from '../../src/sandbox/runtime.ts';
 import { startThreads } from '../../src/threads/pool.ts';
 import { NEVER, spec } from '../sandbox/subject.ts';
 
@@ -16,6 +17,8 @@ export type Evaluator = Awaited<ReturnType<typeof openEvaluator>>;
 type Evaluated = Awaited<ReturnType<typeof evaluate>> & { starts: number };
 type Changes = Partial<Pick<Parameters<typeof evaluate>[3], 'timeoutSeconds' | 'logLimit'>> & {
   plan?: Partial<Parameters<typeof evaluate>[1]>;
+  /** Nothing is left to the first process of a container. */
+  byExec?: boolean;
 };
 
 /** Dispose it after the tests: its threads and its connection to the engine end. */
@@ -33,12 +36,13 @@ export async function openEvaluator() {
     /** Evaluates one patch in containers of `image`; `starts` says how many there were. */
     async run(row: Instance, patch: string, image = row.image, changes: Changes = {}): Promise<Evaluated> {
       const ready = await runtime.ensureImage(image, NEVER);
-      const { plan, ...limits } = changes;
+      const { plan, byExec = false, ...limits } = changes;
       let starts = 0;
       const evaluated = await evaluate(row, { ...planEvaluation(row), ...plan }, patch, {
-        container: () => {
+        container: async () => {
           starts++;
-          return runtime.start(spec(ready, { role: 'evaluation' }), NEVER);
+          const container = await runtime.start(spec(ready, { role: 'evaluation' }), NEVER);
+          return byExec ? withExecs(container) : container;
         },
         startProgram: () =>
           runtime.start(spec(ready, { role: 'evaluation', limits: PROGRAM_LIMITS, workdir: '/' }), NEVER),
@@ -66,3 +70,15 @@ export async function openEvaluator() {
     },
   };
 }
+
+/** The same container, where every command is an exec of the engine. */
+const withExecs = (container: Container): Container =>
+  new Proxy(container, {
+    get(target, key) {
+      if (key === 'exec')
+        return (argv: readonly string[], { standing: _none, ...options }: ExecOptions) =>
+          target.exec(argv, options);
+      const value: unknown = Reflect.get(target, key, target);
+      return typeof value === 'function' ? value.bind(target) : value;
+    },
+  });

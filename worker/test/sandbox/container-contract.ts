@@ -119,6 +119,31 @@ export function containerContract(subject: () => Subject, options: ContractOptio
       expect((await exec('./run.sh')).output.toString()).toBe('ran\n');
     });
 
+    it('puts files of every kind at once, with their modes, in place of what stands there', async () => {
+      const at = (name: string): string => `${container.workdir}/put/${name}`;
+      await exec('mkdir put; echo kept > kept; ln -s ../kept put/link; echo old > put/old; chmod 0 put/old');
+      const contents: Record<string, Buffer> = {
+        link: Buffer.from('-n %s \\\\ $(id) \u0001\u007f\u00e9\u20ac'),
+        old: Buffer.from('no newline'),
+        empty: Buffer.alloc(0),
+        large: Buffer.from('x'.repeat(300_000)),
+        binary: Buffer.from([0, 255, 128, 10]),
+      };
+      const files = Object.entries(contents).map(([name, content]) => ({ path: at(name), content }));
+      await container.putFiles(
+        [...files, { path: at('secret'), content: Buffer.from('s'), mode: 0o600 }],
+        NEVER,
+      );
+      for (const [name, content] of Object.entries(contents))
+        expect(await container.getFile(at(name), 1_000_000, NEVER)).toEqual(content);
+      expect(await container.getFile(`${container.workdir}/kept`, 100, NEVER)).toEqual(Buffer.from('kept\n'));
+      const modes = await exec('cd put && stat -c "%n %a %F" link old large secret');
+      const file = 'regular file';
+      expect(modes.output.toString()).toBe(
+        `link 644 ${file}\nold 644 ${file}\nlarge 644 ${file}\nsecret 600 ${file}\n`,
+      );
+    });
+
     it('renames folders of the image, and makes them again', async () => {
       if (!options.isolated) return;
       // pip does both when it installs anew what the image has; an overlay that cannot mark folders answers EIO.

@@ -8,6 +8,7 @@ import { patchContract } from './patch-contract.ts';
 import { schedulerContract } from './scheduler-contract.ts';
 import { setupContract } from './setup-contract.ts';
 import { shellContract } from './shell-contract.ts';
+import { standingContract } from './standing-contract.ts';
 import { type ContractOptions, describeIf, type Subject } from './subject.ts';
 
 /** Runs the whole suite; `makeSubject` is called once and its runtime disposed at the end. */
@@ -26,6 +27,7 @@ export function sandboxContract(
     });
     describe('shell', () => shellContract(() => subject, options));
     describe('container', () => containerContract(() => subject, options));
+    describeIf(options.isolated, 'standing', () => standingContract(() => subject));
     describe('patch', () => patchContract(() => subject, options));
     describeIf(options.isolated, 'setup', () => setupContract(() => subject, options));
     describeIf(options.isolated, 'blame', () => blameContract(() => subject));

@@ -196,7 +196,34 @@ for call in (("mount", b"none", b"/tmp", b"tmpfs", 0, None), ("unshare", 0x10000
         '\n',
       );
       expect(files.filter((file) => !/fifo|pipes|\/dev\/null|^pid:|\/fd$/.test(file))).toEqual([]);
+      // The report of how it ends is a pipe too, and no business of what runs inside.
+      const numbers = await said(
+        container,
+        'for f in /proc/self/fd/*; do if [ -p $f ]; then basename $f; fi; done',
+      );
+      expect(numbers.split('\n').filter((fd) => !['0', '1', '2'].includes(fd))).toEqual([]);
       expect(await said(container, 'echo a > /dev/stdout; echo b > /dev/stderr')).toBe('a\nb');
+    });
+
+    it("what a process does to /dev, /proc and /sys spoils nobody else's, and the masks stay", async () => {
+      const own = await start(`dir:${tree}`);
+      try {
+        await sh(
+          own,
+          'for line in "rm -rf /dev/* /sys/*" "mv /dev /gone" "mv /proc /gone" "mkdir /tree" "mv /sys /moved" "ln -s /tmp /sys"; do $line || true; done 2>/dev/null',
+        );
+        const next = await sh(
+          own,
+          'echo a >/dev/null && head -c 1 /dev/zero | wc -c; [ -c /dev/null ] && echo device',
+        );
+        expect(next.output.toString()).toBe('1\ndevice\n');
+        expect(await said(own, '(echo x >/proc/sys/kernel/hostname) 2>&1 | grep -c "Read-only"')).toBe('1');
+        // The host's programs and procfs, which entering processes pass through, are not there.
+        expect(await said(own, 'cut -d" " -f5 /proc/self/mountinfo | grep -c "^/tree" || true')).toBe('0');
+        expect(await said(own, 'ls /proc | grep -c "^[0-9]*$" | awk "{ print (\\$1 < 10) }"')).toBe('1');
+      } finally {
+        await own[Symbol.asyncDispose]();
+      }
     });
 
     it('a folder deeper than a path may be long is removed', async () => {
@@ -245,6 +272,19 @@ for call in (("mount", b"none", b"/tmp", b"tmpfs", 0, None), ("unshare", 0x10000
     expect(existsSync(join(places.scratchDir, id))).toBe(false);
   });
 
+  it('its starter killed, sandboxes end as the farm lost them, and the next one starts', async () => {
+    await using own = await rootfsRuntime(places);
+    const image = await own.ensureImage(`dir:${tree}`, NEVER);
+    await using lost = await own.start(spec(image), NEVER);
+    const parent = await poll(() => starterOf(lost.id), { pauseMs: 20, withinMs: 30_000 });
+    process.kill(parent as number, 'SIGKILL');
+    await poll(async () => (await lost.state()) !== 'running', { pauseMs: 20, withinMs: 60_000 });
+    expect(await lost.state()).toBe('exited');
+    await expect(sh(lost, 'true')).rejects.toMatchObject({ failureClass: 'sandbox_lost' });
+    await using next = await own.start(spec(image), NEVER);
+    expect(await said(next, 'echo alive')).toBe('alive');
+  });
+
   const root = process.getuid?.() === 0 ? null : 'only root can make what belongs to somebody else';
   describeUnless(root, 'a scratch folder of somebody else', () => {
     const STRANGER = 54_321;
@@ -275,6 +315,17 @@ for call in (("mount", b"none", b"/tmp", b"tmpfs", 0, None), ("unshare", 0x10000
     it('starts, limits processes, and leaves nothing', () => tryAsUser(CHILD, folder, tree));
   });
 });
+
+/** The parent of the process that owns a sandbox, by the sandbox's id; null when there is none. */
+async function starterOf(id: string): Promise<number | null> {
+  for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name))) {
+    const line = await readFile(`/proc/${pid}/cmdline`, 'latin1').catch(() => '');
+    if (!line.endsWith(`\0${id}\0`) || !line.split('\0', 1)[0]?.endsWith('/bwrap')) continue;
+    const status = await readFile(`/proc/${pid}/status`, 'latin1').catch(() => '');
+    return Number(/^PPid:\t(\d+)$/m.exec(status)?.[1]);
+  }
+  return null;
+}
 
 async function waitForProcesses(commandLine: string, enough: (count: number) => boolean): Promise<number> {
   let count = -1;

@@ -122,6 +122,17 @@ export function shellContract(subject: () => Subject, options: ContractOptions):
         ).toBe('0\n');
     });
 
+    it('leaves nothing of a lost command, nor of what never ran a program', async () => {
+      await run('(echo $BASHPID >stray; while :; do :; done) & sleep 0.3; kill -9 $$; sleep 300');
+      // A machine's init may take its time to forget what has ended.
+      const isGone = `for i in {1..100}; do
+        read -r _ _ state _ 2>/dev/null </proc/$(cat stray)/stat && [[ $state != Z ]] || exit 7
+        sleep 0.1
+      done`;
+      expect((await run(isGone)).exitCode).toBe(7);
+      await run('rm stray');
+    });
+
     it('revives or is reopened after kill -STOP $$', async () => {
       const result = await run('kill -STOP $$; sleep 60', 400);
       expect(result).toMatchObject({ exitCode: null, note: 'timed_out' });

@@ -22,6 +22,7 @@ const runtime = await rootfsRuntime({
   scratchDir: join(folder, 'scratch'),
 });
 const ready = await runtime.ensureImage(image, NEVER);
+const removals = createRemovals();
 const start = (memoryBytes: number): Promise<Container> =>
   runtime.start(spec(ready, { limits: { ...LIMITS, memoryBytes } }), NEVER);
 const outcomeOf = (work: Promise<string | null>): Promise<string | null> =>
@@ -41,7 +42,7 @@ async function byTests(memoryBytes: number): Promise<string | null> {
   const plan = { ...planEvaluation(row), script: HOG, before: [], after: [], files: [] };
   const deps = {
     container: () => start(memoryBytes),
-    removals: createRemovals(),
+    removals,
     timeoutSeconds: 120,
     logLimit: 1e6,
     imageDigest: ready.digest,
@@ -59,5 +60,6 @@ const answer = {
   shell: { job: await byShell(4096 * MIB), own: await byShell(200 * MIB) },
   tests: { job: await byTests(4096 * MIB), own: await byTests(200 * MIB) },
 };
+await removals.finished();
 await runtime[Symbol.asyncDispose]();
 console.log(JSON.stringify(answer));

@@ -1,29 +1,28 @@
 /**
- * The one HTTP client of policy endpoints, for rollouts and probes. It uses the OpenAI SDK's protocol types and throws its errors, but
+ * The one client of policy endpoints, for rollouts and probes. It uses the OpenAI SDK's protocol types and throws its errors, but
  * never retries, and sends bodies that are bytes already: the SDK's own client would serialise them again from objects.
  */
-import { createRequire } from 'node:module';
-import type { Agent, Response } from 'undici';
 import { authorizationAt, type PolicyKey } from '../../security/policykey.ts';
 import { AnswerError, APIConnectionError, APIError } from './errors.ts';
+import { type AnswerHead, exchange, type HttpRequest, type TakeBytes } from './exchange.ts';
 import { type ListedModel, parseModels } from './models.ts';
 import { type BodyPiece, modelsUrl, type Route, routeUrl } from './post.ts';
 
-// The bundle replaces this line: see slurm/bundle.mjs.
-const require = createRequire(import.meta.url);
-
-/** More than the rollouts of one node: a lower number would queue requests here, where no metric shows them. */
-const CONNECTIONS = 4096;
-const CONNECT_TIMEOUT_MS = 10_000;
-
 export type EndpointClient = {
   /**
-   * Posts a JSON body and resolves with the head of the answer. The caller reads the answer's body.
+   * Posts a JSON body. `onHead` is called with the head of the answer, and returns who takes its bytes; resolves at the answer's end.
    *
-   * @throws APIError for a status that is not 2xx (redirections are not followed), APIConnectionError without an answer, or
-   *   the signal's reason when aborted
+   * @throws APIError for a status that is not 2xx (redirections are not followed), APIConnectionError without an answer, what the
+   *   connection throws when the answer breaks off, what `onHead` and the taker throw, or the signal's reason when aborted
    */
-  post(route: Route, body: readonly BodyPiece[], signal: AbortSignal): Promise<Response>;
+  post(
+    route: Route,
+    body: readonly BodyPiece[],
+    signal: AbortSignal,
+    onHead: (head: AnswerHead) => TakeBytes,
+  ): Promise<void>;
+  /** Posts a JSON body and returns the bytes of the answer. Throws as post() does. */
+  postWhole(route: Route, body: readonly BodyPiece[], signal: AbortSignal): Promise<Buffer>;
   /** The models that the endpoint lists. Throws as post() does, and AnswerError `garbage` when the answer is not a list of models. */
   models(signal: AbortSignal): Promise<ListedModel[]>;
 };
@@ -39,56 +38,78 @@ export function createEndpointClient(
 ): EndpointClient {
   const headersAt = (address: string) => ({
     accept: 'application/json',
+    'accept-encoding': 'identity',
+    'user-agent': 'swefarm',
     ...headers,
     ...authorizationAt(apiKey, address),
   });
-  return {
-    post(route, body, signal) {
-      const address = routeUrl(url, route);
-      const { stream, length } = streamOnce(body);
-      return request(address, {
+  const post: EndpointClient['post'] = (route, body, signal, onHead) => {
+    const address = routeUrl(url, route);
+    return request(
+      {
+        address: new URL(address),
         method: 'POST',
-        headers: {
-          ...headersAt(address),
-          'content-type': 'application/json',
-          // For servers that do not read chunked requests.
-          'content-length': String(length),
-        },
-        body: stream,
-        duplex: 'half',
-        signal,
-      });
-    },
+        headers: { ...headersAt(address), 'content-type': 'application/json' },
+        body: bodyOf(body),
+      },
+      signal,
+      onHead,
+    );
+  };
+  return {
+    post,
+    postWhole: (route, body, signal) => whole((onHead) => post(route, body, signal, onHead)),
     async models(signal) {
       const address = modelsUrl(url);
-      const response = await request(address, { headers: headersAt(address), signal });
-      const list = parseModels(jsonIn(await response.text()));
+      const asked = { address: new URL(address), method: 'GET', headers: headersAt(address) } as const;
+      const answer = await whole((onHead) => request(asked, signal, onHead));
+      const list = parseModels(jsonIn(answer.toString('utf8')));
       if (list === null) throw new AnswerError('garbage', `${address} answers no list of models`);
       return list;
     },
   };
 }
 
-type RequestOptions = NonNullable<Parameters<typeof import('undici')['fetch']>[1]> & { signal: AbortSignal };
+async function whole(ask: (onHead: () => TakeBytes) => Promise<void>): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  await ask(() => (bytes) => void chunks.push(bytes));
+  return Buffer.concat(chunks);
+}
 
-async function request(address: string, options: RequestOptions): Promise<Response> {
-  const { fetch, pool } = openPool();
-  const response = await fetch(address, { ...options, redirect: 'manual', dispatcher: pool }).catch(
-    (cause: Error) => {
-      options.signal.throwIfAborted();
-      throw new APIConnectionError({ cause });
-    },
-  );
-  if (response.ok) return response;
-  throw refusalOf(response, await response.text().catch(String));
+/** A refusal's text beyond this is not read. */
+const MOST_REFUSAL_BYTES = 1024 ** 2;
+
+async function request(
+  asked: HttpRequest,
+  signal: AbortSignal,
+  onHead: (head: AnswerHead) => TakeBytes,
+): Promise<void> {
+  const refused: Buffer[] = [];
+  let refusedBytes = 0;
+  let refusal: AnswerHead | null = null;
+  let answered = false;
+  try {
+    await exchange(asked, signal, (head) => {
+      answered = head.status >= 200 && head.status < 300;
+      if (answered) return onHead(head);
+      refusal = head;
+      return (bytes) => {
+        refusedBytes += bytes.length;
+        if (refusedBytes <= MOST_REFUSAL_BYTES) refused.push(bytes);
+      };
+    });
+  } catch (error) {
+    signal.throwIfAborted();
+    if (refusal === null) throw answered ? error : new APIConnectionError({ cause: error as Error });
+  }
+  if (refusal !== null) throw refusalOf(refusal, Buffer.concat(refused).toString('utf8'));
 }
 
 /** The SDK's error with the server's own message; older vLLM puts its fields beside `error` instead of in it. */
-function refusalOf({ status, headers: received }: Response, text: string): APIError {
-  const headers = new Headers([...received]);
+function refusalOf(head: AnswerHead, text: string): APIError {
   const json = jsonIn(text);
-  if (json === null) return APIError.generate(status, undefined, text, headers);
-  return APIError.generate(status, 'error' in json ? json : { error: json }, undefined, headers);
+  if (json === null) return APIError.generate(head.status, undefined, text, head.headers());
+  return APIError.generate(head.status, 'error' in json ? json : { error: json }, undefined, head.headers());
 }
 
 /** Null when the text is not a JSON object. */
@@ -102,53 +123,26 @@ function jsonIn(text: string): object | null {
   }
 }
 
-let pool: Agent | null = null;
+/** Small pieces are joined, because each is a write of its own; a large one is sent as it is. */
+const LARGE_BYTES = 16 * 1024;
 
-/**
- * The connection pool of the whole process. It has no time limits of its own: a long turn, or a full queue at the server, is
- * silent for many minutes. It is loaded at the first request, because most commands send none and loading takes 0.1 s.
- */
-function openPool() {
-  // Agent and fetch must come from the same undici: another version's fetch refuses this dispatcher.
-  const { Agent, fetch } = require('undici') as typeof import('undici');
-  pool ??= new Agent({
-    headersTimeout: 0,
-    bodyTimeout: 0,
-    connections: CONNECTIONS,
-    connect: { timeout: CONNECT_TIMEOUT_MS },
-  });
-  return { fetch, pool };
-}
-
-/** Loads what a first request needs, for a process that will send one and has nothing else to do now. */
-export function preparePolicyConnections(): void {
-  openPool();
-}
-
-/** Closes idle and busy connections; the next request opens a new pool. */
-export async function closePolicyConnections(): Promise<void> {
-  const closing = pool;
-  pool = null;
-  await closing?.destroy();
-}
-
-/**
- * The body as a stream that releases its bytes once they are sent. With a string body, fetch and its request would hold the text twice
- * until the answer ends: 1.3 MB a rollout at 60,000 tokens. `length` is in bytes.
- */
-function streamOnce(pieces: readonly BodyPiece[]): { stream: ReadableStream<Uint8Array>; length: number } {
-  const chunks = pieces.map((piece) => (typeof piece === 'string' ? Buffer.from(piece) : piece));
-  const length = chunks.reduce((sum, chunk) => sum + chunk.length, 0);
-  const stream = new ReadableStream<Uint8Array>(
-    {
-      pull(controller) {
-        const chunk = chunks.shift();
-        if (chunk) controller.enqueue(chunk);
-        if (chunks.length === 0) controller.close();
-      },
-    },
-    // Pull nothing before the connection asks for it.
-    { highWaterMark: 0 },
-  );
-  return { stream, length };
+function bodyOf(body: readonly BodyPiece[]): NonNullable<HttpRequest['body']> {
+  const pieces: Buffer[] = [];
+  let small: Buffer[] = [];
+  const join = (): void => {
+    if (small.length > 0) pieces.push(Buffer.concat(small));
+    small = [];
+  };
+  let length = 0;
+  for (const piece of body) {
+    const bytes = typeof piece === 'string' ? Buffer.from(piece) : piece;
+    length += bytes.length;
+    if (bytes.length < LARGE_BYTES) small.push(bytes);
+    else {
+      join();
+      pieces.push(bytes);
+    }
+  }
+  join();
+  return { length, pieces };
 }

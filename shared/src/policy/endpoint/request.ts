@@ -6,7 +6,7 @@ import type { PolicyConfig } from '../../records/runconfig.ts';
 import { effectiveSampling, otherFields } from '../../records/sampling.ts';
 import type { Message, RequestedSampling, ToolDefinition } from '../../records/trajectory.ts';
 import { renderIds } from '../tokens/ids.ts';
-import { wireMessage } from './parts.ts';
+import { type EncodedConversation, encodeConversation } from './conversation.ts';
 import type { BodyPiece } from './post.ts';
 import type { ModelReply } from './reply.ts';
 import { streamFields } from './stream.ts';
@@ -17,6 +17,8 @@ import { streamFields } from './stream.ts';
  * In mode `echo` only the last answer carries ids. They hold the whole sequence so far, prompt and generation, and a server
  * that pins the prefix reads them from the last message that has them. Ids on every answer would make the request
  * quadratic in turns (16 MB at 88 turns of 60,000 tokens).
+ *
+ * @param encoded the same for all turns of a conversation: it then encodes each message once
  */
 export function chatBody(
   config: PolicyConfig,
@@ -24,6 +26,7 @@ export function chatBody(
   tools: readonly ToolDefinition[],
   last: ModelReply | null,
   asked: RequestedSampling,
+  encoded: EncodedConversation = encodeConversation(),
 ): BodyPiece[] {
   const wantsTokens = config.token_mode === 'echo' || config.require_tokens;
   const own = {
@@ -37,11 +40,9 @@ export function chatBody(
     ...otherFields(config.extra_body),
     ...samplingFields(config, asked),
   });
-  const listed =
-    config.token_mode === 'echo' && last
-      ? withTokens(messages, last)
-      : [JSON.stringify(messages.map(wireMessage))];
-  return ['{"messages":', ...listed, ',', rest.slice(1)];
+  if (config.token_mode === 'echo' && last)
+    return ['{"messages":', ...withTokens(messages, last), ',', rest.slice(1)];
+  return [encoded.opening(messages), '],', rest.slice(1)];
 }
 
 /** Fields of vLLM and SGLang that the SDK's types lack. */

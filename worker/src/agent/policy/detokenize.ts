@@ -14,8 +14,8 @@ export async function detokenize(
 ): Promise<string[] | null> {
   const limited = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]);
   const textOf = async (id: number): Promise<string> => {
-    const response = await client.post('detokenize', [JSON.stringify({ model, tokens: [id] })], limited);
-    return Detokenized.parse(await response.json()).prompt;
+    const answer = await client.postWhole('detokenize', [JSON.stringify({ model, tokens: [id] })], limited);
+    return Detokenized.parse(JSON.parse(answer.toString('utf8'))).prompt;
   };
   try {
     return await Promise.all(ids.map(textOf));

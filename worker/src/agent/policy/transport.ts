@@ -40,7 +40,6 @@ export async function send(
   { client, silenceSeconds, pause, time, signal, onHead }: SendOptions,
 ): Promise<Buffer> {
   signal.throwIfAborted();
-  // One controller a request: the client keeps listeners on the signal that it is given.
   const controller = new AbortController();
   const onAbort = () => controller.abort(signal.reason);
   signal.addEventListener('abort', onAbort, { once: true });
@@ -52,19 +51,21 @@ export async function send(
   using silence = startDeadline(silenceSeconds, pause, onSilence, time);
   using closing = new DisposableStack();
   let phase: 'head' | 'body' = 'head';
+  const whole = collector();
+  const ofStream = (streamed: AnswerSink) => (bytes: Buffer) => {
+    const before = streamed.done;
+    if (streamed.take(bytes)) silence.restart();
+    if (streamed.done && !before) closing.use(time.after(CLOSING_MS, () => controller.abort()));
+  };
   try {
-    const response = await client.post(route, body, controller.signal);
-    phase = 'body';
-    const streamed = sink !== undefined && isStream(response.headers.get('content-type'));
-    if (route === 'chat' || route === 'completions')
-      onHead({ version: response.headers.get('x-policy-version'), streamed });
-    if (!streamed) return await readWhole(response);
-    for await (const chunk of response.body ?? []) {
-      const before = sink.done;
-      if (sink.take(chunk)) silence.restart();
-      if (sink.done && !before) closing.use(time.after(CLOSING_MS, () => controller.abort()));
-    }
-    return NOTHING;
+    await client.post(route, body, controller.signal, (head) => {
+      phase = 'body';
+      const streamed = sink !== undefined && isStream(head.header('content-type'));
+      if (route === 'chat' || route === 'completions')
+        onHead({ version: head.header('x-policy-version'), streamed });
+      return streamed ? ofStream(sink) : whole.take;
+    });
+    return whole.bytes();
   } catch (error) {
     signal.throwIfAborted();
     if (error instanceof AnswerError) throw error;
@@ -84,14 +85,17 @@ export async function send(
 const isStream = (type: string | null): boolean =>
   type?.toLowerCase().startsWith('text/event-stream') ?? false;
 
-async function readWhole(response: Awaited<ReturnType<EndpointClient['post']>>): Promise<Buffer> {
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of response.body ?? []) {
-    chunks.push(chunk);
-    bytes += chunk.length;
-    if (bytes > MOST_BODY_BYTES)
-      throw new AnswerError('garbage', `the answer has over ${MOST_BODY_BYTES} bytes`);
-  }
-  return Buffer.concat(chunks);
+/** Gathers an answer that is no stream. Its `take` throws AnswerError `garbage` for one beyond all bounds. */
+function collector(): { take(bytes: Buffer): void; bytes(): Buffer } {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  return {
+    take(bytes) {
+      chunks.push(bytes);
+      length += bytes.length;
+      if (length > MOST_BODY_BYTES)
+        throw new AnswerError('garbage', `the answer has over ${MOST_BODY_BYTES} bytes`);
+    },
+    bytes: () => (chunks.length === 1 && chunks[0] ? chunks[0] : Buffer.concat(chunks)),
+  };
 }

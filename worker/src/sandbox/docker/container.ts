@@ -1,8 +1,8 @@
 /** One container of an engine: exec streams, plain execs, files, state, and its removal without grace. */
 import { constants } from 'node:fs';
-import { access, readFile } from 'node:fs/promises';
+import { access } from 'node:fs/promises';
 import type { Duplex, Readable } from 'node:stream';
-import { errorMessage, poll, waitAtMost } from '@swefarm/shared';
+import { errorMessage, waitAtMost } from '@swefarm/shared';
 import type Docker from 'dockerode';
 import tar from 'tar-stream';
 import { type DiskUse, diskUse } from '../diskuse.ts';
@@ -12,23 +12,37 @@ import type { FileChanges } from '../filechanges.ts';
 import { killCommand } from '../kill.ts';
 import { type MemoryGroup, readKills, readWasFull } from '../memorygroup.ts';
 import { overlayChanges, readFileStamp } from '../overlaychanges.ts';
-import type { Container, ContainerSpec, ContainerState, ExecOptions, ExecResult } from '../runtime.ts';
+import type {
+  Container,
+  ContainerSpec,
+  ContainerState,
+  ExecOptions,
+  ExecResult,
+  SandboxFile,
+} from '../runtime.ts';
 import { requireReadable } from './accounts.ts';
 import { readSingleFile } from './archive.ts';
 import { listChanges, pathKind } from './changes.ts';
 import { inTime, isLate, killWithoutEngine } from './deadline.ts';
 import { demuxedDuplex } from './demux.ts';
 import { runExec, startExec } from './exec.ts';
+import type { FirstProcess, OfContainer } from './firstprocess.ts';
+import { findGroup } from './group.ts';
+import { killOthers } from './killothers.ts';
 
 export type DockerContainerDeps = {
   docker: Docker;
   engine: Engine;
+  /** Null where it takes no requests. */
+  first: FirstProcess | null;
   /** Removes by id; never throws. */
   remove(id: string): Promise<void>;
 };
 
-const KILL_WAIT_MS = 5_000;
 const END_WAIT_MS = 30_000;
+/** 128 + SIGKILL. */
+const KILLED = 137;
+const NEVER = new AbortController().signal;
 const ignoreKill = async (): Promise<void> => undefined;
 
 export class DockerContainer implements Container {
@@ -39,6 +53,10 @@ export class DockerContainer implements Container {
   readonly #container: Docker.Container;
   readonly #deps: DockerContainerDeps;
   #disposed: Promise<void> | null = null;
+  /** It has no process any more. */
+  #hasEnded = false;
+  /** What the kernel had counted before it ended. */
+  #counts: { kills: number | null; wasFull: boolean | null } | null = null;
   #memory: Promise<MemoryGroup | null> | null = null;
   #upper: Promise<string | null> | null = null;
   #killedByLimit = false;
@@ -55,11 +73,41 @@ export class DockerContainer implements Container {
 
   async open(argv: readonly string[], signal: AbortSignal): Promise<Duplex> {
     signal.throwIfAborted();
+    const own = await this.#deps.first?.open(argv);
+    if (own) return own;
     const { socket } = await startExec(this.#container, argv, { stdin: true });
     return demuxedDuplex(socket);
   }
 
-  exec(argv: readonly string[], options: ExecOptions): Promise<ExecResult> {
+  async exec(argv: readonly string[], options: ExecOptions): Promise<ExecResult> {
+    const { standing } = options;
+    const { first } = this.#deps;
+    const own =
+      standing === 'last'
+        ? await first?.last(argv, options, this.#ofFirst)
+        : standing && (await first?.run(argv, options, this.#ofFirst));
+    if (!own) return this.#exec(argv, options);
+    this.#hasEnded = standing === 'last';
+    return own;
+  }
+
+  readonly #ofFirst: OfContainer = {
+    killOthers: () => this.killProcesses(),
+    kill: () => this.#stop(NEVER),
+    ended: async () => {
+      try {
+        return ((await this.#container.wait()) as { StatusCode: number }).StatusCode;
+      } catch (error) {
+        if (statusCode(error) === 404) return KILLED;
+        throw engineFailure(error, 'engine_unreachable', 'waiting for the end of a container');
+      }
+    },
+    beforeEnd: async () => {
+      this.#counts = { kills: await this.oomKills(), wasFull: await this.wasFull() };
+    },
+  };
+
+  #exec(argv: readonly string[], options: ExecOptions): Promise<ExecResult> {
     return runExec(this.#container, argv, options, async (mark) => {
       await killCommand(
         (line, killOptions) => runExec(this.#container, line, killOptions, ignoreKill),
@@ -69,10 +117,9 @@ export class DockerContainer implements Container {
     });
   }
 
-  async putFiles(
-    files: readonly { path: string; content: Uint8Array; mode?: number }[],
-    signal: AbortSignal,
-  ): Promise<void> {
+  async putFiles(files: readonly SandboxFile[], signal: AbortSignal): Promise<void> {
+    if (await this.#deps.first?.putFiles(files, signal)) return;
+    signal.throwIfAborted();
     const pack = tar.pack();
     for (const { path, content, mode } of files) {
       pack.entry({ name: path.replace(/^\/+/, ''), mode: mode ?? 0o644 }, Buffer.from(content));
@@ -115,7 +162,7 @@ export class DockerContainer implements Container {
   }
 
   async end(signal: AbortSignal): Promise<FileChanges> {
-    await this.#stop(signal);
+    if (!this.#hasEnded) await this.#stop(signal);
     const { docker } = this.#deps;
     // The engine's list is used only when the upper directory cannot be read from here: an engine compares sizes and times, which the code
     // that writes a file can put back, and it reads the whole image to do so.
@@ -182,12 +229,14 @@ export class DockerContainer implements Container {
   /** From the control group's file where this process shares the host with the engine, or from the watchdog's count; else null. */
   async oomKills(): Promise<number | null> {
     if (this.#watchedKills !== null) return this.#watchedKills;
+    if (this.#counts) return this.#counts.kills;
     const group = await this.#memoryGroup();
     return group && readKills(group);
   }
 
   async wasFull(): Promise<boolean | null> {
     if (this.#watchedKills !== null) return null;
+    if (this.#counts) return this.#counts.wasFull;
     const group = await this.#memoryGroup();
     return group && readWasFull(group);
   }
@@ -226,51 +275,13 @@ export class DockerContainer implements Container {
     this.#container.kill({ signal: 'SIGKILL' }).catch((error: unknown) => errorMessage(error));
   }
 
-  /**
-   * On USR1 the idle process kills everything else, which needs no free process slot. Returns when the processes that ran
-   * before are gone: a late kill would hit the shell that is opened next.
-   */
-  async killProcesses(): Promise<void> {
-    try {
-      const idle = String((await inTime(this.#container.inspect())).State.Pid);
-      const before = new Set((await this.#pids())?.filter((pid) => pid !== idle));
-      await inTime(this.#container.kill({ signal: 'SIGUSR1' }));
-      const areGone = async (): Promise<boolean> => {
-        const now = await this.#pids();
-        return now !== null && !now.some((pid) => before.has(pid));
-      };
-      await poll(areGone, { pauseMs: 20, withinMs: KILL_WAIT_MS });
-    } catch (error) {
-      // A container that has stopped has no processes left.
-      if (statusCode(error) === null) throw engineFailure(error, 'engine_unreachable', 'killing processes');
-    }
-  }
-
-  /** Ids on the host; null while the engine cannot list them (Podman, when processes come and go too fast). */
-  async #pids(): Promise<string[] | null> {
-    // For `ps` options Podman runs a `ps` inside, where no process slot may be free; its own format words are answered from outside.
-    const [options, title] = this.#deps.engine === 'podman' ? ['hpid', 'HPID'] : ['-eo pid', 'PID'];
-    const top: { Titles?: string[]; Processes?: string[][] } = await inTime(
-      this.#container.top({ ps_args: options }),
-    );
-    const column = top.Titles?.indexOf(title) ?? -1;
-    return top.Processes?.map((row) => row[column] ?? '') ?? null;
+  killProcesses(): Promise<void> {
+    return killOthers(this.#container, this.#deps.engine);
   }
 
   [Symbol.asyncDispose](): Promise<void> {
+    this.#deps.first?.[Symbol.dispose]();
     this.#disposed ??= this.#deps.remove(this.id);
     return this.#disposed;
   }
-}
-
-/** A container's control group of memory; null when this process does not see the engine's processes. */
-async function findGroup(pid: number, id: string): Promise<MemoryGroup | null> {
-  const lines = (await readFile(`/proc/${pid}/cgroup`, 'latin1').catch(() => '')).split('\n');
-  // A process with the same id in another process table would not have this container's id in its group.
-  if (!lines.some((line) => line.includes(id))) return null;
-  const version1 = lines.find((line) => /^\d+:(?:[^:]*,)?memory(?:,[^:]*)?:/.test(line));
-  if (version1)
-    return { folder: `/sys/fs/cgroup/memory${version1.slice(version1.indexOf(':/') + 1)}`, version: 1 };
-  const version2 = lines.find((line) => line.startsWith('0::'));
-  return version2 ? { folder: `/sys/fs/cgroup${version2.slice(3)}`, version: 2 } : null;
 }

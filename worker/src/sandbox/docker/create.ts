@@ -1,19 +1,23 @@
 /** The options of a container: an idle first process that cannot be killed from inside, limits, no privileges. */
+import { readFileSync } from 'node:fs';
 import type Docker from 'dockerode';
 import { ownerLabels } from '../labels.ts';
 import type { ContainerSpec } from '../runtime.ts';
 
-/**
- * As process 1 it is immune to signals from inside (`kill -9 -1` of the model's code), reaps orphans, and on USR1 ends
- * everything else. It goes on without `sleep`, so that removing `sleep` does not end the container. Behind an extra init it could be killed.
- */
+/** Without bash nothing can be asked of it. It goes on when code in the container removes `sleep`. */
 const IDLE = `sleep 0 || exit 127; trap 'kill -9 -1' USR1; while :; do sleep 86400 & wait $!; done`;
-/** bash retries a fork that the process limit refuses; dash would exit. */
+/** Without its comments, which everybody in the container would read beside the process. */
+const FIRST = readFileSync(new URL('./first.sh', import.meta.url), 'utf8').replaceAll(/^ *#.*\n/gm, '');
+/**
+ * bash retries a fork that the process limit refuses; dash would exit. As process 1 it is immune to signals from inside (`kill -9 -1` of
+ * the model's code); behind an extra init it could be killed.
+ */
 const ENTRYPOINT = [
   '/bin/sh',
   '-c',
-  'if [ -x /bin/bash ]; then exec /bin/bash --norc -c "$0"; else eval "$0"; fi',
+  'if [ -x /bin/bash ]; then exec /bin/bash --norc -p -c "$1" first; fi; echo swefarm no requests; exec </dev/null >/dev/null 2>&1; eval "$0"',
   IDLE,
+  FIRST,
 ];
 
 /** Capabilities that package managers and test suites plausibly need as root; all others are dropped. */
@@ -29,8 +33,15 @@ const CAPABILITIES = [
   'NET_BIND_SERVICE',
 ];
 
-/** @param profile file of a system call filter that replaces the engine's own */
-export function createOptions(spec: ContainerSpec, profile: string | null): Docker.ContainerCreateOptions {
+/**
+ * @param isAsked whether its first process takes requests, see {@link FirstProcess}
+ * @param profile file of a system call filter that replaces the engine's own
+ */
+export function createOptions(
+  spec: ContainerSpec,
+  profile: string | null,
+  isAsked: boolean,
+): Docker.ContainerCreateOptions {
   const { limits } = spec;
   return {
     Image: spec.image.ref,
@@ -38,7 +49,9 @@ export function createOptions(spec: ContainerSpec, profile: string | null): Dock
     Cmd: [],
     Env: Object.entries(spec.env).map(([name, value]) => `${name}=${value}`),
     Labels: ownerLabels(spec),
-    OpenStdin: false,
+    OpenStdin: isAsked,
+    // As for a command of its own: it ends with the worker's stream.
+    StdinOnce: isAsked,
     Tty: false,
     NetworkDisabled: spec.network === 'none',
     Healthcheck: { Test: ['NONE'] },

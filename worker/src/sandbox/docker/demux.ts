@@ -30,7 +30,12 @@ export function createDemuxer(onData: (bytes: Buffer) => void): (chunk: Buffer) 
   };
 }
 
-export function demuxedDuplex(socket: Duplex): Duplex {
+/** @param listen passes on each payload, and that there comes no more although the socket stays open. */
+export function demuxedDuplex(
+  socket: Duplex,
+  listen = (see: (bytes: Buffer) => void, _end: () => void): void =>
+    void socket.on('data', createDemuxer(see)),
+): Duplex {
   const duplex = new Duplex({
     allowHalfOpen: true,
     read: () => socket.resume(),
@@ -45,14 +50,14 @@ export function demuxedDuplex(socket: Duplex): Duplex {
       done(error);
     },
   });
-  const demux = createDemuxer((bytes) => {
-    if (!duplex.push(bytes)) socket.pause();
-  });
-  socket.on('data', demux);
-  socket.once('end', () => duplex.push(null));
-  socket.once('error', (error) => duplex.destroy(error));
-  socket.once('close', () => {
+  const end = (): void => {
     if (!duplex.readableEnded) duplex.push(null);
-  });
+  };
+  listen((bytes) => {
+    if (!duplex.push(bytes)) socket.pause();
+  }, end);
+  socket.once('end', end);
+  socket.once('error', (error) => duplex.destroy(error));
+  socket.once('close', end);
   return duplex;
 }

@@ -25,10 +25,11 @@ import type { Container, ContainerSpec, OwnedContainer, Runtime, RuntimeCheck } 
 import { DockerContainer } from './container.ts';
 import { createOptions } from './create.ts';
 import { inTime } from './deadline.ts';
+import { FirstProcess } from './firstprocess.ts';
 import { type EngineInfo, engineLimits } from './limits.ts';
 import { createRemoval } from './removal.ts';
 import { profileFile } from './seccomp.ts';
-import { type EngineLimits, watchContainer } from './watch.ts';
+import { type EngineLimits, watchContainer, watchedLimits } from './watch.ts';
 
 export type DockerRuntimeOptions = {
   /** Which engine answers at the socket; default docker. */
@@ -152,15 +153,20 @@ async function startContainer(
 ): Promise<DockerContainer> {
   signal.throwIfAborted();
   const limit = AbortSignal.any([signal, AbortSignal.timeout(START_TIMEOUT_MS)]);
+  // Podman loses the first bytes of such a stream.
+  const isAsked = engine === 'docker';
   let id: string | null = null;
+  let first: FirstProcess | null = null;
   try {
     // Not aborted midway: the engine would go on and leave a container whose id is unknown.
-    const created = await docker.createContainer(createOptions(spec, profile?.path ?? null));
+    const created = await docker.createContainer(createOptions(spec, profile?.path ?? null, isAsked));
     id = created.id;
     limit.throwIfAborted();
+    if (isAsked) first = await FirstProcess.attach(created);
     await created.start({ abortSignal: limit });
-    return new DockerContainer(id, spec, { docker, engine, remove });
+    return new DockerContainer(id, spec, { docker, engine, first, remove });
   } catch (error) {
+    first?.[Symbol.dispose]();
     // Not awaited inside the slot: the removal needs its own slot.
     if (id) void remove(id);
     signal.throwIfAborted();
@@ -214,7 +220,7 @@ async function checkEngine(
       Promise.all([docker.version(), docker.info() as Promise<EngineInfo>]),
       limit,
     );
-    const limits = engineLimits(info);
+    const limits = await watchedLimits(engineLimits(info));
     return {
       usable: true,
       version:
@@ -236,7 +242,11 @@ function weaknesses(limits: EngineLimits): string[] {
     (['cpu', 'memory', 'pids'] as const).filter((name) => limits[name] === how);
   const [none, watched] = [by('none'), by('watched')];
   return [
-    ...none.map((name) => `the engine cannot limit ${name}: enable its cgroup controller on this node`),
+    ...(none.length > 0
+      ? [
+          `the engine cannot limit ${none.join(', ')} of a sandbox: enable its cgroup controllers on this node; until then only the limits hold under which the engine itself runs`,
+        ]
+      : []),
     ...(watched.length > 0
       ? [
           `the engine takes limits of ${watched.join(' and ')} and does not hold them (no root, control groups of version 1): the worker measures them once a second`,

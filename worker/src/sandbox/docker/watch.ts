@@ -3,6 +3,7 @@
  * measures the processes of each container once a second, as for the rootfs runtime.
  */
 
+import { readdir, readFile } from 'node:fs/promises';
 import { readNamespace } from '../namespaces/processes.ts';
 import type { Watchdog } from '../namespaces/watchdog.ts';
 import type { RuntimeCheck } from '../runtime.ts';
@@ -10,6 +11,22 @@ import type { DockerContainer } from './container.ts';
 
 /** Which limits the engine itself enforces. */
 export type EngineLimits = RuntimeCheck['limits'];
+
+/**
+ * What is limited here: nothing is watched where the engine's processes cannot be seen, as with an engine in a container beside the worker's.
+ */
+export async function watchedLimits(limits: EngineLimits): Promise<EngineLimits> {
+  if (![limits.memory, limits.pids].includes('watched') || (await seesPodman())) return limits;
+  const unwatched = (how: EngineLimits['memory']) => (how === 'watched' ? 'none' : how);
+  return { ...limits, memory: unwatched(limits.memory), pids: unwatched(limits.pids) };
+}
+
+/** While it answers, a process of it runs. */
+async function seesPodman(): Promise<boolean> {
+  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
+  const names = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/comm`, 'latin1').catch(() => '')));
+  return names.includes('podman\n');
+}
 
 /** Returns a function that ends the watch. Watches nothing where the engine's processes cannot be seen from here. */
 export async function watchContainer(
@@ -25,7 +42,9 @@ export async function watchContainer(
   if (wanted.memoryBytes === null && wanted.pids === null) return () => undefined;
   const init = await container.idlePid();
   const namespace = init === null ? null : await readNamespace(init, 'pid');
-  if (init === null || namespace === null) return () => undefined;
+  // An engine in another process namespace (a container beside the worker's) has its own ids: the same one is a thread of the worker here.
+  const isSeen = namespace !== null && namespace !== (await readNamespace(process.pid, 'pid'));
+  if (init === null || !isSeen) return () => undefined;
   container.watch();
   return watchdog.watch({
     namespace,

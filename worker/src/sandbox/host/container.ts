@@ -1,7 +1,7 @@
 /** A folder and the processes started in it, behind the same interface as a container. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { constants } from 'node:fs';
-import { mkdir, open, stat, writeFile } from 'node:fs/promises';
+import { mkdir, open, rm, stat, writeFile } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 import { Duplex } from 'node:stream';
 import { newId, RolloutFailure, SwefarmError, waitAtMost } from '@swefarm/shared';
@@ -95,6 +95,8 @@ export class HostContainer implements Container {
       signal.throwIfAborted();
       const target = this.#inside(path);
       await mkdir(dirname(target), { recursive: true });
+      // What stands there is replaced, not written through.
+      await rm(target, { force: true });
       await writeFile(target, content, { mode: mode ?? 0o644 });
       if (target !== path) this.#put.set(path, target);
     }

@@ -28,7 +28,7 @@ const HIDDEN_PROC_FILES = [
 ];
 const HIDDEN_PROC_FOLDERS = ['acpi', 'scsi'];
 export const HOST_NAME = 'sandbox';
-/** Files that a process inherits when it enters a sandbox, besides its standard streams; `enter.sh` opens the last two. */
+/** Files that a process inherits when it enters a sandbox, besides its standard streams; `starter.sh` opens the last two. */
 export const STATUS_FD = '3';
 const PIDNS_FD = '7';
 const FILTER_FD = '8';
@@ -50,13 +50,13 @@ export const ENTER_OPTIONS: readonly string[] = [
   ...CAPABILITIES.flatMap((name) => ['--cap-add', name]),
 ];
 
-/** Closes the parts of procfs that root could use. */
-export function procMasks(): string[] {
+/** Closes the parts of procfs that root could use. @param tree folder in which the sandbox's /proc is */
+export function procMasks(tree = ''): string[] {
   const present = (names: readonly string[]): string[] =>
     names.map((name) => `/proc/${name}`).filter(existsSync);
   return [
-    ...present(READ_ONLY_PROC).flatMap((path) => ['--ro-bind', path, path]),
-    ...present(HIDDEN_PROC_FILES).flatMap((path) => ['--ro-bind', '/dev/null', path]),
-    ...present(HIDDEN_PROC_FOLDERS).flatMap((path) => ['--tmpfs', path]),
+    ...present(READ_ONLY_PROC).flatMap((path) => ['--ro-bind', path, `${tree}${path}`]),
+    ...present(HIDDEN_PROC_FILES).flatMap((path) => ['--ro-bind', '/dev/null', `${tree}${path}`]),
+    ...present(HIDDEN_PROC_FOLDERS).flatMap((path) => ['--tmpfs', `${tree}${path}`]),
   ];
 }

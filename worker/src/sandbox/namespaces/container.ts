@@ -2,6 +2,7 @@
  * A container of the rootfs or Apptainer runtime, whose processes are started from the host. Processes inside write and read its files:
  * no path of it is ever resolved on the host.
  */
+import { isUtf8 } from 'node:buffer';
 import { readFileSync } from 'node:fs';
 import type { Duplex } from 'node:stream';
 import { errorMessage, RolloutFailure, SwefarmError } from '@swefarm/shared';
@@ -12,27 +13,54 @@ import { type Layer, overlayChanges, readFileStamp } from '../overlaychanges.ts'
 import type { Container, ContainerSpec, ContainerState, ExecOptions, ExecResult } from '../runtime.ts';
 import { type Cgroup, HEADROOM, OWN_PROCESSES } from './cgroups.ts';
 import { type Entered, EnteredStream, enterSandbox, runEntered } from './enter.ts';
-import type { Pipes } from './pipes.ts';
 import { killNamespace } from './processes.ts';
+import type { Entry, Starter } from './starter.ts';
 import type { Supervisor } from './supervisor.ts';
 
 const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 const FILE_TIMEOUT_MS = 60_000;
 const NO_FILE = 40;
 const PUT = readFileSync(new URL('./put.sh', import.meta.url), 'utf8');
+const PUT_SMALL = readFileSync(new URL('./putsmall.sh', import.meta.url), 'utf8');
+/** The kernel takes arguments of up to 128 KiB. */
+const SMALL_BYTES = 64 * 1024;
+/** All of a command's together may have a quarter of what its stack may, which is 2 MiB mostly. */
+const ARGUMENTS_BYTES = 512 * 1024;
+/** Of a file's modes, and of where its arguments are. */
+const ARGUMENT_OVERHEAD_BYTES = 64;
+
+type NewFile = Parameters<Container['putFiles']>[0][number];
+
+/** Whether its content can be an argument. */
+const isSmall = ({ content }: NewFile): boolean =>
+  content.length <= SMALL_BYTES && !content.includes(0) && isUtf8(content);
+
+/** Those of each batch can be arguments together. */
+function batchesOf(files: readonly NewFile[]): NewFile[][] {
+  const batches: NewFile[][] = [];
+  let left = 0;
+  for (const file of files) {
+    const bytes = file.content.length + Buffer.byteLength(file.path) + ARGUMENT_OVERHEAD_BYTES;
+    if (bytes > left) {
+      batches.push([]);
+      left = ARGUMENTS_BYTES;
+    }
+    batches.at(-1)?.push(file);
+    left -= bytes;
+  }
+  return batches;
+}
 
 /** The user whom processes run as. */
 export type Account = { uid: number; gid: number; home: string };
 
 export type NamespaceContainerDeps = {
   supervisor: Supervisor;
-  pipes: Pipes;
+  starter: Starter;
   cgroup: Cgroup | null;
   account: Account;
   /** Environment of the image and of the container itself. */
   env: Record<string, string>;
-  /** The shell that runs `enter.sh` on the host, without its arguments. */
-  script: readonly string[];
   filter: string;
   /**
    * Process limit set on the processes themselves: in a user namespace of its own the kernel counts it per sandbox, but it does not
@@ -91,17 +119,18 @@ export class NamespaceContainer implements Container {
     stdin: boolean,
     { shell = false, asRoot = false } = {},
   ): Promise<Entered> {
-    const { supervisor, cgroup, account, script, filter, nproc, enter } = this.#deps;
+    const { supervisor, starter, cgroup, account, filter, nproc, enter } = this.#deps;
     if (!supervisor.alive()) throw new RolloutFailure('sandbox_lost', `the sandbox ${this.id} has ended`);
     const { uid, gid } = account;
     const as =
       uid === 0 || asRoot ? [] : ['setpriv', `--reuid=${uid}`, `--regid=${gid}`, '--clear-groups', '--'];
-    const line = [
-      ...script,
-      cgroup?.joins[shell ? 'shell' : 'other'].join(' ') ?? '',
-      supervisor.pidNamespaceFile,
+    const entry: Entry = {
+      joins: cgroup?.joins[shell ? 'shell' : 'other'] ?? [],
+      pidNamespaceFile: supervisor.pidNamespaceFile,
       filter,
-      nproc === null ? '' : String(nproc + OWN_PROCESSES + (shell ? 0 : HEADROOM)),
+      nproc: nproc === null ? null : nproc + OWN_PROCESSES + (shell ? 0 : HEADROOM),
+    };
+    const line = [
       'nsenter',
       ...supervisor.enter,
       ...(supervisor.enter.some((option) => option.startsWith('--user')) ? ['--preserve-credentials'] : []),
@@ -117,7 +146,7 @@ export class NamespaceContainer implements Container {
     // From before the wait for a pipe: the sandbox may end meanwhile.
     const held = supervisor.hold();
     try {
-      const entered = await enterSandbox(line, supervisor, await this.#deps.pipes.open(), stdin);
+      const entered = await enterSandbox(starter, line, entry, supervisor, stdin);
       void entered.inside.then(() => held[Symbol.dispose]());
       return entered;
     } catch (error) {
@@ -126,11 +155,12 @@ export class NamespaceContainer implements Container {
     }
   }
 
-  async putFiles(
-    files: readonly { path: string; content: Uint8Array; mode?: number }[],
-    signal: AbortSignal,
-  ): Promise<void> {
+  async putFiles(files: readonly NewFile[], signal: AbortSignal): Promise<void> {
+    const written: NewFile[] = [];
+    for (const small of batchesOf(files.filter(isSmall)))
+      if (await this.#putSmall(small, signal)) written.push(...small);
     for (const { path, content, mode } of files) {
+      if (written.some((one) => one.path === path)) continue;
       const bits = (mode ?? 0o644).toString(8);
       const result = await this.#plain(['/bin/sh', '-c', PUT, 'sh', path, bits], 4096, signal, content);
       if (result.exitCode !== 0) {
@@ -142,6 +172,18 @@ export class NamespaceContainer implements Container {
         );
       }
     }
+  }
+
+  /** All by one exec, as its arguments. False when that failed: the other way says why. */
+  async #putSmall(files: readonly NewFile[], signal: AbortSignal): Promise<boolean> {
+    const parts = files.flatMap(({ path, content, mode }) => [
+      path,
+      (mode ?? 0o644).toString(8),
+      (0o777 & ~(mode ?? 0o644)).toString(8),
+      Buffer.from(content).toString('utf8'),
+    ]);
+    const result = await this.#plain(['/bin/sh', '-c', PUT_SMALL, 'sh', ...parts], 4096, signal);
+    return result.exitCode === 0;
   }
 
   async getFile(path: string, maxBytes: number, signal: AbortSignal): Promise<Buffer | null> {

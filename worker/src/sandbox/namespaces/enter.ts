@@ -1,21 +1,23 @@
 /** Starts one process in a sandbox: standard streams on real pipes, the exit code from bubblewrap's own report. */
-import { type ChildProcess, spawn } from 'node:child_process';
-import { close } from 'node:fs';
 import type { Socket } from 'node:net';
-import { Duplex, type Readable, type Writable } from 'node:stream';
+import { Duplex, type Writable } from 'node:stream';
 import { errorMessage, RolloutFailure, waitAtMost } from '@swefarm/shared';
 import { Capture, execResult } from '../capture.ts';
 import type { ExecOptions, ExecResult } from '../runtime.ts';
-import type { OutputPipe } from './pipes.ts';
 import { killNamespace } from './processes.ts';
+import type { Entry, StartedProcess, Starter } from './starter.ts';
 import type { Supervisor } from './supervisor.ts';
 
-const ENVIRONMENT = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C' };
 /** Output that children of an ended process hold open counts as over after this silence, */
 const QUIET_MS = 20;
 /** and at the latest after this time. */
 const DRAIN_MS = 500;
 const AFTER_KILL_MS = 5_000;
+/** How long the killing of a process waits until it is in the sandbox. */
+const INSIDE_MS = 5_000;
+/** It looks again so often, and so long after each time. */
+const MOST_TRIES = 20;
+const ENDING_MS = 50;
 
 export type Entered = {
   stdin: Writable | null;
@@ -29,63 +31,61 @@ export type Entered = {
 };
 
 /**
- * @param argv the whole command line on the host
+ * @param argv the command line on the host, from nsenter on
  * @param sandbox whose namespaces the command line enters; its files must stay open until the process is inside
  * Throws RolloutFailure sandbox_lost.
  */
 export async function enterSandbox(
+  starter: Starter,
   argv: readonly string[],
+  entry: Entry,
   sandbox: Pick<Supervisor, 'namespace' | 'init' | 'alive'>,
-  pipe: OutputPipe,
   stdin: boolean,
 ): Promise<Entered> {
-  let child: ChildProcess;
+  let started: StartedProcess;
   try {
-    child = spawn(argv[0] as string, argv.slice(1), {
-      stdio: [stdin ? 'pipe' : 'ignore', pipe.end, pipe.end, 'pipe'],
-      env: ENVIRONMENT,
-      cwd: '/',
-    });
+    started = await starter.start(argv, entry, stdin);
   } catch (error) {
-    pipe.output.destroy();
     throw new RolloutFailure('sandbox_lost', `no process could be started: ${errorMessage(error)}`, {
       cause: error,
     });
-  } finally {
-    close(pipe.end);
   }
-  child.stdin?.on('error', () => undefined);
-  pipe.output.on('error', () => undefined);
-  let status = '';
-  const report = child.stdio[3] as Readable;
-  report.setEncoding('utf8');
-  report.on('data', (chunk: string) => {
-    status += chunk;
+  const { report } = started;
+  const reported = new Promise<void>((resolve) => {
+    // bubblewrap's line, after that of the process itself; it is written in pieces.
+    report.on('data', () => started.said().includes('}') && resolve());
   });
-  report.on('error', () => undefined);
-  const reported = new Promise<void>((resolve) => report.once('data', () => resolve()));
-  const exit = new Promise<number | null>((resolve) => {
-    // 'close' would also wait for the output, which children may hold open.
-    let open = 2;
-    const one = (): void => {
-      if (--open > 0) return;
-      const code = /"exit-code": (\d+)/.exec(status)?.[1];
-      resolve(code === undefined ? null : Number(code));
-    };
-    child.once('exit', one);
-    child.once('error', () => resolve(null));
-    report.once('close', one);
+  const exit = started.ended.then(() => {
+    const code = /"exit-code": (\d+)/.exec(started.said())?.[1];
+    return code === undefined ? null : Number(code);
   });
+  const inside = Promise.race([reported, started.ended]);
+  let hasEnded = false;
+  void started.ended.then(() => {
+    hasEnded = true;
+  });
+  // The number of its namespace is then another process's.
+  const own = { ...sandbox, alive: () => !hasEnded && sandbox.alive() };
   return {
-    stdin: child.stdin,
-    output: pipe.output,
+    stdin: started.stdin,
+    output: started.output,
     exit,
-    inside: Promise.race([reported, exit.then(() => undefined)]),
+    inside,
     async kill() {
-      const namespace = /"mnt-namespace": (\d+)/.exec(status)?.[1];
-      const all = namespace === undefined || (await killNamespace('mnt', `mnt:[${namespace}]`, sandbox));
+      started.cancel();
+      // Killed before it says where it is, bubblewrap would leave behind what it has just started.
+      await waitAtMost(inside, INSIDE_MS);
+      const namespace = /"mnt-namespace": (\d+)/.exec(started.said())?.[1];
+      const killAll = async (): Promise<boolean> =>
+        namespace === undefined || (await killNamespace('mnt', `mnt:[${namespace}]`, own));
+      let all = await killAll();
+      // What only steps into the namespace is not found there yet; what it then starts keeps this process from ending.
+      for (let tries = 0; all && tries < MOST_TRIES && !hasEnded; tries++) {
+        await waitAtMost(started.ended, ENDING_MS);
+        all = await killAll();
+      }
       // Only this process is left, outside; what it holds dies with it.
-      child.kill('SIGKILL');
+      started.kill();
       return all;
     },
   };

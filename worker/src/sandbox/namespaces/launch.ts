@@ -18,7 +18,6 @@ import type { RuntimeSetup } from './setup.ts';
 import { type Supervisor, type SupervisorOptions, startSupervisor } from './supervisor.ts';
 
 const script = (name: string): string => readFileSync(new URL(name, import.meta.url), 'utf8');
-const ENTER = script('./enter.sh');
 const START = script('./start.sh');
 /** Process 1 of every sandbox runs this script. */
 export const INIT = script('./init.sh');
@@ -41,7 +40,7 @@ export type LaunchPlan = {
   /** Environment of the image. @param init process 1 by its id on the host */
   env(init: number): Promise<Record<string, string>>;
   /** bubblewrap's part of the command line that enters the sandbox. */
-  enter(cgroup: Cgroup | null): string[];
+  enter(): string[];
 };
 
 /** The parts of a sandbox made so far. */
@@ -64,13 +63,13 @@ export async function launchSandbox(
   const discard = async (): Promise<void> => {
     setup.containers.delete(id);
     await removeGroups(groups);
-    await removeFolder(setup.scratchDir, id);
+    await removeFolder(setup.scratchDir, id, setup.starter);
   };
   let supervisor: Supervisor | null = null;
   let cgroup: Cgroup | null = null;
   try {
     cgroup = await prepareSandbox(setup, id, spec, plan, groups);
-    supervisor = await startSupervisor(supervisorCommand(setup, id, plan, cgroup), {
+    supervisor = await startSupervisor(setup.starter, supervisorCommand(setup, id, plan, cgroup), {
       ...plan.supervisor,
       root: setup.root,
     });
@@ -142,14 +141,13 @@ function createContainer(
   let unwatch = (): void => undefined;
   const container = new NamespaceContainer(id, spec, {
     supervisor,
-    pipes: setup.pipes,
+    starter: setup.starter,
     cgroup,
     account: plan.account,
     layers: plan.layers,
     env,
-    script: setup.shell(ENTER),
     filter: setup.filter,
-    enter: plan.enter(cgroup),
+    enter: plan.enter(),
     nproc: root || limitsPids ? null : spec.limits.pids,
     remove: async () => {
       unwatch();

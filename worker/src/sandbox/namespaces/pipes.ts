@@ -1,26 +1,20 @@
 /**
- * Real pipes for the output of commands. Node's own are sockets, which cannot be reopened as /dev/stdout or /dev/stderr;
- * these are fifos, made in batches by one process and unlinked as soon as both ends are open.
+ * Real pipes for the streams of commands. Node's own are sockets, which cannot be reopened as /dev/stdout or /dev/stderr, and which no
+ * other process can open; these are fifos, made in batches by one process. Each is used once.
  */
 import { execFile } from 'node:child_process';
-import { close, constants, open as openFile } from 'node:fs';
-import { mkdir, rm, unlink } from 'node:fs/promises';
-import { Socket } from 'node:net';
+import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { newId } from '@swefarm/shared';
 
 const run = promisify(execFile);
-const open = promisify(openFile);
-const BATCH = 128;
+const BATCH = 384;
 
-export type OutputPipe = {
-  output: Socket;
-  /** For the child's stdout and stderr; the caller closes it once the child has it. */
-  end: number;
+export type Pipes = AsyncDisposable & {
+  /** Paths of so many new pipes; the caller unlinks them once both ends are open. */
+  take(count: number): Promise<string[]>;
 };
-
-export type Pipes = AsyncDisposable & { open(): Promise<OutputPipe> };
 
 /** @param folder contains only the pipes, and is removed with them. */
 export async function openPipes(folder: string): Promise<Pipes> {
@@ -40,22 +34,12 @@ export async function openPipes(folder: string): Promise<Pipes> {
     return making;
   };
   return {
-    async open() {
-      while (free.length === 0) await refill();
-      const path = free.pop() as string;
+    async take(count) {
+      while (free.length < count) await refill();
+      const taken = free.splice(-count);
       // Makes pipes before they are needed; a failure shows when the last one has been used.
       if (free.length < BATCH / 4) refill().catch(() => undefined);
-      // Opens the reading end first and without waiting, or each open would wait for the other.
-      const reader = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
-      try {
-        const end = await open(path, constants.O_WRONLY);
-        return { output: new Socket({ fd: reader, readable: true, writable: false }), end };
-      } catch (error) {
-        close(reader);
-        throw error;
-      } finally {
-        await unlink(path);
-      }
+      return taken;
     },
     async [Symbol.asyncDispose]() {
       await making?.catch(() => undefined);

@@ -8,6 +8,7 @@ import { z } from 'zod';
 import { isAbandoned } from '../../images/temporary.ts';
 import type { OwnedContainer, Owner } from '../runtime.ts';
 import { findOwners, killQuietly } from './processes.ts';
+import type { Starter } from './starter.ts';
 
 const run = promisify(execFile);
 export type RecordLog = { warn(fields: Record<string, unknown>, message: string): void };
@@ -105,11 +106,13 @@ export async function killById(id: string): Promise<void> {
   await poll(killAll, { pauseMs: 20, tries: 50 });
 }
 
-/** Uses rm: Node cannot remove trees that are deeper than a path may be long, of any owner. */
-export async function removeFolder(scratchDir: string, id: string): Promise<void> {
+/** Uses rm: Node cannot remove trees that are deeper than a path may be long, of any owner. @param starter starts it; absent: Node does */
+export async function removeFolder(scratchDir: string, id: string, starter?: Starter): Promise<void> {
   if (!ID.test(id)) return;
   const folder = join(scratchDir, id);
-  const remove = () => run('rm', ['-rf', '--one-file-system', '--', folder]);
+  const line = ['-rf', '--one-file-system', '--', folder];
+  if (starter && (await removeBy(starter, ['rm', ...line], folder))) return;
+  const remove = () => run('rm', line);
   try {
     await remove();
   } catch (firstError) {
@@ -118,6 +121,15 @@ export async function removeFolder(scratchDir: string, id: string): Promise<void
     await run('chmod', ['-R', 'u+rwx', '--', folder]).catch(() => undefined);
     await remove();
   }
+}
+
+/** True when the folder is gone. */
+async function removeBy(starter: Starter, line: readonly string[], folder: string): Promise<boolean> {
+  const started = await starter.start(line, null, false).catch(() => null);
+  if (!started) return false;
+  started.output.resume();
+  await started.ended;
+  return (await lstat(folder).catch(() => null)) === null;
 }
 
 /**

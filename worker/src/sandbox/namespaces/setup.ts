@@ -9,7 +9,7 @@ import { SCRATCH } from '../scratch.ts';
 import { type Cgroups, openCgroups, removeGroups } from './cgroups.ts';
 import { findPrograms, inheritedFiles, type Programs } from './host.ts';
 import { requireMountableFolder } from './mounts.ts';
-import { openPipes, type Pipes } from './pipes.ts';
+import { openPipes } from './pipes.ts';
 import {
   killById,
   type NamespaceRuntime,
@@ -19,6 +19,7 @@ import {
   removeUnowned,
 } from './records.ts';
 import { seccompProgram } from './seccomp.ts';
+import { hostShell, openStarter, type Starter } from './starter.ts';
 import { startWatchdog, type Watchdog } from './watchdog.ts';
 
 export type SetupLog = { warn(fields: Record<string, unknown>, message: string): void };
@@ -36,7 +37,7 @@ export type RuntimeSetup = AsyncDisposable & {
   shell(text: string): string[];
   /** Null where no groups can be made. */
   readonly cgroups: Cgroups | null;
-  readonly pipes: Pipes;
+  readonly starter: Starter;
   readonly watchdog: Watchdog;
   /** Sandboxes of this process. */
   readonly containers: Map<string, Container>;
@@ -91,6 +92,9 @@ async function openSetupIn(
   const programs = await findPrograms();
   const cgroups = wanted ? await openCgroups() : null;
   const pipes = await openPipes(join(folder, 'pipes'));
+  const bash = programs.paths.bash ?? '/bin/bash';
+  const inherited = await inheritedFiles();
+  const starter = await openStarter(hostShell(bash, inherited), join(folder, 'starter'), pipes);
   const watchdog = startWatchdog();
   const containers = new Map<string, Container>();
   const fresh = keepFresh(folder);
@@ -101,9 +105,10 @@ async function openSetupIn(
     root: process.getuid?.() === 0,
     programs,
     filter,
-    shell: hostShell(programs.paths.bash ?? '/bin/bash', await inheritedFiles()),
+    // dash accepts descriptors of one digit only.
+    shell: hostShell(inherited.some((fd) => fd > 9) ? bash : '/bin/sh', inherited),
     cgroups,
-    pipes,
+    starter,
     watchdog,
     containers,
     log,
@@ -120,6 +125,7 @@ async function openSetupIn(
     async [Symbol.asyncDispose]() {
       await Promise.all([...containers.values()].map((container) => container[Symbol.asyncDispose]()));
       watchdog[Symbol.dispose]();
+      await starter[Symbol.asyncDispose]();
       await pipes[Symbol.asyncDispose]();
       await cgroups?.close();
       fresh[Symbol.dispose]();
@@ -141,11 +147,3 @@ export const runtimeParts = (setup: RuntimeSetup) => ({
   remove: setup.remove,
   [Symbol.asyncDispose]: () => setup[Symbol.asyncDispose](),
 });
-
-/** The command line that runs one of the farm's host scripts; it first closes inherited files that must not be passed on. */
-function hostShell(bash: string, inherited: readonly number[]): (text: string) => string[] {
-  const closing = inherited.map((fd) => `exec ${fd}>&-\n`).join('');
-  // dash accepts descriptors of one digit only.
-  const shell = inherited.some((fd) => fd > 9) ? [bash, '--noprofile', '--norc'] : ['/bin/sh'];
-  return (text) => [...shell, '-c', closing + text, 'swefarm'];
-}

@@ -1,11 +1,12 @@
 /** The processes that own a sandbox: a supervisor outside and process 1 inside. Starts them, opens their namespaces, ends them. */
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { close, open } from 'node:fs';
-import type { Readable, Writable } from 'node:stream';
+import { PassThrough, type Readable, type Writable } from 'node:stream';
 import { promisify } from 'node:util';
-import { RolloutFailure, waitAtMost } from '@swefarm/shared';
+import { poll, RolloutFailure, waitAtMost } from '@swefarm/shared';
 import { findInit, killQuietly, readNamespace } from './processes.ts';
 import { killById } from './records.ts';
+import type { Starter } from './starter.ts';
 
 const openFile = promisify(open);
 const START_TIMEOUT_MS = 30_000;
@@ -46,59 +47,97 @@ export type SupervisorOptions = {
   env?: Record<string, string>;
 };
 
+/** The process that a supervisor is, and what it says. */
+type Owner = {
+  stdin: Writable;
+  /** Where process 1 answers, and everybody complains. */
+  output: Readable;
+  /** Text so far in which bubblewrap names process 1; null: it does not. */
+  reported: (() => string) | null;
+  alive(): boolean;
+  ended: Promise<void>;
+  kill(): void;
+};
+
 /** @param argv starts `start.sh` and through it the supervisor. Throws RolloutFailure sandbox_start / node_disk / node_memory. */
 export async function startSupervisor(
+  starter: Starter,
   argv: readonly string[],
   options: SupervisorOptions,
 ): Promise<Supervisor> {
-  const reported = options.id === null;
-  const child = spawn(argv[0] as string, argv.slice(1), {
-    stdio: ['pipe', 'pipe', 'pipe', reported ? 'pipe' : 'ignore'],
-    env: { ...ENVIRONMENT, ...options.env },
-    cwd: '/',
-  });
-  const ended = new Promise<void>((resolve) => {
-    child.once('exit', (_code, signal) => resolve(signal && options.id ? killById(options.id) : undefined));
-    child.once('error', () => resolve());
-  });
-  const silent = new Promise<void>((resolve) => child.once('close', () => resolve()));
+  const owner =
+    options.id === null ? await startOwner(starter, argv) : spawnOwner(argv, options.id, options.env);
+  const { ended } = owner;
   // A write to a sandbox that has just ended fails, which does not matter.
-  child.stdin?.on('error', () => undefined);
-  const lines = lineReader(child.stdout as Readable);
-  const stderr = collectText(child.stderr as Readable);
-  const status = reported ? lineReader(child.stdio[3] as Readable) : null;
+  owner.stdin.on('error', () => undefined);
+  const said = readAnswers(owner.output);
+  const silent = new Promise<void>((resolve) => owner.output.once('close', () => resolve()));
   try {
-    const started = Promise.all([status?.next() ?? '', lines.next()]);
-    const first = await waitAtMost(Promise.race([started, ended]), START_TIMEOUT_MS);
-    const reports = first.by === 'itself' ? first.value : undefined;
-    const init =
-      options.id === null
-        ? Number(/"child-pid": (\d+)/.exec(reports?.[0] ?? '')?.[1])
-        : reports && (await findInit(options.id));
-    if (reports?.[1] !== 'ready' || !init) {
+    const first = await waitAtMost(Promise.race([said.next(), ended]), START_TIMEOUT_MS);
+    const isReady = first.by === 'itself' && first.value === 'ready';
+    const init = isReady ? await initOf(owner, options) : null;
+    if (!init) {
       await waitAtMost(silent, LAST_WORDS_MS);
-      throw startFailure(stderr() || (first.by === 'timeout' ? 'no answer' : 'ended at once'));
+      throw startFailure(said.rest() || (first.by === 'timeout' ? 'no answer' : 'ended at once'));
     }
-    return await openSupervisor({ child, init, ended, lines }, reported, options.root);
+    return await openSupervisor(owner, init, said, options.root);
   } catch (error) {
-    child.kill('SIGKILL');
+    owner.kill();
     await waitAtMost(ended, END_TIMEOUT_MS);
     throw error;
   }
 }
 
-type Started = { child: ChildProcess; init: number; ended: Promise<void>; lines: LineReader };
+async function initOf({ reported }: Owner, { id }: SupervisorOptions): Promise<number | null> {
+  if (id !== null) return await findInit(id);
+  // bubblewrap has written it before process 1 began; it comes by another pipe.
+  const look = (): number | null => Number(/"child-pid": (\d+)/.exec(reported?.() ?? '')?.[1] ?? 0) || null;
+  return (await poll(async () => look(), { pauseMs: 2, withinMs: END_TIMEOUT_MS })) ?? null;
+}
 
-/** Opens the namespaces of a started sandbox for as long as it runs. @param hasMounts the supervisor mounted the tree, not process 1 */
-async function openSupervisor(
-  { child, init, ended, lines }: Started,
-  hasMounts: boolean,
-  root: boolean,
-): Promise<Supervisor> {
-  const [files, namespace] = await Promise.all([
-    namespaceFiles(hasMounts ? (child.pid as number) : init, init, root),
-    readNamespace(init, 'pid'),
-  ]);
+async function startOwner(starter: Starter, argv: readonly string[]): Promise<Owner> {
+  const started = await starter.start(argv, null, true);
+  let alive = true;
+  const ended = started.ended.then(() => {
+    alive = false;
+  });
+  return {
+    stdin: started.stdin as Writable,
+    output: started.output,
+    reported: () => started.said(),
+    alive: () => alive,
+    ended,
+    kill: () => started.kill(),
+  };
+}
+
+/** Apptainer outlives a supervisor that is killed, and keeps its files open: how the supervisor ended is seen only by its parent. */
+function spawnOwner(argv: readonly string[], id: string, env: Record<string, string> = {}): Owner {
+  const child = spawn(argv[0] as string, argv.slice(1), {
+    stdio: 'pipe',
+    env: { ...ENVIRONMENT, ...env },
+    cwd: '/',
+  });
+  const output = new PassThrough();
+  for (const stream of [child.stdout, child.stderr]) stream.pipe(output, { end: false });
+  child.once('close', () => output.end());
+  return {
+    stdin: child.stdin,
+    output,
+    reported: null,
+    alive: () => child.exitCode === null && child.signalCode === null,
+    ended: new Promise((resolve) => {
+      child.once('exit', (_code, signal) => resolve(signal ? killById(id) : undefined));
+      child.once('error', () => resolve());
+    }),
+    kill: () => void child.kill('SIGKILL'),
+  };
+}
+
+/** Opens the namespaces of a started sandbox for as long as it runs. */
+async function openSupervisor(owner: Owner, init: number, said: Answers, root: boolean): Promise<Supervisor> {
+  const { ended } = owner;
+  const [files, namespace] = await Promise.all([namespaceFiles(init, root), readNamespace(init, 'pid')]);
   const held = holdUntil(ended, () => {
     for (const fd of files.values()) close(fd);
   });
@@ -106,20 +145,20 @@ async function openSupervisor(
   return {
     init,
     namespace: namespace ?? '',
-    alive: () => child.exitCode === null && child.signalCode === null,
+    alive: owner.alive,
     enter: [...files.keys()]
       .filter((name) => name !== 'pid')
       .map((name) => `--${OPTION[name]}=${file(name)}`),
     pidNamespaceFile: file('pid'),
     hold: held,
     async killAll() {
-      const answer = lines.next();
-      (child.stdin as Writable).write('kill\n');
+      const answer = said.next();
+      owner.stdin.write('kill\n');
       const ending = await waitAtMost(Promise.race([answer, ended]), KILL_TIMEOUT_MS);
       if (ending.by !== 'itself') throw new Error('process 1 of the sandbox does not answer');
     },
     ended,
-    end: () => end(child, init, ended),
+    end: () => end(owner, init),
   };
 }
 
@@ -143,6 +182,7 @@ function holdUntil(ended: Promise<void>, close: () => void): () => Disposable {
 
 const OPTION: Record<string, string> = {
   mnt: 'mount',
+  pid: 'pid',
   net: 'net',
   ipc: 'ipc',
   uts: 'uts',
@@ -150,20 +190,12 @@ const OPTION: Record<string, string> = {
   user: 'user',
 };
 
-/** bubblewrap's supervisor has the mounts (the host's tree and the sandbox's in their own namespace), process 1 has the other namespaces. */
-async function namespaceFiles(mounts: number, init: number, root: boolean): Promise<Map<string, number>> {
-  const wanted: [string, number][] = [
-    ['mnt', mounts],
-    ['pid', init],
-    ['net', init],
-    ['ipc', init],
-    ['uts', init],
-    ['cgroup', init],
-  ];
-  if (!root) wanted.push(['user', init]);
+/** All that process 1 is in; its mounts are those of the sandbox beside the farm's own programs. */
+async function namespaceFiles(init: number, root: boolean): Promise<Map<string, number>> {
+  const wanted = Object.keys(OPTION).filter((name) => name !== 'user' || !root);
   const files = new Map<string, number>();
   try {
-    for (const [name, pid] of wanted) files.set(name, await openFile(`/proc/${pid}/ns/${name}`, 'r'));
+    for (const name of wanted) files.set(name, await openFile(`/proc/${init}/ns/${name}`, 'r'));
   } catch (error) {
     for (const fd of files.values()) close(fd);
     throw new RolloutFailure('sandbox_start', 'the sandbox ended while it was being started', {
@@ -174,10 +206,10 @@ async function namespaceFiles(mounts: number, init: number, root: boolean): Prom
 }
 
 /** The death of process 1 ends every process inside; the supervisor exits after the last. */
-async function end(child: ChildProcess, init: number, ended: Promise<void>): Promise<void> {
-  if (child.exitCode === null && child.signalCode === null) killQuietly(init);
-  const ending = await waitAtMost(ended, END_TIMEOUT_MS);
-  if (ending.by !== 'itself') child.kill('SIGKILL');
+async function end(owner: Owner, init: number): Promise<void> {
+  if (owner.alive()) killQuietly(init);
+  const ending = await waitAtMost(owner.ended, END_TIMEOUT_MS);
+  if (ending.by !== 'itself') owner.kill();
 }
 
 function startFailure(stderr: string): RolloutFailure {
@@ -187,27 +219,26 @@ function startFailure(stderr: string): RolloutFailure {
   return new RolloutFailure('sandbox_start', message);
 }
 
-function collectText(stream: Readable): () => string {
-  let text = '';
-  stream.setEncoding('utf8');
-  stream.on('data', (chunk: string) => {
-    text = (text + chunk).slice(-4096);
-  });
-  stream.on('error', () => undefined);
-  return () => text;
-}
+type Answers = {
+  /** Resolves with the next answer of process 1. */
+  next(): Promise<string>;
+  /** The other lines, of which the last are kept: what failed. */
+  rest(): string;
+};
 
-type LineReader = { next(): Promise<string> };
-
-function lineReader(stream: Readable): LineReader {
+function readAnswers(stream: Readable): Answers {
+  let line = '';
   let rest = '';
-  const waiting: ((line: string) => void)[] = [];
+  const waiting: ((answer: string) => void)[] = [];
   stream.setEncoding('utf8');
   stream.on('error', () => undefined);
   stream.on('data', (chunk: string) => {
-    const lines = (rest + chunk).split('\n');
-    rest = lines.pop() ?? '';
-    for (const line of lines) waiting.shift()?.(line);
+    const lines = (line + chunk).split('\n');
+    line = lines.pop() ?? '';
+    for (const one of lines) {
+      if (one === 'ready' || one === 'done') waiting.shift()?.(one);
+      else rest = `${rest}${one}\n`.slice(-4096);
+    }
   });
-  return { next: () => new Promise((resolve) => waiting.push(resolve)) };
+  return { next: () => new Promise((resolve) => waiting.push(resolve)), rest: () => rest + line };
 }

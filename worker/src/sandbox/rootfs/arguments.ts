@@ -25,6 +25,13 @@ export type Host = {
 
 type RootfsPaths = { folder: string; merged: string; shm: string };
 
+type Views = readonly { folder: string; at: string }[];
+
+/** Where process 1 has the sandbox's tree in its own root, with everything mounted that the sandbox shows. */
+const TREE = '/tree';
+/** Folders of the host in the root of process 1: its bash, and the bubblewrap that each entering process starts there. */
+const SYSTEM = ['usr', 'bin', 'sbin', 'lib', 'lib64'];
+
 export const pathsOf = (folder: string): RootfsPaths => ({
   folder,
   merged: join(folder, 'merged'),
@@ -88,14 +95,15 @@ export function mountTable(
   return table;
 }
 
-/** Becomes the supervisor of a sandbox: a process outside that ends with the worker, and whose death ends the sandbox. */
+/**
+ * Becomes the supervisor of a sandbox: a process outside that ends with the worker, and whose death ends the sandbox. It makes the
+ * mounts of the sandbox once, in the mount namespace of process 1, which nothing inside can look into.
+ */
 export function supervisorArguments(
   host: Host,
-  network: ContainerSpec['network'],
-  id: string,
-  init: string,
+  { id, init, network }: { id: string; init: string; network: ContainerSpec['network'] },
+  tree: readonly string[],
 ): string[] {
-  const system = ['usr', 'bin', 'lib', 'lib64'].filter((name) => existsSync(`/${name}`));
   return [
     host.bwrap,
     '--unshare-pid',
@@ -112,7 +120,14 @@ export function supervisorArguments(
     ...INIT_CAPABILITIES.flatMap((name) => ['--cap-add', name]),
     '--tmpfs',
     '/',
-    ...system.flatMap((name) => ['--ro-bind', `/${name}`, `/${name}`]),
+    ...SYSTEM.filter((name) => existsSync(`/${name}`)).flatMap((name) => [
+      '--ro-bind',
+      `/${name}`,
+      `/${name}`,
+    ]),
+    // For an entering bubblewrap, which is outside of the process namespace, and mounts on the folder.
+    ...['--ro-bind', '/proc', '/proc', '--dir', '/tmp'],
+    ...tree,
     '--chdir',
     '/',
     '--clearenv',
@@ -128,31 +143,34 @@ export function supervisorArguments(
   ];
 }
 
-/** The part of an entering command line that is the same for every process of a container. */
-export function enterArguments(
-  paths: RootfsPaths,
-  image: RootImage,
-  host: Host,
-  views: readonly { folder: string; at: string }[],
-): string[] {
+/** Mounts what the sandbox shows. */
+export function treeArguments(paths: RootfsPaths, image: RootImage, host: Host, views: Views): string[] {
   return [
-    host.bwrap,
-    ...ENTER_OPTIONS,
     '--bind',
     paths.merged,
-    '/',
+    TREE,
     ...image.folders
       .filter((one) => !overlaid(one, host))
-      .flatMap(({ at }) => ['--ro-bind', `/${at}`, `/${at}`]),
+      .flatMap(({ at }) => ['--ro-bind', `/${at}`, `${TREE}/${at}`]),
     '--dev',
-    '/dev',
+    `${TREE}/dev`,
     '--bind',
     paths.shm,
-    '/dev/shm',
+    `${TREE}/dev/shm`,
     '--proc',
-    '/proc',
-    ...(host.root ? procMasks() : []),
-    ...views.flatMap(({ folder, at }) => ['--ro-bind', folder, at]),
-    '--clearenv',
+    `${TREE}/proc`,
+    ...(host.root ? procMasks(TREE) : []),
+    ...views.flatMap(({ folder, at }) => ['--ro-bind', folder, `${TREE}${at}`]),
   ];
 }
+
+/** The part of an entering command line that is the same for every process of a container: it runs where process 1 has its mounts. */
+export const enterArguments = (host: Host): string[] => [
+  host.bwrap,
+  ...ENTER_OPTIONS,
+  // What is no device node in the tree is mounted without devices.
+  '--dev-bind',
+  TREE,
+  '/',
+  '--clearenv',
+];

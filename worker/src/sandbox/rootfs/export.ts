@@ -12,7 +12,7 @@ import { openEngine } from '../engine/client.ts';
 import { engineFailure, statusCode } from '../engine/errors.ts';
 import { evictPulled } from '../engine/evict.ts';
 import { type EngineImageDeps, pullImage } from '../engine/images.ts';
-import { unpackInThread } from './unpack.ts';
+import { unpackApart } from './unpack.ts';
 
 /** Its value is `pid:started` of the exporting process: an export removes the containers of those whose process is dead. */
 const EXPORT_LABEL = 'swefarm.export';
@@ -96,7 +96,7 @@ export class ImageExporter {
         container: id,
         known: { digest, config },
       } as const;
-      return await unpackInThread({ source, partial, owners }, signal);
+      return await unpackApart({ source, partial, owners }, signal);
     } catch (error) {
       signal.throwIfAborted();
       throw engineFailure(

@@ -26,7 +26,7 @@ import { requireMountable } from '../namespaces/mounts.ts';
 import type { ReadyImage } from '../runtime.ts';
 import type { ImageExporter } from './export.ts';
 import { hostTree } from './hosttree.ts';
-import { unpackInThread } from './unpack.ts';
+import { unpackApart } from './unpack.ts';
 
 /** What a container is made of. */
 export type RootImage = {
@@ -110,7 +110,7 @@ export class RootImages {
     if (present) return this.#readyFrom(name, present);
     const owners = process.getuid?.() === 0;
     return await this.#unpack(name, key, key, (partial) =>
-      unpackInThread({ source, partial, owners }, NEVER_ABORTED),
+      unpackApart({ source, partial, owners }, NEVER_ABORTED),
     );
   }
 

@@ -15,6 +15,7 @@ import {
   mountTable,
   pathsOf,
   supervisorArguments,
+  treeArguments,
 } from './arguments.ts';
 import type { RootImage } from './images.ts';
 
@@ -36,10 +37,15 @@ export async function startRootfs(
     layers: layersOf(paths, image, host),
     mounts: mountTable(paths, image, host, spec.network),
     prepare: () => makeWorkdir(paths.folder, image, spec.workdir),
-    command: () => supervisorArguments(host, spec.network, id, INIT),
+    command: (cgroup) =>
+      supervisorArguments(
+        host,
+        { id, init: INIT, network: spec.network },
+        treeArguments(paths, image, host, cgroup?.views ?? []),
+      ),
     supervisor: { id: null },
     env: async () => image.config.env,
-    enter: (cgroup) => enterArguments(paths, image, host, cgroup?.views ?? []),
+    enter: () => enterArguments(host),
   };
   return launchSandbox(setup, id, spec, plan, signal);
 }

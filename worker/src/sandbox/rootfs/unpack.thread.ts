@@ -1,8 +1,10 @@
-/** The body of an unpacking thread: opens the source, writes its layers into one tree, answers once. */
+/**
+ * The body of an unpacking process: opens the source, writes its layers into one tree, answers once. It ends with the worker that started
+ * it. Its name ends as a thread's does, because such files are compiled to files of their own.
+ */
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
-import { parentPort, workerData } from 'node:worker_threads';
 import { errorMessage } from '@swefarm/shared';
 import { readDockerArchive, readOciLayout } from '../../images/layers.ts';
 import type { Unpacked } from '../../images/store.ts';
@@ -28,11 +30,16 @@ async function unpack({ source, partial, owners }: UnpackTask): Promise<Unpacked
   return { digest: image.digest, config: image.config, bytes: writer.bytes };
 }
 
-const answer = (reply: UnpackReply): void => parentPort?.postMessage(reply);
+const answer = (reply: UnpackReply): void => void process.send?.(reply);
 
-unpack(workerData as UnpackTask).then(
-  (done) => answer({ done }),
-  (error: unknown) => {
-    answer({ message: errorMessage(error), code: (error as NodeJS.ErrnoException).code ?? null });
-  },
-);
+process.once('disconnect', () => process.exit());
+// A terminal signals every process of its group; only the worker decides when this one ends.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined);
+process.once('message', (task) => {
+  unpack(task as UnpackTask).then(
+    (done) => answer({ done }),
+    (error: unknown) => {
+      answer({ message: errorMessage(error), code: (error as NodeJS.ErrnoException).code ?? null });
+    },
+  );
+});

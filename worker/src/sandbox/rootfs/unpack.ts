@@ -1,6 +1,9 @@
-/** Runs one unpacking in its own thread: files are written synchronously there, and the event loop stays free. */
-
-import { Worker } from 'node:worker_threads';
+/**
+ * Runs one unpacking in a process of its own: files are written synchronously there, and the event loop stays free. In a thread, what an
+ * image of any size took of the allocator's memory would stay with the worker for as long as it lives: 40 MiB.
+ */
+import { fork } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
 import { untilAborted } from '@swefarm/shared';
 import type { Unpacked } from '../../images/store.ts';
 
@@ -18,21 +21,29 @@ export type UnpackTask = {
 
 export type UnpackReply = { done: Unpacked } | { message: string; code: string | null };
 
-/** Throws an Error with the code of the system call that failed, if one did; ends at once when aborted. */
-export async function unpackInThread(task: UnpackTask, signal: AbortSignal): Promise<Unpacked> {
+/** Throws an Error with the code of the system call that failed, if one did; ends at once when aborted. Nothing is written afterwards. */
+export async function unpackApart(task: UnpackTask, signal: AbortSignal): Promise<Unpacked> {
   signal.throwIfAborted();
-  const thread = new Worker(new URL('./unpack.thread.ts', import.meta.url), { workerData: task });
+  const child = fork(fileURLToPath(new URL('./unpack.thread.ts', import.meta.url)), {
+    serialization: 'advanced',
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+  });
+  const ended = Promise.withResolvers<void>();
+  child.once('exit', () => ended.resolve());
   try {
     const unpacked = new Promise<Unpacked>((resolve, reject) => {
-      thread.once('message', (reply: UnpackReply) => {
+      child.once('message', (reply: UnpackReply) => {
         if ('done' in reply) resolve(reply.done);
         else reject(Object.assign(new Error(reply.message), { code: reply.code }));
       });
-      thread.once('error', reject);
-      thread.once('exit', (code) => reject(new Error(`the unpacking thread ended with code ${code}`)));
+      child.on('error', reject);
+      child.once('exit', (code, by) => reject(new Error(`the unpacking process ended with ${by ?? code}`)));
     });
+    child.send(task);
     return await untilAborted(unpacked, signal);
   } finally {
-    await thread.terminate();
+    child.kill('SIGKILL');
+    // A process that could not be started has no end.
+    if (child.pid !== undefined) await ended.promise;
   }
 }

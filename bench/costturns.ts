@@ -1,0 +1,133 @@
+/** What one turn costs the worker, and what a rollout costs it beside its turns; and a rollout whose model takes its time. */
+import { type RuntimeName, sleep } from '@swefarm/shared';
+import type { ScriptInput } from '@swefarm/testkit';
+import { type ProcessTimes, processTimes } from './account.ts';
+import type { CostSize } from './cost.ts';
+import { type BenchEnvironment, runBatch, startPolicy, startWorker } from './farm.ts';
+import { rounded } from './statistics.ts';
+import type { Subject } from './subject.ts';
+
+/** Milliseconds of the worker's CPU. Two scripts of unlike length tell turns and the rest apart: the slope, and where it begins. */
+export type TurnCost = {
+  runtime: RuntimeName;
+  main_ms_per_turn: number;
+  main_ms_per_rollout: number;
+  all_ms_per_turn: number;
+  all_ms_per_rollout: number;
+  samples: { turns: number; main_ms: number; all_ms: number }[];
+};
+
+/** Milliseconds of CPU of one rollout whose answers are streamed over some seconds. Its commands do nothing. */
+export type PacedCost = {
+  rollouts: number;
+  turns: number;
+  seconds: number;
+  worker_ms: number;
+  main_ms: number;
+  sandbox_ms: number;
+  redis_ms: number;
+};
+
+const FLAGS = { activate: ':', eval: false };
+/** A long answer, so that a streamed one comes in some thirty pieces. */
+const THOUGHT = 'I look at what is there and think about it. '.repeat(25);
+
+const scriptOf = (turns: number, more: Partial<ScriptInput> = {}, thought = 'I look.'): ScriptInput =>
+  ({
+    conversations: [
+      {
+        variants: [
+          [
+            ...Array.from({ length: turns - 1 }, (_, at) => ({ thought, command: `: ${at}` })),
+            { submit: true as const },
+          ],
+        ],
+      },
+    ],
+    ...more,
+  }) as ScriptInput;
+
+export async function turnCosts(
+  environment: BenchEnvironment,
+  { instance }: Subject,
+  runtime: RuntimeName,
+  { turns, each, parallel }: CostSize,
+): Promise<TurnCost> {
+  await using worker = await startWorker(environment, runtime, parallel);
+  const samples: TurnCost['samples'] = [];
+  // Each twice: what is often run is compiled meanwhile, and only the second time counts.
+  for (const count of [...turns, ...turns]) {
+    await using policy = await startPolicy(environment, `turns-${count}`, scriptOf(count), [
+      '--tokens',
+      'off',
+    ]);
+    const before = processTimes(worker.pid);
+    await runBatch(worker, instance, each, { ...FLAGS, policyUrl: [policy.url] });
+    const spent = difference(processTimes(worker.pid), before);
+    samples.push({
+      turns: count,
+      main_ms: (1000 * spent.main) / each,
+      all_ms: (1000 * (spent.main + spent.threads)) / each,
+    });
+  }
+  const [few, many] = samples.slice(-2);
+  if (!few || !many) throw new Error('two scripts are measured');
+  const main = lineThrough([few.turns, few.main_ms], [many.turns, many.main_ms]);
+  const all = lineThrough([few.turns, few.all_ms], [many.turns, many.all_ms]);
+  return {
+    runtime,
+    main_ms_per_turn: main.slope,
+    main_ms_per_rollout: main.start,
+    all_ms_per_turn: all.slope,
+    all_ms_per_rollout: all.start,
+    samples,
+  };
+}
+
+type Point = readonly [x: number, y: number];
+
+function lineThrough([x0, y0]: Point, [x1, y1]: Point): { slope: number; start: number } {
+  const slope = (y1 - y0) / (x1 - x0);
+  return { slope: rounded(slope, 2), start: rounded(y0 - slope * x0, 1) };
+}
+
+export async function pacedCost(
+  environment: BenchEnvironment,
+  { instance }: Subject,
+  runtime: RuntimeName,
+  { paced }: CostSize,
+): Promise<PacedCost> {
+  const { rollouts, turns, seconds } = paced;
+  const slow = { faults: [{ kind: 'slow_body' as const, ms: 1000 * seconds }] };
+  const script = scriptOf(turns, slow, THOUGHT);
+  await using policy = await startPolicy(environment, 'paced', script, ['--tokens', 'off']);
+  await using worker = await startWorker(environment, runtime, rollouts);
+  const redis = environment.redis.pid();
+  // The image is prepared, and what is often run is compiled.
+  const flags = { ...FLAGS, policyUrl: [policy.url] };
+  await using quick = await startPolicy(environment, 'quick', scriptOf(turns, {}, THOUGHT), [
+    '--tokens',
+    'off',
+  ]);
+  await runBatch(worker, instance, Math.min(rollouts, 16), { ...flags, policyUrl: [quick.url] });
+  await sleep(1500);
+  const before = [processTimes(worker.pid), processTimes(redis)] as const;
+  await runBatch(worker, instance, rollouts, flags);
+  await sleep(1500);
+  const own = difference(processTimes(worker.pid), before[0]);
+  const stored = difference(processTimes(redis), before[1]);
+  const each = (value: number): number => rounded((1000 * value) / rollouts, 1);
+  return {
+    ...paced,
+    worker_ms: each(own.main + own.threads),
+    main_ms: each(own.main),
+    sandbox_ms: each(own.children),
+    redis_ms: each(stored.main + stored.threads),
+  };
+}
+
+const difference = (after: ProcessTimes, before: ProcessTimes): ProcessTimes => ({
+  main: after.main - before.main,
+  threads: after.threads - before.threads,
+  children: after.children - before.children,
+});

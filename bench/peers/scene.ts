@@ -1,0 +1,117 @@
+/** What every peer gets: one image, one task under many ids, the same answers of the model, and a patch that resolves it. */
+import { execFile } from 'node:child_process';
+import { chmod, mkdir, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import type { Instance } from '@swefarm/shared';
+import type { ScriptInput } from '@swefarm/testkit';
+import { COMMANDS } from '../commands.ts';
+import { type BenchEnvironment, openEnvironment, type Policy, startPolicy } from '../farm.ts';
+import type { Subject } from '../subject.ts';
+
+const run = promisify(execFile);
+
+/** swebench accepts local images only under the names that it generates. */
+export const NAMESPACE = 'swefarm-peers';
+/** Of the rows that the benchmark's own tables do not know: one whose commands need no network. */
+const KNOWN = { repo: 'pytest-dev/pytest', version: '7.4' };
+
+export type Scene = {
+  environment: BenchEnvironment;
+  policy: Policy;
+  /** The tag of the image. */
+  image: string;
+  /** As the farm runs it. */
+  instance: Instance;
+  folder: string;
+  gold: string;
+  /** Rows of SWE-bench's form for the first `count` ids. */
+  rows(count: number): Row[];
+};
+
+export type Row = Record<string, unknown> & { instance_id: string };
+
+/** What SWE-bench's commands and NeMo Gym's call and the small image lacks. The programs run its tests with the Python that is there. */
+const CONDA = 'opt/miniconda3/etc/profile.d/conda.sh';
+const ADDED: Readonly<Record<string, string>> = {
+  [CONDA]: 'conda() { :; }\n',
+  'usr/bin/python': '#!/bin/sh\ncase "$*" in "-m pip"*) exit 0 ;; esac\nexec python3 "$@"\n',
+  'usr/bin/pytest': '#!/bin/sh\nfor last; do :; done\nexec python3 -B "$last"\n',
+};
+
+const GOLD = [
+  'diff --git a/calc/ops.py b/calc/ops.py',
+  '--- a/calc/ops.py',
+  '+++ b/calc/ops.py',
+  '@@ -1,2 +1,2 @@',
+  ' def add(a, b):',
+  '-    return a - b',
+  '+    return a + b',
+  '',
+].join('\n');
+
+/** The last answer submits as mini-swe-agent's prompt asks for it, which ours understands too. */
+const SUBMIT = 'echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT && git diff';
+
+const SCRIPT: ScriptInput = {
+  conversations: [
+    {
+      variants: [[...COMMANDS, SUBMIT].map((command) => ({ thought: 'I look.', command }))],
+    },
+  ],
+} as ScriptInput;
+
+/** `most`: how many ids are needed. Its images are removed with it. */
+export async function openScene(subject: Subject, most: number): Promise<Scene & AsyncDisposable> {
+  await using stack = new AsyncDisposableStack();
+  const environment = stack.use(await openEnvironment());
+  const policy = stack.use(await startPolicy(environment, 'peers', SCRIPT, ['--tokens', 'off']));
+  const folder = join(environment.folder, 'peers');
+  const image = await buildImage(folder, subject);
+  const ids = Array.from({ length: most }, (_, at) => `bench__calc-${at + 1}`);
+  const tags = [image, ...ids.map(harnessImage)];
+  for (const tag of tags.slice(1)) await run('docker', ['tag', image, tag]);
+  stack.defer(async () => void (await run('docker', ['rmi', '-f', ...tags])));
+  const all = stack.move();
+  return {
+    ...{ environment, policy, image, folder, gold: GOLD, instance: { ...subject.instance, image } },
+    rows: (count) => ids.slice(0, count).map((id) => rowOf(id, subject.instance, image)),
+    [Symbol.asyncDispose]: () => all.disposeAsync(),
+  };
+}
+
+/** As swebench 4.1.0 names an instance's image in a namespace. */
+const harnessImage = (id: string): string =>
+  `${NAMESPACE}/sweb.eval.x86_64.${id.replace('__', '_1776_')}:latest`;
+
+async function buildImage(folder: string, { image }: Subject): Promise<string> {
+  const context = join(folder, 'image');
+  await mkdir(context, { recursive: true });
+  for (const [name, text] of Object.entries(ADDED)) {
+    const path = join(context, 'root', name);
+    await mkdir(dirname(path), { recursive: true });
+    await writeFile(path, text);
+    await chmod(path, 0o755);
+  }
+  await writeFile(join(context, 'Dockerfile'), `FROM ${image}\nCOPY root /\nWORKDIR /testbed\n`);
+  const tag = `${NAMESPACE}/calc:${process.pid}`;
+  await run('docker', ['build', '-q', '-t', tag, context], { env: { ...process.env, DOCKER_BUILDKIT: '0' } });
+  return tag;
+}
+
+function rowOf(id: string, instance: Instance, image: string): Row {
+  const { base_commit, problem_statement, test_patch, FAIL_TO_PASS, PASS_TO_PASS } = instance;
+  return {
+    ...{ instance_id: id, ...KNOWN, base_commit, environment_setup_commit: base_commit },
+    ...{ problem_statement, hints_text: '', created_at: '2024-01-01T00:00:00Z', patch: GOLD, test_patch },
+    ...{ FAIL_TO_PASS: JSON.stringify(FAIL_TO_PASS), PASS_TO_PASS: JSON.stringify(PASS_TO_PASS) },
+    ...{ image_name: image, docker_image: image },
+  };
+}
+
+/** Lines of JSON in a file of the scene's folder. */
+export async function writeLines(path: string, values: readonly object[]): Promise<string> {
+  await mkdir(join(path, '..'), { recursive: true });
+  await writeFile(path, values.map((value) => `${JSON.stringify(value)}\n`).join(''));
+  return path;
+}

@@ -1,0 +1,102 @@
+/**
+ * Compiles our commands and threads, with all that they load, into few files: a command loads its own pieces when it needs them. So
+ * Node finds and reads a dozen files at a start in place of a thousand.
+ */
+import { readdir, readFile } from 'node:fs/promises';
+import { dirname, join, relative, resolve, sep } from 'node:path';
+import { build, transform } from 'esbuild';
+import { nameOf } from '../shared/bin/compiled.mjs';
+
+export const ROOT = resolve(import.meta.dirname, '..');
+/** Where our own sources lie; all else that is compiled comes from node_modules. */
+export const PACKAGES = ['shared', 'grading', 'producer', 'worker'];
+/** Threads are files of their own, known by their name; `shared/src/imports.test.ts` holds that no other file is started. */
+const THREAD = /(^|[./])thread\.ts$/;
+/** By this line a source loads a package at its first use: without it, the bundler sees what is loaded. */
+const REQUIRE = 'const require = createRequire(import.meta.url);';
+/** A source starts a thread by the place of its source: compiled, that is a piece beside it. */
+const STARTED = /new URL\('\.\/((?:\w+\.)?thread)\.ts', import\.meta\.url\)/g;
+
+/** Our sources below `name`, from the root, without what only tests and builds use. */
+export async function sourcesOf(name) {
+  const entries = await readdir(join(ROOT, name), { recursive: true, withFileTypes: true });
+  return entries
+    .filter((entry) => entry.isFile())
+    .map((entry) => relative(ROOT, join(entry.parentPath, entry.name)))
+    .filter((path) => !/(^|\/)(node_modules|test|fixtures|\.turbo|__pycache__)\//.test(path));
+}
+
+/** A source asks for files beside it by its own URL: that is its place below `__ownRoot`, which the beginning of each piece says. */
+const inPlace = {
+  name: 'in-place',
+  setup({ onLoad, onResolve }) {
+    onLoad({ filter: /\.(ts|mjs)$/ }, async ({ path }) => {
+      const place = relative(ROOT, path).split(sep).join('/');
+      const text = await readFile(path, 'utf8');
+      const own = PACKAGES.includes(place.split('/')[0] ?? '') && !place.includes('node_modules/');
+      if (!own || !text.includes('import.meta')) return undefined;
+      const thread = (_, name) =>
+        `new URL('./${nameOf(join(dirname(place), `${name}.ts`))}.mjs', __ownPieces)`;
+      const { code } = await transform(text.replace(REQUIRE, '').replace(STARTED, thread), {
+        loader: 'ts',
+        sourcefile: place,
+        banner: `import { fileURLToPath as __path } from 'node:url';
+const __ownUrl = /* @__PURE__ */ new URL(${JSON.stringify(place)}, __ownRoot).href;
+const __ownFolder = /* @__PURE__ */ __path(/* @__PURE__ */ new URL('.', __ownUrl));`,
+        define: {
+          'import.meta.url': '__ownUrl',
+          'import.meta.dirname': '__ownFolder',
+          'import.meta.main': 'false',
+        },
+      });
+      return { contents: code, loader: 'js' };
+    });
+    // In pieces an import() of a CommonJS package has a default export and no names, and would fail only when it runs.
+    onResolve({ filter: /^[^.]/ }, ({ kind, path, importer }) => {
+      const isOwn = /\.(ts|mjs)$/.test(importer) && !importer.includes('node_modules');
+      if (kind !== 'dynamic-import' || !isOwn) return undefined;
+      return {
+        errors: [
+          { text: `import('${path}'): load the package by require(), as shared/src/config/yaml.ts does` },
+        ],
+      };
+    });
+    // dockerode can speak to engines over ssh and to BuildKit; we never do (worker/src/sandbox/engine/client.ts).
+    onResolve({ filter: /^(ssh2|cpu-features|@grpc\/.*)$/ }, ({ path }) => ({ path, namespace: 'absent' }));
+    onLoad({ filter: /.*/, namespace: 'absent' }, () => ({ contents: 'module.exports = {};' }));
+  },
+};
+
+/**
+ * The pieces of these sources and of all threads, below `folder`, by esbuild: what was made (`outputFiles`) and of what (`metafile`).
+ * `root`: a JavaScript expression for the URL under which the files that sources ask for lie; `import.meta.url` is that of a piece.
+ */
+export async function compile(sources, { folder, root }) {
+  const threads = (await Promise.all(PACKAGES.map(sourcesOf))).flat().filter((path) => THREAD.test(path));
+  return await build({
+    entryPoints: [...sources, ...threads].map((source) => ({ in: join(ROOT, source), out: nameOf(source) })),
+    absWorkingDir: ROOT,
+    outdir: folder,
+    outExtension: { '.js': '.mjs' },
+    chunkNames: 'piece-[hash]',
+    splitting: true,
+    bundle: true,
+    write: false,
+    metafile: true,
+    platform: 'node',
+    format: 'esm',
+    target: 'node24',
+    legalComments: 'eof',
+    logLevel: 'warning',
+    // Optional accelerators of their packages: loaded in a try, absent here.
+    external: ['msgpackr-extract', 'bufferutil', 'utf-8-validate', 'node-linux-*', '*.node'],
+    // Pieces are modules; what they contain of CommonJS expects these.
+    banner: {
+      js: `import { createRequire as __createRequire } from 'node:module';
+const require = __createRequire(import.meta.url);
+const __filename = import.meta.filename, __dirname = import.meta.dirname;
+const __ownPieces = import.meta.url, __ownRoot = ${root};`,
+    },
+    plugins: [inPlace],
+  });
+}

@@ -1,0 +1,120 @@
+/** `npm run compile`: the commands of a checkout start from pieces, and never from pieces of other sources than those that are there. */
+import { execFile } from 'node:child_process';
+import { cp, mkdtemp, readdir, readFile, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { linkPackages } from './oldtree.ts';
+
+const ROOT = resolve(import.meta.dirname, '../../..');
+const PARTS = ['shared', 'grading', 'producer', 'worker', 'testkit', 'dashboards', 'compile'];
+const FILES = ['package.json', 'package-lock.json', 'tsconfig.json'];
+const run = promisify(execFile);
+
+let root = '';
+beforeAll(async () => {
+  root = await mkdtemp(join(tmpdir(), 'swefarm-compiled-'));
+  const isOurs = (path: string): boolean => !/\/(node_modules|dist|\.turbo|test|fixtures)$/.test(path);
+  for (const name of PARTS) await cp(join(ROOT, name), join(root, name), { recursive: true, filter: isOurs });
+  for (const name of FILES) await cp(join(ROOT, name), join(root, name));
+  await linkPackages(root);
+  // The record of what npm installed is a link to ours; this checkout has one of its own.
+  await rm(packageRecord());
+  await writeFile(packageRecord(), '{"packages":{}}');
+});
+afterAll(() => rm(root, { recursive: true, force: true }));
+
+const SUMMARIES = 'producer/src/cli/commands.ts';
+const WORKER_SAYS = 'A stateless worker of the farm';
+
+const packageRecord = (): string => join(root, 'node_modules/.package-lock.json');
+const pieces = (): string => join(root, 'node_modules/.cache/swefarm-pieces');
+const compile = () => run(process.execPath, ['compile/checkout.mjs'], { cwd: root });
+const swefarm = async () =>
+  (await run(process.execPath, ['producer/bin/swefarm.mjs', '--help'], { cwd: root })).stdout;
+const worker = async () =>
+  (await run(process.execPath, ['worker/bin/swefarm-worker.mjs', '--help'], { cwd: root })).stdout;
+
+/** Replaces `from` in the file by text of the same length, and leaves the file the time that it had. */
+async function edit(path: string, from: string, to: string): Promise<void> {
+  const file = join(root, path);
+  const { atime, mtime } = await stat(file);
+  const text = await readFile(file, 'utf8');
+  expect(text).toContain(from);
+  expect(to).toHaveLength(from.length);
+  await writeFile(file, text.replaceAll(from, to));
+  await utimes(file, atime, mtime);
+}
+
+async function damagePieces(): Promise<void> {
+  for (const name of await readdir(pieces()))
+    if (name.endsWith('.mjs')) await writeFile(join(pieces(), name), '');
+}
+
+/** Marks the pieces where they hold `from`, and records them as they are then, so that their use is seen. */
+async function markPieces(from: string, to: string): Promise<void> {
+  const folder = pieces();
+  const marked = new Map<string, readonly number[]>();
+  for (const name of (await readdir(folder)).filter((one) => one.endsWith('.mjs'))) {
+    const text = await readFile(join(folder, name), 'utf8');
+    if (!text.includes(from)) continue;
+    await writeFile(join(folder, name), text.replaceAll(from, to));
+    const { mtimeMs, ctimeMs, size } = await stat(join(folder, name));
+    marked.set(`node_modules/.cache/swefarm-pieces/${name}`, [mtimeMs, ctimeMs, size]);
+  }
+  expect(marked.size).toBeGreaterThan(0);
+  for (const name of (await readdir(folder)).filter((one) => one.endsWith('.json'))) {
+    const made = JSON.parse(await readFile(join(folder, name), 'utf8')) as { files: [string, ...number[]][] };
+    const files = made.files.map(([path, ...stamp]) => [path, ...(marked.get(path) ?? stamp)]);
+    await writeFile(join(folder, name), JSON.stringify({ ...made, files }));
+  }
+}
+
+test('commands load what was compiled; a changed source wins at once, even with its old time and size, until it is compiled', async () => {
+  expect(await swefarm()).toContain('queue the rol');
+  await compile();
+  await markPieces('queue the rol', 'QUEUE THE ROL');
+  await markPieces(WORKER_SAYS, WORKER_SAYS.toUpperCase());
+  expect(await swefarm()).toContain('QUEUE THE ROL');
+  expect(await worker()).toContain(WORKER_SAYS.toUpperCase());
+
+  await edit(SUMMARIES, 'queue the rol', 'queue the ROL');
+  expect(await swefarm()).toContain('queue the ROL');
+  // What the worker is made of has not changed.
+  expect(await worker()).toContain(WORKER_SAYS.toUpperCase());
+
+  await compile();
+  await markPieces('queue the ROL', 'Queue The Rol');
+  expect(await swefarm()).toContain('Queue The Rol');
+  expect(await worker()).toContain(WORKER_SAYS);
+});
+
+test.each([
+  ['a source of another package changed', () => edit('shared/src/failures/errors.ts', '/** ', '/**\n')],
+  ['npm changed the packages', () => writeFile(packageRecord(), '{}')],
+  ['pieces are damaged', damagePieces],
+  ['the piece of a thread is gone', () => rm(join(pieces(), 'worker-src-threads-thread.mjs'))],
+  ['a record is damaged', () => writeFile(join(pieces(), 'worker-src-main.json'), '{"root":')],
+  ['all of them are gone', () => rm(pieces(), { recursive: true })],
+])('when %s, a command runs from its sources', async (_, spoil) => {
+  await compile();
+  await markPieces(WORKER_SAYS, WORKER_SAYS.toUpperCase());
+  expect(await worker()).toContain(WORKER_SAYS.toUpperCase());
+  await spoil();
+  expect(await worker()).toContain(WORKER_SAYS);
+});
+
+test('pieces stay for two weeks after others took their place, however old they were then', async () => {
+  await compile();
+  const made = await readdir(pieces());
+  const grow = async (): Promise<void> => {
+    for (const name of made) await utimes(join(pieces(), name), 0, 0).catch(() => undefined);
+    await compile();
+  };
+  await edit('worker/src/sandbox/rootfs/unpack.ts', 'process ended with', 'PROCESS ended with');
+  await grow();
+  expect(await readdir(pieces())).toEqual(expect.arrayContaining(made));
+  await grow();
+  expect(await readdir(pieces())).not.toEqual(expect.arrayContaining(made));
+});

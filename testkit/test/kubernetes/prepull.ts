@@ -1,0 +1,51 @@
+/** A store that prepull fills from a volume of archives, before rollouts need it. */
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { prepareSubject, type ScriptedPolicy } from '@swefarm/testkit';
+import { expect } from 'vitest';
+import { callerOf } from './caller.ts';
+import { type Cluster, sh } from './cluster.ts';
+
+/**
+ * Installs a release with prepull of this kind, which is its name too; fails unless the store on the node is filled, and rollouts need
+ * nothing more. Returns the store and the pod of prepull.
+ */
+export async function expectFilled(
+  cluster: Cluster,
+  policy: ScriptedPolicy,
+  kind: 'job' | 'daemonset',
+  install: (name: string, ...set: string[]) => Promise<unknown>,
+  ...set: string[]
+): Promise<{ store: string; pod: string }> {
+  const { tree } = await prepareSubject();
+  const [archives, store] = ['archives', 'store'].map((one) => join(cluster.folder, `${kind}-${one}`)) as [
+    string,
+    string,
+  ];
+  await mkdir(archives);
+  const archive = ['testkit/kubernetes/archive.py', tree, join(archives, 'calc.tar'), 'calc:1', 'bash'];
+  await sh('python3', ...archive);
+  const image = 'docker-archive:/archives/calc.tar';
+  const row = JSON.parse(await readFile(join(dirname(tree), 'row.json'), 'utf8')) as object;
+  const rows = join(cluster.folder, 'rows.jsonl');
+  await writeFile(rows, `${JSON.stringify({ ...row, image })}\n`);
+  await cluster.kubectl('create', 'configmap', `rows-${kind}`, `--from-file=rows.jsonl=${rows}`);
+  const paths = [`worker.archives.hostPath.path=${archives}`, `worker.store.path=${store}`];
+  await install(kind, ...paths, `prepull.kind=${kind}`, `prepull.configMap=rows-${kind}`, ...set);
+  const [pod, isFilled] = {
+    job: ['job/job-swefarm-prepull-1', ['wait', '--for=condition=complete', 'job/job-swefarm-prepull-1']],
+    daemonset: [
+      'daemonset/daemonset-swefarm-prepull',
+      ['rollout', 'status', 'daemonset/daemonset-swefarm-prepull'],
+    ],
+  }[kind] as [string, string[]];
+  await cluster.kubectl(...isFilled, '--timeout=120s');
+  expect(await cluster.kubectl('logs', pod, '-c', 'pull')).toContain('pulled');
+  const held = async () => (await readdir(join(store, 'v1/images'))).sort();
+  const before = await held();
+  const caller = await callerOf(cluster, kind);
+  const run = await caller.submit(policy, 2, image);
+  await caller.expectWhole(await caller.results(run, 2), 2);
+  expect(await held()).toEqual(before);
+  return { store, pod };
+}

@@ -1,0 +1,198 @@
+/** Pods with users of their own (hostUsers: false), by containerd 2: the modes rootfs-userns and podman. */
+import { readdir, readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { ensureDocker, importTree, prepareSubject, type ScriptedPolicy, until } from '@swefarm/testkit';
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from 'vitest';
+import { NO_TOOLS } from '../../helm/render.ts';
+import { type Caller, callerOf, startPolicy } from './caller.ts';
+import { type Cluster, openCluster, programsWith, sh, untilWorkers, workerPods } from './cluster.ts';
+import { expectFilled } from './prepull.ts';
+import { hasNetwork, probe } from './probe.ts';
+
+const programs = programsWith('containerd');
+const PODMAN = 'swefarm.test/podman:1';
+
+let cluster: Cluster;
+let policy: ScriptedPolicy;
+
+beforeEach(({ skip }) => skip(programs === null, NO_TOOLS));
+beforeAll(async () => {
+  if (programs === null) return;
+  cluster = await openCluster(1, 'containerd');
+  policy = await startPolicy(1);
+}, 900_000);
+afterAll(async () => {
+  await policy?.[Symbol.asyncDispose]();
+  await cluster?.[Symbol.asyncDispose]();
+}, 120_000);
+
+/** Installs a release with one worker; returns its pod and the first of the node's users that it has. */
+async function install(name: string, ...set: string[]): Promise<{ pod: string; first: number }> {
+  const values = await cluster.values(name, 'worker.replicas=1', ...set);
+  onTestFinished(async () => {
+    await cluster.helm('uninstall', name, '--ignore-not-found', '--wait', '--timeout', '120s');
+  }, 150_000);
+  await cluster.helm('install', name, 'helm/swefarm', ...values, '--wait', '--timeout', '180s');
+  await untilWorkers(cluster, 1, name);
+  const [pod = ''] = await workerPods(cluster, name);
+  const map = (await cluster.kubectl('exec', pod, '-c', 'worker', '--', 'cat', '/proc/1/uid_map')).split(
+    /\s+/,
+  );
+  expect(map).toEqual(['0', expect.stringMatching(/^\d+$/), '65536']);
+  return { pod, first: Number(map[1]) };
+}
+
+/** Processes of the node whose users are those of one pod; each as its command line. */
+async function processesOf(first: number): Promise<string[]> {
+  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
+  const all = await Promise.all(
+    pids.map(async (pid) => {
+      const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');
+      const user = Number(/^Uid:\s+(\d+)/m.exec(status)?.[1] ?? 0);
+      return user >= first && user < first + 65_536
+        ? [await readFile(`/proc/${pid}/cmdline`, 'latin1').catch(() => '')]
+        : [];
+    }),
+  );
+  return all.flat();
+}
+
+/** Removes a release; fails unless nothing of it runs or is mounted on the node any more. */
+async function uninstall(name: string, first: number): Promise<void> {
+  await cluster.helm('uninstall', name, '--wait', '--timeout', '120s');
+  await until(async () => (await cluster.kubectl('get', 'pods', '-o', 'name')) === '', {
+    what: 'no pod is left',
+  });
+  await until(async () => (await processesOf(first)).length === 0, { what: 'no process of it is left' });
+  const mounts = (await readFile('/proc/mounts', 'utf8'))
+    .split('\n')
+    .filter((line) => /\/volumes\/|\/merged /.test(line) && line.includes(cluster.folder));
+  expect(mounts).toEqual([]);
+  const left = ['-path', '*/volumes/*', '-name', 'rootfs-*'];
+  expect(await sh('find', cluster.folder, ...left).catch(() => '')).toBe('');
+}
+
+/** Fails unless each rollout has the reward of its script. */
+async function runMany(caller: Caller, count: number, image?: string): Promise<void> {
+  const from = Date.now();
+  const run = await caller.submit(policy, count, image);
+  await caller.expectWhole(await caller.results(run, count), count);
+  console.log(`${count} rollouts in ${Math.round((Date.now() - from) / 1000)} s`);
+}
+
+const doctor = (pod: string): Promise<string> =>
+  cluster.kubectl('exec', pod, '-c', 'worker', '--', 'swefarm-worker', 'doctor', '--json').then(
+    (text) => text,
+    (error: { stdout: string }) => error.stdout,
+  );
+
+test('mode rootfs-userns: rollouts in a pod whose root is nobody on the node, which they neither see nor touch', async () => {
+  const { pod, first } = await install('own', 'runtime.mode=rootfs-userns');
+  expect(first).toBeGreaterThanOrEqual(65_536);
+  expect((await processesOf(first)).join()).toContain('swefarm-worker');
+  expect(await doctor(pod)).toContain('cpu none, memory watched, pids watched, disk watched');
+  const caller = await callerOf(cluster, 'own');
+  await runMany(caller, 64);
+  const { users, done, filled } = await probe(cluster, caller);
+  expect(users).toBe(first);
+  expect(done).toEqual([]);
+  // 128 and the number of SIGKILL: the worker measures, once a second.
+  expect(filled).toBe(137);
+  expect(await hasNetwork(caller)).toBe(true);
+  await uninstall('own', first);
+});
+
+test('mode rootfs-userns: what a pod with other users has put into the store of the node, workers use as their own', async () => {
+  const mapOf = (pod: string, container: string) =>
+    cluster.kubectl('exec', pod, '-c', container, '--', 'cat', '/proc/1/uid_map');
+  const made: string[] = [];
+  const here = async (name: string, ...set: string[]) => {
+    const { pod, first } = await install(name, ...set);
+    made.push(await mapOf(pod, 'worker'));
+    return first;
+  };
+  const { store, pod } = await expectFilled(cluster, policy, 'daemonset', here, 'runtime.mode=rootfs-userns');
+  expect(made).not.toContain(await mapOf(pod, 'done'));
+  // On the disk they are the node's root's, whatever the pod's users are.
+  expect(await sh('find', store, '!', '-uid', '0')).toBe('');
+});
+
+/** An image with Debian's Podman, on the nodes. */
+async function importPodman(): Promise<void> {
+  const base = `${PODMAN}-base`;
+  const packages = 'crun,fuse-overlayfs,libcap2-bin,netavark,podman,slirp4netns,uidmap';
+  await sh('bash', 'testkit/kubernetes/base.sh', 'docker', base, packages);
+  const build = 'docker build -q --build-arg "BASE=$0" -t "$1" - <testkit/kubernetes/podman.Dockerfile';
+  await sh('bash', '-c', build, base, PODMAN);
+  const archive = join(cluster.folder, 'podman.tar');
+  await sh('docker', 'save', '-o', archive, PODMAN);
+  await cluster.script('images', archive);
+  await rm(archive);
+}
+
+/** Kills the engine beside the worker in the middle of rollouts; fails unless each has its reward all the same. */
+async function killEngine(caller: Caller, pod: string, image: string): Promise<void> {
+  const kill = ['sh', '-c', 'kill -9 $(cat /proc/1/task/1/children)'];
+  let isKilled = false;
+  const run = await caller.submit(policy, 8, image);
+  const lines = await caller.results(run, 8, async ({ length }) => {
+    if (isKilled || length < 2) return;
+    isKilled = true;
+    await cluster.kubectl('exec', pod, '-c', 'podman', '--', ...kill);
+  });
+  expect(isKilled).toBe(true);
+  await caller.expectWhole(lines, 8);
+}
+
+test('mode podman: rollouts in a Podman without root beside the worker, which has no capability; they survive its death', async () => {
+  await importPodman();
+  const { socketPath } = await ensureDocker();
+  const { tree, image } = await prepareSubject();
+  await importTree(socketPath, tree, image);
+  const resources = 'runtime.podman.resources';
+  const store = join(cluster.folder, 'podman');
+  const { pod, first } = await install(
+    'boxed',
+    ...['runtime.mode=podman', `runtime.podman.image=${PODMAN}`, 'worker.archives=null'],
+    ...[`${resources}.requests.cpu=100m`, `${resources}.requests.memory=256Mi`],
+    ...[`${resources}.limits.cpu=2`, `${resources}.limits.memory=3Gi`],
+    `worker.store.path=${store}`,
+  );
+  expect(first).toBeGreaterThanOrEqual(65_536);
+  const processes = (await processesOf(first)).join();
+  expect(processes).toContain('swefarm-worker');
+  expect(processes).toContain('podman\0system\0service');
+  expect(await cluster.kubectl('exec', pod, '-c', 'worker', '--', 'cat', '/proc/1/status')).toMatch(
+    /^CapEff:\s+0+$/m,
+  );
+  // Without root on control groups of version 1: the sidecar's limits hold for all.
+  expect(await doctor(pod)).toContain('cpu none, memory none, pids none, disk none');
+  const podman = [
+    'exec',
+    '-i',
+    pod,
+    '-c',
+    'podman',
+    '--',
+    'podman',
+    '--url',
+    'unix:///run/engine/podman.sock',
+  ];
+  const load = ['kubectl', `--kubeconfig=${cluster.kubeconfig}`, '-n', 'rl', ...podman, 'load'].join(' ');
+  await sh('bash', '-o', 'pipefail', '-c', `docker save ${image} | ${load}`);
+  const caller = await callerOf(cluster, 'boxed');
+  await runMany(caller, 16, image);
+  const { users, done } = await probe(cluster, caller, image);
+  // The engine's user within the pod.
+  expect(users).toBe(1000);
+  expect(done).toEqual([]);
+  // For which Podman would need a device that a pod has not.
+  await expect(hasNetwork(caller, image)).rejects.toThrow(/max_network/);
+  await killEngine(caller, pod, image);
+  // The reaper looks once in some minutes for what the engine's death has left.
+  await until(async () => (await cluster.kubectl(...podman, 'ps', '-aq')) === '', {
+    withinMs: 300_000,
+    what: 'no sandbox is left',
+  });
+  await uninstall('boxed', first);
+});

@@ -1,0 +1,132 @@
+# The first process of a container. It cannot be killed from inside, reaps orphans, and on USR1 ends everything else. It takes
+# requests on standard input from firstprocess.ts, until that ends: `VERB NONCE BYTES`, then shell words of so many bytes, and sometimes
+# more. Each answer is a byte 1, `NONCE CODE` and an end of line, after whatever a command printed. Afterwards it idles, without `sleep` if that was removed.
+#   put   files: after the words, for each a line `BYTES MODE PATH` and its content
+#   run   runs the words in the folder that the first of them names
+#   last  the same behind a key; then ends all that the command left, waits for a line with the key, and ends with the command's exit
+#         code, which ends the container. Before, the command can write lines for us to our standard input, and none of them is the key.
+#   open  runs the words with these very streams, and idles afterwards: engines do not tell that nobody writes to them any more
+sleep 0 || exit 127
+trap '__sf_hit=1; kill -9 -1' USR1
+exec 2>/dev/null
+__sf_idle() {
+  exec </dev/null >/dev/null
+  while :; do sleep 86400 & wait $!; done
+}
+# Older ones read a request byte by byte, or not at all.
+((BASH_VERSINFO[0] >= 5)) || { printf 'swefarm no requests\n'; __sf_idle; }
+# The engine gives a command no such variables.
+export -n OLDPWD PWD SHLVL
+__sf_home=$PWD
+# An image may set it for its commands. Here it would end the wait for a request.
+[[ ${TMOUT+set} ]] && __sf_tmout=$TMOUT
+unset TMOUT
+
+# $1 bytes, $2 mode, $3 path. Only where nothing is yet: an image may have a link there.
+__sf_put() {
+  local content folder=${3%/*}
+  LC_ALL=C IFS= read -r -N "$1" content
+  [[ -e $3 || -L $3 || $EUID != 0 ]] && return 1
+  [[ -d ${folder:-/} ]] || mkdir -p -- "$folder" || return
+  printf '%s' "$content" >"$3" || return
+  [[ $2 == 644 ]] || chmod -- "$2" "$3"
+}
+
+# Sets the exit code of process $1.
+__sf_wait() {
+  __sf_hit='' __sf_code=0
+  wait "$1" || __sf_code=$?
+  while [[ $__sf_hit ]]; do
+    __sf_hit=
+    wait "$1"
+    __sf_again=$?
+    ((__sf_again == 127)) || __sf_code=$__sf_again
+  done
+}
+
+# Waits for those who still print after the command that began them (`exec > >(tee log)`), as long as the engine watches an exec.
+__sf_drain() {
+  local until=$((${EPOCHREALTIME/[.,]/} + 1250000))
+  while __sf_prints && ((${EPOCHREALTIME/[.,]/} < until)); do sleep 0.02; done
+}
+
+# Whether another process has our standard output.
+__sf_prints() {
+  local stream
+  for stream in /proc/[0-9]*/fd/*; do
+    [[ $stream != /proc/1/* && $stream -ef /proc/1/fd/1 ]] && return
+  done
+  return 1
+}
+
+# Ends all other processes. `kill` fails when there is none.
+__sf_end_others() {
+  local until=$((${EPOCHREALTIME/[.,]/} + 2000000))
+  while kill -9 -1 && ((${EPOCHREALTIME/[.,]/} < until)); do sleep 0.01; done
+}
+
+# Job control while it starts: without, a background command would ignore INT. Not later: `wait` would end for a stopped one.
+__sf_run() {
+  __sf_code=126
+  [[ ${__sf_tmout+set} ]] && local -x TMOUT=$__sf_tmout
+  cd -- "$1" || return
+  shift
+  set -m
+  "$@" </dev/null 2>&1 &
+  set +m
+  __sf_wait $!
+  __sf_drain
+  cd -- "$__sf_home" || :
+}
+
+# In a session of its own, as the engine gives one to an exec: by it is found what a shell has left that died.
+__sf_open() {
+  [[ ${__sf_tmout+set} ]] && local -x TMOUT=$__sf_tmout
+  if type -P setsid >/dev/null; then
+    (trap - INT QUIT USR1; exec setsid "$@") <&0 2>&1 &
+  else
+    set -m
+    "$@" 2>&1 &
+    set +m
+  fi
+  __sf_wait $!
+}
+
+__sf_answer() {
+  printf '\001%s %s\n' "$__sf_nonce" "$__sf_code"
+}
+
+printf 'swefarm first process\n'
+while IFS=' ' read -r __sf_verb __sf_nonce __sf_bytes; do
+  LC_ALL=C IFS= read -r -N "$__sf_bytes" __sf_words
+  eval "set -- $__sf_words"
+  case $__sf_verb in
+  put)
+    __sf_code=0
+    for ((__sf_left = $1; __sf_left > 0; __sf_left--)); do
+      IFS=' ' read -r __sf_size __sf_mode __sf_path
+      __sf_put "$__sf_size" "$__sf_mode" "$__sf_path" || __sf_code=1
+    done
+    __sf_answer
+    ;;
+  run)
+    __sf_run "$@"
+    __sf_answer
+    ;;
+  last)
+    __sf_key=$1
+    shift
+    __sf_run "$@"
+    __sf_end_others
+    __sf_answer
+    while read -r __sf_words && [[ $__sf_words != "$__sf_key" ]]; do :; done
+    exit "$__sf_code"
+    ;;
+  open)
+    __sf_open "$@"
+    __sf_answer
+    break
+    ;;
+  esac
+done
+__sf_idle

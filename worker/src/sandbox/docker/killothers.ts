@@ -1,0 +1,39 @@
+/** Ends every process of a container but the first, from outside. */
+import { poll } from '@swefarm/shared';
+import type Docker from 'dockerode';
+import { engineFailure, statusCode } from '../engine/errors.ts';
+import type { Engine } from '../engine/settings.ts';
+import { inTime } from './deadline.ts';
+
+const KILL_WAIT_MS = 5_000;
+
+/**
+ * On USR1 the first process kills everything else, which needs no free process slot. Returns when the processes that ran before are
+ * gone: a late kill would hit the shell that is opened next. Throws RolloutFailure `engine_unreachable`.
+ */
+export async function killOthers(container: Docker.Container, engine: Engine): Promise<void> {
+  try {
+    const first = String((await inTime(container.inspect())).State.Pid);
+    const before = new Set((await listPids(container, engine))?.filter((pid) => pid !== first));
+    await inTime(container.kill({ signal: 'SIGUSR1' }));
+    const areGone = async (): Promise<boolean> => {
+      const now = await listPids(container, engine);
+      return now !== null && !now.some((pid) => before.has(pid));
+    };
+    await poll(areGone, { pauseMs: 20, withinMs: KILL_WAIT_MS });
+  } catch (error) {
+    // A container that has stopped has no processes left.
+    if (statusCode(error) === null) throw engineFailure(error, 'engine_unreachable', 'killing processes');
+  }
+}
+
+/** Ids on the host; null while the engine cannot list them (Podman, when processes come and go too fast). */
+async function listPids(container: Docker.Container, engine: Engine): Promise<string[] | null> {
+  // For `ps` options Podman runs a `ps` inside, where no process slot may be free; its own format words are answered from outside.
+  const [options, title] = engine === 'podman' ? ['hpid', 'HPID'] : ['-eo pid', 'PID'];
+  const top: { Titles?: string[]; Processes?: string[][] } = await inTime(
+    container.top({ ps_args: options }),
+  );
+  const column = top.Titles?.indexOf(title) ?? -1;
+  return top.Processes?.map((row) => row[column] ?? '') ?? null;
+}

@@ -1,0 +1,40 @@
+import { spawn } from 'node:child_process';
+import { copyFile, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, it, onTestFinished } from 'vitest';
+import { startWatchdog } from '../namespaces/watchdog.ts';
+import type { DockerContainer } from './container.ts';
+import { type EngineLimits, watchContainer, watchedLimits } from './watch.ts';
+
+const WATCHED: EngineLimits = { cpu: 'none', memory: 'watched', pids: 'watched', disk: 'none' };
+
+it('never takes a process or a thread of the worker itself for that of a sandbox, whose engine counts in another process namespace', async () => {
+  using watchdog = startWatchdog();
+  for (const id of await readdir('/proc/self/task')) {
+    let isWatched = false;
+    const fakeContainer = {
+      spec: { limits: { memoryBytes: 1, pids: 1 } },
+      idlePid: async () => Number(id),
+      watch: () => {
+        isWatched = true;
+      },
+    } as unknown as DockerContainer;
+    const unwatch = await watchContainer(watchdog, fakeContainer, WATCHED);
+    unwatch();
+    expect(isWatched).toBe(false);
+  }
+});
+
+it('says that limits are watched where processes of the engine are seen, and leaves alone those that the engine holds', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'swefarm-watch-'));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  const engine = join(folder, 'podman');
+  await copyFile('/bin/sleep', engine);
+  const process = spawn(engine, ['60']);
+  onTestFinished(() => void process.kill());
+  await new Promise((resolve) => process.once('spawn', resolve));
+  await expect.poll(() => watchedLimits(WATCHED)).toEqual(WATCHED);
+  const held: EngineLimits = { ...WATCHED, memory: 'enforced', pids: 'enforced' };
+  expect(await watchedLimits(held)).toEqual(held);
+});

@@ -1,0 +1,106 @@
+/** What becomes of processes that are killed before the starter gets to them, or for which the machine has no room. */
+import { execFileSync } from 'node:child_process';
+import { closeSync, existsSync, openSync, readdirSync, readFileSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { openPipes, type Pipes } from './pipes.ts';
+import { hostShell, openStarter, type Starter } from './starter.ts';
+
+const folder = await mkdtemp(join(tmpdir(), 'swefarm-starter-'));
+let pipes: Pipes;
+beforeAll(async () => {
+  pipes = await openPipes(join(folder, 'pipes'));
+});
+afterAll(async () => {
+  await pipes[Symbol.asyncDispose]();
+  await rm(folder, { recursive: true, force: true });
+});
+
+const starterId = async (starter: Starter): Promise<number> =>
+  Number(await text((await starter.start(['sh', '-c', 'echo $PPID'], null, false)).output));
+
+test('what is killed before the starter gets to it never runs', async () => {
+  await using starter = await openStarter(hostShell('/bin/bash', []), join(folder, 'slow'), pipes);
+  const shell = await starterId(starter);
+  process.kill(shell, 'SIGSTOP');
+  const late = await starter.start(['touch', join(folder, 'late')], null, false);
+  late.kill();
+  process.kill(shell, 'SIGCONT');
+  await late.ended;
+  expect(existsSync(join(folder, 'late'))).toBe(false);
+});
+
+/** Of a user who runs nothing else here: processes of root have no limit. */
+const USER = 54_321;
+
+test('without room for another process that one is not started, and those that run go on', {
+  timeout: 60_000,
+}, async ({ skip }) => {
+  skip(process.getuid?.() !== 0, 'it runs processes of another user, which needs root');
+  const own = join(folder, 'full');
+  const limited = `exec setpriv --reuid=${USER} --regid=${USER} --clear-groups --inh-caps=+dac_override \
+    --ambient-caps=+dac_override bash --noprofile --norc -c 'ulimit -u 2; exec bash --noprofile --norc -c "$@"' bash "$@"`;
+  await using starter = await openStarter(
+    (script) => ['sh', '-c', limited, 'sh', script, 'swefarm'],
+    own,
+    pipes,
+  );
+  const first = await starter.start(['sleep', '600'], null, false);
+  await first.running;
+  expect(first.said()).toMatch(/^\d+\n$/);
+  const second = await starter.start(['true'], null, false);
+  expect(await text(second.output)).toMatch(/no process/);
+  await second.ended;
+  expect(existsSync(`/proc/${first.said().trim()}`)).toBe(true);
+  first.kill();
+  await first.ended;
+  // The one before may still be ending when the next is asked for.
+  for (let round = 0; round < 60; round++) {
+    const next = await starter.start(['echo', 'again'], null, false);
+    expect(await text(next.output)).toBe('again\n');
+  }
+});
+
+/** Opens files until their numbers have no gap; how many there are then. */
+function fillGaps(filled: DisposableStack): number {
+  for (;;) {
+    const fd = openSync('/dev/null', 'r');
+    filled.defer(() => closeSync(fd));
+    if (fd >= Math.max(...readdirSync('/proc/self/fd').map(Number)) - 1) return fd + 1;
+  }
+}
+
+test('without room for another open file nothing is started, and none stays open', async () => {
+  await using starter = await openStarter(hostShell('/bin/bash', []), join(folder, 'files'), pipes);
+  await starterId(starter);
+  const mine = () =>
+    execFileSync('ls', ['-l', `/proc/${process.pid}/fd`], { encoding: 'utf8' }).split(folder).length - 1;
+  const before = mine();
+  const limit = (most: string) =>
+    execFileSync('prlimit', ['--pid', String(process.pid), `--nofile=${most}:`]);
+  const usual = /open files +(\d+)/.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1] ?? '1024';
+  const filled = new DisposableStack();
+  // Room for all but the last file that it opens.
+  limit(String(fillGaps(filled) + 3));
+  const ended = await starter.start(['true'], null, false).catch((error: unknown) => error);
+  filled.dispose();
+  limit(usual);
+  expect(ended).toMatchObject({ code: 'EMFILE' });
+  expect(mine()).toBe(before);
+});
+
+test('pipes that were removed before a process was started are no error', async () => {
+  const own = await openPipes(join(folder, 'removed'));
+  await using starter = await openStarter(hostShell('/bin/bash', []), join(folder, 'without'), own);
+  const shell = await starterId(starter);
+  process.kill(shell, 'SIGSTOP');
+  const late = await starter.start(['true'], null, false);
+  await own[Symbol.asyncDispose]();
+  process.kill(shell, 'SIGCONT');
+  // Its wait ends with the starter; an error there would be nobody's, and end the worker.
+  await starter[Symbol.asyncDispose]();
+  await late.ended;
+});

@@ -1,0 +1,123 @@
+/** What the starter forks: with which streams, signals and scores, and what becomes of it when the starter is killed. */
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { poll } from '@swefarm/shared';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { inheritedFiles } from './host.ts';
+import { openPipes, type Pipes } from './pipes.ts';
+import { hostShell, openStarter, type Starter } from './starter.ts';
+
+const folder = await mkdtemp(join(tmpdir(), 'swefarm-starter-'));
+let pipes: Pipes;
+let starter: Starter;
+
+beforeAll(async () => {
+  pipes = await openPipes(join(folder, 'pipes'));
+  starter = await openStarter(hostShell('/bin/bash', await inheritedFiles()), join(folder, 'starter'), pipes);
+});
+afterAll(async () => {
+  await starter[Symbol.asyncDispose]();
+  await pipes[Symbol.asyncDispose]();
+  await rm(folder, { recursive: true, force: true });
+});
+
+const printed = async (argv: readonly string[]): Promise<string> =>
+  text((await starter.start(argv, null, false)).output);
+
+test('an argument arrives byte for byte, however odd', async () => {
+  const odd = [...Array(0x17f).keys()]
+    .slice(1)
+    .map((code) => String.fromCodePoint(code))
+    .join('');
+  expect(await printed(['printf', '%s', odd])).toBe(odd);
+  expect(await printed(['printf', '[%s]', '', "'", '$(id)', '*', ''])).toBe("[]['][$(id)][*][]");
+});
+
+test('streams can be opened again, stdin ends with its writer, and no other file is handed on', async () => {
+  const script = 'cat; echo to >/dev/stdout; echo err >/dev/stderr; ls /proc/$$/fd';
+  const started = await starter.start(['sh', '-c', script], null, true);
+  started.stdin?.end('from stdin\n');
+  expect((await text(started.output)).split('\n').join(' ')).toBe('from stdin to err 0 1 2 3 ');
+  await started.ended;
+  expect(readdirSync(join(folder, 'starter'))).toEqual([]);
+});
+
+test('a process can be interrupted, and is in a group of its own', async () => {
+  const line =
+    'import os, signal; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler, os.getpgid(0) == os.getpid())';
+  expect(await printed(['python3', '-c', line])).toBe('True True\n');
+});
+
+/** Files of this process in the folder of the test. */
+const held = (): string[] =>
+  readdirSync('/proc/self/fd').filter((fd) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${fd}`).startsWith(folder);
+    } catch {
+      return false;
+    }
+  });
+
+test('a process that ended has left no file open here, though nobody ended its stdin', async () => {
+  const before = held().length;
+  const started = await starter.start(['true'], null, true);
+  started.output.resume();
+  await started.ended;
+  const areClosed = (): boolean => held().length <= before;
+  expect(await poll(areClosed, { pauseMs: 20, withinMs: 60_000 })).toBe(true);
+});
+
+test('what cannot be executed says so, and has ended', async () => {
+  const started = await starter.start(['/does/not/exist'], null, false);
+  expect(await text(started.output)).toMatch(/No such file/);
+  await started.ended;
+});
+
+test('kill ends a process, and does nothing to one that has ended', async () => {
+  const started = await starter.start(['sleep', '600'], null, false);
+  await started.running;
+  started.kill();
+  await started.ended;
+  started.kill();
+});
+
+test('killed in the middle, it is opened again, and what it had not started counts as ended', async () => {
+  const shell = Number(await printed(['sh', '-c', 'echo $PPID']));
+  process.kill(shell, 'SIGSTOP');
+  const waiting = await starter.start(['true'], null, false);
+  process.kill(shell, 'SIGKILL');
+  await waiting.ended;
+  expect(waiting.said()).toBe('');
+  const again = async (): Promise<boolean> => (await printed(['echo', 'again'])) === 'again\n';
+  expect(await poll(again, { pauseMs: 20, withinMs: 60_000 })).toBe(true);
+});
+
+const OWN = Number(readFileSync('/proc/self/oom_score_adj', 'utf8'));
+
+/** The score of what enters a sandbox of a worker with this score. */
+const scoreFrom = async (score: number): Promise<number> => {
+  const adjusted = `echo ${score} >/proc/self/oom_score_adj; exec bash --noprofile --norc -c "$0" "$@"`;
+  const own = await openStarter(
+    (script) => ['sh', '-c', adjusted, script, 'swefarm'],
+    join(folder, `starter-${score}`),
+    pipes,
+  );
+  try {
+    const entry = { joins: [], pidNamespaceFile: '/dev/null', filter: '/dev/null', nproc: null };
+    return Number(await text((await own.start(['cat', '/proc/self/oom_score_adj'], entry, false)).output));
+  } finally {
+    await own[Symbol.asyncDispose]();
+  }
+};
+
+// A sandbox's process is the kernel's first choice when memory ends, before the worker that started it.
+test.for([
+  [OWN, OWN < 500 ? 500 : 1000],
+  // Of a pod that asks for less than it may take, as the kubelet gives it: nobody without rights may lower it.
+  [979, 1000],
+])('a worker with the score %d has sandboxes with %d', async ([worker = 0, sandbox]) => {
+  expect(await scoreFrom(worker)).toBe(sandbox);
+});
