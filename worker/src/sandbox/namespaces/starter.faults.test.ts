@@ -1,6 +1,6 @@
 /** What becomes of processes that are killed before the starter gets to them, or for which the machine has no room. */
 import { execFileSync } from 'node:child_process';
-import { closeSync, existsSync, openSync, readdirSync, readFileSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -19,8 +19,12 @@ afterAll(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-const starterId = async (starter: Starter): Promise<number> =>
-  Number(await text((await starter.start(['sh', '-c', 'echo $PPID'], null, false)).output));
+async function starterId(starter: Starter): Promise<number> {
+  const asked = await starter.start(['sh', '-c', 'echo $PPID'], null, false);
+  const id = Number(await text(asked.output));
+  await asked.ended;
+  return id;
+}
 
 test('what is killed before the starter gets to it never runs', async () => {
   await using starter = await openStarter(hostShell('/bin/bash', []), join(folder, 'slow'), pipes);
@@ -64,13 +68,11 @@ test('without room for another process that one is not started, and those that r
   }
 });
 
-/** Opens files until their numbers have no gap; how many there are then. */
-function fillGaps(filled: DisposableStack): number {
-  for (;;) {
-    const fd = openSync('/dev/null', 'r');
-    filled.defer(() => closeSync(fd));
-    if (fd >= Math.max(...readdirSync('/proc/self/fd').map(Number)) - 1) return fd + 1;
-  }
+/** Opens so many files. @returns the highest of their numbers, which are the lowest that were free */
+function openFiles(count: number, opened: DisposableStack): number {
+  const numbers = Array.from({ length: count }, () => openSync('/dev/null', 'r'));
+  for (const fd of numbers) opened.defer(() => closeSync(fd));
+  return Math.max(...numbers);
 }
 
 test('without room for another open file nothing is started, and none stays open', async () => {
@@ -82,9 +84,15 @@ test('without room for another open file nothing is started, and none stays open
   const limit = (most: string) =>
     execFileSync('prlimit', ['--pid', String(process.pid), `--nofile=${most}:`]);
   const usual = /open files +(\d+)/.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1] ?? '1024';
-  const filled = new DisposableStack();
+  // Where the limit is raised again there must be room for a process that does it. Whoever runs the test may have left it open files
+  // with high numbers: those are beyond the limit, and stay.
+  using filled = new DisposableStack();
+  openFiles(32, filled);
+  const free = new DisposableStack();
   // Room for all but the last file that it opens.
-  limit(String(fillGaps(filled) + 3));
+  const most = openFiles(3, free) + 1;
+  free.dispose();
+  limit(String(most));
   const ended = await starter.start(['true'], null, false).catch((error: unknown) => error);
   filled.dispose();
   limit(usual);
