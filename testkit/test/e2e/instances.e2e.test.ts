@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { runCommand } from '@swefarm/testkit';
-import { describe, expect, test } from 'vitest';
+import { beforeAll, describe, expect, test } from 'vitest';
 import { judgedLines } from './judged.ts';
 
 const ROOT = resolve(import.meta.dirname, '../../..');
@@ -25,6 +25,9 @@ async function rows(file: string): Promise<Row[]> {
     .filter(Boolean)
     .map((line) => JSON.parse(line));
 }
+
+/** What a busy machine takes to build all. */
+const BUILD_MS = 30 * 60_000;
 
 /** Builds what the engine lacks: about half a minute an image on an empty machine. */
 async function ensureImages(instances: readonly Row[]): Promise<void> {
@@ -55,11 +58,12 @@ if (!existsSync(SOURCE)) {
       'their recipes (../shared/instances) are not beside the repository; our own examples stand for them',
     ));
 } else {
+  const dataset = join(SOURCE, 'instances.jsonl');
+  const instances = await rows(dataset);
+  // Once, and not in the time of a test.
+  beforeAll(() => ensureImages(instances), BUILD_MS);
   describe.each(['docker', 'rootfs'] as const)('ten real instances on %s', (runtime) => {
     test.each(['golden', 'noop'] as const)('agent %s', async (agent) => {
-      const dataset = join(SOURCE, 'instances.jsonl');
-      const instances = await rows(dataset);
-      await ensureImages(instances);
       const folder = await mkdtemp(join(tmpdir(), 'swefarm-e2e-'));
       const output = join(folder, 'out.jsonl');
       const env = {

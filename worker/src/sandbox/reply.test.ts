@@ -28,6 +28,21 @@ describe('ReplyReader', () => {
     expect((await next).body.toString()).toBe('mine');
   });
 
+  it('reads a reply that begins behind a late one, wherever the stream paused', async () => {
+    const bytes = Buffer.from(`${reply(1, 'late')}${reply(2, 'mine\n\nn0 end 1 x\n')}`);
+    for (let cut = 1; cut < bytes.length; cut++) {
+      const stream = new PassThrough();
+      const next = new ReplyReader(stream, 'n0').next(2, 1000);
+      for (const piece of [bytes.subarray(0, cut), bytes.subarray(cut)]) {
+        stream.write(piece);
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+      const { body, fields } = await next;
+      expect(body.toString(), `cut at ${cut}`).toBe('mine\n\nn0 end 1 x\n');
+      expect(fields).toEqual(['0', '-', '-', '1', '2']);
+    }
+  });
+
   it('is lost when the stream ends, or carries more than a reply can', async () => {
     const ended = new PassThrough();
     const first = new ReplyReader(ended, 'n0').next(1, 10);

@@ -81,21 +81,30 @@ export class ReplyReader {
     return at < 0 ? null : text.slice(at);
   }
 
+  #keep(bytes: Buffer): void {
+    this.#chunks = bytes.length > 0 ? [bytes] : [];
+    this.#bytes = bytes.length;
+  }
+
   #scan(): void {
     const waiting = this.#waiting;
     if (!waiting) return;
     const endLine = this.#endLine();
     if (endLine === null) return;
-    const [seq, ...fields] = endLine.trim().split(' ').slice(2);
+    const lineEnd = endLine.indexOf('\n', 1);
+    const [seq, ...fields] = endLine.slice(1, lineEnd).split(' ').slice(2);
     const all = Buffer.concat(this.#chunks);
-    this.#chunks = [];
-    this.#bytes = 0;
-    // A late reply to a request that is no longer waited for.
-    if (Number(seq) !== waiting.seq) return;
     const begin = Buffer.from(`\n${this.#nonce} begin ${waiting.seq}\n`);
     const at = all.indexOf(begin);
+    const endAt = all.length - endLine.length;
+    if (Number(seq) !== waiting.seq) {
+      // A late reply to a request that is no longer waited for. The one that is may have begun behind it.
+      this.#keep(all.subarray(at < 0 ? endAt + lineEnd + 1 : at));
+      return;
+    }
+    this.#keep(Buffer.alloc(0));
     this.#waiting = null;
     if (at < 0) waiting.reject(new ShellLostError('its reply has no beginning'));
-    else waiting.resolve({ body: all.subarray(at + begin.length, all.length - endLine.length), fields });
+    else waiting.resolve({ body: all.subarray(at + begin.length, endAt), fields });
   }
 }
