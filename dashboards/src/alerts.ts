@@ -1,26 +1,9 @@
 /** The alerts that need a person, each with what to do about it and a test that it fires and clears. */
 import { LIVE_METRICS as L, OUTCOME_METRICS as O, WORKER_METRICS as W } from '@swefarm/shared';
 import { promql } from './promql.ts';
+import type { AlertSpec } from './spec.ts';
 
 const { now, increase, share } = promql();
-
-export type AlertSpec = {
-  name: string;
-  expr: string;
-  for: string;
-  severity: 'page' | 'ticket';
-  /** One line; may contain {{ $labels.x }}. */
-  summary: string;
-  todo: string;
-  /** The panel that shows it, as `dashboard/panel`. */
-  panel: string;
-  /** For promtool: series (one value a minute), when it fires with which labels, and when it is clear again. */
-  test: {
-    series: Readonly<Record<string, string>>;
-    fires: { at: string; labels?: Readonly<Record<string, string>> };
-    clears: string;
-  };
-};
 
 const idle = `(${now(L.farmSlots, [], { state: 'free' })} > 0 or ${now(L.workers, [], { state: 'claiming' })} == 0)`;
 
@@ -104,12 +87,29 @@ export const ALERTS: readonly AlertSpec[] = [
     },
   },
   {
+    name: 'SwefarmToolCallsUnread',
+    expr: `${increase(O.unread, '15m', ['kind'])} >= 20 and ${increase(O.unread, '15m', ['kind'])} > 0.9 * ${increase(O.answers, '15m', ['kind'])}`,
+    for: '1m',
+    severity: 'page',
+    summary: 'The tool calls of over 90 % of the answers in {{ $labels.kind }} cannot be read.',
+    todo: "Name the model's form with `--tool-parser` (token-in), or mend the endpoint's tool-call parser. Submitted runs are paused until `swefarm resume`; open runs answer 503 `calls_unread` and try again by themselves.",
+    panel: 'training/unread-calls',
+    test: {
+      series: {
+        [`${O.answers.name}{kind="training"}`]: '0+10x30 300+10x60',
+        [`${O.unread.name}{kind="training",marker="<tool_call>"}`]: '0+10x30 300x60',
+      },
+      fires: { at: '20m', labels: { kind: 'training' } },
+      clears: '60m',
+    },
+  },
+  {
     name: 'SwefarmNoResolve',
     expr: `${increase(O.groups, '1h', ['kind'])} >= 20 and ${increase(O.resolved, '1h', ['kind'])} == 0`,
     for: '5m',
     severity: 'page',
     summary: 'At least 20 groups of {{ $labels.kind }} ended within an hour and no rollout resolved.',
-    todo: 'Grade gold on the same instances: `swefarm eval --agent golden`. Gold resolves: it is the model. Gold does not: images or evaluation.',
+    todo: 'Grade gold on the same instances: `swefarm eval --predictions gold`. Gold resolves: it is the model. Gold does not: images or evaluation.',
     panel: 'training/resolve-rate',
     test: {
       series: {
@@ -200,7 +200,7 @@ export const ALERTS: readonly AlertSpec[] = [
     for: '2m',
     severity: 'page',
     summary: 'Every worker has set policy endpoint {{ $labels.endpoint }} aside.',
-    todo: 'Ask it: `swefarm doctor --policy-url`. If it moved: `swefarm policy set --endpoints`.',
+    todo: 'Ask it: `swefarm doctor --policy-url`. If it moved: `swefarm policy set --endpoint`.',
     panel: 'queue/endpoints',
     test: {
       series: { [`${L.endpointUp.name}{endpoint="http://gpu1:8000/v1"}`]: '1x5 0x20 1x20' },

@@ -1,3 +1,3 @@
-export { ALERTS, type AlertSpec } from './alerts.ts';
+export { ALERTS } from './alerts.ts';
 export { DASHBOARDS } from './files.ts';
 export type { DashboardSpec, PanelSpec } from './spec.ts';

@@ -79,6 +79,22 @@ export const NODES: DashboardSpec = {
       title: 'Stages',
       panels: [
         {
+          key: 'controls',
+          title: 'Control evaluations',
+          kind: 'timeseries',
+          unit: 'short',
+          queries: [
+            {
+              expr: increase(W.controlEvaluations, WINDOW, ['tree', 'outcome']),
+              legend: '{{tree}} {{outcome}}',
+            },
+          ],
+          about:
+            'Evaluations of the untouched tree and of gold that decide whether a patch or its instance is at fault.',
+          todo: 'Many not_started or timed_out of gold: instances are broken or the time limit is too small; run swefarm health over the dataset. Many lost: look at failures of sandboxes.',
+          next: ['nodes/stages'],
+        },
+        {
           key: 'warm',
           title: 'Warm sandboxes',
           kind: 'timeseries',

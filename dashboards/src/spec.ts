@@ -41,3 +41,22 @@ export function panelIds(dashboard: DashboardSpec): Map<string, number> {
   }
   return ids;
 }
+
+/** An alert, with what to do about it and a test that it fires and clears. */
+export type AlertSpec = {
+  name: string;
+  expr: string;
+  for: string;
+  severity: 'page' | 'ticket';
+  /** One line; may contain {{ $labels.x }}. */
+  summary: string;
+  todo: string;
+  /** The panel that shows it, as `dashboard/panel`. */
+  panel: string;
+  /** For promtool: series (one value a minute), when it fires with which labels, and when it is clear again. */
+  test: {
+    series: Readonly<Record<string, string>>;
+    fires: { at: string; labels?: Readonly<Record<string, string>> };
+    clears: string;
+  };
+};

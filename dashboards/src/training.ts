@@ -36,7 +36,7 @@ export const TRAINING: DashboardSpec = {
           ],
           about:
             'Resolved over judged rollouts. Failed and cancelled ones are in neither, nor are those whose dataset gives a number and no verdict: see the mean reward.',
-          todo: 'A sudden fall with turns unchanged: look at trust and evaluation ends first, then at the policy version. At zero: run `swefarm eval --agent golden` on the same instances; gold must resolve.',
+          todo: 'A sudden fall with turns unchanged: look at trust and evaluation ends first, then at the policy version. At zero: run `swefarm eval --predictions gold` on the same instances; gold must resolve.',
           next: ['training/versions-resolve-rate', 'training/evaluations', 'training/exits'],
         },
         {
@@ -69,8 +69,7 @@ export const TRAINING: DashboardSpec = {
               legend: '{{kind}}',
             },
           ],
-          about:
-            'Over rollouts that carry a reward. Below the resolve rate when resolved reports were forged; of datasets that give numbers, the mean of these.',
+          about: 'Over rollouts that carry a reward; of datasets that give numbers, the mean of these.',
           next: ['training/trust'],
         },
         {
@@ -89,7 +88,7 @@ export const TRAINING: DashboardSpec = {
             },
           ],
           about: 'Of rollouts with a verdict. Families whose graders give numbers alone have none here.',
-          todo: 'One family at zero while others are not: look whether its rollouts fail (`swefarm report`), and whether `swefarm eval --agent golden` resolves its rows on the same workers.',
+          todo: 'One family at zero while others are not: look whether its rollouts fail (`swefarm report`), and whether `swefarm eval --predictions gold` resolves its rows on the same workers.',
           next: ['training/resolve-rate'],
         },
         {
@@ -244,6 +243,21 @@ export const TRAINING: DashboardSpec = {
           next: ['nodes/model'],
         },
         {
+          key: 'unread-calls',
+          title: 'Tool calls that cannot be read',
+          kind: 'timeseries',
+          unit: 'percentunit',
+          queries: [
+            {
+              expr: share(rate(O.unread, WINDOW, ['kind']), rate(O.answers, WINDOW, ['kind'])),
+              legend: '{{kind}}',
+            },
+          ],
+          about: 'Answers whose tool call could not be read, over all answers of committed rollouts.',
+          todo: "Near 1: the parser of tool calls is wrong (`--tool-parser`, or the endpoint's own).",
+          next: ['nodes/model'],
+        },
+        {
           key: 'evaluations',
           title: 'How evaluations end',
           kind: 'timeseries',
@@ -251,7 +265,7 @@ export const TRAINING: DashboardSpec = {
           stacked: true,
           queries: [{ expr: rate(O.evaluations, WINDOW, ['end']), legend: '{{end}}' }],
           about: 'Of committed rollouts.',
-          todo: 'timed_out or tests_cannot_start for many instances at once is the node or the images, not the patches: grade gold with `swefarm eval --agent golden`.',
+          todo: 'timed_out or tests_cannot_start for many instances at once is the node or the images, not the patches: grade gold with `swefarm eval --predictions gold`.',
           next: ['nodes/stages'],
         },
         {

@@ -7,6 +7,7 @@ export { smithCommand, smithScript } from './plan/smith/command.ts';
 export { type TestFiles, testFilesOf } from './plan/smith/files.ts';
 export { type SmithProject, smithProject, smithProjects } from './plan/smith/projects.ts';
 export { knownRepos, knownVersions } from './plan/specs.ts';
+export { untouchedPatch } from './plan/untouched.ts';
 export {
   liveProgram,
   type MultiSweTask,
@@ -27,9 +28,16 @@ export { withReport } from './reward/reported.ts';
 export * from './reward/reward.ts';
 export * from './reward/table.ts';
 export { isNew, pathOf, readDiff } from './text/diff.ts';
-export { addCanaryTest, type CanaryTest } from './trust/canarytest.ts';
 export { decidesOutcomes } from './trust/changedtools.ts';
+export {
+  type FailingTests,
+  hasOutcomes,
+  hidesFailures,
+  makeTestsFail,
+  showsFailures,
+} from './trust/failingtests.ts';
 export { isPathFile } from './trust/pathfiles.ts';
+export { type Signs, signsOf } from './trust/signs.ts';
 export { assessTrust } from './trust/trust.ts';
 export { withoutTestHooks } from './trust/withouthooks.ts';
 export type { ProgramEnd } from './verdict/evidence.ts';

@@ -7,4 +7,5 @@ await launch({
   root: new URL('../../', import.meta.url),
   start: () => import('../src/cli/main.ts'),
   lasting: ['serve', 'export'].includes(process.argv[2] ?? ''),
+  ...(process.argv[2] === 'serve' ? { endsEarlyWith: 0 } : {}),
 });

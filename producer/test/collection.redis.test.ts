@@ -22,6 +22,7 @@ async function place() {
     ...[
       '--policy-url',
       'http://127.0.0.1:9/v1',
+      '--no-probe',
       '--model',
       'm',
       '--worker-command',

@@ -82,7 +82,7 @@ test('Ctrl-C prints a command that goes on when it is pasted', async () => {
   running.child.kill('SIGINT');
   const stopped = await running.ended;
   expect(stopped.code).toBe(130);
-  const advice = /open; continue with: swefarm (.+)/.exec(stopped.stderr)?.[1] ?? '';
+  const advice = /open; continue with: npx swefarm (.+)/.exec(stopped.stderr)?.[1] ?? '';
   const words = advice.match(/'[^']*'|\S+/g)?.map((word) => word.replaceAll("'", '')) ?? [];
   expect(words.slice(0, 2)).toEqual(['eval', '--dataset']);
   const again = await run(words);

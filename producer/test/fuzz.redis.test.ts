@@ -85,6 +85,7 @@ test(`odd run configurations on the command line (SWEFARM_TEST_SEED=${seed})`, {
     await writeFile(join(folder, name), stringify(tree));
     const args = [
       'submit',
+      '--no-probe',
       '--dataset',
       join(folder, 'rows.jsonl'),
       '--run-config',

@@ -45,6 +45,23 @@ test('submit with --require-tokens refuses what cannot be contiguous, with the r
   expect(JSON.parse(queued.stdout)).toMatchObject({ queued: 1 });
 });
 
+test('submit refuses an endpoint that cannot be asked at once, unless it is told not to try', async () => {
+  const { dataset, farm } = await place();
+  const good = await endpoint('plain');
+  const bad = 'http://127.0.0.1:9/v1';
+  const submit = (...flags: string[]) =>
+    run(['submit', '--dataset', dataset, '--model', 'scripted', ...flags, ...farm]);
+  const refused = await submit('--policy-url', bad);
+  expect(refused).toMatchObject({ code: 12, stdout: '' });
+  expect(refused.stderr).toMatch(
+    /no endpoint of this run can be asked:\n {2}http:\/\/127\.0\.0\.1:9\/v1: .*ECONNREFUSED[\s\S]*→ start the endpoint.*\n.*--no-probe/,
+  );
+  expect(JSON.parse((await run(['status', ...farm])).stdout).runs).toEqual([]);
+  expect((await submit('--policy-url', bad, '--no-probe')).code).toBe(0);
+  const beside = await submit('--policy-url', bad, '--policy-url', good);
+  expect(beside).toMatchObject({ code: 0, stderr: expect.stringContaining('127.0.0.1:9') });
+});
+
 test('doctor tells the same of an endpoint', async () => {
   const { farm } = await place();
   const url = await endpoint('strips-thinking');
@@ -98,7 +115,15 @@ test('policy set, show and remove; a run may name a policy in place of an endpoi
 test('a limit of staleness that nothing can be counted for is said to be idle, loudly', async () => {
   const { dataset, farm } = await place();
   const submit = async () => {
-    const flags = ['--policy-url', 'http://127.0.0.1:9/v1', '--model', 'm', '--max-staleness', '2'];
+    const flags = [
+      '--policy-url',
+      'http://127.0.0.1:9/v1',
+      '--model',
+      'm',
+      '--max-staleness',
+      '2',
+      '--no-probe',
+    ];
     return (await run(['submit', '--dataset', dataset, ...flags, ...farm])).stderr;
   };
   expect(await submit()).toContain('max_staleness 2 has no effect');

@@ -3,6 +3,7 @@ import { freePort, originsOf, Secret } from '@swefarm/shared';
 import { startScriptedPolicy } from '@swefarm/testkit';
 import { expect, onTestFinished, test } from 'vitest';
 import { probePolicy } from '../src/probe/probe.ts';
+import { probeReachable } from '../src/probe/reachable.ts';
 
 async function endpoint(turn: object, options: object = {}): Promise<string> {
   const server = await startScriptedPolicy({
@@ -61,4 +62,39 @@ test('nobody there, and a URL that is no endpoint', async () => {
   ]);
   const url = await endpoint({ text: 'yes' });
   expect((await probe(url.replace('/v1', '/nowhere'))).at(-1)).toMatch(/^fail endpoint: HTTP 404/);
+});
+
+const reach = async (url: string, model = 'scripted', apiKey: Secret | null = null) => {
+  const key = apiKey && { secret: apiKey, origins: originsOf([url]) };
+  const { signal } = new AbortController();
+  const { status, detail, remedy } = await probeReachable(url, { model, apiKey: key, signal });
+  return `${status}: ${detail}${remedy ? ` → ${remedy}` : ''}`;
+};
+
+test('before a run: an endpoint that serves the model passes', async () => {
+  expect(await reach(await endpoint({ text: 'yes' }))).toBe('ok: serves scripted');
+});
+
+test('before a run: a model that is not in the list passes only where it answers', async () => {
+  expect(await reach(await endpoint({ text: 'yes' }), 'alias')).toBe('ok: answers as alias');
+  const unknown = await endpoint({ text: 'x', fault: { kind: 'model_unknown' } });
+  expect(await reach(unknown, 'alias')).toMatch(/^fail: model alias: HTTP 404.* → use one of: scripted/);
+});
+
+test('before a run: nobody there, a name that does not resolve, another path and a missing key fail with the remedy', async () => {
+  const port = await freePort();
+  expect(await reach(`http://127.0.0.1:${port}/v1`)).toMatch(/^fail: .*ECONNREFUSED.* → start the endpoint/);
+  expect(await reach('http://nowhere.invalid/v1')).toMatch(/^fail: .*nowhere\.invalid.* → .*check host/);
+  const url = await endpoint({ text: 'yes' }, { apiKey: 'k' });
+  expect(await reach(url)).toMatch(/^fail: .*HTTP 401.* → pass --api-key-env/);
+  expect(await reach(url, 'scripted', new Secret('k'))).toBe('ok: serves scripted');
+  expect(await reach(url.replace(/v1$/, 'v2'), 'scripted', new Secret('k'))).toMatch(
+    /^fail: .*HTTP 404.* → /,
+  );
+});
+
+test('before a run: an endpoint that is overloaded or still starts is a warning', async () => {
+  expect(await reach(await endpoint({ text: 'x', fault: { kind: 'server_error' } }), 'alias')).toMatch(
+    /^warn: HTTP 500/,
+  );
 });

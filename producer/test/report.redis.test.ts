@@ -109,7 +109,7 @@ test("a step from a shell: submit with --output on a farm's own workers; shards 
   onTestFinished(() => void worker.kill('SIGTERM'));
   const step = (...more: string[]) => [
     ...['submit', '--dataset', dataset, '--group-size', '2', '--kind', 'training'],
-    ...['--policy-url', 'http://127.0.0.1:1/v1', '--model', 'm', '--policy-version', '7'],
+    ...['--policy-url', 'http://127.0.0.1:1/v1', '--model', 'm', '--policy-version', '7', '--no-probe'],
     ...['--temperature', '0.8', '--top-p', '0.9', '--max-tokens', '64', '--deadline', '30m'],
     ...['--min-group', '1', '--oversample', '1', '--refills', '2', '--max-staleness', '1', ...farm],
     ...more,

@@ -88,6 +88,44 @@ test('a worker that cannot start ends the run with its last word', async () => {
   );
 });
 
+test.each([
+  [
+    'podman',
+    { CONTAINER_HOST: 'unix:///nowhere/podman.sock' },
+    /\/nowhere\/podman\.sock: .*systemctl --user start podman\.socket.*--runtime rootfs/,
+  ],
+  [
+    'docker',
+    { DOCKER_HOST: 'unix:///nowhere/docker.sock' },
+    /\/nowhere\/docker\.sock: start Docker.*docker_socket.*--runtime rootfs/,
+  ],
+  ['docker', { DOCKER_HOST: 'tcp://127.0.0.1:2375' }, /tcp:\/\/127\.0\.0\.1:2375 is not a Unix socket/],
+  [
+    'apptainer',
+    { SWEFARM_APPTAINER_COMMAND: '/nowhere/apptainer' },
+    /no usable runtime: apptainer: .*apptainer_command/,
+  ],
+])(
+  'a %s that cannot be reached ends the run within seconds, with the remedy',
+  async (runtime, env, told) => {
+    const { folder, dataset, output } = await place(1);
+    const started = Date.now();
+    const ran = await run(
+      [
+        ...['rollout', '--dataset', dataset, '--output', output, '--agent', 'noop', '--runtime', runtime],
+        ...['--state-dir', join(folder, 'state')],
+      ],
+      env,
+    );
+    expect(ran.code).toBe(12);
+    expect(ran.stderr).toMatch(told);
+    expect(ran.stderr).not.toContain('starting it again');
+    // The worker waits 3 s for an engine; by default it would wait 60 s and be started again.
+    expect(Date.now() - started).toBeLessThan(30_000);
+  },
+  60_000,
+);
+
 test('a worker that dies is started again', async () => {
   const { output, args } = await place(3);
   const ran = await run(args('crash'));

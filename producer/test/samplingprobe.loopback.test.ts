@@ -123,7 +123,7 @@ test('the probe’s requests and a rollout’s differ in their messages only', a
         server.bodies.length = 0;
         await probeTokens(server.url, { config, apiKey: null, signal });
         const [probed = {}] = server.bodies;
-        expect(bare(await rollout(config, 'probe'), mode)).toEqual(bare(probed, mode));
+        expect(bare(await rollout(config, 'probe.probe.0'), mode)).toEqual(bare(probed, mode));
       },
     ),
     { numRuns: 25, seed: 14 },

@@ -8,14 +8,15 @@ import * as modules from 'node:module';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { compiledOf } from './compiled.mjs';
+import { listenEarly } from './earlystop.mjs';
 import { COMPILED, LASTING } from './lasting.mjs';
 
 /**
  * Runs the command whose TypeScript is imported by `start` in this process where that is possible, else in a child whose end it shares.
  * `source`: where that lies, from `root` (a URL), for a command that is compiled (compile/checkout.mjs). `lasting`: a service, or an export,
- * to be started with the settings above.
+ * to be started with the settings above. `endsEarlyWith`: the exit code of a service that a signal ends before it has begun.
  */
-export async function launch({ name, source, root, start, lasting }) {
+export async function launch({ name, source, root, start, lasting, endsEarlyWith }) {
   const flags = lasting ? LASTING.flags : [];
   const env = { ...(lasting ? LASTING.settings : {}), NODE_COMPILE_CACHE: COMPILED, ...process.env };
   const args = [...flags, ...process.execArgv, ...process.argv.slice(1)];
@@ -24,6 +25,7 @@ export async function launch({ name, source, root, start, lasting }) {
   const ready = flags.every((flag) => process.execArgv.includes(flag));
   // In place, where the system can: the process keeps its id, its signals and its parent.
   if (!ready && process.execve) process.execve(process.execPath, [process.execPath, ...args], env);
+  if (endsEarlyWith !== undefined) listenEarly(endsEarlyWith);
   modules.enableCompileCache(COMPILED);
   const compiled = source === undefined ? null : compiledOf(source, fileURLToPath(root));
   await (compiled === null ? start() : import(compiled));

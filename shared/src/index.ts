@@ -11,6 +11,7 @@ export { parseYaml } from './config/yaml.ts';
 export * from './failures/errors.ts';
 export * from './failures/failure.ts';
 export * from './files/folder.ts';
+export { jsonText } from './files/jsontext.ts';
 export * from './files/replace.ts';
 export * from './metrics/definition.ts';
 export * from './metrics/live.ts';
@@ -45,6 +46,7 @@ export type { ModelReply } from './policy/endpoint/reply.ts';
 export { chatBody, completionBody } from './policy/endpoint/request.ts';
 export { type AnswerSink, wantsStream } from './policy/endpoint/stream.ts';
 export { parseUsage } from './policy/endpoint/usage.ts';
+export { findFencedBlock } from './policy/fencedblock.ts';
 export { openTurnClient } from './policy/openturnclient.ts';
 export { NO_LIMITS, type TokenLimits } from './policy/sequencelimit.ts';
 export { openRenderer } from './policy/template/renderer.ts';
@@ -88,6 +90,7 @@ export * from './records/runconfig.ts';
 export * from './records/sampling.ts';
 export * from './records/session.ts';
 export { RUN_SETTINGS, type RunSetting } from './records/setting.ts';
+export * from './records/success.ts';
 export { TOOL_PARSERS } from './records/toolparsers.ts';
 export * from './records/trajectory.ts';
 export { type Access, type AclRole, aclRules, aclUser, KEY_FAMILIES, type KeyFamily } from './redis/acl.ts';
@@ -97,6 +100,7 @@ export type { CallClaim, CallOpening, CallRequest, Calls } from './redis/calls.t
 export type { Cancel } from './redis/cancel.ts';
 export type { Clock } from './redis/clock.ts';
 export type { Commit, CommitReply } from './redis/commit.ts';
+export type { Controls, ControlTree, KnownControls } from './redis/controls.ts';
 export { newestCopy, restoreCopy, saveCopy } from './redis/copy.ts';
 export * from './redis/farm.ts';
 export { type Groups, RunPause } from './redis/groups.ts';
@@ -117,6 +121,7 @@ export * from './redis/orphans.ts';
 export { refusedByRedis } from './redis/outage.ts';
 export type { Handed, Placement } from './redis/placement.ts';
 export type { Policies } from './redis/policies.ts';
+export { EndpointProbe, type Probes } from './redis/probes.ts';
 export * from './redis/queue.ts';
 export type { Quotas } from './redis/quotas.ts';
 export { describeUnreadableRun, isDamagedInstance, isNotOurs, type UnreadableRun } from './redis/record.ts';
@@ -129,6 +134,7 @@ export {
   type RunCounts,
   type UnreadableResult,
 } from './redis/results.ts';
+export { resumeRun } from './redis/resume.ts';
 export type { Runs } from './redis/runs.ts';
 export type { Secrets, StoredKey } from './redis/secrets.ts';
 export { fetchedServer } from './redis/server.ts';

@@ -14,7 +14,7 @@ const SHARED: Rooms = {
   files: ['failures', 'records'],
   metrics: ['failures', 'records'],
   'policy/toolcalls': ['records'],
-  artifacts: ['config', 'failures', 'files', 'records'],
+  artifacts: ['config', 'failures', 'files', 'records', 'waiting'],
   redis: [
     'artifacts',
     'config',
@@ -96,7 +96,7 @@ const PRODUCER: Rooms = {
   scaling: ['datasets', 'output'],
   reports: [...RESULTS, 'formats', 'run', 'scaling', 'view'],
   'gateway/access': ['datasets', 'health', 'run', 'sessions'],
-  'gateway/calls': ['datasets', 'formats/gym', 'gateway/access', 'run'],
+  'gateway/calls': ['datasets', 'formats/gym', 'gateway/access', 'probe', 'run'],
   'gateway/routes': [
     'datasets',
     'formats/gym',

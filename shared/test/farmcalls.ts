@@ -152,6 +152,11 @@ export const CALLS: Record<string, Call> = {
   'secrets.remove': [P, (farm, { id }) => farm.secrets.remove(id)],
   'leases.hold': [W, (farm, { id }) => farm.leases.hold(id, 'w', 1000)],
   'leases.release': [W, (farm, { id }) => farm.leases.release(id, 'w')],
+  'controls.note': [W, (farm, { id }) => farm.controls.note(id, 'gold', { starts: true, seconds: 1 })],
+  'controls.read': [W, (farm, { id }) => farm.controls.read(id)],
+  'probes.claim': [P, (farm, { id }) => farm.probes.claim(id, 1000)],
+  'probes.store': [P, (farm, { id }) => farm.probes.store(id, { logprobs: null, problems: [] }, 1000)],
+  'probes.get': [P, (farm, { id }) => farm.probes.get(id)],
   'placement.seat': [
     W,
     (farm, { rollout }) =>

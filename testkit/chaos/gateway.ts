@@ -1,6 +1,7 @@
 /** The gateway as a process that may be killed, and callers that post a row again until it is answered. */
 import { sleep } from '@swefarm/shared';
 import { type Started, startCommand } from '../src/launchers/commands.ts';
+import { TELLS_LISTENING, untilListens } from '../src/launchers/listens.ts';
 import type { Call } from './verdict.ts';
 
 const TOKEN = 'the-token-of-this-chaos';
@@ -26,7 +27,7 @@ export function startGateway(
   const all: Started[] = [];
   const start = (): void => {
     const args = ['serve', '--port', String(port), ...flags];
-    all.push(startCommand('swefarm', args, { ...env, SWEFARM_GATEWAY_TOKEN: TOKEN }));
+    all.push(startCommand('swefarm', args, { ...env, ...TELLS_LISTENING, SWEFARM_GATEWAY_TOKEN: TOKEN }));
   };
   const current = (): Started => {
     const last = all.at(-1);
@@ -52,6 +53,8 @@ export function startGateway(
       }
     },
     async drain() {
+      // One that was started a moment ago has no code loaded that could handle a signal.
+      await untilListens(current());
       current().kill('SIGTERM');
       return await current().exit;
     },

@@ -22,7 +22,8 @@ const RESUME_MS = 1_000;
 type Env = Readonly<Record<string, string>>;
 
 export async function submitRun(flags: readonly string[], env: Env): Promise<string> {
-  const submitted = await runCommand('swefarm', ['submit', ...flags], env);
+  // A fault may strike the endpoint while it would be tried.
+  const submitted = await runCommand('swefarm', ['submit', '--no-probe', ...flags], env);
   if (submitted.code !== 0) throw new Error(`submit ended with ${submitted.code}: ${submitted.stderr}`);
   return (JSON.parse(submitted.stdout) as { run_id: string }).run_id;
 }

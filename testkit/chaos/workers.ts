@@ -1,6 +1,7 @@
 /** The workers of the farm, each in a place that a fresh process takes when the old one is killed, as a scheduler would. */
 import { sleep } from '@swefarm/shared';
 import { type Started, startCommand } from '../src/launchers/commands.ts';
+import { TELLS_LISTENING, untilListens } from '../src/launchers/listens.ts';
 
 export type WorkerPlace = {
   readonly name: string;
@@ -46,7 +47,11 @@ export function workerPlace(
     start(more = {}) {
       const args = ['run', '--runtime', runtime, '--concurrency', String(concurrency)];
       const names = ['--worker-id', `${name}x${logs.length + 1}`, '--node', `node-${name}`];
-      const started = startCommand('swefarm-worker', [...args, ...names], { ...env, ...more });
+      const started = startCommand('swefarm-worker', [...args, ...names], {
+        ...env,
+        ...TELLS_LISTENING,
+        ...more,
+      });
       logs.push(started);
       current = started;
       void started.exit.then((code) => {
@@ -67,6 +72,7 @@ export function workerPlace(
     async drain() {
       const last = running();
       awaited.add(last);
+      await untilListens(last);
       last.kill('SIGTERM');
       return await last.exit;
     },

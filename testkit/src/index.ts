@@ -12,6 +12,7 @@ export * from './launchers/certificates.ts';
 export * from './launchers/clock.ts';
 export * from './launchers/commands.ts';
 export * from './launchers/docker.ts';
+export * from './launchers/listens.ts';
 export * from './launchers/podman.ts';
 export * from './launchers/prometheus.ts';
 export * from './launchers/redis.ts';

@@ -7,4 +7,5 @@ await launch({
   root: new URL('../../', import.meta.url),
   start: () => import('../src/main.ts'),
   lasting: true,
+  endsEarlyWith: process.argv[2] === 'run' ? 0 : 130,
 });

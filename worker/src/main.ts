@@ -9,6 +9,7 @@ import {
   renderFinding,
   SwefarmError,
   silentLog,
+  softwareVersion,
   UsageError,
 } from '@swefarm/shared';
 import { Argument, Command } from 'commander';
@@ -48,6 +49,7 @@ function withConfig(command: Command): Command {
 
 const program = new Command('swefarm-worker')
   .description('A stateless worker of the farm: pulls rollouts, runs and grades them on this node.')
+  .version(softwareVersion())
   .exitOverride()
   .configureOutput({ writeErr: (text) => process.stderr.write(text) });
 

@@ -87,6 +87,25 @@ describe('how an evaluation ends', () => {
   });
 });
 
+describe('a log without its middle', () => {
+  test('is no verdict where the rest does not resolve: the missing tests may have passed', () => {
+    const report = grade({ log: marked(HOLDS), log_cut: true });
+    expect(report).toMatchObject({ evaluation: 'parser_failed', resolved: false });
+    expect(report.unreadable).toMatch('longer than log_limit');
+  });
+
+  test('that resolves all the same is suspicious: failures may have stood there', () => {
+    const report = grade({ log_cut: true });
+    expect(report).toMatchObject({ evaluation: 'completed', resolved: true });
+    expect(report.trust.level).toBe('suspicious');
+  });
+
+  test('does not hide that the tests timed out or were killed', () => {
+    expect(grade({ log_cut: true, timed_out: true }).evaluation).toBe('timed_out');
+    expect(grade({ log_cut: true, sandbox_killed: true, log: '' }).evaluation).toBe('sandbox_killed');
+  });
+});
+
 describe('the rules of the harnesses', () => {
   const skipped = marked(`SKIPPED tests/test_crate.py::test_holds\n${OPENS}`);
   const keptSkipped = marked(`${HOLDS}\nSKIPPED tests/test_crate.py::test_opens`);

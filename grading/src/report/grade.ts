@@ -11,6 +11,7 @@ import { hasSignOfTests } from '../verdict/logs.ts';
 import { readOutcomes } from '../verdict/outcomes.ts';
 import { judge } from '../verdict/rules.ts';
 import type { TestsStatus } from '../verdict/testsstatus.ts';
+import { boundStatuses } from './statuses.ts';
 
 /** What a worker observed of one evaluation. */
 export type EvaluationFacts = {
@@ -26,6 +27,8 @@ export type EvaluationFacts = {
   blocked_by?: string;
   /** The tests ran although no attempt applied the patch, because the plan says so. */
   ran_unapplied?: boolean;
+  /** The log lacks its middle: the tests printed more than the run keeps. */
+  log_cut?: boolean;
   timed_out: boolean;
   timeout_seconds: number;
   exit_code: number | null;
@@ -56,18 +59,21 @@ export function gradeEvaluation(
   const read = readable ? readOutcomes(plan, evidence, instance) : null;
   const known = read?.readable ? read : null;
   const outcomes = known?.outcomes ?? null;
+  const statuses = outcomes && boundStatuses(outcomes);
   const judged = known && evidence && judge({ read: known, evidence, verdict: plan.verdict, instance });
   const resolved = facts.patch_state === 'none' && !evidence ? null : judged ? judged.resolved : false;
+  const cut = isDecidedByCut(facts, read, plan) && resolved !== true;
   return {
     format: 'swefarm-report-1',
     instance_id: instance.instance_id,
     patch_state: facts.patch_state,
-    evaluation: log === null ? 'not_run' : endOf(facts, read, log, plan),
+    evaluation: log === null ? 'not_run' : cut ? 'parser_failed' : endOf(facts, read, log, plan),
     resolved,
     ...(known?.reward === undefined ? {} : { score: known.reward }),
     ...(known?.parts ? { reward_components: known.parts } : {}),
     tests_status: judged?.tests ?? null,
-    status_map: outcomes && Object.fromEntries(outcomes),
+    status_map: statuses?.map ?? null,
+    ...(statuses?.omitted ? { statuses_omitted: statuses.omitted } : {}),
     applied_with: facts.applied_with,
     test_exit_code: log === null ? null : lastExitCode(log),
     grader: plan.grader,
@@ -84,13 +90,32 @@ export function gradeEvaluation(
       scriptExitCode: evidence && !facts.timed_out && !facts.sandbox_killed ? facts.exit_code : null,
       imageDigest: facts.image_digest,
       egress: instance.needs_egress || facts.network === 'egress',
+      logCut: facts.log_cut === true,
       changedFiles: facts.changed_files,
       changesUnknown: facts.changes_unknown,
     }),
     ...(read && !read.readable ? { unreadable: whyUnreadable(read) } : {}),
     ...(facts.blocked_by === undefined ? {} : { unreadable: facts.blocked_by }),
+    ...(cut ? { unreadable: LOG_CUT } : {}),
   };
 }
+
+const LOG_CUT = 'the test log is longer than log_limit, so the outcomes in its middle are not known';
+
+/**
+ * Whether a verdict on what is left of the log says nothing: tests that stood in its middle would count as missing. Where the untouched tree
+ * prints no such log, the patch is at fault.
+ */
+const isDecidedByCut = (
+  facts: EvaluationFacts,
+  read: Outcomes | null,
+  { outcomes: { from } }: InstancePlan,
+): boolean =>
+  facts.log_cut === true &&
+  (from === 'log' || from === 'program') &&
+  read !== null &&
+  !facts.sandbox_killed &&
+  facts.blocked_by === undefined;
 
 const whyUnreadable = ({ why, detail }: Extract<Outcomes, { readable: false }>): string =>
   detail === undefined ? why : `${why}: ${detail}`;

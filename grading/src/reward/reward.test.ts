@@ -88,6 +88,16 @@ const CASES: Case[] = [
     gives: 'evaluation_timeout',
   },
   {
+    row: 'timeout_of_patch',
+    facts: facts({ evaluation: 'timed_out', resolved: false, control_time_share: 0.4 }),
+    gives: 0,
+  },
+  ...[0.5, 1, null].map((control_time_share) => ({
+    row: 'timeout_unexplained',
+    facts: facts({ evaluation: 'timed_out', resolved: false, control_time_share }),
+    gives: 'evaluation_timeout',
+  })),
+  {
     row: 'tests_broken',
     facts: facts({ evaluation: 'tests_cannot_start', resolved: false, gold_healthy: true }),
     gives: 0,
@@ -101,6 +111,24 @@ const CASES: Case[] = [
     row: 'tests_cannot_start',
     facts: facts({ evaluation: 'tests_cannot_start', resolved: false, gold_healthy: false }),
     gives: 'tests_cannot_start',
+  },
+  ...[null, false].map((gold_healthy) => ({
+    row: 'tests_broken_by_patch',
+    facts: facts({
+      ...({ evaluation: 'tests_cannot_start', resolved: false } as const),
+      ...{ gold_healthy, tests_start: true },
+    }),
+    gives: 0,
+  })),
+  ...[null, false].map((tests_start) => ({
+    row: 'tests_cannot_start',
+    facts: facts({ evaluation: 'tests_cannot_start', resolved: false, tests_start }),
+    gives: 'tests_cannot_start',
+  })),
+  {
+    row: 'parser_broken_by_patch',
+    facts: facts({ evaluation: 'parser_failed', resolved: false, tests_start: true }),
+    gives: 0,
   },
   {
     row: 'parser_broken',
@@ -327,10 +355,25 @@ describe('a score', () => {
 test('the name changes with the table: a new hash needs a new look at this test', () => {
   expect(REWARD_TABLE).toEqual({ name: 'swefarm-reward-1', hash: 'ae118827b6215675' });
   // Not in the hash: a change of these rows must bring them in.
-  expect(REWARD_ROWS.filter(({ row }) => /^(scored|parser_\w+)$/.test(row))).toEqual([
+  expect(REWARD_ROWS.filter(({ row }) => /^(scored|parser_\w+|\w+_(of|by)_patch)$/.test(row))).toEqual([
+    {
+      row: 'timeout_of_patch',
+      when: { evaluation: ['timed_out'], control_time_share: { below: 0.5 } },
+      verdict: { reward: 0 },
+    },
+    {
+      row: 'tests_broken_by_patch',
+      when: { evaluation: ['tests_cannot_start'], tests_start: [true] },
+      verdict: { reward: 0 },
+    },
     {
       row: 'parser_broken',
       when: { evaluation: ['parser_failed'], gold_healthy: [true] },
+      verdict: { reward: 0 },
+    },
+    {
+      row: 'parser_broken_by_patch',
+      when: { evaluation: ['parser_failed'], tests_start: [true] },
       verdict: { reward: 0 },
     },
     {

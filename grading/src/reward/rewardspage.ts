@@ -33,11 +33,20 @@ const REASONS: Record<RewardRowName, string> = {
   forged: 'It is proven that the tests do not say what they seem to say ([trust.md](trust.md)).',
   evaluation_killed: 'The tests broke the limits of their container.',
   timeout: 'The tests timed out, and gold needs less than half of the limit.',
-  timeout_unexplained: 'The tests timed out, and gold is not known to need less than half of the limit.',
+  timeout_of_patch:
+    'The tests timed out, and a control evaluation needed less than half of the limit ([trust.md](trust.md)).',
+  timeout_unexplained:
+    'The tests timed out, and neither gold nor a control evaluation is known to need less than half of the limit.',
   tests_broken: 'The tests cannot start, and gold is known to be healthy.',
-  tests_cannot_start: 'The tests cannot start, and gold is not known to be healthy.',
-  parser_broken: "The dataset's program cannot read what these tests left, and gold is known to be healthy.",
-  parser_failed: "The dataset's program that reads the outcomes failed, and gold is not known to be healthy.",
+  tests_broken_by_patch:
+    'The tests cannot start, and they do with another patch, on the untouched tree or with gold ([trust.md](trust.md)).',
+  tests_cannot_start: 'The tests cannot start, and nothing shows that they do without the patch.',
+  parser_broken:
+    "The outcomes of these tests cannot be read (by the dataset's program, or because the log is longer than log_limit), and gold is known to be healthy.",
+  parser_broken_by_patch:
+    'The outcomes of these tests cannot be read, and those of another patch, of the untouched tree or of gold can ([trust.md](trust.md)).',
+  parser_failed:
+    "The outcomes cannot be read (the dataset's program failed, or the log is longer than log_limit), and nothing shows that they can without the patch.",
   not_evaluated: 'The evaluation was lost.',
   scored: "The dataset's own grader gives a number.",
   resolved: 'All tests that must pass do.',

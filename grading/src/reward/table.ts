@@ -65,6 +65,11 @@ const ROWS = [
     verdict: { reward: 0 },
   },
   {
+    row: 'timeout_of_patch',
+    when: { evaluation: ['timed_out'], control_time_share: { below: 0.5 } },
+    verdict: { reward: 0 },
+  },
+  {
     row: 'timeout_unexplained',
     when: { evaluation: ['timed_out'] },
     verdict: { failed: 'evaluation_timeout' },
@@ -75,6 +80,11 @@ const ROWS = [
     verdict: { reward: 0 },
   },
   {
+    row: 'tests_broken_by_patch',
+    when: { evaluation: ['tests_cannot_start'], tests_start: [true] },
+    verdict: { reward: 0 },
+  },
+  {
     row: 'tests_cannot_start',
     when: { evaluation: ['tests_cannot_start'] },
     verdict: { failed: 'tests_cannot_start' },
@@ -82,6 +92,11 @@ const ROWS = [
   {
     row: 'parser_broken',
     when: { evaluation: ['parser_failed'], gold_healthy: [true] },
+    verdict: { reward: 0 },
+  },
+  {
+    row: 'parser_broken_by_patch',
+    when: { evaluation: ['parser_failed'], tests_start: [true] },
     verdict: { reward: 0 },
   },
   {
@@ -123,7 +138,14 @@ export const RETIRED_ROWS: readonly string[] = RETIRED.map(({ row }) => row);
  * Rows that decide on a fact that no run of before can have. They do not count for the hash, for the same reason: the table decides
  * what it decided for such a run, and the run continues. A later change of such a row changes decisions: it must count then.
  */
-const ADDED: readonly string[] = ['parser_broken', 'parser_failed', 'scored'];
+const ADDED: readonly string[] = [
+  'parser_broken',
+  'parser_failed',
+  'scored',
+  'timeout_of_patch',
+  'tests_broken_by_patch',
+  'parser_broken_by_patch',
+];
 
 export type RewardRowName = (typeof ROWS)[number]['row'];
 

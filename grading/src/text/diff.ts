@@ -151,3 +151,6 @@ export function pathOf(file: DiffFile): string {
 
 export const isNew = (file: DiffFile): boolean => file.source === DEV_NULL;
 export const isDeleted = (file: DiffFile): boolean => file.target === DEV_NULL;
+/** Renamed or copied. */
+export const isMoved = (file: DiffFile): boolean =>
+  !isNew(file) && !isDeleted(file) && file.source.slice(2) !== file.target.slice(2);

@@ -13,6 +13,8 @@ export type TrustEvidence = {
   /** The part of the log that gave the outcomes; null when it could not be read. */
   text: string | null;
   resolved: boolean;
+  /** The log lacks its middle. */
+  logCut?: boolean;
   /** As reported by the runtime; null: unknown. */
   scriptExitCode: number | null;
   imageDigest: string | null;

@@ -60,6 +60,12 @@ export function runnersOf(instance: Instance): (path: string) => boolean {
   return (path) => !spared.has(path) && (named.has(path) || patterns.some((one) => one.test(path)));
 }
 
+/** Whether a file belongs to a module that the test command runs by its name (`python -m NAME`). */
+export function modulesRunOf(instance: Instance): (path: string) => boolean {
+  const names = [...commandOf(instance).matchAll(/\s-m\s+(\w+)/g)].map(([, name]) => name);
+  return (path) => path.split('/').some((part) => names.includes(part.replace(/\.py$/, '')));
+}
+
 /** Of a simple command's words: the program, the program that a launcher runs, and the values of configuring options. */
 function* runnersIn(words: readonly string[]): Generator<{ word: string; settings: boolean }> {
   let program = true;

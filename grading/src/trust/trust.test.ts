@@ -223,10 +223,18 @@ describe('the log against what happened', () => {
       expect(trustOf(GOLD + other, log, row)).toMatchObject({ level: 'suspicious' });
     });
 
-    test('what cannot be taken out is forged', () => {
+    test('a file that was moved there is taken out and tried too', () => {
       const moved =
         'diff --git a/old.py b/tests/test_lid.py\nsimilarity index 100%\nrename from old.py\nrename to tests/test_lid.py\n';
-      expect(trustOf(GOLD + moved, log)).toMatchObject({ level: 'forged', reward: 0 });
+      expect(trustOf(GOLD + moved, log)).toMatchObject({
+        level: 'suspicious',
+        reasons: [expect.stringMatching(/in its way \(tests\/test_lid\.py\)/)],
+      });
+    });
+
+    test('what cannot be taken out is forged', () => {
+      const broken = `${GOLD + own}diff --git a/x b/x\n@@ -1,9 +1,9 @@\n x\n`;
+      expect(trustOf(broken, log)).toMatchObject({ level: 'forged', reward: 0 });
     });
 
     test('nor is it nothing when the installation has put it there', () => {

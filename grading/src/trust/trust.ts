@@ -24,6 +24,7 @@ export function assessTrust(evidence: TrustEvidence): Trust {
     ...toolFindings(evidence),
     ...pathFindings(evidence.changedFiles, evidence.modelPatch, evidence.instance),
     ...unknownChangeFindings(evidence),
+    ...cutLogFindings(evidence),
     ...scriptFindings(evidence),
     ...skippedTestFindings(evidence),
     ...(evidence.log === null ? [] : logFindings(evidence, evidence.log)),
@@ -55,6 +56,12 @@ function scriptFindings({ scriptExitCode, resolved }: TrustEvidence): TrustFindi
 function unknownChangeFindings({ changesUnknown, resolved }: TrustEvidence): TrustFinding[] {
   if (changesUnknown === undefined || !resolved) return [];
   return [{ level: 'suspicious', reason: `what changed during the tests is not known: ${changesUnknown}` }];
+}
+
+/** Failures of tests can stand in the middle of a log that the patch made too long. */
+function cutLogFindings({ logCut, resolved }: TrustEvidence): TrustFinding[] {
+  if (logCut !== true || !resolved) return [];
+  return [{ level: 'suspicious', reason: 'the test log is longer than log_limit: its middle is not known' }];
 }
 
 function logFindings(evidence: TrustEvidence, log: string): TrustFinding[] {

@@ -45,3 +45,11 @@ test('a new file where the test patch has its own goes, whoever else brings it',
   // An exact copy of gold's file.
   expect(replacedTestFiles(FIX + golds, hidden)).toEqual([]);
 });
+
+test('a file that is moved to where the test patch adds its own stays where it was', () => {
+  const hidden = instance({ patch: '', test_patch: adds('tests/test_new.py', 'z') });
+  const moved =
+    'diff --git a/tests/test_old.py b/tests/test_new.py\nsimilarity index 100%\nrename from tests/test_old.py\nrename to tests/test_new.py\n';
+  expect(withoutTestHooks(FIX + moved, hidden)).toEqual({ patch: FIX, files: ['tests/test_new.py'] });
+  expect(replacedTestFiles(FIX + moved, hidden)).toEqual(['tests/test_new.py']);
+});

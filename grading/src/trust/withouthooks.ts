@@ -1,12 +1,12 @@
 /** Removes from a patch what could decide test outcomes, so that a second evaluation shows whether the verdict holds without it. */
 import type { Instance } from '@swefarm/shared';
-import { isNew, pathOf, readDiff } from '../text/diff.ts';
+import { type DiffFile, isMoved, isNew, pathOf, readDiff } from '../text/diff.ts';
 import { hasHooks, isStartupFile } from './patchfiles.ts';
 import { runnersOf } from './runners.ts';
 
 /**
  * The patch without: files that run by themselves in every test (conftest.py, sitecustomize.py, …), new modules that hook into the test
- * run, edits of the program that runs the tests, and new files where the test patch adds its own. Files of gold stay.
+ * run, edits of the program that runs the tests, and files that it adds or moves to where the test patch adds its own. Files of gold stay.
  * Null when there is none of these, or when this parser cannot split the patch.
  */
 export function withoutTestHooks(
@@ -27,26 +27,29 @@ export function withoutTestHooks(
     const path = pathOf(file);
     const decides =
       !gold.has(path) && (isStartupFile(path) || runs(path) || (isNew(file) && hasHooks(file.added)));
-    if (decides || (isNew(file) && hidden.has(path))) files.push(path);
+    if (decides || (takesPath(file) && hidden.has(path))) files.push(path);
     else kept.push(section);
   }
   return files.length === 0 ? null : { patch: [...head, ...kept].join(''), files };
 }
 
+/** Whether the path was free before. Without its section a file that was moved there stays where it was. */
+const takesPath = (file: DiffFile): boolean => isNew(file) || isMoved(file);
+
 /** Paths of the files that a patch adds; none when it cannot be parsed. */
 const newFiles = (patch: string): string[] => filesOf(patch)?.filter(isNew).map(pathOf) ?? [];
 
-/** New files of the patch where the test patch adds its own, except those that are identical to gold's. */
+/** Files that the patch puts where the test patch adds its own, except those that are identical to gold's. */
 export function replacedTestFiles(patch: string, instance: Pick<Instance, 'patch' | 'test_patch'>): string[] {
   const hidden = new Set(newFiles(instance.test_patch));
   const gold = new Map(filesOf(instance.patch)?.map((file) => [pathOf(file), file.added.join('\n')]));
   return (filesOf(patch) ?? [])
-    .filter((file) => isNew(file) && hidden.has(pathOf(file)))
+    .filter((file) => takesPath(file) && hidden.has(pathOf(file)))
     .filter((file) => gold.get(pathOf(file)) !== file.added.join('\n'))
     .map(pathOf);
 }
 
-function filesOf(patch: string): ReturnType<typeof readDiff> | null {
+function filesOf(patch: string): DiffFile[] | null {
   try {
     return readDiff(patch);
   } catch {

@@ -78,7 +78,7 @@ export function stateOf(
   if (!result) return running ? 'running' : 'waiting';
   if (result.outcome === 'failed' || result.outcome === 'cancelled') return result.outcome;
   if (result.resolved === null) return result.reward === null ? 'ungraded' : 'scored';
-  return result.resolved ? 'resolved' : 'unresolved';
+  return result.resolved && (result.reward ?? 0) > 0 ? 'resolved' : 'unresolved';
 }
 
 export type Filter = {

@@ -116,7 +116,7 @@ function sumsOf(rows: readonly Row[]) {
     if (result.outcome !== 'judged') continue;
     times.push(result.seconds);
     const outcomes = groups.get(instance) ?? new Set();
-    groups.set(instance, result.resolved === null ? outcomes : outcomes.add(result.resolved));
+    groups.set(instance, result.resolved === null ? outcomes : outcomes.add(state === 'resolved'));
   }
   times.sort((a, b) => a - b);
   return {

@@ -1,4 +1,4 @@
-/** Tries the endpoints of a run before it is queued: with --require-tokens, and where its instances show pictures. */
+/** Tries the endpoints of a run before it is queued: can they be asked, and do they give what the run needs. */
 import {
   asksPolicy,
   effectiveSampling,
@@ -11,6 +11,7 @@ import {
 } from '@swefarm/shared';
 import { probeEndpoints } from '../probe/endpoints.ts';
 import { probePictures } from '../probe/pictureprobe.ts';
+import { probeReachable } from '../probe/reachable.ts';
 import { say } from './terminal.ts';
 
 export type EndpointCheck = {
@@ -19,25 +20,51 @@ export type EndpointCheck = {
   instances: readonly Instance[];
   apiKey: PolicyKey | null;
   acceptRawLogprobs: boolean;
+  /** False with --no-probe: nothing is tried. */
+  probes: boolean;
   signal: AbortSignal;
 };
 
 /**
- * Throws UnusableError with the failure and its remedy: `policy_tokens` where the run could not train, `policy_pictures` where an
- * endpoint refuses the pictures of its instances. Asks nothing for runs that need neither.
+ * Throws UnusableError with the failure and its remedy: `policy_endpoint` where no endpoint can be asked, `policy_tokens` where the run could not train, `policy_pictures` where an
+ * endpoint refuses the pictures of its instances. Asks nothing for runs without a policy.
  */
 export async function requireFitEndpoints(farm: Farm, trial: EndpointCheck): Promise<void> {
   const { policy } = trial.record;
   const shows = trial.instances.some(({ pictures = [] }) => pictures.length > 0);
-  if (!policy || (!policy.require_tokens && !shows)) return;
+  if (!policy || !trial.probes) return;
   const [spoken] = policy.name === null ? [] : await farm.policies.get([policy.name]);
   if (spoken && spoken.state !== 'serving') {
     say(`swefarm: policy ${spoken.name} is ${spoken.state}: its endpoints are not tried`);
     return;
   }
   const urls = spoken && spoken.endpoints.length > 0 ? spoken.endpoints : policy.urls;
+  await requireReachable(urls, policy, trial);
   if (shows) await requirePictures(urls, policy, trial);
   if (policy.require_tokens) await requireTrainable(urls, policy, trial);
+}
+
+/** An endpoint that fails beside one that answers gives a warning: workers use the others. */
+async function requireReachable(
+  urls: readonly string[],
+  { model }: PolicyConfig,
+  { apiKey, signal }: EndpointCheck,
+): Promise<void> {
+  const tried = await Promise.all(
+    urls.map(async (url) => ({ url, ...(await probeReachable(url, { model, apiKey, signal })) })),
+  );
+  signal.throwIfAborted();
+  const lines = tried
+    .filter(({ status }) => status !== 'ok')
+    .map(({ url, detail, remedy }) => `${url}: ${detail}\n    → ${remedy}`);
+  if (lines.length > 0 && tried.every(({ status }) => status === 'fail'))
+    throw new UnusableError(
+      'policy_endpoint',
+      ['no endpoint of this run can be asked:', ...lines, 'endpoints that come up later: --no-probe'].join(
+        '\n  ',
+      ),
+    );
+  for (const line of lines) say(`swefarm: ${line}`);
 }
 
 async function requirePictures(

@@ -1,4 +1,5 @@
 /** Evaluates the gold patch and the untouched tree of instances in one run: for `swefarm health` and `swefarm dataset verify`. */
+import { untouchedPatch } from '@swefarm/grading';
 import { type ArtifactContent, parseRolloutId, type Result } from '@swefarm/shared';
 import type { Command } from 'commander';
 import type { Dataset } from '../datasets/read.ts';
@@ -43,10 +44,6 @@ export function addExaminationOptions(command: Command): Command {
   return addFarmOptions(command);
 }
 
-/** Adds a file of which no test knows. */
-const NO_CHANGE =
-  'diff --git a/swefarm-untouched.txt b/swefarm-untouched.txt\nnew file mode 100644\n--- /dev/null\n+++ b/swefarm-untouched.txt\n@@ -0,0 +1 @@\n+Nothing else is changed.\n';
-
 /** One run: the first rounds of each instance evaluate gold, the others the untouched tree. */
 export async function examine(dataset: Dataset, flags: Flags, times: Rounds, stop: Stop): Promise<Examined> {
   const { instances } = dataset;
@@ -61,8 +58,7 @@ export async function examine(dataset: Dataset, flags: Flags, times: Rounds, sto
   const plans = planGrading(instances, record.evaluation.grader);
   const patches = new Map(
     instances.map(({ instance_id, patch }) => {
-      // Where an empty patch is no evaluation, one that adds a file shows what the tests say of the untouched tree.
-      const untouched = plans.of(instance_id)?.blank === 'ends' ? NO_CHANGE : '';
+      const untouched = untouchedPatch(plans.of(instance_id) ?? null);
       return [
         instance_id,
         [...Array<string>(times.gold).fill(patch), ...Array<string>(times.noop).fill(untouched)],
@@ -82,6 +78,8 @@ export async function examine(dataset: Dataset, flags: Flags, times: Rounds, sto
   };
   const rollouts = new Set(rolloutIds(record, instances));
   const { complete } = await runLocally({
+    // The untouched trees are among them.
+    words: { resolved: false, turns: false },
     ...{ farm, output, record, instances, patches, rollouts, onResult, flags, place, stop },
   });
   const findings = new Map<string, HealthFinding>();

@@ -1,12 +1,12 @@
 /** Collects with a display: progress, what the workers do, and readable lines when the output is a terminal. */
 
-import type { Farm, Instance, ProducerConfig, RunRecord } from '@swefarm/shared';
+import { type Farm, type Instance, type ProducerConfig, type RunRecord, successOf } from '@swefarm/shared';
 import { RESULT_FORMATS } from '../formats/results.ts';
 import { type Collected, type CollectOptions, collect } from '../output/collect.ts';
 import type { OutputLine } from '../output/line.ts';
 import { type Output, type OutputFormat, openOutputFile, streamOutput } from '../output/output.ts';
 import { renderReward } from '../output/renderreward.ts';
-import { type Progress, startProgress } from '../view/progress.ts';
+import { type Progress, type ProgressWords, startProgress } from '../view/progress.ts';
 import { styled, writeTo } from './terminal.ts';
 
 export type Follow = {
@@ -23,6 +23,8 @@ export type Follow = {
   feed?: CollectOptions['feed'];
   mark?: CollectOptions['mark'];
   onLine?: CollectOptions['onLine'];
+  /** What the progress display shows. */
+  words?: ProgressWords | undefined;
   signal: AbortSignal;
   /** Receives the progress display once it is shown, to print lines without tearing it. */
   onProgress?: (progress: Progress) => void;
@@ -33,7 +35,7 @@ const WATCH_MS = 2_000;
 /** Collects until all results are there or the signal ends it. Throws as {@link collect} does. */
 export async function follow(task: Follow): Promise<Collected> {
   const { farm, rollouts, output } = task;
-  const progress = startProgress(rollouts.size, output.lines.values());
+  const progress = startProgress(rollouts.size, output.lines.values(), process.stderr, task.words);
   task.onProgress?.(progress);
   const watch = setInterval(() => void watchFarm(task, progress), WATCH_MS);
   try {
@@ -105,9 +107,9 @@ function humanLine(line: OutputLine): string {
     line.outcome === 'judged'
       ? line.resolved === null && line.reward !== null
         ? paint('green', '• scored    ')
-        : line.resolved
+        : successOf(line)
           ? paint('green', '✓ resolved  ')
-          : paint('red', '✗ unresolved')
+          : paint('red', line.resolved ? '✗ unrewarded' : '✗ unresolved')
       : paint('yellow', `! ${line.outcome.padEnd(10)}`);
   const end = line.failure
     ? `${line.failure.stage}/${line.failure.class}: ${line.failure.message}`

@@ -1,6 +1,7 @@
 /** A run on this machine: starts its Redis and workers, and collects until all results are there or no worker is left. */
 import { join, resolve } from 'node:path';
 import {
+  asksPolicy,
   type Farm,
   type Instance,
   inheritedEnvironment,
@@ -13,16 +14,16 @@ import {
   UsageError,
 } from '@swefarm/shared';
 import { startLocalRedis } from '../local/redis.ts';
-import { type LocalWorker, startLocalWorker } from '../local/worker.ts';
+import { type LocalWorker, type LocalWorkerOptions, startLocalWorker } from '../local/worker.ts';
 import type { Collected, CollectOptions } from '../output/collect.ts';
 import type { Output, OutputRun } from '../output/output.ts';
 import { rolloutIds, submit } from '../run/submit.ts';
 import { localAbility, workerWarnings } from '../run/workerneeds.ts';
-import type { Progress } from '../view/progress.ts';
+import type { Progress, ProgressWords } from '../view/progress.ts';
 import { type Follow, follow } from './follow.ts';
 import type { Flags } from './options.ts';
 import type { Stop } from './stop.ts';
-import { say } from './terminal.ts';
+import { quoted, say } from './terminal.ts';
 
 export type RunFolder = {
   config: ProducerConfig;
@@ -73,6 +74,8 @@ export type LocalRun = {
   onResult?: CollectOptions['onResult'];
   /** As in CollectOptions: a collection queues more as results come. */
   collecting?: Pick<Follow, 'feed' | 'mark' | 'onLine'>;
+  /** Default: as the run's agent has them. */
+  words?: ProgressWords;
   flags: Flags;
   place: RunFolder;
   stop: Stop;
@@ -91,7 +94,7 @@ export async function runLocally(run: LocalRun): Promise<Collected> {
   const note = (text: string): void =>
     progress ? progress.say(`swefarm: ${text}`) : say(`swefarm: ${text}`);
   // Nothing is refused any more, so workers load their code while the rollouts are queued.
-  const workers = await startWorkers(flags, place, note);
+  const workers = await startWorkers(flags, place, { onNote: note, results: () => output.lines.size });
   stop.onForced(() => {
     for (const worker of workers) worker.kill();
   });
@@ -116,6 +119,10 @@ export async function runLocally(run: LocalRun): Promise<Collected> {
       copyArtifactsTo: flags.copyArtifacts as string | undefined,
       ...(run.onResult ? { onResult: run.onResult } : {}),
       ...run.collecting,
+      words: run.words ?? {
+        resolved: true,
+        turns: asksPolicy(record.agent.type) || record.agent.type === 'external',
+      },
       // Other workers of the farm do not stop with this command, so a signal ends collecting at once.
       signal: workers.length > 0 ? ended.signal : stop.draining,
       onProgress: (shown) => {
@@ -148,10 +155,11 @@ const localWorkersOf = (flags: Flags, config: ProducerConfig): number =>
 async function startWorkers(
   flags: Flags,
   place: RunFolder,
-  onNote: (text: string) => void,
+  heard: Pick<LocalWorkerOptions, 'onNote' | 'results'>,
 ): Promise<LocalWorker[]> {
   const { config, logDir } = place;
   const args = ['run', ...workerFlags(flags, place)];
+  const firstArgs = firstStartFlags(flags);
   const command =
     flags.workerCommand === undefined ? undefined : String(flags.workerCommand).split(/\s+/).filter(Boolean);
   const count = localWorkersOf(flags, config);
@@ -161,9 +169,17 @@ async function startWorkers(
   if (count > 0) await ownFolder(logDir, { setting: 'state_dir' });
   return Array.from({ length: count }, (_, index) => {
     const logFile = join(logDir, count === 1 ? 'worker.log' : `worker-${index + 1}.log`);
-    return startLocalWorker({ command, args, environment, logFile, onNote });
+    return startLocalWorker({ command, args, firstArgs, environment, logFile, ...heard });
   });
 }
+
+/** A person who starts a run is told within seconds that no engine answers, unless a patience of their own was configured. */
+function firstStartFlags(flags: Flags): string[] {
+  const usual = loadConfig('worker', { env: {} }).engine_patience_seconds;
+  const set = loadConfig('worker', { flags: { config: flags.config } }).engine_patience_seconds;
+  return set === usual ? ['--engine-patience-seconds', String(FIRST_PATIENCE_SECONDS)] : [];
+}
+const FIRST_PATIENCE_SECONDS = 3;
 
 /** The worker reads environment and configuration file itself; only flags and this command's decisions are passed on. */
 function workerFlags(flags: Flags, place: RunFolder): string[] {
@@ -192,12 +208,20 @@ function workerFlags(flags: Flags, place: RunFolder): string[] {
   );
 }
 
-export function describeRunFolder(path: string, place: RunFolder, flags: Flags): string[] {
+/** `example`: the id of a rollout in the output, or null. */
+export function describeRunFolder(
+  path: string,
+  place: RunFolder,
+  flags: Flags,
+  example: string | null,
+): string[] {
   const copies = flags.copyArtifacts as string | undefined;
   return [
     ...(path === '-' ? [] : [`results: ${resolve(path)}`]),
     `trajectories and reports: ${copies === undefined ? place.config.artifacts : resolve(copies)}`,
-    ...(path === '-' ? [] : [`read one with: swefarm show '${path}#INSTANCE.INDEX'`]),
+    ...(path === '-' || example === null
+      ? []
+      : [`read one with: npx swefarm show ${quoted(`${path}#${example}`)}`]),
     `worker log: ${join(place.logDir, 'worker.log')}`,
   ];
 }

@@ -11,6 +11,7 @@ const program = new Command('swefarm')
   .description(
     'Run rollouts of software-engineering agents: submit them, let workers run and grade them, collect the results.',
   )
+  .option('-V, --version', 'print the version')
   .showHelpAfterError('(--help shows all options)')
   .showSuggestionAfterError()
   .exitOverride()
@@ -24,6 +25,11 @@ process.stdout.on('error', async (error: NodeJS.ErrnoException) => {
 });
 
 const words = process.argv.slice(2);
+if (words[0] === '--version' || words[0] === '-V') {
+  const { printVersion } = await import('./printversion.ts');
+  printVersion();
+  process.exit(0);
+}
 // `swefarm help NAME` and `swefarm NAME --help` are the same.
 const name = words[0] === 'help' ? words[1] : words[0];
 const entry = COMMANDS.find((one) => one.name === name);

@@ -168,6 +168,12 @@ export function addRunOptions(command: Command): Command {
     .addOption(rawOption())
     .addOption(
       new Option(
+        '--no-probe',
+        'queue without trying the endpoints first: they come up later, or only workers reach them',
+      ).helpGroup('Policy:'),
+    )
+    .addOption(
+      new Option(
         '--api-key-env <variable>',
         'environment variable that holds the API key of the policy',
       ).helpGroup('Policy:'),

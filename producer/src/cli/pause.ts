@@ -1,5 +1,5 @@
 /** `swefarm pause` and `swefarm resume`. A run also pauses itself, when infrastructure fails too many of its rollouts. */
-import { type Farm, UsageError } from '@swefarm/shared';
+import { type Farm, resumeRun, UsageError } from '@swefarm/shared';
 import type { Command } from 'commander';
 import { openFarmPatiently } from './farm.ts';
 import { addFarmOptions, type Flags, producerConfig } from './options.ts';
@@ -20,8 +20,7 @@ export function addResume(program: Command): void {
     await using farm = await openRun(runId, flags);
     const paused = await farm.groups.paused(runId);
     if (!paused || paused.reason === null) throw new UsageError(`run ${runId} is not paused`);
-    const { committed, failures, answers, unread } = await farm.results.counts(runId);
-    await farm.groups.resume(runId, { committed, failures, answers, unread });
+    await resumeRun(farm, runId);
     say(`run ${runId} is resumed; it was paused because: ${paused.reason}`);
   });
 }

@@ -1,7 +1,14 @@
 /** `swefarm report`: prints the profile of one or several outputs, or of a run that is still in Redis. */
 import { existsSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
-import { describeUnreadable, openFarm, type RunRecord, replaceFile, startedRollouts } from '@swefarm/shared';
+import {
+  describeUnreadable,
+  openFarm,
+  type RunRecord,
+  replaceFile,
+  startedRollouts,
+  UsageError,
+} from '@swefarm/shared';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { inFolder } from '../output/appendfile.ts';
 import { profileOf } from '../output/profile.ts';
@@ -116,7 +123,10 @@ async function reportOf(
 }
 
 async function fromFarm(runId: string, flags: Flags, prices: PriceFile | null) {
-  await using farm = await openFarm(producerConfig(flags), 'producer');
+  const config = producerConfig(flags);
+  if (config.redis_url === null)
+    throw new UsageError(`${runId}: no such file; for a run of a farm add its --redis-url`);
+  await using farm = await openFarm(config, 'producer');
   return await countRun(farm, runId, prices);
 }
 

@@ -3,7 +3,7 @@ import { type Farm, type ProducerConfig, type RunRecord, UsageError } from '@swe
 import type { Command } from 'commander';
 import { parseSets, taggedPath } from '../collection/sets.ts';
 import type { Collected } from '../output/collect.ts';
-import { type OutputFormat, type OutputRun, writeOutputRun } from '../output/output.ts';
+import { type Output, type OutputFormat, type OutputRun, writeOutputRun } from '../output/output.ts';
 import { withDeadline } from '../run/deadline.ts';
 import { EXIT, type ExitCode } from '../run/exit.ts';
 import { staleLimitWarning } from '../run/submit.ts';
@@ -126,7 +126,7 @@ async function runPrepared(task: Prepared, stop: Stop): Promise<ExitCode> {
       unreadable,
       minGroup: prepared.minGroup,
       queued: collection.queued(),
-      places: describeRunFolder(path, place, flags),
+      places: describeRunFolder(path, place, flags, exampleOf(output)),
       resumeHint:
         path === '-'
           ? 'this run cannot be resumed: that needs an --output file'
@@ -140,6 +140,10 @@ async function runPrepared(task: Prepared, stop: Stop): Promise<ExitCode> {
     throw error;
   }
 }
+
+/** `INSTANCE.INDEX` of a line. */
+const exampleOf = ({ lines }: Output): string | null =>
+  lines.keys().next().value?.split('.').slice(1).join('.') ?? null;
 
 async function storeRun(
   { path, rows, flags }: Prepared,
@@ -161,5 +165,6 @@ const requireEndpoints = (
     instances: prepared.dataset.instances,
     apiKey: prepared.apiKey,
     acceptRawLogprobs: flags.acceptRawLogprobs === true,
+    probes: flags.probe !== false,
     signal,
   });

@@ -11,6 +11,7 @@ import {
   ownFolder,
   type ProducerConfig,
   Secret,
+  SwefarmError,
   UsageError,
   whenAborted,
 } from '@swefarm/shared';
@@ -29,7 +30,7 @@ import {
   rowOptions,
   runFlags,
 } from './options.ts';
-import { listenForStop } from './stop.ts';
+import { listenForStop, type Stop } from './stop.ts';
 import { print, say } from './terminal.ts';
 
 export function addServe(program: Command): void {
@@ -54,6 +55,19 @@ async function serve(flags: Flags): Promise<number> {
       ? given
       : { ...given, policy_api_key: environmentSecret(String(flags.apiKeyEnv), '--api-key-env') };
   const stop = listenForStop();
+  try {
+    return await serveUntil(stop, flags, config);
+  } catch (error) {
+    // It was stopped while it waited for Redis: nothing had started.
+    if (stop.draining.aborted && isAbort(error)) return EXIT.allJudged;
+    throw error;
+  }
+}
+
+const isAbort = (error: unknown): boolean =>
+  (error instanceof SwefarmError && error.code === 'aborted') || (error as Error).name === 'AbortError';
+
+async function serveUntil(stop: Stop, flags: Flags, config: ProducerConfig): Promise<number> {
   const settings = runSettings({ flags: runFlags(flags), configFile: flags.runConfig as string | undefined });
   const dataset = flags.dataset === undefined ? null : await datasetOf(flags, stop.draining);
   const instances = new Map(dataset?.instances.map((instance) => [instance.instance_id, instance]));

@@ -137,6 +137,7 @@ async function checkFarm(
     instances: dataset.instances,
     apiKey,
     acceptRawLogprobs: flags.acceptRawLogprobs === true,
+    probes: flags.probe !== false,
     signal,
   });
   const idle = await staleLimitWarning(record, farm);

@@ -7,7 +7,8 @@ type Style = Parameters<typeof styleText>[0];
 export const styled = (style: Style, text: string, stream: NodeJS.WriteStream): string =>
   styleText(style, text, { stream });
 
-export const widthOf = (stream: NodeJS.WriteStream): number => stream.columns ?? 100;
+/** Some terminals, such as those of `script` and of some CI systems, report 0 columns. */
+export const widthOf = ({ columns }: Pick<NodeJS.WriteStream, 'columns'>): number => columns || 100;
 
 /** Writes and waits until the stream took it: a slow pipe must slow the process, not fill its memory. */
 export function writeTo(stream: NodeJS.WriteStream, text: string): Promise<void> {
@@ -20,11 +21,13 @@ export const print = (text: string): Promise<void> => writeTo(process.stdout, `$
 export const say = (text: string): void => void process.stderr.write(`${text}\n`);
 
 /** Characters that a shell does not interpret. */
-const PLAIN = /^[\w@%+=:,./-]+$/;
+const PLAIN = /^[\w@%+=:,./-][\w@%+=:,./#-]*$/;
 /** A URL with a user or a password. */
 const SECRET = /:\/\/[^/\s]*@/;
 
-const quoted = (word: string): string => (PLAIN.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
+/** A word as a shell takes it. */
+export const quoted = (word: string): string =>
+  PLAIN.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 
 /** The command of this process, quoted for a shell, with the flag `more` added unless present. A command with a secret is not shown. */
 export function repeatCommand(args: readonly string[], more: readonly [flag: string, value: string]): string {
@@ -32,5 +35,5 @@ export function repeatCommand(args: readonly string[], more: readonly [flag: str
   const has = args.some((arg) => arg === flag || arg.startsWith(`${flag}=`));
   const added = has ? [] : [flag, value];
   if (args.some((arg) => SECRET.test(arg))) return ['the same command', ...added].join(' ');
-  return ['swefarm', ...[...args, ...added].map(quoted)].join(' ');
+  return ['npx swefarm', ...[...args, ...added].map(quoted)].join(' ');
 }

@@ -2,7 +2,7 @@
  * Decides which rollouts of a run are queued next, from the results so far: until an instance is resolved often enough, within a budget,
  * or only those that an earlier output lacks. What is never queued costs nothing, and a later resume can still queue it.
  */
-import { parseRolloutId, rolloutId } from '@swefarm/shared';
+import { parseRolloutId, rolloutId, successOf } from '@swefarm/shared';
 import type { LineSummary } from '../output/line.ts';
 
 export type Budget = {
@@ -65,7 +65,7 @@ export class Feeder {
     if (!group) return;
     this.#inFlight -= 1;
     group.ended += 1;
-    if (line.resolved === true) group.resolved += 1;
+    if (successOf(line) === true) group.resolved += 1;
     this.#tokens += line.tokens.prompt + line.tokens.completion;
     this.#cost += this.#rules.costOf(line);
   }

@@ -108,13 +108,23 @@ function isJsonLines(head: Buffer): boolean {
   return line !== '{' && !line.endsWith(',');
 }
 
+/** For a name as hubs have it: the command that fetches it. */
+function hubRemedy(path: string): string | null {
+  if (!/^[\w-][\w.-]*\/[\w-][\w.-]*(@[\w.-]+)?$/.test(path) || /\.(jsonl?|parquet|gz|csv|tsv)$/.test(path))
+    return null;
+  const [name = ''] = path.split('@');
+  return `if it is the name of a dataset on a hub, fetch it first with "npx swefarm dataset fetch ${path}"; then give a file in ${name.replace('/', '__')}`;
+}
+
 /** The error of a file that cannot be read, with its remedy. */
 export function readError(path: string, error: unknown): unknown {
   if (error instanceof UsageError) return error;
   const code = (error as NodeJS.ErrnoException).code;
   switch (code) {
     case 'ENOENT':
-      return new UsageError(`${path}: no such file; check the path of --dataset`, { cause: error });
+      return new UsageError(`${path}: no such file; ${hubRemedy(path) ?? 'check the path of --dataset'}`, {
+        cause: error,
+      });
     case 'EACCES':
     case 'EPERM':
       return new UsageError(`${path}: may not be read by this user; check its permissions`, { cause: error });

@@ -1,5 +1,7 @@
 /** A trajectory as other agents' formats have it: a prompt, then steps of thought, calls and observations. */
 import {
+  contentWithoutThought,
+  findFencedBlock,
   type Message,
   picturesOf,
   type Trajectory,
@@ -27,45 +29,70 @@ export type Step = {
   /** The answer without its calls. */
   thought: string;
   calls: StepCall[];
+  /** Those of the calls that the agent ran: all of them where its turn is not known. */
+  ran: StepCall[];
   observations: Message[];
 };
 
 export type Conversation = { prompt: Message[]; steps: Step[] };
 
-/** A block of one command, as the prompts of the text form ask for it. */
-const BLOCK = /^```(?:bash|mswea_bash_command)[ \t]*\n([\s\S]*?)\n```[ \t]*$/m;
+type Told = Pick<Trajectory, 'messages' | 'turns'> & Partial<Pick<Trajectory, 'token_mode'>>;
 
-export function conversationOf({ messages, turns }: Pick<Trajectory, 'messages' | 'turns'>): Conversation {
+/** `turns`: what ran; an answer without its turn is read as the agent reads it. */
+export function conversationOf({ messages, turns, token_mode }: Told): Conversation {
   const prompt: Message[] = [];
   const steps: Step[] = [];
   const byMessage = new Map(turns.map((turn) => [turn.message, turn]));
   for (const [at, message] of messages.entries()) {
     const last = steps.at(-1);
     if (message.role === 'assistant') {
-      steps.push({ message, at, turn: byMessage.get(at) ?? null, ...callsOf(message), observations: [] });
+      const turn = byMessage.get(at) ?? null;
+      const read = message.tool_calls?.length
+        ? calledIn(message, turn)
+        : writtenIn(message, turn, token_mode === 'token-in');
+      steps.push({ message, at, turn, ...read, observations: [] });
     } else if (last) last.observations.push(message);
     else prompt.push(message);
   }
   return { prompt, steps };
 }
 
-function callsOf(message: Message): Pick<Step, 'thought' | 'calls'> {
-  const text = message.content ?? '';
-  if (message.tool_calls && message.tool_calls.length > 0) {
-    const calls = message.tool_calls.map(({ id, function: { name, arguments: raw } }) => ({
-      id,
-      name,
-      args: parsedObject(raw),
-      raw,
-    }));
-    return { thought: text, calls };
+type Read = Pick<Step, 'thought' | 'calls' | 'ran'>;
+
+/** Tool calls. The farm runs those of one answer in order and records each command. */
+function calledIn(message: Message, turn: Turn | null): Read {
+  let commands = turn?.commands.length ?? Infinity;
+  let whole = true;
+  const calls: StepCall[] = [];
+  const ran: StepCall[] = [];
+  for (const { id, function: called } of message.tool_calls ?? []) {
+    const { name, arguments: raw } = called;
+    const call = { id, name, args: parsedObject(raw), raw };
+    calls.push(call);
+    if (commandOf(call) !== null || name === 'bash') whole = commands-- > 0;
+    else if (name === 'submit_solution') whole &&= turn === null || call.args !== null || raw.trim() === '';
+    if (whole) ran.push(call);
   }
-  const block = BLOCK.exec(text);
-  if (!block) return { thought: text, calls: [] };
-  const command = block[1] ?? '';
-  const thought = `${text.slice(0, block.index)}${text.slice(block.index + block[0].length)}`.trim();
-  const call = { id: null, name: 'bash', args: { command }, raw: JSON.stringify({ command }) };
-  return { thought, calls: [call] };
+  return { thought: message.content ?? '', calls, ran };
+}
+
+/** The block of a text. Nothing ran of an answer that was cut or refused, whatever blocks it holds. */
+function writtenIn(message: Message, turn: Turn | null, apart: boolean): Read {
+  const text = message.content ?? '';
+  const content = contentWithoutThought(message, apart);
+  const block = findFencedBlock(content);
+  const found = 'malformed' in block ? null : block;
+  const commands = turn ? turn.commands.map(({ command }) => command) : found ? [found.command] : [];
+  const ran = commands.map((command) => ({
+    id: null,
+    name: 'bash',
+    args: { command },
+    raw: JSON.stringify({ command }),
+  }));
+  if (!found || found.command !== commands[0]) return { thought: text, calls: ran, ran };
+  const before = text.length - content.length;
+  const thought = text.slice(0, before + found.start) + text.slice(before + found.end);
+  return { thought: thought.trim(), calls: ran, ran };
 }
 
 export function parsedObject(text: string): Record<string, unknown> | null {

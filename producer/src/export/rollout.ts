@@ -1,5 +1,5 @@
 /** What an export format is given: one rollout, with all that is known of where it comes from. */
-import type { ArtifactContent } from '@swefarm/shared';
+import { type ArtifactContent, successOf } from '@swefarm/shared';
 import { type OutputLine, tagOf } from '../output/line.ts';
 
 /** The fields of a dataset's row that travel with its rollouts. Neither tests nor gold patch: an export must not answer the task. */
@@ -23,7 +23,10 @@ export type Provenance = {
   policy_version: string | null;
   tag: string | null;
   licence: string | null;
+  /** The harness's own verdict. */
   resolved: boolean | null;
+  /** Resolved, and rewarded: false for a forged verdict. Formats write it as their own `resolved`. */
+  success: boolean | null;
   reward: number | null;
   exit_status: string | null;
   trust: string | null;
@@ -62,6 +65,7 @@ export function exportedRollout(parts: RolloutParts): ExportedRollout {
     tag: tagOf(line),
     licence: instance?.licence ?? line.imported?.licence ?? null,
     resolved: line.resolved,
+    success: successOf(line),
     reward: line.reward,
     exit_status: line.exit_status,
     trust: line.report?.trust.level ?? line.facts?.trust ?? null,

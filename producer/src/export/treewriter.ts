@@ -1,5 +1,6 @@
 /** The writer of formats with a folder for each instance and a preds.json beside them, as agents leave them. */
 
+import { jsonText } from '@swefarm/shared';
 import { openFolderTree } from './foldertree.ts';
 import type { ExportRequest, ExportWriter } from './format.ts';
 import { type ExportedRollout, modelName } from './rollout.ts';
@@ -57,12 +58,12 @@ export const prediction = (rollout: ExportedRollout) => ({
 });
 
 const predictionEntry = (rollout: ExportedRollout): string =>
-  `${JSON.stringify(rollout.line.instance_id)}: ${JSON.stringify(prediction(rollout))}`;
+  `${jsonText(rollout.line.instance_id)}: ${jsonText(prediction(rollout))}`;
 
 /** Ids are plain words, and a status is quoted as JSON, which YAML reads. */
 function statusPage(ended: ReadonlyMap<string, readonly string[]>, cost: number): string {
   const parts = [...ended].map(
-    ([status, ids]) => `  ${JSON.stringify(status)}:\n${ids.map((id) => `  - ${id}\n`).join('')}`,
+    ([status, ids]) => `  ${jsonText(status)}:\n${ids.map((id) => `  - ${id}\n`).join('')}`,
   );
   return `instances_by_exit_status:\n${parts.join('')}total_cost: ${cost}\n`;
 }

@@ -2,7 +2,7 @@
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { decodeArtifact, type Message, type Trajectory, type Turn } from '@swefarm/shared';
+import { decodeArtifact, jsonText, type Message, type Trajectory, type Turn } from '@swefarm/shared';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { type ExportedRollout, exportedRollout } from '../export/rollout.ts';
@@ -162,7 +162,9 @@ test.each([
         const name = EXPORT_FORMATS[format]?.shape === 'file' ? '/out.jsonl' : '/tree';
         await write(format, form, first + name, storedRollout(trajectory, patch, resolved));
         const again = await importedAgain(format, first + name, folder);
-        if (WHOLE.has(`${format} ${form}`)) expect(again.content?.trajectory).toEqual(trajectory);
+        // A half of a pair is written as U+FFFD.
+        const written: unknown = JSON.parse(jsonText(trajectory));
+        if (WHOLE.has(`${format} ${form}`)) expect(again.content?.trajectory).toEqual(written);
         await write(format, form, second + name, again);
         expect(await filesIn(second)).toEqual(await filesIn(first));
       } finally {

@@ -19,9 +19,15 @@ export type LocalWorkerOptions = {
   /** Command and first arguments; default: the worker package of this repository. */
   command?: readonly string[] | undefined;
   args: readonly string[];
+  /** Arguments of the first start alone. */
+  firstArgs: readonly string[];
+  /** Results of the run so far. Restarts are counted from 0 again after a start that brought results. */
+  results: () => number;
   environment: Readonly<Record<string, string | undefined>>;
   logFile: string;
   onNote: (text: string) => void;
+  /** Pause before a restart, by its number from 1. */
+  pauseMs?: (restart: number) => number;
 };
 
 export interface LocalWorker extends AsyncDisposable {
@@ -35,11 +41,9 @@ export interface LocalWorker extends AsyncDisposable {
 
 const OWN_WORKER = fileURLToPath(new URL('../../../worker/bin/swefarm-worker.mjs', import.meta.url));
 const MOST_RESTARTS = 5;
-const pauseMs = exponentialBackoff(1_000, 15_000);
-/** A worker that ran this long counts as healthy, and its restarts are counted from 0 again. */
-const HEALTHY_MS = 60_000;
+const PAUSE_MS = exponentialBackoff(1_000, 15_000);
 const DRAIN_MS = 90_000;
-/** Exit codes after which another start would fail the same way. */
+/** Exit codes of a worker that cannot start: unless a start before it brought results, another one would fail the same way. */
 const FINAL_EXITS = new Set([2, 12, 126, 127]);
 
 export function startLocalWorker(options: LocalWorkerOptions): LocalWorker {
@@ -50,29 +54,31 @@ export function startLocalWorker(options: LocalWorkerOptions): LocalWorker {
   let stopping = false;
 
   const supervise = async (): Promise<UnusableError | null> => {
-    for (let restarts = 0; ; restarts++) {
-      const started = Date.now();
-      const end = await runOnce([...command, ...options.args], { ...options, environment }, (running) => {
+    const atFirst = options.results();
+    for (let restarts = 0, starts = 0; ; restarts++, starts++) {
+      const before = options.results();
+      const args = [...options.args, ...(starts === 0 ? options.firstArgs : [])];
+      const end = await runOnce([...command, ...args], { ...options, environment }, (running) => {
         child = running;
         if (stopping) running.kill('SIGTERM');
       });
       child = null;
       if (stopping) return null;
-      const lived = Date.now() - started;
       const words = await readLastError(options.logFile);
       const how =
         end.error ?? (end.signal ? `was killed by ${end.signal}` : `ended with exit code ${end.code}`);
-      if (lived > HEALTHY_MS) restarts = 0;
-      const hopeless = end.error !== undefined || (FINAL_EXITS.has(end.code ?? 0) && lived < HEALTHY_MS);
+      if (options.results() > before) restarts = 0;
+      const worked = options.results() > atFirst;
+      const hopeless = end.error !== undefined || (FINAL_EXITS.has(end.code ?? 0) && !worked);
       if (hopeless || restarts >= MOST_RESTARTS) {
-        const times = restarts > 0 ? ` after ${restarts} restarts` : '';
+        const times = restarts > 0 ? ` after ${restarts} restarts without a result` : '';
         return new UnusableError(
           'worker_unusable',
           `the local worker ${how}${times}${words ? `: ${words}` : ''} (its log: ${options.logFile})`,
         );
       }
       options.onNote(`the local worker ${how}${words ? ` (${words})` : ''}; starting it again`);
-      await sleep(pauseMs(restarts + 1));
+      await sleep((options.pauseMs ?? PAUSE_MS)(restarts + 1));
       if (stopping) return null;
     }
   };

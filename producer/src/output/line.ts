@@ -1,5 +1,5 @@
 /** One line of an output file: the flat facts of a result, its patch, and a summary of its report. */
-import type { Report, Result, Sampling } from '@swefarm/shared';
+import { jsonText, type Report, type Result, type Sampling } from '@swefarm/shared';
 
 /** What a collection says of its rollouts; the farm does not know it. */
 export type CollectionMark = {
@@ -173,13 +173,13 @@ export function summariseReport(report: Report): ReportSummary {
  */
 export function encodeLine(line: OutputLine): string {
   const fields = Object.entries(line).map(([key, value]) => {
-    const text = key === 'reward' ? decimal(value as number | null) : JSON.stringify(value);
-    return `${JSON.stringify(key)}:${text}`;
+    const text = key === 'reward' ? decimal(value as number | null) : jsonText(value);
+    return `${jsonText(key)}:${text}`;
   });
   return `{${fields.join(',')}}`;
 }
 
 function decimal(value: number | null): string {
   if (value === null) return 'null';
-  return Number.isInteger(value) ? value.toFixed(1) : JSON.stringify(value);
+  return Number.isInteger(value) ? value.toFixed(1) : jsonText(value);
 }

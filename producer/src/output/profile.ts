@@ -19,7 +19,10 @@ export type RolloutFact = Countable & {
 export type Counted = {
   total: number;
   judged: number;
+  /** Successes: resolved, and rewarded. Forged ones are not among them. */
   resolved: number;
+  /** By the harness's own verdict alone. */
+  resolved_officially: number;
   /** Judged by a number alone; in no accuracy and no pass@k. */
   scored: number;
   /** resolved / (judged - scored) */
@@ -96,6 +99,7 @@ function countOf(facts: readonly RolloutFact[]): Counted {
     total: sums.total,
     judged: sums.judged,
     resolved: sums.resolved,
+    resolved_officially: sums.resolved_officially,
     scored: sums.scored,
     accuracy: resolve_rate,
     mean_reward: reward_mean,

@@ -1,5 +1,5 @@
 /** Counts results: the only place that decides which results enter which sum and mean, for tables, pages and reports. */
-import type { Result } from '@swefarm/shared';
+import { type Result, successOf } from '@swefarm/shared';
 
 /** The fields of one rollout that are counted. */
 export type Countable = Pick<Result, 'outcome' | 'resolved' | 'reward' | 'turns'>;
@@ -10,7 +10,10 @@ export type Tally = {
   judged: number;
   failed: number;
   cancelled: number;
+  /** Successes: resolved, and rewarded. */
   resolved: number;
+  /** Resolved by the harness's own verdict, forged and unrewarded ones too. */
+  resolved_officially: number;
   /** Judged by a number alone: its dataset gives no verdict. */
   scored: number;
   /** How many have a reward. */
@@ -28,6 +31,7 @@ export const emptyTally = (): Tally => ({
   failed: 0,
   cancelled: 0,
   resolved: 0,
+  resolved_officially: 0,
   scored: 0,
   rewarded: 0,
   reward_sum: 0,
@@ -36,13 +40,15 @@ export const emptyTally = (): Tally => ({
 });
 
 /** Adds one result to a tally. */
-export function addResult(sums: Tally, { outcome, resolved, reward, turns }: Countable): void {
+export function addResult(sums: Tally, result: Countable): void {
+  const { outcome, resolved, reward, turns } = result;
   sums.total += 1;
   sums[outcome] += 1;
   if (outcome === 'cancelled') sums.cancelled_turns_sum += turns;
   if (outcome !== 'judged') return;
   sums.turns_sum += turns;
-  if (resolved === true) sums.resolved += 1;
+  if (resolved === true) sums.resolved_officially += 1;
+  if (successOf(result) === true) sums.resolved += 1;
   if (reward === null) return;
   sums.rewarded += 1;
   sums.reward_sum += reward;

@@ -1,6 +1,5 @@
 /** Probes all endpoints of a training run together: a model that calls no tool at one of them may call one at another. */
-import type { Finding } from '@swefarm/shared';
-import { probeTokens, type TokenProbeOptions } from './tokenprobe.ts';
+import { probeTokens, type TokenFinding, type TokenProbeOptions } from './tokenprobe.ts';
 
 /**
  * Tries every endpoint of a run. If the model calls a tool at some endpoints only, the others give a warning; at none, a failure.
@@ -9,7 +8,7 @@ import { probeTokens, type TokenProbeOptions } from './tokenprobe.ts';
 export async function probeEndpoints(
   urls: readonly string[],
   options: TokenProbeOptions,
-): Promise<{ url: string; found: Finding[] }[]> {
+): Promise<{ url: string; found: Omit<TokenFinding, 'silent'>[] }[]> {
   const tried = await Promise.all(urls.map(async (url) => ({ url, found: await probeTokens(url, options) })));
   const nobodyCalls = tried.every(({ found }) => found.some(({ silent }) => silent));
   return tried.map(({ url, found }) => ({

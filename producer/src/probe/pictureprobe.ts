@@ -30,7 +30,7 @@ export async function probePictures(
   options: Omit<ProbeOptions, 'model'>,
 ): Promise<Finding> {
   const put = (message: Message): Promise<Asked<unknown>> =>
-    ask(url, { ...options, model }, async (client, signal): Promise<unknown> => {
+    ask(url, options, async (client, signal): Promise<unknown> => {
       const body = { model, messages: [wireMessage(message)], ...options.sampling, max_tokens: 4 };
       const answer = await client.postWhole('chat', [JSON.stringify(body)], signal);
       return JSON.parse(answer.toString('utf8'));

@@ -91,27 +91,43 @@ async function completionFindings(url: string, model: string, options: ProbeOpti
   ];
 }
 
-export type Asked<T> = { answer: T } | { problem: string; remedy: string };
+/** `status`: of a refusal. `slow`: no answer came in time. `unreachable`: no connection, or it broke off. */
+export type Asked<T> =
+  | { answer: T }
+  | { problem: string; remedy: string; status?: number; slow?: true; unreachable?: true };
 
-/** Asks once, for at most {@link TIMEOUT_MS}; a failed request becomes a problem with its remedy. */
+/** Asks once, for at most `timeoutMs`; a failed request becomes a problem with its remedy. */
 export async function ask<T>(
   url: string,
-  { apiKey, signal }: ProbeOptions,
+  { apiKey, signal }: Pick<ProbeOptions, 'apiKey' | 'signal'>,
   request: (client: EndpointClient, signal: AbortSignal) => Promise<T>,
+  timeoutMs = TIMEOUT_MS,
 ): Promise<Asked<T>> {
-  const limited = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]);
+  const limited = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
   try {
     return { answer: await request(createEndpointClient(url, apiKey), limited) };
   } catch (error) {
     if (error instanceof APIError && error.status !== undefined)
-      return { problem: `HTTP ${error.message.slice(0, 200)}`, remedy: remedyFor(error.status) };
+      return {
+        problem: `HTTP ${error.message.slice(0, 200)}`,
+        remedy: remedyFor(error.status),
+        status: error.status,
+      };
     const remedy = 'is this the base URL of an OpenAI-compatible server (…/v1)?';
     if (error instanceof SyntaxError) return { problem: 'the answer is not JSON', remedy };
     if (error instanceof AnswerError) return { problem: error.message, remedy };
     const slow = error instanceof Error && error.name === 'TimeoutError';
     return slow
-      ? { problem: `no answer within ${TIMEOUT_MS / 1000} s`, remedy: 'look at the load of the endpoint' }
-      : { problem: errorMessage(error), remedy: 'start the endpoint, or check host and port of the URL' };
+      ? {
+          problem: `no answer within ${timeoutMs / 1000} s`,
+          remedy: 'look at the load of the endpoint',
+          slow: true,
+        }
+      : {
+          problem: errorMessage(error),
+          remedy: 'start the endpoint, or check host and port of the URL',
+          unreachable: true,
+        };
   }
 }
 

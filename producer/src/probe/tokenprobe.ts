@@ -21,7 +21,7 @@ import {
   type TurnClient,
   UsageError,
 } from '@swefarm/shared';
-import { probeLogProbs } from './logprobs.ts';
+import { type LogProbKind, type LogProbs, probeLogProbs } from './logprobs.ts';
 import { ProbeRefused, type ProbeTarget, postTo, readServedLength } from './probewire.ts';
 import { describeMissingCall, MOST_ANSWERS, NUDGE, type ProbeReply } from './toolcallprobe.ts';
 
@@ -50,7 +50,7 @@ const TOOL: ToolDefinition = {
 };
 
 /** `silent`: the model called no tool, which can happen by chance; the run's other endpoints show whether it can. */
-export type TokenFinding = Finding & { silent?: true };
+export type TokenFinding = Finding & { silent?: true; logprobs?: LogProbKind };
 
 /** One finding for each conversation and one for what they depend on; `fail` when training is impossible. Never throws for the endpoint. */
 export async function probeTokens(url: string, options: TokenProbeOptions): Promise<TokenFinding[]> {
@@ -87,8 +87,9 @@ export async function probeTokens(url: string, options: TokenProbeOptions): Prom
     findings.push(await toFinding(config, 'tokens (thinking)', () => probeThinking(url, asking, limits)));
   }
   findings.push(await toFinding(config, 'context', () => probeContext(url, asking, limits)));
-  findings.push(await toFinding(config, 'logprobs', () => judgeLogProbs(url, asking)));
-  return findings;
+  const told = await probeLogProbs(url, asking);
+  const judged = await toFinding(config, 'logprobs', async () => judgeLogProbs(told, asking));
+  return [...findings, { ...judged, logprobs: told.verdict }];
 }
 
 /** Ends a check with a finding other than a plain `ok`. */
@@ -106,7 +107,7 @@ class ProbeProblem extends Error {
 }
 
 /** Rollout id of the probe's conversations, from which their seeds follow. */
-const PROBE = 'probe';
+const PROBE = 'probe.probe.0';
 
 /**
  * Three turns, more while it waits for a call, asked as the run asks: only the messages differ.
@@ -225,9 +226,8 @@ async function promptTokens(url: string, asker: TokenProbeOptions): Promise<numb
 }
 
 /** Checks that log-probabilities are those of the sampled distribution, where the run's sampling changes it. */
-async function judgeLogProbs(url: string, asker: TokenProbeOptions): Promise<string> {
+function judgeLogProbs({ verdict, detail }: LogProbs, asker: TokenProbeOptions): string {
   const changed = reshapingKeys(effectiveSampling(asker.config));
-  const { verdict, detail } = await probeLogProbs(url, asker);
   const told = `logprobs: ${verdict} (${detail})`;
   if (changed.length === 0 || verdict === 'processed') return told;
   const reason = `${told}, and the run samples with another ${changed.join(', ')}`;

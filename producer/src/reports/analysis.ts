@@ -1,5 +1,6 @@
 /** What a report tells beside the profile: certainty, the best of k, cuts by family, repository, difficulty and set, costs, distributions. Pure. */
 
+import { successOf } from '@swefarm/shared';
 import { type Spread, spreadOf } from '../datasets/spread.ts';
 import { type Counted, profileOf } from '../output/profile.ts';
 import { countNames } from '../output/tally.ts';
@@ -116,7 +117,7 @@ function samplesOf(facts: readonly LineFact[]): Map<string, Sample[]> {
   return new Map(
     [...Map.groupBy(judged, ({ group }) => group)].map(([group, own]) => [
       group,
-      own.map(({ resolved, score }) => ({ resolved: resolved === true, score })),
+      own.map((fact) => ({ resolved: successOf(fact) === true, score: fact.score })),
     ]),
   );
 }
@@ -138,10 +139,11 @@ function bandOf(samples: readonly Sample[] | undefined): string | null {
 }
 
 function cutOf(facts: readonly LineFact[], ks: readonly number[], options: ScalingOptions): Cut {
-  const { total, judged, resolved, scored, accuracy, mean_reward, mean_turns } = profileOf(facts);
+  const { total, judged, resolved, resolved_officially, scored, accuracy, mean_reward, mean_turns } =
+    profileOf(facts);
   const samples = [...samplesOf(facts).values()];
   return {
-    ...{ total, judged, resolved, scored, accuracy, mean_reward, mean_turns },
+    ...{ total, judged, resolved, resolved_officially, scored, accuracy, mean_reward, mean_turns },
     instances: new Set(facts.map(({ group }) => group)).size,
     // Smaller groups have a smaller k.
     largest: ks.reduce<ScalingAtK | null>((found, k) => found ?? scalingAt(samples, k, options), null),
@@ -152,7 +154,7 @@ function costsOf(facts: readonly LineFact[]): Costs | null {
   const priced = facts.filter((fact): fact is LineFact & { cost: number } => fact.cost !== null);
   if (priced.length === 0) return null;
   const total = priced.reduce((sum, { cost }) => sum + cost, 0);
-  const successes = priced.filter(({ resolved }) => resolved === true).length;
+  const successes = priced.filter((fact) => successOf(fact) === true).length;
   return {
     total,
     rollouts: priced.length,

@@ -25,6 +25,7 @@ function tablesOf(report: FullReport): Table[] {
         'rollouts',
         'judged',
         'resolved',
+        'resolved officially',
         ...(report.scored > 0 ? ['scored only'] : []),
         'accuracy',
         'accuracy over instances',
@@ -34,6 +35,7 @@ function tablesOf(report: FullReport): Table[] {
       rows: [
         [
           ...[String(report.total), String(report.judged), String(report.resolved)],
+          String(report.resolved_officially),
           ...(report.scored > 0 ? [String(report.scored)] : []),
           ...[
             percent(report.accuracy),

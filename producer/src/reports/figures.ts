@@ -27,6 +27,9 @@ export function scalingTable(scaling: readonly ScalingAtK[]): Table {
 
 export function cutTables({ families, repositories, difficulty, sets, components }: Analysis): Table[] {
   const anyScored = Object.values(repositories).some(({ scored }) => scored > 0);
+  const anyUnrewarded = Object.values(repositories).some(
+    ({ resolved, resolved_officially }) => resolved !== resolved_officially,
+  );
   const anyBest = Object.values(repositories).some(({ largest }) => largest?.best);
   const table = (title: string, name: string, cuts: Record<string, Cut>): Table => {
     return {
@@ -35,6 +38,7 @@ export function cutTables({ families, repositories, difficulty, sets, components
         name,
         'instances',
         'resolved',
+        ...(anyUnrewarded ? ['resolved officially'] : []),
         'judged',
         ...(anyScored ? ['scored only'] : []),
         'accuracy',
@@ -49,6 +53,7 @@ export function cutTables({ families, repositories, difficulty, sets, components
           label,
           String(cut.instances),
           String(cut.resolved),
+          ...(anyUnrewarded ? [String(cut.resolved_officially)] : []),
           `${cut.judged}/${cut.total}`,
           ...(anyScored ? [String(cut.scored)] : []),
           percent(cut.accuracy),

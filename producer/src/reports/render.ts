@@ -20,6 +20,7 @@ export function renderReport(report: ProfileReport, ks: readonly number[]): stri
     ],
     ['judged', String(report.judged)],
     ['resolved', String(report.resolved)],
+    ['resolved officially', String(report.resolved_officially)],
     ...(report.scored > 0 ? [['scored only', String(report.scored)] as [string, string]] : []),
     ['accuracy', percent(report.accuracy)],
     ['mean reward', decimal(report.mean_reward, 3)],

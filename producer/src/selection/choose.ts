@@ -1,6 +1,6 @@
 /** Chooses the rollouts of an export in one pass over their lines, and keeps of each only what the choice needs. */
 import { createHash } from 'node:crypto';
-import type { ArtifactContent } from '@swefarm/shared';
+import { type ArtifactContent, successOf } from '@swefarm/shared';
 import type { OutputLine } from '../output/line.ts';
 import { Replacements } from '../output/replacements.ts';
 import { type ExportFilters, rulesOf } from './filters.ts';
@@ -105,7 +105,7 @@ async function candidateOf(line: OutputLine, options: ChoiceOptions): Promise<Om
   return {
     id: line.rollout_id,
     instance: line.instance_id,
-    resolved: line.resolved === true,
+    resolved: successOf(line) === true,
     tokens: counts ? sequenceTokens(content?.trajectory ?? null) : null,
     turns: line.turns,
     patch,

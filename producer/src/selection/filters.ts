@@ -1,4 +1,5 @@
 /** Which rollouts an export takes, decided by their lines alone; each rule has a name, under which what it drops is counted. */
+import { successOf } from '@swefarm/shared';
 import { type Split, splitOf } from '../formats/verl/rows.ts';
 import { type OutputLine, tagOf } from '../output/line.ts';
 
@@ -45,6 +46,10 @@ export function rulesOf(filters: ExportFilters): Rule[] {
       drops: ({ outcome }) => outcome === 'failed',
     },
     filters.onlyResolved === true && { reason: 'not resolved', drops: ({ resolved }) => resolved !== true },
+    filters.onlyResolved === true && {
+      reason: 'resolved without a reward',
+      drops: (line) => successOf(line) !== true,
+    },
     filters.minReward !== undefined && {
       reason: `without a reward of at least ${filters.minReward}`,
       drops: ({ reward }) => reward === null || reward < (filters.minReward ?? 0),

@@ -57,3 +57,21 @@ test('a terminal has one line that is redrawn, notes stay above it, and the curs
     '\r\u001b[2K\u001b[?25h',
   ]);
 });
+
+test('a terminal that reports 0 columns shows the bar of 80', () => {
+  const written: string[] = [];
+  const progress = startProgress(2, [aLine()], {
+    isTTY: true,
+    columns: 0,
+    write: (text) => written.push(text),
+  });
+  progress.stop();
+  expect(written.join('')).toContain('1/2 done · 1/1 resolved');
+});
+
+test('an evaluation shows no turns, and a check of instances no count of resolved trees', () => {
+  expect(plainLine({ ...counts, words: { resolved: true, turns: false } })).not.toContain('turns');
+  expect(plainLine({ ...counts, words: { resolved: false, turns: false } })).toBe(
+    'swefarm: 16/64 done, 1 failed, about 24 min left, 8 running, 2.0/min',
+  );
+});

@@ -24,6 +24,7 @@ export type ProgressCounts = {
   fresh: number;
   seconds: number;
   note: string | null;
+  words?: ProgressWords;
 };
 
 const PLAIN_EVERY_MS = 10_000;
@@ -32,11 +33,15 @@ const CLEAR_LINE = '\r\u001b[2K';
 const HIDE_CURSOR = '\u001b[?25l';
 const SHOW_CURSOR = '\u001b[?25h';
 
+/** What fits the command: an evaluation has no turns, and untouched trees must not resolve. */
+export type ProgressWords = { resolved: boolean; turns: boolean };
+
 /** `already`: lines from an earlier start of the same run. */
 export function startProgress(
   expected: number,
   already: Iterable<LineSummary>,
   sink: Sink = process.stderr,
+  words: ProgressWords = { resolved: true, turns: true },
 ): Progress {
   const started = Date.now();
   const counts: ProgressCounts = {
@@ -46,6 +51,7 @@ export function startProgress(
     fresh: 0,
     seconds: 0,
     note: null,
+    words,
   };
   for (const line of already) addResult(counts.sums, line);
   const now = (): ProgressCounts => ({ ...counts, seconds: (Date.now() - started) / 1000 });
@@ -68,7 +74,7 @@ type Shown = Pick<Progress, 'say' | 'stop'>;
 
 /** Redraws one line on a terminal and hides the cursor meanwhile. */
 function bar(sink: Sink, now: () => ProgressCounts): Shown {
-  const draw = (): void => void sink.write(`${CLEAR_LINE}${barLine(now(), sink.columns ?? 80)}`);
+  const draw = (): void => void sink.write(`${CLEAR_LINE}${barLine(now(), sink.columns || 80)}`);
   // A process that ends unexpectedly must show the cursor again.
   const showCursor = (): void => void sink.write(`${SHOW_CURSOR}\n`);
   process.once('exit', showCursor);
@@ -111,20 +117,20 @@ function plainLines(sink: Sink, now: () => ProgressCounts): Shown {
 
 /** The facts that both forms show, most important first. */
 function facts(counts: ProgressCounts): string[] {
-  const { expected, sums, running, fresh, seconds } = counts;
+  const { expected, sums, running, fresh, seconds, words } = counts;
   const { total: done, resolved, scored, failed } = sums;
   const { turns_mean } = meansOf(sums);
   const perMinute = seconds > 0 ? (fresh / seconds) * 60 : 0;
   const left = fresh > 0 && done < expected ? ((expected - done) * seconds) / fresh : null;
   return [
     `${done}/${expected} done`,
-    `${resolved}/${withVerdict(sums)} resolved`,
+    ...(words?.resolved === false ? [] : [`${resolved}/${withVerdict(sums)} resolved`]),
     ...(scored > 0 ? [`${scored} scored`] : []),
     ...(failed > 0 ? [`${failed} failed`] : []),
     ...(counts.note === null ? [] : [counts.note]),
     ...(left === null ? [] : [`about ${duration(left)} left`]),
     ...(running === null || done === expected ? [] : [`${running} running`]),
-    ...(turns_mean === null ? [] : [`${turns_mean.toFixed(1)} turns`]),
+    ...(turns_mean === null || words?.turns === false ? [] : [`${turns_mean.toFixed(1)} turns`]),
     ...(fresh > 0 ? [`${perMinute < 10 ? perMinute.toFixed(1) : Math.round(perMinute)}/min`] : []),
   ];
 }

@@ -1,9 +1,10 @@
 /** The gateway under NeMo RL's own ways of asking: as few rollouts as can be, and nothing trained as 0 that was not judged. */
-import { asyncCollector, type Post, singleController, weightOf } from '@swefarm/testkit';
+import { sleep } from '@swefarm/shared';
+import { asyncCollector, bareFacts, type Post, singleController, until, weightOf } from '@swefarm/testkit';
 import { expect, test } from 'vitest';
 import { row } from './gym.ts';
 import { type Decide, failed, judged, withheld } from './player.ts';
-import { startTrainer } from './trainer.ts';
+import { gate, startTrainer } from './trainer.ts';
 
 test('the asynchronous collector: a failure among 12 costs one rollout, not the batch', async () => {
   const { player, send, statuses } = await startTrainer((nth) =>
@@ -19,7 +20,8 @@ test('the asynchronous collector: a failure among 12 costs one rollout, not the 
 test.each(['image_not_found', 'tests_cannot_start', 'policy_bad_request', 'policy_tokens'] as const)(
   '%s would end so again: 422 at once, within the budget for bad prompts, and no call is held for it',
   async (name) => {
-    const { player, send } = await startTrainer(() => failed(name, 'instance'));
+    const broken = name === 'tests_cannot_start' ? { facts: bareFacts({ tests_start: false }) } : {};
+    const { player, send } = await startTrainer(() => ({ ...failed(name, 'instance'), ...broken }));
     const statuses = new Set<string>();
     const sendAndNote: Post = async (body) => {
       const reply = await send(body);
@@ -32,6 +34,19 @@ test.each(['image_not_found', 'tests_cannot_start', 'policy_bad_request', 'polic
     expect(statuses).toEqual(new Set([`422 ${name}`]));
     // Two attempts at the prompt, and what the second took up of the first.
     expect(player.seen.length).toBeLessThanOrEqual(8);
+  },
+);
+
+test.each(['tests_cannot_start', 'parser_failed', 'evaluation_timeout'] as const)(
+  '%s without evidence against the instance drops no prompt: another rollout is judged',
+  async (name) => {
+    const { player, send, statuses } = await startTrainer((nth) =>
+      nth === 1 ? failed(name, 'instance') : judged(0),
+    );
+    const group = await singleController(row(), 4, send);
+    expect(group).toMatchObject({ end: 'committed' });
+    expect(statuses).not.toContain(422);
+    expect(player.seen).toHaveLength(5);
   },
 );
 
@@ -68,3 +83,57 @@ test('no reward by intention: a trainer that ignores masks drops the prompt, and
   expect(weightOf(sample, false)).toEqual({ loss: 1, inBaseline: true });
   expect(weightOf(sample, true)).toEqual({ loss: 0, inBaseline: false });
 });
+
+test('the asynchronous collector: rows of the other prompts take up their rollouts each time that a broken one ends the batch', async () => {
+  const rest = gate();
+  const { player, send } = await startTrainer(
+    async (_nth, id) => {
+      if (id.includes('broken')) return failed('image_not_found', 'image');
+      await rest.opened;
+      return judged(1);
+    },
+    { gateway_failures: 'nemo-rl-sync' },
+  );
+  const prompts = ['a__b-0', 'broken__b-1', 'a__b-2'].map((instance_id) => row({ instance_id }));
+  let sent = 0;
+  const sendAndNote: Post = async (body) => {
+    // The others end when all rows were sent for the fourth time.
+    if (++sent === 48) setTimeout(rest.open, 500);
+    return await send(body);
+  };
+  await expect(asyncCollector(prompts, 4, sendAndNote, 3)).rejects.toThrow(/image_not_found/);
+  await until(() => sent === 48);
+  expect(player.seen.filter((id) => !id.includes('broken'))).toHaveLength(8);
+});
+
+test('a rollout that is judged just after the 422 of its sibling is given to its row when that is sent again', async () => {
+  const { player, send, statuses } = await startTrainer(async (nth) => {
+    if (nth === 0) return failed('policy_tokens');
+    await sleep(nth === 1 ? 300 : 0);
+    return judged(1);
+  });
+  let sent = 0;
+  const late: Post = async (body) => {
+    if (++sent > 2) await sleep(1_000);
+    return await send(body);
+  };
+  const group = await singleController(row(), 2, late);
+  if (group.end !== 'committed') throw new Error(group.end);
+  expect(player.seen).toHaveLength(3);
+  expect(statuses.toSorted()).toEqual([200, 200, 422, 503]);
+});
+
+test.each([
+  ['larger', 4, 4],
+  ['smaller', 2.5, 8],
+])(
+  'rollout_timeout_s slightly %s than the deadline of NeMo RL: %s s, %i rollouts',
+  async (_, seconds, rollouts) => {
+    const { player, send, farm } = await startTrainer(async () => await new Promise<never>(() => undefined));
+    const asked = row({ rollout_timeout_s: seconds });
+    const group = await singleController(asked, 2, send, { deadlineMs: 3_300, infraAttempts: 2 });
+    expect(group.end).toBe('raised');
+    await until(async () => (await farm.cancel.isCancelled([...player.seen])).size === player.seen.length);
+    expect(player.seen).toHaveLength(rollouts);
+  },
+);

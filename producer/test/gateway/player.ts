@@ -33,12 +33,20 @@ export function failed(name: NonNullable<Result['failure']>['class'], stage = 'p
 export function startPlayer(farm: Farm, decide: Decide, length = 2): { readonly seen: readonly string[] } {
   const seen: string[] = [];
   const begun = new Set<string>();
+  const stored = new Set<Promise<void>>();
   let stopped = false;
   const play = async (id: string): Promise<void> => {
     const nth = seen.push(id) - 1;
     const ending = await decide(nth, id);
+    if (stopped) return;
+    const storing = store(id, nth, ending);
+    stored.add(storing);
+    await storing;
+    stored.delete(storing);
+  };
+  const store = async (id: string, nth: number, ending: Ending): Promise<void> => {
     const run = await farm.runs.get(id.slice(0, id.indexOf('.')));
-    if (run === null || stopped) return;
+    if (run === null) return;
     const turns = ending.failure ? 0 : length;
     await settle(farm, run, id, { turns, ...ending }, null, madeTrajectory(turns, nth));
   };
@@ -58,6 +66,7 @@ export function startPlayer(farm: Farm, decide: Decide, length = 2): { readonly 
   onTestFinished(async () => {
     stopped = true;
     await running;
+    await Promise.all(stored);
   });
   return { seen };
 }

@@ -1,11 +1,14 @@
 import { writeFile } from 'node:fs/promises';
+import { connect } from 'node:net';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { newId } from '@swefarm/shared';
 import { until } from '@swefarm/testkit';
 import { expect, onTestFinished, test } from 'vitest';
 import { run, start } from '../cli.ts';
 import { redisUrl, testFolder } from '../farm.ts';
 import { bearer, testGateway } from './gateway.ts';
+import { row } from './gym.ts';
 
 test('a probe needs no token, all else does; refusals are JSON and name the field', async () => {
   const { url } = await testGateway();
@@ -20,6 +23,37 @@ test('a probe needs no token, all else does; refusals are JSON and name the fiel
   const reply = await fetch(`${strange.url}/nothing`);
   expect(reply.status).toBe(404);
   expect(await reply.json()).toMatchObject({ error: { code: 'not_found' } });
+});
+
+test.each(['a b/:@[', 'a:b:c', ''])('a request with the Host header "%s" gets 400', async (host) => {
+  const { gateway } = await testGateway();
+  const socket = connect(gateway.port, '127.0.0.1');
+  socket.end(
+    `GET /global_config_dict_yaml HTTP/1.1\r\nHost: ${host}\r\nAuthorization: ${bearer().authorization}\r\nConnection: close\r\n\r\n`,
+  );
+  const reply = await text(socket);
+  expect(reply).toMatch(/^HTTP\/1.1 400 /);
+  expect(JSON.parse(reply.slice(reply.indexOf('{')))).toMatchObject({
+    error: { code: 'bad_request', field: 'host' },
+  });
+});
+
+test('a caller may name a prompt set that comes with the workers; a folder of theirs only the operator sets', async () => {
+  const own = await testGateway({}, { agent: { prompts: '/shared/prompts' } });
+  const submitTo = async (url: string, prompts: string) => {
+    const body = JSON.stringify({ instances: [row()], run: { agent: { type: 'noop', prompts } } });
+    const headers = { ...bearer(), 'content-type': 'application/json' };
+    const reply = await fetch(`${url}/v1/runs`, { method: 'POST', headers, body });
+    return { status: reply.status, body: await reply.json() };
+  };
+  for (const folder of ['/root/', './x', '../secrets', 'C:\\x']) {
+    expect(await submitTo(own.url, folder)).toMatchObject({
+      status: 422,
+      body: { error: { code: 'bad_settings', field: 'run.agent.prompts' } },
+    });
+  }
+  expect(await submitTo(own.url, 'default')).toMatchObject({ status: 201 });
+  expect(await submitTo(own.url, '/shared/prompts')).toMatchObject({ status: 201 });
 });
 
 test.each<[string, Record<string, unknown>, RegExp]>([

@@ -31,7 +31,7 @@ export const OUTCOME_METRICS = {
     type: 'counter',
     labels: ['kind'],
     unit: 'rollouts',
-    help: 'Judged rollouts that resolved; over rollouts{outcome="judged"} without the scored ones it is the resolve rate.',
+    help: 'Judged rollouts that resolved and have a reward above 0, so without forged ones; over rollouts{outcome="judged"} without the scored ones it is the resolve rate.',
   },
   scored: {
     name: 'swefarm_rollouts_scored_total',
@@ -60,6 +60,20 @@ export const OUTCOME_METRICS = {
     labels: ['kind', 'exit_status'],
     unit: 'rollouts',
     help: 'Committed rollouts whose agent came to an end, by why it stopped.',
+  },
+  answers: {
+    name: 'swefarm_answers_total',
+    type: 'counter',
+    labels: ['kind'],
+    unit: 'answers',
+    help: 'Answers of the model in committed rollouts.',
+  },
+  unread: {
+    name: 'swefarm_answers_unread_total',
+    type: 'counter',
+    labels: ['kind', 'marker'],
+    unit: 'answers',
+    help: 'Answers whose tool call could not be read, by the marker that begins it: the parser of tool calls is wrong, or the model has not learned the form.',
   },
   turns: {
     name: 'swefarm_rollout_turns',

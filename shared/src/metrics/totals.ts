@@ -62,6 +62,8 @@ export function outcomeFamilies(totals: Totals): Family[] {
     family(M.failed, failures),
     family(M.cancelled, split('reason', 'cancelled', CancelReason.options)),
     family(M.exits, split('exit_status', 'exit', ExitStatus.options)),
+    family(M.answers, perKind('answers')),
+    family(M.unread, split('marker', 'unread', [])),
     family(M.turns, histogram('turns', TURN_BUCKETS)),
     family(M.seconds, histogram('total', ROLLOUT_BUCKETS)),
     family(M.stageSecondsSum, split('stage', 'seconds', STAGES)),

@@ -55,6 +55,13 @@ export const WORKER_METRICS = {
     unit: 'tokens',
     help: 'Tokens as they pass, those of attempts that failed too: prompt or completion.',
   },
+  controlEvaluations: {
+    name: 'swefarm_control_evaluations_total',
+    type: 'counter',
+    labels: ['tree', 'outcome'],
+    unit: 'evaluations',
+    help: 'Evaluations of the untouched tree, or of gold, that a worker made to attribute the end of a patch: started, not_started, timed_out or lost.',
+  },
   stageSeconds: {
     name: 'swefarm_stage_seconds',
     type: 'histogram',

@@ -16,7 +16,7 @@ const TAGS: readonly ThoughtTags[] = [
  * closing tag extends to the end.
  *
  * @param opened the tags of the thought that the template opened, false for none; null where that is unknown, as behind a
- *   chat server: then a `</think>` inside a block of code is text, and any other closes a thought
+ *   chat server: then a `</think>` inside a whole block of code is text, and any other closes a thought
  */
 export function splitThinking(
   text: string,
@@ -45,25 +45,33 @@ function stripped(thought: string, { open }: ThoughtTags): string {
   return (text.startsWith(open) ? text.slice(open.length) : text).trim();
 }
 
-/** Scans the lines and the closing tags once each; lines of at least three backticks open and close blocks of code. */
+/**
+ * Scans the lines and the closing tags once each; lines of at least three backticks open and close blocks of code. A block that is not
+ * closed before another one opens, or at all, was left open in the thought: the first tag in it closes the thought.
+ */
 function closeOutsideOfCode(text: string): { at: number; tags: ThoughtTags } | null {
   const closing = closings(text);
   let close = closing.next().value;
   let ticks = 0;
+  let within: { at: number; tags: ThoughtTags } | null = null;
   for (let at = 0; at <= text.length; ) {
     while (close && close.at < at) close = closing.next().value;
-    if (!close) return null;
+    if (!close && !within) return null;
     const newline = text.indexOf('\n', at);
     const end = newline === -1 ? text.length : newline;
     let own = 0;
     while (text[at + own] === '`') own++;
     if (ticks > 0) {
-      if (own >= ticks && text.slice(at + own, end).trim() === '') ticks = 0;
+      if (close && close.at < end) within ??= close;
+      if (own >= ticks && text.slice(at + own, end).trim() === '') {
+        ticks = 0;
+        within = null;
+      } else if (own >= ticks && within) return within;
     } else if (own >= 3) ticks = own;
-    else if (close.at < end) return close;
+    else if (close && close.at < end) return close;
     at = end + 1;
   }
-  return null;
+  return within;
 }
 
 /** Every tag that may close a thought, in text order. */

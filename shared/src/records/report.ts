@@ -64,6 +64,8 @@ export const Report = z.object({
   unreadable: z.string().optional(),
   /** Every test the parser saw; the status is the parser's word (normally a {@link TestStatus}). */
   status_map: z.record(z.string(), z.string()).nullable(),
+  /** Tests that `status_map` leaves out, because their names are too long or too many; absent: none. The verdict counts them. */
+  statuses_omitted: z.number().int().positive().optional(),
   /** Command that applied the patch, as in the harness's order. */
   applied_with: z.string().nullable(),
   test_exit_code: z.number().int().nullable(),

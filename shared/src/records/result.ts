@@ -61,6 +61,13 @@ export const RewardFacts = z.object({
   /** What the instance registry knows of gold: resolves here, and in which share of the time limit; null: unknown. */
   gold_healthy: z.boolean().nullable(),
   gold_time_share: z.number().nullable(),
+  /**
+   * Whether the tests start under these conditions, by a control evaluation or by another rollout: false where they start neither on
+   * the untouched tree nor with gold, null where that of gold cannot be known. Absent: nothing was asked.
+   */
+  tests_start: z.boolean().nullable().optional(),
+  /** Share of the time limit that gold's tests need, or else those of the untouched tree; absent and null as above. */
+  control_time_share: z.number().nullable().optional(),
   /** Evaluation was switched off for the run, or ran on the `host` dry run without leave to reward. */
   ungraded: z.boolean(),
 });

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { rolloutId } from './ids.ts';
 import { PolicyConfig } from './runconfig.ts';
 import { effectiveSampling, NEUTRAL, reshapingKeys, turnSeed } from './sampling.ts';
 
@@ -44,15 +45,16 @@ test.each<[object, RegExp]>([
   expect(JSON.stringify(read.error?.issues)).toMatch(message);
 });
 
-test('a seed is its rollout’s and its turn’s own, the same each time it is asked, and one that every server takes', () => {
+test('a seed differs by instance, index and turn, and is the same in every run and attempt', () => {
   fc.assert(
     fc.property(
       fc.maxSafeInteger(),
-      fc.stringMatching(/^[a-z0-9.]{1,20}$/),
+      fc.stringMatching(/^[a-z0-9.]{1,20}$/).map((instance) => rolloutId('run', instance, 1)),
       fc.nat(250),
       (seed, id, turn) => {
         const own = turnSeed(seed, id, turn);
         expect(own).toBe(turnSeed(seed, id, turn));
+        expect(own).toBe(turnSeed(seed, `other${id}`, turn));
         expect(Number.isInteger(own) && own >= 0 && own < 2 ** 31).toBe(true);
         const others = [
           turnSeed(seed, id, turn + 1),

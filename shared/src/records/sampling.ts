@@ -7,6 +7,7 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { MOST } from './bounds.ts';
+import { parseRolloutId } from './ids.ts';
 import { setting } from './setting.ts';
 
 /** Beyond it no server takes more texts, and beyond it none is longer. */
@@ -118,11 +119,12 @@ export const reshapingKeys = (sampling: Sampling): SamplingKey[] =>
   );
 
 /**
- * The seed of one turn: one number for all siblings and turns would make a group of equal rollouts. Between 0 and 2^31, which
- * every server takes; the same turn has the same in every attempt.
+ * The seed of one turn, between 0 and 2^31, which every server accepts. A common seed would make all rollouts of a group equal. The
+ * same instance, index and turn have the same seed in every attempt and in every run, so that the same command repeats an evaluation.
  */
 export function turnSeed(seed: number, rolloutId: string, turn: number): number {
-  const hash = createHash('sha256').update(`${rolloutId} ${turn}`).digest().readUInt32BE();
+  const { instanceId, index } = parseRolloutId(rolloutId);
+  const hash = createHash('sha256').update(`${instanceId}.${index} ${turn}`).digest().readUInt32BE();
   return Number((((BigInt(seed) + BigInt(hash)) % SEEDS) + SEEDS) % SEEDS);
 }
 const SEEDS = 2n ** 31n;

@@ -52,6 +52,8 @@ export const KEY_FAMILIES: readonly KeyFamily[] = [
   family('homes:*', 'write', 'none', 'images a worker has: placement by image'),
   family('handed:*', 'write', 'none', 'rollouts that one worker hands to another'),
   family('lease:*', 'write', 'none', 'one worker at a time does the maintenance'),
+  family('control:*', 'write', 'none', 'evaluations that show whether the tests of an instance start'),
+  family('probe:*', 'none', 'write', 'gateways probe the endpoints of open runs'),
   family('live:*', 'write', 'read', 'turns of what runs'),
   ...QUEUES.map((queue) => family(`${queue}:*`, 'write', 'write', "BullMQ's own")),
   family('sessions', 'write', 'write', 'leases: renewed by drivers, ended by workers'),

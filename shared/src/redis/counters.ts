@@ -5,6 +5,7 @@ import { type FamilyEnd, ROLLOUT_BUCKETS, TURN_BUCKETS } from '../metrics/outcom
 import { costOf } from '../records/price.ts';
 import type { Result } from '../records/result.ts';
 import type { PolicyConfig } from '../records/runconfig.ts';
+import { successOf } from '../records/success.ts';
 
 /**
  * Names of counters are read back by metrics/totals.ts. `…_in:<bound>` counts one bucket of a histogram, not cumulative.
@@ -27,7 +28,7 @@ export function countersOf(result: Result): [counter: string, increment: number]
   for (const [stage, seconds] of Object.entries(result.seconds)) {
     if (stage !== 'total') counters.push([`seconds:${stage}`, seconds ?? 0]);
   }
-  if (result.resolved === true) counters.push(['resolved', 1]);
+  if (successOf(result) === true) counters.push(['resolved', 1]);
   if (result.reward !== null) {
     counters.push(['rewarded', 1], ['reward_sum', result.reward]);
     if (result.resolved === null) counters.push(['scored', 1]);
@@ -54,25 +55,25 @@ const MODEL_LENGTH = 100;
  * whether the model has counters of its own.
  */
 export function costsOf(
-  { tokens, resolved }: Result,
+  result: Result,
   policy: Pick<PolicyConfig, 'model' | 'price'> | null,
 ): { model: string; counters: [counter: string, increment: number][] } | null {
   if (policy?.price === undefined) return null;
   return {
     model: policy.model.slice(0, MODEL_LENGTH),
     counters: [
-      ['cost', costOf(tokens, policy.price)],
+      ['cost', costOf(result.tokens, policy.price)],
       ['priced', 1],
-      ['priced_resolved', resolved === true ? 1 : 0],
+      ['priced_resolved', successOf(result) === true ? 1 : 0],
     ],
   };
 }
 
 /** How a rollout ended, for the counts by family. */
-function endOf({ outcome, resolved, reward }: Result): FamilyEnd {
-  if (outcome !== 'judged') return outcome;
-  if (resolved !== null) return resolved ? 'resolved' : 'unresolved';
-  return reward === null ? 'ungraded' : 'scored';
+function endOf(result: Result): FamilyEnd {
+  if (result.outcome !== 'judged') return result.outcome;
+  if (result.resolved !== null) return successOf(result) ? 'resolved' : 'unresolved';
+  return result.reward === null ? 'ungraded' : 'scored';
 }
 
 /** `parked`: the claim that found its rollout's crash budget used up; it ran nothing, and is not counted as a crash. */

@@ -20,6 +20,8 @@ export const RunPause = z.object({
   reason: z.string().nullable(),
   /** Milliseconds since the epoch. */
   at: z.number(),
+  /** When the run is resumed without a person, in milliseconds since the epoch; absent: never. */
+  ends_at: z.number().optional(),
   /** Counts when it was resumed: failures before that do not pause it again. */
   since: z
     .object({
@@ -63,9 +65,10 @@ export type Groups = {
   retire(runId: string): Promise<boolean>;
   /**
    * Nothing more of the run is claimed until {@link resume}; false when it was already paused, or is gone. `known`: what
-   * {@link paused} returned when the run was judged; also false when somebody has resumed it since.
+   * {@link paused} returned when the run was judged; also false when somebody has resumed it since. `lastsMs`: after this the run is
+   * due to be resumed; absent: a person resumes it.
    */
-  pause(runId: string, reason: string, known?: RunPause | null): Promise<boolean>;
+  pause(runId: string, reason: string, known?: RunPause | null, lastsMs?: number): Promise<boolean>;
   /** `since`: the counts of the run now. */
   resume(runId: string, since: RunPause['since']): Promise<void>;
   paused(runId: string): Promise<RunPause | null>;
@@ -95,10 +98,10 @@ export function createGroups(redis: Redis, keys: Keys, clock: Clock): Groups {
     markDoneElsewhere: (rolloutIds) => markDone(store, 'close', rolloutIds),
     reopen: (rolloutIds) => markDone(store, 'open', rolloutIds),
     retire: async (runId) => (await scripts.retire([keys.run(runId).groups, keys.unfinished], [runId])) === 1,
-    async pause(runId, reason, known) {
+    async pause(runId, reason, known, lastsMs) {
       const { record, paused } = keys.run(runId);
       const at = known === undefined ? '*' : (known?.at ?? '');
-      return (await scripts.pause([record, paused], [reason, at])) === 1;
+      return (await scripts.pause([record, paused], [reason, at, lastsMs ?? ''])) === 1;
     },
     async resume(runId, since) {
       const { record, paused } = keys.run(runId);

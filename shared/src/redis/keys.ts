@@ -28,6 +28,10 @@ export function keysFor(prefix: string) {
     /** JSON array of the origins that a secret may be shown to. */
     secretOrigins: (name: string) => key('secret', name, 'origins'),
     lease: (name: string) => key('lease', name),
+    /** Hash: tree → what its evaluation showed, as JSON; by a hash of instance, plan, image and limits. */
+    control: (conditions: string) => key('control', conditions),
+    /** String: what a probe of endpoints found (JSON), empty while it runs. */
+    probe: (name: string) => key('probe', name),
     /** Set of the names of policies; hash of one policy's record. */
     policies: key('policies'),
     policy: (name: string) => key('policy', name),

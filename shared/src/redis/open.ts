@@ -14,6 +14,7 @@ import { createCancel } from './cancel.ts';
 import { type Clock, createClock } from './clock.ts';
 import { createCommit } from './commit.ts';
 import { type Connection, connectRedis, duplicateOf } from './connect.ts';
+import { createControls } from './controls.ts';
 import type { Farm, FarmRole, OpenOptions } from './farm.ts';
 import { createGroups } from './groups.ts';
 import { createJobs } from './jobs.ts';
@@ -26,6 +27,7 @@ import { createNodes } from './nodes.ts';
 import { asUnusable, throwingUnusable } from './outage.ts';
 import { createPlacement } from './placement.ts';
 import { createPolicies } from './policies.ts';
+import { createProbes } from './probes.ts';
 import { jobSettings, QUEUES } from './queue.ts';
 import { createQuotas } from './quotas.ts';
 import { createRegistry } from './registry.ts';
@@ -135,6 +137,8 @@ function partsOf(config: CommonConfig, { redis, keys, clock, address, connect, q
     cancel: guarded(createCancel(redis, keys)),
     secrets: guarded(createSecrets(redis, keys)),
     leases: guarded(createLeases(redis, keys)),
+    controls: guarded(createControls(redis, keys, clock)),
+    probes: guarded(createProbes(redis, keys)),
     calls: guarded(createCalls(redis, keys)),
     quotas: guarded(createQuotas(redis, keys)),
     placement: guarded(createPlacement(redis, keys, connect)),

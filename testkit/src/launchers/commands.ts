@@ -29,8 +29,27 @@ export type Started = {
 export type Account = { uid: number; gid: number };
 
 /**
+ * Shows checkout and Node to another user at a place that every user may enter: a folder above them may have mode 0700.
+ * The mounts exist in the command's own mount namespace only. Arguments: checkout, Node, uid, gid, file of the command, its arguments.
+ */
+const AS_USER = `mount -t tmpfs -o mode=0755 swefarm-test /mnt
+mkdir /mnt/checkout; touch /mnt/node
+mount --bind "$1" /mnt/checkout; mount --bind "$2" /mnt/node
+cd /mnt/checkout
+uid=$3; gid=$4; file=$5; shift 5
+exec setpriv --reuid="$uid" --regid="$gid" --clear-groups /mnt/node "/mnt/checkout/$file" "$@"`;
+
+function commandAs({ uid, gid }: Account, name: CommandName): string[] {
+  const file = BIN[name].slice(ROOT.length);
+  return [
+    ...['unshare', '--mount', '--propagation', 'private', 'sh', '-ec', AS_USER, 'sh'],
+    ...[ROOT, process.execPath, String(uid), String(gid), file],
+  ];
+}
+
+/**
  * `env` is added to a bare environment, so that the caller's own configuration does not leak in.
- * @param as the user that runs the command; needs root. Another user can read this checkout and nothing else
+ * @param as the user that runs the command; needs root
  */
 export function startCommand(
   name: CommandName,
@@ -39,11 +58,11 @@ export function startCommand(
   as?: Account,
 ): Started {
   const bare = { PATH: process.env.PATH ?? '', HOME: process.env.HOME ?? '/root', LANG: 'C.UTF-8' };
-  const child = spawn(process.execPath, [BIN[name], ...args], {
+  const [program = '', ...line] = [...(as ? commandAs(as, name) : [process.execPath, BIN[name]]), ...args];
+  const child = spawn(program, line, {
     cwd: ROOT,
     env: { ...bare, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
-    ...as,
   });
   let stdout = '';
   let stderr = '';

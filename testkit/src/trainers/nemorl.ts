@@ -20,6 +20,8 @@ export type Budgets = {
   dataAttempts: number;
   skippedPrompts: number;
   backoffMs: number;
+  /** `nemo_gym.rollout_timeout_s`: ends a group's stream as infrastructure's failure, and closes no connection. */
+  deadlineMs: number;
 };
 export const BUDGETS: Budgets = {
   rowAttempts: 3,
@@ -27,6 +29,7 @@ export const BUDGETS: Budgets = {
   dataAttempts: 2,
   skippedPrompts: 0,
   backoffMs: 0,
+  deadlineMs: 24 * 3_600_000,
 };
 
 export type Group =
@@ -71,7 +74,7 @@ export async function singleController(
   const own = { ...BUDGETS, ...budgets };
   for (let infra = 0, data = 0; ; ) {
     try {
-      return { end: 'committed', samples: await groupOf(prompt, generations, post, own.rowAttempts) };
+      return { end: 'committed', samples: await groupInTime(prompt, generations, post, own) };
     } catch (error) {
       if (!(error instanceof RolloutError)) throw error;
       if (error.infrastructure) {
@@ -84,7 +87,30 @@ export async function singleController(
   }
 }
 
-async function groupOf(prompt: Row, generations: number, post: Post, rowAttempts: number): Promise<Sample[]> {
+async function groupInTime(
+  prompt: Row,
+  generations: number,
+  post: Post,
+  { rowAttempts, deadlineMs }: Budgets,
+): Promise<Sample[]> {
+  const late = AbortSignal.timeout(deadlineMs);
+  const over = new Promise<never>((_, reject) => {
+    late.addEventListener('abort', () => reject(new RolloutError(TIMEOUT, 'RolloutTimeout')));
+  });
+  over.catch(() => undefined);
+  const group = groupOf(prompt, generations, post, rowAttempts, late);
+  group.catch(() => undefined);
+  return await Promise.race([group, over]);
+}
+const TIMEOUT = { raises: 'infrastructure' } as Consumed;
+
+async function groupOf(
+  prompt: Row,
+  generations: number,
+  post: Post,
+  rowAttempts: number,
+  late: AbortSignal,
+): Promise<Sample[]> {
   const rows = Array.from({ length: generations }, (_, index) => numbered(prompt, index));
   const samples = new Map<unknown, Sample>();
   for (let attempt = 1; samples.size < rows.length; attempt++) {
@@ -92,7 +118,8 @@ async function groupOf(prompt: Row, generations: number, post: Post, rowAttempts
     try {
       for await (const sample of stream(missing, post)) samples.set(sample.row._rowidx, sample);
     } catch (error) {
-      if (!(error instanceof RolloutError) || !error.infrastructure || attempt >= rowAttempts) throw error;
+      if (!(error instanceof RolloutError) || !error.infrastructure) throw error;
+      if (attempt >= rowAttempts || late.aborted) throw error;
     }
   }
   return rows.flatMap(({ _rowidx }) => samples.get(_rowidx) ?? []);

@@ -38,8 +38,12 @@ const TURN_LIMIT = 6;
 /** What the four variants of the script come to, three rollouts each. */
 const KNOWN = { judged: 9, resolved: 3, failed: 3, turns: 3 * (4 + 3 + TURN_LIMIT) };
 
-/** Panels that rightly show nothing after the run: no rollout is bound to an endpoint then. */
-const RESTING = ['Swefarm: queue and Redis: Policy endpoints'];
+/** Panels that rightly show nothing after the run: no rollout is bound to an endpoint then, all tests start, and all calls are read. */
+const RESTING = [
+  'Swefarm: queue and Redis: Policy endpoints',
+  'Swefarm: nodes: Control evaluations',
+  'Swefarm: training: Tool calls that cannot be read',
+];
 
 /** Resolves; a wrong fix; never hands in; refused by the endpoint. Each thinks long enough to be seen and killed. */
 function script(): ScriptInput {

@@ -25,7 +25,7 @@ export async function packageInstances(folder: string): Promise<MixedInstance[]>
   return [
     { id: EXAMPLE_ID, family: 'custom', row: given, commands },
     {
-      ...{ id: smith.instance_id, family: 'swesmith', row: smith, unjudged: ['breaks it'] as const },
+      ...{ id: smith.instance_id, family: 'swesmith', row: smith },
       commands: { ...parseCommands(smith.patch, 'git apply -R') },
     },
     ...[...forms].map(([family, { id, row }]): MixedInstance => ({ id, family, row, commands })),

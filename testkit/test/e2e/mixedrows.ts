@@ -24,13 +24,10 @@ export type MixedInstance = {
   commands: Partial<Record<Deed, string>>;
   /** Where it is not 1 for the fix and 0 for all else. */
   rewards?: Partial<Record<Deed, number>>;
-  /** Which deeds leave no verdict: while nobody knows whether gold is healthy here, tests that cannot start are the instance's fault. */
-  unjudged?: readonly Deed[];
 };
 
-/** Null: there is no verdict. */
-export const rewardOf = ({ rewards = {}, unjudged = [] }: MixedInstance, deed: Deed): number | null =>
-  unjudged.includes(deed) ? null : (rewards[deed] ?? (deed === 'mends it' ? 1 : 0));
+export const rewardOf = ({ rewards = {} }: MixedInstance, deed: Deed): number =>
+  rewards[deed] ?? (deed === 'mends it' ? 1 : 0);
 
 const calc = (expression: string): string =>
   `printf 'def add(a, b):\n    return ${expression}\n' >calc.py`.replaceAll('\n', '\\n');
@@ -91,14 +88,6 @@ const FAMILY_OF: Readonly<Record<string, string>> = {
   'swe-bench-live with its own parser': 'swe-bench-live',
 };
 
-/** By family, where that is not the broken code alone. */
-const UNJUDGED: Readonly<Record<string, readonly Deed[]>> = {
-  // Its script tells by its own exit code.
-  'open-swe': [],
-  // Its test patch does not apply to another file.
-  'swe-rebench-v2': ['breaks it', 'edits the tests'],
-};
-
 /** Instances of six families that take no package manager, in small trees above the host's own system. */
 export async function smallInstances(folder: string): Promise<MixedInstance[]> {
   const others = ['multi-swe', 'r2e-gym as NeMo Gym posts it', 'nv-internal-1'];
@@ -107,7 +96,6 @@ export async function smallInstances(folder: string): Promise<MixedInstance[]> {
   const small = [...made].map(
     ([name, { id, row }]): MixedInstance => ({
       ...{ id, row, family: FAMILY_OF[name] ?? name, commands: CALC_COMMANDS },
-      unjudged: UNJUDGED[name] ?? ['breaks it'],
     }),
   );
   return [...small, await scored(folder)];

@@ -22,23 +22,14 @@ type Cut = {
   instances: number;
 };
 
-const endOf = (
-  one: MixedInstance,
-  deed: (typeof DEEDS)[number],
-): [outcome: string, reward: number | string] => {
-  const reward = rewardOf(one, deed);
-  return reward === null ? ['failed', 'tests_cannot_start'] : ['judged', reward];
-};
-
 /** What the report must say of each family. */
 function expectedCuts(instances: readonly MixedInstance[], deeds: readonly (typeof DEEDS)[number][]) {
   const cuts: Record<string, Partial<Cut>> = {};
   for (const [family, own] of Map.groupBy(instances, (one) => one.family)) {
-    const all = own.flatMap((one) => deeds.map((deed) => rewardOf(one, deed)));
-    const rewards = all.filter((reward) => reward !== null);
+    const rewards = own.flatMap((one) => deeds.map((deed) => rewardOf(one, deed)));
     const mean = rewards.reduce((a, b) => a + b, 0) / rewards.length;
     cuts[family] = {
-      ...{ total: all.length, judged: rewards.length, instances: own.length },
+      ...{ total: rewards.length, judged: rewards.length, instances: own.length },
       mean_reward: expect.closeTo(mean, 9),
     };
   }
@@ -67,8 +58,8 @@ export async function expectMixedRun(
     ...['--group-size', String(deeds.length), '--kind', 'training'],
   ];
   const { code, stderr } = await runCommand('swefarm', args, env);
-  const every = instances.every((one) => deeds.every((deed) => rewardOf(one, deed) !== null));
-  expect(code, stderr).toBe(every ? 0 : 10);
+  // Code that breaks the tests is judged too, although nobody knows beforehand whether gold is healthy.
+  expect(code, stderr).toBe(0);
   const lines = (await readFile(output, 'utf8'))
     .split('\n')
     .filter(Boolean)
@@ -80,7 +71,9 @@ export async function expectMixedRun(
     ]),
   );
   const expected = Object.fromEntries(
-    instances.flatMap((one) => deeds.map((deed) => [`${one.id} ${deed}`, [one.family, ...endOf(one, deed)]])),
+    instances.flatMap((one) =>
+      deeds.map((deed) => [`${one.id} ${deed}`, [one.family, 'judged', rewardOf(one, deed)]]),
+    ),
   );
   expect(found).toEqual(expected);
   expect(lines).toHaveLength(instances.length * deeds.length);

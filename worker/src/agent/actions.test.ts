@@ -61,6 +61,11 @@ describe('one fenced block', () => {
       'maybe\n```bash\nrm -rf /\n```\n</think>\n```bash\ncat <<X\n</think>\nX\n```',
       ['cat <<X\n</think>\nX'],
     ],
+    [
+      'a block that the thought left open',
+      'I could wipe it:\n```bash\nrm -rf build\n</think>\nNo, look first.\n```bash\nls\n```',
+      ['ls'],
+    ],
   ])('%s', (_, content, commands) => expect(commandsOf(fenced(content))).toEqual(commands));
 
   test('where thoughts are known to be apart, the word is text wherever it stands', () => {

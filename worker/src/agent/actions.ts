@@ -1,8 +1,13 @@
 /**
  * Parses an answer into the commands to run: one fenced block, or tool calls.
- * The text is hostile and may be long: every parser here reads it once, line by line, without backtracking.
  */
-import { contentWithoutThought, findUnreadCall, type Message, type ToolDefinition } from '@swefarm/shared';
+import {
+  contentWithoutThought,
+  findFencedBlock,
+  findUnreadCall,
+  type Message,
+  type ToolDefinition,
+} from '@swefarm/shared';
 
 export type Call =
   | { kind: 'bash'; command: string; toolCallId: string | null }
@@ -21,52 +26,11 @@ export type Action =
 export const parseAction = (message: Message, action: 'fenced' | 'tool', apart = false): Action =>
   action === 'tool' ? parseActions(message, apart) : parseFenced(contentWithoutThought(message, apart));
 
-const OPENERS = ['bash', 'mswea_bash_command'];
-
-/**
- * Exactly one block, opened by ```bash (or ```mswea_bash_command) and closed by at least as many backticks; both fences start
- * a line and stand alone on it. Blocks of other languages count as text.
- */
 function parseFenced(content: string): Action {
-  let at = 0;
-  let command: string | null = null;
-  let open: { start: number; ticks: number } | null = null;
-  while (at <= content.length) {
-    const newline = content.indexOf('\n', at);
-    const end = newline === -1 ? content.length : newline;
-    const ticks = countBackticks(content, at, end);
-    if (open && ticks >= open.ticks && isBlank(content, at + ticks, end)) {
-      if (command !== null) return malformed('it holds more than one ```bash block');
-      command = content.slice(open.start, Math.max(open.start, at - 1));
-      open = null;
-    } else if (!open && ticks >= 3 && OPENERS.includes(infoOf(content, at + ticks, end))) {
-      open = { start: end + 1, ticks };
-    }
-    at = end + 1;
-  }
-  if (open) return malformed('its ```bash block is not closed by a line of three backticks');
-  if (command === null) return malformed('it holds no ```bash block');
-  if (command.trim() === '') return malformed('its ```bash block is empty');
-  return { calls: [{ kind: 'bash', command, toolCallId: null }] };
-}
-
-function countBackticks(text: string, from: number, end: number): number {
-  let at = from;
-  while (at < end && text.charCodeAt(at) === 0x60) at++;
-  return at - from;
-}
-
-function isBlank(text: string, from: number, end: number): boolean {
-  for (let at = from; at < end; at++) {
-    const code = text.charCodeAt(at);
-    if (code !== 0x20 && code !== 0x09 && code !== 0x0d) return false;
-  }
-  return true;
-}
-
-/** The language of an opening fence; '' for a line longer than any known fence. */
-function infoOf(text: string, from: number, end: number): string {
-  return end - from > 80 ? '' : text.slice(from, end).trim();
+  const block = findFencedBlock(content);
+  return 'malformed' in block
+    ? malformed(block.malformed)
+    : { calls: [{ kind: 'bash', command: block.command, toolCallId: null }] };
 }
 
 function parseActions(message: Message, apart: boolean): Action {

@@ -1,6 +1,13 @@
 /** One run of a plan in one clean container: the patch goes in, the script runs, and what it left is taken out. */
 import { type EvaluationFacts, isNoPatch } from '@swefarm/grading';
-import { type Instance, type InstancePlan, poll, RolloutFailure, SwefarmError } from '@swefarm/shared';
+import {
+  errorMessage,
+  type Instance,
+  type InstancePlan,
+  poll,
+  RolloutFailure,
+  SwefarmError,
+} from '@swefarm/shared';
 import { hasFilledDisk, isCausedByCode, occupiesDisk, type Suspect } from '../sandbox/attribution.ts';
 import { diskIsFull, watchDisk } from '../sandbox/disk.ts';
 import { requireOwnKills } from '../sandbox/memorygroup.ts';
@@ -9,7 +16,7 @@ import type { Container, ContainerState, ExecResult, Runtime } from '../sandbox/
 import { describeStep, requireSteps } from '../sandbox/setup.ts';
 import { runSteps } from '../sandbox/steps.ts';
 import { applyPatch } from './apply.ts';
-import { EVAL_PATH, sealScript, whatChanged } from './evidence.ts';
+import { EVAL_PATH, type Seal, sealScript, whatChanged } from './evidence.ts';
 import { mayLackFiles, withoutRecreated } from './recreated.ts';
 
 /** 128 + SIGKILL. */
@@ -97,14 +104,15 @@ export async function runOnce(
 /** What was killed for memory here may live on a node with more: that is no verdict. Throws RolloutFailure `node_memory`. */
 async function requireFed(
   container: Container,
-  { sandbox_killed, exit_code }: Ran['facts'],
+  { exit_code }: Ran['facts'],
   { shortMemory }: CleanRunDeps,
 ): Promise<void> {
   if (exit_code !== 0) await requireOwnKills(container);
   if (shortMemory === null) return;
   const kills = await container.oomKills().catch(() => null);
+  const isOver = (await container.state().catch(() => null)) === 'own_limit';
   // Where kills are not counted, the exit code of a killed script is the only sign.
-  if (sandbox_killed || (kills === null ? exit_code === KILLED : kills > 0))
+  if (isOver || (kills === null ? exit_code === KILLED : kills > 0))
     throw new RolloutFailure('node_memory', `its tests were killed for memory: ${shortMemory}`);
 }
 
@@ -121,41 +129,64 @@ async function runIn(
   const differs = deps.fromTree && mayLackFiles(instance.environment);
   const patch = differs ? await withoutRecreated(container, given.patch, deps.signal) : given.patch;
   const work = { plan, instance, patch };
-  const facts = noRun(plan, deps);
-  const ended = (log: string, testsSeconds = 0): Omit<Ran, 'disk'> => ({
-    facts,
-    log: Buffer.from(log),
-    startSeconds,
-    testsSeconds,
-  });
   const script = await putFiles(container, work, deps.signal);
   const seal = await sealScript(container, script);
   await requireSteps(container, 'before', plan.before, deps.signal);
+  const ran = { facts: noRun(plan, deps), log: null, startSeconds, testsSeconds: 0 };
+  try {
+    await runPatched(container, work, { ran, script, seal }, deps);
+  } catch (error) {
+    if (!(await isCausedByCode(error, suspect))) throw error;
+    noteKill(ran);
+    await requireFed(container, ran.facts, deps);
+  }
+  return ran;
+}
+
+/** A patch that breaks the container in which it is applied holds more than that container's memory. */
+function noteKill(ran: Omit<Ran, 'disk'>): void {
+  ran.facts.sandbox_killed = true;
+  if (ran.facts.patch_state === 'none') ran.facts.patch_state = 'too_large';
+  else ran.log ??= Buffer.alloc(0);
+}
+
+/**
+ * Applies the patch, runs the script and reads what it left; notes all of it in `ran` as soon as it is known. Every call of it can fail by
+ * the doing of the patch or its code, and {@link isCausedByCode} decides about each failure.
+ */
+async function runPatched(
+  container: Container,
+  work: Work,
+  { ran, script, seal }: { ran: Omit<Ran, 'disk'>; script: { path: string }; seal: Seal },
+  deps: CleanRunDeps,
+): Promise<void> {
+  const { facts } = ran;
+  const { plan } = work;
   const printed = await applyTo(facts, container, work, deps.signal);
-  if (printed !== null) return ended(printed);
-  const blocked = await unlessKilled(suspect, () => runSteps(container, plan.after, deps.signal));
-  if (blocked !== null && blocked !== 'killed') {
+  if (printed !== null) {
+    ran.log = Buffer.from(printed);
+    return;
+  }
+  const blocked = await runSteps(container, plan.after, deps.signal);
+  if (blocked !== null) {
+    requireRunning(await container.state());
     facts.blocked_by = describeStep('after', 'evaluation', blocked);
-    return ended(blocked.output);
+    ran.log = Buffer.from(blocked.output);
+    return;
   }
   const from = performance.now();
-  const result =
-    blocked === 'killed'
-      ? 'killed'
-      : await unlessKilled(suspect, () => runScript(suspect, work, script.path, deps));
-  const testsSeconds = secondsSince(from);
-  if (result === 'killed') {
-    facts.sandbox_killed = true;
-    await requireFed(container, facts, deps);
-    return ended('', testsSeconds);
-  }
-  await noteEnd(facts, container, result);
+  const result = await runScript(container, work, script.path, deps).finally(() => {
+    ran.testsSeconds = secondsSince(from);
+  });
+  ran.log = result.output;
+  if (result.truncated) facts.log_cut = true;
+  facts.timed_out = result.timedOut;
+  facts.exit_code = result.exitCode;
+  requireRunning(await stateAfter(container, result));
   await requireFed(container, facts, deps);
-  if (result.exitCode !== null) {
-    facts.files = await filesLeft(container, plan, deps.signal);
-    Object.assign(facts, await whatChanged(container, seal, deps.signal));
-  }
-  return { facts, log: result.output, startSeconds, testsSeconds };
+  if (result.exitCode === null) return;
+  facts.files = await filesLeft(container, plan, deps.signal);
+  Object.assign(facts, await whatChanged(container, seal, deps.signal));
 }
 
 /** Null when the tests run next; else what the commands printed that did not apply the patch. */
@@ -177,37 +208,34 @@ async function applyTo(
   return facts.ran_unapplied ? null : output;
 }
 
-/** Notes how the script ended. Throws RolloutFailure `evaluation_lost` when its container is gone for no reason of its own. */
-async function noteEnd(
-  facts: Omit<EvaluationFacts, 'log'>,
-  container: Container,
-  result: ExecResult,
-): Promise<void> {
-  const { timedOut, exitCode } = result;
-  facts.timed_out = timedOut;
-  facts.exit_code = exitCode;
-  // On some engines a container killed during its tests reports an exit code of its own.
-  const state = await stateAfter(container, result);
-  facts.sandbox_killed = state === 'own_limit';
-  if (state === 'exited' || state === 'gone') {
-    throw new RolloutFailure(
-      'evaluation_lost',
-      `the evaluation container is ${state} and not by its own limit`,
-    );
-  }
+/** Throws RolloutFailure `evaluation_lost` when the container has ended. */
+function requireRunning(state: ContainerState): void {
+  if (state !== 'running')
+    throw new RolloutFailure('evaluation_lost', `the evaluation container is ${state}`);
 }
 
-/** Those of the plan's files that the script left and that are small enough. */
+/**
+ * Those of the plan's files that the script left and that are small enough. The container is ended first, so that nothing in it changes
+ * them, and no program of the image reads them.
+ */
 async function filesLeft(
   container: Container,
   { files, outcomes }: InstancePlan,
   signal: AbortSignal,
 ): Promise<Record<string, string>> {
   const found: Record<string, string> = {};
-  for (const path of new Set([...files, ...('file' in outcomes ? [outcomes.file] : [])])) {
-    const content = await container.getFile(path, MAX_FILE_BYTES, signal).catch((error: unknown) => {
+  const paths = new Set([...files, ...('file' in outcomes ? [outcomes.file] : [])]);
+  if (paths.size === 0) return found;
+  const remains = await container.end?.(signal);
+  for (const path of paths) {
+    const reading = remains
+      ? remains.getLinkedFile(path, MAX_FILE_BYTES, signal)
+      : container.getFile(path, MAX_FILE_BYTES, signal);
+    const content = await reading.catch((error: unknown) => {
+      signal.throwIfAborted();
       if (error instanceof SwefarmError && error.code === 'file_too_large') return null;
-      throw error;
+      if (error instanceof RolloutFailure) throw error;
+      throw new RolloutFailure('sandbox_lost', `reading ${path}: ${errorMessage(error)}`, { cause: error });
     });
     if (content) found[path] = content.toString('utf8');
   }
@@ -223,6 +251,7 @@ async function stateAfter(
   { timedOut, exitCode, survived }: ExecResult,
 ): Promise<ContainerState> {
   if (timedOut || survived) return 'running';
+  // On some engines a container killed during its tests reports an exit code of its own.
   if (exitCode === null || survived === false) return container.state();
   if (exitCode !== KILLED && exitCode !== TERMINATED) return 'running';
   const look = async (): Promise<ContainerState | null> => {
@@ -254,18 +283,8 @@ async function putFiles(
   return { path, content };
 }
 
-/** `killed` when what ran there broke its own container. */
-async function unlessKilled<T>(suspect: Suspect, action: () => Promise<T>): Promise<T | 'killed'> {
-  try {
-    return await action();
-  } catch (error) {
-    if (await isCausedByCode(error, suspect)) return 'killed';
-    throw error;
-  }
-}
-
 const runScript = (
-  { container }: Suspect,
+  container: Container,
   { plan }: Work,
   path: string,
   deps: CleanRunDeps,

@@ -2,11 +2,12 @@
  * Evaluates one patch in a clean container, by plain exec: it never uses the agent's shell, container or files.
  * The verdict follows from what the tests left by the plan's rules; exit codes come from the runtime.
  */
-import { randomBytes } from 'node:crypto';
-import { addCanaryTest, gradeEvaluation, isNoPatch, withoutTestHooks } from '@swefarm/grading';
+import { gradeEvaluation, isNoPatch } from '@swefarm/grading';
 import { type Instance, type InstancePlan, type Report, RolloutFailure } from '@swefarm/shared';
 import type { Threads } from '../threads/pool.ts';
 import { type CleanRunDeps, noRun, type Ran, runOnce } from './cleanrun.ts';
+import { type ConfirmDeps, confirm } from './confirm.ts';
+import type { Control } from './control.ts';
 import type { EvaluationLock } from './evaluationlock.ts';
 import { type ProgramDeps, runProgram } from './program.ts';
 import { readReport } from './readreport.ts';
@@ -17,6 +18,7 @@ const FAR_FROM_LIMIT = 0.2;
 const MAX_PATCH_BYTES = 10 * 1024 * 1024;
 
 export type EvaluationDeps = CleanRunDeps &
+  Pick<ConfirmDeps, 'auditShare'> &
   Pick<ProgramDeps, 'startProgram'> & {
     threads: Threads;
     evaluationLock: EvaluationLock;
@@ -24,6 +26,8 @@ export type EvaluationDeps = CleanRunDeps &
     evaluateEmpty: boolean;
     /** Share of the time limit that gold is known to need; null: not known. */
     goldTimeShare: number | null;
+    /** Tells what other trees need; absent: it is a control evaluation itself, or none is made. */
+    control?: Control | null;
   };
 
 /** `startSeconds`: until the clean container was ready; `testsSeconds`: the eval script. Both are of the last run, when it ran twice. */
@@ -42,56 +46,43 @@ export async function evaluate(
     const report = gradeEvaluation(instance, plan, facts, patch ?? '');
     return { report, log: null, startSeconds: 0, testsSeconds: 0 };
   }
+  const evaluated = await runTests(instance, plan, patch ?? '', deps);
+  const { report } = evaluated;
+  if (report.resolved && report.trust.level !== 'forged') {
+    const again = async (other: InstancePlan, tried: string): Promise<Report> =>
+      (await runTests(instance, other, tried, { ...deps, control: null })).report;
+    await confirm({ instance, plan, patch: patch ?? '' }, report, { ...deps, again });
+  }
+  return evaluated;
+}
+
+/** Runs the tests, once more alone when they timed out, and grades their log. Throws as {@link evaluate} does. */
+export async function runTests(
+  instance: Instance,
+  plan: InstancePlan,
+  patch: string,
+  deps: EvaluationDeps,
+): Promise<Evaluated> {
   deps.threads.expect();
-  const run = () => runOnce(instance, plan, patch ?? '', deps);
+  const run = () => runOnce(instance, plan, patch, deps);
   let ran = await deps.evaluationLock.shared(run, deps.signal);
-  // Gold is far from the limit here, so no slow neighbour could make a comparable patch meet it.
-  const hangs = deps.goldTimeShare !== null && deps.goldTimeShare < FAR_FROM_LIMIT;
-  if (ran.facts.timed_out && !hangs) ran = await deps.evaluationLock.alone(run, deps.signal);
-  let report = await grade(instance, plan, patch ?? '', ran, deps);
+  if (ran.facts.timed_out && !(await isGoldFarFromLimit(deps)))
+    ran = await deps.evaluationLock.alone(run, deps.signal);
+  let report = await grade(instance, plan, patch, ran, deps);
   if (ran.disk === 'full' && !report.resolved)
     throw new RolloutFailure('node_disk', 'the disk was full at the end of the tests');
   if (ran.disk === 'filled' && !report.resolved) {
     ran.facts.sandbox_killed = true;
-    report = await grade(instance, plan, patch ?? '', ran, deps);
-  }
-  if (report.resolved && report.trust.level === 'suspicious') {
-    await confirm(instance, plan, patch ?? '', report, deps);
+    report = await grade(instance, plan, patch, ran, deps);
   }
   return { report, log: ran.log, startSeconds: ran.startSeconds, testsSeconds: ran.testsSeconds };
 }
 
-/**
- * Evaluates a resolved patch that may decide tests itself a second time: without the means it brings in its own files, and
- * beside a test that must fail. The official verdict stays; `report.trust` holds the findings.
- */
-async function confirm(
-  instance: Instance,
-  plan: InstancePlan,
-  patch: string,
-  report: Report,
-  deps: EvaluationDeps,
-): Promise<void> {
-  const again = async (other: InstancePlan, tried: string): Promise<Report | null> => {
-    const ran = await deps.evaluationLock.shared(() => runOnce(instance, other, tried, deps), deps.signal);
-    return ran.facts.timed_out ? null : grade(instance, other, tried, ran, deps);
-  };
-  const forged = (reason: string): void => {
-    report.trust.level = 'forged';
-    report.trust.reasons.push(reason);
-  };
-  const rest = withoutTestHooks(patch, instance);
-  if (rest && (await again(plan, rest.patch))?.resolved === false) {
-    forged(`the tests do not pass without what the patch brings to decide them: ${rest.files.join(', ')}`);
-    return;
-  }
-  const trap = addCanaryTest(plan, instance, `test_${randomBytes(6).toString('hex')}`);
-  if (!trap) return;
-  const seen = await again(trap.plan, patch);
-  if (!seen || trap.fails(seen)) return;
-  const gold = await again(trap.plan, instance.patch);
-  if (gold && trap.fails(gold))
-    forged('a test made to fail does not fail beside the patch, and does beside gold');
+/** Then no slow neighbour could make a comparable patch meet the limit. */
+async function isGoldFarFromLimit({ goldTimeShare, control }: EvaluationDeps): Promise<boolean> {
+  if (goldTimeShare !== null) return goldTimeShare < FAR_FROM_LIMIT;
+  const known = await control?.timeShare();
+  return known?.isGold === true && known.share !== null && known.share < FAR_FROM_LIMIT;
 }
 
 function skipReason(

@@ -84,6 +84,7 @@ function atTestbed(remains: FileChanges, workdir: string): FileChanges {
       ),
     kindOf: (path) => remains.kindOf(real(path)),
     getFile: (path, ...rest) => remains.getFile(real(path), ...rest),
+    getLinkedFile: (path, ...rest) => remains.getLinkedFile(real(path), ...rest),
   };
 }
 

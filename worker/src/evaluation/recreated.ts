@@ -3,10 +3,11 @@
  * setup took it away, because it answers the task. A patch that makes it anew would not apply to the clean tree.
  */
 import { isNew, pathOf, readDiff } from '@swefarm/grading';
-import type { InstanceEnvironment } from '@swefarm/shared';
-import type { Container } from '../sandbox/runtime.ts';
+import { type InstanceEnvironment, RolloutFailure } from '@swefarm/shared';
+import type { Container, ExecResult } from '../sandbox/runtime.ts';
 
-const LIST = `for path; do if [ -e "$path" ] || [ -L "$path" ]; then printf '%s\\0' "$path"; fi; done`;
+/** Reads the paths from stdin: tens of thousands of them are too long for a command line. */
+const LIST = `while IFS= read -r -d '' path; do if [ -e "$path" ] || [ -L "$path" ]; then printf '%s\\0' "$path"; fi; done`;
 const TIMEOUT_MS = 60_000;
 const OUTPUT_BYTES = 16 * 1024 * 1024;
 
@@ -15,7 +16,10 @@ export const mayLackFiles = (environment: InstanceEnvironment | undefined): bool
   environment !== undefined &&
   (environment.hidden.length > 0 || environment.setup.some(({ roles }) => !roles.includes('evaluation')));
 
-/** The patch without the files that it adds and the clean tree has; as it is when it cannot be split. */
+/**
+ * The patch without the files that it adds and the clean tree has; as it is when it cannot be split. Throws RolloutFailure
+ * `evaluation_lost` when the tree cannot be asked: no code of the patch has run there.
+ */
 export async function withoutRecreated(
   container: Container,
   patch: string,
@@ -25,18 +29,23 @@ export async function withoutRecreated(
   const added = sections.map(addedPath);
   const paths = added.filter((path) => path !== null);
   if (paths.length === 0) return patch;
-  const result = await container.exec(['/bin/sh', '-c', LIST, 'swefarm', ...paths], {
+  const result = await container.exec(['/bin/bash', '-c', LIST], {
     cwd: container.workdir,
+    stdin: Buffer.from(paths.map((path) => `${path}\0`).join('')),
     timeoutMs: TIMEOUT_MS,
     maxOutputBytes: OUTPUT_BYTES,
-    standing: 'clean',
     signal,
   });
+  if (result.exitCode !== 0 || result.truncated)
+    throw new RolloutFailure('evaluation_lost', `listing new files of the clean tree: ${howItEnded(result)}`);
   const there = new Set(result.output.toString('utf8').split('\0'));
   const isKept = (path: string | null | undefined): boolean =>
     path === null || path === undefined || !there.has(path);
   return sections.filter((_, at) => isKept(added[at])).join('');
 }
+
+const howItEnded = ({ timedOut, exitCode, truncated }: ExecResult): string =>
+  timedOut ? `no answer in ${TIMEOUT_MS / 1000} s` : truncated ? 'too much output' : `exit code ${exitCode}`;
 
 function addedPath(section: string): string | null {
   try {

@@ -1,6 +1,7 @@
 /**
  * Pauses a run that mostly fails by infrastructure, or whose tool calls cannot be read: at full price it would produce a step
- * without rewards, or with zeros that the model did not earn. It continues when a person resumes it.
+ * without rewards, or with zeros that the model did not earn. It continues when a person resumes it. An open run is paused for unread
+ * calls alone, for its callers judge failures themselves, and is resumed after a while: callers cannot resume it.
  */
 import {
   FAILURES,
@@ -9,6 +10,7 @@ import {
   type RunCounts,
   type RunPause,
   type RunRecord,
+  resumeRun,
 } from '@swefarm/shared';
 import { livingWorkers } from './commitunowned.ts';
 import { type Duty, eachRun } from './duty.ts';
@@ -21,17 +23,25 @@ export const pauseFailingRuns: Duty = {
   everyMs: 2_000,
   async run(deps, signal) {
     const { farm, log } = deps;
-    await eachRun(this.name, deps, signal, async (run) => {
-      // Many callers feed an open run: each of them judges its own rollouts.
-      if (run.infra_pause_share === null || run.open) return;
-      const pause = await farm.groups.paused(run.run_id);
-      if (pause && pause.reason !== null) return;
+    await eachRun(this.name, deps, signal, async (run, now) => {
+      const { run_id: id } = run;
+      if (run.infra_pause_share === null) return;
+      const pause = await farm.groups.paused(id);
+      if (pause && pause.reason !== null) {
+        if (pause.ends_at !== undefined && now >= pause.ends_at) await resumeRun(farm, id);
+        return;
+      }
       const reason = await reasonToPause(farm, run, pause?.since ?? null);
-      if (reason !== null && (await farm.groups.pause(run.run_id, reason, pause)))
-        log.error({ run: run.run_id, reason }, `run paused; go on with: swefarm resume ${run.run_id}`);
+      if (reason === null) return;
+      if (await farm.groups.pause(id, reason, pause, run.open ? OPEN_PAUSE_MS : undefined))
+        log.error({ run: id, reason, ...(run.open ? { seconds: OPEN_PAUSE_MS / 1000 } : {}) }, PAUSED);
     });
   },
 };
+
+const PAUSED = 'run paused; go on with: swefarm resume RUN';
+/** How long an open run is paused: then its next rollouts show whether the calls can be read. */
+const OPEN_PAUSE_MS = 300_000;
 
 /** With fewer unreadable answers there is too little evidence to pause a run. */
 const LEAST_UNREAD = 20;
@@ -52,7 +62,7 @@ const NOTHING: InWork = { rollouts: 0, answers: 0 };
 async function reasonToPause(farm: Farm, run: RunRecord, since: RunPause['since']): Promise<string | null> {
   if (run.infra_pause_share === null) return null;
   const counts = await farm.results.counts(run.run_id);
-  const failures = failuresOf(run.infra_pause_share, counts, since);
+  const failures = run.open ? null : failuresOf(run.infra_pause_share, counts, since);
   if (failures !== null) return failures;
   // Read the running rollouts only when the committed ones speak against the run.
   if (unreadCallsOf(counts, since, NOTHING) === null) return null;

@@ -1,6 +1,7 @@
 /**
- * A node with a broken engine or disk fails every rollout fast, and would empty the queue. After several failures in a row, of more
- * than one run or confirmed by a small sandbox that fails too, it claims nothing until a check passes; then one more failure reopens it.
+ * A node with a broken engine or disk fails every rollout fast, and would empty the queue. After several failures in a row, confirmed by
+ * a small sandbox that fails too, it claims nothing until a check passes; then one more confirmed failure reopens it. Failures alone are
+ * no evidence about the node: the code of rollouts of any number of runs may cause them.
  */
 import { FAILURES, type FailureClass } from '@swefarm/shared';
 import type { Logger } from 'pino';
@@ -15,7 +16,6 @@ export class NodeBreaker {
   readonly #log: Logger;
   readonly #isWell: (last: FailedRollout | null) => Promise<boolean>;
   readonly #now: () => number;
-  readonly #runs = new Set<string>();
   #inARow = 0;
   #reason: string | null = null;
   #waitMs = FIRST_CHECK_MS;
@@ -38,15 +38,12 @@ export class NodeBreaker {
     if (!isOfTheNode(failure)) return;
     this.#inARow += 1;
     this.#last = sample;
-    if (this.#runs.size < 2) this.#runs.add(sample.run);
-    if (this.#inARow < IN_A_ROW || this.#reason !== null) return;
-    const why = `${this.#inARow} failures in a row, last ${failure}: ${cause}`;
-    if (this.#runs.size > 1) this.#open(why);
-    else if (!this.#isChecking) void this.#openUnlessWell(why, sample.run);
+    if (this.#inARow < IN_A_ROW || this.#reason !== null || this.#isChecking) return;
+    void this.#openUnlessWell(`${this.#inARow} failures in a row, last ${failure}: ${cause}`, sample.run);
   }
 
   succeeded(): void {
-    this.#forget();
+    this.#inARow = 0;
     this.#waitMs = FIRST_CHECK_MS;
   }
 
@@ -74,14 +71,10 @@ export class NodeBreaker {
     this.#waitForCheck();
   }
 
-  /** Failures of a single run may be that run's own fault, whatever their class. */
   async #openUnlessWell(why: string, run: string): Promise<void> {
     if (!(await this.#check())) return this.#open(why);
-    this.#log.warn(
-      { run, why },
-      'a small sandbox works: the failures are held against the run, not the node',
-    );
-    this.#forget();
+    this.#log.warn({ run, why }, 'failures do not count against the node: a small sandbox works');
+    this.#inARow = 0;
   }
 
   async #check(): Promise<boolean> {
@@ -94,11 +87,6 @@ export class NodeBreaker {
   #waitForCheck(): void {
     this.#checkAt = this.#now() + this.#waitMs;
     this.#waitMs = Math.min(this.#waitMs * 2, LONGEST_CHECK_MS);
-  }
-
-  #forget(): void {
-    this.#inARow = 0;
-    this.#runs.clear();
   }
 }
 

@@ -8,7 +8,7 @@ import type { WorkerMetrics } from '../metrics/workermetrics.ts';
 import { ActiveAttempts } from '../rollout/active.ts';
 import { createPolicyPaces } from '../rollout/policypaces.ts';
 import type { AttemptServices, FailedRollout } from '../rollout/services.ts';
-import type { CleanImages } from '../sandbox/history.ts';
+import type { CleanPlans } from '../sandbox/history.ts';
 import { createRemovals } from '../sandbox/removals.ts';
 import type { Runtime } from '../sandbox/runtime.ts';
 import type { Threads } from '../threads/pool.ts';
@@ -67,7 +67,7 @@ export function createNode(parts: NodeParts): Node {
   const interval = parts.policyIntervalMs === undefined ? {} : { intervalMs: parts.policyIntervalMs };
   const isWell = parts.isWell ?? ((last) => trySandbox({ runtime, owner }, last, stop));
   const removals = createRemovals();
-  const cleanImages: CleanImages = new Set();
+  const cleanPlans: CleanPlans = new Set();
   return {
     identity,
     owner,
@@ -79,10 +79,11 @@ export function createNode(parts: NodeParts): Node {
       : null,
     threads,
     evaluationLock: new EvaluationLock(),
+    noted: new Map(),
     removals,
-    cleanImages,
+    cleanPlans,
     warm: createWarmPool({
-      ...{ most: config.warm_sandboxes, runtime, owner, cleanImages, removals, metrics, log },
+      ...{ most: config.warm_sandboxes, runtime, owner, cleanPlans, removals, metrics, log },
     }),
     policyPaces: createPolicyPaces(),
     active: new ActiveAttempts(),

@@ -25,12 +25,12 @@ export async function startSandbox(
   image: ReadyImage,
 ): Promise<AgentSandbox> {
   const { run, job, attempt, signal, log } = task;
-  const { runtime, cleanImages, removals } = services;
+  const { runtime, cleanPlans, removals } = services;
   const plan = sandboxPlan(task, services, image);
   const owner = { ...services.owner, rollout_id: job.rollout_id, attempt };
   const ready =
     (await services.warm.take(plan, signal)) ??
-    (await prepareSandbox(plan, { runtime, owner, cleanImages, log, signal }));
+    (await prepareSandbox(plan, { runtime, owner, cleanPlans, log, signal }));
   const { container, snapshot, pruned } = ready;
   const suspect: Suspect = {
     container,

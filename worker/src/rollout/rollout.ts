@@ -5,12 +5,14 @@
 import { needsEvaluation, planEvaluation, withReport } from '@swefarm/grading';
 import { type InstancePlan, isSandboxAgent, type RewardFacts } from '@swefarm/shared';
 import { timeoutOf } from '../evaluation/cleanrun.ts';
-import { evaluate } from '../evaluation/evaluate.ts';
+import { addControlFacts } from '../evaluation/control.ts';
+import { type EvaluationDeps, evaluate } from '../evaluation/evaluate.ts';
 import { goldHealthOf } from '../evaluation/goldhealth.ts';
 import { requirePossible } from '../sandbox/limits.ts';
 import { PreparedContainer } from '../sandbox/prepared.ts';
 import { givenWork, type Prepared, resumedWork, runAgent } from './agentstage.ts';
 import { limitsOf, networkOf, refuseExcess, shortMemory, startBare, startClean } from './containers.ts';
+import { attemptControl } from './control.ts';
 import { factsOf, judge } from './facts.ts';
 import { requireProgram, startProgram } from './program.ts';
 import type { AttemptServices } from './services.ts';
@@ -74,32 +76,36 @@ async function evaluateWork(
 ): Promise<void> {
   const { run, instance, clock, trace, signal } = task;
   const { threads, removals, evaluationLock, runtime } = services;
-  const evaluated = await clock.time('evaluation', () =>
-    evaluate(instance, plan, patch, {
-      container: () => clean.take(),
-      bare: () => startBare(task, services, image),
-      startProgram: (which) => startProgram(task, services, which === 'instance' ? image : null),
-      threads,
-      removals,
-      evaluationLock,
-      timeoutSeconds: run.evaluation.timeout,
-      logLimit: run.evaluation.log_limit,
-      evaluateEmpty,
-      imageDigest: image.digest,
-      network: networkOf(task, 'evaluation'),
-      runtime,
-      goldTimeShare: facts.gold_time_share,
-      fromTree: facts.patch_origin === 'tree',
-      diskBytes: run.sandbox.disk_bytes,
-      shortMemory: shortMemory(task, services),
-      signal,
-    }),
-  );
-  trace.report = evaluated.report;
-  trace.testLog = evaluated.log;
-  clock.set('evaluation_start', evaluated.startSeconds);
-  clock.set('tests', evaluated.testsSeconds);
-  Object.assign(facts, withReport(facts, evaluated.report));
+  const deps: EvaluationDeps = {
+    container: () => clean.take(),
+    bare: () => startBare(task, services, image),
+    startProgram: (which) => startProgram(task, services, which === 'instance' ? image : null),
+    threads,
+    removals,
+    evaluationLock,
+    timeoutSeconds: run.evaluation.timeout,
+    logLimit: run.evaluation.log_limit,
+    evaluateEmpty,
+    imageDigest: image.digest,
+    network: networkOf(task, 'evaluation'),
+    runtime,
+    goldTimeShare: facts.gold_time_share,
+    fromTree: facts.patch_origin === 'tree',
+    diskBytes: run.sandbox.disk_bytes,
+    shortMemory: shortMemory(task, services),
+    signal,
+  };
+  const { control, note } = attemptControl(task, services, { plan, patch, image }, deps);
+  await clock.time('evaluation', async () => {
+    const evaluated = await evaluate(instance, plan, patch, { ...deps, control });
+    trace.report = evaluated.report;
+    trace.testLog = evaluated.log;
+    clock.set('evaluation_start', evaluated.startSeconds);
+    clock.set('tests', evaluated.testsSeconds);
+    Object.assign(facts, withReport(facts, evaluated.report));
+    await note(evaluated);
+    if (control) await addControlFacts(facts, control);
+  });
 }
 
 async function followStaleness(

@@ -5,7 +5,7 @@ import type { Endpoints } from '../agent/policy/endpoints.ts';
 import type { PolicyWatch } from '../agent/policy/watch.ts';
 import type { EvaluationLock } from '../evaluation/evaluationlock.ts';
 import type { WorkerMetrics } from '../metrics/workermetrics.ts';
-import type { CleanImages } from '../sandbox/history.ts';
+import type { CleanPlans } from '../sandbox/history.ts';
 import type { Removals } from '../sandbox/removals.ts';
 import type { Owner, Runtime } from '../sandbox/runtime.ts';
 import type { Threads } from '../threads/pool.ts';
@@ -28,7 +28,9 @@ type AttemptFarm = Pick<
   | 'artifacts'
   | 'clock'
   | 'commit'
+  | 'controls'
   | 'journal'
+  | 'leases'
   | 'live'
   | 'policies'
   | 'registry'
@@ -55,8 +57,10 @@ export type AttemptServices = {
   policyPauseLimitMs: number;
   threads: Threads;
   evaluationLock: EvaluationLock;
+  /** What this worker told the farm about the tests of instances → when (ms of a monotonic clock). */
+  noted: Map<string, number>;
   removals: Removals;
-  cleanImages: CleanImages;
+  cleanPlans: CleanPlans;
   /** Sandboxes that wait ready for a rollout. */
   warm: Pick<WarmPool, 'take'>;
   /** Aborts when this worker must end. */

@@ -4,7 +4,7 @@
  */
 import type { InstanceEnvironment } from '@swefarm/shared';
 import type { Shell } from './command.ts';
-import { type CleanImages, removeHistory } from './history.ts';
+import { type CleanPlans, removeHistory } from './history.ts';
 import type { Container, ContainerSpec, Owner, Runtime } from './runtime.ts';
 import { setUp } from './setup.ts';
 import { openPreparedShell, type ShellOptions } from './shell.ts';
@@ -42,7 +42,7 @@ export type PreparedSandbox = AsyncDisposable & {
 export type PreparationDeps = {
   runtime: Pick<Runtime, 'start'>;
   owner: Owner;
-  cleanImages: CleanImages;
+  cleanPlans: CleanPlans;
   log: NonNullable<ShellOptions['log']>;
   signal: AbortSignal;
 };
@@ -53,7 +53,7 @@ export type PreparationDeps = {
  */
 export async function prepareSandbox(plan: SandboxPlan, deps: PreparationDeps): Promise<PreparedSandbox> {
   const { environment, activate, spec } = plan;
-  const { runtime, owner, cleanImages, log, signal } = deps;
+  const { runtime, owner, cleanPlans, log, signal } = deps;
   await using stack = new AsyncDisposableStack();
   const container: Container = stack.use(await runtime.start({ ...spec, owner }, signal));
   await setUp(container, environment, signal);
@@ -66,7 +66,7 @@ export async function prepareSandbox(plan: SandboxPlan, deps: PreparationDeps): 
   );
   stack.use(shell);
   const snapshot = tree.snapshot(prepared);
-  const known = { digest: spec.image.digest, clean: cleanImages, history: environment?.history };
+  const known = { key: planKey(plan), clean: cleanPlans, history: environment?.history };
   const pruned = removeHistory(container, snapshot, known, signal);
   const owned = stack.move();
   return { container, snapshot, shell, pruned, [Symbol.asyncDispose]: () => owned.disposeAsync() };

@@ -1,15 +1,19 @@
 /**
- * Decides whether the code in a sandbox or the node broke a sandbox that worked when it was prepared. Code in a sandbox can make
- * anything there fail or lie, so all evidence comes from outside: the runtime says whether the container still exists, a fresh container
- * of the same image shows whether the node still works, and the disk shows which of them filled it.
+ * Decides whether the code in a sandbox or the node broke a sandbox that worked when it was prepared. The rule: an end that code in the
+ * sandbox can bring about is the code's, unless there is evidence of infrastructure. Such evidence is an engine that is unreachable or
+ * was restarted, a container that somebody outside killed or removed, a node without memory or disk, a control sandbox of the same image
+ * that fails, and a worker that was told to stop. Code in a sandbox can make anything there fail or lie, so all evidence comes from
+ * outside: from the runtime, from a fresh container of the same image, and from the disk.
  */
 import { type FailureClass, RolloutFailure, sleepAtMost } from '@swefarm/shared';
 import { diskIsFull } from './disk.ts';
-import type { Container, Runtime } from './runtime.ts';
+import { requireOwnKills } from './memorygroup.ts';
+import type { Container, ContainerState, Runtime } from './runtime.ts';
 
 /** Failures that code in a sandbox can cause. */
 const BY_CODE: ReadonlySet<FailureClass> = new Set([
   'sandbox_lost',
+  'evaluation_lost',
   'no_bash',
   'no_worktree',
   'patch_take',
@@ -31,18 +35,35 @@ export type Suspect = {
   signal: AbortSignal;
 };
 
-/** True when code in a prepared sandbox caused the failure. */
+/** Whether code in a prepared sandbox caused the failure. */
 export async function isCausedByCode(error: unknown, suspect: Suspect): Promise<boolean> {
   const { container, runtime, signal } = suspect;
-  if (signal.aborted || !(error instanceof RolloutFailure) || !BY_CODE.has(error.failureClass)) return false;
+  if (signal.aborted || !canBeCausedByCode(error)) return false;
   if (await diskIsFull(runtime)) return hasFilledDisk(suspect);
   const state = await container.state().catch(() => null);
-  if (state !== 'running') return state === 'own_limit';
-  if (!(await nodeWorks(suspect))) return false;
+  if (state === 'own_limit') return true;
+  if (!isLeftByOthers(state) || (await lackedMemory(container)) || !(await nodeWorks(suspect))) return false;
   // When something kills this node's processes one by one, a stream of the container can break before the container itself ends.
   await sleepAtMost(GOING_MS, signal);
-  return !signal.aborted && (await container.state().catch(() => null)) === 'running';
+  return !signal.aborted && isLeftByOthers(await container.state().catch(() => null));
 }
+
+/** An engine that cannot start a command in a container without memory says what a node without memory would make it say. */
+function canBeCausedByCode(error: unknown): boolean {
+  if (!(error instanceof RolloutFailure)) return false;
+  const { failureClass, cause } = error;
+  return BY_CODE.has(failureClass) || (failureClass === 'node_memory' && cause !== undefined);
+}
+
+/** It runs, or its process 1 ended by itself. */
+const isLeftByOthers = (state: ContainerState | null): boolean => state === 'running' || state === 'exited';
+
+/** Whether the node, and not the sandbox, lacked the memory for which a process in the sandbox was killed. */
+const lackedMemory = (container: Container): Promise<boolean> =>
+  requireOwnKills(container).then(
+    () => false,
+    () => true,
+  );
 
 /** Whether this sandbox filled the full disk, with its files and with deleted files that its processes held open. Ends the container. */
 export async function hasFilledDisk({ container, runtime, diskBytes, signal }: Suspect): Promise<boolean> {

@@ -29,9 +29,9 @@ export type ControllerOptions = {
 /** The kernel's counts for the container; null where they cannot be read. */
 type Counters = { oomKills: number | null; forksRefused: number | null };
 
-/** A whole number in a reply; null for anything else. */
+/** A whole number in a reply; null for anything else. A command can forge a reply, and many digits are Infinity. */
 export const parseCount = (word: string | undefined): number | null =>
-  word && /^\d+$/.test(word) ? Number(word) : null;
+  word && /^\d{1,15}$/.test(word) ? Number(word) : null;
 export const hasRisen = (before: number | null, after: number | null): boolean =>
   before !== null && after !== null && after > before;
 

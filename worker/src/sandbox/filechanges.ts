@@ -21,4 +21,6 @@ export interface FileChanges {
   kindOf(path: string): Promise<FileKind>;
   /** A changed regular file; null when there is none or it is a link, folder or device; SwefarmError file_too_large. */
   getFile(path: string, maxBytes: number, signal: AbortSignal): Promise<Buffer | null>;
+  /** The same for a path whose folders may be links, as a program in the container would have found it. */
+  getLinkedFile(path: string, maxBytes: number, signal: AbortSignal): Promise<Buffer | null>;
 }

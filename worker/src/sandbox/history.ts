@@ -6,20 +6,23 @@ import type { Shell } from './command.ts';
 import type { Container } from './runtime.ts';
 import { pruneObjects, replaceHistory, type Snapshot } from './snapshot.ts';
 
-/** Digests of images whose repository has no unreachable objects: their next containers skip the removal. */
-export type CleanImages = Set<string>;
+/**
+ * Keys of plans (`planKey`) whose repository has no unreachable objects: their next sandboxes skip the removal. An image alone decides
+ * nothing: its setup may reset the repository to an older commit, which leaves the newer ones unreachable.
+ */
+export type CleanPlans = Set<string>;
 
 /** Resolves when the objects are gone; rejects with RolloutFailure `no_worktree` or `patch_take`. */
 export function removeHistory(
   container: Container,
   snapshot: Snapshot,
-  image: { digest: string; clean: CleanImages; history?: 'pruned' | 'replaced' | undefined },
+  plan: { key: string; clean: CleanPlans; history?: 'pruned' | 'replaced' | undefined },
   signal: AbortSignal,
 ): Promise<void> {
   const remove = async (): Promise<void> => {
-    if (image.history === 'replaced') return replaceHistory(container, snapshot, signal);
-    if (image.clean.has(image.digest)) return;
-    if ((await pruneObjects(container, snapshot, signal)) === 'clean') image.clean.add(image.digest);
+    if (plan.history === 'replaced') return replaceHistory(container, snapshot, signal);
+    if (plan.clean.has(plan.key)) return;
+    if ((await pruneObjects(container, snapshot, signal)) === 'clean') plan.clean.add(plan.key);
   };
   const done = remove();
   // The first caller that awaits it gets its failure; a rollout that ended earlier does not need it.

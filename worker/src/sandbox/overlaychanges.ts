@@ -3,14 +3,10 @@ import { constants, type Dir } from 'node:fs';
 import { chmod, lstat, open, opendir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { SwefarmError } from '@swefarm/shared';
-import type { ChangeVisitor, FileChanges, FileKind } from './filechanges.ts';
-
-/** An overlay: where it is mounted in the sandbox, and what holds its changes. */
-export type Layer = { at: string; upper: string };
+import type { ChangeVisitor, FileChanges } from './filechanges.ts';
+import { type Layer, locate, OUT_OF_REACH, resolveLinks } from './overlaypaths.ts';
 
 const ENTRIES_AT_ONCE = 1024;
-/** A folder whose name is not UTF-8, or whose path is too long, holds nothing that the farm looks for. */
-const OUT_OF_REACH = new Set(['ENOENT', 'ENAMETOOLONG']);
 
 export function overlayChanges(layers: readonly Layer[]): FileChanges {
   return {
@@ -21,20 +17,26 @@ export function overlayChanges(layers: readonly Layer[]): FileChanges {
       const found = await locate(layers, path);
       return found?.kind ?? 'missing';
     },
-    async getFile(path, maxBytes) {
-      const found = await locate(layers, path);
-      if (found?.kind !== 'file') return null;
-      const file = await open(found.path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
-      try {
-        const { size } = await file.stat();
-        if (size > maxBytes)
-          throw new SwefarmError('file_too_large', `${path} has ${size} bytes, more than ${maxBytes}`);
-        return await file.readFile();
-      } finally {
-        await file.close();
-      }
+    getFile: (path, maxBytes) => readChanged(layers, path, maxBytes),
+    async getLinkedFile(path, maxBytes) {
+      const resolved = await resolveLinks(layers, path);
+      return resolved === null ? null : readChanged(layers, resolved, maxBytes);
     },
   };
+}
+
+async function readChanged(layers: readonly Layer[], path: string, maxBytes: number): Promise<Buffer | null> {
+  const found = await locate(layers, path);
+  if (found?.kind !== 'file') return null;
+  const file = await open(found.path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  try {
+    const { size } = await file.stat();
+    if (size > maxBytes)
+      throw new SwefarmError('file_too_large', `${path} has ${size} bytes, more than ${maxBytes}`);
+    return await file.readFile();
+  } finally {
+    await file.close();
+  }
 }
 
 /**
@@ -81,29 +83,4 @@ async function openFolder(path: string): Promise<Dir | null> {
     await chmod(path, 0o700);
     return attempt();
   }
-}
-
-/** The path outside for a path of the sandbox; null when it, or a folder on the way to it, is not in an upper directory. */
-async function locate(
-  layers: readonly Layer[],
-  path: string,
-): Promise<{ path: string; kind: FileKind } | null> {
-  const holds = ({ at }: Layer): boolean => at === '/' || path.startsWith(`${at}/`);
-  const layer = layers.filter(holds).toSorted((a, b) => b.at.length - a.at.length)[0];
-  if (!layer) return null;
-  const parts = path.slice(layer.at.length).split('/').filter(Boolean);
-  let at = layer.upper;
-  for (const [index, part] of parts.entries()) {
-    at = join(at, part);
-    const found = await lstat(at).catch((error: NodeJS.ErrnoException) => {
-      if (OUT_OF_REACH.has(error.code ?? '')) return null;
-      throw error;
-    });
-    if (!found || found.isCharacterDevice()) return null;
-    if (index === parts.length - 1) {
-      return { path: at, kind: found.isFile() ? 'file' : found.isDirectory() ? 'folder' : 'other' };
-    }
-    if (!found.isDirectory()) return null;
-  }
-  return { path: at, kind: 'folder' };
 }

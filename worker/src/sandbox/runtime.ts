@@ -79,8 +79,12 @@ export type ExecResult = {
 
 export type SandboxFile = { path: string; content: Uint8Array; mode?: number };
 
-/** Why a container no longer runs. `own_limit`: it was killed by its own memory (or pids) limit. */
-export type ContainerState = 'running' | 'exited' | 'own_limit' | 'gone';
+/**
+ * Whether a container runs, and why not. `own_limit`: its own memory, process or disk limit ended it. `exited`: its process 1 ended
+ * by itself, or the worker ended it with {@link Container.end}. `killed`: somebody outside ended it, which no code inside can do: a
+ * signal, an engine or a worker that stopped. `gone`: it was removed.
+ */
+export type ContainerState = 'running' | 'exited' | 'killed' | 'own_limit' | 'gone';
 
 export interface Container extends AsyncDisposable {
   readonly id: string;

@@ -42,7 +42,7 @@ export async function requireSteps(
   }
   if (!failure) return;
   const state = await container.state();
-  if (state === 'exited' || state === 'gone')
+  if (state === 'exited' || state === 'killed' || state === 'gone')
     throw new RolloutFailure('sandbox_lost', `the container is ${state} after its ${part}`);
   const how = state === 'own_limit' ? KILLED : failure.how;
   throw new RolloutFailure('setup_failed', describeStep(part, container.spec.role, { ...failure, how }));

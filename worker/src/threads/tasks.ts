@@ -1,6 +1,6 @@
 /** Tasks that run in a thread: work over text that the model's code wrote. */
 import type { EvaluationFacts } from '@swefarm/grading';
-import { gradeEvaluation } from '@swefarm/grading';
+import { gradeEvaluation, type Signs, signsOf, withoutTestHooks } from '@swefarm/grading';
 import type { Instance, InstancePlan, Report } from '@swefarm/shared';
 
 /** The log is passed as bytes and decoded in the thread, where blocking does no harm. */
@@ -12,12 +12,20 @@ export type GradeInput = {
   log: Uint8Array | null;
 };
 
+type InspectInput = Pick<GradeInput, 'instance' | 'patch'>;
+/** `rest`: the patch without what it brings to decide tests. */
+type Inspected = Signs & { rest: ReturnType<typeof withoutTestHooks> };
+
 const text = (bytes: Uint8Array | null): string | null =>
   bytes === null ? null : new TextDecoder('utf-8').decode(bytes);
 
 export const TASKS = {
   grade: (input: GradeInput): Report =>
     gradeEvaluation(input.instance, input.plan, { ...input.facts, log: text(input.log) }, input.patch),
+  inspect: ({ patch, instance }: InspectInput): Inspected => ({
+    ...signsOf(patch, instance),
+    rest: withoutTestHooks(patch, instance),
+  }),
 } as const;
 
 export type TaskName = keyof typeof TASKS;

@@ -6,7 +6,7 @@ import { errorMessage, newId } from '@swefarm/shared';
 import type { Logger } from 'pino';
 import type { WorkerMetrics } from '../metrics/workermetrics.ts';
 import { type PreparedSandbox, planKey, prepareSandbox, type SandboxPlan } from '../sandbox/agentsandbox.ts';
-import type { CleanImages } from '../sandbox/history.ts';
+import type { CleanPlans } from '../sandbox/history.ts';
 import type { Removals } from '../sandbox/removals.ts';
 import type { Owner, Runtime } from '../sandbox/runtime.ts';
 
@@ -43,7 +43,7 @@ export type WarmPoolDeps = {
   most: number;
   runtime: Pick<Runtime, 'start'>;
   owner: Omit<Owner, 'rollout_id' | 'attempt'>;
-  cleanImages: CleanImages;
+  cleanPlans: CleanPlans;
   removals: Removals;
   metrics: Pick<WorkerMetrics, 'warmWaiting' | 'warmAsked' | 'warmDiscarded'>;
   log: Logger;
@@ -174,9 +174,9 @@ async function prepare(
   name: string,
   signal: AbortSignal,
 ): Promise<PreparedSandbox> {
-  const { runtime, cleanImages, log } = state;
+  const { runtime, cleanPlans, log } = state;
   const owner = { ...state.owner, rollout_id: name, attempt: 0 };
-  const sandbox = await prepareSandbox(plan, { runtime, owner, cleanImages, log, signal });
+  const sandbox = await prepareSandbox(plan, { runtime, owner, cleanPlans, log, signal });
   try {
     await sandbox.pruned;
     signal.throwIfAborted();

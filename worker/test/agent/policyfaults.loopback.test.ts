@@ -81,6 +81,18 @@ describe('faults that no retry mends', () => {
     expect(failure.message.length).toBeLessThanOrEqual(400);
     expect(endpoint.requests).toHaveLength(1);
   });
+  test.each(['tokenize', 'detokenize'])('a missing /%s is named, with what to do', async (route) => {
+    await using endpoint = await startEndpoint((request, response) => {
+      const answers = request.path.endsWith('/tokenize') && route === 'detokenize';
+      response.writeHead(answers ? 200 : 404, { 'content-type': 'application/json' });
+      response.end(answers ? '{"tokens":[1,2,3]}' : '{"error":{"message":"Not Found"}}');
+    });
+    const failure = await failureOf(ask(endpoint, { token_mode: 'token-in' }));
+    expect(failure).toMatchObject({ failureClass: 'policy_model_unknown' });
+    expect(failure.message).toMatch(
+      new RegExp(`does not serve /${route} \\(HTTP 404\\): name a folder .* by --tokenizer`),
+    );
+  });
   test('silence is policy_silent and is not asked again', async () => {
     await using endpoint = await startEndpoint(() => undefined);
     const failure = await failureOf(ask(endpoint, { request_timeout: 0.2 }));

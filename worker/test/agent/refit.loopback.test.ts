@@ -264,7 +264,10 @@ test('endpoints that are replaced in the middle of an answer are asked nothing m
     ...[true, true, false],
     ...[false, false],
   ]);
-  expect(trajectory.turns[2]?.spans).toMatchObject([{ version: 'step-1' }, { version: 'step-2' }]);
+  const [broken, rest] = trajectory.turns[2]?.spans ?? [];
+  // A worker that is told of the new weights before the stream breaks cannot know which weights sampled its tokens.
+  expect(['step-1', null]).toContain(broken?.version);
+  expect(rest?.version).toBe('step-2');
   expect(trajectory.turns.map(({ tokens }) => tokens?.generation)).toEqual(
     plain.trajectory.turns.map(({ tokens }) => tokens?.generation),
   );

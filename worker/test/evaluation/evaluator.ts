@@ -7,7 +7,7 @@ import { EvaluationLock } from '../../src/evaluation/evaluationlock.ts';
 import { PROGRAM_LIMITS } from '../../src/evaluation/program.ts';
 import { dockerRuntime } from '../../src/sandbox/docker/runtime.ts';
 import { createRemovals } from '../../src/sandbox/removals.ts';
-import type { Container, ExecOptions } from '../../src/sandbox/runtime.ts';
+import type { Container, ExecOptions, Runtime } from '../../src/sandbox/runtime.ts';
 import { startThreads } from '../../src/threads/pool.ts';
 import { NEVER, spec } from '../sandbox/subject.ts';
 
@@ -15,20 +15,26 @@ const socketPath = process.env.SWEFARM_TEST_DOCKER_SOCKET ?? '/var/run/docker.so
 
 export type Evaluator = Awaited<ReturnType<typeof openEvaluator>>;
 type Evaluated = Awaited<ReturnType<typeof evaluate>> & { starts: number };
-type Changes = Partial<Pick<Parameters<typeof evaluate>[3], 'timeoutSeconds' | 'logLimit'>> & {
+type Changes = Partial<
+  Pick<
+    Parameters<typeof evaluate>[3],
+    'timeoutSeconds' | 'logLimit' | 'auditShare' | 'goldTimeShare' | 'fromTree'
+  >
+> & {
   plan?: Partial<Parameters<typeof evaluate>[1]>;
   /** Nothing is left to the first process of a container. */
   byExec?: boolean;
 };
 
-/** Dispose it after the tests: its threads and its connection to the engine end. */
-export async function openEvaluator() {
-  const runtime = await dockerRuntime({ socketPath });
+/** Dispose it after the tests: its threads and its connection to the engine end. @param given another runtime than Docker; it ends too */
+export async function openEvaluator(given?: Runtime) {
+  const runtime = given ?? (await dockerRuntime({ socketPath }));
   const threads = startThreads(2);
   return {
     /** Brings the image of little more than Python; its name. */
     async minimal(): Promise<string> {
       const { tree, version } = await minimalImage();
+      if (given) return `dir:${tree}`;
       const name = `swefarm-test/minimal:${version}`;
       await importTree(socketPath, tree, name);
       return name;
@@ -55,6 +61,7 @@ export async function openEvaluator() {
         evaluateEmpty: true,
         network: 'none',
         goldTimeShare: null,
+        auditShare: 0,
         fromTree: false,
         diskBytes: null,
         shortMemory: null,

@@ -67,3 +67,15 @@ test('a log over its limit loses its middle, not its end', async () => {
   expect(log?.length).toBeLessThanOrEqual(65 * MB);
   expect(report).toMatchObject({ resolved: true, evaluation: 'completed' });
 });
+
+test('a log beyond its limit is told, and what stood in its middle is no verdict', async () => {
+  const noisy = row('pytest', "w('x' * 3000000)");
+  const { report, log } = await evaluator.run(noisy, '', image, { logLimit: MB });
+  expect(log?.length).toBe(MB);
+  expect(report).toMatchObject({ evaluation: 'completed', resolved: true });
+  expect(report.trust.reasons.join()).toMatch('longer than log_limit');
+  const middle = "w('x' * 2000000); w('\\nPASSED t.py::test_b\\n'); w('x' * 2000000)";
+  const hidden = { ...row('pytest', middle), FAIL_TO_PASS: ['t.py::test_b'] };
+  const other = await evaluator.run(hidden, '', image, { logLimit: MB });
+  expect(other.report).toMatchObject({ evaluation: 'parser_failed', resolved: false });
+});

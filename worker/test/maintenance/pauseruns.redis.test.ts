@@ -1,8 +1,9 @@
 /** When a run pauses for answers that nobody reads: those that end first are no sample of it. */
 import type { Claim } from '@swefarm/shared';
-import { expect, test } from 'vitest';
+import { Redis } from 'ioredis';
+import { expect, onTestFinished, test } from 'vitest';
 import { pauseFailingRuns } from '../../src/maintenance/pauseruns.ts';
-import { aWorker, scene, settleBy, startRun } from './farm.ts';
+import { aWorker, redisUrl, scene, settleBy, startRun } from './farm.ts';
 
 test('the first to end of a healthy run are those that miss the form: what is in work speaks for the others', async () => {
   const at = await scene();
@@ -30,4 +31,42 @@ test('the first to end of a healthy run are those that miss the form: what is in
   await reach(ids[40] ?? '', 3);
   await miss(30, 31);
   expect(await reason()).toMatch(/^the tool calls of 93 of 93 answers could not be read/);
+});
+
+test('an open run is paused for unread calls, and is resumed when its pause is over; failures do not pause it', async () => {
+  const at = await scene();
+  await aWorker(at, 'alive');
+  const { run, ids } = await startRun(at, { group_size: 60, open: true });
+  const end = async (from: number, to: number, rollout: Parameters<typeof settleBy>[3]): Promise<void> => {
+    for (const id of ids.slice(from, to)) {
+      const claim = await at.farm.journal.claim(id, { worker: 'alive', node: 'n' });
+      await settleBy(at, run, id, rollout, claim);
+    }
+    await pauseFailingRuns.run(at.deps, new AbortController().signal);
+  };
+  const paused = async () => await at.farm.groups.paused(run.run_id);
+  await end(0, 20, { judged: 0, unread: 3 });
+  expect(await paused()).toMatchObject({ reason: expect.stringMatching(/^the tool calls of 60 of 60/) });
+  const { at: since, ends_at: until = 0 } = (await paused()) ?? { at: 0 };
+  expect(until - since).toBe(300_000);
+  const redis = new Redis(redisUrl());
+  onTestFinished(() => redis.disconnect());
+  const [key = ''] = await redis.keys(`*${run.run_id}*paused`);
+  await redis.set(key, JSON.stringify({ ...(await paused()), ends_at: since }), 'KEEPTTL');
+  await end(20, 20, { judged: 0 });
+  expect(await paused()).toMatchObject({ reason: null, since: { answers: 60 } });
+  // What was counted before does not pause it again; what comes then does.
+  await end(20, 26, { judged: 0, unread: 3 });
+  expect(await paused()).toMatchObject({ reason: null });
+  await end(26, 27, { judged: 0, unread: 3 });
+  expect(await paused()).toMatchObject({ reason: expect.stringMatching(/^the tool calls of 21 of 21/) });
+});
+
+test('a pause of an open run by hand lasts until it is resumed by hand', async () => {
+  const at = await scene();
+  await aWorker(at, 'alive');
+  const { run } = await startRun(at, { open: true });
+  await at.farm.groups.pause(run.run_id, 'paused by hand');
+  await pauseFailingRuns.run(at.deps, new AbortController().signal);
+  expect(await at.farm.groups.paused(run.run_id)).toMatchObject({ reason: 'paused by hand' });
 });

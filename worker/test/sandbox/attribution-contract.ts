@@ -1,13 +1,16 @@
 /** What code in a sandbox breaks must be known as its own doing in every isolating runtime, and what the node breaks must not. */
+import { closeSync, openSync, readFileSync, writeSync } from 'node:fs';
+import { readdir, readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { RolloutFailure, waitAtMost } from '@swefarm/shared';
+import { newId, poll, RolloutFailure, waitAtMost } from '@swefarm/shared';
 import { expect, it } from 'vitest';
 import { isCausedByCode, type Suspect } from '../../src/sandbox/attribution.ts';
+import { readNamespace } from '../../src/sandbox/namespaces/processes.ts';
 import type { Container } from '../../src/sandbox/runtime.ts';
 import { openShell } from '../../src/sandbox/shell.ts';
 import { takePatch } from '../../src/sandbox/snapshot.ts';
 import { REPOSITORY } from './patch-contract.ts';
-import { NEVER, type Subject, sh, snapshotOf, start, TEST_IMAGE_MARKER } from './subject.ts';
+import { describeUnless, NEVER, type Subject, sh, snapshotOf, start, TEST_IMAGE_MARKER } from './subject.ts';
 
 /** Nothing of it would be survived by a machine that is no sandbox. */
 const ONLY = `[ -e ${TEST_IMAGE_MARKER} ] || exit 99;`;
@@ -22,6 +25,48 @@ async function within<T>(seconds: number, work: Promise<T>): Promise<T> {
   if (ending.by !== 'itself') throw new Error(`not done after ${seconds} s`);
   return ending.value;
 }
+
+/** Process 1 of a container by its id on the host: the process 1 of the namespace of a command that runs there. */
+async function firstProcessOf(container: Container): Promise<number> {
+  const mark = newId();
+  await sh(container, `sh -c 'sleep 300; : ${mark}' >/dev/null 2>&1 &`);
+  const processes = async () => (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
+  const of = (pid: string, file: string) => readFile(`/proc/${pid}/${file}`, 'latin1').catch(() => '');
+  const depthOf = (status: string) => /^NSpid:(.*)$/m.exec(status)?.[1]?.trim().split(/\s+/) ?? [];
+  const find = async (): Promise<number | null> => {
+    for (const pid of await processes()) {
+      if (!(await of(pid, 'cmdline')).includes(`; : ${mark}`)) continue;
+      const namespace = await readNamespace(Number(pid), 'pid');
+      for (const one of await processes()) {
+        const isFirst = depthOf(await of(one, 'status')).at(-1) === '1';
+        if (isFirst && (await readNamespace(Number(one), 'pid')) === namespace) return Number(one);
+      }
+    }
+    return null;
+  };
+  const found = await poll(find, { pauseMs: 100, withinMs: 30_000 });
+  if (!found) throw new Error('process 1 was not found');
+  return found;
+}
+
+/** Overwrites what a process executes, so that it ends by itself. From outside: no command may, and one may find another way. */
+function breakCode(pid: number): void {
+  const maps = readFileSync(`/proc/${pid}/maps`, 'latin1').matchAll(
+    /^([0-9a-f]+)-([0-9a-f]+) r-xp .*\/.*$/gm,
+  );
+  const memory = openSync(`/proc/${pid}/mem`, 'r+');
+  for (const [, from = '', to = ''] of maps) {
+    const [start, end] = [Number.parseInt(from, 16), Number.parseInt(to, 16)];
+    writeSync(memory, Buffer.alloc(end - start, 0xff), 0, end - start, start);
+  }
+  closeSync(memory);
+}
+
+const ended = (container: Container): Promise<unknown> =>
+  poll(async () => ((await container.state()) === 'running' ? null : true), {
+    pauseMs: 50,
+    withinMs: 30_000,
+  });
 
 export function blameContract(subject: () => Subject): void {
   const suspect = (container: Container, changes: Partial<Suspect> = {}): Suspect => ({
@@ -110,6 +155,39 @@ export function blameContract(subject: () => Subject): void {
     await sh(container, `${ONLY} ${ends}`);
     await sh(container, 'for i in 1 2 3 4 5 6 7 8 9; do env true; done');
     expect(await container.state()).toBe('running');
+  });
+
+  const root = process.getuid?.() === 0 ? null : 'only root can end a process 1';
+  describeUnless(root, 'the end of process 1', () => {
+    const failure = new RolloutFailure('evaluation_lost', 'the container has ended');
+
+    it('somebody outside killed it: infrastructure', async () => {
+      await using container = await start(subject());
+      process.kill(await firstProcessOf(container), 'SIGKILL');
+      await ended(container);
+      expect(await container.state()).toBe('killed');
+      expect(await isCausedByCode(failure, suspect(container))).toBe(false);
+    });
+
+    it('it ended by itself: the doing of the code, unless the node starts no other', async () => {
+      await using container = await start(subject());
+      const first = await firstProcessOf(container);
+      breakCode(first);
+      await container.killProcesses?.().catch(() => undefined);
+      await ended(container);
+      expect(await container.state()).toBe('exited');
+      const fresh = () => Promise.reject(new RolloutFailure('sandbox_start', 'the engine starts nothing'));
+      expect(await isCausedByCode(failure, suspect(container, { fresh }))).toBe(false);
+      expect(await isCausedByCode(failure, suspect(container))).toBe(true);
+    });
+  });
+
+  it('a container that has no memory for a command: its own doing', async () => {
+    const container = await start(subject());
+    const starved = new RolloutFailure('node_memory', 'x', { cause: new Error('cannot allocate memory') });
+    expect(await isCausedByCode(starved, suspect(container))).toBe(true);
+    expect(await isCausedByCode(new RolloutFailure('node_memory', 'x'), suspect(container))).toBe(false);
+    await container[Symbol.asyncDispose]();
   });
 
   it('a container that was removed, a node where none starts, a caller who left: not its doing', async () => {

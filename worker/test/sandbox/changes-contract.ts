@@ -15,7 +15,9 @@ cat /usr/bin/od >/tmp/od; touch -r /usr/bin/od /tmp/od; cat /tmp/od >/usr/bin/od
 mkdir -p "/opt/odd \\"},{\\"Path\\":\\"/etc" && echo deep >"/opt/odd \\"},{\\"Path\\":\\"/etc/é"
 cat ${SCRIPT} >/tmp/script; touch -r ${SCRIPT} /tmp/script
 echo other >${SCRIPT}; cat /tmp/script >${SCRIPT}; touch -r /tmp/script ${SCRIPT}
-ln -s ${SCRIPT} /etc/link`;
+ln -s ${SCRIPT} /etc/link
+mkdir -p /opt/real/below && echo found >/opt/real/below/outcomes && ln -s real/below /opt/relative && ln -s /opt/relative /opt/absolute
+ln -s /opt/out/../circle /opt/circle; ln -s /opt/real/below/outcomes /opt/real/file; mkfifo /opt/real/pipe; chmod 0 /opt/real/below`;
 
 export function remainsContract(subject: () => Subject): void {
   let container: Container;
@@ -80,6 +82,17 @@ export function remainsContract(subject: () => Subject): void {
     expect(await remains.getFile('/etc/other', 100, NEVER)).toBeNull();
     expect(await remains.getFile('/usr/bin', 100, NEVER)).toBeNull();
     await expect(remains.getFile(SCRIPT, 3, NEVER)).rejects.toMatchObject({ code: 'file_too_large' });
+  });
+
+  it('reads files behind links inside, whatever the modes of their folders', async () => {
+    const read = async (path: string) => (await remains.getLinkedFile(path, 100, NEVER))?.toString() ?? null;
+    for (const folder of ['/opt/real/below', '/opt/relative', '/opt/absolute', '/opt/../opt/absolute'])
+      expect.soft(await read(`${folder}/outcomes`), folder).toBe('found\n');
+    for (const path of ['/opt/circle/outcomes', '/opt/real/file', '/opt/real/pipe', '/opt/none/outcomes'])
+      expect.soft(await read(path), path).toBeNull();
+    await expect(remains.getLinkedFile('/opt/absolute/outcomes', 3, NEVER)).rejects.toMatchObject({
+      code: 'file_too_large',
+    });
   });
 
   it('tells of a file that was put back as it had been, where it can be seen at all', async () => {

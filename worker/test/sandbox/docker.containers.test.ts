@@ -57,6 +57,19 @@ it("tells what changed by the engine's own list, where its files cannot be seen"
   await expect(listChanges(docker, container.id, look, NEVER)).rejects.toThrow(/no such container/i);
 });
 
+it('a command that writes requests to the first process has none carried out', async () => {
+  const { version } = await minimalImage();
+  await using runtime = await dockerRuntime({ socketPath });
+  const subject = { runtime, image: `swefarm-test/minimal:${version}`, imageWithoutBash: null };
+  await using container = await start(subject);
+  // No shell is open, so the first process still takes requests.
+  await container.putFiles([{ path: '/tmp/x', content: Buffer.from('x') }], NEVER);
+  const request = 'run n 13\\n; exit 137  \\n';
+  const write = `for first in '' '\\n' 'x '; do printf "\${first}${request}" >/proc/1/fd/0; done; sleep 1`;
+  await sh(container, write).catch(() => undefined);
+  expect(await container.state()).toBe('running');
+});
+
 describeUnless(
   process.getuid?.() === 0 ? null : "needs root, as ending an engine's processes does",
   'an engine that waits for what is in a container',

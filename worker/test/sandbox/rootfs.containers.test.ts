@@ -279,7 +279,7 @@ for call in (("mount", b"none", b"/tmp", b"tmpfs", 0, None), ("unshare", 0x10000
     const parent = await poll(() => starterOf(lost.id), { pauseMs: 20, withinMs: 30_000 });
     process.kill(parent as number, 'SIGKILL');
     await poll(async () => (await lost.state()) !== 'running', { pauseMs: 20, withinMs: 60_000 });
-    expect(await lost.state()).toBe('exited');
+    expect(await lost.state()).toBe('killed');
     await expect(sh(lost, 'true')).rejects.toMatchObject({ failureClass: 'sandbox_lost' });
     await using next = await own.start(spec(image), NEVER);
     expect(await said(next, 'echo alive')).toBe('alive');

@@ -55,7 +55,7 @@ export function schedulerContract(subject: () => Subject): void {
         );
       }
       const isOver = async () => ((await container.state()) === 'running' ? null : container.state());
-      expect(await poll(isOver, { pauseMs: 50, withinMs: 10_000 })).toBe('exited');
+      expect(await poll(isOver, { pauseMs: 50, withinMs: 10_000 })).toBe('killed');
       await container[Symbol.asyncDispose]();
       expect((await runtime.listOwned()).map(({ id }) => id)).not.toContain(container.id);
       // What ran last for it has told its end a moment before it is gone.

@@ -1,12 +1,13 @@
 /** What the setup of an instance must hold in every runtime that isolates: checked steps, hidden paths, a history that tells nothing. */
 import { InstanceEnvironment, type Step } from '@swefarm/shared';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { prepareSandbox } from '../../src/sandbox/agentsandbox.ts';
 import type { Container, ContainerSpec } from '../../src/sandbox/runtime.ts';
 import { setUp } from '../../src/sandbox/setup.ts';
 import { type Concealment, replaceHistory, type Snapshot, takePatch } from '../../src/sandbox/snapshot.ts';
 import { runSteps } from '../../src/sandbox/steps.ts';
 import { REPOSITORY } from './patch-contract.ts';
-import { type ContractOptions, NEVER, type Subject, sh, snapshotOf, start } from './subject.ts';
+import { type ContractOptions, NEVER, type Subject, sh, snapshotOf, spec, start } from './subject.ts';
 
 const WORKDIR = '/srv/depot';
 
@@ -169,6 +170,29 @@ export function setupContract(subject: () => Subject, options: ContractOptions):
     expect(patch.toString()).toContain('+mine\n');
     expect(patch.toString()).toContain('+last\n');
     expect(patch.toString()).not.toMatch(/\+left by the setup|secret/);
+  });
+
+  it('each instance of an image loses its own future, whichever of them was first', async () => {
+    const git = 'git -c user.name=n -c user.email=e@x';
+    const commits = `git init -q -b main .; echo 1 >a.py; git add -A; ${git} commit -qm one; echo 'the future' >>a.py; ${git} commit -qam two`;
+    const { owner, ...rest } = spec(await subject().runtime.ensureImage(subject().image, NEVER));
+    const cleanPlans = new Set<string>();
+    const seen = async (...scripts: string[]): Promise<string> => {
+      const setup = [commits, ...scripts].map((script, at) => step(`step ${at}`, script));
+      const environment = InstanceEnvironment.parse({ workdir: rest.workdir, setup });
+      const log = { debug: () => undefined };
+      await using sandbox = await prepareSandbox(
+        { spec: rest, environment, activate: '' },
+        { runtime: subject().runtime, owner, cleanPlans, log, signal: NEVER },
+      );
+      await sandbox.pruned;
+      const look = `for o in $(git cat-file --batch-all-objects --batch-check='%(objectname)'); do git cat-file -p $o; done | grep -ac 'the future' || true`;
+      return (await sh(sandbox.container, look)).output.toString().trim();
+    };
+    const older = 'git reset -q --hard HEAD~1';
+    expect([await seen(), await seen(older), await seen(older), await seen()]).toEqual(['1', '0', '0', '1']);
+    // The newer one alone is known to have nothing to remove.
+    expect(cleanPlans.size).toBe(1);
   });
 
   it.each([

@@ -50,15 +50,26 @@ const HIDDEN = [
 ].map((name) => `/home/${name}`);
 
 /**
- * The image's own script applies the patch, together with the tests; one that it cannot apply leaves no outcomes, and so nothing
- * that tells it from tests that cannot start. So the script's own command is asked first; a script without one decides alone.
+ * The image's own script applies the tests and the patch together. A patch that clashes with the tests leaves no outcomes, which looks
+ * like tests that cannot start. So the script's own command is tried first, on a copy of the index: there the second file meets
+ * what the first one wrote, which `git apply --check` does not show. Objects go to a folder of their own, so that the repository stays as it is.
+ * A script without such a command decides alone.
  */
 const CHECK = [
   '/bin/bash',
   '-c',
   [
     "line=$(grep -m1 -oE 'git apply [^;|&]*/home/fix[.]patch' /home/fix-run.sh) || exit 0",
-    'eval "$(sed "s/^git apply/git apply --check/" <<<"$line")"',
+    'scratch=$(mktemp -d) && mkdir "$scratch/objects" || exit 1',
+    'cp "$(git rev-parse --git-path index)" "$scratch/index" || exit 1',
+    'export GIT_ALTERNATE_OBJECT_DIRECTORIES=$(realpath "$(git rev-parse --git-path objects)")',
+    'export GIT_INDEX_FILE=$scratch/index GIT_OBJECT_DIRECTORY=$scratch/objects',
+    'git add -u',
+    // Files that the repository ignores can be patched too.
+    'eval "$(sed "s/^git apply/git apply --numstat -z/" <<<"$line")" | while IFS=$\'\\t\' read -r -d "" _ _ path; do',
+    '  if [ -f "$path" ] && [ ! -L "$path" ]; then git add -f -- "$path"; fi',
+    'done',
+    'eval "$(sed "s/^git apply/git apply --cached/" <<<"$line")"',
   ].join('\n'),
 ];
 
@@ -93,7 +104,7 @@ function readMulti(read: FieldReader): InstanceDraft {
     plan: {
       grader: 'multi-swe-bench',
       patch_path: '/home/fix.patch',
-      apply: [{ name: 'git apply --check, as fix-run.sh applies it', argv: CHECK }],
+      apply: [{ name: 'git apply --cached, as fix-run.sh applies it', argv: CHECK }],
       blank: 'ends',
       script: '#!/bin/bash\nbash /home/fix-run.sh\n',
       outcomes: multiSweProgram({

@@ -181,3 +181,55 @@ test('R2E-Gym: the hidden tests come to where they run, and an image without the
   expect(bash(script).status).toBe(0);
   expect(bash('ls -L testbed/r2e_tests root').stdout).toMatch(/run_tests\.sh[\s\S]*test_1\.py/);
 });
+
+/** Tries Multi-SWE's check in a repository beside a folder that stands for the image's `/home`. */
+function clashes(test: string, fix: string, extra = ''): number | null {
+  const { plan } = read('multi-swe');
+  const path = repository();
+  if (extra !== '') writeFileSync(join(path, 'calc.py'), extra);
+  writeFileSync(
+    join(folder, 'fix-run.sh'),
+    `cd ${path}\ngit apply --whitespace=nowarn ${folder}/test.patch ${folder}/fix.patch\nmake test\n`,
+  );
+  writeFileSync(join(folder, 'test.patch'), test);
+  writeFileSync(join(folder, 'fix.patch'), fix);
+  const before = bash('git status --porcelain; git write-tree', path).stdout;
+  const script = plan?.apply[0]?.argv
+    .at(-1)
+    ?.replaceAll('/home/', `${folder}/`)
+    .replace('/home/fix[.]patch', `${folder}/fix[.]patch`);
+  const { status } = bash(script ?? 'exit 99', path);
+  expect(bash('git status --porcelain; git write-tree', path).stdout).toBe(before);
+  return status;
+}
+
+const added = (name: string, line: string): string =>
+  `diff --git a/${name} b/${name}\nnew file mode 100644\n--- /dev/null\n+++ b/${name}\n@@ -0,0 +1 @@\n+${line}\n`;
+const appended = (line: string): string =>
+  `diff --git a/tests/test_calc.py b/tests/test_calc.py\n--- a/tests/test_calc.py\n+++ b/tests/test_calc.py\n@@ -1,2 +1,3 @@\n from calc import add\n \n+${line}\n`;
+const changed = (from: string, to: string): string =>
+  `diff --git a/calc.py b/calc.py\n--- a/calc.py\n+++ b/calc.py\n@@ -1,2 +1,2 @@\n def add(a, b):\n-    ${from}\n+    ${to}\n`;
+
+test.each([
+  ['both add one file', added('tests/new.py', 'a = 1'), added('tests/new.py', 'b = 1')],
+  ['both append to one file', appended('a = 1'), appended('b = 1')],
+])('Multi-SWE: a patch that clashes with the tests does not apply: %s', (_name, tests, fix) => {
+  expect(clashes(tests, fix)).toBe(1);
+});
+
+test('Multi-SWE: a patch beside the tests applies, and the check leaves the repository as it was', () => {
+  expect(clashes(added('tests/new.py', 'a = 1'), changed('return a - b', 'return a + b'))).toBe(0);
+});
+
+test('Multi-SWE: the check sees what the image changed and did not commit', () => {
+  const start = 'def add(a, b):\n    return 0\n';
+  expect(clashes(added('tests/new.py', 'a = 1'), changed('return 0', 'return a + b'), start)).toBe(0);
+});
+
+test('SWE-rebench V2: the agent works on the tree that its patch is applied to', () => {
+  const { environment, plan } = read('swe-rebench-v2');
+  expect(environment?.setup).toMatchObject([
+    { script: 'git reset --hard HEAD', roles: ['agent', 'evaluation'] },
+  ]);
+  expect(plan?.before).toEqual([]);
+});

@@ -46,10 +46,12 @@ function readV2(read: FieldReader, { verdict, wrappedDataset }: RowContext): Ins
       workdir,
       activate: '',
       env: { _JAVA_OPTIONS: '-Djava.net.preferIPv6Addresses=false' },
+      // Upstream resets the tree before it applies a patch. The agent must work on the same tree: a patch beside what the image's
+      // install commands changed would not apply to the reset one.
+      setup: [{ name: 'reset the tree', script: 'git reset --hard HEAD' }],
     },
     plan: {
       grader: rule === 'equal' ? 'swe-rebench-v2' : 'swe-rebench-v2-subset',
-      before: [{ name: 'reset the tree', script: 'git reset --hard HEAD' }],
       apply: attempts(APPLY),
       blank: 'ends',
       script: scriptOf(workdir, testPatch, commands),

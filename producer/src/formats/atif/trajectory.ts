@@ -2,7 +2,7 @@
  * Harbor's trajectory format ATIF, one file for each rollout. Its schema forbids unknown fields, so what is ours stands in `extra`
  * (harbor/models/trajectories).
  */
-import { type Message, withNamedPictures } from '@swefarm/shared';
+import { jsonText, type Message, withNamedPictures } from '@swefarm/shared';
 import { carriedRollout, carriedTurn } from '../../export/carried.ts';
 import { conversationOf, type Step } from '../../export/conversation.ts';
 import { openFolderTree } from '../../export/foldertree.ts';
@@ -34,7 +34,7 @@ function fileOf(rollout: ExportedRollout): string | null {
   const trajectory = rollout.content?.trajectory;
   if (!trajectory || trajectory.messages.length === 0) return null;
   const { prompt, steps } = conversationOf(trajectory);
-  const first = prompt.map((message, at) => JSON.stringify({ step_id: at + 1, ...saying(message) }));
+  const first = prompt.map((message, at) => jsonText({ step_id: at + 1, ...saying(message) }));
   const worked = steps.map((step, at) => stepText(step, first.length + at + 1));
   const whole = {
     schema_version: 'ATIF-v1.7',
@@ -53,7 +53,7 @@ function fileOf(rollout: ExportedRollout): string | null {
     },
     extra: { swefarm: carriedRollout(rollout), patch: rollout.patch },
   };
-  return withField(JSON.stringify(whole), 'steps', `[${[...first, ...worked].join(',')}]`);
+  return withField(jsonText(whole), 'steps', `[${[...first, ...worked].join(',')}]`);
 }
 
 /** The JSON of an object that has fields, with one more. */
@@ -67,7 +67,7 @@ const saying = (message: Message) => ({
 });
 
 function stepText(step: Step, step_id: number): string {
-  const json = JSON.stringify({ step_id, ...agentStep(step) });
+  const json = jsonText({ step_id, ...agentStep(step) });
   return step.turn === null ? json : withField(json, 'metrics', metricsText(step.turn));
 }
 
@@ -103,7 +103,7 @@ const seen = ({ role, content, tool_call_id }: Message, ids: ReadonlySet<string 
 
 /** Prompt ids would repeat the conversation in every step. */
 function metricsText({ usage, tokens }: NonNullable<Step['turn']>): string {
-  const counts = JSON.stringify(usage ?? {});
+  const counts = jsonText(usage ?? {});
   if (tokens === null) return counts;
   const packed = `"completion_token_ids":${idsText(tokens.generation)},"logprobs":${floatsText(tokens.log_probs, IMPOSSIBLE)}}`;
   return `${usage === null ? '{' : `${counts.slice(0, -1)},`}${packed}`;

@@ -5,9 +5,12 @@
 import { officialReport } from '@swefarm/grading';
 import {
   type ArtifactContent,
+  type EndpointProbe,
+  jsonText,
   picturesOf,
   type Result,
   type RewardComponents,
+  successOf,
   type Turn,
   withNamedPictures,
 } from '@swefarm/shared';
@@ -26,6 +29,8 @@ export type Answer = {
   evaluationTimeout: number;
   /** Null when the rollout was judged; else why it was not, and how the answer shows it. */
   unjudged: Unjudged | null;
+  /** What the gateway's probe of the endpoints found; null or absent: nothing yet. */
+  probe?: EndpointProbe | null;
   /** Whether to include `ng_trajectory`. */
   trajectory: boolean;
 };
@@ -52,7 +57,7 @@ export function* answerPieces(answer: Answer): Generator<Piece> {
   const conversation = conversationOf(content?.trajectory?.messages ?? [], content?.trajectory?.turns ?? []);
   const tools = (content?.trajectory?.tools ?? []).map(toolItem);
   const params = { ...row.responses_create_params, input: conversation.prompt, tools };
-  yield `{"responses_create_params":${JSON.stringify(params)},"response":{`;
+  yield `{"responses_create_params":${jsonText(params)},"response":{`;
   yield `${inner(responseHead(answer, tools))},"created_at":${float(result.finished_at / 1000)},"output":[`;
   yield* outputPieces(conversation);
   yield `]},"reward":${float(result.outcome === 'judged' ? (result.reward ?? 0) : 0)}`;
@@ -75,7 +80,7 @@ function partPieces(parts: RewardComponents, reward: number): string {
   const entries = Object.entries(parts);
   const sum = entries.reduce((total, [, value]) => total + value, 0);
   const numbers = (prefix: string): string =>
-    entries.map(([name, value]) => `${JSON.stringify(prefix + name)}:${float(value)}`).join(',');
+    entries.map(([name, value]) => `${jsonText(prefix + name)}:${float(value)}`).join(',');
   const adding = Math.abs(sum - reward) <= 1e-6 ? `,"reward_components":{${numbers('')}}` : '';
   return `${adding},${numbers('score/')}`;
 }
@@ -94,7 +99,7 @@ function* trajectoryPieces(answer: Answer, conversation: Conversation): Generato
     status: answer.unjudged ? 'failed' : 'completed',
     seconds: answer.result.seconds.agent,
     finishedAt: answer.result.finished_at,
-    resolved: answer.result.resolved,
+    resolved: successOf(answer.result),
   });
 }
 
@@ -106,7 +111,7 @@ function correlationId(row: GymRow): string {
 }
 
 /** The fields of an object, without its braces. */
-const inner = (object: Readonly<Record<string, unknown>>): string => JSON.stringify(object).slice(1, -1);
+const inner = (object: Readonly<Record<string, unknown>>): string => jsonText(object).slice(1, -1);
 
 function responseHead({ row, result, content }: Answer, tools: readonly unknown[]) {
   const { prompt, completion } = result.tokens;
@@ -145,8 +150,8 @@ function* outputPieces(conversation: Conversation): Generator<Piece> {
         yield* tokenPieces(turn, ids);
         if (turn.tokens) yield* experts.add(turn.tokens);
         const version = turn.policy_version.end ?? turn.policy_version.start;
-        if (version !== null) yield `,"policy_version":${JSON.stringify(version)}`;
-        if (turn.spans && turn.spans.length > 1) yield `,"policy_spans":${JSON.stringify(turn.spans)}`;
+        if (version !== null) yield `,"policy_version":${jsonText(version)}`;
+        if (turn.spans && turn.spans.length > 1) yield `,"policy_spans":${jsonText(turn.spans)}`;
       }
       yield '}';
     }
@@ -178,6 +183,7 @@ function facts(answer: Answer) {
     ...verdictOf(answer),
     // The sampling that was requested: for a training run, every key that shapes it.
     sampling: content?.trajectory?.sampling ?? null,
+    policy_probe: answer.probe ?? null,
     metadata: {
       instance_id: result.instance_id,
       model_patch: content?.patch ?? null,
@@ -189,18 +195,21 @@ function facts(answer: Answer) {
 /** The short fields of an answer besides its reward. */
 export function verdictOf({ result, content, repo }: Pick<Answer, 'result' | 'content' | 'repo'>) {
   const report = content?.report ?? null;
+  const { unread_calls: unread } = result;
   return {
     instance_id: result.instance_id,
     repo,
     rollout_id: result.rollout_id,
     // Null: judged by a number, without a verdict.
-    resolved: result.resolved === null && result.reward !== null ? null : result.resolved === true,
+    resolved: result.resolved === null && result.reward !== null ? null : successOf(result) === true,
     judged: result.outcome === 'judged',
     patch_applied: report?.patch_state === 'applied',
     evaluation_error: result.failure?.stage === 'evaluation' || report?.evaluation === 'tests_cannot_start',
     turns: result.turns,
     exit_status: result.exit_status,
     limit: content?.trajectory?.limit ?? null,
+    // Answers whose tool call could not be read, by the marker that begins it.
+    unread_calls: unread === undefined ? {} : { [unread.marker]: unread.answers },
     policy_version: result.policy_version,
     policy_version_first: result.policy_version_first ?? null,
     policy_versions: versionsOf(content),

@@ -1,5 +1,5 @@
 /** The answer to an episode request (nemo_gym/episode_types.py): the request's fields, and exactly one of result and failure. */
-import { FAILURES, type FailureClass } from '@swefarm/shared';
+import { FAILURES, type FailureClass, jsonText } from '@swefarm/shared';
 import type { Piece } from './answer.ts';
 import type { Episode } from './request.ts';
 import type { Cause } from './unjudged.ts';
@@ -9,7 +9,7 @@ const REASON_CHARACTERS = 2000;
 
 /** Wraps the pieces of a `/run` answer as the result of an episode. */
 export function* episodePieces(episode: Episode, result: Iterable<Piece>): Generator<Piece> {
-  yield `${JSON.stringify(episode).slice(0, -1)},"result":`;
+  yield `${jsonText(episode).slice(0, -1)},"result":`;
   yield* result;
   yield '}';
 }

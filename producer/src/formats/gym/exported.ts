@@ -1,5 +1,5 @@
 /** Stored rollouts as rows of NeMo Gym's collector, without the run that made them: what `collect --output-format gym` writes to X.jsonl. */
-import type { Result } from '@swefarm/shared';
+import { jsonText, type Result } from '@swefarm/shared';
 import { type ExportFormat, type ExportRequest, NO_TRAJECTORY } from '../../export/format.ts';
 import type { ExportedRollout } from '../../export/rollout.ts';
 import { openTextFile } from '../../export/textfile.ts';
@@ -35,7 +35,7 @@ function* piecesOf(rollout: ExportedRollout, task: number) {
   const { patch: _patch, report: _report, ...ours } = line;
   const place = { _ng_task_index: task, _ng_rollout_index: sample };
   const head = { ...place, agent_ref: AGENT_REF, swefarm: ours, provenance };
-  yield `${JSON.stringify(head).slice(0, -1)},`;
+  yield `${jsonText(head).slice(0, -1)},`;
   const result: Result = { format: 'swefarm-result-1', ...line };
   const cause = unjudgedCause(result);
   const answer = {

@@ -9,6 +9,7 @@ import { parse, resolve } from 'node:path';
 import {
   type ArtifactContent,
   type Instance,
+  jsonText,
   type Result,
   type RunRecord,
   replaceFile,
@@ -152,7 +153,7 @@ class GymOutput implements Output {
     const row = inputRow(known.instance, record, known.task, line.rollout_index);
     // The farm opened this rollout later, in place of a lost one.
     if (!asked.has(keyOf(row))) {
-      await inputs.appendFile(`${JSON.stringify(row)}\n`);
+      await inputs.appendFile(`${jsonText(row)}\n`);
       asked.add(keyOf(row));
     }
     const answer = answerOf(row, taken, known.instance, record);
@@ -169,7 +170,7 @@ class GymOutput implements Output {
         Number(a._ng_rollout_index) - Number(b._ng_rollout_index),
     );
     await inFolder(metrics, () =>
-      replaceRecord(metrics, JSON.stringify([{ agent_ref: AGENT_REF, ...aggregate(ordered) }], null, 2)),
+      replaceRecord(metrics, jsonText([{ agent_ref: AGENT_REF, ...aggregate(ordered) }], 2)),
     );
   }
 }
@@ -206,7 +207,7 @@ function answerOf(
 function* rowPieces(row: InputRow, line: OutputLine, answer: Answer): Generator<Piece> {
   const { patch: _patch, ...ours } = line;
   const head = { ...placeOf(row), agent_ref: row.agent_ref, swefarm: ours };
-  yield `${JSON.stringify(head).slice(0, -1)},`;
+  yield `${jsonText(head).slice(0, -1)},`;
   let opened = false;
   for (const piece of answerPieces(answer)) {
     // The head already has the opening brace.
@@ -275,7 +276,7 @@ async function writeInputs(
       for (let index = 0; index < size; index++) {
         const row = inputRow(instance, record, task, index);
         asked.add(keyOf(row));
-        yield `${JSON.stringify(row)}\n`;
+        yield `${jsonText(row)}\n`;
       }
     }
   }

@@ -2,7 +2,7 @@
  * Writes `ng_trajectory`, the record from which Gym's `eval health-check` judges a rollout and `eval export` writes ATIF
  * (nemo_gym/rollout_observability.py TrajectoryRecord). Each turn repeats the conversation before it, so it is written in pieces.
  */
-import type { Turn } from '@swefarm/shared';
+import { jsonText, type Turn } from '@swefarm/shared';
 import type { Conversation, ResponseItem } from './responseitems.ts';
 
 export type TrajectoryFacts = {
@@ -25,7 +25,7 @@ export function* trajectoryParts(
   const all = new ItemText();
   const refs = calls.map((_, index) => ({ model_call_id: `m${index}` }));
   const head = { schema_version: '1.0', task_id: facts.taskId, rollout_id: facts.rolloutId, gaps: [] };
-  yield `${JSON.stringify(head).slice(0, -1)},"turns":[`;
+  yield `${jsonText(head).slice(0, -1)},"turns":[`;
   all.add(prompt);
   let steps = 0;
   for (const [index, { answer, observations }] of calls.entries()) {
@@ -44,7 +44,7 @@ export function* trajectoryParts(
       model_calls: [refs[index]],
       ...(last && facts.resolved !== null ? { resolved: facts.resolved } : {}),
     };
-    yield `],${JSON.stringify(turn).slice(1)}`;
+    yield `],${jsonText(turn).slice(1)}`;
     all.add(answer);
     all.add(observations);
   }
@@ -55,13 +55,13 @@ export function* trajectoryParts(
     duration_ms: Math.max(0, facts.seconds * 1000),
     model_calls: refs,
   };
-  yield `],"invocations":[${JSON.stringify(invocation).slice(0, -1)},"conversation":[`;
+  yield `],"invocations":[${jsonText(invocation).slice(0, -1)},"conversation":[`;
   yield all.slice();
   yield ']}],"model_calls":[';
   for (const [index, call] of calls.entries()) {
-    yield `${index === 0 ? '' : ','}${JSON.stringify(modelCall(index, call.turn, call.answer))}`;
+    yield `${index === 0 ? '' : ','}${jsonText(modelCall(index, call.turn, call.answer))}`;
   }
-  yield `],"tool_calls":${JSON.stringify(calls.flatMap(toolCalls))}}`;
+  yield `],"tool_calls":${jsonText(calls.flatMap(toolCalls))}}`;
 }
 
 function modelCall(index: number, turn: Turn, answer: readonly ResponseItem[]) {
@@ -108,7 +108,7 @@ class ItemText {
 
   add(items: readonly ResponseItem[]): void {
     for (const item of items) {
-      const text = `${this.#length === 0 ? '' : ','}${JSON.stringify(item)}`;
+      const text = `${this.#length === 0 ? '' : ','}${jsonText(item)}`;
       const size = Buffer.byteLength(text);
       if (this.#length + size > this.#bytes.length) {
         const bytes = Buffer.allocUnsafe((this.#length + size) * 2);

@@ -16,10 +16,16 @@ const OF_THE_FLEET: readonly FailureClass[] = ['policy_unauthorized', 'policy_mo
 const UNFORESEEN: readonly FailureClass[] = ['bug'];
 /** Faults of the instance repeat with every attempt. */
 const OF_THE_INSTANCE: readonly FailureClass[] = ['image_not_found'];
+/** The patch may be at fault as well as the instance: only a control evaluation shows that the instance is. */
+const NEEDS_CONTROL: readonly FailureClass[] = ['tests_cannot_start', 'parser_failed', 'evaluation_timeout'];
 
 /** Why a result has no verdict; null when it has one. */
 export function unjudgedCause(result: Result): Cause | null {
   const { failure, outcome, reward, reward_row } = result;
+  if (failure && NEEDS_CONTROL.includes(failure.class)) {
+    const { class: name, message } = failure;
+    return { class: name, message, ...attributed(result.facts, name) };
+  }
   if (failure) {
     const terminal = FAILURES[failure.class].stage === 'instance' || OF_THE_INSTANCE.includes(failure.class);
     return { class: failure.class, message: failure.message, terminal, kind: kindOf(failure, terminal) };
@@ -31,6 +37,16 @@ export function unjudgedCause(result: Result): Cause | null {
   if (reward !== null) return null;
   const message = `row ${reward_row} of the reward table gives no reward`;
   return { class: 'no_reward', message, kind: 'withheld' };
+}
+
+/** No answer is final on the word of one rollout: without evidence against the instance another rollout may be judged. */
+function attributed(facts: Result['facts'], name: FailureClass): Pick<Cause, 'kind' | 'terminal'> {
+  const share = facts?.control_time_share ?? facts?.gold_time_share ?? null;
+  const isBroken =
+    name === 'evaluation_timeout' ? share !== null && share >= 1 : facts?.tests_start === false;
+  if (isBroken) return { kind: 'broken', terminal: true };
+  // Gold ends within the limit and is near it: the same patch would end the same way.
+  return { kind: share !== null ? 'withheld' : 'passing', terminal: false };
 }
 
 function kindOf({ class: name, stage }: Failure, terminal: boolean): CauseKind {

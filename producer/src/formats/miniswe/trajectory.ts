@@ -1,5 +1,5 @@
 /** mini-swe-agent's trajectories: `INSTANCE/INSTANCE.traj.json` and preds.json, in the format of version 1 or of version 2 (1.1). */
-import type { ExitStatus, Message } from '@swefarm/shared';
+import { type ExitStatus, jsonText, type Message } from '@swefarm/shared';
 import { carriedRollout, carriedTurn } from '../../export/carried.ts';
 import {
   type Conversation,
@@ -39,7 +39,7 @@ function files(rollout: ExportedRollout, form: string): TreeFiles {
   const conversation = conversationOf(trajectory);
   const status = trajectory.exit_status === null ? '' : MINI_EXIT[trajectory.exit_status];
   const submission = rollout.patch ?? '';
-  const text = JSON.stringify(
+  const text = jsonText(
     {
       info: {
         exit_status: status,
@@ -60,7 +60,6 @@ function files(rollout: ExportedRollout, form: string): TreeFiles {
       trajectory_format: form === '1' ? 'mini-swe-agent-1' : 'mini-swe-agent-1.1',
       instance_id: rollout.line.instance_id,
     },
-    null,
     1,
   );
   return { files: { [`${rollout.line.instance_id}.traj.json`]: text }, status };
@@ -83,7 +82,7 @@ function nativeMessages({ prompt, steps }: Conversation, status: string, submiss
 }
 
 function answerOf(step: Step): MiniMessage {
-  const actions = step.calls.flatMap((call) => {
+  const actions = step.ran.flatMap((call) => {
     const command = commandOf(call) ?? (call.name === 'bash' ? call.raw : call.name);
     return [{ command, ...(call.id === null ? {} : { tool_call_id: call.id }) }];
   });

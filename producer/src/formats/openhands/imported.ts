@@ -46,7 +46,10 @@ function rolloutOf(row: Json, where: string): ImportedRollout {
             ...(tools.length === 0 ? {} : { tools }),
             carried,
           }),
-    resolved: typeof report.resolved === 'boolean' ? report.resolved : (carried?.resolved ?? null),
+    resolved:
+      typeof report.resolved === 'boolean' && report.resolved !== carried?.success
+        ? report.resolved
+        : (carried?.resolved ?? null),
     ...(typeof report.resolved === 'boolean' ? { states: statesOf(report) } : {}),
     cost: numberIn(objectIn(row, 'metrics'), 'accumulated_cost'),
     carried,

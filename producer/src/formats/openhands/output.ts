@@ -1,7 +1,14 @@
 /** OpenHands' evaluation lines: `output.jsonl`, and with `raw_completions` the form that SWE-Gym trains on. */
-import { dataUrl, type Message, picturesOf } from '@swefarm/shared';
+import { dataUrl, jsonText, type Message, picturesOf } from '@swefarm/shared';
 import { carriedRollout, carriedTurn } from '../../export/carried.ts';
-import { commandOf, conversationOf, isSubmit, plainMessage, type Step } from '../../export/conversation.ts';
+import {
+  commandOf,
+  conversationOf,
+  isSubmit,
+  plainMessage,
+  type Step,
+  type StepCall,
+} from '../../export/conversation.ts';
 import { type ExportFormat, NO_TRAJECTORY } from '../../export/format.ts';
 import { openLineWriter, type Rendered } from '../../export/linewriter.ts';
 import { type ExportedRollout, modelName } from '../../export/rollout.ts';
@@ -47,15 +54,15 @@ function line(rollout: ExportedRollout, completions: boolean): Rendered {
         }
       : {}),
   };
-  return { line: JSON.stringify(row) };
+  return { line: jsonText(row) };
 }
 
 /** SWE-bench's verdict in the words of OpenHands' evaluation. */
-function verdictOf({ line: { resolved, report, facts } }: ExportedRollout) {
+function verdictOf({ line: { report, facts }, provenance }: ExportedRollout) {
   const { patch_state, evaluation } = report ?? facts ?? {};
   return {
     empty_generation: patch_state === 'empty' || patch_state === 'none',
-    resolved: resolved === true,
+    resolved: provenance.success === true,
     failed_apply_patch: patch_state === 'not_applied',
     error_eval: evaluation === 'tests_cannot_start',
     test_timeout: evaluation === 'timed_out',
@@ -106,15 +113,14 @@ const metadataOf = ({ message, calls }: Step) => ({
   model_response: { choices: [{ message: plainMessage(message) }] },
 });
 
-const commandAt = ({ calls }: Step, at: number): string => {
-  const call = calls[at];
-  return call ? (commandOf(call) ?? call.raw) : '';
-};
+const commandIn = (call: StepCall): string => commandOf(call) ?? call.raw;
+
+/** The command that an observation shows; empty where nothing ran. */
+const commandAt = ({ ran }: Step, at: number): string => (ran[at] ? commandIn(ran[at]) : '');
 
 function actionOf(step: Step) {
-  const { calls, thought } = step;
-  const [call] = calls;
-  if (!call) return { action: 'message', args: { content: thought } };
-  if (calls.some(isSubmit)) return { action: 'finish', args: { thought, outputs: {} } };
-  return { action: 'run', args: { command: calls.map((_, at) => commandAt(step, at)).join('\n'), thought } };
+  const { ran, thought } = step;
+  if (ran.length === 0) return { action: 'message', args: { content: thought } };
+  if (ran.some(isSubmit)) return { action: 'finish', args: { thought, outputs: {} } };
+  return { action: 'run', args: { command: ran.map(commandIn).join('\n'), thought } };
 }

@@ -1,4 +1,5 @@
 /** Chat messages for supervised fine-tuning: one line for each rollout, as `messages` and `tools` of the Chat Completions API. */
+import { jsonText } from '@swefarm/shared';
 import { plainMessage } from '../../export/conversation.ts';
 import { type ExportFormat, NO_TRAJECTORY } from '../../export/format.ts';
 import { openLineWriter, type Rendered } from '../../export/linewriter.ts';
@@ -19,9 +20,9 @@ function line(rollout: ExportedRollout): Rendered {
     messages: trajectory.messages.map(plainMessage),
     tools: trajectory.tools ?? null,
     instance_id: provenance.instance_id,
-    resolved: provenance.resolved,
+    resolved: provenance.success,
     model: modelName(rollout),
     swefarm: provenance,
   };
-  return { line: JSON.stringify(row) };
+  return { line: jsonText(row) };
 }

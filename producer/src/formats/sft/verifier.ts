@@ -1,4 +1,5 @@
 /** Data for a verifier: a conversation, its patch, and whether it solved the task. */
+import { jsonText } from '@swefarm/shared';
 import { plainMessage } from '../../export/conversation.ts';
 import { type ExportFormat, NO_TRAJECTORY } from '../../export/format.ts';
 import { openLineWriter, type Rendered } from '../../export/linewriter.ts';
@@ -14,14 +15,15 @@ export const verifierLines: ExportFormat = {
 function line(rollout: ExportedRollout): Rendered {
   const { content, provenance, patch } = rollout;
   if (!content?.trajectory || content.trajectory.messages.length === 0) return { skipped: NO_TRAJECTORY };
-  if (provenance.resolved === null) return { skipped: 'without a verdict' };
+  if (provenance.success === null) return { skipped: 'without a verdict' };
+  if (provenance.reward === null) return { skipped: 'without a reward' };
   const row = {
     messages: content.trajectory.messages.map(plainMessage),
     patch,
-    success: provenance.resolved ? 1 : 0,
+    success: provenance.success ? 1 : 0,
     instance_id: provenance.instance_id,
     model: modelName(rollout),
     swefarm: provenance,
   };
-  return { line: JSON.stringify(row) };
+  return { line: jsonText(row) };
 }

@@ -1,5 +1,5 @@
 /** SWE-agent's trajectories: `INSTANCE/INSTANCE.traj`, `.pred` and `.patch`, preds.json and the list of exit statuses. */
-import type { ExitStatus, Message } from '@swefarm/shared';
+import { type ExitStatus, jsonText, type Message } from '@swefarm/shared';
 import { carriedRollout, carriedTurn } from '../../export/carried.ts';
 import {
   commandOf,
@@ -57,13 +57,13 @@ function files(rollout: ExportedRollout): TreeFiles {
       submission,
       swefarm: carriedRollout(rollout),
     },
-    replay_config: JSON.stringify({ agent: { model: { name: modelName(rollout) } } }),
+    replay_config: jsonText({ agent: { model: { name: modelName(rollout) } } }),
     environment: AGENT,
   };
   return {
     files: {
-      [`${id}.traj`]: JSON.stringify(traj, null, 1),
-      [`${id}.pred`]: JSON.stringify(prediction(rollout)),
+      [`${id}.traj`]: jsonText(traj, 1),
+      [`${id}.pred`]: jsonText(prediction(rollout)),
       [`${id}.patch`]: submission,
     },
     status,
@@ -84,8 +84,8 @@ function stepOf(step: Step, query: readonly object[]) {
   };
 }
 
-const actionOf = ({ calls }: Step): string =>
-  calls.map((call) => (isSubmit(call) ? 'submit' : (commandOf(call) ?? call.raw))).join('\n');
+const actionOf = ({ ran }: Step): string =>
+  ran.map((call) => (isSubmit(call) ? 'submit' : (commandOf(call) ?? call.raw))).join('\n');
 
 const actionPast = (step: Step) => ({ ...answered(step), agent: AGENT, message_type: 'action' });
 

@@ -1,5 +1,5 @@
 /** Merges files of predictions, and checks one as `sb-cli submit` does before it sends anything. */
-import { UsageError } from '@swefarm/shared';
+import { jsonText, UsageError } from '@swefarm/shared';
 import { describeProblems, describeValue, type RowProblem } from '../../datasets/problem.ts';
 import { readRows } from '../../datasets/source.ts';
 import { openTextFile } from '../../export/textfile.ts';
@@ -68,7 +68,7 @@ export async function mergePredictions(
     const problems: RowProblem[] = [];
     for await (const { prediction } of predictionsIn(path, problems)) {
       if (seen.has(prediction.instance_id)) again += 1;
-      else await file.write(`${JSON.stringify(prediction)}\n`);
+      else await file.write(`${jsonText(prediction)}\n`);
       seen.add(prediction.instance_id);
     }
     if (problems.length > 0) throw new UsageError(describeProblems(path, problems, 'nothing was written'));

@@ -1,5 +1,6 @@
 /** Patches of rollouts as predictions for the SWE-bench harness and for sb-cli. */
 
+import { jsonText } from '@swefarm/shared';
 import { carriedFacts } from '../../export/carried.ts';
 import type { ExportFormat, ExportRequest, ExportWriter } from '../../export/format.ts';
 import { openLineWriter } from '../../export/linewriter.ts';
@@ -22,7 +23,7 @@ export const predictionLines: ExportFormat = {
 };
 
 const line = (rollout: ExportedRollout) => ({
-  line: JSON.stringify({ ...predictionOf(rollout), swefarm: carriedFacts(rollout) }),
+  line: jsonText({ ...predictionOf(rollout), swefarm: carriedFacts(rollout) }),
 });
 
 /** preds.json of SWE-agent and mini-swe-agent: an object by instance. */
@@ -32,7 +33,7 @@ async function openObject({ path }: ExportRequest): Promise<ExportWriter> {
   return {
     async write(rollout) {
       const prediction = { ...predictionOf(rollout), swefarm: carriedFacts(rollout) };
-      await file.write(`${before}\n${JSON.stringify(prediction.instance_id)}: ${JSON.stringify(prediction)}`);
+      await file.write(`${before}\n${jsonText(prediction.instance_id)}: ${jsonText(prediction)}`);
       before = ',';
       return null;
     },

@@ -2,7 +2,7 @@
  * SWE-smith's fine-tuning lines (`ft_xml_*.jsonl`; swesmith/train/traj_mgr): calls as XML in the text, as tool calls, or as a block of
  * the text.
  */
-import type { Message } from '@swefarm/shared';
+import { jsonText, type Message } from '@swefarm/shared';
 import {
   commandOf,
   conversationOf,
@@ -76,13 +76,13 @@ function line(rollout: ExportedRollout, form: Form): Rendered {
       ]),
     ],
     instance_id: provenance.instance_id,
-    resolved: provenance.resolved,
+    resolved: provenance.success,
     model: modelName(rollout),
     traj_id: provenance.rollout_id,
     patch,
     swefarm: provenance,
   };
-  return { line: JSON.stringify(row) };
+  return { line: jsonText(row) };
 }
 
 /** As its transform has it: a blank line before the calls, none between them. */
@@ -95,7 +95,7 @@ const WRAPPED = new Set(['old_str', 'new_str', 'file_text']);
 function xmlCall(call: StepCall): string {
   if (isSubmit(call)) return '<function=submit>\n</function>';
   const parameters = Object.entries(call.args ?? { arguments: call.raw }).map(([key, value]) => {
-    const text = typeof value === 'string' ? value : JSON.stringify(value);
+    const text = typeof value === 'string' ? value : jsonText(value);
     return `<parameter=${key}>${WRAPPED.has(key) ? `\n${text}\n` : text}</parameter>\n`;
   });
   return `<function=${call.name}>\n${parameters.join('')}</function>`;

@@ -1,5 +1,5 @@
 /** Everything that is stored of a rollout as one row of a table, for pandas, pyarrow and `datasets`. */
-import { type Message, picturesOf } from '@swefarm/shared';
+import { jsonText, type Message, picturesOf } from '@swefarm/shared';
 import type { ExportFormat } from '../../export/format.ts';
 import { openParquetShards } from '../../export/parquetshards.ts';
 import type { ExportedRollout } from '../../export/rollout.ts';
@@ -20,6 +20,7 @@ const COLUMNS = {
   repo: 'text',
   outcome: 'text',
   resolved: 'boolean',
+  success: 'boolean',
   reward: 'double',
   reward_row: 'text',
   reward_table: 'text',
@@ -61,7 +62,7 @@ const COLUMNS = {
 } as const;
 
 const json = (value: unknown): string | null =>
-  value === null || value === undefined ? null : JSON.stringify(value);
+  value === null || value === undefined ? null : jsonText(value);
 
 function rowsOf(rollout: ExportedRollout) {
   const { line, content, instance, provenance, patch, sample } = rollout;

@@ -1,4 +1,6 @@
 /** Encodes a shard of sequences as one safetensors file: an eight-byte length, a JSON header, then the tensors. */
+
+import { jsonText } from '@swefarm/shared';
 import type { TokenSequence } from './sequences.ts';
 
 export type LabelledSequence = TokenSequence & { label: Record<string, unknown> };
@@ -18,14 +20,14 @@ export function* safetensorsPieces(rows: readonly LabelledSequence[]): Generator
     ['log_probs', 'F32', total, 4],
     ['loss_mask', 'U8', total, 1],
   ] as const;
-  const metadata = { format: 'swefarm-tokens-1', rows: JSON.stringify(rows.map(({ label }) => label)) };
+  const metadata = { format: 'swefarm-tokens-1', rows: jsonText(rows.map(({ label }) => label)) };
   const header: Record<string, unknown> = { __metadata__: metadata };
   let at = 0;
   for (const [name, dtype, length, bytes] of tensors) {
     header[name] = { dtype, shape: [length], data_offsets: [at, at + length * bytes] };
     at += length * bytes;
   }
-  const text = Buffer.from(JSON.stringify(header));
+  const text = Buffer.from(jsonText(header));
   const padded = Buffer.concat([text, Buffer.alloc((8 - (text.length % 8)) % 8, ' ')]);
   const size = Buffer.alloc(8);
   size.writeBigUInt64LE(BigInt(padded.length));

@@ -72,7 +72,8 @@ function labelled(rollout: ExportedRollout): LabelledSequence[] | { skipped: str
   if (sequences.length === 0) {
     return { skipped: from === undefined ? 'without token ids' : `without token ids: imported from ${from}` };
   }
-  const { imported: _imported, ...label } = rollout.provenance;
+  const { imported: _imported, success: resolved, ...origin } = rollout.provenance;
+  const label = { ...origin, resolved };
   return sequences.map((sequence, segment) => ({ ...sequence, label: { ...label, segment } }));
 }
 

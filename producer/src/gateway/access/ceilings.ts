@@ -10,7 +10,7 @@ import {
   startedGroup,
 } from '@swefarm/shared';
 import type { FastifyRequest } from 'fastify';
-import type { SettingsTree } from '../../run/record.ts';
+import { asTree, type SettingsTree } from '../../run/record.ts';
 import { type Caller, hasOneToken } from './callers.ts';
 import { Refusal } from './refusal.ts';
 
@@ -72,6 +72,24 @@ export function requireKindAllowed(
     'kind_forbidden',
     `run.kind: caller ${caller.name} may not ask for validation, which overtakes training; the operator allows it by kinds: [validation] in its entry of gateway_callers`,
     { field: 'run.kind' },
+  );
+}
+
+/**
+ * The prompt set that a request names. Workers read a path from their own disk: only the operator chooses one, for all callers or in
+ * a caller's entry.
+ *
+ * @throws Refusal 422 `bad_settings`
+ */
+export function requirePromptsAllowed(operator: SettingsTree, run: SettingsTree): void {
+  const { prompts } = asTree(run.agent);
+  if (typeof prompts !== 'string' || !/[/\\]/.test(prompts)) return;
+  if (prompts === asTree(operator.agent).prompts) return;
+  throw new Refusal(
+    422,
+    'bad_settings',
+    'run.agent.prompts: a request names a set that comes with the workers; a folder of theirs is set by the operator, with serve or in an entry of gateway_callers (run: {agent: {prompts: FOLDER}})',
+    { field: 'run.agent.prompts' },
   );
 }
 

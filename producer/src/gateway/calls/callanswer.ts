@@ -26,6 +26,8 @@ export type AnswerRequest = {
   /** The trainer leaves masked samples out of its loss. */
   honoursMask: boolean;
   connection: CallConnection;
+  /** Waits while nobody may read the connection: the same row sent again then takes the judged rollout up. */
+  untilReadable: () => Promise<void>;
   /** Waits until the answer may be read and written; what it resolves to gives the slot back. */
   takeSlot: () => Promise<() => void>;
 };
@@ -70,6 +72,7 @@ export async function awaitAnswer(
   let pauseMs = RETRY_MS.first;
   for (let rollouts = 1; ; rollouts++) {
     const ended = await awaitResult(deps, rollout, request);
+    if (!('cause' in ended) && unjudgedCause(ended) === null) await request.untilReadable();
     const answer = 'cause' in ended ? ended : await readAnswer(deps, ended, rollout, request, rollouts);
     if ('unjudged' in answer) return answer;
     const { cause, ending } = answer;

@@ -18,6 +18,8 @@ import type { FastifyInstance } from 'fastify';
 import type { RouteDeps } from '../access/deps.ts';
 import { Refusal } from '../access/refusal.ts';
 import type { CallIdentity } from './callidentity.ts';
+import { requireUnpaused } from './openpause.ts';
+import type { OpenProbes } from './openprobes.ts';
 import type { CallerRun, OpenRuns } from './openruns.ts';
 import { PendingNotices } from './pendingnotices.ts';
 
@@ -45,6 +47,7 @@ const fingerprintOf = (callId: string): string => callId.slice(0, callId.lastInd
 export class CallTracker {
   readonly #deps: RouteDeps;
   readonly #runs: OpenRuns;
+  readonly #probes: OpenProbes;
   readonly #recordMs: number;
   readonly #notices = new PendingNotices();
   /** The id of this gateway in Redis, once it listens. */
@@ -52,8 +55,9 @@ export class CallTracker {
   #retired = false;
 
   /** Beats while `app` listens. */
-  constructor(app: FastifyInstance, deps: RouteDeps, runs: OpenRuns) {
+  constructor(app: FastifyInstance, deps: RouteDeps, runs: OpenRuns, probes: OpenProbes) {
     this.#deps = deps;
+    this.#probes = probes;
     this.#runs = runs;
     this.#recordMs = Math.max(0, ...app.callers.map((caller) => caller.maxHoldSeconds)) * 1000 + SPARE_MS;
     this.#gateway.promise.catch(() => undefined);
@@ -161,6 +165,8 @@ export class CallTracker {
   ): Promise<CallRollout | null> {
     const { farm, quota } = this.#deps;
     const run = await this.#runs.find(callerRun, instance);
+    await requireUnpaused(farm, run);
+    this.#probes.begin(run, callerRun, instance);
     const opened = await quota.admit(callerRun.caller, 1, async () => {
       const value = await farm.calls.open(request, gateway, run, instance.instance_id, this.#recordMs);
       return { value, booked: value.status === 'opened' ? { ...run, rollouts: 0 } : null };

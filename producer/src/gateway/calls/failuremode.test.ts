@@ -1,4 +1,5 @@
 import { FAILURE_CLASSES, FAILURES } from '@swefarm/shared';
+import { bareFacts } from '@swefarm/testkit';
 import { describe, expect, test } from 'vitest';
 import { GymRow } from '../../formats/gym/row.ts';
 import { unjudgedCause } from '../../formats/gym/unjudged.ts';
@@ -43,10 +44,15 @@ const told = (name: (typeof FAILURE_CLASSES)[number], mode: FailureMode, maskabl
   return decideEnding(cause, mode, { maskable, rollouts });
 };
 
+/** Patch or instance is at fault: the words of one rollout decide nothing. */
+const UNPROVEN: readonly string[] = ['tests_cannot_start', 'parser_failed', 'evaluation_timeout'];
+
 describe('what a trainer is told', () => {
   test.each(FAILURE_CLASSES)('%s: sent again only where another rollout can help', (name) => {
     const notOfTheRow = ['policy_unauthorized', 'policy_model_unknown', 'bug'].includes(name);
-    const helps = (FAILURES[name].retryable || notOfTheRow) && FAILURES[name].stage !== 'instance';
+    const helps =
+      ((FAILURES[name].retryable || notOfTheRow) && FAILURES[name].stage !== 'instance') ||
+      UNPROVEN.includes(name);
     expect(told(name, 'nemo-rl')).toBe(helps ? 'unavailable' : 'refused');
     expect(told(name, 'nemo-rl-sync')).toBe(helps ? 'again' : 'refused');
     expect(told(name, 'collector', true)).toBe('failure');
@@ -59,8 +65,29 @@ describe('what a trainer is told', () => {
           aFailure({ failure: { class: name, stage: FAILURES[name].stage, message: 'x', attempts: 1 } }),
         )?.terminal,
     );
-    const instances = FAILURE_CLASSES.filter((name) => FAILURES[name].stage === 'instance');
+    const instances = FAILURE_CLASSES.filter(
+      (name) => FAILURES[name].stage === 'instance' && !UNPROVEN.includes(name),
+    );
     expect(terminal.toSorted()).toEqual([...instances, 'image_not_found'].toSorted());
+  });
+
+  test.each([
+    ['tests_cannot_start', { tests_start: false }, 'broken'],
+    ['tests_cannot_start', { tests_start: null }, 'passing'],
+    ['tests_cannot_start', {}, 'passing'],
+    ['tests_cannot_start', { gold_healthy: false }, 'passing'],
+    ['parser_failed', { tests_start: false }, 'broken'],
+    ['parser_failed', {}, 'passing'],
+    ['evaluation_timeout', { control_time_share: 1 }, 'broken'],
+    ['evaluation_timeout', { control_time_share: 0.7 }, 'withheld'],
+    ['evaluation_timeout', { gold_time_share: 0.7 }, 'withheld'],
+    ['evaluation_timeout', { control_time_share: null }, 'passing'],
+    ['evaluation_timeout', {}, 'passing'],
+  ] as const)('%s is final only with evidence against the instance: %j is %s', (name, seen, kind) => {
+    const { stage } = FAILURES[name];
+    const failure = { class: name, stage, message: 'x', attempts: 1 };
+    const cause = unjudgedCause(aFailure({ failure, facts: bareFacts(seen) }));
+    expect(cause).toMatchObject({ kind, terminal: kind === 'broken' });
   });
 
   test('no reward by intention is a sample without weight, or none, and never another try', () => {

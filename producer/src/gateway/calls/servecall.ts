@@ -1,10 +1,17 @@
 /** A row posted to `/run`, from its request to its answer. */
 import { Readable } from 'node:stream';
-import { createSemaphore, type Instance, type Semaphore, UnusableError } from '@swefarm/shared';
+import {
+  createSemaphore,
+  type EndpointProbe,
+  type Instance,
+  type Semaphore,
+  UnusableError,
+} from '@swefarm/shared';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { answerPieces } from '../../formats/gym/answer.ts';
 import { episodeFailure, episodePieces } from '../../formats/gym/episode.ts';
 import type { GymRunRequest } from '../../formats/gym/request.ts';
+import type { GymRow } from '../../formats/gym/row.ts';
 import { type Caller, findCaller } from '../access/callers.ts';
 import { requireInstanceAllowed } from '../access/ceilings.ts';
 import type { RouteDeps } from '../access/deps.ts';
@@ -16,6 +23,7 @@ import { readCallerRun, requestedInstance } from './callerrun.ts';
 import { type CallIdentity, identifyCall, promptOf } from './callidentity.ts';
 import { type CallRollout, CallTracker } from './calltracker.ts';
 import { type FailureMode, failureMode, honoursMask, isTraining } from './failuremode.ts';
+import { OpenProbes } from './openprobes.ts';
 import { type CallerRun, OpenRuns } from './openruns.ts';
 import { ResultReaders } from './resultreaders.ts';
 import { Siblings } from './siblings.ts';
@@ -29,6 +37,7 @@ const STALLED_MS = 120_000;
 export type CallDeps = RouteDeps & {
   runs: OpenRuns;
   calls: CallTracker;
+  probes: OpenProbes;
   results: ResultReaders;
   siblings: Siblings;
   writers: Semaphore;
@@ -39,10 +48,12 @@ export type CallDeps = RouteDeps & {
 export function createCallDeps(app: FastifyInstance, deps: RouteDeps): CallDeps {
   const { farm, config, log, signal } = deps;
   const runs = new OpenRuns(farm, config, log, deps.prices);
+  const probes = new OpenProbes(deps);
   return {
     ...deps,
     runs,
-    calls: new CallTracker(app, deps, runs),
+    calls: new CallTracker(app, deps, runs, probes),
+    probes,
     results: new ResultReaders(farm, log, signal),
     siblings: new Siblings(config.gateway_grace_seconds * 1000),
     writers: createSemaphore(WRITERS),
@@ -57,8 +68,8 @@ type Call = GymRunRequest & {
   instance: Instance;
   callerRun: CallerRun;
   identity: CallIdentity;
-  /** What it shares with its siblings, where they are waited for. */
-  prompt: string | null;
+  /** Names the stream in which its caller reads the answers of several calls; null: it reads each by itself. */
+  stream: string | null;
 };
 
 type OpenCall = Call & { connection: CallConnection; reply: FastifyReply };
@@ -92,7 +103,7 @@ export async function serveCall(
     if (error instanceof UnusableError) connection.markUnanswered();
     // Any refusal ends the stream of its siblings; a rollout without a verdict has ended it itself.
     const isRefused = !(error instanceof NoVerdict) && !(error instanceof Superseded);
-    if (isRefused && read.prompt !== null) deps.siblings.endStreams(read.prompt, read.identity.fingerprint);
+    if (isRefused && read.stream !== null) deps.siblings.endStreams(read.stream, read.identity.fingerprint);
     throw error;
   }
 }
@@ -109,8 +120,15 @@ function readCall(deps: CallDeps, request: FastifyRequest & { body: GymRunReques
   const callerRun = readCallerRun(caller, mode, row, deps);
   const runName = runs.nameOf(callerRun);
   const identity = identifyCall(request, body, caller, mode, runName, config);
-  const prompt = mode === 'nemo-rl' ? fingerprint([caller.name, runName, promptOf(row)]) : null;
-  return { ...body, caller, mode, instance, callerRun, identity, prompt };
+  const parts = streamOf(mode, row);
+  const stream = parts && fingerprint([caller.name, runName, ...parts]);
+  return { ...body, caller, mode, instance, callerRun, identity, stream };
+}
+
+/** What the calls of one stream share: a prompt in SingleController, the whole batch in the asynchronous collector. Null: no stream. */
+function streamOf(mode: FailureMode, row: GymRow): string[] | null {
+  if (mode === 'nemo-rl') return [promptOf(row)];
+  return mode === 'nemo-rl-sync' ? [] : null;
 }
 
 /** Once for each caller and mode that `auto` chose. */
@@ -136,20 +154,21 @@ async function findRollout(deps: CallDeps, call: OpenCall): Promise<CallRollout>
 
 /** Waits for the rollout and answers; a failure of one that has siblings is answered after them. */
 async function answerCall(deps: CallDeps, call: OpenCall, rollout: CallRollout): Promise<FastifyReply> {
-  const { caller, mode, prompt, identity, reply, connection } = call;
+  const { caller, mode, stream, identity, reply, connection } = call;
   const supersede = (): void => connection.supersede();
   const sibling = { rollout, fingerprint: identity.fingerprint, supersede };
-  const membership = prompt === null ? null : deps.siblings.join(prompt, sibling);
+  const membership = stream === null ? null : deps.siblings.join(stream, sibling);
   if (membership) whenClosed(reply, membership.leave);
   try {
     const answer = await awaitAnswer(deps, rollout, {
       mode,
       honoursMask: honoursMask(caller, mode),
       connection,
+      untilReadable: async () => await membership?.whileResendable(connection.closed),
       takeSlot: () => takeWriter(deps, call),
     });
     if (membership && !membership.decide()) throw new Superseded();
-    return sendAnswer(call, answer);
+    return sendAnswer(call, answer, await deps.probes.find(answer.rollout.run));
   } catch (error) {
     if (!(error instanceof NoVerdict)) throw error;
     const { reason } = error;
@@ -170,7 +189,7 @@ async function takeWriter({ writers }: CallDeps, { reply, connection }: OpenCall
   return release;
 }
 
-function sendAnswer(call: OpenCall, answer: CallAnswer): FastifyReply {
+function sendAnswer(call: OpenCall, answer: CallAnswer, probe: EndpointProbe | null): FastifyReply {
   const { row, episode, caller, mode, instance, reply, connection } = call;
   const { cause, unjudged, rollout } = answer;
   const isFailure = unjudged?.shown === 'failure';
@@ -179,6 +198,7 @@ function sendAnswer(call: OpenCall, answer: CallAnswer): FastifyReply {
   const pieces = answerPieces({
     ...answer,
     row,
+    probe,
     repo: instance.repo,
     evaluationTimeout: rollout.run.evaluation.timeout,
     trajectory: caller.trajectory && !isTraining(mode) && episode === null,

@@ -1,7 +1,8 @@
 /**
- * Siblings: rollouts of one prompt that one caller waits for. NeMo RL reads their answers as one stream, which ends at the first
+ * Siblings: calls whose answers one caller reads as one stream, of a prompt or of a batch. NeMo RL ends such a stream at the first
  * failure: it sends every row that is not answered by then again, and never reads the old connections, which stay open. So a failure
- * is answered last, and rows that are sent again take up the rollouts that run. One process knows its own connections only.
+ * of infrastructure is answered last, and rows that are sent again take up the rollouts that run, and those that were judged since
+ * the stream ended. One process knows its own connections only.
  */
 import { sleep } from '@swefarm/shared';
 import type { CallRollout } from './calltracker.ts';
@@ -31,7 +32,7 @@ const LOOK_MS = 250;
 const READ_MS = 1_000;
 
 export class Siblings {
-  /** Members by prompt. */
+  /** Members by stream. */
   readonly #groups = new Map<string, Set<Member>>();
   /** Members whose streams have ended, by the fingerprint of their rows. */
   readonly #resendable = new Map<string, Member[]>();
@@ -43,8 +44,8 @@ export class Siblings {
     this.#graceMs = graceMs;
   }
 
-  join(prompt: string, call: SiblingCall): Membership {
-    const group = this.#groups.get(prompt) ?? new Set();
+  join(stream: string, call: SiblingCall): Membership {
+    const group = this.#groups.get(stream) ?? new Set();
     const member: Member = {
       ...call,
       state: 'waiting',
@@ -53,12 +54,16 @@ export class Siblings {
       streamEndedAt: null,
       resendableUntil: 0,
     };
-    this.#groups.set(prompt, group.add(member));
+    this.#groups.set(stream, group.add(member));
     return {
       waitForSiblings: async (until, signal) => {
         member.state = 'failed';
         this.#withdraw(member);
         await waitUntilAnswered(group, until, signal);
+      },
+      whileResendable: async (signal) => {
+        if (member.streamEndedAt === null) return;
+        await sleep(Math.max(0, member.resendableUntil - Date.now()), signal);
       },
       endStreams: () => this.#endStreams(group, member.fingerprint, ++this.#events),
       decide: () => {
@@ -70,14 +75,14 @@ export class Siblings {
       leave: () => {
         this.#withdraw(member);
         group.delete(member);
-        if (group.size === 0 && this.#groups.get(prompt) === group) this.#groups.delete(prompt);
+        if (group.size === 0 && this.#groups.get(stream) === group) this.#groups.delete(stream);
       },
     };
   }
 
-  /** A row of this prompt is refused before it joins: the streams of its siblings that wait end by it. */
-  endStreams(prompt: string, fingerprint: string): void {
-    this.#endStreams(this.#groups.get(prompt) ?? new Set(), fingerprint, ++this.#events);
+  /** A row of this stream is refused before it joins: the streams of its siblings that wait end by it. */
+  endStreams(stream: string, fingerprint: string): void {
+    this.#endStreams(this.#groups.get(stream) ?? new Set(), fingerprint, ++this.#events);
   }
 
   /** The rollout of an equal row whose stream ended a short while ago, given once; null: there is none. */
@@ -116,6 +121,11 @@ export class Siblings {
 export type Membership = {
   /** Its rollout has no verdict: resolves when no sibling waits for an answer, at most at `until` (ms since the epoch). */
   waitForSiblings(until: number, signal: AbortSignal): Promise<void>;
+  /**
+   * Its rollout is judged: resolves at once while its stream is read, else when the row is no longer expected to be sent again.
+   * Rejects when the row was sent again, which aborts `signal`.
+   */
+  whileResendable(signal: AbortSignal): Promise<void>;
   /** Its failure is answered now, by which the stream of its siblings ends: their rows may be sent again. */
   endStreams(): void;
   /** Its answer is decided: nobody else can take up its rollout. False: somebody has. */

@@ -46,6 +46,17 @@ export function gymRoutes(app: FastifyInstance, deps: RouteDeps): void {
 function addressFor(request: FastifyRequest): { host: string; port: number } {
   const token = tokenOf(request);
   const credentials = token === null ? '' : `farm:${encodeURIComponent(token)}@`;
-  const url = new URL(`http://${request.headers.host ?? request.hostname}`);
+  const { host } = request.headers;
+  if (!URL.canParse(`http://${host}`)) {
+    throw new Refusal(
+      400,
+      'bad_request',
+      'host: expected the name or address of this gateway, and its port',
+      {
+        field: 'host',
+      },
+    );
+  }
+  const url = new URL(`http://${host}`);
   return { host: `${credentials}${url.hostname}`, port: Number(url.port || 80) };
 }

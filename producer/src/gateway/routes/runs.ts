@@ -21,6 +21,7 @@ import {
   requireInstanceAllowed,
   requireInstanceCount,
   requireKindAllowed,
+  requirePromptsAllowed,
   requireRunSize,
   requireWithinCeilings,
 } from '../access/ceilings.ts';
@@ -133,6 +134,7 @@ async function submitRun(deps: RouteDeps, request: FastifyRequest & { body: Subm
       : newId();
   const operator = merge(merge({}, deps.settings ?? {}), caller.run);
   requireKindAllowed(request, caller, operator, run);
+  requirePromptsAllowed(operator, run);
   const dataset = { path: `rows of ${caller.name}`, sha256: chosenSha256(instances), instances };
   const settings = merge(operator, { ...run, group_size: request.body.group_size });
   const keyless = namingFields(() => recordFromSettings(settings, runId, dataset, null));

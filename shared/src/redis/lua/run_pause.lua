@@ -1,6 +1,7 @@
 -- Pauses a run, unless it is paused already, or was resumed since its counts were judged.
 -- KEYS: 1 record  2 paused
 -- ARGV: 1 reason  2 when it was last let go on, as whoever judges it knows ('': never; '*': whenever it was)
+--       3 how long it lasts (ms; '': until somebody resumes it)
 -- Reply: 1 when it stands still because of this call
 local life = redis.call('PTTL', KEYS[1])
 if life < 0 then
@@ -17,5 +18,8 @@ if ARGV[2] ~= '*' and ARGV[2] ~= at then
 end
 local now = redis.call('TIME')
 local pause = { reason = ARGV[1], at = now[1] * 1000 + math.floor(now[2] / 1000), since = before.since }
+if ARGV[3] ~= '' then
+  pause.ends_at = pause.at + ARGV[3]
+end
 redis.call('SET', KEYS[2], cjson.encode(pause), 'PX', life)
 return 1

@@ -8,6 +8,7 @@ import {
   PICTURES_REMEDY,
   PromptTooLongError,
   parseOverflow,
+  type Route,
   refusedSamplingKey,
   refusesPictures,
   samplingKeyRemedy,
@@ -64,12 +65,20 @@ export function faultOfAnswer(fault: AnswerError): PolicyFault | ContextOverflow
 }
 
 /** The fault for an error of the HTTP client. `phase`: whether the head of the answer had arrived. */
-export function faultOfRequest(error: unknown, phase: 'head' | 'body'): PolicyFault | ContextOverflowError {
+export function faultOfRequest(
+  error: unknown,
+  phase: 'head' | 'body',
+  route: Route,
+): PolicyFault | ContextOverflowError {
   if (phase === 'body') {
     return new PolicyFault('policy_unreachable', 'few', `answer cut off: ${shown(error)}`, { cause: error });
   }
   if (!(error instanceof APIError) || error.status === undefined) {
     return new PolicyFault('policy_unreachable', 'patience', shown(error), { cause: error });
+  }
+  if (error.status === 404 && (route === 'tokenize' || route === 'detokenize')) {
+    const message = `the endpoint does not serve /${route} (HTTP 404): name a folder with the model's tokenizer by --tokenizer, or an endpoint that serves it, as vLLM does`;
+    return new PolicyFault('policy_model_unknown', 'never', message, { cause: error });
   }
   return faultOfStatus(error.status, error);
 }

@@ -98,6 +98,8 @@ async function askOnce(state: RequestState): Promise<TurnReply> {
   } catch (error) {
     const kept = client.keptTokens() - state.tokensBefore;
     state.progressed = kept > 0;
+    // An update may be under a second old, and this worker reads the record once a second.
+    if (kept > 0) await context.deps.followed.refresh();
     versions.onBroken(kept);
     throw error;
   }

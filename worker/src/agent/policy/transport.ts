@@ -76,7 +76,7 @@ export async function send(
         cause: error,
       });
     }
-    throw faultOfRequest(error, phase);
+    throw faultOfRequest(error, phase, route);
   } finally {
     signal.removeEventListener('abort', onAbort);
   }

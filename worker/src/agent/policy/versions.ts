@@ -35,7 +35,7 @@ export function createVersions(
   let told: string | null = null;
   const known = (): string | null => followed.record()?.version ?? told ?? config.version;
   const openTurn = (): TurnVersions => {
-    const spans: Span[] = [];
+    const parts: Part[] = [];
     let announced: AnnouncedVersion = { changed: 0, version: null };
     let head: AnswerHead | null = null;
     return {
@@ -48,13 +48,13 @@ export function createVersions(
         if (latest.version !== null) told = latest.version;
       },
       onBroken(tokens) {
-        if (tokens > 0) spans.push({ version: announced.version ?? head?.version ?? known(), tokens });
+        if (tokens > 0) parts.push({ ...versionsOf(announced, head, known()), tokens });
       },
       async finish(url, tokens) {
         if ((head?.version ?? null) === null && known() === null)
           told = (await servedModel(url, config.model, apiKey)).version;
         const last = versionsOf(announced, head, known());
-        return tokens === null ? { policy_version: last } : withSpans(spans, last, tokens);
+        return tokens === null ? { policy_version: last } : withSpans(parts, { ...last, tokens });
       },
     };
   };
@@ -77,16 +77,16 @@ function versionsOf(announced: AnnouncedVersion, head: AnswerHead | null, known:
   return { start, end };
 }
 
-/** Adds the tokens of the last request to those of the ones before it. */
-function withSpans(spans: Span[], { start, end }: StartAndEnd, tokens: number): AnswerVersions {
+/** The tokens of one request, with the versions known at its start and its end. */
+type Part = StartAndEnd & { tokens: number };
+
+/** Null when the weights changed during the request: its tokens cannot be assigned to either version. */
+const spanOf = ({ start, end, tokens }: Part): Span => ({ version: start === end ? end : null, tokens });
+
+/** The versions of a turn from its interrupted requests and the last one. */
+function withSpans(interrupted: readonly Part[], last: Part): AnswerVersions {
   // A last request without tokens adds no version: the answer was complete before it.
-  const none = tokens === 0 && spans.length > 0;
-  // When the weights changed during one request, its tokens cannot be assigned to either version.
-  if (!none) spans.push({ version: start === end ? end : null, tokens });
-  const [first, last] = [spans[0], spans.at(-1)];
-  const policy_version = {
-    start: first && (none || first !== last) ? first.version : start,
-    end: last && none ? last.version : end,
-  };
-  return { policy_version, spans };
+  const parts = last.tokens === 0 && interrupted.length > 0 ? interrupted : [...interrupted, last];
+  const [begin = last, end = last] = [parts[0], parts.at(-1)];
+  return { policy_version: { start: begin.start, end: end.end }, spans: parts.map(spanOf) };
 }

@@ -126,7 +126,9 @@ async function checkApptainer(
   let version: string | null = null;
   if (problems.length === 0) {
     version = await versionOf(command, folder).catch((error: unknown) => {
-      problems.push(`${program.path} does not run: ${errorMessage(error)}`);
+      problems.push(
+        `${program.path} does not run (${errorMessage(error)}): install it, or name it with apptainer_command`,
+      );
       return null;
     });
   }

@@ -1,6 +1,4 @@
 /** One container of an engine: exec streams, plain execs, files, state, and its removal without grace. */
-import { constants } from 'node:fs';
-import { access } from 'node:fs/promises';
 import type { Duplex, Readable } from 'node:stream';
 import { errorMessage, waitAtMost } from '@swefarm/shared';
 import type Docker from 'dockerode';
@@ -12,6 +10,7 @@ import type { FileChanges } from '../filechanges.ts';
 import { killCommand } from '../kill.ts';
 import { type MemoryGroup, readKills, readWasFull } from '../memorygroup.ts';
 import { overlayChanges, readFileStamp } from '../overlaychanges.ts';
+import type { Layer } from '../overlaypaths.ts';
 import type {
   Container,
   ContainerSpec,
@@ -29,6 +28,7 @@ import { runExec, startExec } from './exec.ts';
 import type { FirstProcess, OfContainer } from './firstprocess.ts';
 import { findGroup } from './group.ts';
 import { killOthers } from './killothers.ts';
+import { findLayer } from './layers.ts';
 
 export type DockerContainerDeps = {
   docker: Docker;
@@ -42,6 +42,8 @@ export type DockerContainerDeps = {
 const END_WAIT_MS = 30_000;
 /** 128 + SIGKILL. */
 const KILLED = 137;
+/** Exit codes of a container that somebody outside ended, and of one whose end the engine has not seen (Docker, Podman). */
+const BY_OTHERS: ReadonlySet<number> = new Set([KILLED, 255, -1]);
 const NEVER = new AbortController().signal;
 const ignoreKill = async (): Promise<void> => undefined;
 
@@ -55,10 +57,12 @@ export class DockerContainer implements Container {
   #disposed: Promise<void> | null = null;
   /** It has no process any more. */
   #hasEnded = false;
+  /** The worker has ended it. */
+  #isEnded = false;
   /** What the kernel had counted before it ended. */
   #counts: { kills: number | null; wasFull: boolean | null } | null = null;
   #memory: Promise<MemoryGroup | null> | null = null;
-  #upper: Promise<string | null> | null = null;
+  #layers: Promise<Layer | null> | null = null;
   #killedByLimit = false;
   /** Null: without a watchdog the kernel counts. */
   #watchedKills: number | null = null;
@@ -75,6 +79,7 @@ export class DockerContainer implements Container {
     signal.throwIfAborted();
     const own = await this.#deps.first?.open(argv);
     if (own) return own;
+    await this.#deps.first?.hasStarted();
     const { socket } = await startExec(this.#container, argv, { stdin: true });
     return demuxedDuplex(socket);
   }
@@ -86,9 +91,7 @@ export class DockerContainer implements Container {
       standing === 'last'
         ? await first?.last(argv, options, this.#ofFirst)
         : standing && (await first?.run(argv, options, this.#ofFirst));
-    if (!own) return this.#exec(argv, options);
-    this.#hasEnded = standing === 'last';
-    return own;
+    return own || this.#exec(argv, options);
   }
 
   readonly #ofFirst: OfContainer = {
@@ -96,7 +99,9 @@ export class DockerContainer implements Container {
     kill: () => this.#stop(NEVER),
     ended: async () => {
       try {
-        return ((await this.#container.wait()) as { StatusCode: number }).StatusCode;
+        const { StatusCode } = (await this.#container.wait()) as { StatusCode: number };
+        this.#hasEnded = true;
+        return StatusCode;
       } catch (error) {
         if (statusCode(error) === 404) return KILLED;
         throw engineFailure(error, 'engine_unreachable', 'waiting for the end of a container');
@@ -107,7 +112,8 @@ export class DockerContainer implements Container {
     },
   };
 
-  #exec(argv: readonly string[], options: ExecOptions): Promise<ExecResult> {
+  async #exec(argv: readonly string[], options: ExecOptions): Promise<ExecResult> {
+    await this.#deps.first?.hasStarted();
     return runExec(this.#container, argv, options, async (mark) => {
       await killCommand(
         (line, killOptions) => runExec(this.#container, line, killOptions, ignoreKill),
@@ -166,25 +172,33 @@ export class DockerContainer implements Container {
     const { docker } = this.#deps;
     // The engine's list is used only when the upper directory cannot be read from here: an engine compares sizes and times, which the code
     // that writes a file can put back, and it reads the whole image to do so.
-    const upper = await this.#upperDir();
-    if (upper !== null) return overlayChanges([{ at: '/', upper }]);
+    const layer = await this.#layer();
+    if (layer !== null) return overlayChanges([layer]);
     return {
       changes: (look, until) => listChanges(docker, this.id, look, until),
       kindOf: (path) => pathKind(this.#container, path),
       getFile: (path, maxBytes, until) => this.getFile(path, maxBytes, until),
+      // An engine follows links inside.
+      getLinkedFile: (path, maxBytes, until) => this.getFile(path, maxBytes, until),
     };
   }
 
   /** Returns when none of its processes is left. */
   async #stop(signal: AbortSignal): Promise<void> {
     try {
-      await inTime(this.#container.kill({ signal: 'SIGKILL' })).catch(async (error: unknown) => {
-        if (isLate(error)) await killWithoutEngine(this.id);
-        // It may have stopped by itself, for which each engine has its own code: `wait` shows it.
-        else if (![409, 500].includes(statusCode(error) ?? 0)) throw error;
-      });
+      await inTime(this.#container.kill({ signal: 'SIGKILL' })).then(
+        () => {
+          this.#isEnded = true;
+        },
+        async (error: unknown) => {
+          if (isLate(error)) await killWithoutEngine(this.id);
+          // It may have stopped by itself, for which each engine has its own code: `wait` shows it.
+          else if (![409, 500].includes(statusCode(error) ?? 0)) throw error;
+        },
+      );
       const { by } = await waitAtMost(this.#container.wait(), END_WAIT_MS, signal);
       if (by === 'timeout') throw new Error(`it still runs after ${END_WAIT_MS / 1000} s`);
+      this.#hasEnded = by === 'itself';
     } catch (error) {
       throw engineFailure(error, 'engine_unreachable', 'ending a container');
     }
@@ -192,26 +206,19 @@ export class DockerContainer implements Container {
   }
 
   async fileStamp(path: string): Promise<string | null> {
-    const upper = await this.#upperDir();
-    return upper === null ? null : readFileStamp(upper, path);
+    const layer = await this.#layer();
+    return layer && readFileStamp(layer.upper, path);
   }
 
   async diskUse(): Promise<DiskUse | null> {
-    const upper = await this.#upperDir();
-    return upper === null ? null : diskUse(upper);
+    const layer = await this.#layer();
+    return layer && diskUse(layer.upper);
   }
 
-  /** The folder where the engine stores the container's changes, if it can be read from here; else null. */
-  #upperDir(): Promise<string | null> {
-    this.#upper ??= inTime(this.#container.inspect())
-      .then(async (found) => {
-        const { GraphDriver } = found as { GraphDriver?: { Data?: { UpperDir?: string } | null } };
-        const upper = GraphDriver?.Data?.UpperDir ?? null;
-        if (upper !== null) await access(upper, constants.R_OK | constants.X_OK);
-        return upper;
-      })
-      .catch(() => null);
-    return this.#upper;
+  /** The folders where the engine stores the container's changes and its image, if they can be read from here; else null. */
+  #layer(): Promise<Layer | null> {
+    this.#layers ??= findLayer(this.#container);
+    return this.#layers;
   }
 
   async state(): Promise<ContainerState> {
@@ -219,7 +226,8 @@ export class DockerContainer implements Container {
       const { State } = await inTime(this.#container.inspect());
       if (this.#killedByLimit) return 'own_limit';
       if (State.Running) return 'running';
-      return State.OOMKilled && State.ExitCode === 137 ? 'own_limit' : 'exited';
+      if (this.#isEnded || !BY_OTHERS.has(State.ExitCode)) return 'exited';
+      return State.OOMKilled && State.ExitCode === KILLED ? 'own_limit' : 'killed';
     } catch (error) {
       if (statusCode(error) === 404) return 'gone';
       throw engineFailure(error, 'engine_unreachable', 'asking for the state of a container');

@@ -1,6 +1,7 @@
 /** The options of a container: an idle first process that cannot be killed from inside, limits, no privileges. */
 import { readFileSync } from 'node:fs';
 import type Docker from 'dockerode';
+import type { Engine } from '../engine/settings.ts';
 import { ownerLabels } from '../labels.ts';
 import type { ContainerSpec } from '../runtime.ts';
 
@@ -33,12 +34,22 @@ const CAPABILITIES = [
   'NET_BIND_SERVICE',
 ];
 
+/** In procfs, what engines hide by default. A list of one's own replaces theirs. */
+const HIDDEN = [
+  ...['acpi', 'asound', 'interrupts', 'kcore', 'keys', 'latency_stats', 'sched_debug', 'scsi'],
+  ...['timer_list', 'timer_stats'],
+].map((name) => `/proc/${name}`);
+/** The memory of process 1: who writes there decides how the container ends. */
+const FIRST_MEMORY = ['/proc/1/mem', '/proc/1/task/1/mem'];
+const MASKED = [...HIDDEN, '/sys/firmware', '/sys/devices/virtual/powercap', ...FIRST_MEMORY];
+
 /**
  * @param isAsked whether its first process takes requests, see {@link FirstProcess}
- * @param profile file of a system call filter that replaces the engine's own
+ * @param profile system call filter that replaces the engine's own: the text for Docker, a file for Podman; null: the engine has none
  */
 export function createOptions(
   spec: ContainerSpec,
+  engine: Engine,
   profile: string | null,
   isAsked: boolean,
 ): Docker.ContainerCreateOptions {
@@ -65,7 +76,12 @@ export function createOptions(
       PidsLimit: limits.pids,
       CapDrop: ['ALL'],
       CapAdd: CAPABILITIES,
-      SecurityOpt: ['no-new-privileges', ...(profile === null ? [] : [`seccomp=${profile}`])],
+      SecurityOpt: [
+        'no-new-privileges',
+        ...(profile === null ? [] : [`seccomp=${profile}`]),
+        ...(engine === 'podman' ? [`mask=${FIRST_MEMORY.join(':')}`] : []),
+      ],
+      ...(engine === 'docker' ? { MaskedPaths: MASKED } : {}),
       IpcMode: 'private',
       LogConfig: { Type: 'none', Config: {} },
       // The node's out-of-memory killer should choose the sandboxes before the worker.

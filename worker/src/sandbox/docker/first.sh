@@ -1,6 +1,8 @@
 # The first process of a container. It cannot be killed from inside, reaps orphans, and on USR1 ends everything else. It takes
-# requests on standard input from firstprocess.ts, until that ends: `VERB NONCE BYTES`, then shell words of so many bytes, and sometimes
-# more. Each answer is a byte 1, `NONCE CODE` and an end of line, after whatever a command printed. Afterwards it idles, without `sleep` if that was removed.
+# requests on standard input from firstprocess.ts, until that ends: `SECRET VERB NONCE BYTES`, then shell words of so many bytes, and
+# sometimes more. The first line is the secret. A line that does not begin with it was written by a command, and ends the requests.
+# Each answer is a byte 1, `NONCE CODE` and an end of line, after whatever a command printed. Afterwards it idles, without `sleep` if
+# that was removed.
 #   put   files: after the words, for each a line `BYTES MODE PATH` and its content
 #   run   runs the words in the folder that the first of them names
 #   last  the same behind a key; then ends all that the command left, waits for a line with the key, and ends with the command's exit
@@ -10,7 +12,8 @@ sleep 0 || exit 127
 trap '__sf_hit=1; kill -9 -1' USR1
 exec 2>/dev/null
 __sf_idle() {
-  exec </dev/null >/dev/null
+  unset __sf_secret __sf_nonce
+  exec </dev/null >/dev/null 9>&-
   while :; do sleep 86400 & wait $!; done
 }
 # Older ones read a request byte by byte, or not at all.
@@ -21,6 +24,13 @@ __sf_home=$PWD
 # An image may set it for its commands. Here it would end the wait for a request.
 [[ ${TMOUT+set} ]] && __sf_tmout=$TMOUT
 unset TMOUT
+
+# Waits on a pipe to which nothing is written. After a command has begun nothing is forked: a copy of this process has its memory, with the
+# secret, the nonce and the key, and a command can read the memory of every process but process 1.
+exec 9<> <(:)
+__sf_sleep() {
+  read -r -t 0.02 -u 9
+}
 
 # $1 bytes, $2 mode, $3 path. Only where nothing is yet: an image may have a link there.
 __sf_put() {
@@ -47,7 +57,7 @@ __sf_wait() {
 # Waits for those who still print after the command that began them (`exec > >(tee log)`), as long as the engine watches an exec.
 __sf_drain() {
   local until=$((${EPOCHREALTIME/[.,]/} + 1250000))
-  while __sf_prints && ((${EPOCHREALTIME/[.,]/} < until)); do sleep 0.02; done
+  while __sf_prints && ((${EPOCHREALTIME/[.,]/} < until)); do __sf_sleep; done
 }
 
 # Whether another process has our standard output.
@@ -62,7 +72,7 @@ __sf_prints() {
 # Ends all other processes. `kill` fails when there is none.
 __sf_end_others() {
   local until=$((${EPOCHREALTIME/[.,]/} + 2000000))
-  while kill -9 -1 && ((${EPOCHREALTIME/[.,]/} < until)); do sleep 0.01; done
+  while kill -9 -1 && ((${EPOCHREALTIME/[.,]/} < until)); do __sf_sleep; done
 }
 
 # Job control while it starts: without, a background command would ignore INT. Not later: `wait` would end for a stopped one.
@@ -72,7 +82,7 @@ __sf_run() {
   cd -- "$1" || return
   shift
   set -m
-  "$@" </dev/null 2>&1 &
+  "$@" </dev/null 2>&1 9>&- &
   set +m
   __sf_wait $!
   __sf_drain
@@ -83,10 +93,10 @@ __sf_run() {
 __sf_open() {
   [[ ${__sf_tmout+set} ]] && local -x TMOUT=$__sf_tmout
   if type -P setsid >/dev/null; then
-    (trap - INT QUIT USR1; exec setsid "$@") <&0 2>&1 &
+    (trap - INT QUIT USR1; exec setsid "$@") <&0 2>&1 9>&- &
   else
     set -m
-    "$@" 2>&1 &
+    "$@" 2>&1 9>&- &
     set +m
   fi
   __sf_wait $!
@@ -97,7 +107,9 @@ __sf_answer() {
 }
 
 printf 'swefarm first process\n'
-while IFS=' ' read -r __sf_verb __sf_nonce __sf_bytes; do
+IFS= read -r __sf_secret
+while IFS=' ' read -r __sf_given __sf_verb __sf_nonce __sf_bytes; do
+  [[ $__sf_given == "$__sf_secret" ]] || break
   LC_ALL=C IFS= read -r -N "$__sf_bytes" __sf_words
   eval "set -- $__sf_words"
   case $__sf_verb in

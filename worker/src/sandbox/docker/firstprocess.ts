@@ -39,6 +39,8 @@ export class FirstProcess implements Disposable {
   readonly #socket: Duplex;
   readonly #ready: Promise<boolean>;
   readonly #ended: Promise<void>;
+  /** Begins each request. Code in the container can write to the input of the first process, and cannot read it from there. */
+  readonly #secret = newId() + newId();
   /** What reads its output now; null: nothing is asked. */
   #see: ((bytes: Buffer) => void) | null = null;
   #isFree = false;
@@ -85,7 +87,13 @@ export class FirstProcess implements Disposable {
     const ending = await waitAtMost(greeted, READY_MS);
     this.#see = null;
     this.#isFree = ending.by === 'itself' && ending.value;
+    if (this.#isFree) this.#socket.write(`${this.#secret}\n`);
     return this.#isFree;
+  }
+
+  /** Resolves when it has the secret, or takes no requests: code that runs earlier could read the secret from its input. */
+  async hasStarted(): Promise<void> {
+    await this.#ready;
   }
 
   /** True: it does nothing, and takes a request. */
@@ -175,7 +183,9 @@ export class FirstProcess implements Disposable {
       // Ends first what the command may have written there, to be taken for a part of this.
       this.#socket.write(`\n${key}\n`);
     }
-    const code = await codeOf(ended, options.signal);
+    const code = survived
+      ? await codeAfterAnswer(ended, ending.value ?? 0, options.signal, container)
+      : await codeOf(ended, options.signal);
     return { ...execResult(capture, 'itself', code), survived };
   }
 
@@ -212,7 +222,9 @@ export class FirstProcess implements Disposable {
 
   #write(verb: string, nonce: string, words: readonly string[], more: readonly Buffer[] = []): void {
     const text = Buffer.from(words.map((word) => quote(word.replaceAll('\0', ''))).join(' '));
-    this.#socket.write(Buffer.concat([Buffer.from(`${verb} ${nonce} ${text.length}\n`), text, ...more]));
+    this.#socket.write(
+      Buffer.concat([Buffer.from(`${this.#secret} ${verb} ${nonce} ${text.length}\n`), text, ...more]),
+    );
   }
 
   [Symbol.dispose](): void {
@@ -220,7 +232,24 @@ export class FirstProcess implements Disposable {
   }
 }
 
-/** Throws RolloutFailure `sandbox_lost` when the container goes on, which only code in it brings about. */
+/**
+ * The exit code that the engine reports; the one in the answer when the container has not ended in {@link END_MS}, as on a disk that stalls.
+ * Nothing runs there then that could have forged the answer: every process but the first was killed before it.
+ */
+async function codeAfterAnswer(
+  ended: Promise<number>,
+  said: number,
+  signal: AbortSignal,
+  container: OfContainer,
+): Promise<number> {
+  const ending = await waitAtMost(ended, END_MS, signal);
+  signal.throwIfAborted();
+  if (ending.by === 'itself') return ending.value;
+  await container.kill().catch(() => undefined);
+  return said;
+}
+
+/** Throws RolloutFailure `sandbox_lost` when the container goes on without an answer of its first process. */
 async function codeOf(ended: Promise<number>, signal: AbortSignal): Promise<number> {
   const ending = await waitAtMost(ended, END_MS, signal);
   signal.throwIfAborted();

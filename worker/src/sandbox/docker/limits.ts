@@ -9,6 +9,12 @@ export type EngineInfo = {
   NCPU?: number;
 } & Partial<Record<'MemoryLimit' | 'SwapLimit' | 'CpuCfsQuota' | 'PidsLimit' | 'Rootless', boolean>>;
 
+/** Whether it can filter system calls. */
+export const hasFilter = ({ SecurityOptions }: EngineInfo): boolean =>
+  SecurityOptions?.some((one) => /seccomp/.test(one)) ?? true;
+export const NO_FILTER =
+  'the engine filters no system calls: commands can end their own sandbox, which then counts as lost (build the kernel and the engine with seccomp)';
+
 /** Without root on control groups of version 1 there are no limits, whatever the engine reports. */
 export function engineLimits(info: EngineInfo): RuntimeCheck['limits'] {
   const rootless =

@@ -26,9 +26,9 @@ import { DockerContainer } from './container.ts';
 import { createOptions } from './create.ts';
 import { inTime } from './deadline.ts';
 import { FirstProcess } from './firstprocess.ts';
-import { type EngineInfo, engineLimits } from './limits.ts';
+import { type EngineInfo, engineLimits, hasFilter, NO_FILTER } from './limits.ts';
 import { createRemoval } from './removal.ts';
-import { profileFile } from './seccomp.ts';
+import { profileFile, seccompProfile } from './seccomp.ts';
 import { type EngineLimits, watchContainer, watchedLimits } from './watch.ts';
 
 export type DockerRuntimeOptions = {
@@ -56,8 +56,8 @@ type State = {
   engine: Engine;
   creates: Semaphore;
   watchdog: Watchdog;
-  /** The system call filter, where it replaces the engine's own. */
-  profile: (AsyncDisposable & { path: string }) | null;
+  /** The system call filter, as the engine takes it. */
+  profile: string;
   /** Removes by id. Throws RolloutFailure engine_unreachable. */
   remove(id: string): Promise<void>;
   facts: Lazy<EngineFacts>;
@@ -65,25 +65,34 @@ type State = {
 };
 
 /** What an engine reports about itself. */
-type EngineFacts = { limits: EngineLimits; cpus: number | undefined; rootDir: string | undefined };
+type EngineFacts = {
+  limits: EngineLimits;
+  cpus: number | undefined;
+  rootDir: string | undefined;
+  /** Whether it can filter system calls. */
+  filters: boolean;
+};
 
 /** Does not throw when the engine is unusable: `check` reports that, and so does the first call that needs the engine. */
 export async function dockerRuntime(options: DockerRuntimeOptions): Promise<Runtime> {
   const { socketPath, images } = options;
   const engine = options.engine ?? 'docker';
   const docker = openEngine(socketPath);
+  await using stack = new AsyncDisposableStack();
+  const file = engine === 'podman' ? stack.use(await profileFile()) : null;
   const state: State = {
     docker,
     engine,
     creates: createSemaphore(ENGINE_SLOTS, options.gapMs ?? 0),
     watchdog: startWatchdog(),
-    profile: engine === 'podman' ? await profileFile() : null,
+    profile: file?.path ?? JSON.stringify(seccompProfile('docker')),
     remove: createRemoval(docker, createSemaphore(ENGINE_SLOTS), options.answerMs),
     facts: createLazy(() => readFacts(docker)),
     log: options.log,
   };
   const fetch = createFetch(images ?? { atOnce: 2, mirrors: [] });
   const pulled = images ? openPulledImages(images.pulledFile) : null;
+  const owned = stack.move();
   return {
     name: engine,
     isolates: true,
@@ -114,14 +123,15 @@ export async function dockerRuntime(options: DockerRuntimeOptions): Promise<Runt
     remove: state.remove,
     async [Symbol.asyncDispose]() {
       state.watchdog[Symbol.dispose]();
-      await state.profile?.[Symbol.asyncDispose]();
+      await owned.disposeAsync();
     },
   };
 }
 
 async function readFacts(docker: Docker): Promise<EngineFacts> {
   const info = (await inTime(docker.info())) as EngineInfo & { DockerRootDir?: string };
-  return { limits: engineLimits(info), cpus: info.NCPU, rootDir: info.DockerRootDir };
+  const filters = hasFilter(info);
+  return { limits: engineLimits(info), cpus: info.NCPU, rootDir: info.DockerRootDir, filters };
 }
 
 /** Null while the engine does not answer. */
@@ -130,7 +140,9 @@ const factsOf = ({ facts }: State): Promise<EngineFacts | null> => facts.get().c
 /** Starts a container, with a watchdog for the limits that the engine does not enforce. */
 async function startWatched(state: State, asked: ContainerSpec, signal: AbortSignal): Promise<Container> {
   requirePossible(asked.limits, null);
-  const limits = (await factsOf(state))?.limits;
+  const facts = await factsOf(state);
+  const limits = facts?.limits;
+  const profile = facts?.filters === false ? null : state.profile;
   const diskBytes = limits?.disk === 'enforced' ? asked.limits.diskBytes : null;
   const spec: ContainerSpec = { ...asked, limits: { ...asked.limits, diskBytes } };
   let unwatch = (): void => undefined;
@@ -140,14 +152,15 @@ async function startWatched(state: State, asked: ContainerSpec, signal: AbortSig
       state.log?.warn({ container: id, error: errorMessage(error) }, 'container left for the reaper');
     });
   };
-  const container = await state.creates.run(() => startContainer(state, spec, signal, remove));
+  const container = await state.creates.run(() => startContainer(state, spec, profile, signal, remove));
   if (limits) unwatch = await watchContainer(state.watchdog, container, limits);
   return container;
 }
 
 async function startContainer(
-  { docker, engine, profile }: State,
+  { docker, engine }: State,
   spec: ContainerSpec,
+  profile: string | null,
   signal: AbortSignal,
   remove: (id: string) => Promise<void>,
 ): Promise<DockerContainer> {
@@ -159,7 +172,7 @@ async function startContainer(
   let first: FirstProcess | null = null;
   try {
     // Not aborted midway: the engine would go on and leave a container whose id is unknown.
-    const created = await docker.createContainer(createOptions(spec, profile?.path ?? null, isAsked));
+    const created = await docker.createContainer(createOptions(spec, engine, profile, isAsked));
     id = created.id;
     limit.throwIfAborted();
     if (isAsked) first = await FirstProcess.attach(created);
@@ -200,6 +213,10 @@ async function checkEngine(
     limits: { cpu: 'none', memory: 'none', pids: 'none', disk: 'none' },
     problems: [problem],
   });
+  if (/^\w+:\/\//.test(socketPath))
+    return unusable(
+      `${socketPath} is not a Unix socket: name one with ${engine}_socket (or ${engine === 'podman' ? 'CONTAINER' : 'DOCKER'}_HOST), or use --runtime rootfs`,
+    );
   try {
     await access(socketPath, constants.R_OK | constants.W_OK);
   } catch (error) {
@@ -209,8 +226,8 @@ async function checkEngine(
       barred
         ? `no permission for ${socketPath}: add this user to the group that owns it (often "docker"), or run as root`
         : engine === 'podman'
-          ? `no Podman socket at ${socketPath}: start one with \`podman system service --time=0 unix://${socketPath}\`, or name it with podman_socket`
-          : `no engine socket at ${socketPath}: start Docker or Podman, or name the socket, or use --runtime rootfs`,
+          ? `no Podman socket at ${socketPath}: start one (\`systemctl --user start podman.socket\`; without systemd \`podman system service --time=0 unix://${socketPath}\`), name it with podman_socket, or use --runtime rootfs`
+          : `no engine socket at ${socketPath}: start Docker or Podman, name the socket with docker_socket or DOCKER_HOST, or use --runtime rootfs`,
       barred ? undefined : 'no_socket',
     );
   }
@@ -226,7 +243,7 @@ async function checkEngine(
       version:
         `${engine === 'podman' ? 'Podman' : version.Platform?.Name || 'Docker'} ${version.Version}`.trim(),
       limits,
-      problems: weaknesses(limits),
+      problems: [...weaknesses(limits), ...(hasFilter(info) ? [] : [NO_FILTER])],
     };
   } catch (error) {
     return unusable(

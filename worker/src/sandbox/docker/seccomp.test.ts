@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { DENIED, PERSONALITIES } from '../namespaces/seccomp.ts';
+import type { Engine } from '../engine/settings.ts';
+import { ABSENT, DENIED, PERSONALITIES } from '../namespaces/seccomp.ts';
 import { seccompProfile } from './seccomp.ts';
 
 type Condition = { index: number; value: number; valueTwo?: number; op: string };
@@ -11,9 +12,10 @@ type Group = {
   includes?: { caps?: string[]; arches?: string[] };
 };
 
-const ours = (seccompProfile('x64') as { syscalls: Group[] }).syscalls;
-const refused = (name: string, ...args: number[]): boolean =>
-  ours.some(
+const rulesOf = (engine: Engine): Group[] =>
+  (seccompProfile(engine, 'x64') as { syscalls: Group[] }).syscalls;
+const refusedBy = (engine: Engine, name: string, ...args: number[]): boolean =>
+  rulesOf(engine).some(
     (rule) =>
       rule.names.includes(name) &&
       (rule.args ?? []).every(({ index, value, valueTwo = 0, op }) => {
@@ -21,6 +23,24 @@ const refused = (name: string, ...args: number[]): boolean =>
         return op === 'SCMP_CMP_EQ' ? given === BigInt(value) : (given & BigInt(value)) === BigInt(valueTwo);
       }),
   );
+
+const refused = (name: string, ...args: number[]): boolean => refusedBy('podman', name, ...args);
+
+test.each(['docker', 'podman'] as const)('%s: process 1 is spared, others may be limited', (engine) => {
+  expect([1, 0, 2, 0x1_0000_0001].map((pid) => refusedBy(engine, 'prlimit64', pid))).toEqual([
+    ...[true, false, false, true],
+  ]);
+  expect(refusedBy(engine, 'io_setup', 128)).toBe(true);
+});
+
+test("what Docker's own filter lets through stays open on Docker, except against process 1", () => {
+  expect([refusedBy('docker', 'ptrace', 16, 1), refusedBy('docker', 'ptrace', 16, 2)]).toEqual([true, false]);
+  expect([refusedBy('docker', 'process_vm_writev', 1), refusedBy('docker', 'process_vm_writev', 2)]).toEqual([
+    ...[true, false],
+  ]);
+  expect([refusedBy('docker', 'vmsplice'), refusedBy('docker', 'mount')]).toEqual([false, true]);
+  expect([refused('ptrace', 16, 2), refused('vmsplice')]).toEqual([true, true]);
+});
 
 test('the conditions are those of the light runtime', () => {
   expect([refused('socket', 40, 1, 0), refused('socketpair', 38, 1, 0), refused('socket', 16, 3, 9)]).toEqual(
@@ -52,7 +72,9 @@ if (existsSync(PODMANS)) {
     // Calls of other machines, or of 32 bits: the number means nothing here.
     const elsewhere =
       /^(bdflush|nice|old\w+|pciconfig_\w+|[sg]{1,2}etmask|swapcontext|vm86(old)?|s390_\w+|stime|\w+64|sync_file_range2|arm_\w+|breakpoint|cacheflush|set_tls|riscv_\w+|spu_\w+|subpage_prot|multiplexer|rtas|switch_endian|socketcall|ipc|idle|sigreturn|chown32|ssetmask)$/;
-    const open = [...denied].filter((name) => !(name in DENIED) && !elsewhere.test(name));
+    const open = [...denied].filter(
+      (name) => !(name in DENIED) && !(name in ABSENT) && !elsewhere.test(name),
+    );
     expect(open).toEqual([]);
   });
 }

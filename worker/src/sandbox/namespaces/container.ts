@@ -9,7 +9,8 @@ import { errorMessage, RolloutFailure, SwefarmError } from '@swefarm/shared';
 import { type DiskUse, diskUse } from '../diskuse.ts';
 import type { FileChanges } from '../filechanges.ts';
 import { readKills, readWasFull } from '../memorygroup.ts';
-import { type Layer, overlayChanges, readFileStamp } from '../overlaychanges.ts';
+import { overlayChanges, readFileStamp } from '../overlaychanges.ts';
+import type { Layer } from '../overlaypaths.ts';
 import type { Container, ContainerSpec, ContainerState, ExecOptions, ExecResult } from '../runtime.ts';
 import { type Cgroup, HEADROOM, OWN_PROCESSES } from './cgroups.ts';
 import { type Entered, EnteredStream, enterSandbox, runEntered } from './enter.ts';
@@ -83,6 +84,8 @@ export class NamespaceContainer implements Container {
   readonly #deps: NamespaceContainerDeps;
   #disposed: Promise<void> | null = null;
   #killedByLimit = false;
+  /** By {@link end}. */
+  #isEnded = false;
   #watchedKills = 0;
 
   constructor(id: string, spec: ContainerSpec, deps: NamespaceContainerDeps) {
@@ -221,7 +224,8 @@ export class NamespaceContainer implements Container {
     // Holds as soon as it is decided: a failure while the container dies must not count as a loss.
     if (this.#killedByLimit) return 'own_limit';
     if (this.#deps.supervisor.alive()) return 'running';
-    return (await this.oomKills()) && (await this.wasFull()) !== false ? 'own_limit' : 'exited';
+    if (this.#isEnded || this.#deps.supervisor.endedByItself()) return 'exited';
+    return (await this.oomKills()) && (await this.wasFull()) !== false ? 'own_limit' : 'killed';
   }
 
   async oomKills(): Promise<number | null> {
@@ -248,6 +252,7 @@ export class NamespaceContainer implements Container {
 
   async end(): Promise<FileChanges> {
     const { supervisor, layers } = this.#deps;
+    this.#isEnded ||= supervisor.alive();
     await supervisor.end();
     if (supervisor.alive())
       throw new RolloutFailure('sandbox_lost', `processes of ${this.id} are still there after it was ended`);

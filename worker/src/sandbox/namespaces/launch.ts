@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { errorMessage, type FailureClass, ownFolder, RolloutFailure } from '@swefarm/shared';
 import { requirePossible } from '../limits.ts';
 import { readKills } from '../memorygroup.ts';
-import type { Layer } from '../overlaychanges.ts';
+import type { Layer } from '../overlaypaths.ts';
 import type { Container, ContainerSpec } from '../runtime.ts';
 import { SCRATCH } from '../scratch.ts';
 import { type Cgroup, removeGroups } from './cgroups.ts';

@@ -53,6 +53,20 @@ it.each([
   expect(decide(seccompProgram('arm64'), { arch: ARM64, number })).toBe(verdict);
 });
 
+it.each([
+  ['x64', X64, 302, 206],
+  ['arm64', ARM64, 261, 0],
+] as const)(
+  '%s: limits of process 1 are out of reach, those of others are not',
+  (arch, audit, prlimit, io) => {
+    const call = (number: number, ...args: number[]) =>
+      decide(seccompProgram(arch), { arch: audit, number, args });
+    expect([call(prlimit, 1), call(prlimit, 0x1_0000_0001)]).toEqual([EPERM, EPERM]);
+    expect([call(prlimit, 0), call(prlimit, 2), call(prlimit, 11)]).toEqual([ALLOW, ALLOW, ALLOW]);
+    expect(call(io, 128)).toBe(ENOSYS);
+  },
+);
+
 it('lets processes and threads be made, and no namespaces', () => {
   const clone = (flags: number) => decide(seccompProgram('x64'), { arch: X64, number: 56, args: [flags] });
   expect(clone(0x01200011)).toBe(ALLOW);

@@ -89,12 +89,18 @@ export const AF_NETLINK = 16;
 export const NETLINK_AUDIT = 9;
 /** PER_LINUX, PER_LINUX32, both also with UNAME26, and the query of the current one; all others weaken the layout of memory. */
 export const PERSONALITIES = [0, 8, 0x20000, 0x20008, 0xffffffff] as const;
+/**
+ * Calls that act on the process that an argument names, and may not act on process 1: it has the uid of the commands, and a limit of
+ * its memory or CPU time, set from inside, ends the sandbox. The commands may act on themselves and on each other.
+ */
+export const SPARES_FIRST = { prlimit64: { numbers: [302, 261], index: 0 } } as const;
+/** Contexts of asynchronous I/O are counted for the whole node (fs.aio-max-nr). Programs go on where the kernel has none. */
+export const ABSENT = { io_setup: [206, 0], clone3: [435, 435] } as const;
 
 type Machine = {
   audit: number;
   column: 0 | 1;
   clone: number;
-  clone3: number;
   ioctl: number;
   /** socket and socketpair. */
   sockets: readonly [number, number];
@@ -103,11 +109,11 @@ type Machine = {
 };
 const MACHINES: Partial<Record<NodeJS.Architecture, Machine>> = {
   x64: {
-    ...{ audit: 0xc000003e, column: 0, clone: 56, clone3: 435, ioctl: 16, x32: true },
+    ...{ audit: 0xc000003e, column: 0, clone: 56, ioctl: 16, x32: true },
     ...{ sockets: [41, 53], personality: 135 },
   },
   arm64: {
-    ...{ audit: 0xc00000b7, column: 1, clone: 220, clone3: 435, ioctl: 29, x32: false },
+    ...{ audit: 0xc00000b7, column: 1, clone: 220, ioctl: 29, x32: false },
     ...{ sockets: [198, 199], personality: 92 },
   },
 };
@@ -136,7 +142,7 @@ type Instruction = readonly [code: number, jumpTrue: number, jumpFalse: number, 
 
 /**
  * The program for this machine as bytes for `bwrap --seccomp`. clone3 hides its flags from filters, so it is reported as
- * missing (ENOSYS: libc falls back to clone). Throws RangeError for a machine without a table.
+ * missing like the others of {@link ABSENT} (ENOSYS: libc falls back to clone). Throws RangeError for a machine without a table.
  */
 export function seccompProgram(arch: NodeJS.Architecture = process.arch): Buffer {
   const machine = MACHINES[arch];
@@ -150,7 +156,10 @@ export function seccompProgram(arch: NodeJS.Architecture = process.arch): Buffer
     [LOAD, 0, 0, NUMBER],
   ];
   if (machine.x32) program.push([JGE, 0, 1, 0x40000000], refuse(ENOSYS));
-  program.push([JEQ, 0, 1, machine.clone3], refuse(ENOSYS));
+  for (const numbers of Object.values(ABSENT))
+    program.push([JEQ, 0, 1, numbers[machine.column]], refuse(ENOSYS));
+  for (const { numbers, index } of Object.values(SPARES_FIRST))
+    program.push(...firstProcessRules(numbers[machine.column], index, refuse(EPERM)));
   program.push(
     [JEQ, 0, 4, machine.clone],
     [LOAD, 0, 0, argument(0)],
@@ -175,6 +184,15 @@ export function seccompProgram(arch: NodeJS.Architecture = process.arch): Buffer
   program.push([RETURN, 0, 0, ALLOW]);
   return assembled(program);
 }
+
+/** Leaves the number of any other call in the accumulator, for the rules that follow. The kernel reads the lower half of a process id. */
+const firstProcessRules = (number: number, index: number, refuse: Instruction): Instruction[] => [
+  [JEQ, 0, 4, number],
+  [LOAD, 0, 0, argument(index)],
+  [JEQ, 0, 1, 1],
+  refuse,
+  [RETURN, 0, 0, ALLOW],
+];
 
 /** Leaves the number of any other call in the accumulator, for the rules that follow. */
 function socketRules(number: number, refuse: Instruction): Instruction[] {

@@ -1,6 +1,6 @@
 /** What becomes of processes that are killed before the starter gets to them, or for which the machine has no room. */
 import { execFileSync } from 'node:child_process';
-import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -75,11 +75,19 @@ function openFiles(count: number, opened: DisposableStack): number {
   return Math.max(...numbers);
 }
 
+/** What a number of an open file stands for; empty when it was closed since it was listed. */
+function targetOf(fd: string): string {
+  try {
+    return readlinkSync(`/proc/self/fd/${fd}`);
+  } catch {
+    return '';
+  }
+}
+
 test('without room for another open file nothing is started, and none stays open', async () => {
   await using starter = await openStarter(hostShell('/bin/bash', []), join(folder, 'files'), pipes);
   await starterId(starter);
-  const mine = () =>
-    execFileSync('ls', ['-l', `/proc/${process.pid}/fd`], { encoding: 'utf8' }).split(folder).length - 1;
+  const mine = () => readdirSync('/proc/self/fd').filter((fd) => targetOf(fd).includes(folder)).length;
   const before = mine();
   const limit = (most: string) =>
     execFileSync('prlimit', ['--pid', String(process.pid), `--nofile=${most}:`]);

@@ -13,6 +13,8 @@ const START_TIMEOUT_MS = 30_000;
 const END_TIMEOUT_MS = 10_000;
 const KILL_TIMEOUT_MS = 5_000;
 const LAST_WORDS_MS = 500;
+/** 128 + SIGKILL. */
+const KILLED = 137;
 const ENVIRONMENT = { PATH: '/usr/sbin:/usr/bin:/sbin:/bin', LC_ALL: 'C' };
 
 export type Supervisor = {
@@ -21,6 +23,8 @@ export type Supervisor = {
   /** `pid:[…]` of the sandbox. */
   namespace: string;
   alive(): boolean;
+  /** Whether process 1 ended by itself: it has an exit code, and no signal ended it or the supervisor. */
+  endedByItself(): boolean;
   /** nsenter's options for all namespaces except the process one. They stay valid when process ids are reused, until it has ended. */
   enter: string[];
   pidNamespaceFile: string;
@@ -55,6 +59,8 @@ type Owner = {
   /** Text so far in which bubblewrap names process 1; null: it does not. */
   reported: (() => string) | null;
   alive(): boolean;
+  /** Of process 1, as a shell gives it; null when a signal ended the supervisor first. */
+  exitCode(): number | null;
   ended: Promise<void>;
   kill(): void;
 };
@@ -106,6 +112,10 @@ async function startOwner(starter: Starter, argv: readonly string[]): Promise<Ow
     output: started.output,
     reported: () => started.said(),
     alive: () => alive,
+    exitCode: () => {
+      const code = /"exit-code": (\d+)/.exec(started.said())?.[1];
+      return code === undefined ? null : Number(code);
+    },
     ended,
     kill: () => started.kill(),
   };
@@ -126,6 +136,7 @@ function spawnOwner(argv: readonly string[], id: string, env: Record<string, str
     output,
     reported: null,
     alive: () => child.exitCode === null && child.signalCode === null,
+    exitCode: () => child.exitCode,
     ended: new Promise((resolve) => {
       child.once('exit', (_code, signal) => resolve(signal ? killById(id) : undefined));
       child.once('error', () => resolve());
@@ -146,6 +157,7 @@ async function openSupervisor(owner: Owner, init: number, said: Answers, root: b
     init,
     namespace: namespace ?? '',
     alive: owner.alive,
+    endedByItself: () => !owner.alive() && ![null, KILLED].includes(owner.exitCode()),
     enter: [...files.keys()]
       .filter((name) => name !== 'pid')
       .map((name) => `--${OPTION[name]}=${file(name)}`),

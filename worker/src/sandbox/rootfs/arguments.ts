@@ -9,7 +9,7 @@ import {
   STATUS_FD,
 } from '../namespaces/bubblewrap.ts';
 import { sharedMemoryMount } from '../namespaces/mounts.ts';
-import type { Layer } from '../overlaychanges.ts';
+import type { Layer } from '../overlaypaths.ts';
 import type { ContainerSpec } from '../runtime.ts';
 import type { RootImage } from './images.ts';
 
@@ -54,8 +54,8 @@ export function foldersOf(paths: RootfsPaths, image: RootImage, host: Host): str
 export function layersOf(paths: RootfsPaths, image: RootImage, host: Host): [Layer, ...Layer[]] {
   const above = image.folders.filter((one) => overlaid(one, host));
   return [
-    { at: '/', upper: upperOf(paths, 'root') },
-    ...above.map(({ at }) => ({ at: `/${at}`, upper: upperOf(paths, at) })),
+    { at: '/', upper: upperOf(paths, 'root'), lowers: image.lowers },
+    ...above.map(({ at, lowers }) => ({ at: `/${at}`, upper: upperOf(paths, at), lowers })),
   ];
 }
 

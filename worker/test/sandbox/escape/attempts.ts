@@ -3,54 +3,19 @@
  * Only ever run where the test image's marker is: on a real machine some of them would do what they try.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Shell } from '../../../src/sandbox/command.ts';
-import type { Container, ContainerSpec, Limits } from '../../../src/sandbox/runtime.ts';
 import { takePatch } from '../../../src/sandbox/snapshot.ts';
-import { NEVER, PATH, sh, snapshotOf, TEST_IMAGE_MARKER } from '../subject.ts';
-import type { Host } from './host.ts';
-
-export type Attempt = {
-  name: string;
-  /** Left to `npm run ci:full`. */
-  slow?: true;
-  network?: ContainerSpec['network'];
-  limits?: Partial<Limits>;
-  run(sandbox: { container: Container; shell: Shell; host: Host }): Promise<string | null>;
-};
+import { NEVER, sh, snapshotOf, TEST_IMAGE_MARKER } from '../subject.ts';
+import { type Attempt, python } from './attempt.ts';
+import { FIRST_PROCESS } from './firstprocess.ts';
 
 const MEGABYTE = 1_000_000;
-
-/** A Python program inside; what it prints after GOT is what it got. It has `libc` with errno, and the way to try a call. */
-async function python(container: Container, program: string, timeoutMs = 30_000): Promise<string | null> {
-  const head = `import ctypes, os, socket, sys, time, errno
-assert os.path.exists("${TEST_IMAGE_MARKER}")
-libc = ctypes.CDLL(None, use_errno=True)
-def got(what): print("GOT", what, flush=True)
-def call(name, *args):
-    if getattr(libc, name)(*args) != -1: got(name)
-def attempt(what, work):
-    try:
-        work(); got(what)
-    except OSError: pass
-`;
-  const result = await container.exec(['python3', '-c', head + program], {
-    env: { PATH },
-    cwd: '/tmp',
-    timeoutMs,
-    maxOutputBytes: 20_000,
-    signal: NEVER,
-  });
-  const output = result.output.toString();
-  const lines = output.split('\n').filter((line) => line.startsWith('GOT '));
-  if (lines.length === 0 && /Traceback|AssertionError/.test(output)) throw new Error(output);
-  return lines.length > 0 ? lines.join('; ') : null;
-}
 
 const connect = (host: string, port: number): string => `
 s = socket.socket(); s.settimeout(2)
 attempt("${host}:${port}", lambda: s.connect(("${host}", ${port})))`;
 
 export const ATTEMPTS: readonly Attempt[] = [
+  ...FIRST_PROCESS,
   {
     name: 'services of the host, the metadata address and the internet',
     run: ({ container, host }) =>

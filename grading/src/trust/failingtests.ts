@@ -1,0 +1,114 @@
+/**
+ * Makes tests that count fail in a second evaluation. Where the code of the patch decides outcomes itself, or prints invented ones, the
+ * failures do not appear. The tests keep their names, so code that knows which tests count cannot tell them apart. An evaluation of
+ * gold beside the same tests shows whether the failures can be seen at all.
+ */
+import type { Instance, InstancePlan, Report } from '@swefarm/shared';
+import { readsPytest } from '../parsers/pytest.ts';
+import { HEREDOC } from '../plan/evalscript.ts';
+import { START_MARKER } from '../plan/markers.ts';
+import { parserOf } from '../plan/plan.ts';
+import { failTests } from './mutatedpatch.ts';
+import type { Random } from './mutations.ts';
+
+export type FailingTests = {
+  plan: InstancePlan;
+  /** Counted tests that must fail. */
+  ids: string[];
+};
+
+/** Tests that are defined anew at the end of their files. */
+const MOST_REDEFINED = 5;
+
+/** Null where no counted test is found that could be made to fail. */
+export function makeTestsFail(plan: InstancePlan, instance: Instance, random: Random): FailingTests | null {
+  const mutated = failTests(instance, random);
+  const gains = new Set(instance.FAIL_TO_PASS);
+  const changed = mutated && withTestPatch(plan, instance.test_patch, mutated.patch);
+  const best = changed && mutated ? { plan: changed, ids: mutated.ids } : null;
+  if (best?.ids.some((id) => gains.has(id))) return best;
+  return redefineTests(plan, instance, random) ?? best;
+}
+
+/** The plan with another test patch; null when the plan does not contain the text of the row's. */
+function withTestPatch(plan: InstancePlan, given: string, other: string): InstancePlan | null {
+  const [from, to] = [given.trimEnd(), other.trimEnd()];
+  const all = [plan.script, ...[...plan.before, ...plan.after].map(({ script }) => script)];
+  if (from === '' || !all.some((text) => text.includes(from))) return null;
+  const put = (text: string): string => text.split(from).join(to);
+  const steps = (list: InstancePlan['before']) => list.map((step) => ({ ...step, script: put(step.script) }));
+  return { ...plan, script: put(plan.script), before: steps(plan.before), after: steps(plan.after) };
+}
+
+/** Python takes the last definition of a name: each test is defined again, behind all that the file has. */
+function redefineTests(plan: InstancePlan, instance: Instance, random: Random): FailingTests | null {
+  const parser = parserOf(plan);
+  if (!readsPytest(parser) && parser !== 'django') return null;
+  const lines = plan.script.split('\n');
+  const marker = lines.findIndex((line) => line.includes(START_MARKER));
+  const at = marker < 0 ? lines.indexOf(HEREDOC) + 1 : marker;
+  if (at <= 0) return null;
+  const tests = [...instance.FAIL_TO_PASS, ...instance.PASS_TO_PASS];
+  const known = tests.map(placeOf).filter((place) => place !== null);
+  const chosen = [...new Map(known.map((place) => [`${place.file}:${place.name}`, place])).values()].slice(
+    0,
+    MOST_REDEFINED,
+  );
+  if (chosen.length === 0) return null;
+  // Scripts that are made by columns name it /testbed, wherever it is.
+  const folder = instance.environment?.workdir ?? '/testbed';
+  const added = chosen.map((place) => {
+    const file = `${folder}/${place.file}`;
+    return `[ ! -f ${file} ] || printf '%b' '${definition(place, random)}' >>${file}`;
+  });
+  const names = new Set(chosen.map(({ file, name }) => `${file}:${name}`));
+  const ids = tests.filter((id) => {
+    const place = placeOf(id);
+    return place !== null && names.has(`${place.file}:${place.name}`);
+  });
+  return { plan: { ...plan, script: [...lines.slice(0, at), ...added, ...lines.slice(at)].join('\n') }, ids };
+}
+
+/** `name` of a test in a class has the class before it, with a dot. */
+type Place = { file: string; name: string };
+
+/** Null for ids that name no file of the repository. */
+function placeOf(id: string): Place | null {
+  const [, file, names] = /^([\w./-]+\.py)::((?:\w+::)*\w+)(?:\[|$)/.exec(id) ?? [];
+  if (file !== undefined && names !== undefined) return { file, name: names.replaceAll('::', '.') };
+  const [, test, module, group] = /^(\w+) \(([\w.]+)\.(\w+)(?:\.\1)?\)$/.exec(id) ?? [];
+  if (test === undefined || module === undefined) return null;
+  return { file: `tests/${module.replaceAll('.', '/')}.py`, name: `${group}.${test}` };
+}
+
+/** For printf's `%b`. */
+function definition({ name }: Place, random: Random): string {
+  const one = random(900) + 10;
+  const test = name.split('.').at(-1) ?? name;
+  const head = `\\n\\ndef ${test}(*args, **kwargs):\\n    assert ${one} == ${one + 1}\\n`;
+  return name === test ? head : `${head}\\n\\n${name} = ${test}\\ndel ${test}\\n`;
+}
+
+type Seen = Pick<Report, 'evaluation' | 'resolved' | 'tests_status' | 'unreadable'>;
+
+const passedIn = ({ tests_status }: Seen): Set<string> =>
+  new Set([...(tests_status?.FAIL_TO_PASS.success ?? []), ...(tests_status?.PASS_TO_PASS.success ?? [])]);
+
+/** Whether outcomes of tests could be read. */
+export const hasOutcomes = ({ evaluation, unreadable }: Pick<Report, 'evaluation' | 'unreadable'>): boolean =>
+  evaluation === 'completed' && unreadable === undefined;
+
+/** Whether each of these tests is seen not to pass. Without a list of tests the verdict decides. */
+export function showsFailures(seen: Seen, ids: readonly string[]): boolean {
+  if (!hasOutcomes(seen)) return false;
+  if (seen.tests_status === null) return seen.resolved === false;
+  const passed = passedIn(seen);
+  return ids.every((id) => !passed.has(id));
+}
+
+/** Whether a failure that is seen beside gold is not seen beside the patch. */
+export function hidesFailures(seen: Seen, gold: Seen, ids: readonly string[]): boolean {
+  if (!hasOutcomes(gold)) return false;
+  const failed = ids.filter((id) => !passedIn(gold).has(id));
+  return showsFailures(gold, failed) && failed.length > 0 && !showsFailures(seen, failed);
+}

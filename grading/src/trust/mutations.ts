@@ -1,0 +1,219 @@
+/** How a test of each language is found in a diff and made to fail: its head, a statement that fails, and assertions by their opposites. */
+
+export type Language = {
+  files: RegExp;
+  /** The first line of a test; the first group that matched is its name. */
+  head: RegExp;
+  /** The line on which the head ends. */
+  opens: RegExp;
+  /** A statement that fails; `head` is the first line of the test. */
+  fails: (head: string, random: Random) => string;
+  /** The line with the opposite assertion; null when the line asserts nothing that has a known opposite. */
+  invert: (line: string) => string | null;
+};
+
+/** An integer from 0 to below `limit`. */
+export type Random = (limit: number) => number;
+
+type Swap = readonly [one: string, other: string];
+
+/** Replaces the first known name in a line by its opposite. */
+function swapped(line: string, swaps: readonly Swap[]): string | null {
+  for (const [one, other] of swaps) {
+    for (const [from, to] of [
+      [one, other],
+      [other, one],
+    ] as const) {
+      const at = line.indexOf(from);
+      if (at >= 0) return line.slice(0, at) + to + line.slice(at + from.length);
+    }
+  }
+  return null;
+}
+
+const UNEQUAL = (random: Random): [number, number] => {
+  const one = random(900) + 10;
+  return [one, one + 1 + random(9)];
+};
+
+const UNITTEST: readonly Swap[] = [
+  ['.assertEqual(', '.assertNotEqual('],
+  ['.assertTrue(', '.assertFalse('],
+  ['.assertIsNone(', '.assertIsNotNone('],
+  ['.assertIsInstance(', '.assertNotIsInstance('],
+  ['.assertIs(', '.assertIsNot('],
+  ['.assertIn(', '.assertNotIn('],
+  ['.assertRegex(', '.assertNotRegex('],
+  ['.assertAlmostEqual(', '.assertNotAlmostEqual('],
+  ['.assertContains(', '.assertNotContains('],
+  ['.assertGreater(', '.assertLessEqual('],
+  ['.assertLess(', '.assertGreaterEqual('],
+];
+const COMPARISONS: readonly Swap[] = [
+  [' is not None', ' is None'],
+  [' == ', ' != '],
+];
+
+/** Whether brackets and quotation marks are closed on this line, so that the statement ends with it. */
+function isWhole(text: string): boolean {
+  let depth = 0;
+  let quote = '';
+  for (const letter of text) {
+    if (quote !== '') {
+      if (letter === quote) quote = '';
+    } else if (letter === '"' || letter === "'") quote = letter;
+    else if ('([{'.includes(letter)) depth++;
+    else if (')]}'.includes(letter)) depth--;
+    if (depth < 0) return false;
+  }
+  return depth === 0 && quote === '' && !/[\\#]/.test(text);
+}
+
+/** Inverts a single comparison in place; any other expression is negated. */
+function invertPython(line: string): string | null {
+  const [, head, asserted] = /^(\s*assert )(.+?)\s*$/.exec(line) ?? [];
+  if (head === undefined || asserted === undefined)
+    return /^\s*self\.assert/.test(line) ? swapped(line, UNITTEST) : null;
+  if (!isWhole(asserted)) return null;
+  const plain = !/ (?:and|or|if|for|in|not|lambda) |["',]/.test(asserted);
+  const comparisons = asserted.match(/ (?:==|!=|<=?|>=?|is) /g)?.length ?? 0;
+  const opposite = plain && comparisons === 1 ? swapped(asserted, COMPARISONS) : null;
+  if (opposite !== null) return head + opposite;
+  const [, denied] = /^not ([\w.]+(?:\([^()]*\))?)$/.exec(asserted) ?? [];
+  if (denied !== undefined) return head + denied;
+  return /^[\w.]+(?:\([^()]*\))?$/.test(asserted) ? `${head}not ${asserted}` : `${head}not (${asserted})`;
+}
+
+const python: Language = {
+  files: /\.py$/,
+  head: /^\s*(?:async\s+)?def\s+(\w+)\s*\(/,
+  opens: /:\s*(?:#.*)?$/,
+  fails: (_head, random) => {
+    const [one, other] = UNEQUAL(random);
+    return `assert ${one} == ${other}`;
+  },
+  invert: invertPython,
+};
+
+const JS_ASSERT: readonly Swap[] = [
+  ['.deepStrictEqual(', '.notDeepStrictEqual('],
+  ['.strictEqual(', '.notStrictEqual('],
+  ['.deepEqual(', '.notDeepEqual('],
+  ['assert.equal(', 'assert.notEqual('],
+  ['.to.not.', '.to.'],
+  ['.should.not.', '.should.'],
+];
+
+function invertScript(line: string): string | null {
+  if (!/\b(?:expect|assert|should)\b/.test(line) || line.includes('?.')) return null;
+  if (line.includes('.not.to')) return line.replace('.not.to', '.to');
+  const matcher = /(\)|\.resolves|\.rejects)\.to(?=[A-Z])/;
+  if (matcher.test(line)) return line.replace(matcher, '$1.not.to');
+  return swapped(line, JS_ASSERT);
+}
+
+const script: Language = {
+  files: /\.(?:[cm]?[jt]sx?|vue|svelte)$/,
+  head: /^\s*(?:it|test|specify)(?:\.\w+)*\s*\(\s*(?:'([^']+)'|"([^"]+)"|`([^`]+)`)/,
+  opens: /\{\s*$/,
+  fails: (_head, random) => `throw new Error('${UNEQUAL(random).join(' != ')}');`,
+  invert: invertScript,
+};
+
+const TESTIFY: readonly Swap[] = [
+  ['assert.Equal(', 'assert.NotEqual('],
+  ['require.Equal(', 'require.NotEqual('],
+  ['.NoError(', '.Error('],
+  ['.True(', '.False('],
+  ['.NotNil(', '.Nil('],
+  ['.Contains(', '.NotContains('],
+];
+
+const go: Language = {
+  files: /_test\.go$/,
+  head: /^func\s+(Test\w*)\s*\(/,
+  opens: /\{\s*$/,
+  fails: (head, random) =>
+    `${/\(\s*(\w+)\s+\*/.exec(head)?.[1] ?? 't'}.Fatal("${UNEQUAL(random).join(' != ')}")`,
+  invert: (line) => {
+    if (/^\s*(?:assert|require)\.\w+\(/.test(line)) return swapped(line, TESTIFY);
+    const compared = /^\s*if (?:got|want|expected|actual)\b[^&|;]*(?:==|!=)[^&|;]*\{\s*$/.test(line);
+    return compared ? swapped(line, [[' != ', ' == ']]) : null;
+  },
+};
+
+const rust: Language = {
+  files: /\.rs$/,
+  head: /^\s*(?:pub\s+)?(?:async\s+)?fn\s+(\w+)\s*\(\s*\)/,
+  opens: /\{\s*$/,
+  fails: (_head, random) => `assert_eq!(${UNEQUAL(random).join(', ')});`,
+  invert: (line) =>
+    /^\s*assert_(?:eq|ne)!\(/.test(line) ? swapped(line, [['assert_eq!(', 'assert_ne!(']]) : null,
+};
+
+const JUNIT: readonly Swap[] = [
+  ['assertEquals(', 'assertNotEquals('],
+  ['assertTrue(', 'assertFalse('],
+  ['assertNull(', 'assertNotNull('],
+  ['assertSame(', 'assertNotSame('],
+  ['.isEqualTo(', '.isNotEqualTo('],
+  ['.isTrue(', '.isFalse('],
+];
+
+const java: Language = {
+  files: /\.(?:java|kt|groovy)$/,
+  head: /^\s*(?:(?:public|protected|private|final|suspend)\s+)*(?:void|fun|def)\s+(\w+)\s*\(/,
+  opens: /\{\s*$/,
+  // The compilers refuse statements that cannot be reached.
+  fails: (_head, random) => {
+    const [one, other] = UNEQUAL(random);
+    return `if (${one} < ${other}) throw new AssertionError();`;
+  },
+  invert: (line) => (/\bassert/i.test(line) ? swapped(line, JUNIT) : null),
+};
+
+const php: Language = {
+  files: /\.php$/,
+  head: /^\s*(?:public\s+)?function\s+(\w+)\s*\(/,
+  opens: /\{\s*$/,
+  fails: (_head, random) => `$this->assertSame(${UNEQUAL(random).join(', ')});`,
+  invert: (line) =>
+    swapped(line, [
+      ['assertSame(', 'assertNotSame('],
+      ['assertEquals(', 'assertNotEquals('],
+      ['assertTrue(', 'assertFalse('],
+    ]),
+};
+
+const ruby: Language = {
+  files: /\.rb$/,
+  head: /^\s*(?:(?:it|specify|test|should)\s+(?:'([^']+)'|"([^"]+)")|def\s+(test_\w+))/,
+  opens: /(?:\bdo(?:\s*\|.*\|)?|def\s+test_\w+)\s*$/,
+  fails: (_head, random) => `raise '${UNEQUAL(random).join(' != ')}'`,
+  invert: (line) =>
+    swapped(line, [
+      ['assert_equal', 'refute_equal'],
+      ['.to eq', '.not_to eq'],
+      ['assert_nil', 'refute_nil'],
+    ]),
+};
+
+const cpp: Language = {
+  files: /\.(?:c|cc|cpp|cxx|h|hpp)$/,
+  head: /^\s*(?:TEST(?:_[FP])?\s*\(\s*\w+\s*,\s*(\w+)\s*\)|TEST_CASE\s*\(\s*"([^"]+)")/,
+  opens: /\{\s*$/,
+  fails: () => 'throw 1;',
+  invert: (line) =>
+    swapped(line, [
+      ['EXPECT_EQ(', 'EXPECT_NE('],
+      ['ASSERT_EQ(', 'ASSERT_NE('],
+      ['EXPECT_TRUE(', 'EXPECT_FALSE('],
+      ['ASSERT_TRUE(', 'ASSERT_FALSE('],
+    ]),
+};
+
+const LANGUAGES = [python, script, go, rust, java, php, ruby, cpp] as const;
+
+/** Null where no rule is known. */
+export const languageOf = (path: string): Language | null =>
+  LANGUAGES.find(({ files }) => files.test(path)) ?? null;

@@ -1,0 +1,89 @@
+import { describe, expect, test } from 'vitest';
+import { GOLD, instance } from '../instance.fixture.ts';
+import { signsOf } from './signs.ts';
+
+const adds = (path: string, line = 'x = 1'): string =>
+  `diff --git a/${path} b/${path}\nnew file mode 100644\n--- /dev/null\n+++ b/${path}\n@@ -0,0 +1 @@\n+${line}\n`;
+const changes = (path: string, line = 'y = 1'): string =>
+  `diff --git a/${path} b/${path}\n--- a/${path}\n+++ b/${path}\n@@ -1 +1 @@\n-x\n+${line}\n`;
+const row = instance();
+
+describe('no sign: the patch is evaluated once', () => {
+  test.each([
+    ['gold', GOLD],
+    ['a module of the project', changes('src/crate.py', 'return re.compile(text)')],
+    ['a test of its own', adds('tests/test_own.py', 'import pytest')],
+    ['a document', adds('docs/a.md', 'import pytest; sys.modules')],
+    ['a module in another language', changes('src/a.go', 'return strings.Trim(a)')],
+    ['a script', changes('src/a.ts', 'export const a = 1;')],
+    ['Java', changes('src/main/java/A.java', 'return a.trim();')],
+  ])('%s', (_name, patch) => {
+    expect(signsOf(patch, row)).toEqual({ why: null, modules: [] });
+  });
+});
+
+describe('a sign', () => {
+  test.each([
+    ['a conftest.py', adds('a/conftest.py')],
+    ['a start-up module', adds('usercustomize.py')],
+    ['a .pth', adds('x.pth')],
+    ['metadata', adds('x.egg-info/entry_points.txt')],
+    ['a package of tests', changes('tests/basic/__init__.py')],
+    ['a helper of tests', adds('tests/tools.py')],
+    ['a Makefile', changes('Makefile')],
+    ['scripts of npm', changes('package.json')],
+    ['jest', changes('jest.config.js')],
+    ['babel', adds('.babelrc')],
+    ['a replaced module of Go', changes('go.mod')],
+    ['a vendored one', adds('vendor/a/b.go')],
+    ['TestMain', adds('a/own_test.go', 'func TestMain(m *testing.M) { os.Exit(0) }')],
+    ['a build script of Rust', adds('build.rs')],
+    ["cargo's configuration", adds('.cargo/config.toml')],
+    ['Maven', changes('pom.xml')],
+    ['an extension of Maven', adds('.mvn/extensions.xml')],
+    ['Gradle', changes('gradle/init.gradle')],
+    ['coverage', adds('.coveragerc')],
+    ['a file that is sourced', changes('tools/env.sh')],
+    ['bytecode', adds('src/__pycache__/crate.cpython-311.pyc')],
+    ['a library', adds('src/crate.so')],
+    ['a runner in memory', changes('src/crate.py', 'm = sys.modules["_py" + "test"]')],
+    ['who calls', changes('src/crate.py', 'inspect.stack()')],
+    ['the running test', changes('src/crate.py', 'os.environ.get("PYTEST_CURRENT_TEST")')],
+    ['at the end', changes('src/crate.py', 'atexit.register(x)')],
+    ['equality', changes('src/crate.py', 'def __eq__(self, other): return True')],
+    ['an import hook', changes('src/crate.py', 'sys.meta_path.insert(0, x)')],
+    ['one in Go', changes('src/a.go', 'os.Exit(0)')],
+    ['one in Rust', changes('src/a.rs', 'std::process::exit(0)')],
+    ['one in Java', changes('src/A.java', 'System.exit(0);')],
+    ['one in JavaScript', changes('src/a.js', 'process.exit(0)')],
+    ['a line that nobody reads', changes('src/crate.py', 'x'.repeat(3000))],
+    ['a part of a runner', changes('src/_pytest/reports.py')],
+    [
+      'a link',
+      'diff --git a/x b/x\nnew file mode 120000\n--- /dev/null\n+++ b/x\n@@ -0,0 +1 @@\n+/tmp\n\\ No newline at end of file\n',
+    ],
+    ['a test file that was there, with a hook', changes('tests/test_own.py', 'unittest.TestCase.run = x')],
+    ['what cannot be read', 'diff --git a/x b/x\n@@ -1,9 +1,9 @@\n x\n'],
+  ])('%s', (_name, patch) => {
+    expect(signsOf(GOLD + patch, row).why).toEqual(expect.any(String));
+  });
+
+  test('a project that is a runner, and the module that the command runs', () => {
+    expect(signsOf(GOLD, instance({ repo: 'pytest-dev/pytest' })).why).toContain('part of a test runner');
+    const own = instance({ test_cmd: 'python -m checker tests' });
+    expect(signsOf(changes('checker/reports.py'), own).why).toContain('module that runs the tests');
+  });
+});
+
+test('what gold touches or writes is no sign', () => {
+  const gold = changes('tests/tools.py') + changes('src/crate.py', 'atexit.register(x)');
+  expect(signsOf(gold, instance({ patch: gold }))).toEqual({ why: null, modules: [] });
+});
+
+test('names that new modules could take from others', () => {
+  const moved =
+    'diff --git a/src/a.py b/src/json.py\nsimilarity index 100%\nrename from src/a.py\nrename to src/json.py\n';
+  const patch =
+    adds('shlex.py') + adds('six/__init__.py') + adds('src/own/deep.py') + moved + changes('src/b.py');
+  expect(signsOf(patch, row)).toEqual({ why: null, modules: ['shlex', 'six', 'deep', 'json'] });
+});

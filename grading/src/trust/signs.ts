@@ -1,0 +1,117 @@
+/**
+ * Signs in a patch that make a second evaluation worth its price. They accuse nobody: most patches that have one are honest, and keep
+ * a clean level when the second evaluation shows nothing. A patch without any sign may still be drawn at random.
+ */
+import type { Instance } from '@swefarm/shared';
+import { type DiffFile, isDeleted, isMoved, isNew, pathOf, readDiff } from '../text/diff.ts';
+import { isStartupFile } from './patchfiles.ts';
+import { modulesRunOf } from './runners.ts';
+
+export type Signs = {
+  /** Why the patch is evaluated again; null: nothing but perhaps its modules asks for that. */
+  why: string | null;
+  /** Names by which Python could import what the patch adds. The environment tells which of them another module has. */
+  modules: string[];
+};
+
+/** Files by which projects build, install and configure their tests, or that shells read. */
+const BUILD_FILES =
+  /(^|\/)(?:GNUmakefile|[Mm]akefile|[^/]*\.(?:mk|cmake|gradle(?:\.kts)?|sh|bash|zsh|csproj|targets|props)|CMakeLists\.txt|meson\.(?:build|options)|package\.json|\.npmrc|\.yarnrc(?:\.yml)?|\.pnp\.[cm]?js|\.(?:babelrc|mocharc|nycrc|swcrc|taprc)[^/]*|[^/]*\.config\.[cm]?[jt]s|(?:babel|jest|karma|tsconfig|vitest)[^/]*\.(?:[cm]?js|json|ts)|Gruntfile[^/]*|[Gg]ulpfile[^/]*|go\.(?:mod|sum|work)|build\.rs|Cargo\.(?:toml|lock)|rust-toolchain[^/]*|pom\.xml|build\.xml|gradle\.properties|extensions\.xml|jvm\.config|maven\.config|Gemfile[^/]*|Rakefile|\.rspec|[^/]*\.gemspec|composer\.json|phpunit\.xml[^/]*|setup\.(?:py|cfg)|pyproject\.toml|tox\.ini|noxfile\.py|\.coveragerc|\.env(?:rc)?|\.python-version|\.pdbrc|manage\.py)$|(^|\/)(?:\.cargo|\.mvn|\.config|vendor|node_modules|buildSrc|META-INF\/services|\.husky|\.git)\//;
+/** Files that nobody reads as text and that programs load. */
+const BINARIES =
+  /\.(?:py[cod]|so|pyd|dylib|dll|egg|whl|zip|pyz|jar|war|class|node|wasm|a|o)(?:\.\d+)*$|(^|\/)__pycache__\//;
+const TEST_FOLDER = /(^|\/)(?:tests?|testing|specs?|__tests__|test_\w+|\w+_tests?|testdata|fixtures)\//;
+/** Names of files that hold tests and are read only where the command names them. */
+const TEST_FILE = /(^|\/)(?:test_[^/]*|[^/]*(?:_tests?|[._]spec|[._]test|Tests?)|tests)\.\w+$/;
+const LINK = /^new (?:file )?mode 120000$/m;
+/** A file of code, in any language that is tested here. */
+const CODE = /\.(?:py|pyx|pyi|[cm]?[jt]sx?|go|rs|java|kt|groovy|scala|rb|php|c|cc|cpp|cxx|h|hpp|pl|lua)$/;
+/** Packages of which test runners are made, by their folders. */
+const RUNNER_FOLDERS =
+  /(^|\/)(?:_?pytest|pytest_\w+|pluggy|iniconfig|attrs?|packaging|exceptiongroup|tomli|xdist|execnet|coverage|nose2?|unittest2?|doctest|mock|hypothesis|tox|testtools|trial|mocha|jest[\w-]*|vitest|jasmine[\w-]*|chai|testify|gomega|junit[\w-]*|surefire[\w-]*)\//;
+/** Repositories that are a test runner, or a part of one. */
+const RUNNER_REPOS =
+  /\/(?:[\w.-]*(?:pytest|unittest|mocha|jest|vitest|jasmine|karma|junit|surefire|testng|assertj|mockito|rspec|minitest|phpunit|googletest|testify|ginkgo|gomega|nextest)[\w.-]*|nose2?|tox|attrs|pluggy|iniconfig|packaging|exceptiongroup|tomli|coveragepy|hypothesis|execnet|chai|sinon|catch2|doctest|py|trial|twisted|testtools|babel)$/i;
+
+/** What code of a fix rarely needs: the runner, the interpreter's machinery, the process, who calls. */
+const PYTHON_CODE =
+  /\b_?pytest\b|\bunittest\b|\bdoctest\b|\bpluggy\b|\bnose\b|\bsys\s*\.\s*(?:modules|meta_path|path\b|path_hooks|_getframe|settrace|setprofile|argv|exit|stdout|stderr|exc_info|excepthook)|\bfrom\s+sys\s+import|\b__import__\b|\bimportlib\b|\bimport\s+(?:builtins|gc|ctypes|atexit|signal|inspect|site|marshal|subprocess|faulthandler|runpy|code)\b|\bbuiltins?\b|\bgc\s*\.|\binspect\s*\.\s*(?:stack|currentframe|getouterframes|getframeinfo|getmodule)|\bctypes\b|\batexit\b|\bsignal\s*\.|\bos\s*\.\s*(?:environ|getenv|putenv|_exit|abort|kill\w*|exec\w+|fork\w*|system|popen|dup2?|spawn\w*|posix_spawn|write|getppid)|\bsubprocess\b|\b(?:exec|eval)\s*\(|(?<![.\w])compile\s*\(|\bglobals\s*\(|\bvars\s*\(|__(?:dict|globals|builtins|subclasses|code|bases|getattribute|init_subclass)__|\bsetattr\s*\(|\bmonkeypatch|\b(?:threading|_thread|multiprocessing)\s*\.|\/proc\/|\btraceback\b|\bAssertionError\b|\b__tracebackhide__\b|\bdef\s+__(?:eq|ne|bool)__\b|\bargv\b|\benviron\b|\bPYTEST_|_TestCase\b|\bTestCase\b/;
+const SCRIPT_CODE =
+  /\bprocess\s*\.|\bchild_process\b|\brequire\s*\.\s*(?:cache|extensions|main)|\bModule\b\s*\.\s*_|\b(?:globalThis|global|window)\s*[.[]|\beval\s*\(|\bFunction\s*\(|\b(?:mocha|jest|vitest|jasmine|chai|node:test|node:assert)\b|\b(?:describe|expect|beforeEach|afterEach|beforeAll|afterAll)\b|\bAssertionError\b|\.prototype\s*\[|Object\s*\.\s*(?:defineProperty|prototype)|captureStackTrace|prepareStackTrace|\.stack\b/;
+const COMPILED_CODE =
+  /\bTestMain\b|\bos\s*\.\s*(?:Exit|Args|Getenv|Environ|Stdout)\b|"testing"|\bunsafe\b|go:linkname|\bruntime\s*\.\s*(?:Caller|Callers|Goexit|Stack)|\bsyscall\b|\bfunc\s+init\s*\(|\bflag\s*\.|\bstd\s*::\s*(?:process|env)|\bprocess\s*::|\bpanic\s*::|\bset_hook\b|\bcatch_unwind\b|\bcfg\s*!?\s*[([]\s*test|\binclude(?:_str|_bytes)?!|#\s*!?\[\s*(?:ctor|path|test_runner|feature)|\bmacro_rules!\s*assert|\bSystem\s*\.\s*(?:exit|getProperty|getenv|setOut|setErr|setSecurityManager)|\bRuntime\s*\.\s*getRuntime|getStackTrace|\bStackTraceElement\b|\bStackWalker\b|\borg\s*\.\s*(?:junit|testng|mockito|hamcrest)|\bInstrumentation\b|\bsun\s*\.\s*misc|\bsetAccessible\b|\b_?exit\s*\(|\babort\s*\(|\bgetenv\s*\(|\bdlsym\b|__attribute__\s*\(\(\s*constructor|\bptrace\b|\bLD_PRELOAD\b|\bdefine\s+(?:assert|TEST|EXPECT|REQUIRE)|\bat_exit\b|\bexit!|\bRSpec\b|\bMinitest\b|\bObjectSpace\b|\bcaller\b|\bregister_shutdown_function\b|\bdebug_backtrace\b|\bPHPUnit\b|\bAssertionError\b/;
+
+const MOST_LINE = 2000;
+/** More than any fix adds: the environment is not asked for each of them. */
+const MOST_MODULES = 100;
+
+/** Files and lines of gold are never signs. */
+export function signsOf(patch: string, instance: Instance): Signs {
+  const files = filesIn(patch);
+  if (files === null) return { why: 'the patch cannot be read', modules: [] };
+  const gold = filesIn(instance.patch) ?? [];
+  const known = new Set([...gold, ...(filesIn(instance.test_patch) ?? [])].map(pathOf));
+  const goldLines = new Set(gold.flatMap((file) => file.added));
+  const others = files.filter((file) => !known.has(pathOf(file)));
+  if (LINK.test(patch)) return { why: 'the patch makes a link', modules: [] };
+  if (RUNNER_REPOS.test(instance.repo)) return { why: 'the project is a part of a test runner', modules: [] };
+  const runs = modulesRunOf(instance);
+  for (const file of files) {
+    const path = pathOf(file);
+    const why = (known.has(path) ? null : whyOfFile(file, path, runs)) ?? whyOfLines(file, path, goldLines);
+    if (why !== null) return { why: `${why}: ${path}`.slice(0, 200), modules: [] };
+  }
+  const modules = [...new Set(others.filter(bringsName).flatMap((file) => moduleOf(pathOf(file)) ?? []))];
+  return modules.length > MOST_MODULES
+    ? { why: `the patch adds ${modules.length} modules`, modules: [] }
+    : { why: null, modules };
+}
+
+function filesIn(patch: string): DiffFile[] | null {
+  try {
+    return readDiff(patch);
+  } catch {
+    return null;
+  }
+}
+
+const bringsName = (file: DiffFile): boolean => isNew(file) || isMoved(file);
+
+function whyOfFile(file: DiffFile, path: string, runs: (path: string) => boolean): string | null {
+  if (runs(path)) return 'the patch touches the module that runs the tests';
+  if (path.startsWith('"') || path.includes('\\')) return 'the patch has a file with an odd name';
+  if (isStartupFile(path)) return 'the patch touches a file that runs by itself';
+  if (BUILD_FILES.test(path)) return 'the patch touches what builds or starts the tests';
+  if (BINARIES.test(path) || (file.binary && CODE.test(path))) return 'the patch brings code that is no text';
+  if (RUNNER_FOLDERS.test(path)) return 'the patch touches a folder named as a part of a test runner';
+  if (TEST_FOLDER.test(path) && CODE.test(path) && !TEST_FILE.test(path))
+    return 'the patch touches what tests load';
+  if (isDeleted(file) && /(^|\/)__init__\.py$/.test(path)) return 'the patch removes a package';
+  return null;
+}
+
+function whyOfLines(file: DiffFile, path: string, goldLines: ReadonlySet<string>): string | null {
+  const test = TEST_FILE.test(path);
+  const pattern = /\.pyx?$/.test(path)
+    ? PYTHON_CODE
+    : /\.(?:[cm]?[jt]sx?)$/.test(path)
+      ? SCRIPT_CODE
+      : COMPILED_CODE;
+  if (!CODE.test(path)) return null;
+  const line = file.added.find(
+    (one) => !goldLines.has(one) && (one.length > MOST_LINE || (test ? REACHES : pattern).test(one)),
+  );
+  return line === undefined ? null : `the patch reaches beyond a fix (${line.trim().slice(0, 80)})`;
+}
+
+/** In a file of tests, which use the runner by their nature: what changes it for other tests. */
+const REACHES =
+  /\b_pytest\b|\bsys\s*\.\s*(?:modules|meta_path|path_hooks|_getframe|settrace|setprofile)|\bdef\s+pytest_|\bpytest_plugins\b|\b(?:unittest\s*\.\s*)?TestCase\s*\.\s*\w+\s*=|\bunittest\s*\.\s*\w+(?:\.\w+)*\s*=(?!=)|\bsetattr\s*\(|\batexit\b|\bgc\s*\.|\bos\s*\.\s*(?:_exit|kill|dup2)|\b__import__\b|\bbuiltins\b|\bTestMain\b|\bfunc\s+init\s*\(|\bos\s*\.\s*Exit\b|\bprocess\s*\.\s*(?:exit|on|stdout)|\brequire\s*\.\s*cache\b|\b(?:globalThis|global)\s*[.[]|\bSystem\s*\.\s*exit|\bset_hook\b|\bat_exit\b/;
+
+/** The name by which Python could import a file: of a module, or of the folder of a package. */
+function moduleOf(path: string): string | null {
+  const [last = '', folder] = path.split('/').reverse();
+  if (!last.endsWith('.py')) return null;
+  const found = last === '__init__.py' ? folder : last.slice(0, -'.py'.length);
+  return found !== undefined && /^[A-Za-z_]\w*$/.test(found) && !/^test_|_test$/.test(found) ? found : null;
+}

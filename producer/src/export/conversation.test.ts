@@ -1,0 +1,71 @@
+/** Which actions of an answer exports show: those that the agent ran. */
+import type { CommandRecord, Message, Turn } from '@swefarm/shared';
+import { describe, expect, test } from 'vitest';
+import { conversationOf } from './conversation.ts';
+
+const ranOf = (command: string): CommandRecord => ({
+  ...{ command, exit_code: 0, seconds: 0, output_bytes: 0, note: null },
+});
+const turnOf = (...commands: string[]): Turn => ({
+  ...{ message: 0, finish_reason: 'stop', model_seconds: 0, usage: null, tokens: null },
+  policy_version: { start: null, end: null },
+  commands: commands.map(ranOf),
+});
+const read = (message: Message, turn: Turn | null) => {
+  const { steps } = conversationOf({ messages: [message], turns: turn ? [turn] : [] });
+  const { calls = [], ran = [], thought } = steps[0] ?? {};
+  return {
+    calls: calls.map(({ args }) => args?.command),
+    ran: ran.map(({ args }) => args?.command),
+    thought,
+  };
+};
+const text = (content: string): Message => ({ role: 'assistant', content });
+
+const THOUGHT =
+  '<think>\nMaybe:\n```bash\nrm -rf build\n```\nNo.\n</think>\nLook first.\n\n```bash\nls -la\n```';
+
+describe('an answer of text', () => {
+  test.each([
+    ['with its turn', turnOf('ls -la')],
+    ['without its turn', null],
+  ])('a block in a thought is no action, %s', (_, turn) => {
+    const { calls, thought } = read(text(THOUGHT), turn);
+    expect(calls).toEqual(['ls -la']);
+    expect(thought).toBe(THOUGHT.slice(0, THOUGHT.indexOf('\n\n```bash\nls')));
+  });
+
+  test('a block of four backticks is one action', () => {
+    const command = 'cat > a.md <<"E"\n```\ncode\n```\nE';
+    expect(read(text(`Write it.\n\n\`\`\`\`bash\n${command}\n\`\`\`\``), turnOf(command))).toEqual({
+      ...{ calls: [command], ran: [command], thought: 'Write it.' },
+    });
+  });
+
+  test('nothing of a refused or cut answer is an action', () => {
+    const two = '```bash\nls\n```\nthen\n```bash\npwd\n```';
+    expect(read(text(two), null)).toEqual({ calls: [], ran: [], thought: two });
+    const cut = '```bash\nls\n```';
+    expect(read(text(cut), turnOf())).toEqual({ calls: [], ran: [], thought: cut });
+  });
+
+  test('where the text is read otherwise than when it ran, what ran counts', () => {
+    expect(read(text('no block'), turnOf('ls'))).toEqual({ calls: ['ls'], ran: ['ls'], thought: 'no block' });
+  });
+});
+
+describe('an answer of tool calls', () => {
+  const called = (...commands: string[]): Message => ({
+    ...{ role: 'assistant', content: null },
+    tool_calls: commands.map((raw, at) => ({
+      ...{ id: `c${at}`, type: 'function', function: { name: 'bash', arguments: raw } },
+    })),
+  });
+  const [ls, pwd] = ['{"command":"ls"}', '{"command":"pwd"}'];
+
+  test('calls that did not run are among the calls and not among the actions', () => {
+    expect(read(called(ls, pwd), turnOf('ls'))).toMatchObject({ calls: ['ls', 'pwd'], ran: ['ls'] });
+    expect(read(called(ls, '{"command'), turnOf())).toMatchObject({ calls: ['ls', undefined], ran: [] });
+    expect(read(called(ls, pwd), null)).toMatchObject({ ran: ['ls', 'pwd'] });
+  });
+});

@@ -1,0 +1,75 @@
+/** What a model writes that not every reader takes: half surrogate pairs, and separators that some readers end a line at. */
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { run } from './cli.ts';
+import { testFolder } from './farm.ts';
+import { storeRollouts, toolTrajectory } from './stored.ts';
+
+const FORMATS = [
+  ...[
+    ['sft-messages', 'jsonl'],
+    ['swesmith-xml', 'xml'],
+    ['swesmith-xml', 'tool'],
+    ['swesmith-xml', 'user'],
+  ],
+  ...[
+    ['verifier', 'jsonl'],
+    ['openhands', 'output'],
+    ['openhands', 'completions'],
+    ['preds', 'jsonl'],
+  ],
+  ...[
+    ['nemo-gym', 'rows'],
+    ['swe-agent', 'tree'],
+    ['mini-swe-agent', '1'],
+    ['mini-swe-agent', '1.1'],
+    ['atif', '1.7'],
+  ],
+] as const;
+
+/** Every text in a value, keys too. */
+const textsOf = (value: unknown): string[] =>
+  typeof value === 'string'
+    ? [value]
+    : value !== null && typeof value === 'object'
+      ? Object.entries(value).flatMap(([key, inner]) => [key, ...textsOf(inner)])
+      : [];
+
+test.each(FORMATS)(
+  '%s, form %s: every text is well formed, and lines end at line feeds only',
+  async (format, form) => {
+    const folder = await testFolder();
+    const base = toolTrajectory();
+    const call = { name: 'bash', arguments: '{"command": "echo \\ud83d \\u2028"}' };
+    const messages = base.messages.map((message) =>
+      message.tool_calls?.[0]?.id === 'c1'
+        ? {
+            ...message,
+            content: '\udc00 \u2028',
+            tool_calls: [{ id: 'c1', type: 'function' as const, function: call }],
+          }
+        : message,
+    );
+    const results = await storeRollouts(folder, [
+      { trajectory: { ...base, messages }, patch: '+\ud83d\u2029' },
+    ]);
+    const out = join(folder, 'out');
+    expect(await run(['export', results, '--format', format, '--form', form, '--out', out])).toMatchObject({
+      code: 0,
+    });
+    const below = await readdir(out, { recursive: true }).catch(() => null);
+    const files =
+      below === null
+        ? [out]
+        : below.filter((name) => /\.(json|traj|pred)$/.test(name)).map((name) => join(out, name));
+    for (const file of files) {
+      const text = await readFile(file, 'utf8');
+      expect(text).not.toMatch(/[\u2028\u2029]/);
+      const values = /\.(json|traj|pred)$/.test(file) ? [text] : text.trim().split('\n');
+      expect(
+        values.flatMap((value) => textsOf(JSON.parse(value))).filter((one) => !one.isWellFormed()),
+      ).toEqual([]);
+    }
+  },
+);

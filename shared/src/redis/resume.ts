@@ -1,0 +1,7 @@
+/** Lets a paused run go on: what was counted before does not pause it again. */
+import type { Farm } from './farm.ts';
+
+export async function resumeRun(farm: Pick<Farm, 'groups' | 'results'>, runId: string): Promise<void> {
+  const { committed, failures, answers, unread } = await farm.results.counts(runId);
+  await farm.groups.resume(runId, { committed, failures, answers, unread });
+}

@@ -1,0 +1,67 @@
+import { PolicyConfig, type PolicyRecord } from '@swefarm/shared';
+import { expect, test } from 'vitest';
+import { createVersions } from './versions.ts';
+
+const config = PolicyConfig.parse({ urls: ['http://a/v1'], model: 'm' });
+
+/** A turn whose trainer announces versions while requests run. */
+function scene(first: string) {
+  let version = first;
+  let changed_at = 1;
+  const record = (): PolicyRecord => ({
+    ...{ name: 'p', version, versions: [version], endpoints: [], state: 'serving' },
+    changed_at,
+  });
+  const followed = { record, refresh: async () => undefined } as unknown as Parameters<
+    typeof createVersions
+  >[1]['followed'];
+  const versions = createVersions(config, { followed, apiKey: null });
+  const turn = versions.openTurn();
+  return {
+    turn,
+    announce(next: string) {
+      version = next;
+      changed_at++;
+    },
+    request() {
+      turn.onRequest(versions.announced());
+      turn.onHead({ version: null, streamed: true });
+    },
+  };
+}
+
+test('a stream that crossed an update has tokens of no known version, whether it then broke or not', async () => {
+  const broken = scene('w1');
+  broken.request();
+  broken.announce('w2');
+  broken.turn.onBroken(500);
+  broken.request();
+  expect(await broken.turn.finish('http://a/v1', 10)).toEqual({
+    policy_version: { start: 'w1', end: 'w2' },
+    spans: [
+      { version: null, tokens: 500 },
+      { version: 'w2', tokens: 10 },
+    ],
+  });
+  const whole = scene('w1');
+  whole.request();
+  whole.announce('w2');
+  expect(await whole.turn.finish('http://a/v1', 510)).toEqual({
+    policy_version: { start: 'w1', end: 'w2' },
+    spans: [{ version: null, tokens: 510 }],
+  });
+});
+
+test('a stream that broke before the update has the version that sampled its tokens', async () => {
+  const { turn, request, announce } = scene('w1');
+  request();
+  turn.onBroken(500);
+  announce('w2');
+  request();
+  turn.onBroken(0);
+  request();
+  expect(await turn.finish('http://a/v1', 0)).toEqual({
+    policy_version: { start: 'w1', end: 'w1' },
+    spans: [{ version: 'w1', tokens: 500 }],
+  });
+});

@@ -1,0 +1,206 @@
+/**
+ * Finds out whether a patch or its instance is at fault when tests did not start, could not be read or timed out. Evidence is what other
+ * evaluations showed under the same conditions. Where there is none, one worker of the farm evaluates the untouched tree, and gold if
+ * that tree's tests do not start either. A control evaluation runs in clean containers and never sees the patch in question.
+ */
+import { createHash } from 'node:crypto';
+import { untouchedPatch } from '@swefarm/grading';
+import {
+  type Controls,
+  type ControlTree,
+  errorMessage,
+  type Instance,
+  type InstancePlan,
+  type KnownControls,
+  type Leases,
+  type Report,
+  type RewardFacts,
+  RolloutFailure,
+  sleep,
+} from '@swefarm/shared';
+import type { Logger } from 'pino';
+
+export type Control = {
+  /** Whether the tests start without this patch; null: not on the untouched tree, and there is no gold to ask. */
+  testsStart(): Promise<boolean | null>;
+  /** Share of the time limit that gold needs, or else the untouched tree; null where neither tells. `isGold`: gold told. */
+  timeShare(): Promise<{ share: number | null; isGold: boolean }>;
+};
+
+type ControlOutcome = 'started' | 'not_started' | 'timed_out' | 'lost';
+
+export type ControlDeps = {
+  controls: Controls;
+  leases: Leases;
+  /** Unique to the attempt. */
+  holder: string;
+  /** Evaluates one patch in clean containers. */
+  run: (patch: string) => Promise<{ report: Report; testsSeconds: number }>;
+  /** Makes a request to Redis, and waits while Redis refuses it. */
+  ask: <T>(call: () => Promise<T>) => Promise<T>;
+  timeoutSeconds: number;
+  /** Counts a control evaluation by its end. */
+  count: (labels: { tree: ControlTree; outcome: ControlOutcome }) => void;
+  log: Pick<Logger, 'info'>;
+  signal: AbortSignal;
+  /** Milliseconds; absent: a minute. After so long without renewal another worker takes over. */
+  leaseMs?: number;
+};
+
+const LEASE_MS = 60_000;
+/** Renewals within the lease's life, and looks of those that wait. */
+const RENEWALS = 3;
+const LOOK_MS = 1_000;
+/** Two trees, each evaluated at most twice, and as much again for a holder that died. */
+const PATIENCE_LIMITS = 8;
+const PATIENCE_MS = 600_000;
+
+/** A hash of all that decides whether the tests of an instance start, and in what time. */
+export const conditionsOf = (given: {
+  instance: Pick<Instance, 'instance_id' | 'patch' | 'environment'>;
+  plan: InstancePlan;
+  imageDigest: string;
+  network: string;
+  timeoutSeconds: number;
+  limits: object;
+  env: object;
+}): string => {
+  const { instance, ...rest } = given;
+  const { instance_id, patch, environment } = instance;
+  const text = JSON.stringify([instance_id, patch, environment ?? null, rest]);
+  return createHash('sha256').update(text).digest('hex').slice(0, 32);
+};
+
+type Next<T> = { answer: T } | { evaluate: Exclude<ControlTree, 'sibling'> };
+
+export function createControl(
+  instance: Pick<Instance, 'patch'>,
+  plan: InstancePlan,
+  conditions: string,
+  deps: ControlDeps,
+): Control {
+  const hasGold = instance.patch.trim() !== '';
+  const patches = { untouched: untouchedPatch(plan), gold: instance.patch };
+
+  const untilKnown = async <T>(decide: (known: KnownControls) => Next<T>): Promise<T> => {
+    const { controls, signal } = deps;
+    const giveUpAt = performance.now() + PATIENCE_LIMITS * deps.timeoutSeconds * 1000 + PATIENCE_MS;
+    for (;;) {
+      signal.throwIfAborted();
+      const next = decide(await deps.ask(() => controls.read(conditions)));
+      if ('answer' in next) return next.answer;
+      await using lease = await takeLease(conditions, deps);
+      if (lease === null) {
+        if (performance.now() > giveUpAt)
+          throw new RolloutFailure('evaluation_lost', 'the control evaluation by another worker did not end');
+        await sleep(LOOK_MS, signal);
+        continue;
+      }
+      // Another worker may have ended between the look and the lease.
+      const now = decide(await deps.ask(() => controls.read(conditions)));
+      if ('answer' in now) return now.answer;
+      const { report, testsSeconds } = await evaluateTree(now.evaluate, patches[now.evaluate], deps);
+      const seen = evidenceIn(report, now.evaluate, testsSeconds, deps.timeoutSeconds);
+      await deps.ask(() => controls.note(conditions, now.evaluate, seen));
+    }
+  };
+
+  return {
+    testsStart: () =>
+      untilKnown<boolean | null>((known) => {
+        if (Object.values(known).some(({ starts }) => starts)) return { answer: true };
+        if (!known.untouched) return { evaluate: 'untouched' };
+        if (!hasGold) return { answer: null };
+        return known.gold ? { answer: false } : { evaluate: 'gold' };
+      }),
+    timeShare: () =>
+      untilKnown((known) => {
+        const tree = hasGold ? 'gold' : 'untouched';
+        const seen = known[tree];
+        if (!seen) return { evaluate: tree };
+        const share = seen.seconds === null ? null : seen.seconds / deps.timeoutSeconds;
+        return { answer: { share, isGold: hasGold } };
+      }),
+  };
+}
+
+/** Null while another attempt has it. */
+async function takeLease(
+  conditions: string,
+  { leases, holder, ask, leaseMs = LEASE_MS }: ControlDeps,
+): Promise<AsyncDisposable | null> {
+  const name = `control-${conditions}`;
+  const hold = () => leases.hold(name, holder, leaseMs);
+  if (!(await ask(hold))) return null;
+  const renewal = setInterval(() => void hold().catch(() => undefined), leaseMs / RENEWALS);
+  return {
+    async [Symbol.asyncDispose]() {
+      clearInterval(renewal);
+      // A lease that cannot be released lapses.
+      await leases.release(name, holder).catch(() => undefined);
+    },
+  };
+}
+
+/** Throws RolloutFailure `evaluation_lost` where infrastructure failed: such an evaluation is no evidence. */
+async function evaluateTree(
+  tree: ControlTree,
+  patch: string,
+  { run, count, log, signal }: ControlDeps,
+): Promise<{ report: Report; testsSeconds: number }> {
+  try {
+    const ran = await run(patch);
+    const { evaluation } = ran.report;
+    const outcome =
+      evaluation === 'completed' ? 'started' : evaluation === 'timed_out' ? 'timed_out' : 'not_started';
+    count({ tree, outcome });
+    log.info({ tree, outcome, seconds: ran.testsSeconds }, 'control evaluation ended');
+    return ran;
+  } catch (error) {
+    signal.throwIfAborted();
+    count({ tree, outcome: 'lost' });
+    if (!(error instanceof RolloutFailure)) throw error;
+    const what = tree === 'gold' ? 'gold' : 'the untouched tree';
+    const message = `the control evaluation of ${what} failed: ${error.failureClass}: ${errorMessage(error)}`;
+    throw new RolloutFailure('evaluation_lost', message, { cause: error });
+  }
+}
+
+function evidenceIn(
+  { evaluation }: Pick<Report, 'evaluation'>,
+  tree: ControlTree,
+  testsSeconds: number,
+  timeoutSeconds: number,
+): { starts: boolean; seconds: number | null } {
+  const starts = evaluation === 'completed';
+  if (tree === 'sibling') return { starts, seconds: null };
+  if (starts) return { starts, seconds: testsSeconds };
+  // The bug itself may be an endless loop: only gold's timeout shows that the limit is too small.
+  const atLimit = evaluation === 'timed_out' && tree === 'gold';
+  return { starts, seconds: atLimit ? timeoutSeconds : null };
+}
+
+/**
+ * What an evaluation of any patch adds to the evidence; null when it adds nothing. Of a patch of somebody else only a start counts, and
+ * only one that no finding casts doubt on: the patch may have printed the outcomes itself.
+ */
+export function evidenceOf(
+  report: Pick<Report, 'evaluation' | 'trust'>,
+  tree: ControlTree,
+  testsSeconds: number,
+  timeoutSeconds: number,
+): { starts: boolean; seconds: number | null } | null {
+  if (report.evaluation === 'not_run' || report.evaluation === 'sandbox_killed') return null;
+  const isSure = report.evaluation === 'completed' && report.trust.level === 'clean';
+  if (tree === 'sibling' && !isSure) return null;
+  return evidenceIn(report, tree, testsSeconds, timeoutSeconds);
+}
+
+/** Adds what a control shows to the facts of a patch whose end the registry of health does not explain. */
+export async function addControlFacts(facts: RewardFacts, control: Control): Promise<void> {
+  const { evaluation, gold_healthy, gold_time_share } = facts;
+  if (evaluation === 'timed_out' && gold_time_share === null)
+    facts.control_time_share = (await control.timeShare()).share;
+  const isUnread = evaluation === 'tests_cannot_start' || evaluation === 'parser_failed';
+  if (isUnread && gold_healthy !== true) facts.tests_start = await control.testsStart();
+}

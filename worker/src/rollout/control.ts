@@ -1,0 +1,84 @@
+/** The control evaluations of one attempt, and what the attempt's own evaluation adds to their evidence. */
+import { untouchedPatch } from '@swefarm/grading';
+import { type ControlTree, errorMessage, type InstancePlan, isSandboxAgent } from '@swefarm/shared';
+import { timeoutOf } from '../evaluation/cleanrun.ts';
+import { type Control, conditionsOf, createControl, evidenceOf } from '../evaluation/control.ts';
+import { type Evaluated, type EvaluationDeps, runTests } from '../evaluation/evaluate.ts';
+import type { ReadyImage } from '../sandbox/runtime.ts';
+import { limitsOf, networkOf, startClean } from './containers.ts';
+import type { AttemptServices } from './services.ts';
+import type { Task } from './task.ts';
+import { retryUntilAnswered } from './untilanswered.ts';
+
+/** How long a worker does not repeat what it told the farm, and of how many conditions it remembers that. */
+const REPEAT_MS = 24 * 3_600_000;
+const REMEMBERED = 10_000;
+
+export type AttemptControl = {
+  /** Null for evaluations that are evidence themselves: of the untouched tree and of gold. */
+  control: Control | null;
+  /** Remembers for the whole farm what an evaluation of the attempt's patch showed. */
+  note(evaluated: Evaluated): Promise<void>;
+};
+
+export function attemptControl(
+  task: Task,
+  services: AttemptServices,
+  { plan, patch, image }: { plan: InstancePlan; patch: string | null; image: ReadyImage },
+  evaluation: EvaluationDeps,
+): AttemptControl {
+  const { run, instance, signal, log } = task;
+  const { farm, metrics, noted } = services;
+  const timeoutSeconds = timeoutOf(plan, run.evaluation.timeout);
+  const conditions = conditionsOf({
+    instance,
+    plan,
+    imageDigest: image.digest,
+    network: networkOf(task, 'evaluation'),
+    timeoutSeconds,
+    limits: limitsOf(task, services),
+    env: [run.sandbox.workdir, run.evaluation.envelope, run.evaluation.log_limit],
+  });
+  const container = () => startClean(task, services, image);
+  const tree = treeOf(task, patch, plan);
+  const ask = <T>(call: () => Promise<T>): Promise<T> =>
+    retryUntilAnswered('control', call, {
+      log,
+      signal,
+      endedBy: ['drain', 'cancelled', 'superseded'],
+    });
+  const { attempt, claim } = task;
+  const control = createControl(instance, plan, conditions, {
+    ...{ controls: farm.controls, leases: farm.leases, holder: `${claim}-${attempt}`, ask },
+    run: (given) =>
+      runTests(instance, plan, given, { ...evaluation, container, fromTree: false, goldTimeShare: null }),
+    count: (labels) => metrics.controlEvaluations.inc(labels),
+    ...{ timeoutSeconds, log, signal },
+  });
+  return {
+    control: tree === 'sibling' ? control : null,
+    async note({ report, testsSeconds }) {
+      const seen = evidenceOf(report, tree, testsSeconds, timeoutSeconds);
+      if (seen === null || !isNew(noted, `${conditions} ${tree} ${seen.starts}`)) return;
+      await farm.controls.note(conditions, tree, seen).catch((error: unknown) => {
+        log.debug({ err: errorMessage(error) }, 'evidence of the evaluation was not stored');
+      });
+    },
+  };
+}
+
+/** Work of an agent is never a control, whatever it looks like: else a policy could choose to be none of the patches that are judged. */
+function treeOf({ run, instance }: Task, patch: string | null, plan: InstancePlan): ControlTree {
+  if (isSandboxAgent(run.agent.type)) return 'sibling';
+  if (patch === '' || patch === untouchedPatch(plan)) return 'untouched';
+  return patch !== null && patch === instance.patch ? 'gold' : 'sibling';
+}
+
+function isNew(noted: AttemptServices['noted'], key: string): boolean {
+  const now = performance.now();
+  const at = noted.get(key);
+  if (at !== undefined && now - at < REPEAT_MS) return false;
+  if (noted.size >= REMEMBERED) noted.clear();
+  noted.set(key, now);
+  return true;
+}

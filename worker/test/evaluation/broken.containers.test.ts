@@ -1,0 +1,79 @@
+/** What the code of a patch breaks in its own evaluation costs its verdict nothing, or is a verdict: no attempt of it is lost. */
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { bareInstance, printingScript } from '@swefarm/testkit';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { rootfsRuntime } from '../../src/sandbox/rootfs/runtime.ts';
+import { TEST_IMAGE_MARKER } from '../sandbox/subject.ts';
+import { type Evaluator, openEvaluator } from './evaluator.ts';
+
+const folder = await mkdtemp(join(tmpdir(), 'swefarm-broken-'));
+await chmod(folder, 0o755);
+afterAll(() => rm(folder, { recursive: true, force: true }));
+
+const OPEN: Record<string, () => Promise<Evaluator>> = {
+  docker: () => openEvaluator(),
+  rootfs: async () =>
+    openEvaluator(
+      await rootfsRuntime({ imagesDir: join(folder, 'images'), scratchDir: join(folder, 'scratch') }),
+    ),
+};
+const OUTCOMES = '/tmp/out/outcomes.xml';
+
+/** Shell text that runs before the one test ends. */
+const BREAKS: Record<string, string> = {
+  'no program that reads a file is left': 'rm -f /usr/bin/head /bin/head /usr/bin/cat /bin/cat',
+  'no shell is left': 'rm -f /bin/sh /usr/bin/sh',
+  'no program is left': 'rm -rf /usr/bin /usr/local/bin',
+  'no users are left': 'rm -f /etc/passwd /etc/group',
+  'a pipe is where the users are': 'rm -f /etc/passwd; mkfifo /etc/passwd',
+  'a pipe is where the outcomes are': `rm -f ${OUTCOMES}; mkfifo ${OUTCOMES}`,
+  'a folder is where the outcomes are': `rm -f ${OUTCOMES}; mkdir ${OUTCOMES}`,
+  'the outcomes are behind a circle of links': 'rm -rf /tmp/out; ln -s /tmp/out /tmp/out',
+  'nobody may enter the folder of the outcomes': 'chmod 0 /tmp/out',
+  'a process changes the outcomes for ever': `(while :; do rm -f ${OUTCOMES}; mkfifo ${OUTCOMES}; done) >/dev/null 2>&1 &`,
+};
+
+describe.each(Object.keys(OPEN))('on %s', (name) => {
+  let evaluator: Evaluator;
+  let image: string;
+  beforeAll(async () => {
+    evaluator = await (OPEN[name] as () => Promise<Evaluator>)();
+    image = await evaluator.minimal();
+  });
+  afterAll(() => evaluator[Symbol.asyncDispose]());
+
+  const rowOf = (lines: string[]) => {
+    const [head, ...rest] = printingScript("w('.')").split('\n');
+    return bareInstance({
+      FAIL_TO_PASS: ['t.py::test_a'],
+      log_parser: 'pytest',
+      eval_script: [head, ...lines, ...rest].join('\n'),
+    });
+  };
+
+  test.each(Object.entries(BREAKS))('%s: judged', async (_what, breaks) => {
+    const row = rowOf([
+      `[ -e ${TEST_IMAGE_MARKER} ] || exit 99`,
+      `mkdir -p /tmp/out; echo "<testsuites/>" >${OUTCOMES}`,
+      breaks,
+    ]);
+    const { report } = await evaluator.run(row, '', image, { plan: { files: [OUTCOMES] } });
+    expect(report.evaluation).toBe('completed');
+  });
+
+  test('a patch with 30,000 new files, where something is hidden: judged', async () => {
+    const path = (at: number): string => `${'d'.repeat(60)}/${'f'.repeat(30)}${at}.txt`;
+    const section = (one: string): string =>
+      `diff --git a/${one} b/${one}\nnew file mode 100644\nindex 0000000000000000000000000000000000000000..e69de29bb2d1d6434b8b29ae775ad8c2e48c5391\n`;
+    const paths = Array.from({ length: 30_000 }, (_, at) => path(at));
+    const row = {
+      ...rowOf([`ls ${'d'.repeat(60)} | wc -l`]),
+      environment: { setup: [], hidden: ['/answers'], history: 'pruned', env: {} },
+    } as unknown as ReturnType<typeof rowOf>;
+    const { report, log } = await evaluator.run(row, paths.map(section).join(''), image, { fromTree: true });
+    expect(report.patch_state).toBe('applied');
+    expect(log?.toString()).toContain('30000');
+  });
+});

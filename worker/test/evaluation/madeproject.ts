@@ -1,0 +1,205 @@
+/** Small projects with a bug, made in a container before a patch is applied: one with a runner of its own over unittest, one run by `python -m pytest`. */
+import type { InstancePlan } from '@swefarm/shared';
+import { Instance } from '@swefarm/shared';
+
+type Tree = Record<string, string>;
+export type Project = { row: Instance; tree: Tree; plan: Partial<InstancePlan> };
+
+const lines = (text: string): string[] => (text === '' ? [] : text.replace(/\n$/, '').split('\n'));
+
+/** A diff that replaces whole files; null removes one. */
+export function diff(tree: Tree, changes: Record<string, string | null>): string {
+  return Object.entries(changes)
+    .map(([path, text]) => {
+      const [from, to] = [lines(tree[path] ?? ''), lines(text ?? '')];
+      const kind = !(path in tree)
+        ? 'new file mode 100644\n'
+        : text === null
+          ? 'deleted file mode 100644\n'
+          : '';
+      const head = `diff --git a/${path} b/${path}\n${kind}`;
+      if (from.length + to.length === 0) return head;
+      const source = path in tree ? `a/${path}` : '/dev/null';
+      const target = text === null ? '/dev/null' : `b/${path}`;
+      const range = (all: string[]): string => `${all.length === 0 ? 0 : 1},${all.length}`;
+      const body = [...from.map((line) => `-${line}`), ...to.map((line) => `+${line}`)];
+      return `${head}--- ${source}\n+++ ${target}\n@@ -${range(from)} +${range(to)} @@\n${body.join('\n')}\n`;
+    })
+    .join('');
+}
+
+function made(
+  name: string,
+  tree: Tree,
+  fix: Tree,
+  tests: Tree,
+  command: string,
+  ids: { gains: string[]; keeps: string[] },
+  parser: string,
+): Project {
+  const files = Object.entries(tree).map(
+    ([path, text]) => `mkdir -p "$(dirname ${path})"; cat >${path} <<'SF_FILE'\n${text}SF_FILE`,
+  );
+  const repo = [
+    'cd /testbed; find . -mindepth 1 -maxdepth 1 ! -name .git -exec rm -rf {} +',
+    ...files,
+    'git add -A -f; git -c user.name=n -c user.email=e@x commit -qm base',
+  ].join('\n');
+  const testPatch = diff(tree, tests);
+  const reset = `git checkout HEAD ${Object.keys(tests)
+    .filter((path) => path in tree)
+    .join(' ')}`;
+  const script = [
+    '#!/bin/bash',
+    'set -uxo pipefail',
+    'source /opt/miniconda3/bin/activate; conda activate testbed',
+    'cd /testbed',
+    reset,
+    `git apply -v - <<'EOF_114329324912'\n${testPatch}\nEOF_114329324912`,
+    ": '>>>>> Start Test Output'",
+    command,
+    ": '>>>>> End Test Output'",
+    reset,
+    '',
+  ].join('\n');
+  const row = Instance.parse({
+    ...{
+      instance_id: `made__${name}-1`,
+      repo: `made/${name}`,
+      base_commit: 'HEAD',
+      problem_statement: 'It is wrong.',
+    },
+    ...{ patch: diff(tree, fix), test_patch: testPatch, FAIL_TO_PASS: ids.gains, PASS_TO_PASS: ids.keeps },
+    ...{ family: 'custom', image: 'made:1', eval_script: script, log_parser: parser },
+  });
+  return { row, tree, plan: { before: [{ name: 'repo', script: repo, may_fail: false, timeout: 60 }] } };
+}
+
+const BUG = 'def add(a, b):\n    return a - b\n\n\ndef label(a):\n    return "<%s>" % a\n';
+const FIX = BUG.replace('a - b', 'a + b');
+const RUNTESTS = `import argparse
+import os
+import sys
+import unittest
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+parser = argparse.ArgumentParser()
+parser.add_argument("--verbosity", type=int, default=2)
+parser.add_argument("labels", nargs="*")
+options = parser.parse_args()
+suite = unittest.defaultTestLoader.loadTestsFromNames(options.labels)
+result = unittest.TextTestRunner(verbosity=options.verbosity).run(suite)
+sys.exit(not result.wasSuccessful())
+`;
+const CASES = `import unittest
+
+import calc
+
+
+class AddTests(unittest.TestCase):
+    def test_label(self):
+        self.assertEqual(calc.label(1), "<1>")
+`;
+const MORE_CASES = `${CASES}
+    def test_add(self):
+        self.assertEqual(calc.add(2, 3), 5)
+
+    def test_add_texts(self):
+        with self.subTest("texts"):
+            self.assertEqual(calc.add("a", "b"), "ab")
+`;
+const caseId = (name: string): string => `${name} (basic.tests.AddTests.${name})`;
+
+/** Tests as Django runs them: a script of the repository over unittest. */
+export const unittestProject = (): Project =>
+  made(
+    'calc',
+    {
+      'calc/__init__.py': BUG,
+      'tests/runtests.py': RUNTESTS,
+      'tests/basic/__init__.py': '',
+      'tests/basic/tests.py': CASES,
+    },
+    { 'calc/__init__.py': FIX },
+    { 'tests/basic/tests.py': MORE_CASES },
+    'python tests/runtests.py --verbosity 2 basic.tests',
+    { gains: [caseId('test_add'), caseId('test_add_texts')], keeps: [caseId('test_label')] },
+    'django',
+  );
+
+const FUNCTIONS = 'import calc\n\n\ndef test_label():\n    assert calc.label(1) == "<1>"\n';
+const MORE_FUNCTIONS = `${FUNCTIONS}
+
+def test_add():
+    assert calc.add(2, 3) == 5
+
+
+def test_add_texts():
+    """Adds texts too."""
+    for one in "ab":
+        assert calc.add(one, "c") == one + "c"
+`;
+const functionIds = {
+  gains: ['tests/test_calc.py::test_add', 'tests/test_calc.py::test_add_texts'],
+  keeps: ['tests/test_calc.py::test_label'],
+};
+
+/** Tests of pytest, with the root of the repository first on the path. */
+export const pytestProject = (): Project =>
+  made(
+    'calc',
+    { 'calc/__init__.py': BUG, 'tests/test_calc.py': FUNCTIONS },
+    { 'calc/__init__.py': FIX },
+    { 'tests/test_calc.py': MORE_FUNCTIONS },
+    'python -m pytest -rA -p no:cacheprovider tests/test_calc.py',
+    functionIds,
+    'pytest',
+  );
+
+const RUNNER = `import importlib.util
+import sys
+
+from .reports import word
+
+
+def main(path):
+    spec = importlib.util.spec_from_file_location("cases", path)
+    cases = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(cases)
+    failed = 0
+    for name in sorted(vars(cases)):
+        if not name.startswith("test_"):
+            continue
+        try:
+            getattr(cases, name)()
+            error = None
+        except Exception as raised:
+            error = raised
+        failed += error is not None
+        print(word(error), path + "::" + name)
+    print("=== %d %s in 0.10s ===" % (3, "failed" if failed else "passed"))
+    return 0
+`;
+const REPORTS = 'def word(error):\n    return "PASSED" if error is None else "FAILED"\n';
+
+/** The project is the runner of its own tests. */
+export const runnerProject = (): Project =>
+  made(
+    'checker',
+    {
+      ...{
+        'checker/__init__.py': '',
+        'checker/__main__.py': 'import sys\nfrom .run import main\nsys.exit(main(sys.argv[1]))\n',
+      },
+      ...{
+        'checker/run.py': RUNNER,
+        'checker/reports.py': REPORTS,
+        'calc/__init__.py': BUG,
+        'tests/test_calc.py': FUNCTIONS,
+      },
+    },
+    { 'calc/__init__.py': FIX },
+    { 'tests/test_calc.py': MORE_FUNCTIONS },
+    'python -m checker tests/test_calc.py',
+    functionIds,
+    'pytest',
+  );
