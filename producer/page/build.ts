@@ -1,9 +1,19 @@
 /** Builds the page apart and moves it to `dist/` whole, where it is served from. `--if-needed`: only when sources are newer. */
 import { rename, rm } from 'node:fs/promises';
+import { isBuiltin } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import react from '@vitejs/plugin-react';
-import { build } from 'vite';
+import { build, type Plugin } from 'vite';
 import { PAGE_DIST, pageIsCurrent } from '../src/page/built.ts';
+
+/** Fails the build where a file of the page imports what only Node has, which Vite would replace by an empty object. */
+const browserOnly: Plugin = {
+  name: 'browser-only',
+  enforce: 'pre',
+  resolveId(specifier, importer) {
+    if (isBuiltin(specifier)) throw new Error(`${importer}: a browser has no ${specifier}`);
+  },
+};
 
 if (!process.argv.includes('--if-needed') || !pageIsCurrent()) {
   const draft = `${PAGE_DIST}.draft-${process.pid}`;
@@ -13,7 +23,7 @@ if (!process.argv.includes('--if-needed') || !pageIsCurrent()) {
       base: './',
       configFile: false,
       logLevel: 'warn',
-      plugins: [react()],
+      plugins: [react(), browserOnly],
       // No inlined files: the policy of the page allows none.
       build: { outDir: draft, emptyOutDir: true, assetsInlineLimit: 0, modulePreload: { polyfill: false } },
     });

@@ -88,16 +88,19 @@ function readOne(root: string, name: string, program: Program, known: ReadonlySe
   };
 }
 
-/** The file behind a specifier; null for what is none of the tree's. Our packages export nothing but their index. */
+/** The file behind a specifier; null for what is none of the tree's. Our packages export their index, and what a browser loads. */
 function resolved(root: string, from: string, specifier: string, known: ReadonlySet<string>): string | null {
-  const own = /^@swefarm\/([\w-]+)$/.exec(specifier)?.[1];
+  const [, own, part] = /^@swefarm\/([\w-]+)(\/[\w-]+)?$/.exec(specifier) ?? [];
   const path = own
-    ? resolve(root, own, 'src/index.ts')
+    ? resolve(root, own, exportsOf(root, own)[`.${part ?? ''}`] ?? '')
     : specifier.startsWith('.')
       ? resolve(dirname(from), specifier)
       : '';
   return known.has(path) || own ? path : null;
 }
+
+const exportsOf = (root: string, own: string): Record<string, string> =>
+  JSON.parse(readFileSync(resolve(root, own, 'package.json'), 'utf8')).exports ?? {};
 
 function importsOf(source: SourceFile, find: (specifier: string) => string | null): Import[] {
   const found: Import[] = [];

@@ -1,5 +1,6 @@
 /** The rollouts of a run as rows: finished, running and waiting ones, each in one state. */
 import type { LiveRollout } from '@swefarm/shared';
+import { successOf } from '@swefarm/shared/success';
 import type { PageRollout, PageRun } from '../../src/page/data.ts';
 import { repoOf } from './format.ts';
 
@@ -72,13 +73,13 @@ export function rowsOf({ run, instances, results, running }: RunRows): Row[] {
 }
 
 export function stateOf(
-  result: { outcome: string; resolved: boolean | null; reward: number | null } | null,
+  result: Pick<PageRollout, 'outcome' | 'resolved' | 'reward'> | null,
   running: boolean,
 ): State {
   if (!result) return running ? 'running' : 'waiting';
   if (result.outcome === 'failed' || result.outcome === 'cancelled') return result.outcome;
   if (result.resolved === null) return result.reward === null ? 'ungraded' : 'scored';
-  return result.resolved && (result.reward ?? 0) > 0 ? 'resolved' : 'unresolved';
+  return successOf(result) ? 'resolved' : 'unresolved';
 }
 
 export type Filter = {

@@ -1,5 +1,7 @@
 /** Counts results: the only place that decides which results enter which sum and mean, for tables, pages and reports. */
-import { type Result, successOf } from '@swefarm/shared';
+import type { Result } from '@swefarm/shared';
+// By its own file: the page counts with this module, and the package's index does not load in a browser.
+import { successOf } from '@swefarm/shared/success';
 
 /** The fields of one rollout that are counted. */
 export type Countable = Pick<Result, 'outcome' | 'resolved' | 'reward' | 'turns'>;

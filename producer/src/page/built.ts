@@ -21,12 +21,12 @@ const MESSAGE_LENGTH = 600;
 
 export const PAGE_DIST = join(PAGE, 'dist');
 
-/** Whether the built page is there, and none of its sources is newer. */
+/** Whether the built page is there, and none of its sources, or of the packages' that it counts with, is newer. */
 export function pageIsCurrent(): boolean {
   const madeAt = statSync(join(PAGE_DIST, 'index.html'), { throwIfNoEntry: false })?.mtimeMs;
   if (madeAt === undefined) return false;
   if (!existsSync(BUILD)) return true;
-  const folders = [join(PAGE, 'src'), join(PAGE, 'public')];
+  const folders = ['src', 'public', '../src', '../../shared/src'].map((folder) => join(PAGE, folder));
   return madeAt >= Math.max(statSync(join(PAGE, 'index.html')).mtimeMs, ...folders.map(newest));
 }
 
