@@ -36,7 +36,7 @@ async function place() {
 }
 
 test('rollouts of an instance run until enough are resolved, and no further', async () => {
-  const { args, rolloutsOf } = await place();
+  const { args, output, rolloutsOf } = await place();
   const ran = await run(args('fail', '--until-resolved', '1', '--max-rollouts', '5'));
   // Index 0 fails, 1 is not resolved, 2 is.
   expect(await rolloutsOf()).toEqual(
@@ -44,6 +44,12 @@ test('rollouts of an instance run until enough are resolved, and no further', as
   );
   expect(ran.code).toBe(10);
   expect(ran.stderr).toMatch(/4 of 6 rollouts judged, 2 resolved/);
+  const report = await run(['report', output, '--json', '--k', '1,2']);
+  expect(report.stderr).toContain('--until-resolved stopped at successes');
+  expect(JSON.parse(report.stdout)).toMatchObject({
+    ...{ judged: 4, resolved: 2, pass_at: {}, pass_at_1_avg_of_k: null },
+    ...{ accuracy_interval: null, scaling: [] },
+  });
 });
 
 test('sets are runs of their own, with their tag in lines and file names; a second call resumes them', async () => {

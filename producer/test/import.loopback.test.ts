@@ -294,3 +294,31 @@ test('a recipe mixes on- and off-policy rollouts by their shares', async () => {
     stderr: expect.stringContaining('recipe.yaml: parts.0.results'),
   });
 });
+
+const OUTSIDE = ['/../../../../victim/evil', '../../victim/evil', '..', '', 'a\0b'];
+
+test.each([...OUTSIDE, 'a/b'])('an instance id %j that is no name is not imported', async (id) => {
+  const preds = ['a__b-1', id].map((instance_id) => ({ instance_id, model_patch: aPatch('2') }));
+  const { results, go } = await place({
+    'p.jsonl': Buffer.from(preds.map((line) => JSON.stringify(line)).join('\n')),
+  });
+  const ran = await go('preds', 'p.jsonl');
+  expect(ran).toMatchObject({ code: 10, stderr: expect.stringContaining('1 imported') });
+  expect(ran.stderr).toMatch(/p\.jsonl .*: not imported: the (field )?instance.?id/);
+  expect(await readdir(`${results}.artifacts`)).toHaveLength(1);
+});
+
+test.each(OUTSIDE)(
+  'an output that names an instance %j makes no export write outside of its folder',
+  async (id) => {
+    const made = await testFolder();
+    await mkdir(join(made, 'deep/er'), { recursive: true });
+    const forged = await storeRollouts(made, [{ line: { instance_id: id } }]);
+    for (const format of ['swe-agent', 'mini-swe-agent']) {
+      const exported = await run(['export', forged, '--format', format, '--out', join(made, 'deep/er/tree')]);
+      expect(exported).toMatchObject({ code: 2, stderr: expect.stringContaining('would lie outside of it') });
+    }
+    const left = (await readdir(made, { recursive: true })).filter((name) => !name.startsWith('artifacts'));
+    expect(left.toSorted()).toEqual(['deep', 'deep/er', 'results.jsonl']);
+  },
+);

@@ -97,7 +97,7 @@ export const pytestPydantic: Reader = (log, { dialect }) => {
   return found;
 };
 
-const INDEXES_UNCHECKED = new Set<Dialect>(['swegym', 'swe-rebench', 'swe-rebench-v2']);
+const INDEXES_UNCHECKED = new Set<Dialect>(['swegym', 'swe-rebench-v2']);
 
 function readV2(line: string, found: Map<string, string>, dialect: Dialect): void {
   const first = startsWithStatus(line, dialect);

@@ -241,6 +241,11 @@ describe('which part of a log a harness reads', () => {
     expect(read('swe-rebench', 'parse_log_pytest', log)).toMatchObject({
       outcomes: new Map([['b', 'PASSED']]),
     });
+    // swebench 4.0.3, which it is built on, passes over a line that is a status word alone.
+    const lone = '>>>>> Start Test Output\nPASSED\nPASSED b\n>>>>> End Test Output\n';
+    expect(read('swe-rebench', 'parse_log_pytest_v2', lone)).toMatchObject({
+      outcomes: new Map([['b', 'PASSED']]),
+    });
     const none = '>>>>> Start Test Output\n>>>>> End Test Output\nPASSED c\n';
     expect(read('swe-rebench', 'pallets/flask', none)).toMatchObject({ outcomes: new Map() });
     expect(read('swe-rebench', 'parse_log_pytest', 'PASSED a\n')).toEqual({

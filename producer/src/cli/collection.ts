@@ -217,6 +217,7 @@ export const outputRunOf = (
   rows,
   ...(flags.tag === undefined ? {} : { tag: String(flags.tag) }),
   ...(queuesAsNeeded(flags) ? { as_needed: true } : {}),
+  ...((flags.untilResolved ?? null) === null ? {} : { until_resolved: true }),
 });
 
 function requireInstances(flags: Flags, again: Again | null, instances: readonly Instance[]): void {

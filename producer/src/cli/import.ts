@@ -1,5 +1,5 @@
 /** `swefarm import`: stores what another program left, so that it can be graded, mixed and exported. */
-import { newId, UsageError } from '@swefarm/shared';
+import { Instance, newId, UsageError } from '@swefarm/shared';
 import { Argument, type Command } from 'commander';
 import { openImportStore } from '../export/storeimported.ts';
 import { IMPORT_FORMATS } from '../formats/registry.ts';
@@ -28,6 +28,12 @@ export function addImport(program: Command): void {
     });
 }
 
+/** Why an id cannot name an instance; null where it can. Artifacts and exports are files and folders of this name. */
+const problemOfId = (id: string): string | null =>
+  Instance.shape.instance_id.safeParse(id).success
+    ? null
+    : `the instance id ${JSON.stringify(id).slice(0, 100)}: expected letters, digits, ".", "_" and "-", a letter or digit first`;
+
 /** Problems that are printed in full. */
 const SHOWN = 20;
 
@@ -48,9 +54,10 @@ async function runImport(name: string, paths: readonly string[], flags: Flags): 
   for (const path of paths) {
     for await (const found of format.read(path)) {
       if (stop.draining.aborted) return EXIT.interrupted;
-      if ('problem' in found) {
+      const problem = 'problem' in found ? found.problem : problemOfId(found.instance_id);
+      if (problem !== null || 'problem' in found) {
         counts.problems += 1;
-        if (counts.problems <= SHOWN) say(`${found.where}: not imported: ${terminalSafe(found.problem)}`);
+        if (counts.problems <= SHOWN) say(`${found.where}: not imported: ${terminalSafe(problem ?? '')}`);
         continue;
       }
       const model = (flags.model as string | undefined) ?? found.model;

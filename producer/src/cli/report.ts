@@ -11,7 +11,7 @@ import {
 } from '@swefarm/shared';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { inFolder } from '../output/appendfile.ts';
-import { profileOf } from '../output/profile.ts';
+import { type Profile, profileOf } from '../output/profile.ts';
 import { Replacements } from '../output/replacements.ts';
 import { analyse } from '../reports/analysis.ts';
 import { type FullReport, renderMarkdown, renderPage } from '../reports/document.ts';
@@ -92,8 +92,15 @@ async function reportOf(
   const records = new Map<string, RunRecord>();
   const prices = priceFileOf(flags, producerConfig(flags));
   let known = true;
+  let untilResolved = false;
   for (const name of names) {
     const counted = existsSync(name) ? await countOutput(name, prices) : await fromFarm(name, flags, prices);
+    if (counted.untilResolved) {
+      untilResolved = true;
+      say(
+        `swefarm: ${name}: --until-resolved stopped at successes, so its accuracy is of the rollouts that ran and no estimate; pass@k, best@k and intervals are left out`,
+      );
+    }
     for (const [id, fact] of counted.rollouts) rollouts.set(id, fact);
     if (counted.record) records.set(counted.record.run_id, counted.record);
     else known = false;
@@ -111,16 +118,27 @@ async function reportOf(
   const [first] = runs;
   // Shards that share instances make larger groups than any single run requested.
   const size = known && runs.length === 1 ? first?.group_size : undefined;
-  const profile = profileOf(facts, size);
+  const profile = untilResolved ? withoutEstimates(profileOf(facts, size)) : profileOf(facts, size);
   // A group without any result counts as a group too.
   const total = size === undefined ? 0 : (first?.dataset.instances ?? 0);
   const groups = { ...profile.groups, total: Math.max(total, profile.groups.total) };
   const expected = known ? runs.reduce((sum, run) => sum + startedRollouts(run), 0) : null;
   const most = Object.keys(profile.pass_at).length;
-  const ks = (flags.k as number[] | undefined) ?? powersOfTwo(most);
+  const ks = untilResolved ? [] : ((flags.k as number[] | undefined) ?? powersOfTwo(most));
   const analysis = analyse(facts, ks, { resamples: flags.resamples as number, seed: flags.seed as number });
+  if (untilResolved) analysis.accuracy_interval = null;
   return { report: { expected, ...profile, groups, analysis }, ks };
 }
+
+/**
+ * Groups that end at their success have more successes the smaller they are: pass@k comes out near 1 at k = 1 and falls with k, and the mean
+ * of the groups' shares is far above the model's.
+ */
+const withoutEstimates = (profile: Profile): Profile => ({
+  ...profile,
+  pass_at: {},
+  pass_at_1_avg_of_k: null,
+});
 
 async function fromFarm(runId: string, flags: Flags, prices: PriceFile | null) {
   const config = producerConfig(flags);

@@ -2,10 +2,11 @@
 import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { mkdir, rename, rm, rmdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { UsageError } from '@swefarm/shared';
 import { asideOf, requireNewPath, unwritablePath } from './aside.ts';
 
 export interface FolderTree extends AsyncDisposable {
-  /** `name`: path inside the folder. Throws UnusableError `output_unwritable`. */
+  /** `name`: path inside the folder. Throws UsageError for one that leads out of it, and UnusableError `output_unwritable`. */
   write(name: string, content: string | Uint8Array): Promise<void>;
   /** Adds to a file; what is added last is there only after `finish`. Throws as `write`. */
   append(name: string, text: string): Promise<void>;
@@ -13,6 +14,15 @@ export interface FolderTree extends AsyncDisposable {
 }
 
 const BLOCK_CHARS = 64 * 1024;
+
+/** Throws UsageError. Names hold ids of lines that other programs may have written. */
+function requireInside(path: string, name: string): void {
+  const parts = name.split('/');
+  if (!name.includes('\0') && !parts.some((part) => part === '' || part === '.' || part === '..')) return;
+  throw new UsageError(
+    `${path}: the file ${JSON.stringify(name)} would lie outside of it; correct the instance ids of the lines that are exported: no ids with "/", "." or ".." alone`,
+  );
+}
 
 /** Throws UsageError for a path that holds something. */
 export async function openFolderTree(path: string): Promise<FolderTree> {
@@ -40,16 +50,21 @@ export async function openFolderTree(path: string): Promise<FolderTree> {
     return file;
   };
   return {
-    write: (name, content) => trying(async () => writeFileSync(fileAt(name), content)),
-    append: (name, text) =>
-      trying(async () => {
+    async write(name, content) {
+      requireInside(path, name);
+      await trying(async () => writeFileSync(fileAt(name), content));
+    },
+    async append(name, text) {
+      requireInside(path, name);
+      await trying(async () => {
         const block = (blocks.get(name) ?? '') + text;
         if (block.length < BLOCK_CHARS) blocks.set(name, block);
         else {
           blocks.delete(name);
           appendFileSync(fileAt(name), block);
         }
-      }),
+      });
+    },
     finish: () =>
       trying(async () => {
         for (const [name, block] of blocks) appendFileSync(fileAt(name), block);

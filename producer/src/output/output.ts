@@ -50,6 +50,8 @@ export const OutputRun = z.object({
   tag: z.string().optional(),
   /** Rollouts were queued as results came: the run's record does not say how many there should be. */
   as_needed: z.boolean().optional(),
+  /** The rollouts of an instance ended with a success: no rate over them estimates what the model can. */
+  until_resolved: z.boolean().optional(),
 });
 export type OutputRun = z.infer<typeof OutputRun>;
 

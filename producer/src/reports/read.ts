@@ -14,8 +14,9 @@ import { type PriceFile, priceFor } from '../run/prices.ts';
 import { factOf, type LineFact } from './facts.ts';
 import { readLines } from './lines.ts';
 
-/** `record` null: the number of expected rollouts is unknown. */
+/** `record` null: the number of expected rollouts is unknown. `untilResolved`: results ended the sampling of their instance. */
 export type CountedRollouts = {
+  untilResolved: boolean;
   rollouts: Map<string, LineFact>;
   record: RunRecord | null;
   /** Results that are not counted because they cannot be read. */
@@ -33,6 +34,7 @@ export async function countOutput(path: string, prices: PriceFile | null = null)
   }
   return {
     rollouts,
+    untilResolved: run?.until_resolved === true,
     record: run?.as_needed === true ? null : (run?.record ?? null),
     unreadable: [],
   };
@@ -60,7 +62,8 @@ export async function countRun(
   for (let cursor = '0'; ; ) {
     const batch = await farm.results.read(runId, cursor);
     unreadable.push(...batch.unreadable);
-    if (batch.results.length + batch.unreadable.length === 0) return { rollouts, record, unreadable };
+    if (batch.results.length + batch.unreadable.length === 0)
+      return { rollouts, untilResolved: false, record, unreadable };
     for (const { result } of batch.results) {
       const { instance_id: id } = result;
       if (!instances.has(id)) {

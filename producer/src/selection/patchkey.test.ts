@@ -11,11 +11,11 @@ index 1111111..2222222 100644
 +    return x + 1
 `;
 
-test('patches that differ in line numbers, hashes, context or white space are one', () => {
+test('patches that differ in line numbers, hashes, context or blanks within a line are one', () => {
   const moved = PATCH.replace('index 1111111..2222222', 'index 3333333..4444444')
     .replace('@@ -10,3 +10,3 @@ def f():', '@@ -90,3 +91,3 @@')
     .replace('     x = 1', '     y = 2')
-    .replace('+    return x + 1', '+  return  x + 1  ');
+    .replace('+    return x + 1', '+    return  x +  1  ');
   expect(patchKey(moved)).toBe(patchKey(PATCH));
 });
 
@@ -27,6 +27,8 @@ test('the order of files does not count', () => {
 test.each([
   ['another line', PATCH.replace('x + 1', 'x + 2')],
   ['another file', PATCH.replaceAll('a.py', 'b.py')],
+  ['another indentation', PATCH.replace('+    return', '+        return')],
+  ['a tab for blanks', PATCH.replace('+    return', '+\treturn')],
   ['a removed line more', PATCH.replace('     x = 1', '-    x = 1')],
 ])('%s makes another patch', (_name, patch) => {
   expect(patchKey(patch)).not.toBe(patchKey(PATCH));

@@ -1,4 +1,4 @@
-/** Tells patches apart by what they change: two that differ in line numbers, context or white space only are one. */
+/** Tells patches apart by what they change: two that differ in line numbers, context, blank lines or blanks within a line are one; indentation counts, as it does for Python. */
 import { createHash } from 'node:crypto';
 
 /** The same text for patches with the same changed lines in the same files; empty for a patch that changes nothing. */
@@ -17,6 +17,6 @@ function changedLine(line: string): string[] {
   if (/^(\+\+\+|---) /.test(line)) return [line.replace(/\t.*$/, '').trimEnd()];
   if (/^(new file|deleted file|old mode|new mode|rename|copy|Binary)/.test(line)) return [line.trimEnd()];
   if (!/^[+-]/.test(line)) return [];
-  const text = line.slice(1).replace(/\s+/g, ' ').trim();
-  return text === '' ? [] : [`${line[0]}${text}`];
+  const text = line.slice(1).trimEnd();
+  return text === '' ? [] : [`${line[0]}${text.replace(/(?<=\S)\s+/g, ' ')}`];
 }

@@ -22,7 +22,7 @@ export const verlDataset = {
     new Option('--agent-name <name>', "verl's agent loop (default: tool_agent; single_turn_agent)"),
     new Option('--with-gold', 'put the gold patch into the rows'),
   ],
-  /** Throws UsageError when the folder cannot be written. */
+  /** Throws UsageError when the folder cannot be written, or a split that was wanted would have no row. */
   async write(
     instances: readonly Instance[],
     folder: string,
@@ -37,6 +37,7 @@ export const verlDataset = {
     const rows = instances.map((instance) =>
       verlRow(instance, splitOf(instance.instance_id, flags.valShare as number), options),
     );
+    requireRows(rows, flags.valShare as number);
     const written: Record<string, { path: string; rows: number }> = {};
     for (const split of SPLITS) {
       const path = join(folder, `${split}.parquet`);
@@ -52,6 +53,17 @@ export const verlDataset = {
     return written;
   },
 };
+
+/** Ids decide the split, so few instances can all fall to one side. A share of 0 or 1 asks for that. */
+function requireRows(rows: readonly { extra_info: { split: string } }[], valShare: number): void {
+  if (valShare === 0 || valShare === 1) return;
+  const empty = SPLITS.find((split) => !rows.some((row) => row.extra_info.split === split));
+  if (empty === undefined) return;
+  const side = empty === 'val' ? 'larger' : 'smaller';
+  throw new UsageError(
+    `${empty}.parquet would have no row: of ${rows.length} instances none falls to it with --val-share ${valShare}; choose a ${side} share, or ${empty === 'val' ? 0 : 1} for a dataset without ${empty}`,
+  );
+}
 
 function share(value: string): number {
   const parsed = Number(value);

@@ -1,6 +1,10 @@
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { type Instance, Instance as InstanceSchema } from '@swefarm/shared';
 import { parquetReadObjects } from 'hyparquet';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
+import { verlDataset } from './dataset.ts';
 import { verlParquet } from './parquet.ts';
 import { PROMPT_STYLES, promptOf } from './prompts.ts';
 import { agentNameOf, splitOf, stableIndex, verlRow } from './rows.ts';
@@ -55,4 +59,19 @@ test.each(PROMPT_STYLES)('style %s states the issue and how to answer', (style) 
   expect(system?.role).toBe('system');
   expect(user?.content).toContain('It breaks: a__b-1 ü');
   expect(`${system?.content}${user?.content}`).toContain(style === 'tools' ? 'submit_solution' : '</patch>');
+});
+
+test('a split that would have no row is refused before anything is written, unless it is asked for', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'verl-'));
+  onTestFinished(() => rm(folder, { recursive: true }));
+  const all = Array.from({ length: 12 }, (_, at) => instance(`a__b-${at}`)).filter(
+    ({ instance_id }) => splitOf(instance_id, 0.05) === 'train',
+  );
+  const write = (valShare: number) =>
+    verlDataset.write(all, join(folder, 'data'), { promptStyle: 'tools', valShare });
+  await expect(write(0.05)).rejects.toThrow(
+    `val.parquet would have no row: of ${all.length} instances none falls to it with --val-share 0.05; choose a larger share, or 0`,
+  );
+  expect(await readdir(folder)).toEqual([]);
+  await expect(write(0)).resolves.toMatchObject({ train: { rows: all.length }, val: { rows: 0 } });
 });
