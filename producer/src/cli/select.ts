@@ -1,4 +1,5 @@
 /** `swefarm select`: the rollout with the highest score of each instance, as an output of its own. */
+import { createHash } from 'node:crypto';
 import { resolve } from 'node:path';
 import { replaceFile } from '@swefarm/shared';
 import type { Command } from 'commander';
@@ -28,6 +29,11 @@ export async function scoresOf(outputs: readonly string[], flags: Flags): Promis
 
 type Best = { rollout: string; score: number };
 
+/** Of equal scores a draw decides that knows ids alone: best@k of the report is the mean over them, and this is one of them at random. */
+const isBefore = (one: Best, other: Best): boolean =>
+  one.score === other.score ? drawOf(one) < drawOf(other) : one.score > other.score;
+const drawOf = ({ rollout }: Best): string => createHash('sha256').update(rollout).digest('hex');
+
 async function select(outputs: string[], flags: Flags): Promise<void> {
   const target = String(flags.output);
   await requireNewOutput(target);
@@ -42,8 +48,8 @@ async function select(outputs: string[], flags: Flags): Promise<void> {
       const score = scores.get(line.rollout_id)?.score;
       const known = best.get(line.instance_id);
       if (score === undefined) missing += 1;
-      // Of equal scores the first stays.
-      else if (!known || score > known.score) best.set(line.instance_id, { rollout: line.rollout_id, score });
+      else if (!known || isBefore({ rollout: line.rollout_id, score }, known))
+        best.set(line.instance_id, { rollout: line.rollout_id, score });
     }
   }
   const chosen = new Map([...best.values()].map(({ rollout, score }) => [rollout, score]));

@@ -49,6 +49,7 @@ export type Choice = {
 type Candidate = {
   id: string;
   instance: string;
+  index: number;
   resolved: boolean;
   tokens: number | null;
   turns: number;
@@ -105,6 +106,7 @@ async function candidateOf(line: OutputLine, options: ChoiceOptions): Promise<Om
   return {
     id: line.rollout_id,
     instance: line.instance_id,
+    index: line.rollout_index,
     resolved: successOf(line) === true,
     tokens: counts ? sequenceTokens(content?.trajectory ?? null) : null,
     turns: line.turns,
@@ -151,7 +153,8 @@ function keepOf(
 }
 
 const ORDER: Readonly<Record<Preference, (seed: number) => (a: Candidate, b: Candidate) => number>> = {
-  first: () => () => 0,
+  // Not the order of the lines: who ends first is short, and is another one in the next run.
+  first: () => (a, b) => a.index - b.index,
   'most-tokens': () => (a, b) => (b.tokens ?? -1) - (a.tokens ?? -1) || b.turns - a.turns,
   shortest: () => (a, b) => (a.tokens ?? Infinity) - (b.tokens ?? Infinity) || a.turns - b.turns || 0,
   random: byHash,

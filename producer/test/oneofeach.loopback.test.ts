@@ -1,0 +1,56 @@
+/** One rollout for each instance: which one it is does not hang on which rollout ended first. */
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { linesOf, run } from './cli.ts';
+import { testFolder } from './farm.ts';
+import { aPatch, storeRollouts } from './stored.ts';
+
+/** Four rollouts of 40 instances; index 0 ends last, as the longest would. */
+async function place() {
+  const folder = await testFolder();
+  const rollouts = Array.from({ length: 40 }, (_, at) => `a__b-${at}`).flatMap((instance_id) =>
+    [3, 2, 1, 0].map((rollout_index) => ({
+      over: { instance_id, rollout_index, rollout_id: `r1.${instance_id}.${rollout_index}` },
+      patch: aPatch(String(rollout_index)),
+    })),
+  );
+  const results = await storeRollouts(folder, rollouts);
+  const other = join(folder, 'other.jsonl');
+  const lines = (await readFile(results, 'utf8')).trim().split('\n');
+  await writeFile(other, `${lines.toReversed().join('\n')}\n`);
+  return { folder, results, other, ids: rollouts.map(({ over }) => over) };
+}
+
+test('--per-instance 1 takes the first by index, in whatever order they ended', async () => {
+  const { folder, results, other } = await place();
+  for (const [name, file] of Object.entries({ results, other })) {
+    const out = join(folder, `${name}.preds.jsonl`);
+    const ran = await run(['export', file, '--format', 'preds', '--per-instance', '1', '--out', out]);
+    expect(ran.code).toBe(0);
+    expect((await linesOf(out)).map((line) => line.model_patch)).toEqual(Array(40).fill(aPatch('0')));
+  }
+});
+
+test('select draws among equal scores, the same ones in whatever order they ended', async () => {
+  const { folder, results, other, ids } = await place();
+  const scores = join(folder, 'scores.jsonl');
+  const lines = ids.map(({ rollout_id, instance_id, rollout_index }) => ({
+    ...{ rollout_id, instance_id, verifier: 'v' },
+    score: rollout_index === 3 ? 0.2 : 0.5,
+  }));
+  await writeFile(scores, lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
+  const chosen: number[][] = [];
+  for (const [name, file] of Object.entries({ results, other })) {
+    const output = join(folder, `${name}.best.jsonl`);
+    const ran = await run(['select', file, '--scores', scores, '--output', output]);
+    expect(ran.code).toBe(0);
+    const best = (await linesOf(output)).toSorted((a, b) =>
+      String(a.instance_id) < String(b.instance_id) ? -1 : 1,
+    );
+    chosen.push(best.map((line) => Number(line.rollout_index)));
+  }
+  expect(chosen[0]).toEqual(chosen[1]);
+  // Each of the three that tie is drawn, and the one with less never.
+  expect([...new Set(chosen[0])].toSorted()).toEqual([0, 1, 2]);
+});
