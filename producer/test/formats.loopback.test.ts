@@ -174,9 +174,33 @@ test('atif: steps without gaps, observations under their calls, token ids of wha
 test("nemo-gym: the rows of its collector's X.jsonl, with token ids where they are known", async () => {
   const [tools, text] = await linesOf((await exported('nemo-gym', 'rows', 'X.jsonl')).path);
   expect(tools).toMatchObject({ _ng_task_index: 0, _ng_rollout_index: 0, reward: 1, resolved: true });
+  // Trainers that assert contiguous ids get none of its tokens.
+  expect(tools).toMatchObject({
+    mask_sample: true,
+    failure_reason: expect.stringMatching(/^no_token_ids: /),
+  });
+  expect(text).toMatchObject({ instance_config: { mask_sample: false } });
   const output = (text?.response as { output: { generation_token_ids?: number[] }[] } | undefined)?.output;
   expect(output?.flatMap((item) => item.generation_token_ids ?? [])).toHaveLength(180);
   expect(text).toMatchObject({ _ng_task_index: 1, reward: 0, provenance: { run_id: 'r1' } });
+});
+
+test('nemo-gym: a conversation whose prompts rewrite the past is masked, and keeps its verdict', async () => {
+  const folder = await testFolder();
+  const results = await storeRollouts(folder, [
+    { trajectory: { ...madeTrajectory(3, 1), contiguous: false } },
+    { trajectory: madeTrajectory(3, 1) },
+  ]);
+  const out = join(folder, 'X.jsonl');
+  expect((await run(['export', results, '--format', 'nemo-gym', '--out', out])).code).toBe(0);
+  expect(await linesOf(out)).toMatchObject([
+    {
+      instance_config: { mask_sample: true },
+      reward: 1,
+      failure_reason: expect.stringContaining('not_contiguous'),
+    },
+    { instance_config: { mask_sample: false }, reward: 1 },
+  ]);
 });
 
 test('tokens: parquet and safetensors with a manifest; what has no ids is counted', async () => {

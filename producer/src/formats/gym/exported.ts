@@ -1,5 +1,5 @@
 /** Stored rollouts as rows of NeMo Gym's collector, without the run that made them: what `collect --output-format gym` writes to X.jsonl. */
-import { jsonText, type Result } from '@swefarm/shared';
+import { jsonText, type Result, type Trajectory } from '@swefarm/shared';
 import { type ExportFormat, type ExportRequest, NO_TRAJECTORY } from '../../export/format.ts';
 import type { ExportedRollout } from '../../export/rollout.ts';
 import { openTextFile } from '../../export/textfile.ts';
@@ -30,6 +30,18 @@ export const nemoGymRows: ExportFormat = {
   },
 };
 
+/**
+ * Why tokens of a rollout cannot be trained on, though its verdict stands; null where they can. NeMo RL asserts that each turn's prompt
+ * continues all tokens before it, so such a row is masked.
+ */
+function untrainable(trajectory: Trajectory | null): { class: string; message: string } | null {
+  if (trajectory?.turns.some(({ tokens }) => tokens === null) ?? true)
+    return { class: 'no_token_ids', message: 'a turn has no token ids' };
+  return trajectory?.contiguous === false
+    ? { class: 'not_contiguous', message: 'a prompt does not continue the tokens before it' }
+    : null;
+}
+
 function* piecesOf(rollout: ExportedRollout, task: number) {
   const { line, content, instance, provenance, sample } = rollout;
   const { patch: _patch, report: _report, ...ours } = line;
@@ -37,7 +49,7 @@ function* piecesOf(rollout: ExportedRollout, task: number) {
   const head = { ...place, agent_ref: AGENT_REF, swefarm: ours, provenance };
   yield `${jsonText(head).slice(0, -1)},`;
   const result: Result = { format: 'swefarm-result-1', ...line };
-  const cause = unjudgedCause(result);
+  const cause = unjudgedCause(result) ?? untrainable(content?.trajectory ?? null);
   const answer = {
     row: { ...place, responses_create_params: { input: [], model: provenance.model } },
     result,
