@@ -17,6 +17,8 @@ export function createApp(options: FastifyHttpOptions<Server>, log: Log): Fastif
   app.setValidatorCompiler(validatorCompiler);
   // Response schemas are the document of the API. Answers are not parsed by them: that would cost time and drop unknown keys.
   app.setSerializerCompiler(() => (body) => JSON.stringify(body));
+  // Fastify reads plain text too, and then finds a body that is no object; 415 names the header instead.
+  app.removeContentTypeParser('text/plain');
   app.setErrorHandler(answerErrors(log));
   return app;
 }

@@ -24,7 +24,7 @@ export const SessionRequest = z.strictObject({
   request_id: z.string().min(1).max(200),
   /** A dataset row of any family, or its JSON text. */
   instance: z.union([Row, z.string()]).optional(),
-  /** Or an instance of a run that the farm has; its settings then apply too. */
+  /** Or an instance of a run that the farm has; its settings then apply too. Without a run: one of the gateway's dataset. */
   run_id: z.string().optional(),
   instance_id: z.string().optional(),
   /** Keys as in a run's configuration file; the agent is always `external`. */
@@ -71,6 +71,7 @@ export type DescribedSession = {
  * The run and the instance that a request asks for; nothing is written.
  *
  * @param caller its `run` holds settings that the request's own replace
+ * @param dataset finds an instance by its id; undefined for one that is not there
  * @throws SessionError
  */
 export async function describeSession(
@@ -78,8 +79,9 @@ export async function describeSession(
   request: SessionRequest,
   caller: { name: string; run: Readonly<Record<string, unknown>> },
   rows: RowOptions = {},
+  dataset: (id: string) => Instance | undefined = () => undefined,
 ): Promise<DescribedSession> {
-  const { instance, settings } = await instanceAndSettings(farm, request, caller.run, rows);
+  const { instance, settings } = await instanceAndSettings(farm, request, caller.run, rows, dataset);
   const sessionId = sessionIdOf(caller.name, request.request_id);
   const raw = {
     format: 'swefarm-run-1',
@@ -156,13 +158,23 @@ async function instanceAndSettings(
   request: SessionRequest,
   defaults: Readonly<Record<string, unknown>>,
   rows: RowOptions,
+  dataset: (id: string) => Instance | undefined,
 ): Promise<{ instance: Instance; settings: Readonly<Record<string, unknown>> }> {
   const { instance: given, run_id: runId, instance_id: instanceId } = request;
   if (given !== undefined) return { instance: readInstance(given, rows), settings: defaults };
-  if (runId === undefined || instanceId === undefined) {
+  if (instanceId === undefined) {
     throw badRequest(
       'instance',
-      'expected a dataset row, or run_id and instance_id of a run that the farm has',
+      "expected a dataset row, instance_id of the gateway's dataset, or run_id and instance_id of a run that the farm has",
+    );
+  }
+  if (runId === undefined) {
+    const known = dataset(instanceId);
+    if (known) return { instance: known, settings: defaults };
+    throw new SessionError(
+      'instance_unknown',
+      'instance_id',
+      `instance_id: ${instanceId} is not known here; send the whole row as instance, add run_id, or start serve with its --dataset`,
     );
   }
   const run = await farm.runs.get(runId);

@@ -181,6 +181,7 @@ test('bad rows are refused by name, and the others go on', async () => {
     ['{"responses_create_params":', 400, 'body'],
     ['', 400, 'body'],
     [row(), 415, 'content-type', { 'content-type': 'text/html' }],
+    [row(), 415, 'content-type', { 'content-type': 'text/plain' }],
     ['[1]', 400, 'body'],
   ];
   for (const [body, status, field, headers] of bad) {

@@ -217,6 +217,7 @@ async function askSessions(ask: Ask, farm: Farm): Promise<void> {
   });
   await ask('POST /v1/sessions', 422, { body: { ...differs, request_id: 'r2', sandbox: { cpus: 5 } } });
   await ask('POST /v1/sessions', 404, { body: { request_id: 'r2', run_id: 'r0', instance_id: 'a' } });
+  await ask('POST /v1/sessions', 404, { body: { request_id: 'r2', instance_id: 'a__nowhere-1' } });
   await ask('POST /v1/sessions', 400, { body: { request_id: 'r2' } });
   const params = { id };
   const { rollout_id } = await ask('GET /v1/sessions/{id}', 200, { params });

@@ -141,7 +141,9 @@ async function open(
   const caller = findCaller(request);
   const known = await farm.sessions.state(sessionIdOf(caller.name, request.body.request_id));
   const session = await deps.quota.admit(caller, known ? 0 : 1, async () => {
-    const value = await describeSession(farm, request.body, caller, deps.rows);
+    const value = await describeSession(farm, request.body, caller, deps.rows, (id) =>
+      deps.instances?.get(id),
+    );
     requireWithinCeilings(value.record, config, '');
     requireInstanceAllowed(value.instance, config, 'instance.');
     await openSession(farm, value);
