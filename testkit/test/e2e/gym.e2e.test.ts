@@ -1,7 +1,9 @@
 /** Answers to `/run` of a real farm, over scripted policies, by the rules of the trainer that consumes them. */
+
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { parseRolloutId } from '@swefarm/shared';
 import {
   buildExamples,
@@ -154,6 +156,8 @@ test('new weights in the middle: one contiguous sample of both versions, and not
     async meanwhile(server) {
       await expect.poll(() => server.stats().faults.aborted ?? 0, { timeout: 120_000 }).toBeGreaterThan(0);
       await say({ state: 'updating' });
+      // As an engine that loads weights: its answers break until the worker has heard, which takes its next break or a second.
+      await delay(2_000);
       await server.setFault();
       await say({ version: 'w2', state: 'serving' });
     },
