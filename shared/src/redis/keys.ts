@@ -1,4 +1,7 @@
-/** Every key name in one place. The prefix is a hash tag, so that scripts may touch several keys on a cluster too. */
+/**
+ * The name of every key. The prefix is a hash tag, so that one script may use several keys on a cluster.
+ * The comment of a key has three parts, type | life time | content: docs/redis-keys.md is generated from them.
+ */
 
 export type Keys = ReturnType<typeof keysFor>;
 
@@ -6,57 +9,66 @@ export function keysFor(prefix: string) {
   const key: Key = (...parts) => [prefix, ...parts].join(':');
   return {
     prefix,
-    /** String: id of this farm. */
+    /** String | none | id of this farm. */
     farmId: key('farm-id'),
-    /** Sorted set of run ids by time of creation. */
+    /** Sorted set | none; a run leaves when its record lapses | run ids by time of creation. */
     runs: key('runs'),
-    /** Set of ids of runs that may have rollouts without a result. */
+    /** Set | none; maintenance removes ended runs | runs that may have rollouts without a result. */
     unfinished: key('unfinished'),
-    /** Hash: node that is to be emptied → since when (ms). */
+    /** Hash | none; `swefarm drain NODE --undo` removes a node | drained node → since when (ms). */
     drained: key('drained'),
-    /** Integer that grows with each cancel. */
+    /** Integer | none | grows with each cancel; workers read it with their heartbeat. */
     cancelEpoch: key('cancel-epoch'),
-    /** Sorted set of worker ids by the time (ms) at which their record lapses. */
+    /** Sorted set | none; a lost worker is counted and removed | worker ids by the time (ms) at which their record lapses. */
     workers: key('workers'),
+    /** String | 15 s after the last heartbeat | record of a worker, as JSON. */
     worker: (id: string) => key('worker', id),
-    /** Set of the rollouts that have a seat with this worker; list of what other workers handed to it. */
+    /** Set | 60 s after the last change | rollouts that have a seat with this worker. */
     seats: (worker: string) => key('seats', worker),
-    /** Sorted set of the images that a worker's node has, by the time (ms) at which that is forgotten. */
+    /** Sorted set | 6 h after the last change | images of the node of a worker, by the time (ms) at which each entry lapses. */
     homes: (worker: string) => key('homes', worker),
+    /** List | 30 s after the last entry | jobs that other workers forwarded to this worker. */
     handed: (worker: string) => key('handed', worker),
+    /** String | `policy_api_key_ttl_seconds` | API key of a policy. */
     secret: (name: string) => key('secret', name),
-    /** JSON array of the origins that a secret may be shown to. */
+    /** String | as the secret | JSON array of the origins that may get the secret. */
     secretOrigins: (name: string) => key('secret', name, 'origins'),
+    /** String | 10 s (maintenance), 60 s (control evaluation), renewed | holder of a lease. */
     lease: (name: string) => key('lease', name),
-    /** Hash: tree → what its evaluation showed, as JSON; by a hash of instance, plan, image and limits. */
+    /** Hash | 7 days after the last finding | tree → finding of its control evaluation (JSON); by instance, plan, image and limits. */
     control: (conditions: string) => key('control', conditions),
-    /** String: what a probe of endpoints found (JSON), empty while it runs. */
+    /** String | 10 min while the probe runs or after a problem, else 24 h | finding of a probe of endpoints (JSON), empty while it runs. */
     probe: (name: string) => key('probe', name),
-    /** Set of the names of policies; hash of one policy's record. */
+    /** Set | 30 days after the last change of a policy | names of policies. */
     policies: key('policies'),
+    /** Hash | 30 days after its last change | record of one policy: version, endpoints, state. */
     policy: (name: string) => key('policy', name),
     policyReports: policyReportKeys(key),
     live: liveKeys(key),
-    /** Hash of counters over all runs of a kind; `workers` counts those that were lost, `results` what nobody could read. */
+    /** Hash | none | counters over all runs of a kind; `workers` counts lost workers, `results` unreadable results. */
     totals: (kind: string) => key('totals', kind),
-    /** Sorted set of the policy versions that committed last, by time (ms), and per version a hash of counters. */
+    /** Sorted set | none; the newest 8 versions | policy versions by the time (ms) of their last commit. */
     versions: (kind: string) => key('versions', kind),
+    /** Hash | none; removed with its version | counters of one policy version. */
     versionTotals: (kind: string, version: string) => key('versions', kind, version),
-    /** BullMQ's own keys of one queue: `prioritized`, `active` and so on, or a job by its id. */
+    /** BullMQ | as BullMQ removes it | BullMQ's own keys of one queue: `prioritized`, `active` and so on, or a job by its id. */
     queue: (name: string, part: string) => key(name, part),
     run: (id: string) => runKeys(key, id),
-    /** Sorted set of sessions that have not ended, by the time (ms) at which their lease runs out. */
+    /** Sorted set | none; an ended session leaves | sessions that have not ended, by the end of their lease (ms). */
     sessions: key('sessions'),
     session: (id: string) => sessionKeys(key, id),
-    /** List of the sessions that have a new command, for the worker that holds them. */
+    /** List | 60 s after the last entry | sessions with a new command, for the worker that runs them. */
     sessionNotifications: (worker: string) => key('session-wakes', worker),
-    /** Hash of a caller: run id → its rollouts in all; 0: an open run, which counts them itself. */
+    /** Hash | 30 days after the last change | run id → rollouts of a caller in this run; 0: an open run, which counts them itself. */
     quota: (caller: string) => key('quota', caller),
     calls: callKeys(key),
+    /** String | `artifact_ttl_seconds` | one artifact, compressed. */
     artifact: (name: string) => key('artifact', name),
-    /** Hash: artifact → bytes; sorted set: artifact by time (ms) of lapse; integer: bytes in all. */
+    /** Hash | none; a lapsed artifact leaves at the next write | artifact → bytes. */
     artifactBytes: key('artifacts', 'bytes'),
+    /** Sorted set | none; the same | artifacts by the time (ms) at which they lapse. */
     artifactExpiry: key('artifacts', 'expiry'),
+    /** Integer | none | bytes of all artifacts. */
     artifactUsed: key('artifacts', 'used'),
   };
 }
@@ -64,67 +76,69 @@ export function keysFor(prefix: string) {
 type Key = (...parts: string[]) => string;
 
 const policyReportKeys = (key: Key) => ({
-  /** Hash: worker → what it sees of endpoints, as JSON; sorted set: worker by the time (ms) at which that lapses. */
+  /** Hash | 60 s after the last report | worker → its view of endpoints, as JSON. */
   views: key('policy-reports', 'views'),
+  /** Sorted set | 60 s after the last report | workers by the time (ms) at which their report lapses. */
   lapses: key('policy-reports', 'lapses'),
-  /** Hash: endpoint → rollouts that all of these workers have bound to it. */
+  /** Hash | 60 s after the last report | endpoint → rollouts that all workers bind to it. */
   loads: key('policy-reports', 'loads'),
 });
 
 const liveKeys = (key: Key) => ({
-  /** Hash: rollout id → where it is on this worker, as JSON. */
+  /** Hash | 1 h after the last write | rollout id → its stage on this worker, as JSON. */
   worker: (id: string) => key('live', 'worker', id),
-  /** Stream of a running rollout's latest turns, one field `t`. */
+  /** Stream | 1 h after the last turn, 60 s after the end | latest turns of a running rollout, one field `t`. */
   turns: (rolloutId: string) => key('live', 'turns', rolloutId),
 });
 
 const runKeys = (key: Key, id: string) => ({
-  /** String: the RunRecord as JSON. */
+  /** String | ttl of the run, renewed by claims and commits | the RunRecord as JSON. */
   record: key('run', id),
-  /** Hash: instance id → gzip of its JSON. */
+  /** Hash | as the record | instance id → gzip of its JSON. */
   instances: key('run', id, 'instances'),
-  /** Hash: ref → gzip of a patch. */
+  /** Hash | as the record | reference → gzip of a patch. */
   patches: key('run', id, 'patches'),
-  /** Hash: rollout id → JSON array of attempts. */
+  /** Hash | as the record | rollout id → JSON array of attempts. */
   journal: key('run', id, 'journal'),
-  /** Hash: rollout id → `attempt outcome stream-id worker TAB claim`. */
+  /** Hash | as the record | rollout id → `attempt outcome stream-id worker TAB claim`. */
   committed: key('run', id, 'committed'),
-  /** Stream of results, one field `r`. */
+  /** Stream | as the record | results, one field `r`. */
   results: key('run', id, 'results'),
-  /** Hash: `instance left`, `usable`, `size`, `refilled` → count; `instance sequence` → its place in the queue, `instance image`. */
+  /** Hash | as the record | `instance left`, `usable`, `size`, `refilled` → count; `instance sequence` → its number in the queue, `instance image`. */
   groups: key('run', id, 'groups'),
-  /** Hash of counters. */
+  /** Hash | as the record | counters of the run. */
   counts: key('run', id, 'counts'),
-  /** Hash: rollout id, `group instance` or `*` for all → the reason it was cancelled for. */
+  /** Hash | as the record | rollout id, `group instance` or `*` for all → reason of the cancellation. */
   cancelled: key('run', id, 'cancelled'),
-  /** String: RunPause as JSON. */
+  /** String | as the record | RunPause as JSON. */
   paused: key('run', id, 'paused'),
-  /** Hash: stream id of a result that somebody could not read → what was wrong with it. */
+  /** Hash | as the record | stream id of an unreadable result → the reason. */
   skipped: key('run', id, 'skipped'),
-  /** Set of `rollout/claim/attempt`: artifacts of this run in Redis. */
+  /** Set | `artifact_ttl_seconds` after the last artifact | `rollout/claim/attempt`: artifacts of this run in Redis. */
   artifacts: key('run', id, 'artifacts'),
-  /** Hash of an open run: `instance is` → fingerprint of what was appended; `*` → rollouts opened in all. */
+  /** Hash | as the record | of an open run: `instance is` → fingerprint of the appended row; `*` → rollouts opened in all. */
   appended: key('run', id, 'appended'),
 });
 
 const sessionKeys = (key: Key, id: string) => ({
-  /** Hash: rollout, lease, and how far driver and worker are. */
+  /** Hash | 6 h after the last call, 1 h after the end | rollout, lease, and the numbers that driver and worker reached. */
   record: key('session', id),
-  /** Stream of what the driver said, ids `number-0`. */
+  /** Stream | as the record | commands of the driver, ids `number-0`. */
   commands: key('session', id, 'commands'),
-  /** Hash: number → answer. */
+  /** Hash | as the record | number → answer. */
   answers: key('session', id, 'answers'),
 });
 
 const callKeys = (key: Key) => ({
-  /** Hash: call id → call as JSON, of the requests that are alike. */
+  /** Hash | the longest `max_hold_seconds`; a named call 1 h after its answer | call id → call as JSON, of the requests that are alike. */
   alike: (fingerprint: string) => key('calls', 'alike', fingerprint),
-  /** Sorted set: call ids by the time (ms) until which an orphan is kept; held ones at infinity. */
+  /** Sorted set | 30 days after the last call | call ids by the end (ms) of their grace as an orphan; connected calls at infinity. */
   open: key('calls', 'open'),
-  /** Hash: gateway → last beat (ms); hash: address → gateway. */
+  /** Hash | 30 days after the last beat | gateway → last beat (ms). */
   gateways: key('calls', 'gateways'),
+  /** Hash | 30 days after the last start of a gateway | address → gateway. */
   addresses: key('calls', 'addresses'),
-  /** String: the open run of a caller's settings. */
+  /** String | 24 h | run id of the open run of a caller's settings. */
   openRun: (name: string) => key('calls', 'run', name),
 });
 
