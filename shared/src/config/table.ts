@@ -4,9 +4,8 @@ import { loadConfig } from './load.ts';
 
 const INTRODUCTION = `# Configuration
 
-Each key can stand in a file (YAML or JSON, \`--config FILE\` or \`SWEFARM_CONFIG\`), in the environment, or be given as a
-flag; later ones win. Unknown keys and unknown \`SWEFARM_…\` variables are errors. Secrets are better kept out of flags,
-which everybody on the machine can read, and are masked wherever the configuration is printed.
+A key is set in a file (YAML or JSON, \`--config FILE\` or \`SWEFARM_CONFIG\`), in the environment, or as a flag; later ones win. Unknown keys and unknown
+\`SWEFARM_…\` variables are errors. Do not give secrets as flags, which every user of the machine can read. Printed configurations mask secrets.
 
 This page is generated from \`shared/src/config/keys.ts\`: \`npm run docs:configuration\`.
 `;

@@ -6,16 +6,15 @@ import { WORKER_METRICS } from './worker.ts';
 
 const INTRODUCTION = `# Metrics
 
-What is counted once per rollout, whatever was retried or killed, is counted by the commit in Redis and exposed by the
-gateway (\`swefarm serve\`, \`GET /metrics\`); it survives the death of any process. What only one node knows is exposed by
-its worker (\`--metrics-port\`, \`GET /metrics\`). No label holds an instance, rollout or run. Whoever scrapes through the
-gateway's \`GET /sd\` gets the label \`node\` besides. \`kind\` is the kind of run: validation, training or collection.
+The commit in Redis counts each rollout once, and the gateway exposes these counters (\`swefarm serve\`, \`GET /metrics\`). A worker exposes what only its
+node knows (\`--metrics-port\`, \`GET /metrics\`). No label contains an instance, rollout or run. The gateway's \`GET /sd\` adds the label \`node\`. \`kind\` is
+the kind of run: validation, training or collection.
 
 - resolve rate: \`sum(rate(swefarm_rollouts_resolved_total[15m])) / (sum(rate(swefarm_rollouts_total{outcome="judged"}[15m])) - sum(rate(swefarm_rollouts_scored_total[15m])))\`
 - average turns: \`sum(rate(swefarm_rollout_turns_sum[15m])) / sum(rate(swefarm_rollout_turns_count[15m]))\`
-- share that infrastructure spoilt: \`sum(rate(swefarm_rollouts_total{outcome="failed"}[5m])) / sum(rate(swefarm_rollouts_total[5m]))\`
+- share of infrastructure failures: \`sum(rate(swefarm_rollouts_total{outcome="failed"}[5m])) / sum(rate(swefarm_rollouts_total[5m]))\`
 
-Several gateways of one farm expose the same sums: take \`max without (instance)\` before adding up, as the rules in
+Several gateways of one farm expose the same sums: use \`max without (instance)\` before a sum, as the rules in
 [dashboards](../dashboards/README.md) do. A histogram \`x\` has the series \`x_bucket\`, \`x_sum\` and \`x_count\`.
 
 This page is generated from the definitions in \`shared/src/metrics/\`: \`npm run docs:metrics\`.
@@ -29,7 +28,7 @@ export function metricsPage(): string {
     ['Worker', WORKER_METRICS],
   ];
   const known =
-    'Gateway and worker also expose what prom-client knows of a Node process (`process_…`, `nodejs_…`).\n';
+    'Gateway and worker also expose the metrics of prom-client for a Node process (`process_…`, `nodejs_…`).\n';
   return [INTRODUCTION, ...sections.map(([title, of]) => `## ${title}\n\n${table(of)}\n`), known].join('\n');
 }
 
