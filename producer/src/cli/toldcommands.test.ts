@@ -8,7 +8,7 @@ import { COMMANDS } from './commands.ts';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const FILES = [
-  ...['*.md', 'docs/*.md', '{dashboards,slurm,helm,examples,bench}/*.md', 'producer/python/*.md'],
+  ...['*.md', 'docs/**/*.md', '{dashboards,slurm,helm,examples,bench}/*.md', 'producer/python/*.md'],
   ...[
     'dashboards/src/*.ts',
     '{producer,shared,worker,grading}/src/**/*.ts',
