@@ -62,18 +62,22 @@ export function keysFor(prefix: string) {
     /** Hash | 30 days after the last change | run id → rollouts of a caller in this run; 0: an open run, which counts them itself. */
     quota: (caller: string) => key('quota', caller),
     calls: callKeys(key),
-    /** String | `artifact_ttl_seconds` | one artifact, compressed. */
-    artifact: (name: string) => key('artifact', name),
-    /** Hash | none; a lapsed artifact leaves at the next write | artifact → bytes. */
-    artifactBytes: key('artifacts', 'bytes'),
-    /** Sorted set | none; the same | artifacts by the time (ms) at which they lapse. */
-    artifactExpiry: key('artifacts', 'expiry'),
-    /** Integer | none | bytes of all artifacts. */
-    artifactUsed: key('artifacts', 'used'),
+    ...artifactKeys(key),
   };
 }
 
 type Key = (...parts: string[]) => string;
+
+const artifactKeys = (key: Key) => ({
+  /** String | `artifact_ttl_seconds` | one artifact, compressed. */
+  artifact: (name: string) => key('artifact', name),
+  /** Hash | none; a lapsed artifact leaves at the next write | artifact → bytes. */
+  artifactBytes: key('artifacts', 'bytes'),
+  /** Sorted set | none; the same | artifacts by the time (ms) at which they lapse. */
+  artifactExpiry: key('artifacts', 'expiry'),
+  /** Integer | none | bytes of all artifacts. */
+  artifactUsed: key('artifacts', 'used'),
+});
 
 const policyReportKeys = (key: Key) => ({
   /** Hash | 60 s after the last report | worker → its view of endpoints, as JSON. */
