@@ -109,3 +109,24 @@ test('lines of pages that people write stay below 300 characters', () => {
     );
   expect(long).toEqual([]);
 });
+
+/** The anchors of the headings of a page, as GitHub names them. */
+const anchorsOf = (page: string): string[] =>
+  [...read(page).matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) =>
+    heading
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N}_ -]/gu, '')
+      .replaceAll(' ', '-'),
+  );
+
+test('links between pages name headings that exist', () => {
+  const dead = pages.flatMap((page) =>
+    [...read(page).matchAll(/\]\((?!https?:)([^)#\s]*\.md)?#([^)\s]+)\)/g)].flatMap(
+      ([link, to, anchor = '']) => {
+        const target = to === undefined ? page : join(dirname(page), to);
+        return anchorsOf(target).includes(anchor) ? [] : [`${page}: ${link}`];
+      },
+    ),
+  );
+  expect(dead).toEqual([]);
+});

@@ -21,7 +21,7 @@ const REASONS: Record<RewardRowName, string> = {
     'At least half of the time went into waiting for an endpoint that was slow by the median of the run.',
   policy_time:
     'The model itself thought for long. For a trainer the rollout is cut off and proves nothing about the model; its patch is evaluated all the same.',
-  format_limit: 'The model did not keep the form of its answers.',
+  format_limit: 'The answers of the model had the wrong form.',
   turn_limit: 'The tree is judged as it is at the limit.',
   context_limit: 'The tree is judged as it is at the limit.',
   time_limit: 'The tree is judged as it is at the limit.',
@@ -29,8 +29,8 @@ const REASONS: Record<RewardRowName, string> = {
   empty_patch: 'Nothing was changed.',
   patch_too_large: 'The patch is over 10 MiB, which the harness does not take either.',
   patch_not_applied: 'A patch that the agent printed, or that was given, does not apply.',
-  patch_broken: 'A patch that the worker took from the tree does not apply: that is our bug.',
-  forged: 'It is proven that the tests do not say what they seem to say ([trust.md](trust.md)).',
+  patch_broken: 'A patch that the worker took from the tree does not apply: a bug of swefarm.',
+  forged: 'A forgery of the outcomes is proven ([trust.md](trust.md)).',
   evaluation_killed: 'The tests broke the limits of their container.',
   timeout: 'The tests timed out, and gold needs less than half of the limit.',
   timeout_of_patch:

@@ -36,7 +36,7 @@ export const FAILURES = {
     'sandbox',
     3,
     'elsewhere',
-    'the container vanished or its stream broke for no reason of its own',
+    'the container disappeared or its stream broke, without a cause of its own',
   ),
   node_memory: rule('sandbox', 3, 'elsewhere', 'the node itself ran out of memory'),
   node_disk: rule('sandbox', 3, 'elsewhere', 'the node itself ran out of disk'),
@@ -65,7 +65,7 @@ export const FAILURES = {
     'policy',
     5,
     'anywhere',
-    'the policy endpoint answered 5xx or 429 beyond our patience',
+    'the policy endpoint answered 5xx or 429 for longer than --patience',
   ),
   policy_garbage: rule(
     'policy',
@@ -107,13 +107,13 @@ export const FAILURES = {
     'instance',
     2,
     'elsewhere',
-    'no sandbox can be as the run or its image asks: limits beyond what the kernel or this node gives, an unknown user; not held against the node',
+    'no sandbox can be as the run or its image asks: limits beyond what the kernel or this node gives, an unknown user; not counted against the node',
   ),
   setup_failed: rule(
     'instance',
     2,
     'elsewhere',
-    'a step that sets up the sandbox of the instance failed, or what its record hides could not be removed; tried once more, on another node',
+    'a step that sets up the sandbox of the instance failed, or a hidden path could not be removed; tried once more, on another node',
   ),
   parser_failed: rule(
     'instance',
@@ -135,8 +135,13 @@ export const FAILURES = {
     'nowhere',
     'the sandbox of a session is gone; what its driver did in it cannot be done again',
   ),
-  lost: rule('worker', 3, 'elsewhere', 'the worker died without a word; three in a row park the rollout'),
-  bug: rule('worker', 1, 'nowhere', 'an error nobody foresaw: ours to mend'),
+  lost: rule(
+    'worker',
+    3,
+    'elsewhere',
+    'the worker stopped responding; after three consecutive losses the rollout is parked',
+  ),
+  bug: rule('worker', 1, 'nowhere', 'an unforeseen error: a bug of swefarm'),
 } as const satisfies Record<string, FailureRule>;
 
 export type FailureClass = keyof typeof FAILURES;

@@ -15,11 +15,11 @@ export function reliabilityPage(page: string): string {
 function failureTable(): string {
   const rows = Object.entries<FailureRule>(FAILURES).map(
     ([name, rule]) =>
-      `| ${rule.stage} | \`${name}\` | ${rule.retryable ? 'yes' : 'no'} | ${rule.budget} | ${rule.where} | none | ${rule.meaning} |`,
+      `| ${rule.stage} | \`${name}\` | ${rule.retryable ? 'yes' : 'no'} | ${rule.budget} | ${rule.where} | ${rule.meaning} |`,
   );
   return [
-    '| stage | class | tried again | attempts | where next | reward | meaning |',
-    '| --- | --- | --- | --- | --- | --- | --- |',
+    '| stage | class | tried again | attempts | where next | meaning |',
+    '| --- | --- | --- | --- | --- | --- |',
     ...rows,
     '',
   ].join('\n');
