@@ -11,7 +11,6 @@ export type NodesConfig = {
   slots: number;
   redisUrl: string;
   redisPrefix: string;
-  placement: 'auto' | 'off';
 };
 
 export type Order =
@@ -87,8 +86,8 @@ for (let at = 0; at < config.names.length; at += AT_ONCE) {
 }
 
 async function start(name: string): Promise<void> {
-  const { redisUrl, redisPrefix, placement } = config;
-  const flags = { redisUrl, redisPrefix, placement, workerId: name, node: `node-${name}` };
+  const { redisUrl, redisPrefix } = config;
+  const flags = { redisUrl, redisPrefix, workerId: name, node: `node-${name}` };
   await simulateWorker(loadConfig('worker', { env: {}, flags }), {
     slots: config.slots,
     async pull(image) {

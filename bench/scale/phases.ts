@@ -59,17 +59,16 @@ export async function tellTurns({
   fleet,
   look,
 }: SimulatedFarm): Promise<[silent: Books, told: Books, count: number]> {
-  const adds = ({ by_command }: Books): number => by_command.xadd?.calls ?? 0;
   const once = async (): Promise<[Books, Books, number]> => {
     const silent = await look();
     fleet.tell({ order: 'turn' });
     let [before, told] = [silent, await look()];
     // Waits until no more turns arrive; a rollout that is just changing its node reports none, so they cannot be counted.
-    while (adds(told) > adds(before) || adds(told) === adds(silent)) {
+    while (told.xadds > before.xadds || told.xadds === silent.xadds) {
       await sleep(TELLING_MS);
       [before, told] = [told, await look()];
     }
-    return [silent, told, adds(told) - adds(silent)];
+    return [silent, told, told.xadds - silent.xadds];
   };
   let last = await once();
   for (let turn = 1; turn < TOLD; turn++) last = await once();
