@@ -17,9 +17,7 @@ const COPIES = {
 
 export function generatedFiles(): Map<string, string> {
   const values = readValues(read(HELM, 'swefarm/values.yaml'));
-  const files = new Map([
-    ['swefarm/values.schema.json', `${JSON.stringify(schemaFile(values), null, 2)}\n`],
-  ]);
+  const files = new Map([['swefarm/values.schema.json', `${JSON.stringify(schemaFile(values), null, 2)}\n`]]);
   for (const [to, from] of Object.entries(COPIES)) files.set(to, read(DASHBOARDS, from));
   return files;
 }
