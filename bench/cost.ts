@@ -19,13 +19,13 @@ import { type Skipped, usableRuntimes } from './sandbox.ts';
 import { median, rounded, sum } from './statistics.ts';
 import type { Subject } from './subject.ts';
 
-/** Milliseconds of CPU of one rollout; null: cannot be told here. */
+/** Milliseconds of CPU of one rollout; null: not measurable on this machine. */
 export type Parts = {
-  /** Of the floor: the process that drives it. */
+  /** For the floor: the benchmark's own process. */
   main: number;
   threads: number;
   engine: number | null;
-  /** The commands and tests, and what holds their sandbox. */
+  /** The commands, the tests and the processes of their sandbox. */
   sandbox: number | null;
   redis: number;
 };
@@ -66,7 +66,7 @@ export const QUICK_COST: CostSize = {
   paced: { rollouts: 2, turns: 3, seconds: 0.5 },
 };
 
-/** What a rollout leaves is removed after its commit; its CPU belongs to it. */
+/** The worker removes containers after the commit; this CPU is part of the rollout. */
 const REMOVAL_MS = 1000;
 
 type Setting = {

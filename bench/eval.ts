@@ -1,5 +1,5 @@
 /**
- * Evaluates a corpus of four dataset families by `swefarm eval`, and beside it those families whose harness PyPI has by that harness:
+ * Evaluates a corpus of four dataset families by `swefarm eval`, and by the harness of the family where PyPI has one:
  * the same rows, predictions, images and number of workers, whole commands in turns. The verdicts must be equal.
  */
 import { existsSync } from 'node:fs';
@@ -36,7 +36,7 @@ export type EvalPart = { reps: number; workers: number; cells: FamilyCell[]; ski
 const ALL = 'all in one command';
 const VERSIONS = { swebench: 'swebench 4.1.0', swesmith: 'swesmith 0.0.9' } as const;
 
-type Place = { folder: string; python: string; workers: number };
+type Setting = { folder: string; python: string; workers: number };
 type Verdict = { instance_id: string; resolved: boolean | null };
 
 /** @throws Error that names the prediction whose verdicts differ */
@@ -45,9 +45,9 @@ export async function measureEval({ each, workers }: EvalSize, reps: number): Pr
   try {
     const python = await ensureHarnesses();
     await using corpus = await openCorpus(folder, each);
-    const place = { folder, python, workers };
-    const cells = [await measureAll(place, corpus, reps)];
-    for (const family of corpus.families) cells.push(await measureFamily(place, family, reps));
+    const setting = { folder, python, workers };
+    const cells = [await measureAll(setting, corpus, reps)];
+    for (const family of corpus.families) cells.push(await measureFamily(setting, family, reps));
     return { reps, workers, cells, skipped: corpus.skipped };
   } finally {
     await rm(folder, { recursive: true, force: true });
@@ -55,25 +55,25 @@ export async function measureEval({ each, workers }: EvalSize, reps: number): Pr
 }
 
 /** All families in one command. */
-async function measureAll(place: Place, corpus: Corpus, reps: number): Promise<FamilyCell> {
+async function measureAll(setting: Setting, corpus: Corpus, reps: number): Promise<FamilyCell> {
   const made = corpus.families.flatMap((family) => family.made);
   const seconds: number[] = [];
-  for (let rep = 0; rep < reps; rep++) seconds.push(await runOurs(place, 'all', { ...corpus, made }, rep));
+  for (let rep = 0; rep < reps; rep++) seconds.push(await runOurs(setting, 'all', { ...corpus, made }, rep));
   return cell(ALL, null, made, { ours: seconds, beside: [] });
 }
 
-async function measureFamily(place: Place, family: CorpusFamily, reps: number): Promise<FamilyCell> {
+async function measureFamily(setting: Setting, family: CorpusFamily, reps: number): Promise<FamilyCell> {
   const { name, harness } = family;
   const seconds: FamilyCell['seconds'] = { ours: [], beside: [] };
   for (let rep = 0; rep < reps; rep++) {
     const ours = async (): Promise<void> => {
-      seconds.ours.push(await runOurs(place, name, family, rep));
+      seconds.ours.push(await runOurs(setting, name, family, rep));
     };
     const theirs = async (): Promise<void> => {
-      if (harness) seconds.beside.push(await BESIDE[harness](place, family, rep));
+      if (harness) seconds.beside.push(await BESIDE[harness](setting, family, rep));
     };
     for (const one of rep % 2 === 0 ? [ours, theirs] : [theirs, ours]) await one();
-    if (harness) await compare(place, family, rep);
+    if (harness) await compare(setting, family, rep);
   }
   return cell(name, harness, family.made, seconds);
 }
@@ -108,16 +108,16 @@ function cell(
 
 type Given = { dataset: string; predictions: string; made: readonly Prediction[] };
 
-const home = ({ folder }: Place, name: string): string => join(folder, 'ours', name);
+const home = ({ folder }: Setting, name: string): string => join(folder, 'ours', name);
 
-/** One command; each verdict must be the one for which the patch was made. */
-async function runOurs(place: Place, name: string, given: Given, rep: number): Promise<number> {
-  const at = home(place, name);
+/** Runs one command. @throws Error unless each verdict is the expected one */
+async function runOurs(setting: Setting, name: string, given: Given, rep: number): Promise<number> {
+  const at = home(setting, name);
   await mkdir(at, { recursive: true });
   const output = join(at, `r${rep}.jsonl`);
   const args = [
     ...['eval', '--dataset', given.dataset, '--predictions', given.predictions, '--run-id', `r${rep}`],
-    ...['--runtime', 'docker', '--max-workers', String(place.workers)],
+    ...['--runtime', 'docker', '--max-workers', String(setting.workers)],
     ...['--logs-dir', join(at, 'logs/run_evaluation'), '--report-dir', at, '--output', output],
   ];
   const env = { SWEFARM_STATE_DIR: join(at, 'state'), SWEFARM_SCRATCH_DIR: join(at, 'scratch') };
@@ -142,9 +142,9 @@ async function runOurs(place: Place, name: string, given: Given, rep: number): P
 
 const since = (from: number): number => rounded((performance.now() - from) / 1000, 1);
 
-type Beside = (place: Place, family: CorpusFamily, rep: number) => Promise<number>;
+type Beside = (setting: Setting, family: CorpusFamily, rep: number) => Promise<number>;
 
-const folderOf = ({ folder }: Place, name: string): string => join(folder, 'beside', name);
+const folderOf = ({ folder }: Setting, name: string): string => join(folder, 'beside', name);
 
 const timed = async (work: Promise<void>, from = performance.now()): Promise<number> => {
   await work;
@@ -152,35 +152,35 @@ const timed = async (work: Promise<void>, from = performance.now()): Promise<num
 };
 
 const BESIDE: Readonly<Record<keyof typeof VERSIONS, Beside>> = {
-  swebench: (place, { name, dataset, predictions }, rep) => {
+  swebench: (setting, { name, dataset, predictions }, rep) => {
     const main = swebenchArguments({
-      ...{ dataset, predictions, workers: place.workers },
+      ...{ dataset, predictions, workers: setting.workers },
       ...{ run: `r${rep}`, namespace: NAMESPACE },
     });
-    return timed(runHarness(place.python, 'swebench', main, dataset, folderOf(place, name)));
+    return timed(runHarness(setting.python, 'swebench', main, dataset, folderOf(setting, name)));
   },
-  swesmith: (place, { name, dataset, predictions }, rep) => {
+  swesmith: (setting, { name, dataset, predictions }, rep) => {
     const main = {
       run_id: `r${rep}`,
-      workers: place.workers,
+      workers: setting.workers,
       predictions_path: predictions,
       dataset_path: dataset,
     };
-    return timed(runHarness(place.python, 'swesmith', main, dataset, folderOf(place, name)));
+    return timed(runHarness(setting.python, 'swesmith', main, dataset, folderOf(setting, name)));
   },
 };
 
 /**
- * Compares each report.json as a whole; whoever grades nothing has none. Of an empty patch only the verdict: swesmith runs the tests
- * without it, and `swefarm eval` never runs one.
+ * Compares each report.json as a whole. For an empty patch it compares the verdict only: swesmith runs its tests, and `swefarm eval`
+ * does not.
  */
-async function compare(place: Place, { name, harness, made }: CorpusFamily, rep: number): Promise<void> {
+async function compare(setting: Setting, { name, harness, made }: CorpusFamily, rep: number): Promise<void> {
   for (const { instance_id, kind } of made) {
     const model = harness === 'swebench' ? ['bench'] : [];
     const file = join('logs/run_evaluation', `r${rep}`, ...model, instance_id, 'report.json');
     const [ours, theirs] = await Promise.all([
-      reportAt(join(home(place, name), file)),
-      reportAt(join(folderOf(place, name), file)),
+      reportAt(join(home(setting, name), file)),
+      reportAt(join(folderOf(setting, name), file)),
     ]);
     const isEqual =
       kind === 'nothing'
@@ -197,7 +197,7 @@ async function compare(place: Place, { name, harness, made }: CorpusFamily, rep:
 
 type Report = { resolved?: boolean; [id: string]: unknown } | null;
 
-/** swebench's reports hold the instance's by its id. */
+/** Reports of swebench are objects by instance id. */
 const resolves = (report: Report, id: string): boolean =>
   ((report?.[id] as Report) ?? report)?.resolved === true;
 

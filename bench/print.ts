@@ -74,7 +74,7 @@ const AT_WORK = { minutes: 10, turns: 60 } as const;
 
 export function printScale({ rows }: ScalePart): string {
   const kb = (bytes: number): number => rounded(bytes / 1000, 1);
-  const costs = rows.map(({ nodes, connections, idle, held, begun, ended, turn }) => {
+  const costs = rows.map(({ nodes, connections, idle, running, begun, ended, turn }) => {
     const whole = plus(begun, ended);
     return [
       ...[
@@ -84,7 +84,7 @@ export function printScale({ rows }: ScalePart): string {
         Math.round(idle.commands),
         Math.round(idle.worker_us),
       ],
-      ...[rounded(held.redis_us, 1), rounded(held.commands, 1)],
+      ...[rounded(running.redis_us, 1), rounded(running.commands, 1)],
       ...[
         rounded(whole.redis_us / 1000, 2),
         Math.round(whole.commands),
@@ -162,11 +162,11 @@ export function printScale({ rows }: ScalePart): string {
 }
 
 /** Per second, for the whole farm. */
-function atWork({ nodes, slots, idle, held, begun, ended, turn }: Omit<ScaleRow, 'memory'>): Load {
+function atWork({ nodes, slots, idle, running, begun, ended, turn }: Omit<ScaleRow, 'memory'>): Load {
   const each = plus(begun, ended, times(turn, AT_WORK.turns));
   return plus(
     times(idle, nodes),
-    times(held, nodes * slots),
+    times(running, nodes * slots),
     times(each, (nodes * slots) / (60 * AT_WORK.minutes)),
   );
 }

@@ -154,10 +154,10 @@ async function measureOne(scene: Scene, one: Case, root: string, cache: StartCel
 /** The moment at which a question reaches this process, by the HTTP server's own event. */
 function untilAsked(): { at: Promise<number>; forget: () => void } {
   const channel = 'http.server.request.start';
-  const { promise: at, resolve: tell } = Promise.withResolvers<number>();
+  const { promise: at, resolve } = Promise.withResolvers<number>();
   const onRequest = (message: unknown): void => {
     const { request } = message as { request: IncomingMessage };
-    if (request.method === 'POST' && request.url?.endsWith('/chat/completions')) tell(performance.now());
+    if (request.method === 'POST' && request.url?.endsWith('/chat/completions')) resolve(performance.now());
   };
   subscribe(channel, onRequest);
   return { at, forget: () => void unsubscribe(channel, onRequest) };
@@ -174,14 +174,14 @@ async function runTimed(line: readonly string[], env: Record<string, string>): P
     env: { ...bare, ...env },
     stdio: ['ignore', 'ignore', 'pipe'],
   });
-  let said = '';
+  let stderr = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    said += text;
+    stderr += text;
   });
   const [code] = (await once(child, 'close')) as [number | null];
   const ms = performance.now() - from;
-  const cpu = /^cpu ([\d.]+) ([\d.]+)$/m.exec(said);
-  if (code !== 0 || !cpu) throw new Error(`${line.join(' ')} ended with ${code}:\n${said}`);
+  const cpu = /^cpu ([\d.]+) ([\d.]+)$/m.exec(stderr);
+  if (code !== 0 || !cpu) throw new Error(`${line.join(' ')} ended with ${code}:\n${stderr}`);
   return { from, ms, cpuSeconds: Number(cpu[1]) + Number(cpu[2]) };
 }
 
