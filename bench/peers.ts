@@ -10,7 +10,7 @@ import { type Skipped, usableRuntimes } from './sandbox.ts';
 import { median, rounded } from './statistics.ts';
 import type { Subject } from './subject.ts';
 
-/** One side of the comparison. `run` returns the seconds for `count` rollouts, `parallel` at a time. */
+/** One side of the comparison. `run` returns the seconds for `count` rollouts, `parallel` at a time, or throws unless all are right. */
 type Peer = {
   name: string;
   graded: boolean;
@@ -48,8 +48,15 @@ export async function measurePeers(
       return { ...size, peer: name, graded, per_minute: [], cpu_seconds: [] };
     });
     for (let rep = 0; rep < reps; rep++)
-      for (const [at, peer] of peers.entries()) await measureOne(peer, measured[at] as PeerCell, rep);
-    cells.push(...measured);
+      for (const [at, peer] of peers.entries()) {
+        try {
+          await measureOne(peer, measured[at] as PeerCell, rep);
+        } catch (error) {
+          const what = `${peer.name}, ${size.parallel} at once, round ${rep + 1}`;
+          skipped.push({ what, why: (error as Error).message.slice(0, 600) });
+        }
+      }
+    cells.push(...measured.filter(({ per_minute }) => per_minute.length > 0));
   }
   return { reps, cells, skipped };
 }
@@ -95,10 +102,9 @@ export function printPeers({ cells, reps, skipped }: PeersPart): string {
       ({ peer, parallel, graded }) =>
         peer === OURS && parallel === cell.parallel && graded === cell.graded && cell.peer !== OURS,
     );
-    const ratios = cell.per_minute.map((rate, at) => (own?.per_minute[at] ?? Number.NaN) / rate);
     return [
       ...[cell.parallel, cell.graded ? 'yes' : 'no', cell.peer, median(cell.per_minute)],
-      ...[own ? rounded(median(ratios), 2) : '-', median(cell.cpu_seconds)],
+      ...[own ? rounded(median(own.per_minute) / median(cell.per_minute), 1) : '-', median(cell.cpu_seconds)],
     ];
   });
   return [
