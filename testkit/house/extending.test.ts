@@ -85,7 +85,9 @@ test('every stage of an attempt that the glossary names is a type of the code', 
 test.each(pages)('%s: each file that it names is there', (page) => {
   const text = read(page);
   const mentioned = [
-    ...text.matchAll(/`((?:shared|grading|producer|worker|testkit|slurm|helm|dashboards|docs|bench)\/[\w./-]+)`/g),
+    ...text.matchAll(
+      /`((?:shared|grading|producer|worker|testkit|slurm|helm|dashboards|docs|bench)\/[\w./-]+)`/g,
+    ),
   ].map(([, path = '']) => path);
   const failures = Object.entries(FAILURES).map(([name, { stage }]) => `${stage}/${name}`);
   // NAME and the like stand for a part that somebody adds.
